@@ -1,0 +1,104 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(struct mo_err *e, int code, int sys, const char *fmt,
+                va_list ap)
+{
+    e->code = code;
+    e->sys = sys;
+    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+}
+
+int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!e)
+        return code;
+    va_start(ap, fmt);
+    put(e, code, 0, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
+{
+    int sys = errno;
+    va_list ap;
+    size_t n;
+
+    if (!e)
+        return MO_EIO;
+    va_start(ap, fmt);
+    put(e, MO_EIO, sys, fmt, ap);
+    va_end(ap);
+    n = strlen(e->msg);
+    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror(sys));
+    return MO_EIO;
+}
+
+int mo_wrap(struct mo_err *e, const char *fmt, ...)
+{
+    char old[sizeof(e->msg)];
+    va_list ap;
+    size_t n;
+
+    if (!e)
+        return MO_EIO;
+    if (!e->code)
+        e->code = MO_EIO;
+    memcpy(old, e->msg, sizeof(old));
+    va_start(ap, fmt);
+    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    va_end(ap);
+    n = strlen(e->msg);
+    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", old);
+    return e->code;
+}
+
+void mo_err_clear(struct mo_err *e)
+{
+    if (!e)
+        return;
+    e->code = 0;
+    e->sys = 0;
+    e->msg[0] = '\0';
+}
+
+const char *mo_err_name(int code)
+{
+    static const char *const names[] = {
+        [-MO_EIO] = "io",
+        [-MO_ENOMEM] = "no_memory",
+        [-MO_ETOOBIG] = "too_big",
+        [-MO_EPROTO] = "protocol",
+        [-MO_EINVAL] = "invalid",
+        [-MO_ENOTFOUND] = "not_found",
+        [-MO_EEXISTS] = "exists",
+        [-MO_ETIMEOUT] = "timeout",
+        [-MO_ECANCELED] = "canceled",
+        [-MO_ECLOSED] = "closed",
+        [-MO_EBUSY] = "busy",
+        [-MO_EPOLICY] = "policy",
+        [-MO_EUNAVAIL] = "unavailable",
+        [-MO_ETLS] = "tls",
+        [-MO_EPATH] = "path",
+    };
+
+    if (code == 0)
+        return "ok";
+    if (code > 0 || -code >= (int)(sizeof(names) / sizeof(names[0])))
+        return "unknown";
+    return names[-code];
+}
+
+void mo_bug(const char *file, int line, const char *what)
+{
+    (void)fprintf(stderr, "BUG at %s:%d: %s\n", file, line, what);
+    abort();
+}

@@ -1,0 +1,66 @@
+/* list.h - intrusive doubly linked list; no allocation, O(1) removal.
+ *
+ * The head is a node that points at itself when empty. A node that is in no
+ * list points at itself too (mo_list_init), so mo_list_del() may be called
+ * twice. */
+#ifndef MO_BASE_LIST_H
+#define MO_BASE_LIST_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+struct mo_list {
+    struct mo_list *next, *prev;
+};
+
+static inline void mo_list_init(struct mo_list *l)
+{
+    l->next = l;
+    l->prev = l;
+}
+
+static inline bool mo_list_empty(const struct mo_list *l)
+{
+    return l->next == l;
+}
+
+static inline void mo_list_push(struct mo_list *head, struct mo_list *n)
+{
+    n->prev = head->prev;
+    n->next = head;
+    head->prev->next = n;
+    head->prev = n;
+}
+
+static inline void mo_list_del(struct mo_list *n)
+{
+    n->prev->next = n->next;
+    n->next->prev = n->prev;
+    mo_list_init(n);
+}
+
+/* Move everything from src (left empty) to the end of dst. */
+static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
+{
+    if (mo_list_empty(src))
+        return;
+    src->next->prev = dst->prev;
+    dst->prev->next = src->next;
+    src->prev->next = dst;
+    dst->prev = src->prev;
+    mo_list_init(src);
+}
+
+#define mo_list_first(head, T, member)                                         \
+    (mo_list_empty(head) ? NULL : mo_container_of((head)->next, T, member))
+
+#define mo_list_each(it, head)                                                 \
+    for (struct mo_list *it = (head)->next; it != (head); it = it->next)
+
+/* The current node may be removed (and freed) by the body; others not. */
+#define mo_list_each_safe(it, head)                                            \
+    for (struct mo_list *it = (head)->next, *it##_next = it->next;             \
+         it != (head); it = it##_next, it##_next = it->next)
+
+#endif

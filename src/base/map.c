@@ -1,0 +1,192 @@
+#include "base/map.h"
+
+#include "base/mem.h"
+#include "base/rand.h"
+
+#define CAP_MIN ((size_t)8)
+
+static uint64_t rotl(uint64_t x, int b)
+{
+    return (x << b) | (x >> (64 - b));
+}
+
+static void sipround(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = rotl(v[1], 13) ^ v[0];
+    v[0] = rotl(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotl(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotl(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotl(v[1], 17) ^ v[2];
+    v[2] = rotl(v[2], 32);
+}
+
+static uint64_t load_le(const unsigned char *p, size_t n)
+{
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s)
+{
+    uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
+                     k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
+    const unsigned char *p = (const unsigned char *)s.p;
+    size_t left = s.n;
+    uint64_t m;
+
+    for (; left >= 8; left -= 8, p += 8) {
+        m = load_le(p, 8);
+        v[3] ^= m;
+        sipround(v);
+        sipround(v);
+        v[0] ^= m;
+    }
+    m = load_le(p, left) | (uint64_t)s.n << 56;
+    v[3] ^= m;
+    sipround(v);
+    sipround(v);
+    v[0] ^= m;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 4; i++)
+        sipround(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+void mo_map_init(struct mo_map *m, size_t max)
+{
+    *m = (struct mo_map){.max = max};
+    m->k0 = mo_random_u64();
+    m->k1 = mo_random_u64();
+}
+
+void mo_map_clear(struct mo_map *m)
+{
+    mo_map_each (en, m) {
+        mo_free(en->key);
+        en->key = NULL;
+    }
+    m->len = 0;
+}
+
+void mo_map_fini(struct mo_map *m)
+{
+    mo_map_clear(m);
+    mo_free(m->slots);
+    m->slots = NULL;
+    m->cap = 0;
+}
+
+/* The slot that holds key, or the free one where it would go. cap > 0. */
+static struct mo_map_entry *probe(const struct mo_map *m, uint64_t hash,
+                                  struct mo_span key)
+{
+    size_t mask = m->cap - 1;
+    size_t i = hash & mask;
+
+    while (m->slots[i].key) {
+        struct mo_map_entry *en = &m->slots[i];
+
+        if (en->hash == hash && mo_span_eq(mo_map_key(en), key))
+            return en;
+        i = (i + 1) & mask;
+    }
+    return &m->slots[i];
+}
+
+static int grow(struct mo_map *m)
+{
+    size_t cap = m->cap ? m->cap * 2 : CAP_MIN;
+    struct mo_map wider = *m;
+
+    wider.slots = mo_zalloc(cap * sizeof(*wider.slots));
+    if (!wider.slots)
+        return MO_ENOMEM;
+    wider.cap = cap;
+    mo_map_each (en, m) {
+        *probe(&wider, en->hash, mo_map_key(en)) = *en;
+    }
+    mo_free(m->slots);
+    *m = wider;
+    return 0;
+}
+
+void *mo_map_get(const struct mo_map *m, struct mo_span key)
+{
+    const struct mo_map_entry *en;
+
+    if (!m->cap)
+        return NULL;
+    en = probe(m, mo_siphash(m->k0, m->k1, key), key);
+    return en->key ? en->value : NULL;
+}
+
+int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
+{
+    uint64_t hash = mo_siphash(m->k0, m->k1, key);
+    struct mo_map_entry *en = m->cap ? probe(m, hash, key) : NULL;
+    char *copy;
+
+    MO_BUG_ON(!value);
+    if (old)
+        *old = NULL;
+    if (en && en->key) {
+        if (old)
+            *old = en->value;
+        en->value = value;
+        return 0;
+    }
+    if (m->len >= m->max)
+        return MO_EBUSY;
+    copy = mo_strndup(key.p, key.n);
+    if (!copy)
+        return MO_ENOMEM;
+    if (m->len + 1 > m->cap / 4 * 3 && grow(m) < 0) {
+        mo_free(copy);
+        return MO_ENOMEM;
+    }
+    en = probe(m, hash, key);
+    *en = (struct mo_map_entry){hash, copy, key.n, value};
+    m->len++;
+    return 0;
+}
+
+/* Close the hole at i: entries after it that would no longer be found from
+ * their home slot are moved back, one by one. */
+static void close_hole(struct mo_map *m, size_t i)
+{
+    size_t mask = m->cap - 1;
+
+    for (size_t j = (i + 1) & mask; m->slots[j].key; j = (j + 1) & mask) {
+        size_t home = m->slots[j].hash & mask;
+
+        if (((j - home) & mask) < ((j - i) & mask))
+            continue;
+        m->slots[i] = m->slots[j];
+        i = j;
+    }
+    m->slots[i].key = NULL;
+}
+
+void *mo_map_del(struct mo_map *m, struct mo_span key)
+{
+    struct mo_map_entry *en;
+    void *value;
+
+    if (!m->cap)
+        return NULL;
+    en = probe(m, mo_siphash(m->k0, m->k1, key), key);
+    if (!en->key)
+        return NULL;
+    value = en->value;
+    mo_free(en->key);
+    close_hole(m, (size_t)(en - m->slots));
+    m->len--;
+    return value;
+}

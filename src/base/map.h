@@ -1,0 +1,54 @@
+/* map.h - a hash map whose keys may come from an enemy.
+ *
+ * SipHash-2-4 under a key drawn at init: nobody outside can aim collisions.
+ * Open addressing with linear probing and backward-shift deletion (no tombs),
+ * at most 3/4 full. Keys are copied in and owned by the map; values are the
+ * caller's pointers. Born with a maximum number of entries.
+ *
+ * Any put or delete may move entries: do neither while iterating, except
+ * mo_map_clear() afterwards. */
+#ifndef MO_BASE_MAP_H
+#define MO_BASE_MAP_H
+
+#include "base/str.h"
+
+struct mo_map_entry {
+    uint64_t hash;
+    char *key; /* NULL = free slot */
+    size_t key_len;
+    void *value;
+};
+
+struct mo_map {
+    struct mo_map_entry *slots;
+    size_t cap; /* 0 or a power of two */
+    size_t len, max;
+    uint64_t k0, k1;
+};
+
+void mo_map_init(struct mo_map *m, size_t max);
+void mo_map_fini(struct mo_map *m);
+void mo_map_clear(struct mo_map *m);
+
+void *mo_map_get(const struct mo_map *m, struct mo_span key); /* or NULL */
+
+/* Insert or replace. *old (may be NULL) gets the value it replaced.
+ * MO_EBUSY at max, MO_ENOMEM; the map is unchanged then. value != NULL. */
+int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old);
+
+/* The removed value, or NULL. */
+void *mo_map_del(struct mo_map *m, struct mo_span key);
+
+static inline struct mo_span mo_map_key(const struct mo_map_entry *en)
+{
+    return mo_span(en->key, en->key_len);
+}
+
+#define mo_map_each(en, m)                                                     \
+    for (struct mo_map_entry *en = (m)->slots; en < (m)->slots + (m)->cap;     \
+         en++)                                                                 \
+        if (en->key)
+
+uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s);
+
+#endif

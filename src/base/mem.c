@@ -1,0 +1,191 @@
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_MIN ((size_t)1024)
+#define CHUNK_MAX ((size_t)64 * 1024)
+#define ALIGN     ((size_t)16)
+
+static _Thread_local struct {
+    uint64_t count, fail_at;
+    bool sticky;
+} inject;
+
+static bool denied(void)
+{
+    inject.count++;
+    if (!inject.fail_at)
+        return false;
+    return inject.count == inject.fail_at ||
+           (inject.sticky && inject.count > inject.fail_at);
+}
+
+void mo_mem_fail_at(uint64_t i, bool sticky)
+{
+    inject.count = 0;
+    inject.fail_at = i;
+    inject.sticky = sticky;
+}
+
+uint64_t mo_mem_count(void)
+{
+    return inject.count;
+}
+
+void *mo_alloc(size_t n)
+{
+    return denied() ? NULL : malloc(n ? n : 1);
+}
+
+void *mo_zalloc(size_t n)
+{
+    return denied() ? NULL : calloc(1, n ? n : 1);
+}
+
+void *mo_realloc(void *p, size_t n)
+{
+    return denied() ? NULL : realloc(p, n ? n : 1);
+}
+
+void mo_free(void *p)
+{
+    free(p);
+}
+
+char *mo_strndup(const char *p, size_t n)
+{
+    char *s = n < SIZE_MAX ? mo_alloc(n + 1) : NULL;
+
+    if (!s)
+        return NULL;
+    if (n)
+        memcpy(s, p, n);
+    s[n] = '\0';
+    return s;
+}
+
+struct mo_arena_chunk {
+    struct mo_arena_chunk *next;
+    size_t size, used; /* of data[] */
+    _Alignas(16) char data[];
+};
+
+void mo_arena_init(struct mo_arena *a, size_t cap)
+{
+    a->head = NULL;
+    a->held = 0;
+    a->cap = cap;
+}
+
+static void free_chunks(struct mo_arena *a, struct mo_arena_chunk *c)
+{
+    while (c) {
+        struct mo_arena_chunk *next = c->next;
+
+        a->held -= sizeof(*c) + c->size;
+        mo_free(c);
+        c = next;
+    }
+}
+
+void mo_arena_fini(struct mo_arena *a)
+{
+    free_chunks(a, a->head);
+    a->head = NULL;
+}
+
+void mo_arena_reset(struct mo_arena *a)
+{
+    if (!a->head)
+        return;
+    free_chunks(a, a->head->next);
+    a->head->next = NULL;
+    a->head->used = 0;
+}
+
+static struct mo_arena_chunk *grow(struct mo_arena *a, size_t n)
+{
+    size_t want = a->head ? a->head->size * 2 : CHUNK_MIN;
+    struct mo_arena_chunk *c;
+    size_t room;
+
+    if (want > CHUNK_MAX)
+        want = CHUNK_MAX;
+    if (want < n)
+        want = n;
+    room = a->cap > a->held + sizeof(*c) ? a->cap - a->held - sizeof(*c) : 0;
+    if (n > room)
+        return NULL;
+    if (want > room)
+        want = room & ~(ALIGN - 1);
+    c = mo_alloc(sizeof(*c) + want);
+    if (!c)
+        return NULL;
+    c->size = want;
+    c->used = 0;
+    c->next = a->head;
+    a->head = c;
+    a->held += sizeof(*c) + want;
+    return c;
+}
+
+void *mo_arena_alloc(struct mo_arena *a, size_t n)
+{
+    struct mo_arena_chunk *c = a->head;
+    void *p;
+
+    if (n > SIZE_MAX / 2)
+        return NULL;
+    n = (n + ALIGN - 1) & ~(ALIGN - 1);
+    if (n == 0)
+        n = ALIGN;
+    if (!c || c->size - c->used < n)
+        c = grow(a, n);
+    if (!c)
+        return NULL;
+    p = c->data + c->used;
+    c->used += n;
+    return p;
+}
+
+void *mo_arena_zalloc(struct mo_arena *a, size_t n)
+{
+    void *p = mo_arena_alloc(a, n);
+
+    if (p)
+        memset(p, 0, n);
+    return p;
+}
+
+char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n)
+{
+    char *s = n < SIZE_MAX ? mo_arena_alloc(a, n + 1) : NULL;
+
+    if (!s)
+        return NULL;
+    if (n)
+        memcpy(s, p, n);
+    s[n] = '\0';
+    return s;
+}
+
+void mo_close_fd(int *fd)
+{
+    int keep = errno;
+
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+    errno = keep;
+}
+
+void mo_free_ptr(void *pp)
+{
+    void *p;
+
+    memcpy(&p, pp, sizeof(p));
+    mo_free(p);
+}

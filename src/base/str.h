@@ -1,0 +1,111 @@
+/* str.h - borrowed text (spans) and owned, capped text (buffers).
+ *
+ * A span is a pointer and a length into somebody else's bytes: it owns
+ * nothing, may hold NUL bytes, and is not NUL-terminated.
+ *
+ * A buffer is born with its maximum. Reaching it, or running out of memory,
+ * sets a sticky error that every later call returns at once; so a writer can
+ * chain a dozen puts and look at mo_buf_err() once at the end. After an error
+ * the content is meaningless until mo_buf_reset(). */
+#ifndef MO_BASE_STR_H
+#define MO_BASE_STR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+
+struct mo_span {
+    const char *p;
+    size_t n;
+};
+
+#define MO_SPAN(lit) ((struct mo_span){"" lit, sizeof(lit) - 1})
+
+static inline struct mo_span mo_span(const char *p, size_t n)
+{
+    return (struct mo_span){p, n};
+}
+
+static inline struct mo_span mo_span_cstr(const char *s)
+{
+    return (struct mo_span){s, s ? strlen(s) : 0};
+}
+
+static inline bool mo_span_eq(struct mo_span a, struct mo_span b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool mo_span_is(struct mo_span a, const char *lit)
+{
+    return mo_span_eq(a, mo_span_cstr(lit));
+}
+
+/* First n bytes dropped / kept; n is clamped. */
+struct mo_span mo_span_skip(struct mo_span s, size_t n);
+struct mo_span mo_span_head(struct mo_span s, size_t n);
+struct mo_span mo_span_trim(struct mo_span s); /* spaces and tabs, both ends */
+
+bool mo_span_ieq(struct mo_span a, struct mo_span b); /* ASCII case ignored */
+bool mo_span_starts(struct mo_span s, struct mo_span prefix);
+bool mo_span_ends(struct mo_span s, struct mo_span suffix);
+/* Same length and bytes, in time that depends on the length only. */
+bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
+
+/* Cut *s at the first c: the part before is returned, *s keeps what follows
+ * (p == NULL when c was not there, so a loop can end). */
+struct mo_span mo_span_cut(struct mo_span *s, char c);
+ptrdiff_t mo_span_find(struct mo_span s, char c);                /* or -1 */
+ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
+
+/* Whole span, decimal, no sign (u64) or optional '-' (i64), no blanks, no
+ * overflow. 0 or MO_EINVAL. */
+int mo_span_u64(struct mo_span s, uint64_t *out);
+int mo_span_i64(struct mo_span s, int64_t *out);
+
+/* --- capped buffer ------------------------------------------------------ */
+
+struct mo_buf {
+    char *p;
+    size_t len, cap;
+    size_t max; /* len never goes above this */
+    int err;    /* 0, MO_ETOOBIG or MO_ENOMEM; sticky */
+};
+
+void mo_buf_init(struct mo_buf *b, size_t max);
+void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
+void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
+
+int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
+int mo_buf_putc(struct mo_buf *b, char c);
+int mo_buf_puts(struct mo_buf *b, const char *s);
+int mo_buf_span(struct mo_buf *b, struct mo_span s);
+int mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap);
+int mo_buf_u64(struct mo_buf *b, uint64_t v);
+int mo_buf_i64(struct mo_buf *b, int64_t v);
+
+/* Room for n more bytes at the end (NULL on error); mo_buf_add() counts
+ * those that were written there. */
+char *mo_buf_room(struct mo_buf *b, size_t n);
+void mo_buf_add(struct mo_buf *b, size_t n);
+void mo_buf_drop(struct mo_buf *b, size_t n); /* the first n bytes */
+
+/* NUL-terminate without counting the NUL; "" on error. */
+const char *mo_buf_cstr(struct mo_buf *b);
+
+static inline int mo_buf_err(const struct mo_buf *b)
+{
+    return b->err;
+}
+
+static inline struct mo_span mo_buf_view(const struct mo_buf *b)
+{
+    return mo_span(b->p, b->err ? 0 : b->len);
+}
+
+#endif

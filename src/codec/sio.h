@@ -1,0 +1,51 @@
+/* sio.h - Socket.IO protocol 5 packets (the data of an Engine.IO message).
+ *
+ *   <type>[<attachments>-][<namespace>,][<ack id>][JSON]
+ *
+ * Decoding validates the JSON too: an event is a non-empty array whose first
+ * element is a string, an ack an array, connect an object or nothing. A
+ * packet that announces binary attachments is parsed as such, so that its
+ * receiver can collect or refuse them; the count is capped. */
+#ifndef MO_CODEC_SIO_H
+#define MO_CODEC_SIO_H
+
+#include "codec/json.h"
+
+enum mo_sio_type {
+    MO_SIO_CONNECT,
+    MO_SIO_DISCONNECT,
+    MO_SIO_EVENT,
+    MO_SIO_ACK,
+    MO_SIO_CONNECT_ERROR,
+    MO_SIO_BINARY_EVENT,
+    MO_SIO_BINARY_ACK,
+};
+
+#define MO_SIO_ATTACHMENTS_MAX 64
+#define MO_SIO_NSP_MAX         128
+#define MO_SIO_DEPTH_MAX       64
+
+struct mo_sio {
+    enum mo_sio_type type;
+    struct mo_span nsp; /* "/" when left out; never empty; no query */
+    bool has_id;
+    uint64_t id;
+    unsigned attachments; /* binary types */
+    struct mo_json data;  /* or none */
+    struct mo_json name;  /* events: the first element, quoted */
+};
+
+int mo_sio_decode(struct mo_span text, struct mo_sio *out, struct mo_err *e);
+
+/* Append a packet head (type, namespace, id); the caller appends the JSON.
+ * nsp "/" or empty is left out. id < 0: none. */
+int mo_sio_put_head(struct mo_buf *b, enum mo_sio_type type, struct mo_span nsp,
+                    int64_t id);
+/* A whole event: name and its arguments as validated JSON text, comma-joined
+ * without the array's brackets ("" = none). */
+int mo_sio_put_event(struct mo_buf *b, struct mo_span nsp, int64_t id,
+                     struct mo_span name, struct mo_span args);
+int mo_sio_put_ack(struct mo_buf *b, struct mo_span nsp, uint64_t id,
+                   struct mo_span args);
+
+#endif

@@ -1,0 +1,117 @@
+/* httpd.h - the HTTP/1.1 server: connections, limits, one request at a time.
+ *
+ * A connection reads one request, hands it to the handler, sends one answer,
+ * and only then looks at the next (pipelined bytes wait in a capped buffer;
+ * reading from the socket stops meanwhile). The handler may answer at once
+ * or any time later.
+ *
+ * Lifetimes: a struct mo_req lives from handler() until its `gone` callback,
+ * which fires exactly once: after the answer is complete, after an upgrade,
+ * or when the connection died. Whoever keeps a request pointer sets gone.
+ * Everything in req->head is valid as long.
+ *
+ * Limits (struct mo_httpd_limits) have defaults; each has a written outcome:
+ *   connections  accept stops until one ends
+ *   head_ms      the head is not whole in time: 408 and close
+ *   body_ms      no byte of an awaited body for that long: 408 and close
+ *   idle_ms      nothing between requests: close
+ *   send_ms      the peer takes no byte of a queued answer that long: close
+ *   requests     per connection: the last answer says Connection: close
+ *   body         413
+ *   queue        bytes queued to one client: mo_req_write says MO_EBUSY
+ *
+ * Drain: mo_httpd_drain() stops accepting, closes idle connections, lets the
+ * running answers end (Connection: close) up to the grace period. */
+#ifndef MO_LOOP_HTTPD_H
+#define MO_LOOP_HTTPD_H
+
+#include "codec/http1.h"
+#include "loop/net.h"
+
+struct mo_httpd;
+struct mo_req;
+struct mo_tls_ctx;
+
+struct mo_httpd_limits {
+    unsigned connections; /* 4096 */
+    unsigned head_ms;     /* 10 s */
+    unsigned body_ms;     /* 30 s */
+    unsigned idle_ms;     /* 75 s */
+    unsigned send_ms;     /* 30 s */
+    unsigned requests;    /* 100000 */
+    size_t body;          /* 4 MiB, mo_req_body() may ask for less */
+    size_t queue;         /* 4 MiB */
+};
+
+struct mo_httpd_opts {
+    struct mo_httpd_limits limits; /* zero = default, member by member */
+    void (*handler)(void *ctx, struct mo_req *rq);
+    void *ctx;
+    struct mo_tls_ctx *tls; /* NULL: plain; borrowed */
+};
+
+struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
+                              struct mo_err *e);
+int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
+                    struct mo_err *e);
+unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
+void mo_httpd_drain(struct mo_httpd *h, uint64_t grace_ms);
+/* Close all; `gone` (may be NULL) fires when the memory is free. */
+void mo_httpd_close(struct mo_httpd *h, void (*gone)(void *ctx), void *ctx);
+
+struct mo_httpd_stats {
+    unsigned open;                    /* connections */
+    uint64_t accepted, requests, bad; /* bad: answered 4xx by us */
+    uint64_t bytes_in, bytes_out;
+};
+struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
+
+/* --- one request --- */
+
+struct mo_req {
+    const struct mo_http_head *head;
+    struct mo_span path;  /* target up to '?', percent-encoded as sent */
+    struct mo_span query; /* after '?', or empty */
+    void *data;           /* the handler's */
+    void (*gone)(struct mo_req *rq); /* set by the handler, may stay NULL */
+};
+
+struct mo_httpd *mo_req_httpd(const struct mo_req *rq);
+struct mo_loop *mo_req_loop(const struct mo_req *rq);
+const char *mo_req_peer(const struct mo_req *rq);
+bool mo_req_is_tls(const struct mo_req *rq);
+
+/* The whole body, up to max (0: the server's limit). done fires once, later,
+ * unless the connection dies first (then only gone). Too big, too slow or
+ * malformed bodies are answered by the server, done does not fire. */
+void mo_req_body(struct mo_req *rq, size_t max,
+                 void (*done)(struct mo_req *rq, struct mo_span body));
+
+/* Answer. Headers first (any number), then one of reply / start.
+ * A value with CR, LF or NUL is our own mistake. */
+void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
+/* Content-Length, body left out for HEAD. ctype may be NULL with no body. */
+void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
+                  struct mo_span body);
+/* application/problem+json with a stable code. */
+void mo_req_problem(struct mo_req *rq, int status, const char *code,
+                    const char *detail);
+
+/* A streamed answer (chunked for 1.1, until close for 1.0). */
+void mo_req_start(struct mo_req *rq, int status, const char *ctype);
+int mo_req_write(struct mo_req *rq, struct mo_span data); /* 0, MO_EBUSY,
+                                                             MO_ECLOSED */
+size_t mo_req_queued(const struct mo_req *rq);
+void mo_req_on_drain(struct mo_req *rq, void (*drain)(struct mo_req *rq));
+void mo_req_end(struct mo_req *rq);
+/* Drop the connection without an answer. */
+void mo_req_abort(struct mo_req *rq);
+
+/* Answer 101 with the headers set so far (Connection: Upgrade is added) and
+ * take the stream over: paused, with *early holding bytes the client sent
+ * already (valid until the next call into the loop). gone fires soon after. */
+int mo_req_upgrade(struct mo_req *rq, const char *protocol,
+                   struct mo_stream **out, struct mo_span *early,
+                   struct mo_err *e);
+
+#endif

@@ -1,0 +1,92 @@
+/* loop.h - the one event loop, its timers and its deferred calls.
+ *
+ * One thread, one loop. Other rooms see neither libuv nor epoll: they get
+ * streams (stream.h), timers, and "later" from here.
+ *
+ * Timers are ours, not libuv's: an intrusive pairing heap behind a single
+ * uv_timer. Starting one cannot fail, stopping one takes effect at once and
+ * needs no close callback, so a timer can live in any struct and die with it.
+ *
+ * Rule of the house: a callback never fires from inside the call that asked
+ * for it. Who must answer at once uses mo_loop_defer(). */
+#ifndef MO_LOOP_LOOP_H
+#define MO_LOOP_LOOP_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+
+struct mo_loop;
+
+struct mo_loop *mo_loop_new(const struct mo_log *log, struct mo_err *e);
+/* Everything that was opened on it must have been closed before. */
+void mo_loop_free(struct mo_loop *l);
+
+void mo_loop_run(struct mo_loop *l);  /* until nothing is left or stopped */
+void mo_loop_stop(struct mo_loop *l); /* run() returns after this turn */
+/* Run until pred(ctx) or the deadline; true if pred. For tests, shutdown. */
+bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
+                   uint64_t timeout_ms);
+
+const struct mo_log *mo_loop_log(const struct mo_loop *l);
+uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per turn */
+
+/* --- timers --- */
+
+struct mo_timer {
+    void (*fire)(struct mo_timer *t);
+    uint64_t at;                          /* ns; 0 = not running */
+    struct mo_timer *child, *next, *prev; /* heap links */
+};
+
+static inline void mo_timer_init(struct mo_timer *t,
+                                 void (*fire)(struct mo_timer *))
+{
+    *t = (struct mo_timer){.fire = fire};
+}
+
+static inline bool mo_timer_on(const struct mo_timer *t)
+{
+    return t->at != 0;
+}
+
+/* (Re)start to fire once, ms from now. Never fires inside this call. */
+void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms);
+void mo_timer_stop(struct mo_loop *l, struct mo_timer *t);
+
+/* --- later: runs before the loop waits again --- */
+
+struct mo_later {
+    struct mo_list node;
+    void (*fire)(struct mo_later *d);
+};
+
+static inline void mo_later_init(struct mo_later *d,
+                                 void (*fire)(struct mo_later *))
+{
+    mo_list_init(&d->node);
+    d->fire = fire;
+}
+
+void mo_loop_defer(struct mo_loop *l, struct mo_later *d); /* twice = once */
+void mo_later_cancel(struct mo_later *d);
+
+/* --- signals --- */
+
+struct mo_signal;
+struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
+                                  void (*fire)(void *ctx, int signo), void *ctx,
+                                  struct mo_err *e);
+void mo_signal_stop(struct mo_signal *s); /* frees it in its own time */
+
+/* --- how the loop is doing, for /metrics and leak checks --- */
+
+struct mo_loop_stats {
+    unsigned streams; /* open now */
+    unsigned timers;
+    uint64_t turns;
+};
+struct mo_loop_stats mo_loop_stats(const struct mo_loop *l);
+
+#endif

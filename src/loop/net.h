@@ -1,0 +1,38 @@
+/* net.h - where streams come from: listening and dialling.
+ *
+ * Addresses are text: "127.0.0.1:3000", "[::1]:3000", "localhost:3000",
+ * "unix:/run/x.sock". Names are resolved off the loop, all answers tried in
+ * turn within one deadline. */
+#ifndef MO_LOOP_NET_H
+#define MO_LOOP_NET_H
+
+#include "loop/stream.h"
+
+struct mo_listener;
+
+struct mo_listen_opts {
+    const char *addr;
+    int backlog;    /* 0: 511 */
+    bool reuseport; /* several processes share the port */
+    unsigned mode;  /* unix socket's permissions, 0: 0600 */
+};
+
+/* accept gets a paused stream which it must attach or close. */
+int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
+              void (*accept)(void *ctx, struct mo_stream *s), void *ctx,
+              struct mo_listener **out, struct mo_err *e);
+void mo_listener_close(struct mo_listener *ls);
+void mo_listener_pause(struct mo_listener *ls, bool paused);
+/* The port it got (for ":0"), 0 for unix. */
+unsigned mo_listener_port(const struct mo_listener *ls);
+
+struct mo_dial;
+
+/* done fires once: a paused stream, or NULL and the reason. */
+int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
+            void (*done)(void *ctx, struct mo_stream *s,
+                         const struct mo_err *why),
+            void *ctx, struct mo_dial **out, struct mo_err *e);
+void mo_dial_cancel(struct mo_dial *d); /* done still fires, MO_ECANCELED */
+
+#endif

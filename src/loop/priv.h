@@ -1,0 +1,72 @@
+/* priv.h - what the rooms of loop/ share with each other and nobody else.
+ *
+ * uv.h is included by files of src/loop only (lint checks it). */
+#ifndef MO_LOOP_PRIV_H
+#define MO_LOOP_PRIV_H
+
+#include <uv.h>
+
+#include "loop/stream.h"
+
+#define MO_LOOP_READ_BUF ((size_t)64 * 1024)
+
+struct mo_loop {
+    uv_loop_t uv;
+    const struct mo_log *log;
+    uv_timer_t tick;     /* the one libuv timer behind all of ours */
+    uv_prepare_t before; /* runs what was deferred, then the loop waits */
+    uv_idle_t spin;      /* active while something is deferred */
+    struct mo_timer *heap;
+    struct mo_list later;
+    struct mo_loop_stats stats;
+    char *read_buf; /* shared by all streams: a read is consumed at once */
+    bool read_buf_busy;
+};
+
+static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)
+{
+    return &l->uv;
+}
+
+/* MO_EIO with libuv's text; sys = the errno it stands for. */
+int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A kind of stream. ops never call callbacks themselves from inside an op:
+ * they report through the mo_stream_on_*() functions below, from the loop. */
+struct mo_stream_ops {
+    int (*writev)(struct mo_stream *s, const struct mo_span *v, size_t n);
+    size_t (*queued)(const struct mo_stream *s);
+    void (*reading)(struct mo_stream *s, bool on);
+    void (*shutdown)(struct mo_stream *s);
+    /* Begin closing; must call mo_stream_gone() once, later. */
+    void (*close)(struct mo_stream *s);
+    bool tls;
+};
+
+/* Embedded first in every kind. */
+struct mo_stream {
+    const struct mo_stream_ops *ops;
+    struct mo_loop *loop;
+    const struct mo_stream_cb *cb;
+    void *ctx;
+    size_t max_queue;
+    struct mo_timer finish; /* deadline of mo_stream_finish() */
+    struct mo_err why;      /* reason of the close; code 0 = none */
+    bool reading, closing, finishing, eof;
+    char peer[64];
+};
+
+void mo_stream_init(struct mo_stream *s, struct mo_loop *l,
+                    const struct mo_stream_ops *ops);
+/* From a kind to the owner. on_data returns false when the stream was closed
+ * or paused by its owner meanwhile. */
+bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n);
+void mo_stream_on_eof(struct mo_stream *s);
+void mo_stream_on_drained(struct mo_stream *s);
+void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why);
+/* The kind's handles are closed: fires on_close; the kind frees itself
+ * right after this returns. */
+void mo_stream_gone(struct mo_stream *s);
+
+#endif
