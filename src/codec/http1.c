@@ -1,0 +1,738 @@
+#include "codec/http1.h"
+
+#include <llhttp.h>
+
+#include "base/mem.h"
+
+/* Invariants:
+ * 1. part holds bytes only in ST_HEAD; msg exists from the HEAD event on.
+ * 2. guard() looks at whole lines in order and nothing is judged before its
+ *    line is whole, so the way the bytes were cut cannot change a verdict.
+ * 3. left is the number of body bytes to come: of the message (ST_LENGTH) or
+ *    of the chunk (ST_CHUNK_*). */
+enum state {
+    ST_HEAD,
+    ST_LENGTH,
+    ST_UNTIL_CLOSE,
+    ST_CHUNK_SIZE, /* at or after the first digit */
+    ST_CHUNK_EXT,
+    ST_CHUNK_SIZE_LF,
+    ST_CHUNK_DATA,
+    ST_CHUNK_DATA_CR,
+    ST_CHUNK_DATA_LF,
+    ST_CHUNK_END_CR, /* after the last chunk: no trailers */
+    ST_CHUNK_END_LF,
+    ST_DONE,
+    ST_FAILED,
+};
+
+#define CHUNK_DIGITS_MAX 16
+
+struct message {
+    struct mo_http_head head;
+    struct mo_http_header headers[]; /* and the bytes of the head behind */
+};
+
+struct mo_http1 {
+    enum mo_http1_kind kind;
+    enum state state;
+    bool no_body; /* the answer to HEAD */
+    struct message *msg;
+    struct mo_buf part; /* a head that came in pieces */
+
+    size_t line, seen; /* guard: start of the current line, bytes searched */
+    unsigned lines;    /* guard: whole lines before it */
+
+    uint64_t left;
+    unsigned digits, line_len; /* of the current chunk-size line */
+    size_t ext_total;
+
+    int code, status; /* after a failure */
+    const char *why;
+};
+
+/* --- life ---------------------------------------------------------------- */
+
+struct mo_http1 *mo_http1_new(enum mo_http1_kind kind)
+{
+    struct mo_http1 *h = mo_new(struct mo_http1);
+
+    if (!h)
+        return NULL;
+    h->kind = kind;
+    mo_buf_init(&h->part, MO_HTTP_HEAD_MAX);
+    return h;
+}
+
+void mo_http1_free(struct mo_http1 *h)
+{
+    if (!h)
+        return;
+    mo_buf_fini(&h->part);
+    mo_free(h->msg);
+    mo_free(h);
+}
+
+void mo_http1_reset(struct mo_http1 *h)
+{
+    mo_free(mo_take_ptr(&h->msg));
+    if (h->part.cap)
+        mo_buf_fini(&h->part);
+    h->state = ST_HEAD;
+    h->no_body = false;
+    h->line = h->seen = h->lines = 0;
+    h->ext_total = 0;
+    h->status = 0;
+}
+
+void mo_http1_expect_no_body(struct mo_http1 *h)
+{
+    h->no_body = true;
+}
+
+const struct mo_http_head *mo_http1_head(const struct mo_http1 *h)
+{
+    MO_BUG_ON(!h->msg);
+    return &h->msg->head;
+}
+
+bool mo_http1_begun(const struct mo_http1 *h)
+{
+    return h->state != ST_HEAD || h->part.len > 0;
+}
+
+int mo_http1_status(const struct mo_http1 *h)
+{
+    return h->status;
+}
+
+/* Remember why; returns -1 so that callers can `return refuse(...)`. */
+static int refuse(struct mo_http1 *h, int status, const char *why)
+{
+    h->code = status == 431 || status == 414 ? MO_ETOOBIG : MO_EPROTO;
+    h->status = status;
+    h->why = why;
+    h->state = ST_FAILED;
+    return -1;
+}
+
+static int no_memory(struct mo_http1 *h)
+{
+    (void)refuse(h, 503, "out of memory");
+    h->code = MO_ENOMEM;
+    return -1;
+}
+
+static enum mo_http1_event failed(struct mo_http1 *h, struct mo_err *e)
+{
+    (void)mo_fail(e, h->code, "http: %s", h->why);
+    return MO_HTTP1_ERROR;
+}
+
+/* --- guard: where the head ends ------------------------------------------ */
+
+static int too_big(struct mo_http1 *h)
+{
+    if (h->lines == 0 && h->kind == MO_HTTP1_REQUEST)
+        return refuse(h, 414, "request line too long");
+    return refuse(h, 431, "head too long");
+}
+
+/* One line without its LF: ends in CR, has no other CR, is no fold. */
+static int guard_line(struct mo_http1 *h, const char *p, size_t n)
+{
+    if (n == 0 || p[n - 1] != '\r')
+        return refuse(h, 400, "LF without CR");
+    if (memchr(p, '\r', n) != p + n - 1)
+        return refuse(h, 400, "CR without LF");
+    if (p[0] == ' ' || p[0] == '\t')
+        return refuse(h, 400, "line begins with a blank");
+    if (n == 1 && h->lines == 0)
+        return refuse(h, 400, "empty line before the message");
+    if (n > 1 && h->lines > MO_HTTP_HEADERS_MAX)
+        return refuse(h, 431, "too many headers");
+    return 0;
+}
+
+/* 1: the head is the first h->line bytes of s; 0: not whole yet; -1. */
+static int guard(struct mo_http1 *h, struct mo_span s)
+{
+    while (h->seen < s.n) {
+        const char *lf = memchr(s.p + h->seen, '\n', s.n - h->seen);
+        size_t n;
+
+        if (!lf) {
+            h->seen = s.n;
+            break;
+        }
+        n = (size_t)(lf - s.p) - h->line;
+        if (guard_line(h, s.p + h->line, n) < 0)
+            return -1;
+        h->line += n + 1;
+        h->seen = h->line;
+        if (n == 1)
+            return 1;
+        h->lines++;
+    }
+    return s.n < MO_HTTP_HEAD_MAX ? 0 : too_big(h);
+}
+
+/* --- our reading of the head ---------------------------------------------- */
+
+/* What the header lines said about framing and the connection. */
+struct facts {
+    unsigned hosts, lengths, codings;
+    bool close, keep_alive, conn_upgrade, has_upgrade;
+};
+
+static const struct {
+    const char *name;
+    enum mo_http_method m;
+} methods[] = {
+    {"GET", MO_HTTP_GET},         {"HEAD", MO_HTTP_HEAD},
+    {"POST", MO_HTTP_POST},       {"PUT", MO_HTTP_PUT},
+    {"PATCH", MO_HTTP_PATCH},     {"DELETE", MO_HTTP_DELETE},
+    {"OPTIONS", MO_HTTP_OPTIONS},
+};
+
+static enum mo_http_method method_of(struct mo_span s)
+{
+    for (size_t i = 0; i < MO_COUNT(methods); i++) {
+        if (mo_span_is(s, methods[i].name))
+            return methods[i].m;
+    }
+    return MO_HTTP_OTHER;
+}
+
+const char *mo_http_method_name(enum mo_http_method m)
+{
+    for (size_t i = 0; i < MO_COUNT(methods); i++) {
+        if (methods[i].m == m)
+            return methods[i].name;
+    }
+    return "OTHER";
+}
+
+/* "HTTP/d.d"; only 1.0 and 1.1 are ours. */
+static int read_version(struct mo_http1 *h, struct mo_http_head *hd,
+                        struct mo_span v)
+{
+    if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.')
+        return refuse(h, 400, "bad protocol name");
+    if (v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' || v.p[7] > '9')
+        return refuse(h, 400, "bad protocol version");
+    if (v.p[5] != '1' || v.p[7] > '1')
+        return refuse(h, 505, "HTTP version is not 1.0 or 1.1");
+    hd->minor = v.p[7] - '0';
+    return 0;
+}
+
+/* Origin-form, or "*" for OPTIONS; visible ASCII, no fragment. */
+static int check_target(struct mo_http1 *h, const struct mo_http_head *hd)
+{
+    struct mo_span t = hd->target;
+
+    if (t.n > MO_HTTP_TARGET_MAX)
+        return refuse(h, 414, "target too long");
+    if (mo_span_is(t, "*") && hd->method == MO_HTTP_OPTIONS)
+        return 0;
+    if (t.n == 0 || t.p[0] != '/')
+        return refuse(h, 400, "target is not a path");
+    for (size_t i = 0; i < t.n; i++) {
+        if (t.p[i] <= ' ' || t.p[i] >= 0x7f || t.p[i] == '#')
+            return refuse(h, 400, "bad byte in target");
+    }
+    return 0;
+}
+
+static int read_request_line(struct mo_http1 *h, struct mo_http_head *hd,
+                             struct mo_span line)
+{
+    hd->method_text = mo_span_cut(&line, ' ');
+    hd->target = mo_span_cut(&line, ' ');
+    if (!line.p || !mo_http_is_token(hd->method_text))
+        return refuse(h, 400, "bad request line");
+    if (read_version(h, hd, line) < 0)
+        return -1;
+    if (mo_span_is(hd->method_text, "CONNECT"))
+        return refuse(h, 501, "CONNECT is not offered");
+    hd->method = method_of(hd->method_text);
+    return check_target(h, hd);
+}
+
+/* The blank after the code is left out by some servers with the reason. */
+static int read_status_line(struct mo_http1 *h, struct mo_http_head *hd,
+                            struct mo_span line)
+{
+    struct mo_span version = mo_span_cut(&line, ' ');
+    struct mo_span code = mo_span_cut(&line, ' ');
+    uint64_t v = 0;
+
+    if (read_version(h, hd, version) < 0)
+        return -1;
+    if (code.n != 3 || mo_span_u64(code, &v) < 0 || v < 100 || v > 599)
+        return refuse(h, 400, "bad status code");
+    hd->status = (int)v;
+    hd->reason = line.p ? line : mo_span(code.p + code.n, 0);
+    for (size_t i = 0; i < hd->reason.n; i++) {
+        unsigned char c = (unsigned char)hd->reason.p[i];
+
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return refuse(h, 400, "bad byte in reason");
+    }
+    return 0;
+}
+
+static int on_host(struct mo_http1 *h, struct facts *f, struct mo_span v)
+{
+    static const char extra[] = "-._~:[]%!$&'()*+;=";
+
+    if (f->hosts++)
+        return refuse(h, 400, "two Host headers");
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        char l = (char)(c | 0x20);
+
+        if ((l >= 'a' && l <= 'z') || (c >= '0' && c <= '9'))
+            continue;
+        if (!memchr(extra, c, sizeof(extra) - 1))
+            return refuse(h, 400, "bad byte in Host");
+    }
+    return 0;
+}
+
+static int on_length(struct mo_http1 *h, struct facts *f, struct mo_span v)
+{
+    uint64_t n;
+
+    if (f->lengths++)
+        return refuse(h, 400, "two Content-Length headers");
+    if (mo_span_u64(v, &n) < 0 || n > INT64_MAX)
+        return refuse(h, 400, "bad Content-Length");
+    h->msg->head.content_length = (int64_t)n;
+    return 0;
+}
+
+static int on_coding(struct mo_http1 *h, struct facts *f, struct mo_span v)
+{
+    if (f->codings++ || v.n == 0)
+        return refuse(h, 400, "bad Transfer-Encoding");
+    if (!mo_span_ieq(v, MO_SPAN("chunked")))
+        return refuse(h, 501, "transfer coding is not chunked");
+    h->msg->head.chunked = true;
+    return 0;
+}
+
+static void on_connection(struct facts *f, struct mo_span v)
+{
+    while (v.p) {
+        struct mo_span t = mo_span_trim(mo_span_cut(&v, ','));
+
+        f->close |= mo_span_ieq(t, MO_SPAN("close"));
+        f->keep_alive |= mo_span_ieq(t, MO_SPAN("keep-alive"));
+        f->conn_upgrade |= mo_span_ieq(t, MO_SPAN("upgrade"));
+    }
+}
+
+/* The six names we act on all have different lengths. */
+static int on_header(struct mo_http1 *h, struct facts *f,
+                     const struct mo_http_header *x)
+{
+    static const char *const known[] = {
+        [4] = "host",
+        [6] = "expect",
+        [7] = "upgrade",
+        [10] = "connection",
+        [14] = "content-length",
+        [17] = "transfer-encoding",
+    };
+    size_t n = x->name.n;
+
+    if (n >= MO_COUNT(known) || !known[n] ||
+        !mo_span_ieq(x->name, mo_span(known[n], n)))
+        return 0;
+    switch (n) {
+    case 4:
+        return on_host(h, f, x->value);
+    case 6:
+        h->msg->head.expect_continue |=
+            mo_span_ieq(x->value, MO_SPAN("100-continue"));
+        return 0;
+    case 7:
+        f->has_upgrade |= x->value.n > 0;
+        return 0;
+    case 10:
+        on_connection(f, x->value);
+        return 0;
+    case 14:
+        return on_length(h, f, x->value);
+    default:
+        return on_coding(h, f, x->value);
+    }
+}
+
+/* Bytes of the value are llhttp's business. */
+static int read_header(struct mo_http1 *h, struct facts *f, struct mo_span line)
+{
+    struct mo_http_head *hd = &h->msg->head;
+    struct mo_http_header *x = &h->msg->headers[hd->nheaders++];
+
+    x->name = mo_span_cut(&line, ':');
+    if (!line.p || !mo_http_is_token(x->name))
+        return refuse(h, 400, "bad header name");
+    x->value = mo_span_trim(line);
+    return on_header(h, f, x);
+}
+
+static int check_request(struct mo_http1 *h, const struct facts *f)
+{
+    struct mo_http_head *hd = &h->msg->head;
+
+    if (hd->minor == 1 && f->hosts == 0)
+        return refuse(h, 400, "no Host header");
+    hd->upgrade = f->conn_upgrade && f->has_upgrade && hd->minor == 1;
+    if (hd->minor == 0)
+        hd->expect_continue = false;
+    return 0;
+}
+
+static bool bodiless(int status)
+{
+    return status < 200 || status == 204 || status == 304;
+}
+
+static int check_response(struct mo_http1 *h, const struct facts *f)
+{
+    struct mo_http_head *hd = &h->msg->head;
+
+    if (hd->status < 200 || hd->status == 204) {
+        if (hd->chunked || hd->content_length > 0)
+            return refuse(h, 400, "a body where none may be");
+    }
+    hd->upgrade = f->conn_upgrade && f->has_upgrade && hd->status == 101;
+    hd->expect_continue = false;
+    if (hd->status == 101)
+        hd->keep_alive = false;
+    if (!bodiless(hd->status) && !h->no_body && !hd->chunked &&
+        hd->content_length < 0)
+        hd->keep_alive = false;
+    return 0;
+}
+
+static int check_framing(struct mo_http1 *h, const struct facts *f)
+{
+    struct mo_http_head *hd = &h->msg->head;
+
+    if (hd->chunked && f->lengths)
+        return refuse(h, 400, "Content-Length and Transfer-Encoding");
+    if (hd->chunked && hd->minor == 0)
+        return refuse(h, 400, "Transfer-Encoding in HTTP/1.0");
+    hd->keep_alive = !f->close && (hd->minor == 1 || f->keep_alive);
+    return h->kind == MO_HTTP1_REQUEST ? check_request(h, f)
+                                       : check_response(h, f);
+}
+
+/* The guard has been here: every line ends in CRLF, the last is empty. */
+static int read_head(struct mo_http1 *h, struct mo_span s)
+{
+    struct facts f = {0};
+    struct mo_span line = mo_span_cut(&s, '\n');
+    int rc;
+
+    line.n--;
+    rc = h->kind == MO_HTTP1_REQUEST ? read_request_line(h, &h->msg->head, line)
+                                     : read_status_line(h, &h->msg->head, line);
+    while (rc == 0 && s.n > 2) {
+        line = mo_span_cut(&s, '\n');
+        line.n--;
+        rc = read_header(h, &f, line);
+    }
+    return rc < 0 ? rc : check_framing(h, &f);
+}
+
+/* --- llhttp's reading of the head ------------------------------------------
+ */
+
+static int on_complete(llhttp_t *p)
+{
+    *(bool *)p->data = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {.on_headers_complete = on_complete};
+
+static bool same_framing(const struct mo_http_head *hd, const llhttp_t *p)
+{
+    bool length = (p->flags & F_CONTENT_LENGTH) != 0;
+
+    if (hd->chunked != ((p->flags & F_CHUNKED) != 0))
+        return false;
+    if ((hd->content_length >= 0) != length)
+        return false;
+    return !length || p->content_length == (uint64_t)hd->content_length;
+}
+
+static int confirm(struct mo_http1 *h, struct mo_span s)
+{
+    const struct mo_http_head *hd = &h->msg->head;
+    bool request = h->kind == MO_HTTP1_REQUEST;
+    bool complete = false;
+    llhttp_errno_t rc;
+    llhttp_t p;
+
+    llhttp_init(&p, request ? HTTP_REQUEST : HTTP_RESPONSE, &settings);
+    p.data = &complete;
+    rc = llhttp_execute(&p, s.p, s.n);
+    if (rc == HPE_INVALID_METHOD)
+        return refuse(h, 501, "unknown method");
+    if (rc != HPE_PAUSED || !complete)
+        return refuse(h, 400, llhttp_errno_name(rc));
+    if (p.http_major != 1 || p.http_minor != hd->minor || !same_framing(hd, &p))
+        return refuse(h, 400, "ambiguous head");
+    if (!request && p.status_code != hd->status)
+        return refuse(h, 400, "ambiguous status");
+    return 0;
+}
+
+/* --- from head to body ------------------------------------------------------
+ */
+
+static enum state body_state(struct mo_http1 *h)
+{
+    const struct mo_http_head *hd = &h->msg->head;
+
+    if (h->kind == MO_HTTP1_RESPONSE && (h->no_body || bodiless(hd->status)))
+        return ST_DONE;
+    h->digits = h->line_len = 0;
+    h->left = 0;
+    if (hd->chunked)
+        return ST_CHUNK_SIZE;
+    if (hd->content_length > 0) {
+        h->left = (uint64_t)hd->content_length;
+        return ST_LENGTH;
+    }
+    if (hd->content_length == 0 || h->kind == MO_HTTP1_REQUEST)
+        return ST_DONE;
+    return ST_UNTIL_CLOSE;
+}
+
+/* One block: struct, exactly as many headers as lines, the bytes. */
+static int take_head(struct mo_http1 *h, struct mo_span s)
+{
+    size_t nh = h->lines - 1;
+    size_t fixed = sizeof(struct message) + nh * sizeof(struct mo_http_header);
+    char *bytes;
+
+    h->msg = mo_alloc(fixed + s.n);
+    if (!h->msg)
+        return no_memory(h);
+    bytes = (char *)h->msg + fixed;
+    memcpy(bytes, s.p, s.n);
+    h->msg->head = (struct mo_http_head){
+        .headers = h->msg->headers,
+        .content_length = -1,
+    };
+    s = mo_span(bytes, s.n);
+    if (read_head(h, s) < 0 || confirm(h, s) < 0)
+        return -1;
+    h->state = body_state(h);
+    return 1;
+}
+
+/* The usual case: the head is whole in the input, no byte is stored twice.
+ * Returns like guard(). */
+static int head_direct(struct mo_http1 *h, struct mo_span *in)
+{
+    struct mo_span s = mo_span_head(*in, MO_HTTP_HEAD_MAX);
+    int rc = guard(h, s);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        if (mo_buf_span(&h->part, s) < 0)
+            return no_memory(h);
+        *in = mo_span_skip(*in, s.n);
+        return 0;
+    }
+    s = mo_span_head(*in, h->line);
+    *in = mo_span_skip(*in, h->line);
+    return take_head(h, s);
+}
+
+static int head_pieces(struct mo_http1 *h, struct mo_span *in)
+{
+    size_t had = h->part.len;
+    struct mo_span s = mo_span_head(*in, MO_HTTP_HEAD_MAX - had);
+    int rc;
+
+    if (mo_buf_span(&h->part, s) < 0)
+        return no_memory(h);
+    rc = guard(h, mo_buf_view(&h->part));
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        *in = mo_span_skip(*in, s.n);
+        return 0;
+    }
+    *in = mo_span_skip(*in, h->line - had);
+    rc = take_head(h, mo_span(h->part.p, h->line));
+    mo_buf_fini(&h->part);
+    return rc;
+}
+
+/* --- bodies -----------------------------------------------------------------
+ */
+
+static struct mo_span take_body(struct mo_http1 *h, struct mo_span *in)
+{
+    struct mo_span piece = *in;
+
+    if (h->state != ST_UNTIL_CLOSE && piece.n > h->left)
+        piece.n = (size_t)h->left;
+    h->left -= h->state == ST_UNTIL_CLOSE ? 0 : piece.n;
+    *in = mo_span_skip(*in, piece.n);
+    return piece;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int chunk_digit(struct mo_http1 *h, char c)
+{
+    int d = hex(c);
+
+    if (d >= 0) {
+        if (++h->digits > CHUNK_DIGITS_MAX || h->left > INT64_MAX >> 4)
+            return refuse(h, 400, "chunk too large");
+        h->left = h->left << 4 | (unsigned)d;
+        return 0;
+    }
+    if (h->digits == 0 || (c != ';' && c != '\r'))
+        return refuse(h, 400, "bad chunk size");
+    h->state = c == ';' ? ST_CHUNK_EXT : ST_CHUNK_SIZE_LF;
+    return 0;
+}
+
+static int chunk_ext(struct mo_http1 *h, char c)
+{
+    if (c == '\r') {
+        h->state = ST_CHUNK_SIZE_LF;
+        return 0;
+    }
+    if (++h->ext_total > MO_HTTP_CHUNK_EXT_MAX)
+        return refuse(h, 400, "chunk extensions too long");
+    if ((c < ' ' && c != '\t') || c >= 0x7f)
+        return refuse(h, 400, "bad byte in chunk extension");
+    return 0;
+}
+
+/* CR and LF at their places; `to` follows. */
+static int expect(struct mo_http1 *h, char c, char want, enum state to)
+{
+    if (c != want)
+        return refuse(h, 400, "bad chunk framing");
+    h->state = to;
+    return 0;
+}
+
+/* One byte of framing. */
+static int chunk_byte(struct mo_http1 *h, char c)
+{
+    if (h->state <= ST_CHUNK_SIZE_LF && ++h->line_len > MO_HTTP_CHUNK_LINE_MAX)
+        return refuse(h, 400, "chunk line too long");
+    switch (h->state) {
+    case ST_CHUNK_SIZE:
+        return chunk_digit(h, c);
+    case ST_CHUNK_EXT:
+        return chunk_ext(h, c);
+    case ST_CHUNK_SIZE_LF:
+        return expect(h, c, '\n', h->left ? ST_CHUNK_DATA : ST_CHUNK_END_CR);
+    case ST_CHUNK_DATA_CR:
+        return expect(h, c, '\r', ST_CHUNK_DATA_LF);
+    case ST_CHUNK_DATA_LF:
+        h->digits = h->line_len = 0;
+        return expect(h, c, '\n', ST_CHUNK_SIZE);
+    case ST_CHUNK_END_CR:
+        return expect(h, c, '\r', ST_CHUNK_END_LF);
+    default:
+        return expect(h, c, '\n', ST_DONE);
+    }
+}
+
+/* Framing up to the next data, the end, or the end of the input. */
+static int chunk_skip(struct mo_http1 *h, struct mo_span *in)
+{
+    while (in->n && h->state != ST_CHUNK_DATA && h->state != ST_DONE) {
+        char c = in->p[0];
+
+        *in = mo_span_skip(*in, 1);
+        if (chunk_byte(h, c) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static enum mo_http1_event next_body(struct mo_http1 *h, struct mo_span *in,
+                                     struct mo_span *body, struct mo_err *e)
+{
+    if (h->state >= ST_CHUNK_SIZE && chunk_skip(h, in) < 0)
+        return failed(h, e);
+    if (h->state == ST_DONE)
+        return MO_HTTP1_DONE;
+    if (in->n == 0)
+        return MO_HTTP1_MORE;
+    *body = take_body(h, in);
+    if (h->left == 0 && h->state == ST_CHUNK_DATA)
+        h->state = ST_CHUNK_DATA_CR;
+    if (h->left == 0 && h->state == ST_LENGTH)
+        h->state = ST_DONE;
+    return MO_HTTP1_BODY;
+}
+
+static enum mo_http1_event next_head(struct mo_http1 *h, struct mo_span *in,
+                                     struct mo_err *e)
+{
+    int rc;
+
+    if (in->n == 0)
+        return MO_HTTP1_MORE;
+    rc = h->part.len ? head_pieces(h, in) : head_direct(h, in);
+    if (rc < 0)
+        return failed(h, e);
+    return rc ? MO_HTTP1_HEAD : MO_HTTP1_MORE;
+}
+
+enum mo_http1_event mo_http1_next(struct mo_http1 *h, struct mo_span *in,
+                                  struct mo_span *body, struct mo_err *e)
+{
+    switch (h->state) {
+    case ST_HEAD:
+        return next_head(h, in, e);
+    case ST_DONE:
+        return MO_HTTP1_DONE;
+    case ST_FAILED:
+        return failed(h, e);
+    default:
+        return next_body(h, in, body, e);
+    }
+}
+
+enum mo_http1_event mo_http1_eof(struct mo_http1 *h, struct mo_err *e)
+{
+    if (!mo_http1_begun(h))
+        return MO_HTTP1_MORE;
+    if (h->state == ST_UNTIL_CLOSE)
+        h->state = ST_DONE;
+    if (h->state == ST_DONE)
+        return MO_HTTP1_DONE;
+    if (h->state != ST_FAILED) {
+        (void)refuse(h, 400, "closed in the middle of a message");
+        h->code = MO_ECLOSED;
+    }
+    return failed(h, e);
+}
