@@ -1,8 +1,7 @@
 #include "codec/http1.h"
 
-#include <llhttp.h>
-
 #include "base/mem.h"
+#include "codec/http1h.h"
 
 /* Invariants:
  * 1. part holds bytes only in ST_HEAD; msg exists from the HEAD event on.
@@ -177,331 +176,15 @@ static int guard(struct mo_http1 *h, struct mo_span s)
     return s.n < MO_HTTP_HEAD_MAX ? 0 : too_big(h);
 }
 
-/* --- our reading of the head ---------------------------------------------- */
-
-/* What the header lines said about framing and the connection. */
-struct facts {
-    unsigned hosts, lengths, codings;
-    bool close, keep_alive, conn_upgrade, has_upgrade;
-};
-
-static const struct {
-    const char *name;
-    enum mo_http_method m;
-} methods[] = {
-    {"GET", MO_HTTP_GET},         {"HEAD", MO_HTTP_HEAD},
-    {"POST", MO_HTTP_POST},       {"PUT", MO_HTTP_PUT},
-    {"PATCH", MO_HTTP_PATCH},     {"DELETE", MO_HTTP_DELETE},
-    {"OPTIONS", MO_HTTP_OPTIONS},
-};
-
-static enum mo_http_method method_of(struct mo_span s)
-{
-    for (size_t i = 0; i < MO_COUNT(methods); i++) {
-        if (mo_span_is(s, methods[i].name))
-            return methods[i].m;
-    }
-    return MO_HTTP_OTHER;
-}
-
-const char *mo_http_method_name(enum mo_http_method m)
-{
-    for (size_t i = 0; i < MO_COUNT(methods); i++) {
-        if (methods[i].m == m)
-            return methods[i].name;
-    }
-    return "OTHER";
-}
-
-/* "HTTP/d.d"; only 1.0 and 1.1 are ours. */
-static int read_version(struct mo_http1 *h, struct mo_http_head *hd,
-                        struct mo_span v)
-{
-    if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.')
-        return refuse(h, 400, "bad protocol name");
-    if (v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' || v.p[7] > '9')
-        return refuse(h, 400, "bad protocol version");
-    if (v.p[5] != '1' || v.p[7] > '1')
-        return refuse(h, 505, "HTTP version is not 1.0 or 1.1");
-    hd->minor = v.p[7] - '0';
-    return 0;
-}
-
-/* Origin-form, or "*" for OPTIONS; visible ASCII, no fragment. */
-static int check_target(struct mo_http1 *h, const struct mo_http_head *hd)
-{
-    struct mo_span t = hd->target;
-
-    if (t.n > MO_HTTP_TARGET_MAX)
-        return refuse(h, 414, "target too long");
-    if (mo_span_is(t, "*") && hd->method == MO_HTTP_OPTIONS)
-        return 0;
-    if (t.n == 0 || t.p[0] != '/')
-        return refuse(h, 400, "target is not a path");
-    for (size_t i = 0; i < t.n; i++) {
-        if (t.p[i] <= ' ' || t.p[i] >= 0x7f || t.p[i] == '#')
-            return refuse(h, 400, "bad byte in target");
-    }
-    return 0;
-}
-
-static int read_request_line(struct mo_http1 *h, struct mo_http_head *hd,
-                             struct mo_span line)
-{
-    hd->method_text = mo_span_cut(&line, ' ');
-    hd->target = mo_span_cut(&line, ' ');
-    if (!line.p || !mo_http_is_token(hd->method_text))
-        return refuse(h, 400, "bad request line");
-    if (read_version(h, hd, line) < 0)
-        return -1;
-    if (mo_span_is(hd->method_text, "CONNECT"))
-        return refuse(h, 501, "CONNECT is not offered");
-    hd->method = method_of(hd->method_text);
-    return check_target(h, hd);
-}
-
-/* The blank after the code is left out by some servers with the reason. */
-static int read_status_line(struct mo_http1 *h, struct mo_http_head *hd,
-                            struct mo_span line)
-{
-    struct mo_span version = mo_span_cut(&line, ' ');
-    struct mo_span code = mo_span_cut(&line, ' ');
-    uint64_t v = 0;
-
-    if (read_version(h, hd, version) < 0)
-        return -1;
-    if (code.n != 3 || mo_span_u64(code, &v) < 0 || v < 100 || v > 599)
-        return refuse(h, 400, "bad status code");
-    hd->status = (int)v;
-    hd->reason = line.p ? line : mo_span(code.p + code.n, 0);
-    for (size_t i = 0; i < hd->reason.n; i++) {
-        unsigned char c = (unsigned char)hd->reason.p[i];
-
-        if ((c < ' ' && c != '\t') || c == 0x7f)
-            return refuse(h, 400, "bad byte in reason");
-    }
-    return 0;
-}
-
-static int on_host(struct mo_http1 *h, struct facts *f, struct mo_span v)
-{
-    static const char extra[] = "-._~:[]%!$&'()*+;=";
-
-    if (f->hosts++)
-        return refuse(h, 400, "two Host headers");
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        char l = (char)(c | 0x20);
-
-        if ((l >= 'a' && l <= 'z') || (c >= '0' && c <= '9'))
-            continue;
-        if (!memchr(extra, c, sizeof(extra) - 1))
-            return refuse(h, 400, "bad byte in Host");
-    }
-    return 0;
-}
-
-static int on_length(struct mo_http1 *h, struct facts *f, struct mo_span v)
-{
-    uint64_t n;
-
-    if (f->lengths++)
-        return refuse(h, 400, "two Content-Length headers");
-    if (mo_span_u64(v, &n) < 0 || n > INT64_MAX)
-        return refuse(h, 400, "bad Content-Length");
-    h->msg->head.content_length = (int64_t)n;
-    return 0;
-}
-
-static int on_coding(struct mo_http1 *h, struct facts *f, struct mo_span v)
-{
-    if (f->codings++ || v.n == 0)
-        return refuse(h, 400, "bad Transfer-Encoding");
-    if (!mo_span_ieq(v, MO_SPAN("chunked")))
-        return refuse(h, 501, "transfer coding is not chunked");
-    h->msg->head.chunked = true;
-    return 0;
-}
-
-static void on_connection(struct facts *f, struct mo_span v)
-{
-    while (v.p) {
-        struct mo_span t = mo_span_trim(mo_span_cut(&v, ','));
-
-        f->close |= mo_span_ieq(t, MO_SPAN("close"));
-        f->keep_alive |= mo_span_ieq(t, MO_SPAN("keep-alive"));
-        f->conn_upgrade |= mo_span_ieq(t, MO_SPAN("upgrade"));
-    }
-}
-
-/* The six names we act on all have different lengths. */
-static int on_header(struct mo_http1 *h, struct facts *f,
-                     const struct mo_http_header *x)
-{
-    static const char *const known[] = {
-        [4] = "host",
-        [6] = "expect",
-        [7] = "upgrade",
-        [10] = "connection",
-        [14] = "content-length",
-        [17] = "transfer-encoding",
-    };
-    size_t n = x->name.n;
-
-    if (n >= MO_COUNT(known) || !known[n] ||
-        !mo_span_ieq(x->name, mo_span(known[n], n)))
-        return 0;
-    switch (n) {
-    case 4:
-        return on_host(h, f, x->value);
-    case 6:
-        h->msg->head.expect_continue |=
-            mo_span_ieq(x->value, MO_SPAN("100-continue"));
-        return 0;
-    case 7:
-        f->has_upgrade |= x->value.n > 0;
-        return 0;
-    case 10:
-        on_connection(f, x->value);
-        return 0;
-    case 14:
-        return on_length(h, f, x->value);
-    default:
-        return on_coding(h, f, x->value);
-    }
-}
-
-/* Bytes of the value are llhttp's business. */
-static int read_header(struct mo_http1 *h, struct facts *f, struct mo_span line)
-{
-    struct mo_http_head *hd = &h->msg->head;
-    struct mo_http_header *x = &h->msg->headers[hd->nheaders++];
-
-    x->name = mo_span_cut(&line, ':');
-    if (!line.p || !mo_http_is_token(x->name))
-        return refuse(h, 400, "bad header name");
-    x->value = mo_span_trim(line);
-    return on_header(h, f, x);
-}
-
-static int check_request(struct mo_http1 *h, const struct facts *f)
-{
-    struct mo_http_head *hd = &h->msg->head;
-
-    if (hd->minor == 1 && f->hosts == 0)
-        return refuse(h, 400, "no Host header");
-    hd->upgrade = f->conn_upgrade && f->has_upgrade && hd->minor == 1;
-    if (hd->minor == 0)
-        hd->expect_continue = false;
-    return 0;
-}
-
-static bool bodiless(int status)
-{
-    return status < 200 || status == 204 || status == 304;
-}
-
-static int check_response(struct mo_http1 *h, const struct facts *f)
-{
-    struct mo_http_head *hd = &h->msg->head;
-
-    if (hd->status < 200 || hd->status == 204) {
-        if (hd->chunked || hd->content_length > 0)
-            return refuse(h, 400, "a body where none may be");
-    }
-    hd->upgrade = f->conn_upgrade && f->has_upgrade && hd->status == 101;
-    hd->expect_continue = false;
-    if (hd->status == 101)
-        hd->keep_alive = false;
-    if (!bodiless(hd->status) && !h->no_body && !hd->chunked &&
-        hd->content_length < 0)
-        hd->keep_alive = false;
-    return 0;
-}
-
-static int check_framing(struct mo_http1 *h, const struct facts *f)
-{
-    struct mo_http_head *hd = &h->msg->head;
-
-    if (hd->chunked && f->lengths)
-        return refuse(h, 400, "Content-Length and Transfer-Encoding");
-    if (hd->chunked && hd->minor == 0)
-        return refuse(h, 400, "Transfer-Encoding in HTTP/1.0");
-    hd->keep_alive = !f->close && (hd->minor == 1 || f->keep_alive);
-    return h->kind == MO_HTTP1_REQUEST ? check_request(h, f)
-                                       : check_response(h, f);
-}
-
-/* The guard has been here: every line ends in CRLF, the last is empty. */
-static int read_head(struct mo_http1 *h, struct mo_span s)
-{
-    struct facts f = {0};
-    struct mo_span line = mo_span_cut(&s, '\n');
-    int rc;
-
-    line.n--;
-    rc = h->kind == MO_HTTP1_REQUEST ? read_request_line(h, &h->msg->head, line)
-                                     : read_status_line(h, &h->msg->head, line);
-    while (rc == 0 && s.n > 2) {
-        line = mo_span_cut(&s, '\n');
-        line.n--;
-        rc = read_header(h, &f, line);
-    }
-    return rc < 0 ? rc : check_framing(h, &f);
-}
-
-/* --- llhttp's reading of the head ------------------------------------------
- */
-
-static int on_complete(llhttp_t *p)
-{
-    *(bool *)p->data = true;
-    return HPE_PAUSED;
-}
-
-static const llhttp_settings_t settings = {.on_headers_complete = on_complete};
-
-static bool same_framing(const struct mo_http_head *hd, const llhttp_t *p)
-{
-    bool length = (p->flags & F_CONTENT_LENGTH) != 0;
-
-    if (hd->chunked != ((p->flags & F_CHUNKED) != 0))
-        return false;
-    if ((hd->content_length >= 0) != length)
-        return false;
-    return !length || p->content_length == (uint64_t)hd->content_length;
-}
-
-static int confirm(struct mo_http1 *h, struct mo_span s)
-{
-    const struct mo_http_head *hd = &h->msg->head;
-    bool request = h->kind == MO_HTTP1_REQUEST;
-    bool complete = false;
-    llhttp_errno_t rc;
-    llhttp_t p;
-
-    llhttp_init(&p, request ? HTTP_REQUEST : HTTP_RESPONSE, &settings);
-    p.data = &complete;
-    rc = llhttp_execute(&p, s.p, s.n);
-    if (rc == HPE_INVALID_METHOD)
-        return refuse(h, 501, "unknown method");
-    if (rc != HPE_PAUSED || !complete)
-        return refuse(h, 400, llhttp_errno_name(rc));
-    if (p.http_major != 1 || p.http_minor != hd->minor || !same_framing(hd, &p))
-        return refuse(h, 400, "ambiguous head");
-    if (!request && p.status_code != hd->status)
-        return refuse(h, 400, "ambiguous status");
-    return 0;
-}
-
 /* --- from head to body ------------------------------------------------------
  */
 
+/* What follows the head. A body that ends with the connection ends it. */
 static enum state body_state(struct mo_http1 *h)
 {
-    const struct mo_http_head *hd = &h->msg->head;
+    struct mo_http_head *hd = &h->msg->head;
 
-    if (h->kind == MO_HTTP1_RESPONSE && (h->no_body || bodiless(hd->status)))
+    if (hd->status && (h->no_body || mo_http1_bodiless(hd->status)))
         return ST_DONE;
     h->digits = h->line_len = 0;
     h->left = 0;
@@ -511,8 +194,9 @@ static enum state body_state(struct mo_http1 *h)
         h->left = (uint64_t)hd->content_length;
         return ST_LENGTH;
     }
-    if (hd->content_length == 0 || h->kind == MO_HTTP1_REQUEST)
+    if (hd->content_length == 0 || !hd->status)
         return ST_DONE;
+    hd->keep_alive = false;
     return ST_UNTIL_CLOSE;
 }
 
@@ -521,20 +205,18 @@ static int take_head(struct mo_http1 *h, struct mo_span s)
 {
     size_t nh = h->lines - 1;
     size_t fixed = sizeof(struct message) + nh * sizeof(struct mo_http_header);
+    struct message *m = mo_alloc(fixed + s.n);
+    struct mo_http1_refusal no;
     char *bytes;
 
-    h->msg = mo_alloc(fixed + s.n);
-    if (!h->msg)
+    if (!m)
         return no_memory(h);
-    bytes = (char *)h->msg + fixed;
+    bytes = (char *)m + fixed;
     memcpy(bytes, s.p, s.n);
-    h->msg->head = (struct mo_http_head){
-        .headers = h->msg->headers,
-        .content_length = -1,
-    };
-    s = mo_span(bytes, s.n);
-    if (read_head(h, s) < 0 || confirm(h, s) < 0)
-        return -1;
+    h->msg = m;
+    if (mo_http1_read_head(h->kind, mo_span(bytes, s.n), &m->head, m->headers,
+                           &no) < 0)
+        return refuse(h, no.status, no.why);
     h->state = body_state(h);
     return 1;
 }
