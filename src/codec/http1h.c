@@ -13,6 +13,16 @@ struct reader {
     bool close, keep_alive, conn_upgrade, has_upgrade;
 };
 
+/* Visible ASCII but '#': nobody sends the fragment. */
+static const struct mo_http1_set target_bytes = {
+    {0, 0xfffffff6, 0xffffffff, 0x7fffffff},
+};
+
+/* Letters, digits and -._~:[]%!$&'()*+;= */
+static const struct mo_http1_set host_bytes = {
+    {0, 0x2fff6ff2, 0xaffffffe, 0x47fffffe},
+};
+
 static int refuse(struct reader *r, int status, const char *why)
 {
     r->no->status = status;
@@ -61,7 +71,7 @@ static int read_version(struct reader *r, struct mo_span v)
     return 0;
 }
 
-/* Origin-form, or "*" for OPTIONS; visible ASCII, no fragment. */
+/* Origin-form, or "*" for OPTIONS. */
 static int check_target(struct reader *r)
 {
     struct mo_span t = r->hd->target;
@@ -72,10 +82,8 @@ static int check_target(struct reader *r)
         return 0;
     if (t.n == 0 || t.p[0] != '/')
         return refuse(r, 400, "target is not a path");
-    for (size_t i = 0; i < t.n; i++) {
-        if (t.p[i] <= ' ' || t.p[i] >= 0x7f || t.p[i] == '#')
-            return refuse(r, 400, "bad byte in target");
-    }
+    if (mo_http1_run(&target_bytes, t) != t.n)
+        return refuse(r, 400, "bad byte in target");
     return 0;
 }
 
@@ -125,18 +133,10 @@ static int read_status_line(struct reader *r, struct mo_span line)
  * whether we are it, is for the server to say. */
 static int on_host(struct reader *r, struct mo_span v)
 {
-    static const char extra[] = "-._~:[]%!$&'()*+;=";
-
     if (r->hosts++)
         return refuse(r, 400, "two Host headers");
-    for (size_t i = 0; i < v.n; i++) {
-        char l = (char)(v.p[i] | 0x20);
-
-        if ((l >= 'a' && l <= 'z') || digit(v.p[i]))
-            continue;
-        if (!memchr(extra, v.p[i], sizeof(extra) - 1))
-            return refuse(r, 400, "bad byte in Host");
-    }
+    if (mo_http1_run(&host_bytes, v) != v.n)
+        return refuse(r, 400, "bad byte in Host");
     return 0;
 }
 
@@ -199,21 +199,28 @@ static const struct {
     [17] = {"transfer-encoding", on_coding},
 };
 
-/* Whether the bytes of a value are legal is left to llhttp. */
-static int read_header(struct reader *r, struct mo_span line)
+static int on_header(struct reader *r, const struct mo_http_header *x)
 {
-    struct mo_http_header *x = &r->headers[r->hd->nheaders++];
-    size_t n;
+    size_t n = x->name.n;
 
-    x->name = mo_span_cut(&line, ':');
-    if (!line.p || !mo_http_is_token(x->name))
-        return refuse(r, 400, "bad header name");
-    x->value = mo_span_trim(line);
-    n = x->name.n;
     if (n >= MO_COUNT(known) || !known[n].on ||
         !mo_span_ieq(x->name, mo_span(known[n].name, n)))
         return 0;
     return known[n].on(r, x->value);
+}
+
+/* Whether the bytes of a value are legal is left to llhttp. */
+static int read_header(struct reader *r, struct mo_span line)
+{
+    struct mo_http_header *x = &r->headers[r->hd->nheaders++];
+    size_t n = mo_http1_run(&mo_http1_token, line);
+
+    if (n == 0 || n == line.n || line.p[n] != ':')
+        return refuse(r, 400, "bad header name");
+    x->name = mo_span(line.p, n);
+    n += n + 1 < line.n && line.p[n + 1] == ' ' ? 2 : 1; /* the usual blank */
+    x->value = mo_span_trim(mo_span(line.p + n, line.n - n));
+    return on_header(r, x);
 }
 
 /* --- the head as a whole
@@ -262,23 +269,33 @@ static int check_framing(struct reader *r)
     return hd->status ? check_response(r) : check_request(r);
 }
 
-static struct mo_span cut_line(struct mo_span *s)
+/* Every LF has its CR: so, if every CR has its LF, lines are lines. */
+static int cut_line(struct reader *r, struct mo_span *s, struct mo_span *line)
 {
-    struct mo_span line = mo_span_cut(s, '\n');
+    const char *cr = memchr(s->p, '\r', s->n);
+    size_t n = cr ? (size_t)(cr - s->p) : s->n;
 
-    line.n--; /* its CR */
-    return line;
+    if (n + 1 >= s->n || cr[1] != '\n')
+        return refuse(r, 400, "CR without LF");
+    *line = mo_span(s->p, n);
+    *s = mo_span(cr + 2, s->n - n - 2);
+    return 0;
 }
 
 static int read_lines(struct reader *r, enum mo_http1_kind kind,
                       struct mo_span s)
 {
-    struct mo_span first = cut_line(&s);
-    int rc = kind == MO_HTTP1_REQUEST ? read_request_line(r, first)
-                                      : read_status_line(r, first);
+    struct mo_span line;
+    int rc = cut_line(r, &s, &line);
 
-    while (rc == 0 && s.n > 2)
-        rc = read_header(r, cut_line(&s));
+    if (rc == 0)
+        rc = kind == MO_HTTP1_REQUEST ? read_request_line(r, line)
+                                      : read_status_line(r, line);
+    while (rc == 0 && s.n > 2) {
+        rc = cut_line(r, &s, &line);
+        if (rc == 0)
+            rc = read_header(r, line);
+    }
     return rc < 0 ? rc : check_framing(r);
 }
 

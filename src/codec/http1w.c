@@ -2,6 +2,7 @@
 #include "codec/http1.h"
 
 #include "base/mem.h"
+#include "codec/http1h.h"
 
 static const char *const reasons[] = {
     [100] = "Continue",
@@ -55,20 +56,14 @@ const char *mo_http_reason(int status)
     return reasons[status];
 }
 
-/* One bit a byte: letters, digits and !#$%&'*+-.^_`|~ */
-static const uint32_t token_bits[8] = {
-    0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff, 0, 0, 0, 0,
+/* Letters, digits and !#$%&'*+-.^_`|~ */
+const struct mo_http1_set mo_http1_token = {
+    {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff},
 };
 
 bool mo_http_is_token(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-
-        if (!(token_bits[c >> 5] >> (c & 31) & 1))
-            return false;
-    }
-    return s.n > 0;
+    return s.n && mo_http1_run(&mo_http1_token, s) == s.n;
 }
 
 struct mo_span mo_http_get(const struct mo_http_head *h, const char *name)
