@@ -66,17 +66,18 @@ static bool has_big_number(mo_json v)
     return false;
 }
 
+/* Where half a pair was replaced, simdjson has bytes of its own. */
 static void same_string(mo_json ours, std::string_view theirs)
 {
     struct mo_buf b;
+    std::string_view got;
 
     mo_buf_init(&b, (size_t)8 << 20);
     must(mo_json_str_buf(ours, &b) == 0);
-    if (!has_surrogate_escape(std::string_view(ours.p, ours.n)))
-        must(std::string_view(b.p ? b.p : "", b.len) == theirs);
-    else if (theirs.find("\xed") == theirs.npos)
-        must(b.len == theirs.size() ||
-             std::string_view(b.p, b.len).find("\xef\xbf\xbd") != theirs.npos);
+    got = std::string_view(b.p ? b.p : "", b.len);
+    if (!has_surrogate_escape(std::string_view(ours.p, ours.n)) ||
+        got.find("\xef\xbf\xbd") == got.npos)
+        must(got == theirs);
     mo_buf_fini(&b);
 }
 
