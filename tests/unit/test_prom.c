@@ -358,7 +358,7 @@ static void test_numbers(void **state)
         {1e21, "1e+21"},    {1.0 / 3, "0.3333333333333333"},
         {1e-9, "1e-09"},    {123456789, "123456789"},
         {INFINITY, "+Inf"}, {-INFINITY, "-Inf"},
-        {NAN, "NaN"},       {4503599627370497.5, "4503599627370497.5"},
+        {NAN, "NaN"},       {2251799813685249.5, "2251799813685249.5"},
     };
     struct mo_prom *p = mo_prom_new();
     struct mo_prom_metric *m = mo_prom_add(p, &gauge, NULL);
