@@ -74,7 +74,8 @@ const stricter = [
   ['an attachment count is plain digits', ['51.0-["a"]', '51e0-["a"]',
     '50x1-["a"]', '5 1-["a"]', '5+1-["a"]']],
   ['a namespace is a plain path', ['0/a b', '0/a?x=1', '0/a#b', '0/\u00e9',
-    '2/nsp["x"]', '0/a"b', '0/a\\b', '0/a{}', '2/nsp12["x"]', `0/${'a'.repeat(128)}`]],
+    '2/nsp["x"]', '0/a"b', '0/a\\b',
+    '0/a{}', '2/nsp12["x"]', `0/${'a'.repeat(128)}`]],
   ['a placeholder is a whole number', [`51-["a",${ph(0.5)}]`]],
   ['no type is not connect', ['', ' ', ' {}', '\t']],
 ];

@@ -68,7 +68,8 @@ describe('decoders', () => {
   after(async () => assert.equal(await peer.stop(), 0));
 
   async function ourEvents(side, raw, step) {
-    const line = await peer.ask(`${side} ${CAP} ${step} ${raw.toString('hex')}`);
+    const hex = raw.toString('hex');
+    const line = await peer.ask(`${side} ${CAP} ${step} ${hex}`);
     return line ? line.split(' | ') : [];
   }
 
@@ -183,7 +184,8 @@ async function askClient(dial, raw) {
       Buffer.concat([
         Buffer.from(
           'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n' +
-            `Connection: Upgrade\r\nSec-WebSocket-Accept: ${acceptFor(key)}\r\n\r\n`,
+            'Connection: Upgrade\r\n' +
+            `Sec-WebSocket-Accept: ${acceptFor(key)}\r\n\r\n`,
         ),
         raw,
       ]),

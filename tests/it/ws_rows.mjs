@@ -152,7 +152,7 @@ row(
   frame(CONT, 'z'),
 );
 row('close between fragments', part(TEXT, 'a'), frame(CLOSE, code(1001)));
-row('a message after fragments', part(TEXT, 'a'), frame(CONT), frame(TEXT, 'b'));
+row('text after fragments', part(TEXT, 'a'), frame(CONT), frame(TEXT, 'b'));
 row('continuation of nothing', frame(CONT, 'x'));
 row('unfinished continuation of nothing', part(CONT, 'x'));
 row('continuation of a whole text', frame(TEXT, 'x'), frame(CONT, 'y'));
@@ -222,7 +222,8 @@ for (const [name, h] of [
   ['five bytes', 'f888808080'],
 ]) {
   row(`${name} as text`, frame(TEXT, hex(h)));
-  row(`${name} after good text`, frame(TEXT, Buffer.concat([fill(200), hex(h)])));
+  const late = Buffer.concat([fill(200), hex(h)]);
+  row(`${name} after good text`, frame(TEXT, late));
   row(`${name} in the last fragment`, part(TEXT, 'a'), frame(CONT, hex(h)));
   row(`${name} as binary`, frame(BINARY, hex(h)));
   row(`${name} as ping`, frame(PING, hex(h)));
