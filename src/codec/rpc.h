@@ -18,7 +18,7 @@ enum mo_rpc_kind {
     MO_RPC_REQUEST,      /* method and id */
     MO_RPC_NOTIFICATION, /* method, no id */
     MO_RPC_RESULT,       /* id and result */
-    MO_RPC_ERROR,        /* id (may be null) and error */
+    MO_RPC_ERROR,        /* error; id may be null or missing */
     MO_RPC_BATCH,        /* a non-empty array */
 };
 
@@ -33,7 +33,8 @@ enum {
 struct mo_rpc {
     enum mo_rpc_kind kind;
     struct mo_json root;   /* the whole message */
-    struct mo_json id;     /* string or number; its text is the identity */
+    struct mo_json id;     /* string or number (null, none: an error's); its
+                            * text is the identity: 1.0 is not 1 */
     struct mo_json method; /* string, quoted */
     struct mo_json params; /* object or array, or none */
     struct mo_json result;

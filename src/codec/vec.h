@@ -1,0 +1,215 @@
+/* vec.h - sixteen bytes at a time, written once for three machines.
+ *
+ * The codecs ask only one kind of question of plain text: where is the next
+ * byte that matters (a quote, a control character, the first non-ASCII)?
+ * Here are the few vector operations that answer it: NEON, SSE2, and eight
+ * bytes in a plain word. Everything above this file is written against these
+ * names, so all machines run the same algorithm; MO_VEC_PLAIN forces the
+ * word version, which is how a test compares it with the real one.
+ *
+ * Nothing here reads outside [p, end), and nothing knows any format. */
+#ifndef MO_CODEC_VEC_H
+#define MO_CODEC_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(MO_VEC_PLAIN) && defined(__ARM_NEON) && defined(__aarch64__)
+
+#    include <arm_neon.h>
+
+#    define MO_VEC_NAME  "neon"
+#    define MO_VEC_WIDTH 16
+#    define MO_VEC_LANE  4 /* bits a byte has in mo_vec_mask() */
+
+typedef uint8x16_t mo_vec;
+
+static inline mo_vec mo_vec_load(const char *p)
+{
+    return vld1q_u8((const uint8_t *)p);
+}
+
+static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
+{
+    return vceqq_u8(v, vdupq_n_u8(c));
+}
+
+/* Bytes below c; c <= 0x80. */
+static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
+{
+    return vcltq_u8(v, vdupq_n_u8(c));
+}
+
+static inline mo_vec mo_vec_high(mo_vec v) /* bytes >= 0x80 */
+{
+    return vcltzq_s8(vreinterpretq_s8_u8(v));
+}
+
+static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
+{
+    return vorrq_u8(a, b);
+}
+
+static inline mo_vec mo_vec_splat(uint8_t c)
+{
+    return vdupq_n_u8(c);
+}
+
+/* The lowest set bit, divided by MO_VEC_LANE, is the first byte found. */
+static inline uint64_t mo_vec_mask(mo_vec m)
+{
+    uint8x8_t half = vshrn_n_u16(vreinterpretq_u16_u8(m), 4);
+
+    return vget_lane_u64(vreinterpret_u64_u8(half), 0);
+}
+
+/* One bit a byte for the 64 bytes of four comparisons. */
+static inline uint64_t mo_vec_bits64(const mo_vec m[4])
+{
+    static const uint8_t weight[16] = {1, 2, 4, 8, 16, 32, 64, 128,
+                                       1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t w = vld1q_u8(weight);
+    uint8x16_t a = vpaddq_u8(vandq_u8(m[0], w), vandq_u8(m[1], w));
+    uint8x16_t b = vpaddq_u8(vandq_u8(m[2], w), vandq_u8(m[3], w));
+
+    a = vpaddq_u8(a, b);
+    a = vpaddq_u8(a, a);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(a), 0);
+}
+
+#elif !defined(MO_VEC_PLAIN) && defined(__SSE2__)
+
+#    include <emmintrin.h>
+
+#    define MO_VEC_NAME  "sse2"
+#    define MO_VEC_WIDTH 16
+#    define MO_VEC_LANE  1
+
+typedef __m128i mo_vec;
+
+static inline mo_vec mo_vec_load(const char *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+static inline mo_vec mo_vec_splat(uint8_t c)
+{
+    return _mm_set1_epi8((char)c);
+}
+
+static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
+{
+    return _mm_cmpeq_epi8(v, mo_vec_splat(c));
+}
+
+/* SSE2 compares signed bytes only: below c is "min(v, c - 1) is v". */
+static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
+{
+    mo_vec top = mo_vec_splat((uint8_t)(c - 1));
+
+    return _mm_cmpeq_epi8(_mm_min_epu8(v, top), v);
+}
+
+static inline mo_vec mo_vec_high(mo_vec v)
+{
+    return _mm_cmplt_epi8(v, _mm_setzero_si128());
+}
+
+static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
+{
+    return _mm_or_si128(a, b);
+}
+
+static inline uint64_t mo_vec_mask(mo_vec m)
+{
+    return (uint64_t)(unsigned)_mm_movemask_epi8(m);
+}
+
+static inline uint64_t mo_vec_bits64(const mo_vec m[4])
+{
+    return mo_vec_mask(m[0]) | mo_vec_mask(m[1]) << 16 |
+           mo_vec_mask(m[2]) << 32 | mo_vec_mask(m[3]) << 48;
+}
+
+#else
+
+#    define MO_VEC_NAME  "plain"
+#    define MO_VEC_WIDTH 8
+#    define MO_VEC_LANE  8
+
+typedef uint64_t mo_vec;
+
+#    define MO_VEC_ONES ((uint64_t)0x0101010101010101)
+#    define MO_VEC_TOPS (MO_VEC_ONES << 7)
+
+/* The first byte in memory is the lowest in the word. */
+static inline mo_vec mo_vec_load(const char *p)
+{
+    uint64_t w;
+
+    memcpy(&w, p, sizeof(w));
+#    if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#    endif
+    return w;
+}
+
+static inline mo_vec mo_vec_splat(uint8_t c)
+{
+    return MO_VEC_ONES * c;
+}
+
+/* A comparison answers with the top bit of each byte. No carry crosses a
+ * byte, so every one of them is exact, not only the first. */
+static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
+{
+    uint64_t x = v ^ mo_vec_splat(c);
+    uint64_t low = (x & ~MO_VEC_TOPS) + ~MO_VEC_TOPS;
+
+    return ~(low | x) & MO_VEC_TOPS;
+}
+
+static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
+{
+    uint64_t low = (v & ~MO_VEC_TOPS) + mo_vec_splat((uint8_t)(0x80 - c));
+
+    return ~(low | v) & MO_VEC_TOPS;
+}
+
+static inline mo_vec mo_vec_high(mo_vec v)
+{
+    return v & MO_VEC_TOPS;
+}
+
+static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
+{
+    return a | b;
+}
+
+static inline uint64_t mo_vec_mask(mo_vec m)
+{
+    return m;
+}
+
+static inline uint64_t mo_vec_bits64(const mo_vec m[8])
+{
+    uint64_t out = 0;
+
+    for (int i = 0; i < 8; i++)
+        out |= ((m[i] >> 7) * (uint64_t)0x0102040810204080 >> 56) << (8 * i);
+    return out;
+}
+
+#endif
+
+#define MO_VEC_BLOCK  64 /* bytes a mo_vec_bits64() covers */
+#define MO_VEC_BLOCKS (MO_VEC_BLOCK / MO_VEC_WIDTH)
+
+/* Which byte of a vector the lowest bit of a mask means. */
+static inline size_t mo_vec_first(uint64_t mask)
+{
+    return (size_t)__builtin_ctzll(mask) / MO_VEC_LANE;
+}
+
+#endif
