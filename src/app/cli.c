@@ -123,8 +123,8 @@ static int unknown_opt(const struct mo_cli *c, struct mo_span name,
     offer_opts(&near, c->table->globals, c->table->nglobals);
     if (near.best)
         return mo_fail(e, MO_EINVAL,
-                       "unknown option '--%.40s'; did you mean '--%s'?",
-                       name.p, near.best);
+                       "unknown option '--%.40s'; did you mean '--%s'?", name.p,
+                       near.best);
     return mo_fail(e, MO_EINVAL, "unknown option '--%.40s'", name.p);
 }
 
@@ -180,8 +180,8 @@ static int unknown_cmd(const struct mo_cli *c, const char *word,
                    c->group ? " " : "", word);
     best = mo_cli_nearest(c->table, mo_span_cstr(full));
     if (best)
-        return mo_fail(e, MO_EINVAL,
-                       "unknown command '%s'; did you mean '%s'?", full, best);
+        return mo_fail(e, MO_EINVAL, "unknown command '%s'; did you mean '%s'?",
+                       full, best);
     return mo_fail(e, MO_EINVAL, "unknown command '%s'", full);
 }
 
@@ -220,7 +220,8 @@ int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
 {
     bool only_words = false;
 
-    *c = (struct mo_cli){.table = t, .out = STDOUT_FILENO, .err = STDERR_FILENO};
+    *c =
+        (struct mo_cli){.table = t, .out = STDOUT_FILENO, .err = STDERR_FILENO};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         bool opt = !only_words && word[0] == '-' && word[1];

@@ -107,7 +107,7 @@ const char *mo_cli_nearest(const struct mo_cli_table *t, struct mo_span word);
 /* Parse and run; what main() returns. */
 int mo_cli_main(int argc, char *const *argv, char *const *environ);
 
-/* --- for the commands --- */
+/* --- for the commands ---------------------------------------------------- */
 
 /* Write a finished text to stdout and fini the buffer. */
 int mo_cli_print(const struct mo_cli *c, struct mo_buf *b);

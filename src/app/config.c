@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "app/config_read.h"
-#include "app/ref.h"
 
 /* The constant struct and what keeps it alive, in one allocation. */
 struct kept {
@@ -12,7 +11,8 @@ struct kept {
     struct mo_config cfg;
 };
 
-/* --- environment ------------------------------------------------------------ */
+/* --- environment ------------------------------------------------------------
+ */
 
 /* An empty variable counts as unset: compose files leave many of those. */
 static const char *real_env(char *const *environ, const char *name)
@@ -51,7 +51,8 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     mo_buf_init(&text, MO_ENV_FILE_MAX);
     rc = mo_file_read(path, MO_ENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0)
-        rc = mo_env_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line, &e);
+        rc =
+            mo_env_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line, &e);
     mo_buf_fini(&text);
     if (rc == MO_ENOMEM)
         l->no_memory = true;
@@ -61,45 +62,49 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
         mo_config_error(l->rep, "%s", e.msg);
 }
 
-/* --- the file ---------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------
+ */
 
-/* Where the file is, by the order of the house. *named: somebody asked for
- * exactly this one, so its absence is an error. */
-static void find_file(const struct mo_config_holder *h,
-                      const struct mo_config *c, char out[PATH_MAX],
-                      bool *named)
+/* Where the file is when nobody named one. */
+static void usual_file(const struct mo_config_holder *h, char out[PATH_MAX])
 {
-    const char *asked =
-        h->in.file ? h->in.file : mo_config_getenv(c, "MCP_ORCHESTRATOR_CONFIG");
     const char *xdg = real_env(h->in.environ, "XDG_CONFIG_HOME");
     const char *home = real_env(h->in.environ, "HOME");
     struct mo_file_stamp there;
 
-    *named = asked != NULL;
-    if (asked) {
-        (void)snprintf(out, PATH_MAX, "%s", asked);
-        return;
-    }
     (void)snprintf(out, PATH_MAX, "%s%s" MO_CONFIG_FILE,
                    h->in.dir ? h->in.dir : "", h->in.dir ? "/" : "");
     mo_file_stamp(out, &there);
     if (there.there || (!xdg && !home))
         return;
-    (void)snprintf(out, PATH_MAX, "%s%s/" MO_PROGRAM_DIR "/config.json",
+    (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/config.json",
                    xdg ? xdg : home, xdg ? "" : "/.config");
+}
+
+/* By the order of the house. A named file must be there. */
+static void find_file(struct mo_config_holder *h, const struct mo_config *c)
+{
+    const char *asked = h->in.file;
+
+    if (!asked)
+        asked = mo_config_getenv(c, "MCP_ORCHESTRATOR_CONFIG");
+    h->named = asked != NULL;
+    if (asked)
+        (void)snprintf(h->path, sizeof(h->path), "%s", asked);
+    else
+        usual_file(h, h->path);
 }
 
 static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
                      struct mo_err *e)
 {
     struct mo_buf text;
-    bool named;
     int rc;
 
-    find_file(h, l->cfg, h->path, &named);
+    find_file(h, l->cfg);
     mo_buf_init(&text, MO_CONFIG_FILE_MAX);
     rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, e);
-    if (rc == MO_ENOTFOUND && !named) {
+    if (rc == MO_ENOTFOUND && !h->named) {
         mo_err_clear(e);
         return 0;
     }
@@ -122,7 +127,7 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     return rc;
 }
 
-/* --- variables and flags ------------------------------------------------------ */
+/* --- variables and flags ------------------------------------------------- */
 
 struct layer {
     struct mo_config_load *l;
@@ -190,7 +195,7 @@ static void apply_flags(struct mo_config_load *l,
     }
 }
 
-/* --- what only the whole can tell ---------------------------------------------- */
+/* --- what only the whole can tell ---------------------------------------- */
 
 static bool has_server(const struct mo_config *c, const char *name)
 {
@@ -223,12 +228,16 @@ static void check_fallback(struct mo_config_load *l,
 static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
-        [MO_TRANSPORT_STDIO] = "command", [MO_TRANSPORT_HTTP] = "url",
-        [MO_TRANSPORT_SSE] = "url",       [MO_TRANSPORT_BOX] = "image",
+        [MO_TRANSPORT_STDIO] = "command",
+        [MO_TRANSPORT_HTTP] = "url",
+        [MO_TRANSPORT_SSE] = "url",
+        [MO_TRANSPORT_BOX] = "image",
     };
     const char *const has[] = {
-        [MO_TRANSPORT_STDIO] = m->command, [MO_TRANSPORT_HTTP] = m->url,
-        [MO_TRANSPORT_SSE] = m->url,       [MO_TRANSPORT_BOX] = m->image,
+        [MO_TRANSPORT_STDIO] = m->command,
+        [MO_TRANSPORT_HTTP] = m->url,
+        [MO_TRANSPORT_SSE] = m->url,
+        [MO_TRANSPORT_BOX] = m->image,
     };
 
     if (!m->command && !m->url && !m->image)
@@ -288,7 +297,7 @@ static void default_dir(struct mo_config_load *l)
     if (xdg || home) {
         size_t n = strlen(path);
 
-        (void)snprintf(path + n, sizeof(path) - n, "/" MO_PROGRAM_DIR);
+        (void)snprintf(path + n, sizeof(path) - n, "/" MO_CONFIG_DIR);
     }
     l->cfg->store.dir = mo_arena_strndup(l->arena, path, strlen(path));
     if (!l->cfg->store.dir)
@@ -296,7 +305,7 @@ static void default_dir(struct mo_config_load *l)
     mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
 }
 
-/* --- loading ------------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------- */
 
 static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
                        struct mo_err *e)
@@ -381,16 +390,16 @@ bool mo_config_stale(const struct mo_config_holder *h)
 {
     struct mo_file_stamp now;
     char path[PATH_MAX];
-    bool named;
 
     (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
                    h->in.dir ? "/" : "");
     mo_file_stamp(path, &now);
     if (!mo_file_same(&now, &h->dotenv))
         return true;
-    if (!h->now)
-        return false;
-    find_file(h, h->now, path, &named);
+    if (h->named)
+        (void)snprintf(path, sizeof(path), "%s", h->path);
+    else
+        usual_file(h, path);
     mo_file_stamp(path, &now);
     return strcmp(path, h->path) != 0 || !mo_file_same(&now, &h->file);
 }

@@ -27,6 +27,7 @@
 #include "base/log.h"
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
+#define MO_CONFIG_DIR           "mcp-orchestrator" /* under XDG directories */
 #define MO_CONFIG_FILE_MAX      ((size_t)1024 * 1024)
 #define MO_CONFIG_ARENA_MAX     ((size_t)16 * 1024 * 1024)
 #define MO_CONFIG_PROBLEMS_MAX  20
@@ -48,12 +49,26 @@ struct mo_config_map {
     size_t n;
 };
 
-enum mo_llm { MO_LLM_AUTO, MO_LLM_CLAUDE, MO_LLM_GEMINI, MO_LLM_OPENAI,
-              MO_LLM_DEMO };
-enum mo_driver { MO_DRIVER_AUTO, MO_DRIVER_NATIVE, MO_DRIVER_DOCKER,
-                 MO_DRIVER_NONE };
-enum mo_transport { MO_TRANSPORT_AUTO, MO_TRANSPORT_STDIO, MO_TRANSPORT_HTTP,
-                    MO_TRANSPORT_SSE, MO_TRANSPORT_BOX };
+enum mo_llm {
+    MO_LLM_AUTO,
+    MO_LLM_CLAUDE,
+    MO_LLM_GEMINI,
+    MO_LLM_OPENAI,
+    MO_LLM_DEMO
+};
+enum mo_driver {
+    MO_DRIVER_AUTO,
+    MO_DRIVER_NATIVE,
+    MO_DRIVER_DOCKER,
+    MO_DRIVER_NONE
+};
+enum mo_transport {
+    MO_TRANSPORT_AUTO,
+    MO_TRANSPORT_STDIO,
+    MO_TRANSPORT_HTTP,
+    MO_TRANSPORT_SSE,
+    MO_TRANSPORT_BOX
+};
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
 enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
@@ -153,17 +168,22 @@ struct mo_config {
     struct mo_config_server server;
     struct mo_config_log log;
 
-    uint64_t generation;    /* counts loads of one holder, from 1 */
-    const char *file;       /* the one that was read, or NULL */
-    struct mo_env env;      /* .env */
-    char *const *environ;   /* borrowed */
+    uint64_t generation;  /* counts loads of one holder, from 1 */
+    const char *file;     /* the one that was read, or NULL */
+    struct mo_env env;    /* .env */
+    char *const *environ; /* borrowed */
     const struct mo_config_origin *origins; /* newest first */
 };
 
 /* --- where a value came from --------------------------------------------- */
 
-enum mo_layer { MO_LAYER_DEFAULT, MO_LAYER_FILE, MO_LAYER_DOTENV,
-                MO_LAYER_ENV, MO_LAYER_FLAG };
+enum mo_layer {
+    MO_LAYER_DEFAULT,
+    MO_LAYER_FILE,
+    MO_LAYER_DOTENV,
+    MO_LAYER_ENV,
+    MO_LAYER_FLAG
+};
 
 struct mo_config_origin {
     const struct mo_config_origin *next;
@@ -177,11 +197,11 @@ struct mo_config_origin {
 const struct mo_config_origin *mo_config_origin(const struct mo_config *c,
                                                 const void *field);
 
-/* --- what is wrong with it ------------------------------------------------ */
+/* --- what is wrong with it ----------------------------------------------- */
 
 struct mo_config_problem {
     bool warning;
-    unsigned line, col; /* 0: not in a file */
+    unsigned line, col;                 /* 0: not in a file */
     char text[MO_CONFIG_PROBLEM_BYTES]; /* "file:4:7: what, and what to do" */
 };
 
@@ -191,11 +211,11 @@ struct mo_config_report {
     struct mo_config_problem v[MO_CONFIG_PROBLEMS_MAX];
 };
 
-/* --- loading -------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------- */
 
 struct mo_config_flag {
     const char *key;  /* "server.port" */
-    const char *flag; /* "--port", for messages */
+    const char *flag; /* "port", for messages */
     const char *value;
 };
 
@@ -213,6 +233,7 @@ struct mo_config_holder {
     const struct mo_config *now;
     uint64_t generation;
     char path[PATH_MAX]; /* where the file was looked for last */
+    bool named;          /* by --config or the environment */
     struct mo_file_stamp file, dotenv;
 };
 

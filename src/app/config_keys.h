@@ -85,6 +85,9 @@ struct mo_key_items {
 struct mo_key_items mo_key_items(const void *field);
 void mo_key_set_items(void *field, void *v, size_t n);
 
+/* "a.b"; a path that does not fit is cut. */
+void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name);
+
 /* Every key outside dictionaries and arrays, sections opened up, in the
  * order of the table. path is valid during the call. */
 typedef void mo_key_fn(void *ctx, const char *path, const struct mo_key *k,

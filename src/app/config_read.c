@@ -67,7 +67,8 @@ static void pop(struct reader *r, size_t old)
     r->path[old] = '\0';
 }
 
-/* --- unknown keys ----------------------------------------------------------- */
+/* --- unknown keys -----------------------------------------------------------
+ */
 
 struct elsewhere {
     struct mo_span name;
@@ -104,7 +105,8 @@ static void unknown_key(struct reader *r, const struct mo_keys *keys,
         mo_config_error_at(r->l, at, "unknown key '%s'", r->path);
 }
 
-/* --- values by type --------------------------------------------------------- */
+/* --- values by type ---------------------------------------------------------
+ */
 
 static void read_section(struct reader *r, const struct mo_keys *keys,
                          void *base, struct mo_json v);
@@ -254,7 +256,8 @@ static void read_value(struct reader *r, const struct mo_key *k, char *base,
         mo_config_error_at(r->l, r->l->at, "'%s' %s", r->path, e.msg);
 }
 
-/* --- objects ---------------------------------------------------------------- */
+/* --- objects ----------------------------------------------------------------
+ */
 
 /* Rows that share a member (an alias) share the bit of the first. */
 static uint64_t bit_of(const struct mo_keys *keys, const struct mo_key *k)
@@ -308,7 +311,8 @@ static void read_section(struct reader *r, const struct mo_keys *keys,
         read_member(r, keys, base, key, val, &seen);
 }
 
-/* --- the file ---------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------
+ */
 
 /* What people write that looks like JSON and is not. */
 static const char *syntax_hint(struct mo_span text, size_t at)
@@ -335,8 +339,8 @@ static const char *syntax_hint(struct mo_span text, size_t at)
 
 int mo_config_read(struct mo_config_load *l, struct mo_err *e)
 {
-    struct reader r = {.l = l, .seen = l->text.p, .line_start = l->text.p,
-                       .line = 1};
+    struct reader r = {
+        .l = l, .seen = l->text.p, .line_start = l->text.p, .line = 1};
     struct mo_json_doc doc = {.bad_at = 0};
     struct mo_err why = {0};
 

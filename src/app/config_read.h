@@ -46,7 +46,7 @@ void mo_config_note(struct mo_config_load *l, const void *field,
                     enum mo_layer layer, const char *name, unsigned line,
                     unsigned col);
 
-/* --- report --- */
+/* --- report -------------------------------------------------------------- */
 
 void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -4,11 +4,9 @@
 #include "app/config_read.h"
 
 static const char *const layer_words[] = {
-    [MO_LAYER_DEFAULT] = "default",
-    [MO_LAYER_FILE] = "",
-    [MO_LAYER_DOTENV] = "",
-    [MO_LAYER_ENV] = "environment variable ",
-    [MO_LAYER_FLAG] = "option ",
+    [MO_LAYER_DEFAULT] = "default", [MO_LAYER_FILE] = "",
+    [MO_LAYER_DOTENV] = "",         [MO_LAYER_ENV] = "environment variable ",
+    [MO_LAYER_FLAG] = "option --",
 };
 
 /* The next free place, or NULL when the report is full; counts anyway. A
@@ -109,8 +107,8 @@ void mo_config_error_of(struct mo_config_load *l, const void *field,
     if (o && o->line)
         where(p, o->name, o->line, o->col);
     else if (o && o->layer != MO_LAYER_DEFAULT)
-        (void)snprintf(p->text, sizeof(p->text), "%s%s: ",
-                       layer_words[o->layer], o->name);
+        (void)snprintf(p->text, sizeof(p->text),
+                       "%s%s: ", layer_words[o->layer], o->name);
     va_start(ap, fmt);
     add(p, fmt, ap);
     va_end(ap);

@@ -262,8 +262,9 @@ typedef int set_fn(struct mo_config_load *l, const struct mo_key *k,
                    void *field, struct mo_json v, struct mo_err *e);
 
 static set_fn *const setters[] = {
-    [MO_KEY_BOOL] = set_bool, [MO_KEY_INT] = set_int,   [MO_KEY_NUM] = set_num,
-    [MO_KEY_STR] = set_str,   [MO_KEY_WORD] = set_word, [MO_KEY_LIST] = set_list,
+    [MO_KEY_BOOL] = set_bool, [MO_KEY_INT] = set_int,
+    [MO_KEY_NUM] = set_num,   [MO_KEY_STR] = set_str,
+    [MO_KEY_WORD] = set_word, [MO_KEY_LIST] = set_list,
     [MO_KEY_MAP] = set_map,
 };
 
@@ -303,8 +304,8 @@ void mo_config_note(struct mo_config_load *l, const void *field,
         l->no_memory = true;
         return;
     }
-    *o = (struct mo_config_origin){l->cfg->origins, field, layer, name, line,
-                                   col};
+    *o = (struct mo_config_origin){
+        l->cfg->origins, field, layer, name, line, col};
     l->cfg->origins = o;
 }
 

@@ -1,4 +1,6 @@
 /* docgen.c - the command table as a man page and as shell completions. */
+#include <stdio.h>
+
 #include "app/help.h"
 
 /* --- man page ------------------------------------------------------------ */
@@ -211,9 +213,9 @@ static void bash(const struct mo_cli_table *t, struct mo_buf *b)
     }
     mo_buf_puts(b, "    esac\n    words+=\"");
     put_names(b, t->globals, t->nglobals);
-    mo_buf_puts(b, "\"\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                   "}\ncomplete -o default -F _mcp_orchestrator " MO_PROGRAM
-                   "\n");
+    mo_buf_puts(b,
+                "\"\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                "}\ncomplete -o default -F _mcp_orchestrator " MO_PROGRAM "\n");
 }
 
 /* zsh runs bash's function through its own compatibility layer: one list to

@@ -2,7 +2,7 @@
 
 #define WIDTH      ((size_t)78)
 #define OPT_COLUMN ((size_t)26)
-#define CMD_COLUMN ((size_t)16)
+#define CMD_COLUMN ((size_t)18)
 
 const struct mo_help_exit mo_help_exits[] = {
     {MO_EXIT_OK, "it worked"},
