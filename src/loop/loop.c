@@ -41,6 +41,8 @@ static void run_later(uv_idle_t *h)
     }
     if (mo_list_empty(&l->later))
         (void)uv_idle_stop(&l->spin);
+    if (l->until)
+        uv_stop(&l->uv);
 }
 
 struct mo_loop *mo_loop_new(const struct mo_log *log, struct mo_err *e)
@@ -114,8 +116,12 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
 
     mo_timer_init(&d.timer, on_deadline);
     mo_timer_start(l, &d.timer, timeout_ms);
+    /* uv_run() runs timers and deferred calls first and then waits for a
+     * socket; with `until` those make it come back and look at pred. */
+    l->until = true;
     while (!pred(ctx) && !d.passed)
         (void)uv_run(&l->uv, UV_RUN_ONCE);
+    l->until = false;
     mo_timer_stop(l, &d.timer);
     return pred(ctx);
 }

@@ -18,6 +18,7 @@ struct mo_loop {
     struct mo_timer *heap;
     struct mo_list later;
     struct mo_loop_stats stats;
+    bool until;     /* inside mo_loop_until(): do not wait after news */
     char *read_buf; /* shared by all streams: a read is consumed at once */
 };
 

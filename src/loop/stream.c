@@ -269,6 +269,7 @@ static size_t uvs_queued(const struct mo_stream *s)
 }
 
 static void send_more(struct uvs *u);
+static void start_shutdown(struct uvs *u);
 
 static void on_sent(uv_write_t *req, int rc)
 {
@@ -286,6 +287,8 @@ static void on_sent(uv_write_t *req, int rc)
         send_more(u);
         return;
     }
+    if (u->shut)
+        start_shutdown(u);
     mo_stream_on_drained(&u->s);
 }
 
@@ -367,21 +370,28 @@ static void on_shut(uv_shutdown_t *req, int rc)
 }
 
 /* A pipe of its own is simply closed (that is its EOF); a socket is shut
- * down. libuv does either after the queued writes. */
+ * down. libuv would wait for its own queue but not for `out`, so this comes
+ * when all has been handed over. */
 static void on_wpipe_shut(uv_shutdown_t *req, int rc);
+
+static void start_shutdown(struct uvs *u)
+{
+    u->shut_req.data = u;
+    if (uv_shutdown(&u->shut_req, wside(u), u->w ? on_wpipe_shut : on_shut) <
+            0 &&
+        u->s.finishing)
+        mo_stream_close(&u->s, NULL);
+}
 
 static void uvs_shutdown(struct mo_stream *s)
 {
     struct uvs *u = from_stream(s);
-    uv_stream_t *h = wside(u);
 
-    if (!h || u->shut)
+    if (!wside(u) || u->shut)
         return;
     u->shut = true;
-    u->shut_req.data = u;
-    if (uv_shutdown(&u->shut_req, h, u->w ? on_wpipe_shut : on_shut) < 0 &&
-        s->finishing)
-        mo_stream_close(s, NULL);
+    if (!u->writing)
+        start_shutdown(u);
 }
 
 static void handle_gone(uv_handle_t *h)

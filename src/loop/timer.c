@@ -106,6 +106,8 @@ static void on_tick(uv_timer_t *h)
         t->fire(t);
     }
     arm(l);
+    if (l->until)
+        uv_stop(&l->uv);
 }
 
 void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms)
