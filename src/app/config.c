@@ -98,20 +98,19 @@ static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
                      struct mo_err *e)
 {
+    struct mo_err why = {0};
     struct mo_buf text;
     int rc;
 
     find_file(h, l->cfg);
     mo_buf_init(&text, MO_CONFIG_FILE_MAX);
-    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, e);
-    if (rc == MO_ENOTFOUND && !h->named) {
-        mo_err_clear(e);
+    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
+    if (rc == MO_ENOTFOUND && !h->named)
         return 0;
-    }
     if (rc < 0) {
-        mo_config_error(l->rep, "%s", e->msg);
+        mo_config_error(l->rep, "%s", why.msg);
         mo_buf_fini(&text);
-        return rc;
+        return mo_fail(e, rc, "%s", why.msg);
     }
     l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
     l->text = mo_buf_view(&text);
@@ -298,7 +297,9 @@ int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,
 {
     int rc = load(h, rep, e);
 
-    return rc < 0 ? mo_wrap(e, "keeping the old configuration") : 0;
+    if (rc < 0)
+        (void)mo_wrap(e, "keeping the old configuration");
+    return rc;
 }
 
 bool mo_config_stale(const struct mo_config_holder *h)
