@@ -15,14 +15,14 @@ struct kept {
  */
 
 /* An empty variable counts as unset: compose files leave many of those. */
-static const char *real_env(char *const *environ, const char *name)
+static const char *real_env(char *const *envp, const char *name)
 {
     size_t n = strlen(name);
 
-    for (; environ && *environ; environ++) {
-        if (strncmp(*environ, name, n) == 0 && (*environ)[n] == '=' &&
-            (*environ)[n + 1])
-            return *environ + n + 1;
+    for (; envp && *envp; envp++) {
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' &&
+            (*envp)[n + 1])
+            return *envp + n + 1;
     }
     return NULL;
 }

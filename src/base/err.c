@@ -6,12 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put(struct mo_err *e, int code, int sys, const char *fmt,
-                va_list ap)
+__attribute__((format(printf, 4, 0))) static void
+put(struct mo_err *e, int code, int sys, const char *fmt, va_list ap)
 {
     e->code = code;
     e->sys = sys;
     (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+}
+
+/* ": more", cut where the box ends; nothing for no text. */
+static void append(struct mo_err *e, const char *more)
+{
+    size_t n = strlen(e->msg);
+
+    if (*more)
+        (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", more);
 }
 
 int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
@@ -29,16 +38,16 @@ int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
 int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
 {
     int sys = errno;
+    char text[64];
     va_list ap;
-    size_t n;
 
     if (!e)
         return MO_EIO;
     va_start(ap, fmt);
     put(e, MO_EIO, sys, fmt, ap);
     va_end(ap);
-    n = strlen(e->msg);
-    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror(sys));
+    /* not strerror(): that one shares a buffer between threads */
+    append(e, strerror_r(sys, text, sizeof(text)));
     return MO_EIO;
 }
 
@@ -46,7 +55,6 @@ int mo_wrap(struct mo_err *e, const char *fmt, ...)
 {
     char old[sizeof(e->msg)];
     va_list ap;
-    size_t n;
 
     if (!e)
         return MO_EIO;
@@ -56,8 +64,7 @@ int mo_wrap(struct mo_err *e, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
     va_end(ap);
-    n = strlen(e->msg);
-    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", old);
+    append(e, old);
     return e->code;
 }
 
@@ -92,7 +99,7 @@ const char *mo_err_name(int code)
 
     if (code == 0)
         return "ok";
-    if (code > 0 || -code >= (int)(sizeof(names) / sizeof(names[0])))
+    if (code > 0 || code <= -(int)(sizeof(names) / sizeof(names[0])))
         return "unknown";
     return names[-code];
 }

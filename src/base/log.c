@@ -20,8 +20,10 @@ void mo_log_init(struct mo_log *l, int fd)
 
 void mo_log_fini(struct mo_log *l)
 {
-    for (size_t i = 0; i < l->nsecrets; i++)
+    for (size_t i = 0; i < l->nsecrets; i++) {
+        explicit_bzero(l->secrets[i], strlen(l->secrets[i]));
         mo_free(l->secrets[i]);
+    }
     l->nsecrets = 0;
 }
 
@@ -36,9 +38,16 @@ static int level_of(struct mo_span s, enum mo_level *out)
     return MO_EINVAL;
 }
 
+/* The last word on a room wins. */
 static int set_room(struct mo_log *l, struct mo_span room, enum mo_level lv,
                     struct mo_err *e)
 {
+    for (size_t i = 0; i < l->nrooms; i++) {
+        if (mo_span_is(room, l->rooms[i].room)) {
+            l->rooms[i].level = lv;
+            return 0;
+        }
+    }
     if (room.n == 0 || room.n >= sizeof(l->rooms[0].room))
         return mo_fail(e, MO_EINVAL, "log: bad room name");
     if (l->nrooms == MO_LOG_ROOMS_MAX)
@@ -80,6 +89,7 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
 {
     char *copy;
 
+    secret.n = strnlen(secret.p ? secret.p : "", secret.n);
     if (secret.n < MO_LOG_SECRET_MIN)
         return 0;
     for (size_t i = 0; i < l->nsecrets; i++) {
@@ -91,7 +101,9 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     copy = mo_strndup(secret.p, secret.n);
     if (!copy)
         return MO_ENOMEM;
-    l->secrets[l->nsecrets++] = copy;
+    l->secrets[l->nsecrets] = copy;
+    /* a worker that logs right now sees either all of it or nothing */
+    __atomic_store_n(&l->nsecrets, l->nsecrets + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -106,20 +118,99 @@ bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
     return lv <= l->level;
 }
 
-/* A line under construction: fixed room, cut with a mark when full. */
+/* --- what is to be said, and which of its bytes must not be ------------- */
+
+#define TEXT_MAX ((size_t)MO_LOG_LINE_MAX / 2)
+
+/* 1. text[0..n) holds no NUL; text[n] is one.
+ * 2. hidden[i] is true for every byte of text that belongs to a secret, also
+ *    to the front part of one that was cut off at the end of the text.
+ * Marking the bytes instead of replacing them one secret after the other
+ * keeps overlapping secrets whole. */
+struct message {
+    char text[TEXT_MAX];
+    bool hidden[TEXT_MAX];
+    size_t n;
+    bool cut;
+};
+
+static void hide(struct message *m, size_t at, size_t n)
+{
+    memset(m->hidden + at, true, n);
+}
+
+static void hide_whole(struct message *m, const char *secret, size_t n)
+{
+    const char *at = strstr(m->text, secret);
+
+    while (at) {
+        hide(m, (size_t)(at - m->text), n);
+        at = strstr(at + 1, secret);
+    }
+}
+
+/* Text that was cut at `end` may stop inside a secret. */
+static void hide_front(struct message *m, size_t end, const char *secret,
+                       size_t n)
+{
+    for (size_t k = n < end ? n : end; k; k--) {
+        if (memcmp(m->text + end - k, secret, k) == 0) {
+            hide(m, end - k, k);
+            return;
+        }
+    }
+}
+
+/* err_cut: the text ends with an error's that filled its box, so err.c may
+ * have cut it there. */
+static void hide_secrets(const struct mo_log *l, struct message *m,
+                         bool err_cut)
+{
+    size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(l->secrets[i]);
+
+        hide_whole(m, l->secrets[i], n);
+        if (m->cut || err_cut)
+            hide_front(m, m->n, l->secrets[i], n);
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void
+say(struct message *m, const char *fmt, va_list ap)
+{
+    int n = vsnprintf(m->text, TEXT_MAX, fmt, ap);
+
+    m->cut = n >= (int)TEXT_MAX;
+    m->n = strlen(m->text);
+}
+
+static void say_err(struct message *m, const struct mo_err *e)
+{
+    int n = snprintf(m->text + m->n, TEXT_MAX - m->n, ": %s", e->msg);
+
+    m->cut = m->cut || n >= (int)(TEXT_MAX - m->n);
+    m->n += strlen(m->text + m->n);
+}
+
+/* --- the line it becomes ------------------------------------------------- */
+
+/* Pieces are put whole or, once one did not fit, not at all: neither an
+ * escape nor a character is ever torn. */
 struct line {
     char p[MO_LOG_LINE_MAX];
     size_t n;
+    bool full;
 };
 
-#define TAIL_ROOM ((size_t)16) /* for the cut mark, quotes and newline */
+#define TAIL_ROOM ((size_t)24) /* for the cut mark and what closes the line */
 
 static void line_put(struct line *l, const char *p, size_t n)
 {
-    size_t room = sizeof(l->p) - TAIL_ROOM - l->n;
-
-    if (n > room)
-        n = room;
+    l->full = l->full || n > sizeof(l->p) - TAIL_ROOM - l->n;
+    if (l->full)
+        return;
     memcpy(l->p + l->n, p, n);
     l->n += n;
 }
@@ -129,49 +220,105 @@ static void line_puts(struct line *l, const char *s)
     line_put(l, s, strlen(s));
 }
 
-/* Control characters, and in JSON also quote and backslash, never reach the
- * output raw: \u00XX is what both a person and a JSON parser understand. */
-static void line_escaped(struct line *l, const char *s, bool json)
+/* What closes the line always fits: TAIL_ROOM was kept for it. */
+static void line_tail(struct line *l, const char *s)
+{
+    size_t n = strlen(s);
+
+    MO_BUG_ON(n > sizeof(l->p) - l->n);
+    memcpy(l->p + l->n, s, n);
+    l->n += n;
+}
+
+static void line_hex(struct line *l, uint32_t cp)
 {
     char esc[8];
 
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-
-        if (c < 0x20 || c == 0x7f) {
-            (void)snprintf(esc, sizeof(esc), "\\u%04x", c);
-            line_puts(l, esc);
-        } else if (json && (c == '"' || c == '\\')) {
-            esc[0] = '\\';
-            esc[1] = (char)c;
-            line_put(l, esc, 2);
-        } else {
-            line_put(l, s, 1);
-        }
-    }
+    (void)snprintf(esc, sizeof(esc), "\\u%04x", (unsigned)cp & 0xffff);
+    line_puts(l, esc);
 }
 
-static void hide_secrets(const struct mo_log *l, char *msg)
+/* Length of the UTF-8 character at s (n > 0 bytes left), 0 if it is none. */
+static size_t utf8_at(const char *s, size_t n, uint32_t *cp)
 {
-    static const char mask[] = "[secret]";
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } kinds[] = {{0x80, 0x00, 0},
+                 {0xe0, 0xc0, 0x80},
+                 {0xf0, 0xe0, 0x800},
+                 {0xf8, 0xf0, 0x10000}};
+    unsigned char c = (unsigned char)s[0];
 
-    for (size_t i = 0; i < l->nsecrets; i++) {
-        size_t n = strlen(l->secrets[i]);
-        char *at;
-
-        for (at = strstr(msg, l->secrets[i]); at;
-             at = strstr(at, l->secrets[i])) {
-            size_t put = n < sizeof(mask) - 1 ? n : sizeof(mask) - 1;
-
-            memcpy(at, mask, put);
-            memmove(at + put, at + n, strlen(at + n) + 1);
-            at += put;
+    for (size_t k = 0; k < MO_COUNT(kinds) && k < n; k++) {
+        if ((c & kinds[k].mask) != kinds[k].lead)
+            continue;
+        *cp = c & (unsigned char)~kinds[k].mask;
+        for (size_t i = 1; i <= k; i++) {
+            if ((s[i] & 0xc0) != 0x80)
+                return 0;
+            *cp = *cp << 6 | (s[i] & 0x3f);
         }
+        if (*cp < kinds[k].least || *cp > 0x10ffff || *cp >> 11 == 0x1b)
+            return 0;
+        return k + 1;
     }
+    return 0;
+}
+
+/* Characters that move the cursor, end a line or turn the direction of
+ * writing: a terminal must not get them from a peer. */
+static bool commands_terminal(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) ||
+           (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+}
+
+/* Such characters, bytes that are no UTF-8, and in JSON also quote and
+ * backslash never reach the output raw: \uXXXX is what both a person and a
+ * JSON parser understand. Returns how many bytes of text were used. */
+static size_t line_char(struct line *l, const char *s, size_t n, bool json)
+{
+    uint32_t cp = 0;
+    size_t len = utf8_at(s, n, &cp);
+
+    if (!len) {
+        line_hex(l, 0xfffd);
+        return 1;
+    }
+    if (commands_terminal(cp)) {
+        line_hex(l, cp);
+        return len;
+    }
+    if (json && (cp == '"' || cp == '\\')) {
+        const char esc[2] = {'\\', (char)cp};
+
+        line_put(l, esc, 2);
+        return 1;
+    }
+    line_put(l, s, len);
+    return len;
+}
+
+static void line_message(struct line *l, const struct message *m, bool json)
+{
+    size_t i = 0;
+
+    while (i < m->n) {
+        if (!m->hidden[i]) {
+            i += line_char(l, m->text + i, m->n - i, json);
+            continue;
+        }
+        line_puts(l, "[secret]");
+        while (i < m->n && m->hidden[i])
+            i++;
+    }
+    if (m->cut || l->full)
+        line_tail(l, "[cut]");
 }
 
 static void format_json(struct line *out, enum mo_level lv, const char *room,
-                        const struct mo_err *e, const char *msg)
+                        const struct mo_err *e, const struct message *m)
 {
     char when[MO_ISO8601_MAX];
     char head[128];
@@ -187,13 +334,13 @@ static void format_json(struct line *out, enum mo_level lv, const char *room,
         line_puts(out, head);
     }
     line_puts(out, "\"msg\":\"");
-    line_escaped(out, msg, true);
-    memcpy(out->p + out->n, "\"}\n", 3); /* TAIL_ROOM keeps place */
-    out->n += 3;
+    line_message(out, m, true);
+    line_tail(out, "\"}\n");
 }
 
 static void format_human(struct line *out, const struct mo_log *l,
-                         enum mo_level lv, const char *room, const char *msg)
+                         enum mo_level lv, const char *room,
+                         const struct message *m)
 {
     static const char *const paint[] = {"\x1b[31m", "\x1b[33m", "", "\x1b[2m"};
     char when[MO_ISO8601_MAX];
@@ -204,24 +351,27 @@ static void format_human(struct line *out, const struct mo_log *l,
                    level_names[lv], room);
     line_puts(out, l->colour ? paint[lv] : "");
     line_puts(out, head);
-    line_escaped(out, msg, false);
-    if (l->colour) {
-        memcpy(out->p + out->n, "\x1b[0m", 4);
-        out->n += 4;
-    }
-    out->p[out->n++] = '\n';
+    line_message(out, m, false);
+    line_tail(out, l->colour ? "\x1b[0m\n" : "\n");
 }
 
-static void emit(const struct mo_log *l, enum mo_level lv, const char *room,
-                 const struct mo_err *e, char *msg)
+__attribute__((format(printf, 5, 0))) static void
+emit(const struct mo_log *l, enum mo_level lv, const char *room,
+     const struct mo_err *e, const char *fmt, va_list ap)
 {
-    struct line out = {.n = 0};
+    struct message m = {.n = 0};
+    struct line out;
 
-    hide_secrets(l, msg);
+    say(&m, fmt, ap);
+    if (e)
+        say_err(&m, e);
+    hide_secrets(l, &m, e && strlen(e->msg) == sizeof(e->msg) - 1);
+    out.n = 0;
+    out.full = false;
     if (l->json)
-        format_json(&out, lv, room, e, msg);
+        format_json(&out, lv, room, e, &m);
     else
-        format_human(&out, l, lv, room, msg);
+        format_human(&out, l, lv, room, &m);
     while (write(l->fd, out.p, out.n) < 0 && errno == EINTR)
         ;
 }
@@ -229,30 +379,23 @@ static void emit(const struct mo_log *l, enum mo_level lv, const char *room,
 void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
             const char *fmt, ...)
 {
-    char msg[MO_LOG_LINE_MAX / 2];
     va_list ap;
 
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    emit(l, lv, room, NULL, fmt, ap);
     va_end(ap);
-    emit(l, lv, room, NULL, msg);
 }
 
 void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
                 const struct mo_err *e, const char *fmt, ...)
 {
-    char msg[MO_LOG_LINE_MAX / 2];
     va_list ap;
-    size_t n;
 
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    emit(l, lv, room, e, fmt, ap);
     va_end(ap);
-    n = strlen(msg);
-    (void)snprintf(msg + n, sizeof(msg) - n, ": %s", e->msg);
-    emit(l, lv, room, e, msg);
 }

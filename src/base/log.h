@@ -4,13 +4,16 @@
  * machine. Every line names its room, and levels can be set per room
  * ("info,httpd=debug"). Peer text is escaped: a line is always one line.
  *
- * Secrets never: what was registered with mo_log_secret() is replaced by
- * "[secret]" wherever it stands in a message, whoever wrote it. That is the
- * second fence; the first is not to log such things.
+ * Secrets never: what was registered with mo_log_secret() is shown as
+ * "[secret]" wherever it stands in a message, whoever wrote it, also when the
+ * message was cut in the middle of it. That is the second fence; the first is
+ * not to log such things: a secret that was re-encoded is not recognised.
  *
  * A line is built on the stack and written with one write(2): no allocation,
- * no lock, safe from worker threads. mo_log_level() and mo_log_secret() are
- * called by the loop's thread only. */
+ * no lock, safe from worker threads; a line that is too long ends in "[cut]".
+ * mo_log_levels() and mo_log_secret() are called by the loop's thread only; a
+ * line that a worker writes in that instant may go by the old or the new
+ * levels. */
 #ifndef MO_BASE_LOG_H
 #define MO_BASE_LOG_H
 
@@ -42,6 +45,8 @@ void mo_log_fini(struct mo_log *l);
 
 /* "warn" or "info,httpd=debug,sio=error". Unchanged on MO_EINVAL. */
 int mo_log_levels(struct mo_log *l, struct mo_span spec, struct mo_err *e);
+/* Copied. A secret is text: a NUL ends it. Too short ones are ignored;
+ * MO_EBUSY when the table is full, MO_ENOMEM. */
 int mo_log_secret(struct mo_log *l, struct mo_span secret);
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room);
 

@@ -44,10 +44,17 @@ static inline struct mo_span mo_map_key(const struct mo_map_entry *en)
     return mo_span(en->key, en->key_len);
 }
 
+/* One past the last slot; a map that never held anything has none. */
+static inline struct mo_map_entry *mo_map_end(const struct mo_map *m)
+{
+    return m->slots ? m->slots + m->cap : NULL;
+}
+
 #define mo_map_each(en, m)                                                     \
-    for (struct mo_map_entry *en = (m)->slots; en < (m)->slots + (m)->cap;     \
-         en++)                                                                 \
-        if (en->key)
+    for (struct mo_map_entry *en = (m)->slots, *en##_end = mo_map_end(m);      \
+         en < en##_end; en++)                                                  \
+        if (!en->key) {                                                        \
+        } else
 
 uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s);
 

@@ -9,6 +9,25 @@
 #define CHUNK_MAX ((size_t)64 * 1024)
 #define ALIGN     ((size_t)16)
 
+/* Under AddressSanitizer the unused part of an arena is poisoned and a gap
+ * kept behind every piece, so running over the end of one is seen. */
+#if defined(__SANITIZE_ADDRESS__)
+#    define POISONED 1
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        define POISONED 1
+#    endif
+#endif
+
+#ifdef POISONED
+#    include <sanitizer/asan_interface.h>
+#    define GAP ALIGN
+#else
+#    define GAP                               ((size_t)0)
+#    define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#    define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 static _Thread_local struct {
     uint64_t count, fail_at;
     bool sticky;
@@ -86,6 +105,7 @@ static void free_chunks(struct mo_arena *a, struct mo_arena_chunk *c)
         struct mo_arena_chunk *next = c->next;
 
         a->held -= sizeof(*c) + c->size;
+        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
         mo_free(c);
         c = next;
     }
@@ -104,6 +124,7 @@ void mo_arena_reset(struct mo_arena *a)
     free_chunks(a, a->head->next);
     a->head->next = NULL;
     a->head->used = 0;
+    ASAN_POISON_MEMORY_REGION(a->head->data, a->head->size);
 }
 
 static struct mo_arena_chunk *grow(struct mo_arena *a, size_t n)
@@ -129,25 +150,27 @@ static struct mo_arena_chunk *grow(struct mo_arena *a, size_t n)
     c->next = a->head;
     a->head = c;
     a->held += sizeof(*c) + want;
+    ASAN_POISON_MEMORY_REGION(c->data, c->size);
     return c;
 }
 
 void *mo_arena_alloc(struct mo_arena *a, size_t n)
 {
     struct mo_arena_chunk *c = a->head;
+    size_t take;
     void *p;
 
     if (n > SIZE_MAX / 2)
         return NULL;
-    n = (n + ALIGN - 1) & ~(ALIGN - 1);
-    if (n == 0)
-        n = ALIGN;
-    if (!c || c->size - c->used < n)
-        c = grow(a, n);
+    take = n ? (n + ALIGN - 1) & ~(ALIGN - 1) : ALIGN;
+    take += GAP;
+    if (!c || c->size - c->used < take)
+        c = grow(a, take);
     if (!c)
         return NULL;
     p = c->data + c->used;
-    c->used += n;
+    c->used += take;
+    ASAN_UNPOISON_MEMORY_REGION(p, n);
     return p;
 }
 

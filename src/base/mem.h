@@ -77,7 +77,8 @@ static inline int mo_take_fd(int *fd)
 
 #define MO_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Through an integer, so that a const pointer may be given too. */
 #define mo_container_of(ptr, T, member)                                        \
-    ((T *)(void *)((char *)(ptr)-offsetof(T, member)))
+    ((T *)((uintptr_t)(ptr)-offsetof(T, member)))
 
 #endif

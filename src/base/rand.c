@@ -1,6 +1,7 @@
 #include "base/rand.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/err.h"
@@ -33,11 +34,12 @@ void mo_random_token(char *out, size_t n)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
                                  "qrstuvwxyz0123456789-_";
     size_t chars = MO_TOKEN_LEN(n);
-    unsigned char raw[64];
+    unsigned char raw[MO_TOKEN_LEN(MO_TOKEN_MAX)];
 
-    MO_BUG_ON(chars > sizeof(raw));
+    MO_BUG_ON(n > MO_TOKEN_MAX);
     mo_random(raw, chars); /* 6 bits of each byte are used */
     for (size_t i = 0; i < chars; i++)
         out[i] = digits[raw[i] & 63];
     out[chars] = '\0';
+    explicit_bzero(raw, sizeof(raw));
 }

@@ -11,7 +11,9 @@
 void mo_random(void *p, size_t n);
 uint64_t mo_random_u64(void);
 
-/* n random bytes as unpadded base64url text; out holds MO_TOKEN_LEN(n) + 1. */
+/* Text of base64url digits that is as hard to guess as n random bytes, n at
+ * most MO_TOKEN_MAX; out holds MO_TOKEN_LEN(n) + 1. */
+#define MO_TOKEN_MAX    48
 #define MO_TOKEN_LEN(n) (((n)*8 + 5) / 6)
 
 void mo_random_token(char *out, size_t n);

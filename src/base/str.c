@@ -148,8 +148,8 @@ void mo_buf_reset(struct mo_buf *b)
     b->err = 0;
 }
 
-/* Capacity doubles, so n puts cost O(n); it may pass max by the slack of
- * the doubling and the NUL of mo_buf_cstr(), len never does. */
+/* Afterwards n more bytes and a NUL fit. Capacity doubles, so n puts cost
+ * O(n), up to max and the NUL. */
 static int reserve(struct mo_buf *b, size_t n)
 {
     size_t want = b->cap ? b->cap : BUF_MIN;
@@ -157,7 +157,7 @@ static int reserve(struct mo_buf *b, size_t n)
 
     if (b->err)
         return b->err;
-    if (n > b->max - b->len)
+    if (n > b->max - b->len || n > SIZE_MAX / 4 - b->len)
         return b->err = MO_ETOOBIG;
     if (b->len + n < b->cap)
         return 0;
@@ -180,7 +180,7 @@ char *mo_buf_room(struct mo_buf *b, size_t n)
 
 void mo_buf_add(struct mo_buf *b, size_t n)
 {
-    MO_BUG_ON(n > b->cap - b->len);
+    MO_BUG_ON(n > b->cap - b->len || n > b->max - b->len);
     b->len += n;
 }
 

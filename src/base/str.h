@@ -6,7 +6,8 @@
  * A buffer is born with its maximum. Reaching it, or running out of memory,
  * sets a sticky error that every later call returns at once; so a writer can
  * chain a dozen puts and look at mo_buf_err() once at the end. After an error
- * the content is meaningless until mo_buf_reset(). */
+ * the content is meaningless until mo_buf_reset(). Bytes put into a buffer
+ * must not be its own: growing may move them. */
 #ifndef MO_BASE_STR_H
 #define MO_BASE_STR_H
 
@@ -72,7 +73,7 @@ struct mo_buf {
     char *p;
     size_t len, cap;
     size_t max; /* len never goes above this */
-    int err;    /* 0, MO_ETOOBIG or MO_ENOMEM; sticky */
+    int err;    /* 0, MO_ETOOBIG, MO_ENOMEM, or MO_EINVAL (bad format) */
 };
 
 void mo_buf_init(struct mo_buf *b, size_t max);
@@ -85,7 +86,8 @@ int mo_buf_puts(struct mo_buf *b, const char *s);
 int mo_buf_span(struct mo_buf *b, struct mo_span s);
 int mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap);
+int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 int mo_buf_u64(struct mo_buf *b, uint64_t v);
 int mo_buf_i64(struct mo_buf *b, int64_t v);
 

@@ -1,18 +1,25 @@
 /* http1.h - HTTP/1.1 messages, bytes in, events out.
  *
- * llhttp does the grammar; a guard of ours in front of it closes what llhttp
- * 8.1 lets through (CVE-2023-30589: bare CR as a line end; CVE-2024-27982:
- * space before a header name; obs-fold; LF-only; both framings at once;
- * duplicate Content-Length; blank before the colon) and caps what it does not
- * (head size, number of headers, bytes between chunks, trailers). A message
- * whose end two parsers could see differently is an error.
+ * A head is read twice: by a guard of ours, which splits it and refuses what
+ * llhttp 8.1 lets through (CVE-2023-30589: bare CR as a line end;
+ * CVE-2024-27982: space before a header name; obs-fold; LF-only; both
+ * framings at once; a repeated Content-Length; blank before the colon), and
+ * by llhttp, which knows the rest of the grammar. Both must agree on method,
+ * version, status and framing: a message whose end two parsers could see
+ * differently is an error. Bodies are then counted here.
  *
  * Pull style: the caller offers bytes, the parser takes what it needs and
- * says what it has. Nothing of a pipelined second message is consumed before
- * mo_http1_reset(). The head is copied into the parser's own buffer and lives
- * until reset; body spans point into the caller's input.
+ * says what it has. Call next() until it says MORE, DONE or ERROR. Nothing of
+ * a pipelined second message is consumed before mo_http1_reset(). The head is
+ * copied and lives until reset; body spans point into the caller's input.
  *
- * No I/O, no allocation but the head buffer (freed by reset). */
+ * Refused on purpose, though some servers take them: trailers, an empty line
+ * before the message, a blank before a chunk extension, absolute-form targets
+ * (we are no proxy), CONNECT, transfer codings other than chunked, an empty
+ * or listed Content-Length.
+ *
+ * No I/O. Memory: about 130 bytes for an idle parser; a message in progress
+ * holds its head and, if it came in pieces, up to MO_HTTP_HEAD_MAX more. */
 #ifndef MO_CODEC_HTTP1_H
 #define MO_CODEC_HTTP1_H
 
@@ -21,7 +28,8 @@
 #define MO_HTTP_HEAD_MAX       ((size_t)16 * 1024)
 #define MO_HTTP_HEADERS_MAX    64
 #define MO_HTTP_TARGET_MAX     ((size_t)8 * 1024)
-#define MO_HTTP_CHUNK_LINE_MAX ((size_t)256) /* size + extension + CRLF */
+#define MO_HTTP_CHUNK_LINE_MAX ((size_t)256)       /* size + extension + CRLF */
+#define MO_HTTP_CHUNK_EXT_MAX  ((size_t)16 * 1024) /* in one whole message */
 
 enum mo_http_method {
     MO_HTTP_OTHER,
@@ -46,10 +54,10 @@ struct mo_http_head {
     struct mo_span target; /* as sent: "/path?query" or "*" */
     int status;            /* responses */
     struct mo_span reason;
-    int minor; /* HTTP/1.x */
-    struct mo_http_header headers[MO_HTTP_HEADERS_MAX];
-    size_t nheaders;
-    int64_t content_length; /* -1 = not given */
+    int minor;                            /* HTTP/1.x */
+    const struct mo_http_header *headers; /* in order of arrival */
+    size_t nheaders;                      /* <= MO_HTTP_HEADERS_MAX */
+    int64_t content_length;               /* -1 = not given */
     bool chunked;
     bool keep_alive; /* may the connection be used again */
     bool upgrade;    /* Connection: upgrade with an Upgrade header */
@@ -94,19 +102,22 @@ enum mo_http1_event mo_http1_eof(struct mo_http1 *h, struct mo_err *e);
 const struct mo_http_head *mo_http1_head(const struct mo_http1 *h);
 /* Has any byte of the current message been seen? */
 bool mo_http1_begun(const struct mo_http1 *h);
-/* 400, 413, 414, 431, 501 or 505 after MO_HTTP1_ERROR. */
+/* 400, 414, 431, 501, 505 or (out of memory) 503 after MO_HTTP1_ERROR. */
 int mo_http1_status(const struct mo_http1 *h);
 
-const char *mo_http_reason(int status);
+const char *mo_http_reason(int status);  /* "Unknown" if it is */
+bool mo_http_is_token(struct mo_span s); /* RFC 9110 token, not empty */
 
-/* Writers. The head writer refuses CR, LF and NUL in values (MO_EINVAL). */
+/* Writers. A name that is no token, a target or value with control bytes is
+ * MO_EINVAL and stays in b->err, so a refused head is never sent by halves. */
 int mo_http1_put_request(struct mo_buf *b, const char *method,
                          struct mo_span target);
 int mo_http1_put_status(struct mo_buf *b, int status);
 int mo_http1_put_header(struct mo_buf *b, const char *name,
                         struct mo_span value);
 int mo_http1_put_end(struct mo_buf *b); /* the empty line */
-/* Chunked framing: the line before and after a piece; the last one. */
+/* Chunked framing: a piece (nothing is written for an empty one, which would
+ * end the body); the end. */
 int mo_http1_put_chunk(struct mo_buf *b, struct mo_span piece);
 int mo_http1_put_last_chunk(struct mo_buf *b);
 

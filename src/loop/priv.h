@@ -13,14 +13,13 @@
 struct mo_loop {
     uv_loop_t uv;
     const struct mo_log *log;
-    uv_timer_t tick;     /* the one libuv timer behind all of ours */
-    uv_prepare_t before; /* runs what was deferred, then the loop waits */
-    uv_idle_t spin;      /* active while something is deferred */
+    uv_timer_t tick; /* the one libuv timer behind all of ours */
+    uv_idle_t spin;  /* active while something is deferred */
     struct mo_timer *heap;
     struct mo_list later;
     struct mo_loop_stats stats;
+    bool until;     /* inside mo_loop_until(): do not wait after news */
     char *read_buf; /* shared by all streams: a read is consumed at once */
-    bool read_buf_busy;
 };
 
 static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)
@@ -68,5 +67,29 @@ void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why);
 /* The kind's handles are closed: fires on_close; the kind frees itself
  * right after this returns. */
 void mo_stream_gone(struct mo_stream *s);
+
+/* --- the libuv kind, shared by stream.c and net.c --- */
+
+enum uvs_kind { UVS_NONE, UVS_TCP, UVS_PIPE };
+
+struct uvs {
+    struct mo_stream s;
+    union {
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } r;          /* reading, and writing too unless w is there */
+    uv_pipe_t *w; /* a pipe of its own for writing */
+    bool has_r, r_writes;
+    bool writing, shut;
+    unsigned open; /* libuv handles not yet closed */
+    struct mo_buf out, sending;
+    uv_write_t req;
+    uv_shutdown_t shut_req;
+    struct mo_later later;
+};
+
+struct uvs *mo_uvs_new(struct mo_loop *l, enum uvs_kind kind);
+void mo_uvs_name_tcp(struct uvs *u);
 
 #endif

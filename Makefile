@@ -1,0 +1,66 @@
+# A thin front: every target is one script, the build itself is meson's.
+#   V=1 shows every command.  JOBS=n limits parallel compilers.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test build release asan clang lint format fuzz bench docs \
+	setup clean
+
+V ?=
+export V JOBS CI
+
+bin := build/src/app/mcp-orchestrator
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
+	    awk -F '\t' '{ printf "make %-8s %s\n", $$1, $$2 }'
+
+run: ## set up, build and start; prints the page's address
+	@scripts/setup --for run
+	@scripts/build release
+	@exec $(bin) serve $(ARGS)
+
+test: ## set up, build and run every test
+	@scripts/setup --for test
+	@scripts/build release
+	@scripts/build asan
+	@scripts/test $(TESTS)
+
+build: release ## the same as release
+
+release: ## the optimised, hardened build in build/
+	@scripts/setup --for run
+	@scripts/build release
+
+asan: ## the debug build with ASan and UBSan in build-asan/
+	@scripts/setup --for test
+	@scripts/build asan
+
+clang: ## the asan build by the other compiler, in build-clang/
+	@scripts/setup --for lint
+	@scripts/build clang
+
+lint: ## format, layers, banned calls, clang-tidy, docs, hardening
+	@scripts/setup --for lint
+	@scripts/build release
+	@scripts/lint
+
+format: ## let clang-format rewrite every C file
+	@scripts/setup --for lint
+	@scripts/lint --fix
+
+fuzz: ## every fuzz target for 60 s each (FUZZ_SECONDS=n)
+	@scripts/setup --for lint
+	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
+
+bench: ## build and run the benchmarks
+	@scripts/setup --for bench
+	@scripts/bench
+
+docs: ## check that the documents speak of files that exist
+	@scripts/check-docs
+
+setup: ## install everything the targets above may need
+	@scripts/setup --for all
+
+clean: ## remove what was built; keeps the installed npm packages
+	rm -rf build build-* *.log

@@ -1,0 +1,210 @@
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "loop/priv.h"
+
+int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
+{
+    va_list ap;
+    size_t n;
+
+    if (!e)
+        return MO_EIO;
+    e->code = MO_EIO;
+    e->sys = uverr < 0 && uverr > -4096 ? -uverr : 0;
+    va_start(ap, fmt);
+    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    va_end(ap);
+    n = strlen(e->msg);
+    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", uv_strerror(uverr));
+    return MO_EIO;
+}
+
+/* Only what was deferred before this turn runs in it: a task that defers
+ * itself again cannot keep the loop from its sockets. */
+static void run_later(uv_idle_t *h)
+{
+    struct mo_loop *l = h->data;
+    struct mo_list now;
+
+    l->stats.turns++;
+    mo_list_init(&now);
+    mo_list_splice(&now, &l->later);
+    while (!mo_list_empty(&now)) {
+        struct mo_later *d = mo_container_of(now.next, struct mo_later, node);
+
+        mo_list_del(&d->node);
+        d->fire(d);
+    }
+    if (mo_list_empty(&l->later))
+        (void)uv_idle_stop(&l->spin);
+    if (l->until)
+        uv_stop(&l->uv);
+}
+
+struct mo_loop *mo_loop_new(const struct mo_log *log, struct mo_err *e)
+{
+    struct mo_loop *l = mo_new(struct mo_loop);
+    int rc;
+
+    if (!l)
+        goto nomem;
+    l->read_buf = mo_alloc(MO_LOOP_READ_BUF);
+    if (!l->read_buf)
+        goto nomem;
+    rc = uv_loop_init(&l->uv);
+    if (rc < 0) {
+        mo_free(l->read_buf);
+        mo_free(l);
+        (void)mo_fail_uv(e, rc, "event loop");
+        return NULL;
+    }
+    l->log = log;
+    mo_list_init(&l->later);
+    (void)uv_timer_init(&l->uv, &l->tick);
+    (void)uv_idle_init(&l->uv, &l->spin);
+    l->tick.data = l;
+    l->spin.data = l;
+    (void)signal(SIGPIPE, SIG_IGN);
+    return l;
+nomem:
+    mo_free(l);
+    (void)mo_fail(e, MO_ENOMEM, "event loop");
+    return NULL;
+}
+
+void mo_loop_free(struct mo_loop *l)
+{
+    if (!l)
+        return;
+    uv_close((uv_handle_t *)&l->tick, NULL);
+    uv_close((uv_handle_t *)&l->spin, NULL);
+    (void)uv_run(&l->uv, UV_RUN_DEFAULT);
+    MO_BUG_ON(l->stats.streams != 0);
+    MO_BUG_ON(uv_loop_close(&l->uv) != 0);
+    mo_free(l->read_buf);
+    mo_free(l);
+}
+
+void mo_loop_run(struct mo_loop *l)
+{
+    (void)uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+void mo_loop_stop(struct mo_loop *l)
+{
+    uv_stop(&l->uv);
+}
+
+struct deadline {
+    struct mo_timer timer;
+    bool passed;
+};
+
+static void on_deadline(struct mo_timer *t)
+{
+    mo_container_of(t, struct deadline, timer)->passed = true;
+}
+
+bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
+                   uint64_t timeout_ms)
+{
+    struct deadline d = {.passed = false};
+
+    mo_timer_init(&d.timer, on_deadline);
+    mo_timer_start(l, &d.timer, timeout_ms);
+    /* uv_run() runs timers and deferred calls first and then waits for a
+     * socket; with `until` those make it come back and look at pred. */
+    l->until = true;
+    while (!pred(ctx) && !d.passed)
+        (void)uv_run(&l->uv, UV_RUN_ONCE);
+    l->until = false;
+    mo_timer_stop(l, &d.timer);
+    return pred(ctx);
+}
+
+const struct mo_log *mo_loop_log(const struct mo_loop *l)
+{
+    return l->log;
+}
+
+uint64_t mo_loop_now(const struct mo_loop *l)
+{
+    return uv_now(&l->uv) * MO_MS;
+}
+
+void mo_loop_defer(struct mo_loop *l, struct mo_later *d)
+{
+    if (!mo_list_empty(&d->node))
+        return;
+    mo_list_push(&l->later, &d->node);
+    (void)uv_idle_start(&l->spin, run_later);
+}
+
+void mo_later_cancel(struct mo_later *d)
+{
+    mo_list_del(&d->node);
+}
+
+struct mo_loop_stats mo_loop_stats(const struct mo_loop *l)
+{
+    return l->stats;
+}
+
+struct mo_signal {
+    uv_signal_t h;
+    void (*fire)(void *ctx, int signo);
+    void *ctx;
+};
+
+static void on_signal(uv_signal_t *h, int signo)
+{
+    struct mo_signal *s = h->data;
+
+    s->fire(s->ctx, signo);
+}
+
+static void signal_gone(uv_handle_t *h)
+{
+    mo_free(h->data);
+}
+
+struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
+                                  void (*fire)(void *ctx, int signo), void *ctx,
+                                  struct mo_err *e)
+{
+    struct mo_signal *s = mo_new(struct mo_signal);
+    int rc;
+
+    if (!s) {
+        (void)mo_fail(e, MO_ENOMEM, "signal handler");
+        return NULL;
+    }
+    s->fire = fire;
+    s->ctx = ctx;
+    s->h.data = s;
+    rc = uv_signal_init(&l->uv, &s->h);
+    if (rc < 0) {
+        mo_free(s);
+        (void)mo_fail_uv(e, rc, "signal handler");
+        return NULL;
+    }
+    rc = uv_signal_start(&s->h, on_signal, signo);
+    if (rc < 0) {
+        (void)mo_fail_uv(e, rc, "signal %d", signo);
+        uv_close((uv_handle_t *)&s->h, signal_gone);
+        return NULL;
+    }
+    uv_unref((uv_handle_t *)&s->h);
+    return s;
+}
+
+void mo_signal_stop(struct mo_signal *s)
+{
+    if (!s)
+        return;
+    uv_close((uv_handle_t *)&s->h, signal_gone);
+}

@@ -1,0 +1,357 @@
+/* The log: one line whatever a peer says, and no secret in it. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "mo_test.h"
+
+/* A log that writes into a pipe, and the other end of it. */
+struct rig {
+    struct mo_log log;
+    int rd, wr;
+    char line[2 * MO_LOG_LINE_MAX];
+};
+
+static void rig_open(struct rig *r, bool json)
+{
+    int p[2];
+
+    assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+    r->rd = p[0];
+    r->wr = p[1];
+    mo_log_init(&r->log, r->wr);
+    assert_true(r->log.json); /* a pipe is no terminal */
+    r->log.json = json;
+}
+
+static void rig_close(struct rig *r)
+{
+    mo_log_fini(&r->log);
+    mo_close_fd(&r->rd);
+    mo_close_fd(&r->wr);
+}
+
+/* What was written since the last call, "" for nothing. */
+static const char *said(struct rig *r)
+{
+    ssize_t n = read(r->rd, r->line, sizeof(r->line) - 1);
+
+    r->line[n > 0 ? n : 0] = '\0';
+    return r->line;
+}
+
+/* The text after the head of a JSON line, checked to be one line. */
+static const char *said_msg(struct rig *r)
+{
+    const char *line = said(r);
+    const char *msg = strstr(line, "\"msg\":\"");
+    size_t n = strlen(line);
+
+    assert_non_null(msg);
+    assert_true(n <= MO_LOG_LINE_MAX);
+    assert_string_equal(line + n - 3, "\"}\n");
+    assert_ptr_equal(strchr(line, '\n'), line + n - 1);
+    return msg + 7;
+}
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+static void json_lines_name_everything(void **s)
+{
+    struct mo_err e = {MO_EIO, 2, "open x: No such file"};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    mo_log(&r.log, MO_WARN, "httpd", "port %d", 3000);
+    assert_true(starts(said(&r), "{\"ts\":\"2"));
+    assert_non_null(strstr(r.line, "Z\",\"level\":\"warn\",\"room\":\"httpd\","
+                                   "\"msg\":\"port 3000\"}\n"));
+    mo_log_err(&r.log, MO_ERROR, "app", &e, "start");
+    assert_non_null(
+        strstr(said(&r), "\"level\":\"error\",\"room\":\"app\",\"code\":\"io\","
+                         "\"errno\":2,\"msg\":\"start: open x: No such file\""
+                         "}\n"));
+    rig_close(&r);
+}
+
+static void human_lines_are_short(void **s)
+{
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, false);
+    mo_log(&r.log, MO_INFO, "app", "hello \"you\"");
+    assert_string_equal(said(&r) + 8, " info  app      hello \"you\"\n");
+    r.log.colour = true;
+    mo_log(&r.log, MO_ERROR, "app", "x");
+    assert_true(starts(said(&r), "\x1b[31m"));
+    assert_non_null(strstr(r.line, " x\x1b[0m\n"));
+    rig_close(&r);
+}
+
+static void levels_decide(void **s)
+{
+    static const struct {
+        const char *spec;
+        int rc;
+        const char *on; /* which of e w i d pass, for room httpd then app */
+    } rows[] = {
+        {"info", 0, "ewi.ewi."},
+        {"error", 0, "e...e..."},
+        {"debug", 0, "ewidewid"},
+        {"warn,httpd=debug", 0, "ewidew.."},
+        {"httpd=debug , app=error", 0, "ewide..."},
+        {"httpd=debug,httpd=error", 0, "e...ewi."},
+        {"", MO_EINVAL, "ewi.ewi."},
+        {"loud", MO_EINVAL, "ewi.ewi."},
+        {"error,", MO_EINVAL, "ewi.ewi."},
+        {"error,=info", MO_EINVAL, "ewi.ewi."},
+        {"error,httpd=", MO_EINVAL, "ewi.ewi."},
+        {"error,a_room_name_too_long=info", MO_EINVAL, "ewi.ewi."},
+    };
+    struct mo_err e;
+
+    (void)s;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_log l;
+        char got[9] = "";
+
+        mo_log_init(&l, -1);
+        check_row(rows[i].spec, mo_log_levels(&l, mo_span_cstr(rows[i].spec),
+                                              &e) == rows[i].rc);
+        for (int k = 0; k < 8; k++)
+            got[k] =
+                mo_log_on(&l, (enum mo_level)(k % 4), k < 4 ? "httpd" : "app")
+                    ? "ewid"[k % 4]
+                    : '.';
+        check_row(rows[i].spec, strcmp(got, rows[i].on) == 0);
+        mo_log_fini(&l);
+    }
+    assert_false(mo_log_on(NULL, MO_ERROR, "app"));
+    mo_log(NULL, MO_ERROR, "app", "nobody hears");
+}
+
+static void too_many_rooms_are_refused(void **s)
+{
+    struct mo_buf b;
+    struct mo_log l;
+    struct mo_err e;
+
+    (void)s;
+    mo_log_init(&l, -1);
+    mo_buf_init(&b, 1000);
+    for (int i = 0; i < MO_LOG_ROOMS_MAX; i++)
+        mo_buf_printf(&b, "r%d=warn,", i);
+    mo_buf_puts(&b, "debug");
+    assert_int_equal(mo_log_levels(&l, mo_buf_view(&b), &e), 0);
+    assert_int_equal(l.nrooms, MO_LOG_ROOMS_MAX);
+    mo_buf_puts(&b, ",more=info");
+    assert_int_equal(mo_log_levels(&l, mo_buf_view(&b), &e), MO_EINVAL);
+    mo_buf_fini(&b);
+    mo_log_fini(&l);
+}
+
+/* What a peer may put into a message, and what is left of it. */
+static void peer_text_is_escaped(void **s)
+{
+    static const struct {
+        const char *in, *json, *human;
+    } rows[] = {
+        {"a\nb\r\t", "a\\u000ab\\u000d\\u0009", "a\\u000ab\\u000d\\u0009"},
+        {"\x1b[2J", "\\u001b[2J", "\\u001b[2J"},
+        {"\x7f", "\\u007f", "\\u007f"},
+        {"say \"hi\\\"", "say \\\"hi\\\\\\\"", "say \"hi\\\""},
+        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xc2\x9b", "\\u009b", "\\u009b"},     /* CSI in one character */
+        {"\xe2\x80\xae", "\\u202e", "\\u202e"}, /* right to left */
+        {"\xe2\x80\xa8", "\\u2028", "\\u2028"}, /* line separator */
+        {"\xff", "\\ufffd", "\\ufffd"},         /* no UTF-8 at all */
+        {"\xc3", "\\ufffd", "\\ufffd"},         /* cut short */
+        {"\xc0\x80", "\\ufffd\\ufffd", "\\ufffd\\ufffd"}, /* overlong */
+        {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd", "\\ufffd\\ufffd\\ufffd"},
+        {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd",
+         "\\ufffd\\ufffd\\ufffd\\ufffd"},
+    };
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        size_t n = strlen(rows[i].json);
+
+        r.log.json = true;
+        mo_log(&r.log, MO_INFO, "app", "%s", rows[i].in);
+        check_row(rows[i].json, strncmp(said_msg(&r), rows[i].json, n) == 0);
+        r.log.json = false;
+        mo_log(&r.log, MO_INFO, "app", "%s", rows[i].in);
+        n = strlen(rows[i].human);
+        check_row(rows[i].human,
+                  strncmp(said(&r) + 8 + 16, rows[i].human, n) == 0);
+    }
+    rig_close(&r);
+}
+
+/* Every length around the limits: the line stays one valid line, says that
+ * it was cut, and no escape is torn. */
+static void long_lines_are_cut_cleanly(void **s)
+{
+    static const char *const units[] = {"x", "\n", "\"", "\xc3\xbc"};
+    static const char *const shown[] = {"x", "\\u000a", "\\\"", "\xc3\xbc"};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    for (size_t u = 0; u < MO_COUNT(units); u++) {
+        for (int n = 600; n < 2200; n += 1) {
+            struct mo_buf b;
+            const char *m;
+
+            mo_buf_init(&b, 10000);
+            for (int i = 0; i < n; i++)
+                mo_buf_puts(&b, units[u]);
+            mo_log(&r.log, MO_INFO, "app", "%s", mo_buf_cstr(&b));
+            mo_buf_fini(&b);
+            m = said_msg(&r);
+            while (starts(m, shown[u]))
+                m += strlen(shown[u]);
+            if (starts(m, "\\ufffd")) /* a character cut by the format */
+                m += 6;
+            assert_true(!strcmp(m, "\"}\n") || !strcmp(m, "[cut]\"}\n"));
+        }
+    }
+    rig_close(&r);
+}
+
+static void secrets_are_hidden(void **s)
+{
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"key sk-secret-1 used", "key [secret] used"},
+        {"sk-secret-1", "[secret]"},
+        {"sk-secret-1sk-secret-1", "[secret]"},
+        {"sk-secret-12", "[secret]"}, /* one is the front of another */
+        {"sk-secret-1234", "[secret]34"},
+        {"abcdefghij", "[secret]"},   /* two that overlap */
+        {"sk-secret-", "sk-secret-"}, /* only part of one */
+        {"a\"quote\"d", "[secret]"},
+        {"tiny", "tiny"},
+        {"aaaaaaaaa", "[secret]"}, /* overlaps itself */
+        {"nul-secret", "[secret]"},
+    };
+    static const struct mo_span secrets[] = {
+        {"sk-secret-1", 11}, {"sk-secret-12", 12},  {"abcdefg", 7},
+        {"efghij", 6},       {"a\"quote\"d", 9},    {"tiny", 4},
+        {"aaaaaa", 6},       {"nul-secret\0x", 12}, {"\0\0\0\0\0\0\0\0", 8},
+        {NULL, 0},
+    };
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    for (size_t i = 0; i < MO_COUNT(secrets); i++)
+        assert_int_equal(mo_log_secret(&r.log, secrets[i]), 0);
+    assert_int_equal(mo_log_secret(&r.log, secrets[0]), 0);
+    assert_int_equal(r.log.nsecrets, 7); /* no short, empty or double ones */
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        char want[64];
+
+        (void)snprintf(want, sizeof(want), "%s\"}\n", rows[i].out);
+        mo_log(&r.log, MO_INFO, "app", "%s", rows[i].in);
+        check_row(rows[i].in, strcmp(said_msg(&r), want) == 0);
+    }
+    rig_close(&r);
+}
+
+#define SECRET "Zk7#mQ9!vT"
+
+/* No character of the secret but its first, which is free to occur. */
+static void expect_no_part(const char *line)
+{
+    assert_null(strpbrk(line, "#!"));
+    assert_null(strstr(line, "Zk"));
+    assert_null(strstr(line, "vT"));
+}
+
+/* The secret at every offset around the place where a message, and an
+ * error's text, is cut: never a part of it. */
+static void a_cut_secret_does_not_leak(void **s)
+{
+    char pad[MO_LOG_LINE_MAX];
+    struct rig r;
+
+    (void)s;
+    memset(pad, '.', sizeof(pad));
+    rig_open(&r, true);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN(SECRET)), 0);
+    for (int n = MO_LOG_LINE_MAX / 2 - 40; n < MO_LOG_LINE_MAX / 2 + 5; n++) {
+        mo_log(&r.log, MO_INFO, "app", "%.*s%s", n, pad, SECRET);
+        expect_no_part(said_msg(&r));
+    }
+    for (int n = 200; n < 245; n++) {
+        struct mo_err e;
+
+        mo_fail(&e, MO_EIO, "%.*s%s", n, pad, SECRET);
+        mo_log_err(&r.log, MO_INFO, "app", &e, "x");
+        expect_no_part(said_msg(&r));
+        mo_wrap(&e, "outer");
+        mo_log_err(&r.log, MO_INFO, "app", &e, "x");
+        expect_no_part(said_msg(&r));
+        mo_log_err(&r.log, MO_INFO, "app", &e, "%.*s",
+                   MO_LOG_LINE_MAX / 2 - 100, pad);
+        expect_no_part(said_msg(&r));
+    }
+    rig_close(&r);
+}
+
+static void the_table_of_secrets_is_bounded(void **s)
+{
+    struct mo_log l;
+    char name[32];
+
+    (void)s;
+    mo_log_init(&l, -1);
+    for (int i = 0; i < MO_LOG_SECRETS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "secret-%d", i);
+        assert_int_equal(mo_log_secret(&l, mo_span_cstr(name)), 0);
+    }
+    assert_int_equal(mo_log_secret(&l, MO_SPAN("one more")), MO_EBUSY);
+    mo_log_fini(&l);
+    mo_mem_fail_at(1, false);
+    assert_int_equal(mo_log_secret(&l, MO_SPAN("one more")), MO_ENOMEM);
+    mo_mem_fail_at(0, false);
+    assert_int_equal(l.nsecrets, 0);
+}
+
+static void a_closed_log_is_harmless(void **s)
+{
+    struct mo_log l;
+
+    (void)s;
+    mo_log_init(&l, -1);
+    mo_log(&l, MO_ERROR, "app", "into the void");
+    mo_log_fini(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_lines_name_everything),
+        cmocka_unit_test(human_lines_are_short),
+        cmocka_unit_test(levels_decide),
+        cmocka_unit_test(too_many_rooms_are_refused),
+        cmocka_unit_test(peer_text_is_escaped),
+        cmocka_unit_test(long_lines_are_cut_cleanly),
+        cmocka_unit_test(secrets_are_hidden),
+        cmocka_unit_test(a_cut_secret_does_not_leak),
+        cmocka_unit_test(the_table_of_secrets_is_bounded),
+        cmocka_unit_test(a_closed_log_is_harmless),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
