@@ -180,8 +180,9 @@ export class RawWs {
     return this.socket.write(bytes);
   }
 
-  /** write(), and wait while the kernel takes no more. */
+  /** write(), look at what came, and wait while the kernel takes no more. */
   async push(bytes) {
+    await new Promise(setImmediate);
     if (this.closed || this.socket.destroyed || this.write(bytes)) return;
     await within(
       Promise.race([
