@@ -202,7 +202,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (o->test_echo) {
         mo_echo_opts(&sio, &s->siod);
         sio.eio.ping_interval_ms = o->test_ping_ms;
-        sio.eio.ping_timeout_ms = o->test_ping_ms;
+        sio.eio.ping_timeout_ms = o->test_ping_ms * 10;
         sio.eio.max_queue = (size_t)c->limits.queue_bytes;
         so.sio = &sio;
     }

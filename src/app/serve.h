@@ -11,7 +11,7 @@
 
 struct mo_serve_opts {
     bool test_echo;        /* Socket.IO events come back; for tests */
-    unsigned test_ping_ms; /* Engine.IO heartbeat and its timeout; 0: usual */
+    unsigned test_ping_ms; /* Engine.IO heartbeat, a tenth of its timeout */
 };
 
 int mo_serve(struct mo_config_holder *h, struct mo_log *log,

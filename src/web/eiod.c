@@ -430,10 +430,11 @@ static void on_upgrade_timer(struct mo_timer *t)
         ws_drop(g->probe, MO_ENG_POLICY, "no upgrade in time");
         return;
     }
-    /* The client waits for its GET to end before it steps over. */
+    /* The client waits for its GET to end before it steps over. The timer
+     * first: sending may close the session and stop it for good. */
+    mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
     if (g->poll)
         (void)send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0));
-    mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
 }
 
 static void send_waiting(struct engine *g)

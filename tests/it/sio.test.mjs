@@ -505,7 +505,7 @@ for (const { name, bin } of BUILDS) {
     let server;
 
     before(async () => {
-      const args = ['--test-echo', '--test-ping', '300'];
+      const args = ['--test-echo', '--test-ping', '200'];
       server = await Server.start(args, { bin });
     });
 

@@ -34,7 +34,7 @@ static int run(struct mo_cli *c)
     if (rc)
         return rc;
     if (mo_span_u64(mo_span_cstr(mo_cli_get(c, "test-ping")), &ping) == 0 &&
-        ping <= UINT_MAX)
+        ping <= UINT_MAX / 10)
         o.test_ping_ms = (unsigned)ping;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)set_up_log(&log, h.now);
@@ -89,7 +89,7 @@ static const struct mo_opt opts[] = {
     {.name = "test-ping",
      .arg = "MS",
      .flags = MO_CLI_HIDDEN,
-     .doc = "Heartbeat of Socket.IO and its timeout, for tests"},
+     .doc = "Heartbeat of Socket.IO, for tests"},
 };
 
 const struct mo_cmd mo_cmd_serve = {
