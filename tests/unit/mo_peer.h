@@ -15,8 +15,9 @@ struct peer {
     struct mo_list conns;
     char addr[PATH_LEN];
     /* the script */
+    struct mo_span greeting; /* said at once, unasked */
     struct mo_span reply;
-    bool slice;
+    size_t piece; /* bytes a turn; 0: all at once */
     enum peer_then then;
     unsigned good; /* replies per connection, then END unsaid; 0: all */
     bool raw;      /* after the first reply: echo; EOF: "bye" and END */
@@ -38,8 +39,10 @@ struct peer_conn {
 static inline void peer_push(struct mo_later *d)
 {
     struct peer_conn *c = mo_container_of(d, struct peer_conn, turn);
-    size_t n = c->p->slice && c->out.len ? 1 : c->out.len;
+    size_t n = c->out.len;
 
+    if (c->p->piece && n > c->p->piece)
+        n = c->p->piece;
     if (n && mo_stream_write(c->s, mo_span(c->out.p, n)) < 0)
         return;
     mo_buf_drop(&c->out, n);
@@ -140,6 +143,8 @@ static inline void peer_accept(void *ctx, struct mo_stream *s)
     mo_list_push(&p->conns, &c->node);
     mo_stream_limit(s, GOT_MAX);
     mo_stream_attach(s, &peer_cb, c);
+    if (p->greeting.n)
+        (void)mo_stream_write(s, p->greeting);
 }
 
 /* addr: "unix:/path" or "127.0.0.1:0"; p->addr gets the real one. */

@@ -130,7 +130,7 @@ static void answers(void **state)
             struct seen me;
 
             rig_up(&r, (struct peer){.reply = mo_span_cstr(rows[i].reply),
-                                     .slice = slice,
+                                     .piece = (size_t)slice,
                                      .then = rows[i].then});
             seen_init(&me);
             ask(&r, &me, (struct mo_http_call){.method = rows[i].method});
@@ -550,7 +550,7 @@ static void hijack_and_half_close(void **state)
 
             rig_up(&r, (struct peer){.reply = mo_span_cstr(rows[i].reply),
                                      .raw = true,
-                                     .slice = slice});
+                                     .piece = (size_t)slice});
             seen_init(&t.seen);
             end_init(&t.end);
             t.seen.at_head = take_it;
