@@ -35,15 +35,17 @@ void mo_wall_format(uint64_t wall_ms, char out[MO_ISO8601_MAX])
 /* Not strftime(): its day and month names follow the locale. */
 void mo_wall_httpdate(uint64_t wall_ms, char out[MO_HTTPDATE_MAX])
 {
-    static const char days[] = "SunMonTueWedThuFriSat";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed",
+                                   "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t s = (time_t)(wall_ms / 1000);
     char tmp[64];
     struct tm tm;
 
     (void)gmtime_r(&s, &tm);
-    (void)snprintf(tmp, sizeof(tmp), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-                   days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon,
+    (void)snprintf(tmp, sizeof(tmp), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                   days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon],
                    tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
     (void)snprintf(out, MO_HTTPDATE_MAX, "%.29s", tmp);
 }

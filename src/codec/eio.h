@@ -2,7 +2,10 @@
  *
  * A packet is one type digit and data. Over a websocket one frame is one
  * packet (a binary frame is a bare message). Over polling a body is packets
- * joined by 0x1e, where a binary one is 'b' + base64. */
+ * joined by 0x1e, where a binary one is 'b' + base64.
+ *
+ * An empty packet is refused wherever it stands, so an empty body is too.
+ * Ownership: data borrows the frame or body; decoded binary is the arena's. */
 #ifndef MO_CODEC_EIO_H
 #define MO_CODEC_EIO_H
 
@@ -30,8 +33,9 @@ struct mo_eio {
 /* One websocket text frame. MO_EPROTO for an empty one or an unknown type. */
 int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e);
 
-/* Walk a polling body: 1 and *out, 0 at the end, MO_EPROTO. Binary data is
- * decoded into the arena. *body is advanced; *n counts packets. */
+/* Walk a polling body: 1 and *out, 0 at the end, MO_EPROTO, MO_ENOMEM. Binary
+ * data is decoded into the arena. *body is advanced; *n starts as 0 and counts
+ * packets. */
 int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
                 struct mo_eio *out, struct mo_err *e);
 

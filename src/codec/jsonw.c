@@ -22,9 +22,8 @@ static const char *clean_run(const char *p, const char *end)
     while (end - p >= MO_VEC_WIDTH) {
         mo_vec v = mo_vec_load(p);
         mo_vec quote = mo_vec_or(mo_vec_eq(v, '"'), mo_vec_eq(v, '\\'));
-        mo_vec odd = mo_vec_or(mo_vec_below(v, 0x20), mo_vec_high(v));
 
-        if (mo_vec_mask(mo_vec_or(quote, odd)))
+        if (mo_vec_mask(mo_vec_or(quote, mo_vec_odd(v))))
             break;
         p += MO_VEC_WIDTH;
     }

@@ -18,13 +18,19 @@ struct envelope {
     bool twice[M_COUNT];
 };
 
+/* A key is nearly always written plainly; only one with a backslash in it
+ * has to be read letter by letter. */
 static enum member which(struct mo_json key)
 {
-    bool escaped = memchr(key.p, '\\', key.n) != NULL;
+    struct mo_span raw = mo_span(key.p + 1, key.n - 2);
 
     for (unsigned i = 0; i < M_COUNT; i++) {
-        if (!escaped && key.n != names[i].n + 2)
-            continue;
+        if (mo_span_eq(raw, names[i]))
+            return (enum member)i;
+    }
+    if (mo_span_find(raw, '\\') < 0)
+        return M_COUNT;
+    for (unsigned i = 0; i < M_COUNT; i++) {
         if (mo_json_str_eq(key, names[i]))
             return (enum member)i;
     }

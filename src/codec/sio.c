@@ -259,8 +259,12 @@ static int take_data(struct mo_span s, struct mo_sio *out, struct mo_err *e)
 {
     const struct rule *r = &rules[out->type];
     struct mo_json_doc doc = {0};
-    int rc = s.n ? mo_json_parse(s, MO_SIO_DEPTH_MAX, &doc, e) : 0;
+    int rc;
 
+    /* JavaScript's reader takes a blank here for an id of 0. */
+    if (s.n && memchr(" \t\r\n", s.p[0], 4))
+        return mo_fail(e, MO_EPROTO, "socket.io: blank before the data");
+    rc = s.n ? mo_json_parse(s, MO_SIO_DEPTH_MAX, &doc, e) : 0;
     if (rc < 0) {
         (void)mo_wrap(e, "socket.io: %s", r->name); /* e may be NULL */
         return rc;

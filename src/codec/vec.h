@@ -15,6 +15,30 @@
 #include <stdint.h>
 #include <string.h>
 
+/* --- eight bytes in a word, on every machine ----------------------------- */
+
+#define MO_WORD_ONES ((uint64_t)0x0101010101010101)
+#define MO_WORD_TOPS (MO_WORD_ONES << 7)
+
+/* The first byte in memory is the lowest in the word. */
+static inline uint64_t mo_word_load(const char *p)
+{
+    uint64_t w;
+
+    memcpy(&w, p, sizeof(w));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    return w;
+}
+
+static inline uint64_t mo_word_splat(uint8_t c)
+{
+    return MO_WORD_ONES * c;
+}
+
+/* --- vectors -------------------------------------------------------------- */
+
 #if !defined(MO_VEC_PLAIN) && defined(__ARM_NEON) && defined(__aarch64__)
 
 #    include <arm_neon.h>
@@ -44,6 +68,12 @@ static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
 static inline mo_vec mo_vec_high(mo_vec v) /* bytes >= 0x80 */
 {
     return vcltzq_s8(vreinterpretq_s8_u8(v));
+}
+
+/* Bytes below 0x20 or from 0x80 on: as signed numbers, one comparison. */
+static inline mo_vec mo_vec_odd(mo_vec v)
+{
+    return vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20));
 }
 
 static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
@@ -116,6 +146,11 @@ static inline mo_vec mo_vec_high(mo_vec v)
     return _mm_cmplt_epi8(v, _mm_setzero_si128());
 }
 
+static inline mo_vec mo_vec_odd(mo_vec v)
+{
+    return _mm_cmplt_epi8(v, mo_vec_splat(0x20));
+}
+
 static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
 {
     return _mm_or_si128(a, b);
@@ -140,24 +175,14 @@ static inline uint64_t mo_vec_bits64(const mo_vec m[4])
 
 typedef uint64_t mo_vec;
 
-#    define MO_VEC_ONES ((uint64_t)0x0101010101010101)
-#    define MO_VEC_TOPS (MO_VEC_ONES << 7)
-
-/* The first byte in memory is the lowest in the word. */
 static inline mo_vec mo_vec_load(const char *p)
 {
-    uint64_t w;
-
-    memcpy(&w, p, sizeof(w));
-#    if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    w = __builtin_bswap64(w);
-#    endif
-    return w;
+    return mo_word_load(p);
 }
 
 static inline mo_vec mo_vec_splat(uint8_t c)
 {
-    return MO_VEC_ONES * c;
+    return mo_word_splat(c);
 }
 
 /* A comparison answers with the top bit of each byte. No carry crosses a
@@ -165,21 +190,26 @@ static inline mo_vec mo_vec_splat(uint8_t c)
 static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
 {
     uint64_t x = v ^ mo_vec_splat(c);
-    uint64_t low = (x & ~MO_VEC_TOPS) + ~MO_VEC_TOPS;
+    uint64_t low = (x & ~MO_WORD_TOPS) + ~MO_WORD_TOPS;
 
-    return ~(low | x) & MO_VEC_TOPS;
+    return ~(low | x) & MO_WORD_TOPS;
 }
 
 static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
 {
-    uint64_t low = (v & ~MO_VEC_TOPS) + mo_vec_splat((uint8_t)(0x80 - c));
+    uint64_t low = (v & ~MO_WORD_TOPS) + mo_vec_splat((uint8_t)(0x80 - c));
 
-    return ~(low | v) & MO_VEC_TOPS;
+    return ~(low | v) & MO_WORD_TOPS;
 }
 
 static inline mo_vec mo_vec_high(mo_vec v)
 {
-    return v & MO_VEC_TOPS;
+    return v & MO_WORD_TOPS;
+}
+
+static inline mo_vec mo_vec_odd(mo_vec v)
+{
+    return mo_vec_below(v, 0x20) | mo_vec_high(v);
 }
 
 static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)

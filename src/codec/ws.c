@@ -240,39 +240,41 @@ static bool close_code_ok(unsigned code)
     return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
-static enum mo_ws_event on_close(struct mo_ws *w, struct mo_span *data,
-                                 struct mo_err *e)
+static enum mo_ws_event on_close(struct mo_ws *w, struct mo_span body,
+                                 struct mo_span *reason, struct mo_err *e)
 {
     const char *wrong = NULL;
     unsigned code = 0;
 
-    if (data->n == 1)
+    if (body.n == 1)
         wrong = "close frame of one byte";
-    if (data->n >= 2) {
-        code = (unsigned)be_get((const unsigned char *)data->p, 2);
+    if (body.n >= 2) {
+        code = (unsigned)be_get((const unsigned char *)body.p, 2);
         if (!close_code_ok(code))
             wrong = "close code not allowed";
-        *data = mo_span_skip(*data, 2);
+        body = mo_span_skip(body, 2);
     }
     if (wrong) {
         (void)refuse(w, CODE_PROTOCOL, e, wrong);
         return MO_WS_ERROR;
     }
-    if (!mo_utf8_valid(*data)) {
+    if (!mo_utf8_valid(body)) {
         (void)refuse(w, CODE_TEXT, e, "close reason is not UTF-8");
         return MO_WS_ERROR;
     }
     w->over = true;
     w->close_code = (uint16_t)code;
     w->peer_code = code ? (uint16_t)code : CODE_NONE;
+    *reason = body;
     return MO_WS_CLOSE;
 }
 
-static enum mo_ws_event on_control(struct mo_ws *w, struct mo_span *data,
-                                   struct mo_err *e)
+static enum mo_ws_event on_control(struct mo_ws *w, struct mo_span body,
+                                   struct mo_span *data, struct mo_err *e)
 {
     if (w->op == MO_WS_OP_CLOSE)
-        return on_close(w, data, e);
+        return on_close(w, body, data, e);
+    *data = body;
     return w->op == MO_WS_OP_PING ? MO_WS_PING : MO_WS_PONG;
 }
 
@@ -288,18 +290,16 @@ static int gather(struct mo_ws *w, struct mo_span piece, struct mo_err *e)
 static enum mo_ws_event take_control(struct mo_ws *w, struct mo_span piece,
                                      struct mo_span *data, struct mo_err *e)
 {
-    if (w->left == 0 && w->ctl_len == 0) {
-        *data = piece;
-        return on_control(w, data, e);
-    }
+    if (w->left == 0 && w->ctl_len == 0)
+        return on_control(w, piece, data, e);
     if (gather(w, piece, e) < 0)
         return MO_WS_ERROR;
     w->ctl_len = (uint8_t)(w->ctl_len + piece.n);
     if (w->left)
         return MO_WS_MORE;
     w->given = true;
-    *data = mo_span(w->msg.p + w->msg.len - w->ctl_len, w->ctl_len);
-    return on_control(w, data, e);
+    piece = mo_span(w->msg.p + w->msg.len - w->ctl_len, w->ctl_len);
+    return on_control(w, piece, data, e);
 }
 
 /* The text so far, and, if it ends here, that no character is cut off. */

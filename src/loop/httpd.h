@@ -13,15 +13,20 @@
  * Limits (struct mo_httpd_limits) have defaults; each has a written outcome:
  *   connections  accept stops until one ends
  *   head_ms      the head is not whole in time: 408 and close
- *   body_ms      no byte of an awaited body for that long: 408 and close
+ *   body_ms      no byte of an awaited body for that long, or not all of it
+ *                in ten times that: 408 and close
  *   idle_ms      nothing between requests: close
  *   send_ms      the peer takes no byte of a queued answer that long: close
  *   requests     per connection: the last answer says Connection: close
  *   body         413
  *   queue        bytes queued to one client: mo_req_write says MO_EBUSY
  *
- * Drain: mo_httpd_drain() stops accepting, closes idle connections, lets the
- * running answers end (Connection: close) up to the grace period. */
+ * An answer is never mixed up with the next: while more than a little of it
+ * is still queued, the next pipelined request is not looked at.
+ *
+ * Closing: mo_httpd_close() stops accepting, closes idle connections, lets
+ * running answers end (with Connection: close) for the grace period, then
+ * cuts the rest. */
 #ifndef MO_LOOP_HTTPD_H
 #define MO_LOOP_HTTPD_H
 
@@ -55,9 +60,9 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
                     struct mo_err *e);
 unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
-void mo_httpd_drain(struct mo_httpd *h, uint64_t grace_ms);
-/* Close all; `gone` (may be NULL) fires when the memory is free. */
-void mo_httpd_close(struct mo_httpd *h, void (*gone)(void *ctx), void *ctx);
+/* `gone` (may be NULL) fires once, later, when all memory is free. */
+void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
+                    void (*gone)(void *ctx), void *ctx);
 
 struct mo_httpd_stats {
     unsigned open;                    /* connections */
@@ -73,7 +78,10 @@ struct mo_req {
     struct mo_span path;  /* target up to '?', percent-encoded as sent */
     struct mo_span query; /* after '?', or empty */
     void *data;           /* the handler's */
-    void (*gone)(struct mo_req *rq); /* set by the handler, may stay NULL */
+    /* Set by the handler; may stay NULL. hangup: the client closed its side
+     * while the answer is still to come; a streamed one ends by itself. */
+    void (*gone)(struct mo_req *rq);
+    void (*hangup)(struct mo_req *rq);
 };
 
 struct mo_httpd *mo_req_httpd(const struct mo_req *rq);

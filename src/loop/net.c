@@ -13,6 +13,7 @@
 
 #define BACKLOG_DEFAULT 511
 #define HOST_MAX        256
+#define ACCEPT_RETRY_MS 100
 
 /* --- addresses as text ---------------------------------------------------
  */
@@ -75,6 +76,7 @@ struct mo_listener {
         uv_pipe_t pipe;
     } h;
     bool is_unix, paused, waiting;
+    struct mo_timer retry; /* after running out of memory */
     unsigned port;
     void (*accept)(void *ctx, struct mo_stream *s);
     void *ctx;
@@ -89,6 +91,7 @@ static void accept_one(struct mo_listener *ls)
     if (!u) {
         mo_log(ls->loop->log, MO_WARN, "net", "accept: out of memory");
         ls->waiting = true; /* libuv keeps the connection until accepted */
+        mo_timer_start(ls->loop, &ls->retry, ACCEPT_RETRY_MS);
         return;
     }
     rc = uv_accept(&ls->h.stream, &u->r.stream);
@@ -128,6 +131,13 @@ void mo_listener_pause(struct mo_listener *ls, bool paused)
         return;
     ls->waiting = false;
     accept_one(ls);
+}
+
+static void on_retry(struct mo_timer *t)
+{
+    struct mo_listener *ls = mo_container_of(t, struct mo_listener, retry);
+
+    mo_listener_pause(ls, ls->paused);
 }
 
 /* A socket file whose owner is dead refuses connections: then it may go. */
@@ -232,6 +242,7 @@ void mo_listener_close(struct mo_listener *ls)
         return;
     if (ls->is_unix)
         (void)unlink(ls->path);
+    mo_timer_stop(ls->loop, &ls->retry);
     uv_close((uv_handle_t *)&ls->h, listener_gone);
 }
 
@@ -274,6 +285,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
     ls->is_unix = a.is_unix;
     ls->accept = accept;
     ls->ctx = ctx;
+    mo_timer_init(&ls->retry, on_retry);
     if (a.is_unix) /* it fits: bind_unix() checked */
         (void)put_part(ls->path, sizeof(ls->path), mo_span_cstr(a.host), "",
                        NULL);

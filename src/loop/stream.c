@@ -263,9 +263,11 @@ static void uvs_reading(struct mo_stream *s, bool on)
 
 static size_t uvs_queued(const struct mo_stream *s)
 {
-    const struct uvs *u = from_stream(s);
+    struct uvs *u = from_stream(s);
 
-    return u->out.len + u->sending.len;
+    if (!u->writing)
+        return u->out.len;
+    return u->out.len + uv_stream_get_write_queue_size(wside(u));
 }
 
 static void send_more(struct uvs *u);

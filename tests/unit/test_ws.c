@@ -214,6 +214,7 @@ static void feed(struct mo_ws *w, struct mo_span piece, struct mo_buf *t)
         if (ev != MO_WS_MORE)
             note(t, w, ev, data);
         assert_true((ev == MO_WS_ERROR) == (e.code != 0));
+        assert_true(ev != MO_WS_ERROR || data.n == 0);
     } while (ev != MO_WS_MORE);
     assert_int_equal(in.n, 0);
     test_free(copy);

@@ -1,0 +1,40 @@
+/* cmd.h - the rows of the command table, and what several commands share. */
+#ifndef MO_APP_CLI_CMD_H
+#define MO_APP_CLI_CMD_H
+
+#include "app/cli.h"
+#include "app/config.h"
+
+extern const struct mo_cmd mo_cmd_serve, mo_cmd_version, mo_cmd_doctor,
+    mo_cmd_config_check, mo_cmd_config_show, mo_cmd_config_schema,
+    mo_cmd_config_docs, mo_cmd_help, mo_cmd_completion;
+
+#define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
+
+/* Options as every command spells them. */
+#define MO_OPT_JSON                                                            \
+    {                                                                          \
+        .name = "json", .doc = "Print JSON for programs"                       \
+    }
+
+/* Load the configuration as the command line asks. On failure everything is
+ * said on stderr already and the exit code returned; else 0 and h is to be
+ * closed. flags must live as long as h. */
+struct mo_cmd_flags {
+    struct mo_config_flag v[MO_CLI_OPTS_MAX];
+    size_t n;
+};
+int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_flags *flags,
+                struct mo_config_holder *h);
+
+/* The same without a word: rep and e have what is wrong. */
+int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_flags *flags,
+                struct mo_config_holder *h, struct mo_config_report *rep,
+                struct mo_err *e);
+void mo_cmd_print_report(const struct mo_cli *c,
+                         const struct mo_config_report *rep);
+
+/* Indent compact JSON and print it. */
+int mo_cmd_print_json(const struct mo_cli *c, struct mo_buf *b);
+
+#endif

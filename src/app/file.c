@@ -1,0 +1,99 @@
+#include "app/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define READ_STEP ((size_t)16 * 1024)
+
+static struct mo_file_stamp stamp_of(const struct stat *st)
+{
+    return (struct mo_file_stamp){
+        .there = true,
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .size = st->st_size,
+        .mode = st->st_mode,
+        .mtime = st->st_mtim,
+    };
+}
+
+void mo_file_stamp(const char *path, struct mo_file_stamp *out)
+{
+    struct stat st;
+
+    *out = (struct mo_file_stamp){.there = false};
+    if (stat(path, &st) == 0)
+        *out = stamp_of(&st);
+}
+
+bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b)
+{
+    if (!a->there || !b->there)
+        return a->there == b->there;
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           a->mtime.tv_sec == b->mtime.tv_sec &&
+           a->mtime.tv_nsec == b->mtime.tv_nsec;
+}
+
+static int open_regular(const char *path, struct mo_file_stamp *stamp,
+                        struct mo_err *e)
+{
+    mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return mo_fail(e, MO_ENOTFOUND, "%s: no such file", path);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return mo_fail_sys(e, "%s", path);
+    if (!S_ISREG(st.st_mode))
+        return mo_fail(e, MO_EINVAL, "%s: not a regular file", path);
+    if (stamp)
+        *stamp = stamp_of(&st);
+    return mo_take_fd(&fd);
+}
+
+int mo_file_read(const char *path, size_t max, struct mo_buf *out,
+                 struct mo_file_stamp *stamp, struct mo_err *e)
+{
+    mo_autofd int fd = -1;
+
+    if (stamp)
+        *stamp = (struct mo_file_stamp){.there = false};
+    fd = open_regular(path, stamp, e);
+    if (fd < 0)
+        return fd;
+    for (;;) {
+        char step[READ_STEP];
+        ssize_t n = read(fd, step, sizeof(step));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mo_fail_sys(e, "%s", path);
+        if (n == 0)
+            return 0;
+        if ((size_t)n > max - out->len)
+            return mo_fail(e, MO_ETOOBIG, "%s: larger than %zu KiB", path,
+                           max / 1024);
+        if (mo_buf_put(out, step, (size_t)n) < 0)
+            return mo_fail(e, mo_buf_err(out), "%s: out of memory", path);
+    }
+}
+
+int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mo_fail_sys(e, "write");
+        text = mo_span_skip(text, (size_t)n);
+    }
+    return 0;
+}

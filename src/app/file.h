@@ -1,0 +1,35 @@
+/* file.h - small files of ours, read whole.
+ *
+ * Only regular files: a FIFO or a device under a configured name would make
+ * the start hang. Opened without blocking, checked on the descriptor, read
+ * up to the caller's cap (MO_ETOOBIG). */
+#ifndef MO_APP_FILE_H
+#define MO_APP_FILE_H
+
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/str.h"
+
+/* Enough to see that a file is not the one that was read. */
+struct mo_file_stamp {
+    bool there;
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    mode_t mode;
+    struct timespec mtime;
+};
+
+/* MO_ENOTFOUND when there is none. stamp may be NULL; it is of the opened
+ * file, or all zero. */
+int mo_file_read(const char *path, size_t max, struct mo_buf *out,
+                 struct mo_file_stamp *stamp, struct mo_err *e);
+
+void mo_file_stamp(const char *path, struct mo_file_stamp *out);
+bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b);
+
+/* All of it or MO_EIO: pipes take less than asked for. */
+int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
+
+#endif

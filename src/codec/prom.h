@@ -1,0 +1,96 @@
+/* prom.h - counters, gauges and histograms, in Prometheus' text format 0.0.4.
+ *
+ * A room describes its metrics in static tables, registers them once and
+ * keeps the series pointers it gets: counting is then an addition. Only
+ * mo_prom_write() knows the format.
+ *
+ * One thread, no locks. Descriptors are borrowed for the life of the
+ * registry, label values are copied.
+ *
+ * Limits: a metric has at most MO_PROM_SERIES_MAX label sets. Above that, or
+ * when memory is out, counts go to one more series whose labels all say
+ * "other": a peer who invents values cannot make us grow, and no count is
+ * lost. Label values are cut at MO_PROM_VALUE_MAX bytes and bytes outside
+ * printable ASCII become '?', so that no value can spoil the page.
+ *
+ * Every counting call takes NULL and then does nothing, for rooms that were
+ * given no registry. */
+#ifndef MO_CODEC_PROM_H
+#define MO_CODEC_PROM_H
+
+#include "base/str.h"
+
+#define MO_PROM_TYPE        "text/plain; version=0.0.4; charset=utf-8"
+#define MO_PROM_LABELS_MAX  4
+#define MO_PROM_BUCKETS_MAX 24
+#define MO_PROM_SERIES_MAX  256
+#define MO_PROM_METRICS_MAX 256
+#define MO_PROM_HOOKS_MAX   32
+#define MO_PROM_VALUE_MAX   ((size_t)128)
+
+enum mo_prom_kind { MO_PROM_COUNTER, MO_PROM_GAUGE, MO_PROM_HISTOGRAM };
+
+struct mo_prom_desc {
+    const char *name; /* [a-zA-Z_:][a-zA-Z0-9_:]* */
+    const char *help;
+    enum mo_prom_kind kind;
+    const char *labels[MO_PROM_LABELS_MAX]; /* names; the rest NULL */
+    const double *buckets; /* histograms: upper bounds, rising, finite */
+    size_t nbuckets;       /* "+Inf" is added by us */
+};
+
+/* 1 ms to 60 s: answers, calls, starts. */
+#define MO_PROM_SECONDS_N 14
+extern const double mo_prom_seconds[MO_PROM_SECONDS_N];
+
+struct mo_prom;
+struct mo_prom_metric;
+
+struct mo_prom_series {
+    struct mo_prom_series *next;
+    const struct mo_prom_desc *desc;
+    char *labels;       /* a="x",b="y"; escaped; may be "" */
+    uint64_t count;     /* counter value; histogram: observations */
+    double value;       /* gauge value; histogram: sum */
+    uint64_t buckets[]; /* not cumulative; desc->nbuckets of them */
+};
+
+struct mo_prom *mo_prom_new(void);
+void mo_prom_free(struct mo_prom *p);
+
+/* The same descriptor twice gives the same metric. MO_EINVAL for a name,
+ * label or bucket that may not be, MO_EEXISTS for the name of another
+ * descriptor, MO_EBUSY at MO_PROM_METRICS_MAX. NULL then. */
+struct mo_prom_metric *
+mo_prom_add(struct mo_prom *p, const struct mo_prom_desc *d, struct mo_err *e);
+
+/* The series with these label values, one for each name of the descriptor
+ * (values may be NULL if it has none). Never NULL unless m is. Lives as long
+ * as the registry. */
+struct mo_prom_series *mo_prom_with(struct mo_prom_metric *m,
+                                    const struct mo_span *values);
+
+static inline void mo_prom_count(struct mo_prom_series *s, uint64_t n)
+{
+    if (s)
+        s->count += n;
+}
+
+static inline void mo_prom_set(struct mo_prom_series *s, double v)
+{
+    if (s)
+        s->value = v;
+}
+
+/* NaN is not observed. */
+void mo_prom_observe(struct mo_prom_series *s, double v);
+
+/* Called at the start of every write, to set gauges that are cheaper to ask
+ * for than to keep. MO_EBUSY at MO_PROM_HOOKS_MAX. */
+int mo_prom_hook(struct mo_prom *p, void (*fn)(void *ctx), void *ctx);
+
+/* The whole page; metrics in order of registration. Metrics with labels and
+ * no series yet are left out; one without labels is always there. */
+int mo_prom_write(struct mo_prom *p, struct mo_buf *b);
+
+#endif

@@ -1,0 +1,507 @@
+/* guard.c - both ends of the guardian's socket.
+ *
+ * Ours comes first: the book is the list of wards, the guardian's copy is
+ * kept in step by notes of fixed size over a SOCK_SEQPACKET pair. Nothing
+ * here ever waits for the guardian: a note that does not fit is proof that
+ * it does not read (rule 3 of guard.h).
+ *
+ *    IDLE --first child--> UP --it died--> CLOSING --> DOWN or IDLE
+ *                           \--stop------> ENDING ---> gone
+ *
+ * The guardian's end is at the bottom. It runs in a process of its own and
+ * shares nothing with the rest but the note. */
+#include "loop/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop/priv.h"
+#include "loop/spawn.h"
+
+#define ROOM        "guard"
+#define STABLE_MS   1000 /* one that lived shorter is not replaced at once */
+#define RETELL_MS   10   /* a new guardian's socket was full: go on then */
+#define ENDING_MS   500  /* then it is killed */
+#define GUARDIAN_IN 0    /* the socket, at the guardian's end */
+
+enum note_op { NOTE_ADD = 1, NOTE_DEL };
+
+struct note {
+    int32_t op;
+    int32_t pid;
+};
+
+enum state { G_IDLE, G_UP, G_CLOSING, G_DOWN, G_ENDING, G_GONE };
+
+struct mo_guard {
+    struct mo_loop *loop;
+    enum state state;
+    struct mo_list wards;
+    unsigned count;
+    int sock;
+    pid_t pid;
+    int pidfd;
+    uv_poll_t poll;        /* open in UP, CLOSING, ENDING */
+    uint64_t since;        /* ns, when it came up */
+    struct mo_timer timer; /* UP: tell more; DOWN: restart; ENDING: kill */
+    struct mo_later later; /* gone without a guardian to wait for */
+    bool stopping;
+    void (*gone)(void *ctx);
+    void *ctx;
+};
+
+#define TO(s) (1u << (s))
+
+static void guard_move(struct mo_guard *g, enum state to)
+{
+    static const uint8_t legal[] = {
+        [G_IDLE] = TO(G_UP) | TO(G_GONE),
+        [G_UP] = TO(G_CLOSING) | TO(G_ENDING),
+        [G_CLOSING] = TO(G_IDLE) | TO(G_DOWN),
+        [G_DOWN] = TO(G_UP) | TO(G_IDLE),
+        [G_ENDING] = TO(G_CLOSING),
+        [G_GONE] = 0,
+    };
+
+    MO_BUG_ON(!(legal[g->state] & TO(to)));
+    g->state = to;
+}
+
+/* 0 or an errno. Called in a newborn child too: system calls only. */
+static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
+{
+    struct note n = {.op = op, .pid = pid};
+    struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } c = {.room = {0}};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    if (pidfd >= 0) {
+        struct cmsghdr *h = &c.align;
+
+        m.msg_control = &c;
+        m.msg_controllen = sizeof(c);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(h), &pidfd, sizeof(int));
+    }
+    return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
+}
+
+/* --- its life ------------------------------------------------------------ */
+
+static int guardian_up(struct mo_guard *g, struct mo_err *e);
+static void settle(struct mo_guard *g);
+
+static void retell(struct mo_guard *g)
+{
+    mo_list_each (it, &g->wards) {
+        struct mo_ward *w = mo_container_of(it, struct mo_ward, node);
+
+        if (!w->told)
+            w->told = tell(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
+        if (!w->told) {
+            mo_timer_start(g->loop, &g->timer, RETELL_MS);
+            return;
+        }
+    }
+}
+
+static void kill_guardian(struct mo_guard *g)
+{
+    (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
+}
+
+static void restart(struct mo_guard *g)
+{
+    struct mo_err e;
+
+    mo_err_clear(&e);
+    if (guardian_up(g, &e) == 0) {
+        mo_log(mo_loop_log(g->loop), MO_WARN, ROOM,
+               "new guardian, pid %d, for %u children", (int)g->pid, g->count);
+        return;
+    }
+    mo_log_err(mo_loop_log(g->loop), MO_ERROR, ROOM, &e,
+               "no guardian for %u children", g->count);
+    mo_timer_start(g->loop, &g->timer, STABLE_MS);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct mo_guard *g = mo_container_of(t, struct mo_guard, timer);
+
+    if (g->state == G_UP)
+        retell(g);
+    else if (g->state == G_DOWN)
+        restart(g);
+    else if (g->state == G_ENDING)
+        kill_guardian(g);
+}
+
+/* The guardian has been reaped: who still needs one? */
+static void on_poll_closed(uv_handle_t *h)
+{
+    struct mo_guard *g = h->data;
+    uint64_t lived = mo_now_ns() - g->since;
+
+    mo_close_fd(&g->pidfd);
+    mo_close_fd(&g->sock);
+    g->pid = 0;
+    if (mo_list_empty(&g->wards)) {
+        guard_move(g, G_IDLE);
+        settle(g);
+        return;
+    }
+    guard_move(g, G_DOWN);
+    mo_list_each (it, &g->wards)
+        mo_container_of(it, struct mo_ward, node)->told = false;
+    mo_timer_start(g->loop, &g->timer,
+                   lived < STABLE_MS * MO_MS ? STABLE_MS : 0);
+}
+
+static void on_guardian_exit(uv_poll_t *h, int status, int events)
+{
+    struct mo_guard *g = h->data;
+    siginfo_t si = {.si_pid = 0};
+
+    (void)status;
+    (void)events;
+    if (waitid(P_PIDFD, (id_t)g->pidfd, &si, WEXITED | WNOHANG) < 0 ||
+        si.si_pid == 0)
+        return;
+    if (g->state == G_UP)
+        mo_log(mo_loop_log(g->loop), MO_ERROR, ROOM, "guardian %d died (%s %d)",
+               (int)g->pid, si.si_code == CLD_EXITED ? "exit" : "signal",
+               si.si_status);
+    mo_timer_stop(g->loop, &g->timer);
+    guard_move(g, G_CLOSING);
+    uv_close((uv_handle_t *)h, on_poll_closed);
+}
+
+/* A library path that we needed to start is needed again; the rest of our
+ * environment (keys, tokens) is none of its business. */
+static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
+{
+    static const char *const argv[] = {MO_GUARD_NAME, NULL};
+    const char *path = getenv("LD_LIBRARY_PATH");
+    char var[MO_SPAWN_PATH_MAX];
+    const char *env[] = {NULL, NULL};
+    mo_autofd int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct mo_spawn s = {
+        .file = "/proc/self/exe",
+        .argv = argv,
+        .env = env,
+        .cwd = "/",
+        .fds = {theirs, null, STDERR_FILENO},
+        .outlive = true,
+    };
+
+    if (null < 0)
+        return mo_fail_sys(e, "/dev/null");
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+        s.fds[2] = null;
+    if (path) {
+        (void)snprintf(var, sizeof(var), "LD_LIBRARY_PATH=%s", path);
+        env[0] = var;
+    }
+    return mo_spawn(&s, &g->pid, &g->pidfd, e);
+}
+
+static int watch(struct mo_guard *g, struct mo_err *e)
+{
+    int rc = uv_poll_init(mo_loop_uv(g->loop), &g->poll, g->pidfd);
+
+    if (rc < 0)
+        return mo_fail_uv(e, rc, "guardian");
+    g->poll.data = g;
+    (void)uv_poll_start(&g->poll, UV_READABLE, on_guardian_exit);
+    uv_unref((uv_handle_t *)&g->poll); /* it waits for us, not we for it */
+    return 0;
+}
+
+static int guardian_up(struct mo_guard *g, struct mo_err *e)
+{
+    int pair[2], rc;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return mo_fail_sys(e, "guardian: socket");
+    g->sock = pair[0];
+    rc = exec_guardian(g, pair[1], e);
+    (void)close(pair[1]);
+    if (rc == 0) {
+        rc = watch(g, e);
+        if (rc < 0) { /* without wards it leaves by itself; kill is quicker */
+            kill_guardian(g);
+            (void)waitid(P_PIDFD, (id_t)g->pidfd, &(siginfo_t){0}, WEXITED);
+            mo_close_fd(&g->pidfd);
+        }
+    }
+    if (rc < 0) {
+        mo_close_fd(&g->sock);
+        g->pid = 0;
+        return mo_wrap(e, "guardian");
+    }
+    g->since = mo_now_ns();
+    guard_move(g, G_UP);
+    retell(g);
+    return 0;
+}
+
+/* --- for everybody --------------------------------------------------------
+ */
+
+struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
+{
+    struct mo_guard *g = mo_new(struct mo_guard);
+
+    if (!g) {
+        (void)mo_fail(e, MO_ENOMEM, "guard");
+        return NULL;
+    }
+    g->loop = l;
+    g->sock = -1;
+    g->pidfd = -1;
+    mo_list_init(&g->wards);
+    mo_timer_init(&g->timer, on_timer);
+    return g;
+}
+
+static void on_gone(struct mo_later *d)
+{
+    struct mo_guard *g = mo_container_of(d, struct mo_guard, later);
+    void (*gone)(void *) = g->gone;
+    void *ctx = g->ctx;
+
+    mo_free(g);
+    if (gone)
+        gone(ctx);
+}
+
+/* Stopping goes on as far as it can go now. */
+static void settle(struct mo_guard *g)
+{
+    if (!g->stopping || !mo_list_empty(&g->wards))
+        return;
+    if (g->state == G_UP) {
+        guard_move(g, G_ENDING);
+        mo_close_fd(&g->sock);
+        uv_ref((uv_handle_t *)&g->poll);
+        mo_timer_start(g->loop, &g->timer, ENDING_MS);
+    } else if (g->state == G_DOWN) {
+        mo_timer_stop(g->loop, &g->timer);
+        guard_move(g, G_IDLE);
+    }
+    if (g->state == G_IDLE) {
+        guard_move(g, G_GONE);
+        mo_later_init(&g->later, on_gone);
+        mo_loop_defer(g->loop, &g->later);
+    }
+}
+
+void mo_guard_stop(struct mo_guard *g, void (*gone)(void *ctx), void *ctx)
+{
+    if (!g || g->stopping)
+        return;
+    g->stopping = true;
+    g->gone = gone;
+    g->ctx = ctx;
+    settle(g);
+}
+
+struct mo_loop *mo_guard_loop(const struct mo_guard *g)
+{
+    return g->loop;
+}
+
+pid_t mo_guard_pid(const struct mo_guard *g)
+{
+    return g->pid;
+}
+
+/* --- the book -------------------------------------------------------------
+ */
+
+static int enlist_self(void *ctx)
+{
+    const struct mo_guard *g = ctx;
+    pid_t pid = getpid();
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    return fd < 0 ? errno : tell(g->sock, NOTE_ADD, pid, fd);
+}
+
+/* If it does not read, it is replaced, and the new one gets the true book. */
+static void strike_out(void *ctx, pid_t pid)
+{
+    struct mo_guard *g = ctx;
+
+    if (tell(g->sock, NOTE_DEL, pid, -1) != 0)
+        kill_guardian(g);
+}
+
+int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
+                   struct mo_err *e)
+{
+    int rc = 0;
+
+    if (g->stopping)
+        return mo_fail(e, MO_ECLOSED, "no new children: we are stopping");
+    if (g->count >= MO_GUARD_MAX)
+        return mo_fail(e, MO_EBUSY, "%u children already", g->count);
+    if (g->state == G_IDLE)
+        rc = guardian_up(g, e);
+    if (rc < 0)
+        return rc;
+    if (g->state != G_UP)
+        return mo_fail(e, MO_EUNAVAIL, "no guardian at the moment");
+    s->enlist = enlist_self;
+    s->delist = strike_out;
+    s->ctx = g;
+    rc = mo_spawn(s, &w->pid, &w->pidfd, e);
+    if (rc < 0)
+        return rc;
+    w->told = true;
+    g->count++;
+    mo_list_push(&g->wards, &w->node);
+    return 0;
+}
+
+void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
+{
+    if (g->state == G_UP && w->told)
+        strike_out(g, w->pid);
+    mo_list_del(&w->node);
+    g->count--;
+    settle(g);
+}
+
+/* --- the guardian's own program ------------------------------------------ */
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#    define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
+#endif
+
+struct book {
+    struct {
+        pid_t pid;
+        int fd;
+    } of[MO_GUARD_MAX];
+    unsigned n;
+};
+
+bool mo_guard_wanted(int argc, char *const *argv)
+{
+    return argc == 1 && strcmp(argv[0], MO_GUARD_NAME) == 0;
+}
+
+static int fd_in(struct msghdr *m)
+{
+    struct cmsghdr *h = CMSG_FIRSTHDR(m);
+    int fd = -1;
+
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+        h->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&fd, CMSG_DATA(h), sizeof(int));
+    return fd;
+}
+
+/* False at the end of the socket. */
+static bool next_note(struct note *n, int *fd)
+{
+    struct iovec iov = {.iov_base = n, .iov_len = sizeof(*n)};
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } c = {.room = {0}};
+    struct msghdr m = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &c,
+        .msg_controllen = sizeof(c),
+    };
+    ssize_t got;
+
+    do {
+        got = recvmsg(GUARDIAN_IN, &m, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    *fd = got > 0 ? fd_in(&m) : -1;
+    return got == sizeof(*n);
+}
+
+static void book_del(struct book *b, pid_t pid)
+{
+    for (unsigned i = 0; i < b->n; i++) {
+        if (b->of[i].pid != pid)
+            continue;
+        mo_close_fd(&b->of[i].fd);
+        b->of[i] = b->of[--b->n];
+        return;
+    }
+}
+
+static void book_add(struct book *b, pid_t pid, int fd)
+{
+    book_del(b, pid);
+    if (b->n == MO_GUARD_MAX || pid <= 1) { /* our other end never does that */
+        mo_close_fd(&fd);
+        return;
+    }
+    b->of[b->n].pid = pid;
+    b->of[b->n].fd = fd;
+    b->n++;
+}
+
+static void kill_group(pid_t pid, int fd)
+{
+    if (fd >= 0 && syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL,
+                           PIDFD_SIGNAL_PROCESS_GROUP) == 0)
+        return;
+    if (fd < 0 || errno == EINVAL) /* a kernel before 6.9 */
+        (void)kill(-pid, SIGKILL);
+}
+
+/* It holds one descriptor per child. */
+static void widen_limits(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
+void mo_guard_main(void)
+{
+    struct book b = {.n = 0};
+    struct note n = {0, 0};
+    sigset_t all;
+    int fd;
+
+    (void)sigfillset(&all); /* only SIGKILL ends it before its work is done */
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)prctl(PR_SET_NAME, MO_GUARD_NAME, 0, 0, 0);
+    widen_limits();
+    while (next_note(&n, &fd)) {
+        if (n.op == NOTE_ADD)
+            book_add(&b, n.pid, fd);
+        else if (n.op == NOTE_DEL)
+            book_del(&b, n.pid);
+    }
+    for (unsigned i = 0; i < b.n; i++)
+        kill_group(b.of[i].pid, b.of[i].fd);
+    _exit(0);
+}

@@ -1,0 +1,298 @@
+/* proc.c - the life of one child.
+ *
+ *   RUNNING -stop-> ASKED -eof_ms-> TERMED -term_ms-> KILLED
+ *      any of these --pidfd readable--> EXITED --free--> (reaped, gone)
+ *
+ * The pidfd is polled only until the exit; after that it serves to reap. */
+#include "loop/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop/priv.h"
+#include "loop/spawn.h"
+
+enum state { P_RUNNING, P_ASKED, P_TERMED, P_KILLED, P_EXITED };
+
+struct mo_proc {
+    struct mo_guard *g;
+    struct mo_ward ward;
+    enum state state;
+    uv_poll_t poll;
+    struct mo_timer grace;
+    unsigned term_ms, eof_ms;
+    struct mo_exit exit;
+    const struct mo_proc_cb *cb;
+    void *ctx;
+    bool freed;    /* the owner has let go, we are waiting for the exit */
+    bool reported; /* on_exit has been called: nothing of libuv is left */
+};
+
+#define TO(s) (1u << (s))
+
+static void proc_move(struct mo_proc *p, enum state to)
+{
+    static const uint8_t legal[] = {
+        [P_RUNNING] = TO(P_ASKED) | TO(P_KILLED) | TO(P_EXITED),
+        [P_ASKED] = TO(P_TERMED) | TO(P_KILLED) | TO(P_EXITED),
+        [P_TERMED] = TO(P_KILLED) | TO(P_EXITED),
+        [P_KILLED] = TO(P_EXITED),
+        [P_EXITED] = 0,
+    };
+
+    MO_BUG_ON(!(legal[p->state] & TO(to)));
+    p->state = to;
+}
+
+/* Invariant 2 makes the number safe. An empty group is not an error. */
+static void signal_group(const struct mo_proc *p, int sig)
+{
+    (void)kill(-p->ward.pid, sig);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void release(struct mo_proc *p)
+{
+    siginfo_t si;
+
+    signal_group(p, SIGKILL);
+    mo_guard_forget(p->g, &p->ward);
+    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOHANG);
+    mo_close_fd(&p->ward.pidfd);
+    mo_free(p);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    struct mo_proc *p = h->data;
+
+    if (p->freed) {
+        release(p);
+        return;
+    }
+    p->reported = true;
+    p->cb->on_exit(p->ctx, p, p->exit);
+}
+
+static void on_exit_ready(uv_poll_t *h, int status, int events)
+{
+    struct mo_proc *p = h->data;
+    siginfo_t si = {.si_pid = 0};
+
+    (void)status;
+    (void)events;
+    if (waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOHANG | WNOWAIT) <
+            0 ||
+        si.si_pid == 0)
+        return;
+    p->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
+    p->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
+    mo_timer_stop(mo_guard_loop(p->g), &p->grace);
+    if (p->state != P_RUNNING) /* it was to go, and so are its children */
+        signal_group(p, SIGKILL);
+    proc_move(p, P_EXITED);
+    uv_close((uv_handle_t *)h, on_poll_closed);
+}
+
+static void on_grace(struct mo_timer *t)
+{
+    struct mo_proc *p = mo_container_of(t, struct mo_proc, grace);
+
+    if (p->state == P_ASKED) {
+        proc_move(p, P_TERMED);
+        signal_group(p, SIGTERM);
+        mo_timer_start(mo_guard_loop(p->g), t, p->term_ms);
+    } else {
+        mo_proc_kill(p);
+    }
+}
+
+void mo_proc_stop(struct mo_proc *p, struct mo_stream *io)
+{
+    if (p->state != P_RUNNING)
+        return;
+    proc_move(p, P_ASKED);
+    if (io)
+        mo_stream_shutdown(io);
+    mo_timer_start(mo_guard_loop(p->g), &p->grace, p->eof_ms);
+}
+
+void mo_proc_kill(struct mo_proc *p)
+{
+    if (p->state == P_EXITED)
+        return;
+    mo_timer_stop(mo_guard_loop(p->g), &p->grace);
+    if (p->state != P_KILLED)
+        proc_move(p, P_KILLED);
+    signal_group(p, SIGKILL);
+}
+
+void mo_proc_free(struct mo_proc *p)
+{
+    if (!p)
+        return;
+    if (p->reported) {
+        release(p);
+        return;
+    }
+    p->freed = true;
+    mo_proc_kill(p);
+}
+
+/* --- the beginning -------------------------------------------------------- */
+
+/* Our ends and theirs; what is not given away closes itself. */
+struct plumbing {
+    int in[2], out[2], err[2]; /* as from pipe2(): read, write */
+};
+
+static void unplumb(struct plumbing *pl)
+{
+    for (int i = 0; i < 2; i++) {
+        mo_close_fd(&pl->in[i]);
+        mo_close_fd(&pl->out[i]);
+        mo_close_fd(&pl->err[i]);
+    }
+}
+
+static int open_err(struct plumbing *pl, enum mo_proc_err how)
+{
+    if (how == MO_PROC_ERR_STREAM)
+        return pipe2(pl->err, O_CLOEXEC);
+    if (how == MO_PROC_ERR_INHERIT)
+        pl->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (pl->err[1] < 0) /* also when our own is closed */
+        pl->err[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return pl->err[1] < 0 ? -1 : 0;
+}
+
+static int plumb(struct plumbing *pl, enum mo_proc_err how, struct mo_err *e)
+{
+    if (pipe2(pl->in, O_CLOEXEC) < 0 || pipe2(pl->out, O_CLOEXEC) < 0 ||
+        open_err(pl, how) < 0)
+        return mo_fail_sys(e, "pipes");
+    return 0;
+}
+
+static void drop_streams(struct mo_proc_io *io)
+{
+    if (io->io)
+        mo_stream_close(io->io, NULL);
+    if (io->err)
+        mo_stream_close(io->err, NULL);
+    io->io = NULL;
+    io->err = NULL;
+}
+
+static int open_streams(struct mo_loop *l, struct plumbing *pl,
+                        struct mo_proc_io *io, struct mo_err *e)
+{
+    int rc = mo_stream_from_fds(l, mo_take_fd(&pl->out[0]),
+                                mo_take_fd(&pl->in[1]), &io->io, e);
+
+    if (rc == 0 && pl->err[0] >= 0)
+        rc = mo_stream_from_fds(l, mo_take_fd(&pl->err[0]), -1, &io->err, e);
+    return rc;
+}
+
+static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
+                 const struct plumbing *pl, struct mo_err *e)
+{
+    struct mo_spawn s = {
+        .file = o->file,
+        .argv = o->argv,
+        .env = o->env,
+        .cwd = o->cwd,
+        .fds = {pl->in[0], pl->out[1], pl->err[1]},
+    };
+
+    return mo_guard_spawn(p->g, &s, &p->ward, e);
+}
+
+/* The child runs but cannot be watched: take it back at once. Waiting here
+ * is bounded by what the kernel needs for a SIGKILL. */
+static void take_back(struct mo_proc *p)
+{
+    siginfo_t si;
+
+    signal_group(p, SIGKILL);
+    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOWAIT);
+    mo_guard_forget(p->g, &p->ward);
+    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED);
+    mo_close_fd(&p->ward.pidfd);
+}
+
+static int watch(struct mo_proc *p, struct mo_err *e)
+{
+    uv_loop_t *uv = mo_loop_uv(mo_guard_loop(p->g));
+    int rc = uv_poll_init(uv, &p->poll, p->ward.pidfd);
+
+    if (rc < 0) {
+        take_back(p);
+        return mo_fail_uv(e, rc, "watch child");
+    }
+    p->poll.data = p;
+    (void)uv_poll_start(&p->poll, UV_READABLE, on_exit_ready);
+    return 0;
+}
+
+static int bring_up(struct mo_proc *p, const struct mo_proc_opts *o,
+                    struct mo_proc_io *io, struct mo_err *e)
+{
+    MO_CLEANUP(unplumb)
+    struct plumbing pl = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int rc = plumb(&pl, o->err, e);
+
+    if (rc == 0)
+        rc = open_streams(mo_guard_loop(p->g), &pl, io, e);
+    if (rc == 0)
+        rc = spawn(p, o, &pl, e);
+    if (rc == 0)
+        rc = watch(p, e);
+    if (rc < 0)
+        drop_streams(io);
+    return rc;
+}
+
+int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
+                  const struct mo_proc_cb *cb, void *ctx, struct mo_proc **out,
+                  struct mo_proc_io *io, struct mo_err *e)
+{
+    struct mo_proc *p = mo_new(struct mo_proc);
+    int rc;
+
+    *io = (struct mo_proc_io){.io = NULL};
+    if (!p)
+        return mo_fail(e, MO_ENOMEM, "child '%s'", o->file);
+    p->g = g;
+    p->cb = cb;
+    p->ctx = ctx;
+    p->eof_ms = o->eof_ms ? o->eof_ms : MO_PROC_EOF_MS;
+    p->term_ms = o->term_ms ? o->term_ms : MO_PROC_TERM_MS;
+    mo_timer_init(&p->grace, on_grace);
+    rc = bring_up(p, o, io, e);
+    if (rc < 0)
+        mo_free(p);
+    else
+        *out = p;
+    return rc;
+}
+
+pid_t mo_proc_pid(const struct mo_proc *p)
+{
+    return p->ward.pid;
+}
+
+void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX])
+{
+    if (x.signal)
+        (void)snprintf(out, MO_EXIT_TEXT_MAX, "killed by signal %d (%s)",
+                       x.signal, strsignal(x.signal));
+    else
+        (void)snprintf(out, MO_EXIT_TEXT_MAX, "exit %d", x.code);
+}

@@ -1,0 +1,64 @@
+/* eiod.h - Engine.IO 4 sessions over polling, websocket, and the step from
+ * the one to the other.
+ *
+ * A session ("engine") is a message pipe to one client that survives the
+ * change of its transport. This room answers the HTTP requests below one
+ * path, keeps the heartbeat, and hands text messages up; it knows nothing of
+ * Socket.IO. Binary messages are refused: nothing we speak sends any.
+ *
+ * Lifetimes: on_open gives a session, on_close takes it back, exactly once
+ * and never from inside mo_eng_close() or mo_eng_send(). After on_close the
+ * pointer is dead.
+ *
+ * Limits: sessions (503), bytes in one payload or frame (413, close 1009),
+ * bytes waiting for a client (the session is closed: "client too slow").
+ * What is malformed closes the session; a client that behaves never sees
+ * that. */
+#ifndef MO_WEB_EIOD_H
+#define MO_WEB_EIOD_H
+
+#include "loop/httpd.h"
+
+struct mo_eiod;
+
+struct mo_eng {
+    void *data;           /* the owner's */
+    struct mo_span query; /* of the handshake, percent-encoded as sent */
+    char sid[28];
+    char peer[64];
+};
+
+struct mo_eiod_opts {
+    unsigned ping_interval_ms;   /* 25 s */
+    unsigned ping_timeout_ms;    /* 20 s */
+    unsigned upgrade_timeout_ms; /* 10 s */
+    unsigned sessions;           /* 10000 */
+    size_t max_payload;          /* 1,000,000 as engine.io has it */
+    size_t max_queue;            /* 4 MiB */
+    void (*on_open)(void *ctx, struct mo_eng *g);
+    void (*on_message)(void *ctx, struct mo_eng *g, struct mo_span text);
+    void (*on_close)(void *ctx, struct mo_eng *g, const char *reason);
+    void *ctx;
+};
+
+struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
+                            struct mo_err *e);
+
+/* Answer a request (its path has been matched by the caller). */
+void mo_eiod_handle(struct mo_eiod *d, struct mo_req *rq);
+
+/* 0, MO_ECLOSED, or MO_EBUSY (the session is being closed then). */
+int mo_eng_send(struct mo_eng *g, struct mo_span text);
+void mo_eng_close(struct mo_eng *g, const char *reason);
+bool mo_eng_is_websocket(const struct mo_eng *g);
+
+/* Close every session; gone fires once, later, when the memory is free. */
+void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx);
+
+struct mo_eiod_stats {
+    unsigned sessions, websockets;
+    uint64_t opened, messages_in, messages_out, refused;
+};
+struct mo_eiod_stats mo_eiod_stats(const struct mo_eiod *d);
+
+#endif

@@ -1,0 +1,560 @@
+/* siod.c - see siod.h.
+ *
+ * Invariants
+ *  1. Each engine has one `struct client` (eng->data), from on_open to
+ *     on_close. Its socket part is live between CONNECT and disconnect.
+ *  2. A client's pending acks and room memberships exist only while its
+ *     socket is live; leave_all() and drop_acks() end them.
+ *  3. A room exists while it has a member. */
+#include "web/siod.h"
+
+#include "base/map.h"
+#include "base/rand.h"
+
+#define SOCK_ID_BYTES 15
+#define ROOMS_MAX     ((size_t)100 * 1000)
+#define SCRATCH_KEEP  ((size_t)64 * 1024)
+
+struct room {
+    struct mo_list members; /* member.in_room */
+    size_t size;
+    size_t name_len;
+    char name[];
+};
+
+struct member {
+    struct mo_list in_room, in_sock;
+    struct room *room;
+    struct client *client;
+};
+
+struct ask {
+    struct mo_list node;
+    struct client *client;
+    struct mo_timer timer;
+    uint64_t id;
+    void (*done)(void *ctx, struct mo_json args, int rc);
+    void *ctx;
+};
+
+enum state { WAITING, LIVE, LEFT }; /* of the socket */
+
+struct client {
+    struct mo_sock pub;
+    struct mo_siod *d;
+    enum state state;
+    struct mo_list rooms; /* member.in_sock */
+    unsigned nrooms;
+    struct mo_list asks;
+    unsigned nasks;
+    uint64_t next_ask;
+    struct mo_timer connect; /* CONNECT must come in time */
+    struct mo_later left;    /* tells the owner after mo_sock_disconnect() */
+    const char *reason;
+};
+
+struct mo_siod {
+    struct mo_loop *loop;
+    struct mo_siod_opts o;
+    struct mo_eiod *eio;
+    struct mo_map rooms;
+    struct mo_buf scratch; /* the packet being sent */
+    struct mo_siod_stats stats;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+static struct client *client_of(const struct mo_sock *k)
+{
+    return mo_container_of(k, struct client, pub);
+}
+
+/* --- rooms ----------------------------------------------------------------
+ */
+
+static struct member *find_member(struct client *c, struct mo_span name)
+{
+    mo_list_each (n, &c->rooms) {
+        struct member *m = mo_container_of(n, struct member, in_sock);
+
+        if (mo_span_eq(mo_span(m->room->name, m->room->name_len), name))
+            return m;
+    }
+    return NULL;
+}
+
+static struct room *room_get(struct mo_siod *d, struct mo_span name)
+{
+    struct room *r = mo_map_get(&d->rooms, name);
+
+    if (r)
+        return r;
+    r = mo_zalloc(sizeof(*r) + name.n);
+    if (!r)
+        return NULL;
+    mo_list_init(&r->members);
+    r->name_len = name.n;
+    memcpy(r->name, name.p, name.n);
+    if (mo_map_put(&d->rooms, name, r, NULL) < 0) {
+        mo_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+static void room_put(struct mo_siod *d, struct room *r)
+{
+    if (r->size)
+        return;
+    (void)mo_map_del(&d->rooms, mo_span(r->name, r->name_len));
+    mo_free(r);
+}
+
+int mo_sock_join(struct mo_sock *k, struct mo_span name)
+{
+    struct client *c = client_of(k);
+    struct member *m;
+
+    if (c->state != LIVE)
+        return MO_ECLOSED;
+    if (name.n == 0 || name.n > MO_SIO_ROOM_MAX)
+        return MO_EINVAL;
+    if (find_member(c, name))
+        return 0;
+    if (c->nrooms == MO_SIO_ROOMS_MAX)
+        return MO_EBUSY;
+    m = mo_new(struct member);
+    if (!m)
+        return MO_ENOMEM;
+    m->room = room_get(c->d, name);
+    if (!m->room) {
+        mo_free(m);
+        return MO_ENOMEM;
+    }
+    m->client = c;
+    m->room->size++;
+    c->nrooms++;
+    mo_list_push(&m->room->members, &m->in_room);
+    mo_list_push(&c->rooms, &m->in_sock);
+    return 0;
+}
+
+static void leave(struct member *m)
+{
+    struct client *c = m->client;
+    struct room *r = m->room;
+
+    mo_list_del(&m->in_room);
+    mo_list_del(&m->in_sock);
+    mo_free(m);
+    c->nrooms--;
+    r->size--;
+    room_put(c->d, r);
+}
+
+void mo_sock_leave(struct mo_sock *k, struct mo_span name)
+{
+    struct member *m = find_member(client_of(k), name);
+
+    if (m)
+        leave(m);
+}
+
+static void leave_all(struct client *c)
+{
+    mo_list_each_safe (n, &c->rooms) {
+        leave(mo_container_of(n, struct member, in_sock));
+    }
+}
+
+size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span name)
+{
+    const struct room *r = mo_map_get(&d->rooms, name);
+
+    return r ? r->size : 0;
+}
+
+/* --- sending --------------------------------------------------------------
+ */
+
+static int make_event(struct mo_siod *d, const char *name, struct mo_span args,
+                      int64_t id)
+{
+    if (d->scratch.cap > SCRATCH_KEEP)
+        mo_buf_fini(&d->scratch);
+    mo_buf_reset(&d->scratch);
+    return mo_sio_put_event(&d->scratch, MO_SPAN("/"), id, mo_span_cstr(name),
+                            args);
+}
+
+static int send_scratch(struct client *c)
+{
+    int rc = mo_eng_send(c->pub.eng, mo_buf_view(&c->d->scratch));
+
+    if (rc == 0)
+        c->d->stats.events_out++;
+    return rc;
+}
+
+int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args)
+{
+    struct client *c = client_of(k);
+    int rc;
+
+    if (c->state != LIVE)
+        return MO_ECLOSED;
+    rc = make_event(c->d, name, args, MO_SIO_ACK_NONE);
+    return rc < 0 ? rc : send_scratch(c);
+}
+
+int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args)
+{
+    struct client *c = client_of(k);
+    int rc;
+
+    if (ack < 0)
+        return 0;
+    if (c->state != LIVE)
+        return MO_ECLOSED;
+    mo_buf_reset(&c->d->scratch);
+    rc = mo_sio_put_ack(&c->d->scratch, MO_SPAN("/"), (uint64_t)ack, args);
+    return rc < 0 ? rc : mo_eng_send(k->eng, mo_buf_view(&c->d->scratch));
+}
+
+size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
+                    struct mo_span args, const struct mo_sock *except)
+{
+    struct room *r = mo_map_get(&d->rooms, room);
+    size_t sent = 0;
+
+    if (!r || make_event(d, name, args, MO_SIO_ACK_NONE) < 0)
+        return 0;
+    /* A failed send closes its session one turn later, so members stay. */
+    mo_list_each (n, &r->members) {
+        struct member *m = mo_container_of(n, struct member, in_room);
+
+        if (&m->client->pub != except && send_scratch(m->client) == 0)
+            sent++;
+    }
+    return sent;
+}
+
+/* --- asking the client ----------------------------------------------------
+ */
+
+static void ask_end(struct ask *a, struct mo_json args, int rc)
+{
+    mo_list_del(&a->node);
+    a->client->nasks--;
+    mo_timer_stop(a->client->d->loop, &a->timer);
+    a->done(a->ctx, args, rc);
+    mo_free(a);
+}
+
+static void on_ask_timeout(struct mo_timer *t)
+{
+    ask_end(mo_container_of(t, struct ask, timer), (struct mo_json){NULL, 0},
+            MO_ETIMEOUT);
+}
+
+static void drop_asks(struct client *c)
+{
+    while (!mo_list_empty(&c->asks))
+        ask_end(mo_container_of(c->asks.next, struct ask, node),
+                (struct mo_json){NULL, 0}, MO_ECLOSED);
+}
+
+int mo_sock_ask(struct mo_sock *k, const char *name, struct mo_span args,
+                unsigned timeout_ms,
+                void (*done)(void *ctx, struct mo_json args, int rc), void *ctx)
+{
+    struct client *c = client_of(k);
+    struct ask *a;
+    int rc;
+
+    if (c->state != LIVE)
+        return MO_ECLOSED;
+    if (c->nasks == MO_SIO_ACKS_MAX)
+        return MO_EBUSY;
+    a = mo_new(struct ask);
+    if (!a)
+        return MO_ENOMEM;
+    *a = (struct ask){.client = c, .id = c->next_ask, .done = done, .ctx = ctx};
+    rc = make_event(c->d, name, args, (int64_t)a->id);
+    if (rc == 0)
+        rc = send_scratch(c);
+    if (rc < 0) {
+        mo_free(a);
+        return rc;
+    }
+    c->next_ask++;
+    c->nasks++;
+    mo_list_push(&c->asks, &a->node);
+    mo_timer_init(&a->timer, on_ask_timeout);
+    mo_timer_start(c->d->loop, &a->timer, timeout_ms);
+    return 0;
+}
+
+static void on_ack(struct client *c, const struct mo_sio *p)
+{
+    mo_list_each (n, &c->asks) {
+        struct ask *a = mo_container_of(n, struct ask, node);
+
+        if (a->id == p->id) {
+            ask_end(a, p->data, 0);
+            return;
+        }
+    }
+    /* Late, or never asked: nothing to do. */
+}
+
+/* --- life of a socket -----------------------------------------------------
+ */
+
+/* Exactly once per LIVE socket; from the loop only. */
+static void socket_end(struct client *c, const char *reason)
+{
+    struct mo_siod *d = c->d;
+
+    c->state = LEFT;
+    mo_later_cancel(&c->left);
+    leave_all(c);
+    drop_asks(c);
+    d->stats.sockets--;
+    d->o.on_disconnect(d->o.ctx, &c->pub, reason);
+}
+
+static void on_left(struct mo_later *later)
+{
+    struct client *c = mo_container_of(later, struct client, left);
+
+    socket_end(c, c->reason);
+}
+
+static void on_connect_timeout(struct mo_timer *t)
+{
+    mo_eng_close(mo_container_of(t, struct client, connect)->pub.eng,
+                 "no CONNECT in time");
+}
+
+void mo_sock_disconnect(struct mo_sock *k, bool close)
+{
+    struct client *c = client_of(k);
+
+    if (c->state != LIVE)
+        return;
+    c->state = LEFT;
+    c->reason = "server namespace disconnect";
+    if (close) {
+        (void)mo_eng_send(k->eng, MO_SPAN("1"));
+        mo_eng_close(k->eng, c->reason);
+    } else {
+        (void)mo_eng_send(k->eng, MO_SPAN("1"));
+        /* The client may CONNECT again over the same session. */
+        mo_timer_start(c->d->loop, &c->connect, MO_SIO_CONNECT_MS);
+    }
+    mo_loop_defer(c->d->loop, &c->left);
+}
+
+static void refuse_connect(struct client *c, struct mo_span nsp,
+                           const char *message)
+{
+    struct mo_buf *b = &c->d->scratch;
+    struct mo_jw w;
+
+    mo_buf_reset(b);
+    (void)mo_sio_put_head(b, MO_SIO_CONNECT_ERROR, nsp, -1);
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "message");
+    mo_jw_cstr(&w, message);
+    mo_jw_end(&w);
+    (void)mo_eng_send(c->pub.eng, mo_buf_view(b));
+}
+
+static void accept_connect(struct client *c)
+{
+    struct mo_buf *b = &c->d->scratch;
+    struct mo_jw w;
+
+    mo_buf_reset(b);
+    (void)mo_sio_put_head(b, MO_SIO_CONNECT, MO_SPAN("/"), -1);
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "sid");
+    mo_jw_cstr(&w, c->pub.id);
+    mo_jw_end(&w);
+    (void)mo_eng_send(c->pub.eng, mo_buf_view(b));
+}
+
+static void on_connect(struct client *c, const struct mo_sio *p)
+{
+    struct mo_siod *d = c->d;
+    struct mo_err e;
+
+    if (!mo_span_is(p->nsp, "/")) {
+        refuse_connect(c, p->nsp, "Invalid namespace");
+        return;
+    }
+    if (c->state == LIVE || !mo_list_empty(&c->left.node)) {
+        mo_eng_close(c->pub.eng, "connected twice");
+        return;
+    }
+    mo_err_clear(&e);
+    mo_random_token(c->pub.id, SOCK_ID_BYTES);
+    if (!d->o.on_connect(d->o.ctx, &c->pub, p->data, &e)) {
+        refuse_connect(c, MO_SPAN("/"), e.msg);
+        return;
+    }
+    mo_timer_stop(d->loop, &c->connect);
+    c->state = LIVE;
+    d->stats.sockets++;
+    accept_connect(c);
+    d->o.on_ready(d->o.ctx, &c->pub);
+}
+
+static void on_packet(struct client *c, const struct mo_sio *p)
+{
+    struct mo_siod *d = c->d;
+
+    if (p->type == MO_SIO_CONNECT) {
+        on_connect(c, p);
+        return;
+    }
+    if (c->state != LIVE || !mo_span_is(p->nsp, "/")) {
+        /* What was on its way when we disconnected it is no offence. */
+        if (c->state == WAITING)
+            mo_eng_close(c->pub.eng, "packet before CONNECT");
+        return;
+    }
+    switch (p->type) {
+    case MO_SIO_EVENT:
+        d->stats.events_in++;
+        d->o.on_event(d->o.ctx, &c->pub, p->name, p->data,
+                      p->has_id ? (int64_t)p->id : MO_SIO_ACK_NONE);
+        return;
+    case MO_SIO_ACK:
+        on_ack(c, p);
+        return;
+    case MO_SIO_DISCONNECT:
+        mo_timer_start(d->loop, &c->connect, MO_SIO_CONNECT_MS);
+        socket_end(c, "client namespace disconnect");
+        return;
+    case MO_SIO_BINARY_EVENT:
+    case MO_SIO_BINARY_ACK:
+        mo_eng_close(c->pub.eng, "binary event");
+        return;
+    case MO_SIO_CONNECT:
+    case MO_SIO_CONNECT_ERROR:
+        break;
+    }
+    mo_eng_close(c->pub.eng, "parse error");
+}
+
+static void eng_open(void *ctx, struct mo_eng *g)
+{
+    struct mo_siod *d = ctx;
+    struct client *c = mo_new(struct client);
+
+    g->data = c;
+    if (!c) {
+        mo_eng_close(g, "out of memory");
+        return;
+    }
+    c->d = d;
+    c->pub.eng = g;
+    mo_list_init(&c->rooms);
+    mo_list_init(&c->asks);
+    mo_later_init(&c->left, on_left);
+    mo_timer_init(&c->connect, on_connect_timeout);
+    mo_timer_start(d->loop, &c->connect, MO_SIO_CONNECT_MS);
+}
+
+static void eng_message(void *ctx, struct mo_eng *g, struct mo_span text)
+{
+    struct mo_siod *d = ctx;
+    struct mo_sio p;
+    struct mo_err e;
+
+    if (mo_sio_decode(text, &p, &e) < 0) {
+        mo_log(mo_loop_log(d->loop), MO_DEBUG, "sio", "%s: %s", g->peer, e.msg);
+        mo_eng_close(g, "parse error");
+        return;
+    }
+    on_packet(g->data, &p);
+}
+
+static void eng_close(void *ctx, struct mo_eng *g, const char *reason)
+{
+    struct mo_siod *d = ctx;
+    struct client *c = g->data;
+
+    if (!c)
+        return;
+    if (c->state == LIVE || !mo_list_empty(&c->left.node))
+        socket_end(c, c->state == LIVE ? reason : c->reason);
+    mo_timer_stop(d->loop, &c->connect);
+    mo_free(c);
+}
+
+/* --- the server -----------------------------------------------------------
+ */
+
+struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
+                            struct mo_err *e)
+{
+    struct mo_siod *d = mo_new(struct mo_siod);
+
+    if (!d) {
+        (void)mo_fail(e, MO_ENOMEM, "socket.io server");
+        return NULL;
+    }
+    d->loop = l;
+    d->o = *o;
+    d->o.eio.on_open = eng_open;
+    d->o.eio.on_message = eng_message;
+    d->o.eio.on_close = eng_close;
+    d->o.eio.ctx = d;
+    d->eio = mo_eiod_new(l, &d->o.eio, e);
+    if (!d->eio) {
+        mo_free(d);
+        return NULL;
+    }
+    mo_map_init(&d->rooms, ROOMS_MAX);
+    mo_buf_init(&d->scratch, MO_STREAM_QUEUE_MAX);
+    return d;
+}
+
+void mo_siod_handle(struct mo_siod *d, struct mo_req *rq)
+{
+    mo_eiod_handle(d->eio, rq);
+}
+
+static void eio_gone(void *ctx)
+{
+    struct mo_siod *d = ctx;
+    void (*gone)(void *) = d->gone;
+    void *gone_ctx = d->gone_ctx;
+
+    mo_map_fini(&d->rooms);
+    mo_buf_fini(&d->scratch);
+    mo_free(d);
+    if (gone)
+        gone(gone_ctx);
+}
+
+void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx)
+{
+    d->gone = gone;
+    d->gone_ctx = ctx;
+    mo_eiod_close(d->eio, eio_gone, d);
+}
+
+struct mo_siod_stats mo_siod_stats(const struct mo_siod *d)
+{
+    struct mo_siod_stats s = d->stats;
+
+    s.eio = mo_eiod_stats(d->eio);
+    s.rooms = (unsigned)d->rooms.len;
+    return s;
+}
