@@ -3,6 +3,7 @@
 #ifndef MO_PEER_TEST_H
 #define MO_PEER_TEST_H
 
+#include "loop/httpd.h"
 #include "loop/tls.h"
 #include "mo_net.h"
 
@@ -119,7 +120,7 @@ static inline void peer_gone(void *ctx, const struct mo_err *why)
     mo_list_del(&c->node);
     mo_buf_fini(&c->in);
     mo_buf_fini(&c->out);
-    free(c);
+    mo_free(c);
 }
 
 static const struct mo_stream_cb peer_cb = {peer_read, peer_eof, NULL,
@@ -132,8 +133,11 @@ static inline void peer_accept(void *ctx, struct mo_stream *s)
 
     if (p->tls && mo_tls_wrap(p->tls, s, true, NULL, &s, NULL) < 0)
         return;
-    c = calloc(1, sizeof(*c));
-    assert_non_null(c);
+    c = mo_new(struct peer_conn);
+    if (!c) {
+        mo_stream_close(s, NULL);
+        return;
+    }
     c->p = p;
     c->s = s;
     p->accepted++;
@@ -236,6 +240,42 @@ static const struct mo_http_cb seen_cb = {seen_head, seen_data, seen_done};
 static inline bool seen_all(void *ctx)
 {
     return ((struct seen *)ctx)->dones > 0;
+}
+
+/* --- our own server, answering in each of its ways --- */
+
+static inline void own_body(struct mo_req *rq, struct mo_span body)
+{
+    mo_req_reply(rq, 200, "text/plain", body);
+}
+
+static inline void own_up(struct mo_req *rq)
+{
+    struct mo_span early;
+    struct mo_stream *s;
+    struct end *me = rq->data;
+
+    if (mo_req_upgrade(rq, "tcp", &s, &early, NULL) < 0)
+        return;
+    (void)mo_buf_span(&me->got, early);
+    end_attach(me, s);
+}
+
+static inline void own_handler(void *ctx, struct mo_req *rq)
+{
+    rq->data = ctx;
+    if (mo_span_is(rq->path, "/echo")) {
+        mo_req_body(rq, 0, own_body);
+    } else if (mo_span_is(rq->path, "/stream")) {
+        mo_req_start(rq, 200, "text/event-stream");
+        for (int i = 0; i < 3; i++)
+            (void)mo_req_write(rq, MO_SPAN("data: x\n\n"));
+        mo_req_end(rq);
+    } else if (mo_span_is(rq->path, "/up")) {
+        own_up(rq);
+    } else {
+        mo_req_problem(rq, 404, "not_found", "no such page");
+    }
 }
 
 static inline bool flag_set(void *ctx)

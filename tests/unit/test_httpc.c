@@ -668,6 +668,75 @@ static void one_request_starts_another(void **state)
     rig_down(&r);
 }
 
+/* --- our own server, plain and TLS --- */
+
+static void ask_own(struct rig *r)
+{
+    static const struct {
+        struct mo_http_call c;
+        const char *path;
+        int status;
+        const char *body;
+    } rows[] = {
+        {{.method = "POST", .body = MO_SPAN("said")}, "/echo", 200, "said"},
+        {{.method = "GET"},
+         "/stream",
+         200,
+         "data: x\n\ndata: x\n\ndata: x\n\n"},
+        {{.method = "HEAD"}, "/stream", 200, ""},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_http_call c = rows[i].c;
+        char url[2 * PATH_LEN];
+        struct seen me;
+
+        (void)snprintf(url, sizeof(url), "%s%s", r->url, rows[i].path);
+        c.url = url;
+        seen_init(&me);
+        ask(r, &me, c);
+        check_row(rows[i].path, me.err.code == 0);
+        check_row(rows[i].path, me.status == rows[i].status);
+        check_row(rows[i].path,
+                  mo_span_is(mo_buf_view(&me.body), rows[i].body));
+        mo_buf_fini(&me.body);
+    }
+}
+
+static void our_own_server_agrees(void **state)
+{
+    (void)state;
+    for (int tls = 0; tls < 2; tls++) {
+        struct rig r = {.fds = fds_open()};
+        struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
+        struct mo_httpc_opts o = {.ca = files.cert};
+        struct mo_httpd_opts ho = {.handler = own_handler};
+        bool gone = false, down = false;
+        struct mo_httpd *h;
+        struct mo_err e;
+
+        r.l = loop_new();
+        if (tls)
+            ho.tls = mo_tls_server_new(files.cert, files.key, &e);
+        h = mo_httpd_new(r.l, &ho, &e);
+        assert_non_null(h);
+        assert_int_equal(mo_httpd_listen(h, &lo, &e), 0);
+        (void)snprintf(r.url, sizeof(r.url), "http%s://127.0.0.1:%u",
+                       tls ? "s" : "", mo_httpd_port(h));
+        r.c = mo_httpc_new(r.l, &o, &e);
+        ask_own(&r);
+        assert_int_equal(mo_httpd_stats(h).accepted, 1);
+        mo_httpc_close(r.c, set_flag, &gone);
+        wait_for(r.l, flag_set, &gone);
+        mo_httpd_close(h, 0, set_flag, &down);
+        wait_for(r.l, flag_set, &down);
+        mo_tls_free(ho.tls);
+        mo_loop_run(r.l);
+        mo_loop_free(r.l);
+        assert_int_equal(fds_open(), r.fds);
+    }
+}
+
 /* --- no memory, no library --- */
 
 static void one_exchange(void *ctx)
@@ -774,6 +843,7 @@ int main(void)
         cmocka_unit_test(proxies_come_from_the_environment),
         cmocka_unit_test(cancel_at_any_time),
         cmocka_unit_test(one_request_starts_another),
+        cmocka_unit_test(our_own_server_agrees),
         cmocka_unit_test(no_memory_is_survived),
         cmocka_unit_test(a_missing_library_is_named),
     };
