@@ -45,7 +45,7 @@ struct mo_tls_ctx {
 
 struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c);
 
-/* MO_ETLS with the text in front and OpenSSL's newest reason behind it; the
+/* MO_ETLS with the text in front and OpenSSL's first reason behind it; the
  * error queue is empty afterwards. */
 int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,
                  ...) __attribute__((format(printf, 3, 4)));
