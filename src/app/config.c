@@ -20,8 +20,7 @@ static const char *real_env(char *const *envp, const char *name)
     size_t n = strlen(name);
 
     for (; envp && *envp; envp++) {
-        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' &&
-            (*envp)[n + 1])
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' && (*envp)[n + 1])
             return *envp + n + 1;
     }
     return NULL;
