@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -146,13 +146,16 @@ describe('generated texts', () => {
     assert.equal(schema.properties.server.properties.port.maximum, 65535);
   });
 
-  test('config docs has a row for every variable of old', async () => {
+  test('docs/configuration.md is up to date and whole', async () => {
     const { out } = await run(['config', 'docs']);
     for (const name of ['PORT', 'REDIS_URL', 'LLM_PROVIDER', 'GEMINI_API_KEY',
       'ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'ANTHROPIC_BASE_URL',
       'OPENAI_BASE_URL', 'GEMINI_BASE_URL', 'MAX_OUTPUT_TOKENS',
       'MAX_HISTORY_TOKENS', 'HISTORY_TTL_SECONDS', 'DOCKER_HOST'])
       assert.ok(out.includes(`\`${name}\``), name);
+    const kept = new URL('../../docs/configuration.md', import.meta.url);
+    assert.equal(await readFile(kept, 'utf8'), out,
+      'mcp-orchestrator config docs > docs/configuration.md');
   });
 });
 
