@@ -17,12 +17,18 @@ export const program = process.env.MO_BIN;
 export const node = (name, ...flags) => [process.execPath, ...flags, here(name)];
 export const native = (name) => [built(name)];
 
-// A server is a program that prints its port first. Its standard input is
-// a pipe from us, and it is killed with stop().
+const children = new Set();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+// A server is a program whose first line ends in its port (or in a URL with
+// it). It is killed with stop(), and with us.
 export async function start(command) {
   const child = spawn(command[0], command.slice(1), {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
+  children.add(child);
   const lines = createInterface({ input: child.stdout });
   const [line] = await Promise.race([
     once(lines, 'line'),
@@ -31,12 +37,13 @@ export async function start(command) {
     }),
   ]);
   return {
-    port: Number(line),
+    port: Number(line.match(/(\d+)\/?$/)[1]),
     pid: child.pid,
     async stop() {
       const gone = once(child, 'exit');
       child.kill('SIGKILL');
       await gone;
+      children.delete(child);
     },
   };
 }

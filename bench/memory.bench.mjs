@@ -1,10 +1,10 @@
 // memory.bench.mjs - what an idle Socket.IO connection (websocket transport)
 // keeps in memory: ours and npm's socket.io. Each figure is of a fresh server.
-import { load, native, node, say, start } from './kit.mjs';
+import { load, node, program, say, start } from './kit.mjs';
 
 const GOAL_KB = 8;
 const PARTIES = {
-  ours: native('server'),
+  ours: [program, 'serve', '--port', '0', '--test-echo'],
   'socket.io': node('peer_sio.mjs', '--expose-gc'),
 };
 const kb = (bytes) => (bytes / 1024).toFixed(1);

@@ -11,6 +11,17 @@ static void expect(bool ok)
 
 #define MAX ((size_t)64) /* small, so that limits are reached often */
 
+static void log_event(struct mo_buf *log, const struct mo_sse_event *ev)
+{
+    expect(ev->data.n <= MAX && ev->event.n > 0);
+    mo_buf_span(log, ev->event);
+    mo_buf_putc(log, '#');
+    mo_buf_span(log, ev->id);
+    mo_buf_putc(log, '[');
+    mo_buf_span(log, ev->data);
+    mo_buf_putc(log, ']');
+}
+
 static void run(struct mo_buf *log, struct mo_span in, size_t step)
 {
     struct mo_sse_event ev;
@@ -23,14 +34,11 @@ static void run(struct mo_buf *log, struct mo_span in, size_t step)
     for (; in.n && r != MO_SSE_ERROR; in = mo_span_skip(in, step)) {
         struct mo_span piece = mo_span_head(in, step);
 
-        while ((r = mo_sse_next(&s, &piece, &ev, &e)) == MO_SSE_EVENT) {
-            expect(ev.data.n <= MAX && ev.event.n > 0);
-            mo_buf_span(log, ev.event);
-            mo_buf_putc(log, '#');
-            mo_buf_span(log, ev.id);
-            mo_buf_putc(log, '[');
-            mo_buf_span(log, ev.data);
-            mo_buf_putc(log, ']');
+        for (;;) {
+            r = mo_sse_next(&s, &piece, &ev, &e);
+            if (r != MO_SSE_EVENT)
+                break;
+            log_event(log, &ev);
         }
         expect(r == MO_SSE_ERROR || piece.n == 0);
     }

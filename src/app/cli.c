@@ -300,7 +300,7 @@ static int run_overview(struct mo_cli *c)
     return rc ? rc : MO_EXIT_USAGE;
 }
 
-int mo_cli_main(int argc, char *const *argv, char *const *environ)
+int mo_cli_main(int argc, char *const *argv, char *const *envp)
 {
     const struct mo_cmd *version;
     struct mo_err e = {0};
@@ -309,7 +309,7 @@ int mo_cli_main(int argc, char *const *argv, char *const *environ)
 
     if (mo_cli_parse(&c, &mo_commands, argc, argv, &e) < 0)
         return usage_error(&c, &e);
-    c.environ = environ;
+    c.environ = envp;
     version = mo_cli_find(c.table, MO_SPAN("version"));
     if (mo_cli_has(&c, "version") && version)
         return version->run(&c);

@@ -105,7 +105,7 @@ bool mo_cli_is_group(const struct mo_cli_table *t, struct mo_span word);
 const char *mo_cli_nearest(const struct mo_cli_table *t, struct mo_span word);
 
 /* Parse and run; what main() returns. */
-int mo_cli_main(int argc, char *const *argv, char *const *environ);
+int mo_cli_main(int argc, char *const *argv, char *const *envp);
 
 /* --- for the commands ---------------------------------------------------- */
 

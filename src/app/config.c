@@ -15,14 +15,13 @@ struct kept {
  */
 
 /* An empty variable counts as unset: compose files leave many of those. */
-static const char *real_env(char *const *environ, const char *name)
+static const char *real_env(char *const *envp, const char *name)
 {
     size_t n = strlen(name);
 
-    for (; environ && *environ; environ++) {
-        if (strncmp(*environ, name, n) == 0 && (*environ)[n] == '=' &&
-            (*environ)[n + 1])
-            return *environ + n + 1;
+    for (; envp && *envp; envp++) {
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' && (*envp)[n + 1])
+            return *envp + n + 1;
     }
     return NULL;
 }
@@ -98,20 +97,19 @@ static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
                      struct mo_err *e)
 {
+    struct mo_err why = {0};
     struct mo_buf text;
     int rc;
 
     find_file(h, l->cfg);
     mo_buf_init(&text, MO_CONFIG_FILE_MAX);
-    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, e);
-    if (rc == MO_ENOTFOUND && !h->named) {
-        mo_err_clear(e);
+    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
+    if (rc == MO_ENOTFOUND && !h->named)
         return 0;
-    }
     if (rc < 0) {
-        mo_config_error(l->rep, "%s", e->msg);
+        mo_config_error(l->rep, "%s", why.msg);
         mo_buf_fini(&text);
-        return rc;
+        return mo_fail(e, rc, "%s", why.msg);
     }
     l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
     l->text = mo_buf_view(&text);
@@ -195,90 +193,7 @@ static void apply_flags(struct mo_config_load *l,
     }
 }
 
-/* --- what only the whole can tell ---------------------------------------- */
-
-static bool has_server(const struct mo_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->mcp.n; i++) {
-        if (c->mcp.v[i].name && strcmp(c->mcp.v[i].name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void check_fallback(struct mo_config_load *l,
-                           const struct mo_config_mcp *m)
-{
-    for (size_t i = 0; i < m->fallback.n; i++) {
-        const char *to = m->fallback.v[i];
-
-        if (strcmp(to, m->name) == 0)
-            mo_config_error_of(l, &m->fallback,
-                               "'mcpServers.%s.fallback' names the server "
-                               "itself",
-                               m->name);
-        else if (!has_server(l->cfg, to))
-            mo_config_error_of(l, &m->fallback,
-                               "'mcpServers.%s.fallback': there is no server "
-                               "'%.64s'",
-                               m->name, to);
-    }
-}
-
-static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
-{
-    static const char *const needs[] = {
-        [MO_TRANSPORT_STDIO] = "command",
-        [MO_TRANSPORT_HTTP] = "url",
-        [MO_TRANSPORT_SSE] = "url",
-        [MO_TRANSPORT_BOX] = "image",
-    };
-    const char *const has[] = {
-        [MO_TRANSPORT_STDIO] = m->command,
-        [MO_TRANSPORT_HTTP] = m->url,
-        [MO_TRANSPORT_SSE] = m->url,
-        [MO_TRANSPORT_BOX] = m->image,
-    };
-
-    if (!m->command && !m->url && !m->image)
-        mo_config_error_of(l, &m->name,
-                           "'mcpServers.%s' needs one of 'command', 'url' or "
-                           "'image'",
-                           m->name);
-    else if (m->url && (m->command || m->image))
-        mo_config_error_of(l, &m->url,
-                           "'mcpServers.%s' has 'url' and '%s'; only one can "
-                           "be meant",
-                           m->name, m->command ? "command" : "image");
-    else if (m->transport != MO_TRANSPORT_AUTO && !has[m->transport])
-        mo_config_error_of(l, &m->transport,
-                           "'mcpServers.%s.transport' needs '%s'", m->name,
-                           needs[m->transport]);
-    check_fallback(l, m);
-}
-
-static void check_whole(struct mo_config_load *l)
-{
-    const struct mo_config *c = l->cfg;
-    const struct mo_config_tls *tls = &c->server.tls;
-
-    for (size_t i = 0; i < c->mcp.n; i++) {
-        if (c->mcp.v[i].name)
-            check_mcp(l, &c->mcp.v[i]);
-    }
-    for (size_t i = 0; i < c->approvals.rules.n; i++) {
-        const struct mo_config_rule *rule = &c->approvals.rules.v[i];
-
-        if (!rule->tool && !rule->server)
-            mo_config_error_of(l, rule,
-                               "'approvals.rules.%zu' needs 'tool' or "
-                               "'server'",
-                               i + 1);
-    }
-    if (!tls->cert != !tls->key)
-        mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
-                           "'server.tls' needs both 'cert' and 'key'");
-}
+/* --- loading ------------------------------------------------------------- */
 
 /* The state directory where nobody named one. */
 static void default_dir(struct mo_config_load *l)
@@ -305,8 +220,6 @@ static void default_dir(struct mo_config_load *l)
     mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
 }
 
-/* --- loading ------------------------------------------------------------- */
-
 static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
                        struct mo_err *e)
 {
@@ -323,7 +236,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     apply_flags(l, &h->in);
     default_dir(l);
     if (rc == 0)
-        check_whole(l);
+        mo_config_check(l);
     if (l->no_memory)
         return mo_fail(e, MO_ENOMEM, "configuration: out of memory");
     if (l->rep->errors)
@@ -383,7 +296,9 @@ int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,
 {
     int rc = load(h, rep, e);
 
-    return rc < 0 ? mo_wrap(e, "keeping the old configuration") : 0;
+    if (rc < 0)
+        (void)mo_wrap(e, "keeping the old configuration");
+    return rc;
 }
 
 bool mo_config_stale(const struct mo_config_holder *h)

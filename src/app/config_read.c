@@ -314,12 +314,23 @@ static void read_section(struct reader *r, const struct mo_keys *keys,
 /* --- the file ----------------------------------------------------------------
  */
 
+static bool text_is_blank(struct mo_span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (!strchr(" \t\r\n", text.p[i]))
+            return false;
+    }
+    return true;
+}
+
 /* What people write that looks like JSON and is not. */
 static const char *syntax_hint(struct mo_span text, size_t at)
 {
     struct mo_span rest = mo_span_skip(text, at);
     size_t before = at;
 
+    if (before == text.n && text_is_blank(text))
+        return "; the file is empty, the least is {}";
     if (mo_span_starts(text, MO_SPAN("\xef\xbb\xbf")))
         return "; save the file as UTF-8 without a byte order mark";
     if (mo_span_starts(rest, MO_SPAN("//")) ||
@@ -345,7 +356,11 @@ int mo_config_read(struct mo_config_load *l, struct mo_err *e)
     struct mo_err why = {0};
 
     if (mo_json_parse(l->text, MO_CONFIG_DEPTH_MAX, &doc, &why) < 0) {
-        mo_config_error_at(l, l->text.p + doc.bad_at, "%s%s", why.msg,
+        /* It begins with its own line and column; ours stand in front. */
+        const char *what = strstr(why.msg, ": ");
+
+        mo_config_error_at(l, l->text.p + doc.bad_at, "not JSON: %s%s",
+                           what ? what + 2 : why.msg,
                            syntax_hint(l->text, doc.bad_at));
         return mo_fail(e, MO_EINVAL, "%s is not JSON", l->file);
     }

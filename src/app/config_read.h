@@ -28,6 +28,9 @@ struct mo_config_load {
  * MO_ENOMEM; 0 says nothing about the report. */
 int mo_config_read(struct mo_config_load *l, struct mo_err *e);
 
+/* What only the whole can tell: references between keys, missing halves. */
+void mo_config_check(struct mo_config_load *l);
+
 /* Set one scalar from plain text (default, environment, flag). The error is
  * a sentence about the value: "must be ...". */
 int mo_config_set_text(struct mo_config_load *l, const struct mo_key *k,

@@ -35,6 +35,9 @@ static struct mo_config_problem *slot(struct mo_config_report *rep,
 
 /* Append; a text that does not fit is cut. */
 static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+
+static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
 {
     size_t n = strlen(p->text);
 

@@ -1,8 +1,8 @@
 /* config_value.c - one configuration value: checked, copied, stored.
  *
- * The setters' error is a sentence that starts with "must": the caller knows
- * the key's name and the place. A setter that goes into a list or map leaves
- * the place of the bad entry in l->at. */
+ * The setters' error is a sentence without its subject ("must be ..."): the
+ * caller knows the key's name and the place. A setter that goes into a list or
+ * map leaves the place of the bad entry in l->at. */
 #include <stdio.h>
 
 #include "app/config_read.h"
@@ -75,7 +75,7 @@ static int check_text(struct mo_config_load *l, const struct mo_key *k,
     if (k->flags & MO_KEY_REF) {
         ref = mo_ref_any(s);
         if (mo_ref_check(s, e) < 0)
-            return mo_wrap(e, "must have good references");
+            return MO_EINVAL;
     } else if (looks_like_ref(s)) {
         return mo_fail(e, MO_EINVAL,
                        "must not refer to a secret: it would be readable by "

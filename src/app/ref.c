@@ -47,20 +47,21 @@ static int parse_inside(struct mo_span inside, struct mo_ref_part *out,
             continue;
         if (kinds[i].kind == MO_REF_FILE ? !path_ok(arg) : !name_ok(arg))
             return mo_fail(e, MO_EINVAL,
-                           "the name in '${%.40s...}' is empty, too long or "
-                           "has a character that is not allowed",
+                           "has a '${%s...}' whose name is empty, too long or "
+                           "not allowed",
                            kinds[i].word.p);
         *out = (struct mo_ref_part){kinds[i].kind, arg};
         return 1;
     }
     if (name_ok(inside))
         return mo_fail(e, MO_EINVAL,
-                       "unknown reference '${%.*s}'; did you mean "
+                       "has an unknown reference '${%.*s}'; did you mean "
                        "'${env:%.*s}'? (a literal '${' is written '$${')",
                        (int)inside.n, inside.p, (int)inside.n, inside.p);
-    return mo_fail(e, MO_EINVAL,
-                   "unknown reference; use ${secret:NAME}, ${env:NAME} or "
-                   "${file:PATH} (a literal '${' is written '$${')");
+    return mo_fail(
+        e, MO_EINVAL,
+        "has an unknown reference; use ${secret:NAME}, ${env:NAME} or "
+        "${file:PATH} (a literal '${' is written '$${')");
 }
 
 static int text_part(struct mo_span *rest, size_t n, size_t drop,
@@ -87,7 +88,7 @@ int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out, struct mo_err *e)
         return text_part(rest, (size_t)at, 0, out);
     end = mo_span_find(*rest, '}');
     if (end < 0)
-        return mo_fail(e, MO_EINVAL, "'${' without a closing '}'");
+        return mo_fail(e, MO_EINVAL, "has '${' without a closing '}'");
     rc = parse_inside(mo_span(rest->p + 2, (size_t)end - 2), out, e);
     *rest = mo_span_skip(*rest, (size_t)end + 1);
     return rc;

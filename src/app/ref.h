@@ -20,7 +20,8 @@ struct mo_ref_part {
     struct mo_span text; /* the literal text, or NAME / PATH */
 };
 
-/* Next part of *rest: 1 and *out, 0 at the end, MO_EINVAL and a sentence. */
+/* Next part of *rest: 1 and *out, 0 at the end, MO_EINVAL and a sentence
+ * without its subject ("has ..."). */
 int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out,
                 struct mo_err *e);
 

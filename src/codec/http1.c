@@ -145,16 +145,18 @@ static int guard_line(struct mo_http1 *h, const char *p, size_t n)
         return refuse(h, 400, "LF without CR");
     if (p[0] == ' ' || p[0] == '\t')
         return refuse(h, 400, "line begins with a blank");
-    if (n == 1 && h->lines == 0)
-        return refuse(h, 400, "empty line before the message");
     if (n > 1 && h->lines > MO_HTTP_HEADERS_MAX)
         return refuse(h, 431, "too many headers");
     return 0;
 }
 
-/* 1: the head is the first h->line bytes of s; 0: not whole yet; -1. */
+/* 1: the head is the first h->line bytes of s; 0: not whole yet; -1. The
+ * first byte is judged at once: a TLS hello need not hold an LF, and an empty
+ * line is no message. */
 static int guard(struct mo_http1 *h, struct mo_span s)
 {
+    if (h->seen == 0 && !mo_http1_in(&mo_http1_token, s.p[0]))
+        return refuse(h, 400, "not HTTP");
     while (h->seen < s.n) {
         const char *lf = memchr(s.p + h->seen, '\n', s.n - h->seen);
         size_t n;
@@ -175,8 +177,7 @@ static int guard(struct mo_http1 *h, struct mo_span s)
     return s.n < MO_HTTP_HEAD_MAX ? 0 : too_big(h);
 }
 
-/* --- from head to body ------------------------------------------------------
- */
+/* --- from head to body --------------------------------------------------- */
 
 /* What follows the head. A body that ends with the connection ends it. */
 static enum state body_state(struct mo_http1 *h)
@@ -261,8 +262,7 @@ static int head_pieces(struct mo_http1 *h, struct mo_span *in)
     return rc;
 }
 
-/* --- bodies -----------------------------------------------------------------
- */
+/* --- bodies -------------------------------------------------------------- */
 
 static struct mo_span take_body(struct mo_http1 *h, struct mo_span *in)
 {

@@ -30,7 +30,7 @@ static int refuse(struct reader *r, int status, const char *why)
     return -1;
 }
 
-/* --- first line ----------------------------------------------------------- */
+/* --- first line ---------------------------------------------------------- */
 
 static const struct mo_span methods[] = {
     [MO_HTTP_GET] = {"GET", 3},         [MO_HTTP_HEAD] = {"HEAD", 4},
@@ -126,8 +126,7 @@ static int read_status_line(struct reader *r, struct mo_span line)
     return 0;
 }
 
-/* --- header lines ------------------------------------------------------------
- */
+/* --- header lines -------------------------------------------------------- */
 
 /* Bytes of a reg-name, an IP literal and a port. Which host it is, and
  * whether we are it, is for the server to say. */
@@ -223,8 +222,7 @@ static int read_header(struct reader *r, struct mo_span line)
     return on_header(r, x);
 }
 
-/* --- the head as a whole
- * ------------------------------------------------------ */
+/* --- the head as a whole ------------------------------------------------- */
 
 bool mo_http1_bodiless(int status)
 {
@@ -299,8 +297,7 @@ static int read_lines(struct reader *r, enum mo_http1_kind kind,
     return rc < 0 ? rc : check_framing(r);
 }
 
-/* --- llhttp's opinion
- * ----------------------------------------------------------- */
+/* --- llhttp's opinion ---------------------------------------------------- */
 
 /* It stops before the body: that is counted in http1.c. */
 static int on_complete(llhttp_t *p)

@@ -99,7 +99,7 @@ bool mo_http_has_token(const struct mo_http_head *h, const char *name,
     return false;
 }
 
-/* --- writers -------------------------------------------------------------- */
+/* --- writers ------------------------------------------------------------- */
 
 static int refuse(struct mo_buf *b)
 {

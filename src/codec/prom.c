@@ -34,8 +34,7 @@ struct mo_prom {
     struct mo_buf scratch; /* the labels being looked up */
 };
 
-/* --- names ------------------------------------------------------------------
- */
+/* --- names --------------------------------------------------------------- */
 
 static bool name_ok(const char *s, bool colon)
 {
@@ -97,8 +96,7 @@ static int check_desc(const struct mo_prom_desc *d)
     return (int)n;
 }
 
-/* --- text -------------------------------------------------------------------
- */
+/* --- text ---------------------------------------------------------------- */
 
 static void put_value(struct mo_buf *b, struct mo_span v)
 {
@@ -240,8 +238,7 @@ int mo_prom_write(struct mo_prom *p, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-/* --- registry
- * ------------------------------------------------------------------ */
+/* --- registry ------------------------------------------------------------ */
 
 struct mo_prom *mo_prom_new(void)
 {

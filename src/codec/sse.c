@@ -13,8 +13,7 @@ static size_t line_length(struct mo_span s)
     return n;
 }
 
-/* --- writing ---------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------- */
 
 static bool one_line(struct mo_span s)
 {
@@ -76,8 +75,7 @@ int mo_sse_put_comment(struct mo_buf *b, struct mo_span text)
     return mo_buf_puts(b, "\n\n");
 }
 
-/* --- reading ----------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 void mo_sse_init(struct mo_sse *s, size_t max)
 {

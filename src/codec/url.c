@@ -54,8 +54,7 @@ static bool all_legal(struct mo_span s, const char *extra)
     return true;
 }
 
-/* --- hosts -----------------------------------------------------------------
- */
+/* --- hosts --------------------------------------------------------------- */
 
 /* One decimal number of a dotted quad, no leading zero. */
 static bool octet(struct mo_span s)
@@ -212,8 +211,7 @@ bool mo_host_is_loopback(const struct mo_host *h)
            mo_span_ieq(mo_span_skip(n, n.n - suffix.n), suffix);
 }
 
-/* --- URLs --------------------------------------------------------------------
- */
+/* --- URLs ---------------------------------------------------------------- */
 
 static const struct {
     struct mo_span name;
@@ -326,8 +324,7 @@ int mo_url_put_target(struct mo_buf *b, const struct mo_url *u)
     return mo_buf_err(b);
 }
 
-/* --- origins
- * ------------------------------------------------------------------ */
+/* --- origins ------------------------------------------------------------- */
 
 int mo_origin_parse(struct mo_span s, struct mo_url *u)
 {
@@ -365,8 +362,7 @@ bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
     return (tls ? secure : plain) && mo_host_eq(&h, host);
 }
 
-/* --- escapes
- * -------------------------------------------------------------------- */
+/* --- escapes ------------------------------------------------------------- */
 
 /* The byte s stands for at *i (moved past it), or -1. NUL is none. */
 static int decode_at(struct mo_span s, size_t *i)

@@ -63,7 +63,7 @@ bool mo_origin_eq(const struct mo_url *a, const struct mo_url *b);
 bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
                        bool tls);
 
-/* --- escapes -------------------------------------------------------------- */
+/* --- escapes ------------------------------------------------------------- */
 
 /* Append s with %XX decoded (and '+' as a blank, for queries). A '%' without
  * two hex digits is MO_EINVAL; so is NUL, escaped or not. On failure b holds

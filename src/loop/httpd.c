@@ -42,6 +42,7 @@ struct conn {
     struct mo_later kick;
     uint64_t since;      /* ns, when the present wait began */
     uint64_t body_since; /* ns, when the body was asked for */
+    uint64_t begun;      /* ns, when the handler got it */
     size_t queued_seen;  /* at the last look of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
@@ -49,6 +50,7 @@ struct conn {
     void (*drain)(struct mo_req *rq);
     size_t body_max;
     unsigned requests;
+    int status; /* of the answer, 0 before it */
     enum phase phase;
     bool working;   /* inside work() */
     bool whole;     /* the request has arrived completely */
@@ -184,6 +186,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
 {
     struct mo_buf *b = &c->h->scratch;
 
+    c->status = status;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     (void)mo_buf_puts(b, "Date: ");
@@ -393,6 +396,7 @@ static void begin(struct conn *c)
     c->rq = (struct mo_req){.head = mo_http1_head(c->parser)};
     split_target(&c->rq);
     c->requests++;
+    c->begun = h->o.done ? mo_now_ns() : 0;
     h->stats.requests++;
     c->phase = HANDLED;
     c->live = true;
@@ -460,14 +464,26 @@ static void body_whole(struct conn *c)
     done(&c->rq, mo_buf_view(&c->body));
 }
 
-static void end(struct conn *c)
+/* The request leaves its handler, answered or not. */
+static void leave(struct conn *c)
 {
+    struct mo_httpd *h = c->h;
     void (*gone)(struct mo_req *) = c->rq.gone;
 
     c->live = false;
     c->rq.gone = NULL;
     if (gone)
         gone(&c->rq);
+    if (h->o.done)
+        h->o.done(h->o.ctx, &c->rq, c->status,
+                  c->begun ? mo_now_ns() - c->begun : 0);
+    c->status = 0;
+    c->begun = 0;
+}
+
+static void end(struct conn *c)
+{
+    leave(c);
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
@@ -651,11 +667,9 @@ static void maybe_ended(struct mo_httpd *h)
 static void conn_free(struct conn *c)
 {
     struct mo_httpd *h = c->h;
-    void (*gone)(struct mo_req *) = c->live ? c->rq.gone : NULL;
 
-    c->live = false;
-    if (gone)
-        gone(&c->rq);
+    if (c->live)
+        leave(c);
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
@@ -703,6 +717,7 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
         return mo_fail(e, MO_ECLOSED, "upgrade: the client has gone");
     mo_stream_pause(c->s);
     *out = c->s;
+    c->status = 101;
     *early = c->cur ? *c->cur : mo_buf_view(&c->in);
     c->s = NULL;
     c->started = true;
@@ -851,6 +866,11 @@ int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
 unsigned mo_httpd_port(const struct mo_httpd *h)
 {
     return h->nlisteners ? mo_listener_port(h->listeners[0]) : 0;
+}
+
+void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls)
+{
+    h->o.tls = tls;
 }
 
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,

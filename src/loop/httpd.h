@@ -51,6 +51,9 @@ struct mo_httpd_limits {
 struct mo_httpd_opts {
     struct mo_httpd_limits limits; /* zero = default, member by member */
     void (*handler)(void *ctx, struct mo_req *rq);
+    /* After each answer, for counting; may be NULL. status 0: none was sent.
+     * rq->head is NULL when the head itself was refused. */
+    void (*done)(void *ctx, const struct mo_req *rq, int status, uint64_t ns);
     void *ctx;
     struct mo_tls_ctx *tls; /* NULL: plain; borrowed */
 };
@@ -60,6 +63,8 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
                     struct mo_err *e);
 unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
+/* For connections from now on, e.g. a renewed certificate. Borrowed. */
+void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls);
 /* `gone` (may be NULL) fires once, later, when all memory is free. */
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx);
@@ -78,6 +83,7 @@ struct mo_req {
     struct mo_span path;  /* target up to '?', percent-encoded as sent */
     struct mo_span query; /* after '?', or empty */
     void *data;           /* the handler's */
+    const char *tag;      /* the handler's name for it, for `done` */
     /* Set by the handler; may stay NULL. hangup: the client closed its side
      * while the answer is still to come; a streamed one ends by itself. */
     void (*gone)(struct mo_req *rq);

@@ -348,6 +348,7 @@ static const struct row bad[] = {
     BAD(400, "lower case http", "GET / http/1.1\r\n" H "\r\n"),
     BAD(400, "other protocol", "GET / ICE/1.0\r\n" H "\r\n"),
     BAD(400, "other protocol, same length", "SETUP / RTSP/1.0\r\n" H "\r\n"),
+    BAD(400, "TLS hello, no line yet", "\x16\x03\x01\x02"),
     BAD(400, "TLS hello", "\x16\x03\x01\x02\r\n\r\n"),
     BAD(505, "HTTP/0.9", "GET / HTTP/0.9\r\n" H "\r\n"),
     BAD(505, "HTTP/1.2", "GET / HTTP/1.2\r\n" H "\r\n"),
@@ -524,8 +525,7 @@ static void test_head_answer(void **state)
                "200 'OK' 1.1 -1 k\ndone\n", true);
 }
 
-/* --- limits -----------------------------------------------------------------
- */
+/* --- limits -------------------------------------------------------------- */
 
 static void fill(struct mo_buf *b, char c, size_t n)
 {
@@ -678,8 +678,7 @@ static void test_every_byte(void **state)
     }
 }
 
-/* --- lookups and writers
- * ------------------------------------------------------ */
+/* --- lookups and writers ------------------------------------------------- */
 
 static void test_lookup(void **state)
 {
@@ -776,8 +775,7 @@ static void test_tables(void **state)
     assert_string_equal(mo_http_method_name(MO_HTTP_OTHER), "OTHER");
 }
 
-/* --- memory
- * --------------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------- */
 
 /* Whole, and in pieces; a failed allocation must be a clean error. */
 static void body_oom(void *ctx)

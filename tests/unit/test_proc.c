@@ -52,6 +52,30 @@ static void test_big(void **state)
     mo_free(data);
 }
 
+/* What was written before the half-close arrives, queued or not. */
+static void test_queue_then_eof(void **state)
+{
+    size_t n = (size_t)300 * 1024;
+    char *data = mo_alloc(n);
+    struct fix f;
+    struct kid k;
+
+    (void)state;
+    assert_non_null(data);
+    memset(data, 'y', n);
+    fix_init(&f);
+    start_role(&f, &k, "role-echo");
+    k.count_only = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mo_stream_write(k.s.io, mo_span(data, n)), 0);
+    mo_stream_shutdown(k.s.io);
+    assert_true(mo_loop_until(f.l, has_ended, &k, LONG));
+    assert_int_equal(k.got, 3 * n);
+    finish(&f, &k);
+    fix_fini(&f);
+    mo_free(data);
+}
+
 /* A child that does not read costs us the queue's limit and no more. */
 static void test_deaf(void **state)
 {
@@ -340,6 +364,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cat),
         cmocka_unit_test(test_big),
+        cmocka_unit_test(test_queue_then_eof),
         cmocka_unit_test(test_deaf),
         cmocka_unit_test(test_stderr),
         cmocka_unit_test(test_ends),

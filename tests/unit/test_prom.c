@@ -197,8 +197,7 @@ static void check_page(struct mo_span s)
     mo_buf_fini(&p.seen);
 }
 
-/* --- descriptors
- * ---------------------------------------------------------------- */
+/* --- descriptors --------------------------------------------------------- */
 
 static const double three[] = {0.5, 1, 2.5};
 

@@ -234,8 +234,7 @@ static void test_name_limits(void **state)
     mo_buf_fini(&b);
 }
 
-/* --- writer ------------------------------------------------------------------
- */
+/* --- writer -------------------------------------------------------------- */
 
 static const struct {
     const char *event, *id, *data;

@@ -1,0 +1,91 @@
+/* config_check.c - mistakes that only the whole configuration shows. */
+#include "app/config_read.h"
+
+/* Set, or at least tried to: that mistake has been told already. */
+static bool given(const struct mo_config_load *l, const char *const *text)
+{
+    return *text || mo_config_origin(l->cfg, text);
+}
+
+static bool has_server(const struct mo_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (c->mcp.v[i].name && strcmp(c->mcp.v[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_fallback(struct mo_config_load *l,
+                           const struct mo_config_mcp *m)
+{
+    for (size_t i = 0; i < m->fallback.n; i++) {
+        const char *to = m->fallback.v[i];
+
+        if (strcmp(to, m->name) == 0)
+            mo_config_error_of(l, &m->fallback,
+                               "'mcpServers.%s.fallback' names the server "
+                               "itself",
+                               m->name);
+        else if (!has_server(l->cfg, to))
+            mo_config_error_of(l, &m->fallback,
+                               "'mcpServers.%s.fallback': there is no server "
+                               "'%.64s'",
+                               m->name, to);
+    }
+}
+
+static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
+{
+    static const char *const needs[] = {
+        [MO_TRANSPORT_STDIO] = "command",
+        [MO_TRANSPORT_HTTP] = "url",
+        [MO_TRANSPORT_SSE] = "url",
+        [MO_TRANSPORT_BOX] = "image",
+    };
+    const char *const has[] = {
+        [MO_TRANSPORT_STDIO] = m->command,
+        [MO_TRANSPORT_HTTP] = m->url,
+        [MO_TRANSPORT_SSE] = m->url,
+        [MO_TRANSPORT_BOX] = m->image,
+    };
+
+    if (!given(l, &m->command) && !given(l, &m->url) && !given(l, &m->image))
+        mo_config_error_of(l, &m->name,
+                           "'mcpServers.%s' needs one of 'command', 'url' or "
+                           "'image'",
+                           m->name);
+    else if (m->url && (m->command || m->image))
+        mo_config_error_of(l, &m->url,
+                           "'mcpServers.%s' has 'url' and '%s'; only one can "
+                           "be meant",
+                           m->name, m->command ? "command" : "image");
+    else if (m->transport != MO_TRANSPORT_AUTO && !has[m->transport])
+        mo_config_error_of(l, &m->transport,
+                           "'mcpServers.%s.transport' needs '%s'", m->name,
+                           needs[m->transport]);
+    check_fallback(l, m);
+}
+
+void mo_config_check(struct mo_config_load *l)
+{
+    const struct mo_config *c = l->cfg;
+    const struct mo_config_tls *tls = &c->server.tls;
+
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (c->mcp.v[i].name)
+            check_mcp(l, &c->mcp.v[i]);
+    }
+    for (size_t i = 0; i < c->approvals.rules.n; i++) {
+        const struct mo_config_rule *rule = &c->approvals.rules.v[i];
+
+        if (!rule->tool && !rule->server)
+            mo_config_error_of(l, rule,
+                               "'approvals.rules.%zu' needs 'tool' or "
+                               "'server'",
+                               i + 1);
+    }
+    if (!tls->cert != !tls->key)
+        mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
+                           "'server.tls' needs both 'cert' and 'key'");
+}

@@ -1,0 +1,121 @@
+#include "app/echo.h"
+
+#include <stdio.h>
+
+#define ASK_MS   2000
+#define TEXT_MAX ((size_t)1024)
+
+static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
+                       struct mo_err *e)
+{
+    struct mo_json refuse = mo_json_get(auth, "refuse");
+    struct mo_buf b;
+
+    (void)ctx;
+    (void)k;
+    if (!mo_json_is(refuse, MO_JSON_STRING))
+        return true;
+    mo_buf_init(&b, sizeof(e->msg));
+    (void)mo_json_str_buf(refuse, &b);
+    (void)mo_fail(e, MO_EPOLICY, "%s", mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+    return false;
+}
+
+static void on_ready(void *ctx, struct mo_sock *k)
+{
+    (void)ctx;
+    (void)mo_sock_emit(k, "hello", MO_SPAN("\"echo\""));
+}
+
+/* The array's text from element i on, without the brackets. */
+static struct mo_span from(struct mo_json args, size_t i)
+{
+    struct mo_json first = mo_json_at(args, i);
+    const char *end = args.p + args.n - 1;
+
+    if (!first.p)
+        return mo_span(NULL, 0);
+    return mo_span(first.p, (size_t)(end - first.p));
+}
+
+static void on_answer(void *ctx, struct mo_json args, int rc)
+{
+    struct mo_sock *k = ctx;
+    char failed[32];
+    int n;
+
+    if (rc == MO_ECLOSED)
+        return;
+    if (rc == 0) {
+        (void)mo_sock_emit(k, "answer", from(args, 0));
+        return;
+    }
+    n = snprintf(failed, sizeof(failed), "\"%s\"", mo_err_name(rc));
+    (void)mo_sock_emit(k, "answer", mo_span(failed, (size_t)n));
+}
+
+static void echo_back(struct mo_sock *k, struct mo_json name,
+                      struct mo_json args)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, TEXT_MAX);
+    if (mo_json_str_buf(name, &b) == 0)
+        (void)mo_sock_emit(k, mo_buf_cstr(&b), from(args, 1));
+    mo_buf_fini(&b);
+}
+
+static void on_room(struct mo_siod *d, struct mo_sock *k, struct mo_json name,
+                    struct mo_json args)
+{
+    struct mo_buf room;
+
+    mo_buf_init(&room, TEXT_MAX);
+    (void)mo_json_str_buf(mo_json_at(args, 1), &room);
+    if (mo_json_str_eq(name, MO_SPAN("join")))
+        (void)mo_sock_join(k, mo_buf_view(&room));
+    else if (mo_json_str_eq(name, MO_SPAN("leave")))
+        mo_sock_leave(k, mo_buf_view(&room));
+    else
+        (void)mo_siod_emit(d, mo_buf_view(&room), "said", from(args, 2), k);
+    mo_buf_fini(&room);
+}
+
+static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
+                     struct mo_json args, int64_t ack)
+{
+    struct mo_siod **d = ctx;
+    bool room = mo_json_is(mo_json_at(args, 1), MO_JSON_STRING) &&
+                (mo_json_str_eq(name, MO_SPAN("join")) ||
+                 mo_json_str_eq(name, MO_SPAN("leave")) ||
+                 mo_json_str_eq(name, MO_SPAN("say")));
+
+    (void)mo_sock_ack(k, ack, from(args, 1));
+    if (room)
+        on_room(*d, k, name, args);
+    else if (mo_json_str_eq(name, MO_SPAN("ask")))
+        (void)mo_sock_ask(k, "question", from(args, 1), ASK_MS, on_answer, k);
+    else if (mo_json_str_eq(name, MO_SPAN("kick")))
+        mo_sock_disconnect(k, false);
+    else if (mo_json_str_eq(name, MO_SPAN("drop")))
+        mo_sock_disconnect(k, true);
+    else
+        echo_back(k, name, args);
+}
+
+static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
+{
+    (void)ctx;
+    (void)k;
+    (void)reason;
+}
+
+void mo_echo_opts(struct mo_siod_opts *o, struct mo_siod **siod)
+{
+    o->on_connect = on_connect;
+    o->on_ready = on_ready;
+    o->on_event = on_event;
+    o->on_disconnect = on_disconnect;
+    o->ctx = siod;
+}

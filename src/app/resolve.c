@@ -1,0 +1,73 @@
+#include "app/resolve.h"
+
+#include "app/ref.h"
+
+#define SECRET_FILE_MAX ((size_t)64 * 1024)
+
+static int from_env(const struct mo_config *c, const char *name,
+                    struct mo_buf *out, struct mo_err *e)
+{
+    const char *v = mo_config_getenv(c, name);
+
+    if (!v)
+        return mo_fail(e, MO_EINVAL, "${env:%s} is not set", name);
+    return mo_buf_puts(out, v);
+}
+
+static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
+{
+    struct mo_buf text;
+    struct mo_span v;
+    int rc;
+
+    mo_buf_init(&text, SECRET_FILE_MAX);
+    rc = mo_file_read(path, SECRET_FILE_MAX, &text, NULL, e);
+    v = mo_buf_view(&text);
+    if (rc == 0 && mo_span_ends(v, MO_SPAN("\n")))
+        v.n--;
+    if (rc == 0)
+        rc = mo_buf_span(out, v);
+    mo_buf_fini(&text);
+    return rc;
+}
+
+static int resolve_part(const struct mo_config *c,
+                        const struct mo_ref_part *part, struct mo_buf *out,
+                        struct mo_err *e)
+{
+    mo_autofree char *name = mo_strndup(part->text.p, part->text.n);
+
+    if (!name)
+        return mo_fail(e, MO_ENOMEM, "secret reference");
+    switch (part->kind) {
+    case MO_REF_TEXT:
+        return mo_buf_span(out, part->text);
+    case MO_REF_ENV:
+        return from_env(c, name, out, e);
+    case MO_REF_FILE:
+        return from_file(name, out, e);
+    case MO_REF_SECRET:
+        break;
+    }
+    return mo_fail(e, MO_EINVAL,
+                   "${secret:%s}: this version has no secret store; use "
+                   "${env:NAME} or ${file:PATH}",
+                   name);
+}
+
+int mo_ref_resolve(const struct mo_config *c, const char *text,
+                   struct mo_buf *out, struct mo_err *e)
+{
+    struct mo_span rest = mo_span_cstr(text);
+    struct mo_ref_part part;
+    int rc;
+
+    for (rc = mo_ref_next(&rest, &part, e); rc > 0;
+         rc = mo_ref_next(&rest, &part, e)) {
+        int sub = resolve_part(c, &part, out, e);
+
+        if (sub < 0)
+            return e->code ? e->code : mo_fail(e, sub, "secret is too long");
+    }
+    return rc;
+}

@@ -1,0 +1,348 @@
+/* httpuc.c - one connection: send a request, read its answer, be kept. */
+#include <stdio.h>
+
+#include "loop/httpu_priv.h"
+
+#define NO_LIMIT (SIZE_MAX / 2) /* the request is in memory anyway */
+
+/* --- idle or not ----------------------------------------------------------
+ */
+
+static void leave_idle(struct mo_httpu_conn *c)
+{
+    if (!c->is_idle)
+        return;
+    c->is_idle = false;
+    c->u->nidle--;
+    mo_timer_stop(c->u->loop, &c->keep);
+    mo_list_del(&c->node);
+    mo_list_push(&c->u->used, &c->node);
+}
+
+void mo_conn_kill(struct mo_httpu_conn *c)
+{
+    leave_idle(c);
+    mo_stream_close(c->s, NULL);
+}
+
+static void on_keep(struct mo_timer *t)
+{
+    mo_conn_kill(mo_container_of(t, struct mo_httpu_conn, keep));
+}
+
+static void become_idle(struct mo_httpu_conn *c)
+{
+    struct mo_httpu *u = c->u;
+
+    mo_http1_reset(c->http);
+    c->used = true;
+    c->is_idle = true;
+    mo_list_del(&c->node);
+    mo_list_push(&u->idle, &c->node);
+    u->nidle++;
+    mo_timer_start(u->loop, &c->keep, u->keep_ms);
+    if (u->nidle > u->max_idle) /* the oldest goes */
+        mo_conn_kill(mo_container_of(u->idle.next, struct mo_httpu_conn, node));
+}
+
+struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
+{
+    while (!mo_list_empty(&u->idle)) {
+        struct mo_httpu_conn *c =
+            mo_container_of(u->idle.prev, struct mo_httpu_conn, node);
+
+        leave_idle(c);
+        if (!c->s->closing)
+            return c;
+    }
+    return NULL;
+}
+
+/* --- the answer -----------------------------------------------------------
+ */
+
+/* The answer is complete: keep the connection if both sides may. */
+static void answered(struct mo_httpu_conn *c, bool clean)
+{
+    struct mo_httpu *u = c->u;
+    bool keep = clean && mo_http1_head(c->http)->keep_alive &&
+                mo_stream_queued(c->s) == 0 && !u->closing && u->max_idle > 0;
+
+    mo_x_end(c->x, NULL);
+    if (keep)
+        become_idle(c);
+    else
+        mo_conn_kill(c);
+}
+
+static bool interim(const struct mo_httpu_conn *c)
+{
+    int status = mo_http1_head(c->http)->status;
+
+    return status < 200 && status != 101;
+}
+
+static void got_head(struct mo_httpu_conn *c, struct mo_span rest)
+{
+    struct mo_httpu_x *x = c->x;
+
+    if (interim(c))
+        return;
+    mo_x_move(x, X_ANSWER);
+    x->early = rest;
+    x->in_head = true;
+    if (x->cb->on_head)
+        x->cb->on_head(x->ctx, mo_http1_head(c->http));
+    x->in_head = false;
+}
+
+static void got_body(struct mo_httpu_conn *c, struct mo_span body)
+{
+    struct mo_httpu_x *x = c->x;
+    struct mo_err e;
+
+    x->got += body.n;
+    if (x->got > x->max_bytes) {
+        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is over %llu bytes",
+                      x->u->addr, (unsigned long long)x->max_bytes);
+        mo_x_fail(x, &e);
+        return;
+    }
+    if (x->cb->on_data)
+        x->cb->on_data(x->ctx, body);
+}
+
+static void got_done(struct mo_httpu_conn *c, struct mo_span *in)
+{
+    if (interim(c)) {
+        mo_http1_reset(c->http);
+        if (c->x->bodiless)
+            mo_http1_expect_no_body(c->http);
+        return;
+    }
+    answered(c, in->n == 0);
+    in->n = 0;
+}
+
+static void conn_free(struct mo_httpu_conn *c)
+{
+    struct mo_httpu *u = c->u;
+
+    mo_timer_stop(u->loop, &c->keep);
+    mo_later_cancel(&c->later);
+    mo_list_del(&c->node);
+    mo_http1_free(c->http);
+    mo_buf_fini(&c->rest);
+    mo_free(c);
+    u->nconns--;
+    mo_loop_defer(u->loop, &u->later);
+}
+
+/* Keep what the caller does not want yet. */
+static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
+{
+    struct mo_err e;
+
+    mo_stream_pause(c->s);
+    if (mo_buf_span(&c->rest, in) == 0)
+        return;
+    (void)mo_fail(&e, MO_ENOMEM, "answer of %s", c->u->addr);
+    mo_x_fail(c->x, &e);
+}
+
+static void parse(struct mo_httpu_conn *c, struct mo_span in)
+{
+    struct mo_httpu_x *x = c->x;
+    enum mo_http1_event ev = MO_HTTP1_BODY;
+    struct mo_span body;
+    struct mo_err e;
+
+    while (c->x == x && ev != MO_HTTP1_MORE) {
+        if (x->paused) {
+            conn_hold(c, in);
+            return;
+        }
+        mo_err_clear(&e);
+        ev = mo_http1_next(c->http, &in, &body, &e);
+        if (ev == MO_HTTP1_HEAD) {
+            got_head(c, in);
+        } else if (ev == MO_HTTP1_BODY) {
+            got_body(c, body);
+        } else if (ev == MO_HTTP1_DONE) {
+            got_done(c, &in);
+        } else if (ev == MO_HTTP1_ERROR) {
+            (void)mo_wrap(&e, "answer of %s", c->u->addr);
+            mo_x_fail(x, &e);
+        }
+    }
+    if (!c->s)
+        conn_free(c); /* hijacked meanwhile */
+}
+
+static void on_conn_read(void *ctx, char *p, size_t n)
+{
+    struct mo_httpu_conn *c = ctx;
+
+    if (!c->x) {
+        mo_conn_kill(c); /* nobody asked */
+        return;
+    }
+    mo_x_idle_start(c->x);
+    parse(c, mo_span(p, n));
+}
+
+static void conn_rest(struct mo_httpu_conn *c)
+{
+    struct mo_buf rest = c->rest;
+
+    mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
+    mo_stream_resume(c->s);
+    parse(c, mo_buf_view(&rest)); /* even if empty: the end may be due */
+    mo_buf_fini(&rest);
+}
+
+static void on_conn_later(struct mo_later *d)
+{
+    struct mo_httpu_conn *c = mo_container_of(d, struct mo_httpu_conn, later);
+
+    if (c->x && !c->x->paused)
+        conn_rest(c);
+}
+
+/* --- a connection goes ----------------------------------------------------
+ */
+
+/* The connection ended before a byte of an answer. Send the request again on
+ * a new one if that cannot do anything twice; but only once, and only if it
+ * was an old connection, which the daemon may have been closing already. */
+static bool try_again(struct mo_httpu_conn *c)
+{
+    struct mo_httpu_x *x = c->x;
+
+    if (!c->used || x->fresh || !x->idempotent || x->state != X_SENT ||
+        mo_http1_begun(c->http) || x->u->closing)
+        return false;
+    mo_x_again(x);
+    return true;
+}
+
+static void on_conn_eof(void *ctx)
+{
+    struct mo_httpu_conn *c = ctx;
+    struct mo_err e;
+
+    mo_err_clear(&e);
+    if (!c->x || try_again(c)) {
+        mo_conn_kill(c);
+        return;
+    }
+    switch (mo_http1_eof(c->http, &e)) {
+    case MO_HTTP1_DONE:
+        answered(c, false);
+        return;
+    case MO_HTTP1_MORE:
+        (void)mo_fail(&e, MO_ECLOSED, "%s closed without an answer",
+                      c->u->addr);
+        break;
+    default:
+        (void)mo_wrap(&e, "answer of %s", c->u->addr);
+    }
+    mo_x_fail(c->x, &e);
+}
+
+static void on_conn_close(void *ctx, const struct mo_err *why)
+{
+    struct mo_httpu_conn *c = ctx;
+    struct mo_err e;
+
+    if (c->x && !try_again(c)) {
+        if (why)
+            e = *why;
+        else
+            (void)mo_fail(&e, MO_ECLOSED, "closed");
+        (void)mo_wrap(&e, "request to %s", c->u->addr);
+        mo_x_end(c->x, &e);
+    }
+    leave_idle(c);
+    conn_free(c);
+}
+
+static const struct mo_stream_cb conn_cb = {
+    .on_read = on_conn_read,
+    .on_eof = on_conn_eof,
+    .on_close = on_conn_close,
+};
+
+int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
+                    struct mo_span *early, struct mo_err *e)
+{
+    struct mo_httpu_conn *c = x->conn;
+    const struct mo_http_head *h =
+        c && x->in_head ? mo_http1_head(c->http) : NULL;
+
+    if (!h || (h->status != 101 && (h->status != 200 || h->chunked ||
+                                    h->content_length >= 0 || x->bodiless)))
+        return mo_fail(e, MO_EINVAL, "%s did not hand its connection over",
+                       x->u->addr);
+    mo_stream_pause(c->s);
+    mo_stream_limit(c->s, MO_STREAM_QUEUE_MAX);
+    c->s->cb = NULL; /* paused and without an owner: nothing is told to us */
+    *out = mo_take_ptr(&c->s);
+    *early = x->early;
+    mo_x_end(x, NULL);
+    return 0;
+}
+
+/* --- a connection is made and used ----------------------------------------
+ */
+
+void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
+{
+    struct mo_err e;
+    int rc;
+
+    c->x = x;
+    x->conn = c;
+    mo_x_move(x, X_SENT);
+    if (x->bodiless)
+        mo_http1_expect_no_body(c->http);
+    mo_x_idle_start(x);
+    rc = mo_stream_write(c->s, mo_buf_view(&x->out));
+    if (rc < 0 && !c->s->closing) {
+        (void)mo_fail(&e, rc, "request to %s", x->u->addr);
+        mo_x_fail(x, &e);
+        return;
+    }
+    x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);
+    if (!c->used || !x->idempotent)
+        mo_buf_fini(&x->out); /* there will be no second try */
+    if (x->paused)
+        mo_stream_pause(c->s);
+}
+
+struct mo_httpu_conn *mo_conn_new(struct mo_httpu *u, struct mo_stream *s,
+                                  struct mo_err *e)
+{
+    struct mo_httpu_conn *c;
+
+    if (u->tls && mo_tls_wrap(u->tls, s, false, u->sni, &s, e) < 0)
+        return NULL;
+    c = mo_new(struct mo_httpu_conn);
+    if (c)
+        c->http = mo_http1_new(MO_HTTP1_RESPONSE);
+    if (!c || !c->http) {
+        mo_free(c);
+        mo_stream_close(s, NULL);
+        (void)mo_fail(e, MO_ENOMEM, "connection");
+        return NULL;
+    }
+    c->u = u;
+    c->s = s;
+    mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
+    mo_timer_init(&c->keep, on_keep);
+    mo_later_init(&c->later, on_conn_later);
+    mo_list_push(&u->used, &c->node);
+    mo_stream_limit(s, NO_LIMIT);
+    mo_stream_attach(s, &conn_cb, c);
+    return c;
+}

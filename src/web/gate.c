@@ -1,0 +1,85 @@
+#include "web/gate.h"
+
+#include "codec/url.h"
+
+static const struct mo_refusal let_in = {0, NULL, NULL};
+
+static bool listed(const struct mo_gate *g, const struct mo_url *origin)
+{
+    for (size_t i = 0; i < g->norigins; i++) {
+        struct mo_url u;
+
+        if (mo_origin_parse(mo_span_cstr(g->origins[i]), &u) == 0 &&
+            mo_origin_eq(&u, origin))
+            return true;
+    }
+    return false;
+}
+
+static struct mo_refusal check_origin(const struct mo_gate *g,
+                                      const struct mo_req *rq,
+                                      const struct mo_host *host)
+{
+    static const struct mo_refusal foreign = {
+        403, "origin_refused",
+        "this page may not use the server; add its origin to server.origins"};
+    struct mo_span text = mo_http_get(rq->head, "Origin");
+    struct mo_url origin;
+
+    if (!text.p)
+        return let_in;
+    if (mo_origin_parse(text, &origin) < 0)
+        return foreign;
+    if (mo_origin_is_host(&origin, host, mo_req_is_tls(rq)) ||
+        listed(g, &origin))
+        return let_in;
+    return foreign;
+}
+
+bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token)
+{
+    return g->token && mo_span_eq_ct(token, mo_span_cstr(g->token));
+}
+
+static struct mo_span bearer(const struct mo_req *rq)
+{
+    struct mo_span v = mo_http_get(rq->head, "Authorization");
+    struct mo_span kind = mo_span_head(v, 7);
+
+    if (!mo_span_ieq(kind, MO_SPAN("Bearer ")))
+        return mo_span(NULL, 0);
+    return mo_span_trim(mo_span_skip(v, 7));
+}
+
+static struct mo_span cookie(const struct mo_req *rq)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie");
+
+    while (all.p) {
+        struct mo_span value = mo_span_trim(mo_span_cut(&all, ';'));
+        struct mo_span name = mo_span_cut(&value, '=');
+
+        if (mo_span_is(name, MO_GATE_COOKIE))
+            return value;
+    }
+    return mo_span(NULL, 0);
+}
+
+struct mo_refusal mo_gate_check(const struct mo_gate *g,
+                                const struct mo_req *rq)
+{
+    uint16_t port = mo_req_is_tls(rq) ? 443 : 80;
+    struct mo_host host;
+
+    if (mo_host_parse(mo_http_get(rq->head, "Host"), port, &host) < 0)
+        return (struct mo_refusal){400, "bad_host", "bad Host header"};
+    if (!g->token && !mo_host_is_loopback(&host))
+        return (struct mo_refusal){403, "host_refused",
+                                   "without a token only localhost is served"};
+    if (g->token && !mo_gate_token_ok(g, bearer(rq)) &&
+        !mo_gate_token_ok(g, cookie(rq)))
+        return (struct mo_refusal){
+            401, "token_required",
+            "send Authorization: Bearer TOKEN, or open /?token=TOKEN once"};
+    return check_origin(g, rq, &host);
+}

@@ -1,0 +1,36 @@
+/* gate.h - who may talk to us: Host, Origin and token of every request.
+ *
+ * Loopback without a token: the Host header must name this machine's
+ * loopback (a page that rebinds its DNS name to 127.0.0.1 sends its own
+ * name) and an Origin, where there is one, must be ours. Programs send none.
+ *
+ * With a token (needed for any other bind address): a request carries it as
+ * `Authorization: Bearer`, or as the cookie that opening /?token=… sets. The
+ * Host may then be any, because a stranger's page cannot make the browser
+ * send that cookie; the Origin rule stays.
+ *
+ * Tokens are compared in constant time and never logged. */
+#ifndef MO_WEB_GATE_H
+#define MO_WEB_GATE_H
+
+#include "loop/httpd.h"
+
+#define MO_GATE_COOKIE "mo_token"
+
+struct mo_gate {
+    const char *token;          /* NULL: only loopback may ask */
+    const char *const *origins; /* further origins that may ask */
+    size_t norigins;
+};
+
+struct mo_refusal {
+    int status; /* 0: let in */
+    const char *code, *detail;
+};
+
+struct mo_refusal mo_gate_check(const struct mo_gate *g,
+                                const struct mo_req *rq);
+/* Is it the right token? For the door that sets the cookie. */
+bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
+
+#endif

@@ -1,0 +1,521 @@
+#include "web/site.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "codec/json.h"
+#include "codec/url.h"
+#include "web/page.h"
+
+#define METRICS_MAX ((size_t)4 * 1024 * 1024)
+#define TOKEN_MAX   ((size_t)256)
+
+struct mo_site {
+    struct mo_loop *loop;
+    struct mo_httpd *httpd;
+    struct mo_siod *sio;
+    struct mo_gate gate;
+    struct mo_route routes[MO_SITE_ROUTES_MAX];
+    size_t nroutes;
+    struct mo_ready ready[MO_SITE_READY_MAX];
+    size_t nready;
+    struct mo_prom *prom;
+    struct mo_prom_metric *requests, *seconds;
+    struct mo_prom_series *gauges[8];
+    uint64_t started;
+    bool closing, httpd_gone, sio_gone;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* --- what every answer carries --------------------------------------------
+ */
+
+static const struct {
+    const char *name, *value;
+} common[] = {
+    {"Content-Security-Policy",
+     "default-src 'self'; object-src 'none'; base-uri 'none'; "
+     "form-action 'self'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cache-Control", "no-store"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+};
+
+static void put_common(struct mo_req *rq)
+{
+    for (size_t i = 0; i < MO_COUNT(common); i++)
+        mo_req_header(rq, common[i].name, mo_span_cstr(common[i].value));
+}
+
+/* --- routes ---------------------------------------------------------------
+ */
+
+int mo_site_route(struct mo_site *s, const struct mo_route *r)
+{
+    if (s->nroutes == MO_SITE_ROUTES_MAX)
+        return MO_EBUSY;
+    s->routes[s->nroutes++] = *r;
+    return 0;
+}
+
+static bool path_fits(const struct mo_route *r, struct mo_span path)
+{
+    if (r->flags & MO_ROUTE_PREFIX)
+        return mo_span_starts(path, mo_span_cstr(r->path));
+    return mo_span_is(path, r->path);
+}
+
+static bool method_fits(const struct mo_route *r, enum mo_http_method m)
+{
+    return r->method == MO_HTTP_OTHER || r->method == m ||
+           (r->method == MO_HTTP_GET && m == MO_HTTP_HEAD);
+}
+
+/* The route, or NULL; *path_known tells 405 from 404. */
+static const struct mo_route *find(const struct mo_site *s,
+                                   const struct mo_req *rq, bool *path_known)
+{
+    *path_known = false;
+    for (size_t i = 0; i < s->nroutes; i++) {
+        const struct mo_route *r = &s->routes[i];
+
+        if (!path_fits(r, rq->path))
+            continue;
+        *path_known = true;
+        if (method_fits(r, rq->head->method))
+            return r;
+    }
+    return NULL;
+}
+
+static void put_allow(struct mo_site *s, struct mo_req *rq)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 128);
+    for (size_t i = 0; i < s->nroutes; i++) {
+        const struct mo_route *r = &s->routes[i];
+
+        if (path_fits(r, rq->path))
+            (void)mo_buf_printf(&b, "%s%s%s", b.len ? ", " : "",
+                                mo_http_method_name(r->method),
+                                r->method == MO_HTTP_GET ? ", HEAD" : "");
+    }
+    mo_req_header(rq, "Allow", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* /?token=…: the one way a browser gets its cookie. The token leaves the
+ * address bar by the redirect. */
+static bool took_token(struct mo_site *s, struct mo_req *rq)
+{
+    struct mo_buf token, set;
+    bool ok;
+
+    if (!s->gate.token || !mo_span_is(rq->path, "/") || !rq->query.n)
+        return false;
+    mo_buf_init(&token, TOKEN_MAX);
+    ok = mo_query_get(rq->query, "token", &token) == 0 &&
+         mo_gate_token_ok(&s->gate, mo_buf_view(&token));
+    mo_buf_fini(&token);
+    if (!ok)
+        return false;
+    mo_buf_init(&set, 2 * TOKEN_MAX);
+    (void)mo_buf_printf(
+        &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s",
+        s->gate.token, mo_req_is_tls(rq) ? "; Secure" : "");
+    mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
+    mo_req_header(rq, "Location", MO_SPAN("/"));
+    mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
+    mo_buf_fini(&set);
+    return true;
+}
+
+static void on_request(void *ctx, struct mo_req *rq)
+{
+    struct mo_site *s = ctx;
+    struct mo_refusal no = {0, NULL, NULL};
+    const struct mo_route *r;
+    bool path_known;
+
+    r = find(s, rq, &path_known);
+    rq->tag = r ? r->path : "other";
+    put_common(rq);
+    if (took_token(s, rq))
+        return;
+    if (!r || !(r->flags & MO_ROUTE_OPEN))
+        no = mo_gate_check(&s->gate, rq);
+    if (no.status == 401)
+        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+    if (no.status) {
+        mo_req_problem(rq, no.status, no.code, no.detail);
+    } else if (r) {
+        r->handle(r->ctx, rq);
+    } else if (path_known) {
+        put_allow(s, rq);
+        mo_req_problem(rq, 405, "method_not_allowed",
+                       "this path does not take that method");
+    } else {
+        mo_req_problem(rq, 404, "not_found", "there is nothing at this path");
+    }
+}
+
+/* --- health ---------------------------------------------------------------
+ */
+
+int mo_site_ready(struct mo_site *s, const struct mo_ready *r)
+{
+    if (s->nready == MO_SITE_READY_MAX)
+        return MO_EBUSY;
+    s->ready[s->nready++] = *r;
+    return 0;
+}
+
+static const char *check_closing(void *ctx)
+{
+    const struct mo_site *s = ctx;
+
+    return s->closing ? "the server is shutting down" : NULL;
+}
+
+static void on_healthz(void *ctx, struct mo_req *rq)
+{
+    (void)ctx;
+    mo_req_reply(rq, 200, "text/plain; charset=utf-8", MO_SPAN("ok\n"));
+}
+
+static bool put_checks(struct mo_site *s, struct mo_jw *w)
+{
+    bool all = true;
+
+    mo_jw_key(w, "checks");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < s->nready; i++) {
+        const char *why = s->ready[i].check(s->ready[i].ctx);
+
+        all = all && !why;
+        mo_jw_obj(w);
+        mo_jw_key(w, "name");
+        mo_jw_cstr(w, s->ready[i].name);
+        mo_jw_key(w, "ok");
+        mo_jw_bool(w, !why);
+        if (why) {
+            mo_jw_key(w, "reason");
+            mo_jw_cstr(w, why);
+        }
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    return all;
+}
+
+static void on_readyz(void *ctx, struct mo_req *rq)
+{
+    struct mo_site *s = ctx;
+    struct mo_buf b;
+    struct mo_jw w;
+    bool all;
+
+    mo_buf_init(&b, 8192);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    all = put_checks(s, &w);
+    mo_jw_key(&w, "ready");
+    mo_jw_bool(&w, all);
+    mo_jw_key(&w, "version");
+    mo_jw_cstr(&w, MO_VERSION);
+    mo_jw_end(&w);
+    mo_req_reply(rq, all ? 200 : 503, "application/json", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* --- metrics --------------------------------------------------------------
+ */
+
+enum { G_UP, G_CONNS, G_STREAMS, G_TIMERS, G_ENGINES, G_SOCKETS, G_RSS, G_N };
+
+static const struct mo_prom_desc gauge_desc[G_N] = {
+    [G_UP] = {.name = "mo_uptime_seconds",
+              .help = "Seconds since the server started",
+              .kind = MO_PROM_GAUGE},
+    [G_CONNS] = {.name = "mo_http_connections",
+                 .help = "Open HTTP connections",
+                 .kind = MO_PROM_GAUGE},
+    [G_STREAMS] = {.name = "mo_loop_streams",
+                   .help = "Open byte streams of all kinds",
+                   .kind = MO_PROM_GAUGE},
+    [G_TIMERS] = {.name = "mo_loop_timers",
+                  .help = "Running timers",
+                  .kind = MO_PROM_GAUGE},
+    [G_ENGINES] = {.name = "mo_engineio_sessions",
+                   .help = "Open Engine.IO sessions",
+                   .kind = MO_PROM_GAUGE},
+    [G_SOCKETS] = {.name = "mo_socketio_sockets",
+                   .help = "Connected Socket.IO sockets",
+                   .kind = MO_PROM_GAUGE},
+    [G_RSS] = {.name = "process_resident_memory_bytes",
+               .help = "Resident memory",
+               .kind = MO_PROM_GAUGE},
+};
+
+static const struct mo_prom_desc requests_desc = {
+    .name = "mo_http_requests_total",
+    .help = "Requests answered, by route and status",
+    .kind = MO_PROM_COUNTER,
+    .labels = {"route", "status"},
+};
+
+static const struct mo_prom_desc seconds_desc = {
+    .name = "mo_http_request_seconds",
+    .help = "Time from a request's head to the end of its answer",
+    .kind = MO_PROM_HISTOGRAM,
+    .labels = {"route"},
+    .buckets = mo_prom_seconds,
+    .nbuckets = MO_PROM_SECONDS_N,
+};
+
+static double resident_bytes(void)
+{
+    unsigned long size = 0;
+    unsigned long resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%lu %lu", &size, &resident) != 2)
+        resident = 0;
+    (void)fclose(f);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void measure(void *ctx)
+{
+    struct mo_site *s = ctx;
+    struct mo_loop_stats loop = mo_loop_stats(s->loop);
+    struct mo_siod_stats sio = {0};
+    double v[G_N];
+
+    if (s->sio)
+        sio = mo_siod_stats(s->sio);
+    v[G_UP] = (double)(mo_now_ns() - s->started) / (double)MO_S;
+    v[G_CONNS] = mo_httpd_stats(s->httpd).open;
+    v[G_STREAMS] = loop.streams;
+    v[G_TIMERS] = loop.timers;
+    v[G_ENGINES] = sio.eio.sessions;
+    v[G_SOCKETS] = sio.sockets;
+    v[G_RSS] = resident_bytes();
+    for (int i = 0; i < G_N; i++)
+        mo_prom_set(s->gauges[i], v[i]);
+}
+
+static int add_metrics(struct mo_site *s, struct mo_err *e)
+{
+    s->prom = mo_prom_new();
+    if (!s->prom)
+        return mo_fail(e, MO_ENOMEM, "metrics");
+    for (int i = 0; i < G_N; i++) {
+        struct mo_prom_metric *m = mo_prom_add(s->prom, &gauge_desc[i], e);
+
+        if (!m)
+            return e->code;
+        s->gauges[i] = mo_prom_with(m, NULL);
+    }
+    s->requests = mo_prom_add(s->prom, &requests_desc, e);
+    s->seconds = mo_prom_add(s->prom, &seconds_desc, e);
+    if (!s->requests || !s->seconds)
+        return e->code;
+    return mo_prom_hook(s->prom, measure, s);
+}
+
+static void on_done(void *ctx, const struct mo_req *rq, int status, uint64_t ns)
+{
+    struct mo_site *s = ctx;
+    char code[8];
+    struct mo_span labels[2];
+
+    (void)snprintf(code, sizeof(code), "%d", status);
+    labels[0] = mo_span_cstr(rq->tag ? rq->tag : "bad");
+    labels[1] = mo_span_cstr(code);
+    mo_prom_count(mo_prom_with(s->requests, labels), 1);
+    mo_prom_observe(mo_prom_with(s->seconds, labels),
+                    (double)ns / (double)MO_S);
+}
+
+static void on_metrics(void *ctx, struct mo_req *rq)
+{
+    struct mo_site *s = ctx;
+    struct mo_buf b;
+
+    mo_buf_init(&b, METRICS_MAX);
+    if (mo_prom_write(s->prom, &b) < 0)
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    else
+        mo_req_reply(rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* --- the page -------------------------------------------------------------
+ */
+
+static void on_asset(void *ctx, struct mo_req *rq)
+{
+    const struct mo_asset *a = ctx;
+
+    mo_req_reply(rq, 200, a->type, mo_span(a->data, a->size));
+}
+
+static void on_sio(void *ctx, struct mo_req *rq)
+{
+    struct mo_site *s = ctx;
+
+    mo_siod_handle(s->sio, rq);
+}
+
+/* --- the site -------------------------------------------------------------
+ */
+
+static void add_routes(struct mo_site *s)
+{
+    const struct mo_route fixed[] = {
+        {MO_HTTP_GET, "/healthz", MO_ROUTE_OPEN, on_healthz, s},
+        {MO_HTTP_GET, "/readyz", MO_ROUTE_OPEN, on_readyz, s},
+        {MO_HTTP_GET, "/health", MO_ROUTE_OPEN, on_readyz, s},
+        {MO_HTTP_GET, "/metrics", 0, on_metrics, s},
+    };
+    const struct mo_route sio = {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX,
+                                 on_sio, s};
+
+    for (size_t i = 0; i < MO_COUNT(fixed); i++)
+        (void)mo_site_route(s, &fixed[i]);
+    if (s->sio)
+        (void)mo_site_route(s, &sio);
+    for (size_t i = 0; i < mo_nassets; i++) {
+        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
+                             (void *)(uintptr_t)&mo_assets[i]};
+
+        (void)mo_site_route(s, &r);
+    }
+}
+
+static void site_free(struct mo_site *s)
+{
+    mo_prom_free(s->prom);
+    mo_free(s);
+}
+
+/* httpd last: until it exists there is nothing that needs the loop to end. */
+static int site_build(struct mo_site *s, const struct mo_site_opts *o,
+                      struct mo_err *e)
+{
+    struct mo_httpd_opts h = {.limits = o->limits,
+                              .handler = on_request,
+                              .done = on_done,
+                              .ctx = s,
+                              .tls = o->tls};
+    int rc = add_metrics(s, e);
+
+    if (rc < 0)
+        return rc;
+    s->httpd = mo_httpd_new(s->loop, &h, e);
+    if (!s->httpd)
+        return e->code;
+    if (o->sio)
+        s->sio = mo_siod_new(s->loop, o->sio, e);
+    if (o->sio && !s->sio) {
+        mo_httpd_close(s->httpd, 0, NULL, NULL);
+        return e->code;
+    }
+    return 0;
+}
+
+struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
+                            struct mo_err *e)
+{
+    struct mo_site *s = mo_new(struct mo_site);
+    const struct mo_ready closing = {"accepting", check_closing, s};
+
+    if (!s) {
+        (void)mo_fail(e, MO_ENOMEM, "web server");
+        return NULL;
+    }
+    s->loop = l;
+    s->gate = o->gate;
+    s->started = mo_now_ns();
+    if (site_build(s, o, e) < 0) {
+        site_free(s);
+        return NULL;
+    }
+    add_routes(s);
+    (void)mo_site_ready(s, &closing);
+    return s;
+}
+
+int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
+                   struct mo_err *e)
+{
+    return mo_httpd_listen(s->httpd, o, e);
+}
+
+unsigned mo_site_port(const struct mo_site *s)
+{
+    return mo_httpd_port(s->httpd);
+}
+
+void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls)
+{
+    mo_httpd_tls(s->httpd, tls);
+}
+
+struct mo_prom *mo_site_prom(struct mo_site *s)
+{
+    return s->prom;
+}
+
+struct mo_siod *mo_site_sio(struct mo_site *s)
+{
+    return s->sio;
+}
+
+static void maybe_gone(struct mo_site *s)
+{
+    void (*gone)(void *) = s->gone;
+    void *ctx = s->gone_ctx;
+
+    if (!s->httpd_gone || !s->sio_gone)
+        return;
+    site_free(s);
+    if (gone)
+        gone(ctx);
+}
+
+static void on_httpd_gone(void *ctx)
+{
+    struct mo_site *s = ctx;
+
+    s->httpd_gone = true;
+    maybe_gone(s);
+}
+
+static void on_sio_gone(void *ctx)
+{
+    struct mo_site *s = ctx;
+
+    s->sio_gone = true;
+    s->sio = NULL;
+    maybe_gone(s);
+}
+
+void mo_site_close(struct mo_site *s, uint64_t grace_ms,
+                   void (*gone)(void *ctx), void *ctx)
+{
+    s->closing = true;
+    s->gone = gone;
+    s->gone_ctx = ctx;
+    s->sio_gone = s->sio == NULL;
+    if (s->sio)
+        mo_siod_close(s->sio, on_sio_gone, s);
+    mo_httpd_close(s->httpd, grace_ms, on_httpd_gone, s);
+}

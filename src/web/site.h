@@ -1,0 +1,67 @@
+/* site.h - everything the server answers on its one port.
+ *
+ * A table of routes over httpd.h, with the gate before it, the same security
+ * headers on every answer, and counts of what was answered. Later rooms add
+ * rows with mo_site_route(); they know paths, not sockets. */
+#ifndef MO_WEB_SITE_H
+#define MO_WEB_SITE_H
+
+#include "codec/prom.h"
+#include "loop/tls.h"
+#include "web/gate.h"
+#include "web/siod.h"
+
+#define MO_SITE_ROUTES_MAX 64
+
+struct mo_site;
+
+struct mo_site_opts {
+    struct mo_httpd_limits limits;
+    struct mo_tls_ctx *tls;         /* NULL: plain; borrowed */
+    struct mo_gate gate;            /* what it points at is borrowed */
+    const struct mo_siod_opts *sio; /* NULL: no Socket.IO; copied */
+};
+
+struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
+                            struct mo_err *e);
+int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
+                   struct mo_err *e);
+unsigned mo_site_port(const struct mo_site *s);
+/* For new connections; the old context may be freed. */
+void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls);
+
+enum {
+    MO_ROUTE_OPEN = 1,   /* no gate: for probes that know no token */
+    MO_ROUTE_PREFIX = 2, /* every path below it too */
+};
+
+struct mo_route {
+    enum mo_http_method method; /* MO_HTTP_OTHER: any; GET answers HEAD too */
+    const char *path;
+    unsigned flags;
+    void (*handle)(void *ctx, struct mo_req *rq);
+    void *ctx;
+};
+
+/* MO_EBUSY when the table is full. The row is copied, its strings are not. */
+int mo_site_route(struct mo_site *s, const struct mo_route *r);
+
+/* One thing /readyz asks: NULL if fine, else the reason in plain words. */
+struct mo_ready {
+    const char *name;
+    const char *(*check)(void *ctx);
+    void *ctx;
+};
+
+#define MO_SITE_READY_MAX 16
+
+int mo_site_ready(struct mo_site *s, const struct mo_ready *r);
+
+struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add theirs */
+struct mo_siod *mo_site_sio(struct mo_site *s);  /* NULL without */
+
+/* Stop taking requests, let running ones end, then `gone`, once, later. */
+void mo_site_close(struct mo_site *s, uint64_t grace_ms,
+                   void (*gone)(void *ctx), void *ctx);
+
+#endif
