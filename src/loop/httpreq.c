@@ -31,6 +31,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     (void)mo_buf_puts(b, "Date: ");
     (void)mo_buf_puts(b, date_now(c->h));
     (void)mo_buf_puts(b, "\r\n");
+    (void)mo_buf_span(b, c->h->o.headers);
     if (ctype)
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
