@@ -273,7 +273,7 @@ static int cut_line(struct reader *r, struct mo_span *s, struct mo_span *line)
     const char *cr = memchr(s->p, '\r', s->n);
     size_t n = cr ? (size_t)(cr - s->p) : s->n;
 
-    if (n + 1 >= s->n || cr[1] != '\n')
+    if (!cr || n + 1 >= s->n || cr[1] != '\n')
         return refuse(r, 400, "CR without LF");
     *line = mo_span(s->p, n);
     *s = mo_span(cr + 2, s->n - n - 2);

@@ -534,7 +534,7 @@ void mo_uvs_name_tcp(struct uvs *u)
 
 static bool is_inet(int fd)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof(ss);
 
     if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)

@@ -1,0 +1,226 @@
+// One `mcp-orchestrator serve` under test: started on a free port in a
+// directory of its own, watched through /proc, and stopped.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const built = (dir) =>
+  fileURLToPath(
+    new URL(`../../${dir}/src/app/mcp-orchestrator`, import.meta.url),
+  );
+
+/** The program under test (the ASan build unless told otherwise). */
+export const BIN = process.env.MO_BIN ?? built('build-asan');
+export const BIN_RELEASE = process.env.MO_BIN_RELEASE ?? built('build');
+
+/** Both builds as {name, bin}; only one row when they are the same. */
+export const BUILDS =
+  BIN === BIN_RELEASE
+    ? [{ name: 'release', bin: BIN }]
+    : [
+        { name: 'asan', bin: BIN },
+        { name: 'release', bin: BIN_RELEASE },
+      ];
+
+const READY = /is ready: https?:\/\/[^:]+:(\d+)\//;
+const READY_MS = 30_000;
+const STOP_MS = 30_000;
+
+export const MIB = 1024 * 1024;
+
+/** Wait until check() is true (or resolves to true); fails with `what`. */
+export async function until(check, what, ms = 20_000) {
+  const end = Date.now() + ms;
+  while (!(await check())) {
+    if (Date.now() > end) assert.fail(`waited ${ms} ms for ${what}`);
+    await sleep(10);
+  }
+}
+
+/** Resolve like the promise, or fail with `what` after ms. */
+export async function within(promise, what, ms = 20_000) {
+  const stop = new AbortController();
+  const late = sleep(ms, null, { signal: stop.signal }).then(
+    () => assert.fail(`waited ${ms} ms for ${what}`),
+    () => {},
+  );
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    stop.abort();
+  }
+}
+
+// A sanitizer keeps freed memory for a while to find who uses it. Little of
+// that, so that the resident size still tells what the program holds.
+function sanitizers() {
+  const asan = process.env.ASAN_OPTIONS ?? 'detect_leaks=1';
+  return {
+    ASAN_OPTIONS: `${asan}:quarantine_size_mb=4`,
+    UBSAN_OPTIONS:
+      process.env.UBSAN_OPTIONS ?? 'print_stacktrace=1:halt_on_error=1',
+  };
+}
+
+export class Server {
+  /** Start it and wait until it says that it is ready.
+   *  env is added to a nearly empty environment; dir: where it runs (a fresh
+   *  directory, removed at the end, when not given). */
+  static async start(args = [], { bin = BIN, env = {}, dir } = {}) {
+    const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
+    const cwd = dir ?? own;
+    const child = spawn(bin, ['serve', '--port', '0', ...args], {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: cwd, ...sanitizers(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const server = new Server(child, own);
+    try {
+      await within(server.ready, 'the ready line', READY_MS);
+    } catch (e) {
+      child.kill('SIGKILL');
+      await server.cleanUp();
+      throw new Error(`${e.message}\n${server.log}`);
+    }
+    return server;
+  }
+
+  constructor(child, ownDir) {
+    this.child = child;
+    this.ownDir = ownDir;
+    this.pid = child.pid;
+    this.log = ''; // all it said, for the reader of a failure
+    this.exit = once(child, 'exit').then(([code, signal]) => {
+      this.ended = { code, signal };
+      return this.ended;
+    });
+    this.exit.catch(() => {}); // not even started: `ready` tells
+    child.stderr.on('data', (d) => (this.log += d));
+    this.ready = new Promise((resolve, reject) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        this.log += `${line}\n`;
+        const m = READY.exec(line);
+        if (!m) return;
+        this.port = Number(m[1]);
+        resolve();
+      });
+      this.exit.then(
+        () => reject(new Error('it ended before it was ready')),
+        reject,
+      );
+    });
+    this.ready.catch(() => {});
+  }
+
+  get url() {
+    return `http://localhost:${this.port}`;
+  }
+
+  async cleanUp() {
+    if (this.ownDir) await rm(this.ownDir, { recursive: true, force: true });
+  }
+
+  /** Send a signal, wait for the end; {code, signal} as node tells it. */
+  async stop(signal = 'SIGTERM', ms = STOP_MS) {
+    if (!this.ended) this.child.kill(signal);
+    try {
+      await within(this.exit, `the end after ${signal}`, ms);
+    } catch (e) {
+      this.child.kill('SIGKILL');
+      throw new Error(`${e.message}\n${this.log}`);
+    } finally {
+      await this.cleanUp();
+    }
+    return this.ended;
+  }
+
+  /** The end every test wants: SIGTERM, exit 0, no sanitizer report. */
+  async stopClean() {
+    const end = await this.stop();
+    assert.deepEqual(end, { code: 0, signal: null }, this.log);
+    assert.doesNotMatch(this.log, /runtime error|Sanitizer/);
+  }
+
+  get alive() {
+    return !this.ended;
+  }
+
+  // --- what /proc knows ---
+
+  async fds() {
+    return (await readdir(`/proc/${this.pid}/fd`)).length;
+  }
+
+  async children() {
+    const tasks = await readdir(`/proc/${this.pid}/task`);
+    const lists = await Promise.all(
+      tasks.map((t) =>
+        readFile(`/proc/${this.pid}/task/${t}/children`, 'utf8'),
+      ),
+    );
+    return lists.join(' ').split(/\s+/).filter(Boolean).map(Number);
+  }
+
+  /** Resident bytes. */
+  async rss() {
+    const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
+  }
+
+  /** CPU seconds used so far, user and system. */
+  async cpu() {
+    const text = await readFile(`/proc/${this.pid}/stat`, 'utf8');
+    const f = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return (Number(f[11]) + Number(f[12])) / 100;
+  }
+
+  /** One gauge or counter of /metrics; undefined when there is none. */
+  async metric(name, headers = {}) {
+    const r = await fetch(`${this.url}/metrics`, {
+      headers: { connection: 'close', ...headers },
+    });
+    const text = await r.text();
+    const line = text.split('\n').find((l) => l.startsWith(`${name} `));
+    return line && Number(line.split(' ')[1]);
+  }
+
+  /** What must be the same again after a test. */
+  async measure() {
+    return {
+      fds: await this.fds(),
+      children: (await this.children()).length,
+      rss: await this.rss(),
+    };
+  }
+
+  /** As many descriptors and children as in `before` (given time to close),
+   *  and at most `grow` bytes more. */
+  async assertBack(before, { grow = 16 * MIB, ms = 20_000 } = {}) {
+    let now;
+    assert.ok(this.alive, `the server has died\n${this.log}`);
+    const back = async () => {
+      now = await this.measure();
+      return now.fds <= before.fds && now.children <= before.children;
+    };
+    await until(back, 'descriptors and children', ms).catch((e) => {
+      const says = JSON.stringify({ before, now });
+      throw new Error(`${e.message}: ${says}\n${this.log}`);
+    });
+    const more = now.rss - before.rss;
+    assert.ok(more <= grow, `grew by ${(more / MIB).toFixed(1)} MiB`);
+  }
+}
+
+/** Is there a build to test? A reason to skip, or false. */
+export async function missing(bin = BIN) {
+  return stat(bin).then(
+    () => false,
+    () => `${bin} is not built`,
+  );
+}
