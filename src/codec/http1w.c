@@ -58,7 +58,16 @@ const char *mo_http_reason(int status)
 
 /* Letters, digits and !#$%&'*+-.^_`|~ */
 const struct mo_http1_set mo_http1_token = {
-    {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff},
+    {['a' ... 'z'] = true,
+     ['A' ... 'Z'] = true,
+     ['0' ... '9'] = true,
+     ['!'] = true,
+     ['#' ... '\''] = true,
+     ['*' ... '+'] = true,
+     ['-' ... '.'] = true,
+     ['^' ... '`'] = true,
+     ['|'] = true,
+     ['~'] = true},
 };
 
 bool mo_http_is_token(struct mo_span s)
