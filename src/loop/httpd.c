@@ -1,91 +1,13 @@
-/* httpd.c - see httpd.h.
- *
- * Invariants
- *  1. At most one request of a connection is live: from begin() to end().
- *  2. Input is parsed only by work(); it is entered from the loop (a read, a
- *     drain, a deferred kick) and never from inside a handler's call.
- *  3. Bytes not yet parsed are in c->in, or, inside work(), in *c->cur.
- *  4. c->s is NULL only after an upgrade; then the connection only waits for
- *     its last deferred step to free itself.
- *  5. One timer per connection. Per request only c->since is stored; the
- *     timer looks at it when it fires and re-arms itself for what is left. */
-#include "loop/httpd.h"
-
-#include <stdio.h>
-
-#include "codec/json.h"
-#include "loop/priv.h"
+/* httpd.c - connections and their server; see httpd.h and, for the
+ * invariants, httpd_priv.h. */
+#include "loop/httpd_priv.h"
 #include "loop/tls.h"
 
-#define IN_PAUSE    ((size_t)16 * 1024) /* unparsed bytes that stop reading */
-#define IN_MAX      (IN_PAUSE + MO_LOOP_READ_BUF)
-#define QUEUE_HIGH  ((size_t)64 * 1024) /* queued answer that stops parsing */
-#define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
-#define FINISH_MS   1000
-#define BODY_TOTAL  10 /* times body_ms */
-
-enum phase {
-    IDLE,    /* between requests, no byte seen */
-    HEAD,    /* some of a head seen */
-    HANDLED, /* the handler has it; its body is not asked for, or done */
-    BODY,    /* collecting the body for the handler */
-    CLOSING, /* no more requests; the stream is finishing */
-};
-
-struct conn {
-    struct mo_req rq;
-    struct mo_httpd *h;
-    struct mo_stream *s;
-    struct mo_http1 *parser;
-    struct mo_list node;
-    struct mo_timer timer;
-    struct mo_later kick;
-    uint64_t since;      /* ns, when the present wait began */
-    uint64_t body_since; /* ns, when the body was asked for */
-    uint64_t begun;      /* ns, when the handler got it */
-    size_t queued_seen;  /* at the last look of the send timer */
-    struct mo_buf in, headers, body;
-    struct mo_span *cur;
-    void (*body_done)(struct mo_req *rq, struct mo_span body);
-    void (*drain)(struct mo_req *rq);
-    size_t body_max;
-    unsigned requests;
-    int status; /* of the answer, 0 before it */
-    enum phase phase;
-    bool working;   /* inside work() */
-    bool whole;     /* the request has arrived completely */
-    bool live;      /* a request is with the handler */
-    bool started;   /* its answer's head is out */
-    bool answered;  /* its answer is complete */
-    bool streaming; /* chunked (or until close) answer under way */
-    bool chunked;
-    bool keep; /* the connection may be used again */
-    bool eof;
-};
-
-struct mo_httpd {
-    struct mo_loop *loop;
-    struct mo_httpd_opts o;
-    struct mo_listener *listeners[4];
-    size_t nlisteners;
-    struct mo_list conns;
-    struct mo_httpd_stats stats;
-    struct mo_buf scratch; /* the head of the answer being sent */
-    char date[MO_HTTPDATE_MAX];
-    uint64_t date_at; /* wall seconds the text is for */
-    bool paused, closing;
-    struct mo_timer grace;
-    struct mo_later ended;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
-};
-
-static struct conn *conn_of(const struct mo_req *rq)
-{
-    return mo_container_of(rq, struct conn, rq);
-}
-
-static void work(struct conn *c);
+#define IN_PAUSE   ((size_t)16 * 1024) /* unparsed bytes that stop reading */
+#define IN_MAX     (IN_PAUSE + MO_LOOP_READ_BUF)
+#define QUEUE_HIGH ((size_t)64 * 1024) /* queued answer that stops parsing */
+#define FINISH_MS  1000
+#define BODY_TOTAL 10 /* times body_ms */
 
 /* --- the clock of a connection --------------------------------------------
  */
@@ -108,7 +30,7 @@ static unsigned limit_ms(const struct conn *c)
 }
 
 /* What is being waited for has changed, or something came. */
-static void touch(struct conn *c)
+void mo_conn_touch(struct conn *c)
 {
     unsigned ms = limit_ms(c);
 
@@ -119,9 +41,6 @@ static void touch(struct conn *c)
     if (!mo_timer_on(&c->timer) || c->timer.at > c->since + (ms + 1) * MO_MS)
         mo_timer_start(c->h->loop, &c->timer, ms);
 }
-
-static void refuse(struct conn *c, int status, const char *code,
-                   const char *detail);
 
 static bool sending_stalls(struct conn *c)
 {
@@ -138,11 +57,13 @@ static void expire(struct conn *c)
         if (sending_stalls(c))
             mo_stream_close(c->s, NULL);
         else
-            touch(c);
+            mo_conn_touch(c);
     } else if (c->phase == HEAD && mo_http1_begun(c->parser)) {
-        refuse(c, 408, "head_timeout", "the request head took too long");
+        mo_conn_refuse(c, 408, "head_timeout",
+                       "the request head took too long");
     } else if (c->phase == BODY) {
-        refuse(c, 408, "body_timeout", "the request body took too long");
+        mo_conn_refuse(c, 408, "body_timeout",
+                       "the request body took too long");
     } else {
         c->phase = CLOSING;
         mo_stream_finish(c->s, FINISH_MS);
@@ -164,218 +85,6 @@ static void on_timer(struct mo_timer *t)
         expire(c);
     else
         mo_timer_start(c->h->loop, t, (due - now + MO_MS - 1) / MO_MS);
-}
-
-/* --- answers --------------------------------------------------------------
- */
-
-static const char *date_now(struct mo_httpd *h)
-{
-    uint64_t s = mo_wall_ms() / 1000;
-
-    if (s != h->date_at) {
-        mo_wall_httpdate(s * 1000, h->date);
-        h->date_at = s;
-    }
-    return h->date;
-}
-
-/* The status line and all headers into h->scratch. length < 0: streamed. */
-static void put_head(struct conn *c, int status, const char *ctype,
-                     int64_t length)
-{
-    struct mo_buf *b = &c->h->scratch;
-
-    c->status = status;
-    mo_buf_reset(b);
-    (void)mo_http1_put_status(b, status);
-    (void)mo_buf_puts(b, "Date: ");
-    (void)mo_buf_puts(b, date_now(c->h));
-    (void)mo_buf_puts(b, "\r\n");
-    if (ctype)
-        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
-    if (length >= 0 && status != 204 && status != 304) {
-        (void)mo_buf_puts(b, "Content-Length: ");
-        (void)mo_buf_u64(b, (uint64_t)length);
-        (void)mo_buf_puts(b, "\r\n");
-    } else if (c->chunked) {
-        (void)mo_buf_puts(b, "Transfer-Encoding: chunked\r\n");
-    }
-    if (!c->keep)
-        (void)mo_buf_puts(b, "Connection: close\r\n");
-    else if (c->rq.head && c->rq.head->minor == 0)
-        (void)mo_buf_puts(b, "Connection: keep-alive\r\n");
-    (void)mo_http1_put_end(b);
-}
-
-static int send_out(struct conn *c, const struct mo_span *v, size_t n)
-{
-    int rc = mo_stream_writev(c->s, v, n);
-
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        c->h->stats.bytes_out += v[i].n;
-    return rc;
-}
-
-static void kick(struct conn *c)
-{
-    if (!c->working)
-        mo_loop_defer(c->h->loop, &c->kick);
-}
-
-static void finished_answer(struct conn *c)
-{
-    c->answered = true;
-    c->streaming = false;
-    kick(c);
-}
-
-static bool is_head(const struct conn *c)
-{
-    return c->rq.head && c->rq.head->method == MO_HTTP_HEAD;
-}
-
-void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
-                  struct mo_span body)
-{
-    struct conn *c = conn_of(rq);
-    struct mo_span v[2] = {{NULL, 0}, body};
-
-    MO_BUG_ON(c->started);
-    c->started = true;
-    if (!c->whole)
-        c->keep = false; /* nobody will read the rest of the request */
-    put_head(c, status, ctype, (int64_t)body.n);
-    v[0] = mo_buf_view(&c->h->scratch);
-    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
-        send_out(c, v, is_head(c) ? 1 : 2) < 0)
-        mo_stream_close(c->s, NULL);
-    finished_answer(c);
-}
-
-void mo_req_problem(struct mo_req *rq, int status, const char *code,
-                    const char *detail)
-{
-    char room[1024];
-    struct mo_buf b;
-    struct mo_jw w;
-
-    mo_buf_init(&b, sizeof(room));
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "about:blank");
-    mo_jw_key(&w, "title");
-    mo_jw_cstr(&w, mo_http_reason(status));
-    mo_jw_key(&w, "status");
-    mo_jw_i64(&w, status);
-    mo_jw_key(&w, "code");
-    mo_jw_cstr(&w, code);
-    mo_jw_key(&w, "detail");
-    mo_jw_cstr(&w, detail);
-    mo_jw_end(&w);
-    mo_req_reply(rq, status, "application/problem+json", mo_buf_view(&b));
-    mo_buf_fini(&b);
-}
-
-void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
-{
-    struct conn *c = conn_of(rq);
-
-    MO_BUG_ON(c->started);
-    MO_BUG_ON(mo_http1_put_header(&c->headers, name, value) == MO_EINVAL);
-}
-
-void mo_req_start(struct mo_req *rq, int status, const char *ctype)
-{
-    struct conn *c = conn_of(rq);
-    struct mo_span head;
-
-    MO_BUG_ON(c->started);
-    c->started = true;
-    c->streaming = true;
-    c->chunked = rq->head->minor >= 1;
-    if (!c->chunked || !c->whole)
-        c->keep = false;
-    put_head(c, status, ctype, -1);
-    head = mo_buf_view(&c->h->scratch);
-    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
-        send_out(c, &head, 1) < 0)
-        mo_stream_close(c->s, NULL);
-    touch(c);
-}
-
-int mo_req_write(struct mo_req *rq, struct mo_span data)
-{
-    struct conn *c = conn_of(rq);
-    struct mo_span v[3] = {{NULL, 0}, data, MO_SPAN("\r\n")};
-    char size[24];
-    int rc;
-
-    MO_BUG_ON(!c->streaming);
-    if (!data.n || is_head(c))
-        return 0;
-    if (!c->chunked) {
-        rc = send_out(c, &data, 1);
-    } else {
-        v[0].p = size;
-        v[0].n = (size_t)snprintf(size, sizeof(size), "%zx\r\n", data.n);
-        rc = send_out(c, v, 3);
-    }
-    if (mo_stream_queued(c->s))
-        touch(c);
-    return rc;
-}
-
-size_t mo_req_queued(const struct mo_req *rq)
-{
-    const struct conn *c = conn_of(rq);
-
-    return c->s ? mo_stream_queued(c->s) : 0;
-}
-
-void mo_req_on_drain(struct mo_req *rq, void (*drain)(struct mo_req *rq))
-{
-    conn_of(rq)->drain = drain;
-}
-
-void mo_req_end(struct mo_req *rq)
-{
-    struct conn *c = conn_of(rq);
-    struct mo_span last = MO_SPAN("0\r\n\r\n");
-
-    MO_BUG_ON(!c->streaming);
-    if (c->chunked && !is_head(c) && send_out(c, &last, 1) < 0)
-        mo_stream_close(c->s, NULL);
-    finished_answer(c);
-}
-
-void mo_req_abort(struct mo_req *rq)
-{
-    struct conn *c = conn_of(rq);
-
-    if (c->s)
-        mo_stream_close(c->s, NULL);
-}
-
-/* An answer of the server's own: a bad head, a late or too big body. */
-static void refuse(struct conn *c, int status, const char *code,
-                   const char *detail)
-{
-    c->h->stats.bad++;
-    c->keep = false;
-    c->whole = false;
-    c->body_done = NULL;
-    if (c->started) { /* too late to say anything */
-        mo_stream_close(c->s, NULL);
-        return;
-    }
-    c->phase = HANDLED;
-    c->live = true;
-    if (!c->rq.head)
-        c->rq.gone = NULL;
-    mo_req_problem(&c->rq, status, code, detail);
 }
 
 /* --- one request: begin, body, end -----------------------------------------
@@ -406,36 +115,11 @@ static void begin(struct conn *c)
     h->o.handler(h->o.ctx, &c->rq);
 }
 
-void mo_req_body(struct mo_req *rq, size_t max,
-                 void (*done)(struct mo_req *rq, struct mo_span body))
-{
-    struct conn *c = conn_of(rq);
-    size_t most = c->h->o.limits.body;
-
-    MO_BUG_ON(c->started || c->body_done);
-    c->body_max = max && max < most ? max : most;
-    c->body_done = done;
-    c->body.max = c->body_max;
-    if (rq->head->content_length > (int64_t)c->body_max) {
-        refuse(c, 413, "body_too_big", "the request body is too big");
-        return;
-    }
-    c->phase = BODY;
-    c->body_since = mo_loop_now(c->h->loop);
-    if (rq->head->expect_continue && !c->whole) {
-        struct mo_span go = MO_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
-
-        (void)send_out(c, &go, 1);
-    }
-    touch(c);
-    kick(c);
-}
-
 static void body_piece(struct conn *c, struct mo_span piece)
 {
     const struct mo_http_head *head = c->rq.head;
 
-    touch(c);
+    mo_conn_touch(c);
     /* All of it in one piece: no copy. */
     if (c->body.len == 0 && head->content_length == (int64_t)piece.n) {
         void (*done)(struct mo_req *, struct mo_span) = c->body_done;
@@ -447,9 +131,9 @@ static void body_piece(struct conn *c, struct mo_span piece)
         return;
     }
     if (mo_buf_span(&c->body, piece) == MO_ETOOBIG)
-        refuse(c, 413, "body_too_big", "the request body is too big");
+        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
     else if (mo_buf_err(&c->body))
-        refuse(c, 503, "no_memory", "out of memory");
+        mo_conn_refuse(c, 503, "no_memory", "out of memory");
 }
 
 static void body_whole(struct conn *c)
@@ -498,7 +182,7 @@ static void end(struct conn *c)
     }
     mo_http1_reset(c->parser);
     c->phase = IDLE;
-    touch(c);
+    mo_conn_touch(c);
 }
 
 /* --- input ----------------------------------------------------------------
@@ -517,7 +201,7 @@ static void bad_request(struct conn *c, const struct mo_err *e)
 {
     int status = mo_http1_status(c->parser);
 
-    refuse(c, status ? status : 400, "bad_request", e->msg);
+    mo_conn_refuse(c, status ? status : 400, "bad_request", e->msg);
 }
 
 /* One event of the parser; false when there is nothing more to do now. */
@@ -535,7 +219,7 @@ static bool step(struct conn *c, struct mo_span *in)
         return false;
     if (c->phase == IDLE) {
         c->phase = HEAD;
-        touch(c);
+        mo_conn_touch(c);
     }
     switch (mo_http1_next(c->parser, in, &body, &e)) {
     case MO_HTTP1_ERROR:
@@ -600,6 +284,12 @@ static void work(struct conn *c)
     regulate(c);
 }
 
+void mo_conn_kick(struct conn *c)
+{
+    if (!c->working)
+        mo_loop_defer(c->h->loop, &c->kick);
+}
+
 static void on_kick(struct mo_later *d)
 {
     work(mo_container_of(d, struct conn, kick));
@@ -644,7 +334,7 @@ static void on_drain(void *ctx)
     struct conn *c = ctx;
 
     c->queued_seen = 0;
-    touch(c);
+    mo_conn_touch(c);
     if (c->live && c->drain)
         c->drain(&c->rq);
     if (!c->live || c->answered)
@@ -694,37 +384,6 @@ static void on_close(void *ctx, const struct mo_err *why)
 
 static const struct mo_stream_cb conn_cb = {on_read, on_eof, on_drain,
                                             on_close};
-
-int mo_req_upgrade(struct mo_req *rq, const char *protocol,
-                   struct mo_stream **out, struct mo_span *early,
-                   struct mo_err *e)
-{
-    struct conn *c = conn_of(rq);
-    struct mo_buf *b = &c->h->scratch;
-    struct mo_span head;
-
-    MO_BUG_ON(c->started);
-    mo_buf_reset(b);
-    (void)mo_http1_put_status(b, 101);
-    (void)mo_buf_puts(b, "Connection: Upgrade\r\n");
-    (void)mo_http1_put_header(b, "Upgrade", mo_span_cstr(protocol));
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
-    (void)mo_http1_put_end(b);
-    if (mo_buf_err(b) || mo_buf_err(&c->headers))
-        return mo_fail(e, MO_ENOMEM, "upgrade");
-    head = mo_buf_view(b);
-    if (!c->s || send_out(c, &head, 1) < 0)
-        return mo_fail(e, MO_ECLOSED, "upgrade: the client has gone");
-    mo_stream_pause(c->s);
-    *out = c->s;
-    c->status = 101;
-    *early = c->cur ? *c->cur : mo_buf_view(&c->in);
-    c->s = NULL;
-    c->started = true;
-    mo_timer_stop(c->h->loop, &c->timer);
-    finished_answer(c);
-    return 0;
-}
 
 /* --- the server -----------------------------------------------------------
  */
@@ -782,7 +441,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_limit(s, h->o.limits.queue);
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection owes us a head */
-    touch(c);
+    mo_conn_touch(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
 }
@@ -843,7 +502,9 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
-    mo_buf_init(&h->scratch, HEADERS_MAX + 1024);
+    MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
+    mo_buf_init(&h->scratch,
+                HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024 + GATHER_MAX);
     mo_timer_init(&h->grace, close_all);
     mo_later_init(&h->ended, on_ended);
     return h;
@@ -873,6 +534,14 @@ void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls)
     h->o.tls = tls;
 }
 
+void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
+{
+    h->o.limits = *m;
+    fill_limits(&h->o.limits);
+    if (!h->closing)
+        listeners_pause(h, h->stats.open >= h->o.limits.connections);
+}
+
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx)
 {
@@ -899,28 +568,4 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
 struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h)
 {
     return h->stats;
-}
-
-struct mo_httpd *mo_req_httpd(const struct mo_req *rq)
-{
-    return conn_of(rq)->h;
-}
-
-struct mo_loop *mo_req_loop(const struct mo_req *rq)
-{
-    return conn_of(rq)->h->loop;
-}
-
-const char *mo_req_peer(const struct mo_req *rq)
-{
-    const struct conn *c = conn_of(rq);
-
-    return c->s ? mo_stream_peer(c->s) : "gone";
-}
-
-bool mo_req_is_tls(const struct mo_req *rq)
-{
-    const struct conn *c = conn_of(rq);
-
-    return c->s && mo_stream_is_tls(c->s);
 }

@@ -1,0 +1,304 @@
+/* httpreq.c - the answer side of httpd.h: what a handler calls.
+ *
+ * Everything here writes to the connection's stream at once (what the kernel
+ * does not take is queued) and leaves looking at the next request to httpd.c
+ * (invariant 2 of httpd_priv.h). */
+#include <stdio.h>
+
+#include "codec/json.h"
+#include "loop/httpd_priv.h"
+
+static struct mo_span date_line(struct mo_httpd *h)
+{
+    uint64_t now = mo_loop_now(h->loop);
+
+    if (now >= h->date_until) {
+        uint64_t wall = mo_wall_ms();
+        char text[MO_HTTPDATE_MAX];
+
+        mo_wall_httpdate(wall, text);
+        (void)snprintf(h->date, sizeof(h->date), "Date: %s\r\n", text);
+        h->date_until = now + (1000 - wall % 1000) * MO_MS;
+    }
+    return mo_span_cstr(h->date);
+}
+
+/* The status line and all headers into h->scratch. length < 0: streamed. */
+static void put_head(struct conn *c, int status, const char *ctype,
+                     int64_t length)
+{
+    struct mo_buf *b = &c->h->scratch;
+
+    c->status = status;
+    mo_buf_reset(b);
+    (void)mo_http1_put_status(b, status);
+    (void)mo_buf_span(b, date_line(c->h));
+    (void)mo_buf_span(b, c->h->o.headers);
+    if (ctype)
+        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
+    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    if (length >= 0 && status != 204 && status != 304) {
+        (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
+        (void)mo_buf_u64(b, (uint64_t)length);
+        (void)mo_buf_span(b, MO_SPAN("\r\n"));
+    } else if (c->chunked) {
+        (void)mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
+    }
+    if (!c->keep)
+        (void)mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
+    else if (c->rq.head && c->rq.head->minor == 0)
+        (void)mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
+    (void)mo_http1_put_end(b);
+}
+
+static int send_out(struct conn *c, const struct mo_span *v, size_t n)
+{
+    int rc = mo_stream_writev(c->s, v, n);
+
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        c->h->stats.bytes_out += v[i].n;
+    return rc;
+}
+
+static void finished_answer(struct conn *c)
+{
+    c->answered = true;
+    c->streaming = false;
+    mo_conn_kick(c);
+}
+
+static bool is_head(const struct conn *c)
+{
+    return c->rq.head && c->rq.head->method == MO_HTTP_HEAD;
+}
+
+void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
+                  struct mo_span body)
+{
+    struct conn *c = conn_of(rq);
+    struct mo_buf *b = &c->h->scratch;
+    struct mo_span v[2] = {{NULL, 0}, body};
+
+    MO_BUG_ON(c->started);
+    c->started = true;
+    if (!c->whole)
+        c->keep = false; /* nobody will read the rest of the request */
+    put_head(c, status, ctype, (int64_t)body.n);
+    if (is_head(c)) {
+        v[1].n = 0;
+    } else if (body.n <= GATHER_MAX) { /* one piece is sent faster than two */
+        (void)mo_buf_span(b, body);
+        v[1].n = 0;
+    }
+    v[0] = mo_buf_view(b);
+    if (mo_buf_err(b) || mo_buf_err(&c->headers) ||
+        send_out(c, v, v[1].n ? 2 : 1) < 0)
+        mo_stream_close(c->s, NULL);
+    finished_answer(c);
+}
+
+void mo_req_problem(struct mo_req *rq, int status, const char *code,
+                    const char *detail)
+{
+    char room[1024];
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, sizeof(room));
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "about:blank");
+    mo_jw_key(&w, "title");
+    mo_jw_cstr(&w, mo_http_reason(status));
+    mo_jw_key(&w, "status");
+    mo_jw_i64(&w, status);
+    mo_jw_key(&w, "code");
+    mo_jw_cstr(&w, code);
+    mo_jw_key(&w, "detail");
+    mo_jw_cstr(&w, detail);
+    mo_jw_end(&w);
+    mo_req_reply(rq, status, "application/problem+json", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
+{
+    struct conn *c = conn_of(rq);
+
+    MO_BUG_ON(c->started);
+    MO_BUG_ON(mo_http1_put_header(&c->headers, name, value) == MO_EINVAL);
+}
+
+void mo_req_start(struct mo_req *rq, int status, const char *ctype)
+{
+    struct conn *c = conn_of(rq);
+    struct mo_span head;
+
+    MO_BUG_ON(c->started);
+    c->started = true;
+    c->streaming = true;
+    c->chunked = rq->head->minor >= 1;
+    if (!c->chunked || !c->whole)
+        c->keep = false;
+    put_head(c, status, ctype, -1);
+    head = mo_buf_view(&c->h->scratch);
+    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
+        send_out(c, &head, 1) < 0)
+        mo_stream_close(c->s, NULL);
+    mo_conn_touch(c);
+}
+
+int mo_req_write(struct mo_req *rq, struct mo_span data)
+{
+    struct conn *c = conn_of(rq);
+    struct mo_span v[3] = {{NULL, 0}, data, MO_SPAN("\r\n")};
+    char size[24];
+    int rc;
+
+    MO_BUG_ON(!c->streaming);
+    if (!data.n || is_head(c))
+        return 0;
+    if (!c->chunked) {
+        rc = send_out(c, &data, 1);
+    } else {
+        v[0].p = size;
+        v[0].n = (size_t)snprintf(size, sizeof(size), "%zx\r\n", data.n);
+        rc = send_out(c, v, 3);
+    }
+    if (mo_stream_queued(c->s))
+        mo_conn_touch(c);
+    return rc;
+}
+
+size_t mo_req_queued(const struct mo_req *rq)
+{
+    const struct conn *c = conn_of(rq);
+
+    return c->s ? mo_stream_queued(c->s) : 0;
+}
+
+void mo_req_on_drain(struct mo_req *rq, void (*drain)(struct mo_req *rq))
+{
+    conn_of(rq)->drain = drain;
+}
+
+void mo_req_end(struct mo_req *rq)
+{
+    struct conn *c = conn_of(rq);
+    struct mo_span last = MO_SPAN("0\r\n\r\n");
+
+    MO_BUG_ON(!c->streaming);
+    if (c->chunked && !is_head(c) && send_out(c, &last, 1) < 0)
+        mo_stream_close(c->s, NULL);
+    finished_answer(c);
+}
+
+void mo_req_abort(struct mo_req *rq)
+{
+    struct conn *c = conn_of(rq);
+
+    if (c->s)
+        mo_stream_close(c->s, NULL);
+}
+
+/* An answer of the server's own: a bad head, a late or too big body. */
+void mo_conn_refuse(struct conn *c, int status, const char *code,
+                    const char *detail)
+{
+    c->h->stats.bad++;
+    c->keep = false;
+    c->whole = false;
+    c->body_done = NULL;
+    if (c->started) { /* too late to say anything */
+        mo_stream_close(c->s, NULL);
+        return;
+    }
+    c->phase = HANDLED;
+    c->live = true;
+    if (!c->rq.head)
+        c->rq.gone = NULL;
+    mo_req_problem(&c->rq, status, code, detail);
+}
+
+/* --- the rest of the request, and its end --- */
+
+void mo_req_body(struct mo_req *rq, size_t max,
+                 void (*done)(struct mo_req *rq, struct mo_span body))
+{
+    struct conn *c = conn_of(rq);
+    size_t most = c->h->o.limits.body;
+
+    MO_BUG_ON(c->started || c->body_done);
+    c->body_max = max && max < most ? max : most;
+    c->body_done = done;
+    c->body.max = c->body_max;
+    if (rq->head->content_length > (int64_t)c->body_max) {
+        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
+        return;
+    }
+    c->phase = BODY;
+    c->body_since = mo_loop_now(c->h->loop);
+    if (rq->head->expect_continue && !c->whole) {
+        struct mo_span go = MO_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
+
+        (void)send_out(c, &go, 1);
+    }
+    mo_conn_touch(c);
+    mo_conn_kick(c);
+}
+
+int mo_req_upgrade(struct mo_req *rq, const char *protocol,
+                   struct mo_stream **out, struct mo_span *early,
+                   struct mo_err *e)
+{
+    struct conn *c = conn_of(rq);
+    struct mo_buf *b = &c->h->scratch;
+    struct mo_span head;
+
+    MO_BUG_ON(c->started);
+    mo_buf_reset(b);
+    (void)mo_http1_put_status(b, 101);
+    (void)mo_buf_puts(b, "Connection: Upgrade\r\n");
+    (void)mo_http1_put_header(b, "Upgrade", mo_span_cstr(protocol));
+    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    (void)mo_http1_put_end(b);
+    if (mo_buf_err(b) || mo_buf_err(&c->headers))
+        return mo_fail(e, MO_ENOMEM, "upgrade");
+    head = mo_buf_view(b);
+    if (!c->s || send_out(c, &head, 1) < 0)
+        return mo_fail(e, MO_ECLOSED, "upgrade: the client has gone");
+    mo_stream_pause(c->s);
+    *out = c->s;
+    c->status = 101;
+    *early = c->cur ? *c->cur : mo_buf_view(&c->in);
+    c->s = NULL;
+    c->started = true;
+    mo_timer_stop(c->h->loop, &c->timer);
+    finished_answer(c);
+    return 0;
+}
+
+struct mo_httpd *mo_req_httpd(const struct mo_req *rq)
+{
+    return conn_of(rq)->h;
+}
+
+struct mo_loop *mo_req_loop(const struct mo_req *rq)
+{
+    return conn_of(rq)->h->loop;
+}
+
+const char *mo_req_peer(const struct mo_req *rq)
+{
+    const struct conn *c = conn_of(rq);
+
+    return c->s ? mo_stream_peer(c->s) : "gone";
+}
+
+bool mo_req_is_tls(const struct mo_req *rq)
+{
+    const struct conn *c = conn_of(rq);
+
+    return c->s && mo_stream_is_tls(c->s);
+}
