@@ -36,12 +36,12 @@ enum mo_exit {
 
 struct mo_opt {
     const char *name;  /* without the dashes */
-    char letter;       /* short form, or 0 */
     const char *arg;   /* what its value is called; NULL: a switch */
     const char *doc;   /* one sentence, no full stop */
     const char *key;   /* the configuration key it sets, or NULL */
     const char *words; /* values for completion: "a b", "@file", "@dir" */
     unsigned flags;
+    char letter; /* short form, or 0 */
 };
 
 struct mo_cli;

@@ -50,6 +50,7 @@ struct mo_keys;
 struct mo_key {
     const char *name;
     enum mo_key_type type;
+    unsigned flags;
     size_t off;      /* of the member in its struct */
     const char *def; /* default as text, or NULL */
     double min, max; /* INT, NUM */
@@ -59,7 +60,6 @@ struct mo_key {
     const char *doc; /* sentences without a full stop at the end */
     /* What is wrong with a text, or NULL; not asked about references. */
     const char *(*check)(const char *text);
-    unsigned flags;
     size_t max_items;
     const struct mo_keys *sub; /* SECTION, DICT, ARRAY */
 };

@@ -198,10 +198,45 @@ static void docs_rows(struct mo_buf *b, const char *prefix,
     }
 }
 
+static const char docs_head[] =
+    "# Configuration\n"
+    "\n"
+    "<!-- Made by `mcp-orchestrator config docs` from the tables in\n"
+    "src/app/config_keys.c; change it there. -->\n"
+    "\n"
+    "Nothing has to be configured. What is, comes from here, highest first:\n"
+    "\n"
+    "1. options of the command line\n"
+    "2. the environment (an empty variable counts as unset)\n"
+    "3. `.env` in the working directory\n"
+    "4. the configuration file, JSON: `--config FILE`, else\n"
+    "   `$MCP_ORCHESTRATOR_CONFIG`, else `./mcp-orchestrator.json`, else\n"
+    "   `$XDG_CONFIG_HOME/mcp-orchestrator/config.json`\n"
+    "5. the defaults below\n"
+    "\n"
+    "`config check` names every mistake with its line and column, `config\n"
+    "show` every value in effect and where it comes from, `config schema`\n"
+    "prints a JSON Schema for editors (`\"$schema\"` in the file may point\n"
+    "to it). A running server takes over a changed file by itself and on\n"
+    "SIGHUP; a file with a mistake is reported and the old one stays.\n"
+    "\n"
+    "## References\n"
+    "\n"
+    "Where a key may hold references, `${env:NAME}` stands for a variable\n"
+    "(real or from `.env`), `${file:PATH}` for the content of a file,\n"
+    "`${secret:NAME}` for an entry of the secret store, and `$${` for a plain\n"
+    "`${`. They are resolved when the value is used and never written back.\n"
+    "\n"
+    "## .env\n"
+    "\n"
+    "`NAME=VALUE` lines, `export ` in front is allowed, `#` begins a comment.\n"
+    "`'...'` is taken as it stands; `\"...\"` knows `\\n \\r \\t \\\" \\\\ "
+    "\\$`.\n"
+    "Nothing is expanded, and nothing goes into the environment of children.\n";
+
 void mo_config_docs(struct mo_buf *b)
 {
-    mo_buf_puts(b, "<!-- made by `mcp-orchestrator config docs`; the text "
-                   "comes from src/app/config_keys.c -->\n");
+    mo_buf_puts(b, docs_head);
     for (size_t i = 0; i < mo_config_keys.n; i++) {
         const struct mo_key *k = &mo_config_keys.v[i];
         char prefix[MO_KEY_PATH_MAX];

@@ -163,7 +163,10 @@ static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
     if (mo_span_find(s, '\0') >= 0)
         return mo_fail(e, MO_EINVAL, "a NUL byte");
     rc = parse_line(a, s, &var, e);
-    return rc < 0 ? rc : put(env, &var, e);
+    if (rc < 0)
+        return rc;
+    MO_BUG_ON(!var.name || !var.value);
+    return put(env, &var, e);
 }
 
 int mo_env_parse(struct mo_arena *a, struct mo_span text, struct mo_env *out,

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/cli.h"
@@ -208,6 +209,9 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
 
     if (o->test_echo) {
         mo_echo_opts(&sio, &s->siod);
+        sio.eio.ping_interval_ms = o->test_ping_ms;
+        sio.eio.ping_timeout_ms = o->test_ping_ms;
+        sio.eio.max_queue = (size_t)s->first->server.limits.queue_bytes;
         so.sio = &sio;
     }
     s->site = mo_site_new(s->loop, &so, e);
@@ -289,12 +293,24 @@ static int exit_code(const struct mo_err *e)
     return MO_EXIT_FAIL;
 }
 
+/* Each client is a descriptor; the usual soft limit is 1024. */
+static void widen_limits(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
 int mo_serve(struct mo_config_holder *h, struct mo_log *log,
              const struct mo_serve_opts *o)
 {
     struct server s = {.config = h, .log = log, .first = mo_config_ref(h->now)};
     struct mo_err e = {0};
 
+    widen_limits();
     if (start(&s, o, &e) < 0) {
         mo_log_err(log, MO_ERROR, "serve", &e, "cannot start");
         stop(&s);

@@ -31,6 +31,7 @@
 #define STABLE_MS   1000 /* one that lived shorter is not replaced at once */
 #define RETELL_MS   10   /* a new guardian's socket was full: go on then */
 #define ENDING_MS   500  /* then it is killed */
+#define PATIENCE_MS 500  /* for a full socket; then it is taken for stuck */
 #define GUARDIAN_IN 0    /* the socket, at the guardian's end */
 
 enum note_op { NOTE_ADD = 1, NOTE_DEL };
@@ -76,7 +77,9 @@ static void guard_move(struct mo_guard *g, enum state to)
     g->state = to;
 }
 
-/* 0 or an errno. Called in a newborn child too: system calls only. */
+/* 0 or an errno. Called in a newborn child too: system calls only. Waits up
+ * to PATIENCE_MS for a guardian whose socket is full: a busy machine may have
+ * kept it from reading. */
 static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
 {
     struct note n = {.op = op, .pid = pid};
@@ -97,7 +100,7 @@ static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
         h->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(h), &pidfd, sizeof(int));
     }
-    return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
+    return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 /* --- its life ------------------------------------------------------------ */
@@ -234,11 +237,14 @@ static int watch(struct mo_guard *g, struct mo_err *e)
 
 static int guardian_up(struct mo_guard *g, struct mo_err *e)
 {
+    const struct timeval patience = {.tv_usec = PATIENCE_MS * 1000};
     int pair[2], rc;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return mo_fail_sys(e, "guardian: socket");
     g->sock = pair[0];
+    (void)setsockopt(g->sock, SOL_SOCKET, SO_SNDTIMEO, &patience,
+                     sizeof(patience));
     rc = exec_guardian(g, pair[1], e);
     (void)close(pair[1]);
     if (rc == 0) {

@@ -16,6 +16,7 @@
 #include "loop/priv.h"
 
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
+#define GATHER_MAX  ((size_t)2 * 1024)  /* a body sent as part of its head */
 
 enum phase {
     IDLE,    /* between requests, no byte seen */
@@ -64,8 +65,8 @@ struct mo_httpd {
     struct mo_list conns;
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
-    char date[MO_HTTPDATE_MAX];
-    uint64_t date_at; /* wall seconds the text is for */
+    char date[sizeof("Date: \r\n") + MO_HTTPDATE_MAX]; /* the whole line */
+    uint64_t date_until; /* ns, when its second is over */
     bool paused, closing;
     struct mo_timer grace;
     struct mo_later ended;

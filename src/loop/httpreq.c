@@ -8,15 +8,19 @@
 #include "codec/json.h"
 #include "loop/httpd_priv.h"
 
-static const char *date_now(struct mo_httpd *h)
+static struct mo_span date_line(struct mo_httpd *h)
 {
-    uint64_t s = mo_wall_ms() / 1000;
+    uint64_t now = mo_loop_now(h->loop);
 
-    if (s != h->date_at) {
-        mo_wall_httpdate(s * 1000, h->date);
-        h->date_at = s;
+    if (now >= h->date_until) {
+        uint64_t wall = mo_wall_ms();
+        char text[MO_HTTPDATE_MAX];
+
+        mo_wall_httpdate(wall, text);
+        (void)snprintf(h->date, sizeof(h->date), "Date: %s\r\n", text);
+        h->date_until = now + (1000 - wall % 1000) * MO_MS;
     }
-    return h->date;
+    return mo_span_cstr(h->date);
 }
 
 /* The status line and all headers into h->scratch. length < 0: streamed. */
@@ -28,24 +32,22 @@ static void put_head(struct conn *c, int status, const char *ctype,
     c->status = status;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
-    (void)mo_buf_puts(b, "Date: ");
-    (void)mo_buf_puts(b, date_now(c->h));
-    (void)mo_buf_puts(b, "\r\n");
+    (void)mo_buf_span(b, date_line(c->h));
     (void)mo_buf_span(b, c->h->o.headers);
     if (ctype)
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
     if (length >= 0 && status != 204 && status != 304) {
-        (void)mo_buf_puts(b, "Content-Length: ");
+        (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
         (void)mo_buf_u64(b, (uint64_t)length);
-        (void)mo_buf_puts(b, "\r\n");
+        (void)mo_buf_span(b, MO_SPAN("\r\n"));
     } else if (c->chunked) {
-        (void)mo_buf_puts(b, "Transfer-Encoding: chunked\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
     }
     if (!c->keep)
-        (void)mo_buf_puts(b, "Connection: close\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
     else if (c->rq.head && c->rq.head->minor == 0)
-        (void)mo_buf_puts(b, "Connection: keep-alive\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
     (void)mo_http1_put_end(b);
 }
 
@@ -74,6 +76,7 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body)
 {
     struct conn *c = conn_of(rq);
+    struct mo_buf *b = &c->h->scratch;
     struct mo_span v[2] = {{NULL, 0}, body};
 
     MO_BUG_ON(c->started);
@@ -81,9 +84,15 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
     if (!c->whole)
         c->keep = false; /* nobody will read the rest of the request */
     put_head(c, status, ctype, (int64_t)body.n);
-    v[0] = mo_buf_view(&c->h->scratch);
-    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
-        send_out(c, v, is_head(c) ? 1 : 2) < 0)
+    if (is_head(c)) {
+        v[1].n = 0;
+    } else if (body.n <= GATHER_MAX) { /* one piece is sent faster than two */
+        (void)mo_buf_span(b, body);
+        v[1].n = 0;
+    }
+    v[0] = mo_buf_view(b);
+    if (mo_buf_err(b) || mo_buf_err(&c->headers) ||
+        send_out(c, v, v[1].n ? 2 : 1) < 0)
         mo_stream_close(c->s, NULL);
     finished_answer(c);
 }

@@ -219,7 +219,7 @@ static int bind_tcp(const struct addr *a, bool reuseport, const char *text,
 
 static unsigned port_of(int fd)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof(ss);
 
     if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)

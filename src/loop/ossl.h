@@ -16,22 +16,19 @@
 #define MO_OSSL_FUNCTIONS(X)                                                   \
     X(BIO_ctrl) X(BIO_free) X(BIO_new) X(BIO_s_mem) X(BIO_write)               \
     X(ERR_clear_error) X(ERR_get_error) X(ERR_peek_last_error)                 \
-    X(ERR_reason_error_string)                                                 \
-    X(SSL_CTX_check_private_key) X(SSL_CTX_ctrl) X(SSL_CTX_free)               \
-    X(SSL_CTX_load_verify_file) X(SSL_CTX_new)                                 \
+    X(ERR_reason_error_string) X(SSL_CTX_check_private_key) X(SSL_CTX_ctrl)    \
+    X(SSL_CTX_free) X(SSL_CTX_load_verify_file) X(SSL_CTX_new)                 \
     X(SSL_CTX_set_alpn_protos) X(SSL_CTX_set_alpn_select_cb)                   \
     X(SSL_CTX_set_cipher_list) X(SSL_CTX_set_default_passwd_cb)                \
     X(SSL_CTX_set_default_passwd_cb_userdata)                                  \
     X(SSL_CTX_set_default_verify_paths) X(SSL_CTX_set_num_tickets)             \
     X(SSL_CTX_set_options) X(SSL_CTX_set_verify)                               \
     X(SSL_CTX_use_PrivateKey_file) X(SSL_CTX_use_certificate_chain_file)       \
-    X(SSL_ctrl) X(SSL_do_handshake) X(SSL_free) X(SSL_get0_param)              \
-    X(SSL_get_error) X(SSL_get_verify_result) X(SSL_new)                       \
-    X(SSL_read) X(SSL_select_next_proto)                        \
-    X(SSL_set0_rbio) X(SSL_set0_wbio) X(SSL_set1_host)                         \
-    X(SSL_set_accept_state) X(SSL_set_connect_state)                           \
-    X(SSL_shutdown) X(SSL_write)                                               \
-    X(TLS_client_method) X(TLS_server_method)                                  \
+    X(SSL_ctrl) X(SSL_do_handshake) X(SSL_free) X(SSL_free_buffers)            \
+    X(SSL_get0_param) X(SSL_get_error) X(SSL_get_verify_result) X(SSL_new)     \
+    X(SSL_read) X(SSL_select_next_proto) X(SSL_set0_rbio) X(SSL_set0_wbio)     \
+    X(SSL_set1_host) X(SSL_set_accept_state) X(SSL_set_connect_state)          \
+    X(SSL_shutdown) X(SSL_write) X(TLS_client_method) X(TLS_server_method)     \
     X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string)
 /* clang-format on */
 
@@ -48,7 +45,7 @@ struct mo_tls_ctx {
 
 struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c);
 
-/* MO_ETLS with the text in front and OpenSSL's newest reason behind it; the
+/* MO_ETLS with the text in front and OpenSSL's first reason behind it; the
  * error queue is empty afterwards. */
 int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,
                  ...) __attribute__((format(printf, 3, 4)));

@@ -331,6 +331,25 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
     return u->s.closing ? MO_ECLOSED : 0;
 }
 
+/* Bytes the kernel took, or a libuv error. A TCP socket is written to without
+ * the detour through the file layer: send() of one piece is the cheapest
+ * system call that does it. libuv's own queue is empty here. */
+static int write_now(uv_stream_t *h, const uv_buf_t *v, unsigned n)
+{
+    struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)v,
+                       .msg_iovlen = n};
+    uv_os_fd_t fd;
+    ssize_t rc;
+
+    if (h->type != UV_TCP || uv_fileno((uv_handle_t *)h, &fd) < 0)
+        return uv_try_write(h, v, n);
+    do {
+        rc = n == 1 ? send(fd, v->base, v->len, MSG_NOSIGNAL)
+                    : sendmsg(fd, &m, MSG_NOSIGNAL);
+    } while (rc < 0 && errno == EINTR);
+    return rc < 0 ? uv_translate_sys_error(errno) : (int)rc;
+}
+
 #define IOV_MAX_OURS 16
 
 static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
@@ -352,7 +371,7 @@ static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
         total += v[i].n;
     }
     if (total)
-        rc = uv_try_write(wside(u), bufs, nb);
+        rc = write_now(wside(u), bufs, nb);
     if (rc == UV_EAGAIN)
         rc = 0;
     if (rc < 0) {
@@ -515,7 +534,7 @@ void mo_uvs_name_tcp(struct uvs *u)
 
 static bool is_inet(int fd)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof(ss);
 
     if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)

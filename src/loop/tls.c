@@ -319,11 +319,14 @@ static void deliver(struct tls *t)
         (void)flush(t); /* key updates are answered from SSL_read */
 }
 
-static void renew_in(struct tls *t)
+/* Be small until the next read. RELEASE_BUFFERS lets go of most, but not of
+ * what a ticket or an empty read had allocated (2 x 16 KB). */
+static void shrink(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     BIO *b;
 
+    (void)f->SSL_free_buffers(t->ssl); /* it knows whether it may */
     if (t->in_most <= BIO_KEEP || f->BIO_ctrl(t->in, BIO_CTRL_PENDING, 0, NULL))
         return;
     b = f->BIO_new(f->BIO_s_mem());
@@ -341,7 +344,7 @@ static void pump(struct tls *t)
     deliver(t);
     if (t->base.closing || t->failed.code || !t->under)
         return;
-    renew_in(t);
+    shrink(t);
     if (t->base.reading || t->base.eof)
         mo_stream_resume(t->under);
     else

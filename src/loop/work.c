@@ -199,7 +199,7 @@ void mo_work_stop(struct mo_work *w, enum mo_work_end how,
     pthread_mutex_lock(&w->lock);
     w->ending = true;
     while (how == MO_WORK_CANCEL && !mo_list_empty(&w->queue))
-        cancel_queued(w, mo_list_first(&w->queue, struct mo_job, node));
+        cancel_queued(w, mo_container_of(w->queue.next, struct mo_job, node));
     pthread_cond_signal(&w->more);
     pthread_mutex_unlock(&w->lock);
     (void)uv_async_send(&w->bell);

@@ -424,7 +424,10 @@ static void on_sio(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
 
-    mo_siod_handle(s->sio, rq);
+    if (s->sio)
+        mo_siod_handle(s->sio, rq);
+    else /* it ends before the last HTTP connection does */
+        mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
 /* --- the site -------------------------------------------------------------

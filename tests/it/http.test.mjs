@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Raw, ask, assertProblem, assertSafe } from './raw.mjs';
+import { Raw, ask, assertProblem, assertSafe } from './wire.mjs';
 import { MIB, Server, until } from './server.mjs';
 
 const KIB = 1024;

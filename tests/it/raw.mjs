@@ -1,205 +1,295 @@
-// A client that sends exactly the bytes it is told to, and reads what HTTP/1.1
-// answers come back without forgiving anything.
-import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+// Clients with no manners: websocket frames and Engine.IO requests put on the
+// wire by hand, so that a test can say what no library would.
+import { createHash, randomBytes } from 'node:crypto';
+import http from 'node:http';
 import net from 'node:net';
-import { BIN, within } from './server.mjs';
+import { until, within } from './server.mjs';
 
-/** One answer at the start of buf: {status, headers, body, size}, or null
- *  while it is not whole. ended: no more bytes will come. */
-function parseOne(buf, isHead, ended) {
-  const end = buf.indexOf('\r\n\r\n');
-  if (end < 0) return null;
-  const [line, ...rows] = buf.subarray(0, end).toString('latin1').split('\r\n');
-  const status = /^HTTP\/1\.1 (\d{3}) [ -~]+$/.exec(line);
-  assert.ok(status, `no status line: ${JSON.stringify(line.slice(0, 100))}`);
-  const headers = {};
-  for (const row of rows) {
-    const m = /^([A-Za-z0-9-]+): (.*)$/.exec(row);
-    assert.ok(m, `no header: ${JSON.stringify(row)}`);
-    const name = m[1].toLowerCase();
-    assert.ok(!(name in headers) || name === 'vary', `${name} twice`);
-    headers[name] = m[2];
+const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+
+export const OP = {
+  cont: 0,
+  text: 1,
+  binary: 2,
+  close: 8,
+  ping: 9,
+  pong: 10,
+};
+
+function lengthBytes(n) {
+  if (n < 126) return Buffer.from([n]);
+  if (n <= 0xffff) {
+    const b = Buffer.from([126, 0, 0]);
+    b.writeUInt16BE(n, 1);
+    return b;
   }
-  const head = { status: Number(status[1]), headers };
-  const from = end + 4;
-  if (isHead || head.status < 200 || [204, 304].includes(head.status))
-    return { ...head, body: '', size: from };
-  if (headers['transfer-encoding'] === 'chunked')
-    return dechunk(buf, from, head);
-  const length = headers['content-length'];
-  if (length === undefined) {
-    if (!ended) return null;
-    return { ...head, body: buf.toString('latin1', from), size: buf.length };
-  }
-  const size = from + Number(length);
-  if (buf.length < size) return null;
-  return { ...head, body: buf.toString('latin1', from, size), size };
+  const b = Buffer.alloc(9, 0);
+  b[0] = 127;
+  b.writeBigUInt64BE(BigInt(n), 1);
+  return b;
 }
 
-function dechunk(buf, from, head) {
-  let body = '';
-  for (let at = from; ; ) {
-    const eol = buf.indexOf('\r\n', at);
-    if (eol < 0) return null;
-    const n = parseInt(buf.toString('latin1', at, eol), 16);
-    if (buf.length < eol + 2 + n + 2) return null;
-    body += buf.toString('latin1', eol + 2, eol + 2 + n);
-    at = eol + 2 + n + 2;
-    if (n === 0) return { ...head, body, size: at };
-  }
+/** One frame as a client sends it. `claim`: a length other than the real. */
+export function frame(
+  op,
+  payload = '',
+  { fin = true, rsv = 0, masked = true, claim } = {},
+) {
+  const data = Buffer.from(payload);
+  const length = lengthBytes(claim ?? data.length);
+  const first = Buffer.from([(fin ? 0x80 : 0) | rsv | op]);
+  if (!masked) return Buffer.concat([first, length, data]);
+  const key = randomBytes(4);
+  length[0] |= 0x80;
+  for (let i = 0; i < data.length; i++) data[i] ^= key[i & 3];
+  return Buffer.concat([first, length, key, data]);
 }
 
-export class Raw {
-  /** where: a port of 127.0.0.1, or what net.connect() takes. */
-  static async connect(where, { allowHalfOpen = true } = {}) {
-    const to = typeof where === 'number' ? { port: where } : where;
-    const socket = net.connect({ host: '127.0.0.1', ...to, allowHalfOpen });
-    const raw = new Raw(socket);
-    await within(once(socket, 'connect'), 'a connection');
+export const text = (s, how) => frame(OP.text, s, how);
+
+export function closeFrame(code, reason = '') {
+  const b = Buffer.from([code >> 8, code & 255]);
+  return frame(OP.close, Buffer.concat([b, Buffer.from(reason)]));
+}
+
+/** The request head of a websocket handshake, as bytes. */
+export function wsHead(port, { sid, headers = {}, query = '' } = {}) {
+  const all = {
+    Host: `localhost:${port}`,
+    Upgrade: 'websocket',
+    Connection: 'Upgrade',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': randomBytes(16).toString('base64'),
+    ...headers,
+  };
+  const lines = Object.entries(all)
+    .filter(([, v]) => v !== undefined)
+    .map(([k, v]) => `${k}: ${v}\r\n`);
+  const more = (sid ? `&sid=${sid}` : '') + query;
+  return Buffer.from(
+    `GET /socket.io/?EIO=4&transport=websocket${more} HTTP/1.1\r\n` +
+      `${lines.join('')}\r\n`,
+  );
+}
+
+/** Takes the first whole server frame off `buf`: {op, data, rest} or null. */
+function takeFrame(buf) {
+  if (buf.length < 2) return null;
+  let at = 2;
+  let n = buf[1] & 127;
+  if (n === 126) {
+    if (buf.length < 4) return null;
+    n = buf.readUInt16BE(2);
+    at = 4;
+  } else if (n === 127) {
+    if (buf.length < 10) return null;
+    n = Number(buf.readBigUInt64BE(2));
+    at = 10;
+  }
+  if (buf.length < at + n) return null;
+  return {
+    op: buf[0] & 15,
+    first: buf[0],
+    masked: !!(buf[1] & 128),
+    data: buf.subarray(at, at + n),
+    rest: buf.subarray(at + n),
+  };
+}
+
+/** A TCP connection whose input is an HTTP head, then websocket frames. */
+export class RawWs {
+  /** Connect without saying anything. */
+  static async connect(port) {
+    const socket = net.connect(port, '127.0.0.1');
+    const raw = new RawWs(socket);
+    await within(
+      new Promise((resolve, reject) => {
+        socket.once('connect', resolve);
+        socket.once('error', reject);
+      }),
+      'a TCP connection',
+    );
+    return raw;
+  }
+
+  /** Connect and shake hands; options as for wsHead. */
+  static async open(port, options) {
+    const raw = await RawWs.connect(port);
+    raw.write(wsHead(port, options));
+    await raw.head();
+    return raw;
+  }
+
+  /** Open a session and CONNECT it: a socket that can send events. */
+  static async socket(port, options) {
+    const raw = await RawWs.open(port, options);
+    raw.write(text('40'));
+    await raw.message((m) => m.startsWith('40'));
     return raw;
   }
 
   constructor(socket) {
     this.socket = socket;
     this.buf = Buffer.alloc(0);
-    this.heads = []; // for each request: is it HEAD?
-    this.taken = 0;
-    this.ended = false;
-    this.wake = () => {};
-    socket.on('data', (d) => {
-      this.buf = Buffer.concat([this.buf, d]);
-      this.wake();
-    });
-    socket.on('error', (e) => (this.error = e));
-    this.closed = new Promise((resolve) => {
-      const end = () => {
-        this.ended = true;
-        this.wake();
+    this.texts = [];
+    this.pongs = 0;
+    this.closed = false;
+    socket.setNoDelay(true);
+    socket.on('data', (d) => this.take(d));
+    socket.on('error', () => {});
+    socket.on('end', () => (this.ended = true));
+    this.gone = new Promise((resolve) =>
+      socket.once('close', () => {
+        this.closed = true;
         resolve();
-      };
-      socket.on('end', end);
-      socket.on('close', end);
-    });
-  }
-
-  send(bytes) {
-    this.socket.write(Buffer.from(bytes, 'latin1'));
-    return this;
-  }
-
-  /** A request with Host, and Content-Length where there is a body. */
-  request(method, target, headers = {}, body) {
-    this.heads.push(method === 'HEAD');
-    const all = {
-      Host: `localhost:${this.socket.remotePort}`,
-      ...(body === undefined ? {} : { 'Content-Length': body.length }),
-      ...headers,
-    };
-    const rows = Object.entries(all)
-      .filter(([, v]) => v !== undefined)
-      .map(([k, v]) => `${k}: ${v}\r\n`);
-    return this.send(
-      `${method} ${target} HTTP/1.1\r\n${rows.join('')}\r\n${body ?? ''}`,
+      }),
     );
   }
 
-  /** The next answer, informational ones included; null at the end. */
-  async answer(ms = 20_000) {
-    const next = async () => {
-      for (;;) {
-        const a = parseOne(this.buf, this.heads[this.taken], this.ended);
-        if (a) {
-          this.buf = this.buf.subarray(a.size);
-          if (a.status >= 200) this.taken++;
-          return a;
-        }
-        if (this.ended) {
-          assert.equal(this.buf.toString('latin1'), '', 'half an answer');
-          return null;
-        }
-        await new Promise((resolve) => (this.wake = resolve));
-      }
-    };
-    return within(next(), 'an answer', ms);
+  take(data) {
+    this.buf = this.buf.length ? Buffer.concat([this.buf, data]) : data;
+    if (!this.status && !this.takeHead()) return;
+    for (;;) {
+      const f = takeFrame(this.buf);
+      if (!f) return;
+      this.buf = f.rest;
+      this.onFrame(f);
+    }
   }
 
-  /** All answers until the server closes. */
-  async rest(ms = 20_000) {
-    const all = [];
-    for (let a = await this.answer(ms); a; a = await this.answer(ms))
-      all.push(a);
-    return all;
+  takeHead() {
+    const end = this.buf.indexOf('\r\n\r\n');
+    if (end < 0) return false;
+    this.headText = this.buf.subarray(0, end).toString('latin1');
+    this.status = Number(this.headText.split(' ')[1]);
+    this.buf = this.buf.subarray(end + 4);
+    return this.status === 101;
   }
 
-  end() {
-    this.socket.end();
-    return this;
+  onFrame(f) {
+    if (f.op === OP.text) this.texts.push(f.data.toString());
+    if (f.op === OP.pong) this.pongs++;
+    if (f.op === OP.close) {
+      this.code = f.data.length ? f.data.readUInt16BE(0) : 1005;
+      this.reason = f.data.subarray(2).toString();
+    }
+    if (f.first & 0x70 || f.masked) this.rude = f;
   }
 
-  close() {
+  write(bytes) {
+    return this.socket.write(bytes);
+  }
+
+  /** write(), look at what came, and wait while the kernel takes no more. */
+  async push(bytes) {
+    await new Promise(setImmediate);
+    if (this.closed || this.socket.destroyed || this.write(bytes)) return;
+    await within(
+      Promise.race([
+        new Promise((resolve) => this.socket.once('drain', resolve)),
+        this.gone,
+      ]),
+      'the server to read',
+    );
+  }
+
+  async head() {
+    await until(() => this.status || this.closed, 'an HTTP head');
+    return this.status;
+  }
+
+  /** The first text so far, or to come, for which fits() is true. */
+  async message(fits) {
+    await until(() => this.texts.some(fits) || this.closed, 'a message');
+    const i = this.texts.findIndex(fits);
+    if (i < 0) throw new Error(`closed with ${this.code} ${this.reason}`);
+    return this.texts.splice(i, 1)[0];
+  }
+
+  /** The close code the server sent before it closed; 0: none. */
+  async closing() {
+    await until(() => this.code || this.ended || this.closed, 'a close');
+    if (!this.socket.destroyed) this.socket.end();
+    await within(this.gone, 'the end of the connection');
+    return this.code ?? 0;
+  }
+
+  destroy() {
     this.socket.destroy();
   }
 }
 
-/** One request on a connection of its own. */
-export async function ask(where, method, target, headers, body) {
-  const c = await Raw.connect(where);
-  try {
-    return await c.request(method, target, headers, body).answer();
-  } finally {
-    c.close();
+export function acceptFor(key) {
+  return createHash('sha1').update(key + GUID).digest('base64');
+}
+
+/** Engine.IO polling by hand. */
+export class RawPoll {
+  static async open(port, query = '') {
+    const raw = new RawPoll(port, query);
+    const { status, body } = await raw.get();
+    if (status !== 200) throw new Error(`${status} ${body}`);
+    raw.sid = JSON.parse(body.slice(1)).sid;
+    return raw;
   }
-}
 
-/** Run a command that is expected to end by itself: {code, out, err}. */
-export async function run(args, { env = {}, cwd, bin = BIN } = {}) {
-  const child = spawn(bin, args, {
-    cwd,
-    env: {
-      PATH: process.env.PATH,
-      HOME: cwd ?? '/',
-      ASAN_OPTIONS: 'detect_leaks=0', // slow, and other tests look for them
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const said = { out: '', err: '' };
-  child.stdout.on('data', (d) => (said.out += d));
-  child.stderr.on('data', (d) => (said.err += d));
-  try {
-    const [code] = await within(once(child, 'close'), 'its end');
-    return { code, ...said };
-  } finally {
-    child.kill('SIGKILL');
+  /** A session with a socket on it. */
+  static async socket(port, query) {
+    const raw = await RawPoll.open(port, query);
+    await raw.post('40');
+    const { body } = await raw.get();
+    if (!body.startsWith('40')) throw new Error(body);
+    return raw;
   }
-}
 
-/** application/problem+json with that status and stable code. */
-export function assertProblem(answer, status, code) {
-  assert.equal(answer?.status, status, answer?.body);
-  assert.equal(answer.headers['content-type'], 'application/problem+json');
-  const p = JSON.parse(answer.body);
-  assert.equal(p.status, status);
-  assert.equal(p.type, 'about:blank');
-  assert.ok(p.title && p.detail);
-  if (code) assert.equal(p.code, code);
-}
+  constructor(port, query = '') {
+    this.port = port;
+    this.query = query;
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  }
 
-/** What every answer carries, whoever made it. */
-export function assertSafe(answer) {
-  const h = answer.headers;
-  const csp = h['content-security-policy'] ?? '';
-  assert.match(csp, /default-src 'self'/);
-  assert.match(csp, /frame-ancestors 'none'/);
-  assert.match(csp, /object-src 'none'/);
-  assert.match(csp, /base-uri 'none'/);
-  assert.equal(h['x-content-type-options'], 'nosniff');
-  assert.equal(h['referrer-policy'], 'no-referrer');
-  assert.equal(h['cross-origin-opener-policy'], 'same-origin');
-  assert.equal(h['cross-origin-resource-policy'], 'same-origin');
-  assert.match(h['cache-control'] ?? '', /no-store/);
-  assert.ok(!('server' in h));
-  assert.ok(!Number.isNaN(Date.parse(h.date)));
+  request(method, body, { eio = '4', sid = this.sid, headers = {} } = {}) {
+    const path =
+      `/socket.io/?EIO=${eio}&transport=polling` +
+      `${sid ? `&sid=${sid}` : ''}${this.query}`;
+    const answer = new Promise((resolve, reject) => {
+      const rq = http.request(
+        { port: this.port, path, method, agent: this.agent, headers },
+        (rs) => {
+          let text = '';
+          rs.setEncoding('utf8');
+          rs.on('data', (d) => (text += d));
+          rs.on('end', () => resolve({ status: rs.statusCode, body: text }));
+          rs.on('error', reject);
+        },
+      );
+      rq.on('error', reject);
+      rq.end(body);
+    });
+    return within(answer, `${method} ${path}`, 60_000);
+  }
+
+  get(how) {
+    return this.request('GET', undefined, how);
+  }
+
+  post(body, how) {
+    return this.request('POST', body, how);
+  }
+
+  /** Poll until a packet fits; it and those after it are lost. */
+  async packet(fits) {
+    for (;;) {
+      const { status, body } = await this.get();
+      if (status !== 200) throw new Error(`${status} ${body}`);
+      const found = body.split('\x1e').find(fits);
+      if (found !== undefined) return found;
+    }
+  }
+
+  /** End the session too; that it may be gone already is no matter. */
+  async close() {
+    await this.post('1').catch(() => {});
+    this.agent.destroy();
+  }
 }

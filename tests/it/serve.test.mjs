@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Raw, ask, assertProblem, assertSafe, run } from './raw.mjs';
+import { Raw, ask, assertProblem, assertSafe, run } from './wire.mjs';
 import { BIN, Server, until, within } from './server.mjs';
 
 const POLL = '/socket.io/?EIO=4&transport=polling';
@@ -18,12 +18,25 @@ const QUICK = { ASAN_OPTIONS: 'detect_leaks=0' };
 const READY = /^MCP Orchestrator \S+ is ready/m;
 
 let dir;
-before(async () => {
+before(async (t) => {
   dir = await mkdtemp(join(tmpdir(), 'mo-it-'));
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
 let nth = 0;
+/** A server that is gone after the test, whatever happens to the test. */
+async function started(t, args, options = { env: QUICK }) {
+  const server = await Server.start(args, options);
+  t.after(() => server.child.kill('SIGKILL'));
+  return server;
+}
+
+/** It was told to end before; how it did. */
+async function ending(server) {
+  await within(server.exit, `its end\n${server.log}`);
+  return server.stop();
+}
+
 /** A fresh directory with this configuration. */
 async function home(config) {
   const d = await mkdtemp(join(dir, `${nth++}-`));
@@ -281,10 +294,10 @@ describe('gate with a token', () => {
 describe('a token of one\'s own', () => {
   const good = 'a-good-token-of-mine';
 
-  test('from the environment or a file; changed by a reload', async () => {
+  test('from the environment or a file; changed by a reload', async (t) => {
     const d = await home({ server: { token: '${file:secret}' } });
     await writeFile(join(d, 'secret'), `${good}\n`);
-    const server = await Server.start([], { dir: d, env: QUICK });
+    const server = await started(t, [], { dir: d, env: QUICK });
     const status = async (t) =>
       (await ask(server.port, 'GET', '/',
         { Authorization: `Bearer ${t}` })).status;
@@ -378,7 +391,7 @@ describe('start', () => {
       once(probe, 'error')]);
     probe.close();
     if (e) return t.skip('this machine has no IPv6');
-    const server = await Server.start(['--listen', '::1'], { env: QUICK });
+    const server = await started(t, ['--listen', '::1'], { env: QUICK });
     const a = await ask({ host: '::1', port: server.port }, 'GET', '/',
       { Host: `[::1]:${server.port}` });
     assert.equal(a.status, 200);
@@ -453,9 +466,9 @@ describe('unix socket', () => {
 describe('reload', () => {
   const level = (l) => ({ log: { level: l } });
 
-  test('SIGHUP: a new level is taken, a broken file is not', async () => {
+  test('SIGHUP: a new level is taken, a broken file is not', async (t) => {
     const d = await home(level('info'));
-    const server = await Server.start([], { dir: d, env: QUICK });
+    const server = await started(t, [], { dir: d, env: QUICK });
     const said = () => server.log.match(/generation \d+ loaded/g)?.length ?? 0;
     await configure(d, { log: { level: 'info', format: 'text' } });
     server.child.kill('SIGHUP');
@@ -481,9 +494,9 @@ describe('reload', () => {
   });
 
   test('a changed file is noticed without a signal, good or bad',
-    async () => {
+    async (t) => {
       const d = await home({});
-      const server = await Server.start([], { dir: d, env: QUICK });
+      const server = await started(t, [], { dir: d, env: QUICK });
       const origin = { Origin: LISTED };
       const status = async () =>
         (await ask(server.port, 'GET', '/', origin)).status;
@@ -494,18 +507,18 @@ describe('reload', () => {
       await configure(d, '{"server": {"origins": 1}}');
       await until(() => /keeping the old/.test(server.log), 'the refusal');
       assert.equal(await status(), 200);
-      await configure(d, { server: { port: 1 } });
+      await configure(d, { server: { listen: '0.0.0.0' } });
       await until(async () => (await status()) === 403, 'no list any more');
       assert.match(server.log,
-        /server\.port changed; it takes effect after a restart/);
+        /server\.listen changed; it takes effect after a restart/);
       const end = await server.stop();
       assert.equal(end.code, 0);
       assert.doesNotMatch(server.log, /Sanitizer/);
     });
 
-  test('a bad file is complained about once, not every second', async () => {
+  test('a bad file is complained about once, not every second', async (t) => {
     const d = await home({});
-    const server = await Server.start([], { dir: d, env: QUICK });
+    const server = await started(t, [], { dir: d, env: QUICK });
     await configure(d, '{');
     await until(() => /keeping the old/.test(server.log), 'the refusal');
     await sleep(2500);
@@ -520,8 +533,8 @@ describe('end', () => {
   const half = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\n';
 
   test('SIGTERM lets a request end; readyz says why it is not ready',
-    async () => {
-      const server = await Server.start();
+    async (t) => {
+      const server = await started(t, []);
       const idle = await Raw.connect(server.port);
       assert.equal((await idle.request('GET', '/').answer()).status, 200);
       const busy = await Raw.connect(server.port);
@@ -542,11 +555,12 @@ describe('end', () => {
       assert.deepEqual(r.checks.filter((c) => !c.ok), [
         { name: 'accepting', ok: false, reason: 'the server is shutting down' },
       ]);
-      await server.stopClean();
+      assert.equal((await ending(server)).code, 0);
+      assert.doesNotMatch(server.log, /Sanitizer/);
     });
 
-  test('SIGTERM during a long poll: it is answered, not cut', async () => {
-    const server = await Server.start(['--test-echo'], { env: QUICK });
+  test('SIGTERM during a long poll: it is answered, not cut', async (t) => {
+    const server = await started(t, ['--test-echo'], { env: QUICK });
     const first = await ask(server.port, 'GET', POLL);
     const { sid } = JSON.parse(first.body.slice(1));
     const poll = await Raw.connect(server.port);
@@ -558,11 +572,11 @@ describe('end', () => {
     const all = await poll.rest();
     assert.equal(all.length, 1, 'an answer');
     assert.equal(all[0].status, 200);
-    assert.equal((await server.stop()).code, 0);
+    assert.equal((await ending(server)).code, 0);
   });
 
-  test('a second SIGTERM ends it at once', async () => {
-    const server = await Server.start([], { env: QUICK });
+  test('a second SIGTERM ends it at once', async (t) => {
+    const server = await started(t, [], { env: QUICK });
     const busy = await Raw.connect(server.port);
     busy.send(half);
     await until(async () =>
@@ -577,8 +591,8 @@ describe('end', () => {
     busy.close();
   });
 
-  test('SIGINT is as good; SIGHUP while ending changes nothing', async () => {
-    const server = await Server.start([], { env: QUICK });
+  test('SIGINT is as good; SIGHUP while ending changes nothing', async (t) => {
+    const server = await started(t, [], { env: QUICK });
     const busy = await Raw.connect(server.port);
     busy.send(half);
     await until(async () =>
@@ -588,16 +602,16 @@ describe('end', () => {
     server.child.kill('SIGHUP');
     busy.send('\r\n');
     assert.equal((await busy.rest()).length, 1);
-    assert.equal((await within(server.exit, 'its end')).code, 0);
+    assert.equal((await ending(server)).code, 0);
     assert.doesNotMatch(server.log, /generation/);
-    await server.stop();
   });
 
-  test('standard output may be closed, the log may be full', async () => {
+  test('standard output may be closed, the log may be full', async (t) => {
     const child = spawn('/bin/sh', ['-c',
       'exec "$0" serve --port 0 >&- 2>/dev/full', BIN],
       { cwd: await home(), env: { PATH: process.env.PATH, ...QUICK },
         stdio: 'ignore' });
+    t.after(() => child.kill('SIGKILL'));
     await sleep(700);
     assert.equal(child.exitCode, null, 'it runs');
     child.kill('SIGTERM');

@@ -10,10 +10,22 @@
 
 #define ROW_GOOD ((size_t)-1)
 
-#define Y(name, text)      {"y_" name, MO_SPAN(text), ROW_GOOD}
-#define N(name, text, at)  {"n_" name, MO_SPAN(text), at}
-#define IY(name, text)     {"i_" name, MO_SPAN(text), ROW_GOOD}
-#define IN(name, text, at) {"i_" name, MO_SPAN(text), at}
+#define Y(name, text)                                                          \
+    {                                                                          \
+        "y_" name, MO_SPAN(text), ROW_GOOD                                     \
+    }
+#define N(name, text, at)                                                      \
+    {                                                                          \
+        "n_" name, MO_SPAN(text), at                                           \
+    }
+#define IY(name, text)                                                         \
+    {                                                                          \
+        "i_" name, MO_SPAN(text), ROW_GOOD                                     \
+    }
+#define IN(name, text, at)                                                     \
+    {                                                                          \
+        "i_" name, MO_SPAN(text), at                                           \
+    }
 
 /* clang-format off */
 static const struct json_row {

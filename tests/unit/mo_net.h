@@ -155,7 +155,8 @@ static inline void split_words(char *line, char **argv, size_t max)
 }
 
 /* argv as words in one string; waits and insists on success. */
-static inline void run_words(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static inline void
+run_words(const char *fmt, ...)
 {
     char line[1024], *argv[48];
     va_list ap;

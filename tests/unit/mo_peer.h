@@ -3,6 +3,7 @@
 #ifndef MO_PEER_TEST_H
 #define MO_PEER_TEST_H
 
+#include "loop/httpd.h"
 #include "loop/tls.h"
 #include "mo_net.h"
 
@@ -15,8 +16,9 @@ struct peer {
     struct mo_list conns;
     char addr[PATH_LEN];
     /* the script */
+    struct mo_span greeting; /* said at once, unasked */
     struct mo_span reply;
-    bool slice;
+    size_t piece; /* bytes a turn; 0: all at once */
     enum peer_then then;
     unsigned good; /* replies per connection, then END unsaid; 0: all */
     bool raw;      /* after the first reply: echo; EOF: "bye" and END */
@@ -38,8 +40,10 @@ struct peer_conn {
 static inline void peer_push(struct mo_later *d)
 {
     struct peer_conn *c = mo_container_of(d, struct peer_conn, turn);
-    size_t n = c->p->slice && c->out.len ? 1 : c->out.len;
+    size_t n = c->out.len;
 
+    if (c->p->piece && n > c->p->piece)
+        n = c->p->piece;
     if (n && mo_stream_write(c->s, mo_span(c->out.p, n)) < 0)
         return;
     mo_buf_drop(&c->out, n);
@@ -116,7 +120,7 @@ static inline void peer_gone(void *ctx, const struct mo_err *why)
     mo_list_del(&c->node);
     mo_buf_fini(&c->in);
     mo_buf_fini(&c->out);
-    free(c);
+    mo_free(c);
 }
 
 static const struct mo_stream_cb peer_cb = {peer_read, peer_eof, NULL,
@@ -129,8 +133,11 @@ static inline void peer_accept(void *ctx, struct mo_stream *s)
 
     if (p->tls && mo_tls_wrap(p->tls, s, true, NULL, &s, NULL) < 0)
         return;
-    c = calloc(1, sizeof(*c));
-    assert_non_null(c);
+    c = mo_new(struct peer_conn);
+    if (!c) {
+        mo_stream_close(s, NULL);
+        return;
+    }
     c->p = p;
     c->s = s;
     p->accepted++;
@@ -140,6 +147,8 @@ static inline void peer_accept(void *ctx, struct mo_stream *s)
     mo_list_push(&p->conns, &c->node);
     mo_stream_limit(s, GOT_MAX);
     mo_stream_attach(s, &peer_cb, c);
+    if (p->greeting.n)
+        (void)mo_stream_write(s, p->greeting);
 }
 
 /* addr: "unix:/path" or "127.0.0.1:0"; p->addr gets the real one. */
@@ -231,6 +240,42 @@ static const struct mo_http_cb seen_cb = {seen_head, seen_data, seen_done};
 static inline bool seen_all(void *ctx)
 {
     return ((struct seen *)ctx)->dones > 0;
+}
+
+/* --- our own server, answering in each of its ways --- */
+
+static inline void own_body(struct mo_req *rq, struct mo_span body)
+{
+    mo_req_reply(rq, 200, "text/plain", body);
+}
+
+static inline void own_up(struct mo_req *rq)
+{
+    struct mo_span early;
+    struct mo_stream *s;
+    struct end *me = rq->data;
+
+    if (mo_req_upgrade(rq, "tcp", &s, &early, NULL) < 0)
+        return;
+    (void)mo_buf_span(&me->got, early);
+    end_attach(me, s);
+}
+
+static inline void own_handler(void *ctx, struct mo_req *rq)
+{
+    rq->data = ctx;
+    if (mo_span_is(rq->path, "/echo")) {
+        mo_req_body(rq, 0, own_body);
+    } else if (mo_span_is(rq->path, "/stream")) {
+        mo_req_start(rq, 200, "text/event-stream");
+        for (int i = 0; i < 3; i++)
+            (void)mo_req_write(rq, MO_SPAN("data: x\n\n"));
+        mo_req_end(rq);
+    } else if (mo_span_is(rq->path, "/up")) {
+        own_up(rq);
+    } else {
+        mo_req_problem(rq, 404, "not_found", "no such page");
+    }
 }
 
 static inline bool flag_set(void *ctx)

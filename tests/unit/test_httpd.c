@@ -481,6 +481,57 @@ static bool has_continue(void *ctx)
     return mo_span_starts(mo_buf_view(&c->got), MO_SPAN("HTTP/1.1 100 "));
 }
 
+struct echo {
+    struct client *c;
+    struct mo_span body;
+};
+
+/* A head, and behind it exactly the body. */
+static bool has_echo(void *ctx)
+{
+    struct echo *w = ctx;
+    struct mo_span got = mo_buf_view(&w->c->got);
+    ptrdiff_t end = mo_span_search(got, MO_SPAN("\r\n\r\n"));
+
+    if (end < 0)
+        return w->c->closed;
+    return mo_span_eq(mo_span_skip(got, (size_t)end + 4), w->body);
+}
+
+/* Small bodies are sent together with their head, big ones behind it. */
+static void bodies_of_any_size_come_back(void **state)
+{
+    static const size_t sizes[] = {0, 1, 2047, 2048, 2049, 70000};
+    struct site t;
+    struct client c;
+
+    (void)state;
+    site_open(&t, (struct mo_httpd_limits){0});
+    dial(&t, &c);
+    for (size_t i = 0; i < MO_COUNT(sizes); i++) {
+        struct echo w = {.c = &c};
+        struct mo_buf b;
+        size_t head;
+
+        mo_buf_init(&b, (size_t)1 << 20);
+        (void)mo_buf_printf(
+            &b, "POST /echo HTTP/1.1\r\n" H "Content-Length: %zu\r\n\r\n",
+            sizes[i]);
+        head = b.len;
+        for (size_t k = 0; k < sizes[i]; k++)
+            (void)mo_buf_putc(&b, (char)('a' + k % 23));
+        assert_int_equal(mo_buf_err(&b), 0);
+        mo_buf_reset(&c.got);
+        w.body = mo_span_skip(mo_buf_view(&b), head);
+        say(&c, mo_buf_view(&b));
+        assert_true(mo_loop_until(t.l, has_echo, &w, 5000));
+        assert_false(c.closed);
+        mo_buf_fini(&b);
+    }
+    hang_up(&t, &c);
+    site_close(&t);
+}
+
 static void continue_is_said_when_the_body_is_wanted(void **state)
 {
     struct tally got = {.answers = 0};
@@ -763,6 +814,7 @@ int main(void)
         cmocka_unit_test(byte_at_a_time),
         cmocka_unit_test(huge_heads_are_refused),
         cmocka_unit_test(head_has_no_body),
+        cmocka_unit_test(bodies_of_any_size_come_back),
         cmocka_unit_test(continue_is_said_when_the_body_is_wanted),
         cmocka_unit_test(the_last_request_says_close),
         cmocka_unit_test(a_parked_request_outlives_nothing),

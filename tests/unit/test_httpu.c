@@ -130,7 +130,7 @@ static void answers(void **state)
             struct seen me;
 
             rig_up(&r, (struct peer){.reply = mo_span_cstr(rows[i].reply),
-                                     .slice = slice,
+                                     .piece = (size_t)slice,
                                      .then = rows[i].then});
             seen_init(&me);
             ask(&r, &me, (struct mo_http_call){.method = rows[i].method});
@@ -550,7 +550,7 @@ static void hijack_and_half_close(void **state)
 
             rig_up(&r, (struct peer){.reply = mo_span_cstr(rows[i].reply),
                                      .raw = true,
-                                     .slice = slice});
+                                     .piece = (size_t)slice});
             seen_init(&t.seen);
             end_init(&t.end);
             t.seen.at_head = take_it;
@@ -612,6 +612,87 @@ static void over_tls(void **state)
         mo_tls_free(r.p.tls);
         mo_tls_free(o.tls);
     }
+}
+
+/* --- our own server --- */
+
+static void upgrade_own(struct rig *r, struct end *server)
+{
+    const struct mo_http_header up[] = {
+        {MO_SPAN("Connection"), MO_SPAN("Upgrade")},
+        {MO_SPAN("Upgrade"), MO_SPAN("tcp")}};
+    struct taken t = {.rc = MO_EINVAL};
+
+    seen_init(&t.seen);
+    end_init(&t.end);
+    t.seen.at_head = take_it;
+    ask(r, &t.seen,
+        (struct mo_http_call){
+            .method = "POST", .url = "/up", .headers = up, .nheaders = 2});
+    assert_int_equal(t.seen.status, 101);
+    assert_int_equal(t.rc, 0);
+    (void)mo_stream_write(t.end.s, MO_SPAN("over"));
+    mo_stream_shutdown(t.end.s);
+    wait_for(r->l, end_at_eof, server);
+    assert_string_equal(mo_buf_cstr(&server->got), "over");
+    mo_stream_close(t.end.s, NULL);
+    mo_stream_close(server->s, NULL);
+    mo_loop_until(r->l, end_closed, &t.end, WAIT_MS);
+    mo_buf_fini(&t.seen.body);
+    mo_buf_fini(&t.end.got);
+}
+
+static void our_own_server_agrees(void **state)
+{
+    static const struct {
+        struct mo_http_call c;
+        int status;
+        const char *body;
+    } rows[] = {
+        {{.method = "POST", .url = "/echo", .body = MO_SPAN("said")},
+         200,
+         "said"},
+        {{.url = "/stream"}, 200, "data: x\n\ndata: x\n\ndata: x\n\n"},
+        {{.method = "HEAD", .url = "/stream"}, 200, ""},
+        {{.url = "/echo"}, 200, ""},
+    };
+    struct rig r = {.fds = fds_open()};
+    struct mo_listen_opts lo = {.addr = sock};
+    struct mo_httpu_opts o = {.addr = sock};
+    struct end server;
+    struct mo_httpd_opts ho = {.handler = own_handler, .ctx = &server};
+    bool gone = false, down = false;
+    struct mo_httpd *h;
+    struct mo_err e;
+
+    (void)state;
+    r.l = loop_new();
+    end_init(&server);
+    h = mo_httpd_new(r.l, &ho, &e);
+    assert_non_null(h);
+    assert_int_equal(mo_httpd_listen(h, &lo, &e), 0);
+    r.u = mo_httpu_new(r.l, &o, &e);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct seen me;
+
+        seen_init(&me);
+        ask(&r, &me, rows[i].c);
+        check_row(rows[i].c.url, me.err.code == 0);
+        check_row(rows[i].c.url, me.status == rows[i].status);
+        check_row(rows[i].c.url,
+                  mo_span_is(mo_buf_view(&me.body), rows[i].body));
+        mo_buf_fini(&me.body);
+    }
+    assert_int_equal(mo_httpd_stats(h).accepted, 1);
+    upgrade_own(&r, &server);
+    mo_httpu_close(r.u, set_flag, &gone);
+    wait_for(r.l, flag_set, &gone);
+    mo_httpd_close(h, 0, set_flag, &down);
+    wait_for(r.l, flag_set, &down);
+    mo_loop_run(r.l);
+    mo_loop_free(r.l);
+    mo_buf_fini(&server.got);
+    assert_int_equal(fds_open(), r.fds);
 }
 
 /* --- no memory: the peer lives in this process and suffers too, so an
@@ -690,6 +771,7 @@ int main(void)
         cmocka_unit_test(a_paused_answer_waits),
         cmocka_unit_test(hijack_and_half_close),
         cmocka_unit_test(over_tls),
+        cmocka_unit_test(our_own_server_agrees),
         cmocka_unit_test(no_memory_is_survived),
     };
 

@@ -370,6 +370,7 @@ static const struct {
     {"\"a\\u0000b\"", MO_SPAN("a\0b")},
     {"\"\\ud800\"", MO_SPAN("\xef\xbf\xbd")},
     {"\"\\udc00x\"", MO_SPAN("\xef\xbf\xbdx")},
+    {"\"\\udc00\\udc01\"", MO_SPAN("\xef\xbf\xbd\xef\xbf\xbd")},
     {"\"\\ud800\\u0041\"", MO_SPAN("\xef\xbf\xbd"
                                    "A")},
     {"\"\\ud800\\n\"", MO_SPAN("\xef\xbf\xbd\n")},

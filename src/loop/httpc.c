@@ -1,0 +1,345 @@
+/* httpc.c - the client: libcurl's multi handle on our loop.
+ *
+ * libcurl tells which sockets to watch and when to call it next; each watched
+ * socket has a uv_poll of its own. A socket that cannot be watched (no memory,
+ * no descriptor) would leave its request hanging: then the whole multi handle
+ * is broken, its requests fail, and the next one starts afresh. */
+#include "loop/httpc.h"
+
+#include "loop/httpc_priv.h"
+
+#define ACTIVE_DEFAULT  64u
+#define WAITING_DEFAULT 256u
+#define KEPT_MAX        16L /* idle connections in libcurl's cache */
+
+static void check_done(struct mo_httpc *c);
+
+/* --- sockets and time -----------------------------------------------------
+ */
+
+struct poll {
+    uv_poll_t h;
+    struct mo_list node;
+    struct mo_httpc *c;
+    curl_socket_t fd;
+};
+
+static void act(struct mo_httpc *c, curl_socket_t fd, int what)
+{
+    int running;
+
+    (void)c->f.curl_multi_socket_action(c->multi, fd, what, &running);
+    check_done(c);
+}
+
+static void on_poll(uv_poll_t *h, int status, int events)
+{
+    struct poll *p = h->data;
+    int what = status < 0 ? CURL_CSELECT_ERR : 0;
+
+    if (events & UV_READABLE)
+        what |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        what |= CURL_CSELECT_OUT;
+    act(p->c, p->fd, what);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    act(mo_container_of(t, struct mo_httpc, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *m, long ms, void *ctx)
+{
+    struct mo_httpc *c = ctx;
+
+    (void)m;
+    if (ms < 0)
+        mo_timer_stop(c->loop, &c->timer);
+    else
+        mo_timer_start(c->loop, &c->timer, (uint64_t)ms);
+    return 0;
+}
+
+static void poll_gone(uv_handle_t *h)
+{
+    struct poll *p = h->data;
+    struct mo_httpc *c = p->c;
+
+    mo_free(p);
+    c->npolls--;
+    mo_loop_defer(c->loop, &c->later);
+}
+
+static void poll_close(struct poll *p)
+{
+    mo_list_del(&p->node);
+    (void)uv_poll_stop(&p->h);
+    uv_close((uv_handle_t *)&p->h, poll_gone);
+}
+
+static struct poll *poll_new(struct mo_httpc *c, curl_socket_t fd)
+{
+    struct poll *p = mo_new(struct poll);
+
+    if (!p)
+        return NULL;
+    if (uv_poll_init_socket(mo_loop_uv(c->loop), &p->h, fd) < 0) {
+        mo_free(p);
+        return NULL;
+    }
+    p->c = c;
+    p->fd = fd;
+    p->h.data = p;
+    c->npolls++;
+    mo_list_push(&c->polls, &p->node);
+    (void)c->f.curl_multi_assign(c->multi, fd, p);
+    return p;
+}
+
+static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+{
+    struct mo_httpc *c = ctx;
+    struct poll *p = known;
+    int events = 0;
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (p)
+            poll_close(p);
+        return 0;
+    }
+    if (!p)
+        p = poll_new(c, fd);
+    if (what & CURL_POLL_IN)
+        events |= UV_READABLE;
+    if (what & CURL_POLL_OUT)
+        events |= UV_WRITABLE;
+    if (p && uv_poll_start(&p->h, events, on_poll) == 0)
+        return 0;
+    c->broken = true;
+    mo_loop_defer(c->loop, &c->later);
+    return 0;
+}
+
+/* --- the library ----------------------------------------------------------
+ */
+
+static int load(struct mo_httpc *c, struct mo_err *e)
+{
+#define ROW(fn) MO_DSO_SYM(struct mo_curl, fn),
+    static const struct mo_dso_sym syms[] = {MO_CURL_FUNCTIONS(ROW)};
+#undef ROW
+
+    if (c->loaded)
+        return 0;
+    if (mo_dso_load("libcurl.so.4", "libcurl4", syms, MO_COUNT(syms), &c->f,
+                    e) < 0)
+        return mo_wrap(e, "HTTPS client");
+    if (c->f.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return mo_fail(e, MO_EUNAVAIL, "HTTPS client: libcurl does not start");
+    c->loaded = true;
+    return 0;
+}
+
+static int multi_open(struct mo_httpc *c, struct mo_err *e)
+{
+    if (c->multi)
+        return 0;
+    if (load(c, e) < 0)
+        return e ? e->code : MO_EUNAVAIL;
+    c->multi = c->f.curl_multi_init();
+    if (!c->multi)
+        return mo_fail(e, MO_ENOMEM, "HTTPS client");
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, KEPT_MAX);
+    return 0;
+}
+
+/* No request is in it any more. */
+static void multi_close(struct mo_httpc *c)
+{
+    if (!c->multi)
+        return;
+    (void)c->f.curl_multi_cleanup(c->multi);
+    c->multi = NULL;
+    mo_timer_stop(c->loop, &c->timer);
+    mo_list_each_safe (n, &c->polls)
+        poll_close(mo_container_of(n, struct poll, node));
+}
+
+/* --- requests -------------------------------------------------------------
+ */
+
+static void check_done(struct mo_httpc *c)
+{
+    CURLMsg *m;
+    int left;
+
+    for (m = c->f.curl_multi_info_read(c->multi, &left); m;
+         m = c->f.curl_multi_info_read(c->multi, &left)) {
+        char *x = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        (void)c->f.curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
+        mo_httpcx_verdict((struct mo_httpc_x *)(void *)x, m->data.result);
+    }
+}
+
+static void on_x_later(struct mo_later *d)
+{
+    struct mo_httpc_x *x = mo_container_of(d, struct mo_httpc_x, later);
+    struct mo_httpc *c = x->c;
+
+    if (x->running) {
+        (void)c->f.curl_multi_remove_handle(c->multi, x->easy);
+        c->nactive--;
+    }
+    mo_list_del(&x->node);
+    x->cb->on_done(x->ctx, x->err.code ? &x->err : NULL);
+    mo_httpcx_free(x);
+    mo_loop_defer(c->loop, &c->later);
+}
+
+static void feed(struct mo_httpc *c)
+{
+    while (!mo_list_empty(&c->waiting) && c->nactive < c->max_active) {
+        struct mo_httpc_x *x =
+            mo_container_of(c->waiting.next, struct mo_httpc_x, node);
+        struct mo_err e;
+
+        mo_list_del(&x->node);
+        mo_list_push(&c->busy, &x->node);
+        c->nwaiting--;
+        mo_httpcx_move(x, HX_RUNNING);
+        if (multi_open(c, &e) < 0) {
+            mo_httpcx_end(x, &e);
+            continue;
+        }
+        mo_httpcx_idle_start(x);
+        if (c->f.curl_multi_add_handle(c->multi, x->easy) != CURLM_OK) {
+            (void)mo_fail(&e, MO_ENOMEM, "request to %s", x->origin);
+            mo_httpcx_end(x, &e);
+            continue;
+        }
+        x->running = true;
+        c->nactive++;
+    }
+}
+
+static void fail_all(struct mo_httpc *c)
+{
+    struct mo_err e;
+
+    mo_list_each_safe (n, &c->busy) {
+        struct mo_httpc_x *x = mo_container_of(n, struct mo_httpc_x, node);
+
+        (void)mo_fail(&e, MO_ENOMEM, "request to %s: no memory or descriptor",
+                      x->origin);
+        mo_httpcx_end(x, &e);
+    }
+}
+
+int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
+                   const struct mo_http_cb *cb, void *ctx,
+                   struct mo_httpc_x **out, struct mo_err *e)
+{
+    struct mo_httpc_x *x;
+
+    if (c->closing)
+        return mo_fail(e, MO_ECLOSED, "HTTPS client is closing");
+    if (c->nwaiting >= c->max_waiting)
+        return mo_fail(e, MO_EBUSY, "too many HTTPS requests wait");
+    if (load(c, e) < 0)
+        return e ? e->code : MO_EUNAVAIL;
+    x = mo_httpcx_new(c, call, e);
+    if (!x)
+        return e ? e->code : MO_EINVAL;
+    x->cb = cb;
+    x->ctx = ctx;
+    mo_later_init(&x->later, on_x_later);
+    c->nwaiting++;
+    mo_list_push(&c->waiting, &x->node);
+    if (call->total_ms)
+        mo_timer_start(c->loop, &x->total, call->total_ms);
+    mo_loop_defer(c->loop, &c->later);
+    *out = x;
+    return 0;
+}
+
+/* --- the client -----------------------------------------------------------
+ */
+
+static void httpc_free(struct mo_httpc *c)
+{
+    if (c->loaded)
+        c->f.curl_global_cleanup();
+    mo_free(c->ca);
+    mo_free(c);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_httpc *c = mo_container_of(d, struct mo_httpc, later);
+    void (*gone)(void *ctx) = c->gone;
+    void *ctx = c->gone_ctx;
+
+    if (c->broken)
+        fail_all(c);
+    if (c->nactive == 0 && (c->broken || c->closing)) {
+        multi_close(c);
+        c->broken = false;
+    }
+    if (!c->closing) {
+        if (!c->broken)
+            feed(c);
+        return;
+    }
+    if (!mo_list_empty(&c->busy) || c->npolls)
+        return;
+    httpc_free(c);
+    if (gone)
+        gone(ctx);
+}
+
+struct mo_httpc *mo_httpc_new(struct mo_loop *l, const struct mo_httpc_opts *o,
+                              struct mo_err *e)
+{
+    struct mo_httpc *c = mo_new(struct mo_httpc);
+
+    if (c && o->ca)
+        c->ca = mo_strndup(o->ca, strlen(o->ca));
+    if (!c || (o->ca && !c->ca)) {
+        mo_free(c);
+        (void)mo_fail(e, MO_ENOMEM, "HTTPS client");
+        return NULL;
+    }
+    c->loop = l;
+    c->gzip = o->gzip;
+    c->max_active = o->active ? o->active : ACTIVE_DEFAULT;
+    c->max_waiting = o->waiting ? o->waiting : WAITING_DEFAULT;
+    mo_list_init(&c->waiting);
+    mo_list_init(&c->busy);
+    mo_list_init(&c->polls);
+    mo_timer_init(&c->timer, on_timer);
+    mo_later_init(&c->later, on_later);
+    return c;
+}
+
+void mo_httpc_close(struct mo_httpc *c, void (*gone)(void *ctx), void *ctx)
+{
+    MO_BUG_ON(c->closing);
+    c->closing = true;
+    c->gone = gone;
+    c->gone_ctx = ctx;
+    while (!mo_list_empty(&c->waiting))
+        mo_httpc_cancel(
+            mo_container_of(c->waiting.next, struct mo_httpc_x, node));
+    mo_list_each_safe (n, &c->busy)
+        mo_httpc_cancel(mo_container_of(n, struct mo_httpc_x, node));
+    mo_loop_defer(c->loop, &c->later);
+}

@@ -1,0 +1,91 @@
+/* httpc_priv.h - what httpc.c (the client) and httpcx.c (one request) share.
+ *
+ * Every call into libcurl goes through the table. libcurl forbids most calls
+ * from inside its callbacks, and our callers may do anything in theirs; so
+ * whatever starts, ends or resumes a request is deferred.
+ *
+ * Invariants:
+ *  1. x is in c->waiting (HX_WAITING) or in c->busy.
+ *  2. x->easy is in the multi handle exactly while x->running.
+ *  3. x->later is the only place that ends a request: it takes x out of the
+ *     multi handle, calls on_done and frees. */
+#ifndef MO_LOOP_HTTPC_PRIV_H
+#define MO_LOOP_HTTPC_PRIV_H
+
+#define CURL_DISABLE_TYPECHECK /* the macros cannot see through the table */
+#include <curl/curl.h>
+
+#include "loop/dso.h"
+#include "loop/httpc.h"
+#include "loop/priv.h"
+
+/* clang-format off */
+#define MO_CURL_FUNCTIONS(X)                                                   \
+    X(curl_easy_cleanup) X(curl_easy_getinfo) X(curl_easy_init)                \
+    X(curl_easy_pause) X(curl_easy_setopt) X(curl_easy_strerror)               \
+    X(curl_global_cleanup) X(curl_global_init)                                 \
+    X(curl_multi_add_handle) X(curl_multi_assign) X(curl_multi_cleanup)        \
+    X(curl_multi_info_read)                                                    \
+    X(curl_multi_init) X(curl_multi_remove_handle) X(curl_multi_setopt)        \
+    X(curl_multi_socket_action)                                                \
+    X(curl_slist_append) X(curl_slist_free_all)
+/* clang-format on */
+
+struct mo_curl {
+    MO_CURL_FUNCTIONS(MO_DSO_MEMBER)
+};
+
+struct mo_httpc {
+    struct mo_loop *loop;
+    struct mo_curl f;
+    CURLM *multi; /* NULL until the first request */
+    bool loaded;
+    char *ca; /* or NULL */
+    bool gzip;
+    unsigned max_active, max_waiting;
+    unsigned nactive, nwaiting;
+    unsigned npolls; /* poll handles not closed yet */
+    struct mo_list waiting, busy, polls;
+    struct mo_timer timer; /* libcurl's */
+    struct mo_later later; /* feed the waiting, or be gone */
+    bool broken;           /* a socket could not be watched */
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+enum httpc_state { HX_WAITING, HX_RUNNING, HX_ENDED };
+
+struct mo_httpc_x {
+    struct mo_list node;
+    struct mo_httpc *c;
+    enum httpc_state state;
+    CURL *easy;
+    struct curl_slist *headers;
+    const struct mo_http_cb *cb;
+    void *ctx;
+    struct mo_buf head; /* header lines of the answer, as they come */
+    struct mo_timer total, idle;
+    struct mo_later later, wake; /* end; go on after a pause */
+    struct mo_err err;           /* code 0: none */
+    uint64_t got, max_bytes;
+    curl_off_t sent; /* bytes of the request, at the last look */
+    unsigned idle_ms;
+    bool running, head_done, paused;
+    char origin[160]; /* "https://host:port", for messages */
+    char curl_err[CURL_ERROR_SIZE];
+};
+
+/* httpcx.c */
+struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
+                                 const struct mo_http_call *call,
+                                 struct mo_err *e);
+void mo_httpcx_free(struct mo_httpc_x *x);
+void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to);
+/* It ends with this reason (NULL: well), a little later. */
+void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why);
+void mo_httpcx_idle_start(struct mo_httpc_x *x);
+/* What libcurl's verdict means. */
+void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc);
+
+#endif
