@@ -197,11 +197,29 @@ static bool wants_input(const struct conn *c)
     return c->phase == BODY;
 }
 
+static const char *code_of(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {
+        {414, "target_too_long"}, {431, "head_too_big"},
+        {501, "not_implemented"}, {503, "no_memory"},
+        {505, "http_version"},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(codes); i++) {
+        if (codes[i].status == status)
+            return codes[i].code;
+    }
+    return "bad_request";
+}
+
 static void bad_request(struct conn *c, const struct mo_err *e)
 {
     int status = mo_http1_status(c->parser);
 
-    mo_conn_refuse(c, status ? status : 400, "bad_request", e->msg);
+    mo_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
 }
 
 /* One event of the parser; false when there is nothing more to do now. */
