@@ -16,7 +16,6 @@
 #include "loop/priv.h"
 
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
-#define GATHER_MAX  ((size_t)2 * 1024)  /* a body sent as part of its head */
 
 enum phase {
     IDLE,    /* between requests, no byte seen */

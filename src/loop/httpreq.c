@@ -75,7 +75,6 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body)
 {
     struct conn *c = conn_of(rq);
-    struct mo_buf *b = &c->h->scratch;
     struct mo_span v[2] = {{NULL, 0}, body};
 
     MO_BUG_ON(c->started);
@@ -83,15 +82,9 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
     if (!c->whole)
         c->keep = false; /* nobody will read the rest of the request */
     put_head(c, status, ctype, (int64_t)body.n);
-    if (is_head(c)) {
-        v[1].n = 0;
-    } else if (body.n <= GATHER_MAX) { /* one piece is sent faster than two */
-        (void)mo_buf_span(b, body);
-        v[1].n = 0;
-    }
-    v[0] = mo_buf_view(b);
-    if (mo_buf_err(b) || mo_buf_err(&c->headers) ||
-        send_out(c, v, v[1].n ? 2 : 1) < 0)
+    v[0] = mo_buf_view(&c->h->scratch);
+    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
+        send_out(c, v, is_head(c) ? 1 : 2) < 0)
         mo_stream_close(c->s, NULL);
     finished_answer(c);
 }
