@@ -502,7 +502,8 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
-    mo_buf_init(&h->scratch, HEADERS_MAX + 1024);
+    MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
+    mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);
     mo_later_init(&h->ended, on_ended);
     return h;
@@ -530,6 +531,14 @@ unsigned mo_httpd_port(const struct mo_httpd *h)
 void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls)
 {
     h->o.tls = tls;
+}
+
+void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
+{
+    h->o.limits = *m;
+    fill_limits(&h->o.limits);
+    if (!h->closing)
+        listeners_pause(h, h->stats.open >= h->o.limits.connections);
 }
 
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,

@@ -33,6 +33,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     (void)mo_buf_span(b, date_line(c->h));
+    (void)mo_buf_span(b, c->h->o.headers);
     if (ctype)
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
