@@ -521,8 +521,7 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
     MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
-    mo_buf_init(&h->scratch,
-                HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024 + GATHER_MAX);
+    mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);
     mo_later_init(&h->ended, on_ended);
     return h;

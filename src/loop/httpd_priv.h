@@ -16,7 +16,6 @@
 #include "loop/priv.h"
 
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
-#define GATHER_MAX  ((size_t)2 * 1024)  /* a body sent as part of its head */
 
 enum phase {
     IDLE,    /* between requests, no byte seen */
@@ -65,8 +64,14 @@ struct mo_httpd {
     struct mo_list conns;
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
-    char date[sizeof("Date: \r\n") + MO_HTTPDATE_MAX]; /* the whole line */
-    uint64_t date_until; /* ns, when its second is over */
+    /* How its first lines begin is kept for the next answer: most are of one
+     * kind and of the same second. */
+    struct {
+        size_t len;     /* in scratch; 0 = nothing to keep */
+        uint64_t until; /* ns, when the Date is over */
+        int status;
+        char ctype[64];
+    } lead;
     bool paused, closing;
     struct mo_timer grace;
     struct mo_later ended;

@@ -8,19 +8,39 @@
 #include "codec/json.h"
 #include "loop/httpd_priv.h"
 
-static struct mo_span date_line(struct mo_httpd *h)
+static void put_date(struct mo_httpd *h)
 {
-    uint64_t now = mo_loop_now(h->loop);
+    uint64_t wall = mo_wall_ms();
+    char text[MO_HTTPDATE_MAX];
 
-    if (now >= h->date_until) {
-        uint64_t wall = mo_wall_ms();
-        char text[MO_HTTPDATE_MAX];
+    mo_wall_httpdate(wall, text);
+    (void)mo_http1_put_header(&h->scratch, "Date", mo_span_cstr(text));
+    h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
+}
 
-        mo_wall_httpdate(wall, text);
-        (void)snprintf(h->date, sizeof(h->date), "Date: %s\r\n", text);
-        h->date_until = now + (1000 - wall % 1000) * MO_MS;
+/* What does not depend on the request; ctype "" = none. */
+static void put_lead(struct mo_httpd *h, int status, const char *ctype)
+{
+    struct mo_buf *b = &h->scratch;
+
+    if (h->lead.len && !b->err && status == h->lead.status &&
+        mo_loop_now(h->loop) < h->lead.until &&
+        strcmp(ctype, h->lead.ctype) == 0) {
+        b->len = h->lead.len; /* as the last answer left it */
+        return;
     }
-    return mo_span_cstr(h->date);
+    mo_buf_reset(b);
+    (void)mo_http1_put_status(b, status);
+    put_date(h);
+    (void)mo_buf_span(b, h->o.headers);
+    if (ctype[0])
+        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
+    h->lead.len = 0;
+    if (b->err || strlen(ctype) >= sizeof(h->lead.ctype))
+        return;
+    h->lead.len = b->len;
+    h->lead.status = status;
+    (void)snprintf(h->lead.ctype, sizeof(h->lead.ctype), "%s", ctype);
 }
 
 /* The status line and all headers into h->scratch. length < 0: streamed. */
@@ -30,12 +50,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    mo_buf_reset(b);
-    (void)mo_http1_put_status(b, status);
-    (void)mo_buf_span(b, date_line(c->h));
-    (void)mo_buf_span(b, c->h->o.headers);
-    if (ctype)
-        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
+    put_lead(c->h, status, ctype ? ctype : "");
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
     if (length >= 0 && status != 204 && status != 304) {
         (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
@@ -76,7 +91,6 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body)
 {
     struct conn *c = conn_of(rq);
-    struct mo_buf *b = &c->h->scratch;
     struct mo_span v[2] = {{NULL, 0}, body};
 
     MO_BUG_ON(c->started);
@@ -84,15 +98,9 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
     if (!c->whole)
         c->keep = false; /* nobody will read the rest of the request */
     put_head(c, status, ctype, (int64_t)body.n);
-    if (is_head(c)) {
-        v[1].n = 0;
-    } else if (body.n <= GATHER_MAX) { /* one piece is sent faster than two */
-        (void)mo_buf_span(b, body);
-        v[1].n = 0;
-    }
-    v[0] = mo_buf_view(b);
-    if (mo_buf_err(b) || mo_buf_err(&c->headers) ||
-        send_out(c, v, v[1].n ? 2 : 1) < 0)
+    v[0] = mo_buf_view(&c->h->scratch);
+    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
+        send_out(c, v, is_head(c) ? 1 : 2) < 0)
         mo_stream_close(c->s, NULL);
     finished_answer(c);
 }
@@ -257,6 +265,7 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     struct mo_span head;
 
     MO_BUG_ON(c->started);
+    c->h->lead.len = 0;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, 101);
     (void)mo_buf_puts(b, "Connection: Upgrade\r\n");
