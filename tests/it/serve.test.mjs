@@ -14,7 +14,7 @@ import { BIN, Server, until, within } from './server.mjs';
 
 const POLL = '/socket.io/?EIO=4&transport=polling';
 // The leak check costs seconds; the servers that matter for it keep it.
-const QUICK = { ASAN_OPTIONS: 'detect_leaks=0' };
+const QUICK = { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' };
 const READY = /^MCP Orchestrator \S+ is ready/m;
 
 let dir;
