@@ -331,6 +331,41 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
     return u->s.closing ? MO_ECLOSED : 0;
 }
 
+/* send() of one piece is the cheapest way into a socket: neither the file
+ * layer nor a list of pieces. Small ones are worth putting together for it. */
+static ssize_t send_tcp(struct mo_loop *l, int fd, const uv_buf_t *v,
+                        unsigned n, size_t total)
+{
+    struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)v,
+                       .msg_iovlen = n};
+    size_t at = 0;
+
+    if (n == 1)
+        return send(fd, v->base, v->len, MSG_NOSIGNAL);
+    if (total > sizeof(l->gather))
+        return sendmsg(fd, &m, MSG_NOSIGNAL);
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(l->gather + at, v[i].base, v[i].len);
+        at += v[i].len;
+    }
+    return send(fd, l->gather, at, MSG_NOSIGNAL);
+}
+
+/* Bytes the kernel took, or a libuv error. libuv's own queue is empty. */
+static int write_now(struct uvs *u, const uv_buf_t *v, unsigned n, size_t total)
+{
+    uv_stream_t *h = wside(u);
+    uv_os_fd_t fd;
+    ssize_t rc;
+
+    if (h->type != UV_TCP || uv_fileno((uv_handle_t *)h, &fd) < 0)
+        return uv_try_write(h, v, n);
+    do {
+        rc = send_tcp(u->s.loop, fd, v, n, total);
+    } while (rc < 0 && errno == EINTR);
+    return rc < 0 ? uv_translate_sys_error(errno) : (int)rc;
+}
+
 #define IOV_MAX_OURS 16
 
 static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
@@ -352,7 +387,7 @@ static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
         total += v[i].n;
     }
     if (total)
-        rc = uv_try_write(wside(u), bufs, nb);
+        rc = write_now(u, bufs, nb, total);
     if (rc == UV_EAGAIN)
         rc = 0;
     if (rc < 0) {

@@ -4,10 +4,16 @@
  *  1. A session has one transport: websocket if g->ws, else polling. During
  *     an upgrade g->probe is a second websocket that carries no messages.
  *  2. g->out holds packets in the polling encoding; it is empty on websocket.
- *  3. close_engine() is the only way to CLOSED. It cuts every link from
- *     requests and websockets to the session, so that nothing can reach it
- *     when it is freed one turn later.
- *  4. A wsc (websocket connection) frees itself in its stream's on_close. */
+ *  3. close_engine() is the only way to `closed`. The owner is told one turn
+ *     later. A polling client that has not fetched its last packets gets
+ *     LINGER_MS to do so, by a GET or by the upgrade it is about to finish;
+ *     until then the session is only a mailbox.
+ *  4. let_go() cuts every link from requests and websockets to the session,
+ *     so that nothing can reach it when it is freed.
+ *  5. A wsc (websocket connection) frees itself in its stream's on_close.
+ *  6. Who makes us queue stops being read: a websocket whose queue is over
+ *     HIGH is paused until it is empty, the answer to a POST waits until the
+ *     client has fetched what it made us say. */
 #include "web/eiod.h"
 
 #include <stdio.h>
@@ -23,22 +29,29 @@
 #define BODY_ARENA    ((size_t)2 * 1024 * 1024)
 #define QUERY_MAX     ((size_t)2048)
 #define NOOP_EVERY_MS 100
+#define LINGER_MS     5000
+#define HIGH(d)       ((d)->o.max_queue / 4)
 
 struct wsc;
 
 struct engine {
     struct mo_eng pub;
     struct mo_eiod *d;
+    struct mo_list node;
     struct wsc *ws, *probe;
     struct mo_req *poll; /* a GET that waits for packets */
-    struct mo_req *post; /* a POST whose body is arriving */
+    struct mo_req *post; /* a POST whose body is arriving, or was taken */
     struct mo_buf out;
-    struct mo_timer beat;    /* next ping, or the pong's deadline */
+    struct mo_timer beat;    /* next ping, the pong's deadline; lingering */
     struct mo_timer upgrade; /* of a probe; every NOOP_EVERY_MS after it */
     uint64_t upgrade_by;     /* ns */
     struct mo_later later;
     const char *reason;
-    bool awaiting_pong, probed, closed;
+    bool awaiting_pong, probed;
+    bool taken;  /* the body of g->post; only its answer is missing */
+    bool opened; /* the owner knows of it */
+    bool closed; /* the owner hears of it, or has */
+    bool mailbox;
 };
 
 /* One websocket connection. g is NULL once nobody cares for it. */
@@ -54,8 +67,9 @@ struct mo_eiod {
     struct mo_loop *loop;
     struct mo_eiod_opts o;
     struct mo_map sessions;
+    struct mo_list engines; /* engine.node */
     struct mo_eiod_stats stats;
-    unsigned wscs, engines; /* memory still held */
+    unsigned wscs; /* memory still held */
     bool closing;
     struct mo_later ended;
     void (*gone)(void *ctx);
@@ -67,11 +81,11 @@ static struct engine *engine_of(const struct mo_eng *g)
     return mo_container_of(g, struct engine, pub);
 }
 
-static void close_engine(struct engine *g, const char *reason);
+static void close_engine(struct engine *g, uint16_t code, const char *reason);
 
 static void maybe_ended(struct mo_eiod *d)
 {
-    if (d->closing && !d->wscs && !d->engines)
+    if (d->closing && !d->wscs && mo_list_empty(&d->engines))
         mo_loop_defer(d->loop, &d->ended);
 }
 
@@ -109,31 +123,57 @@ static void ws_end(struct wsc *w, uint16_t code, const char *why)
     mo_stream_finish(w->s, WS_FINISH_MS);
 }
 
+static void on_packet(struct engine *g, const struct mo_eio *p);
+static void on_probe_packet(struct wsc *w, const struct mo_eio *p);
+
+/* Session and connection forget each other; the session, if there was one,
+ * and whether it spoke over this connection. */
+static struct engine *ws_detach(struct wsc *w, bool *spoke)
+{
+    struct engine *g = w->g;
+
+    *spoke = g && g->ws == w;
+    w->g = NULL;
+    if (!g)
+        return NULL;
+    if (*spoke) {
+        g->ws = NULL;
+        g->d->stats.websockets--;
+    } else {
+        g->probe = NULL;
+        g->probed = false;
+        mo_timer_stop(g->d->loop, &g->upgrade);
+    }
+    return g;
+}
+
 /* The session no longer wants this connection. */
 static void ws_drop(struct wsc *w, uint16_t code, const char *why)
 {
+    bool spoke;
+
     if (!w)
         return;
-    w->g = NULL;
+    (void)ws_detach(w, &spoke);
     ws_end(w, code, why);
 }
 
-static void on_packet(struct engine *g, const struct mo_eio *p);
-static void on_probe_packet(struct wsc *w, const struct mo_eio *p);
+/* The session ends with the connection it speaks over; a probe that is lost
+ * leaves it on polling. */
+static void ws_lost(struct wsc *w, const char *why)
+{
+    bool spoke;
+    struct engine *g = ws_detach(w, &spoke);
+
+    if (spoke)
+        close_engine(g, MO_ENG_NORMAL, why);
+}
 
 /* The peer broke a rule: tell it, and end the session it belonged to. */
 static void ws_fail(struct wsc *w, uint16_t code, const char *why)
 {
-    struct engine *g = w->g;
-
     ws_end(w, code, why);
-    if (!g)
-        return;
-    if (g->ws == w)
-        close_engine(g, "parse error");
-    else
-        g->probe = NULL;
-    w->g = NULL;
+    ws_lost(w, "parse error");
 }
 
 static void ws_text(struct wsc *w, struct mo_span text)
@@ -149,23 +189,6 @@ static void ws_text(struct wsc *w, struct mo_span text)
         on_probe_packet(w, &p);
     else
         on_packet(w->g, &p);
-}
-
-/* The session ends with the connection it speaks over. */
-static void ws_lost(struct wsc *w, const char *why)
-{
-    struct engine *g = w->g;
-
-    w->g = NULL;
-    if (!g)
-        return;
-    if (g->probe == w) {
-        g->probe = NULL;
-        g->probed = false;
-        mo_timer_stop(g->d->loop, &g->upgrade);
-    } else {
-        close_engine(g, why);
-    }
 }
 
 static void ws_event(struct wsc *w, enum mo_ws_event ev, struct mo_span data,
@@ -209,6 +232,15 @@ static void ws_read(void *ctx, char *p, size_t n)
         ev = mo_ws_next(&w->ws, &in, &data, &e);
         ws_event(w, ev, data, &e);
     }
+    if (mo_stream_queued(w->s) > HIGH(w->d))
+        mo_stream_pause(w->s);
+}
+
+static void ws_drain(void *ctx)
+{
+    struct wsc *w = ctx;
+
+    mo_stream_resume(w->s);
 }
 
 static void ws_eof(void *ctx)
@@ -231,7 +263,7 @@ static void ws_closed(void *ctx, const struct mo_err *why)
     maybe_ended(d);
 }
 
-static const struct mo_stream_cb ws_cb = {ws_read, ws_eof, NULL, ws_closed};
+static const struct mo_stream_cb ws_cb = {ws_read, ws_eof, ws_drain, ws_closed};
 
 /* Answer 101 and own the stream from here on; NULL when that failed (the
  * request has been answered then). *early: bytes that came with the head. */
@@ -265,6 +297,31 @@ static struct wsc *ws_accept(struct mo_eiod *d, struct mo_req *rq,
 /* --- sessions -------------------------------------------------------------
  */
 
+static void release_poll(struct engine *g)
+{
+    g->poll->data = NULL;
+    g->poll->hangup = NULL;
+    g->poll = NULL;
+}
+
+static void release_post(struct engine *g)
+{
+    g->post->data = NULL;
+    g->post = NULL;
+    g->taken = false;
+}
+
+/* The body of the POST was taken; say so unless there is much to fetch. */
+static void answer_post(struct engine *g)
+{
+    struct mo_req *rq = g->post;
+
+    if (!rq || !g->taken || (!g->closed && !g->ws && g->out.len > HIGH(g->d)))
+        return;
+    release_post(g);
+    mo_req_reply(rq, 200, "text/html", MO_SPAN("ok"));
+}
+
 /* Answer the waiting GET with what there is. */
 static void flush_poll(struct engine *g)
 {
@@ -272,11 +329,10 @@ static void flush_poll(struct engine *g)
 
     if (!rq || !g->out.len)
         return;
-    g->poll = NULL;
-    rq->data = NULL;
-    rq->hangup = NULL;
+    release_poll(g);
     mo_req_reply(rq, 200, "text/plain; charset=UTF-8", mo_buf_view(&g->out));
     mo_buf_fini(&g->out);
+    answer_post(g);
 }
 
 static int send_packet(struct engine *g, enum mo_eio_type type,
@@ -292,11 +348,12 @@ static int send_packet(struct engine *g, enum mo_eio_type type,
         rc = ws_send(g->ws, MO_WS_OP_TEXT, v, 2);
     } else {
         rc = mo_eio_put_polling(&g->out, type, false, data);
-        flush_poll(g);
+        if (rc == 0)
+            flush_poll(g);
     }
     if (rc == 0)
         return 0;
-    close_engine(g, "client too slow");
+    close_engine(g, MO_ENG_POLICY, "client too slow");
     return MO_EBUSY;
 }
 
@@ -310,12 +367,18 @@ int mo_eng_send(struct mo_eng *pub, struct mo_span text)
     return rc;
 }
 
+static void end_mailbox(struct engine *g);
+
 static void on_beat(struct mo_timer *t)
 {
     struct engine *g = mo_container_of(t, struct engine, beat);
 
+    if (g->mailbox) {
+        end_mailbox(g);
+        return;
+    }
     if (g->awaiting_pong) {
-        close_engine(g, "ping timeout");
+        close_engine(g, MO_ENG_POLICY, "ping timeout");
         return;
     }
     g->awaiting_pong = true;
@@ -338,7 +401,7 @@ static void on_packet(struct engine *g, const struct mo_eio *p)
     switch (p->type) {
     case MO_EIO_MESSAGE:
         if (p->binary) {
-            close_engine(g, "binary message");
+            close_engine(g, MO_ENG_POLICY, "binary message");
             return;
         }
         d->stats.messages_in++;
@@ -348,7 +411,7 @@ static void on_packet(struct engine *g, const struct mo_eio *p)
         on_pong(g);
         return;
     case MO_EIO_CLOSE:
-        close_engine(g, "transport close");
+        close_engine(g, MO_ENG_NORMAL, "transport close");
         return;
     case MO_EIO_OPEN:
     case MO_EIO_PING: /* the server pings, in protocol 4 */
@@ -356,45 +419,51 @@ static void on_packet(struct engine *g, const struct mo_eio *p)
     case MO_EIO_NOOP:
         break;
     }
-    close_engine(g, "parse error");
+    close_engine(g, MO_ENG_PROTOCOL, "parse error");
 }
 
 static void on_upgrade_timer(struct mo_timer *t)
 {
     struct engine *g = mo_container_of(t, struct engine, upgrade);
-    struct wsc *w = g->probe;
 
     if (!g->probed || mo_loop_now(g->d->loop) > g->upgrade_by) {
-        g->probe = NULL;
-        ws_drop(w, 1008, "no upgrade in time");
+        ws_drop(g->probe, MO_ENG_POLICY, "no upgrade in time");
         return;
     }
-    /* The client waits for its GET to end before it steps over. */
+    /* The client waits for its GET to end before it steps over. The timer
+     * first: sending may close the session and stop it for good. */
+    mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
     if (g->poll)
         (void)send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0));
-    mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
+}
+
+static void send_waiting(struct engine *g)
+{
+    struct mo_span body = mo_buf_view(&g->out);
+
+    while (body.p && body.n && g->ws) {
+        struct mo_span packet = mo_span_cut(&body, '\x1e');
+
+        if (ws_send(g->ws, MO_WS_OP_TEXT, &packet, 1) < 0)
+            close_engine(g, MO_ENG_POLICY, "client too slow");
+    }
+    mo_buf_fini(&g->out);
 }
 
 /* Step over: polling ends, what still waits goes out as frames. */
 static void finish_upgrade(struct engine *g)
 {
-    struct wsc *w = g->probe;
-    struct mo_span body;
-
     mo_timer_stop(g->d->loop, &g->upgrade);
-    if (g->poll)
-        (void)send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0));
+    if (g->poll && send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0)) < 0)
+        return;
+    g->ws = g->probe;
     g->probe = NULL;
-    g->ws = w;
+    g->probed = false;
     g->d->stats.websockets++;
-    body = mo_buf_view(&g->out);
-    while (body.p && body.n && !g->closed) {
-        struct mo_span packet = mo_span_cut(&body, '\x1e');
-
-        if (ws_send(w, MO_WS_OP_TEXT, &packet, 1) < 0)
-            close_engine(g, "client too slow");
-    }
-    mo_buf_fini(&g->out);
+    send_waiting(g);
+    answer_post(g);
+    if (g->mailbox)
+        end_mailbox(g);
 }
 
 static void on_probe_packet(struct wsc *w, const struct mo_eio *p)
@@ -410,60 +479,100 @@ static void on_probe_packet(struct wsc *w, const struct mo_eio *p)
     } else if (p->type == MO_EIO_UPGRADE && g->probed) {
         finish_upgrade(g);
     } else {
-        g->probe = NULL;
-        g->probed = false;
-        mo_timer_stop(g->d->loop, &g->upgrade);
-        ws_drop(w, 1002, "unexpected packet");
+        ws_drop(w, MO_ENG_PROTOCOL, "unexpected packet");
     }
 }
 
-static void free_engine(struct mo_later *later)
+static int put_close(struct engine *g)
+{
+    return mo_eio_put_polling(&g->out, MO_EIO_CLOSE, false, mo_span(NULL, 0));
+}
+
+/* Nothing outside reaches the session any more (invariant 4). */
+static void let_go(struct engine *g, uint16_t code)
+{
+    struct mo_req *poll = g->poll;
+
+    if (poll) { /* there was no memory for even a close packet */
+        release_poll(g);
+        mo_req_abort(poll);
+    }
+    answer_post(g);
+    if (g->post)
+        release_post(g);
+    ws_drop(g->ws, code, code == MO_ENG_NORMAL ? "" : g->reason);
+    ws_drop(g->probe, MO_ENG_NORMAL, "");
+    mo_timer_stop(g->d->loop, &g->beat);
+    mo_timer_stop(g->d->loop, &g->upgrade);
+    (void)mo_map_del(&g->d->sessions, mo_span_cstr(g->pub.sid));
+}
+
+static void engine_free(struct engine *g)
+{
+    struct mo_eiod *d = g->d;
+
+    mo_list_del(&g->node);
+    mo_buf_fini(&g->out);
+    mo_free((char *)(uintptr_t)g->pub.query.p);
+    mo_free(g);
+    maybe_ended(d);
+}
+
+static void on_closed(struct mo_later *later)
 {
     struct engine *g = mo_container_of(later, struct engine, later);
     struct mo_eiod *d = g->d;
 
-    d->o.on_close(d->o.ctx, &g->pub, g->reason);
-    mo_buf_fini(&g->out);
-    mo_free((char *)(uintptr_t)g->pub.query.p);
-    mo_free(g);
-    d->engines--;
-    maybe_ended(d);
+    if (g->opened)
+        d->o.on_close(d->o.ctx, &g->pub, g->reason);
+    g->opened = false;
+    if (!g->mailbox)
+        engine_free(g);
 }
 
-static void close_engine(struct engine *g, const char *reason)
+/* The last packets were fetched, or will not be. */
+static void end_mailbox(struct engine *g)
+{
+    g->mailbox = false;
+    let_go(g, MO_ENG_NORMAL);
+    mo_loop_defer(g->d->loop, &g->later);
+}
+
+static void close_engine(struct engine *g, uint16_t code, const char *reason)
 {
     struct mo_eiod *d = g->d;
 
     if (g->closed)
         return;
-    if (g->poll) {
-        mo_buf_reset(&g->out); /* it may have failed by being full */
-        (void)mo_eio_put_polling(&g->out, MO_EIO_CLOSE, false,
-                                 mo_span(NULL, 0));
-        flush_poll(g);
-    }
     g->closed = true;
     g->reason = reason;
-    if (g->poll) /* no memory for even that */
-        mo_req_abort(g->poll);
-    if (g->post)
-        g->post->data = NULL;
-    if (g->ws)
-        d->stats.websockets--;
-    ws_drop(g->ws, 1000, "");
-    ws_drop(g->probe, 1000, "");
-    g->ws = g->probe = NULL;
-    g->poll = g->post = NULL;
-    mo_timer_stop(d->loop, &g->beat);
-    mo_timer_stop(d->loop, &g->upgrade);
-    (void)mo_map_del(&d->sessions, mo_span_cstr(g->pub.sid));
     d->stats.sessions--;
+    if (g->poll) {
+        mo_buf_reset(&g->out); /* it may have failed by being full */
+        (void)put_close(g);
+        flush_poll(g);
+    }
+    if (g->mailbox) {
+        if (!g->probed) /* else it comes for them that way */
+            ws_drop(g->probe, MO_ENG_NORMAL, "");
+        answer_post(g);
+        mo_timer_start(d->loop, &g->beat, LINGER_MS);
+    } else {
+        let_go(g, code);
+    }
     mo_loop_defer(d->loop, &g->later);
 }
 
-void mo_eng_close(struct mo_eng *pub, const char *reason)
+void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
 {
-    close_engine(engine_of(pub), reason);
+    struct engine *g = engine_of(pub);
+
+    if (g->closed)
+        return;
+    /* Between two polls: what was said last would be lost. */
+    if (code == MO_ENG_NORMAL && !g->ws && !g->poll)
+        g->mailbox = put_close(g) == 0;
+    close_engine(g, code, reason);
 }
 
 bool mo_eng_is_websocket(const struct mo_eng *pub)
@@ -489,11 +598,12 @@ static struct engine *engine_new(struct mo_eiod *d, struct mo_req *rq)
     g->d = d;
     g->pub.query = mo_span(query, rq->query.n);
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
-    mo_buf_init(&g->out, d->o.max_queue);
+    /* What is fetched goes out behind the head of an HTTP answer. */
+    mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);
     mo_timer_init(&g->beat, on_beat);
     mo_timer_init(&g->upgrade, on_upgrade_timer);
-    mo_later_init(&g->later, free_engine);
-    d->engines++;
+    mo_later_init(&g->later, on_closed);
+    mo_list_push(&d->engines, &g->node);
     d->stats.sessions++;
     d->stats.opened++;
     return g;
@@ -513,10 +623,15 @@ static void engine_open(struct engine *g)
     struct mo_buf b;
 
     mo_buf_init(&b, 512);
-    (void)mo_eio_put_open(&b, &o);
     mo_timer_start(d->loop, &g->beat, d->o.ping_interval_ms);
-    (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
+    if (mo_eio_put_open(&b, &o) < 0)
+        close_engine(g, MO_ENG_OURS, "out of memory");
+    else
+        (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
     mo_buf_fini(&b);
+    if (g->closed)
+        return;
+    g->opened = true;
     d->o.on_open(d->o.ctx, &g->pub);
 }
 
@@ -571,7 +686,7 @@ static void poll_gone(struct mo_req *rq)
     if (!g)
         return;
     g->poll = NULL;
-    close_engine(g, "transport close");
+    close_engine(g, MO_ENG_NORMAL, "transport close");
 }
 
 static void poll_hangup(struct mo_req *rq)
@@ -583,7 +698,7 @@ static void on_get(struct engine *g, struct mo_req *rq)
 {
     if (g->poll) { /* two at once: packets could overtake each other */
         refuse(g->d, rq, BAD_REQUEST);
-        close_engine(g, "transport error");
+        close_engine(g, MO_ENG_PROTOCOL, "transport error");
         return;
     }
     g->poll = rq;
@@ -591,6 +706,8 @@ static void on_get(struct engine *g, struct mo_req *rq)
     rq->gone = poll_gone;
     rq->hangup = poll_hangup;
     flush_poll(g);
+    if (g->mailbox)
+        end_mailbox(g);
 }
 
 static void post_gone(struct mo_req *rq)
@@ -598,7 +715,7 @@ static void post_gone(struct mo_req *rq)
     struct engine *g = rq->data;
 
     if (g)
-        g->post = NULL;
+        release_post(g);
 }
 
 static void on_post_body(struct mo_req *rq, struct mo_span body)
@@ -620,7 +737,10 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
     g = rq->data; /* NULL when a packet closed the session */
     if (g && rc < 0) {
         refuse(g->d, rq, BAD_REQUEST);
-        close_engine(g, "parse error");
+        close_engine(g, MO_ENG_PROTOCOL, "parse error");
+    } else if (g) {
+        g->taken = true;
+        answer_post(g);
     } else {
         mo_req_reply(rq, 200, "text/html", MO_SPAN("ok"));
     }
@@ -630,7 +750,7 @@ static void on_post(struct engine *g, struct mo_req *rq)
 {
     if (g->post) {
         refuse(g->d, rq, BAD_REQUEST);
-        close_engine(g, "transport error");
+        close_engine(g, MO_ENG_PROTOCOL, "transport error");
         return;
     }
     g->post = rq;
@@ -689,7 +809,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
 
     if (sid.p) {
         g = mo_map_get(&d->sessions, sid);
-        if (!g || g->ws || g->probe) {
+        if (!g || g->closed || g->ws || g->probe) {
             refuse(d, rq, g ? BAD_REQUEST : UNKNOWN_SID);
             return;
         }
@@ -703,7 +823,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
     w = ws_accept(d, rq, &early);
     if (!w) {
         if (!sid.p)
-            close_engine(g, "transport error");
+            close_engine(g, MO_ENG_OURS, "transport error");
         return;
     }
     w->g = g;
@@ -737,6 +857,7 @@ void mo_eiod_handle(struct mo_eiod *d, struct mo_req *rq)
     } else if (!mo_span_is(transport, "websocket")) {
         refuse(d, rq, UNKNOWN_TRANSPORT);
     } else if (!is_ws_handshake(rq->head)) {
+        mo_req_header(rq, "Sec-WebSocket-Version", MO_SPAN("13"));
         refuse(d, rq, BAD_REQUEST);
     } else {
         on_websocket(d, rq, sid);
@@ -782,6 +903,7 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
     DEFAULT(d->o.max_payload, 1000 * 1000);
     DEFAULT(d->o.max_queue, MO_STREAM_QUEUE_MAX);
     mo_map_init(&d->sessions, d->o.sessions);
+    mo_list_init(&d->engines);
     mo_later_init(&d->ended, on_ended);
     return d;
 }
@@ -792,14 +914,12 @@ void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
     d->closing = true;
     d->gone = gone;
     d->gone_ctx = ctx;
-    while (d->sessions.len) {
-        struct engine *g = NULL;
+    mo_list_each (n, &d->engines) {
+        struct engine *g = mo_container_of(n, struct engine, node);
 
-        mo_map_each (en, &d->sessions) {
-            g = en->value;
-            break;
-        }
-        close_engine(g, "server shutting down");
+        if (g->mailbox)
+            end_mailbox(g);
+        close_engine(g, MO_ENG_AWAY, "server shutting down");
     }
     maybe_ended(d);
 }
