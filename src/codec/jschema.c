@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "codec/jschema_priv.h"
-#include "codec/utf8.h"
 
 #define REF_MAX 1024 /* bytes of a $ref; longer ones lead nowhere */
 
@@ -113,7 +112,7 @@ bool mo_jsv_say(struct mo_jsv *c, const struct mo_jsv_path *at, const char *fmt,
     struct mo_jschema_result *r = c->out;
     struct mo_jschema_error *err;
     struct line path, text;
-    char tmp[512];
+    char tmp[512]; /* more than any message can have */
     va_list ap;
 
     if (c->quiet || c->rc)
@@ -129,7 +128,7 @@ bool mo_jsv_say(struct mo_jsv *c, const struct mo_jsv_path *at, const char *fmt,
     vsnprintf(tmp, sizeof(tmp), fmt, ap);
     va_end(ap);
     text = (struct line){err->text, 0, sizeof(err->text) - 1, false};
-    put(&text, mo_span(tmp, mo_utf8_good(mo_span_cstr(tmp))));
+    put(&text, mo_span_cstr(tmp));
     err->text[text.len] = '\0';
     one_line(err->text);
     one_line(err->path);

@@ -6,6 +6,7 @@
 
 #include "codec/jregex.h"
 #include "codec/jschema.h"
+#include "codec/utf8.h"
 
 enum mo_jsk {
     K_TYPE,
@@ -116,8 +117,8 @@ bool mo_jsv_text(struct mo_json v, char *out, size_t room);
 
 #define SHOWN_MAX 40 /* bytes of a value quoted in a message */
 
-/* For "%.*s": the beginning of a value's own text. */
-#define SHOW(j) (int)((j).n < SHOWN_MAX ? (j).n : SHOWN_MAX), (j).p
+/* For "%.*s": the beginning of a value's own text, whole characters. */
+#define SHOW(j) (int)mo_utf8_cut(mo_json_text(j), SHOWN_MAX), (j).p
 
 static inline const char *mo_jsv_plural(uint64_t n)
 {

@@ -4,6 +4,7 @@
 #include "codec/jformat.h"
 #include "codec/jregex.h"
 #include "codec/jschema.h"
+#include "codec/utf8.h"
 
 /* The text with " for ', as a value that lives in b. */
 static struct mo_json json(struct mo_buf *b, const char *text)
@@ -632,6 +633,18 @@ static void reports(void **state)
     assert_true(strlen(r.errors[0].path) < sizeof(r.errors[0].path));
     assert_true(
         mo_span_ends(mo_span_cstr(r.errors[0].path), MO_SPAN("\xa9...")));
+
+    /* a shown value is cut at a character, wherever the limit falls */
+    for (int shift = 0; shift < 4; shift++) {
+        mo_buf_reset(&sb);
+        mo_buf_printf(&sb, "{\"enum\":[\"%.*s", shift, "aaaa");
+        for (int i = 0; i < 40; i++)
+            mo_buf_puts(&sb, "\xf0\x9f\x98\x80");
+        mo_buf_puts(&sb, "\"]}");
+        schema = (struct mo_json){sb.p, sb.len};
+        assert_int_equal(mo_jschema_check(schema, value, &o, &r, NULL), 0);
+        assert_true(mo_utf8_valid(mo_span_cstr(r.errors[0].text)));
+    }
 
     schema = json(&sb, "{'const':[1,\n2]}");
     value = json(&vb, "3");
