@@ -27,7 +27,10 @@ let nth = 0;
 /** A server that is gone after the test, whatever happens to the test. */
 async function started(t, args, options = { env: QUICK }) {
   const server = await Server.start(args, options);
-  t.after(() => server.child.kill('SIGKILL'));
+  t.after(async () => {
+    server.child.kill('SIGKILL');
+    await server.cleanUp();
+  });
   return server;
 }
 

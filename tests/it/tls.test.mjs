@@ -42,7 +42,10 @@ async function start(t, options = {}) {
   const server = await Server.start(['--tls-cert', at('live.crt'),
     '--tls-key', at('live.key'), ...(options.args ?? [])],
   { env: options.env ?? QUICK });
-  t.after(() => server.child.kill('SIGKILL'));
+  t.after(async () => {
+    server.child.kill('SIGKILL');
+    await server.cleanUp();
+  });
   return server;
 }
 
