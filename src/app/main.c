@@ -7,11 +7,15 @@
 #include "loop/guard.h"
 
 /* Whoever started us may have closed some of these. The next file we open
- * would then get the number and have our messages written into it. */
+ * would then get the number and have our messages written into it. What
+ * stands in for standard output cannot be written to: a command whose answer
+ * goes nowhere must still fail. */
 static void fill_std_fds(void)
 {
+    static const int how[] = {O_RDONLY, O_RDONLY, O_RDWR};
+
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how[fd]) != fd)
             _exit(MO_EXIT_FAIL);
     }
 }

@@ -332,16 +332,20 @@ static const struct mo_prom_desc seconds_desc = {
 
 static double resident_bytes(void)
 {
-    unsigned long size = 0;
-    unsigned long resident = 0;
     FILE *f = fopen("/proc/self/statm", "re");
+    char line[128] = "";
+    uint64_t pages = 0;
+    struct mo_span rest;
 
     if (!f)
         return 0;
-    if (fscanf(f, "%lu %lu", &size, &resident) != 2)
-        resident = 0;
+    if (!fgets(line, sizeof(line), f))
+        line[0] = '\0';
     (void)fclose(f);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+    rest = mo_span_cstr(line);
+    (void)mo_span_cut(&rest, ' '); /* the first is the size */
+    (void)mo_span_u64(mo_span_cut(&rest, ' '), &pages);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
 static void measure(void *ctx)

@@ -419,8 +419,8 @@ static void huge_heads_are_refused(void **state)
     static const char *const parts[] = {
         "GET / HTTP/1.1\r\nHost: x\r\nX: ",
         "GET /",
-        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "1;",
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "1;"),
     };
     static const int status[] = {431, 414, 400};
     static char filler[100 * 1024];
