@@ -305,6 +305,8 @@ static bool check_all(struct mo_jsv *c, struct mo_json schema, struct mo_json v,
     bool ok = true;
 
     collect(&s, schema);
+    if (c->ref_alone && s.kw[K_REF].p)
+        return mo_jsv_keywords[K_REF].check(c, &s, v, at);
     for (size_t i = 0; i < K_COUNT && (ok || !c->quiet); i++) {
         const struct mo_jsv_keyword *kw = &mo_jsv_keywords[i];
 
@@ -350,6 +352,17 @@ bool mo_jsv_holds(struct mo_jsv *c, struct mo_json schema, struct mo_json v,
     return ok;
 }
 
+/* "http://json-schema.org/draft-07/schema#" and older. */
+static bool is_old(struct mo_json schema)
+{
+    struct mo_json dialect = mo_json_get(schema, "$schema");
+    char text[128];
+
+    return mo_json_is(dialect, MO_JSON_STRING) &&
+           mo_jsv_text(dialect, text, sizeof(text)) &&
+           strstr(text, "json-schema.org/draft-0");
+}
+
 int mo_jschema_check(struct mo_json schema, struct mo_json value,
                      const struct mo_jschema_opts *o,
                      struct mo_jschema_result *out, struct mo_err *e)
@@ -360,6 +373,7 @@ int mo_jschema_check(struct mo_json schema, struct mo_json value,
 
     *out = (struct mo_jschema_result){0};
     c.steps = budget;
+    c.ref_alone = is_old(schema);
     out->valid = mo_jsv_walk(&c, schema, value, NULL);
     out->steps = budget - c.steps;
     if (!c.rc)

@@ -8,7 +8,8 @@
  * contains, uniqueItems; allOf, anyOf, oneOf, not, if/then/else; $ref to
  * places and $anchors inside the same schema; boolean schemas. What older
  * drafts wrote is understood: definitions, dependencies, items as a list,
- * additionalItems, exclusiveMinimum as a boolean.
+ * additionalItems, exclusiveMinimum as a boolean; and where $schema names draft
+ * 7 or older, a $ref hides its neighbours.
  *
  * Never a false alarm: what is not understood counts as fulfilled and leaves
  * a note. Never fetched: a $ref to another document is such a note.

@@ -68,6 +68,7 @@ struct mo_jsv {
     struct mo_jschema_result *out;
     int rc; /* MO_ETOOBIG once a limit is reached: unwind */
     const char *why;
+    bool ref_alone; /* up to draft 7 a $ref hides what stands beside it */
     unsigned depth;
     unsigned quiet; /* > 0: only the verdict counts, nothing is reported */
     uint64_t steps; /* left */

@@ -297,6 +297,12 @@ static const struct row rows[] = {
     {"{'$ref':'https://example.com/s.json'}", "1", NULL, MO_JSCHEMA_REMOTE_REF},
     {"{'$ref':'https://example.com/s.json','type':'string'}", "1",
      "value: must be a string, not a number", MO_JSCHEMA_REMOTE_REF},
+    {"{'$schema':'http://json-schema.org/draft-07/schema#','$ref':'#/$defs/a',"
+     "'maxItems':1,'$defs':{'a':{'type':'array'}}}",
+     "[1,2]", NULL},
+    {"{'$schema':'https://json-schema.org/draft/2020-12/schema',"
+     "'$ref':'#/$defs/a','maxItems':1,'$defs':{'a':{'type':'array'}}}",
+     "[1,2]", "value: must have at most 1 item, has 2"},
     {"{'$dynamicRef':'#x'}", "1", NULL, MO_JSCHEMA_KEYWORD},
     {"{'unevaluatedProperties':false}", "{'a':1}", NULL, MO_JSCHEMA_KEYWORD},
     /* what servers really send */
