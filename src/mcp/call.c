@@ -1,501 +1,509 @@
-/* call.c - one request in the hands of the handler: its memory, its end, and
- * what the handler may say about it. What goes on the wire for a result or a
- * question is the business of the two eras. */
-#include "mcp/ep_priv.h"
+/* call.c - what we asked and have not been told: the calls in flight.
+ *
+ *   in flight (in a bucket, id != 0) --answer--> done
+ *      |  input_required                ^
+ *      v                                | retry under a new id
+ *   parked (id 0, asks open) -----------+
+ *   either --timeout, cancel, link lost--> done with err
+ *
+ * A call that is cancelled leaves its bucket at once, so that an answer that
+ * comes now is late; its done follows from the loop (ended, later). */
+#include "mcp/conn_priv.h"
 
-/* --- life --------------------------------------------------------------------
- */
+#define REASON_MAX 1024                  /* bytes of it that are sent */
+#define KEEP_MAX   ((size_t)1024 * 1024) /* of headers, for a retry */
 
-static void free_filter(struct call *c)
+static const char *const may_ask[] = {"tools/call", "prompts/get",
+                                      "resources/read"};
+
+/* --- the table ------------------------------------------------------------ */
+
+static void put_in_flight(struct mo_call *k)
 {
-    if (!c->filter)
-        return;
-    mo_map_fini(&c->filter->uris);
-    mo_free(c->filter);
-    c->filter = NULL;
+    mo_list_del(&k->node);
+    k->id = ++k->c->last_id;
+    mo_list_push(&k->c->calls[k->id % CALL_BUCKETS], &k->node);
 }
 
-static void unlink_call(struct call *c)
+static void park(struct mo_call *k)
 {
-    struct mo_endpoint *ep = c->ep;
-
-    if (mo_list_empty(&c->node))
-        return;
-    mo_list_del(&c->node);
-    ep->ncalls--;
-    if (c->filter)
-        ep->nlistens--;
-    if (c->sess) {
-        mo_list_del(&c->snode);
-        c->sess->ncalls--;
-        c->sess = NULL;
-    }
+    mo_list_del(&k->node);
+    k->id = 0;
+    mo_list_push(&k->c->parked, &k->node);
 }
 
-static void free_call(struct call *c)
+struct mo_call *call_find(struct mo_conn *c, uint64_t id)
 {
-    if (c->way && c->way->call == &c->pub)
-        c->way->call = NULL;
-    mo_timer_stop(c->ep->loop, &c->timer);
-    mo_later_cancel(&c->tell);
-    free_filter(c);
-    mo_arena_fini(&c->arena);
-    mo_free(c);
-}
+    mo_list_each (it, &c->calls[id % CALL_BUCKETS]) {
+        struct mo_call *k = mo_container_of(it, struct mo_call, node);
 
-void mo_call_end(struct call *c)
-{
-    unlink_call(c);
-    c->state = CALL_DONE;
-    if (!c->running)
-        free_call(c);
-}
-
-void mo_call_bury(struct call *c)
-{
-    MO_BUG_ON(c->running);
-    c->gone = true;
-    if (c->way)
-        c->way->drop(c->way);
-    c->way = NULL;
-    unlink_call(c);
-    if (c->state == CALL_RUNNING && c->pub.canceled) {
-        c->running++; /* an answer from inside must not free it */
-        c->pub.canceled(&c->pub);
-        c->running--;
-    }
-    free_call(c);
-}
-
-static void on_tell(struct mo_later *d)
-{
-    struct call *c = mo_container_of(d, struct call, tell);
-
-    if (c->pub.canceled)
-        c->pub.canceled(&c->pub);
-}
-
-void mo_call_cancel(struct call *c)
-{
-    struct mo_ep_way *w = c->way;
-
-    if (c->gone || c->state == CALL_DONE)
-        return;
-    c->gone = true;
-    c->way = NULL;
-    if (w) {
-        if (w->call == &c->pub)
-            w->call = NULL;
-        w->drop(w);
-    }
-    if (c->state == CALL_RUNNING)
-        mo_loop_defer(c->ep->loop, &c->tell);
-    else
-        mo_call_end(c);
-}
-
-void mo_call_lost(struct mo_call *pub)
-{
-    struct call *c = call_of(pub);
-
-    c->way = NULL;
-    mo_call_cancel(c);
-}
-
-static void on_late(struct mo_timer *t)
-{
-    struct call *c = mo_container_of(t, struct call, timer);
-
-    mo_call_refuse(c, 200, MO_RPC_INTERNAL,
-                   "the client did not answer our question in time",
-                   mo_span(NULL, 0));
-}
-
-/* A handle into the message becomes one into its copy. */
-static struct mo_json moved(struct mo_json v, const struct mo_rpc *m,
-                            const char *copy)
-{
-    if (!v.p)
-        return v;
-    return (struct mo_json){copy + (v.p - m->root.p), v.n};
-}
-
-struct mo_span mo_call_dup(struct call *c, struct mo_span s)
-{
-    char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
-
-    return mo_span(p, p ? s.n : 0);
-}
-
-static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
-{
-    c->ep = ep;
-    mo_list_init(&c->node);
-    mo_list_init(&c->snode);
-    mo_list_init(&c->inputs);
-    mo_list_init(&c->needs);
-    mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
-    mo_timer_init(&c->timer, on_late);
-    mo_later_init(&c->tell, on_tell);
-    c->level = MO_MCP_LEVELS;
-}
-
-static int fill_call(struct call *c, const struct mo_ep_from *from,
-                     const struct mo_rpc *m)
-{
-    struct mo_span text = mo_call_dup(c, mo_json_text(m->root));
-
-    if (!text.p)
-        return MO_ENOMEM;
-    c->id = moved(m->id, m, text.p);
-    c->pub.params = moved(m->params, m, text.p);
-    c->pub.caller = mo_call_dup(c, from->caller);
-    if (!c->pub.caller.p)
-        return MO_ENOMEM;
-    c->token =
-        mo_json_get(mo_json_get(c->pub.params, "_meta"), "progressToken");
-    return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
-}
-
-struct call *mo_call_new(struct mo_endpoint *ep, const struct mo_ep_from *from,
-                         const struct mo_rpc *m, const struct ep_method *em)
-{
-    struct call *c = mo_new(struct call);
-
-    if (!c)
-        return NULL;
-    init_call(c, ep, m->root.n);
-    c->m = em;
-    if (fill_call(c, from, m) < 0) {
-        free_call(c);
-        return NULL;
-    }
-    c->way = from->way;
-    c->way->call = &c->pub;
-    mo_list_push(&ep->calls, &c->node);
-    ep->ncalls++;
-    if (from->sess) {
-        c->sess = from->sess;
-        mo_list_push(&c->sess->calls, &c->snode);
-        c->sess->ncalls++;
-    }
-    return c;
-}
-
-struct call *mo_call_find(struct mo_list *calls, struct mo_json id)
-{
-    mo_list_each (n, calls) {
-        struct call *c = mo_container_of(n, struct call, snode);
-
-        if (mo_span_eq(mo_json_text(c->id), mo_json_text(id)))
-            return c;
+        if (k->id == id)
+            return k;
     }
     return NULL;
 }
 
-const char *mo_call_check(struct call *c)
+/* The one that is in flight, if there is exactly one. */
+struct mo_call *call_only(struct mo_conn *c)
 {
-    struct mo_json p = c->pub.params;
-    struct mo_json args = mo_json_get(p, "arguments");
-    struct mo_json name;
+    struct mo_call *k = NULL;
 
-    if (p.p && !mo_json_is(p, MO_JSON_OBJECT))
-        return "params must be an object";
-    if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
-        return "params.arguments must be an object";
-    if (!c->m || !c->m->key)
+    if (c->ncalls != 1)
         return NULL;
-    name = mo_json_get(p, c->m->key);
-    if (!mo_json_is(name, MO_JSON_STRING))
-        return "params must name the thing asked for, as a string";
-    if (mo_json_str(name, &c->arena, &c->pub.name) < 0)
-        return "out of memory";
-    return NULL;
+    for (size_t i = 0; i < CALL_BUCKETS && !k; i++)
+        k = mo_list_first(&c->calls[i], struct mo_call, node);
+    return k && !k->internal ? k : NULL;
 }
 
-void mo_call_run(struct call *c)
+static void remember_given_up(struct mo_conn *c, uint64_t id)
 {
-    struct mo_endpoint *ep = c->ep;
-
-    c->state = CALL_RUNNING;
-    mo_list_init(&c->needs);
-    c->pub.data = NULL;
-    c->pub.canceled = NULL;
-    c->running++;
-    ep->o.handler(ep->o.ctx, &c->pub);
-    c->running--;
-    if (c->state == CALL_DONE && !c->running)
-        free_call(c);
+    c->given_up[c->ngiven++ % GIVEN_UP_MAX] = id;
 }
 
-/* --- answers
- * ------------------------------------------------------------------- */
-
-void mo_call_answer(struct call *c, int status)
+static bool was_given_up(const struct mo_conn *c, uint64_t id)
 {
-    struct mo_endpoint *ep = c->ep;
-    struct mo_ep_way *w = c->way;
-
-    c->way = NULL;
-    if (w && w->call == &c->pub)
-        w->call = NULL;
-    if (w && mo_buf_err(&ep->scratch))
-        w->drop(w);
-    else if (w)
-        w->answer(w, status, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
-    mo_call_end(c);
-}
-
-void mo_call_refuse(struct call *c, int status, int code, const char *msg,
-                    struct mo_span data)
-{
-    (void)mo_rpc_put_error(mo_ep_scratch(c->ep), mo_json_text(c->id), code,
-                           mo_span_cstr(msg), data);
-    mo_call_answer(c, status);
-}
-
-void mo_call_result(struct mo_call *pub, struct mo_span json)
-{
-    struct call *c = call_of(pub);
-    struct mo_json result = {json.p, json.n};
-
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_call_end(c);
-        return;
+    for (size_t i = 0; i < GIVEN_UP_MAX; i++) {
+        if (c->given_up[i] == id)
+            return true;
     }
-    MO_BUG_ON(!mo_json_is(result, MO_JSON_OBJECT));
-    if (mo_mcp_is_modern(pub->version))
-        mo_ep_modern_result(c, result);
-    else
-        mo_ep_legacy_result(c, result);
+    return false;
 }
 
-static bool is_read(const struct call *c)
+/* --- birth and death ------------------------------------------------------ */
+
+static void call_free(struct mo_call *k)
 {
-    return mo_span_is(c->pub.method, "resources/read");
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    mo_later_cancel(&k->later);
+    mo_list_del(&k->node);
+    ask_orphan(&k->asks);
+    mo_buf_fini(&k->params);
+    mo_buf_fini(&k->input);
+    mo_buf_fini(&k->state);
+    mo_arena_fini(&k->keep);
+    k->c->ncalls--;
+    mo_free(k->method);
+    mo_free(k);
 }
 
-void mo_call_error(struct mo_call *pub, int code, const char *msg,
-                   struct mo_span data)
+/* The owner hears it while the call is out of the table but still there. */
+static void call_end(struct mo_call *k, const struct mo_reply *r)
 {
-    struct call *c = call_of(pub);
-    struct mo_json d = {data.p, data.n};
+    mo_list_del(&k->node);
+    k->ended = true;
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    k->o.done(k->o.ctx, r);
+    call_free(k);
+}
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_call_end(c);
+static void call_fail(struct mo_call *k, const struct mo_err *why)
+{
+    struct mo_reply r = {.err = why};
+
+    call_end(k, &r);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_call *k = mo_container_of(d, struct mo_call, later);
+    struct mo_err why = k->why;
+
+    call_fail(k, &why);
+}
+
+void call_end_later(struct mo_call *k, const struct mo_err *why)
+{
+    if (k->ended)
         return;
-    }
-    if (!mo_mcp_is_modern(pub->version) && code == MO_RPC_INVALID_PARAMS &&
-        is_read(c) && mo_json_get(d, "uri").p)
-        code = MO_MCP_RESOURCE_NOT_FOUND;
-    mo_call_refuse(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200, code, msg,
-                   data);
+    k->ended = true;
+    k->why = *why;
+    ask_orphan(&k->asks);
+    park(k);
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    mo_loop_defer(k->c->loop, &k->later);
 }
 
-void mo_call_fail(struct mo_call *pub, const char *text)
+static void end_list(struct mo_list *calls, const struct mo_err *why)
 {
+    while (!mo_list_empty(calls)) {
+        struct mo_call *k = mo_list_first(calls, struct mo_call, node);
+        struct mo_err own = k->why;
+
+        call_fail(k, k->ended ? &own : why);
+    }
+}
+
+void call_end_all(struct mo_conn *c, const struct mo_err *why)
+{
+    for (size_t i = 0; i < CALL_BUCKETS; i++)
+        end_list(&c->calls[i], why);
+    end_list(&c->parked, why);
+}
+
+/* The handshake's call, whose link is gone: nobody is to hear of it. */
+void call_drop_internal(struct mo_conn *c)
+{
+    for (size_t i = 0; i < CALL_BUCKETS; i++) {
+        mo_list_each_safe (it, &c->calls[i])
+            call_free(mo_container_of(it, struct mo_call, node));
+    }
+    mo_list_each_safe (it, &c->parked)
+        call_free(mo_container_of(it, struct mo_call, node));
+}
+
+/* --- giving up ------------------------------------------------------------ */
+
+static void tell_cancelled(struct mo_call *k, const char *reason)
+{
+    struct mo_conn *c = k->c;
     struct mo_buf b;
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":");
-    (void)mo_json_quote(&b, mo_span_cstr(text));
-    (void)mo_buf_puts(&b, "}],\"isError\":true}");
-    if (mo_buf_err(&b))
-        mo_call_error(pub, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-    else
-        mo_call_result(pub, mo_buf_view(&b));
+    if (k->id == 0 || k->internal)
+        return;
+    remember_given_up(c, k->id);
+    if (!c->link)
+        return;
+    mo_link_forget(c->link, k->id);
+    if (c->modern && mo_link_is_http(c->link))
+        return;
+    mo_buf_init(&b, (size_t)8 * REASON_MAX);
+    mo_buf_puts(&b, "{\"requestId\":");
+    mo_buf_u64(&b, k->id);
+    if (reason) {
+        mo_buf_puts(&b, ",\"reason\":");
+        mo_json_quote(&b, mo_span_head(mo_span_cstr(reason), REASON_MAX));
+    }
+    mo_buf_putc(&b, '}');
+    if (!mo_buf_err(&b)) /* best effort: it is a courtesy */
+        (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-/* --- notices
- * ------------------------------------------------------------------- */
-
-static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+static void time_out(struct mo_call *k, const char *what)
 {
-    mo_jw_init(w, mo_ep_scratch(c->ep));
-    mo_jw_obj(w);
-    mo_jw_key(w, "jsonrpc");
-    mo_jw_cstr(w, "2.0");
-    mo_jw_key(w, "method");
-    mo_jw_cstr(w, method);
-    mo_jw_key(w, "params");
-    mo_jw_obj(w);
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s: %s", k->method, what);
+    if (!k->internal)
+        tell_cancelled(k, "timeout");
+    else if (k->id)
+        remember_given_up(k->c, k->id);
+    call_fail(k, &e);
 }
 
-static void end_note(struct call *c, struct mo_jw *w)
+static void on_idle(struct mo_timer *t)
 {
-    mo_jw_end(w);
-    mo_jw_end(w);
-    if (!mo_buf_err(&c->ep->scratch))
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
+    time_out(mo_container_of(t, struct mo_call, idle), "no sign of life");
 }
 
-void mo_call_progress(struct mo_call *pub, double progress, double total,
-                      const char *msg)
+static void on_hard(struct mo_timer *t)
 {
-    struct call *c = call_of(pub);
-    struct mo_jw w;
+    time_out(mo_container_of(t, struct mo_call, hard), "no answer in time");
+}
 
-    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
+void mo_call_cancel(struct mo_call *k, const char *reason)
+{
+    struct mo_err e;
+
+    if (k->ended)
         return;
-    c->progressed = true;
-    c->progress = progress;
-    begin_note(c, &w, "notifications/progress");
-    mo_jw_key(&w, "progressToken");
-    mo_jw_raw(&w, mo_json_text(c->token));
-    mo_jw_key(&w, "progress");
-    mo_jw_f64(&w, progress);
-    if (total >= 0) {
-        mo_jw_key(&w, "total");
-        mo_jw_f64(&w, total);
-    }
-    if (msg && pub->version >= MO_MCP_2025_03_26) {
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, msg);
-    }
-    end_note(c, &w);
+    (void)mo_fail(&e, MO_ECANCELED, "%s: cancelled", k->method);
+    tell_cancelled(k, reason);
+    call_end_later(k, &e);
 }
 
-void mo_call_log(struct mo_call *pub, enum mo_mcp_level lv, const char *logger,
-                 struct mo_span data)
+uint64_t mo_call_number(const struct mo_call *k)
 {
-    struct call *c = call_of(pub);
-    enum mo_mcp_level least =
-        c->sess && !mo_mcp_is_modern(pub->version) ? c->sess->level : c->level;
-    struct mo_jw w;
-
-    if (!c->way || lv < least || !(c->ep->o.caps & MO_EP_LOGGING))
-        return;
-    begin_note(c, &w, "notifications/message");
-    mo_jw_key(&w, "level");
-    mo_jw_cstr(&w, mo_ep_level_text(lv));
-    if (logger) {
-        mo_jw_key(&w, "logger");
-        mo_jw_cstr(&w, logger);
-    }
-    mo_jw_key(&w, "data");
-    mo_jw_raw(&w, data);
-    end_note(c, &w);
+    return k->number;
 }
 
-void mo_call_pause(struct mo_call *pub)
-{
-    struct call *c = call_of(pub);
+/* --- sending -------------------------------------------------------------- */
 
-    if (c->way && c->way->pause)
-        c->way->pause(c->way);
+static void start_timer(struct mo_call *k, struct mo_timer *t, uint64_t ms,
+                        uint64_t usual)
+{
+    if (ms != MO_CALL_FOREVER)
+        mo_timer_start(k->c->loop, t, ms ? ms : usual);
 }
 
-bool mo_call_is_canceled(const struct mo_call *pub)
+/* Put it in flight under a new number. */
+static int call_send(struct mo_call *k, struct mo_span params)
 {
-    return call_of(pub)->gone;
-}
+    struct mo_conn *c = k->c;
+    struct mo_link_msg m = {
+        .method = k->method,
+        .name = k->o.name,
+        .params = k->o.params,
+        .nparams = k->o.nparams,
+    };
+    int rc;
 
-/* --- asking
- * ---------------------------------------------------------------------- */
-
-bool mo_call_can(const struct mo_call *c, const char *what)
-{
-    return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
-}
-
-static struct ep_input *find_input(struct call *c, struct mo_span key)
-{
-    mo_list_each (n, &c->inputs) {
-        struct ep_input *in = mo_container_of(n, struct ep_input, node);
-
-        if (mo_span_eq(in->key, key))
-            return in;
-    }
-    return NULL;
-}
-
-struct mo_json mo_call_input(struct mo_call *pub, const char *key)
-{
-    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
-
-    return in ? in->value : (struct mo_json){NULL, 0};
-}
-
-int mo_call_add_input(struct call *c, struct mo_span key, struct mo_json v)
-{
-    struct ep_input *in = find_input(c, key);
-    struct mo_span value = mo_call_dup(c, mo_json_text(v));
-
-    if (!value.p)
-        return MO_ENOMEM;
-    if (!in) {
-        if (c->ninputs == EP_INPUTS_MAX)
-            return MO_ETOOBIG;
-        in = mo_arena_new(&c->arena, struct ep_input);
-        if (!in)
-            return MO_ENOMEM;
-        in->key = mo_call_dup(c, key);
-        if (!in->key.p)
-            return MO_ENOMEM;
-        mo_list_push(&c->inputs, &in->node);
-        c->ninputs++;
-    }
-    in->value = (struct mo_json){value.p, value.n};
+    put_in_flight(k);
+    rc = codec_request(c, k, params);
+    if (rc < 0)
+        return rc;
+    m.text = mo_buf_view(&c->out);
+    m.id = k->id;
+    k->told = false;
+    rc = conn_send(c, &m);
+    if (rc < 0)
+        return rc;
+    start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
     return 0;
 }
 
-void mo_call_need(struct mo_call *pub, const char *key, const char *method,
-                  struct mo_span params)
+static int keep_span(struct mo_call *k, struct mo_span *s)
 {
-    struct call *c = call_of(pub);
-    struct ep_need *q = mo_arena_new(&c->arena, struct ep_need);
-
-    if (!q) {
-        c->oom = true;
-        return;
-    }
-    q->key = mo_call_dup(c, mo_span_cstr(key));
-    q->method = mo_call_dup(c, mo_span_cstr(method));
-    q->params = mo_call_dup(c, params.n ? params : MO_SPAN("{}"));
-    if (!q->key.p || !q->method.p || !q->params.p)
-        c->oom = true;
-    mo_list_push(&c->needs, &q->node);
+    s->p = mo_arena_strndup(&k->keep, s->n ? s->p : "", s->n);
+    return s->p ? 0 : MO_ENOMEM;
 }
 
-void mo_call_wait(struct mo_call *pub)
+static int keep_headers(struct mo_call *k)
 {
-    struct call *c = call_of(pub);
+    size_t n = k->o.nparams;
+    struct mo_link_param *v =
+        mo_arena_alloc(&k->keep, (n ? n : 1) * sizeof(*v));
+    int rc = v ? keep_span(k, &k->o.name) : MO_ENOMEM;
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_call_end(c);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        v[i] = k->o.params[i];
+        rc = keep_span(k, &v[i].name);
+        if (rc == 0)
+            rc = keep_span(k, &v[i].value);
+    }
+    k->o.params = v;
+    return rc;
+}
+
+/* Everything that was lent for the call is copied if it may be needed again
+ * for a retry. */
+static int keep_for_retry(struct mo_call *k, struct mo_span params)
+{
+    bool listed = false;
+
+    for (size_t i = 0; i < MO_COUNT(may_ask); i++)
+        listed = listed || strcmp(k->method, may_ask[i]) == 0;
+    k->may_ask = listed && k->c->modern && !k->internal;
+    if (!k->may_ask)
+        return 0;
+    mo_buf_span(&k->params, params.n ? params : MO_SPAN("{}"));
+    return mo_buf_err(&k->params) ? mo_buf_err(&k->params) : keep_headers(k);
+}
+
+static struct mo_call *call_new(struct mo_conn *c, const char *method,
+                                const struct mo_call_opts *o)
+{
+    struct mo_call *k = mo_new(struct mo_call);
+
+    if (!k)
+        return NULL;
+    mo_list_init(&k->node);
+    mo_list_init(&k->asks);
+    mo_timer_init(&k->idle, on_idle);
+    mo_timer_init(&k->hard, on_hard);
+    mo_later_init(&k->later, on_later);
+    mo_buf_init(&k->params, MO_CONN_TEXT_MAX);
+    mo_buf_init(&k->input, MO_CONN_TEXT_MAX);
+    mo_buf_init(&k->state, MO_CONN_TEXT_MAX);
+    mo_arena_init(&k->keep, KEEP_MAX);
+    k->c = c;
+    k->o = *o;
+    c->ncalls++;
+    k->method = mo_strndup(method, strlen(method));
+    if (!k->method) {
+        call_free(k);
+        return NULL;
+    }
+    return k;
+}
+
+struct mo_call *call_start(struct mo_conn *c, const char *method,
+                           struct mo_span params, const struct mo_call_opts *o,
+                           bool internal, struct mo_err *e)
+{
+    struct mo_call *k;
+    int rc;
+
+    if (c->ncalls >= MO_CONN_CALLS_MAX) {
+        (void)mo_fail(e, MO_EBUSY, "%s: %d calls in flight", method,
+                      MO_CONN_CALLS_MAX);
+        return NULL;
+    }
+    k = call_new(c, method, o);
+    if (!k) {
+        (void)mo_fail(e, MO_ENOMEM, "%s", method);
+        return NULL;
+    }
+    k->internal = internal;
+    params = codec_one_line(c, params);
+    rc = mo_buf_err(&c->compact);
+    if (rc == 0)
+        rc = keep_for_retry(k, params);
+    if (rc == 0)
+        rc = call_send(k, params);
+    if (rc < 0) {
+        (void)mo_fail(e, rc, "%s: cannot be sent (%s)", method,
+                      mo_err_name(rc));
+        call_free(k);
+        return NULL;
+    }
+    k->number = k->id;
+    start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
+    c->stats.calls++;
+    return k;
+}
+
+struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
+                                struct mo_span params,
+                                const struct mo_call_opts *o, struct mo_err *e)
+{
+    if (c->state != C_OPEN) {
+        (void)mo_fail(e, MO_ECLOSED, "%s: the connection is not open", method);
+        return NULL;
+    }
+    return call_start(c, method, params, o, false, e);
+}
+
+/* --- answers -------------------------------------------------------------- */
+
+static void fail_now(struct mo_call *k, int code, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, code, "%s: %s", k->method, what);
+    call_fail(k, &e);
+}
+
+static void need_input(struct mo_call *k, struct mo_json result)
+{
+    struct mo_err e;
+    int rc;
+
+    k->rounds++;
+    if (k->rounds > MO_CONN_ROUNDS_MAX) {
+        fail_now(k, MO_EPROTO, "asks for input again and again");
         return;
     }
-    if (c->oom) {
-        mo_call_error(pub, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-        return;
-    }
-    MO_BUG_ON(mo_list_empty(&c->needs));
-    c->rounds++;
-    if (c->rounds > c->ep->o.limits.rounds)
-        mo_call_error(pub, MO_RPC_INTERNAL, "too many rounds of questions",
-                      mo_span(NULL, 0));
-    else if (mo_mcp_is_modern(pub->version))
-        mo_ep_modern_wait(c);
+    mo_timer_stop(k->c->loop, &k->idle); /* people are slow; hard goes on */
+    park(k);
+    rc = ask_inputs(k, result, &e);
+    if (rc < 0)
+        call_fail(k, &e);
+    else if (k->open_asks == 0)
+        call_again(k);
     else
-        mo_ep_legacy_wait(c);
+        ask_hand_up(k);
 }
 
-struct mo_span mo_call_state(const struct mo_call *pub)
+void call_again(struct mo_call *k)
 {
-    return call_of(pub)->state_bytes;
+    struct mo_err e;
+    int rc = mo_buf_err(&k->input);
+
+    if (rc == 0)
+        rc = call_send(k, mo_buf_view(&k->params));
+    if (rc < 0) {
+        (void)mo_fail(&e, rc, "%s: cannot be sent again (%s)", k->method,
+                      mo_err_name(rc));
+        call_end_later(k, &e);
+    }
 }
 
-void mo_call_set_state(struct mo_call *pub, struct mo_span state)
+/* What kind of result it is; only modern servers say. */
+static void take_result(struct mo_call *k, struct mo_json result)
 {
-    struct call *c = call_of(pub);
+    struct mo_reply r = {.result = result};
+    struct mo_json type = mo_json_get(result, "resultType");
 
-    c->state_bytes = mo_call_dup(c, state);
-    if (!c->state_bytes.p)
-        c->oom = true;
+    if (!mo_json_is(result, MO_JSON_OBJECT))
+        fail_now(k, MO_EPROTO, "the result is no object");
+    else if (!k->c->modern || !type.p ||
+             mo_json_str_eq(type, MO_SPAN("complete")))
+        call_end(k, &r);
+    else if (mo_json_str_eq(type, MO_SPAN("task")) && k->c->can & CAN_TASKS)
+        call_end(k, &r);
+    else if (mo_json_str_eq(type, MO_SPAN("input_required")) && k->may_ask)
+        need_input(k, result);
+    else
+        fail_now(k, MO_EPROTO, "a result of a kind we do not know");
+}
+
+static void take_error(struct mo_call *k, struct mo_json error, int status)
+{
+    struct mo_reply r = {.error = error, .status = status};
+
+    if (mo_json_i64(mo_json_get(error, "code"), &r.code) < 0)
+        r.code = MO_RPC_INTERNAL;
+    call_end(k, &r);
+}
+
+static void count_stray(struct mo_conn *c, struct mo_json id)
+{
+    uint64_t n = 0;
+    bool ours = mo_json_u64(id, &n) == 0 && n > 0 && n <= c->last_id;
+
+    if (!ours)
+        c->stats.unknown++;
+    else if (was_given_up(c, n))
+        c->stats.late++;
+    else
+        c->stats.duplicate++;
+}
+
+void call_answer(struct mo_conn *c, const struct mo_rpc *m)
+{
+    struct mo_call *k = NULL;
+    uint64_t id;
+
+    if (mo_json_u64(m->id, &id) == 0)
+        k = call_find(c, id);
+    if (!k) {
+        count_stray(c, m->id);
+        return;
+    }
+    c->stats.answers++;
+    if (m->kind == MO_RPC_RESULT)
+        take_result(k, m->result);
+    else
+        take_error(k, m->error, 0);
+}
+
+void call_failed(struct mo_conn *c, uint64_t id, int status,
+                 struct mo_span body, const struct mo_err *why)
+{
+    struct mo_call *k = call_find(c, id);
+    struct mo_reply r = {.err = why, .status = status};
+    struct mo_rpc m;
+
+    if (!k) {
+        c->stats.unknown++;
+        return;
+    }
+    if (body.n && mo_rpc_parse(body, &m, NULL) == 0 && m.kind == MO_RPC_ERROR)
+        take_error(k, m.error, status);
+    else
+        call_end(k, &r);
+}
+
+void call_progress(struct mo_conn *c, struct mo_json params)
+{
+    struct mo_call *k = NULL;
+    uint64_t token;
+    double at;
+
+    if (mo_json_u64(mo_json_get(params, "progressToken"), &token) == 0)
+        k = call_find(c, token);
+    if (!k || !k->o.on_progress ||
+        mo_json_f64(mo_json_get(params, "progress"), &at) < 0 ||
+        (k->told && at <= k->last_progress)) {
+        c->stats.stray_progress++;
+        return;
+    }
+    k->told = true;
+    k->last_progress = at;
+    start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    k->o.on_progress(k->o.ctx, params);
 }

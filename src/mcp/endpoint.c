@@ -115,7 +115,7 @@ void mo_endpoint_free(struct mo_endpoint *ep)
     while (!mo_list_empty(&ep->calls)) {
         struct call *c = mo_container_of(ep->calls.next, struct call, node);
 
-        mo_call_bury(c);
+        mo_ep_call_bury(c);
     }
     mo_buf_fini(&ep->scratch);
     mo_free(ep);

@@ -2,22 +2,22 @@
  *
  * The endpoint speaks the protocol (handshakes, envelopes, sessions, listens,
  * version differences) and leaves the matter to one handler, which sees a
- * struct mo_call in the shapes of the newest revision and answers it at once
+ * struct mo_ep_call in the shapes of the newest revision and answers it at once
  * or any time later. The edges translate: ep_legacy.c for revisions that open
  * with `initialize`, ep_modern.c for self-describing requests; ep_stdio.h and
  * ep_http.h carry the bytes.
  *
  * A call belongs to the handler from handler() until it says one of
- * mo_call_result(), mo_call_error(), mo_call_wait(); after that it must not
- * be touched. A canceled call is told by c->canceled (if set) and must still
- * be answered; what is said then goes nowhere.
+ * mo_ep_call_result(), mo_ep_call_error(), mo_ep_call_wait(); after that it
+ * must not be touched. A canceled call is told by c->canceled (if set) and must
+ * still be answered; what is said then goes nowhere.
  *
  * Asking the client (sampling, elicitation, roots) is written as replay: the
- * handler looks for an answer with mo_call_input(); if there is none it says
- * mo_call_need() for each thing it wants and then mo_call_wait(). Later it is
- * called again from the top, perhaps with another struct mo_call, with the
- * answers present. What it must remember travels by mo_call_set_state(). It
- * never learns whether that was a real request (legacy) or a retry of the
+ * handler looks for an answer with mo_ep_call_input(); if there is none it says
+ * mo_ep_call_need() for each thing it wants and then mo_ep_call_wait(). Later
+ * it is called again from the top, perhaps with another struct mo_ep_call, with
+ * the answers present. What it must remember travels by mo_ep_call_set_state().
+ * It never learns whether that was a real request (legacy) or a retry of the
  * call (modern), and should do nothing that may not be done twice before it
  * has all it needs.
  *
@@ -30,7 +30,7 @@
 #include "mcp/era.h"
 
 struct mo_endpoint;
-struct mo_call;
+struct mo_ep_call;
 
 enum {
     MO_EP_TOOLS = 1 << 0,
@@ -64,7 +64,7 @@ struct mo_endpoint_opts {
     const char *instructions;         /* may be NULL */
     unsigned caps;                    /* MO_EP_* */
     struct mo_endpoint_limits limits; /* zero = default, one by one */
-    void (*handler)(void *ctx, struct mo_call *c);
+    void (*handler)(void *ctx, struct mo_ep_call *c);
     /* inputSchema of a tool, for Mcp-Param headers; none if unknown. May be
      * NULL: then they are not checked. */
     struct mo_json (*schema)(void *ctx, struct mo_span tool);
@@ -94,7 +94,7 @@ struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
 /* --- one call --------------------------------------------------------------
  */
 
-struct mo_call {
+struct mo_ep_call {
     struct mo_span method;
     struct mo_json params;       /* object, or none */
     struct mo_span name;         /* params.name, .uri or .taskId; or empty */
@@ -106,22 +106,22 @@ struct mo_call {
     void *data;                  /* the handler's */
     /* Set by the handler, may stay NULL: nobody waits any more. Not called
      * from inside a call on c. */
-    void (*canceled)(struct mo_call *c);
+    void (*canceled)(struct mo_ep_call *c);
 };
 
 /* Modern shapes; resultType, ttlMs, cacheScope and serverInfo are added where
  * they are missing. The text must be valid JSON, an object. */
-void mo_call_result(struct mo_call *c, struct mo_span json);
+void mo_ep_call_result(struct mo_ep_call *c, struct mo_span json);
 /* data: JSON text or empty. */
-void mo_call_error(struct mo_call *c, int code, const char *msg,
-                   struct mo_span data);
+void mo_ep_call_error(struct mo_ep_call *c, int code, const char *msg,
+                      struct mo_span data);
 /* A tool's own failure, for the model to read: isError and one text. */
-void mo_call_fail(struct mo_call *c, const char *text);
+void mo_ep_call_fail(struct mo_ep_call *c, const char *text);
 
 /* Dropped when the client gave no token, or progress does not grow.
  * total < 0 and msg == NULL: left out. */
-void mo_call_progress(struct mo_call *c, double progress, double total,
-                      const char *msg);
+void mo_ep_call_progress(struct mo_ep_call *c, double progress, double total,
+                         const char *msg);
 
 enum mo_mcp_level {
     MO_MCP_DEBUG,
@@ -135,26 +135,26 @@ enum mo_mcp_level {
     MO_MCP_LEVELS, /* also: none at all */
 };
 /* Dropped below the level that the client wants. logger may be NULL. */
-void mo_call_log(struct mo_call *c, enum mo_mcp_level lv, const char *logger,
-                 struct mo_span data);
+void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
+                    const char *logger, struct mo_span data);
 /* Let the client come back for the answer (legacy SSE polling); nothing
  * happens where that is not possible. */
-void mo_call_pause(struct mo_call *c);
-bool mo_call_is_canceled(const struct mo_call *c);
+void mo_ep_call_pause(struct mo_ep_call *c);
+bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
 /* --- asking the client -----------------------------------------------------
  */
 
 /* Does the client say it can do "sampling", "elicitation", "roots"? */
-bool mo_call_can(const struct mo_call *c, const char *what);
+bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
 /* The answer to an earlier need, or none. Trust it as you trust the client. */
-struct mo_json mo_call_input(struct mo_call *c, const char *key);
+struct mo_json mo_ep_call_input(struct mo_ep_call *c, const char *key);
 /* params: JSON object text, or empty. Copied. */
-void mo_call_need(struct mo_call *c, const char *key, const char *method,
-                  struct mo_span params);
-void mo_call_wait(struct mo_call *c);
+void mo_ep_call_need(struct mo_ep_call *c, const char *key, const char *method,
+                     struct mo_span params);
+void mo_ep_call_wait(struct mo_ep_call *c);
 /* Opaque text (UTF-8) of the handler's; empty on the first round. */
-struct mo_span mo_call_state(const struct mo_call *c);
-void mo_call_set_state(struct mo_call *c, struct mo_span state);
+struct mo_span mo_ep_call_state(const struct mo_ep_call *c);
+void mo_ep_call_set_state(struct mo_ep_call *c, struct mo_span state);
 
 #endif

@@ -478,10 +478,10 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
 /* Modern answers that are still to come, listens among them. */
 static void end_answer(struct answer *a)
 {
-    struct mo_call *c = a->way.call;
+    struct mo_ep_call *c = a->way.call;
 
     if (c)
-        mo_call_cancel(call_of(c));
+        mo_ep_call_cancel(call_of(c));
     else
         mo_answer_done(a);
 }

@@ -23,7 +23,7 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
 
         mo_list_del(&c->snode);
         c->sess = NULL;
-        mo_call_cancel(c);
+        mo_ep_call_cancel(c);
     }
     mo_list_del(&s->node);
     s->ep->nsessions--;
@@ -224,7 +224,7 @@ static int lend(struct call *c, const char *text, struct mo_json *out)
     *out = (struct mo_json){NULL, 0};
     if (!text)
         return 0;
-    s = mo_call_dup(c, mo_span_cstr(text));
+    s = mo_ep_call_dup(c, mo_span_cstr(text));
     *out = (struct mo_json){s.p, s.n};
     return s.p ? 0 : MO_ENOMEM;
 }
@@ -238,7 +238,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
     full.sess = s;
     full.caller = s->caller;
-    c = mo_call_new(s->ep, &full, m, em);
+    c = mo_ep_call_new(s->ep, &full, m, em);
     if (!c) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
                      "out of memory", nothing);
@@ -246,14 +246,14 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     }
     c->pub.version = s->version;
     c->pub.session = s->id;
-    bad = mo_call_check(c);
+    bad = mo_ep_call_check(c);
     if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
                  lend(c, s->client, &c->pub.client) < 0))
         bad = "out of memory";
     if (bad)
-        mo_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
     else
-        mo_call_run(c);
+        mo_ep_call_run(c);
 }
 
 static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -266,7 +266,7 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
     if (s->version == MO_MCP_UNKNOWN && !(p && p->early))
         why = "the first request must be initialize";
-    else if (mo_call_find(&s->calls, m->id))
+    else if (mo_ep_call_find(&s->calls, m->id))
         why = "this id is in use";
     else if (s->ncalls >= s->ep->o.limits.calls)
         why = "too many requests under way";
@@ -292,9 +292,9 @@ static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
     }
     if (!mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         return;
-    c = mo_call_find(&s->calls, mo_json_get(m->params, "requestId"));
+    c = mo_ep_call_find(&s->calls, mo_json_get(m->params, "requestId"));
     if (c)
-        mo_call_cancel(c);
+        mo_ep_call_cancel(c);
 }
 
 /* --- asking the client
@@ -323,7 +323,7 @@ static bool client_can(const struct call *c)
         struct ep_need *q = mo_container_of(n, struct ep_need, node);
         const char *cap = mo_ep_ask_cap(q->method);
 
-        if (!cap || !mo_call_can(&c->pub, cap))
+        if (!cap || !mo_ep_call_can(&c->pub, cap))
             return false;
     }
     return true;
@@ -341,9 +341,9 @@ static void give_up(struct call *c, const char *why)
     c->state = CALL_RUNNING;
     mo_timer_stop(c->ep->loop, &c->timer);
     if (is_tool(c))
-        mo_call_fail(&c->pub, why);
+        mo_ep_call_fail(&c->pub, why);
     else
-        mo_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
+        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
 }
 
 static void ask(struct call *c, struct ep_need *q)
@@ -367,7 +367,7 @@ void mo_ep_legacy_wait(struct call *c)
         return;
     }
     if (!c->way || !c->sess) {
-        mo_call_end(c);
+        mo_ep_call_end(c);
         return;
     }
     c->state = CALL_WAITING;
@@ -432,11 +432,11 @@ static void on_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
     q->answered = true;
     if (m->kind == MO_RPC_ERROR) {
         refused(c, q, m->error);
-    } else if (mo_call_add_input(c, q->key, m->result) < 0) {
+    } else if (mo_ep_call_add_input(c, q->key, m->result) < 0) {
         give_up(c, "the client's answer is too big");
     } else if (all_answered(c)) {
         mo_timer_stop(c->ep->loop, &c->timer);
-        mo_call_run(c);
+        mo_ep_call_run(c);
     }
 }
 
@@ -468,5 +468,5 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result)
     (void)mo_buf_puts(b, ",\"result\":");
     (void)mo_ep_downgrade(b, c->pub.version, result);
     (void)mo_buf_puts(b, "}");
-    mo_call_answer(c, 200);
+    mo_ep_call_answer(c, 200);
 }

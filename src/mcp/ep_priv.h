@@ -9,7 +9,7 @@
  *  1. Every call is in ep->calls, and in sess->calls if it has a session.
  *  2. way->answer or way->drop is called once per request; after it neither
  *     side uses the way for that request again. c->way is NULL from then on,
- *     and when the transport lost the way (mo_call_lost).
+ *     and when the transport lost the way (mo_ep_call_lost).
  *  3. A call is freed when it is answered or dropped and the handler is not
  *     inside it: running is counted. A canceled call waits for its answer.
  *  4. CALL_WAITING: the endpoint owns it (asks are out), else the handler. */
@@ -32,7 +32,7 @@ struct mo_ep_way {
     void (*answer)(struct mo_ep_way *w, int status, struct mo_span msg);
     void (*drop)(struct mo_ep_way *w); /* there will be no answer */
     void (*pause)(struct mo_ep_way *w);
-    struct mo_call *call; /* the last one; for ways of a single request */
+    struct mo_ep_call *call; /* the last one; for ways of a single request */
 };
 
 struct mo_ep_sess {
@@ -71,8 +71,8 @@ struct ep_need { /* a question to it */
     bool answered;
 };
 
-struct call { /* what is behind a struct mo_call */
-    struct mo_call pub;
+struct call { /* what is behind a struct mo_ep_call */
+    struct mo_ep_call pub;
     struct mo_endpoint *ep;
     struct mo_list node, snode;
     struct mo_ep_sess *sess;
@@ -105,7 +105,7 @@ struct mo_endpoint {
     struct mo_seal seal;
 };
 
-static inline struct call *call_of(const struct mo_call *c)
+static inline struct call *call_of(const struct mo_ep_call *c)
 {
     return mo_container_of(c, struct call, pub);
 }
@@ -164,8 +164,19 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result);
 
 void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
-void mo_ep_modern_wait(struct call *c);
 void mo_ep_modern_result(struct call *c, struct mo_json result);
+
+/* A result in the scratch buffer, up to its members; its end with _meta. */
+void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
+                        struct mo_json id);
+void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
+                      struct mo_json meta);
+
+/* --- ep_rounds.c --- */
+
+void mo_ep_modern_wait(struct call *c);
+/* requestState and inputResponses of a request; NULL, or what is wrong. */
+const char *mo_ep_take_answers(struct call *c);
 
 /* --- ep_header.c --- */
 
@@ -181,26 +192,28 @@ int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
 int mo_ep_downgrade(struct mo_buf *b, enum mo_mcp_version v,
                     struct mo_json result);
 
-/* --- call.c --- */
+/* --- ep_call.c --- */
 
-struct call *mo_call_new(struct mo_endpoint *ep, const struct mo_ep_from *from,
-                         const struct mo_rpc *m, const struct ep_method *em);
-void mo_call_run(struct call *c);
+struct call *mo_ep_call_new(struct mo_endpoint *ep,
+                            const struct mo_ep_from *from,
+                            const struct mo_rpc *m, const struct ep_method *em);
+void mo_ep_call_run(struct call *c);
 /* The request as text is wrong: the method's own parameters. NULL: fine. */
-const char *mo_call_check(struct call *c);
-void mo_call_end(struct call *c); /* answered: free when possible */
+const char *mo_ep_call_check(struct call *c);
+void mo_ep_call_end(struct call *c); /* answered: free when possible */
 /* Nobody waits: tell the handler, end what we own. */
-void mo_call_cancel(struct call *c);
+void mo_ep_call_cancel(struct call *c);
 /* The transport lost the way; modern: that cancels. */
-void mo_call_lost(struct mo_call *c);
-struct call *mo_call_find(struct mo_list *calls, struct mo_json id);
-int mo_call_add_input(struct call *c, struct mo_span key, struct mo_json v);
-struct mo_span mo_call_dup(struct call *c, struct mo_span s); /* p NULL: oom */
+void mo_ep_call_lost(struct mo_ep_call *c);
+struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id);
+int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v);
+struct mo_span mo_ep_call_dup(struct call *c,
+                              struct mo_span s); /* p NULL: oom */
 /* The message in the scratch buffer is the answer; ends the call. */
-void mo_call_answer(struct call *c, int status);
-void mo_call_refuse(struct call *c, int status, int code, const char *msg,
-                    struct mo_span data);
+void mo_ep_call_answer(struct call *c, int status);
+void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
+                       struct mo_span data);
 /* At the end of the endpoint: free it, whoever holds it. */
-void mo_call_bury(struct call *c);
+void mo_ep_call_bury(struct call *c);
 
 #endif

@@ -157,7 +157,7 @@ static void on_gone(struct mo_req *rq)
         mo_hsess_touch(a->sess);
     if (a->modern && a->way.call) {
         a->pending = 0;
-        mo_call_lost(a->way.call);
+        mo_ep_call_lost(a->way.call);
     }
     maybe_free(a);
 }

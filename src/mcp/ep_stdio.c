@@ -1,5 +1,6 @@
 #include "mcp/ep_stdio.h"
 
+#include "codec/frame.h"
 #include "mcp/ep_priv.h"
 
 #define FLUSH_MS 2000
@@ -8,7 +9,7 @@ struct mo_ep_stdio {
     struct mo_ep_sess sess;
     struct mo_ep_way way;
     struct mo_stream *s;
-    struct mo_buf in;
+    struct mo_frame in;
     void (*closed)(void *ctx, const struct mo_err *why);
     void *ctx;
     bool ended;
@@ -113,8 +114,6 @@ static void on_line(struct mo_ep_stdio *x, struct mo_span line)
     struct mo_rpc m;
     struct mo_err e;
 
-    if (line.n && line.p[line.n - 1] == '\r')
-        line.n--;
     if (!mo_span_trim(line).n)
         return;
     if (mo_rpc_parse(line, &m, &e) < 0)
@@ -141,29 +140,17 @@ static void finish(struct mo_ep_stdio *x, const struct mo_err *why)
 static void on_read(void *ctx, char *p, size_t n)
 {
     struct mo_ep_stdio *x = ctx;
-    struct mo_span rest = mo_span(p, n);
+    struct mo_span in = mo_span(p, n), line;
     struct mo_err e;
+    int rc = 1;
 
-    while (rest.p && rest.n && !x->ended) {
-        ptrdiff_t nl = mo_span_find(rest, '\n');
-
-        if (nl < 0) {
-            (void)mo_buf_span(&x->in, rest);
-            break;
-        }
-        if (x->in.len) {
-            (void)mo_buf_put(&x->in, rest.p, (size_t)nl);
-            if (mo_buf_err(&x->in))
-                break;
-            on_line(x, mo_buf_view(&x->in));
-            mo_buf_fini(&x->in);
-        } else {
-            on_line(x, mo_span(rest.p, (size_t)nl));
-        }
-        rest = mo_span_skip(rest, (size_t)nl + 1);
+    while (rc > 0 && !x->ended) {
+        rc = mo_frame_next(&x->in, &in, &line);
+        if (rc > 0)
+            on_line(x, line);
     }
-    if (mo_buf_err(&x->in)) {
-        (void)mo_fail(&e, mo_buf_err(&x->in), "a line is too long");
+    if (rc < 0) {
+        (void)mo_fail(&e, rc, "a line is too long");
         finish(x, &e);
     }
 }
@@ -186,7 +173,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 
     x->ended = true;
     mo_ep_sess_fini(&x->sess);
-    mo_buf_fini(&x->in);
+    mo_frame_fini(&x->in);
     mo_free(x);
     if (closed)
         closed(arg, why);
@@ -211,7 +198,7 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
     x->s = s;
     x->closed = closed;
     x->ctx = ctx;
-    mo_buf_init(&x->in, MO_EP_LINE_MAX);
+    mo_frame_init(&x->in, MO_EP_LINE_MAX);
     mo_stream_limit(s, ep->o.limits.message + MO_STREAM_QUEUE_MAX);
     mo_stream_attach(s, &stream_cb, x);
     *out = x;

@@ -23,8 +23,21 @@
 #include "codec/rpc.h"
 #include "loop/stream.h"
 
-#define MO_LINK_LINE_MAX  ((size_t)4 * 1024 * 1024)
-#define MO_LINK_NOISE_MAX 20 /* lines of noise, then the link is closed */
+#define MO_LINK_LINE_MAX   ((size_t)4 * 1024 * 1024)
+/* A byte stream is closed when there were so many more lines of noise than
+ * good messages: a banner or a stray print now and then does no harm. */
+#define MO_LINK_NOISE_MAX  20
+/* Messages nobody asked for (requests, notifications, answers beyond what we
+ * have asked) that a byte stream may bring: so many at once, so many a
+ * second after that. More makes us stop reading for a while, which stops the
+ * sender; one that is stopped so often without ever catching up is closed. */
+#define MO_LINK_BURST      4000
+#define MO_LINK_RATE       2000
+#define MO_LINK_FLOODS_MAX 30
+#define MO_LINK_BREATH_MS  100
+/* So many bytes waiting to be sent make us stop reading, too: who does not
+ * take answers gets no more questions in. */
+#define MO_LINK_QUEUE_HIGH ((size_t)256 * 1024)
 
 struct mo_link;
 
@@ -51,7 +64,8 @@ struct mo_link_cb {
     void (*on_close)(void *ctx, const struct mo_err *why);
 };
 
-/* The present owner; nothing is delivered before this call. */
+/* The present owner; nothing is delivered before this call. A later call
+ * hands the link over to another owner. */
 void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx);
 
 /* 0, MO_EBUSY (too much is queued, try later), MO_ECLOSED. */
@@ -67,7 +81,8 @@ void mo_link_forget(struct mo_link *k, uint64_t id);
 void mo_link_opened(struct mo_link *k, const char *version);
 
 bool mo_link_is_http(const struct mo_link *k);
-/* End politely (HTTP: DELETE of the session), then on_close. */
+/* End politely (HTTP: DELETE of the session), then on_close; no message is
+ * delivered any more. why may be NULL. Again = nothing. */
 void mo_link_close(struct mo_link *k, const struct mo_err *why);
 
 /* --- kinds ---------------------------------------------------------------- */
@@ -90,6 +105,7 @@ struct mo_link {
     const struct mo_link_ops *ops;
     const struct mo_link_cb *cb;
     void *ctx;
+    bool closing; /* mo_link_close() was called; set by link.c only */
 };
 
 #endif

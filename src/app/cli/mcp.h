@@ -1,0 +1,48 @@
+/* mcp.h - what `call` and the `mcp` commands share. */
+#ifndef MO_APP_CLI_MCP_H
+#define MO_APP_CLI_MCP_H
+
+#include "app/cli/cmd.h"
+#include "app/peer.h"
+
+#define MO_OPT_COMMAND                                                         \
+    {                                                                          \
+        .name = "command", .arg = "LINE",                                      \
+        .doc = "Start this server instead of a configured one"                 \
+    }
+#define MO_OPT_ERA                                                             \
+    {                                                                          \
+        .name = "era", .arg = "WORD", .words = "auto legacy modern",           \
+        .doc = "How to open it: auto (the default), legacy or modern"          \
+    }
+#define MO_OPT_TIMEOUT                                                         \
+    {                                                                          \
+        .name = "timeout", .arg = "SECONDS",                                   \
+        .doc = "How long to wait for each answer"                              \
+    }
+
+/* A server that a command talks to. Zero it, set server (a configured name,
+ * or NULL: --command), and close it in the end whatever happened. */
+struct mo_cmd_peer {
+    const char *server;
+    struct mo_cmd_flags flags;
+    struct mo_config_holder h;
+    bool loaded;
+    struct mo_peer *peer;
+};
+
+/* 0, or an exit code; everything is said on stderr then. */
+int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m);
+void mo_cmd_peer_close(struct mo_cmd_peer *m);
+
+/* Only the configuration. */
+int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m);
+/* Only the connection; e says why not. */
+int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
+                     const struct mo_config_mcp *s, struct mo_err *e);
+
+/* A JSON string's text; on a terminal without control characters, which a
+ * server could use to draw what it likes. Else: the JSON as it is. */
+void mo_cmd_put_text(struct mo_buf *b, struct mo_json v, bool tty);
+
+#endif

@@ -1,0 +1,53 @@
+/* peer.h - one MCP server, opened for the length of a command.
+ *
+ * For `call` and `mcp ...`: a loop of its own, one connection, and calls that
+ * return when the answer is there. The server's side (serve) shares nothing
+ * with this but the rooms below.
+ *
+ * The server comes from the configuration or from a command line typed by the
+ * person, which is split into words without a shell. References in its
+ * environment are resolved here and go to the child only.
+ *
+ * Ownership: mo_peer_close() takes everything back, whatever state it is in;
+ * the child is gone when it returns. */
+#ifndef MO_APP_PEER_H
+#define MO_APP_PEER_H
+
+#include "app/config.h"
+#include "mcp/conn.h"
+
+#define MO_PEER_WORDS_MAX 256
+#define MO_PEER_TEXT_MAX  ((size_t)32 * 1024 * 1024) /* of an answer */
+
+struct mo_peer;
+
+struct mo_peer_opts {
+    const struct mo_config *cfg;
+    const struct mo_config_mcp *server; /* one of cfg's, or NULL: */
+    const char *command;                /* a command line */
+    enum mo_conn_mode mode;
+    uint64_t timeout_ms; /* of each call; 0: the server's, or the usual */
+};
+
+/* Opened and ready, or a sentence why not. */
+int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
+                 struct mo_err *e);
+void mo_peer_close(struct mo_peer *p); /* NULL is fine */
+
+const struct mo_conn_info *mo_peer_info(const struct mo_peer *p);
+const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p);
+bool mo_peer_can(const struct mo_peer *p, const char *capability);
+
+/* One call; 0 and the result in *out (borrowed until the next call), or an
+ * error: MO_EPROTO for one that the server gave, e has its message then. */
+int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
+                 struct mo_json *out, struct mo_err *e);
+/* All pages of a list. */
+int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
+                 struct mo_json *out, struct mo_err *e);
+
+/* "a 'b c' \"d\"" -> words in the arena, NULL at the end; *n without it. */
+int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
+                  size_t *n, struct mo_err *e);
+
+#endif

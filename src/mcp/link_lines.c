@@ -1,0 +1,297 @@
+/* link_lines.c - one JSON-RPC message a line, over any byte stream.
+ *
+ * Reading is held back for two reasons, each with its own bit: the budget
+ * for unasked messages is used up (the timer lets it go on), or too much
+ * waits to be sent (on_drain does). While held, what was read and not yet
+ * looked at stays in `rest`: never more than one read of the stream, because
+ * the stream is paused.
+ *
+ * Invariants:
+ *  1. rest is empty unless held.
+ *  2. Nothing is delivered once the link is closing or failing.
+ *  3. owed counts requests whose answers may still come; answers beyond it
+ *     are charged to the budget like any other unasked message. */
+#include "codec/frame.h"
+#include "mcp/link.h"
+
+#define LAST_WORDS_MS 500 /* for the queue when we close */
+
+enum { HELD_RATE = 1u, HELD_QUEUE = 2u };
+
+struct lines {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_stream *s;
+    struct mo_frame f;
+    struct mo_buf rest;
+    struct mo_timer breath;
+    struct mo_err why;
+    uint64_t owed;
+    uint64_t budget, filled; /* messages; ns when it was filled last */
+    unsigned held, noise, floods;
+    bool failing;
+};
+
+static struct lines *from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct lines, k);
+}
+
+static bool is_dead(const struct lines *ln)
+{
+    return ln->k.closing || ln->failing;
+}
+
+static void die(struct lines *ln, const struct mo_err *why)
+{
+    if (is_dead(ln))
+        return;
+    ln->failing = true;
+    ln->why = *why;
+    mo_stream_close(ln->s, why);
+}
+
+/* --- what comes in -------------------------------------------------------- */
+
+static void on_noise(struct lines *ln, struct mo_span line)
+{
+    struct mo_err e;
+
+    ln->noise++;
+    if (ln->k.cb->on_noise)
+        ln->k.cb->on_noise(ln->k.ctx, line);
+    if (ln->noise < MO_LINK_NOISE_MAX)
+        return;
+    (void)mo_fail(&e, MO_EPROTO,
+                  "%u lines that are no JSON on its standard output",
+                  ln->noise);
+    die(ln, &e);
+}
+
+static void refill(struct lines *ln)
+{
+    uint64_t now = mo_loop_now(ln->loop);
+    uint64_t more = (now - ln->filled) / (MO_S / MO_LINK_RATE);
+
+    if (more == 0)
+        return;
+    ln->filled += more * (MO_S / MO_LINK_RATE);
+    ln->budget += more;
+    if (ln->budget >= MO_LINK_BURST) {
+        ln->budget = MO_LINK_BURST;
+        ln->filled = now;
+        ln->floods = 0;
+    }
+}
+
+static void on_flood(struct lines *ln)
+{
+    struct mo_err e;
+
+    ln->floods++;
+    if (ln->floods < MO_LINK_FLOODS_MAX) {
+        ln->held |= HELD_RATE;
+        mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
+        return;
+    }
+    (void)mo_fail(&e, MO_EPROTO,
+                  "flood: more than %d unasked messages a second",
+                  MO_LINK_RATE);
+    die(ln, &e);
+}
+
+static void charge(struct lines *ln, const struct mo_rpc *m)
+{
+    bool answer = m->kind == MO_RPC_RESULT || m->kind == MO_RPC_ERROR;
+
+    if (answer && ln->owed) {
+        ln->owed--;
+        return;
+    }
+    if (ln->budget == 0)
+        refill(ln);
+    if (ln->budget)
+        ln->budget--;
+    if (ln->budget == 0)
+        on_flood(ln);
+}
+
+static void on_line(struct lines *ln, struct mo_span line)
+{
+    struct mo_rpc m;
+
+    if (line.n == 0)
+        return;
+    if (mo_rpc_parse(line, &m, NULL) < 0) {
+        on_noise(ln, line);
+        return;
+    }
+    if (ln->noise)
+        ln->noise--;
+    charge(ln, &m);
+    if (!is_dead(ln))
+        ln->k.cb->on_message(ln->k.ctx, &m, 0);
+}
+
+/* Look at lines until there are none, we are held, or it is over. */
+static void look(struct lines *ln, struct mo_span *in)
+{
+    struct mo_span line;
+    struct mo_err e;
+    int rc = 0;
+
+    while (in->n && !ln->held && !is_dead(ln)) {
+        rc = mo_frame_next(&ln->f, in, &line);
+        if (rc < 0)
+            break;
+        if (rc)
+            on_line(ln, line);
+        if (mo_stream_queued(ln->s) > MO_LINK_QUEUE_HIGH)
+            ln->held |= HELD_QUEUE;
+    }
+    if (rc == MO_ETOOBIG)
+        (void)mo_fail(&e, rc, "line too long: over %zu bytes", ln->f.max);
+    else if (rc < 0)
+        (void)mo_fail(&e, rc, "no memory for a line");
+    if (rc < 0)
+        die(ln, &e);
+}
+
+static void on_read(void *ctx, char *p, size_t n)
+{
+    struct lines *ln = ctx;
+    struct mo_span in = mo_span(p, n);
+    struct mo_err e;
+
+    look(ln, &in);
+    if (!ln->held || is_dead(ln))
+        return;
+    mo_stream_pause(ln->s);
+    if (in.n && mo_buf_span(&ln->rest, in) < 0) {
+        (void)mo_fail(&e, mo_buf_err(&ln->rest), "no memory to hold back");
+        die(ln, &e);
+    }
+}
+
+static void let_go(struct lines *ln, unsigned what)
+{
+    struct mo_span in = mo_buf_view(&ln->rest);
+
+    if (!(ln->held & what))
+        return;
+    ln->held &= ~what;
+    look(ln, &in);
+    if (is_dead(ln))
+        return;
+    if (ln->held) {
+        mo_buf_drop(&ln->rest, ln->rest.len - in.n);
+        return;
+    }
+    mo_buf_fini(&ln->rest);
+    mo_stream_resume(ln->s);
+}
+
+static void on_breath(struct mo_timer *t)
+{
+    struct lines *ln = mo_container_of(t, struct lines, breath);
+
+    refill(ln);
+    let_go(ln, HELD_RATE);
+}
+
+static void on_drain(void *ctx)
+{
+    let_go(ctx, HELD_QUEUE);
+}
+
+static void on_eof(void *ctx)
+{
+    struct lines *ln = ctx;
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ECLOSED, "the other side has closed the stream%s",
+                  mo_frame_waiting(&ln->f) ? " in the middle of a line" : "");
+    die(ln, &e);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct lines *ln = ctx;
+    const struct mo_link_cb *cb = ln->k.cb;
+    void *owner = ln->k.ctx;
+    struct mo_err e = ln->why;
+
+    mo_timer_stop(ln->loop, &ln->breath);
+    mo_frame_fini(&ln->f);
+    mo_buf_fini(&ln->rest);
+    mo_free(ln);
+    if (!e.code && why)
+        e = *why;
+    cb->on_close(owner, e.code ? &e : NULL);
+}
+
+static const struct mo_stream_cb stream_cb = {
+    .on_read = on_read,
+    .on_eof = on_eof,
+    .on_drain = on_drain,
+    .on_close = on_close,
+};
+
+/* --- the link's side ------------------------------------------------------ */
+
+static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct lines *ln = from_link(k);
+    struct mo_span v[] = {m->text, MO_SPAN("\n")};
+    int rc = ln->failing ? MO_ECLOSED : mo_stream_writev(ln->s, v, 2);
+
+    if (rc == 0 && m->id)
+        ln->owed++;
+    return rc;
+}
+
+static void lines_start(struct mo_link *k)
+{
+    struct lines *ln = from_link(k);
+
+    ln->filled = mo_loop_now(ln->loop);
+    mo_stream_attach(ln->s, &stream_cb, ln);
+}
+
+static void lines_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct lines *ln = from_link(k);
+
+    if (ln->failing)
+        return;
+    if (why)
+        ln->why = *why;
+    mo_timer_stop(ln->loop, &ln->breath);
+    mo_stream_finish(ln->s, LAST_WORDS_MS);
+}
+
+static const struct mo_link_ops lines_ops = {
+    .send = lines_send,
+    .start = lines_start,
+    .close = lines_close,
+};
+
+int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
+                  struct mo_link **out, struct mo_err *e)
+{
+    struct lines *ln = mo_new(struct lines);
+
+    if (!ln) {
+        mo_stream_close(s, NULL);
+        return mo_fail(e, MO_ENOMEM, "link");
+    }
+    ln->k.ops = &lines_ops;
+    ln->loop = l;
+    ln->s = s;
+    ln->budget = MO_LINK_BURST;
+    mo_frame_init(&ln->f, line_max ? line_max : MO_LINK_LINE_MAX);
+    mo_buf_init(&ln->rest, MO_LINK_LINE_MAX);
+    mo_timer_init(&ln->breath, on_breath);
+    *out = &ln->k;
+    return 0;
+}
