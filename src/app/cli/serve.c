@@ -1,4 +1,4 @@
-/* serve - the web page, Socket.IO, REST and the MCP gateway over HTTP. */
+/* serve - the server in the foreground. */
 #include "app/serve.h"
 
 #include <limits.h>
@@ -94,7 +94,7 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_serve = {
     .name = "serve",
-    .summary = "Run the server: web page, Socket.IO, REST and MCP over HTTP",
+    .summary = "Run the server: web page, health and metrics",
     .text = "Listens on http://localhost:3000 unless told otherwise. A "
             "changed configuration file, .env or SIGHUP is taken over "
             "without a restart; a bad one is reported and the old one kept. "
