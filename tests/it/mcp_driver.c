@@ -78,11 +78,14 @@ static void on_open(void *ctx, struct mo_conn *c)
     mo_buf_fini(&b);
 }
 
+#define SAMPLED                                                                \
+    "{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":"         \
+    "\"sampled\"},\"model\":\"m\"}"
+
 static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
 {
     static const char *const answers[MO_ASK_KINDS] = {
-        [MO_ASK_SAMPLING] = "{\"role\":\"assistant\",\"content\":{\"type\":"
-                            "\"text\",\"text\":\"sampled\"},\"model\":\"m\"}",
+        [MO_ASK_SAMPLING] = SAMPLED,
         [MO_ASK_ELICIT] =
             "{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}",
         [MO_ASK_ROOTS] =
