@@ -24,11 +24,6 @@
 #define BACKOFF_MAX 30000u
 #define SILENT_MAX  5 /* streams without an event, then we slow down */
 
-static struct http *from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct http, k);
-}
-
 /* --- the life of an exchange ---------------------------------------------- */
 
 static const struct mo_http_cb call_cb;
@@ -176,6 +171,48 @@ static void fail(struct xchg *x, const struct mo_err *why)
     drop(x);
 }
 
+/* --- holding back ----------------------------------------------------------
+ */
+
+/* What we got cannot be used, and neither can what follows it. */
+static void spoil(struct xchg *x, const struct mo_err *why)
+{
+    x->broken = true;
+    x->why = *why;
+    if (x->call)
+        mo_httpc_cancel(x->call);
+}
+
+/* Too many messages: no more of this stream for a breath. What is left of the
+ * piece at hand was delivered all the same; a piece is small. */
+static void hold(struct xchg *x)
+{
+    struct http *h = x->h;
+    struct mo_err e;
+
+    if (!mo_budget_spent(&h->budget) || x->quiet || x->broken || x->answered)
+        return;
+    if (++h->budget.floods >= MO_LINK_FLOODS_MAX) {
+        (void)mo_fail(&e, MO_EPROTO,
+                      "flood: more than %d unasked messages a second",
+                      MO_LINK_RATE);
+        spoil(x, &e);
+        return;
+    }
+    x->held = true;
+    mo_httpc_pause(x->call);
+    mo_timer_start(h->loop, &x->timer, MO_LINK_BREATH_MS);
+}
+
+static void let_go(struct xchg *x)
+{
+    x->held = false;
+    mo_budget_fill(&x->h->budget, mo_loop_now(x->h->loop));
+    hold(x);
+    if (!x->held && !x->broken)
+        mo_httpc_resume(x->call);
+}
+
 /* --- taking a stream up again --------------------------------------------- */
 
 static bool may_resume(const struct xchg *x)
@@ -212,6 +249,10 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
     int rc;
 
+    if (x->held) {
+        let_go(x);
+        return;
+    }
     if (x->state == RUNNING) { /* lingers behind its answer */
         stop(x);
         return;
@@ -236,15 +277,6 @@ static void pause_stream(struct xchg *x)
 }
 
 /* --- what comes back ------------------------------------------------------ */
-
-/* What we got cannot be used, and neither can what follows it. */
-static void spoil(struct xchg *x, const struct mo_err *why)
-{
-    x->broken = true;
-    x->why = *why;
-    if (x->call)
-        mo_httpc_cancel(x->call);
-}
 
 static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
 {
@@ -272,7 +304,8 @@ static void deliver(struct xchg *x, struct mo_span text)
         x->answered = true;
         if (x->call)
             mo_timer_start(h->loop, &x->timer, LINGER_MS);
-    }
+    } else
+        mo_budget_take(&h->budget, mo_loop_now(h->loop));
     h->k.cb->on_message(h->k.ctx, &m, x->id);
 }
 
@@ -292,6 +325,7 @@ static void on_events(struct xchg *x, struct mo_span in)
     }
     if (r == MO_SSE_ERROR)
         spoil(x, &e);
+    hold(x);
 }
 
 static bool is_type(const struct mo_http_head *head, const char *type)
@@ -364,6 +398,7 @@ static void on_done(void *ctx, const struct mo_err *why)
     bool text;
 
     x->call = NULL;
+    x->held = false;
     mo_timer_stop(x->h->loop, &x->timer);
     text = x->kind == JSON && !why && !x->quiet && !x->broken && x->body.len;
     if (text) {
@@ -438,7 +473,7 @@ static void release(struct http *h)
 
 static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
     bool gate = h->gate_next && !m->id;
     struct xchg *x;
     struct mo_err e;
@@ -468,7 +503,7 @@ static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 
 static void http_forget(struct mo_link *k, uint64_t id)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     mo_list_each (n, &h->xs) {
         struct xchg *x = mo_container_of(n, struct xchg, node);
@@ -483,7 +518,7 @@ static void http_forget(struct mo_link *k, uint64_t id)
 
 static void http_opened(struct mo_link *k, const char *version)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     if (mo_mcp_text_is_modern(mo_span_cstr(version)))
         return;
@@ -508,7 +543,7 @@ static void say_bye(struct http *h)
 
 static void http_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     if (why)
         h->why = *why;
@@ -561,46 +596,6 @@ static const struct mo_link_ops http_ops = {
 
 /* --- making one ----------------------------------------------------------- */
 
-static void remove_own(struct http *h, size_t i)
-{
-    mo_free(h->own[i].name);
-    mo_free(h->own[i].value);
-    h->own[i] = h->own[--h->nown];
-}
-
-int mo_link_http_header(struct mo_link *k, struct mo_span name,
-                        struct mo_span value)
-{
-    struct http *h = from_link(k);
-    char *n, *v;
-
-    for (size_t i = 0; i < h->nown; i++) {
-        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
-            remove_own(h, i);
-            break;
-        }
-    }
-    if (!value.p)
-        return 0;
-    if (h->nown == MO_LINK_HTTP_OWN_MAX)
-        return MO_EBUSY;
-    n = mo_strndup(name.p, name.n);
-    v = mo_strndup(value.p, value.n);
-    if (!n || !v) {
-        mo_free(n);
-        mo_free(v);
-        return MO_ENOMEM;
-    }
-    h->own[h->nown].name = n;
-    h->own[h->nown++].value = v;
-    return 0;
-}
-
-struct mo_span mo_link_http_challenge(const struct mo_link *k)
-{
-    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
-}
-
 int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e)
 {
@@ -614,6 +609,7 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
     h->client = o->http;
     h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
     h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_budget_init(&h->budget, mo_loop_now(l));
     mo_list_init(&h->xs);
     mo_later_init(&h->later, on_later);
     mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);

@@ -36,6 +36,48 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
     return mo_buf_puts(b, "?=");
 }
 
+/* --- the owner's headers, the server's challenge -------------------------- */
+
+static void remove_own(struct http *h, size_t i)
+{
+    mo_free(h->own[i].name);
+    mo_free(h->own[i].value);
+    h->own[i] = h->own[--h->nown];
+}
+
+int mo_link_http_header(struct mo_link *k, struct mo_span name,
+                        struct mo_span value)
+{
+    struct http *h = http_from_link(k);
+    char *n, *v;
+
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
+            remove_own(h, i);
+            break;
+        }
+    }
+    if (!value.p)
+        return 0;
+    if (h->nown == MO_LINK_HTTP_OWN_MAX)
+        return MO_EBUSY;
+    n = mo_strndup(name.p, name.n);
+    v = mo_strndup(value.p, value.n);
+    if (!n || !v) {
+        mo_free(n);
+        mo_free(v);
+        return MO_ENOMEM;
+    }
+    h->own[h->nown].name = n;
+    h->own[h->nown++].value = v;
+    return 0;
+}
+
+struct mo_span mo_link_http_challenge(const struct mo_link *k)
+{
+    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
+}
+
 /* --- building a request --------------------------------------------------- */
 
 static int add(struct xchg *x, const char *name, struct mo_span value)

@@ -8,6 +8,7 @@
 
 #include "codec/sse.h"
 #include "codec/url.h"
+#include "mcp/budget.h"
 
 #define NOTE_MS 30000u
 
@@ -31,6 +32,8 @@ struct sse {
     struct mo_timer timer;
     struct mo_later later;
     struct mo_err why;
+    struct mo_budget budget;
+    bool held; /* the stream is not read until the timer fires */
     bool posting;
     bool failing;
 };
@@ -275,6 +278,8 @@ static void on_text(struct sse *s, struct mo_span text)
     struct mo_rpc m;
 
     if (mo_rpc_parse(text, &m, &e) == 0) {
+        if (m.kind != MO_RPC_RESULT && m.kind != MO_RPC_ERROR)
+            mo_budget_take(&s->budget, mo_loop_now(s->loop));
         s->k.cb->on_message(s->k.ctx, &m, 0);
         return;
     }
@@ -283,6 +288,34 @@ static void on_text(struct sse *s, struct mo_span text)
         s->k.cb->on_noise(s->k.ctx, text);
     if (s->noise >= MO_LINK_NOISE_MAX)
         die(s, &e);
+}
+
+/* Too many messages: the stream is not read for a breath. */
+static void hold(struct sse *s)
+{
+    struct mo_err e;
+
+    if (!mo_budget_spent(&s->budget) || is_dead(s) || !s->stream)
+        return;
+    if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
+        (void)mo_fail(&e, MO_EPROTO,
+                      "flood: more than %d unasked messages a second",
+                      MO_LINK_RATE);
+        die(s, &e);
+        return;
+    }
+    s->held = true;
+    mo_httpc_pause(s->stream);
+    mo_timer_start(s->loop, &s->timer, MO_LINK_BREATH_MS);
+}
+
+static void let_go(struct sse *s)
+{
+    s->held = false;
+    mo_budget_fill(&s->budget, mo_loop_now(s->loop));
+    hold(s);
+    if (!s->held && s->stream && !is_dead(s))
+        mo_httpc_resume(s->stream);
 }
 
 static void stream_head(void *ctx, const struct mo_http_head *h)
@@ -314,6 +347,7 @@ static void stream_data(void *ctx, struct mo_span in)
     }
     if (r == MO_SSE_ERROR)
         die(s, &e);
+    hold(s);
 }
 
 static void stream_done(void *ctx, const struct mo_err *why)
@@ -341,6 +375,10 @@ static void on_timer(struct mo_timer *t)
     struct sse *s = mo_container_of(t, struct sse, timer);
     struct mo_err e;
 
+    if (s->held) {
+        let_go(s);
+        return;
+    }
     (void)mo_fail(&e, MO_ETIMEOUT, "the server names no address to post to");
     die(s, &e);
 }
@@ -465,6 +503,7 @@ int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
     s->client = o->http;
     s->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
     s->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_budget_init(&s->budget, mo_loop_now(l));
     mo_list_init(&s->posts);
     mo_later_init(&s->later, on_later);
     mo_timer_init(&s->timer, on_timer);

@@ -259,6 +259,38 @@ static void refused(void **state)
     rig_down(&g);
 }
 
+#define N "data: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n"
+
+/* 5000 messages are held back but all arrive; 14000 end the link. */
+static void flood(void **state)
+{
+    static const unsigned counts[] = {5000, 14000};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(counts); i++) {
+        struct mo_buf b;
+        struct rig g;
+
+        mo_buf_init(&b, SEEN_MAX);
+        mo_buf_puts(&b, HELLO);
+        for (unsigned k = 0; k < counts[i]; k++)
+            mo_buf_puts(&b, N);
+        rig_up(&g, mo_buf_cstr(&b));
+        assert_int_equal(open_link(&g), 0);
+        if (counts[i] == 5000) {
+            g.want = counts[i];
+            wait_for(g.l, client_saw, &g);
+            close_link(&g);
+        } else {
+            wait_for(g.l, is_true, &g.closed);
+            assert_true(mo_span_ends(mo_buf_view(&g.client),
+                                     MO_SPAN("closed protocol\n")));
+        }
+        mo_buf_fini(&b);
+        rig_down(&g);
+    }
+}
+
 static void full(void **state)
 {
     struct rig g;
@@ -391,6 +423,7 @@ int main(void)
         cmocka_unit_test(talk),          cmocka_unit_test(refused),
         cmocka_unit_test(full),          cmocka_unit_test(endings),
         cmocka_unit_test(address_table), cmocka_unit_test(memory),
+        cmocka_unit_test(flood),
     };
 
     return cmocka_run_group_tests(tests, first_loop, NULL);
