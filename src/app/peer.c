@@ -59,8 +59,10 @@ int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
 {
     const char **v = mo_arena_zalloc(a, (MO_PEER_WORDS_MAX + 1) * sizeof(*v));
     struct mo_buf b;
-    int rc = v ? 0 : mo_fail(e, MO_ENOMEM, "command line");
+    int rc = 0;
 
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "command line");
     mo_buf_init(&b, VALUE_MAX);
     for (*n = 0; rc == 0; (*n)++) {
         while (is_blank(*line))
@@ -106,8 +108,10 @@ static int configured_env(struct mo_peer *p, const struct mo_config *cfg,
 {
     size_t n = s ? s->env.n : 0;
     const char **v = mo_arena_zalloc(&p->a, (n + 1) * sizeof(*v));
-    int rc = v ? 0 : mo_fail(e, MO_ENOMEM, "environment");
+    int rc = 0;
 
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "environment");
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct mo_buf b;
 
@@ -199,7 +203,7 @@ static void server_said_no(struct mo_peer *p, const struct mo_reply *r)
 
     mo_buf_init(&b, 200);
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
-    p->rc = mo_fail(&p->err, MO_EPROTO, "the server answers error %lld: %s",
+    p->rc = mo_fail(&p->err, MO_EINVAL, "the server answers error %lld: %s",
                     (long long)r->code, mo_buf_cstr(&b));
     mo_buf_fini(&b);
 }
