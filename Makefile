@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test build release asan clang lint format fuzz bench docs \
-	setup clean
+	conformance setup clean
 
 V ?=
 export V JOBS CI
@@ -12,7 +12,7 @@ bin := build/src/app/mcp-orchestrator
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
-	    awk -F '\t' '{ printf "make %-8s %s\n", $$1, $$2 }'
+	    awk -F '\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
 run: ## set up, build and start; prints the page's address
 	@scripts/setup --for run
@@ -51,6 +51,11 @@ format: ## let clang-format rewrite every C file
 fuzz: ## every fuzz target for 60 s each (FUZZ_SECONDS=n)
 	@scripts/setup --for lint
 	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
+
+conformance: ## the official MCP suite, both wires, against our server
+	@scripts/setup --for test
+	@scripts/build asan
+	@scripts/conformance
 
 bench: ## build and run the benchmarks
 	@scripts/setup --for bench

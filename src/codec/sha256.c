@@ -1,0 +1,140 @@
+#include "codec/sha256.h"
+
+static const uint32_t k[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
+    0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3,
+    0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
+    0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
+    0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
+    0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+    0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
+    0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
+    0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+};
+
+static uint32_t ror(uint32_t v, unsigned n)
+{
+    return v >> n | v << (32 - n);
+}
+
+static uint32_t load(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 |
+           p[3];
+}
+
+static void schedule(uint32_t w[64], const unsigned char *p)
+{
+    for (unsigned i = 0; i < 16; i++)
+        w[i] = load(p + 4 * (size_t)i);
+    for (unsigned i = 16; i < 64; i++) {
+        uint32_t a = w[i - 15], b = w[i - 2];
+
+        w[i] = w[i - 16] + (ror(a, 7) ^ ror(a, 18) ^ a >> 3) + w[i - 7] +
+               (ror(b, 17) ^ ror(b, 19) ^ b >> 10);
+    }
+}
+
+static void mix(uint32_t h[8], const unsigned char *p)
+{
+    uint32_t w[64], v[8];
+
+    schedule(w, p);
+    memcpy(v, h, sizeof(v));
+    for (unsigned i = 0; i < 64; i++) {
+        uint32_t t1 = v[7] + (ror(v[4], 6) ^ ror(v[4], 11) ^ ror(v[4], 25)) +
+                      ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
+        uint32_t t2 = (ror(v[0], 2) ^ ror(v[0], 13) ^ ror(v[0], 22)) +
+                      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+
+        memmove(v + 1, v, 7 * sizeof(v[0]));
+        v[4] += t1;
+        v[0] = t1 + t2;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        h[i] += v[i];
+}
+
+void mo_sha256_init(struct mo_sha256 *s)
+{
+    static const uint32_t first[8] = {
+        0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+    };
+
+    memcpy(s->h, first, sizeof(first));
+    s->len = 0;
+}
+
+void mo_sha256_put(struct mo_sha256 *s, const void *p, size_t n)
+{
+    const unsigned char *in = p;
+
+    while (n) {
+        size_t at = s->len % MO_SHA256_BLOCK;
+        size_t take = MO_SHA256_BLOCK - at;
+
+        if (take > n)
+            take = n;
+        memcpy(s->block + at, in, take);
+        s->len += take;
+        in += take;
+        n -= take;
+        if (at + take == MO_SHA256_BLOCK)
+            mix(s->h, s->block);
+    }
+}
+
+void mo_sha256_end(struct mo_sha256 *s, unsigned char out[MO_SHA256_LEN])
+{
+    static const unsigned char zeros[MO_SHA256_BLOCK];
+    unsigned char tail[8];
+    uint64_t bits = s->len * 8;
+    size_t pad;
+
+    for (unsigned i = 0; i < 8; i++)
+        tail[i] = (unsigned char)(bits >> (56 - 8 * i));
+    mo_sha256_put(s, "\x80", 1);
+    pad = (MO_SHA256_BLOCK + 56 - s->len % MO_SHA256_BLOCK) % MO_SHA256_BLOCK;
+    mo_sha256_put(s, zeros, pad);
+    mo_sha256_put(s, tail, sizeof(tail));
+    for (unsigned i = 0; i < MO_SHA256_LEN; i++)
+        out[i] = (unsigned char)(s->h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void mo_hmac_init(struct mo_hmac *m, struct mo_span key)
+{
+    unsigned char pad[MO_SHA256_BLOCK] = {0};
+
+    if (key.n > sizeof(pad)) {
+        mo_sha256_init(&m->in);
+        mo_sha256_put(&m->in, key.p, key.n);
+        mo_sha256_end(&m->in, pad);
+    } else if (key.n) {
+        memcpy(pad, key.p, key.n);
+    }
+    for (size_t i = 0; i < sizeof(pad); i++)
+        pad[i] ^= 0x36;
+    mo_sha256_init(&m->in);
+    mo_sha256_put(&m->in, pad, sizeof(pad));
+    for (size_t i = 0; i < sizeof(pad); i++)
+        pad[i] ^= 0x36 ^ 0x5c;
+    mo_sha256_init(&m->out);
+    mo_sha256_put(&m->out, pad, sizeof(pad));
+}
+
+void mo_hmac_put(struct mo_hmac *m, const void *p, size_t n)
+{
+    mo_sha256_put(&m->in, p, n);
+}
+
+void mo_hmac_end(struct mo_hmac *m, unsigned char out[MO_SHA256_LEN])
+{
+    unsigned char inner[MO_SHA256_LEN];
+
+    mo_sha256_end(&m->in, inner);
+    mo_sha256_put(&m->out, inner, sizeof(inner));
+    mo_sha256_end(&m->out, out);
+}

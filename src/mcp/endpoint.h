@@ -1,0 +1,160 @@
+/* endpoint.h - the server half of MCP: one handler, every revision.
+ *
+ * The endpoint speaks the protocol (handshakes, envelopes, sessions, listens,
+ * version differences) and leaves the matter to one handler, which sees a
+ * struct mo_ep_call in the shapes of the newest revision and answers it at once
+ * or any time later. The edges translate: ep_legacy.c for revisions that open
+ * with `initialize`, ep_modern.c for self-describing requests; ep_stdio.h and
+ * ep_http.h carry the bytes.
+ *
+ * A call belongs to the handler from handler() until it says one of
+ * mo_ep_call_result(), mo_ep_call_error(), mo_ep_call_wait(); after that it
+ * must not be touched. A canceled call is told by c->canceled (if set) and must
+ * still be answered; what is said then goes nowhere.
+ *
+ * Asking the client (sampling, elicitation, roots) is written as replay: the
+ * handler looks for an answer with mo_ep_call_input(); if there is none it says
+ * mo_ep_call_need() for each thing it wants and then mo_ep_call_wait(). Later
+ * it is called again from the top, perhaps with another struct mo_ep_call, with
+ * the answers present. What it must remember travels by mo_ep_call_set_state().
+ * It never learns whether that was a real request (legacy) or a retry of the
+ * call (modern), and should do nothing that may not be done twice before it
+ * has all it needs.
+ *
+ * Not known here: tools, schemas, other servers. */
+#ifndef MO_MCP_ENDPOINT_H
+#define MO_MCP_ENDPOINT_H
+
+#include "codec/json.h"
+#include "loop/loop.h"
+#include "mcp/era.h"
+
+struct mo_endpoint;
+struct mo_ep_call;
+
+enum {
+    MO_EP_TOOLS = 1 << 0,
+    MO_EP_RESOURCES = 1 << 1,
+    MO_EP_SUBSCRIBE = 1 << 2, /* resources/updated is sent */
+    MO_EP_PROMPTS = 1 << 3,
+    MO_EP_COMPLETIONS = 1 << 4,
+    MO_EP_LOGGING = 1 << 5,
+    MO_EP_LISTCHANGED = 1 << 6,
+    MO_EP_TASKS = 1 << 7, /* the modern extension */
+};
+
+struct mo_endpoint_limits {
+    unsigned calls;        /* in flight per peer, 256: then an error */
+    unsigned listens;      /* in all, 1024 */
+    unsigned uris;         /* subscribed per session or listen, 256 */
+    unsigned rounds;       /* of asking the client in one call, 10 */
+    uint64_t ask_ms;       /* a person may have to answer: 600 s */
+    uint64_t state_ms;     /* a sealed state is good for: 900 s */
+    size_t message;        /* the longest we send, 32 MiB */
+    unsigned sessions;     /* HTTP, 4096: the longest idle one gives way */
+    uint64_t session_ms;   /* HTTP, unused for: 30 min */
+    size_t replay;         /* HTTP, bytes kept per session: 1 MiB */
+    size_t replay_all;     /* HTTP, of all sessions: 32 MiB */
+    uint64_t keepalive_ms; /* HTTP, SSE comments: 15 s */
+};
+
+struct mo_endpoint_opts {
+    const char *name, *version;       /* serverInfo */
+    const char *title;                /* may be NULL */
+    const char *instructions;         /* may be NULL */
+    unsigned caps;                    /* MO_EP_* */
+    struct mo_endpoint_limits limits; /* zero = default, one by one */
+    void (*handler)(void *ctx, struct mo_ep_call *c);
+    /* inputSchema of a tool, for Mcp-Param headers; none if unknown. May be
+     * NULL: then they are not checked. */
+    struct mo_json (*schema)(void *ctx, struct mo_span tool);
+    void *ctx;
+};
+
+struct mo_endpoint *mo_endpoint_new(struct mo_loop *l,
+                                    const struct mo_endpoint_opts *o,
+                                    struct mo_err *e);
+/* Every transport must be closed before; calls that the handler still holds
+ * are canceled and may be answered until mo_endpoint_free() returns from
+ * telling them: they are gone then. */
+void mo_endpoint_free(struct mo_endpoint *ep);
+
+enum mo_ep_what { MO_EP_CH_TOOLS, MO_EP_CH_PROMPTS, MO_EP_CH_RESOURCES };
+
+/* Tell everybody who asked. Safe from inside the handler. */
+void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what);
+void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri);
+
+struct mo_endpoint_stats {
+    unsigned calls, listens, sessions;
+    size_t replay; /* bytes kept */
+};
+struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
+
+/* --- one call --------------------------------------------------------------
+ */
+
+struct mo_ep_call {
+    struct mo_span method;
+    struct mo_json params;       /* object, or none */
+    struct mo_span name;         /* params.name, .uri or .taskId; or empty */
+    enum mo_mcp_version version; /* of the peer */
+    struct mo_json caps;         /* the client's capabilities, object or none */
+    struct mo_json client;       /* its clientInfo, or none */
+    struct mo_span caller;       /* who, as the transport knows it */
+    const char *session;         /* legacy over HTTP; else NULL */
+    void *data;                  /* the handler's */
+    /* Set by the handler, may stay NULL: nobody waits any more. Not called
+     * from inside a call on c. */
+    void (*canceled)(struct mo_ep_call *c);
+};
+
+/* Modern shapes; resultType, ttlMs, cacheScope and serverInfo are added where
+ * they are missing. The text must be valid JSON, an object. */
+void mo_ep_call_result(struct mo_ep_call *c, struct mo_span json);
+/* data: JSON text or empty. */
+void mo_ep_call_error(struct mo_ep_call *c, int code, const char *msg,
+                      struct mo_span data);
+/* A tool's own failure, for the model to read: isError and one text. */
+void mo_ep_call_fail(struct mo_ep_call *c, const char *text);
+
+/* Dropped when the client gave no token, or progress does not grow.
+ * total < 0 and msg == NULL: left out. */
+void mo_ep_call_progress(struct mo_ep_call *c, double progress, double total,
+                         const char *msg);
+
+enum mo_mcp_level {
+    MO_MCP_DEBUG,
+    MO_MCP_INFO,
+    MO_MCP_NOTICE,
+    MO_MCP_WARNING,
+    MO_MCP_ERROR,
+    MO_MCP_CRITICAL,
+    MO_MCP_ALERT,
+    MO_MCP_EMERGENCY,
+    MO_MCP_LEVELS, /* also: none at all */
+};
+/* Dropped below the level that the client wants. logger may be NULL. */
+void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
+                    const char *logger, struct mo_span data);
+/* Let the client come back for the answer (legacy SSE polling); nothing
+ * happens where that is not possible. */
+void mo_ep_call_pause(struct mo_ep_call *c);
+bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
+
+/* --- asking the client -----------------------------------------------------
+ */
+
+/* Does the client say it can do "sampling", "elicitation", "roots"? */
+bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
+/* The answer to an earlier need, or none. Trust it as you trust the client. */
+struct mo_json mo_ep_call_input(struct mo_ep_call *c, const char *key);
+/* params: JSON object text, or empty. Copied. */
+void mo_ep_call_need(struct mo_ep_call *c, const char *key, const char *method,
+                     struct mo_span params);
+void mo_ep_call_wait(struct mo_ep_call *c);
+/* Opaque text (UTF-8) of the handler's; empty on the first round. */
+struct mo_span mo_ep_call_state(const struct mo_ep_call *c);
+void mo_ep_call_set_state(struct mo_ep_call *c, struct mo_span state);
+
+#endif

@@ -1,0 +1,504 @@
+/* ep_call.c - one request in the hands of the handler: its memory, its end, and
+ * what the handler may say about it. What goes on the wire for a result or a
+ * question is the business of the two eras. */
+#include "mcp/ep_priv.h"
+
+/* --- life --------------------------------------------------------------------
+ */
+
+static void free_filter(struct call *c)
+{
+    if (!c->filter)
+        return;
+    mo_map_fini(&c->filter->uris);
+    mo_free(c->filter);
+    c->filter = NULL;
+}
+
+static void unlink_call(struct call *c)
+{
+    struct mo_endpoint *ep = c->ep;
+
+    if (mo_list_empty(&c->node))
+        return;
+    mo_list_del(&c->node);
+    ep->ncalls--;
+    if (c->filter)
+        ep->nlistens--;
+    if (c->sess) {
+        mo_list_del(&c->snode);
+        c->sess->ncalls--;
+        c->sess = NULL;
+    }
+}
+
+static void free_call(struct call *c)
+{
+    if (c->way && c->way->call == &c->pub)
+        c->way->call = NULL;
+    mo_timer_stop(c->ep->loop, &c->timer);
+    mo_later_cancel(&c->tell);
+    free_filter(c);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+}
+
+void mo_ep_call_end(struct call *c)
+{
+    unlink_call(c);
+    c->state = CALL_DONE;
+    if (!c->running)
+        free_call(c);
+}
+
+void mo_ep_call_bury(struct call *c)
+{
+    MO_BUG_ON(c->running);
+    c->gone = true;
+    if (c->way)
+        c->way->drop(c->way);
+    c->way = NULL;
+    unlink_call(c);
+    if (c->state == CALL_RUNNING && c->pub.canceled) {
+        c->running++; /* an answer from inside must not free it */
+        c->pub.canceled(&c->pub);
+        c->running--;
+    }
+    free_call(c);
+}
+
+static void on_tell(struct mo_later *d)
+{
+    struct call *c = mo_container_of(d, struct call, tell);
+
+    if (c->pub.canceled)
+        c->pub.canceled(&c->pub);
+}
+
+void mo_ep_call_cancel(struct call *c)
+{
+    struct mo_ep_way *w = c->way;
+
+    if (c->gone || c->state == CALL_DONE)
+        return;
+    c->gone = true;
+    c->way = NULL;
+    if (w) {
+        if (w->call == &c->pub)
+            w->call = NULL;
+        w->drop(w);
+    }
+    if (c->state == CALL_RUNNING)
+        mo_loop_defer(c->ep->loop, &c->tell);
+    else
+        mo_ep_call_end(c);
+}
+
+void mo_ep_call_lost(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+
+    c->way = NULL;
+    mo_ep_call_cancel(c);
+}
+
+static void on_late(struct mo_timer *t)
+{
+    struct call *c = mo_container_of(t, struct call, timer);
+
+    mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
+                      "the client did not answer our question in time",
+                      mo_span(NULL, 0));
+}
+
+/* A handle into the message becomes one into its copy. */
+static struct mo_json moved(struct mo_json v, const struct mo_rpc *m,
+                            const char *copy)
+{
+    if (!v.p)
+        return v;
+    return (struct mo_json){copy + (v.p - m->root.p), v.n};
+}
+
+struct mo_span mo_ep_call_dup(struct call *c, struct mo_span s)
+{
+    char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
+{
+    c->ep = ep;
+    mo_list_init(&c->node);
+    mo_list_init(&c->snode);
+    mo_list_init(&c->inputs);
+    mo_list_init(&c->needs);
+    mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
+    mo_timer_init(&c->timer, on_late);
+    mo_later_init(&c->tell, on_tell);
+    c->level = MO_MCP_LEVELS;
+}
+
+static int fill_call(struct call *c, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    struct mo_span text = mo_ep_call_dup(c, mo_json_text(m->root));
+
+    if (!text.p)
+        return MO_ENOMEM;
+    c->id = moved(m->id, m, text.p);
+    c->pub.params = moved(m->params, m, text.p);
+    c->pub.caller = mo_ep_call_dup(c, from->caller);
+    if (!c->pub.caller.p)
+        return MO_ENOMEM;
+    c->token =
+        mo_json_get(mo_json_get(c->pub.params, "_meta"), "progressToken");
+    return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
+}
+
+struct call *mo_ep_call_new(struct mo_endpoint *ep,
+                            const struct mo_ep_from *from,
+                            const struct mo_rpc *m, const struct ep_method *em)
+{
+    struct call *c = mo_new(struct call);
+
+    if (!c)
+        return NULL;
+    init_call(c, ep, m->root.n);
+    c->m = em;
+    if (fill_call(c, from, m) < 0) {
+        free_call(c);
+        return NULL;
+    }
+    c->way = from->way;
+    c->way->call = &c->pub;
+    mo_list_push(&ep->calls, &c->node);
+    ep->ncalls++;
+    if (from->sess) {
+        c->sess = from->sess;
+        mo_list_push(&c->sess->calls, &c->snode);
+        c->sess->ncalls++;
+    }
+    return c;
+}
+
+struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
+{
+    mo_list_each (n, calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (mo_span_eq(mo_json_text(c->id), mo_json_text(id)))
+            return c;
+    }
+    return NULL;
+}
+
+const char *mo_ep_call_check(struct call *c)
+{
+    struct mo_json p = c->pub.params;
+    struct mo_json args = mo_json_get(p, "arguments");
+    struct mo_json name;
+
+    if (p.p && !mo_json_is(p, MO_JSON_OBJECT))
+        return "params must be an object";
+    if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
+        return "params.arguments must be an object";
+    if (!c->m || !c->m->key)
+        return NULL;
+    name = mo_json_get(p, c->m->key);
+    if (!mo_json_is(name, MO_JSON_STRING))
+        return "params must name the thing asked for, as a string";
+    if (mo_json_str(name, &c->arena, &c->pub.name) < 0)
+        return "out of memory";
+    return NULL;
+}
+
+void mo_ep_call_run(struct call *c)
+{
+    struct mo_endpoint *ep = c->ep;
+
+    c->state = CALL_RUNNING;
+    mo_list_init(&c->needs);
+    c->pub.data = NULL;
+    c->pub.canceled = NULL;
+    c->running++;
+    ep->o.handler(ep->o.ctx, &c->pub);
+    c->running--;
+    if (c->state == CALL_DONE && !c->running)
+        free_call(c);
+}
+
+/* --- answers
+ * ------------------------------------------------------------------- */
+
+void mo_ep_call_answer(struct call *c, int status)
+{
+    struct mo_endpoint *ep = c->ep;
+    struct mo_ep_way *w = c->way;
+
+    c->way = NULL;
+    if (w && w->call == &c->pub)
+        w->call = NULL;
+    if (w && mo_buf_err(&ep->scratch))
+        w->drop(w);
+    else if (w)
+        w->answer(w, status, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
+    mo_ep_call_end(c);
+}
+
+void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
+                       struct mo_span data)
+{
+    (void)mo_rpc_put_error(mo_ep_scratch(c->ep), mo_json_text(c->id), code,
+                           mo_span_cstr(msg), data);
+    mo_ep_call_answer(c, status);
+}
+
+void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
+{
+    struct call *c = call_of(pub);
+    struct mo_json result = {json.p, json.n};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    MO_BUG_ON(!mo_json_is(result, MO_JSON_OBJECT));
+    if (mo_mcp_is_modern(pub->version))
+        mo_ep_modern_result(c, result);
+    else
+        mo_ep_legacy_result(c, result);
+}
+
+static bool is_read(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "resources/read");
+}
+
+void mo_ep_call_error(struct mo_ep_call *pub, int code, const char *msg,
+                      struct mo_span data)
+{
+    struct call *c = call_of(pub);
+    struct mo_json d = {data.p, data.n};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    if (!mo_mcp_is_modern(pub->version) && code == MO_RPC_INVALID_PARAMS &&
+        is_read(c) && mo_json_get(d, "uri").p)
+        code = MO_MCP_RESOURCE_NOT_FOUND;
+    mo_ep_call_refuse(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200, code,
+                      msg, data);
+}
+
+void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":");
+    (void)mo_json_quote(&b, mo_span_cstr(text));
+    (void)mo_buf_puts(&b, "}],\"isError\":true}");
+    if (mo_buf_err(&b))
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, "out of memory",
+                         mo_span(NULL, 0));
+    else
+        mo_ep_call_result(pub, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* --- notices
+ * ------------------------------------------------------------------- */
+
+static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+{
+    mo_jw_init(w, mo_ep_scratch(c->ep));
+    mo_jw_obj(w);
+    mo_jw_key(w, "jsonrpc");
+    mo_jw_cstr(w, "2.0");
+    mo_jw_key(w, "method");
+    mo_jw_cstr(w, method);
+    mo_jw_key(w, "params");
+    mo_jw_obj(w);
+}
+
+static void end_note(struct call *c, struct mo_jw *w)
+{
+    mo_jw_end(w);
+    mo_jw_end(w);
+    if (!mo_buf_err(&c->ep->scratch))
+        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_ep_scratch_done(c->ep);
+}
+
+void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
+                         const char *msg)
+{
+    struct call *c = call_of(pub);
+    struct mo_jw w;
+
+    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
+        return;
+    c->progressed = true;
+    c->progress = progress;
+    begin_note(c, &w, "notifications/progress");
+    mo_jw_key(&w, "progressToken");
+    mo_jw_raw(&w, mo_json_text(c->token));
+    mo_jw_key(&w, "progress");
+    mo_jw_f64(&w, progress);
+    if (total >= 0) {
+        mo_jw_key(&w, "total");
+        mo_jw_f64(&w, total);
+    }
+    if (msg && pub->version >= MO_MCP_2025_03_26) {
+        mo_jw_key(&w, "message");
+        mo_jw_cstr(&w, msg);
+    }
+    end_note(c, &w);
+}
+
+void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
+                    const char *logger, struct mo_span data)
+{
+    struct call *c = call_of(pub);
+    enum mo_mcp_level least =
+        c->sess && !mo_mcp_is_modern(pub->version) ? c->sess->level : c->level;
+    struct mo_jw w;
+
+    if (!c->way || lv < least || !(c->ep->o.caps & MO_EP_LOGGING))
+        return;
+    begin_note(c, &w, "notifications/message");
+    mo_jw_key(&w, "level");
+    mo_jw_cstr(&w, mo_ep_level_text(lv));
+    if (logger) {
+        mo_jw_key(&w, "logger");
+        mo_jw_cstr(&w, logger);
+    }
+    mo_jw_key(&w, "data");
+    mo_jw_raw(&w, data);
+    end_note(c, &w);
+}
+
+void mo_ep_call_pause(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+
+    if (c->way && c->way->pause)
+        c->way->pause(c->way);
+}
+
+bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->gone;
+}
+
+/* --- asking
+ * ---------------------------------------------------------------------- */
+
+bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
+{
+    return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
+}
+
+static struct ep_input *find_input(struct call *c, struct mo_span key)
+{
+    mo_list_each (n, &c->inputs) {
+        struct ep_input *in = mo_container_of(n, struct ep_input, node);
+
+        if (mo_span_eq(in->key, key))
+            return in;
+    }
+    return NULL;
+}
+
+struct mo_json mo_ep_call_input(struct mo_ep_call *pub, const char *key)
+{
+    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
+
+    return in ? in->value : (struct mo_json){NULL, 0};
+}
+
+int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v)
+{
+    struct ep_input *in = find_input(c, key);
+    struct mo_span value = mo_ep_call_dup(c, mo_json_text(v));
+
+    if (!value.p)
+        return MO_ENOMEM;
+    if (!in) {
+        if (c->ninputs == EP_INPUTS_MAX)
+            return MO_ETOOBIG;
+        in = mo_arena_new(&c->arena, struct ep_input);
+        if (!in)
+            return MO_ENOMEM;
+        in->key = mo_ep_call_dup(c, key);
+        if (!in->key.p)
+            return MO_ENOMEM;
+        mo_list_push(&c->inputs, &in->node);
+        c->ninputs++;
+    }
+    in->value = (struct mo_json){value.p, value.n};
+    return 0;
+}
+
+void mo_ep_call_need(struct mo_ep_call *pub, const char *key,
+                     const char *method, struct mo_span params)
+{
+    struct call *c = call_of(pub);
+    struct ep_need *q = mo_arena_new(&c->arena, struct ep_need);
+
+    if (!q) {
+        c->oom = true;
+        return;
+    }
+    q->key = mo_ep_call_dup(c, mo_span_cstr(key));
+    q->method = mo_ep_call_dup(c, mo_span_cstr(method));
+    q->params = mo_ep_call_dup(c, params.n ? params : MO_SPAN("{}"));
+    if (!q->key.p || !q->method.p || !q->params.p)
+        c->oom = true;
+    mo_list_push(&c->needs, &q->node);
+}
+
+void mo_ep_call_wait(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    if (c->oom) {
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, "out of memory",
+                         mo_span(NULL, 0));
+        return;
+    }
+    MO_BUG_ON(mo_list_empty(&c->needs));
+    c->rounds++;
+    if (c->rounds > c->ep->o.limits.rounds)
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, "too many rounds of questions",
+                         mo_span(NULL, 0));
+    else if (mo_mcp_is_modern(pub->version))
+        mo_ep_modern_wait(c);
+    else
+        mo_ep_legacy_wait(c);
+}
+
+struct mo_span mo_ep_call_state(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->state_bytes;
+}
+
+void mo_ep_call_set_state(struct mo_ep_call *pub, struct mo_span state)
+{
+    struct call *c = call_of(pub);
+
+    c->state_bytes = mo_ep_call_dup(c, state);
+    if (!c->state_bytes.p)
+        c->oom = true;
+}

@@ -1,0 +1,232 @@
+/* ep_down.c - a result in the newest shapes, told to an older peer.
+ *
+ * Members that did not exist in the peer's revision are left out where strict
+ * readers are known to fail on them, kinds of content that did not exist
+ * become text, and structured content that is no object is wrapped as
+ * {"result": v}, together with its schema. Everything else is the same bytes.
+ *
+ * Errors are the buffer's. The input is valid JSON of our own side. */
+#include "mcp/ep_priv.h"
+
+struct down {
+    struct mo_jw w;
+    enum mo_mcp_version v;
+};
+
+struct since { /* a member, and the first revision that has it */
+    const char *name;
+    enum mo_mcp_version v;
+};
+
+#define NEVER MO_MCP_2026_07_28
+
+static const struct since tops[] = {
+    {"resultType", NEVER},
+    {"ttlMs", NEVER},
+    {"cacheScope", NEVER},
+    {"structuredContent", MO_MCP_2025_06_18},
+};
+
+static const struct since items[] = {
+    {"title", MO_MCP_2025_06_18}, {"outputSchema", MO_MCP_2025_06_18},
+    {"_meta", MO_MCP_2025_06_18}, {"annotations", MO_MCP_2025_03_26},
+    {"icons", MO_MCP_2025_11_25}, {"execution", MO_MCP_2025_11_25},
+};
+
+static const struct since kinds[] = {
+    {"audio", MO_MCP_2025_03_26},
+    {"resource_link", MO_MCP_2025_06_18},
+};
+
+static bool too_new(const struct down *d, const struct since *t, size_t n,
+                    struct mo_json key)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (d->v < t[i].v && mo_json_str_eq(key, mo_span_cstr(t[i].name)))
+            return true;
+    }
+    return false;
+}
+
+static void put_key(struct down *d, struct mo_json key)
+{
+    struct mo_span raw = mo_span(key.p + 1, key.n - 2);
+    struct mo_buf b;
+
+    if (mo_span_find(raw, '\\') < 0) {
+        mo_jw_key_span(&d->w, raw);
+        return;
+    }
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_json_str_buf(key, &b);
+    mo_jw_key_span(&d->w, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void put_raw(struct down *d, struct mo_json v)
+{
+    mo_jw_raw(&d->w, mo_json_text(v));
+}
+
+/* {"type":"object","properties":{"result":S},"required":["result"]} */
+static void put_schema(struct down *d, struct mo_json schema)
+{
+    if (mo_json_str_eq(mo_json_get(schema, "type"), MO_SPAN("object"))) {
+        put_raw(d, schema);
+        return;
+    }
+    mo_jw_raw(&d->w, MO_SPAN("{\"type\":\"object\",\"required\":[\"result\"],"
+                             "\"properties\":{\"result\":"));
+    (void)mo_buf_span(d->w.b, mo_json_text(schema));
+    (void)mo_buf_puts(d->w.b, "}}");
+}
+
+static void put_item(struct down *d, struct mo_json item)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_obj(&d->w);
+    mo_json_iter(&it, item);
+    while (mo_json_next(&it, &key, &val)) {
+        if (too_new(d, items, MO_COUNT(items), key))
+            continue;
+        put_key(d, key);
+        if (mo_json_str_eq(key, MO_SPAN("outputSchema")))
+            put_schema(d, val);
+        else
+            put_raw(d, val);
+    }
+    mo_jw_end(&d->w);
+}
+
+static void put_block(struct down *d, struct mo_json block)
+{
+    struct mo_json type = mo_json_get(block, "type");
+    struct mo_json uri = mo_json_get(block, "uri");
+
+    if (!too_new(d, kinds, MO_COUNT(kinds), type)) {
+        put_raw(d, block);
+        return;
+    }
+    mo_jw_obj(&d->w);
+    mo_jw_key(&d->w, "type");
+    mo_jw_cstr(&d->w, "text");
+    mo_jw_key(&d->w, "text");
+    if (mo_json_is(uri, MO_JSON_STRING))
+        put_raw(d, uri);
+    else
+        mo_jw_cstr(&d->w, "[audio]");
+    mo_jw_end(&d->w);
+}
+
+static void put_message(struct down *d, struct mo_json msg)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_obj(&d->w);
+    mo_json_iter(&it, msg);
+    while (mo_json_next(&it, &key, &val)) {
+        put_key(d, key);
+        if (mo_json_str_eq(key, MO_SPAN("content")))
+            put_block(d, val);
+        else
+            put_raw(d, val);
+    }
+    mo_jw_end(&d->w);
+}
+
+static void put_each(struct down *d, struct mo_json arr,
+                     void (*one)(struct down *d, struct mo_json v))
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_arr(&d->w);
+    mo_json_iter(&it, arr);
+    while (mo_json_next(&it, &key, &val))
+        one(d, val);
+    mo_jw_end(&d->w);
+}
+
+static void put_structured(struct down *d, struct mo_json v)
+{
+    if (mo_json_is(v, MO_JSON_OBJECT)) {
+        put_raw(d, v);
+        return;
+    }
+    mo_jw_obj(&d->w);
+    mo_jw_key(&d->w, "result");
+    put_raw(d, v);
+    mo_jw_end(&d->w);
+}
+
+/* Whose members of a result need a look: the array, and what is in it. */
+static const struct {
+    const char *member;
+    void (*one)(struct down *d, struct mo_json v);
+} arrays[] = {
+    {"tools", put_item},
+    {"resources", put_item},
+    {"resourceTemplates", put_item},
+    {"prompts", put_item},
+    {"content", put_block},
+    {"messages", put_message},
+};
+
+static void put_meta(struct down *d, struct mo_json meta)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_obj(&d->w);
+    mo_json_iter(&it, meta);
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)))
+            continue;
+        put_key(d, key);
+        put_raw(d, val);
+    }
+    mo_jw_end(&d->w);
+}
+
+static void put_member(struct down *d, struct mo_json key, struct mo_json val)
+{
+    if (mo_json_str_eq(key, MO_SPAN("_meta"))) {
+        put_meta(d, val);
+        return;
+    }
+    if (mo_json_str_eq(key, MO_SPAN("structuredContent"))) {
+        put_structured(d, val);
+        return;
+    }
+    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
+        if (mo_json_is(val, MO_JSON_ARRAY) &&
+            mo_json_str_eq(key, mo_span_cstr(arrays[i].member))) {
+            put_each(d, val, arrays[i].one);
+            return;
+        }
+    }
+    put_raw(d, val);
+}
+
+int mo_ep_downgrade(struct mo_buf *b, enum mo_mcp_version v,
+                    struct mo_json result)
+{
+    struct down d = {.v = v};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_init(&d.w, b);
+    mo_jw_obj(&d.w);
+    mo_json_iter(&it, result);
+    while (mo_json_next(&it, &key, &val)) {
+        if (too_new(&d, tops, MO_COUNT(tops), key))
+            continue;
+        put_key(&d, key);
+        put_member(&d, key, val);
+    }
+    mo_jw_end(&d.w);
+    return mo_buf_err(b);
+}

@@ -1,0 +1,472 @@
+/* ep_legacy.c - the edge toward peers that open with `initialize`
+ * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, real
+ * requests to the client, and results without what is newer than the peer. */
+#include <stdio.h>
+
+#include "mcp/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
+{
+    *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
+    mo_list_init(&s->calls);
+    mo_map_init(&s->uris, ep->o.limits.uris);
+    mo_list_push(&ep->sessions, &s->node);
+    ep->nsessions++;
+}
+
+void mo_ep_sess_fini(struct mo_ep_sess *s)
+{
+    while (!mo_list_empty(&s->calls)) {
+        struct call *c = mo_container_of(s->calls.next, struct call, snode);
+
+        mo_list_del(&c->snode);
+        c->sess = NULL;
+        mo_ep_call_cancel(c);
+    }
+    mo_list_del(&s->node);
+    s->ep->nsessions--;
+    mo_map_fini(&s->uris);
+    mo_free(s->caps);
+    mo_free(s->client);
+}
+
+/* --- the handshake
+ * ------------------------------------------------------------- */
+
+static int keep(char **to, struct mo_json v)
+{
+    mo_free(*to);
+    *to = NULL;
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return 0;
+    *to = mo_strndup(v.p, v.n);
+    return *to ? 0 : MO_ENOMEM;
+}
+
+static enum mo_mcp_version settle(struct mo_json asked)
+{
+    for (int v = MO_MCP_2024_10_07; v <= MO_MCP_2025_11_25; v++) {
+        const char *text = mo_mcp_version_text((enum mo_mcp_version)v);
+
+        if (mo_json_str_eq(asked, mo_span_cstr(text)))
+            return (enum mo_mcp_version)v;
+    }
+    return MO_MCP_2025_11_25;
+}
+
+static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
+{
+    struct mo_endpoint *ep = s->ep;
+    struct mo_jw w;
+
+    mo_jw_init(&w, mo_ep_scratch(ep));
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "id");
+    mo_jw_raw(&w, mo_json_text(id));
+    mo_jw_key(&w, "result");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "protocolVersion");
+    mo_jw_cstr(&w, mo_mcp_version_text(s->version));
+    mo_jw_key(&w, "capabilities");
+    mo_ep_put_caps(ep, &w, false);
+    mo_jw_key(&w, "serverInfo");
+    mo_ep_put_info(ep, &w);
+    if (ep->o.instructions) {
+        mo_jw_key(&w, "instructions");
+        mo_jw_cstr(&w, ep->o.instructions);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+static void answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
+{
+    if (mo_buf_err(&ep->scratch))
+        w->drop(w);
+    else
+        w->answer(w, 200, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
+}
+
+static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                          const struct mo_rpc *m)
+{
+    struct mo_json asked = mo_json_get(m->params, "protocolVersion");
+
+    if (s->version != MO_MCP_UNKNOWN) {
+        mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_REQUEST,
+                     "already initialized", nothing);
+        return;
+    }
+    if (!mo_json_is(asked, MO_JSON_STRING)) {
+        mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_PARAMS,
+                     "params.protocolVersion must be a string", nothing);
+        return;
+    }
+    if (keep(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
+        keep(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    s->version = settle(asked);
+    put_welcome(s, m->id);
+    answer_scratch(s->ep, from->way);
+}
+
+/* --- plumbing
+ * ---------------------------------------------------------------------- */
+
+static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m)
+{
+    (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
+                            MO_SPAN("{}"));
+    answer_scratch(s->ep, from->way);
+}
+
+static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    enum mo_mcp_level lv = mo_ep_level(mo_json_get(m->params, "level"));
+
+    if (lv == MO_MCP_LEVELS) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
+                     "no such level", nothing);
+        return;
+    }
+    s->level = lv;
+    empty_result(s, from, m);
+}
+
+static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    rc = mo_json_str_buf(uri, &b);
+    if (rc == 0 && on)
+        rc = mo_map_put(&s->uris, mo_buf_view(&b), s, NULL);
+    else if (rc == 0)
+        (void)mo_map_del(&s->uris, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static void subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m, bool on)
+{
+    struct mo_json uri = mo_json_get(m->params, "uri");
+    int rc = MO_EINVAL;
+
+    if (mo_json_is(uri, MO_JSON_STRING))
+        rc = note_uri(s, uri, on);
+    if (rc == 0)
+        empty_result(s, from, m);
+    else
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
+                     rc == MO_EBUSY ? "too many subscriptions"
+                                    : "params.uri must be a string",
+                     nothing);
+}
+
+static void on_subscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m)
+{
+    subscription(s, from, m, true);
+}
+
+static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                           const struct mo_rpc *m)
+{
+    subscription(s, from, m, false);
+}
+
+static const struct plumbing {
+    const char *name;
+    unsigned cap;
+    bool early; /* also before initialize */
+    void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                const struct mo_rpc *m);
+} plumbing[] = {
+    {"initialize", 0, true, on_initialize},
+    {"ping", 0, true, empty_result},
+    {"logging/setLevel", MO_EP_LOGGING, false, on_level},
+    {"resources/subscribe", MO_EP_SUBSCRIBE, false, on_subscribe},
+    {"resources/unsubscribe", MO_EP_SUBSCRIBE, false, on_unsubscribe},
+};
+
+static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
+                                            struct mo_json method)
+{
+    for (size_t i = 0; i < MO_COUNT(plumbing); i++) {
+        const struct plumbing *p = &plumbing[i];
+
+        if (mo_json_str_eq(method, mo_span_cstr(p->name)) &&
+            (s->ep->o.caps & p->cap) == p->cap)
+            return p;
+    }
+    return NULL;
+}
+
+/* --- calls
+ * ------------------------------------------------------------------------- */
+
+static int lend(struct call *c, const char *text, struct mo_json *out)
+{
+    struct mo_span s;
+
+    *out = (struct mo_json){NULL, 0};
+    if (!text)
+        return 0;
+    s = mo_ep_call_dup(c, mo_span_cstr(text));
+    *out = (struct mo_json){s.p, s.n};
+    return s.p ? 0 : MO_ENOMEM;
+}
+
+static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m, const struct ep_method *em)
+{
+    struct mo_ep_from full = *from;
+    struct call *c;
+    const char *bad;
+
+    full.sess = s;
+    full.caller = s->caller;
+    c = mo_ep_call_new(s->ep, &full, m, em);
+    if (!c) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    c->pub.version = s->version;
+    c->pub.session = s->id;
+    bad = mo_ep_call_check(c);
+    if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
+                 lend(c, s->client, &c->pub.client) < 0))
+        bad = "out of memory";
+    if (bad)
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+    else
+        mo_ep_call_run(c);
+}
+
+static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    const struct plumbing *p = find_plumbing(s, m->method);
+    const struct ep_method *em = mo_ep_method(s->ep, m->method, false);
+    const char *why = NULL;
+    int code = MO_RPC_INVALID_REQUEST;
+
+    if (s->version == MO_MCP_UNKNOWN && !(p && p->early))
+        why = "the first request must be initialize";
+    else if (mo_ep_call_find(&s->calls, m->id))
+        why = "this id is in use";
+    else if (s->ncalls >= s->ep->o.limits.calls)
+        why = "too many requests under way";
+    if (!why && !p && !em) {
+        code = MO_RPC_METHOD_NOT_FOUND;
+        why = "no such method";
+    }
+    if (why)
+        mo_ep_refuse(s->ep, from->way, 200, m->id, code, why, nothing);
+    else if (p)
+        p->run(s, from, m);
+    else
+        start_call(s, from, m, em);
+}
+
+static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
+{
+    struct call *c;
+
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/initialized"))) {
+        s->ready = s->version != MO_MCP_UNKNOWN;
+        return;
+    }
+    if (!mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
+        return;
+    c = mo_ep_call_find(&s->calls, mo_json_get(m->params, "requestId"));
+    if (c)
+        mo_ep_call_cancel(c);
+}
+
+/* --- asking the client
+ * --------------------------------------------------------------- */
+
+static const struct {
+    const char *method, *cap;
+} asks[] = {
+    {"sampling/createMessage", "sampling"},
+    {"elicitation/create", "elicitation"},
+    {"roots/list", "roots"},
+};
+
+const char *mo_ep_ask_cap(struct mo_span method)
+{
+    for (size_t i = 0; i < MO_COUNT(asks); i++) {
+        if (mo_span_is(method, asks[i].method))
+            return asks[i].cap;
+    }
+    return NULL;
+}
+
+static bool client_can(const struct call *c)
+{
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+        const char *cap = mo_ep_ask_cap(q->method);
+
+        if (!cap || !mo_ep_call_can(&c->pub, cap))
+            return false;
+    }
+    return true;
+}
+
+static bool is_tool(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "tools/call");
+}
+
+/* The handler is not asked again: the call ends with what the model can
+ * read, or an error where there is no model. */
+static void give_up(struct call *c, const char *why)
+{
+    c->state = CALL_RUNNING;
+    mo_timer_stop(c->ep->loop, &c->timer);
+    if (is_tool(c))
+        mo_ep_call_fail(&c->pub, why);
+    else
+        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
+}
+
+static void ask(struct call *c, struct ep_need *q)
+{
+    char id[24];
+    int n;
+
+    q->ask = ++c->sess->next_ask;
+    n = snprintf(id, sizeof(id), "%llu", (unsigned long long)q->ask);
+    if (mo_rpc_put_request(mo_ep_scratch(c->ep), mo_span(id, (size_t)n),
+                           q->method.p, q->params) == 0)
+        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_ep_scratch_done(c->ep);
+}
+
+void mo_ep_legacy_wait(struct call *c)
+{
+    if (!client_can(c)) {
+        give_up(c, "this needs a client that can be asked "
+                   "(sampling, elicitation or roots); yours did not say so");
+        return;
+    }
+    if (!c->way || !c->sess) {
+        mo_ep_call_end(c);
+        return;
+    }
+    c->state = CALL_WAITING;
+    mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
+    mo_list_each (n, &c->needs)
+        ask(c, mo_container_of(n, struct ep_need, node));
+}
+
+static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
+                                 struct call **out)
+{
+    mo_list_each (n, &s->calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (c->state != CALL_WAITING)
+            continue;
+        mo_list_each (m, &c->needs) {
+            struct ep_need *q = mo_container_of(m, struct ep_need, node);
+
+            *out = c;
+            if (q->ask == ask && !q->answered)
+                return q;
+        }
+    }
+    return NULL;
+}
+
+static bool all_answered(const struct call *c)
+{
+    mo_list_each (n, &c->needs) {
+        if (!mo_container_of(n, struct ep_need, node)->answered)
+            return false;
+    }
+    return true;
+}
+
+static void refused(struct call *c, const struct ep_need *q,
+                    struct mo_json error)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_buf_puts(&b, "the client refused ");
+    (void)mo_buf_span(&b, q->method);
+    (void)mo_buf_puts(&b, ": ");
+    (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
+    give_up(c, mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+static void on_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
+{
+    struct call *c = NULL;
+    struct ep_need *q;
+    uint64_t id;
+
+    if (mo_json_u64(m->id, &id) < 0)
+        return;
+    q = find_need(s, id, &c);
+    if (!q)
+        return;
+    q->answered = true;
+    if (m->kind == MO_RPC_ERROR) {
+        refused(c, q, m->error);
+    } else if (mo_ep_call_add_input(c, q->key, m->result) < 0) {
+        give_up(c, "the client's answer is too big");
+    } else if (all_answered(c)) {
+        mo_timer_stop(c->ep->loop, &c->timer);
+        mo_ep_call_run(c);
+    }
+}
+
+void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                  const struct mo_rpc *m)
+{
+    switch (m->kind) {
+    case MO_RPC_REQUEST:
+        on_request(s, from, m);
+        break;
+    case MO_RPC_NOTIFICATION:
+        on_notification(s, m);
+        break;
+    case MO_RPC_RESULT:
+    case MO_RPC_ERROR:
+        on_reply(s, m);
+        break;
+    default:
+        break;
+    }
+}
+
+void mo_ep_legacy_result(struct call *c, struct mo_json result)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)mo_buf_span(b, mo_json_text(c->id));
+    (void)mo_buf_puts(b, ",\"result\":");
+    (void)mo_ep_downgrade(b, c->pub.version, result);
+    (void)mo_buf_puts(b, "}");
+    mo_ep_call_answer(c, 200);
+}

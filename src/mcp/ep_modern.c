@@ -1,0 +1,415 @@
+/* ep_modern.c - the edge toward peers whose requests describe themselves
+ * (2026-07-28): the envelope, server/discover, subscriptions/listen, results
+ * with their hints. Questions to the client are ep_rounds.c's.
+ *
+ * The order in which a request is refused is that of the official SDK, so
+ * that a client finds the reason it can act on. */
+#include "mcp/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+struct envelope {
+    struct mo_json meta, version, caps, client, level;
+};
+
+struct refusal {
+    int status, code;
+    const char *why;
+    struct mo_buf *data; /* filled when it has any */
+};
+
+/* --- what must be right before anything runs
+ * -------------------------------------- */
+
+static const char *check_envelope(const struct mo_rpc *m, struct envelope *en)
+{
+    en->meta = mo_json_get(m->params, "_meta");
+    en->version = mo_json_get(en->meta, MO_MCP_P_VERSION);
+    en->caps = mo_json_get(en->meta, MO_MCP_P_CAPS);
+    en->client = mo_json_get(en->meta, MO_MCP_P_CLIENT);
+    en->level = mo_json_get(en->meta, MO_MCP_P_LOG);
+    if (!mo_json_is(en->meta, MO_JSON_OBJECT))
+        return "params._meta is missing";
+    if (!mo_json_is(en->version, MO_JSON_STRING))
+        return "_meta[\"" MO_MCP_P_VERSION "\"] must be a string";
+    if (!mo_json_is(en->caps, MO_JSON_OBJECT))
+        return "_meta[\"" MO_MCP_P_CAPS "\"] must be an object";
+    if (en->client.p && !mo_json_is(en->client, MO_JSON_OBJECT))
+        return "_meta[\"" MO_MCP_P_CLIENT "\"] must be an object";
+    if (en->level.p && mo_ep_level(en->level) == MO_MCP_LEVELS)
+        return "_meta[\"" MO_MCP_P_LOG "\"] is no level";
+    return NULL;
+}
+
+static void put_supported(struct mo_buf *b, struct mo_json requested)
+{
+    (void)mo_buf_puts(b,
+                      "{\"supported\":[\"" MO_MCP_NEWEST "\"],\"requested\":");
+    (void)mo_buf_span(b, mo_json_text(requested));
+    (void)mo_buf_putc(b, '}');
+}
+
+static bool header_is(const struct mo_http_head *h, const char *name,
+                      struct mo_json v)
+{
+    struct mo_span got = mo_http_get(h, name);
+
+    return got.p && mo_json_str_eq(v, mo_span_trim(got));
+}
+
+static bool is_known(const struct mo_endpoint *ep, const struct mo_rpc *m)
+{
+    return mo_json_str_eq(m->method, MO_SPAN("server/discover")) ||
+           mo_json_str_eq(m->method, MO_SPAN("subscriptions/listen")) ||
+           mo_ep_method(ep, m->method, true);
+}
+
+static struct refusal check(const struct mo_endpoint *ep,
+                            const struct mo_http_head *h,
+                            const struct mo_rpc *m, struct envelope *en,
+                            struct mo_buf *data)
+{
+    struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en),
+                        NULL};
+    const struct ep_method *em = mo_ep_method(ep, m->method, true);
+
+    if (r.why)
+        return r;
+    if (h && !header_is(h, "MCP-Protocol-Version", en->version)) {
+        r.code = MO_MCP_HEADER_MISMATCH;
+        r.why = "MCP-Protocol-Version must be there and equal the body's";
+        return r;
+    }
+    if (!mo_json_str_eq(en->version, MO_SPAN(MO_MCP_NEWEST))) {
+        put_supported(data, en->version);
+        return (struct refusal){400, MO_MCP_UNSUPPORTED_VERSION,
+                                "this protocol version is not spoken here",
+                                data};
+    }
+    r.code = MO_MCP_HEADER_MISMATCH;
+    if (h && mo_ep_headers(h, m, em, &r.why) < 0)
+        return r;
+    if (!is_known(ep, m))
+        return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method",
+                                NULL};
+    r.why = NULL;
+    return r;
+}
+
+/* --- results
+ * ------------------------------------------------------------------------- */
+
+static const char *const added[] = {"resultType", "ttlMs", "cacheScope",
+                                    "_meta"};
+
+static bool is_added(struct mo_json key)
+{
+    for (size_t i = 0; i < MO_COUNT(added); i++) {
+        if (mo_json_str_eq(key, mo_span_cstr(added[i])))
+            return true;
+    }
+    return false;
+}
+
+static void put_members(struct mo_jw *w, struct mo_json obj,
+                        bool (*skip)(struct mo_json key))
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_buf name;
+
+        if (skip(key))
+            continue;
+        mo_buf_init(&name, EP_CALL_EXTRA);
+        (void)mo_json_str_buf(key, &name);
+        mo_jw_key_span(w, mo_buf_view(&name));
+        mo_buf_fini(&name);
+        mo_jw_raw(w, mo_json_text(val));
+    }
+}
+
+static bool is_ours(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)) ||
+           mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
+}
+
+static void put_or(struct mo_jw *w, struct mo_json result, const char *key,
+                   struct mo_span otherwise)
+{
+    struct mo_json v = mo_json_get(result, key);
+
+    mo_jw_key(w, key);
+    mo_jw_raw(w, v.p ? mo_json_text(v) : otherwise);
+}
+
+void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
+                        struct mo_json id)
+{
+    mo_jw_init(w, mo_ep_scratch(ep));
+    mo_jw_obj(w);
+    mo_jw_key(w, "jsonrpc");
+    mo_jw_cstr(w, "2.0");
+    mo_jw_key(w, "id");
+    mo_jw_raw(w, mo_json_text(id));
+    mo_jw_key(w, "result");
+    mo_jw_obj(w);
+}
+
+void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
+                      struct mo_json meta)
+{
+    mo_jw_key(w, "_meta");
+    mo_jw_obj(w);
+    put_members(w, meta, is_ours);
+    mo_jw_key(w, MO_MCP_P_SERVER);
+    mo_ep_put_info(ep, w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+void mo_ep_modern_result(struct call *c, struct mo_json result)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(c->ep, &w, c->id);
+    put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
+    put_members(&w, result, is_added);
+    if (c->m->flags & M_CACHE) {
+        put_or(&w, result, "ttlMs", MO_SPAN("0"));
+        put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
+    }
+    mo_ep_end_result(c->ep, &w, mo_json_get(result, "_meta"));
+    mo_ep_call_answer(c, 200);
+}
+
+static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(ep, &w, m->id);
+    mo_jw_key(&w, "resultType");
+    mo_jw_cstr(&w, "complete");
+    mo_jw_key(&w, "supportedVersions");
+    mo_jw_arr(&w);
+    mo_jw_cstr(&w, MO_MCP_NEWEST);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "capabilities");
+    mo_ep_put_caps(ep, &w, true);
+    if (ep->o.instructions) {
+        mo_jw_key(&w, "instructions");
+        mo_jw_cstr(&w, ep->o.instructions);
+    }
+    mo_jw_key(&w, "ttlMs");
+    mo_jw_u64(&w, 0);
+    mo_jw_key(&w, "cacheScope");
+    mo_jw_cstr(&w, "private");
+    mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
+    if (mo_buf_err(&ep->scratch))
+        from->way->drop(from->way);
+    else
+        from->way->answer(from->way, 200, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
+}
+
+/* --- subscriptions/listen
+ * --------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    unsigned cap;
+} kinds[] = {
+    [MO_EP_CH_TOOLS] = {"toolsListChanged", MO_EP_TOOLS},
+    [MO_EP_CH_PROMPTS] = {"promptsListChanged", MO_EP_PROMPTS},
+    [MO_EP_CH_RESOURCES] = {"resourcesListChanged", MO_EP_RESOURCES},
+};
+
+static int read_uris(struct mo_ep_filter *f, struct mo_json arr)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, arr);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_buf b;
+        int rc;
+
+        mo_buf_init(&b, EP_CALL_EXTRA);
+        rc = mo_json_is(val, MO_JSON_STRING) ? mo_json_str_buf(val, &b)
+                                             : MO_EINVAL;
+        if (rc == 0)
+            rc = mo_map_put(&f->uris, mo_buf_view(&b), f, NULL);
+        mo_buf_fini(&b);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_filter(struct call *c, struct mo_json wanted)
+{
+    unsigned caps = c->ep->o.caps;
+    struct mo_ep_filter *f = mo_new(struct mo_ep_filter);
+
+    if (!f)
+        return MO_ENOMEM;
+    mo_map_init(&f->uris, c->ep->o.limits.uris);
+    c->filter = f;
+    c->ep->nlistens++;
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        bool on = false;
+
+        (void)mo_json_bool(mo_json_get(wanted, kinds[i].key), &on);
+        f->what[i] = on && (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED);
+    }
+    if (!(caps & MO_EP_SUBSCRIBE))
+        return 0;
+    return read_uris(f, mo_json_get(wanted, "resourceSubscriptions"));
+}
+
+static void put_ack(struct call *c, struct mo_json wanted)
+{
+    struct mo_json uris = mo_json_get(wanted, "resourceSubscriptions");
+    struct mo_jw w;
+
+    mo_jw_init(&w, mo_ep_scratch(c->ep));
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "method");
+    mo_jw_cstr(&w, "notifications/subscriptions/acknowledged");
+    mo_jw_key(&w, "params");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "notifications");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        if (!c->filter->what[i])
+            continue;
+        mo_jw_key(&w, kinds[i].key);
+        mo_jw_bool(&w, true);
+    }
+    if (c->filter->uris.len) {
+        mo_jw_key(&w, "resourceSubscriptions");
+        mo_jw_raw(&w, mo_json_text(uris));
+    }
+    mo_jw_end(&w);
+    mo_jw_key(&w, "_meta");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, MO_MCP_P_SUB);
+    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+static void start_listen(struct call *c)
+{
+    struct mo_json wanted = mo_json_get(c->pub.params, "notifications");
+
+    if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
+                          "params.notifications must be an object", nothing);
+        return;
+    }
+    if (c->ep->nlistens >= c->ep->o.limits.listens) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "too many listens", nothing);
+        return;
+    }
+    if (read_filter(c, wanted) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
+                          "params.notifications is malformed or too long",
+                          nothing);
+        return;
+    }
+    c->state = CALL_LISTENING;
+    put_ack(c, wanted);
+    if (!mo_buf_err(&c->ep->scratch))
+        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_ep_scratch_done(c->ep);
+}
+
+/* --- a request
+ * ------------------------------------------------------------------------------
+ */
+
+static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    const struct ep_method *em = mo_ep_method(ep, m->method, true);
+    struct call *c = mo_ep_call_new(ep, from, m, em);
+    struct envelope en;
+    const char *bad, *header = NULL;
+
+    if (!c) {
+        mo_ep_refuse(ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    en.meta = mo_json_get(c->pub.params, "_meta");
+    c->pub.version = MO_MCP_2026_07_28;
+    c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
+    c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);
+    c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
+    if (!em) {
+        start_listen(c);
+        return;
+    }
+    bad = mo_ep_call_check(c);
+    if (!bad && from->head && mo_ep_params(ep, from->head, c, &header) < 0) {
+        mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header, nothing);
+        return;
+    }
+    if (!bad && (em->flags & M_MRTR))
+        bad = mo_ep_take_answers(c);
+    if (bad)
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+    else
+        mo_ep_call_run(c);
+}
+
+static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    struct envelope en;
+    struct refusal r;
+    struct mo_buf data;
+
+    mo_buf_init(&data, EP_CALL_EXTRA);
+    r = check(ep, from->head, m, &en, &data);
+    if (!r.why && from->sess &&
+        (from->sess->ncalls >= ep->o.limits.calls ||
+         mo_ep_call_find(&from->sess->calls, m->id)))
+        r = (struct refusal){200, MO_RPC_INVALID_REQUEST,
+                             "this id is in use, or too many are", NULL};
+    if (r.why)
+        mo_ep_refuse(ep, from->way, r.status, m->id, r.code, r.why,
+                     r.data ? mo_buf_view(r.data) : nothing);
+    else if (mo_json_str_eq(m->method, MO_SPAN("server/discover")))
+        discover(ep, from, m);
+    else
+        start_call(ep, from, m);
+    mo_buf_fini(&data);
+}
+
+void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                  const struct mo_rpc *m)
+{
+    struct call *c;
+
+    if (m->kind == MO_RPC_REQUEST) {
+        on_request(ep, from, m);
+        return;
+    }
+    if (m->kind != MO_RPC_NOTIFICATION || !from->sess ||
+        !mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
+        return;
+    c = mo_ep_call_find(&from->sess->calls,
+                        mo_json_get(m->params, "requestId"));
+    if (c)
+        mo_ep_call_cancel(c);
+}
