@@ -66,7 +66,7 @@ static size_t kept(const struct mo_url *base, const char *start, bool rooted)
 {
     size_t n = base->path.p ? (size_t)(base->path.p - start) : strlen(start);
 
-    if (rooted)
+    if (rooted || !base->path.p)
         return n;
     for (size_t i = base->path.n; i > 0; i--) {
         if (base->path.p[i - 1] == '/')

@@ -12,6 +12,10 @@
 #include "mcp/conn.h"
 #include "mcp/link_sse.h"
 
+#define SAMPLED                                                                \
+    "{\"role\":\"assistant\",\"model\":\"none\",\"content\":"                  \
+    "{\"type\":\"text\",\"text\":\"sampled here\"}}"
+
 struct client {
     struct mo_loop *l;
     struct mo_httpc *http;
@@ -109,9 +113,7 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
     static const char *const answers[MO_ASK_KINDS] = {
-        [MO_ASK_SAMPLING] =
-            "{\"role\":\"assistant\",\"model\":\"none\",\"content\":"
-            "{\"type\":\"text\",\"text\":\"sampled here\"}}",
+        [MO_ASK_SAMPLING] = SAMPLED,
         [MO_ASK_ELICIT] = "{\"action\":\"decline\"}",
         [MO_ASK_ROOTS] = "{\"roots\":[]}",
     };

@@ -104,7 +104,7 @@ static void reply(struct rig *g, struct mo_req *rq, struct mo_span key)
     if (a->ctype && strcmp(a->ctype, "text/event-stream") == 0) {
         mo_req_start(rq, a->status, a->ctype);
         if (b.len)
-            assert_int_equal(mo_req_write(rq, mo_buf_view(&b)), 0);
+            (void)mo_req_write(rq, mo_buf_view(&b)); /* it may be gone */
         if (a->then == DONE)
             mo_req_end(rq);
         else if (a->then == CUT)
