@@ -117,34 +117,6 @@ static int run(struct xchg *x, struct mo_err *e)
     return 0;
 }
 
-static bool is_good(int status)
-{
-    return status >= 200 && status < 300;
-}
-
-/* Why a request has no answer, when the client itself is content. */
-static void describe(const struct xchg *x, struct mo_err *e)
-{
-    struct mo_span c = mo_buf_view(&x->h->challenge);
-
-    if (x->broken)
-        *e = x->why;
-    else if ((x->status == 401 || x->status == 403) && c.n)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
-                      (int)(c.n < 160 ? c.n : 160), c.p);
-    else if (x->status == 401 || x->status == 403)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
-    else if (!is_good(x->status))
-        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
-                      "the server answers %d", x->status);
-    else if (x->kind == OTHER)
-        (void)mo_fail(e, MO_EPROTO,
-                      "the server answers %d with neither JSON nor events",
-                      x->status);
-    else
-        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
-}
-
 static void fail(struct xchg *x, const struct mo_err *why)
 {
     struct http *h = x->h;
@@ -153,7 +125,7 @@ static void fail(struct xchg *x, const struct mo_err *why)
     if (why && !x->broken)
         e = *why;
     else
-        describe(x, &e);
+        http_describe(x, &e);
     x->quiet = true; /* whatever the owner does now, it is over */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
@@ -217,7 +189,7 @@ static void let_go(struct xchg *x)
 
 static bool may_resume(const struct xchg *x)
 {
-    bool refused = x->status && !is_good(x->status) && x->status < 500;
+    bool refused = x->status && !http_is_good(x->status) && x->status < 500;
 
     if (x->modern || x->broken || refused || x->tries >= MO_LINK_HTTP_TRIES)
         return false;
@@ -356,7 +328,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     struct mo_span id = mo_http_get(head, "mcp-session-id");
 
     x->status = head->status;
-    if (!is_good(head->status)) {
+    if (!http_is_good(head->status)) {
         x->kind = REFUSED;
     } else if (is_type(head, "text/event-stream")) {
         x->kind = EVENTS;
@@ -408,7 +380,7 @@ static void on_done(void *ctx, const struct mo_err *why)
     }
     if (x->quiet || x->answered || x->what == BYE)
         drop(x);
-    else if (x->what == POST && !x->id && is_good(x->status))
+    else if (x->what == POST && !x->id && http_is_good(x->status))
         drop(x);
     else if (may_resume(x))
         pause_stream(x);

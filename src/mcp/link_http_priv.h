@@ -71,4 +71,12 @@ int http_build_bare(struct xchg *x, const char *version);
 int http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int http_build_get(struct xchg *x);
 
+/* Why a request has no answer, when the client itself is content. */
+void http_describe(const struct xchg *x, struct mo_err *e);
+
+static inline bool http_is_good(int status)
+{
+    return status >= 200 && status < 300;
+}
+
 #endif

@@ -182,3 +182,27 @@ int http_build_get(struct xchg *x)
         rc = add(x, "Last-Event-ID", last);
     return rc;
 }
+
+/* --- what went wrong ------------------------------------------------------ */
+
+void http_describe(const struct xchg *x, struct mo_err *e)
+{
+    struct mo_span c = mo_buf_view(&x->h->challenge);
+
+    if (x->broken)
+        *e = x->why;
+    else if ((x->status == 401 || x->status == 403) && c.n)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
+                      (int)(c.n < 160 ? c.n : 160), c.p);
+    else if (x->status == 401 || x->status == 403)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
+    else if (!http_is_good(x->status))
+        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                      "the server answers %d", x->status);
+    else if (x->kind == OTHER)
+        (void)mo_fail(e, MO_EPROTO,
+                      "the server answers %d with neither JSON nor events",
+                      x->status);
+    else
+        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
+}
