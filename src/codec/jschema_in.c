@@ -24,10 +24,10 @@ static bool need_all(struct mo_jsv *c, struct mo_json list, struct mo_json v,
             return true;
         if (mo_jvalue_find(v, name).p)
             continue;
-        ok = because.p
-                 ? mo_jsv_say(c, &here, "is required with %.*s", SHOW(because))
-                 : mo_jsv_say(c, &here, "is required");
-        ok = false;
+        if (because.p)
+            ok = mo_jsv_say(c, &here, "is required with %.*s", SHOW(because));
+        else
+            ok = mo_jsv_say(c, &here, "is required");
     }
     return ok;
 }

@@ -35,18 +35,19 @@ static bool is_number(struct mo_jsv *c, struct mo_json limit)
 /* 1, 0, or -1 when the pattern is not ours (noted). */
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v)
 {
+    struct mo_jregex r; /* big, but nothing is called below it */
     int rc;
 
     if (!mo_jsv_spend(c, 1 + pattern.n))
         return -1;
     if (!mo_json_is(pattern, MO_JSON_STRING) ||
-        mo_jregex_compile(&c->regex, pattern) < 0) {
+        mo_jregex_compile(&r, pattern) < 0) {
         mo_jsv_note(c, MO_JSCHEMA_PATTERN);
         return -1;
     }
-    if (!mo_jsv_spend(c, c->regex.nops / 4))
+    if (!mo_jsv_spend(c, r.nops / 4))
         return -1;
-    rc = mo_jregex_search(&c->regex, v, &c->steps);
+    rc = mo_jregex_search(&r, v, &c->steps);
     if (rc == MO_ETOOBIG)
         mo_jsv_spend(c, c->steps + 1);
     return rc;

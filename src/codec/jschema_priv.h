@@ -72,7 +72,6 @@ struct mo_jsv {
     unsigned depth;
     unsigned quiet; /* > 0: only the verdict counts, nothing is reported */
     uint64_t steps; /* left */
-    struct mo_jregex regex;
 };
 
 struct mo_jsv_schema {

@@ -105,7 +105,7 @@ bool mo_jvalue_str_same(struct mo_json a, struct mo_json b)
     uint32_t x = 0, y = 0;
     bool more_a, more_b;
 
-    if (a.n == b.n && memcmp(a.p, b.p, a.n) == 0)
+    if (mo_span_eq(mo_json_text(a), mo_json_text(b)))
         return true;
     mo_jchars(&ca, a);
     mo_jchars(&cb, b);
@@ -230,14 +230,16 @@ int mo_jvalue_multiple(struct mo_json v, struct mo_json m)
 
     read_dec(&x, v);
     read_dec(&y, m);
-    if (y.p == y.end || y.top - y.low >= DIGITS_MAX)
+    if (y.top - y.low >= DIGITS_MAX)
+        return -1;
+    while (y.p < y.end)
+        mod = mod * 10 + (uint64_t)digit(&y);
+    if (mod == 0)
         return -1;
     if (x.p == x.end)
         return 1;
     if (x.low < y.low)
         return 0;
-    while (y.p < y.end)
-        mod = mod * 10 + (uint64_t)digit(&y);
     while (x.p < x.end)
         rest = (rest * 10 + (uint64_t)digit(&x)) % mod;
     tens = x.low - y.low < 64 ? x.low - y.low : 64;

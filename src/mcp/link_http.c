@@ -24,11 +24,6 @@
 #define BACKOFF_MAX 30000u
 #define SILENT_MAX  5 /* streams without an event, then we slow down */
 
-static struct http *from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct http, k);
-}
-
 /* --- the life of an exchange ---------------------------------------------- */
 
 static const struct mo_http_cb call_cb;
@@ -122,34 +117,6 @@ static int run(struct xchg *x, struct mo_err *e)
     return 0;
 }
 
-static bool is_good(int status)
-{
-    return status >= 200 && status < 300;
-}
-
-/* Why a request has no answer, when the client itself is content. */
-static void describe(const struct xchg *x, struct mo_err *e)
-{
-    struct mo_span c = mo_buf_view(&x->h->challenge);
-
-    if (x->broken)
-        *e = x->why;
-    else if ((x->status == 401 || x->status == 403) && c.n)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
-                      (int)(c.n < 160 ? c.n : 160), c.p);
-    else if (x->status == 401 || x->status == 403)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
-    else if (!is_good(x->status))
-        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
-                      "the server answers %d", x->status);
-    else if (x->kind == OTHER)
-        (void)mo_fail(e, MO_EPROTO,
-                      "the server answers %d with neither JSON nor events",
-                      x->status);
-    else
-        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
-}
-
 static void fail(struct xchg *x, const struct mo_err *why)
 {
     struct http *h = x->h;
@@ -158,7 +125,7 @@ static void fail(struct xchg *x, const struct mo_err *why)
     if (why && !x->broken)
         e = *why;
     else
-        describe(x, &e);
+        http_describe(x, &e);
     x->quiet = true; /* whatever the owner does now, it is over */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
@@ -176,11 +143,53 @@ static void fail(struct xchg *x, const struct mo_err *why)
     drop(x);
 }
 
+/* --- holding back ----------------------------------------------------------
+ */
+
+/* What we got cannot be used, and neither can what follows it. */
+static void spoil(struct xchg *x, const struct mo_err *why)
+{
+    x->broken = true;
+    x->why = *why;
+    if (x->call)
+        mo_httpc_cancel(x->call);
+}
+
+/* Too many messages: no more of this stream for a breath. What is left of the
+ * piece at hand was delivered all the same; a piece is small. */
+static void hold(struct xchg *x)
+{
+    struct http *h = x->h;
+    struct mo_err e;
+
+    if (!mo_budget_spent(&h->budget) || x->quiet || x->broken || x->answered)
+        return;
+    if (++h->budget.floods >= MO_LINK_FLOODS_MAX) {
+        (void)mo_fail(&e, MO_EPROTO,
+                      "flood: more than %d unasked messages a second",
+                      MO_LINK_RATE);
+        spoil(x, &e);
+        return;
+    }
+    x->held = true;
+    mo_httpc_pause(x->call);
+    mo_timer_start(h->loop, &x->timer, MO_LINK_BREATH_MS);
+}
+
+static void let_go(struct xchg *x)
+{
+    x->held = false;
+    mo_budget_fill(&x->h->budget, mo_loop_now(x->h->loop));
+    hold(x);
+    if (!x->held && !x->broken)
+        mo_httpc_resume(x->call);
+}
+
 /* --- taking a stream up again --------------------------------------------- */
 
 static bool may_resume(const struct xchg *x)
 {
-    bool refused = x->status && !is_good(x->status) && x->status < 500;
+    bool refused = x->status && !http_is_good(x->status) && x->status < 500;
 
     if (x->modern || x->broken || refused || x->tries >= MO_LINK_HTTP_TRIES)
         return false;
@@ -212,6 +221,10 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
     int rc;
 
+    if (x->held) {
+        let_go(x);
+        return;
+    }
     if (x->state == RUNNING) { /* lingers behind its answer */
         stop(x);
         return;
@@ -236,15 +249,6 @@ static void pause_stream(struct xchg *x)
 }
 
 /* --- what comes back ------------------------------------------------------ */
-
-/* What we got cannot be used, and neither can what follows it. */
-static void spoil(struct xchg *x, const struct mo_err *why)
-{
-    x->broken = true;
-    x->why = *why;
-    if (x->call)
-        mo_httpc_cancel(x->call);
-}
 
 static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
 {
@@ -272,7 +276,8 @@ static void deliver(struct xchg *x, struct mo_span text)
         x->answered = true;
         if (x->call)
             mo_timer_start(h->loop, &x->timer, LINGER_MS);
-    }
+    } else
+        mo_budget_take(&h->budget, mo_loop_now(h->loop));
     h->k.cb->on_message(h->k.ctx, &m, x->id);
 }
 
@@ -292,6 +297,7 @@ static void on_events(struct xchg *x, struct mo_span in)
     }
     if (r == MO_SSE_ERROR)
         spoil(x, &e);
+    hold(x);
 }
 
 static bool is_type(const struct mo_http_head *head, const char *type)
@@ -322,7 +328,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     struct mo_span id = mo_http_get(head, "mcp-session-id");
 
     x->status = head->status;
-    if (!is_good(head->status)) {
+    if (!http_is_good(head->status)) {
         x->kind = REFUSED;
     } else if (is_type(head, "text/event-stream")) {
         x->kind = EVENTS;
@@ -364,6 +370,7 @@ static void on_done(void *ctx, const struct mo_err *why)
     bool text;
 
     x->call = NULL;
+    x->held = false;
     mo_timer_stop(x->h->loop, &x->timer);
     text = x->kind == JSON && !why && !x->quiet && !x->broken && x->body.len;
     if (text) {
@@ -373,7 +380,7 @@ static void on_done(void *ctx, const struct mo_err *why)
     }
     if (x->quiet || x->answered || x->what == BYE)
         drop(x);
-    else if (x->what == POST && !x->id && is_good(x->status))
+    else if (x->what == POST && !x->id && http_is_good(x->status))
         drop(x);
     else if (may_resume(x))
         pause_stream(x);
@@ -438,7 +445,7 @@ static void release(struct http *h)
 
 static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
     bool gate = h->gate_next && !m->id;
     struct xchg *x;
     struct mo_err e;
@@ -468,7 +475,7 @@ static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 
 static void http_forget(struct mo_link *k, uint64_t id)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     mo_list_each (n, &h->xs) {
         struct xchg *x = mo_container_of(n, struct xchg, node);
@@ -483,7 +490,7 @@ static void http_forget(struct mo_link *k, uint64_t id)
 
 static void http_opened(struct mo_link *k, const char *version)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     if (mo_mcp_text_is_modern(mo_span_cstr(version)))
         return;
@@ -508,7 +515,7 @@ static void say_bye(struct http *h)
 
 static void http_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct http *h = from_link(k);
+    struct http *h = http_from_link(k);
 
     if (why)
         h->why = *why;
@@ -561,46 +568,6 @@ static const struct mo_link_ops http_ops = {
 
 /* --- making one ----------------------------------------------------------- */
 
-static void remove_own(struct http *h, size_t i)
-{
-    mo_free(h->own[i].name);
-    mo_free(h->own[i].value);
-    h->own[i] = h->own[--h->nown];
-}
-
-int mo_link_http_header(struct mo_link *k, struct mo_span name,
-                        struct mo_span value)
-{
-    struct http *h = from_link(k);
-    char *n, *v;
-
-    for (size_t i = 0; i < h->nown; i++) {
-        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
-            remove_own(h, i);
-            break;
-        }
-    }
-    if (!value.p)
-        return 0;
-    if (h->nown == MO_LINK_HTTP_OWN_MAX)
-        return MO_EBUSY;
-    n = mo_strndup(name.p, name.n);
-    v = mo_strndup(value.p, value.n);
-    if (!n || !v) {
-        mo_free(n);
-        mo_free(v);
-        return MO_ENOMEM;
-    }
-    h->own[h->nown].name = n;
-    h->own[h->nown++].value = v;
-    return 0;
-}
-
-struct mo_span mo_link_http_challenge(const struct mo_link *k)
-{
-    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
-}
-
 int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e)
 {
@@ -614,6 +581,7 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
     h->client = o->http;
     h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
     h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_budget_init(&h->budget, mo_loop_now(l));
     mo_list_init(&h->xs);
     mo_later_init(&h->later, on_later);
     mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);

@@ -4,6 +4,7 @@
 #define MO_MCP_LINK_HTTP_PRIV_H
 
 #include "codec/sse.h"
+#include "mcp/budget.h"
 #include "mcp/link_http.h"
 
 enum what { POST, LISTEN, BYE };
@@ -28,6 +29,7 @@ struct http {
     bool listening;
     char session[MO_LINK_HTTP_SESSION + 1];
     char version[16];
+    struct mo_budget budget;
     struct mo_buf challenge;
     struct mo_later later;
     struct mo_err why;
@@ -43,6 +45,7 @@ struct xchg {
     uint64_t id;
     int status;
     bool modern, answered, quiet, busy;
+    bool held;      /* not read from until the timer fires */
     bool broken;    /* what came was no event stream, or too big */
     bool streamed;  /* an event stream was seen, now or before */
     unsigned tries; /* in a row that brought no stream */
@@ -57,10 +60,23 @@ struct xchg {
     struct mo_err why;
 };
 
+static inline struct http *http_from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct http, k);
+}
+
 /* Headers and text into x->a, replacing what was there. 0, MO_ENOMEM,
  * MO_ETOOBIG. bare: what every request carries, and nothing else. */
 int http_build_bare(struct xchg *x, const char *version);
 int http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int http_build_get(struct xchg *x);
+
+/* Why a request has no answer, when the client itself is content. */
+void http_describe(const struct xchg *x, struct mo_err *e);
+
+static inline bool http_is_good(int status)
+{
+    return status >= 200 && status < 300;
+}
 
 #endif

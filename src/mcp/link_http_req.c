@@ -36,6 +36,48 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
     return mo_buf_puts(b, "?=");
 }
 
+/* --- the owner's headers, the server's challenge -------------------------- */
+
+static void remove_own(struct http *h, size_t i)
+{
+    mo_free(h->own[i].name);
+    mo_free(h->own[i].value);
+    h->own[i] = h->own[--h->nown];
+}
+
+int mo_link_http_header(struct mo_link *k, struct mo_span name,
+                        struct mo_span value)
+{
+    struct http *h = http_from_link(k);
+    char *n, *v;
+
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
+            remove_own(h, i);
+            break;
+        }
+    }
+    if (!value.p)
+        return 0;
+    if (h->nown == MO_LINK_HTTP_OWN_MAX)
+        return MO_EBUSY;
+    n = mo_strndup(name.p, name.n);
+    v = mo_strndup(value.p, value.n);
+    if (!n || !v) {
+        mo_free(n);
+        mo_free(v);
+        return MO_ENOMEM;
+    }
+    h->own[h->nown].name = n;
+    h->own[h->nown++].value = v;
+    return 0;
+}
+
+struct mo_span mo_link_http_challenge(const struct mo_link *k)
+{
+    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
+}
+
 /* --- building a request --------------------------------------------------- */
 
 static int add(struct xchg *x, const char *name, struct mo_span value)
@@ -139,4 +181,28 @@ int http_build_get(struct xchg *x)
     if (rc == 0 && last.n)
         rc = add(x, "Last-Event-ID", last);
     return rc;
+}
+
+/* --- what went wrong ------------------------------------------------------ */
+
+void http_describe(const struct xchg *x, struct mo_err *e)
+{
+    struct mo_span c = mo_buf_view(&x->h->challenge);
+
+    if (x->broken)
+        *e = x->why;
+    else if ((x->status == 401 || x->status == 403) && c.n)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
+                      (int)(c.n < 160 ? c.n : 160), c.p);
+    else if (x->status == 401 || x->status == 403)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
+    else if (!http_is_good(x->status))
+        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                      "the server answers %d", x->status);
+    else if (x->kind == OTHER)
+        (void)mo_fail(e, MO_EPROTO,
+                      "the server answers %d with neither JSON nor events",
+                      x->status);
+    else
+        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
 }

@@ -62,23 +62,32 @@ function stop(server) {
   server.close();
 }
 
+/** The "everything" server in one of its modes, on a free port. */
+async function startEverything(mode) {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address();
+  probe.close();
+  const child = spawn(process.execPath, [everything, mode], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  child.stderr.setEncoding('utf8');
+  let said = '';
+  while (!/listening|running/i.test(said))
+    said += (await once(child.stderr, 'data'))[0];
+  child.stderr.resume();
+  return { child, base: `http://127.0.0.1:${port}` };
+}
+
 describe('the everything server', () => {
-  let child;
+  let at;
   let url;
   before(async () => {
-    const probe = createServer().listen(0, '127.0.0.1');
-    await once(probe, 'listening');
-    const { port } = probe.address();
-    probe.close();
-    url = `http://127.0.0.1:${port}/mcp`;
-    child = spawn(process.execPath, [everything, 'streamableHttp'], {
-      env: { ...process.env, PORT: String(port) },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    for await (const text of child.stderr)
-      if (String(text).includes('listening')) break;
+    at = await startEverything('streamableHttp');
+    url = `${at.base}/mcp`;
   });
-  after(() => child.kill());
+  after(() => at.child.kill());
 
   test('lists, calls, fails, ends its session', async () => {
     const r = await client(
@@ -122,6 +131,36 @@ describe('the everything server', () => {
     );
     assert.match(results(r)[0].content[0].text, /sampled here/);
     assert.equal(words(r).filter((w) => w === 'progress').length, 3);
+  });
+});
+
+describe('the everything server of old', () => {
+  let at;
+  before(async () => {
+    at = await startEverything('sse');
+  });
+  after(() => at.child.kill());
+
+  test('lists, calls, asks', async () => {
+    const r = await client(
+      `${at.base}/sse`,
+      'sse',
+      'tools/list',
+      {},
+      'tools/call',
+      { name: 'echo', arguments: { message: 'old' } },
+      'tools/call',
+      {
+        name: 'trigger-sampling-request',
+        arguments: { prompt: 'x', maxTokens: 5 },
+      },
+    );
+    assert.equal(r.err, '');
+    assert.equal(r.code, 0);
+    const [list, echo, sampled] = results(r);
+    assert.ok(list.tools.length > 5);
+    assert.equal(echo.content[0].text, 'Echo: old');
+    assert.match(sampled.content[0].text, /sampled here/);
   });
 });
 

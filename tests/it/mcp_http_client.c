@@ -2,7 +2,7 @@
  * tests: opens a server, makes requests one after the other, prints a line
  * for each thing that happens.
  *
- *   mcp_http_client URL legacy|auto|modern [METHOD PARAMS]...
+ *   mcp_http_client URL legacy|auto|modern|sse [METHOD PARAMS]...
  *
  * Mcp-Name is taken from params.name or params.uri, as a gateway does. */
 #include <stdio.h>
@@ -10,7 +10,11 @@
 
 #include "loop/httpc.h"
 #include "mcp/conn.h"
-#include "mcp/link_http.h"
+#include "mcp/link_sse.h"
+
+#define SAMPLED                                                                \
+    "{\"role\":\"assistant\",\"model\":\"none\",\"content\":"                  \
+    "{\"type\":\"text\",\"text\":\"sampled here\"}}"
 
 struct client {
     struct mo_loop *l;
@@ -19,6 +23,7 @@ struct client {
     const char *url;
     char **next, **end;
     bool over;
+    bool sse; /* the old transport */
     int status;
 };
 
@@ -108,9 +113,7 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
     static const char *const answers[MO_ASK_KINDS] = {
-        [MO_ASK_SAMPLING] =
-            "{\"role\":\"assistant\",\"model\":\"none\",\"content\":"
-            "{\"type\":\"text\",\"text\":\"sampled here\"}}",
+        [MO_ASK_SAMPLING] = SAMPLED,
         [MO_ASK_ELICIT] = "{\"action\":\"decline\"}",
         [MO_ASK_ROOTS] = "{\"roots\":[]}",
     };
@@ -140,7 +143,8 @@ static int dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
     struct client *c = ctx;
     struct mo_link_http_opts o = {.http = c->http, .url = c->url};
     struct mo_link *k;
-    int rc = mo_link_http(c->l, &o, &k, e);
+    int rc =
+        c->sse ? mo_link_sse(c->l, &o, &k, e) : mo_link_http(c->l, &o, &k, e);
 
     if (rc == 0)
         mo_conn_dialed(conn, k, NULL);
@@ -174,6 +178,7 @@ int main(int argc, char **argv)
         return 2;
     c.url = argv[1];
     o.mode = mode_of(argv[2]);
+    c.sse = strcmp(argv[2], "sse") == 0;
     o.ctx = &c;
     c.l = mo_loop_new(NULL, &e);
     c.http = c.l ? mo_httpc_new(c.l, &ho, &e) : NULL;
