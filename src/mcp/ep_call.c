@@ -82,6 +82,8 @@ void mo_ep_call_cancel(struct call *c)
     if (c->gone || c->state == CALL_DONE)
         return;
     c->gone = true;
+    if (c->state == CALL_WAITING)
+        mo_ep_legacy_unask(c);
     c->way = NULL;
     if (w) {
         if (w->call == &c->pub)
@@ -106,6 +108,7 @@ static void on_late(struct mo_timer *t)
 {
     struct call *c = mo_container_of(t, struct call, timer);
 
+    mo_ep_legacy_unask(c);
     mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
                       "the client did not answer our question in time",
                       mo_span(NULL, 0));
