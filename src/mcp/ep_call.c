@@ -408,6 +408,13 @@ bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
     return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
 }
 
+bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
+{
+    struct mo_json all = mo_json_get(c->caps, "extensions");
+
+    return mo_json_is(mo_json_get(all, id), MO_JSON_OBJECT);
+}
+
 static struct ep_input *find_input(struct call *c, struct mo_span key)
 {
     mo_list_each (n, &c->inputs) {
