@@ -53,13 +53,15 @@ void mo_ep_call_end(struct call *c)
 
 void mo_ep_call_bury(struct call *c)
 {
+    bool told = c->gone && mo_list_empty(&c->tell.node);
+
     MO_BUG_ON(c->running);
     c->gone = true;
     if (c->way)
         c->way->drop(c->way);
     c->way = NULL;
     unlink_call(c);
-    if (c->state == CALL_RUNNING && c->pub.canceled) {
+    if (c->state == CALL_RUNNING && c->pub.canceled && !told) {
         c->running++; /* an answer from inside must not free it */
         c->pub.canceled(&c->pub);
         c->running--;
