@@ -2,17 +2,17 @@
 // time a request costs our server, Node's http and the bare floor.
 import { against, inTurns, load, median, native, node, say, start } from './kit.mjs';
 
-const TURNS = 5;
+const TURNS = 11;
 const PARTIES = {
-  ours: { command: native('server'), warm: 2000, ops: 40_000 },
-  floor: { command: native('floor_http'), warm: 2000, ops: 40_000 },
-  node: { command: node('peer_http.mjs'), warm: 2000, ops: 10_000 },
+  ours: { command: native('server'), warm: 1000, ops: 20_000 },
+  floor: { command: native('floor_http'), warm: 1000, ops: 20_000 },
+  node: { command: node('peer_http.mjs'), warm: 500, ops: 5_000 },
 };
 
 const servers = {};
 for (const [name, p] of Object.entries(PARTIES)) {
   servers[name] = { ...p, at: await start(p.command) };
-  await load('http', servers[name].at, 32, 1000, 2 * p.ops); // let the JIT settle
+  await load('http', servers[name].at, 32, 1000, 4 * p.ops); // let the JIT settle
 }
 for (const connections of [32, 256]) {
   const us = await inTurns(servers, TURNS, async (s) => {

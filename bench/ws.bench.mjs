@@ -2,17 +2,17 @@
 // message in flight each: CPU time a message costs our server and npm's ws.
 import { against, inTurns, load, median, native, node, say, start } from './kit.mjs';
 
-const TURNS = 5;
+const TURNS = 11;
 const CLIENTS = 1000;
 const PARTIES = {
-  ours: { command: native('server'), ops: 40_000 },
-  ws: { command: node('peer_ws.mjs'), ops: 20_000 },
+  ours: { command: native('server'), ops: 20_000 },
+  ws: { command: node('peer_ws.mjs'), ops: 10_000 },
 };
 
 const servers = {};
 for (const [name, p] of Object.entries(PARTIES)) {
   servers[name] = { ...p, at: await start(p.command) };
-  await load('ws', servers[name].at, CLIENTS, 1000, 2 * p.ops);
+  await load('ws', servers[name].at, CLIENTS, 1000, 4 * p.ops);
 }
 const us = await inTurns(servers, TURNS, async (s) => {
   const got = await load('ws', s.at, CLIENTS, 2000, s.ops);

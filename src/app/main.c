@@ -1,13 +1,29 @@
 /* main.c - the door. Everything behind it is in cli.h; the guardian of child
  * processes is this same program under another name (guard.h). */
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "app/cli.h"
 #include "loop/guard.h"
 
+/* Whoever started us may have closed some of these. The next file we open
+ * would then get the number and have our messages written into it. What
+ * stands in for standard output cannot be written to: a command whose answer
+ * goes nowhere must still fail. */
+static void fill_std_fds(void)
+{
+    static const int how[] = {O_RDONLY, O_RDONLY, O_RDWR};
+
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how[fd]) != fd)
+            _exit(MO_EXIT_FAIL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (mo_guard_wanted(argc, argv))
         mo_guard_main();
+    fill_std_fds();
     return mo_cli_main(argc, argv, environ);
 }

@@ -199,7 +199,7 @@ static void server_said_no(struct mo_peer *p, const struct mo_reply *r)
 
     mo_buf_init(&b, 200);
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
-    p->rc = mo_fail(&p->err, MO_EPROTO, "the server answers error %lld: %s",
+    p->rc = mo_fail(&p->err, MO_EINVAL, "the server answers error %lld: %s",
                     (long long)r->code, mo_buf_cstr(&b));
     mo_buf_fini(&b);
 }

@@ -39,7 +39,7 @@ const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p);
 bool mo_peer_can(const struct mo_peer *p, const char *capability);
 
 /* One call; 0 and the result in *out (borrowed until the next call), or an
- * error: MO_EPROTO for one that the server gave, e has its message then. */
+ * error: MO_EINVAL for one that the server gave, e has its message then. */
 int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
                  struct mo_json *out, struct mo_err *e);
 /* All pages of a list. */

@@ -23,10 +23,14 @@ static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
     mo_buf_init(&text, SECRET_FILE_MAX);
     rc = mo_file_read(path, SECRET_FILE_MAX, &text, NULL, e);
     v = mo_buf_view(&text);
-    if (rc == 0 && mo_span_ends(v, MO_SPAN("\n")))
+    if (mo_span_ends(v, MO_SPAN("\r\n")))
+        v.n -= 2;
+    else if (mo_span_ends(v, MO_SPAN("\n")))
         v.n--;
     if (rc == 0)
         rc = mo_buf_span(out, v);
+    if (text.p)
+        explicit_bzero(text.p, text.len);
     mo_buf_fini(&text);
     return rc;
 }

@@ -10,7 +10,8 @@
 #include "app/config.h"
 
 struct mo_serve_opts {
-    bool test_echo; /* Socket.IO events come back; for tests */
+    bool test_echo;        /* Socket.IO events come back; for tests */
+    unsigned test_ping_ms; /* Engine.IO heartbeat, a tenth of its timeout */
 };
 
 int mo_serve(struct mo_config_holder *h, struct mo_log *log,

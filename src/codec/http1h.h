@@ -9,16 +9,14 @@
 
 #include "codec/http1.h"
 
-/* A set of bytes, one bit each. */
+/* A set of bytes. */
 struct mo_http1_set {
-    uint32_t bits[8];
+    bool has[256];
 };
 
 static inline bool mo_http1_in(const struct mo_http1_set *s, char c)
 {
-    unsigned char u = (unsigned char)c;
-
-    return s->bits[u >> 5] >> (u & 31) & 1;
+    return s->has[(unsigned char)c];
 }
 
 /* Length of the part of s at its start that is made of the set's bytes. */

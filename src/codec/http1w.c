@@ -58,7 +58,16 @@ const char *mo_http_reason(int status)
 
 /* Letters, digits and !#$%&'*+-.^_`|~ */
 const struct mo_http1_set mo_http1_token = {
-    {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff},
+    {['a' ... 'z'] = true,
+     ['A' ... 'Z'] = true,
+     ['0' ... '9'] = true,
+     ['!'] = true,
+     ['#' ... '\''] = true,
+     ['*' ... '+'] = true,
+     ['-' ... '.'] = true,
+     ['^' ... '`'] = true,
+     ['|'] = true,
+     ['~'] = true},
 };
 
 bool mo_http_is_token(struct mo_span s)
@@ -133,18 +142,23 @@ int mo_http1_put_request(struct mo_buf *b, const char *method,
 int mo_http1_put_status(struct mo_buf *b, int status)
 {
     struct mo_span reason = mo_span_cstr(mo_http_reason(status));
-    char code[3];
+    size_t n = sizeof("HTTP/1.1 200 \r\n") - 1 + reason.n;
+    char *at;
 
     if (status < 100 || status > 599)
         return refuse(b);
-    code[0] = (char)('0' + status / 100);
-    code[1] = (char)('0' + status / 10 % 10);
-    code[2] = (char)('0' + status % 10);
-    (void)mo_buf_span(b, MO_SPAN("HTTP/1.1 "));
-    (void)mo_buf_put(b, code, sizeof(code));
-    (void)mo_buf_putc(b, ' ');
-    (void)mo_buf_span(b, reason);
-    return mo_buf_span(b, MO_SPAN("\r\n"));
+    at = mo_buf_room(b, n);
+    if (!at)
+        return mo_buf_err(b);
+    at = add(at, MO_SPAN("HTTP/1.1 "));
+    *at++ = (char)('0' + status / 100);
+    *at++ = (char)('0' + status / 10 % 10);
+    *at++ = (char)('0' + status % 10);
+    *at++ = ' ';
+    at = add(at, reason);
+    (void)add(at, MO_SPAN("\r\n"));
+    mo_buf_add(b, n);
+    return 0;
 }
 
 static bool value_ok(struct mo_span v)

@@ -197,11 +197,29 @@ static bool wants_input(const struct conn *c)
     return c->phase == BODY;
 }
 
+static const char *code_of(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {
+        {414, "target_too_long"}, {431, "head_too_big"},
+        {501, "not_implemented"}, {503, "no_memory"},
+        {505, "http_version"},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(codes); i++) {
+        if (codes[i].status == status)
+            return codes[i].code;
+    }
+    return "bad_request";
+}
+
 static void bad_request(struct conn *c, const struct mo_err *e)
 {
     int status = mo_http1_status(c->parser);
 
-    mo_conn_refuse(c, status ? status : 400, "bad_request", e->msg);
+    mo_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
 }
 
 /* One event of the parser; false when there is nothing more to do now. */
@@ -502,7 +520,8 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
-    mo_buf_init(&h->scratch, HEADERS_MAX + 1024);
+    MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
+    mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);
     mo_later_init(&h->ended, on_ended);
     return h;
@@ -530,6 +549,14 @@ unsigned mo_httpd_port(const struct mo_httpd *h)
 void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls)
 {
     h->o.tls = tls;
+}
+
+void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
+{
+    h->o.limits = *m;
+    fill_limits(&h->o.limits);
+    if (!h->closing)
+        listeners_pause(h, h->stats.open >= h->o.limits.connections);
 }
 
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,

@@ -48,6 +48,8 @@ struct mo_httpd_limits {
     size_t queue;         /* 4 MiB */
 };
 
+#define MO_HTTPD_HEADERS_MAX ((size_t)2048)
+
 struct mo_httpd_opts {
     struct mo_httpd_limits limits; /* zero = default, member by member */
     void (*handler)(void *ctx, struct mo_req *rq);
@@ -56,6 +58,9 @@ struct mo_httpd_opts {
     void (*done)(void *ctx, const struct mo_req *rq, int status, uint64_t ns);
     void *ctx;
     struct mo_tls_ctx *tls; /* NULL: plain; borrowed */
+    /* Whole header lines for every answer, the server's own too; borrowed.
+     * At most MO_HTTPD_HEADERS_MAX bytes. */
+    struct mo_span headers;
 };
 
 struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
@@ -65,6 +70,8 @@ int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
 unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
 /* For connections from now on, e.g. a renewed certificate. Borrowed. */
 void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls);
+/* Other limits from now on (zero = default); `queue` for new connections. */
+void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m);
 /* `gone` (may be NULL) fires once, later, when all memory is free. */
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx);

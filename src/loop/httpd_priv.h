@@ -64,8 +64,14 @@ struct mo_httpd {
     struct mo_list conns;
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
-    char date[MO_HTTPDATE_MAX];
-    uint64_t date_at; /* wall seconds the text is for */
+    /* How its first lines begin is kept for the next answer: most are of one
+     * kind and of the same second. */
+    struct {
+        size_t len;     /* in scratch; 0 = nothing to keep */
+        uint64_t until; /* ns, when the Date is over */
+        int status;
+        char ctype[64];
+    } lead;
     bool paused, closing;
     struct mo_timer grace;
     struct mo_later ended;

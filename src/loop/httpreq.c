@@ -8,15 +8,39 @@
 #include "codec/json.h"
 #include "loop/httpd_priv.h"
 
-static const char *date_now(struct mo_httpd *h)
+static void put_date(struct mo_httpd *h)
 {
-    uint64_t s = mo_wall_ms() / 1000;
+    uint64_t wall = mo_wall_ms();
+    char text[MO_HTTPDATE_MAX];
 
-    if (s != h->date_at) {
-        mo_wall_httpdate(s * 1000, h->date);
-        h->date_at = s;
+    mo_wall_httpdate(wall, text);
+    (void)mo_http1_put_header(&h->scratch, "Date", mo_span_cstr(text));
+    h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
+}
+
+/* What does not depend on the request; ctype "" = none. */
+static void put_lead(struct mo_httpd *h, int status, const char *ctype)
+{
+    struct mo_buf *b = &h->scratch;
+
+    if (h->lead.len && !b->err && status == h->lead.status &&
+        mo_loop_now(h->loop) < h->lead.until &&
+        strcmp(ctype, h->lead.ctype) == 0) {
+        b->len = h->lead.len; /* as the last answer left it */
+        return;
     }
-    return h->date;
+    mo_buf_reset(b);
+    (void)mo_http1_put_status(b, status);
+    put_date(h);
+    (void)mo_buf_span(b, h->o.headers);
+    if (ctype[0])
+        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
+    h->lead.len = 0;
+    if (b->err || strlen(ctype) >= sizeof(h->lead.ctype))
+        return;
+    h->lead.len = b->len;
+    h->lead.status = status;
+    (void)snprintf(h->lead.ctype, sizeof(h->lead.ctype), "%s", ctype);
 }
 
 /* The status line and all headers into h->scratch. length < 0: streamed. */
@@ -26,25 +50,19 @@ static void put_head(struct conn *c, int status, const char *ctype,
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    mo_buf_reset(b);
-    (void)mo_http1_put_status(b, status);
-    (void)mo_buf_puts(b, "Date: ");
-    (void)mo_buf_puts(b, date_now(c->h));
-    (void)mo_buf_puts(b, "\r\n");
-    if (ctype)
-        (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
+    put_lead(c->h, status, ctype ? ctype : "");
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
     if (length >= 0 && status != 204 && status != 304) {
-        (void)mo_buf_puts(b, "Content-Length: ");
+        (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
         (void)mo_buf_u64(b, (uint64_t)length);
-        (void)mo_buf_puts(b, "\r\n");
+        (void)mo_buf_span(b, MO_SPAN("\r\n"));
     } else if (c->chunked) {
-        (void)mo_buf_puts(b, "Transfer-Encoding: chunked\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
     }
     if (!c->keep)
-        (void)mo_buf_puts(b, "Connection: close\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
     else if (c->rq.head && c->rq.head->minor == 0)
-        (void)mo_buf_puts(b, "Connection: keep-alive\r\n");
+        (void)mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
     (void)mo_http1_put_end(b);
 }
 
@@ -247,6 +265,7 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     struct mo_span head;
 
     MO_BUG_ON(c->started);
+    c->h->lead.len = 0;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, 101);
     (void)mo_buf_puts(b, "Connection: Upgrade\r\n");

@@ -9,6 +9,7 @@
 #include "loop/stream.h"
 
 #define MO_LOOP_READ_BUF ((size_t)64 * 1024)
+#define MO_LOOP_GATHER   ((size_t)2 * 1024)
 
 struct mo_loop {
     uv_loop_t uv;
@@ -20,6 +21,7 @@ struct mo_loop {
     struct mo_loop_stats stats;
     bool until;     /* inside mo_loop_until(): do not wait after news */
     char *read_buf; /* shared by all streams: a read is consumed at once */
+    char gather[MO_LOOP_GATHER]; /* pieces of one small write */
 };
 
 static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)

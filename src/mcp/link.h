@@ -35,9 +35,11 @@
 #define MO_LINK_RATE       2000
 #define MO_LINK_FLOODS_MAX 30
 #define MO_LINK_BREATH_MS  100
-/* So many bytes waiting to be sent make us stop reading, too: who does not
- * take answers gets no more questions in. */
+/* So many bytes of answers waiting to be sent make us stop reading, too: who
+ * does not take answers gets no more questions in, and is closed after a
+ * while. */
 #define MO_LINK_QUEUE_HIGH ((size_t)256 * 1024)
+#define MO_LINK_STALL_MS   5000
 
 struct mo_link;
 

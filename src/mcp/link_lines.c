@@ -1,10 +1,12 @@
 /* link_lines.c - one JSON-RPC message a line, over any byte stream.
  *
  * Reading is held back for two reasons, each with its own bit: the budget
- * for unasked messages is used up (the timer lets it go on), or too much
- * waits to be sent (on_drain does). While held, what was read and not yet
- * looked at stays in `rest`: never more than one read of the stream, because
- * the stream is paused.
+ * for unasked messages is used up (the timer lets it go on), or too many of
+ * our answers wait to be sent (on_drain does; on_stall ends it). Our own
+ * requests never hold reading back: a server that writes a long answer before
+ * it reads the next request would wait for us, and we for it. While held, what
+ * was read and not yet looked at stays in `rest`: never more than one read of
+ * the stream, because the stream is paused.
  *
  * Invariants:
  *  1. rest is empty unless held.
@@ -24,9 +26,10 @@ struct lines {
     struct mo_stream *s;
     struct mo_frame f;
     struct mo_buf rest;
-    struct mo_timer breath;
+    struct mo_timer breath, stall;
     struct mo_err why;
     uint64_t owed;
+    size_t answers;          /* bytes of them since the queue was empty */
     uint64_t budget, filled; /* messages; ns when it was filled last */
     unsigned held, noise, floods;
     bool failing;
@@ -146,8 +149,10 @@ static void look(struct lines *ln, struct mo_span *in)
             break;
         if (rc)
             on_line(ln, line);
-        if (mo_stream_queued(ln->s) > MO_LINK_QUEUE_HIGH)
+        if (ln->answers > MO_LINK_QUEUE_HIGH && !is_dead(ln)) {
             ln->held |= HELD_QUEUE;
+            mo_timer_start(ln->loop, &ln->stall, MO_LINK_STALL_MS);
+        }
     }
     if (rc == MO_ETOOBIG)
         (void)mo_fail(&e, rc, "line too long: over %zu bytes", ln->f.max);
@@ -201,7 +206,20 @@ static void on_breath(struct mo_timer *t)
 
 static void on_drain(void *ctx)
 {
-    let_go(ctx, HELD_QUEUE);
+    struct lines *ln = ctx;
+
+    ln->answers = 0;
+    mo_timer_stop(ln->loop, &ln->stall);
+    let_go(ln, HELD_QUEUE);
+}
+
+static void on_stall(struct mo_timer *t)
+{
+    struct lines *ln = mo_container_of(t, struct lines, stall);
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_EPROTO, "asks and asks, and takes no answers");
+    die(ln, &e);
 }
 
 static void on_eof(void *ctx)
@@ -222,6 +240,7 @@ static void on_close(void *ctx, const struct mo_err *why)
     struct mo_err e = ln->why;
 
     mo_timer_stop(ln->loop, &ln->breath);
+    mo_timer_stop(ln->loop, &ln->stall);
     mo_frame_fini(&ln->f);
     mo_buf_fini(&ln->rest);
     mo_free(ln);
@@ -247,6 +266,8 @@ static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
 
     if (rc == 0 && m->id)
         ln->owed++;
+    if (rc == 0 && !m->method && mo_stream_queued(ln->s))
+        ln->answers += m->text.n;
     return rc;
 }
 
@@ -267,6 +288,7 @@ static void lines_close(struct mo_link *k, const struct mo_err *why)
     if (why)
         ln->why = *why;
     mo_timer_stop(ln->loop, &ln->breath);
+    mo_timer_stop(ln->loop, &ln->stall);
     mo_stream_finish(ln->s, LAST_WORDS_MS);
 }
 
@@ -292,6 +314,7 @@ int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
     mo_frame_init(&ln->f, line_max ? line_max : MO_LINK_LINE_MAX);
     mo_buf_init(&ln->rest, MO_LINK_LINE_MAX);
     mo_timer_init(&ln->breath, on_breath);
+    mo_timer_init(&ln->stall, on_stall);
     *out = &ln->k;
     return 0;
 }

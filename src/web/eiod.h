@@ -11,7 +11,8 @@
  * pointer is dead.
  *
  * Limits: sessions (503), bytes in one payload or frame (413, close 1009),
- * bytes waiting for a client (the session is closed: "client too slow").
+ * bytes waiting for a client (the session is closed: "client too slow"). A
+ * client whose own messages make us queue is not read from meanwhile.
  * What is malformed closes the session; a client that behaves never sees
  * that. */
 #ifndef MO_WEB_EIOD_H
@@ -47,9 +48,20 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
 /* Answer a request (its path has been matched by the caller). */
 void mo_eiod_handle(struct mo_eiod *d, struct mo_req *rq);
 
+/* Why a session is closed, as a websocket client is told. */
+enum {
+    MO_ENG_NORMAL = 1000,
+    MO_ENG_AWAY = 1001,
+    MO_ENG_PROTOCOL = 1002,
+    MO_ENG_POLICY = 1008,
+    MO_ENG_OURS = 1011,
+};
+
 /* 0, MO_ECLOSED, or MO_EBUSY (the session is being closed then). */
 int mo_eng_send(struct mo_eng *g, struct mo_span text);
-void mo_eng_close(struct mo_eng *g, const char *reason);
+/* reason: a literal, at most 123 bytes. After MO_ENG_NORMAL a polling client
+ * is still given what was sent before. */
+void mo_eng_close(struct mo_eng *g, uint16_t code, const char *reason);
 bool mo_eng_is_websocket(const struct mo_eng *g);
 
 /* Close every session; gone fires once, later, when the memory is free. */

@@ -16,24 +16,38 @@ static bool listed(const struct mo_gate *g, const struct mo_url *origin)
     return false;
 }
 
-static struct mo_refusal check_origin(const struct mo_gate *g,
-                                      const struct mo_req *rq,
-                                      const struct mo_host *host)
+struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq)
 {
-    static const struct mo_refusal foreign = {
-        403, "origin_refused",
-        "this page may not use the server; add its origin to server.origins"};
+    struct mo_span text = mo_http_get(rq->head, "Origin");
+    struct mo_url origin;
+
+    if (g->norigins && text.p && mo_origin_parse(text, &origin) == 0 &&
+        listed(g, &origin))
+        return text;
+    return mo_span(NULL, 0);
+}
+
+/* Fetched for another site's page, and not by following a link. */
+static bool is_embedded(const struct mo_req *rq)
+{
+    struct mo_span site = mo_http_get(rq->head, "Sec-Fetch-Site");
+    struct mo_span mode = mo_http_get(rq->head, "Sec-Fetch-Mode");
+
+    return (mo_span_is(site, "cross-site") || mo_span_is(site, "same-site")) &&
+           !mo_span_is(mode, "navigate");
+}
+
+static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
+                      const struct mo_host *host)
+{
     struct mo_span text = mo_http_get(rq->head, "Origin");
     struct mo_url origin;
 
     if (!text.p)
-        return let_in;
-    if (mo_origin_parse(text, &origin) < 0)
-        return foreign;
-    if (mo_origin_is_host(&origin, host, mo_req_is_tls(rq)) ||
-        listed(g, &origin))
-        return let_in;
-    return foreign;
+        return !is_embedded(rq);
+    return mo_origin_parse(text, &origin) == 0 &&
+           (mo_origin_is_host(&origin, host, mo_req_is_tls(rq)) ||
+            listed(g, &origin));
 }
 
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token)
@@ -65,21 +79,38 @@ static struct mo_span cookie(const struct mo_req *rq)
     return mo_span(NULL, 0);
 }
 
-struct mo_refusal mo_gate_check(const struct mo_gate *g,
-                                const struct mo_req *rq)
+struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
+                                     const struct mo_req *rq)
 {
+    static const struct mo_refusal bad = {
+        400, "bad_host", "the Host header is missing or malformed"};
+    static const struct mo_refusal stranger = {
+        403, "host_refused",
+        "without a token only localhost is served; use that name, or set "
+        "server.token"};
+    static const struct mo_refusal foreign = {
+        403, "origin_refused",
+        "this page may not use the server; add its origin to server.origins"};
     uint16_t port = mo_req_is_tls(rq) ? 443 : 80;
     struct mo_host host;
 
     if (mo_host_parse(mo_http_get(rq->head, "Host"), port, &host) < 0)
-        return (struct mo_refusal){400, "bad_host", "bad Host header"};
+        return bad;
     if (!g->token && !mo_host_is_loopback(&host))
-        return (struct mo_refusal){403, "host_refused",
-                                   "without a token only localhost is served"};
-    if (g->token && !mo_gate_token_ok(g, bearer(rq)) &&
-        !mo_gate_token_ok(g, cookie(rq)))
-        return (struct mo_refusal){
-            401, "token_required",
-            "send Authorization: Bearer TOKEN, or open /?token=TOKEN once"};
-    return check_origin(g, rq, &host);
+        return stranger;
+    return origin_ok(g, rq, &host) ? let_in : foreign;
+}
+
+struct mo_refusal mo_gate_check(const struct mo_gate *g,
+                                const struct mo_req *rq)
+{
+    static const struct mo_refusal who = {
+        401, "token_required",
+        "send Authorization: Bearer TOKEN, or open /?token=TOKEN once"};
+    struct mo_refusal no = mo_gate_check_page(g, rq);
+
+    if (no.status || !g->token || mo_gate_token_ok(g, bearer(rq)) ||
+        mo_gate_token_ok(g, cookie(rq)))
+        return no;
+    return who;
 }

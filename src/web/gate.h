@@ -9,6 +9,11 @@
  * Host may then be any, because a stranger's page cannot make the browser
  * send that cookie; the Origin rule stays.
  *
+ * A page elsewhere can also make a browser fetch something without telling
+ * an Origin (an <img>). It cannot read the answer, but it would cost us a
+ * session, so what a browser marks as such (Sec-Fetch-Site) is refused too.
+ * Following a link to us is not that.
+ *
  * Tokens are compared in constant time and never logged. */
 #ifndef MO_WEB_GATE_H
 #define MO_WEB_GATE_H
@@ -28,8 +33,16 @@ struct mo_refusal {
     const char *code, *detail;
 };
 
+/* Host and Origin only: what holds for a CORS preflight, which may carry no
+ * token. */
+struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
+                                     const struct mo_req *rq);
+/* All of it. */
 struct mo_refusal mo_gate_check(const struct mo_gate *g,
                                 const struct mo_req *rq);
+/* The request's Origin if it is one of g->origins, else {NULL, 0}: pages
+ * there may read our answers (CORS). */
+struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
 /* Is it the right token? For the door that sets the cookie. */
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
 

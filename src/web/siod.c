@@ -43,6 +43,7 @@ struct client {
     struct mo_sock pub;
     struct mo_siod *d;
     enum state state;
+    unsigned refusals;
     struct mo_list rooms; /* member.in_sock */
     unsigned nrooms;
     struct mo_list asks;
@@ -177,13 +178,18 @@ size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span name)
 /* --- sending --------------------------------------------------------------
  */
 
-static int make_event(struct mo_siod *d, const char *name, struct mo_span args,
-                      int64_t id)
+static struct mo_buf *fresh(struct mo_siod *d)
 {
     if (d->scratch.cap > SCRATCH_KEEP)
         mo_buf_fini(&d->scratch);
     mo_buf_reset(&d->scratch);
-    return mo_sio_put_event(&d->scratch, MO_SPAN("/"), id, mo_span_cstr(name),
+    return &d->scratch;
+}
+
+static int make_event(struct mo_siod *d, const char *name, struct mo_span args,
+                      int64_t id)
+{
+    return mo_sio_put_event(fresh(d), MO_SPAN("/"), id, mo_span_cstr(name),
                             args);
 }
 
@@ -216,8 +222,7 @@ int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args)
         return 0;
     if (c->state != LIVE)
         return MO_ECLOSED;
-    mo_buf_reset(&c->d->scratch);
-    rc = mo_sio_put_ack(&c->d->scratch, MO_SPAN("/"), (uint64_t)ack, args);
+    rc = mo_sio_put_ack(fresh(c->d), MO_SPAN("/"), (uint64_t)ack, args);
     return rc < 0 ? rc : mo_eng_send(k->eng, mo_buf_view(&c->d->scratch));
 }
 
@@ -334,7 +339,7 @@ static void on_left(struct mo_later *later)
 static void on_connect_timeout(struct mo_timer *t)
 {
     mo_eng_close(mo_container_of(t, struct client, connect)->pub.eng,
-                 "no CONNECT in time");
+                 MO_ENG_POLICY, "no CONNECT in time");
 }
 
 void mo_sock_disconnect(struct mo_sock *k, bool close)
@@ -345,46 +350,42 @@ void mo_sock_disconnect(struct mo_sock *k, bool close)
         return;
     c->state = LEFT;
     c->reason = "server namespace disconnect";
-    if (close) {
-        (void)mo_eng_send(k->eng, MO_SPAN("1"));
-        mo_eng_close(k->eng, c->reason);
-    } else {
-        (void)mo_eng_send(k->eng, MO_SPAN("1"));
-        /* The client may CONNECT again over the same session. */
+    leave_all(c); /* what is said to a room from now on is not for it */
+    (void)mo_eng_send(k->eng, MO_SPAN("1"));
+    if (close)
+        mo_eng_close(k->eng, MO_ENG_NORMAL, c->reason);
+    else /* the client may CONNECT again over the same session */
         mo_timer_start(c->d->loop, &c->connect, MO_SIO_CONNECT_MS);
-    }
     mo_loop_defer(c->d->loop, &c->left);
+}
+
+/* Answer a CONNECT with an object of one member. */
+static void answer_connect(struct client *c, enum mo_sio_type type,
+                           struct mo_span nsp, const char *key,
+                           const char *value)
+{
+    struct mo_buf *b = fresh(c->d);
+    struct mo_jw w;
+
+    (void)mo_sio_put_head(b, type, nsp, -1);
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, key);
+    mo_jw_cstr(&w, value);
+    mo_jw_end(&w);
+    if (mo_buf_err(b))
+        mo_eng_close(c->pub.eng, MO_ENG_OURS, "out of memory");
+    else
+        (void)mo_eng_send(c->pub.eng, mo_buf_view(b));
 }
 
 static void refuse_connect(struct client *c, struct mo_span nsp,
                            const char *message)
 {
-    struct mo_buf *b = &c->d->scratch;
-    struct mo_jw w;
-
-    mo_buf_reset(b);
-    (void)mo_sio_put_head(b, MO_SIO_CONNECT_ERROR, nsp, -1);
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "message");
-    mo_jw_cstr(&w, message);
-    mo_jw_end(&w);
-    (void)mo_eng_send(c->pub.eng, mo_buf_view(b));
-}
-
-static void accept_connect(struct client *c)
-{
-    struct mo_buf *b = &c->d->scratch;
-    struct mo_jw w;
-
-    mo_buf_reset(b);
-    (void)mo_sio_put_head(b, MO_SIO_CONNECT, MO_SPAN("/"), -1);
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "sid");
-    mo_jw_cstr(&w, c->pub.id);
-    mo_jw_end(&w);
-    (void)mo_eng_send(c->pub.eng, mo_buf_view(b));
+    c->refusals++;
+    answer_connect(c, MO_SIO_CONNECT_ERROR, nsp, "message", message);
+    if (c->refusals >= MO_SIO_REFUSALS_MAX)
+        mo_eng_close(c->pub.eng, MO_ENG_POLICY, "refused too often");
 }
 
 static void on_connect(struct client *c, const struct mo_sio *p)
@@ -397,10 +398,11 @@ static void on_connect(struct client *c, const struct mo_sio *p)
         return;
     }
     if (c->state == LIVE || !mo_list_empty(&c->left.node)) {
-        mo_eng_close(c->pub.eng, "connected twice");
+        mo_eng_close(c->pub.eng, MO_ENG_PROTOCOL, "connected twice");
         return;
     }
     mo_err_clear(&e);
+    c->pub.data = NULL;
     mo_random_token(c->pub.id, SOCK_ID_BYTES);
     if (!d->o.on_connect(d->o.ctx, &c->pub, p->data, &e)) {
         refuse_connect(c, MO_SPAN("/"), e.msg);
@@ -409,7 +411,7 @@ static void on_connect(struct client *c, const struct mo_sio *p)
     mo_timer_stop(d->loop, &c->connect);
     c->state = LIVE;
     d->stats.sockets++;
-    accept_connect(c);
+    answer_connect(c, MO_SIO_CONNECT, MO_SPAN("/"), "sid", c->pub.id);
     d->o.on_ready(d->o.ctx, &c->pub);
 }
 
@@ -421,12 +423,12 @@ static void on_packet(struct client *c, const struct mo_sio *p)
         on_connect(c, p);
         return;
     }
-    if (c->state != LIVE || !mo_span_is(p->nsp, "/")) {
-        /* What was on its way when we disconnected it is no offence. */
-        if (c->state == WAITING)
-            mo_eng_close(c->pub.eng, "packet before CONNECT");
+    if (c->state == WAITING || !mo_span_is(p->nsp, "/")) {
+        mo_eng_close(c->pub.eng, MO_ENG_PROTOCOL, "packet before CONNECT");
         return;
     }
+    if (c->state == LEFT) /* it was on its way when we disconnected it */
+        return;
     switch (p->type) {
     case MO_SIO_EVENT:
         d->stats.events_in++;
@@ -442,13 +444,13 @@ static void on_packet(struct client *c, const struct mo_sio *p)
         return;
     case MO_SIO_BINARY_EVENT:
     case MO_SIO_BINARY_ACK:
-        mo_eng_close(c->pub.eng, "binary event");
+        mo_eng_close(c->pub.eng, MO_ENG_POLICY, "binary event");
         return;
     case MO_SIO_CONNECT:
     case MO_SIO_CONNECT_ERROR:
         break;
     }
-    mo_eng_close(c->pub.eng, "parse error");
+    mo_eng_close(c->pub.eng, MO_ENG_PROTOCOL, "parse error");
 }
 
 static void eng_open(void *ctx, struct mo_eng *g)
@@ -458,7 +460,7 @@ static void eng_open(void *ctx, struct mo_eng *g)
 
     g->data = c;
     if (!c) {
-        mo_eng_close(g, "out of memory");
+        mo_eng_close(g, MO_ENG_OURS, "out of memory");
         return;
     }
     c->d = d;
@@ -478,7 +480,7 @@ static void eng_message(void *ctx, struct mo_eng *g, struct mo_span text)
 
     if (mo_sio_decode(text, &p, &e) < 0) {
         mo_log(mo_loop_log(d->loop), MO_DEBUG, "sio", "%s: %s", g->peer, e.msg);
-        mo_eng_close(g, "parse error");
+        mo_eng_close(g, MO_ENG_PROTOCOL, "parse error");
         return;
     }
     on_packet(g->data, &p);

@@ -11,21 +11,22 @@
  * handed out as a handle to the whole array (element 0 is the name); what
  * goes out is "args", the elements after the name, comma-joined.
  *
- * Limits: rooms a socket may be in, acks it may owe us, plus those of
- * eiod.h. A packet that breaks the protocol closes the session; other
- * namespaces are refused with CONNECT_ERROR; binary events are refused by
- * closing. */
+ * Limits: rooms a socket may be in, acks it may owe us, CONNECTs that were
+ * refused (the session is closed), plus those of eiod.h. A packet that breaks
+ * the protocol closes the session; other namespaces are refused with
+ * CONNECT_ERROR; binary events are refused by closing. */
 #ifndef MO_WEB_SIOD_H
 #define MO_WEB_SIOD_H
 
 #include "codec/sio.h"
 #include "web/eiod.h"
 
-#define MO_SIO_ROOMS_MAX  16 /* of one socket */
-#define MO_SIO_ACKS_MAX   64 /* that one socket owes us */
-#define MO_SIO_ACK_NONE   (-1)
-#define MO_SIO_CONNECT_MS 45000
-#define MO_SIO_ROOM_MAX   128 /* bytes of a room's name */
+#define MO_SIO_ROOMS_MAX    16 /* of one socket */
+#define MO_SIO_ACKS_MAX     64 /* that one socket owes us */
+#define MO_SIO_ACK_NONE     (-1)
+#define MO_SIO_CONNECT_MS   45000
+#define MO_SIO_ROOM_MAX     128 /* bytes of a room's name */
+#define MO_SIO_REFUSALS_MAX 64  /* CONNECTs refused in one session */
 
 struct mo_siod;
 

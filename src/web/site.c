@@ -22,6 +22,7 @@ struct mo_site {
     struct mo_prom *prom;
     struct mo_prom_metric *requests, *seconds;
     struct mo_prom_series *gauges[8];
+    struct mo_buf headers; /* of every answer */
     uint64_t started;
     bool closing, httpd_gone, sio_gone;
     void (*gone)(void *ctx);
@@ -31,9 +32,12 @@ struct mo_site {
 /* --- what every answer carries --------------------------------------------
  */
 
-static const struct {
+struct header {
     const char *name, *value;
-} common[] = {
+};
+
+/* Of every answer, also of what httpd.c refuses by itself. */
+static const struct header common[] = {
     {"Content-Security-Policy",
      "default-src 'self'; object-src 'none'; base-uri 'none'; "
      "form-action 'self'; frame-ancestors 'none'"},
@@ -44,10 +48,50 @@ static const struct {
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
 
-static void put_common(struct mo_req *rq)
+static int build_headers(struct mo_site *s, struct mo_err *e)
 {
+    mo_buf_init(&s->headers, MO_HTTPD_HEADERS_MAX);
     for (size_t i = 0; i < MO_COUNT(common); i++)
-        mo_req_header(rq, common[i].name, mo_span_cstr(common[i].value));
+        (void)mo_http1_put_header(&s->headers, common[i].name,
+                                  mo_span_cstr(common[i].value));
+    if (mo_buf_err(&s->headers))
+        return mo_fail(e, MO_ENOMEM, "web server");
+    return 0;
+}
+
+/* What a browser needs to let a listed origin's page see the answer. */
+static void put_cors(struct mo_site *s, struct mo_req *rq)
+{
+    struct mo_span origin = mo_gate_listed(&s->gate, rq);
+
+    if (s->gate.norigins)
+        mo_req_header(rq, "Vary", MO_SPAN("Origin"));
+    if (!origin.p)
+        return;
+    mo_req_header(rq, "Access-Control-Allow-Origin", origin);
+    mo_req_header(rq, "Access-Control-Allow-Credentials", MO_SPAN("true"));
+}
+
+static const struct header preflight[] = {
+    {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE"},
+    {"Access-Control-Allow-Headers",
+     "Authorization, Content-Type, Last-Event-ID, Mcp-Session-Id, "
+     "Mcp-Protocol-Version"},
+    {"Access-Control-Max-Age", "600"},
+};
+
+/* A browser asks whether a listed origin's page may ask. No token yet. */
+static bool took_preflight(struct mo_site *s, struct mo_req *rq)
+{
+    if (rq->head->method != MO_HTTP_OPTIONS ||
+        !mo_http_get(rq->head, "Access-Control-Request-Method").p ||
+        !mo_gate_listed(&s->gate, rq).p ||
+        mo_gate_check_page(&s->gate, rq).status)
+        return false;
+    for (size_t i = 0; i < MO_COUNT(preflight); i++)
+        mo_req_header(rq, preflight[i].name, mo_span_cstr(preflight[i].value));
+    mo_req_reply(rq, 204, NULL, mo_span(NULL, 0));
+    return true;
 }
 
 /* --- routes ---------------------------------------------------------------
@@ -112,10 +156,12 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
  * address bar by the redirect. */
 static bool took_token(struct mo_site *s, struct mo_req *rq)
 {
+    enum mo_http_method m = rq->head->method;
     struct mo_buf token, set;
     bool ok;
 
-    if (!s->gate.token || !mo_span_is(rq->path, "/") || !rq->query.n)
+    if (!s->gate.token || !mo_span_is(rq->path, "/") || !rq->query.n ||
+        (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
         return false;
     mo_buf_init(&token, TOKEN_MAX);
     ok = mo_query_get(rq->query, "token", &token) == 0 &&
@@ -134,6 +180,20 @@ static bool took_token(struct mo_site *s, struct mo_req *rq)
     return true;
 }
 
+static void answer(struct mo_site *s, struct mo_req *rq,
+                   const struct mo_route *r, bool path_known)
+{
+    if (r) {
+        r->handle(r->ctx, rq);
+    } else if (path_known) {
+        put_allow(s, rq);
+        mo_req_problem(rq, 405, "method_not_allowed",
+                       "this path does not take that method");
+    } else {
+        mo_req_problem(rq, 404, "not_found", "there is nothing at this path");
+    }
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -143,24 +203,17 @@ static void on_request(void *ctx, struct mo_req *rq)
 
     r = find(s, rq, &path_known);
     rq->tag = r ? r->path : "other";
-    put_common(rq);
-    if (took_token(s, rq))
+    put_cors(s, rq);
+    if (took_preflight(s, rq) || took_token(s, rq))
         return;
     if (!r || !(r->flags & MO_ROUTE_OPEN))
         no = mo_gate_check(&s->gate, rq);
     if (no.status == 401)
         mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
-    if (no.status) {
+    if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
-    } else if (r) {
-        r->handle(r->ctx, rq);
-    } else if (path_known) {
-        put_allow(s, rq);
-        mo_req_problem(rq, 405, "method_not_allowed",
-                       "this path does not take that method");
-    } else {
-        mo_req_problem(rq, 404, "not_found", "there is nothing at this path");
-    }
+    else
+        answer(s, rq, r, path_known);
 }
 
 /* --- health ---------------------------------------------------------------
@@ -279,16 +332,20 @@ static const struct mo_prom_desc seconds_desc = {
 
 static double resident_bytes(void)
 {
-    unsigned long size = 0;
-    unsigned long resident = 0;
     FILE *f = fopen("/proc/self/statm", "re");
+    char line[128] = "";
+    uint64_t pages = 0;
+    struct mo_span rest;
 
     if (!f)
         return 0;
-    if (fscanf(f, "%lu %lu", &size, &resident) != 2)
-        resident = 0;
+    if (!fgets(line, sizeof(line), f))
+        line[0] = '\0';
     (void)fclose(f);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+    rest = mo_span_cstr(line);
+    (void)mo_span_cut(&rest, ' '); /* the first is the size */
+    (void)mo_span_u64(mo_span_cut(&rest, ' '), &pages);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
 static void measure(void *ctx)
@@ -371,7 +428,10 @@ static void on_sio(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
 
-    mo_siod_handle(s->sio, rq);
+    if (s->sio)
+        mo_siod_handle(s->sio, rq);
+    else /* it ends before the last HTTP connection does */
+        mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
 /* --- the site -------------------------------------------------------------
@@ -403,6 +463,7 @@ static void add_routes(struct mo_site *s)
 static void site_free(struct mo_site *s)
 {
     mo_prom_free(s->prom);
+    mo_buf_fini(&s->headers);
     mo_free(s);
 }
 
@@ -415,10 +476,13 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
                               .done = on_done,
                               .ctx = s,
                               .tls = o->tls};
-    int rc = add_metrics(s, e);
+    int rc = build_headers(s, e);
 
+    if (rc == 0)
+        rc = add_metrics(s, e);
     if (rc < 0)
         return rc;
+    h.headers = mo_buf_view(&s->headers);
     s->httpd = mo_httpd_new(s->loop, &h, e);
     if (!s->httpd)
         return e->code;
@@ -467,6 +531,16 @@ unsigned mo_site_port(const struct mo_site *s)
 void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls)
 {
     mo_httpd_tls(s->httpd, tls);
+}
+
+void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
+{
+    s->gate = *g;
+}
+
+void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m)
+{
+    mo_httpd_limit(s->httpd, m);
 }
 
 struct mo_prom *mo_site_prom(struct mo_site *s)

@@ -2,7 +2,10 @@
  *
  * A table of routes over httpd.h, with the gate before it, the same security
  * headers on every answer, and counts of what was answered. Later rooms add
- * rows with mo_site_route(); they know paths, not sockets. */
+ * rows with mo_site_route(); they know paths, not sockets.
+ *
+ * Pages of a listed origin (gate.h) may read every answer: those carry the
+ * CORS headers, and a preflight of theirs is granted. Nobody else's is. */
 #ifndef MO_WEB_SITE_H
 #define MO_WEB_SITE_H
 
@@ -29,6 +32,10 @@ int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
 unsigned mo_site_port(const struct mo_site *s);
 /* For new connections; the old context may be freed. */
 void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls);
+
+/* From now on; what g points at is borrowed. */
+void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
+void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m);
 
 enum {
     MO_ROUTE_OPEN = 1,   /* no gate: for probes that know no token */

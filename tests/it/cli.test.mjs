@@ -321,8 +321,10 @@ describe('serve', () => {
     await put('s.json', '{"llm":{"model":"one"}}');
     const child = spawn(
       bin, ['serve', '--config', 's.json', '--port', '0'],
-      { env: cleanEnv(), cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] });
+      { env: cleanEnv(), cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] });
     const exit = once(child, 'exit');
+    const [ready] = await once(child.stdout, 'data');
+    assert.match(String(ready), /is ready/);
     const lines = createInterface({ input: child.stderr });
     const seen = [];
     const waiting = [];
@@ -342,12 +344,11 @@ describe('serve', () => {
         waiting.push(look);
         look();
       });
-    await until(/"room":"serve"/);
     await put('s.json', '{"llm":{"model":"two-two"}}');
     await until(/llm\.model changed/);
     await put('s.json', '{"llm":{"modl":"three"}}');
     await until(/keeping the old configuration.*did you mean 'model'/);
-    await put('s.json', '{"llm":{"model":"two-two"},"server":{"token":"x"}}');
+    await put('s.json', '{"llm":{"model":"two-two"},"server":{"token":"a-token-of-24-characters"}}');
     child.kill('SIGHUP');
     await until(/server\.token changed/);
     child.kill('SIGTERM');

@@ -126,9 +126,15 @@ export class Server {
     if (this.ownDir) await rm(this.ownDir, { recursive: true, force: true });
   }
 
+  /** Send a signal; stop() and stopClean() will only wait then. */
+  signal(signal) {
+    this.signalled = true;
+    this.child.kill(signal);
+  }
+
   /** Send a signal, wait for the end; {code, signal} as node tells it. */
   async stop(signal = 'SIGTERM', ms = STOP_MS) {
-    if (!this.ended) this.child.kill(signal);
+    if (!this.ended && !this.signalled) this.signal(signal);
     try {
       await within(this.exit, `the end after ${signal}`, ms);
     } catch (e) {

@@ -1,5 +1,6 @@
-// One JSON object a line for scripts/test: every finished test that is no
-// mere group, with the reason when it failed or was skipped.
+// One JSON object a line for scripts/test: every test that begins, and every
+// one that ends and is no mere group, with the reason when it failed or was
+// skipped.
 import { inspect } from 'node:util';
 
 function reason(error) {
@@ -11,6 +12,10 @@ export default async function* report(events) {
   for await (const { type, data } of events) {
     if (type === 'test:stdout' || type === 'test:stderr') {
       yield JSON.stringify({ output: data.message }) + '\n';
+      continue;
+    }
+    if (type === 'test:dequeue') {
+      yield JSON.stringify({ begins: data.name }) + '\n';
       continue;
     }
     if (type !== 'test:pass' && type !== 'test:fail') continue;

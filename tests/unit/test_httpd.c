@@ -419,8 +419,8 @@ static void huge_heads_are_refused(void **state)
     static const char *const parts[] = {
         "GET / HTTP/1.1\r\nHost: x\r\nX: ",
         "GET /",
-        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "1;",
+        ("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "1;"),
     };
     static const int status[] = {431, 414, 400};
     static char filler[100 * 1024];
@@ -479,6 +479,114 @@ static bool has_continue(void *ctx)
     struct client *c = ctx;
 
     return mo_span_starts(mo_buf_view(&c->got), MO_SPAN("HTTP/1.1 100 "));
+}
+
+static size_t times(struct mo_span s, struct mo_span what)
+{
+    size_t n = 0;
+
+    for (ptrdiff_t at = mo_span_search(s, what); at >= 0;
+         at = mo_span_search(s, what)) {
+        s = mo_span_skip(s, (size_t)at + what.n);
+        n++;
+    }
+    return n;
+}
+
+/* The first lines of an answer are kept for the next of the same kind, and
+ * only for those. */
+static void kinds_of_answers_do_not_mix(void **state)
+{
+    static const struct {
+        const char *path, *status, *ctype;
+    } kinds[] = {
+        {"/?1", "HTTP/1.1 200 OK\r\n", "\r\nContent-Type: text/plain\r\n"},
+        {"/?2", "HTTP/1.1 200 OK\r\n", "\r\nContent-Type: text/plain\r\n"},
+        {"/404", "HTTP/1.1 404 Not Found\r\n",
+         "\r\nContent-Type: application/problem+json\r\n"},
+        {"/stream", "HTTP/1.1 200 OK\r\n", "\r\nContent-Type: text/plain\r\n"},
+        {"/up", "HTTP/1.1 101 Switching Protocols\r\n", NULL},
+        {"/404", "HTTP/1.1 404 Not Found\r\n",
+         "\r\nContent-Type: application/problem+json\r\n"},
+    };
+    struct site t;
+
+    (void)state;
+    site_open(&t, (struct mo_httpd_limits){0});
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        struct client c;
+        struct want w = {.answers = 1, .c = &c};
+        struct mo_span got;
+        char req[96];
+
+        dial(&t, &c);
+        (void)snprintf(req, sizeof(req), "GET %s HTTP/1.1\r\n" H "\r\n",
+                       kinds[i].path);
+        say(&c, mo_span_cstr(req));
+        assert_true(mo_loop_until(t.l, has_answers, &w, 5000));
+        got = mo_buf_view(&c.got);
+        assert_true(mo_span_starts(got, mo_span_cstr(kinds[i].status)));
+        assert_int_equal(times(got, MO_SPAN("HTTP/1.1 ")), 1);
+        assert_int_equal(times(got, MO_SPAN("\r\nDate: ")),
+                         kinds[i].ctype ? 1 : 0);
+        assert_int_equal(times(got, MO_SPAN("\r\nContent-Type: ")),
+                         kinds[i].ctype ? 1 : 0);
+        if (kinds[i].ctype)
+            assert_int_equal(times(got, mo_span_cstr(kinds[i].ctype)), 1);
+        hang_up(&t, &c);
+    }
+    site_close(&t);
+}
+
+struct echo {
+    struct client *c;
+    struct mo_span body;
+};
+
+/* A head, and behind it exactly the body. */
+static bool has_echo(void *ctx)
+{
+    struct echo *w = ctx;
+    struct mo_span got = mo_buf_view(&w->c->got);
+    ptrdiff_t end = mo_span_search(got, MO_SPAN("\r\n\r\n"));
+
+    if (end < 0)
+        return w->c->closed;
+    return mo_span_eq(mo_span_skip(got, (size_t)end + 4), w->body);
+}
+
+/* The stream puts a small body together with its head, not a big one. */
+static void bodies_of_any_size_come_back(void **state)
+{
+    static const size_t sizes[] = {0, 1, 1900, 2000, 2048, 70000};
+    struct site t;
+    struct client c;
+
+    (void)state;
+    site_open(&t, (struct mo_httpd_limits){0});
+    dial(&t, &c);
+    for (size_t i = 0; i < MO_COUNT(sizes); i++) {
+        struct echo w = {.c = &c};
+        struct mo_buf b;
+        size_t head;
+
+        mo_buf_init(&b, (size_t)1 << 20);
+        (void)mo_buf_printf(
+            &b, "POST /echo HTTP/1.1\r\n" H "Content-Length: %zu\r\n\r\n",
+            sizes[i]);
+        head = b.len;
+        for (size_t k = 0; k < sizes[i]; k++)
+            (void)mo_buf_putc(&b, (char)('a' + k % 23));
+        assert_int_equal(mo_buf_err(&b), 0);
+        mo_buf_reset(&c.got);
+        w.body = mo_span_skip(mo_buf_view(&b), head);
+        say(&c, mo_buf_view(&b));
+        assert_true(mo_loop_until(t.l, has_echo, &w, 5000));
+        assert_false(c.closed);
+        mo_buf_fini(&b);
+    }
+    hang_up(&t, &c);
+    site_close(&t);
 }
 
 static void continue_is_said_when_the_body_is_wanted(void **state)
@@ -763,6 +871,8 @@ int main(void)
         cmocka_unit_test(byte_at_a_time),
         cmocka_unit_test(huge_heads_are_refused),
         cmocka_unit_test(head_has_no_body),
+        cmocka_unit_test(kinds_of_answers_do_not_mix),
+        cmocka_unit_test(bodies_of_any_size_come_back),
         cmocka_unit_test(continue_is_said_when_the_body_is_wanted),
         cmocka_unit_test(the_last_request_says_close),
         cmocka_unit_test(a_parked_request_outlives_nothing),

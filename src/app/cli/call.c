@@ -102,7 +102,7 @@ static int call(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_span params)
     rc = mo_peer_call(m->peer, "tools/call", params, &result, &e);
     if (rc == 0)
         return print_result(c, result);
-    return mo_cli_error(c, rc == MO_EPROTO ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL,
+    return mo_cli_error(c, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL,
                         "%s", e.msg);
 }
 

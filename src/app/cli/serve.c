@@ -1,6 +1,7 @@
-/* serve - the web page, Socket.IO, REST and the MCP gateway over HTTP. */
+/* serve - the server in the foreground. */
 #include "app/serve.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ static int set_up_log(struct mo_log *log, const struct mo_config *c)
 static int run(struct mo_cli *c)
 {
     struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo")};
+    uint64_t ping = 0;
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
     struct mo_log log;
@@ -31,6 +33,9 @@ static int run(struct mo_cli *c)
 
     if (rc)
         return rc;
+    if (mo_span_u64(mo_span_cstr(mo_cli_get(c, "test-ping")), &ping) == 0 &&
+        ping <= UINT_MAX / 10)
+        o.test_ping_ms = (unsigned)ping;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)set_up_log(&log, h.now);
     rc = mo_serve(&h, &log, &o);
@@ -81,11 +86,15 @@ static const struct mo_opt opts[] = {
     {.name = "test-echo",
      .flags = MO_CLI_HIDDEN,
      .doc = "Send Socket.IO events back, for tests"},
+    {.name = "test-ping",
+     .arg = "MS",
+     .flags = MO_CLI_HIDDEN,
+     .doc = "Heartbeat of Socket.IO, for tests"},
 };
 
 const struct mo_cmd mo_cmd_serve = {
     .name = "serve",
-    .summary = "Run the server: web page, Socket.IO, REST and MCP over HTTP",
+    .summary = "Run the server: web page, health and metrics",
     .text = "Listens on http://localhost:3000 unless told otherwise. A "
             "changed configuration file, .env or SIGHUP is taken over "
             "without a restart; a bad one is reported and the old one kept. "

@@ -1,0 +1,228 @@
+#include "app/door.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "app/resolve.h"
+#include "base/rand.h"
+#include "codec/url.h"
+
+#define TOKEN_BYTES 24
+#define ADDR_MAX    ((size_t)512)
+
+static bool is_unix(const char *listen)
+{
+    return strncmp(listen, "unix:", 5) == 0;
+}
+
+/* "::1" as well as "[::1]". */
+static struct mo_span bare(const char *listen)
+{
+    struct mo_span s = mo_span_cstr(listen);
+
+    if (s.n > 2 && s.p[0] == '[' && s.p[s.n - 1] == ']')
+        return mo_span(s.p + 1, s.n - 2);
+    return s;
+}
+
+static bool is_ipv6(const char *listen)
+{
+    return mo_span_find(bare(listen), ':') >= 0;
+}
+
+bool mo_listen_is_local(const char *listen)
+{
+    struct mo_host h = {.name = bare(listen), .ipv6 = is_ipv6(listen)};
+
+    return is_unix(listen) || mo_host_is_loopback(&h);
+}
+
+/* --- the token ------------------------------------------------------------
+ */
+
+/* It must survive a Set-Cookie header and an Authorization header. */
+static bool fits_headers(const char *token)
+{
+    for (const char *p = token; *p; p++) {
+        if (*p <= ' ' || *p > '~' || strchr("\",;\\", *p))
+            return false;
+    }
+    return true;
+}
+
+static int read_token(const struct mo_config *c, struct mo_buf *b,
+                      struct mo_err *e)
+{
+    if (mo_ref_resolve(c, c->server.token, b, e) < 0) {
+        e->code = MO_EINVAL; /* a file that is not there is a bad value too */
+        return mo_wrap(e, "server.token");
+    }
+    if (b->len < MO_DOOR_TOKEN_MIN)
+        return mo_fail(e, MO_EINVAL,
+                       "server.token: use at least %zu characters",
+                       MO_DOOR_TOKEN_MIN);
+    if (!fits_headers(mo_buf_cstr(b)) || strlen(mo_buf_cstr(b)) != b->len)
+        return mo_fail(e, MO_EINVAL,
+                       "server.token: use letters, digits and - . _ ~ + / = "
+                       "only");
+    return 0;
+}
+
+static void set_token(struct mo_door *d, const char *token, bool made)
+{
+    explicit_bzero(d->token, sizeof(d->token));
+    (void)snprintf(d->token, sizeof(d->token), "%s", token);
+    d->made = made;
+    d->told = !made;
+}
+
+static int take_configured(struct mo_door *d, const struct mo_config *c,
+                           struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_DOOR_TOKEN_MAX - 1);
+    rc = read_token(c, &b, e);
+    if (rc == 0)
+        set_token(d, mo_buf_cstr(&b), false);
+    if (b.p)
+        explicit_bzero(b.p, b.len);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+int mo_door_token(struct mo_door *d, const struct mo_config *c,
+                  const char *listen, struct mo_log *log, struct mo_err *e)
+{
+    char fresh[MO_DOOR_TOKEN_MAX] = "";
+    int rc = 0;
+
+    if (c->server.token)
+        rc = take_configured(d, c, e);
+    else if (mo_listen_is_local(listen))
+        set_token(d, "", false);
+    else if (!d->made) {
+        mo_random_token(fresh, TOKEN_BYTES);
+        set_token(d, fresh, true);
+    }
+    if (rc == 0 && d->token[0])
+        (void)mo_log_secret(log, mo_span_cstr(d->token));
+    return rc;
+}
+
+void mo_door_tell_token(struct mo_door *d)
+{
+    if (!d->made || d->told)
+        return;
+    d->told = true;
+    (void)printf("Token for this run: %s\n"
+                 "  In a browser, open the page once with /?token=TOKEN. "
+                 "Programs send Authorization: Bearer TOKEN.\n"
+                 "  To keep one token, set server.token or "
+                 "MCP_ORCHESTRATOR_TOKEN.\n",
+                 d->token);
+    (void)fflush(stdout);
+}
+
+/* --- the address ----------------------------------------------------------
+ */
+
+static const struct {
+    int sys;
+    bool is_unix;
+    const char *what, *advice;
+} advice[] = {
+    {EADDRINUSE, false, "is in use by another program",
+     "stop that one, or choose another port with --port N (0: any free one)"},
+    {EADDRINUSE, true, "is taken",
+     "stop the server that uses it, or remove it if it is not a socket"},
+    {EACCES, false, "is not allowed",
+     "ports below 1024 need root; choose another with --port N"},
+    {EACCES, true, "cannot be made", "choose a directory you may write to"},
+    {ENOENT, true, "cannot be made", "make its directory first"},
+    {EADDRNOTAVAIL, false, "is not an address of this machine",
+     "use --listen 127.0.0.1 (this machine only) or 0.0.0.0 (all of its "
+     "addresses)"},
+};
+
+static int explain(const char *addr, struct mo_err *e)
+{
+    int sys = e->sys;
+
+    for (size_t i = 0; i < MO_COUNT(advice); i++) {
+        if (advice[i].sys != sys || advice[i].is_unix != is_unix(addr))
+            continue;
+        (void)mo_fail(e, MO_EUNAVAIL, "%s %s: %s", addr, advice[i].what,
+                      advice[i].advice);
+        e->sys = sys;
+        break;
+    }
+    return e->code;
+}
+
+static void put_host_port(struct mo_buf *b, const char *listen, unsigned port)
+{
+    struct mo_span host = bare(listen);
+    bool v6 = is_ipv6(listen);
+
+    (void)mo_buf_printf(b, "%s%.*s%s:%u", v6 ? "[" : "", (int)host.n, host.p,
+                        v6 ? "]" : "", port);
+}
+
+int mo_door_open(struct mo_site *s, const struct mo_config_server *c,
+                 struct mo_err *e)
+{
+    struct mo_listen_opts o = {0};
+    struct mo_buf addr;
+    int rc;
+
+    mo_buf_init(&addr, ADDR_MAX);
+    if (is_unix(c->listen))
+        (void)mo_buf_puts(&addr, c->listen);
+    else
+        put_host_port(&addr, c->listen, (unsigned)c->port);
+    o.addr = mo_buf_cstr(&addr);
+    rc = mo_buf_err(&addr) ? mo_fail(e, MO_EINVAL, "server.listen: too long")
+                           : mo_site_listen(s, &o, e);
+    if (rc < 0)
+        rc = explain(o.addr, e);
+    mo_buf_fini(&addr);
+    return rc;
+}
+
+/* A name a person can open: "localhost" wherever that leads here. */
+static bool is_localhost(const char *listen)
+{
+    static const char *const same[] = {"127.0.0.1", "::1", "localhost",
+                                       "0.0.0.0", "::"};
+
+    for (size_t i = 0; i < MO_COUNT(same); i++) {
+        if (mo_span_is(bare(listen), same[i]))
+            return true;
+    }
+    return false;
+}
+
+void mo_door_tell_ready(const struct mo_config_server *c, bool tls,
+                        unsigned port)
+{
+    struct mo_span host = bare(c->listen);
+    bool all = mo_span_is(host, "0.0.0.0") || mo_span_is(host, "::");
+    struct mo_buf b;
+
+    mo_buf_init(&b, ADDR_MAX);
+    if (is_unix(c->listen)) {
+        (void)mo_buf_printf(&b, " on %s", c->listen);
+    } else {
+        (void)mo_buf_printf(&b, ": http%s://", tls ? "s" : "");
+        put_host_port(&b, is_localhost(c->listen) ? "localhost" : c->listen,
+                      port);
+        (void)mo_buf_puts(&b, "/");
+    }
+    (void)printf("MCP Orchestrator " MO_VERSION " is ready%s%s\n",
+                 mo_buf_cstr(&b),
+                 all ? " (and every address of this machine)" : "");
+    (void)fflush(stdout);
+    mo_buf_fini(&b);
+}

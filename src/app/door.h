@@ -1,0 +1,42 @@
+/* door.h - how the server is reached: its address, its token, its first words.
+ *
+ * Loopback and unix sockets need no token. Any other address does: the
+ * configured one, or one that is made up for this run and told once on
+ * standard output, which is the only place it is ever written to.
+ *
+ * Nothing is kept here but the token; addresses are read from the
+ * configuration the server started with. */
+#ifndef MO_APP_DOOR_H
+#define MO_APP_DOOR_H
+
+#include "app/config.h"
+#include "web/site.h"
+
+#define MO_DOOR_TOKEN_MIN ((size_t)16) /* of a chosen one; ours have 32 */
+#define MO_DOOR_TOKEN_MAX ((size_t)256)
+
+struct mo_door {
+    char token[MO_DOOR_TOKEN_MAX]; /* "" = none needed */
+    bool made;                     /* by us, for this run */
+    bool told;
+};
+
+/* Only this machine (or, for a unix socket, this user) can reach it. */
+bool mo_listen_is_local(const char *listen);
+
+/* Set or replace the token as `c` wants it, for a server that listens on
+ * `listen`. Nothing changes on failure: MO_EINVAL, the error names the key. */
+int mo_door_token(struct mo_door *d, const struct mo_config *c,
+                  const char *listen, struct mo_log *log, struct mo_err *e);
+
+/* Listen. A failure says what to do about it. */
+int mo_door_open(struct mo_site *s, const struct mo_config_server *c,
+                 struct mo_err *e);
+
+/* A made-up token that was not told yet, on standard output. */
+void mo_door_tell_token(struct mo_door *d);
+/* The one line that says where to look. */
+void mo_door_tell_ready(const struct mo_config_server *c, bool tls,
+                        unsigned port);
+
+#endif

@@ -1,0 +1,632 @@
+/* One exchange is one request to the server and, for streams, its successors.
+ *
+ *   WAITING --gate opens--> RUNNING --stream cut--> PAUSED --time--> RUNNING
+ *   RUNNING --answered or failed--> gone
+ *
+ * Invariants
+ *  1. x->call is set exactly while the client owes us an on_done.
+ *  2. An exchange is freed by drop() only, never while a callback of ours for
+ *     it is on the stack (x->busy) or x->call is set.
+ *  3. After x->quiet is set the owner hears nothing more of it.
+ *  4. The link's memory goes in on_later(), when it is closing and the last
+ *     exchange is gone. */
+#include <stdio.h>
+
+#include "mcp/era.h"
+#include "mcp/link_http_priv.h"
+
+#define ROOM "mcp-http"
+
+#define NOTE_MS     30000u /* for what awaits no answer */
+#define BYE_MS      2000u  /* DELETE */
+#define LINGER_MS   2000u  /* a stream may stay open behind its answer */
+#define BACKOFF_MS  1000u
+#define BACKOFF_MAX 30000u
+#define SILENT_MAX  5 /* streams without an event, then we slow down */
+
+static struct http *from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct http, k);
+}
+
+/* --- the life of an exchange ---------------------------------------------- */
+
+static const struct mo_http_cb call_cb;
+
+static void on_timer(struct mo_timer *t);
+static void open_gate(struct http *h);
+
+static unsigned *counter(struct xchg *x)
+{
+    return x->id ? &x->h->nstreams : &x->h->nextra;
+}
+
+static struct xchg *xchg_new(struct http *h, enum what what, uint64_t id)
+{
+    struct xchg *x = mo_new(struct xchg);
+
+    if (!x)
+        return NULL;
+    x->h = h;
+    x->what = what;
+    x->id = id;
+    mo_arena_init(&x->a, h->max + 4 * MO_HTTP_HEAD_MAX);
+    mo_buf_init(&x->body, h->max);
+    mo_sse_init(&x->sse, h->max);
+    mo_timer_init(&x->timer, on_timer);
+    mo_list_push(&h->xs, &x->node);
+    ++*counter(x);
+    return x;
+}
+
+static void drop(struct xchg *x)
+{
+    struct http *h = x->h;
+    bool gate = h->gate == x;
+
+    MO_BUG_ON(x->call);
+    mo_list_del(&x->node);
+    --*counter(x);
+    if (x->what == LISTEN)
+        h->listening = false;
+    mo_timer_stop(h->loop, &x->timer);
+    mo_arena_fini(&x->a);
+    mo_buf_fini(&x->body);
+    mo_sse_fini(&x->sse);
+    mo_free(x);
+    if (gate)
+        open_gate(h);
+    if (h->k.closing)
+        mo_loop_defer(h->loop, &h->later);
+}
+
+/* The owner wants to hear no more of it. */
+static void stop(struct xchg *x)
+{
+    x->quiet = true;
+    mo_timer_stop(x->h->loop, &x->timer);
+    if (x->call)
+        mo_httpc_cancel(x->call);
+    else if (!x->busy)
+        drop(x);
+}
+
+static int run(struct xchg *x, struct mo_err *e)
+{
+    static const char *const methods[] = {"POST", "GET", "DELETE"};
+    bool get = x->what == POST && !x->text.p;
+    struct mo_http_call c = {
+        .method = get ? "GET" : methods[x->what],
+        .url = x->h->url,
+        .headers = x->headers,
+        .nheaders = x->nheaders,
+        .body = x->text,
+        .idle_ms = MO_HTTP_FOREVER,
+        .max_bytes = UINT64_MAX,
+    };
+    int rc;
+
+    if (x->what == BYE)
+        c.total_ms = BYE_MS;
+    else if (x->what == POST && !x->id)
+        c.total_ms = NOTE_MS;
+    x->kind = NO_HEAD;
+    x->status = 0;
+    mo_sse_restart(&x->sse);
+    mo_buf_reset(&x->body);
+    rc = mo_httpc_start(x->h->client, &c, &call_cb, x, &x->call, e);
+    if (rc < 0)
+        return rc;
+    x->state = RUNNING;
+    mo_arena_fini(&x->a); /* the client has copies */
+    return 0;
+}
+
+static bool is_good(int status)
+{
+    return status >= 200 && status < 300;
+}
+
+/* Why a request has no answer, when the client itself is content. */
+static void describe(const struct xchg *x, struct mo_err *e)
+{
+    struct mo_span c = mo_buf_view(&x->h->challenge);
+
+    if (x->broken)
+        *e = x->why;
+    else if ((x->status == 401 || x->status == 403) && c.n)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
+                      (int)(c.n < 160 ? c.n : 160), c.p);
+    else if (x->status == 401 || x->status == 403)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
+    else if (!is_good(x->status))
+        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                      "the server answers %d", x->status);
+    else if (x->kind == OTHER)
+        (void)mo_fail(e, MO_EPROTO,
+                      "the server answers %d with neither JSON nor events",
+                      x->status);
+    else
+        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
+}
+
+static void fail(struct xchg *x, const struct mo_err *why)
+{
+    struct http *h = x->h;
+    struct mo_err e;
+
+    if (why && !x->broken)
+        e = *why;
+    else
+        describe(x, &e);
+    x->quiet = true; /* whatever the owner does now, it is over */
+    x->busy = true;
+    if (x->status == 404 && h->session[0]) {
+        h->session[0] = '\0';
+        h->open = false;
+    }
+    if (x->what == POST && x->id)
+        h->k.cb->on_failed(
+            h->k.ctx, x->id, x->status,
+            x->kind == REFUSED ? mo_buf_view(&x->body) : mo_span(NULL, 0), &e);
+    else if (x->what != LISTEN || x->status != 405)
+        mo_log_err(mo_loop_log(h->loop), MO_DEBUG, ROOM, &e, "%s",
+                   x->what == LISTEN ? "no stream of messages" : "not taken");
+    x->busy = false;
+    drop(x);
+}
+
+/* --- taking a stream up again --------------------------------------------- */
+
+static bool may_resume(const struct xchg *x)
+{
+    bool refused = x->status && !is_good(x->status) && x->status < 500;
+
+    if (x->modern || x->broken || refused || x->tries >= MO_LINK_HTTP_TRIES)
+        return false;
+    if (x->kind == OTHER || x->kind == JSON)
+        return false;
+    if (x->what == LISTEN)
+        return true;
+    return x->id && x->streamed && x->sse.last_id.len > 0;
+}
+
+/* Exactly what the server said; but one that only ever hangs up is not asked
+ * without end at the speed it likes. */
+static uint64_t pause_ms(const struct xchg *x)
+{
+    uint64_t ms = BACKOFF_MS;
+
+    for (unsigned i = 0; i < x->silent && ms < BACKOFF_MAX; i++)
+        ms = ms * 3 / 2;
+    if (x->sse.retry_ms >= 0)
+        ms = (uint64_t)x->sse.retry_ms;
+    if (x->silent > SILENT_MAX && ms < BACKOFF_MS)
+        ms = BACKOFF_MS;
+    return ms < MO_LINK_HTTP_RETRY_MAX ? ms : MO_LINK_HTTP_RETRY_MAX;
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct xchg *x = mo_container_of(t, struct xchg, timer);
+    struct mo_err e;
+    int rc;
+
+    if (x->state == RUNNING) { /* lingers behind its answer */
+        stop(x);
+        return;
+    }
+    rc = http_build_get(x);
+    if (rc < 0)
+        (void)mo_fail(&e, rc, "cannot take the stream up again");
+    else
+        rc = run(x, &e);
+    if (rc < 0)
+        fail(x, &e);
+}
+
+static void pause_stream(struct xchg *x)
+{
+    uint64_t ms = pause_ms(x);
+
+    x->tries++;
+    x->silent++;
+    x->state = PAUSED;
+    mo_timer_start(x->h->loop, &x->timer, ms);
+}
+
+/* --- what comes back ------------------------------------------------------ */
+
+/* What we got cannot be used, and neither can what follows it. */
+static void spoil(struct xchg *x, const struct mo_err *why)
+{
+    x->broken = true;
+    x->why = *why;
+    if (x->call)
+        mo_httpc_cancel(x->call);
+}
+
+static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
+{
+    uint64_t id;
+
+    return (m->kind == MO_RPC_RESULT || m->kind == MO_RPC_ERROR) && x->id &&
+           mo_json_u64(m->id, &id) == 0 && id == x->id;
+}
+
+static void deliver(struct xchg *x, struct mo_span text)
+{
+    struct http *h = x->h;
+    struct mo_err e;
+    struct mo_rpc m;
+
+    if (mo_rpc_parse(text, &m, &e) < 0) {
+        x->noise++;
+        if (h->k.cb->on_noise)
+            h->k.cb->on_noise(h->k.ctx, text);
+        if (x->kind == JSON || x->noise >= MO_LINK_NOISE_MAX)
+            spoil(x, &e);
+        return;
+    }
+    if (is_answer(x, &m)) {
+        x->answered = true;
+        if (x->call)
+            mo_timer_start(h->loop, &x->timer, LINGER_MS);
+    }
+    h->k.cb->on_message(h->k.ctx, &m, x->id);
+}
+
+static void on_events(struct xchg *x, struct mo_span in)
+{
+    enum mo_sse_result r = MO_SSE_EVENT;
+    struct mo_sse_event ev;
+    struct mo_err e;
+
+    while (!x->quiet && !x->broken) {
+        r = mo_sse_next(&x->sse, &in, &ev, &e);
+        if (r != MO_SSE_EVENT)
+            break;
+        x->silent = 0;
+        if (ev.data.n && mo_span_is(ev.event, "message"))
+            deliver(x, ev.data);
+    }
+    if (r == MO_SSE_ERROR)
+        spoil(x, &e);
+}
+
+static bool is_type(const struct mo_http_head *head, const char *type)
+{
+    struct mo_span v = mo_http_get(head, "content-type");
+
+    return mo_span_ieq(mo_span_trim(mo_span_cut(&v, ';')), mo_span_cstr(type));
+}
+
+/* Visible ASCII of a bearable length, or none at all. */
+static void keep_session(struct http *h, struct mo_span id)
+{
+    h->session[0] = '\0';
+    if (id.n == 0 || id.n > MO_LINK_HTTP_SESSION)
+        return;
+    for (size_t i = 0; i < id.n; i++) {
+        if (id.p[i] < 0x21 || id.p[i] > 0x7E)
+            return;
+    }
+    memcpy(h->session, id.p, id.n);
+    h->session[id.n] = '\0';
+}
+
+static void on_head(void *ctx, const struct mo_http_head *head)
+{
+    struct xchg *x = ctx;
+    struct http *h = x->h;
+    struct mo_span id = mo_http_get(head, "mcp-session-id");
+
+    x->status = head->status;
+    if (!is_good(head->status)) {
+        x->kind = REFUSED;
+    } else if (is_type(head, "text/event-stream")) {
+        x->kind = EVENTS;
+        x->streamed = true;
+        x->tries = 0;
+    } else {
+        x->kind = is_type(head, "application/json") ? JSON : OTHER;
+    }
+    if (x->kind != REFUSED && x->id && !h->open && !x->modern && id.p)
+        keep_session(h, id);
+    if (head->status != 401 && head->status != 403)
+        return;
+    mo_buf_reset(&h->challenge);
+    mo_buf_span(&h->challenge, mo_http_get(head, "www-authenticate"));
+}
+
+static void on_data(void *ctx, struct mo_span data)
+{
+    struct xchg *x = ctx;
+    struct mo_err e;
+
+    if (x->quiet || x->broken)
+        return;
+    if (x->kind == EVENTS) {
+        on_events(x, data);
+    } else if (x->kind == REFUSED) {
+        if (x->body.len < MO_LINK_HTTP_BODY_MAX)
+            mo_buf_span(&x->body, mo_span_head(data, MO_LINK_HTTP_BODY_MAX -
+                                                         x->body.len));
+    } else if (x->kind == JSON && mo_buf_span(&x->body, data) < 0) {
+        (void)mo_fail(&e, mo_buf_err(&x->body), "the answer is too big");
+        spoil(x, &e);
+    }
+}
+
+static void on_done(void *ctx, const struct mo_err *why)
+{
+    struct xchg *x = ctx;
+    bool text;
+
+    x->call = NULL;
+    mo_timer_stop(x->h->loop, &x->timer);
+    text = x->kind == JSON && !why && !x->quiet && !x->broken && x->body.len;
+    if (text) {
+        x->busy = true;
+        deliver(x, mo_buf_view(&x->body));
+        x->busy = false;
+    }
+    if (x->quiet || x->answered || x->what == BYE)
+        drop(x);
+    else if (x->what == POST && !x->id && is_good(x->status))
+        drop(x);
+    else if (may_resume(x))
+        pause_stream(x);
+    else
+        fail(x, why);
+}
+
+static const struct mo_http_cb call_cb = {
+    .on_head = on_head,
+    .on_data = on_data,
+    .on_done = on_done,
+};
+
+/* --- the gate and the stream of no request -------------------------------- */
+
+static void start_listening(struct http *h)
+{
+    struct xchg *x;
+    struct mo_err e;
+
+    if (h->k.closing || !h->open || h->listening)
+        return;
+    x = xchg_new(h, LISTEN, 0);
+    if (!x)
+        return; /* the server's own messages are a bonus */
+    h->listening = true;
+    if (http_build_get(x) < 0 || run(x, &e) < 0)
+        drop(x);
+}
+
+static void open_gate(struct http *h)
+{
+    h->gate = NULL;
+    if (h->k.closing)
+        return;
+    start_listening(h);
+    mo_loop_defer(h->loop, &h->later);
+}
+
+/* What waited at the gate goes now. fail() may free others: start over. */
+static void release(struct http *h)
+{
+    struct mo_err e;
+    bool again = true;
+
+    while (again && !h->gate && !h->k.closing) {
+        again = false;
+        mo_list_each (n, &h->xs) {
+            struct xchg *x = mo_container_of(n, struct xchg, node);
+
+            if (x->state != WAITING)
+                continue;
+            if (run(x, &e) < 0)
+                fail(x, &e);
+            again = true;
+            break;
+        }
+    }
+}
+
+/* --- the link's side ------------------------------------------------------ */
+
+static int http_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct http *h = from_link(k);
+    bool gate = h->gate_next && !m->id;
+    struct xchg *x;
+    struct mo_err e;
+    int rc;
+
+    if (m->id ? h->nstreams >= h->streams : h->nextra >= MO_LINK_HTTP_EXTRA)
+        return MO_EBUSY;
+    if (m->text.n > h->max)
+        return MO_ETOOBIG;
+    x = xchg_new(h, POST, m->id);
+    if (!x)
+        return MO_ENOMEM;
+    x->modern = m->modern;
+    rc = http_build_post(x, m);
+    if (rc == 0 && !h->gate)
+        rc = run(x, &e);
+    if (rc < 0) {
+        drop(x);
+        return rc;
+    }
+    if (gate) {
+        h->gate_next = false;
+        h->gate = x;
+    }
+    return 0;
+}
+
+static void http_forget(struct mo_link *k, uint64_t id)
+{
+    struct http *h = from_link(k);
+
+    mo_list_each (n, &h->xs) {
+        struct xchg *x = mo_container_of(n, struct xchg, node);
+
+        if (x->id != id || !id || x->quiet)
+            continue;
+        if (!x->answered) /* else it ends by itself, and can be used again */
+            stop(x);
+        return;
+    }
+}
+
+static void http_opened(struct mo_link *k, const char *version)
+{
+    struct http *h = from_link(k);
+
+    if (mo_mcp_text_is_modern(mo_span_cstr(version)))
+        return;
+    (void)snprintf(h->version, sizeof(h->version), "%s", version);
+    h->open = true;
+    h->gate_next = true;
+}
+
+static void http_start(struct mo_link *k)
+{
+    (void)k; /* nothing comes before the first message */
+}
+
+static void say_bye(struct http *h)
+{
+    struct xchg *x = xchg_new(h, BYE, 0);
+    struct mo_err e;
+
+    if (x && (http_build_bare(x, h->version) < 0 || run(x, &e) < 0))
+        drop(x);
+}
+
+static void http_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct http *h = from_link(k);
+
+    if (why)
+        h->why = *why;
+    mo_list_each_safe (n, &h->xs) {
+        struct xchg *x = mo_container_of(n, struct xchg, node);
+
+        stop(x);
+    }
+    if (h->session[0])
+        say_bye(h);
+    mo_loop_defer(h->loop, &h->later);
+}
+
+static void http_free(struct http *h)
+{
+    for (size_t i = 0; i < h->nown; i++) {
+        mo_free(h->own[i].name);
+        mo_free(h->own[i].value);
+    }
+    mo_buf_fini(&h->challenge);
+    mo_free(h->url);
+    mo_free(h);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct http *h = mo_container_of(d, struct http, later);
+    const struct mo_link_cb *cb = h->k.cb;
+    void *ctx = h->k.ctx;
+    struct mo_err e = h->why;
+
+    if (!h->k.closing) {
+        release(h);
+        return;
+    }
+    if (!mo_list_empty(&h->xs))
+        return;
+    http_free(h);
+    cb->on_close(ctx, e.code ? &e : NULL);
+}
+
+static const struct mo_link_ops http_ops = {
+    .send = http_send,
+    .forget = http_forget,
+    .opened = http_opened,
+    .start = http_start,
+    .close = http_close,
+    .http = true,
+};
+
+/* --- making one ----------------------------------------------------------- */
+
+static void remove_own(struct http *h, size_t i)
+{
+    mo_free(h->own[i].name);
+    mo_free(h->own[i].value);
+    h->own[i] = h->own[--h->nown];
+}
+
+int mo_link_http_header(struct mo_link *k, struct mo_span name,
+                        struct mo_span value)
+{
+    struct http *h = from_link(k);
+    char *n, *v;
+
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
+            remove_own(h, i);
+            break;
+        }
+    }
+    if (!value.p)
+        return 0;
+    if (h->nown == MO_LINK_HTTP_OWN_MAX)
+        return MO_EBUSY;
+    n = mo_strndup(name.p, name.n);
+    v = mo_strndup(value.p, value.n);
+    if (!n || !v) {
+        mo_free(n);
+        mo_free(v);
+        return MO_ENOMEM;
+    }
+    h->own[h->nown].name = n;
+    h->own[h->nown++].value = v;
+    return 0;
+}
+
+struct mo_span mo_link_http_challenge(const struct mo_link *k)
+{
+    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
+}
+
+int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
+                 struct mo_link **out, struct mo_err *e)
+{
+    struct http *h = mo_new(struct http);
+    int rc = 0;
+
+    if (!h)
+        return mo_fail(e, MO_ENOMEM, "link");
+    h->k.ops = &http_ops;
+    h->loop = l;
+    h->client = o->http;
+    h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
+    h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_list_init(&h->xs);
+    mo_later_init(&h->later, on_later);
+    mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);
+    h->url = mo_strndup(o->url, strlen(o->url));
+    if (!h->url)
+        rc = MO_ENOMEM;
+    for (size_t i = 0; i < o->nheaders && rc == 0; i++)
+        rc =
+            mo_link_http_header(&h->k, o->headers[i].name, o->headers[i].value);
+    if (rc < 0) {
+        http_free(h);
+        return mo_fail(e, rc, "link to an HTTP server");
+    }
+    *out = &h->k;
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* link_http_priv.h - between link_http.c (the life of exchanges) and
+ * link_http_req.c (what stands in their requests). */
+#ifndef MO_MCP_LINK_HTTP_PRIV_H
+#define MO_MCP_LINK_HTTP_PRIV_H
+
+#include "codec/sse.h"
+#include "mcp/link_http.h"
+
+enum what { POST, LISTEN, BYE };
+enum state { WAITING, RUNNING, PAUSED };
+enum kind { NO_HEAD, OTHER, JSON, EVENTS, REFUSED };
+
+struct http {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_httpc *client;
+    char *url;
+    struct {
+        char *name, *value;
+    } own[MO_LINK_HTTP_OWN_MAX];
+    size_t nown;
+    size_t max;
+    unsigned streams, nstreams, nextra;
+    struct mo_list xs;
+    struct xchg *gate;
+    bool gate_next; /* the next note is the gate */
+    bool open;      /* between opened() and a 404 */
+    bool listening;
+    char session[MO_LINK_HTTP_SESSION + 1];
+    char version[16];
+    struct mo_buf challenge;
+    struct mo_later later;
+    struct mo_err why;
+};
+
+struct xchg {
+    struct mo_list node;
+    struct http *h;
+    struct mo_httpc_x *call;
+    enum what what;
+    enum state state;
+    enum kind kind;
+    uint64_t id;
+    int status;
+    bool modern, answered, quiet, busy;
+    bool broken;    /* what came was no event stream, or too big */
+    bool streamed;  /* an event stream was seen, now or before */
+    unsigned tries; /* in a row that brought no stream */
+    unsigned silent, noise;
+    struct mo_arena a; /* headers and text until they are sent */
+    struct mo_http_header *headers;
+    size_t nheaders;
+    struct mo_span text;
+    struct mo_buf body;
+    struct mo_sse sse;
+    struct mo_timer timer;
+    struct mo_err why;
+};
+
+/* Headers and text into x->a, replacing what was there. 0, MO_ENOMEM,
+ * MO_ETOOBIG. bare: what every request carries, and nothing else. */
+int http_build_bare(struct xchg *x, const char *version);
+int http_build_post(struct xchg *x, const struct mo_link_msg *m);
+int http_build_get(struct xchg *x);
+
+#endif

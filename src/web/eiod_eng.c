@@ -1,0 +1,350 @@
+/* eiod_eng.c - an Engine.IO session over whatever transport it has: packets
+ * both ways, the heartbeat, the step from polling to websocket, and the end.
+ * See eiod_priv.h. */
+#include <stdio.h>
+
+#include "base/rand.h"
+#include "web/eiod_priv.h"
+
+#define SID_BYTES     20
+#define NOOP_EVERY_MS 100
+#define LINGER_MS     5000
+
+static struct engine *engine_of(const struct mo_eng *g)
+{
+    return mo_container_of(g, struct engine, pub);
+}
+
+static void release_poll(struct engine *g)
+{
+    g->poll->data = NULL;
+    g->poll->hangup = NULL;
+    g->poll = NULL;
+}
+
+void mo_engine_release_post(struct engine *g)
+{
+    g->post->data = NULL;
+    g->post = NULL;
+    g->taken = false;
+}
+
+void mo_engine_answer_post(struct engine *g)
+{
+    struct mo_req *rq = g->post;
+
+    if (!rq || !g->taken ||
+        (!g->closed && !g->ws && g->out.len > MO_EIOD_HIGH(g->d)))
+        return;
+    mo_engine_release_post(g);
+    mo_req_reply(rq, 200, "text/html", MO_SPAN("ok"));
+}
+
+void mo_engine_flush(struct engine *g)
+{
+    struct mo_req *rq = g->poll;
+
+    if (!rq || !g->out.len)
+        return;
+    release_poll(g);
+    mo_req_reply(rq, 200, "text/plain; charset=UTF-8", mo_buf_view(&g->out));
+    mo_buf_fini(&g->out);
+    mo_engine_answer_post(g);
+}
+
+static int send_packet(struct engine *g, enum mo_eio_type type,
+                       struct mo_span data)
+{
+    char digit = (char)('0' + type);
+    struct mo_span v[2] = {{&digit, 1}, data};
+    int rc;
+
+    if (g->closed)
+        return MO_ECLOSED;
+    if (g->ws) {
+        rc = mo_wsc_send(g->ws, MO_WS_OP_TEXT, v, 2);
+    } else {
+        rc = mo_eio_put_polling(&g->out, type, false, data);
+        if (rc == 0)
+            mo_engine_flush(g);
+    }
+    if (rc == 0)
+        return 0;
+    mo_engine_close(g, MO_ENG_POLICY, "client too slow");
+    return MO_EBUSY;
+}
+
+int mo_eng_send(struct mo_eng *pub, struct mo_span text)
+{
+    struct engine *g = engine_of(pub);
+    int rc = send_packet(g, MO_EIO_MESSAGE, text);
+
+    if (rc == 0)
+        g->d->stats.messages_out++;
+    return rc;
+}
+
+static void on_beat(struct mo_timer *t)
+{
+    struct engine *g = mo_container_of(t, struct engine, beat);
+
+    if (g->mailbox) {
+        mo_engine_end_mailbox(g);
+        return;
+    }
+    if (g->awaiting_pong) {
+        mo_engine_close(g, MO_ENG_POLICY, "ping timeout");
+        return;
+    }
+    g->awaiting_pong = true;
+    mo_timer_start(g->d->loop, t, g->d->o.ping_timeout_ms);
+    (void)send_packet(g, MO_EIO_PING, mo_span(NULL, 0));
+}
+
+static void on_pong(struct engine *g)
+{
+    g->awaiting_pong = false;
+    mo_timer_start(g->d->loop, &g->beat, g->d->o.ping_interval_ms);
+}
+
+void mo_engine_packet(struct engine *g, const struct mo_eio *p)
+{
+    struct mo_eiod *d = g->d;
+
+    if (g->closed)
+        return;
+    switch (p->type) {
+    case MO_EIO_MESSAGE:
+        if (p->binary) {
+            mo_engine_close(g, MO_ENG_POLICY, "binary message");
+            return;
+        }
+        d->stats.messages_in++;
+        d->o.on_message(d->o.ctx, &g->pub, p->data);
+        return;
+    case MO_EIO_PONG:
+        on_pong(g);
+        return;
+    case MO_EIO_CLOSE:
+        mo_engine_close(g, MO_ENG_NORMAL, "transport close");
+        return;
+    case MO_EIO_OPEN:
+    case MO_EIO_PING: /* the server pings, in protocol 4 */
+    case MO_EIO_UPGRADE:
+    case MO_EIO_NOOP:
+        break;
+    }
+    mo_engine_close(g, MO_ENG_PROTOCOL, "parse error");
+}
+
+static void on_upgrade_timer(struct mo_timer *t)
+{
+    struct engine *g = mo_container_of(t, struct engine, upgrade);
+
+    if (!g->probed || mo_loop_now(g->d->loop) > g->upgrade_by) {
+        mo_wsc_drop(g->probe, MO_ENG_POLICY, "no upgrade in time");
+        return;
+    }
+    /* The client waits for its GET to end before it steps over. The timer
+     * first: sending may close the session and stop it for good. */
+    mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
+    if (g->poll)
+        (void)send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0));
+}
+
+static void send_waiting(struct engine *g)
+{
+    struct mo_span body = mo_buf_view(&g->out);
+
+    while (body.p && body.n && g->ws) {
+        struct mo_span packet = mo_span_cut(&body, '\x1e');
+
+        if (mo_wsc_send(g->ws, MO_WS_OP_TEXT, &packet, 1) < 0)
+            mo_engine_close(g, MO_ENG_POLICY, "client too slow");
+    }
+    mo_buf_fini(&g->out);
+}
+
+/* Step over: polling ends, what still waits goes out as frames. */
+static void finish_upgrade(struct engine *g)
+{
+    mo_timer_stop(g->d->loop, &g->upgrade);
+    if (g->poll && send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0)) < 0)
+        return;
+    g->ws = g->probe;
+    g->probe = NULL;
+    g->probed = false;
+    g->d->stats.websockets++;
+    send_waiting(g);
+    mo_engine_answer_post(g);
+    if (g->mailbox)
+        mo_engine_end_mailbox(g);
+}
+
+void mo_engine_probe(struct wsc *w, const struct mo_eio *p)
+{
+    struct mo_span pong = MO_SPAN("3probe");
+    struct engine *g = w->g;
+
+    if (p->type == MO_EIO_PING && mo_span_is(p->data, "probe") && !g->probed) {
+        g->probed = true;
+        if (mo_wsc_send(w, MO_WS_OP_TEXT, &pong, 1) < 0)
+            mo_stream_close(w->s, NULL);
+        mo_timer_start(g->d->loop, &g->upgrade, 0);
+    } else if (p->type == MO_EIO_UPGRADE && g->probed) {
+        finish_upgrade(g);
+    } else {
+        mo_wsc_drop(w, MO_ENG_PROTOCOL, "unexpected packet");
+    }
+}
+
+static int put_close(struct engine *g)
+{
+    return mo_eio_put_polling(&g->out, MO_EIO_CLOSE, false, mo_span(NULL, 0));
+}
+
+/* Nothing outside reaches the session any more (invariant 4). */
+static void let_go(struct engine *g, uint16_t code)
+{
+    struct mo_req *poll = g->poll;
+
+    if (poll) { /* there was no memory for even a close packet */
+        release_poll(g);
+        mo_req_abort(poll);
+    }
+    mo_engine_answer_post(g);
+    if (g->post)
+        mo_engine_release_post(g);
+    mo_wsc_drop(g->ws, code, code == MO_ENG_NORMAL ? "" : g->reason);
+    mo_wsc_drop(g->probe, MO_ENG_NORMAL, "");
+    mo_timer_stop(g->d->loop, &g->beat);
+    mo_timer_stop(g->d->loop, &g->upgrade);
+    (void)mo_map_del(&g->d->sessions, mo_span_cstr(g->pub.sid));
+}
+
+static void engine_free(struct engine *g)
+{
+    struct mo_eiod *d = g->d;
+
+    mo_list_del(&g->node);
+    mo_buf_fini(&g->out);
+    mo_free((char *)(uintptr_t)g->pub.query.p);
+    mo_free(g);
+    mo_eiod_maybe_ended(d);
+}
+
+static void on_closed(struct mo_later *later)
+{
+    struct engine *g = mo_container_of(later, struct engine, later);
+    struct mo_eiod *d = g->d;
+
+    if (g->opened)
+        d->o.on_close(d->o.ctx, &g->pub, g->reason);
+    g->opened = false;
+    if (!g->mailbox)
+        engine_free(g);
+}
+
+void mo_engine_end_mailbox(struct engine *g)
+{
+    g->mailbox = false;
+    let_go(g, MO_ENG_NORMAL);
+    mo_loop_defer(g->d->loop, &g->later);
+}
+
+void mo_engine_close(struct engine *g, uint16_t code, const char *reason)
+{
+    struct mo_eiod *d = g->d;
+
+    if (g->closed)
+        return;
+    g->closed = true;
+    g->reason = reason;
+    d->stats.sessions--;
+    if (g->poll) {
+        mo_buf_reset(&g->out); /* it may have failed by being full */
+        (void)put_close(g);
+        mo_engine_flush(g);
+    }
+    if (g->mailbox) {
+        if (!g->probed) /* else it comes for them that way */
+            mo_wsc_drop(g->probe, MO_ENG_NORMAL, "");
+        mo_engine_answer_post(g);
+        mo_timer_start(d->loop, &g->beat, LINGER_MS);
+    } else {
+        let_go(g, code);
+    }
+    mo_loop_defer(d->loop, &g->later);
+}
+
+void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
+{
+    struct engine *g = engine_of(pub);
+
+    if (g->closed)
+        return;
+    /* Between two polls: what was said last would be lost. */
+    if (code == MO_ENG_NORMAL && !g->ws && !g->poll)
+        g->mailbox = put_close(g) == 0;
+    mo_engine_close(g, code, reason);
+}
+
+bool mo_eng_is_websocket(const struct mo_eng *pub)
+{
+    return engine_of(pub)->ws != NULL;
+}
+
+struct engine *mo_engine_new(struct mo_eiod *d, struct mo_req *rq)
+{
+    struct engine *g = mo_new(struct engine);
+    char *query;
+
+    if (!g)
+        return NULL;
+    query = mo_strndup(rq->query.p, rq->query.n);
+    mo_random_token(g->pub.sid, SID_BYTES);
+    if (!query ||
+        mo_map_put(&d->sessions, mo_span_cstr(g->pub.sid), g, NULL) < 0) {
+        mo_free(query);
+        mo_free(g);
+        return NULL;
+    }
+    g->d = d;
+    g->pub.query = mo_span(query, rq->query.n);
+    (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
+    /* What is fetched goes out behind the head of an HTTP answer. */
+    mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);
+    mo_timer_init(&g->beat, on_beat);
+    mo_timer_init(&g->upgrade, on_upgrade_timer);
+    mo_later_init(&g->later, on_closed);
+    mo_list_push(&d->engines, &g->node);
+    d->stats.sessions++;
+    d->stats.opened++;
+    return g;
+}
+
+/* The open packet, then the owner learns of the session. */
+void mo_engine_open(struct engine *g)
+{
+    struct mo_eiod *d = g->d;
+    struct mo_eio_open o = {
+        .sid = mo_span_cstr(g->pub.sid),
+        .can_upgrade = g->ws == NULL,
+        .ping_interval_ms = d->o.ping_interval_ms,
+        .ping_timeout_ms = d->o.ping_timeout_ms,
+        .max_payload = d->o.max_payload,
+    };
+    struct mo_buf b;
+
+    mo_buf_init(&b, 512);
+    mo_timer_start(d->loop, &g->beat, d->o.ping_interval_ms);
+    if (mo_eio_put_open(&b, &o) < 0)
+        mo_engine_close(g, MO_ENG_OURS, "out of memory");
+    else
+        (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    if (g->closed)
+        return;
+    g->opened = true;
+    d->o.on_open(d->o.ctx, &g->pub);
+}

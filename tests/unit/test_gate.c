@@ -1,0 +1,229 @@
+/* Whom the gate lets in: every header that decides, alone and together. */
+#include "web/gate.h"
+
+#include "loop/httpd_priv.h"
+#include "mo_test.h"
+
+/* A request as httpd.c would hand it over, without a socket. */
+struct asked {
+    struct mo_http1 *parser;
+    struct mo_stream stream;
+    struct conn conn;
+};
+
+static void ask(struct asked *a, bool tls, const char *rows)
+{
+    static const struct mo_stream_ops ops[] = {{.tls = false}, {.tls = true}};
+    struct mo_buf text;
+    struct mo_span in, body;
+    struct mo_err e;
+
+    mo_buf_init(&text, 4096);
+    (void)mo_buf_printf(&text, "GET / HTTP/1.1\r\n%s\r\n", rows);
+    in = mo_buf_view(&text);
+    *a = (struct asked){.stream = {.ops = &ops[tls]}};
+    a->parser = mo_http1_new(MO_HTTP1_REQUEST);
+    assert_non_null(a->parser);
+    if (mo_http1_next(a->parser, &in, &body, &e) != MO_HTTP1_HEAD)
+        fail_msg("'%s' is no request: %s", rows, e.msg);
+    a->conn.s = &a->stream;
+    a->conn.rq.head = mo_http1_head(a->parser);
+    mo_buf_fini(&text);
+}
+
+static void asked_fini(struct asked *a)
+{
+    mo_http1_free(a->parser);
+}
+
+static const char *const origins[] = {"https://chat.example", "not an origin",
+                                      "http://dev.example:8080"};
+
+/* --- loopback, no token --- */
+
+#define LOCAL "Host: localhost:3000\r\n"
+
+static const struct {
+    const char *rows;
+    bool tls;
+    int status;
+} open_rows[] = {
+    {"Host: localhost\r\n", false, 0},
+    {LOCAL, false, 0},
+    {"Host: LocalHost.:3000\r\n", false, 0},
+    {"Host: 127.0.0.1:3000\r\n", false, 0},
+    {"Host: 127.255.255.254\r\n", false, 0},
+    {"Host: [::1]:3000\r\n", false, 0},
+    {"Host: a.b.localhost\r\n", false, 0},
+    {"Host: evil.example\r\n", false, 403},
+    {"Host: 127.0.0.1.evil\r\n", false, 403},
+    {"Host: localhost.evil\r\n", false, 403},
+    {"Host: notlocalhost\r\n", false, 403},
+    {"Host: 128.0.0.1\r\n", false, 403},
+    {"Host: [::2]\r\n", false, 403},
+    {"Host: [::ffff:127.0.0.1]\r\n", false, 403},
+    {"Host:\r\n", false, 400},
+    {"Host: [::1\r\n", false, 400},
+    {"Host: localhost:x\r\n", false, 400},
+    {"Host: 0x7f.1\r\n", false, 400},
+    /* an Origin must be ours */
+    {LOCAL "Origin: http://localhost:3000\r\n", false, 0},
+    {LOCAL "Origin: HTTP://LOCALHOST:3000\r\n", false, 0},
+    {LOCAL "Origin: https://localhost:3000\r\n", true, 0},
+    {"Host: localhost\r\nOrigin: http://localhost\r\n", false, 0},
+    {"Host: localhost\r\nOrigin: http://localhost:80\r\n", false, 0},
+    {"Host: localhost\r\nOrigin: https://localhost:443\r\n", true, 0},
+    {LOCAL "Origin: https://localhost:3000\r\n", false, 403},
+    {LOCAL "Origin: http://localhost:3000\r\n", true, 403},
+    {LOCAL "Origin: http://localhost:3001\r\n", false, 403},
+    {LOCAL "Origin: http://localhost\r\n", false, 403},
+    {LOCAL "Origin: http://127.0.0.1:3000\r\n", false, 403},
+    {LOCAL "Origin: http://evil.example\r\n", false, 403},
+    {LOCAL "Origin: http://localhost:3000.evil\r\n", false, 403},
+    {LOCAL "Origin: http://evil@localhost:3000\r\n", false, 403},
+    {LOCAL "Origin: http://localhost:3000/\r\n", false, 403},
+    {LOCAL "Origin: null\r\n", false, 403},
+    {LOCAL "Origin:\r\n", false, 403},
+    {LOCAL "Origin: *\r\n", false, 403},
+    /* or listed */
+    {LOCAL "Origin: https://chat.example\r\n", false, 0},
+    {LOCAL "Origin: https://CHAT.example:443\r\n", false, 0},
+    {LOCAL "Origin: http://dev.example:8080\r\n", false, 0},
+    {LOCAL "Origin: http://chat.example\r\n", false, 403},
+    {LOCAL "Origin: https://chat.example:444\r\n", false, 403},
+    {LOCAL "Origin: https://x.chat.example\r\n", false, 403},
+    {LOCAL "Origin: not an origin\r\n", false, 403},
+    /* and the Host counts even then */
+    {"Host: evil.example\r\nOrigin: https://chat.example\r\n", false, 403},
+    /* what a browser says about pages that tell no origin */
+    {LOCAL "Sec-Fetch-Site: cross-site\r\n", false, 403},
+    {LOCAL "Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n", false,
+     403},
+    {LOCAL "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", false,
+     0},
+    {LOCAL "Sec-Fetch-Site: same-origin\r\n", false, 0},
+    {LOCAL "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", false, 0},
+    {LOCAL "Sec-Fetch-Site: cross-site\r\nOrigin: https://chat.example\r\n",
+     false, 0},
+};
+
+static void test_loopback(void **state)
+{
+    struct mo_gate g = {.origins = origins, .norigins = MO_COUNT(origins)};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(open_rows); i++) {
+        struct asked a;
+        struct mo_refusal no;
+
+        ask(&a, open_rows[i].tls, open_rows[i].rows);
+        no = mo_gate_check(&g, &a.conn.rq);
+        check_row(open_rows[i].rows, no.status == open_rows[i].status);
+        check_row(open_rows[i].rows, !no.status || (no.code && no.detail));
+        /* without a token there is nothing else to check */
+        no = mo_gate_check_page(&g, &a.conn.rq);
+        check_row(open_rows[i].rows, no.status == open_rows[i].status);
+        asked_fini(&a);
+    }
+}
+
+/* --- with a token --- */
+
+#define T    "0123456789abcdef"
+#define HOST "Host: box.example\r\n"
+
+static const struct {
+    const char *rows;
+    int status;
+} token_rows[] = {
+    {HOST, 401},
+    {"Host: localhost\r\n", 401},
+    {HOST "Authorization: Bearer " T "\r\n", 0},
+    {HOST "authorization: bearer   " T "\r\n", 0},
+    {HOST "Authorization: Bearer\r\n", 401},
+    {HOST "Authorization: Bearer x\r\n", 401},
+    {HOST "Authorization: Bearer " T "0\r\n", 401},
+    {HOST "Authorization: Bearer 0" T "\r\n", 401},
+    {HOST "Authorization: Basic " T "\r\n", 401},
+    {HOST "Authorization: " T "\r\n", 401},
+    {HOST "Cookie: mo_token=" T "\r\n", 0},
+    {HOST "Cookie: a=b; mo_token=" T "; c=d\r\n", 0},
+    {HOST "Cookie: a=b;mo_token=" T ";c\r\n", 0},
+    {HOST "Cookie: mo_token=" T "x\r\n", 401},
+    {HOST "Cookie: mo_token=\r\n", 401},
+    {HOST "Cookie: mo_token\r\n", 401},
+    {HOST "Cookie: xmo_token=" T "\r\n", 401},
+    {HOST "Cookie: MO_TOKEN=" T "\r\n", 401},
+    {HOST "Cookie: mo_token=x; mo_token=" T "\r\n", 401},
+    /* either will do */
+    {HOST "Cookie: mo_token=x\r\nAuthorization: Bearer " T "\r\n", 0},
+    {HOST "Authorization: Bearer x\r\nCookie: mo_token=" T "\r\n", 0},
+    /* the page is judged first */
+    {HOST "Origin: http://evil.example\r\n", 403},
+    {HOST "Origin: http://evil.example\r\nCookie: mo_token=" T "\r\n", 403},
+    {HOST "Origin: http://box.example\r\nCookie: mo_token=" T "\r\n", 0},
+    {HOST "Origin: http://box.example\r\n", 401},
+    {HOST "Origin: https://chat.example\r\n", 401},
+    {"Host: [::1\r\nAuthorization: Bearer " T "\r\n", 400},
+};
+
+static void test_token(void **state)
+{
+    struct mo_gate g = {
+        .token = T, .origins = origins, .norigins = MO_COUNT(origins)};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(token_rows); i++) {
+        struct asked a;
+
+        ask(&a, false, token_rows[i].rows);
+        check_row(token_rows[i].rows,
+                  mo_gate_check(&g, &a.conn.rq).status == token_rows[i].status);
+        asked_fini(&a);
+    }
+}
+
+static void test_token_ok(void **state)
+{
+    struct mo_gate g = {.token = T};
+    struct mo_gate none = {.token = NULL};
+
+    (void)state;
+    assert_true(mo_gate_token_ok(&g, MO_SPAN(T)));
+    assert_false(mo_gate_token_ok(&g, MO_SPAN("")));
+    assert_false(mo_gate_token_ok(&g, mo_span(NULL, 0)));
+    assert_false(mo_gate_token_ok(&none, MO_SPAN("")));
+    assert_false(mo_gate_token_ok(&none, mo_span(NULL, 0)));
+}
+
+static void test_listed(void **state)
+{
+    struct mo_gate g = {.origins = origins, .norigins = MO_COUNT(origins)};
+    struct mo_gate none = {.token = NULL};
+    struct asked a;
+
+    (void)state;
+    ask(&a, false, LOCAL "Origin: https://chat.example\r\n");
+    assert_true(
+        mo_span_is(mo_gate_listed(&g, &a.conn.rq), "https://chat.example"));
+    assert_null(mo_gate_listed(&none, &a.conn.rq).p);
+    asked_fini(&a);
+    ask(&a, false, LOCAL "Origin: http://localhost:3000\r\n");
+    assert_null(mo_gate_listed(&g, &a.conn.rq).p); /* ours, but not listed */
+    asked_fini(&a);
+    ask(&a, false, LOCAL);
+    assert_null(mo_gate_listed(&g, &a.conn.rq).p);
+    asked_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loopback),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_token_ok),
+        cmocka_unit_test(test_listed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
