@@ -147,6 +147,8 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
 /* Does the client say it can do "sampling", "elicitation", "roots"? */
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
+/* Does it speak that extension (MO_MCP_EXT_*)? */
+bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id);
 /* The answer to an earlier need, or none. Trust it as you trust the client. */
 struct mo_json mo_ep_call_input(struct mo_ep_call *c, const char *key);
 /* params: JSON object text, or empty. Copied. */

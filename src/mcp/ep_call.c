@@ -53,13 +53,15 @@ void mo_ep_call_end(struct call *c)
 
 void mo_ep_call_bury(struct call *c)
 {
+    bool told = c->gone && mo_list_empty(&c->tell.node);
+
     MO_BUG_ON(c->running);
     c->gone = true;
     if (c->way)
         c->way->drop(c->way);
     c->way = NULL;
     unlink_call(c);
-    if (c->state == CALL_RUNNING && c->pub.canceled) {
+    if (c->state == CALL_RUNNING && c->pub.canceled && !told) {
         c->running++; /* an answer from inside must not free it */
         c->pub.canceled(&c->pub);
         c->running--;
@@ -82,6 +84,8 @@ void mo_ep_call_cancel(struct call *c)
     if (c->gone || c->state == CALL_DONE)
         return;
     c->gone = true;
+    if (c->state == CALL_WAITING)
+        mo_ep_legacy_unask(c);
     c->way = NULL;
     if (w) {
         if (w->call == &c->pub)
@@ -106,6 +110,7 @@ static void on_late(struct mo_timer *t)
 {
     struct call *c = mo_container_of(t, struct call, timer);
 
+    mo_ep_legacy_unask(c);
     mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
                       "the client did not answer our question in time",
                       mo_span(NULL, 0));
@@ -403,6 +408,13 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
 {
     return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
+}
+
+bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
+{
+    struct mo_json all = mo_json_get(c->caps, "extensions");
+
+    return mo_json_is(mo_json_get(all, id), MO_JSON_OBJECT);
 }
 
 static struct ep_input *find_input(struct call *c, struct mo_span key)

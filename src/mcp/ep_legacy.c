@@ -334,10 +334,33 @@ static bool is_tool(const struct call *c)
     return mo_span_is(c->pub.method, "tools/call");
 }
 
+/* Questions that are still out are taken back. */
+void mo_ep_legacy_unask(struct call *c)
+{
+    struct mo_buf *b;
+
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+
+        if (!q->ask || q->answered || !c->way)
+            continue;
+        b = mo_ep_scratch(c->ep);
+        (void)mo_buf_printf(b,
+                            "{\"jsonrpc\":\"2.0\",\"method\":"
+                            "\"notifications/cancelled\",\"params\":"
+                            "{\"requestId\":%llu}}",
+                            (unsigned long long)q->ask);
+        if (!mo_buf_err(b))
+            c->way->note(c->way, mo_buf_view(b));
+    }
+    mo_ep_scratch_done(c->ep);
+}
+
 /* The handler is not asked again: the call ends with what the model can
  * read, or an error where there is no model. */
 static void give_up(struct call *c, const char *why)
 {
+    mo_ep_legacy_unask(c);
     c->state = CALL_RUNNING;
     mo_timer_stop(c->ep->loop, &c->timer);
     if (is_tool(c))

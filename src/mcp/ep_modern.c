@@ -99,16 +99,16 @@ static struct refusal check(const struct mo_endpoint *ep,
 /* --- results
  * ------------------------------------------------------------------------- */
 
-static const char *const added[] = {"resultType", "ttlMs", "cacheScope",
-                                    "_meta"};
-
 static bool is_added(struct mo_json key)
 {
-    for (size_t i = 0; i < MO_COUNT(added); i++) {
-        if (mo_json_str_eq(key, mo_span_cstr(added[i])))
-            return true;
-    }
-    return false;
+    return mo_json_str_eq(key, MO_SPAN("resultType")) ||
+           mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+static bool is_hint(struct mo_json key)
+{
+    return is_added(key) || mo_json_str_eq(key, MO_SPAN("ttlMs")) ||
+           mo_json_str_eq(key, MO_SPAN("cacheScope"));
 }
 
 static void put_members(struct mo_jw *w, struct mo_json obj,
@@ -178,7 +178,7 @@ void mo_ep_modern_result(struct call *c, struct mo_json result)
 
     mo_ep_begin_result(c->ep, &w, c->id);
     put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
-    put_members(&w, result, is_added);
+    put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
     if (c->m->flags & M_CACHE) {
         put_or(&w, result, "ttlMs", MO_SPAN("0"));
         put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
@@ -337,6 +337,17 @@ static void start_listen(struct call *c)
  * ------------------------------------------------------------------------------
  */
 
+#define NEEDS_TASKS                                                            \
+    "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
+    "}"
+
+/* Methods of an extension are for those who speak it. */
+static bool speaks(const struct call *c)
+{
+    return c->m->cap != MO_EP_TASKS ||
+           mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS);
+}
+
 static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
                        const struct mo_rpc *m)
 {
@@ -357,6 +368,12 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
     c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
     if (!em) {
         start_listen(c);
+        return;
+    }
+    if (!speaks(c)) {
+        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
+                          "the client does not speak the tasks extension",
+                          MO_SPAN(NEEDS_TASKS));
         return;
     }
     bad = mo_ep_call_check(c);

@@ -156,6 +156,7 @@ void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
 void mo_ep_legacy_wait(struct call *c);
+void mo_ep_legacy_unask(struct call *c);
 /* The client capability that a question needs; NULL: no such question. */
 const char *mo_ep_ask_cap(struct mo_span method);
 void mo_ep_legacy_result(struct call *c, struct mo_json result);

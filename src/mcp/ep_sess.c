@@ -16,18 +16,42 @@ static void forget(struct hsess *s, struct kept *k)
     mo_free(k);
 }
 
+/* Of all sessions, the longest unused gives its oldest event away first. */
+static bool forget_any(struct mo_ep_http *h)
+{
+    mo_list_each (n, &h->sessions) {
+        struct hsess *s = mo_container_of(n, struct hsess, node);
+
+        if (mo_list_empty(&s->kept))
+            continue;
+        forget(s, mo_container_of(s->kept.next, struct kept, node));
+        return true;
+    }
+    return false;
+}
+
+static bool make_space(struct hsess *s, size_t n)
+{
+    const struct mo_endpoint_limits *l = &s->h->ep->o.limits;
+
+    if (n > l->replay || n > l->replay_all)
+        return false;
+    while (s->kept_bytes + n > l->replay)
+        forget(s, mo_container_of(s->kept.next, struct kept, node));
+    while (s->h->ep->replay + n > l->replay_all) {
+        if (!forget_any(s->h))
+            return false;
+    }
+    return true;
+}
+
 /* A message that does not fit, or finds no memory, is not kept: the stream
  * it was for has a gap that only a client who lost it can notice. */
 static void keep(struct hsess *s, const struct answer *a, struct mo_span msg)
 {
-    const struct mo_endpoint_limits *l = &s->h->ep->o.limits;
     struct kept *k;
 
-    while (!mo_list_empty(&s->kept) &&
-           (s->kept_bytes + msg.n > l->replay ||
-            s->h->ep->replay + msg.n > l->replay_all))
-        forget(s, mo_container_of(s->kept.next, struct kept, node));
-    if (msg.n > l->replay || s->h->ep->replay + msg.n > l->replay_all)
+    if (!make_space(s, msg.n))
         return;
     k = mo_alloc(sizeof(*k) + msg.n);
     if (!k)

@@ -366,6 +366,31 @@ static void test_ask_legacy(void **state)
     mo_loop_free(l);
 }
 
+static bool saw_late(void *ctx)
+{
+    struct talk *t = ctx;
+
+    return strstr(mo_buf_cstr(&t->me.got), "in time") != NULL;
+}
+
+/* The client never answers our question: it is taken back, the call ends. */
+static void test_ask_late(void **state)
+{
+    struct mo_endpoint_limits brief = {.ask_ms = 5};
+    struct mo_loop *l = loop_new();
+    struct talk t;
+
+    (void)state;
+    assert_int_equal(talk_open(&t, l, &brief), 0);
+    say(&t, INIT("2025-11-25") CALL("1", "ask"));
+    wait_for(l, saw_late, &t);
+    assert_non_null(strstr(t.me.got.p, "\"notifications/cancelled\","
+                                       "\"params\":{\"requestId\":1}"));
+    assert_int_equal(mo_endpoint_stats(t.k.ep).calls, 0);
+    talk_close(&t);
+    mo_loop_free(l);
+}
+
 /* requestState of the last answer, as it stands between its quotes. */
 static void take_state(struct talk *t, char *out, size_t max)
 {
@@ -449,8 +474,20 @@ static void test_rounds_end(void **state)
     mo_loop_free(l);
 }
 
+#define NOTE(m, params)                                                        \
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/" m "\"" params "}\n"
+#define SUB "\"_meta\":{\"" P "subscriptionId\":\"L\"}"
+
 static void test_news(void **state)
 {
+    /* clang-format off */
+    static const char news[] =
+        NOTE("prompts/list_changed", "")
+        NOTE("tools/list_changed", "")
+        NOTE("tools/list_changed", ",\"params\":{" SUB "}")
+        NOTE("resources/updated", ",\"params\":{\"uri\":\"a:b\"}")
+        NOTE("resources/updated", ",\"params\":{\"uri\":\"c:d\"," SUB "}");
+    /* clang-format on */
     struct mo_loop *l = loop_new();
     struct talk t;
 
@@ -479,39 +516,7 @@ static void test_news(void **state)
     mo_endpoint_updated(t.k.ep, MO_SPAN("a:b"));   /* legacy */
     mo_endpoint_updated(t.k.ep, MO_SPAN("c:d"));   /* the listen */
     mo_endpoint_updated(t.k.ep, MO_SPAN("e:f"));   /* nobody */
-#define NOTE(m) "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/" m "\""
-#define SUB     "\"_meta\":{\"" P "subscriptionId\":\"L\"}"
-    assert_string_equal(hear(&t),
-                        NOTE("prompts/list_changed") "}\n" NOTE("tools/"
-                                                                "list_changed") "}\n" NOTE(
-                            "tools/list_changed") ",\"params\":{" SUB
-                                                  "}}\n" NOTE("resources/"
-                                                              "updated") ",\"pa"
-                                                                         "rams"
-                                                                         "\":{"
-                                                                         "\"uri"
-                                                                         "\":"
-                                                                         "\"a:"
-                                                                         "b\"}}"
-                                                                         "\n" NOTE(
-                                                                             "r"
-                                                                             "e"
-                                                                             "s"
-                                                                             "o"
-                                                                             "u"
-                                                                             "r"
-                                                                             "c"
-                                                                             "e"
-                                                                             "s"
-                                                                             "/"
-                                                                             "u"
-                                                                             "p"
-                                                                             "d"
-                                                                             "a"
-                                                                             "t"
-                                                                             "e"
-                                                                             "d") ",\"params\":{\"uri\":\"c:d\"," SUB
-                                                                                  "}}\n");
+    assert_string_equal(hear(&t), news);
     mo_buf_reset(&t.me.got);
     say(&t, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
             "\"params\":{\"requestId\":\"L\"}}\n");
@@ -589,11 +594,17 @@ static void test_torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),       cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_cancel),     cmocka_unit_test(test_late_answer),
-        cmocka_unit_test(test_gone),       cmocka_unit_test(test_ask_legacy),
-        cmocka_unit_test(test_ask_modern), cmocka_unit_test(test_rounds_end),
-        cmocka_unit_test(test_news),       cmocka_unit_test(test_line_too_long),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_late_answer),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_ask_legacy),
+        cmocka_unit_test(test_ask_modern),
+        cmocka_unit_test(test_ask_late),
+        cmocka_unit_test(test_rounds_end),
+        cmocka_unit_test(test_news),
+        cmocka_unit_test(test_line_too_long),
         cmocka_unit_test(test_torture),
     };
 

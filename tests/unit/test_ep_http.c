@@ -387,6 +387,44 @@ static void test_push(void **state)
     assert_int_equal(t.k.cancels, 0);
 }
 
+static void listen_on(struct site *t, char id[64])
+{
+    char headers[256];
+    struct end get;
+
+    open_session(t, "", id);
+    on_session(t, id, "POST", "",
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+               " 202 ");
+    (void)snprintf(headers, sizeof(headers), SSE "Mcp-Session-Id: %s\r\n", id);
+    ask(t, &get, "GET", headers, "");
+    expect(t, &get, "id: 0-0\n");
+    hang_up(t, &get);
+}
+
+/* What is kept stays under both caps, however much is said. */
+static void test_replay_cap(void **state)
+{
+    struct mo_endpoint_limits small = {.replay = 1000, .replay_all = 1500};
+    char a[64], b[64];
+    struct site t;
+
+    (void)state;
+    site_open(&t, &small, false);
+    listen_on(&t, a);
+    for (unsigned i = 0; i < 100; i++)
+        mo_endpoint_changed(t.k.ep, MO_EP_CH_TOOLS);
+    assert_in_range(mo_endpoint_stats(t.k.ep).replay, 900, 1000);
+    listen_on(&t, b);
+    for (unsigned i = 0; i < 100; i++)
+        mo_endpoint_changed(t.k.ep, MO_EP_CH_TOOLS);
+    assert_in_range(mo_endpoint_stats(t.k.ep).replay, 1400, 1500);
+    on_session(&t, a, "DELETE", "", "", " 204 ");
+    on_session(&t, b, "DELETE", "", "", " 204 ");
+    assert_int_equal(mo_endpoint_stats(t.k.ep).replay, 0);
+    site_close(&t);
+}
+
 /* The connection breaks, the call goes on, the answer is fetched later. */
 static void test_resume(void **state)
 {
@@ -502,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_session_cap),
         cmocka_unit_test(test_session_idle),
         cmocka_unit_test(test_push),
+        cmocka_unit_test(test_replay_cap),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_modern_hangup),
         cmocka_unit_test(test_listen),
