@@ -4,6 +4,7 @@
 
 #include "app/resolve.h"
 #include "mcp/link_child.h"
+#include "mcp/link_sse.h"
 #include "mcp/pages.h"
 
 #define ARENA_MAX  ((size_t)4 * 1024 * 1024)
@@ -16,8 +17,11 @@ struct mo_peer {
     struct mo_guard *guard;
     struct mo_conn *conn; /* NULL: closed */
     struct mo_child_opts child;
+    struct mo_httpc *http; /* or, for a server with an address */
+    struct mo_link_http_opts remote;
+    bool old_sse;
     uint64_t timeout_ms;
-    bool opened, guard_gone;
+    bool opened, guard_gone, http_gone;
     struct mo_err why; /* how the connection ended */
     /* the call that is waited for */
     bool done;
@@ -129,6 +133,46 @@ static int configured_env(struct mo_peer *p, const struct mo_config *cfg,
     return rc;
 }
 
+static int configured_headers(struct mo_peer *p, const struct mo_config *cfg,
+                              const struct mo_config_mcp *s, struct mo_err *e)
+{
+    struct mo_http_header *v =
+        mo_arena_zalloc(&p->a, (s->headers.n + 1) * sizeof(*v));
+    int rc = 0;
+
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "headers");
+    for (size_t i = 0; i < s->headers.n && rc == 0; i++) {
+        struct mo_buf b;
+
+        mo_buf_init(&b, VALUE_MAX);
+        rc = mo_ref_resolve(cfg, s->headers.v[i].value, &b, e);
+        v[i].name = mo_span_cstr(s->headers.v[i].name);
+        v[i].value = mo_span(mo_arena_strndup(&p->a, b.p, b.len), b.len);
+        if (rc == 0 && (mo_buf_err(&b) || !v[i].value.p))
+            rc = mo_fail(e, MO_ENOMEM, "headers");
+        mo_buf_fini(&b);
+    }
+    p->remote.headers = v;
+    p->remote.nheaders = s->headers.n;
+    return rc;
+}
+
+static int where_to_connect(struct mo_peer *p, const struct mo_peer_opts *o,
+                            struct mo_err *e)
+{
+    const struct mo_config_mcp *s = o->server;
+
+    p->remote.url = s ? s->url : o->url;
+    p->old_sse = s && s->transport == MO_TRANSPORT_SSE;
+    return s ? configured_headers(p, o->cfg, s, e) : 0;
+}
+
+static bool is_remote(const struct mo_peer_opts *o)
+{
+    return o->server ? o->server->url != NULL : o->url != NULL;
+}
+
 static int what_to_start(struct mo_peer *p, const struct mo_peer_opts *o,
                          struct mo_err *e)
 {
@@ -140,8 +184,7 @@ static int what_to_start(struct mo_peer *p, const struct mo_peer_opts *o,
         rc = mo_peer_words(&p->a, o->command, &p->child.argv, &n, e);
     else if (!s->command)
         rc = mo_fail(e, MO_EUNAVAIL,
-                     "only servers with a command can be "
-                     "reached from here");
+                     "servers in a box cannot be reached from here yet");
     else
         rc = configured_words(p, s, e);
     if (rc == 0)
@@ -156,10 +199,16 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
     struct mo_peer *p = ctx;
     struct mo_link *k;
-    int rc = mo_link_child(p->guard, &p->child, &k, e);
+    int rc;
 
+    if (!p->http)
+        rc = mo_link_child(p->guard, &p->child, &k, e);
+    else if (p->old_sse)
+        rc = mo_link_sse(p->loop, &p->remote, &k, e);
+    else
+        rc = mo_link_http(p->loop, &p->remote, &k, e);
     if (rc < 0)
-        return mo_wrap(e, "%s", p->child.argv[0]);
+        return mo_wrap(e, "%s", p->http ? p->remote.url : p->child.argv[0]);
     mo_conn_dialed(c, k, NULL);
     return 0;
 }
@@ -244,10 +293,34 @@ static int wait_for(struct mo_peer *p, struct mo_json *out, struct mo_err *e)
     return p->rc;
 }
 
+/* What a modern server reached by HTTP wants to see in the head. */
+static struct mo_span name_of(struct mo_peer *p, const char *method,
+                              struct mo_span params)
+{
+    static const struct {
+        const char *method, *member;
+    } rows[] = {
+        {"tools/call", "name"},
+        {"prompts/get", "name"},
+        {"resources/read", "uri"},
+    };
+    struct mo_json_doc doc;
+    struct mo_span name = {NULL, 0};
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (strcmp(method, rows[i].method) == 0 &&
+            mo_json_parse(params, 0, &doc, NULL) == 0)
+            (void)mo_json_str(mo_json_get(doc.root, rows[i].member), &p->a,
+                              &name);
+    }
+    return name;
+}
+
 int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
                  struct mo_json *out, struct mo_err *e)
 {
     struct mo_call_opts o = {
+        .name = name_of(p, method, params),
         .idle_ms = p->timeout_ms,
         .hard_ms = p->timeout_ms,
         .done = on_reply,
@@ -302,7 +375,7 @@ static bool is_gone(void *ctx)
 {
     struct mo_peer *p = ctx;
 
-    return p->guard_gone;
+    return p->guard_gone && p->http_gone;
 }
 
 static void on_guard_gone(void *ctx)
@@ -310,6 +383,13 @@ static void on_guard_gone(void *ctx)
     struct mo_peer *p = ctx;
 
     p->guard_gone = true;
+}
+
+static void on_http_gone(void *ctx)
+{
+    struct mo_peer *p = ctx;
+
+    p->http_gone = true;
 }
 
 void mo_peer_close(struct mo_peer *p)
@@ -320,15 +400,40 @@ void mo_peer_close(struct mo_peer *p)
         mo_conn_close(p->conn, NULL);
         (void)mo_loop_until(p->loop, is_closed, p, FOREVER_MS);
     }
-    if (p->guard) {
+    p->guard_gone = !p->guard;
+    p->http_gone = !p->http;
+    if (p->guard)
         mo_guard_stop(p->guard, on_guard_gone, p);
+    if (p->http)
+        mo_httpc_close(p->http, on_http_gone, p);
+    if (p->loop) {
         (void)mo_loop_until(p->loop, is_gone, p, FOREVER_MS);
-    }
-    if (p->loop)
         mo_loop_free(p->loop);
+    }
     mo_buf_fini(&p->answer);
     mo_arena_fini(&p->a);
     mo_free(p);
+}
+
+/* What carries the messages: a child's guardian, or an HTTP client. */
+static int carrier(struct mo_peer *p, const struct mo_peer_opts *o,
+                   struct mo_err *e)
+{
+    const struct mo_httpc_opts ho = {.active = 0};
+    bool remote = is_remote(o);
+    int rc = remote ? where_to_connect(p, o, e) : what_to_start(p, o, e);
+
+    if (rc < 0)
+        return rc;
+    p->loop = mo_loop_new(NULL, e);
+    if (!p->loop)
+        return e->code;
+    if (remote)
+        p->http = mo_httpc_new(p->loop, &ho, e);
+    else
+        p->guard = mo_guard_new(p->loop, e);
+    p->remote.http = p->http;
+    return p->http || p->guard ? 0 : e->code;
 }
 
 static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
@@ -341,14 +446,10 @@ static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
         .cb = &conn_cb,
         .ctx = p,
     };
-    int rc = what_to_start(p, o, e);
+    int rc = carrier(p, o, e);
 
     if (rc < 0)
         return rc;
-    p->loop = mo_loop_new(NULL, e);
-    p->guard = p->loop ? mo_guard_new(p->loop, e) : NULL;
-    if (!p->guard)
-        return e->code;
     rc = mo_conn_open(p->loop, &co, &p->conn, e);
     if (rc < 0)
         return rc;

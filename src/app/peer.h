@@ -4,9 +4,10 @@
  * return when the answer is there. The server's side (serve) shares nothing
  * with this but the rooms below.
  *
- * The server comes from the configuration or from a command line typed by the
- * person, which is split into words without a shell. References in its
- * environment are resolved here and go to the child only.
+ * The server comes from the configuration or is typed by the person: a
+ * command line, which is split into words without a shell, or an address.
+ * References in its environment or headers are resolved here and go to that
+ * server only.
  *
  * Ownership: mo_peer_close() takes everything back, whatever state it is in;
  * the child is gone when it returns. */
@@ -24,7 +25,8 @@ struct mo_peer;
 struct mo_peer_opts {
     const struct mo_config *cfg;
     const struct mo_config_mcp *server; /* one of cfg's, or NULL: */
-    const char *command;                /* a command line */
+    const char *command;                /* a command line, or */
+    const char *url;                    /* an address */
     enum mo_conn_mode mode;
     uint64_t timeout_ms; /* of each call; 0: the server's, or the usual */
 };

@@ -108,7 +108,7 @@ static int call(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_span params)
 
 static int run(struct mo_cli *c)
 {
-    bool typed = mo_cli_has(c, "command");
+    bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
     size_t at = typed ? 0 : 1;
     struct mo_cmd_peer m = {.server = typed ? NULL : c->args[0]};
     struct mo_err e = {0};
@@ -117,7 +117,7 @@ static int run(struct mo_cli *c)
 
     if (c->nargs < at + 1 || c->nargs > at + 2)
         return mo_cli_error(c, MO_EXIT_USAGE,
-                            typed ? "--command needs TOOL and its arguments"
+                            typed ? "needs TOOL and its arguments"
                                   : "needs SERVER, TOOL and its arguments");
     mo_buf_init(&params, MO_CMD_TEXT_MAX);
     rc = put_params(&params, c->args[at],
@@ -131,8 +131,8 @@ static int run(struct mo_cli *c)
     return rc;
 }
 
-static const struct mo_opt opts[] = {MO_OPT_COMMAND, MO_OPT_ERA, MO_OPT_TIMEOUT,
-                                     MO_OPT_JSON};
+static const struct mo_opt opts[] = {MO_OPT_COMMAND, MO_OPT_URL, MO_OPT_ERA,
+                                     MO_OPT_TIMEOUT, MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_call = {
     .name = "call",

@@ -148,11 +148,11 @@ const struct mo_cmd mo_cmd_mcp_list = {
 
 static int need_server(struct mo_cli *c, struct mo_cmd_peer *m)
 {
-    bool typed = mo_cli_has(c, "command");
+    bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
 
     if (typed == (c->nargs > 0))
         return mo_cli_error(c, MO_EXIT_USAGE,
-                            "needs a server's name, or --command");
+                            "needs a server's name, --command or --url");
     m->server = typed ? NULL : c->args[0];
     return mo_cmd_peer_open(c, m);
 }
@@ -248,7 +248,7 @@ static int run_test(struct mo_cli *c)
     return rc;
 }
 
-static const struct mo_opt one_opts[] = {MO_OPT_COMMAND, MO_OPT_ERA,
+static const struct mo_opt one_opts[] = {MO_OPT_COMMAND, MO_OPT_URL, MO_OPT_ERA,
                                          MO_OPT_TIMEOUT, MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_mcp_test = {

@@ -10,6 +10,11 @@
         .name = "command", .arg = "LINE",                                      \
         .doc = "Start this server instead of a configured one"                 \
     }
+#define MO_OPT_URL                                                             \
+    {                                                                          \
+        .name = "url", .arg = "URL",                                           \
+        .doc = "Talk to the server at this address instead"                    \
+    }
 #define MO_OPT_ERA                                                             \
     {                                                                          \
         .name = "era", .arg = "WORD", .words = "auto legacy modern",           \
@@ -22,7 +27,7 @@
     }
 
 /* A server that a command talks to. Zero it, set server (a configured name,
- * or NULL: --command), and close it in the end whatever happened. */
+ * or NULL: --command or --url), and close it in the end whatever happened. */
 struct mo_cmd_peer {
     const char *server;
     struct mo_cmd_flags flags;

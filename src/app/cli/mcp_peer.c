@@ -26,7 +26,7 @@ static int no_such_server(struct mo_cli *c, const struct mo_cmd_peer *m)
     if (!cfg->file)
         return mo_cli_error(c, MO_EXIT_CONFIG,
                             "there is no server '%.100s': no config file was "
-                            "found; --command starts one without it",
+                            "found; --command or --url do without it",
                             m->server);
     return mo_cli_error(c, MO_EXIT_CONFIG,
                         "there is no server '%.100s' in %s; `mcp list` shows "
@@ -73,8 +73,11 @@ int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
         .cfg = m->h.now,
         .server = s,
         .command = mo_cli_get(c, "command"),
+        .url = mo_cli_get(c, "url"),
     };
 
+    if (!s && o.command && o.url)
+        return mo_fail(e, MO_EINVAL, "--command or --url, not both");
     if (!take_era(c, &o.mode))
         return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
     if (!take_timeout(c, &o.timeout_ms))
