@@ -24,7 +24,7 @@
 #define MO_CLI_OPTS_MAX 32
 #define MO_CLI_ARGS_MAX 16
 
-enum mo_exit {
+enum mo_exit_code {
     MO_EXIT_OK = 0,
     MO_EXIT_FAIL = 1,    /* it was tried and did not work */
     MO_EXIT_USAGE = 2,   /* the command line is wrong */
@@ -57,7 +57,7 @@ struct mo_cmd {
     const char *example_says;
     const struct mo_opt *opts;
     size_t nopts;
-    int (*run)(struct mo_cli *c); /* an enum mo_exit */
+    int (*run)(struct mo_cli *c); /* an enum mo_exit_code */
     unsigned flags;
 };
 
