@@ -3,6 +3,7 @@
 /* Where in a schema we are. The recursion is as deep as the text, which the
  * parser has bounded. */
 enum place {
+    ROOT,        /* the tool's whole schema: no argument by itself */
     REACHED,     /* a schema that only `properties` led to */
     REACHED_MAP, /* the value of such a schema's `properties` */
     OTHER,       /* any other schema, or a list of schemas */
@@ -129,7 +130,7 @@ static enum place place_of(struct mo_json key, enum place at)
         "$defs", "definitions", "patternProperties", "dependentSchemas", NULL};
 
     if (mo_json_str_eq(key, MO_SPAN("properties")))
-        return at == REACHED ? REACHED_MAP : OTHER_MAP;
+        return at == REACHED || at == ROOT ? REACHED_MAP : OTHER_MAP;
     return is_one_of(key, maps) ? OTHER_MAP : OTHER;
 }
 
@@ -205,7 +206,7 @@ int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
         (mo_span_search(mo_json_text(schema), MO_SPAN("mcp-header")) < 0 &&
          mo_span_find(mo_json_text(schema), '\\') < 0))
         return 0;
-    return walk(&w, schema, REACHED, args);
+    return walk(&w, schema, ROOT, args);
 }
 
 void mo_mirror_fini(struct mo_mirror *m)

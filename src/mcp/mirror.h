@@ -26,7 +26,8 @@ struct mo_mirror {
 
 /* What to send with these arguments (may be none). Absent and null ones have
  * no header, nor have those that a header cannot carry. MO_EPROTO: a mark is
- * bad. MO_ENOMEM. Free what is in m in every case. */
+ * bad. MO_ENOMEM. The texts are in m or in schema and args; fini in every
+ * case. */
 int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
                    struct mo_json args, struct mo_err *e);
 void mo_mirror_fini(struct mo_mirror *m);
