@@ -1,7 +1,11 @@
 #include "mcp/mirror.h"
 
-/* Where in a schema we are. The recursion is as deep as the text, which the
- * parser has bounded. */
+/* Both texts are peers'. Going down costs a scan of what is below, and so
+ * does looking up an argument: both are done a bounded number of times. */
+#define DEPTH_MAX   64
+#define LOOKUPS_MAX 256
+
+/* Where in a schema we are. */
 enum place {
     ROOT,        /* the tool's whole schema: no argument by itself */
     REACHED,     /* a schema that only `properties` led to */
@@ -14,6 +18,7 @@ struct walk {
     struct mo_mirror *m;
     struct mo_span names[MO_LINK_HTTP_PARAMS];
     size_t n;
+    unsigned depth, lookups;
     struct mo_err *e;
 };
 
@@ -39,6 +44,15 @@ static bool is_one_of(struct mo_json v, const char *const *names)
             return true;
     }
     return false;
+}
+
+/* Can there be a mark in it? Its name could be written with escapes. */
+static bool may_mark(struct mo_json v)
+{
+    struct mo_span text = mo_json_text(v);
+
+    return mo_span_search(text, MO_SPAN("mcp-header")) >= 0 ||
+           mo_span_search(text, MO_SPAN("\\u")) >= 0;
 }
 
 /* --- values --------------------------------------------------------------- */
@@ -144,6 +158,8 @@ static int member_of(struct walk *w, struct mo_json args, struct mo_json key,
     *out = (struct mo_json){NULL, 0};
     if (!mo_json_is(args, MO_JSON_OBJECT))
         return 0;
+    if (++w->lookups > LOOKUPS_MAX)
+        return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many to look at");
     if (mo_json_str(key, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
     mo_json_iter(&it, args);
@@ -166,6 +182,8 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
     static const struct mo_json none = {NULL, 0};
     enum place to;
 
+    if (!mo_json_str_eq(key, MO_SPAN("x-mcp-header")) && !may_mark(val))
+        return 0;
     if (at == REACHED_MAP) {
         int rc = member_of(w, arg, key, &arg);
 
@@ -184,28 +202,40 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
 static int walk(struct walk *w, struct mo_json v, enum place at,
                 struct mo_json arg)
 {
+    static const struct mo_span mark = {"mcp-header", 10};
     struct mo_json_iter it;
     struct mo_json key, val;
     int rc = 0;
 
+    if (w->depth == DEPTH_MAX)
+        return mo_span_search(mo_json_text(v), mark) < 0
+                   ? 0
+                   : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
+    w->depth++;
     mo_json_iter(&it, v);
     while (rc == 0 && mo_json_next(&it, &key, &val))
         rc = walk_member(w, v, at, key, val, arg);
+    w->depth--;
     return rc;
 }
 
+/* The first walk looks for marks only: most schemas have none, and then no
+ * argument is looked up. */
 int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
                    struct mo_json args, struct mo_err *e)
 {
+    static const struct mo_json none = {NULL, 0};
     struct walk w = {.m = m, .e = e};
+    int rc;
 
     m->n = 0;
     mo_arena_init(&m->a, MO_MIRROR_BYTES_MAX);
-    /* Most schemas have none: do not walk them. */
-    if (!schema.p ||
-        (mo_span_search(mo_json_text(schema), MO_SPAN("mcp-header")) < 0 &&
-         mo_span_find(mo_json_text(schema), '\\') < 0))
+    if (!schema.p || !may_mark(schema))
         return 0;
+    rc = walk(&w, schema, ROOT, none);
+    if (rc < 0 || w.n == 0 || !args.p)
+        return rc;
+    w.n = 0;
     return walk(&w, schema, ROOT, args);
 }
 

@@ -160,6 +160,59 @@ static void test_rows(void **state)
     mo_buf_fini(&got);
 }
 
+/* {"properties":{"a":{...}}}, so deep, with a mark at the bottom; or so many
+ * members that may have one. */
+static void put_deep(struct mo_buf *b, unsigned levels)
+{
+    mo_buf_reset(b);
+    for (unsigned i = 0; i < levels; i++)
+        mo_buf_puts(b, "{\"properties\":{\"a\":");
+    mo_buf_puts(b, "{\"type\":\"string\",\"x-mcp-header\":\"R\"}");
+    for (unsigned i = 0; i < levels; i++)
+        mo_buf_puts(b, "}}");
+}
+
+static void put_wide(struct mo_buf *b, unsigned members, const char *first)
+{
+    mo_buf_reset(b);
+    mo_buf_printf(b, "{\"properties\":{\"z\":{\"type\":\"string\"%s}", first);
+    for (unsigned i = 0; i < members; i++)
+        mo_buf_printf(b, ",\"a%u\":{\"title\":\"\\u0041\"}", i);
+    mo_buf_puts(b, "}}");
+}
+
+static int mirror(const struct mo_buf *schema, struct mo_span args)
+{
+    struct mo_json s = {schema->p, schema->len}, a = {args.p, args.n};
+    struct mo_mirror m;
+    int rc = mo_mirror_init(&m, s, a, NULL);
+
+    mo_mirror_fini(&m);
+    return rc;
+}
+
+static void test_limits(void **state)
+{
+    static const struct mo_span args = {"{}", 2};
+    static const char mark[] = ",\"x-mcp-header\":\"R\"";
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 1 << 20);
+    put_deep(&b, 31);
+    assert_int_equal(mirror(&b, args), 0);
+    put_deep(&b, 32);
+    assert_int_equal(mirror(&b, args), MO_EPROTO);
+    put_wide(&b, 255, mark);
+    assert_int_equal(mirror(&b, args), 0);
+    put_wide(&b, 256, mark);
+    assert_int_equal(mirror(&b, args), MO_EPROTO);
+    assert_int_equal(mirror(&b, mo_span(NULL, 0)), 0);
+    put_wide(&b, 1000, ""); /* no mark: nothing is looked up */
+    assert_int_equal(mirror(&b, args), 0);
+    mo_buf_fini(&b);
+}
+
 static void test_keep(void **state)
 {
     static const struct {
@@ -218,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_memory),
     };
