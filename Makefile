@@ -52,7 +52,7 @@ fuzz: ## every fuzz target for 60 s each (FUZZ_SECONDS=n)
 	@scripts/setup --for lint
 	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
 
-conformance: ## the official MCP suite, both wires, against our server
+conformance: ## the official MCP suite, both wires, server and client
 	@scripts/setup --for test
 	@scripts/build asan
 	@scripts/conformance

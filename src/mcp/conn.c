@@ -41,6 +41,7 @@ static void over(struct mo_conn *c)
     if (!told.code)
         (void)mo_fail(&told, MO_ECANCELED, "the connection was closed");
     call_end_all(c, &told);
+    task_end_all(c, &told);
     ask_orphan(&c->asks);
     mo_later_cancel(&c->later);
     mo_buf_fini(&c->out);
@@ -282,6 +283,7 @@ int mo_conn_open(struct mo_loop *l, const struct mo_conn_opts *o,
     for (size_t i = 0; i < CALL_BUCKETS; i++)
         mo_list_init(&c->calls[i]);
     mo_list_init(&c->parked);
+    mo_list_init(&c->tasks);
     mo_list_init(&c->asks);
     mo_buf_init(&c->out, MO_CONN_TEXT_MAX);
     mo_buf_init(&c->compact, MO_CONN_TEXT_MAX);

@@ -1,6 +1,7 @@
 /* conn_priv.h - what the rooms of the client share: conn (the link's owner),
  * conn_open (handshakes), conn_codec (envelopes), call (what we asked), ask
- * (what we are asked). Nobody else includes it. */
+ * (what we are asked), task (what we were promised). Nobody else includes
+ * it. */
 #ifndef MO_MCP_CONN_PRIV_H
 #define MO_MCP_CONN_PRIV_H
 
@@ -48,6 +49,8 @@ struct mo_conn {
     uint64_t last_id;
     uint64_t given_up[GIVEN_UP_MAX];
     size_t ngiven;
+
+    struct mo_list tasks; /* that are waited for */
 
     struct mo_list asks; /* of a legacy server */
     size_t nasks;
@@ -134,5 +137,8 @@ void ask_cancelled(struct mo_conn *c, struct mo_json id);
 int ask_inputs(struct mo_call *k, struct mo_json result, struct mo_err *e);
 void ask_hand_up(struct mo_call *k);
 void ask_orphan(struct mo_list *asks);
+
+/* task.c */
+void task_end_all(struct mo_conn *c, const struct mo_err *why);
 
 #endif

@@ -1,6 +1,7 @@
 /* One exchange is one request to the server and, for streams, its successors.
  *
  *   WAITING --gate opens--> RUNNING --stream cut--> PAUSED --time--> RUNNING
+ *   RUNNING --refused--> ASKING --a new token--> RUNNING
  *   RUNNING --answered or failed--> gone
  *
  * Invariants
@@ -29,6 +30,7 @@
 static const struct mo_http_cb call_cb;
 
 static void on_timer(struct mo_timer *t);
+static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why);
 static void open_gate(struct http *h);
 
 static unsigned *counter(struct xchg *x)
@@ -49,6 +51,8 @@ static struct xchg *xchg_new(struct http *h, enum what what, uint64_t id)
     mo_buf_init(&x->body, h->max);
     mo_sse_init(&x->sse, h->max);
     mo_timer_init(&x->timer, on_timer);
+    mo_list_init(&x->wait.node);
+    x->wait.done = on_authorized;
     mo_list_push(&h->xs, &x->node);
     ++*counter(x);
     return x;
@@ -65,6 +69,7 @@ static void drop(struct xchg *x)
     if (x->what == LISTEN)
         h->listening = false;
     mo_timer_stop(h->loop, &x->timer);
+    mo_list_del(&x->wait.node);
     mo_arena_fini(&x->a);
     mo_buf_fini(&x->body);
     mo_sse_fini(&x->sse);
@@ -86,6 +91,22 @@ static void stop(struct xchg *x)
         drop(x);
 }
 
+/* The authorizer's header goes into the place behind the others. */
+static size_t with_auth(struct xchg *x)
+{
+    struct mo_auth *auth = x->h->auth;
+    struct mo_span v;
+
+    if (!auth || x->nheaders >= MO_HTTP_HEADERS_MAX)
+        return x->nheaders;
+    v = auth->ops->header(auth, &x->wait.serial);
+    if (v.n == 0)
+        return x->nheaders;
+    x->headers[x->nheaders].name = MO_SPAN("Authorization");
+    x->headers[x->nheaders].value = v;
+    return x->nheaders + 1;
+}
+
 static int run(struct xchg *x, struct mo_err *e)
 {
     static const char *const methods[] = {"POST", "GET", "DELETE"};
@@ -94,7 +115,7 @@ static int run(struct xchg *x, struct mo_err *e)
         .method = get ? "GET" : methods[x->what],
         .url = x->h->url,
         .headers = x->headers,
-        .nheaders = x->nheaders,
+        .nheaders = with_auth(x),
         .body = x->text,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
@@ -113,7 +134,8 @@ static int run(struct xchg *x, struct mo_err *e)
     if (rc < 0)
         return rc;
     x->state = RUNNING;
-    mo_arena_fini(&x->a); /* the client has copies */
+    if (!x->h->auth)          /* else it may have to be said again */
+        mo_arena_fini(&x->a); /* the client has copies */
     return 0;
 }
 
@@ -321,6 +343,19 @@ static void keep_session(struct http *h, struct mo_span id)
     h->session[id.n] = '\0';
 }
 
+/* All of them, in one line. */
+static void keep_challenge(struct http *h, const struct mo_http_head *head)
+{
+    mo_buf_reset(&h->challenge);
+    for (size_t i = 0; i < head->nheaders; i++) {
+        if (!mo_span_ieq(head->headers[i].name, MO_SPAN("www-authenticate")))
+            continue;
+        if (h->challenge.len)
+            mo_buf_puts(&h->challenge, ", ");
+        mo_buf_span(&h->challenge, head->headers[i].value);
+    }
+}
+
 static void on_head(void *ctx, const struct mo_http_head *head)
 {
     struct xchg *x = ctx;
@@ -341,8 +376,38 @@ static void on_head(void *ctx, const struct mo_http_head *head)
         keep_session(h, id);
     if (head->status != 401 && head->status != 403)
         return;
-    mo_buf_reset(&h->challenge);
-    mo_buf_span(&h->challenge, mo_http_get(head, "www-authenticate"));
+    keep_challenge(h, head);
+}
+
+/* --- what an authorizer can do about it ----------------------------------- */
+
+static bool may_authorize(const struct xchg *x)
+{
+    return x->h->auth && !x->quiet && !x->broken && x->what != BYE &&
+           (x->status == 401 || x->status == 403) &&
+           x->refusals < MO_LINK_HTTP_REFUSALS;
+}
+
+/* 0: the exchange waits for its ticket. */
+static int authorize(struct xchg *x, struct mo_err *e)
+{
+    struct mo_auth *auth = x->h->auth;
+
+    x->refusals++;
+    x->state = ASKING;
+    return auth->ops->refused(auth, &x->wait, x->status,
+                              mo_buf_view(&x->h->challenge), e);
+}
+
+static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why)
+{
+    struct xchg *x = mo_container_of(w, struct xchg, wait);
+    struct mo_err e;
+
+    if (!why && run(x, &e) < 0)
+        why = &e;
+    if (why)
+        fail(x, why);
 }
 
 static void on_data(void *ctx, struct mo_span data)
@@ -367,6 +432,7 @@ static void on_data(void *ctx, struct mo_span data)
 static void on_done(void *ctx, const struct mo_err *why)
 {
     struct xchg *x = ctx;
+    struct mo_err e;
     bool text;
 
     x->call = NULL;
@@ -377,6 +443,11 @@ static void on_done(void *ctx, const struct mo_err *why)
         x->busy = true;
         deliver(x, mo_buf_view(&x->body));
         x->busy = false;
+    }
+    if (!why && may_authorize(x)) {
+        if (authorize(x, &e) < 0)
+            fail(x, &e);
+        return;
     }
     if (x->quiet || x->answered || x->what == BYE)
         drop(x);
@@ -579,6 +650,7 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
     h->k.ops = &http_ops;
     h->loop = l;
     h->client = o->http;
+    h->auth = o->auth;
     h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
     h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
     mo_budget_init(&h->budget, mo_loop_now(l));

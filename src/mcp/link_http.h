@@ -17,7 +17,9 @@
  * Failures of single requests are told by on_failed; the link itself ends
  * only by mo_link_close(), which sends DELETE for a session. After a 404 the
  * session is forgotten. For 401 and 403 `why` ends in the server's challenge,
- * and mo_link_http_challenge() has all of it.
+ * and mo_link_http_challenge() has all of it. Who gives an authorizer
+ * (auth.h) has it asked first, and the message sent again with what it got;
+ * the message waits meanwhile, and its refusal counts only when that fails.
  *
  * Trust: the server is a peer. Message size, number of streams, tries,
  * session and challenge length are limited; headers that hold secrets are
@@ -26,6 +28,7 @@
 #define MO_MCP_LINK_HTTP_H
 
 #include "loop/httpc.h"
+#include "mcp/auth.h"
 #include "mcp/link.h"
 
 #define MO_LINK_HTTP_STREAMS   48  /* requests at once; then MO_EBUSY */
@@ -36,6 +39,7 @@
 #define MO_LINK_HTTP_CHALLENGE ((size_t)4096)
 #define MO_LINK_HTTP_BODY_MAX  ((size_t)64 * 1024) /* of an error; cut */
 #define MO_LINK_HTTP_TRIES     5                   /* to take up a stream */
+#define MO_LINK_HTTP_REFUSALS  4 /* of one message that auth may overcome */
 #define MO_LINK_HTTP_RETRY_MAX 3600000 /* ms we are willing to wait */
 
 struct mo_link_http_opts {
@@ -43,8 +47,9 @@ struct mo_link_http_opts {
     const char *url;
     const struct mo_http_header *headers; /* Authorization and the like */
     size_t nheaders;
-    size_t message_max; /* 0: MO_LINK_LINE_MAX */
-    unsigned streams;   /* 0: MO_LINK_HTTP_STREAMS */
+    size_t message_max;   /* 0: MO_LINK_LINE_MAX */
+    unsigned streams;     /* 0: MO_LINK_HTTP_STREAMS */
+    struct mo_auth *auth; /* gives Authorization; NULL: nobody. Borrowed */
 };
 
 int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,

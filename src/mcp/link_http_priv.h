@@ -8,13 +8,14 @@
 #include "mcp/link_http.h"
 
 enum what { POST, LISTEN, BYE };
-enum state { WAITING, RUNNING, PAUSED };
+enum state { WAITING, RUNNING, PAUSED, ASKING };
 enum kind { NO_HEAD, OTHER, JSON, EVENTS, REFUSED };
 
 struct http {
     struct mo_link k;
     struct mo_loop *loop;
     struct mo_httpc *client;
+    struct mo_auth *auth; /* or NULL */
     char *url;
     struct {
         char *name, *value;
@@ -57,6 +58,8 @@ struct xchg {
     struct mo_buf body;
     struct mo_sse sse;
     struct mo_timer timer;
+    struct mo_auth_wait wait; /* ASKING: our ticket */
+    unsigned refusals;
     struct mo_err why;
 };
 

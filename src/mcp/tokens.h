@@ -1,0 +1,52 @@
+/* tokens.h - what authorization servers gave us, kept in one file.
+ *
+ * One entry for each pair of issuer and MCP server: the client that we are
+ * there, and the tokens it got. Entries never move from one issuer to
+ * another. The file is one JSON object, mode 0600, replaced as a whole
+ * (written beside, synced, renamed), so that a crash leaves the old or the
+ * new one. A file that others may read is not believed: MO_EPOLICY.
+ *
+ * Nothing in here is ever logged, and errors name the file only. Without a
+ * path everything is kept in memory alone.
+ *
+ * Limits: MO_TOKENS_MAX entries (the oldest goes), MO_TOKENS_FILE_MAX bytes.
+ * Wall clock: expiry outlives the process, so it is a date; who is wrong
+ * about it learns so by a 401. */
+#ifndef MO_MCP_TOKENS_H
+#define MO_MCP_TOKENS_H
+
+#include "base/str.h"
+
+#define MO_TOKENS_MAX      256
+#define MO_TOKENS_FILE_MAX ((size_t)4 * 1024 * 1024)
+
+/* Texts are NULL when there is none, but for issuer and server. */
+struct mo_token {
+    const char *issuer, *server;
+    const char *resource;                 /* as its metadata names it */
+    const char *endpoint;                 /* where tokens are had */
+    const char *client, *secret, *method; /* who we are there */
+    const char *redirect;                 /* what the client was made for */
+    const char *access, *refresh, *scope;
+    uint64_t expires_ms; /* mo_wall_ms(); 0: not known */
+};
+
+struct mo_tokens;
+
+/* path NULL: memory only. A file that is not there yet is fine. */
+int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e);
+void mo_tokens_close(struct mo_tokens *t); /* NULL is fine */
+
+/* Borrowed until the next put or drop of that pair; NULL: none. Without an
+ * issuer: the one that was put last. */
+const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
+                                     const char *issuer, const char *server);
+/* Insert or replace, and save. On MO_EIO it is kept in memory all the same.
+ * Texts are copied first: they may be of the entry that is replaced. */
+int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,
+                  struct mo_err *e);
+/* Forget all of a server (any issuer when NULL), and save. */
+int mo_tokens_drop(struct mo_tokens *t, const char *issuer, const char *server,
+                   struct mo_err *e);
+
+#endif
