@@ -336,7 +336,9 @@ static int get_url(struct mo_arena *a, struct mo_json obj, const char *key,
     if (rc < 0 || !*out)
         return rc;
     rc = mo_oauth_url_ok(*out, server, e);
-    return rc < 0 ? mo_wrap(e, "%s", key) : 0;
+    if (rc < 0)
+        (void)mo_wrap(e, "%s", key);
+    return rc;
 }
 
 /* An array of scopes as one text; NULL when there is none. */
@@ -373,8 +375,8 @@ static int get_object(struct mo_span json, struct mo_json_doc *doc,
 {
     if (json.n > MO_OAUTH_DOC_MAX)
         return mo_fail(e, MO_ETOOBIG, "metadata");
-    if (mo_json_parse(json, 0, doc, e) < 0)
-        return mo_wrap(e, "metadata");
+    if (mo_json_parse(json, 0, doc, NULL) < 0)
+        return mo_fail(e, MO_EPROTO, "metadata is no JSON");
     if (!mo_json_is(doc->root, MO_JSON_OBJECT))
         return mo_fail(e, MO_EPROTO, "metadata is no object");
     return 0;
