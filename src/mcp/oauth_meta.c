@@ -428,7 +428,7 @@ int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
                             const char *server, struct mo_oauth_resource *out,
                             struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.bad_at = 0};
     int rc = get_object(json, &doc, e);
 
     *out = (struct mo_oauth_resource){.nservers = 0};
@@ -536,7 +536,7 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
                           const char *issuer, const char *server,
                           struct mo_oauth_server *out, struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.bad_at = 0};
     int rc = get_object(json, &doc, e);
 
     *out = (struct mo_oauth_server){.auth = 0};

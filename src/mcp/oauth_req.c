@@ -198,7 +198,7 @@ static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
 static int get_object(struct mo_span json, struct mo_json *out,
                       struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.bad_at = 0};
 
     if (json.n > MO_OAUTH_DOC_MAX || mo_json_parse(json, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
@@ -212,7 +212,7 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
                             struct mo_err *e)
 {
     const char *method = NULL;
-    struct mo_json root;
+    struct mo_json root = {NULL, 0};
     int rc = get_object(json, &root, e);
 
     *out = (struct mo_oauth_client){.method = 0};
@@ -311,8 +311,8 @@ static uint64_t get_expiry(struct mo_json root, uint64_t now_ms)
 int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
                          uint64_t now_ms, struct mo_token *k, struct mo_err *e)
 {
-    const char *type, *access, *refresh, *scope;
-    struct mo_json root;
+    const char *type = NULL, *access = NULL, *refresh = NULL, *scope = NULL;
+    struct mo_json root = {NULL, 0};
     int rc = get_object(json, &root, e);
 
     if (rc < 0)
@@ -340,7 +340,7 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
 const char *mo_oauth_error(struct mo_arena *a, struct mo_span json)
 {
     const char *text = NULL;
-    struct mo_json root;
+    struct mo_json root = {NULL, 0};
 
     if (get_object(json, &root, NULL) < 0 ||
         get_text(a, root, "error", &text) < 0 || !text)

@@ -111,7 +111,7 @@ static int insert(struct mo_tokens *t, const struct mo_token *k)
         return MO_ENOMEM;
     forget(t, en->k.issuer, en->k.server);
     if (t->n == MO_TOKENS_MAX) {
-        entry_free(mo_list_first(&t->entries, struct entry, node));
+        entry_free(mo_container_of(t->entries.next, struct entry, node));
         t->n--;
     }
     mo_list_push(&t->entries, &en->node);
