@@ -8,6 +8,8 @@
 #include "codec/json.h"
 #include "loop/httpd_priv.h"
 
+#define PROBLEM_MAX ((size_t)1024) /* bytes of a problem's body */
+
 static void put_date(struct mo_httpd *h)
 {
     uint64_t wall = mo_wall_ms();
@@ -108,11 +110,10 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
 void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail)
 {
-    char room[1024];
     struct mo_buf b;
     struct mo_jw w;
 
-    mo_buf_init(&b, sizeof(room));
+    mo_buf_init(&b, PROBLEM_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_key(&w, "type");
