@@ -88,6 +88,7 @@ export class Server {
       await server.cleanUp();
       throw new Error(`${e.message}\n${server.log}`);
     }
+    server.fresh = await server.measure();
     return server;
   }
 
@@ -132,9 +133,16 @@ export class Server {
     this.child.kill(signal);
   }
 
-  /** Send a signal, wait for the end; {code, signal} as node tells it. */
+  /** Send a signal, wait for the end; {code, signal} as node tells it. Before
+   *  that the server must hold no more descriptors and children than when it
+   *  was fresh, whatever the test did to it. */
   async stop(signal = 'SIGTERM', ms = STOP_MS) {
-    if (!this.ended && !this.signalled) this.signal(signal);
+    if (!this.ended && !this.signalled) {
+      await this.assertBack(this.fresh, { grow: Infinity }).catch((e) => {
+        this.leak = e;
+      });
+      this.signal(signal);
+    }
     try {
       await within(this.exit, `the end after ${signal}`, ms);
     } catch (e) {
@@ -143,6 +151,7 @@ export class Server {
     } finally {
       await this.cleanUp();
     }
+    if (this.leak) throw this.leak; // it left something open before the end
     return this.ended;
   }
 
