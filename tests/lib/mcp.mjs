@@ -2,7 +2,8 @@
 // server behind it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,6 +16,7 @@ export const release =
   process.env.MO_BIN_RELEASE ?? join(top, 'build/src/app/mcp-orchestrator');
 export const driver = join(build, 'tests/it/mcp_driver');
 export const evil = join(build, 'tests/it/evil_mcp');
+const peakProgram = join(build, 'tests/it/peak');
 
 /** A command line that starts a fixture in tests/it or a published server. */
 export const script = (name, ...args) =>
@@ -37,34 +39,34 @@ const cleanEnv = (more = {}) => ({
   ...more,
 });
 
-/** Peak resident memory of a running process, in KiB, or 0. */
-function peak(pid) {
-  try {
-    const text = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/VmHWM:\s+(\d+)/.exec(text)?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-}
-
-/** Run to the end: {code, out, err, ms, peak}. */
+/** Run to the end: {code, out, err, ms}. */
 export async function run(program, args, { env = {}, cwd = '/tmp' } = {}) {
   const start = performance.now();
   const child = spawn(program, args, {
     env: cleanEnv(env), cwd, stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let out = '', err = '', rss = 0;
+  let out = '', err = '';
   child.stdout.setEncoding('utf8').on('data', (d) => (out += d));
   child.stderr.setEncoding('utf8').on('data', (d) => (err += d));
-  const watch = setInterval(() => (rss = Math.max(rss, peak(child.pid))), 5);
   const [code] = await once(child, 'close');
-  clearInterval(watch);
-  return { code, out, err, ms: performance.now() - start, peak: rss };
+  return { code, out, err, ms: performance.now() - start };
+}
+
+/** The same, and `peak`: the most resident memory it had, in KiB. */
+export async function runPeak(program, args, how = {}) {
+  const dir = mkdtempSync(join(tmpdir(), 'mo-peak-'));
+  try {
+    const file = join(dir, 'kib');
+    const result = await run(peakProgram, [file, program, ...args], how);
+    return { ...result, peak: Number(readFileSync(file, 'utf8')) };
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 }
 
 /** Call the one tool of the evil server. */
 export const callEvil = (how, { program = bin, timeout = 20 } = {}) =>
-  run(program, [
+  runPeak(program, [
     'call', '--timeout', String(timeout), '--command', `${quote(evil)} ${how}`, 't',
   ]);
 
