@@ -58,8 +58,7 @@ void agent_forget(struct chat *c)
         mo_loop_defer(a->loop, &a->later);
 }
 
-/* --- joining
- * ------------------------------------------------------------------------ */
+/* --- joining ------------------------------------------------------------- */
 
 static bool good_id(struct mo_span id)
 {
@@ -143,8 +142,7 @@ void mo_chat_leave(struct mo_member *m)
     chat_settle(c);
 }
 
-/* --- what members say
- * ------------------------------------------------------------------ */
+/* --- what members say ---------------------------------------------------- */
 
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
@@ -189,8 +187,7 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
     chat_ack_ok(&ack, (struct mo_span){NULL, 0});
 }
 
-/* --- a fresh conversation, the end
- * ---------------------------------------------------------- */
+/* --- a fresh conversation, the end --------------------------------------- */
 
 static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
 {

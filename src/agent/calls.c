@@ -15,8 +15,7 @@
 
 #define REASON_MAX ((size_t)8 * 1024)
 
-/* --- as documents
- * ------------------------------------------------------------------ */
+/* --- as documents -------------------------------------------------------- */
 
 static void put(struct mo_jw *w, const char *key, struct mo_span text)
 {
@@ -63,8 +62,7 @@ static void call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_end(&w);
 }
 
-/* --- making and dropping
- * --------------------------------------------------------------- */
+/* --- making and dropping ------------------------------------------------- */
 
 struct call *calls_new(struct chat *c)
 {
@@ -120,9 +118,7 @@ struct call *calls_find(struct chat *c, struct mo_span key)
     return NULL;
 }
 
-/* --- verdicts
- * ------------------------------------------------------------------------------
- */
+/* --- verdicts ------------------------------------------------------------ */
 
 /* It will not run; this is what the model gets instead. */
 static void refuse(struct call *k, const char *by, const char *fmt, ...)
@@ -277,9 +273,7 @@ size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs)
     return n;
 }
 
-/* --- outcomes
- * ----------------------------------------------------------------------------------
- */
+/* --- outcomes ------------------------------------------------------------ */
 
 static bool has_ended(const struct call *k)
 {
@@ -383,9 +377,7 @@ static void fail_call(struct call *k, enum mo_call_state to, const char *fmt,
     outcome(k, to);
 }
 
-/* --- running
- * ----------------------------------------------------------------------------------------
- */
+/* --- running ------------------------------------------------------------- */
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -499,9 +491,7 @@ static void run(struct call *k)
         c->writes++;
 }
 
-/* --- asking the person
- * --------------------------------------------------------------------------------
- */
+/* --- asking the person --------------------------------------------------- */
 
 static void arm(struct chat *c)
 {
@@ -649,9 +639,7 @@ void calls_cancel(struct chat *c)
     }
 }
 
-/* --- a decision comes in
- * --------------------------------------------------------------------------------
- */
+/* --- a decision comes in ------------------------------------------------- */
 
 static int edit(struct call *k, struct mo_span args, struct mo_err *e)
 {

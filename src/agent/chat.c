@@ -33,8 +33,7 @@ void chat_move(struct chat *c, enum chat_state to)
     c->state = to;
 }
 
-/* --- answers to members
- * ------------------------------------------------------------ */
+/* --- answers to members -------------------------------------------------- */
 
 void chat_ack(struct ack *a, const char *code, const char *message)
 {
@@ -56,8 +55,7 @@ void chat_ack_ok(struct ack *a, struct mo_span extra)
         to.fn(to.ctx, &k);
 }
 
-/* --- the store
- * ------------------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 struct write {
     struct chat *chat;
@@ -158,9 +156,7 @@ void chat_forget_entries(struct chat *c)
     c->nentries = 0;
 }
 
-/* --- opening
- * -----------------------------------------------------------------------------
- */
+/* --- opening ------------------------------------------------------------- */
 
 /* Another model, another conversation; the session and its box stay. */
 static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
@@ -361,8 +357,7 @@ void chat_read_tools(struct chat *c)
         c->writes++;
 }
 
-/* --- the session's news
- * --------------------------------------------------------------- */
+/* --- the session's news -------------------------------------------------- */
 
 static void on_ready(void *ctx, struct mo_hold *h,
                      const struct mo_session_info *info)
@@ -434,9 +429,7 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
 
 const struct mo_hold_cb chat_hold_cb = {on_ready, on_box, on_idle, on_closed};
 
-/* --- ending
- * ---------------------------------------------------------------------------
- */
+/* --- ending -------------------------------------------------------------- */
 
 void chat_end(struct chat *c, const char *reason, const struct mo_err *why)
 {

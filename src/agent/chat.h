@@ -67,8 +67,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 /* Every member leaves (on_closed), turns stop where they are; gone(ctx). */
 void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx);
 
-/* --- members
- * -------------------------------------------------------------------- */
+/* --- members ------------------------------------------------------------- */
 
 struct mo_member_cb {
     void (*on_event)(void *ctx, const char *name, struct mo_span args);
@@ -89,8 +88,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback any more */
 
-/* --- what a member can do; done() once, from the loop
- * ------------------------------ */
+/* --- what a member can do; done() once, from the loop -------------------- */
 
 struct mo_ack {
     bool ok;

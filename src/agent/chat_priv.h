@@ -138,10 +138,10 @@ struct mo_agent {
     struct mo_later later;
 };
 
-/* --- agent.c --- */
+/* --- agent.c ------------------------------------------------------------- */
 void agent_forget(struct chat *c); /* it is over: out of the table */
 
-/* --- chat.c --- */
+/* --- chat.c -------------------------------------------------------------- */
 extern const struct mo_hold_cb chat_hold_cb;
 struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
                       struct mo_err *e);
@@ -165,7 +165,7 @@ void chat_settle(struct chat *c); /* idle or over: see what comes next */
 void chat_ack(struct ack *a, const char *code, const char *message);
 void chat_ack_ok(struct ack *a, struct mo_span extra);
 
-/* --- turn.c --- */
+/* --- turn.c -------------------------------------------------------------- */
 void turn_next(struct chat *c);  /* idle: the next message in line */
 void turn_ask(struct chat *c);   /* the model, with what there is */
 void turn_tools(struct chat *c); /* the tools are there: go on asking */
@@ -173,7 +173,7 @@ void turn_stop(struct chat *c);  /* the person wants it to end */
 /* All calls ended. */
 void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n);
 
-/* --- calls.c --- */
+/* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */
 int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e);
 /* One write for each of them, doc and all, appended to v. */
@@ -192,7 +192,7 @@ void calls_recovered(struct chat *c); /* each is as the store has it */
 int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e);
 void calls_expire(struct mo_timer *t);
 
-/* --- remember.c --- */
+/* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);
 void remember_fini(struct remembered *r);
 void remember_read(struct chat *c, struct mo_json doc);
@@ -200,7 +200,7 @@ int remember_rule(struct chat *c, const struct mo_tool *t,
                   enum mo_action action);
 void remember_save(struct chat *c);
 
-/* --- event.c --- */
+/* --- event.c ------------------------------------------------------------- */
 void event_greet(struct mo_member *m);
 void event_thinking(struct chat *c);
 void event_delta(struct chat *c, struct mo_span text);

@@ -34,8 +34,7 @@ bool mo_entry_for_model(struct mo_json entry)
     return r == MO_ENTRY_USER || r == MO_ENTRY_ASSISTANT || r == MO_ENTRY_TOOL;
 }
 
-/* --- writing
- * ------------------------------------------------------------------ */
+/* --- writing ------------------------------------------------------------- */
 
 static void put_text_block(struct mo_jw *w, struct mo_span text)
 {
@@ -109,8 +108,7 @@ void mo_entry_text_content(struct mo_buf *b, struct mo_span text)
     mo_jw_end(&w);
 }
 
-/* --- tool results, cut to size
- * ---------------------------------------------------- */
+/* --- tool results, cut to size ------------------------------------------- */
 
 /* One text block with as much of it as fits, and the mark. */
 static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
@@ -214,8 +212,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_end(&w);
 }
 
-/* --- for a page
- * ------------------------------------------------------------------------ */
+/* --- for a page ---------------------------------------------------------- */
 
 static bool is_opaque(struct mo_json key)
 {
@@ -305,8 +302,7 @@ void mo_entry_words(struct mo_buf *b, struct mo_json entry)
     put_words_of(b, mo_json_get(entry, "results"));
 }
 
-/* --- what a model wants
- * ------------------------------------------------------------------ */
+/* --- what a model wants -------------------------------------------------- */
 
 void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)
 {

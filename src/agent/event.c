@@ -100,8 +100,7 @@ static void put_bool(struct event *ev, const char *key, bool v)
     mo_jw_bool(&ev->w, v);
 }
 
-/* --- turns
- * ------------------------------------------------------------------------ */
+/* --- turns --------------------------------------------------------------- */
 
 void event_thinking(struct chat *c)
 {
@@ -195,8 +194,7 @@ void event_closed(struct chat *c, const char *reason)
     event_send(&ev, c, NULL, "session:closed");
 }
 
-/* --- calls
- * ------------------------------------------------------------------------ */
+/* --- calls --------------------------------------------------------------- */
 
 static void put_call(struct event *ev, struct call *k)
 {
@@ -271,8 +269,7 @@ void event_output(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
-/* --- a member comes
- * ----------------------------------------------------------------- */
+/* --- a member comes ------------------------------------------------------ */
 
 static void put_tools(struct event *ev, struct chat *c)
 {

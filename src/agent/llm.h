@@ -141,8 +141,7 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  struct mo_err *e);
 void mo_llm_cancel(struct mo_llm_x *x);
 
-/* --- what there is -----------------------------------------------------------
- */
+/* --- what there is ------------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: for people */

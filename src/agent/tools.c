@@ -44,8 +44,7 @@ struct mo_tools {
     struct load *load;
 };
 
-/* --- names
- * ------------------------------------------------------------------------ */
+/* --- names --------------------------------------------------------------- */
 
 static bool is_plain(unsigned char c)
 {
@@ -104,8 +103,7 @@ void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
     short_hash(server, tool, out + n + 1);
 }
 
-/* --- a catalogue
- * --------------------------------------------------------------- */
+/* --- a catalogue --------------------------------------------------------- */
 
 static void catalogue_free(struct catalogue *c)
 {
@@ -230,8 +228,7 @@ static int build(struct load *l)
     return 0;
 }
 
-/* --- a round over the sources
- * ---------------------------------------------------- */
+/* --- a round over the sources -------------------------------------------- */
 
 static void on_end(struct mo_later *d)
 {
@@ -359,8 +356,7 @@ int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
     return 0;
 }
 
-/* --- asking it
- * --------------------------------------------------------------------- */
+/* --- asking it ----------------------------------------------------------- */
 
 struct mo_tools *mo_tools_new(struct mo_loop *l)
 {

@@ -37,8 +37,7 @@ static void release(struct talker *t)
         talker_free(t);
 }
 
-/* --- the handshake
- * ---------------------------------------------------------------- */
+/* --- the handshake ------------------------------------------------------- */
 
 /* From auth, else from the query. */
 static void take(struct talker *t, struct mo_json auth, const char *name,
@@ -88,8 +87,7 @@ static void fail(struct talker *t, const char *text)
     mo_sock_disconnect(t->sock, false);
 }
 
-/* --- from the agent
- * --------------------------------------------------------------------- */
+/* --- from the agent ------------------------------------------------------ */
 
 static void member_event(void *ctx, const char *name, struct mo_span args)
 {
@@ -156,9 +154,7 @@ static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
     release(t);
 }
 
-/* --- answers
- * ---------------------------------------------------------------------------
- */
+/* --- answers ------------------------------------------------------------- */
 
 struct owed {
     struct talker *talker;
@@ -197,8 +193,7 @@ static void on_ack(void *ctx, const struct mo_ack *a)
     release(t);
 }
 
-/* --- what a client asks for
- * --------------------------------------------------------------- */
+/* --- what a client asks for ---------------------------------------------- */
 
 struct event {
     struct talker *t;

@@ -112,8 +112,7 @@ static void test_calls(void **state)
     assert_false(mo_entry_next_call(&it, &k));
 }
 
-/* --- results
- * ------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------- */
 
 static void test_result_small(void **state)
 {
@@ -209,8 +208,7 @@ static void test_torture(void **state)
     mo_buf_fini(&in);
 }
 
-/* --- names
- * ------------------------------------------------------------------------ */
+/* --- names --------------------------------------------------------------- */
 
 static void test_names(void **state)
 {
