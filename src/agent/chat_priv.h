@@ -192,6 +192,15 @@ void calls_recovered(struct chat *c); /* each is as the store has it */
 int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e);
 void calls_expire(struct mo_timer *t);
 
+/* What came of a call that ran; with call_fail() an error text. */
+void call_outcome(struct call *k, enum mo_call_state to);
+void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* --- run.c --------------------------------------------------------------- */
+
+void call_run(struct call *k);
+
 /* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);
 void remember_fini(struct remembered *r);
