@@ -1,7 +1,7 @@
-/* priv.h - what the rooms of session/ share: session (the state table and the
- * way to a box), ending (the way back), hold (who is told what), row (what the
- * store keeps), boxlink (a box's stream as an MCP link), janitor (the sweep).
- * Nobody else includes it.
+/* priv.h - what the rooms of session/ share: session (the state table, lease
+ * and row), boxing (box and connection), ending (the way back), hold (who is
+ * told what), row (what the store keeps), boxlink (a box's stream as an MCP
+ * link), janitor (the sweep). Nobody else includes it.
  *
  *   WAITING -> READING -> BOXING -> OPENING -> READY
  *                           ^  \       |         |
@@ -178,11 +178,13 @@ void sessions_settle(struct mo_sessions *ss); /* closing: is it over? */
 /* session.c */
 void session_move(struct session *s, enum session_state to);
 bool session_landed(struct session *s);
-void on_cause_due(struct mo_timer *t);
 void session_begin(struct session *s); /* from WAITING */
-void session_box(struct session *s);   /* from READING, BOXLESS */
+
+/* boxing.c */
+void session_box(struct session *s); /* from READING, BOXLESS */
+void session_losing_step(struct session *s);
 struct mo_boxes *session_driver(const struct session *s); /* the row's */
-void session_box_error(const struct session *s, struct mo_err *e);
+void on_cause_due(struct mo_timer *t);
 
 /* ending.c */
 void session_kills_served(struct session *s, const struct mo_err *why);
