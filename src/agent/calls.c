@@ -107,6 +107,22 @@ bool calls_running(const struct chat *c)
     return false;
 }
 
+struct call *calls_only(struct chat *c)
+{
+    struct call *only = NULL;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_RUNNING)
+            continue;
+        if (only)
+            return NULL;
+        only = k;
+    }
+    return only;
+}
+
 struct call *calls_find(struct chat *c, struct mo_span key)
 {
     mo_list_each (it, &c->calls) {

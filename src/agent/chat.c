@@ -427,7 +427,24 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
     chat_end(c, reason, why);
 }
 
-const struct mo_hold_cb chat_hold_cb = {on_ready, on_box, on_idle, on_closed};
+/* A server's log line belongs to the call that runs; nobody guesses when
+ * there are several. */
+static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
+{
+    struct chat *c = ctx;
+
+    (void)h;
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
+        event_log(c, calls_only(c), m->params);
+}
+
+const struct mo_hold_cb chat_hold_cb = {
+    .on_ready = on_ready,
+    .on_box = on_box,
+    .on_idle = on_idle,
+    .on_notify = on_notify,
+    .on_closed = on_closed,
+};
 
 /* --- ending -------------------------------------------------------------- */
 

@@ -184,6 +184,7 @@ void calls_cancel(struct chat *c);
 void calls_drop(struct chat *c); /* out of memory; none runs */
 struct call *calls_find(struct chat *c, struct mo_span key);
 bool calls_running(const struct chat *c);
+struct call *calls_only(struct chat *c); /* the one that runs, or NULL */
 struct call *calls_new(struct chat *c);
 void calls_digest(struct call *k);
 void calls_refuse(struct call *k, const char *text);
@@ -222,7 +223,8 @@ void event_idle(struct chat *c, unsigned seconds);
 void event_closed(struct chat *c, const char *reason);
 void event_approval(struct call *k);
 void event_resolved(struct call *k, bool approved);
-void event_progress(struct call *k, const char *name, struct mo_json params);
+void event_progress(struct call *k, struct mo_json params);
+void event_log(struct chat *c, const struct call *k, struct mo_json params);
 void event_output(struct call *k);
 
 #endif

@@ -235,15 +235,16 @@ void event_resolved(struct call *k, bool approved)
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
-/* progress: an object of the protocol; its members beside ours. */
-void event_progress(struct call *k, const char *name, struct mo_json params)
+/* params: an object of the protocol; its members go beside ours. */
+static void relay(struct chat *c, const struct call *k, const char *name,
+                  struct mo_json params)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
     struct event ev;
 
     event_begin(&ev);
-    put_c(&ev, "callId", k->key);
+    put_c(&ev, "callId", k ? k->key : NULL);
     mo_json_iter(&it, params);
     while (mo_json_next(&it, &key, &val)) {
         if (mo_json_str_eq(key, MO_SPAN("callId")) ||
@@ -252,7 +253,17 @@ void event_progress(struct call *k, const char *name, struct mo_json params)
         mo_jw_key_span(&ev.w, mo_span(key.p + 1, key.n - 2));
         mo_jw_raw(&ev.w, mo_json_text(val));
     }
-    event_send(&ev, k->chat, NULL, name);
+    event_send(&ev, c, NULL, name);
+}
+
+void event_progress(struct call *k, struct mo_json params)
+{
+    relay(k->chat, k, "tool:progress", params);
+}
+
+void event_log(struct chat *c, const struct call *k, struct mo_json params)
+{
+    relay(c, k, "tool:log", params);
 }
 
 void event_output(struct call *k)

@@ -13,7 +13,7 @@ static void on_progress(void *ctx, struct mo_json params)
 
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
-    event_progress(k, "tool:progress", params);
+    event_progress(k, params);
 }
 
 /* content, or what stands for it in an answer that has none. */
