@@ -222,6 +222,12 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     memcpy(k->key, from->key.p, from->key.n);
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
+    if (from->bad.n > 0) {
+        refuse(k, "rule",
+               "The call was not run: its arguments are no JSON "
+               "object.");
+        return 0;
+    }
     if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
         mo_exact_args(doc.root, &k->args, &bad) < 0) {
         mo_buf_reset(&k->args);

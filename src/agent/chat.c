@@ -375,7 +375,7 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
                    const struct mo_session_info *info)
 {
     struct chat *c = ctx;
-    char text[200];
+    char text[320];
 
     (void)h;
     if (info) {

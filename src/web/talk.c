@@ -15,8 +15,18 @@
 #define HANDSHAKE_MAX 256 /* of a session or model in the handshake */
 #define KEY_MAX       4096
 
+struct early { /* said before there was an agent */
+    struct mo_list node;
+    int64_t ack;
+    size_t n;
+    char args[]; /* the whole array */
+};
+
 struct talker {
     struct mo_talk *talk;
+    struct mo_list node;  /* in talk->waiting */
+    struct mo_list early; /* struct early */
+    unsigned nearly;
     struct mo_sock *sock;     /* NULL: it has gone */
     struct mo_member *member; /* NULL: not joined, or out again */
     unsigned owed;            /* answers on their way */
@@ -65,6 +75,8 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
     }
     t->talk = ctx;
     t->sock = k;
+    mo_list_init(&t->node);
+    mo_list_init(&t->early);
     mo_buf_init(&t->session, HANDSHAKE_MAX);
     mo_buf_init(&t->model, HANDSHAKE_MAX);
     mo_buf_init(&t->key, KEY_MAX);
@@ -118,19 +130,17 @@ static void member_closed(void *ctx, const char *reason,
 
 static const struct mo_member_cb member_cb = {member_event, member_closed};
 
-static void on_ready(void *ctx, struct mo_sock *k)
+static void join(struct talker *t)
 {
-    struct talker *t = k->data;
     struct mo_join j = {
         .session = mo_buf_view(&t->session),
         .model = mo_buf_view(&t->model),
         .key = mo_buf_view(&t->key),
-        .who = mo_span_cstr(k->eng->peer),
+        .who = mo_span_cstr(t->sock->eng->peer),
     };
     struct mo_err e;
     char text[320];
 
-    (void)ctx;
     if (j.session.n == 0) {
         fail(t, "Missing sessionId in query params");
         return;
@@ -141,12 +151,44 @@ static void on_ready(void *ctx, struct mo_sock *k)
     fail(t, text);
 }
 
+static void unavailable(struct talker *t)
+{
+    char text[320];
+
+    snprintf(text, sizeof(text), "Failed to initialize session: %s",
+             t->talk->why);
+    fail(t, text);
+}
+
+static void on_ready(void *ctx, struct mo_sock *k)
+{
+    struct mo_talk *talk = ctx;
+
+    if (talk->agent)
+        join(k->data);
+    else if (talk->why[0])
+        unavailable(k->data);
+    else
+        mo_list_push(&talk->waiting, &((struct talker *)k->data)->node);
+}
+
+static void drop_early(struct talker *t)
+{
+    mo_list_each_safe (it, &t->early) {
+        mo_list_del(it);
+        mo_free(mo_container_of(it, struct early, node));
+    }
+    t->nearly = 0;
+}
+
 static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
 {
     struct talker *t = k->data;
 
     (void)ctx;
     (void)reason;
+    mo_list_del(&t->node);
+    drop_early(t);
     if (t->member)
         mo_chat_leave(t->member);
     t->member = NULL;
@@ -297,21 +339,84 @@ static void dispatch(struct event *ev, struct mo_json name)
     refuse(ev, "unknown_event", "there is no such event");
 }
 
-static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
-                     struct mo_json args, int64_t ack)
+static void serve_event(struct talker *t, struct mo_json args, int64_t ack)
 {
     struct mo_arena arena;
-    struct event ev = {.t = k->data, .arg = mo_json_at(args, 1), .a = &arena};
+    struct event ev = {.t = t, .arg = mo_json_at(args, 1), .a = &arena};
 
-    (void)ctx;
     ev.owed = mo_new(struct owed);
     if (ev.owed == NULL)
         return;
-    *ev.owed = (struct owed){ev.t, ack};
-    ev.t->owed++;
+    *ev.owed = (struct owed){t, ack};
+    t->owed++;
     mo_arena_init(&arena, ARENA_MAX);
-    dispatch(&ev, name);
+    dispatch(&ev, mo_json_at(args, 0));
     mo_arena_fini(&arena);
+}
+
+static void keep_early(struct talker *t, struct mo_json args, int64_t ack)
+{
+    struct early *y = NULL;
+
+    if (t->nearly < MO_TALK_EARLY_MAX)
+        y = mo_alloc(sizeof(*y) + args.n);
+    if (y == NULL) {
+        mo_sock_disconnect(t->sock, true);
+        return;
+    }
+    y->ack = ack;
+    y->n = args.n;
+    memcpy(y->args, args.p, args.n);
+    mo_list_push(&t->early, &y->node);
+    t->nearly++;
+}
+
+static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
+                     struct mo_json args, int64_t ack)
+{
+    struct mo_talk *talk = ctx;
+
+    (void)name;
+    if (talk->agent == NULL && talk->why[0] == '\0')
+        keep_early(k->data, args, ack);
+    else
+        serve_event(k->data, args, ack);
+}
+
+/* --- the agent is there ----------------------------------------------------
+ */
+
+static void serve_early(struct talker *t)
+{
+    while (!mo_list_empty(&t->early)) {
+        struct early *y = mo_list_first(&t->early, struct early, node);
+        struct mo_json_doc doc;
+
+        mo_list_del(&y->node);
+        t->nearly--;
+        if (mo_json_parse(mo_span(y->args, y->n), 0, &doc, NULL) == 0)
+            serve_event(t, doc.root, y->ack);
+        mo_free(y);
+    }
+}
+
+void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+                   const struct mo_err *why)
+{
+    t->agent = agent;
+    if (agent == NULL)
+        snprintf(t->why, sizeof(t->why), "%s", why->msg);
+    while (!mo_list_empty(&t->waiting)) {
+        struct talker *k = mo_list_first(&t->waiting, struct talker, node);
+
+        mo_list_del(&k->node);
+        if (agent == NULL) {
+            unavailable(k);
+            continue;
+        }
+        join(k);
+        serve_early(k);
+    }
 }
 
 void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t)
@@ -321,4 +426,5 @@ void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t)
     o->on_event = on_event;
     o->on_disconnect = on_disconnect;
     o->ctx = t;
+    mo_list_init(&t->waiting);
 }

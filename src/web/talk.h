@@ -13,13 +13,23 @@
 #define MO_WEB_TALK_H
 
 #include "agent/chat.h"
+#include "base/list.h"
 #include "web/siod.h"
 
+#define MO_TALK_EARLY_MAX 16 /* events of one client before we are ready */
+
 struct mo_talk {
-    struct mo_agent *agent;
+    struct mo_agent *agent; /* NULL: not there yet; clients wait */
+    struct mo_list waiting; /* private */
+    char why[240];          /* there will be none: clients are told */
 };
 
 /* Fill in the callbacks; t must outlive the Socket.IO server. */
 void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t);
+
+/* The agent is there (or never will be, and why): who waits is served, and
+ * so is what they have said meanwhile. */
+void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+                   const struct mo_err *why);
 
 #endif
