@@ -87,8 +87,7 @@ static void say_path(const char *name, bool allowed)
     fflush(stdout);
 }
 
-/* --- system calls
- * ------------------------------------------------------------- */
+/* --- system calls -------------------------------------------------------- */
 
 /* Zeros for arguments: the filter answers before the kernel looks at them. */
 static const struct {
@@ -186,8 +185,7 @@ static void try_calls(void)
         syscall(SYS_ioctl, 0, ((long)1 << 32) | TIOCSTI, "x"));
 }
 
-/* --- paths
- * ---------------------------------------------------------------------- */
+/* --- paths --------------------------------------------------------------- */
 
 static bool opens(const char *path, int flags)
 {
@@ -307,8 +305,7 @@ static void try_files(void)
     unlink("/workspace/link");
 }
 
-/* --- state
- * ------------------------------------------------------------------------ */
+/* --- state --------------------------------------------------------------- */
 
 static void status_line(const char *key)
 {
@@ -333,7 +330,7 @@ static void print_state(void)
     printf("root %s\n", getuid() == 0 || geteuid() == 0 ? "YES" : "no");
     printf("other groups %d\n", extra);
     getrlimit(RLIMIT_CORE, &core);
-    printf("core %lu\n", (unsigned long)core.rlim_max);
+    printf("core %s\n", core.rlim_max <= 1 ? "none" : "YES");
     status_line("CapInh:");
     status_line("CapPrm:");
     status_line("CapEff:");
@@ -355,8 +352,7 @@ static int cmd_all(void)
     return 0;
 }
 
-/* --- single attempts
- * ---------------------------------------------------------------- */
+/* --- single attempts ----------------------------------------------------- */
 
 static int cmd_write(char **paths)
 {
@@ -531,9 +527,7 @@ static int cmd_forks(unsigned n)
     return 0;
 }
 
-/* --- eating
- * ----------------------------------------------------------------------------
- */
+/* --- eating -------------------------------------------------------------- */
 
 static void *touch(void *p, size_t n)
 {
