@@ -1,10 +1,9 @@
 #include "app/house.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
+#include "app/file.h"
 #include "app/resolve.h"
 #include "base/mem.h"
 #include "session/control.h"
@@ -166,18 +165,10 @@ static int make_dirs(struct mo_house *h, struct mo_err *e)
 {
     const char *state = h->cfg->store.dir;
     int n = snprintf(h->run, sizeof(h->run), "%s/run", state);
-    char part[PATH_MAX];
 
     if (n < 0 || (size_t)n >= sizeof(h->run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
-    for (size_t i = 1; i <= strlen(state); i++) {
-        if (state[i] != '/' && state[i] != '\0')
-            continue;
-        (void)snprintf(part, sizeof(part), "%.*s", (int)i, state);
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return mo_fail_sys(e, "%s", part);
-    }
-    return 0;
+    return mo_file_mkdirs(state, e);
 }
 
 static void open_all(struct mo_house *h)

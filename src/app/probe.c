@@ -165,8 +165,7 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
 {
     static const struct mo_box_cb cb = {on_ready, on_gone};
     const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-    struct mo_box_spec spec = {
-        .limits = limits, .session = "", .argv = argv, .linger_ms = 1};
+    struct mo_box_spec spec = {.limits = limits, .session = "", .argv = argv};
     struct mo_buf script;
     int rc;
 
@@ -219,7 +218,22 @@ static void report(struct probe *p, const char *driver,
     }
 }
 
-static void probe_driver(struct probe *p, size_t i,
+/* By name, or because there is no other. */
+static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
+                         const char *driver)
+{
+    bool native = strcmp(driver, "native") == 0;
+    bool any = false;
+    size_t n;
+
+    (void)mo_sandbox_drivers(p->sandbox, &n);
+    for (size_t i = 0; i < n; i++)
+        any |= mo_sandbox_ready(p->sandbox, i)->ok;
+    return !any || cfg->sandbox.driver ==
+                       (native ? MO_DRIVER_NATIVE : MO_DRIVER_DOCKER);
+}
+
+static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
                          void (*row)(void *ctx, const struct mo_probe_row *r),
                          void *ctx)
 {
@@ -234,6 +248,7 @@ static void probe_driver(struct probe *p, size_t i,
     r.driver = mo_boxes_driver(v[i]);
     if (ready->ok && run_box(p, v[i], &e) < 0)
         r.pass = false;
+    r.absent = !ready->ok && !is_asked_for(p, cfg, r.driver);
     (void)snprintf(r.detail, sizeof(r.detail), "%s",
                    e.code      ? e.msg
                    : ready->ok ? ready->what
@@ -278,7 +293,7 @@ int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
     mo_buf_init(&p.out, OUTPUT_MAX);
     (void)mo_sandbox_drivers(p.sandbox, &n);
     for (size_t i = 0; i < n; i++)
-        probe_driver(&p, i, row, ctx);
+        probe_driver(&p, cfg, i, row, ctx);
     mo_buf_fini(&p.out);
     p.done = false;
     mo_sandbox_close(p.sandbox, on_closed, &p);

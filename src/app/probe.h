@@ -16,6 +16,7 @@ struct mo_probe_row {
     const char *control; /* "driver": it cannot be used at all, see detail */
     const char *promise;
     bool pass;
+    bool absent; /* not there, and nobody asked for it: no failure */
     char detail[240];
 };
 

@@ -1,11 +1,10 @@
 #include "app/sandbox.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include "app/file.h"
 #include "app/helpers.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
@@ -24,7 +23,6 @@ struct mo_sandbox {
     const struct mo_config *cfg;
     struct mo_sandbox_opts o; /* texts below */
     char store[MO_SANDBOX_LABEL], instance[64], image[512];
-    char dir[PATH_MAX];
     struct driver v[MO_SANDBOX_DRIVERS];
     struct mo_boxes *open[MO_SANDBOX_DRIVERS];
     struct mo_boxes_ready readys[MO_SANDBOX_DRIVERS];
@@ -183,7 +181,7 @@ static void ask(struct mo_sandbox *sb, size_t i)
     struct mo_boxes_opts o = {
         .store = sb->store,
         .instance = sb->instance,
-        .dir = sb->dir,
+        .dir = sb->cfg->store.dir,
         .toolbox = mo_helper_toolbox_bytes(),
         .launcher = mo_helper_launcher_bytes(),
         .engine = sb->cfg->sandbox.docker_host,
@@ -231,20 +229,6 @@ static void on_begin(struct mo_later *d)
     next(sb);
 }
 
-static int make_dir(struct mo_sandbox *sb, struct mo_err *e)
-{
-    const char *state = sb->cfg->store.dir;
-    int n = snprintf(sb->dir, sizeof(sb->dir), "%s/boxes", state);
-
-    if (n < 0 || (size_t)n >= sizeof(sb->dir))
-        return mo_fail(e, MO_ETOOBIG, "sandbox: store.dir is too long");
-    if (mkdir(state, 0700) < 0 && errno != EEXIST)
-        return mo_fail_sys(e, "sandbox: %s", state);
-    if (mkdir(sb->dir, 0700) < 0 && errno != EEXIST)
-        return mo_fail_sys(e, "sandbox: %s", sb->dir);
-    return 0;
-}
-
 int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
                     void (*done)(void *ctx, struct mo_sandbox *sb,
                                  const struct mo_err *why),
@@ -268,7 +252,7 @@ int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
     sb->ctx = ctx;
     mo_timer_init(&sb->late, on_late);
     mo_later_init(&sb->later, on_begin);
-    rc = make_dir(sb, e);
+    rc = mo_file_mkdirs(sb->cfg->store.dir, e);
     if (rc < 0) {
         mo_config_unref(sb->cfg);
         mo_free(sb);

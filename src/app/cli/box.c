@@ -233,7 +233,7 @@ static void start(struct run *r, const struct mo_sandbox_opts *o,
     size_t n;
 
     spec.argv = argv;
-    spec.linger_ms = 1; /* nobody comes back for it */
+    spec.linger_ms = 0; /* nobody comes back for it */
     v = mo_sandbox_drivers(r->sandbox, &n);
     if (mo_box_start(v[0], &spec, &cb, r, &r->box, &r->m.why) == 0)
         mo_cmd_house_wait(&r->m);

@@ -20,14 +20,18 @@ struct probing {
 static void put_row(void *ctx, const struct mo_probe_row *r)
 {
     struct probing *p = ctx;
-    const char *paint = r->pass ? "\x1b[32m" : "\x1b[31m";
+    const char *paint = r->pass     ? "\x1b[32m"
+                        : r->absent ? "\x1b[33m"
+                                    : "\x1b[31m";
+    const char *word = r->pass ? "pass" : r->absent ? "none" : "FAIL";
 
-    *(r->pass ? &p->passed : &p->failed) += 1;
+    p->passed += r->pass;
+    p->failed += !r->pass && !r->absent;
     if (!p->json) {
         mo_buf_printf(&p->b, "%s%s%s  %-7s %-16s %s%s%s\n",
-                      p->colour ? paint : "", r->pass ? "pass" : "FAIL",
-                      p->colour ? "\x1b[0m" : "", r->driver, r->control,
-                      r->promise, r->detail[0] ? ": " : "", r->detail);
+                      p->colour ? paint : "", word, p->colour ? "\x1b[0m" : "",
+                      r->driver, r->control, r->promise,
+                      r->detail[0] ? ": " : "", r->detail);
         return;
     }
     mo_jw_obj(&p->w);
@@ -39,6 +43,8 @@ static void put_row(void *ctx, const struct mo_probe_row *r)
     mo_jw_cstr(&p->w, r->promise);
     mo_jw_key(&p->w, "pass");
     mo_jw_bool(&p->w, r->pass);
+    mo_jw_key(&p->w, "absent");
+    mo_jw_bool(&p->w, r->absent);
     mo_jw_key(&p->w, "detail");
     mo_jw_cstr(&p->w, r->detail[0] ? r->detail : NULL);
     mo_jw_end(&p->w);
