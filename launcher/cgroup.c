@@ -32,8 +32,7 @@ static bool mandatory(int kind)
     return kind <= MO_CG_CPU;
 }
 
-/* --- groups ----------------------------------------------------------------
- */
+/* --- groups -------------------------------------------------------------- */
 
 static void cg_init(struct mo_cg *g, const char *id)
 {
@@ -160,8 +159,7 @@ static int make_groups(struct mo_cg *g, struct mo_err *e)
     return 0;
 }
 
-/* --- limits ----------------------------------------------------------------
- */
+/* --- limits -------------------------------------------------------------- */
 
 static int limit_dir(const struct mo_cg *g, int kind)
 {
@@ -265,8 +263,7 @@ int mo_cg_clone_fd(const struct mo_cg *g)
     return g->dir[MO_CG_V2];
 }
 
-/* --- control ---------------------------------------------------------------
- */
+/* --- control ------------------------------------------------------------- */
 
 /* Does `file` hold "key 1\n" (a line of its own)? */
 static bool event_is(int dir, const char *file, const char *line)
@@ -365,8 +362,7 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out)
             number_of(limit_dir(g, MO_CG_CPU), "cpuacct.usage", "") / 1000;
 }
 
-/* --- the end ---------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
 static int remove_one(int parent, const char *name)
 {

@@ -22,10 +22,12 @@
 #include "launcher/view.h"
 
 #define HOST_NAME "box"
+/* 0 forbids core files, but not a program of the host that gets the core
+ * through a pipe (core_pattern "|..."); 1 is the kernel's word for neither. */
+#define NO_CORE   1
 #define OOM_SCORE "800" /* the box goes first when the machine is full */
 
-/* --- limits and identity
- * -------------------------------------------------------- */
+/* --- limits and identity ------------------------------------------------- */
 
 /* No higher than what we have ourselves: raising needs a capability. */
 static int limit(int what, uint64_t value, const char *name, struct mo_err *e)
@@ -50,7 +52,7 @@ static int set_limits(const struct mo_boxreq *r, struct mo_err *e)
     } rows[] = {
         {RLIMIT_NOFILE, r->open_files, "nofile"},
         {RLIMIT_FSIZE, r->file_size, "fsize"},
-        {RLIMIT_CORE, 0, "core"},
+        {RLIMIT_CORE, NO_CORE, "core"},
         {RLIMIT_MEMLOCK, 0, "memlock"},
         {RLIMIT_MSGQUEUE, 0, "msgqueue"},
     };
@@ -88,8 +90,7 @@ static int change_user(const struct mo_confine *c, struct mo_err *e)
     return 0;
 }
 
-/* --- living no longer than the keeper
- * ---------------------------------------------- */
+/* --- living no longer than the keeper ------------------------------------ */
 
 static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 {
@@ -103,8 +104,7 @@ static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
     return 0;
 }
 
-/* --- landlock
- * ------------------------------------------------------------------------ */
+/* --- landlock ------------------------------------------------------------ */
 
 /* As of ABI 6; an older kernel is told of the part it knows. */
 struct ruleset {
@@ -182,8 +182,7 @@ static int restrict_files(struct mo_err *e)
     return rc;
 }
 
-/* --- all of it
- * ------------------------------------------------------------------------ */
+/* --- all of it ----------------------------------------------------------- */
 
 static int settle(struct mo_err *e)
 {

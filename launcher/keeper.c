@@ -48,8 +48,7 @@ struct keeper {
     int slot, dir, listener, signals, program;
 };
 
-/* --- saying
- * --------------------------------------------------------------------- */
+/* --- saying -------------------------------------------------------------- */
 
 static void drop(struct keeper *k, struct mo_wire *c)
 {
@@ -117,8 +116,7 @@ static void say_ended(struct keeper *k, struct mo_wire *c,
     say(k, c, &m, NULL);
 }
 
-/* --- the door
- * ---------------------------------------------------------------------- */
+/* --- the door ------------------------------------------------------------ */
 
 static int open_dir(struct keeper *k, struct mo_err *e)
 {
@@ -196,8 +194,7 @@ static void on_door(struct keeper *k)
     close(fd);
 }
 
-/* --- life and end
- * -------------------------------------------------------------------- */
+/* --- life and end -------------------------------------------------------- */
 
 static int start(struct keeper *k, const struct mo_boxreq *r, int program,
                  struct mo_err *e)
@@ -240,8 +237,7 @@ static void finish(struct keeper *k)
     k->done = true;
 }
 
-/* --- what clients ask
- * ------------------------------------------------------------------ */
+/* --- what clients ask ---------------------------------------------------- */
 
 static void on_attach(struct keeper *k, struct mo_wire *c)
 {
@@ -364,9 +360,7 @@ static void on_client(struct keeper *k, struct mo_wire *c)
         drop(k, c);
 }
 
-/* --- the loop
- * ------------------------------------------------------------------------------
- */
+/* --- the loop ------------------------------------------------------------ */
 
 static uint64_t left(uint64_t now, uint64_t end)
 {
@@ -382,9 +376,9 @@ static uint64_t ms_left(const struct keeper *k)
         return POLL_MAX_MS;
     linger = k->alone_since / MO_MS + k->label.linger_ms;
     linger = left(mo_now_ns() / MO_MS, linger);
-    wall = k->label.expires < UINT64_MAX / 1000 ? k->label.expires * 1000
-                                                : UINT64_MAX;
-    wall = left(mo_wall_ms(), wall);
+    wall = UINT64_MAX; /* 0: no such time */
+    if (k->label.expires && k->label.expires < UINT64_MAX / 1000)
+        wall = left(mo_wall_ms(), k->label.expires * 1000);
     return linger < wall ? linger : wall;
 }
 
@@ -420,9 +414,7 @@ static void turn(struct keeper *k)
         finish(k);
 }
 
-/* --- the beginning
- * ---------------------------------------------------------------------------
- */
+/* --- the beginning ------------------------------------------------------- */
 
 static int await_request(struct keeper *k, struct mo_err *e)
 {

@@ -1,6 +1,7 @@
 /* main.c - mo-box, the launcher and keeper of native boxes.
  *
- *   mo-box             start and keep the box that is asked for on fd 3
+ *   mo-box             start and keep the box that is asked for on stdin,
+ *                      which is a unix socket
  *   mo-box --sweep DIR remove what keepers that were killed left behind
  *
  * A small static program of its own, so that the orchestrator never forks
@@ -20,6 +21,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -29,14 +31,12 @@
 #include "launcher/kernel.h"
 #include "launcher/sweep.h"
 
-#define REQUEST_FD 3
+#define REQUEST_FD 3 /* where the keeper has it */
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: mo-box (with a request on descriptor %d)\n"
-            "       mo-box --sweep DIR\n",
-            REQUEST_FD);
+    fprintf(stderr, "usage: mo-box (with a request on a socket as stdin)\n"
+                    "       mo-box --sweep DIR\n");
     return 2;
 }
 
@@ -53,34 +53,41 @@ static int sweep(const char *dir)
     return 0;
 }
 
-/* Nobody's child and in nobody's session, holding nothing but the request. */
+/* Nobody's child and in nobody's session, holding nothing but the request;
+ * its descriptor, or -1. */
 static int leave_home(void)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null;
     pid_t pid = fork();
 
-    if (pid < 0 || null < 0)
+    if (pid != 0)
+        _exit(pid < 0);
+    if (dup2(STDIN_FILENO, REQUEST_FD) < 0)
         return -1;
-    if (pid > 0)
-        _exit(0);
+    fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
+    k_close_range(REQUEST_FD + 1, ~0u);
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return -1;
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
-    k_close_range(REQUEST_FD + 1, ~0u);
-    fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
+    close(null);
     umask(077);
-    return setsid() < 0 || chdir("/") < 0 ? -1 : 0;
+    setsid(); /* fails only if we have one already */
+    return chdir("/") < 0 ? -1 : REQUEST_FD;
 }
 
 int main(int argc, char **argv)
 {
-    int type;
+    int type, request;
     socklen_t n = sizeof(type);
 
     if (argc == 3 && strcmp(argv[1], "--sweep") == 0)
         return sweep(argv[2]);
-    if (argc != 1 || getsockopt(REQUEST_FD, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
+    if (argc != 1 ||
+        getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
         return usage();
-    if (leave_home() < 0)
-        return 1;
-    return mo_keeper(REQUEST_FD);
+    prctl(PR_SET_NAME, "mo-box"); /* it may have been run from memory */
+    request = leave_home();
+    return request < 0 ? 1 : mo_keeper(request);
 }

@@ -37,8 +37,7 @@ struct birth {
     int program;
 };
 
-/* --- in the box --------------------------------------------------------------
- */
+/* --- in the box ---------------------------------------------------------- */
 
 static void child_fail(const struct mo_err *e)
 {
@@ -160,8 +159,7 @@ static void child(const struct birth *b)
     mind(pid);
 }
 
-/* --- in the keeper
- * -------------------------------------------------------------- */
+/* --- in the keeper ------------------------------------------------------- */
 
 static void birth_close(struct birth *b)
 {

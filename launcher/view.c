@@ -43,8 +43,7 @@ struct view {
     bool root_user;
 };
 
-/* --- pieces ------------------------------------------------------------------
- */
+/* --- pieces -------------------------------------------------------------- */
 
 struct option {
     const char *key, *value;
@@ -166,8 +165,7 @@ static int show(struct view *v, int dir, const char *from, const char *name,
     return 0;
 }
 
-/* --- the parts of the root
- * ------------------------------------------------------ */
+/* --- the parts of the root ----------------------------------------------- */
 
 /* /etc: what programs need to start and to find each other; no secrets. */
 static const char *const of_host[] = {
@@ -365,8 +363,7 @@ static int put_places(struct view *v, struct mo_err *e)
     return rc;
 }
 
-/* --- moving in
- * -------------------------------------------------------------------- */
+/* --- moving in ----------------------------------------------------------- */
 
 static int write_map(const char *file, uid_t inside, uid_t outside,
                      struct mo_err *e)

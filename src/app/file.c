@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +95,24 @@ int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
         if (n < 0)
             return mo_fail_sys(e, "write");
         text = mo_span_skip(text, (size_t)n);
+    }
+    return 0;
+}
+
+int mo_file_mkdirs(const char *path, struct mo_err *e)
+{
+    size_t n = strlen(path);
+    char part[PATH_MAX];
+
+    if (n == 0 || n >= sizeof(part))
+        return mo_fail(e, MO_EINVAL, "no such path: '%.60s'", path);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return mo_fail_sys(e, "%s", part);
     }
     return 0;
 }

@@ -29,6 +29,9 @@ int mo_file_read(const char *path, size_t max, struct mo_buf *out,
 void mo_file_stamp(const char *path, struct mo_file_stamp *out);
 bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b);
 
+/* The directory and those above it, each new one 0700. */
+int mo_file_mkdirs(const char *path, struct mo_err *e);
+
 /* All of it or MO_EIO: pipes take less than asked for. */
 int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
 

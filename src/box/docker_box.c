@@ -4,20 +4,14 @@
  * -> start -> up -> something ended -> inspect says what -> remove -> down.
  *
  * A container that does not agree with what was asked is removed before it
- * was ever started. After up, three things tell of the end: the attach, the
- * engine's news, and a stop of ours; inspect is the judge of all but the
- * last. */
+ * was ever started. The way from up to down is docker_end.c. */
 #include <stdio.h>
 
 #include "base/map.h"
 #include "base/rand.h"
 #include "box/docker_priv.h"
 
-#define LINGER_MS    2000 /* an attach may end before the engine knows why */
-#define TRY_MS       50
-#define REMOVE_TRIES 60
-#define SIGNAL_BASE  128
-#define SIGNAL_KILL  9
+#define PATIENCE_MS 10000 /* for an answer when stopped meanwhile */
 
 static struct dk *driver(const struct dk_box *b)
 {
@@ -26,7 +20,7 @@ static struct dk *driver(const struct dk_box *b)
 
 #define TO(step) (1u << (step))
 
-static void dk_move(struct dk_box *b, enum dk_step to)
+void dk_move(struct dk_box *b, enum dk_step to)
 {
     static const uint16_t legal[] = {
         [DK_WAITING] =
@@ -48,9 +42,9 @@ static void dk_move(struct dk_box *b, enum dk_step to)
     b->step = to;
 }
 
-static int ask(struct dk_box *b, const char *method, const char *what,
-               const char *tail, struct mo_span body, mo_engine_done *done,
-               struct mo_err *e)
+int dk_ask(struct dk_box *b, const char *method, const char *what,
+           const char *tail, struct mo_span body, mo_engine_done *done,
+           struct mo_err *e)
 {
     char path[256];
     struct mo_engine_req req = {.method = method, .path = path, .body = body};
@@ -59,301 +53,16 @@ static int ask(struct dk_box *b, const char *method, const char *what,
     return mo_engine_ask(driver(b)->en, &req, done, b, &b->call, e);
 }
 
-/* --- the end -----------------------------------------------------------------
- */
-
-static void close_streams(struct dk_box *b)
+void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms)
 {
-    if (!b->streams_ours)
-        return;
-    b->streams_ours = false;
-    mo_stream_close(b->io.io, NULL);
-    mo_stream_close(b->io.err, NULL);
+    struct mo_loop *l = driver(b)->bs.loop;
+
+    mo_timer_stop(l, &b->timer);
+    mo_timer_init(&b->timer, fire);
+    mo_timer_start(l, &b->timer, ms);
 }
 
-/* The last thing that is done with a box. */
-static void down(struct dk_box *b)
-{
-    struct dk *d = driver(b);
-
-    dk_move(b, DK_DONE);
-    if (b->io.split)
-        mo_split_forget(b->io.split);
-    close_streams(b);
-    mo_timer_stop(d->bs.loop, &b->timer);
-    mo_later_cancel(&b->later);
-    dk_unwait(&b->wait);
-    if (b->slot >= 0)
-        d->slots[b->slot] = false;
-    mo_image_free(b->image);
-    mo_arena_fini(&b->arena);
-    b->end.why = b->why.code ? &b->why : NULL;
-    mo_box_down(&b->b, &b->end);
-}
-
-static void end_with(struct dk_box *b, enum mo_box_cause cause, int code,
-                     int signal)
-{
-    if (b->has_end)
-        return;
-    b->has_end = true;
-    b->end =
-        (struct mo_box_end){.cause = cause, .code = code, .signal = signal};
-}
-
-/* Nobody could be asked: what is left is found by the next sweep. */
-static void engine_gone(struct dk_box *b, const struct mo_err *why)
-{
-    b->has_end = false;
-    end_with(b, MO_BOX_ENGINE_GONE, -1, 0);
-    b->why = *why;
-    down(b);
-}
-
-static void remove_now(struct dk_box *b);
-
-static void on_try_remove(struct mo_timer *t)
-{
-    remove_now(mo_container_of(t, struct dk_box, timer));
-}
-
-static void on_removed(void *ctx, const struct mo_engine_reply *r,
-                       const struct mo_err *why)
-{
-    struct dk_box *b = ctx;
-
-    (void)r;
-    b->call = NULL;
-    if (!why || why->code == MO_ENOTFOUND) {
-        down(b);
-        return;
-    }
-    /* 409: somebody is removing it already; the end of that is 404. */
-    if (++b->tries >= REMOVE_TRIES || r->status == 0) {
-        engine_gone(b, why);
-        return;
-    }
-    mo_timer_init(&b->timer, on_try_remove);
-    mo_timer_start(driver(b)->bs.loop, &b->timer,
-                   TRY_MS * (b->tries < 10 ? b->tries : 10));
-}
-
-static void remove_now(struct dk_box *b)
-{
-    struct mo_err e;
-
-    if (ask(b, "DELETE", b->id, "?force=1&v=1", mo_span(NULL, 0), on_removed,
-            &e) < 0)
-        engine_gone(b, &e);
-}
-
-static void start_remove(struct dk_box *b)
-{
-    dk_move(b, DK_REMOVING);
-    b->tries = 0;
-    remove_now(b);
-}
-
-/* create was asked and its answer never came: the name tells. */
-static void on_found(void *ctx, const struct mo_engine_reply *r,
-                     const struct mo_err *why)
-{
-    struct dk_box *b = ctx;
-    struct mo_json labels =
-        mo_json_get(mo_json_get(r->json, "Config"), "Labels");
-    struct mo_span mine = mo_span_cstr(driver(b)->instance);
-
-    b->call = NULL;
-    if (why && why->code != MO_ENOTFOUND) {
-        engine_gone(b, why);
-        return;
-    }
-    if (why || !mo_json_str_eq(mo_json_get(labels, "mo.instance"), mine)) {
-        down(b);
-        return;
-    }
-    (void)snprintf(b->id, sizeof(b->id), "%s", b->name);
-    start_remove(b);
-}
-
-static void find(struct dk_box *b)
-{
-    struct mo_err e;
-
-    dk_move(b, DK_FINDING);
-    if (ask(b, "GET", b->name, "/json", mo_span(NULL, 0), on_found, &e) < 0)
-        engine_gone(b, &e);
-}
-
-/* Leave nothing behind, then say so. */
-static void wind_up(struct dk_box *b)
-{
-    close_streams(b);
-    if (!b->made)
-        down(b);
-    else if (b->id[0])
-        start_remove(b);
-    else
-        find(b);
-}
-
-/* It does not come to life: because of that, or because it was stopped. */
-static void give_up(struct dk_box *b, const struct mo_err *why)
-{
-    if (b->stopping) {
-        end_with(b, MO_BOX_STOPPED, -1, 0);
-    } else {
-        end_with(b, MO_BOX_REFUSED, -1, 0);
-        b->why = *why;
-    }
-    if (b->attaching)
-        mo_engine_cancel(b->attaching); /* on_attached() goes on */
-    else
-        wind_up(b);
-}
-
-/* --- what ended?
- * ---------------------------------------------------------------- */
-
-static void judge(struct dk_box *b);
-
-static bool flag(struct mo_json obj, const char *key)
-{
-    bool v = false;
-
-    (void)mo_json_bool(mo_json_get(obj, key), &v);
-    return v;
-}
-
-/* An engine says OOMKilled when any process was; the box's own end counts. */
-static void sentence(struct dk_box *b, struct mo_json state)
-{
-    uint64_t code = 0;
-    int sig;
-
-    (void)mo_json_u64(mo_json_get(state, "ExitCode"), &code);
-    sig = code > SIGNAL_BASE && code < SIGNAL_BASE + 65
-              ? (int)code - SIGNAL_BASE
-              : 0;
-    if (sig == SIGNAL_KILL && flag(state, "OOMKilled"))
-        end_with(b, MO_BOX_OOM, -1, sig);
-    else if (sig)
-        end_with(b, MO_BOX_KILLED, -1, sig);
-    else
-        end_with(b, MO_BOX_EXITED, (int)code, 0);
-    start_remove(b);
-}
-
-static void on_try_judge(struct mo_timer *t)
-{
-    struct dk_box *b = mo_container_of(t, struct dk_box, timer);
-
-    if (b->step == DK_UP)
-        judge(b);
-}
-
-/* It runs. Its attach has ended nevertheless: soon it will not, or it has
- * closed its output and is of no use, or another engine has taken over. */
-static void still_runs(struct dk_box *b)
-{
-    struct dk *d = driver(b);
-    struct mo_err e;
-
-    if (!b->eof) {
-        dk_move(b, DK_UP);
-        return;
-    }
-    if (!d->watch || !mo_watch_is_up(d->watch)) {
-        (void)mo_fail(&e, MO_EUNAVAIL, "the engine went away for a moment");
-        engine_gone(b, &e);
-        return;
-    }
-    if (b->tries++ * TRY_MS >= LINGER_MS) {
-        end_with(b, MO_BOX_EXITED, -1, 0);
-        (void)mo_fail(&b->why, MO_ECLOSED, "its program closed its output");
-        start_remove(b);
-        return;
-    }
-    dk_move(b, DK_UP);
-    mo_timer_init(&b->timer, on_try_judge);
-    mo_timer_start(d->bs.loop, &b->timer, TRY_MS);
-}
-
-static void on_judged(void *ctx, const struct mo_engine_reply *r,
-                      const struct mo_err *why)
-{
-    struct dk_box *b = ctx;
-    struct mo_json state = mo_json_get(r->json, "State");
-
-    b->call = NULL;
-    if (b->letting_go) {
-        end_with(b, MO_BOX_LET_GO, -1, 0);
-        down(b);
-    } else if (b->stopping) {
-        end_with(b, MO_BOX_STOPPED, -1, 0);
-        start_remove(b);
-    } else if (why && why->code == MO_ENOTFOUND) {
-        end_with(b, MO_BOX_KILLED, -1, SIGNAL_KILL);
-        (void)mo_fail(&b->why, MO_ENOTFOUND, "somebody removed it");
-        down(b);
-    } else if (why) {
-        engine_gone(b, why);
-    } else if (flag(state, "Running")) {
-        still_runs(b);
-    } else {
-        sentence(b, state);
-    }
-}
-
-static void judge(struct dk_box *b)
-{
-    struct mo_err e;
-
-    dk_move(b, DK_JUDGING);
-    if (ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_judged, &e) < 0)
-        engine_gone(b, &e);
-}
-
-/* Looked at from the loop, once, however much news there is. */
-static void on_later(struct mo_later *l)
-{
-    struct dk_box *b = mo_container_of(l, struct dk_box, later);
-
-    if (b->letting_go && b->step == DK_UP) {
-        end_with(b, MO_BOX_LET_GO, -1, 0);
-        down(b);
-    } else if (b->step == DK_UP && b->stopping) {
-        end_with(b, MO_BOX_STOPPED, -1, 0);
-        start_remove(b);
-    } else if (b->step == DK_UP) {
-        judge(b);
-    } else if (b->step == DK_WAITING && b->stopping) {
-        give_up(b, NULL);
-    }
-}
-
-void dk_box_news(struct dk_box *b)
-{
-    if (b->step == DK_UP)
-        mo_loop_defer(driver(b)->bs.loop, &b->later);
-}
-
-static void on_split_end(void *ctx, enum mo_split_end how,
-                         const struct mo_err *why)
-{
-    struct dk_box *b = ctx;
-
-    (void)why;
-    b->io.split = NULL;
-    if (how == MO_SPLIT_CLOSED)
-        return; /* its owner has closed the streams: the box lives on */
-    b->eof = true;
-    dk_box_news(b);
-}
-
-/* --- up
- * ---------------------------------------------------------------------------
- */
+/* --- up ------------------------------------------------------------------- */
 
 static void up(struct dk_box *b)
 {
@@ -375,7 +84,7 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     if (why || b->stopping)
-        give_up(b, why);
+        dk_give_up(b, why);
     else
         up(b);
 }
@@ -392,12 +101,12 @@ static void go_on(struct dk_box *b)
         return;
     }
     dk_move(b, DK_STARTING);
-    if (ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started, &e) < 0)
-        give_up(b, &e);
+    if (dk_ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started, &e) <
+        0)
+        dk_give_up(b, &e);
 }
 
-/* --- inspect and attach
- * -------------------------------------------------------------- */
+/* --- inspect and attach --------------------------------------------------- */
 
 static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
                         const struct mo_err *why)
@@ -411,15 +120,15 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
         e = *why;
         rc = e.code;
     } else {
-        rc = mo_split(s, early, on_split_end, b, &b->io, &e);
+        rc = mo_split(s, early, dk_box_cut, b, &b->io, &e);
         b->streams_ours = rc == 0;
     }
     if (b->has_end) /* it was given up meanwhile */
-        wind_up(b);
+        dk_wind_up(b);
     else if (rc < 0 && b->call)
         b->why = e; /* on_inspected() sees it */
     else if (rc < 0)
-        give_up(b, &e);
+        dk_give_up(b, &e);
     else
         go_on(b);
 }
@@ -438,7 +147,7 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
                         mo_span_cstr(d->store)))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
     b->made = true;
-    if (!flag(mo_json_get(inspect, "State"), "Running"))
+    if (!dk_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
@@ -468,7 +177,7 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         rc = e.code;
     }
     if (rc < 0 || b->stopping)
-        give_up(b, &e);
+        dk_give_up(b, &e);
     else
         go_on(b);
 }
@@ -486,8 +195,9 @@ static void check(struct dk_box *b)
     struct mo_err e;
 
     dk_move(b, DK_CHECKING);
-    if (ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected, &e) < 0) {
-        give_up(b, &e);
+    if (dk_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected, &e) <
+        0) {
+        dk_give_up(b, &e);
         return;
     }
     if (!b->adopted && attach(b, &e) < 0)
@@ -503,21 +213,20 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     if (why || b->stopping)
-        give_up(b, why);
+        dk_give_up(b, why);
     else if (attach(b, &e) < 0)
-        give_up(b, &e);
+        dk_give_up(b, &e);
 }
 
 static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e)
 {
-    if (!flag(mo_json_get(inspect, "State"), "Paused"))
+    if (!dk_flag(mo_json_get(inspect, "State"), "Paused"))
         return attach(b, e);
-    return ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0), on_unpaused, e);
+    return dk_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0), on_unpaused,
+                  e);
 }
 
-/* --- create
- * ----------------------------------------------------------------------------
- */
+/* --- create --------------------------------------------------------------- */
 
 static void create(struct dk_box *b);
 
@@ -583,11 +292,11 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
     if (why && r->status) { /* it said no: nothing was made */
         b->made = false;
         if (!try_otherwise(b, why))
-            give_up(b, why);
+            dk_give_up(b, why);
         return;
     }
     if (why || read_id(b, r->json, &e) < 0 || b->stopping)
-        give_up(b, why ? why : &e);
+        dk_give_up(b, why ? why : &e);
     else
         check(b);
 }
@@ -607,15 +316,14 @@ static void create(struct dk_box *b)
         rc = mo_fail(&e, mo_buf_err(&body), "box");
     (void)snprintf(tail, sizeof(tail), "create?name=%s", b->name);
     if (rc == 0)
-        rc = ask(b, "POST", "", tail, mo_buf_view(&body), on_created, &e);
+        rc = dk_ask(b, "POST", "", tail, mo_buf_view(&body), on_created, &e);
     mo_buf_fini(&body);
     b->made = rc == 0;
     if (rc < 0)
-        give_up(b, &e);
+        dk_give_up(b, &e);
 }
 
-/* --- somebody else's image
- * -------------------------------------------------------------- */
+/* --- somebody else's image ------------------------------------------------ */
 
 static void on_scanned(void *ctx, const struct mo_err *why)
 {
@@ -628,7 +336,7 @@ static void on_scanned(void *ctx, const struct mo_err *why)
             e = *why;
             (void)mo_wrap(&e, "%s", b->spec.image);
         }
-        give_up(b, &e);
+        dk_give_up(b, &e);
         return;
     }
     /* Full: it is looked through again next time. */
@@ -646,16 +354,14 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     b->call = NULL;
     b->image = im;
     if (b->stopping || why)
-        give_up(b, why);
+        dk_give_up(b, why);
     else if (mo_map_get(d->clean, mo_span_cstr(im->id)))
         create(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
-        give_up(b, &e);
+        dk_give_up(b, &e);
 }
 
-/* --- beginning
- * ---------------------------------------------------------------------------
- */
+/* --- beginning ------------------------------------------------------------ */
 
 static void on_engine(struct dk_wait *w, const struct mo_err *why)
 {
@@ -663,7 +369,7 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
     struct mo_err e;
 
     if (why || b->stopping) {
-        give_up(b, why);
+        dk_give_up(b, why);
     } else if (b->adopted) {
         check(b);
     } else if (b->wait.image) {
@@ -672,7 +378,7 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
         dk_move(b, DK_LOOKING);
         if (mo_image_look(driver(b)->en, b->spec.image, on_looked, b, &b->call,
                           &e) < 0)
-            give_up(b, &e);
+            dk_give_up(b, &e);
     }
 }
 
@@ -681,8 +387,8 @@ static void begin(struct dk_box *b)
     b->slot = -1;
     b->wait.go = on_engine;
     mo_list_init(&b->wait.node);
-    mo_timer_init(&b->timer, on_try_judge);
-    mo_later_init(&b->later, on_later);
+    mo_timer_init(&b->timer, NULL);
+    mo_later_init(&b->later, dk_box_later);
     dk_wait(driver(b), &b->wait);
 }
 
@@ -715,11 +421,19 @@ int dk_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
     return 0;
 }
 
-/* --- asked for from above
- * ------------------------------------------------------------------ */
+/* --- asked for from above ------------------------------------------------- */
 
-/* Whatever it waits for is not waited for any longer: the answer (that it was
- * canceled) leads to the end. */
+static void on_patience(struct mo_timer *t)
+{
+    struct dk_box *b = mo_container_of(t, struct dk_box, timer);
+
+    if (b->call && (b->step == DK_CREATING || b->step == DK_STARTING))
+        mo_engine_cancel(b->call);
+}
+
+/* A question is not waited for any longer: the answer (that it was canceled)
+ * leads to the end. What changes something is: an engine that has been asked
+ * to create goes on with it whether we listen or not. */
 void dk_box_stop(struct mo_box *box)
 {
     struct dk_box *b = dk_box_of(box);
@@ -727,10 +441,13 @@ void dk_box_stop(struct mo_box *box)
     if (b->stopping)
         return;
     b->stopping = true;
-    if (b->step == DK_UP || b->step == DK_WAITING)
+    if (b->step == DK_UP || b->step == DK_WAITING) {
         mo_loop_defer(driver(b)->bs.loop, &b->later);
-    else if (b->call && b->step < DK_FINDING)
+    } else if (b->step == DK_CREATING || b->step == DK_STARTING) {
+        dk_again(b, on_patience, PATIENCE_MS);
+    } else if (b->call && b->step < DK_FINDING) {
         mo_engine_cancel(b->call);
+    }
 }
 
 void dk_box_let_go(struct mo_box *box)

@@ -2,7 +2,8 @@
  *
  * docker.c keeps the engine: greeted when first needed and again after it was
  * away, our image in it, its news. docker_box.c is the life of one box,
- * docker_ctr.c what it is asked to be. docker_ask.c answers about all of them.
+ * docker_end.c its end, docker_ctr.c what it is asked to be. docker_ask.c
+ * answers about all of them.
  *
  * Invariants:
  *  1. Only dk_move() writes a box's step.
@@ -82,10 +83,9 @@ struct dk_box {
     char id[MO_BOX_ID_MAX], name[DK_NAME_MAX];
     int slot; /* -1: none */
     unsigned tries;
-    bool adopted, warm, made, checked, stopping, letting_go, has_end;
+    bool adopted, warm, made, stopping, letting_go, has_end;
     bool streams_ours; /* io's streams have not been given away */
     bool eof;          /* the attach has ended */
-    bool again;        /* judge once more: news came meanwhile */
 };
 
 static inline struct dk *dk_of(const struct mo_boxes *bs)
@@ -96,6 +96,15 @@ static inline struct dk *dk_of(const struct mo_boxes *bs)
 static inline struct dk_box *dk_box_of(const struct mo_box *b)
 {
     return mo_container_of(b, struct dk_box, b);
+}
+
+/* A member that is true. */
+static inline bool dk_flag(struct mo_json obj, const char *key)
+{
+    bool v = false;
+
+    (void)mo_json_bool(mo_json_get(obj, key), &v);
+    return v;
 }
 
 /* docker.c */
@@ -116,8 +125,22 @@ void dk_box_stop(struct mo_box *b);
 void dk_box_let_go(struct mo_box *b);
 void dk_box_park(struct mo_box *b);
 void dk_box_claim(struct mo_box *b, const struct mo_box_spec *spec);
+void dk_move(struct dk_box *b, enum dk_step to);
+/* "/containers/" what tail; its answer's call is b->call. */
+int dk_ask(struct dk_box *b, const char *method, const char *what,
+           const char *tail, struct mo_span body, mo_engine_done *done,
+           struct mo_err *e);
+void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms);
+
+/* docker_end.c */
 /* News of the engine: that container ended, or nobody knows (all). */
 void dk_box_news(struct dk_box *b);
+void dk_box_later(struct mo_later *l); /* looks at the news, at a stop */
+void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why);
+/* It does not come to life: because of that, or because it was stopped. */
+void dk_give_up(struct dk_box *b, const struct mo_err *why);
+/* Leave nothing behind, then say so. */
+void dk_wind_up(struct dk_box *b);
 
 /* docker_ask.c */
 int dk_stats(struct mo_box *b,

@@ -140,8 +140,7 @@ bool mo_boxreq_id_ok(const char *id)
     return n > 0 && n <= MO_BOXREQ_ID_MAX && id[n] == '\0' && id[0] != '-';
 }
 
-/* --- writing
- * ------------------------------------------------------------------ */
+/* --- writing ------------------------------------------------------------- */
 
 static void put_le(struct mo_buf *b, uint64_t v, unsigned bytes)
 {
@@ -221,8 +220,7 @@ int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m, struct mo_err *e)
     return 0;
 }
 
-/* --- reading
- * ------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------- */
 
 static bool take(struct mo_span *in, size_t n, struct mo_span *out)
 {

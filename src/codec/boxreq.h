@@ -26,7 +26,7 @@
 #define MO_BOXMSG_HEAD     8
 #define MO_BOXMSG_MAX      ((size_t)64 * 1024)
 #define MO_BOXMSG_FDS_MAX  4
-#define MO_BOXREQ_WORDS    64
+#define MO_BOXREQ_WORDS    72 /* 64 of the caller's and some of ours */
 #define MO_BOXREQ_VIEWS    16
 #define MO_BOXREQ_ID_MAX   48 /* [a-z0-9-] */
 #define MO_BOXREQ_TEXT_MAX 128
@@ -60,7 +60,7 @@ struct mo_boxreq {
     const char *instance; /* which run of the program */
     const char *store;    /* whose sessions */
     const char *policy;   /* digest of what was asked */
-    uint64_t expires;     /* wall s: its end if nobody is attached */
+    uint64_t expires;     /* wall s: its end if nobody is attached; 0: none */
     uint64_t linger_ms;   /* its end, so long after the last one left */
     uint64_t memory;      /* bytes, swap included */
     uint64_t cpu_milli;   /* 1000 = one core */

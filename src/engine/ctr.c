@@ -27,8 +27,7 @@ struct row {
     void (*write)(struct mo_jw *w, const struct mo_ctr *c);
 };
 
-/* --- writers
- * --------------------------------------------------------------------- */
+/* --- writers -------------------------------------------------------------- */
 
 static void w_true(struct mo_jw *w, const struct mo_ctr *c)
 {
@@ -311,8 +310,7 @@ static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
-/* --- the table
- * --------------------------------------------------------------------
+/* --- the table -------------------------------------------------------------
  *
  * StdinOnce and AutoRemove are false because a box outlives us: the session
  * it belongs to is found and attached to again. What is nobody's any more is
@@ -420,8 +418,7 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
     return write_all(c, b, false);
 }
 
-/* --- comparing
- * --------------------------------------------------------------------- */
+/* --- comparing ------------------------------------------------------------ */
 
 static bool is_nothing(struct mo_json v)
 {

@@ -67,8 +67,7 @@ static int check_path(const char *what, const char *path, struct mo_err *e)
     return 0;
 }
 
-/* --- reading
- * ------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------- */
 
 static int word(struct mo_image *im, struct mo_json v, const char **out,
                 struct mo_err *e)
@@ -216,8 +215,7 @@ int mo_image_read(struct mo_json inspect, struct mo_image **out,
     return 0;
 }
 
-/* --- asking
- * ------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------- */
 
 struct look {
     void (*done)(void *ctx, struct mo_image *im, const struct mo_err *why);

@@ -13,7 +13,8 @@
 #include "base/rand.h"
 
 #define SUFFIX   ".lock"
-#define AGAIN_MS 2000 /* between tries to have the lease */
+#define SOCKET   ".sock" /* control.h's, goes with it */
+#define AGAIN_MS 2000    /* between tries to have the lease */
 
 struct mo_instance {
     struct mo_loop *loop;
@@ -132,6 +133,16 @@ static bool is_old(int dir, const char *file)
            (uint64_t)st.st_mtime + MO_INSTANCE_KEEP_MS / 1000 < now;
 }
 
+static void bury(int dir, struct mo_span file)
+{
+    char sock[NAME_MAX + sizeof(SOCKET)];
+
+    (void)snprintf(sock, sizeof(sock), "%.*s" SOCKET,
+                   (int)(file.n - strlen(SUFFIX)), file.p);
+    (void)unlinkat(dir, sock, 0);
+    (void)unlinkat(dir, file.p, 0);
+}
+
 static void clean(struct mo_instance *in)
 {
     int fd = openat(in->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +154,7 @@ static void clean(struct mo_instance *in)
 
         if (mo_span_ends(name, MO_SPAN(SUFFIX)) &&
             is_old(in->dir, en->d_name) && is_dead(in->dir, en->d_name))
-            (void)unlinkat(in->dir, en->d_name, 0);
+            bury(in->dir, name);
     }
     if (d)
         (void)closedir(d);

@@ -351,7 +351,7 @@ static void round_over(struct mo_sessions *ss)
         next = SECOND_MS;
     sw->on = false;
     sw->first_over = true;
-    if (!ss->closing)
+    if (!ss->closing && (sw->again || !ss->o.no_janitor))
         mo_timer_start(ss->loop, &ss->tick, sw->again ? 0 : next);
     if (!sw->again) {
         sw->done = NULL;
@@ -383,7 +383,8 @@ void janitor_start(struct mo_sessions *ss)
 {
     mo_list_init(&ss->sweep.suspects);
     mo_timer_init(&ss->tick, on_tick);
-    mo_timer_start(ss->loop, &ss->tick, 0);
+    if (!ss->o.no_janitor)
+        mo_timer_start(ss->loop, &ss->tick, 0);
 }
 
 void janitor_stop(struct mo_sessions *ss)

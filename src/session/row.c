@@ -50,6 +50,21 @@ int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e)
     return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
 }
 
+int mo_session_row(struct mo_span doc, struct mo_session_row *out,
+                   struct mo_err *e)
+{
+    struct session_row r;
+    int rc;
+
+    row_init(&r);
+    rc = row_read(&r, doc, e);
+    *out = (struct mo_session_row){.created = r.created};
+    memcpy(out->box, r.box, sizeof(out->box));
+    memcpy(out->driver, r.driver, sizeof(out->driver));
+    row_fini(&r);
+    return rc;
+}
+
 int row_write(const struct session_row *r, struct mo_buf *b)
 {
     struct mo_jw w;

@@ -56,6 +56,7 @@ struct mo_sessions_opts {
     uint64_t wait_ms;                /* for a lease held elsewhere; 30 s */
     unsigned max;                    /* open here; 0: MO_SESSIONS_MAX */
     unsigned warm;                   /* boxes kept ready */
+    bool no_janitor;                 /* sweep only when asked: for a command */
     /* Is that instance known to have died? Its leases are not waited for.
      * NULL: nobody knows, leases end in their time. */
     bool (*is_dead)(void *ctx, struct mo_span instance);
@@ -150,6 +151,15 @@ const struct mo_session_info *mo_session_info(const struct mo_hold *h);
  * knows it: MO_ENOTFOUND. */
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
+
+/* What the store's row of a session says (MO_READ_SESSION). */
+struct mo_session_row {
+    char box[MO_BOX_ID_MAX]; /* "": none */
+    char driver[16];
+    uint64_t created; /* wall ms */
+};
+int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e);
 
 struct mo_sessions_stats {

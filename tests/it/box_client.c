@@ -60,8 +60,7 @@ static void die(const char *what)
     exit(99);
 }
 
-/* --- the request
- * -------------------------------------------------------------- */
+/* --- the request --------------------------------------------------------- */
 
 #define NUMBER(name)                                                           \
     {                                                                          \
@@ -178,8 +177,7 @@ static char **options(struct client *c, char **argv)
     return *argv ? argv + 1 : argv;
 }
 
-/* --- the keeper
- * ----------------------------------------------------------------- */
+/* --- the keeper ---------------------------------------------------------- */
 
 /* Spawned as the orchestrator does: no environment, one descriptor. */
 static int spawn_keeper(const char *file)
@@ -193,7 +191,7 @@ static int spawn_keeper(const char *file)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         die("socketpair");
     posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_adddup2(&fa, pair[1], 3);
+    posix_spawn_file_actions_adddup2(&fa, pair[1], 0);
     if (posix_spawn(&pid, file, &fa, NULL, argv, env) != 0)
         die(file);
     posix_spawn_file_actions_destroy(&fa);
@@ -268,8 +266,7 @@ static void receive(struct client *c, struct mo_boxmsg *m)
         refused(&m->u.refused);
 }
 
-/* --- passing bytes on
- * -------------------------------------------------------------- */
+/* --- passing bytes on ---------------------------------------------------- */
 
 /* false at the end of file. */
 static bool pass(int from, int to)
@@ -400,8 +397,7 @@ static int take_over(struct client *c)
     return conclude(c);
 }
 
-/* --- commands
- * ---------------------------------------------------------------------- */
+/* --- commands ------------------------------------------------------------ */
 
 static int cmd_run(struct client *c, char **argv)
 {

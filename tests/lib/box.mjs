@@ -75,12 +75,12 @@ export class Boxes {
     this.tell('write', { box, text });
   }
 
-  /** Collect a box's output until it holds the text (or matches). */
+  /** Collect a box's output until it holds the text (or what() says so). */
   async until(box, what, kind = 'out') {
     let all = '';
     for (;;) {
       all += (await this.next(kind, box)).text;
-      if (typeof what === 'string' ? all.includes(what) : what.test(all)) return all;
+      if (typeof what === 'string' ? all.includes(what) : what(all)) return all;
     }
   }
 

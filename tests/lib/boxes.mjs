@@ -3,8 +3,9 @@
 // A driver is { name, missing(), run(), start(), clean() }:
 //   missing()            what it lacks on this machine, or null
 //   run(argv, opts)      a box from start to end: { out, err, end, id }
-//   start(argv, opts)    a box that goes on: { id, pid, out(), stats(), kill(),
-//                        ended } (pid: of its first process, on the host)
+//   start(argv, opts)    a box that goes on: { id, pid, uid, out(), stdin,
+//                        stats(), kill(), ended } (pid: of its first process,
+//                        uid: of all of them, on the host)
 //   clean()              ends what is left of this file's boxes and returns
 //                        what should not be there any more, as texts
 // opts: limits by the names of struct mo_boxreq (memory, pids, ...), env (more
@@ -169,6 +170,7 @@ export class Native {
       pid: desc.pid,
       uid: desc.uid,
       out: () => out,
+      client: child, // who started it
       stdin: child.stdin,
       stats: () => this.ask('stats', id),
       kill: () => this.ask('kill', id),
