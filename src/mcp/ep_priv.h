@@ -173,6 +173,10 @@ void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta);
 
+/* --- ep_listen.c --- */
+
+void mo_ep_listen(struct call *c);
+
 /* --- ep_rounds.c --- */
 
 void mo_ep_modern_wait(struct call *c);
