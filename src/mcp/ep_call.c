@@ -11,6 +11,7 @@ static void free_filter(struct call *c)
     if (!c->filter)
         return;
     mo_map_fini(&c->filter->uris);
+    mo_map_fini(&c->filter->tasks);
     mo_free(c->filter);
     c->filter = NULL;
 }
@@ -22,6 +23,7 @@ static void unlink_call(struct call *c)
     if (mo_list_empty(&c->node))
         return;
     mo_list_del(&c->node);
+    mo_list_del(&c->wnode);
     ep->ncalls--;
     if (c->filter)
         ep->nlistens--;
@@ -137,6 +139,7 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
     c->ep = ep;
     mo_list_init(&c->node);
     mo_list_init(&c->snode);
+    mo_list_init(&c->wnode);
     mo_list_init(&c->inputs);
     mo_list_init(&c->needs);
     mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
@@ -334,6 +337,12 @@ static void begin_note(struct call *c, struct mo_jw *w, const char *method)
 
 static void end_note(struct call *c, struct mo_jw *w)
 {
+    if (c->task) {
+        mo_jw_key(w, "_meta");
+        mo_jw_obj(w);
+        mo_ep_task_meta(c->task, w);
+        mo_jw_end(w);
+    }
     mo_jw_end(w);
     mo_jw_end(w);
     if (!mo_buf_err(&c->ep->scratch))

@@ -481,7 +481,7 @@ static void end_answer(struct answer *a)
     struct mo_ep_call *c = a->way.call;
 
     if (c)
-        mo_ep_call_cancel(call_of(c));
+        mo_ep_listen_end(call_of(c), false);
     else
         mo_answer_done(a);
 }

@@ -11,6 +11,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 {
     *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
     mo_list_init(&s->calls);
+    mo_list_init(&s->tasks);
     mo_map_init(&s->uris, ep->o.limits.uris);
     mo_list_push(&ep->sessions, &s->node);
     ep->nsessions++;
@@ -18,6 +19,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 
 void mo_ep_sess_fini(struct mo_ep_sess *s)
 {
+    mo_ep_tasks_end(s);
     while (!mo_list_empty(&s->calls)) {
         struct call *c = mo_container_of(s->calls.next, struct call, snode);
 
@@ -72,7 +74,7 @@ static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
     mo_jw_key(&w, "protocolVersion");
     mo_jw_cstr(&w, mo_mcp_version_text(s->version));
     mo_jw_key(&w, "capabilities");
-    mo_ep_put_caps(ep, &w, false);
+    mo_ep_put_caps(ep, &w, s->version);
     mo_jw_key(&w, "serverInfo");
     mo_ep_put_info(ep, &w);
     if (ep->o.instructions) {
@@ -81,15 +83,6 @@ static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
-}
-
-static void answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
-{
-    if (mo_buf_err(&ep->scratch))
-        w->drop(w);
-    else
-        w->answer(w, 200, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
 }
 
 static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -115,7 +108,7 @@ static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
     }
     s->version = settle(asked);
     put_welcome(s, m->id);
-    answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way);
 }
 
 /* --- plumbing
@@ -126,7 +119,7 @@ static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
 {
     (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
                             MO_SPAN("{}"));
-    answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way);
 }
 
 static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -190,15 +183,20 @@ static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
 static const struct plumbing {
     const char *name;
     unsigned cap;
-    bool early; /* also before initialize */
+    enum mo_mcp_version since; /* MO_MCP_UNKNOWN: also before initialize */
     void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
                 const struct mo_rpc *m);
 } plumbing[] = {
-    {"initialize", 0, true, on_initialize},
-    {"ping", 0, true, empty_result},
-    {"logging/setLevel", MO_EP_LOGGING, false, on_level},
-    {"resources/subscribe", MO_EP_SUBSCRIBE, false, on_subscribe},
-    {"resources/unsubscribe", MO_EP_SUBSCRIBE, false, on_unsubscribe},
+    {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
+    {"ping", 0, MO_MCP_UNKNOWN, empty_result},
+    {"logging/setLevel", MO_EP_LOGGING, MO_MCP_2024_10_07, on_level},
+    {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07, on_subscribe},
+    {"resources/unsubscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
+     on_unsubscribe},
+    {"tasks/get", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_get},
+    {"tasks/result", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_result},
+    {"tasks/list", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_list},
+    {"tasks/cancel", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_cancel},
 };
 
 static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
@@ -208,7 +206,7 @@ static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
         const struct plumbing *p = &plumbing[i];
 
         if (mo_json_str_eq(method, mo_span_cstr(p->name)) &&
-            (s->ep->o.caps & p->cap) == p->cap)
+            s->version >= p->since && (s->ep->o.caps & p->cap) == p->cap)
             return p;
     }
     return NULL;
@@ -227,6 +225,45 @@ static int lend(struct call *c, const char *text, struct mo_json *out)
     s = mo_ep_call_dup(c, mo_span_cstr(text));
     *out = (struct mo_json){s.p, s.n};
     return s.p ? 0 : MO_ENOMEM;
+}
+
+static bool is_tool(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "tools/call");
+}
+
+/* How the client wants the tool against how the tool wants it. */
+enum asked { AS_CALL, AS_TASK, NOT_SO };
+
+static enum asked asked_for(const struct call *c)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+    bool task = mo_json_get(c->pub.params, "task").p;
+    enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
+
+    if (c->pub.version < MO_MCP_2025_11_25 || !is_tool(c) ||
+        !(o->caps & MO_EP_CALL_TASKS))
+        return AS_CALL;
+    if (o->task)
+        can = o->task(o->ctx, c->pub.name);
+    if (can == (task ? MO_EP_TASK_FORBIDDEN : MO_EP_TASK_REQUIRED))
+        return NOT_SO;
+    return task ? AS_TASK : AS_CALL;
+}
+
+static void run(struct call *c)
+{
+    switch (asked_for(c)) {
+    case AS_CALL:
+        mo_ep_call_run(c);
+        break;
+    case AS_TASK:
+        mo_ep_task_begin(c);
+        break;
+    case NOT_SO:
+        mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
+                          "see execution.taskSupport of this tool", nothing);
+    }
 }
 
 static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -253,7 +290,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
     else
-        mo_ep_call_run(c);
+        run(c);
 }
 
 static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -264,7 +301,7 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
     const char *why = NULL;
     int code = MO_RPC_INVALID_REQUEST;
 
-    if (s->version == MO_MCP_UNKNOWN && !(p && p->early))
+    if (s->version == MO_MCP_UNKNOWN && !p)
         why = "the first request must be initialize";
     else if (mo_ep_call_find(&s->calls, m->id))
         why = "this id is in use";
@@ -329,11 +366,6 @@ static bool client_can(const struct call *c)
     return true;
 }
 
-static bool is_tool(const struct call *c)
-{
-    return mo_span_is(c->pub.method, "tools/call");
-}
-
 /* Questions that are still out are taken back. */
 void mo_ep_legacy_unask(struct call *c)
 {
@@ -369,17 +401,66 @@ static void give_up(struct call *c, const char *why)
         mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
 }
 
+static bool is_meta(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+static bool is_related(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
+}
+
+/* The question's parameters, with the task that it is about. */
+static void put_params(const struct call *c, const struct ep_need *q,
+                       struct mo_jw *w)
+{
+    struct mo_json p = {q->params.p, q->params.n};
+
+    if (!c->task) {
+        mo_jw_raw(w, q->params);
+        return;
+    }
+    mo_jw_obj(w);
+    mo_ep_put_members(w, p, is_meta);
+    mo_jw_key(w, "_meta");
+    mo_jw_obj(w);
+    mo_ep_put_members(w, mo_json_get(p, "_meta"), is_related);
+    mo_ep_task_meta(c->task, w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
 static void ask(struct call *c, struct ep_need *q)
 {
-    char id[24];
-    int n;
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+    struct mo_jw w;
 
     q->ask = ++c->sess->next_ask;
-    n = snprintf(id, sizeof(id), "%llu", (unsigned long long)q->ask);
-    if (mo_rpc_put_request(mo_ep_scratch(c->ep), mo_span(id, (size_t)n),
-                           q->method.p, q->params) == 0)
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "id");
+    mo_jw_u64(&w, q->ask);
+    mo_jw_key(&w, "method");
+    mo_jw_str(&w, q->method);
+    mo_jw_key(&w, "params");
+    put_params(c, q, &w);
+    mo_jw_end(&w);
+    if (!mo_buf_err(b))
+        c->way->note(c->way, mo_buf_view(b));
     mo_ep_scratch_done(c->ep);
+}
+
+void mo_ep_legacy_ask(struct call *c)
+{
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+
+        if (!q->ask)
+            ask(c, q);
+    }
 }
 
 void mo_ep_legacy_wait(struct call *c)
@@ -395,8 +476,10 @@ void mo_ep_legacy_wait(struct call *c)
     }
     c->state = CALL_WAITING;
     mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
-    mo_list_each (n, &c->needs)
-        ask(c, mo_container_of(n, struct ep_need, node));
+    if (c->task)
+        mo_ep_task_ask(c->task);
+    else
+        mo_ep_legacy_ask(c);
 }
 
 static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
@@ -411,7 +494,7 @@ static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
             struct ep_need *q = mo_container_of(m, struct ep_need, node);
 
             *out = c;
-            if (q->ask == ask && !q->answered)
+            if (q->ask && q->ask == ask && !q->answered)
                 return q;
         }
     }
@@ -459,6 +542,8 @@ static void on_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
         give_up(c, "the client's answer is too big");
     } else if (all_answered(c)) {
         mo_timer_stop(c->ep->loop, &c->timer);
+        if (c->task)
+            mo_ep_task_goes_on(c->task);
         mo_ep_call_run(c);
     }
 }
@@ -489,7 +574,7 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result)
     (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
     (void)mo_buf_span(b, mo_json_text(c->id));
     (void)mo_buf_puts(b, ",\"result\":");
-    (void)mo_ep_downgrade(b, c->pub.version, result);
+    (void)mo_ep_downgrade(c->ep, b, c->pub.version, result);
     (void)mo_buf_puts(b, "}");
     mo_ep_call_answer(c, 200);
 }

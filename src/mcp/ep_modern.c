@@ -111,8 +111,8 @@ static bool is_hint(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("cacheScope"));
 }
 
-static void put_members(struct mo_jw *w, struct mo_json obj,
-                        bool (*skip)(struct mo_json key))
+void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
+                       bool (*skip)(struct mo_json key))
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -164,7 +164,7 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
 {
     mo_jw_key(w, "_meta");
     mo_jw_obj(w);
-    put_members(w, meta, is_ours);
+    mo_ep_put_members(w, meta, is_ours);
     mo_jw_key(w, MO_MCP_P_SERVER);
     mo_ep_put_info(ep, w);
     mo_jw_end(w);
@@ -178,7 +178,7 @@ void mo_ep_modern_result(struct call *c, struct mo_json result)
 
     mo_ep_begin_result(c->ep, &w, c->id);
     put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
-    put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
+    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
     if (c->m->flags & M_CACHE) {
         put_or(&w, result, "ttlMs", MO_SPAN("0"));
         put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
@@ -200,7 +200,7 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
     mo_jw_cstr(&w, MO_MCP_NEWEST);
     mo_jw_end(&w);
     mo_jw_key(&w, "capabilities");
-    mo_ep_put_caps(ep, &w, true);
+    mo_ep_put_caps(ep, &w, MO_MCP_2026_07_28);
     if (ep->o.instructions) {
         mo_jw_key(&w, "instructions");
         mo_jw_cstr(&w, ep->o.instructions);
@@ -210,20 +210,12 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
     mo_jw_key(&w, "cacheScope");
     mo_jw_cstr(&w, "private");
     mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
-    if (mo_buf_err(&ep->scratch))
-        from->way->drop(from->way);
-    else
-        from->way->answer(from->way, 200, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
+    mo_ep_answer_scratch(ep, from->way);
 }
 
 /* --- a request
  * ------------------------------------------------------------------------------
  */
-
-#define NEEDS_TASKS                                                            \
-    "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
-    "}"
 
 /* Methods of an extension are for those who speak it. */
 static bool speaks(const struct call *c)
@@ -257,7 +249,7 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
     if (!speaks(c)) {
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client does not speak the tasks extension",
-                          MO_SPAN(NEEDS_TASKS));
+                          MO_SPAN(EP_NEEDS_TASKS));
         return;
     }
     bad = mo_ep_call_check(c);

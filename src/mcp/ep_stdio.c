@@ -205,7 +205,20 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
     return 0;
 }
 
+/* Those who listen are told; what else is under way dies with the session. */
+static void say_goodbye(struct mo_ep_stdio *x)
+{
+    mo_list_each_safe (n, &x->sess.calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (c->filter)
+            mo_ep_listen_end(c, true);
+    }
+}
+
 void mo_ep_stdio_close(struct mo_ep_stdio *x)
 {
+    if (!x->ended)
+        say_goodbye(x);
     finish(x, NULL);
 }

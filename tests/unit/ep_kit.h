@@ -11,6 +11,10 @@
 #include "mcp/endpoint.h"
 #include "mo_net.h"
 
+#ifndef KIT_MORE
+#    define KIT_MORE 0 /* capabilities beyond the usual ones */
+#endif
+
 #define P "io.modelcontextprotocol/"
 #define META_CAPS(caps)                                                        \
     "\"_meta\":{\"" P "protocolVersion\":\"2026-07-28\",\"" P                  \
@@ -144,6 +148,16 @@ static inline struct mo_json kit_schema(void *ctx, struct mo_span tool)
     return (struct mo_json){schema, sizeof(schema) - 1};
 }
 
+/* As a task: kinds must be, number must not. */
+static inline enum mo_ep_task_support kit_task(void *ctx, struct mo_span tool)
+{
+    (void)ctx;
+    if (mo_span_is(tool, "kinds"))
+        return MO_EP_TASK_REQUIRED;
+    return mo_span_is(tool, "number") ? MO_EP_TASK_FORBIDDEN
+                                      : MO_EP_TASK_OPTIONAL;
+}
+
 static inline int kit_open(struct kit *k, struct mo_loop *l,
                            const struct mo_endpoint_limits *limits)
 {
@@ -151,9 +165,10 @@ static inline int kit_open(struct kit *k, struct mo_loop *l,
         .name = "kit",
         .version = "1",
         .caps = MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE |
-                MO_EP_LOGGING | MO_EP_LISTCHANGED,
+                MO_EP_LOGGING | MO_EP_LISTCHANGED | KIT_MORE,
         .handler = kit_handler,
         .schema = kit_schema,
+        .task = kit_task,
         .ctx = k,
     };
 
