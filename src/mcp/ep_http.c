@@ -482,8 +482,10 @@ static void end_answer(struct answer *a)
 
     if (c)
         mo_ep_listen_end(call_of(c), false);
-    else
+    else if (a->pending)
         mo_answer_done(a);
+    else
+        mo_answer_cut(a);
 }
 
 void mo_ep_http_free(struct mo_ep_http *h)

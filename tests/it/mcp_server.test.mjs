@@ -74,6 +74,10 @@ function client2(mode) {
   return { client, on, call };
 }
 
+/** What the tool `big` says. */
+const letters = (n) =>
+  'abcdefghijklmnopqrstuvw'.repeat(Math.ceil(n / 23)).slice(0, n);
+
 const text = (result) => result.content[0].text;
 
 let server;
@@ -280,6 +284,25 @@ for (const [name, make, transport, modern] of kinds) {
         ),
       );
       all.forEach((r, i) => assert.equal(text(r), String(i)));
+    });
+
+    test('long answers', async () => {
+      const before = await it.call({ name: 'stats', arguments: {} });
+      for (const [bytes, streamed] of [
+        [3.9, false],
+        [6, false],
+        [3.9, true],
+        [6, true],
+      ]) {
+        const n = Math.round(bytes * 2 ** 20);
+        const said = await it.call(
+          { name: 'big', arguments: { bytes: n, streamed } },
+          { onprogress: () => {} },
+        );
+        assert.equal(text(said).length, n);
+        assert.equal(text(said), letters(n));
+      }
+      assert.equal(JSON.parse(text(before)).calls, 1);
     });
 
     test('progress', async () => {

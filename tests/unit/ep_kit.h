@@ -3,7 +3,8 @@
  * Tools by name: now (answers), number (structured content that is no
  * object), kinds (content that old peers do not know), talk (progress and a
  * log line, then answers), park (kept until the test answers it), ask (wants
- * a name by elicitation), twice (two rounds, with state). */
+ * a name by elicitation), twice (two rounds, with state), big (KIT_BIG bytes
+ * of text). */
 #ifndef MO_EP_KIT_H
 #define MO_EP_KIT_H
 
@@ -88,6 +89,21 @@ static inline void kit_twice(struct mo_ep_call *c)
     kit_answered(c, "two");
 }
 
+#define KIT_BIG ((size_t)12 * 1024 * 1024) /* more than sockets buffer */
+
+static inline void kit_big(struct mo_ep_call *c)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, KIT_BIG + 64);
+    (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":\"");
+    for (size_t i = 0; i < KIT_BIG; i++)
+        (void)mo_buf_putc(&b, 'x');
+    (void)mo_buf_puts(&b, "\"}]}");
+    mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
 static inline void kit_tool(struct kit *k, struct mo_ep_call *c)
 {
     if (mo_span_is(c->name, "now")) {
@@ -106,6 +122,8 @@ static inline void kit_tool(struct kit *k, struct mo_ep_call *c)
         mo_ep_call_log(c, MO_MCP_DEBUG, NULL, MO_SPAN("\"quiet\""));
         mo_ep_call_log(c, MO_MCP_WARNING, "kit", MO_SPAN("\"loud\""));
         mo_ep_call_result(c, MO_SPAN(TEXT("ok")));
+    } else if (mo_span_is(c->name, "big")) {
+        kit_big(c);
     } else if (mo_span_is(c->name, "park")) {
         kit_park(k, c);
     } else if (mo_span_is(c->name, "ask")) {

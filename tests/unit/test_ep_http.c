@@ -33,7 +33,9 @@ static bool gate(void *ctx, struct mo_req *rq, char caller[MO_EP_CALLER_MAX])
 static void site_open(struct site *t, const struct mo_endpoint_limits *limits,
                       bool gated)
 {
-    struct mo_httpd_opts ho = {.handler = on_request, .ctx = t};
+    struct mo_httpd_opts ho = {.handler = on_request,
+                               .ctx = t,
+                               .limits = {.queue = (size_t)256 * 1024}};
     struct mo_ep_http_opts eo = {.gate = gated ? gate : NULL, .body = 4096};
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
 
@@ -504,6 +506,73 @@ static void test_listen(void **state)
     site_close(&t);
 }
 
+/* --- an answer longer than the httpd would queue --- */
+
+static bool was_called(void *ctx)
+{
+    struct site *t = ctx;
+
+    return t->k.calls > 0 && mo_endpoint_stats(t->k.ep).calls == 0;
+}
+
+/* Ask for it and do not read. */
+static void ask_big(struct site *t, struct end *me, const char *headers,
+                    const char *more)
+{
+    char body[512];
+
+    (void)snprintf(body, sizeof(body), CALL("big", "%s"), more);
+    t->k.calls = 0;
+    ask(t, me, "POST", headers, body);
+    mo_stream_pause(me->s);
+    wait_for(t->k.l, was_called, t);
+    assert_true(me->got.len < KIT_BIG / 2);
+}
+
+static bool has_all(void *ctx)
+{
+    return mo_span_ends(mo_buf_view(&((struct end *)ctx)->got),
+                        MO_SPAN("\r\n0\r\n\r\n"));
+}
+
+static void read_big(struct site *t, struct end *me)
+{
+    size_t x = 0;
+
+    mo_stream_resume(me->s);
+    wait_for(t->k.l, has_all, me);
+    for (size_t i = 0; i < me->got.len; i++)
+        x += me->got.p[i] == 'x';
+    assert_true(x >= KIT_BIG && x < KIT_BIG + 100);
+    hang_up(t, me);
+}
+
+static void test_long(void **state)
+{
+    char id[64], headers[256];
+    struct end me, late;
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    ask_big(&t, &me, MODERN("tools/call", "big"), "," META);
+    read_big(&t, &me);
+    open_session(&t, "", id);
+    (void)snprintf(headers, sizeof(headers), BOTH "Mcp-Session-Id: %s\r\n", id);
+    ask_big(&t, &me, headers, "");
+    on_session(&t, id, "DELETE", "", "", " 204 "); /* which does not cut it */
+    ask_big(&t, &late, MODERN("tools/call", "big"), "," META);
+    hang_up(&t, &late); /* nobody wants it any more */
+    read_big(&t, &me);
+    ask_big(&t, &me, MODERN("tools/call", "big"), "," META);
+    mo_ep_http_free(t.http); /* we go before it is sent */
+    t.http = NULL;
+    mo_stream_resume(me.s);
+    wait_for(t.k.l, end_at_eof, &me);
+    hang_up(&t, &me);
+    site_close(&t);
+}
+
 /* Everything is still open when the endpoint goes. */
 static void test_close_busy(void **state)
 {
@@ -544,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_modern_hangup),
         cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_long),
         cmocka_unit_test(test_close_busy),
     };
 
