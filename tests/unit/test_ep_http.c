@@ -1,5 +1,9 @@
 /* The endpoint over HTTP on real sockets: what is refused and how, sessions
  * and their end, streams that break and are taken up again. */
+#define KIT_MORE MO_EP_CALL_TASKS
+#include <errno.h>
+#include <netinet/in.h>
+
 #include "ep_kit.h"
 #include "loop/httpd.h"
 #include "mcp/ep_http.h"
@@ -601,6 +605,116 @@ static void test_close_busy(void **state)
     site_close(&t);
 }
 
+/* --- memory runs out --- */
+
+struct raw { /* a client that needs no memory of the program's */
+    int fd;
+    char got[32768];
+    size_t n;
+    bool closed;
+};
+
+static void raw_open(struct raw *r, unsigned port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    *r = (struct raw){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_true(r->fd >= 0);
+    assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+/* Is there something more, or the end? */
+static bool raw_heard(void *ctx)
+{
+    struct raw *r = ctx;
+    ssize_t n =
+        recv(r->fd, r->got + r->n, sizeof(r->got) - 1 - r->n, MSG_DONTWAIT);
+
+    if (n > 0)
+        r->n += (size_t)n;
+    r->closed |= n == 0 || (n < 0 && errno != EAGAIN);
+    return n > 0 || r->closed;
+}
+
+/* Say it and give the server a moment: without memory it may stay silent. */
+static void raw_ask(struct site *t, struct raw *r, const char *method,
+                    const char *headers, const char *body)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof(text),
+                     "%s /mcp HTTP/1.1\r\nHost: localhost\r\n%s"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     method, headers, strlen(body), body);
+
+    if (r->closed || send(r->fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+        return;
+    (void)mo_loop_until(t->k.l, raw_heard, r, 20);
+}
+
+static void play_scarce(struct site *t)
+{
+    unsigned port = mo_httpd_port(t->httpd);
+    char headers[256];
+    struct raw a, b, c;
+    const char *sid;
+
+    raw_open(&a, port);
+    raw_open(&b, port);
+    raw_open(&c, port);
+    raw_ask(t, &a, "POST", BOTH, INIT("2025-11-25"));
+    sid = strstr(a.got, "Mcp-Session-Id: ");
+    if (sid) {
+        (void)snprintf(headers, sizeof(headers), BOTH "%.*s\r\n",
+                       (int)strcspn(sid, "\r"), sid);
+        raw_ask(t, &b, "GET", headers, "");
+        raw_ask(t, &a, "POST", headers, CALL("talk", ""));
+        raw_ask(t, &a, "POST", headers, CALL("park", ",\"task\":{}"));
+        raw_ask(t, &a, "POST", headers, CALL("ask", ""));
+        mo_endpoint_changed(t->k.ep, MO_EP_CH_TOOLS);
+        (void)shutdown(a.fd, SHUT_RDWR);
+        (void)mo_loop_until(t->k.l, raw_heard, &a, 20);
+    }
+    raw_ask(t, &c, "POST", MODERN("tools/call", "now"), CALL("now", "," META));
+    raw_ask(t, &c, "POST", MODERN("subscriptions/listen", "x"),
+            REQ("1", "subscriptions/listen",
+                "\"notifications\":{\"toolsListChanged\":true}," META));
+    mo_endpoint_changed(t->k.ep, MO_EP_CH_TOOLS);
+    (void)close(a.fd);
+    (void)close(b.fd);
+    (void)close(c.fd);
+}
+
+static void no_memory(void *ctx)
+{
+    struct site t = {.closed = false};
+    struct mo_httpd_opts ho = {.handler = on_request, .ctx = &t};
+    struct mo_ep_http_opts eo = {.body = 4096};
+    struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
+
+    if (kit_open(&t.k, ctx, NULL) < 0)
+        return;
+    t.http = mo_ep_http_new(t.k.ep, &eo, NULL);
+    t.httpd = mo_httpd_new(t.k.l, &ho, NULL);
+    if (t.http && t.httpd && mo_httpd_listen(t.httpd, &lo, NULL) == 0)
+        play_scarce(&t);
+    mo_ep_http_free(t.http);
+    if (t.httpd)
+        mo_httpd_close(t.httpd, 0, NULL, NULL);
+    mo_loop_run(t.k.l);
+    mo_endpoint_free(t.k.ep);
+}
+
+static void test_torture(void **state)
+{
+    struct mo_loop *l = loop_new();
+
+    (void)state;
+    torture(no_memory, l);
+    mo_loop_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -615,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_listen),
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_close_busy),
+        cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
