@@ -117,6 +117,11 @@ static inline struct call *call_of(const struct mo_ep_call *c)
     return mo_container_of(c, struct call, pub);
 }
 
+static inline bool call_is_tool(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "tools/call");
+}
+
 /* --- endpoint.c --- */
 
 enum { M_CACHE = 1, M_MRTR = 2, M_MODERN = 4 };
@@ -165,13 +170,18 @@ void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
 /* A request, notification, result or error on a session. */
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
+void mo_ep_legacy_result(struct call *c, struct mo_json result);
+
+/* --- ep_ask.c --- */
+
 void mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
 /* Ask what has not been asked yet. */
 void mo_ep_legacy_ask(struct call *c);
 /* The client capability that a question needs; NULL: no such question. */
 const char *mo_ep_ask_cap(struct mo_span method);
-void mo_ep_legacy_result(struct call *c, struct mo_json result);
+/* A result or error that answers us, perhaps. */
+void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
 
 /* --- ep_task.c: 2025-11-25 --- */
 
