@@ -167,6 +167,9 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
 /* Does the client say it can do "sampling", "elicitation", "roots"? */
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
+/* May a person be sent to a page (elicitation of mode url)? A call that asks
+ * for what its client did not declare ends with an error that says so. */
+bool mo_ep_call_can_url(const struct mo_ep_call *c);
 /* Does it speak that extension (MO_MCP_EXT_*)? */
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id);
 /* The answer to an earlier need, or none. Trust it as you trust the client. */

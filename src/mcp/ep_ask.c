@@ -1,38 +1,118 @@
 /* ep_ask.c - questions to a legacy client: real requests on the way of the call
  * that needs them, and the replies. When all are there the handler is called
- * again from the top. */
+ * again from the top. What a question needs of the client is known here for
+ * both eras. */
+#include "base/rand.h"
 #include "mcp/ep_priv.h"
+
+#define ASK_TOKEN 12 /* random bytes of an elicitationId */
 
 static const struct mo_span nothing = {NULL, 0};
 
-static const struct {
-    const char *method, *cap;
-} asks[] = {
-    {"sampling/createMessage", "sampling"},
-    {"elicitation/create", "elicitation"},
-    {"roots/list", "roots"},
+/* --- what a question needs of the client ---------------------------------- */
+
+static const struct ep_kind {
+    const char *method, *cap, *sub; /* cap.sub must be there; sub NULL: cap */
+} kinds[] = {
+    {"sampling/createMessage", "sampling", NULL},
+    {"sampling/createMessage", "sampling", "tools"},
+    {"elicitation/create", "elicitation", "form"},
+    {"elicitation/create", "elicitation", "url"},
+    {"roots/list", "roots", NULL},
 };
 
-const char *mo_ep_ask_cap(struct mo_span method)
+enum { SAMPLING, SAMPLING_TOOLS, FORM, URL, ROOTS, NO_KIND };
+
+static bool is_url(const struct ep_need *q)
 {
-    for (size_t i = 0; i < MO_COUNT(asks); i++) {
-        if (mo_span_is(method, asks[i].method))
-            return asks[i].cap;
-    }
-    return NULL;
+    struct mo_json p = {q->params.p, q->params.n};
+
+    return mo_json_str_eq(mo_json_get(p, "mode"), MO_SPAN("url"));
 }
 
-static bool client_can(const struct call *c)
+static int kind_of(const struct ep_need *q)
 {
+    struct mo_json p = {q->params.p, q->params.n};
+
+    if (mo_span_is(q->method, kinds[FORM].method))
+        return is_url(q) ? URL : FORM;
+    if (mo_span_is(q->method, kinds[SAMPLING].method))
+        return mo_json_get(p, "tools").p ? SAMPLING_TOOLS : SAMPLING;
+    return mo_span_is(q->method, kinds[ROOTS].method) ? ROOTS : NO_KIND;
+}
+
+/* An empty elicitation means forms: that was all there was, once. */
+static bool can(const struct call *c, int kind)
+{
+    struct mo_json cap;
+
+    if (kind == NO_KIND)
+        return false; /* nobody can declare that */
+    cap = mo_json_get(c->pub.caps, kinds[kind].cap);
+    if (!mo_json_is(cap, MO_JSON_OBJECT))
+        return false;
+    if (kind == URL && c->pub.version < MO_MCP_2025_11_25)
+        return false;
+    if (kind == FORM && !mo_json_get(cap, "url").p)
+        return true;
+    return !kinds[kind].sub ||
+           mo_json_is(mo_json_get(cap, kinds[kind].sub), MO_JSON_OBJECT);
+}
+
+unsigned mo_ep_missing(const struct call *c)
+{
+    unsigned missing = 0;
+
     mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-        const char *cap = mo_ep_ask_cap(q->method);
+        int kind = kind_of(mo_container_of(n, struct ep_need, node));
 
-        if (!cap || !mo_ep_call_can(&c->pub, cap))
-            return false;
+        if (!can(c, kind))
+            missing |= 1U << kind;
     }
-    return true;
+    return missing;
 }
+
+/* The parts of one capability that are missing; forms go without saying. */
+static void put_parts(const struct call *c, struct mo_jw *w, const char *cap,
+                      unsigned missing)
+{
+    bool has = mo_ep_call_can(&c->pub, cap);
+
+    mo_jw_key(w, cap);
+    mo_jw_obj(w);
+    for (int k = 0; k < (int)MO_COUNT(kinds); k++) {
+        if (!(missing & 1U << k) || strcmp(kinds[k].cap, cap) != 0 ||
+            !kinds[k].sub || (k == FORM && !has))
+            continue;
+        mo_jw_key(w, kinds[k].sub);
+        mo_jw_obj(w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
+{
+    static const char *const caps[] = {"sampling", "elicitation", "roots"};
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "requiredCapabilities");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(caps); i++) {
+        bool any = false;
+
+        for (size_t k = 0; k < MO_COUNT(kinds); k++)
+            any |= (missing & 1U << k) && strcmp(kinds[k].cap, caps[i]) == 0;
+        if (any)
+            put_parts(c, &w, caps[i], missing);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+/* --- asking --------------------------------------------------------------- */
 
 /* Questions that are still out are taken back. */
 void mo_ep_legacy_unask(struct call *c)
@@ -79,22 +159,36 @@ static bool is_related(struct mo_json key)
     return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
 }
 
-/* The question's parameters, with the task that it is about. */
+/* A page that a person is sent to has a name in this era. */
+static void put_page_name(struct mo_jw *w)
+{
+    char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
+
+    mo_random_token(name, ASK_TOKEN);
+    mo_jw_key(w, "elicitationId");
+    mo_jw_cstr(w, name);
+}
+
+/* The question's parameters, and what this era adds to them. */
 static void put_params(const struct call *c, const struct ep_need *q,
                        struct mo_jw *w)
 {
     struct mo_json p = {q->params.p, q->params.n};
+    bool nameless = is_url(q) && !mo_json_get(p, "elicitationId").p;
 
-    if (!c->task) {
+    if (!c->task && !nameless) {
         mo_jw_raw(w, q->params);
         return;
     }
     mo_jw_obj(w);
     mo_ep_put_members(w, p, is_meta);
+    if (nameless)
+        put_page_name(w);
     mo_jw_key(w, "_meta");
     mo_jw_obj(w);
     mo_ep_put_members(w, mo_json_get(p, "_meta"), is_related);
-    mo_ep_task_meta(c->task, w);
+    if (c->task)
+        mo_ep_task_meta(c->task, w);
     mo_jw_end(w);
     mo_jw_end(w);
 }
@@ -133,7 +227,7 @@ void mo_ep_legacy_ask(struct call *c)
 
 void mo_ep_legacy_wait(struct call *c)
 {
-    if (!client_can(c)) {
+    if (mo_ep_missing(c)) {
         give_up(c, "this needs a client that can be asked "
                    "(sampling, elicitation or roots); yours did not say so");
         return;

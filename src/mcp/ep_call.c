@@ -419,6 +419,14 @@ bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
     return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
 }
 
+bool mo_ep_call_can_url(const struct mo_ep_call *c)
+{
+    struct mo_json cap = mo_json_get(c->caps, "elicitation");
+
+    return c->version >= MO_MCP_2025_11_25 &&
+           mo_json_is(mo_json_get(cap, "url"), MO_JSON_OBJECT);
+}
+
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
 {
     struct mo_json all = mo_json_get(c->caps, "extensions");

@@ -178,8 +178,11 @@ void mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
 /* Ask what has not been asked yet. */
 void mo_ep_legacy_ask(struct call *c);
-/* The client capability that a question needs; NULL: no such question. */
-const char *mo_ep_ask_cap(struct mo_span method);
+/* What the call's questions need and the client did not declare; 0: nothing.
+ * As an object: {"requiredCapabilities":{...}}. */
+unsigned mo_ep_missing(const struct call *c);
+void mo_ep_put_missing(const struct call *c, unsigned missing,
+                       struct mo_buf *b);
 /* A result or error that answers us, perhaps. */
 void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
 

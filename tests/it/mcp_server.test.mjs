@@ -37,8 +37,10 @@ const answers = {
 };
 
 /** A client of SDK 1.x and how it hears of things. */
-function client1() {
-  const client = new Client1(info, { capabilities });
+function client1(more) {
+  const client = new Client1(info, {
+    capabilities: { ...capabilities, ...more },
+  });
   const schemas = {
     'sampling/createMessage': types.CreateMessageRequestSchema,
     'elicitation/create': types.ElicitRequestSchema,
@@ -63,8 +65,8 @@ function client1() {
 }
 
 /** The same for the client 2.x, legacy or auto. */
-function client2(mode) {
-  const options = { capabilities };
+function client2(mode, more) {
+  const options = { capabilities: { ...capabilities, ...more } };
   if (mode) options.versionNegotiation = { mode };
   const client = new v2.Client(info, options);
   for (const [method, fn] of Object.entries(answers))
@@ -223,12 +225,12 @@ function taskTests(get) {
 }
 
 const kinds = [
-  ['sdk 1.x, stdio', client1, () => new Stdio1({ command: fixture })],
-  ['sdk 1.x, http', client1, () => new Http1(url)],
-  ['client 2.x, stdio', client2, () => new Stdio2({ command: fixture })],
+  ['sdk 1.x, stdio', () => client1(), () => new Stdio1({ command: fixture })],
+  ['sdk 1.x, http', () => client1(), () => new Http1(url)],
+  ['client 2.x, stdio', () => client2(), () => new Stdio2({ command: fixture })],
   [
     'client 2.x, http',
-    client2,
+    () => client2(),
     () => new v2.StreamableHTTPClientTransport(url),
   ],
   [
@@ -376,7 +378,7 @@ for (const [name, make, transport, modern] of kinds) {
       assert.match(text(rounds), /both steps/);
     });
 
-    if (make === client1) taskTests(() => it);
+    if (name.startsWith('sdk 1')) taskTests(() => it);
 
     const updates = () =>
       new Promise((resolve) => {
@@ -513,3 +515,46 @@ test('a listen hears of its task and no other', async () => {
   assert.equal(text(task.result), 'deleted');
   stop.abort();
 });
+
+// --- pages to look at, only for those who said they show them
+
+const asksPage = [
+  ['sdk 1.x', client1, () => new Http1(url)],
+  [
+    'client 2.x auto',
+    (more) => client2('auto', more),
+    () => new v2.StreamableHTTPClientTransport(url),
+  ],
+];
+
+for (const [name, make, transport] of asksPage) {
+  test(`URL elicitation, ${name}`, async () => {
+    const asked = [];
+    const call = async (elicitation, args) => {
+      const it = make({ elicitation });
+      const listen = ({ params }) => {
+        asked.push(params);
+        return { action: 'accept' };
+      };
+      it.client.setRequestHandler(
+        name.startsWith('sdk') ? types.ElicitRequestSchema : 'elicitation/create',
+        listen,
+      );
+      await it.client.connect(transport());
+      try {
+        return await it.call({ name: 'test_elicitation_url', arguments: args });
+      } finally {
+        await it.client.close();
+      }
+    };
+    assert.equal(text(await call({ form: {} }, {})), 'no page can be shown');
+    const insisted = call({}, { insist: true });
+    if (name.startsWith('sdk')) assert.equal((await insisted).isError, true);
+    else await assert.rejects(insisted, { code: -32021 });
+    assert.equal(asked.length, 0);
+    assert.match(text(await call({ form: {}, url: {} }, {})), /action=accept/);
+    assert.equal(asked[0].mode, 'url');
+    assert.equal(asked[0].url, 'https://example.com/page');
+    if (name.startsWith('sdk')) assert.ok(asked[0].elicitationId.length >= 16);
+  });
+}

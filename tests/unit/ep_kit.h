@@ -3,8 +3,8 @@
  * Tools by name: now (answers), number (structured content that is no
  * object), kinds (content that old peers do not know), talk (progress and a
  * log line, then answers), park (kept until the test answers it), ask (wants
- * a name by elicitation), twice (two rounds, with state), big (KIT_BIG bytes
- * of text). */
+ * a name by elicitation), page (sends to one), twice (two rounds, with state),
+ * big (KIT_BIG bytes of text). */
 #ifndef MO_EP_KIT_H
 #define MO_EP_KIT_H
 
@@ -128,6 +128,13 @@ static inline void kit_tool(struct kit *k, struct mo_ep_call *c)
         kit_park(k, c);
     } else if (mo_span_is(c->name, "ask")) {
         kit_answered(c, "name");
+    } else if (mo_span_is(c->name, "page")) {
+        mo_ep_call_need(c, "page", "elicitation/create",
+                        MO_SPAN("{\"mode\":\"url\",\"url\":\"a:b\"}"));
+        mo_ep_call_wait(c);
+    } else if (mo_span_is(c->name, "nonsense")) {
+        mo_ep_call_need(c, "x", "no/such", mo_span(NULL, 0));
+        mo_ep_call_wait(c);
     } else if (mo_span_is(c->name, "twice")) {
         kit_twice(c);
     } else {

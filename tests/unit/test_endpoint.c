@@ -5,6 +5,10 @@
 #define INFO                                                                   \
     "\"_meta\":{\"" P "serverInfo\":{\"name\":\"kit\",\"version\":\"1\"}}"
 
+#define LACKS                                                                  \
+    "the client lacks a capability that this call needs\",\"data\":"           \
+    "{\"requiredCapabilities\":"
+
 /* version: what was negotiated before, NULL: nothing. */
 static const struct row {
     const char *name, *version, *in, *out;
@@ -124,9 +128,20 @@ static const struct row {
      "{\"uri\":\"a:b\"," META "}}\n",
      ERRD("1", "-32602", "gone\",\"data\":{\"uri\":\"a:b\"}")},
     {"modern: a question without the capability", NULL, MCALL("1", "ask", META),
-     ERRD("1", "-32021",
-          "the client lacks a capability that this call needs\",\"data\":"
-          "{\"requiredCapabilities\":{\"elicitation\":{}}}")},
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{}}}")},
+    {"modern: a page without the capability", NULL,
+     MCALL("1", "page", META_CAPS("{\"elicitation\":{}}")),
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{\"url\":{}}}}")},
+    {"modern: a form for one who wants pages only", NULL,
+     MCALL("1", "ask", META_CAPS("{\"elicitation\":{\"url\":{}}}")),
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{\"form\":{}}}}")},
+    {"modern: a question that does not exist", NULL,
+     MCALL("1", "nonsense", META_CAPS("{\"elicitation\":{}}")),
+     ERRD("1", "-32021", LACKS "{}}")},
+    {"a page without the capability", "2025-11-25", CALL("1", "page"),
+     RES("1", "{\"content\":[{\"type\":\"text\",\"text\":\"this needs a client "
+              "that can be asked (sampling, elicitation or roots); yours did "
+              "not say so\"}],\"isError\":true}")},
     {"modern: a foreign state", NULL,
      MCALL("1", "ask", "\"requestState\":\"AAAA\"," META),
      ERR("1", "-32602",
