@@ -14,7 +14,7 @@ import {
   start,
 } from './kit.mjs';
 
-const TURNS = 7;
+const TURNS = 5;
 const everything = fileURLToPath(
   import.meta.resolve(
     '../tests/node_modules/@modelcontextprotocol/server-everything/dist/index.js',
@@ -38,10 +38,15 @@ function compare(what, figures) {
 const ON_STDIO = {
   ours: { command: native('mcp_fixture'), warm: 1000, calls: 20_000 },
   floor: { command: native('floor_stdio'), warm: 1000, calls: 20_000 },
+  'blocking read': {
+    command: [...native('floor_stdio'), 'read'],
+    warm: 1000,
+    calls: 20_000,
+  },
   everything: {
     command: [process.execPath, everything, 'stdio'],
-    warm: 4000,
-    calls: 4000,
+    warm: 3000,
+    calls: 3000,
   },
 };
 const stdio = await inTurns(ON_STDIO, TURNS, (p) =>
@@ -59,7 +64,7 @@ against('mcp stdio p50', 'floor', p50(stdio.ours), p50(stdio.floor), 2);
 const ON_HTTP = {
   ours: { command: [...native('mcp_fixture'), '--http', '0'], warm: 1000, calls: 20_000 },
   floor: { command: native('floor_http'), warm: 1000, calls: 20_000 },
-  everything: { command: node('peer_mcp.mjs'), warm: 200, calls: 1500 },
+  everything: { command: node('peer_mcp.mjs'), warm: 100, calls: 1000 },
 };
 for (const p of Object.values(ON_HTTP)) {
   p.at = await start(p.command);
@@ -83,7 +88,7 @@ for (const p of Object.values(ON_HTTP)) await p.at.stop();
 
 // --- sessions: fresh servers
 
-const SESSIONS = { ours: 4000, everything: 500 };
+const SESSIONS = { ours: 4000, everything: 300 };
 for (const [name, count] of Object.entries(SESSIONS)) {
   const at = await start(ON_HTTP[name].command);
   const got = await run('load_mcp', ['sessions', at.port, at.pid, count]);

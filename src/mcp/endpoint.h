@@ -117,6 +117,7 @@ struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
 struct mo_ep_call {
     struct mo_span method;
     struct mo_json params;       /* object, or none */
+    struct mo_json arguments;    /* params.arguments: object, or none */
     struct mo_span name;         /* params.name, .uri or .taskId; or empty */
     enum mo_mcp_version version; /* of the peer */
     struct mo_json caps;         /* the client's capabilities, object or none */

@@ -148,6 +148,27 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
     c->level = MO_MCP_LEVELS;
 }
 
+/* All of them in one walk: params may be long. */
+static void take_parts(struct call *c)
+{
+    const char *key = c->m && c->m->key ? c->m->key : "";
+    struct mo_json_iter it;
+    struct mo_json name, val;
+
+    mo_json_iter(&it, c->pub.params);
+    while (mo_json_is(c->pub.params, MO_JSON_OBJECT) &&
+           mo_json_next(&it, &name, &val)) {
+        if (mo_json_str_eq(name, MO_SPAN("arguments")))
+            c->pub.arguments = val;
+        else if (key[0] && mo_json_str_eq(name, mo_span_cstr(key)))
+            c->parts.key = val;
+        else if (mo_json_str_eq(name, MO_SPAN("_meta")))
+            c->parts.meta = val;
+        else if (mo_json_str_eq(name, MO_SPAN("task")))
+            c->parts.task = val;
+    }
+}
+
 static int fill_call(struct call *c, const struct mo_ep_from *from,
                      const struct mo_rpc *m)
 {
@@ -160,8 +181,8 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
-    c->token =
-        mo_json_get(mo_json_get(c->pub.params, "_meta"), "progressToken");
+    take_parts(c);
+    c->token = mo_json_get(c->parts.meta, "progressToken");
     return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
 }
 
@@ -205,8 +226,7 @@ struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
 const char *mo_ep_call_check(struct call *c)
 {
     struct mo_json p = c->pub.params;
-    struct mo_json args = mo_json_get(p, "arguments");
-    struct mo_json name;
+    struct mo_json args = c->pub.arguments;
 
     if (p.p && !mo_json_is(p, MO_JSON_OBJECT))
         return "params must be an object";
@@ -214,10 +234,9 @@ const char *mo_ep_call_check(struct call *c)
         return "params.arguments must be an object";
     if (!c->m || !c->m->key)
         return NULL;
-    name = mo_json_get(p, c->m->key);
-    if (!mo_json_is(name, MO_JSON_STRING))
+    if (!mo_json_is(c->parts.key, MO_JSON_STRING))
         return "params must name the thing asked for, as a string";
-    if (mo_json_str(name, &c->arena, &c->pub.name) < 0)
+    if (mo_json_str(c->parts.key, &c->arena, &c->pub.name) < 0)
         return "out of memory";
     return NULL;
 }

@@ -137,13 +137,13 @@ static void put_tool(struct down *d, struct mo_json tool)
 
 static void put_block(struct down *d, struct mo_json block)
 {
-    struct mo_json type = mo_json_get(block, "type");
-    struct mo_json uri = mo_json_get(block, "uri");
+    struct mo_json uri;
 
-    if (!too_new(d, kinds, MO_COUNT(kinds), type)) {
+    if (!too_new(d, kinds, MO_COUNT(kinds), mo_json_get(block, "type"))) {
         put_raw(d, block);
         return;
     }
+    uri = mo_json_get(block, "uri");
     mo_jw_obj(&d->w);
     mo_jw_key(&d->w, "type");
     mo_jw_cstr(&d->w, "text");
@@ -201,13 +201,14 @@ static void put_structured(struct down *d, struct mo_json v)
 static const struct {
     const char *member;
     void (*one)(struct down *d, struct mo_json v);
+    enum mo_mcp_version until; /* from then on they are as they are */
 } arrays[] = {
-    {"tools", put_tool},
-    {"resources", put_item},
-    {"resourceTemplates", put_item},
-    {"prompts", put_item},
-    {"content", put_block},
-    {"messages", put_message},
+    {"content", put_block, MO_MCP_2025_06_18},
+    {"tools", put_tool, NEVER},
+    {"resources", put_item, MO_MCP_2025_11_25},
+    {"resourceTemplates", put_item, MO_MCP_2025_11_25},
+    {"prompts", put_item, MO_MCP_2025_11_25},
+    {"messages", put_message, MO_MCP_2025_06_18},
 };
 
 static void put_meta(struct down *d, struct mo_json meta)
@@ -237,7 +238,7 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
         return;
     }
     for (size_t i = 0; i < MO_COUNT(arrays); i++) {
-        if (mo_json_is(val, MO_JSON_ARRAY) &&
+        if (mo_json_is(val, MO_JSON_ARRAY) && d->v < arrays[i].until &&
             mo_json_str_eq(key, mo_span_cstr(arrays[i].member))) {
             put_each(d, val, arrays[i].one);
             return;

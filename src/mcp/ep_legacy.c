@@ -232,7 +232,7 @@ enum asked { AS_CALL, AS_TASK, NOT_SO };
 static enum asked asked_for(const struct call *c)
 {
     const struct mo_endpoint_opts *o = &c->ep->o;
-    bool task = mo_json_get(c->pub.params, "task").p;
+    bool task = c->parts.task.p;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
 
     if (c->pub.version < MO_MCP_2025_11_25 || !call_is_tool(c) ||

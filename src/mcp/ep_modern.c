@@ -237,7 +237,7 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
                      "out of memory", nothing);
         return;
     }
-    en.meta = mo_json_get(c->pub.params, "_meta");
+    en.meta = c->parts.meta;
     c->pub.version = MO_MCP_2026_07_28;
     c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
     c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);

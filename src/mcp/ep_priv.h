@@ -75,8 +75,14 @@ struct ep_need { /* a question to it */
     bool answered;
 };
 
+struct ep_parts { /* members of params that we look at ourselves */
+    struct mo_json meta, task;
+    struct mo_json key; /* of the thing asked for, as the method says */
+};
+
 struct call { /* what is behind a struct mo_ep_call */
     struct mo_ep_call pub;
+    struct ep_parts parts;
     struct mo_endpoint *ep;
     struct mo_list node, snode;
     struct mo_ep_sess *sess;

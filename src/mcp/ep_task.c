@@ -394,7 +394,7 @@ static void hand_over(struct ep_task *t, struct call *c)
 
 void mo_ep_task_begin(struct call *c)
 {
-    struct mo_json wish = mo_json_get(c->pub.params, "task");
+    struct mo_json wish = c->parts.task;
     struct mo_json ms = mo_json_get(wish, "ttl");
     struct ep_task *t;
     double ttl = 0;
