@@ -110,13 +110,17 @@ static void put_members(struct mo_jw *w, const struct ep_task *t)
     mo_jw_u64(w, TASK_POLL_MS);
 }
 
+static struct call *first_waiter(const struct ep_task *t)
+{
+    return mo_list_first(&t->waiters, struct call, wnode);
+}
+
 /* To whoever waits for the outcome, else where news go. */
 static void say(struct ep_task *t, struct mo_span msg)
 {
-    struct mo_ep_way *w = t->sess->push;
+    const struct call *c = first_waiter(t);
+    struct mo_ep_way *w = c ? c->way : t->sess->push;
 
-    if (!mo_list_empty(&t->waiters))
-        w = mo_list_first(&t->waiters, struct call, wnode)->way;
     if (w)
         w->note(w, msg);
 }
@@ -217,9 +221,7 @@ static void end_task(struct ep_task *t, enum status how)
         t->call->task = NULL;
     t->call = NULL;
     set_status(t, how);
-    while (!mo_list_empty(&t->waiters)) {
-        struct call *c = mo_list_first(&t->waiters, struct call, wnode);
-
+    for (struct call *c = first_waiter(t); c; c = first_waiter(t)) {
         mo_list_del(&c->wnode);
         put_outcome(t, c->id);
         mo_ep_call_answer(c, 200);
@@ -314,17 +316,16 @@ static void free_task(struct ep_task *t)
 
 void mo_ep_tasks_end(struct mo_ep_sess *s)
 {
-    while (!mo_list_empty(&s->tasks))
-        free_task(mo_list_first(&s->tasks, struct ep_task, node));
+    mo_list_each_safe (n, &s->tasks)
+        free_task(mo_container_of(n, struct ep_task, node));
 }
 
 static void on_expiry(struct mo_timer *timer)
 {
     struct ep_task *t = mo_container_of(timer, struct ep_task, expiry);
 
-    while (!mo_list_empty(&t->waiters))
-        mo_ep_call_refuse(mo_list_first(&t->waiters, struct call, wnode), 200,
-                          MO_RPC_INVALID_PARAMS, "the task has expired",
+    for (struct call *c = first_waiter(t); c; c = first_waiter(t))
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, "the task has expired",
                           nothing);
     free_task(t);
 }
