@@ -507,6 +507,56 @@ static void test_listen(void **state)
     assert_null(strstr(me.got.p, "\nid:"));
     hang_up(&t, &me);
     wait_for(t.k.l, no_listens, &t);
+    ask(&t, &me, "POST", MODERN("subscriptions/listen", "x"),
+        REQ("5", "subscriptions/listen", "\"notifications\":{}," META));
+    expect(&t, &me, "notifications/subscriptions/acknowledged");
+    mo_ep_http_free(t.http); /* we end, and say so */
+    t.http = NULL;
+    expect(&t, &me,
+           "\"id\":5,\"result\":{\"resultType\":\"complete\","
+           "\"_meta\":{\"" P "subscriptionId\":5}}");
+    expect(&t, &me, "\r\n0\r\n\r\n");
+    assert_null(strstr(me.got.p, "notifications/cancelled"));
+    hang_up(&t, &me);
+    site_close(&t);
+}
+
+/* A task's question on the stream of tasks/result, which breaks and is taken
+ * up again; the outcome comes there, too. */
+static void test_task(void **state)
+{
+    char id[64], headers[256], body[256], task[64] = "";
+    struct end post, get;
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    open_session(&t, "", id);
+    (void)snprintf(headers, sizeof(headers), BOTH "Mcp-Session-Id: %s\r\n", id);
+    ask(&t, &post, "POST", headers, CALL("ask", ",\"task\":{}"));
+    expect(&t, &post, "\"taskId\":\"");
+    assert_int_equal(sscanf(strstr(post.got.p, "\"taskId\":\""),
+                            "\"taskId\":\"%63[^\"]", task),
+                     1);
+    assert_non_null(strstr(post.got.p, "Content-Type: application/json"));
+    hang_up(&t, &post);
+    (void)snprintf(body, sizeof(body),
+                   REQ("2", "tasks/result", "\"taskId\":\"%s\""), task);
+    ask(&t, &post, "POST", headers, body);
+    expect(&t, &post, "\"method\":\"elicitation/create\"");
+    expect(&t, &post, task);
+    hang_up(&t, &post);
+    (void)snprintf(headers, sizeof(headers),
+                   SSE "Mcp-Session-Id: %s\r\nLast-Event-ID: 3-0\r\n", id);
+    ask(&t, &get, "GET", headers, "");
+    expect(&t, &get, "\"method\":\"elicitation/create\""); /* once more */
+    on_session(&t, id, "POST", "",
+               "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":1}}", " 202 ");
+    expect(&t, &get,
+           "\"id\":2,\"result\":{\"content\":[],"
+           "\"structuredContent\":{\"a\":1},\"_meta\":");
+    expect(&t, &get, "\r\n0\r\n\r\n");
+    hang_up(&t, &get);
     site_close(&t);
 }
 
@@ -727,6 +777,7 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_modern_hangup),
         cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_task),
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_close_busy),
         cmocka_unit_test(test_torture),
