@@ -507,6 +507,7 @@ void chat_free(struct chat *c)
     mo_buf_fini(&c->model);
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
+    mo_buf_fini(&c->title);
     mo_buf_fini(&c->shown);
     remember_fini(&c->remembered);
     agent_forget(c);
@@ -552,6 +553,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
+    mo_buf_init(&c->title, 512);
     mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);

@@ -96,7 +96,7 @@ struct chat {
 
     struct mo_llm *llm;
     const char *provider;
-    struct mo_buf model, wanted, key;
+    struct mo_buf model, wanted, key, title;
 
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
@@ -208,6 +208,7 @@ void remember_fini(struct remembered *r);
 void remember_read(struct chat *c, struct mo_json doc);
 int remember_rule(struct chat *c, const struct mo_tool *t,
                   enum mo_action action);
+void remember_title(struct chat *c, struct mo_span text);
 void remember_save(struct chat *c);
 
 /* --- event.c ------------------------------------------------------------- */

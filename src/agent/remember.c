@@ -3,10 +3,13 @@
  * answers to be given without asking again.
  *
  * Kept as one small document with the session's row:
- *   {"model":"...","rules":[{"server":"box","tool":"read_file",
+ *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
 #include "agent/chat_priv.h"
+#include "codec/utf8.h"
+
+#define TITLE_MAX 80
 
 static int add_rule(struct remembered *r, struct mo_span server,
                     struct mo_span tool, enum mo_action action)
@@ -83,6 +86,9 @@ void remember_read(struct chat *c, struct mo_json doc)
     struct mo_json_iter it;
     struct mo_json key, val;
 
+    mo_buf_reset(&c->title);
+    if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
+        mo_buf_reset(&c->title);
     mo_json_iter(&it, mo_json_get(doc, "rules"));
     while (mo_json_next(&it, &key, &val))
         read_rule(c, val);
@@ -117,6 +123,17 @@ static void on_kept(void *ctx, const struct mo_err *why)
     chat_settle(c);
 }
 
+/* A conversation is called by the first line that was said in it. */
+void remember_title(struct chat *c, struct mo_span text)
+{
+    struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
+
+    if (c->title.len > 0 || line.n == 0)
+        return;
+    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
+    remember_save(c);
+}
+
 void remember_save(struct chat *c)
 {
     struct mo_buf b;
@@ -130,6 +147,10 @@ void remember_save(struct chat *c)
     mo_jw_obj(&w);
     mo_jw_key(&w, "model");
     mo_jw_str(&w, mo_buf_view(&c->model));
+    if (c->title.len > 0) {
+        mo_jw_key(&w, "title");
+        mo_jw_str(&w, mo_buf_view(&c->title));
+    }
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&

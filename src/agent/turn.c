@@ -380,6 +380,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
                       m->id);
         chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
+        remember_title(c, mo_span(m->text, m->n));
         if (c->state == CHAT_ENDING)
             chat_settle(c);
         else if (chat_append(c, mo_buf_view(doc)) < 0)

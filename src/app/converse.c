@@ -3,15 +3,13 @@
  */
 #include "app/converse.h"
 
-#include "app/resolve.h"
-
 #define RULES_ARENA ((size_t)1024 * 1024)
-#define KEY_MAX     ((size_t)16 * 1024)
 
 struct mo_converse {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     struct mo_httpc *http;
+    struct mo_models *models;
     struct mo_agent *agent;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
@@ -21,124 +19,16 @@ struct mo_converse {
 
 /* --- which model --------------------------------------------------------- */
 
-static const struct mo_config_api *api_of(const struct mo_config *cfg,
-                                          enum mo_llm_kind k)
-{
-    switch (k) {
-    case MO_LLM_CLAUDE:
-        return &cfg->llm.claude;
-    case MO_LLM_GEMINI:
-        return &cfg->llm.gemini;
-    case MO_LLM_OPENAI:
-    case MO_LLM_COMPATIBLE:
-        return &cfg->llm.openai;
-    default:
-        return NULL;
-    }
-}
-
-static enum mo_llm_kind usual(const struct mo_config *cfg)
-{
-    static const enum mo_llm_kind order[] = {MO_LLM_CLAUDE, MO_LLM_GEMINI,
-                                             MO_LLM_OPENAI};
-
-    if (cfg->llm.provider != MO_LLM_AUTO)
-        return (enum mo_llm_kind)cfg->llm.provider;
-    for (size_t i = 0; i < MO_COUNT(order); i++)
-        if (api_of(cfg, order[i])->api_key)
-            return order[i];
-    return MO_LLM_DEMO;
-}
-
-/* OpenAI's protocol at somebody else's address is somebody else's. */
-static enum mo_llm_kind true_kind(const struct mo_config *cfg,
-                                  enum mo_llm_kind k)
-{
-    const char *url = k == MO_LLM_OPENAI ? cfg->llm.openai.base_url : NULL;
-
-    if (url && strstr(url, "api.openai.com") == NULL)
-        return MO_LLM_COMPATIBLE;
-    return k;
-}
-
-struct choice {
-    enum mo_llm_kind kind;
-    struct mo_span model; /* empty: the usual one */
-};
-
-/* "provider:model", or a model of the usual provider. */
-static struct choice choose(const struct mo_config *cfg, struct mo_span wanted)
-{
-    struct choice c = {usual(cfg), wanted};
-    ptrdiff_t colon = mo_span_find(wanted, ':');
-    int kind =
-        colon < 0 ? -1 : mo_llm_kind(mo_span_head(wanted, (size_t)colon));
-
-    if (kind >= 0) {
-        c.kind = (enum mo_llm_kind)kind;
-        c.model = mo_span_skip(wanted, (size_t)colon + 1);
-    } else if (wanted.n == 0 && cfg->llm.model) {
-        c.model = mo_span_cstr(cfg->llm.model);
-    } else if (mo_llm_kind(wanted) >= 0) {
-        c.kind = (enum mo_llm_kind)mo_llm_kind(wanted);
-        c.model = (struct mo_span){NULL, 0};
-    }
-    c.kind = true_kind(cfg, c.kind);
-    return c;
-}
-
-static int make_llm(struct mo_converse *c, enum mo_llm_kind kind,
-                    struct mo_span key, struct mo_llm **out, struct mo_err *e)
-{
-    const struct mo_config_api *api = api_of(c->cfg, kind);
-    struct mo_llm_opts o = {
-        .kind = kind,
-        .base_url = api ? api->base_url : NULL,
-        .key = key,
-        .max_output = (unsigned)c->cfg->llm.max_output_tokens,
-    };
-    struct mo_buf ours;
-    int rc = 0;
-
-    mo_buf_init(&ours, KEY_MAX);
-    if (key.n == 0 && api && api->api_key) {
-        rc = mo_ref_resolve(c->cfg, api->api_key, &ours, e);
-        o.key = mo_buf_view(&ours);
-    }
-    if (rc == 0) {
-        *out = mo_llm_new(c->loop, c->http, &o, e);
-        rc = *out ? 0 : e->code;
-    }
-    if (ours.p)
-        explicit_bzero(ours.p, ours.cap);
-    mo_buf_fini(&ours);
-    return rc;
-}
-
 static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
                 struct mo_buf *model, struct mo_err *e)
 {
     struct mo_converse *c = ctx;
-    struct choice what = choose(c->cfg, wanted);
-    const char *usual_model = mo_llm_default_model(what.kind);
-    int rc = 0;
 
-    if (what.model.n > 0)
-        rc = mo_buf_span(model, what.model);
-    else if (usual_model)
-        rc = mo_buf_puts(model, usual_model);
-    else
-        return mo_fail(e, MO_EINVAL,
-                       "this provider has no usual model: set llm.model");
-    if (rc < 0)
-        return mo_fail(e, rc, "the model's name is too long");
-    *provider = mo_llm_kind_name(what.kind);
-    return make_llm(c, what.kind, key, out, e);
+    return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
-/* --- which calls need a person ----------------------------------------------
- */
+/* --- which calls need a person ------------------------------------------- */
 
 static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
                      struct mo_rule *r)
@@ -195,8 +85,7 @@ static int make_rules(struct mo_converse *c, struct mo_err *e)
     return 0;
 }
 
-/* --- all of it
- * ------------------------------------------------------------------ */
+/* --- all of it ----------------------------------------------------------- */
 
 static int make_agent(struct mo_converse *c, struct mo_house *h,
                       struct mo_err *e)
@@ -223,6 +112,7 @@ static void converse_free(struct mo_converse *c)
     void (*gone)(void *) = c->gone;
     void *ctx = c->gone_ctx;
 
+    mo_models_free(c->models);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -260,7 +150,9 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     c->cfg = mo_config_ref(cfg);
     mo_arena_init(&c->arena, RULES_ARENA);
     c->http = mo_httpc_new(l, &ho, e);
-    rc = c->http ? make_rules(c, e) : e->code;
+    if (c->http)
+        c->models = mo_models_new(l, c->http, cfg, e);
+    rc = c->models ? make_rules(c, e) : e->code;
     if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {
@@ -277,6 +169,11 @@ void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
     c->gone = gone;
     c->gone_ctx = ctx;
     mo_agent_close(c->agent, on_agent_gone, c);
+}
+
+struct mo_models *mo_converse_models(const struct mo_converse *c)
+{
+    return c->models;
 }
 
 struct mo_agent *mo_converse_agent(const struct mo_converse *c)

@@ -2,8 +2,7 @@
  * model answers, which calls need a person.
  *
  * Where no provider is named, the first that has a key is taken, and the
- * built-in demo where there is none. A front may ask for a model by its name,
- * or by provider and name ("gemini:gemini-3.8-flash").
+ * built-in demo where there is none (models.h).
  *
  * Ownership: house and configuration are borrowed until it is closed. */
 #ifndef MO_APP_CONVERSE_H
@@ -11,6 +10,7 @@
 
 #include "agent/chat.h"
 #include "app/house.h"
+#include "app/models.h"
 
 struct mo_converse;
 
@@ -20,5 +20,6 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
 void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
                        void *ctx);
 struct mo_agent *mo_converse_agent(const struct mo_converse *c);
+struct mo_models *mo_converse_models(const struct mo_converse *c);
 
 #endif

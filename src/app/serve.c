@@ -9,6 +9,7 @@
 #include "app/converse.h"
 #include "app/door.h"
 #include "app/echo.h"
+#include "web/api.h"
 #include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
@@ -28,6 +29,7 @@ struct server {
     struct mo_house *house;
     struct mo_converse *converse;
     struct mo_talk talk;
+    struct mo_api api;
     bool opening; /* the house is on its way */
     bool closing;
 };
@@ -167,6 +169,39 @@ static void no_agent(struct server *s, const struct mo_err *why)
     mo_talk_begin(&s->talk, NULL, why);
 }
 
+static int list_models(void *ctx,
+                       void (*done)(void *arg, struct mo_span json,
+                                    const struct mo_err *why),
+                       void *arg, struct mo_err *e)
+{
+    struct server *s = ctx;
+
+    if (s->converse == NULL)
+        return mo_fail(e, MO_EUNAVAIL, "%s", why_no_agent(s));
+    return mo_models_list(mo_converse_models(s->converse), done, arg, e);
+}
+
+static void begin_talking(struct server *s)
+{
+    s->api.store = mo_house_store(s->house);
+    s->api.sessions = mo_house_sessions(s->house);
+    mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
+}
+
+static int make_api(struct server *s, struct mo_err *e)
+{
+    const struct mo_ready ready = {"sessions", why_no_agent, s};
+    int rc = mo_site_ready(s->site, &ready);
+
+    s->api = (struct mo_api){.why = why_no_agent,
+                             .why_ctx = s,
+                             .models = list_models,
+                             .models_ctx = s};
+    if (rc == 0)
+        rc = mo_api_routes(s->site, &s->api);
+    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+}
+
 static void end_next(struct server *s);
 
 static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
@@ -183,7 +218,7 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
     else if (mo_converse_open(s->loop, s->first, h, &s->converse, &e) < 0)
         no_agent(s, &e);
     else
-        mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
+        begin_talking(s);
 }
 
 static void open_house(struct server *s)
@@ -289,7 +324,6 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         .gate = gate_of(s),
         .tls = s->tls,
     };
-    const struct mo_ready ready = {"sessions", why_no_agent, s};
 
     if (o->test_echo) {
         mo_echo_opts(&sio, &s->siod);
@@ -304,7 +338,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
-    return o->test_echo ? 0 : mo_site_ready(s->site, &ready);
+    return o->test_echo ? 0 : make_api(s, e);
 }
 
 static int watch_signals(struct server *s, struct mo_err *e)
