@@ -1,5 +1,7 @@
 // A fake of Google's generateContent (v1beta), streamed and not, with the
 // rules of Gemini 3 and later: signatures, ids, schema words, CONTINUATION.
+import { isDeepStrictEqual } from 'node:util';
+
 import { Refusal, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
 
 const STATUS = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED',
@@ -121,7 +123,7 @@ function checkSignatures(fake, contents, model) {
       if (!part.thoughtSignature || part.thoughtSignature === STAND_IN) continue;
       const issued = fake.issued.get(part.thoughtSignature);
       if (!issued || issued.model !== model) throw bad('Thought signature is not valid.');
-      if (issued.part !== JSON.stringify(part)) throw bad('Thought signature: its part was changed');
+      if (!isDeepStrictEqual(issued.part, part)) throw bad('Thought signature: its part was changed');
     }
   });
 }
@@ -154,7 +156,7 @@ function checkContinuation(fake, body) {
 function partsOf(fake, row, model) {
   const sign = (part) => {
     part.thoughtSignature = `c2ln${String(++fake.count).padStart(4, '0')}`;
-    fake.issued.set(part.thoughtSignature, { model, part: JSON.stringify(part) });
+    fake.issued.set(part.thoughtSignature, { model, part: structuredClone(part) });
     return part;
   };
   const modern = !/^gemini-[12]/.test(model);
