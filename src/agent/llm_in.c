@@ -316,6 +316,16 @@ int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return e->code;
 }
 
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b)
+{
+    if (mo_buf_err(b) && !w->b->err)
+        w->b->err = mo_buf_err(b);
+    if (mo_buf_view(b).n)
+        mo_jw_raw(w, mo_buf_view(b));
+    else
+        mo_jw_null(w);
+}
+
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body)
 {
@@ -346,7 +356,7 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
     mo_jw_key(w, "name");
     mo_jw_str(w, mo_buf_view(&b->name));
     mo_jw_key(w, "args");
-    mo_jw_raw(w, mo_buf_view(&b->args));
+    mo_llm_put_json(w, &b->args);
     if (b->bad.len) {
         mo_jw_key(w, "bad");
         mo_jw_str(w, mo_buf_view(&b->bad));
@@ -375,7 +385,7 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
         mo_llm_put_literal(w, "text", &b->body);
     if (raw.len) {
         mo_jw_key(w, "raw");
-        mo_jw_raw(w, mo_buf_view(&raw));
+        mo_llm_put_json(w, &raw);
     }
     mo_jw_end(w);
     mo_buf_fini(&raw);
@@ -399,7 +409,7 @@ static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
     }
     if (in->usage_raw.len) {
         mo_jw_key(w, "raw");
-        mo_jw_raw(w, mo_buf_view(&in->usage_raw));
+        mo_llm_put_json(w, &in->usage_raw);
     }
     mo_jw_end(w);
 }

@@ -202,6 +202,8 @@ void mo_llm_count(struct mo_json v, uint64_t *out);
 /* An error document inside the stream: in->fail and *e. */
 int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v,
                        struct mo_err *e);
+/* What b holds as a value; its error becomes the writer's. */
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b);
 /* body's text as a literal. */
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body);
