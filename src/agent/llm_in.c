@@ -233,7 +233,7 @@ int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
     if (rc == 0 && s.n == 0) {
         mo_buf_reset(&b->args);
         rc = mo_buf_puts(&b->args, "{}");
-    } else if (rc == 0 && (mo_json_parse(s, 0, &doc, NULL) < 0 ||
+    } else if (rc == 0 && (mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0 ||
                            !mo_json_is(doc.root, MO_JSON_OBJECT))) {
         rc = mo_llm_add(in, &b->bad, s, e);
         mo_buf_reset(&b->args);
@@ -299,7 +299,7 @@ int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
 {
     struct mo_json_doc doc;
 
-    if (mo_json_parse(ev->data, 0, &doc, e) < 0)
+    if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
         return mo_wrap(e, "%s sent an event that is no JSON", in->label);
     *out = doc.root;
     return 0;

@@ -19,6 +19,9 @@
 #include "codec/sse.h"
 
 #define MO_LLM_BLOCKS_MAX 2048
+/* Of a provider's JSON: what wraps it in an entry, and the entry in a store,
+ * must still be JSON to us. */
+#define MO_LLM_DEPTH_MAX  200
 #define MO_LLM_HOPS_MAX   32 /* Gemini's CONTINUATION, one after another */
 
 /* --- a request, read ------------------------------------------------------ */
