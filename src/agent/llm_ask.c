@@ -31,6 +31,29 @@ static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
            mo_json_str_eq(mo_json_get(by, "url"), mo_span_cstr(q->url));
 }
 
+static bool good_call(struct mo_json b)
+{
+    struct mo_json key = mo_json_get(b, "key"), name = mo_json_get(b, "name");
+
+    return mo_json_is(key, MO_JSON_STRING) && key.n > 2 &&
+           mo_json_is(name, MO_JSON_STRING) && name.n > 2 &&
+           mo_json_is(mo_json_get(b, "args"), MO_JSON_OBJECT);
+}
+
+/* What the dialects take for granted. */
+static bool good_blocks(struct mo_json blocks)
+{
+    struct mo_json_iter it;
+    struct mo_json k, b;
+
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_is_type(b, "call") && !good_call(b))
+            return false;
+    }
+    return true;
+}
+
 static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
 {
     struct mo_json_doc doc;
@@ -42,6 +65,9 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
         !mo_llm_is_role(doc.root, "tool"))
         return mo_fail(e, MO_EINVAL,
                        "entry %zu of the conversation has no role", i);
+    if (!good_blocks(mo_json_get(doc.root, "blocks")))
+        return mo_fail(e, MO_EINVAL,
+                       "entry %zu of the conversation has a broken call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
     return 0;

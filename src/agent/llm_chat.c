@@ -5,7 +5,8 @@
  * all that local servers read; nobody gets a number nobody asked for, as some
  * add it to the prompt and refuse the sum. Reasoning goes back in the member
  * it came in, and only while the person waits for the answer it belongs to:
- * some servers insist on that, others refuse more.
+ * some servers insist on that, others refuse more. OpenAI itself never gets
+ * any.
  *
  * Pictures cannot stand in a tool's message: OpenAI gets them in a message of
  * the user behind it, others (often without eyes) a line that names them. */
@@ -127,7 +128,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     put_role(w, "assistant");
     mo_jw_key(w, "content");
     put_text(w, blocks);
-    if (q->own[i] && i > mo_llm_last_user(q))
+    if (q->kind == MO_LLM_COMPATIBLE && q->own[i] && i > mo_llm_last_user(q))
         put_own_members(w, blocks);
     if (n) {
         mo_jw_key(w, "tool_calls");

@@ -250,9 +250,12 @@ static void put_thinking(struct mo_jw *w, const struct mo_llm_block *b,
 
     mo_llm_put_but(w, start, but);
     mo_llm_put_literal(w, "thinking", &b->body);
-    if (b->more.len || sign.p) {
+    if (b->more.len) {
         mo_jw_key(w, "signature");
-        mo_jw_raw(w, b->more.len ? mo_buf_view(&b->more) : mo_json_text(sign));
+        mo_llm_put_json(w, &b->more);
+    } else if (sign.p) {
+        mo_jw_key(w, "signature");
+        mo_jw_raw(w, mo_json_text(sign));
     }
 }
 
@@ -263,7 +266,7 @@ static void put_input(struct mo_jw *w, const struct mo_llm_block *b,
 
     mo_llm_put_but(w, start, but);
     mo_jw_key(w, "input");
-    mo_jw_raw(w, mo_buf_view(&b->args));
+    mo_llm_put_json(w, &b->args);
 }
 
 void mo_llm_claude_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,

@@ -184,7 +184,8 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     struct mo_buf text;
 
     mo_buf_init(&text, MO_LLM_REQUEST_MAX);
-    (void)user_text(q, since, &text);
+    if (user_text(q, since, &text) < 0)
+        p->text.err = mo_buf_err(&text);
     n = mo_llm_demo_steps(mo_buf_view(&text), v);
     done = steps_done(q, since, &last);
     if (done == 0)

@@ -251,10 +251,10 @@ static int status_of(const struct mo_llm_hint *h, const struct said *s)
 
 static int decide(const struct said *s, int status, bool day)
 {
-    int w = by_words(s);
+    int w = by_words(s), by = by_status(status);
 
-    if (w < 0)
-        w = by_status(status);
+    if (w < 0 || (w == TROUBLE && by >= 0))
+        w = by;
     if (w < 0 || w == BAD) {
         int p = by_phrase(s);
 

@@ -19,6 +19,9 @@
 #include "codec/sse.h"
 
 #define MO_LLM_BLOCKS_MAX 2048
+/* Of a provider's JSON: what wraps it in an entry, and the entry in a store,
+ * must still be JSON to us. */
+#define MO_LLM_DEPTH_MAX  200
 #define MO_LLM_HOPS_MAX   32 /* Gemini's CONTINUATION, one after another */
 
 /* --- a request, read ------------------------------------------------------ */
@@ -202,6 +205,8 @@ void mo_llm_count(struct mo_json v, uint64_t *out);
 /* An error document inside the stream: in->fail and *e. */
 int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v,
                        struct mo_err *e);
+/* What b holds as a value; its error becomes the writer's. */
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b);
 /* body's text as a literal. */
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body);

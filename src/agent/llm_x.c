@@ -332,8 +332,13 @@ static void over(struct mo_llm_x *x)
 static void on_http_done(void *ctx, const struct mo_err *why)
 {
     struct mo_llm_x *x = ctx;
+    struct mo_err e;
 
     x->http = NULL;
+    if (!why && x->hint.status == 0) { /* gone in the middle of its head */
+        (void)mo_fail(&e, MO_ECLOSED, "closed without an answer");
+        why = &e;
+    }
     if (x->state == X_TOLD)
         x_free(x);
     else if (x->fail.code)

@@ -336,7 +336,8 @@ static void serve(struct driver *d, struct mo_span text)
         mo_jw_cstr(w, e.msg);
         say(d);
     } else {
-        (void)mo_loop_until(d->l, is_done, d, 120000);
+        if (!mo_loop_until(d->l, is_done, d, 120000))
+            exit(5);
     }
     mo_llm_free(m);
     mo_arena_reset(&d->a);
