@@ -372,6 +372,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     if (head->status != 401 && head->status != 403)
         return;
     keep_challenge(h, head);
+    x->wait.local = mo_httpc_at_private(x->call);
 }
 
 /* --- what an authorizer can do about it ----------------------------------- */

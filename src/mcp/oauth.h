@@ -8,6 +8,7 @@
  *   NONE      no token, nothing under way
  *   WORKING   a flow is under way
  *   SIGN_IN   a person must open mo_oauth_url(); the flow waits for it
+ *   BARRED    a person would have to sign in, and nobody can be asked (mute)
  *   READY     there is a token
  *
  * A 403 that names missing scopes (step-up) asks for all scopes so far and
@@ -38,6 +39,7 @@ enum mo_oauth_state {
     MO_OAUTH_IS_NONE,
     MO_OAUTH_IS_WORKING,
     MO_OAUTH_IS_SIGN_IN,
+    MO_OAUTH_IS_BARRED,
     MO_OAUTH_IS_READY,
 };
 
@@ -53,11 +55,19 @@ struct mo_oauth_opts {
     /* Where browsers come back to, if not to a door of our own; then
      * mo_oauth_redirected() is to be called. */
     const char *redirect;
+    /* The door of our own: its address, with or without a port, or NULL:
+     * MO_BACK_URI. Without one, the port of the last time is tried first,
+     * since that is what we are registered with. */
+    const char *back;
     bool wait;
+    bool mute; /* nobody can sign in: who would need it is refused at once */
     uint64_t sign_in_ms; /* 0: MO_FLOW_SIGN_IN_MS */
     /* A person must open that; may be NULL. The address is http(s) only and
      * must not go through a shell. */
     void (*on_sign_in)(void *ctx, const char *url);
+    /* No flow is under way any more; why: it brought no token. May be NULL,
+     * and does not fire for a flow that mo_oauth_close() ends. */
+    void (*on_end)(void *ctx, const struct mo_err *why);
     void *ctx;
 };
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "codec/ip.h"
 #include "codec/url.h"
 
 static int keep(struct mo_arena *a, struct mo_span s, const char **out)
@@ -29,30 +30,6 @@ static bool is_loopback(const struct mo_url *u)
     return mo_host_is_loopback(&h);
 }
 
-static bool is_private4(const unsigned char b[4])
-{
-    return b[0] == 0 || b[0] == 10 || b[0] == 127 || b[0] >= 224 ||
-           (b[0] == 100 && (b[1] & 0xC0) == 64) ||
-           (b[0] == 169 && b[1] == 254) || (b[0] == 172 && b[1] >> 4 == 1) ||
-           (b[0] == 192 && b[1] == 168);
-}
-
-/* Unspecified, loopback, unique local, link local, multicast; and IPv4 in
- * any of its clothes. */
-static bool is_private6(const unsigned char b[16])
-{
-    static const unsigned char zero[12];
-
-    if (memcmp(b, zero, 12) == 0)
-        return true;
-    if (memcmp(b, zero, 10) == 0 && b[10] == 0xFF && b[11] == 0xFF)
-        return is_private4(b + 12);
-    if (b[0] == 0x00 && b[1] == 0x64 && b[2] == 0xFF && b[3] == 0x9B)
-        return is_private4(b + 12);
-    return (b[0] & 0xFE) == 0xFC || b[0] == 0xFF ||
-           (b[0] == 0xFE && (b[1] & 0x80) == 0x80);
-}
-
 /* Literal addresses only: a name is the resolver's business. */
 static bool is_private(const struct mo_url *u)
 {
@@ -66,13 +43,20 @@ static bool is_private(const struct mo_url *u)
     memcpy(text, u->host.p, u->host.n);
     text[u->host.n] = '\0';
     if (u->ipv6)
-        return inet_pton(AF_INET6, text, b) != 1 || is_private6(b);
-    return inet_pton(AF_INET, text, b) == 1 && is_private4(b);
+        return inet_pton(AF_INET6, text, b) != 1 || mo_ip6_is_private(b);
+    return inet_pton(AF_INET, text, b) == 1 && mo_ip4_is_private(b);
+}
+
+bool mo_oauth_is_private(const char *url)
+{
+    struct mo_url u;
+
+    return mo_url_parse(mo_span_cstr(url), &u, NULL) == 0 && is_private(&u);
 }
 
 int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e)
 {
-    struct mo_url u, s;
+    struct mo_url u;
 
     if (mo_url_parse(mo_span_cstr(url), &u, NULL) < 0 || u.fragment.p ||
         u.userinfo.p || u.host.n == 0)
@@ -81,9 +65,7 @@ int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e)
         !(mo_span_ieq(u.scheme, MO_SPAN("http")) && is_loopback(&u)))
         return mo_fail(e, MO_EPOLICY, "%.*s is not asked without TLS",
                        (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);
-    if (!is_private(&u))
-        return 0;
-    if (mo_url_parse(mo_span_cstr(server), &s, NULL) == 0 && is_private(&s))
+    if (!is_private(&u) || mo_oauth_is_private(server))
         return 0;
     return mo_fail(e, MO_EPOLICY, "a public server sends us to %.*s",
                    (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);

@@ -3,8 +3,9 @@
  * Pure: the places where metadata may lie (RFC 9728, RFC 8414, OpenID
  * Discovery), and which of the addresses a peer names are used at all: https,
  * or http on this very machine; no user, no fragment. Loopback and literal
- * private addresses only when the configured server is such a one itself. (A
- * name that resolves to a private address is not seen here.) */
+ * private addresses only when the configured server is such a one itself. What
+ * a name resolves to is not seen here, but when it is connected to
+ * (public_only in loop/httpcall.h). */
 #ifndef MO_MCP_OAUTH_ADDR_H
 #define MO_MCP_OAUTH_ADDR_H
 
@@ -12,6 +13,9 @@
 #include "base/str.h"
 
 #define MO_OAUTH_URLS_MAX 3 /* places to look for a document */
+
+/* On this machine or, by a literal address, in a private network? */
+bool mo_oauth_is_private(const char *url);
 
 /* May `url` be asked on behalf of the configured `server`? 0, MO_EPOLICY. */
 int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e);

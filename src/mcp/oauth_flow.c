@@ -20,6 +20,8 @@ struct mo_flow {
     struct mo_oauth_urls urls;
     size_t at;   /* the one of urls we are asking */
     bool legacy; /* no metadata of the resource */
+    bool local;  /* private addresses may be asked */
+    bool known;  /* the client is one of an earlier registration */
     struct mo_oauth_resource resource;
     struct mo_oauth_server issuer;
     struct mo_oauth_client client;
@@ -138,6 +140,7 @@ static int ask(struct mo_flow *f, const char *url, const char *type,
         .body = body,
         .total_ms = MO_FLOW_STEP_MS,
         .max_bytes = MO_OAUTH_DOC_MAX,
+        .public_only = !f->local,
     };
     int rc = mo_oauth_url_ok(url, f->o.server, e);
 
@@ -197,14 +200,26 @@ static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
     return rc;
 }
 
+/* The issuer may have forgotten us; then we must register anew. */
+static void forget_client(struct mo_flow *f)
+{
+    if (f->known && f->o.on_client)
+        f->o.on_client(f->o.ctx, NULL);
+    f->known = false;
+}
+
 static int got_token(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_span body = mo_buf_view(&f->body);
+    const char *error;
     int rc;
 
-    if (f->status >= 400 && f->status < 500)
-        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s",
-                       mo_oauth_error(&f->a, body));
+    if (f->status >= 400 && f->status < 500) {
+        error = mo_oauth_error(&f->a, body);
+        if (strcmp(error, "invalid_client") == 0)
+            forget_client(f);
+        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s", error);
+    }
     if (f->status != 200)
         return mo_fail(e, MO_EUNAVAIL, "the token endpoint answers %d",
                        f->status);
@@ -235,6 +250,7 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
+    forget_client(f); /* perhaps the page said that it does not know us */
     finish(f, &e);
 }
 
@@ -317,6 +333,7 @@ static int known_client(struct mo_flow *f)
         f->client.secret =
             mo_arena_strndup(&f->a, k->secret, strlen(k->secret));
     f->client.method = mo_oauth_auth_method(mo_span_cstr(k->method));
+    f->known = true;
     return f->client.id && (f->client.secret || !k->secret) ? 1 : MO_ENOMEM;
 }
 
@@ -350,8 +367,22 @@ static int register_us(struct mo_flow *f, struct mo_err *e)
     return rc;
 }
 
+/* Whose token it is, or will be. */
+static void put_names(struct mo_flow *f, struct mo_token *k)
+{
+    k->issuer = f->issuer.issuer;
+    k->server = f->o.server;
+    k->resource = f->resource.resource;
+    k->client = f->client.id;
+    k->secret = f->client.secret;
+    k->method = mo_oauth_auth_name(f->client.method);
+    k->redirect = f->o.redirect;
+    k->local = f->local;
+}
+
 static int got_registration(struct mo_flow *f, struct mo_err *e)
 {
+    struct mo_token k = {.expires_ms = 0};
     struct mo_span body = mo_buf_view(&f->body);
     int rc;
 
@@ -360,7 +391,12 @@ static int got_registration(struct mo_flow *f, struct mo_err *e)
                        "registration refused (%d): %.80s", f->status,
                        mo_oauth_error(&f->a, body));
     rc = mo_oauth_register_parse(&f->a, body, f->issuer.auth, &f->client, e);
-    return rc < 0 ? rc : sign_in(f, e);
+    if (rc < 0)
+        return rc;
+    put_names(f, &k);
+    if (f->o.on_client)
+        f->o.on_client(f->o.ctx, &k);
+    return sign_in(f, e);
 }
 
 /* --- finding out ---------------------------------------------------------- */
@@ -455,13 +491,7 @@ static void go_on(struct mo_flow *f)
         finish(f, &e);
     if (f->state != ENDED || f->why.code)
         return;
-    f->token.issuer = f->issuer.issuer;
-    f->token.server = f->o.server;
-    f->token.resource = f->resource.resource;
-    f->token.client = f->client.id;
-    f->token.secret = f->client.secret;
-    f->token.method = mo_oauth_auth_name(f->client.method);
-    f->token.redirect = f->o.redirect;
+    put_names(f, &f->token);
     if (!f->token.scope)
         f->token.scope = f->attempt.scope;
 }
@@ -476,6 +506,7 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
     if (!f)
         return NULL;
     f->o = *o;
+    f->local = o->local || mo_oauth_is_private(o->server);
     f->state = state;
     mo_arena_init(&f->a, ARENA_MAX);
     mo_buf_init(&f->body, MO_OAUTH_DOC_MAX);
@@ -537,6 +568,8 @@ static int take_over(struct mo_flow *f, const struct mo_token *old)
     for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
         rc = copy(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
+    f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
+    f->local = f->local || old->local;
     f->client.method = mo_oauth_auth_method(mo_span_cstr(old->method));
     return rc;
 }
