@@ -367,14 +367,15 @@ static int register_us(struct mo_flow *f, struct mo_err *e)
     return rc;
 }
 
-/* Whose token it is, or will be. */
+/* Whose token it is, or will be. What is configured is not written down: it
+ * may be a secret that stands for itself in one place only. */
 static void put_names(struct mo_flow *f, struct mo_token *k)
 {
     k->issuer = f->issuer.issuer;
     k->server = f->o.server;
     k->resource = f->resource.resource;
     k->client = f->client.id;
-    k->secret = f->client.secret;
+    k->secret = f->o.client_id ? NULL : f->client.secret;
     k->method = mo_oauth_auth_name(f->client.method);
     k->redirect = f->o.redirect;
     k->local = f->local;
@@ -569,6 +570,8 @@ static int take_over(struct mo_flow *f, const struct mo_token *old)
         rc = copy(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
     f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
+    if (!f->known)
+        f->client.secret = f->o.client_secret;
     f->local = f->local || old->local;
     f->client.method = mo_oauth_auth_method(mo_span_cstr(old->method));
     return rc;
