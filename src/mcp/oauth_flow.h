@@ -5,9 +5,7 @@
  *
  * RESOURCE and ISSUER look for metadata at each address in turn; REGISTER is
  * left out when we are known there; SIGN_IN waits for a person. A step is one
- * request; redirects are not followed, answers are capped, and every address
- * has passed mo_oauth_url_ok(). Unless the server itself is in a private
- * network, no name may resolve to an address in one.
+ * question (oauth_ask.h).
  *
  * A server without any metadata is taken for one of 2025-03-26, which is its
  * own authorization server.
@@ -20,7 +18,6 @@
 #include "loop/httpc.h"
 #include "mcp/oauth_req.h"
 
-#define MO_FLOW_STEP_MS    30000u
 #define MO_FLOW_SIGN_IN_MS ((uint64_t)15 * 60 * 1000)
 
 struct mo_flow;
