@@ -283,7 +283,11 @@ static void on_url(void *ctx, const char *url)
     struct mo_err e;
 
     mo_buf_reset(&o->url);
-    mo_buf_put(&o->url, url, strlen(url) + 1);
+    if (mo_buf_put(&o->url, url, strlen(url) + 1) < 0) {
+        mo_buf_reset(&o->url);
+        mo_flow_cancel(o->flow); /* nobody could learn of it */
+        return;
+    }
     if (o->o.on_sign_in)
         o->o.on_sign_in(o->o.ctx, url);
     if (o->o.wait)
