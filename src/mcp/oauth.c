@@ -24,8 +24,11 @@ struct mo_oauth {
     struct mo_arena a; /* the options' texts */
     struct mo_flow *flow;
     bool refreshing; /* the flow is a refresh */
-    bool barred;     /* mute, and a sign-in was needed */
-    bool local;      /* the server was seen at a private address */
+    bool queued;     /* another process refreshes; `turn` looks again */
+    int claim;       /* while we do: a descriptor, or -1 */
+    struct mo_timer turn;
+    bool barred; /* mute, and a sign-in was needed */
+    bool local;  /* the server was seen at a private address */
     struct mo_back *back;
     unsigned backs; /* doors not gone yet */
     struct mo_list waiters, ready;
@@ -69,7 +72,9 @@ static void oauth_free(struct mo_oauth *o)
         mo_buf_fini(secret[i]);
     }
     mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
     mo_later_cancel(&o->later);
+    mo_close_fd(&o->claim);
     mo_arena_fini(&o->a);
     mo_free(o);
 }
@@ -256,9 +261,35 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 
     if (!k || !k->refresh)
         return mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
+    if (mo_tokens_claim(o->o.tokens, &o->claim) == MO_EBUSY) {
+        o->queued = true;
+        mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
+        return 0;
+    }
     rc = mo_flow_refresh(&fo, k, &o->flow, e);
+    if (rc < 0)
+        mo_close_fd(&o->claim);
     o->refreshing = rc == 0;
     return rc;
+}
+
+static void end_flow(struct mo_oauth *o, const struct mo_err *why)
+{
+    tell(o, why);
+    if (o->o.on_end && !o->closing)
+        o->o.on_end(o->o.ctx, why);
+}
+
+static void on_turn(struct mo_timer *t)
+{
+    struct mo_oauth *o = mo_container_of(t, struct mo_oauth, turn);
+    struct mo_err e;
+
+    o->queued = false;
+    if (look_again(o))
+        end_flow(o, NULL);
+    else if (start_refresh(o, &e) < 0)
+        end_flow(o, &e);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -267,7 +298,7 @@ static void on_timer(struct mo_timer *t)
     const struct mo_token *k = token_of(o);
     struct mo_err e;
 
-    if (o->flow || o->closing || !k)
+    if (o->flow || o->queued || o->closing || !k)
         return;
     if (k->expires_ms > mo_wall_ms() + LATER_MAX_MS) { /* not yet */
         mo_timer_start(o->o.loop, &o->timer, LATER_MAX_MS);
@@ -348,6 +379,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     close_back(o);
     if (!why && keep_token(o, k, asked, &e) < 0)
         why = &e;
+    mo_close_fd(&o->claim);
     if (why)
         mo_log_err(mo_loop_log(o->o.loop), MO_INFO, ROOM, why, "no token");
     if (refused && look_again(o)) { /* somebody was faster */
@@ -359,9 +391,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
             return;
         why = &e;
     }
-    tell(o, why);
-    if (o->o.on_end && !o->closing)
-        o->o.on_end(o->o.ctx, why);
+    end_flow(o, why);
 }
 
 /* --- refusals ------------------------------------------------------------- */
@@ -440,12 +470,12 @@ static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
         return 0;
     }
     o->local = o->local || w->local;
-    if (!o->flow && status == 401 && look_again(o)) {
+    if (!o->flow && !o->queued && status == 401 && look_again(o)) {
         mo_list_push(&o->waiters, &w->node);
         tell(o, NULL);
         return 0;
     }
-    if (!o->flow)
+    if (!o->flow && !o->queued)
         rc = start_flow(o, status, challenge, e);
     if (rc == 0)
         mo_list_push(&o->waiters, &w->node);
@@ -498,6 +528,8 @@ int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
     mo_list_init(&o->waiters);
     mo_list_init(&o->ready);
     mo_timer_init(&o->timer, on_timer);
+    mo_timer_init(&o->turn, on_turn);
+    o->claim = -1;
     mo_later_init(&o->later, on_later);
     rc = copy_texts(o);
     k = rc == 0 ? token_of(o) : NULL;
@@ -524,6 +556,7 @@ void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
     o->gone = gone;
     o->gone_ctx = ctx;
     mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
     (void)mo_fail(&e, MO_ECANCELED, "closed");
     tell(o, &e);
     if (o->flow)
@@ -539,7 +572,7 @@ enum mo_oauth_state mo_oauth_state(const struct mo_oauth *o)
 {
     if (o->url.len)
         return MO_OAUTH_IS_SIGN_IN;
-    if (o->flow)
+    if (o->flow || o->queued)
         return MO_OAUTH_IS_WORKING;
     if (o->barred)
         return MO_OAUTH_IS_BARRED;

@@ -3,7 +3,8 @@
  * A link asks here for its Authorization header and hands its refusals over
  * (auth.h). One flow at a time works for all who wait: a refresh when there
  * is something to refresh, else a sign-in (oauth_flow.h). A token that will
- * expire is refreshed ahead of time.
+ * expire is refreshed ahead of time. Of several processes that share a token
+ * file one refreshes; the others wait for what it gets.
  *
  *   NONE      no token, nothing under way
  *   WORKING   a flow is under way
@@ -32,6 +33,7 @@
 #define MO_OAUTH_STEP_MS  60000
 #define MO_OAUTH_AHEAD_MS 60000 /* refreshed so long before it expires */
 #define MO_OAUTH_AGAIN_MS 30000 /* refused so soon after: refresh is no use */
+#define MO_OAUTH_TURN_MS  50    /* how often we look whether it is our turn */
 
 struct mo_oauth;
 

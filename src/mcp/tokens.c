@@ -348,6 +348,20 @@ void mo_tokens_sync(struct mo_tokens *t)
     mo_tokens_close(now);
 }
 
+/* The lock is on the file as it is now: the one that replaces it, which is
+ * when the claim ends, is another. */
+int mo_tokens_claim(const struct mo_tokens *t, int *fd)
+{
+    mo_autofd int f =
+        t->path ? open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+    *fd = -1;
+    if (f >= 0 && flock(f, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? MO_EBUSY : 0;
+    *fd = mo_take_fd(&f);
+    return 0;
+}
+
 /* The descriptor holds the lock; -1: it is done without one. */
 static int lock(const struct mo_tokens *t)
 {
@@ -410,6 +424,7 @@ int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,
     mo_autofd int held = lock(t);
     struct entry *en = entry_new(k); /* k may be of an entry that goes now */
 
+    (void)held; /* until we return */
     if (!en)
         return mo_fail(e, MO_ENOMEM, "tokens");
     mo_tokens_sync(t);
@@ -422,6 +437,7 @@ int mo_tokens_drop(struct mo_tokens *t, const char *issuer, const char *server,
 {
     mo_autofd int held = lock(t);
 
+    (void)held; /* until we return */
     mo_tokens_sync(t);
     forget(t, issuer, server);
     return save(t, e);

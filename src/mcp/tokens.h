@@ -46,6 +46,11 @@ void mo_tokens_close(struct mo_tokens *t); /* NULL is fine */
 /* Take over what other processes wrote meanwhile; what cannot be read changes
  * nothing. */
 void mo_tokens_sync(struct mo_tokens *t);
+/* The right to refresh tokens, among the processes that share the file: a
+ * token that is refreshed twice may be taken for stolen. 0 and a descriptor to
+ * close afterwards (-1 where nobody shares it), or MO_EBUSY. Whoever waits for
+ * it finds what came of it by mo_tokens_sync(). */
+int mo_tokens_claim(const struct mo_tokens *t, int *fd);
 /* Borrowed until the next put, drop or sync; NULL: none. Without an issuer:
  * the one that was put last. */
 const struct mo_token *mo_tokens_get(const struct mo_tokens *t,

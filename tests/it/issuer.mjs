@@ -40,6 +40,7 @@ export class Issuer {
   registers = true;
   denies = false; // the person says no
   seconds = 3600; // tokens live so long
+  slow = 0; // ms until a token is given
   lastAuthorize = null;
 
   async start(upstream) {
@@ -164,6 +165,7 @@ export class Issuer {
 
   async #token(req, res) {
     const form = new URLSearchParams(await text(req));
+    await new Promise((done) => setTimeout(done, this.slow));
     if (req.headers['content-type'] !== 'application/x-www-form-urlencoded')
       throw new Refused('invalid_request', 'not a form');
     const id = this.#client(req, form);

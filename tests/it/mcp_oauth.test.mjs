@@ -155,6 +155,17 @@ describe('a person', () => {
     assert.deepEqual(issuer.wrong, []);
   });
 
+  test('of many at once, one refreshes and all go on', async () => {
+    await signIn();
+    issuer.expireAll();
+    issuer.slow = 200;
+    const all = await Promise.all([1, 2, 3, 4].map(() => cli(hello())));
+    for (const { code, out, err } of all)
+      assert.deepEqual([code, out, err], [0, HELLO, '']);
+    assert.equal(issuer.seen.refreshed, 1);
+    assert.deepEqual(issuer.wrong, []);
+  });
+
   test('a short-lived token is refreshed ahead', async () => {
     issuer.seconds = 1;
     await signIn();
