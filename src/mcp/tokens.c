@@ -335,10 +335,10 @@ static bool is_seen(const struct mo_tokens *t)
 
 void mo_tokens_sync(struct mo_tokens *t)
 {
-    struct mo_tokens *now;
+    struct mo_tokens *now = NULL;
 
     if (!t->path || t->unsaved || is_seen(t) ||
-        mo_tokens_open(t->path, &now, NULL) < 0)
+        mo_tokens_open(t->path, &now, NULL) < 0 || !now)
         return;
     mo_list_each_safe (n, &t->entries)
         entry_free(mo_container_of(n, struct entry, node));
