@@ -26,6 +26,7 @@ struct mo_peer {
     bool done;
     int rc;
     int64_t code; /* of the server's error, or 0 */
+    int status;   /* of HTTP, when it failed */
     struct mo_err err;
     struct mo_buf answer;
 };
@@ -101,6 +102,7 @@ static void keep_answer(struct mo_peer *p, struct mo_json v,
     p->done = true;
     p->rc = 0;
     p->code = r->code;
+    p->status = r->status;
     mo_buf_reset(&p->answer);
     if (r->err) {
         p->err = *r->err;
@@ -155,6 +157,13 @@ static struct mo_span name_of(struct mo_peer *p, const char *method,
     return name;
 }
 
+/* Did the server refuse to take it? Anything else may have been done. */
+static bool is_refused(const struct mo_peer *p, int rc)
+{
+    return rc == MO_EPOLICY ||
+           (rc < 0 && (p->status == 401 || p->status == 403));
+}
+
 /* A request failed. Is it worth another one, since somebody signed in? */
 static bool is_signed_in(struct mo_peer *p, unsigned *tries, struct mo_err *e)
 {
@@ -173,6 +182,7 @@ static int ask(struct mo_peer *p, const char *method, struct mo_span params,
 {
     p->done = false;
     p->code = 0;
+    p->status = 0;
     if (!p->conn)
         return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
     return mo_conn_request(p->conn, method, params, o, e) ? 0 : e->code;
@@ -198,7 +208,7 @@ int mo_peer_call_with(struct mo_peer *p, const char *method,
         rc = ask(p, method, params, &o, e);
         if (rc == 0)
             rc = wait_for(p, out, e);
-    } while (rc < 0 && is_signed_in(p, &tries, e));
+    } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
     return rc;
 }
 
@@ -225,12 +235,13 @@ int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
     do {
         p->done = false;
         p->code = 0;
+        p->status = 0;
         if (!p->conn)
             return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
         rc = mo_pages_start(p->conn, &o, &list, e);
         if (rc == 0)
             rc = wait_for(p, out, e);
-    } while (rc < 0 && is_signed_in(p, &tries, e));
+    } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
     return rc;
 }
 

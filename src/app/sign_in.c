@@ -18,10 +18,13 @@ struct mo_sign_in {
     struct mo_tokens *tokens;
     struct mo_oauth *oauth;
     const char *url, *name; /* name: what the person calls the server */
+    const char *dir;        /* the state directory */
+    bool warned;
     int err;
     uint64_t ms;
     bool gone;
     bool asked;        /* a person was, and there is no token yet */
+    bool answered;     /* and that has an end nobody has waited for yet */
     bool ended;        /* a flow has, since we last waited */
     struct mo_err why; /* with that; code 0: with a token */
 };
@@ -56,6 +59,7 @@ static void on_end(void *ctx, const struct mo_err *why)
     struct mo_sign_in *s = ctx;
 
     s->ended = true;
+    s->answered = s->asked; /* people may be faster than we are */
     s->why = why ? *why : (struct mo_err){0};
 }
 
@@ -71,17 +75,33 @@ static bool under_way(const struct mo_sign_in *s)
     return st == MO_OAUTH_IS_WORKING || st == MO_OAUTH_IS_SIGN_IN;
 }
 
+/* Else the person would wonder why they are asked again. */
+static void warn_unsaved(struct mo_sign_in *s)
+{
+    if (!mo_tokens_unsaved(s->tokens) || s->warned)
+        return;
+    s->warned = true;
+    (void)dprintf(s->err,
+                  "warning: the sign-in cannot be kept: %s is not writable\n",
+                  s->dir);
+}
+
 int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
 {
     if (mo_oauth_state(s->oauth) == MO_OAUTH_IS_BARRED)
         return mo_fail(e, MO_EPOLICY, "a person must sign in at %s", s->name);
-    if (!under_way(s))
-        return MO_ENOTFOUND;
-    s->ended = false;
-    (void)mo_loop_until(s->loop, has_ended, s, FOREVER_MS);
+    if (!s->answered) {
+        if (!under_way(s))
+            return MO_ENOTFOUND;
+        s->ended = false;
+        (void)mo_loop_until(s->loop, has_ended, s, FOREVER_MS);
+    }
+    s->answered = false;
     s->asked = s->asked && s->why.code;
-    if (!s->why.code)
+    if (!s->why.code) {
+        warn_unsaved(s);
         return 0;
+    }
     *e = s->why;
     return mo_wrap(e, "sign-in at %s", s->name);
 }
@@ -160,6 +180,7 @@ int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
     mo_arena_init(&s->a, ARENA_MAX);
     s->loop = o->loop;
     s->err = o->err;
+    s->dir = o->cfg->store.dir;
     s->ms = (uint64_t)seconds * 1000;
     s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
     s->name = o->server ? o->server->name : s->url;

@@ -333,6 +333,11 @@ static bool is_seen(const struct mo_tokens *t)
             st.st_mtim.tv_nsec == t->seen.st_mtim.tv_nsec);
 }
 
+bool mo_tokens_unsaved(const struct mo_tokens *t)
+{
+    return t->unsaved;
+}
+
 void mo_tokens_sync(struct mo_tokens *t)
 {
     struct mo_tokens *now = NULL;

@@ -43,6 +43,8 @@ struct mo_tokens;
 int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e);
 void mo_tokens_close(struct mo_tokens *t); /* NULL is fine */
 
+/* Is there something that could not be saved? */
+bool mo_tokens_unsaved(const struct mo_tokens *t);
 /* Take over what other processes wrote meanwhile; what cannot be read changes
  * nothing. */
 void mo_tokens_sync(struct mo_tokens *t);

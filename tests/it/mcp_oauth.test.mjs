@@ -277,6 +277,52 @@ describe('a person', () => {
   });
 });
 
+describe('on a terminal', () => {
+  // A program that gives its child one, and hands its output on.
+  const pty = ['-c', 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(' +
+    'pty.spawn(sys.argv[1:])))'];
+
+  async function typed(args) {
+    const child = spawn('python3', [...pty, bin, ...args], {
+      cwd: dir, env: cleanEnv(env()), stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let out = '', visit;
+    child.stdout.setEncoding('utf8').on('data', (d) => {
+      out += d;
+      const url = /^ {2}(http\S+)\r?\n/m.exec(out)?.[1];
+      if (url) visit ??= browse(url);
+    });
+    const [code] = await once(child, 'close');
+    await visit;
+    return { code, out: out.replaceAll('\r\n', '\n'), visited: visit !== undefined };
+  }
+
+  test('a person is asked without an option, but for --no-sign-in', async () => {
+    const not = await typed([...hello(), '--no-sign-in']);
+    assert.deepEqual([not.code, not.visited], [5, false], not.out);
+    const { code, out, visited } = await typed(hello());
+    assert.deepEqual([code, visited], [0, true], out);
+    assert.ok(out.endsWith(HELLO), out);
+  });
+
+  test('a list does not stop at each server', async () => {
+    await config();
+    const { code, out, visited } = await typed(['mcp', 'list', '--tools']);
+    assert.deepEqual([code, visited], [0, false]);
+    assert.match(out, /sign in at r/);
+    const asked = await typed(['mcp', 'list', '--tools', '--sign-in']);
+    assert.deepEqual([asked.code, asked.visited], [0, true]);
+    assert.match(asked.out, /^ {4}test_simple_text$/m);
+  });
+});
+
+test('a state directory that takes no files is told', async () => {
+  state = '/proc'; // not even root's
+  const { code, out, err } = await attended([...hello(), '--sign-in']);
+  assert.deepEqual([code, out], [0, HELLO], err);
+  assert.match(err, /warning: the sign-in cannot be kept/);
+});
+
 describe('a client registered by hand', () => {
   const secret = 'schnörkel & co:=%';
 

@@ -113,7 +113,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
 
 static int run_list(struct mo_cli *c)
 {
-    struct mo_cmd_peer m = {0};
+    struct mo_cmd_peer m = {.many = true};
     struct mo_buf b;
     int rc = mo_cmd_peer_load(c, &m);
 
@@ -142,7 +142,8 @@ static const struct mo_opt list_opts[] = {
 const struct mo_cmd mo_cmd_mcp_list = {
     .name = "mcp list",
     .summary = "List the configured MCP servers",
-    .text = "A server that cannot be started is listed with the reason.",
+    .text = "A server that cannot be started is listed with the reason, and so "
+            "is one that wants a sign-in, unless --sign-in is given.",
     .example = "mcp list --tools",
     .example_says = "lists the servers and what each of them can do",
     .opts = list_opts,

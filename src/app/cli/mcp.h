@@ -44,6 +44,7 @@ struct mo_cmd_peer {
     struct mo_cmd_flags flags;
     struct mo_config_holder h;
     bool loaded;
+    bool many; /* servers in a row: nobody is asked unless --sign-in is given */
     bool needs_sign_in; /* that is why it failed */
     struct mo_peer *peer;
 };

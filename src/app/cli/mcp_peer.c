@@ -69,11 +69,11 @@ static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
 }
 
 /* A person is there if somebody could type. */
-static bool may_ask(const struct mo_cli *c)
+static bool may_ask(const struct mo_cli *c, const struct mo_cmd_peer *m)
 {
     if (mo_cli_has(c, "no-sign-in"))
         return false;
-    return mo_cli_has(c, "sign-in") || isatty(STDIN_FILENO) == 1;
+    return mo_cli_has(c, "sign-in") || (!m->many && isatty(STDIN_FILENO) == 1);
 }
 
 int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
@@ -84,7 +84,7 @@ int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
         .server = s,
         .command = mo_cli_get(c, "command"),
         .url = mo_cli_get(c, "url"),
-        .may_ask = may_ask(c),
+        .may_ask = may_ask(c, m),
         .err = c->err,
         .sign_in_needed = &m->needs_sign_in,
     };
