@@ -62,22 +62,23 @@ static int64_t scan_one(struct mo_resp_in *in, struct mo_span s,
                         struct mo_err *e)
 {
     struct mo_span line = line_at(s);
+    char type = line.n ? line.p[0] : '\0';
     int64_t n = 0;
 
     if (!line.p)
         return s.n > MO_RESP_LINE_MAX ? broken(in, e, "an endless line") : 0;
     if (line.n > MO_RESP_LINE_MAX || s.p[line.n + 1] != '\n')
         return broken(in, e, "a line without end");
-    if (line.n && strchr("+-", line.p[0]))
+    if (type == '+' || type == '-')
         return (int64_t)line.n + 2;
-    if (!line.n || !strchr(":$*", line.p[0]) ||
+    if ((type != ':' && type != '$' && type != '*') ||
         mo_span_i64(mo_span_skip(line, 1), &n) < 0)
         return broken(in, e, "not RESP");
-    if (line.p[0] == ':')
+    if (type == ':')
         return (int64_t)line.n + 2;
     if (!length_of(mo_span_skip(line, 1), INT_MAX, &n))
         return broken(in, e, "a length beyond all bounds");
-    if (line.p[0] == '*') {
+    if (type == '*') {
         if (n > 0 && (size_t)n > MO_RESP_VALUES_MAX - in->values)
             return broken(in, e, "too many values");
         in->need += n > 0 ? (size_t)n : 0;

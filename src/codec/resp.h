@@ -3,8 +3,7 @@
  * Ours instead of hiredis' because a reply comes from a peer: here it has a
  * bound in bytes, values and depth, its memory is the caller's arena (so
  * running out of it can be tested), the bytes are not copied, and no library
- * has to be found whose name changes with every release of Debian. hiredis is
- * what the tests hold it against.
+ * has to be found whose name changes with every release of Debian.
  *
  * Reading: feed bytes in any pieces, then take replies until there is none.
  * A reply borrows the reader's buffer until the next call.
