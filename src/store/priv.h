@@ -95,7 +95,7 @@ struct mo_store {
     struct mo_list leases;
     struct mo_timer sweep;
     struct mo_later later; /* close() when nothing is under way */
-    bool sweeping, closing, closed;
+    bool closing, closed;
     void (*gone)(void *ctx);
     void *gone_ctx;
 };

@@ -12,8 +12,8 @@
 #include "store/priv.h"
 
 #define ROOM        "store"
-#define SWEEP_MS    ((uint64_t)60 * 1000)
-#define SWEEP_SOON  2000 /* the first one, and while there is more to do */
+#define SWEEP_MAX   ((uint64_t)60 * 1000)
+#define SWEEP_SOON  ((uint64_t)1000) /* the first, and while there is more */
 #define SWEEP_MEM   ((size_t)512 * 1024)
 #define ROWS_USUAL  100
 #define LINES_MAX   4096 /* leases waited for or held in this process */
@@ -460,14 +460,23 @@ int mo_lease_holder(struct mo_store *s, struct mo_span name,
 
 /* --- sweeping ------------------------------------------------------------- */
 
+/* Every minute, or often enough for a time to live that is shorter. */
+static uint64_t sweep_ms(const struct mo_store *s)
+{
+    uint64_t ms = s->history_ttl_ms / 2;
+
+    if (!ms || ms > SWEEP_MAX)
+        return SWEEP_MAX;
+    return ms < SWEEP_SOON ? SWEEP_SOON : ms;
+}
+
 static void on_swept(void *ctx, const struct mo_op *op)
 {
     struct mo_store *s = ctx;
 
-    s->sweeping = false;
     if (!s->closing)
         mo_timer_start(s->loop, &s->sweep,
-                       op->rows.more ? SWEEP_SOON : SWEEP_MS);
+                       op->rows.more ? SWEEP_SOON : sweep_ms(s));
 }
 
 static void on_sweep(struct mo_timer *t)
@@ -476,10 +485,9 @@ static void on_sweep(struct mo_timer *t)
     struct mo_op *op = mo_op_new(s, MO_OP_SWEEP, SWEEP_MEM);
 
     if (!op) {
-        mo_timer_start(s->loop, &s->sweep, SWEEP_MS);
+        mo_timer_start(s->loop, &s->sweep, SWEEP_MAX);
         return;
     }
-    s->sweeping = true;
     op->on_op = on_swept;
     op->ctx = s;
     mo_op_submit(op);
