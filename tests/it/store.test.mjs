@@ -109,6 +109,7 @@ test('rediss, an account of its own, a database of its own', { skip: missing }, 
   await ok(s, 'entry', 's', 'x');
   assert.equal(await ok(s, 'history', 's'), '1 x');
   await ok(s, 'take', 's', 1000);
+  await ok(s, 'drop', 's');
   assert.equal(server.cli('-n', '3', 'EXISTS', 'mcp:session:{s}'), '1');
   assert.equal(server.cli('-n', '0', 'DBSIZE'), '0');
 
@@ -119,7 +120,7 @@ test('rediss, an account of its own, a database of its own', { skip: missing }, 
     [`redis://mo:p%40ss%3Aw0rd@${at}`, undefined, /./],
     [`rediss://mo:p%40ss%3Aw0rd@localhost:${port}/99`, cert, /DB index/],
   ]) {
-    const bad = await store(url, { deadline: 1500, ca });
+    const bad = await store(url, { deadline: 1000, ca });
     const a = await bad.ask('session', 's');
     assert.equal(a.word, 'unavailable', url);
     assert.match(a.rest, says);
