@@ -419,7 +419,7 @@ static void turn(struct keeper *k)
 static int await_request(struct keeper *k, struct mo_err *e)
 {
     struct timeval t = {.tv_sec = MO_KEEPER_WAIT_S};
-    struct mo_boxmsg m;
+    struct mo_boxmsg m = {0};
     int rc;
 
     setsockopt(k->starter.fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
