@@ -625,6 +625,39 @@ static void test_many(void **state)
     assert_int_equal(list(w).n, 0);
 }
 
+/* From opening to closing, with memory that fails anywhere between. */
+static void whole_life(void *ctx)
+{
+    static const char *const argv[] = {"echo", "x", NULL};
+    struct world *w = ctx;
+    struct mo_box_spec spec = spec_of(argv, 0);
+    struct mo_boxes_opts opts = {
+        .store = "st", .instance = "i", .dir = w->dir, .launcher = launcher};
+    struct mo_boxes *bs;
+    struct owner o;
+
+    w->closed = false;
+    if (mo_boxes_native(w->loop, &opts, &bs, NULL) < 0) {
+        mo_loop_run(w->loop); /* what was begun is taken back there */
+        return;
+    }
+    owner_init(&o);
+    if (mo_box_start(bs, &spec, &box_cb, &o, &o.b, NULL) == 0)
+        await(w, is_gone, &o);
+    mo_boxes_close(bs, on_closed, w);
+    await(w, is_closed, w);
+    owner_fini(&o);
+}
+
+static void test_torture(void **state)
+{
+    struct world *w = *state;
+
+    torture(whole_life, w);
+    w->closed = false;
+    assert_int_equal(list(w).n, 0);
+}
+
 static bool read_launcher(const char *path)
 {
     static char bytes[4 << 20];
@@ -647,6 +680,7 @@ int main(int argc, char **argv)
         BOX_TEST(test_remove),         BOX_TEST(test_taken_away),
         BOX_TEST(test_keeper_killed),  BOX_TEST(test_warm),
         BOX_TEST(test_check),          BOX_TEST(test_many),
+        BOX_TEST(test_torture),
     };
 
     if (geteuid() != 0) {
