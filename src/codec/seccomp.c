@@ -355,8 +355,7 @@ const struct mo_seccomp_rule *mo_seccomp_rules(size_t *n)
     return rules;
 }
 
-/* --- the filter --------------------------------------------------------------
- */
+/* --- the filter ---------------------------------------------------------- */
 
 #define ALLOW         SECCOMP_RET_ALLOW
 #define KILL          SECCOMP_RET_KILL_PROCESS
