@@ -87,8 +87,12 @@ static void on_writable(struct tb_watch *w)
     } else {
         s->sent += (size_t)n;
     }
-    if (waiting(s) == 0)
+    if (waiting(s) == 0) {
         drop_queue(s);
+    } else if (s->sent > HIGH) { /* what is sent must not fill the queue */
+        mo_buf_drop(&s->queue, s->sent);
+        s->sent = 0;
+    }
 }
 
 /* --- in ------------------------------------------------------------------ */
