@@ -15,8 +15,7 @@
 
 int main(int argc, char **argv)
 {
-    uint32_t say =
-        argc > 1 && strcmp(argv[1], "EPERM") == 0 ? EPERM : ENOSYS;
+    uint32_t say = argc > 1 && strcmp(argv[1], "EPERM") == 0 ? EPERM : ENOSYS;
     struct sock_filter rows[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
