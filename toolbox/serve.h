@@ -13,7 +13,8 @@
 
 #include "base/err.h"
 
-#define TB_LINE_MAX ((size_t)10 * 1024 * 1024)
+/* The largest file to be written, with every second byte escaped. */
+#define TB_LINE_MAX ((size_t)24 * 1024 * 1024)
 
 struct tb_serve_opts {
     const char *root;

@@ -85,7 +85,7 @@ for (const program of Object.keys(programs)) {
 }
 
 test('what was left running on purpose goes with the toolbox', () =>
-  withToolbox({}, async (t) => {
+  withToolbox({ leaves: true }, async (t) => {
     const r = await t.ok('execute_command',
       { command: 'setsid sleep 1000 >log 2>&1 & echo $!' });
     assert.equal(r.left_running, true);

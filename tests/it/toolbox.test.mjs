@@ -7,7 +7,7 @@ import {
   chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync,
   symlinkSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
@@ -417,7 +417,7 @@ for (const program of Object.keys(programs)) {
         ['{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600],
         ['['.repeat(100_000), -32700],
         [`{"jsonrpc":"2.0","id":"${'i'.repeat(600)}","method":"ping"}`, -32600],
-        [`{"x":"${'y'.repeat(11 * 1024 * 1024)}"}`, -32600],
+        [`{"x":"${'y'.repeat(25 * 1024 * 1024)}"}`, -32600],
       ];
       for (const [line, code] of lines) {
         t.messages.length = 0;
@@ -436,6 +436,7 @@ for (const program of Object.keys(programs)) {
       twice.catch(() => {});
       t.send({ id: 'same', method: 'tools/call', params: { name: 'list_files' } });
       assert.equal((await twice).error.code, -32600);
+      t.send({ method: 'notifications/cancelled', params: { requestId: 'same' } });
     });
 
     box('a new initialize ends what nobody waits for', async (t) => {
@@ -520,6 +521,31 @@ for (const program of Object.keys(programs)) {
       } finally {
         await t.close();
         place.remove();
+      }
+    });
+
+    test('in an empty root, without /proc or a shell', async (c) => {
+      if (program !== 'musl') return; // the other needs its libraries
+      if (process.getuid() !== 0) return c.skip('root, for chroot');
+      const t = Toolbox.start({ program, root: '/workspace', launch: ({ bin, root, env }) =>
+        spawn('/usr/sbin/chroot', ['--userspec=65534:65534', join(bin, '..'),
+          `/${basename(bin)}`, '--root', root], { env, stdio: ['pipe', 'pipe', 'pipe'] }) });
+      try {
+        await t.open();
+        const self = `/${readdirSync(t.place.dir).find((n) => n.startsWith('program-'))}`;
+        const no = await t.call('execute_command', { command: 'true' });
+        assert.match(no.content[0].text, /no such program \(a `command` needs \/bin\/sh\)/);
+        const yes = await t.ok('execute_command', { argv: [self, '--version'] });
+        assert.match(yes.stdout, /^mo-toolbox /);
+        await t.ok('write_file', { path: 'a/b', content: 'x' });
+        assert.equal((await t.ok('search_files', { pattern: 'x' })).matches.length, 1);
+        const late = await t.call('execute_command',
+          { argv: [self, '--stay', '--root', '/'], timeout: 0.3 });
+        assert.equal(late.structuredContent.timed_out, true);
+        await until(() => t.processes().length === 0, 'the command to end');
+        t.confined();
+      } finally {
+        await t.close();
       }
     });
 

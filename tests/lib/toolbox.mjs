@@ -243,6 +243,13 @@ export class Toolbox {
     });
   }
 
+  /** Descriptors and resident memory of the process itself. */
+  holds() {
+    const at = `/proc/${this.child.pid}`;
+    const kib = /VmRSS:\s+(\d+)/.exec(readFileSync(`${at}/status`, 'latin1'));
+    return { fds: readdirSync(`${at}/fd`).length, kib: Number(kib[1]) };
+  }
+
   /** Close stdin and wait for the end; whatever happens, leave nothing. */
   async close() {
     try {
@@ -259,12 +266,22 @@ export class Toolbox {
   }
 }
 
-/** Start, open, run, close, for a test body. */
-export async function withToolbox(how, body) {
+/** Start, open, run, close, for a test body; what the body did must not have
+ *  cost the process a descriptor, or much memory. `leaves`: commands that go
+ *  on in the background when the body ends. */
+export async function withToolbox({ leaves = false, ...how }, body) {
   const t = Toolbox.start(how);
   try {
     await t.open();
+    const before = t.holds();
     await body(t);
+    if (!leaves) {
+      await until(() => t.holds().fds === before.fds,
+        `${before.fds} descriptors, not ${t.holds().fds}`);
+      // A sanitizer keeps what was freed.
+      const grown = t.holds().kib - before.kib;
+      if (how.program === 'musl') assert.ok(grown < 16 * 1024, `${grown} KiB more`);
+    }
   } catch (e) {
     t.child.kill('SIGKILL');
     await t.close().catch(() => {});
