@@ -493,5 +493,5 @@ void tb_exec_stop(struct tb_exec *x)
 void tb_exec_fini(struct tb_exec *x)
 {
     while (!mo_list_empty(&x->jobs))
-        job_free(mo_list_first(&x->jobs, struct tb_job, node));
+        job_free(mo_container_of(x->jobs.next, struct tb_job, node));
 }

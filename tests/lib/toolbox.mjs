@@ -18,13 +18,14 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const build =
-  process.env.MO_BUILD ??
-  fileURLToPath(new URL('../../build-asan', import.meta.url));
+const top = fileURLToPath(new URL('../..', import.meta.url));
+const checked = join(top, 'build-asan'); // built with the unit tests
+const build = process.env.MO_BUILD ?? checked;
 /** A small program of tests/it. */
-export const helper = (name) => join(build, 'tests/it', name);
+export const helper = (name) => join(checked, 'tests/it', name);
+/** The toolbox with sanitizers, and the static one that runs in boxes. */
 export const programs = {
-  asan: join(build, 'toolbox/mo-toolbox-check'),
+  asan: join(checked, 'toolbox/mo-toolbox-check'),
   musl: join(build, 'toolbox/mo-toolbox'),
 };
 
