@@ -45,6 +45,7 @@ static void default_signals(void)
     sigset_t none;
 
     (void)sigaction(SIGPIPE, &dfl, NULL);
+    (void)sigaction(SIGXFSZ, &dfl, NULL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

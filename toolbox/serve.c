@@ -215,6 +215,7 @@ static int open_signals(struct mo_err *e)
     int fd;
 
     (void)sigaction(SIGPIPE, &ign, NULL);
+    (void)sigaction(SIGXFSZ, &ign, NULL); /* a file too large: EFBIG */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGTERM);
