@@ -135,7 +135,7 @@ __attribute__((noreturn)) static void keep(struct keeper *k, int signals)
 
     for (;;) {
         struct signalfd_siginfo info;
-        bool waits = k->ended && !k->told;
+        bool waits;
         int n;
 
         reap(k);

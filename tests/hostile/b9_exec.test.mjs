@@ -84,6 +84,42 @@ for (const program of Object.keys(programs)) {
     }));
 }
 
+// The toolbox runs as the user of its commands: /proc would let them open its
+// stdout and answer for it, or read what other calls were given.
+test('a command cannot speak for the toolbox', () =>
+  withToolbox({}, async (t) => {
+    const forged = '{"jsonrpc":"2.0","id":"forged","result":{}}';
+    const r = await t.call('execute_command', { command: `
+      box=$(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)
+      echo "$box"
+      for p in $box $PPID; do
+        for f in 0 1 2 3 4 5; do echo '${forged}' >/proc/$p/fd/$f; done
+        cat /proc/$p/environ /proc/$p/maps
+      done` });
+    const { stdout, stderr } = r.structuredContent;
+    assert.equal(stdout.trim(), String(t.child.pid));
+    assert.match(stderr, /Permission denied/);
+    await t.request('ping');
+    assert.deepEqual(t.messages, []);
+  }));
+
+// At every moment of its start: the keeper may be about to fork.
+test('cancelled while it starts', () =>
+  withToolbox({ program: 'musl', leaves: true }, async (t) => {
+    for (let i = 0; i < 200; i++) {
+      t.send({ id: `c${i}`, method: 'tools/call', params: {
+        name: 'execute_command', arguments: { command: 'sleep 1000' } } });
+      if (i % 3) await new Promise((done) => setTimeout(done, (i % 7) / 2));
+      t.send({ method: 'notifications/cancelled', params: { requestId: `c${i}` } });
+    }
+    t.send({ id: 'last', method: 'tools/call', params: {
+      name: 'execute_command', arguments: { command: 'sleep 1000' } } });
+    t.child.stdin.end(); // the end while one starts; close() looks for the rest
+    await t.exited;
+    assert.deepEqual(t.processes(), []);
+    assert.deepEqual(t.messages.filter((m) => !m.result?.isError), []);
+  }));
+
 test('what was left running on purpose goes with the toolbox', () =>
   withToolbox({ leaves: true }, async (t) => {
     const r = await t.ok('execute_command',

@@ -248,7 +248,9 @@ export class Toolbox {
   holds() {
     const at = `/proc/${this.child.pid}`;
     const kib = /VmRSS:\s+(\d+)/.exec(readFileSync(`${at}/status`, 'latin1'));
-    return { fds: readdirSync(`${at}/fd`).length, kib: Number(kib[1]) };
+    let fds = 0; // only root may look
+    if (isRoot) fds = readdirSync(`${at}/fd`).length;
+    return { fds, kib: Number(kib[1]) };
   }
 
   /** Close stdin and wait for the end; whatever happens, leave nothing. */
