@@ -1,0 +1,205 @@
+/* box.h - a hardened, ephemeral place where one session's programs run.
+ *
+ * A box has a program inside (our toolbox, or any MCP server) and is spoken to
+ * over the program's stdin and stdout only. This room hands out those bytes
+ * as streams, says when and why the box ended, and leaves nothing behind. It
+ * knows no MCP and no sessions beyond a label; who may have a box is decided
+ * above.
+ *
+ * Two drivers keep one and the same policy (struct mo_box_spec):
+ * `docker` (Engine API, any engine that speaks it) and `native` (mo-box). A
+ * box outlives us: after a restart the boxes of our earlier self are listed,
+ * and adopted or removed.
+ *
+ * Invariants:
+ *  1. on_ready fires at most once, on_gone exactly once, last, for every box
+ *     handed out; the box's memory is gone after it. Neither fires from
+ *     inside a call of this room.
+ *  2. The streams belong to the box's owner from on_ready on (attach, close);
+ *     closing them does not end the box.
+ *  3. After on_gone nothing of the box exists: no process, cgroup, mount,
+ *     container; unless it was let go, or MO_BOX_ENGINE_GONE says that nobody
+ *     could be asked: the next sweep finds it then.
+ *  4. A box is never used for two sessions.
+ *
+ * Limits: MO_BOX_MAX boxes of one host at a time. */
+#ifndef MO_BOX_BOX_H
+#define MO_BOX_BOX_H
+
+#include "base/str.h"
+#include "loop/stream.h"
+
+#define MO_BOX_MAX       1024
+#define MO_BOX_ID_MAX    80 /* bytes, NUL included */
+#define MO_BOX_LABEL_MAX 128
+#define MO_BOX_WORDS_MAX 64 /* of a command, of an environment */
+
+/* --- policy ----------------------------------------------------------------
+ */
+
+struct mo_box_limits {
+    uint64_t memory;                       /* bytes, swap included; 512 MiB */
+    unsigned cpu_milli;                    /* 500 = half a core */
+    unsigned pids;                         /* 128 */
+    uint64_t workspace;                    /* bytes of /workspace; 256 MiB */
+    uint64_t tmp;                          /* bytes of /tmp; 64 MiB */
+    unsigned workspace_inodes, tmp_inodes; /* 65536, 16384 */
+    uint64_t file_size;                    /* one file; as workspace */
+    unsigned open_files;                   /* 256 */
+};
+extern const struct mo_box_limits mo_box_limits_default;
+
+struct mo_box_spec {
+    struct mo_box_limits limits;
+    const char *image;       /* docker: NULL or "" = ours; native: a directory
+                                with an unpacked image, NULL = view of the host */
+    const char *const *argv; /* NULL: the toolbox (or the image's own) */
+    const char *const
+        *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
+    const char *session; /* label; "" for a box kept warm */
+    uint64_t expires;    /* wall s, hard end for who finds it orphaned */
+    uint64_t linger_ms;  /* how long it may live with nobody attached */
+};
+
+/* --- the life of a box ------------------------------------------------------
+ */
+
+struct mo_boxes; /* one driver, ready for use */
+struct mo_box;
+
+enum mo_box_cause {
+    MO_BOX_STOPPED,     /* we ended it */
+    MO_BOX_EXITED,      /* its program ended by itself (code) */
+    MO_BOX_OOM,         /* it reached its memory limit */
+    MO_BOX_KILLED,      /* by a signal that was not ours */
+    MO_BOX_LET_GO,      /* mo_box_let_go(): it lives on without us */
+    MO_BOX_ENGINE_GONE, /* the engine or keeper went away */
+    MO_BOX_REFUSED,     /* it never started (why) */
+};
+
+struct mo_box_end {
+    enum mo_box_cause cause;
+    int code;                 /* exit status, or -1 */
+    int signal;               /* or 0 */
+    bool workspace_kept;      /* mo_box_revive() can have its files back */
+    const struct mo_err *why; /* NULL or more to say */
+};
+const char *mo_box_cause_name(enum mo_box_cause c); /* "oom", "killed", ... */
+
+struct mo_box_io {
+    struct mo_stream *io;  /* reads its stdout, writes its stdin */
+    struct mo_stream *err; /* reads its stderr; may be NULL */
+};
+
+struct mo_box_cb {
+    void (*on_ready)(void *ctx, struct mo_box *b, const struct mo_box_io *io);
+    void (*on_gone)(void *ctx, const struct mo_box_end *end);
+};
+
+/* A fresh one: from the warm pool if there is one of that spec, else cold. */
+int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
+                 struct mo_err *e);
+/* One that lives already (listed under that id): its streams again. Bytes of
+ * an earlier conversation may come first; a line may begin in the middle. */
+int mo_box_adopt(struct mo_boxes *bs, const char *id,
+                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
+                 struct mo_err *e);
+/* A fresh box with the workspace of one that ended with workspace_kept. */
+int mo_box_revive(struct mo_boxes *bs, const char *id,
+                  const struct mo_box_spec *spec, const struct mo_box_cb *cb,
+                  void *ctx, struct mo_box **out, struct mo_err *e);
+
+void mo_box_stop(struct mo_box *b);   /* kill, remove; on_gone follows */
+void mo_box_let_go(struct mo_box *b); /* detach; it lives on; on_gone follows */
+
+const char *mo_box_id(const struct mo_box *b); /* "" before on_ready */
+const char *mo_box_driver(const struct mo_box *b);
+
+struct mo_box_stats {
+    uint64_t memory, memory_peak; /* bytes */
+    uint64_t cpu_us;
+    unsigned pids;
+};
+int mo_box_stats(struct mo_box *b,
+                 void (*done)(void *ctx, const struct mo_box_stats *s,
+                              const struct mo_err *why),
+                 void *ctx, struct mo_err *e);
+
+/* --- all boxes of a driver ---------------------------------------------------
+ */
+
+struct mo_box_row {
+    const char *id, *session, *instance, *policy; /* policy: sha256 hex */
+    uint64_t expires, started;                    /* wall s */
+    bool running, paused, warm;
+};
+
+/* Every box with our store's label, of whichever instance, dead ones too.
+ * Rows are borrowed; done() once. */
+int mo_boxes_list(struct mo_boxes *bs,
+                  void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_err *e);
+/* Remove one by id, whatever its state; unknown = success. */
+int mo_boxes_remove(struct mo_boxes *bs, const char *id,
+                    void (*done)(void *ctx, const struct mo_err *why),
+                    void *ctx, struct mo_err *e);
+
+/* Keep n boxes of that spec ready (paused or parked); 0: none any more.
+ * Refilled one at a time with backoff; bounded by MO_BOX_WARM_MAX. */
+#define MO_BOX_WARM_MAX 32
+int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                  unsigned n, struct mo_err *e);
+unsigned mo_boxes_warm_now(const struct mo_boxes *bs); /* ready */
+
+const char *mo_boxes_driver(const struct mo_boxes *bs);
+
+/* Can it keep its promises here? What a person and `doctor` want to know. */
+struct mo_boxes_ready {
+    bool ok;
+    char what[160]; /* "Docker 20.10.24 at unix:///var/run/docker.sock" */
+    char why[240];  /* not ok: what is missing and what to do */
+};
+int mo_boxes_check(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                   void *ctx, struct mo_err *e);
+
+/* Warm ones are removed, boxes in use are let go or must have been ended;
+ * gone(ctx) once, later. */
+void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
+
+/* --- opening a driver
+ * --------------------------------------------------------- */
+
+struct mo_boxes_opts {
+    const char *store;      /* label: which store's sessions these are, a stable
+                               id of it; boxes of other stores are not ours */
+    const char *instance;   /* label: this run of the program */
+    const char *dir;        /* 0700, ours: sockets and locks (native) */
+    struct mo_span toolbox; /* the bytes of mo-toolbox */
+    struct mo_span launcher; /* the bytes of mo-box (native) */
+    const char *engine; /* docker: DOCKER_HOST form; NULL: the usual places */
+};
+
+int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
+                    struct mo_boxes **out, struct mo_err *e);
+int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
+                    struct mo_boxes **out, struct mo_err *e);
+
+/* --- specs (spec.c) --------------------------------------------------------
+ */
+
+/* MO_EINVAL for what no driver could keep; says which and why. */
+int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e);
+/* The same promise to the program inside; labels and times don't count. */
+bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b);
+struct mo_arena;
+int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
+                     struct mo_box_spec *to);
+/* sha256, hex and NUL, of everything mo_box_spec_same() compares. */
+#define MO_BOX_DIGEST_MAX 65
+void mo_box_spec_digest(const struct mo_box_spec *s,
+                        char out[MO_BOX_DIGEST_MAX]);
+
+#endif
