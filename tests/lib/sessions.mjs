@@ -134,6 +134,7 @@ export class Home {
     this.boxes = join(this.dir, 'boxes');
     this.config = join(this.root, 'config.json');
     this.ids = new Set();
+    this.servers = new Set();
     writeFileSync(this.config, JSON.stringify({
       store: { dir: this.dir },
       sandbox: { driver, warm, memoryMb: 64, workspaceMb: 8, cpus: 1, pids: 32,
@@ -146,7 +147,10 @@ export class Home {
   }
 
   server(opts) {
-    return new Server(this, opts).open();
+    const s = new Server(this, opts);
+    this.servers.add(s);
+    s.ended.then(() => this.servers.delete(s));
+    return s.open();
   }
 
   run(...args) {
@@ -193,6 +197,7 @@ export class Home {
   removeAll() {
     process.removeListener('exit', this.atExit);
     this.watcher?.close();
+    for (const s of this.servers) s.child.kill('SIGKILL');
     for (const id of this.sockets())
       try {
         execFileSync(join(build, 'tests/it/box_client'), ['kill', this.boxes, id],
