@@ -10,6 +10,11 @@ struct sink {
     size_t room, len; /* len counts what did not fit, too */
 };
 
+/* Passed on by address, as the array a va_list may be cannot. */
+struct source {
+    va_list ap;
+};
+
 struct spec {
     bool zero, longer;
     size_t width;
@@ -57,33 +62,34 @@ static size_t text_len(const char *p, int precision)
 }
 
 /* '*' or digits. */
-static int read_count(const char **f, va_list *ap)
+static int read_count(const char **f, struct source *from)
 {
     int n = 0;
 
     if (**f == '*') {
         (*f)++;
-        return va_arg(*ap, int);
+        return va_arg(from->ap, int);
     }
     for (; **f >= '0' && **f <= '9' && n < INT_MAX / 16; (*f)++)
         n = n * 10 + (**f - '0');
     return n;
 }
 
-static void read_spec(const char **f, va_list *ap, struct spec *sp)
+static void read_spec(const char **f, struct source *from, struct spec *sp)
 {
     *sp = (struct spec){.precision = -1};
     sp->zero = **f == '0';
-    sp->width = (size_t)read_count(f, ap);
+    sp->width = (size_t)read_count(f, from);
     if (**f == '.') {
         (*f)++;
-        sp->precision = read_count(f, ap);
+        sp->precision = read_count(f, from);
     }
     for (; **f == 'l' || **f == 'z'; (*f)++)
         sp->longer = true;
 }
 
-static bool put_one(struct sink *s, char kind, struct spec *sp, va_list *ap)
+static bool put_one(struct sink *s, char kind, struct spec *sp,
+                    struct source *from)
 {
     char c = '%';
     const char *text;
@@ -91,21 +97,22 @@ static bool put_one(struct sink *s, char kind, struct spec *sp, va_list *ap)
 
     switch (kind) {
     case 'd': /* long is 64 bits wide wherever a box runs */
-        v = sp->longer ? va_arg(*ap, long) : va_arg(*ap, int);
+        v = sp->longer ? va_arg(from->ap, long) : va_arg(from->ap, int);
         put_number(s, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0, 10, sp);
         return true;
     case 'u':
     case 'x':
-        put_number(
-            s, sp->longer ? va_arg(*ap, unsigned long) : va_arg(*ap, unsigned),
-            false, kind == 'u' ? 10 : 16, sp);
+        put_number(s,
+                   sp->longer ? va_arg(from->ap, unsigned long)
+                              : va_arg(from->ap, unsigned),
+                   false, kind == 'u' ? 10 : 16, sp);
         return true;
     case 's':
-        text = va_arg(*ap, const char *);
+        text = va_arg(from->ap, const char *);
         put_text(s, text, text_len(text, sp->precision), sp);
         return true;
     case 'c':
-        c = (char)va_arg(*ap, int);
+        c = (char)va_arg(from->ap, int);
         put_text(s, &c, 1, sp);
         return true;
     case '%':
@@ -116,12 +123,12 @@ static bool put_one(struct sink *s, char kind, struct spec *sp, va_list *ap)
     }
 }
 
-int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list from)
+int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list ap)
 {
     struct sink s = {out, n, 0};
-    va_list ap;
+    struct source from;
 
-    va_copy(ap, from);
+    va_copy(from.ap, ap);
     for (const char *f = fmt; *f; f++) {
         struct spec sp;
 
@@ -130,11 +137,11 @@ int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list from)
             continue;
         }
         f++;
-        read_spec(&f, &ap, &sp);
-        if (!put_one(&s, *f, &sp, &ap))
+        read_spec(&f, &from, &sp);
+        if (!put_one(&s, *f, &sp, &from))
             break;
     }
-    va_end(ap);
+    va_end(from.ap);
     if (n)
         out[s.len < n ? s.len : n - 1] = '\0';
     return s.len > INT_MAX ? -1 : (int)s.len;
