@@ -69,8 +69,6 @@ static void say(struct keeper *k, struct mo_wire *c, const struct mo_boxmsg *m,
 static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
 {
     struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
-    int fds[3];
-    unsigned n = 0;
 
     m.u.desc = (struct mo_boxdesc){
         .id = k->r.id,
@@ -89,12 +87,19 @@ static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
         .landlock = k->landlock,
         .attached = k->attached != NULL,
     };
-    /* stdin may have been closed: then there are two, and none is sent */
-    for (int i = 0; with_fds && i < 3; i++)
-        if (k->run.std[i] >= 0)
-            fds[n++] = k->run.std[i];
-    m.fds = n == 3 ? 3 : 0;
-    say(k, c, &m, fds);
+    m.fds = with_fds && k->running ? 3 : 0;
+    say(k, c, &m, k->run.std);
+}
+
+/* The program's pipes. A box that does not outlive its client reads the end
+ * of its input when the client closes it; one that does keeps it open. */
+static void say_pipes(struct keeper *k, struct mo_wire *c)
+{
+    if (k->running && k->run.std[0] < 0) /* closed: into the void */
+        k->run.std[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    say_desc(k, c, true);
+    if (k->label.linger_ms == 0)
+        mo_close_fd(&k->run.std[0]);
 }
 
 static void say_refused(struct keeper *k, struct mo_wire *c,
@@ -199,8 +204,10 @@ static void on_door(struct keeper *k)
 static int start(struct keeper *k, const struct mo_boxreq *r, int program,
                  struct mo_err *e)
 {
-    int rc = mo_run_start(&k->run, r, &k->cg, k->uid, k->root, program, e);
+    int rc = k->frozen ? mo_cg_freeze(&k->cg, false, e) : 0;
 
+    if (rc == 0)
+        rc = mo_run_start(&k->run, r, &k->cg, k->uid, k->root, program, e);
     k->running = rc == 0;
     k->frozen = false;
     k->starts += rc == 0;
@@ -251,7 +258,7 @@ static void on_attach(struct keeper *k, struct mo_wire *c)
             drop(k, old);
     }
     k->attached = c;
-    say_desc(k, c, true);
+    say_pipes(k, c);
 }
 
 static void on_restart(struct keeper *k, struct mo_wire *c,
@@ -419,7 +426,7 @@ static void turn(struct keeper *k)
 static int await_request(struct keeper *k, struct mo_err *e)
 {
     struct timeval t = {.tv_sec = MO_KEEPER_WAIT_S};
-    struct mo_boxmsg m;
+    struct mo_boxmsg m = {0};
     int rc;
 
     setsockopt(k->starter.fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
