@@ -222,8 +222,7 @@ void mo_op_submit(struct mo_op *op)
 {
     struct mo_store *s = op->s;
 
-    if (op->kind != MO_OP_SWEEP)
-        mo_timer_start(s->loop, &op->deadline, s->deadline_ms);
+    mo_timer_start(s->loop, &op->deadline, s->deadline_ms);
     if (asked_by_caller(op))
         s->nasked++;
     op->bytes = op->mem.held;
