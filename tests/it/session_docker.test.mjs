@@ -77,3 +77,40 @@ test('20 sessions at once: 20 containers, no cross-talk', { skip }, async () => 
   assert.deepEqual(await containers(), []);
   assert.equal(await s.close(), 0);
 });
+
+// F2 as a session sees it.
+for (const liveRestore of [true, false])
+  test(`the engine is killed and comes back ${liveRestore ? 'with' : 'without'} live-restore`,
+    { skip }, async () => {
+      const other = await dockerd({ liveRestore });
+      const place = new Home({ driver: 'docker', engine: other.host });
+      try {
+        const s = await place.server();
+        const { box } = await s.hold('a', 'one');
+        await s.sh('a', 'echo precious > file');
+        s.tell('call', { h: 'a', id: 'hang', tool: 'execute_command', args: { command: 'sleep 60' } });
+        await other.signal('KILL');
+        const answer = await s.next((e) => e.ev === 'answer' && e.id === 'hang');
+        assert.match(answer.why, /the session's box has gone/);
+        await s.next((e) => e.ev === 'lost');
+        await other.start();
+        let used;
+        do {
+          s.tell('use', { h: 'a' });
+          used = await s.next((e) => e.ev === 'used');
+        } while (used.code === 'unavailable');
+        assert.equal(used.why, null);
+        if (liveRestore) assert.deepEqual([used.box, used.workspace], [box, 'kept']);
+        const want = used.workspace === 'kept' ? 'precious\n' : 'none\n';
+        assert.equal(await s.sh('a', 'cat file || echo none'), want);
+        assert.deepEqual(s.events.filter((e) => e.ev === 'answer' || e.ev === 'lost'), []);
+        s.tell('end', { session: 'one' });
+        await s.next((e) => e.ev === 'ended');
+        await s.sweep();
+        assert.deepEqual((await other.api('GET', '/containers/json?all=1')).json, []);
+        await s.kill();
+      } finally {
+        place.removeAll();
+        other.cleanUp();
+      }
+    });
