@@ -312,9 +312,11 @@ static const struct mo_key sandbox_rows[] = {
     {.name = "image",
      STR(mo_config_sandbox, image),
      .check = check_not_empty,
-     .doc = "Container image for boxes; ours where it is not given"},
+     .doc = "Image for boxes: a container image, or a directory with an "
+            "unpacked one for native boxes; ours, or a view of this machine, "
+            "where it is not given"},
     {.name = "memoryMb",
-     INT(mo_config_sandbox, memory_mb, 4, MIB_MAX),
+     INT(mo_config_sandbox, memory_mb, 16, MIB_MAX),
      .def = "512",
      .doc = "Memory of a box"},
     {.name = "cpus",
@@ -322,7 +324,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "0.5",
      .doc = "Processors of a box"},
     {.name = "pids",
-     INT(mo_config_sandbox, pids, 1, 1000000),
+     INT(mo_config_sandbox, pids, 4, 32768),
      .def = "128",
      .doc = "Processes and threads in a box"},
     {.name = "workspaceMb",
@@ -330,7 +332,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "256",
      .doc = "Size of a box's workspace"},
     {.name = "warm",
-     INT(mo_config_sandbox, warm, 0, 256),
+     INT(mo_config_sandbox, warm, 0, 32),
      .def = "2",
      .doc = "Boxes kept ready for the next sessions"},
     {.name = "dockerHost",
@@ -347,7 +349,8 @@ static const struct mo_key sessions_rows[] = {
     {.name = "idleMinutes",
      INT(mo_config_sessions, idle_minutes, 1, 525600),
      .def = "15",
-     .doc = "A session without use loses its box after so long"},
+     .doc = "A session without use loses its box after so long; it is warned "
+            "a minute before, and its conversation is kept"},
     {.name = "sweepSeconds",
      INT(mo_config_sessions, sweep_seconds, 1, 86400),
      .def = "60",
@@ -358,9 +361,9 @@ static const struct mo_key sessions_rows[] = {
      .env = "HISTORY_TTL_SECONDS",
      .doc = "How long a conversation is kept after its last word"},
     {.name = "max",
-     INT(mo_config_sessions, max, 1, 1000000),
+     INT(mo_config_sessions, max, 1, 1024),
      .def = "1000",
-     .doc = "Sessions with a box at one time"},
+     .doc = "Sessions open in this process at one time"},
 };
 static const struct mo_keys sessions_keys =
     KEYS(sessions_rows, struct mo_config_sessions);
