@@ -28,7 +28,8 @@
  *  2. A stream that ends without its end mark is an error. What it brought
  *     before was shown as deltas but is no reply: nothing half is kept.
  *  3. Retries happen in here, only before the first byte of a stream, as the
- *     provider's headers say, and are told by on_wait.
+ *     provider's headers say, and are told by on_wait. (Gemini alone: once
+ *     more when all it brought was that its own call was malformed.)
  *  4. Keys never appear in an error, a log line or a stored entry.
  *
  * Limits: the request MO_LLM_REQUEST_MAX, the reply MO_LLM_REPLY_MAX, calls

@@ -73,22 +73,55 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
     return 0;
 }
 
+static bool name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static bool good_name(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!name_char(s.p[i]))
+            return false;
+    }
+    return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
+}
+
+bool mo_llm_good_name(struct mo_json name)
+{
+    return mo_json_is(name, MO_JSON_STRING) &&
+           good_name(mo_span(name.p + 1, name.n - 2));
+}
+
+void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
+{
+    struct mo_json name = mo_json_get(call, "name");
+    char out[MO_LLM_NAME_MAX];
+    size_t n = name.n - 2;
+
+    n = n < sizeof(out) ? n : sizeof(out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+    mo_jw_str(w, mo_span(out, n));
+}
+
 static bool good_tool(const struct mo_llm_tool *t)
 {
     struct mo_json_doc doc;
 
-    if (t->name.n == 0 || t->name.n > MO_LLM_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < t->name.n; i++) {
-        char c = t->name.p[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || c == '_' || c == '-';
-
-        if (!ok)
-            return false;
-    }
-    return mo_json_parse(t->schema, 0, &doc, NULL) == 0 &&
+    return good_name(t->name) &&
+           mo_json_parse(t->schema, MO_LLM_DEPTH_MAX, &doc, NULL) == 0 &&
            mo_json_is(doc.root, MO_JSON_OBJECT);
+}
+
+static bool named_before(const struct mo_llm_request *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (mo_span_eq(r->tools[k].name, r->tools[i].name))
+            return true;
+    }
+    return false;
 }
 
 static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
@@ -96,9 +129,10 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
     for (size_t i = 0; i < r->ntools; i++) {
         const struct mo_llm_tool *t = &r->tools[i];
 
-        if (!good_tool(t))
+        if (!good_tool(t) || named_before(r, i))
             return mo_fail(e, MO_EINVAL,
-                           "tool %.*s: its name or its schema is not usable",
+                           "tool %.*s: its name is taken, or its name or "
+                           "schema is not usable",
                            (int)(t->name.n < 80 ? t->name.n : 80), t->name.p);
     }
     return 0;

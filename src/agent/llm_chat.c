@@ -88,7 +88,8 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_obj(w);
     mo_jw_key(w, "id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
-    if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
+    if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT) &&
+        mo_llm_good_name(mo_json_get(call, "name"))) {
         mo_llm_put_but(w, raw, but);
     } else {
         mo_jw_key(w, "type");
@@ -96,7 +97,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
         mo_jw_key(w, "function");
         mo_jw_obj(w);
         mo_jw_key(w, "name");
-        mo_jw_raw(w, mo_json_text(mo_json_get(call, "name")));
+        mo_llm_put_name(w, call);
         mo_jw_key(w, "arguments");
         mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
         mo_jw_end(w);

@@ -101,6 +101,19 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
     return rc;
 }
 
+/* The usual way: no tag can be in it, the bytes stay as they came. */
+static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_llm_block *b = mo_llm_last(in);
+
+    if (!b || b->kind != MO_LB_TEXT)
+        b = mo_llm_open(in, MO_LB_TEXT, -1, e);
+    if (!b)
+        return e->code;
+    b->plain = true;
+    return mo_llm_grow(in, b, v, e);
+}
+
 static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_buf b;
@@ -108,13 +121,13 @@ static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 
     if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
         return 0;
+    if (!in->compatible || in->think == IN_TEXT)
+        return take_plain(in, v, e);
     mo_buf_init(&b, MO_LLM_REPLY_MAX);
     if (mo_json_str_buf(v, &b) < 0)
         rc = mo_fail(e, mo_buf_err(&b), "reply");
-    else if (in->compatible)
-        rc = take_content(in, mo_buf_view(&b), false, e);
     else
-        rc = grow_last(in, MO_LB_TEXT, mo_buf_view(&b), e);
+        rc = take_content(in, mo_buf_view(&b), false, e);
     mo_buf_fini(&b);
     return rc;
 }

@@ -118,6 +118,8 @@ static void take_stop(struct mo_llm_in *in, struct mo_json raw)
     }
     in->ended = true;
     in->again = false;
+    in->redo = mo_json_str_eq(raw, MO_SPAN("MALFORMED_FUNCTION_CALL")) ||
+               mo_json_str_eq(raw, MO_SPAN("UNEXPECTED_TOOL_CALL"));
     in->stop = MO_LLM_OTHER;
     for (size_t i = 0; i < MO_COUNT(stops); i++) {
         if (mo_json_str_eq(raw, mo_span_cstr(stops[i].raw)))

@@ -51,6 +51,9 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
 /* The id a call goes by on the wire: the provider's own, or our key. */
 struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
                               struct mo_json call);
+/* Models invent names of tools; only a usable one may go to another. */
+bool mo_llm_good_name(struct mo_json name);
+void mo_llm_put_name(struct mo_jw *w, struct mo_json call);
 /* The newest entry a person wrote, or 0. */
 size_t mo_llm_last_user(const struct mo_llm_ask *q);
 
@@ -112,6 +115,7 @@ struct mo_llm_in {
     struct mo_buf token;   /* Gemini: where to go on */
     bool token_new, again; /* nothing came since; it wants to go on */
     bool refused;
+    bool redo; /* Gemini: it stumbled over its own call; worth one more */
     struct mo_buf hold;         /* Chat: a tag that is not whole yet */
     unsigned think;             /* Chat: where in <think> we are */
     struct mo_llm_failure fail; /* code set: the stream brought an error */

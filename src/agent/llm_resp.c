@@ -64,7 +64,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_key(w, "call_id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
     mo_jw_key(w, "name");
-    mo_jw_raw(w, mo_json_text(mo_json_get(call, "name")));
+    mo_llm_put_name(w, call);
     mo_jw_key(w, "arguments");
     mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);

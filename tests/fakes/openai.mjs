@@ -145,7 +145,7 @@ function chatDeltas(fake, row) {
   if (row.think) deltas.push(...pieces(`<think>${row.thinking}</think>`, row).map((content) => ({ content })));
   else deltas.push(...thought.map((t) => ({ [row.reasoning ?? 'reasoning_content']: t })));
   if (row.refusal) deltas.push(...pieces(row.refusal, row).map((refusal) => ({ refusal })));
-  if (row.text !== undefined) deltas.push(...pieces(row.text, { ...row, escape: false }).map((content) => ({ content })));
+  if (row.text !== undefined) deltas.push(...pieces(row.text, row).map((content) => ({ content })));
   return [...deltas, ...callDeltas(fake, row)];
 }
 

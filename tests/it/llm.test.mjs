@@ -273,8 +273,9 @@ for (const p of providers)
       const streams = await new Talk(fake, p, { cancelAfter: 3 }).ask('go', { text: 'many words to be said here', bytes: 9 });
       assert.equal(streams.failed.code, 'canceled');
       assert.equal(streams.deltas, 3);
-      const waits = await new Talk(fake, p, { cancelAfter: '18446744073709551615' }).ask('go', { text: 'x' });
-      assert.equal(waits.done.text, 'x');
+      const waits = await new Talk(fake, p, { cancelAtWait: true }).ask('go', { status: 500 });
+      assert.equal(waits.failed.code, 'canceled');
+      assert.equal(waits.waits.length, 1);
       clean();
     });
 

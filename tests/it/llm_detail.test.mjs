@@ -154,6 +154,17 @@ describe('gemini', () => {
     assert.equal(lost.failed.code, 'network');
   });
 
+  test('a malformed call is asked for once more, not for ever', async () => {
+    const row = { stop: 'MALFORMED_FUNCTION_CALL' };
+    const got = await go([user('x')], row, { text: 'better' });
+    assert.equal(got.done.text, 'better');
+    assert.equal(got.done.input, 20);
+    const twice = await go([user('x')], row, row);
+    assert.equal(twice.done.stop, 5);
+    assert.equal(box.fake.requests.length, 4);
+    fine();
+  });
+
   test('an endless CONTINUATION ends', async () => {
     const rows = Array.from({ length: 40 }, () => ({ text: 'x', stop: 'CONTINUATION' }));
     const got = await go([user('long')], ...rows);
@@ -427,6 +438,25 @@ describe('compatible servers', () => {
     const bad = await driver.run({ provider: 'ollama', url: 'http://me:secret@127.0.0.1:1/v1', entries: [user('x')] });
     assert.match(bad.refused, /no user/);
   });
+});
+
+test('an invented name of a tool does not spoil the conversation', async () => {
+  for (const [start, provider, model] of [[claude, 'claude', 'claude-opus-5-5'], [gemini, 'gemini', 'gemini-4-argon'],
+    [openai, 'openai', 'gpt-4o'], [openai, 'openai', 'gpt-6-astra']]) {
+    const fake = await start();
+    try {
+      const by = { provider, model: 'gpt-4o', url: fake.url };
+      const name = 'functions."odd" ä.name'.repeat(4);
+      const raw = { id: 'i', type: 'function', function: { name, arguments: '{}' } };
+      const entries = [user('x'), { role: 'assistant', by, blocks: [{ type: 'call', key: 'k-0', id: 'i', name, args: {}, raw }] },
+        { role: 'tool', results: [{ key: 'k-0', name, isError: true, content: [] }] }];
+      const got = await ask(fake, provider, model, entries, { text: 'sorry' });
+      assert.deepEqual(fake.problems, []);
+      assert.equal(got.done.text, 'sorry');
+    } finally {
+      await fake.close();
+    }
+  }
 });
 
 describe('demo', () => {
