@@ -566,10 +566,8 @@ static int open_boxes(struct app *app, int argc, char **argv, struct mo_err *e)
         else if (strcmp(key, "--launcher") == 0)
             o.launcher = slurp(v);
     }
-#ifdef MO_NATIVE
     if (strcmp(driver, "native") == 0)
         return mo_boxes_native(app->loop, &o, &app->bs, e);
-#endif
     if (strcmp(driver, "docker") != 0)
         return mo_fail(e, MO_EINVAL, "no driver %s here", driver);
     return mo_boxes_docker(app->loop, &o, &app->bs, e);

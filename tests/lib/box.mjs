@@ -46,10 +46,11 @@ export class Boxes {
     this.child.stdin.write(JSON.stringify({ op, ...more }) + '\n');
   }
 
-  /** The next event of that kind (and box), taken out of the queue. */
+  /** The next event of that kind and box (undefined: any), taken out. */
   next(ev, box, ok = () => true) {
     return new Promise((resolve, reject) => {
-      const test = (e) => e.ev === ev && (box === undefined || e.box === box) && ok(e);
+      const test = (e) =>
+        (ev === undefined || e.ev === ev) && (box === undefined || e.box === box) && ok(e);
       this.waiting.push({ test, resolve, reject });
       this.look();
     });
