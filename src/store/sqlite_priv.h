@@ -20,6 +20,7 @@ struct mo_lane {
     struct mo_work *work;
     struct mo_job job;
     struct mo_list waiting, group;
+    struct mo_later go;
     unsigned max; /* of a group */
     struct mo_sql sql;
     struct mo_err err; /* of the whole group; code 0: none */
