@@ -376,7 +376,8 @@ static const struct mo_key store_rows[] = {
      .env = "REDIS_URL",
      .def = "sqlite:mcp-orchestrator.db",
      .doc = "Where sessions and conversations are kept: `sqlite:FILE` (in "
-            "`store.dir`) or `redis://[:password@]host:port[/db]`"},
+            "`store.dir`), `redis://[user:password@]host:port[/db]`, "
+            "`rediss://` for TLS, or `redis+unix:SOCKET`"},
     {.name = "dir",
      STR(mo_config_store, dir),
      .check = check_not_empty,

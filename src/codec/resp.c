@@ -168,6 +168,7 @@ static void build_value(struct build *b, struct mo_resp *v, int depth)
     struct mo_span body = mo_span_skip(line, 1);
     int64_t n = 0;
 
+    MO_BUG_ON(!line.p); /* the first pass has seen it */
     b->rest = mo_span_skip(b->rest, line.n + 2);
     *v = (struct mo_resp){.kind = MO_RESP_STATUS, .text = body};
     if (line.p[0] == '+')

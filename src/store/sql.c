@@ -302,7 +302,7 @@ static int check_whole(struct mo_sql *q, const char *path, struct mo_err *e)
 static int check_ours(struct mo_sql *q, const char *path, int *version,
                       struct mo_err *e)
 {
-    struct told app, ver, tables;
+    struct told app = {0}, ver = {0}, tables = {0};
     int rc = ask(q, path, "PRAGMA application_id", &app, e);
 
     if (rc == 0)
@@ -338,7 +338,7 @@ static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
 static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     char done[96];
-    int version;
+    int version = 0;
     int rc = run_sql(q, "BEGIN IMMEDIATE", e);
 
     if (rc == 0)

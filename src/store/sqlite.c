@@ -307,8 +307,12 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     uint64_t began = mo_now_ns(), took;
     mo_autofree char *dir = NULL;
     size_t n = strlen(q->path);
-    int rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
+    int rc = mo_sqlite_load(&q->lib, e);
 
+    if (rc == 0)
+        rc = read_boot(q, e);
+    if (rc == 0)
+        rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
     if (rc == 0)
         rc = mo_sql_migrate(&q->writer.sql, q->path, e);
     if (rc == 0)
@@ -357,10 +361,9 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     lane_init(&q->reader, q, 1, run_reads);
     q->notice.dir = -1;
     q->path = mo_strndup(path, strlen(path));
-    rc = q->path ? mo_sqlite_load(&q->lib, e) : mo_fail(e, MO_ENOMEM, "store");
-    if (rc == 0)
-        rc = read_boot(q, e);
-    if (rc == 0)
+    if (!q->path)
+        rc = mo_fail(e, MO_ENOMEM, "store");
+    else
         rc = open_files(q, e);
     if (rc == 0)
         rc = start_lanes(q, e);

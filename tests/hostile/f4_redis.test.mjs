@@ -13,10 +13,10 @@ const AOF = ['--appendonly', 'yes', '--appendfsync', 'always'];
 const url = (proxy) => `redis://127.0.0.1:${proxy.port}`;
 
 // Run body with a server, a proxy before it and a store behind that.
-async function setUp(t, { args = AOF, deadline } = {}) {
+async function setUp(t, { args = AOF, deadline, leaks } = {}) {
   const server = await redis({ args });
   const proxy = await flaky({ host: '127.0.0.1', port: server.port });
-  const s = await store(url(proxy), { deadline });
+  const s = await store(url(proxy), { deadline, leaks });
   t.after(async () => {
     proxy.ways.stall = false;
     const code = await s.close();
@@ -38,7 +38,7 @@ async function docs(s) {
 }
 
 test('restart: what was acknowledged is there, the rest is an error', { skip: missing }, async (t) => {
-  const { server, s } = await setUp(t);
+  const { server, s } = await setUp(t, { leaks: true });
   const asked = [];
   for (let i = 0; i < 50; i++) asked.push(s.ask('entry', 's', `a${i}`));
   await server.kill();
@@ -124,7 +124,7 @@ test('-BUSY: a script that does not end', { skip: missing }, async (t) => {
 });
 
 test('broken off in the middle of a reply', { skip: missing }, async (t) => {
-  const { proxy, s } = await setUp(t);
+  const { proxy, s } = await setUp(t, { leaks: true });
   for (let i = 0; i < 20; i++) assert.ok((await s.ask('entry', 's', `e${i}`)).ok);
   // a reading is repeated on the next connection; a write is not
   for (const limit of [700, 801, 900]) {

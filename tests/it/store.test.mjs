@@ -41,8 +41,8 @@ async function cluster(t) {
 
 test('cluster: MOVED is followed, and so is ASK', { skip: missing }, async (t) => {
   const [a, b] = await cluster(t);
-  const s = await store(`redis://127.0.0.1:${a.port}`, { deadline: 20_000 });
-  t.after(() => s.close());
+  const s = await store(`redis://127.0.0.1:${a.port}`, { deadline: 20_000, leaks: true });
+  t.after(async () => assert.equal(await s.close(), 0));
   for (const name of NAMES) {
     await ok(s, 'session', name);
     await Promise.all(['1', '2', '3'].map((doc) => ok(s, 'entry', name, doc)));
@@ -103,8 +103,8 @@ test('rediss, an account of its own, a database of its own', { skip: missing }, 
   t.after(() => server.stop());
   const at = `localhost:${port}/3`;
 
-  const s = await store(`rediss://mo:p%40ss%3Aw0rd@${at}`, { deadline: 20_000, ca: cert });
-  t.after(() => s.close());
+  const s = await store(`rediss://mo:p%40ss%3Aw0rd@${at}`, { deadline: 20_000, ca: cert, leaks: true });
+  t.after(async () => assert.equal(await s.close(), 0));
   await ok(s, 'session', 's');
   await ok(s, 'entry', 's', 'x');
   assert.equal(await ok(s, 'history', 's'), '1 x');

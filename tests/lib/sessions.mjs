@@ -10,11 +10,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { cgroupsOf, eventually } from './boxes.mjs';
+import { cgroupsOf, eventually } from './outside.mjs';
 
 const top = fileURLToPath(new URL('../..', import.meta.url));
 export const build = process.env.MO_BUILD ?? join(top, 'build-asan');
-const program = join(build, 'tests/it/session_driver');
+const program = process.env.MO_SESSION_DRIVER ?? join(build, 'tests/it/session_driver');
 const cli = process.env.MO_BIN ?? join(build, 'src/app/mcp-orchestrator');
 const moBox = join(build, 'launcher/mo-box');
 

@@ -2,6 +2,8 @@
  * file, a damaged one, a newer one, one that others may read or keep busy. */
 #include "store_kit.h"
 
+#include <sys/resource.h>
+
 #include "store/sql.h"
 
 static const struct backend sqlite_backend = {"sqlite", false};
@@ -212,6 +214,36 @@ static void test_busy(void **state)
     fix_fini(&f);
 }
 
+/* Nothing more fits on the disk: told so, and then it goes on. */
+static void test_full(void **state)
+{
+    struct rlimit old, little = {0};
+    void (*was)(int) = signal(SIGXFSZ, SIG_IGN);
+    unsigned wrote = 0;
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_int_equal(put(&f, "a", 0, &session_w, 1), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    little = (struct rlimit){256 * 1024, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    for (int i = 0; i < 1000 && put(&f, "a", 0, &entry_w, 1) == 0; i++)
+        wrote++;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(f.code, MO_EUNAVAIL);
+    assert_false(mo_store_health(f.s).up);
+    assert_int_equal(put(&f, "a", 0, &entry_w, 1), 0);
+    assert_true(mo_store_health(f.s).up);
+    fix_close(&f);
+    fix_open(&f); /* which checks the file */
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_HISTORY, .session = S("a"), .limit = 1000), 0);
+    assert_int_equal(f.n, wrote + 1);
+    fix_fini(&f);
+    (void)signal(SIGXFSZ, was);
+}
+
 static unsigned count;
 
 static void on_counted(void *ctx, const struct mo_written *w,
@@ -301,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_not_ours),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_private),
+        cmocka_unit_test(test_full),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_group_commit),
         cmocka_unit_test(test_fence_after_loss),

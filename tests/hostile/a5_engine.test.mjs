@@ -1,17 +1,14 @@
-// A5: overwriting the runtime while somebody enters a box (the shape of
-// CVE-2019-5736). Nobody ever enters one: there is no such request in the
-// program, an engine that watches sees none, and no box has root's uid.
+// A5, the engine's side: overwriting the runtime while somebody enters a box
+// (the shape of CVE-2019-5736). Nobody ever enters one: the engine's own
+// record has no such event, and its programs stay what they are.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { docker } from '../lib/box.mjs';
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
 
 const skip = noDocker;
-const top = fileURLToPath(new URL('../..', import.meta.url));
 let engine;
 
 before(async () => {
@@ -19,22 +16,13 @@ before(async () => {
 }, { timeout: 120_000 });
 after(() => engine?.cleanUp());
 
-test('no request of ours enters or reads a box', () => {
-  for (const room of ['engine', 'box'])
-    for (const name of readdirSync(join(top, 'src', room))) {
-      const literals = readFileSync(join(top, 'src', room, name), 'utf8')
-        .replace(/\/\*[^]*?\*\//g, '').match(/"(?:[^"\\\n]|\\.)*"/g) ?? [];
-      for (const text of literals)
-        assert.doesNotMatch(text, /\/exec\b|\/archive\b/, `${room}/${name}`);
-    }
-});
-
 test('a box that tries leaves the runtime as it was', { skip }, async () => {
   const runtimes = ['/usr/sbin/runc', '/usr/bin/runc', '/usr/bin/docker-init', '/usr/bin/tini']
-    .flatMap((p) => { try { return [[p, readFileSync(p)]]; } catch { return []; } });
+    .filter(existsSync);
   assert.ok(runtimes.length > 0);
-  const sum = (data) => createHash('sha256').update(data).digest('hex');
-  const before_ = runtimes.map(([p, data]) => [p, sum(data)]);
+  const sums = () =>
+    runtimes.map((p) => createHash('sha256').update(readFileSync(p)).digest('hex'));
+  const were = sums();
   const us = docker(engine);
   await us.start('x', { argv: ['/bin/sh', '-c', `
     i=0; while [ $i -lt 40 ]; do for p in /proc/[0-9]*; do
@@ -47,7 +35,7 @@ test('a box that tries leaves the runtime as it was', { skip }, async () => {
   assert.match(text, /^2[01]\d{3}$/m);
   await us.stop('x');
   await us.close();
-  assert.deepEqual(before_.map(([p]) => [p, sum(readFileSync(p))]), before_);
+  assert.deepEqual(sums(), were);
   const events = await engine.api('GET',
     `/events?since=0&until=${Math.ceil(Date.now() / 1000) + 1}`);
   assert.ok(events.text.includes('"start"'));
