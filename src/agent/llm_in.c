@@ -55,7 +55,7 @@ static int more_room(struct mo_llm_in *in)
 
     if (in->n < in->cap)
         return 0;
-    v = mo_realloc(in->v, cap * sizeof(*v));
+    v = mo_realloc(in->v, cap * sizeof(void *));
     if (!v)
         return MO_ENOMEM;
     in->v = v;

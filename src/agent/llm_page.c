@@ -7,11 +7,11 @@
 
 static struct mo_span str(struct mo_json v, struct mo_arena *a)
 {
-    struct mo_span s = {NULL, 0};
+    struct mo_span s;
 
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, a, &s) < 0)
-        s.p = NULL;
-    return s;
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, a, &s) == 0)
+        return s;
+    return (struct mo_span){"", 0};
 }
 
 static bool lists(struct mo_json list, const char *word)
