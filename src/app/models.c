@@ -100,11 +100,12 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
         .kind = kind,
         .base_url = api ? api->base_url : base_url,
         .key = key,
-        .max_output = (unsigned)m->cfg->llm.max_output_tokens,
     };
     struct mo_buf ours;
     int rc = 0;
 
+    MO_BUG_ON(m->cfg == NULL);
+    o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
     mo_buf_init(&ours, KEY_MAX);
     if (key.n == 0 && api && api->api_key) {
         rc = mo_ref_resolve(m->cfg, api->api_key, &ours, e);
