@@ -156,8 +156,7 @@ void mo_llm_cancel(struct mo_llm_x *x);
 int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
                         struct mo_buf *out);
 
-/* --- what there is -----------------------------------------------------------
- */
+/* --- what there is ------------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: for people */
