@@ -77,7 +77,8 @@ struct mo_llm_opts {
  * query (MO_EINVAL): it is stored with every entry. */
 struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e);
-void mo_llm_free(struct mo_llm *m); /* nothing of it is under way */
+/* Nothing of it is under way. Closing hc ends lists of models too. */
+void mo_llm_free(struct mo_llm *m);
 
 struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */

@@ -3,7 +3,7 @@
  * A wire is one provider's dialect and pure: entries in, the request's body
  * out (put); events of its stream in, blocks out (event, finish). It opens no
  * connection and keeps no clock, so a test or a fuzzer drives it with plain
- * bytes. llm.c carries what wires say to and fro.
+ * bytes. llm_x.c carries what wires say to and fro.
  *
  * Reading a stream: a wire opens blocks in struct mo_llm_in and lets them
  * grow. Text is kept as it stood in the provider's JSON (escaped, without
