@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const run = promisify(execFile);
+const exec = promisify(execFile);
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const built = (name) => `${process.env.MO_BUILD}/bench/${name}`;
 
@@ -37,7 +37,7 @@ export async function start(command) {
     }),
   ]);
   return {
-    port: Number(line.match(/(\d+)\/?$/)[1]),
+    port: Number(line.match(/(\d+)(\/mcp|\/)?$/)[1]),
     pid: child.pid,
     async stop() {
       const gone = once(child, 'exit');
@@ -48,15 +48,16 @@ export async function start(command) {
   };
 }
 
-async function json(file, args) {
-  const { stdout } = await run(built(file), args.map(String));
+// A program of ours that prints one line of JSON.
+export async function run(file, args) {
+  const { stdout } = await exec(built(file), args.map(String));
   return JSON.parse(stdout);
 }
 
 export const load = (plan, server, ...rest) =>
-  json('load', [plan, server.port, server.pid, ...rest]);
+  run('load', [plan, server.port, server.pid, ...rest]);
 export const first = (idleMs, path, command) =>
-  json('first', [idleMs, path, ...command]);
+  run('first', [idleMs, path, ...command]);
 
 export function median(list) {
   const sorted = [...list].sort((a, b) => a - b);

@@ -101,7 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct harness h = {.way = {on_note, on_answer, on_drop, NULL, NULL}};
     struct mo_endpoint_opts o = {.name = "f",
                                  .version = "1",
-                                 .caps = 0xff,
+                                 .caps = 0x1ff,
+                                 .limits = {.tasks = 4, .task_bytes = 256},
                                  .handler = handler,
                                  .ctx = &h};
     struct mo_span in = mo_span((const char *)data, size);
@@ -115,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned i = 0; in.p && i < LINES_MAX; i++) {
         one_line(&h, &s, mo_span_cut(&in, '\n'));
         mo_endpoint_changed(ep, MO_EP_CH_TOOLS);
+        mo_endpoint_task(ep, mo_span(NULL, 0), MO_SPAN("t"), MO_SPAN("{}"));
     }
     mo_ep_sess_fini(&s);
     mo_loop_run(l); /* tells the canceled */

@@ -35,6 +35,16 @@ int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
     return code;
 }
 
+/* Not strerror(): that one shares a buffer between threads. */
+static const char *sys_text(int sys, char *room, size_t n)
+{
+#ifdef __GLIBC__
+    return strerror_r(sys, room, n);
+#else /* as POSIX has it; musl, for the static programs */
+    return strerror_r(sys, room, n) == 0 ? room : "unknown error";
+#endif
+}
+
 int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
 {
     int sys = errno;
@@ -46,8 +56,7 @@ int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
     va_start(ap, fmt);
     put(e, MO_EIO, sys, fmt, ap);
     va_end(ap);
-    /* not strerror(): that one shares a buffer between threads */
-    append(e, strerror_r(sys, text, sizeof(text)));
+    append(e, sys_text(sys, text, sizeof(text)));
     return MO_EIO;
 }
 

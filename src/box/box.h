@@ -6,7 +6,7 @@
  * knows no MCP and no sessions beyond a label; who may have a box is decided
  * above.
  *
- * Two drivers keep one and the same policy (struct mo_box_spec, policy.h):
+ * Two drivers keep one and the same policy (struct mo_box_spec):
  * `docker` (Engine API, any engine that speaks it) and `native` (mo-box). A
  * box outlives us: after a restart the boxes of our earlier self are listed,
  * and adopted or removed.
@@ -34,17 +34,18 @@
 #define MO_BOX_LABEL_MAX 128
 #define MO_BOX_WORDS_MAX 64 /* of a command, of an environment */
 
-/* --- policy ---------------------------------------------------------------- */
+/* --- policy ----------------------------------------------------------------
+ */
 
 struct mo_box_limits {
-    uint64_t memory;         /* bytes, swap included; 512 MiB */
-    unsigned cpu_milli;      /* 500 = half a core */
-    unsigned pids;           /* 128 */
-    uint64_t workspace;      /* bytes of /workspace; 256 MiB */
-    uint64_t tmp;            /* bytes of /tmp; 64 MiB */
+    uint64_t memory;                       /* bytes, swap included; 512 MiB */
+    unsigned cpu_milli;                    /* 500 = half a core */
+    unsigned pids;                         /* 128 */
+    uint64_t workspace;                    /* bytes of /workspace; 256 MiB */
+    uint64_t tmp;                          /* bytes of /tmp; 64 MiB */
     unsigned workspace_inodes, tmp_inodes; /* 65536, 16384 */
-    uint64_t file_size;      /* one file; as workspace */
-    unsigned open_files;     /* 256 */
+    uint64_t file_size;                    /* one file; as workspace */
+    unsigned open_files;                   /* 256 */
 };
 extern const struct mo_box_limits mo_box_limits_default;
 
@@ -53,13 +54,15 @@ struct mo_box_spec {
     const char *image;       /* docker: NULL or "" = ours; native: a directory
                                 with an unpacked image, NULL = view of the host */
     const char *const *argv; /* NULL: the toolbox (or the image's own) */
-    const char *const *env;  /* NULL-terminated "K=V", added to ours; NULL: none */
-    const char *session;     /* label; "" for a box kept warm */
-    uint64_t expires;        /* wall s, hard end for who finds it orphaned */
-    uint64_t linger_ms;      /* how long it may live with nobody attached */
+    const char *const
+        *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
+    const char *session; /* label; "" for a box kept warm */
+    uint64_t expires;    /* wall s, hard end for who finds it orphaned */
+    uint64_t linger_ms;  /* how long it may live with nobody attached */
 };
 
-/* --- the life of a box ------------------------------------------------------ */
+/* --- the life of a box ------------------------------------------------------
+ */
 
 struct mo_boxes; /* one driver, ready for use */
 struct mo_box;
@@ -76,9 +79,9 @@ enum mo_box_cause {
 
 struct mo_box_end {
     enum mo_box_cause cause;
-    int code;            /* exit status, or -1 */
-    int signal;          /* or 0 */
-    bool workspace_kept; /* mo_boxes_revive() can have its files back */
+    int code;                 /* exit status, or -1 */
+    int signal;               /* or 0 */
+    bool workspace_kept;      /* mo_box_revive() can have its files back */
     const struct mo_err *why; /* NULL or more to say */
 };
 const char *mo_box_cause_name(enum mo_box_cause c); /* "oom", "killed", ... */
@@ -123,11 +126,12 @@ int mo_box_stats(struct mo_box *b,
                               const struct mo_err *why),
                  void *ctx, struct mo_err *e);
 
-/* --- all boxes of a driver --------------------------------------------------- */
+/* --- all boxes of a driver ---------------------------------------------------
+ */
 
 struct mo_box_row {
     const char *id, *session, *instance, *policy; /* policy: sha256 hex */
-    uint64_t expires, started; /* wall s */
+    uint64_t expires, started;                    /* wall s */
     bool running, paused, warm;
 };
 
@@ -147,8 +151,11 @@ int mo_boxes_remove(struct mo_boxes *bs, const char *id,
 #define MO_BOX_WARM_MAX 32
 int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
                   unsigned n, struct mo_err *e);
+unsigned mo_boxes_warm_now(const struct mo_boxes *bs); /* ready */
 
-/* One line a promised control: what a person and `doctor` want to know. */
+const char *mo_boxes_driver(const struct mo_boxes *bs);
+
+/* Can it keep its promises here? What a person and `doctor` want to know. */
 struct mo_boxes_ready {
     bool ok;
     char what[160]; /* "Docker 20.10.24 at unix:///var/run/docker.sock" */
@@ -162,16 +169,17 @@ int mo_boxes_check(struct mo_boxes *bs,
  * gone(ctx) once, later. */
 void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 
-/* --- opening a driver --------------------------------------------------------- */
+/* --- opening a driver
+ * --------------------------------------------------------- */
 
 struct mo_boxes_opts {
-    const char *store;    /* label: which store's sessions these are, a stable
-                             id of it; boxes of other stores are not ours */
-    const char *instance; /* label: this run of the program */
-    const char *dir;      /* 0700, ours: sockets and locks (native) */
-    struct mo_span toolbox;  /* the bytes of mo-toolbox */
+    const char *store;      /* label: which store's sessions these are, a stable
+                               id of it; boxes of other stores are not ours */
+    const char *instance;   /* label: this run of the program */
+    const char *dir;        /* 0700, ours: sockets and locks (native) */
+    struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
-    const char *engine;   /* docker: DOCKER_HOST form; NULL: the usual places */
+    const char *engine; /* docker: DOCKER_HOST form; NULL: the usual places */
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
@@ -179,39 +187,19 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
 int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e);
 
-/* --- what a driver provides (embedded first in its struct) --------------------
- *
- * box.c keeps the state table, the pool and the callbacks' promises; a driver
- * does the work and reports by mo_box_up() / mo_box_down(), from the loop,
- * never from inside the call that asked. */
+/* --- specs (spec.c) --------------------------------------------------------
+ */
 
-struct mo_box_ops {
-    const char *name;
-    size_t box_size; /* of the driver's box, struct mo_box first */
-    int (*start)(struct mo_box *b, const struct mo_box_spec *spec,
-                 struct mo_err *e);
-    int (*adopt)(struct mo_box *b, const char *id, struct mo_err *e);
-    int (*revive)(struct mo_box *b, const char *id,
-                  const struct mo_box_spec *spec, struct mo_err *e);
-    void (*stop)(struct mo_box *b);
-    void (*let_go)(struct mo_box *b);
-    int (*park)(struct mo_box *b, bool parked, struct mo_err *e);
-    /* the rest as the public calls of the same name */
-    int (*stats)(struct mo_box *b,
-                 void (*done)(void *, const struct mo_box_stats *,
-                              const struct mo_err *),
-                 void *ctx, struct mo_err *e);
-    int (*list)(struct mo_boxes *bs,
-                void (*done)(void *, const struct mo_box_row *, size_t,
-                             const struct mo_err *),
-                void *ctx, struct mo_err *e);
-    int (*remove)(struct mo_boxes *bs, const char *id,
-                  void (*done)(void *, const struct mo_err *), void *ctx,
-                  struct mo_err *e);
-    int (*check)(struct mo_boxes *bs,
-                 void (*done)(void *, const struct mo_boxes_ready *), void *ctx,
-                 struct mo_err *e);
-    void (*close)(struct mo_boxes *bs, void (*gone)(void *), void *ctx);
-};
+/* MO_EINVAL for what no driver could keep; says which and why. */
+int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e);
+/* The same promise to the program inside; labels and times don't count. */
+bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b);
+struct mo_arena;
+int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
+                     struct mo_box_spec *to);
+/* sha256, hex and NUL, of everything mo_box_spec_same() compares. */
+#define MO_BOX_DIGEST_MAX 65
+void mo_box_spec_digest(const struct mo_box_spec *s,
+                        char out[MO_BOX_DIGEST_MAX]);
 
 #endif

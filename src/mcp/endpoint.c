@@ -69,6 +69,9 @@ static void fill_limits(struct mo_endpoint_limits *l)
         .replay = (size_t)1024 * 1024,
         .replay_all = (size_t)32 * 1024 * 1024,
         .keepalive_ms = (uint64_t)15 * 1000,
+        .tasks = 64,
+        .task_ms = (uint64_t)3600 * 1000,
+        .task_bytes = (size_t)32 * 1024 * 1024,
     };
 
 #define FILL(x) l->x = l->x ? l->x : usual.x
@@ -84,6 +87,9 @@ static void fill_limits(struct mo_endpoint_limits *l)
     FILL(replay);
     FILL(replay_all);
     FILL(keepalive_ms);
+    FILL(tasks);
+    FILL(task_ms);
+    FILL(task_bytes);
 #undef FILL
 }
 
@@ -128,6 +134,7 @@ struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep)
         .listens = ep->nlistens,
         .sessions = ep->nsessions,
         .replay = ep->replay,
+        .task_bytes = ep->task_bytes,
     };
 }
 
@@ -186,7 +193,15 @@ static void put_extensions(struct mo_jw *w)
     mo_jw_end(w);
 }
 
-void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w, bool modern)
+static void put_tasks(struct mo_jw *w)
+{
+    mo_jw_key(w, "tasks");
+    mo_jw_raw(w, MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
+                         "{\"tools\":{\"call\":{}}}}"));
+}
+
+void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
+                    enum mo_mcp_version v)
 {
     unsigned caps = ep->o.caps;
     bool changed = caps & MO_EP_LISTCHANGED;
@@ -202,9 +217,20 @@ void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w, bool modern)
         put_cap(w, "resources", changed, caps & MO_EP_SUBSCRIBE);
     if (caps & MO_EP_TOOLS)
         put_cap(w, "tools", changed, false);
-    if (modern && (caps & MO_EP_TASKS))
+    if (v == MO_MCP_2025_11_25 && (caps & MO_EP_CALL_TASKS))
+        put_tasks(w);
+    if (mo_mcp_is_modern(v) && (caps & MO_EP_TASKS))
         put_extensions(w);
     mo_jw_end(w);
+}
+
+void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
+{
+    if (mo_buf_err(&ep->scratch))
+        w->drop(w);
+    else
+        w->answer(w, 200, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
 }
 
 void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,

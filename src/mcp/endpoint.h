@@ -40,7 +40,9 @@ enum {
     MO_EP_COMPLETIONS = 1 << 4,
     MO_EP_LOGGING = 1 << 5,
     MO_EP_LISTCHANGED = 1 << 6,
-    MO_EP_TASKS = 1 << 7, /* the modern extension */
+    MO_EP_TASKS = 1 << 7,      /* the modern extension; the handler's own */
+    MO_EP_CALL_TASKS = 1 << 8, /* 2025-11-25: a tool call as a task, which
+                                * the endpoint keeps */
 };
 
 struct mo_endpoint_limits {
@@ -56,6 +58,16 @@ struct mo_endpoint_limits {
     size_t replay;         /* HTTP, bytes kept per session: 1 MiB */
     size_t replay_all;     /* HTTP, of all sessions: 32 MiB */
     uint64_t keepalive_ms; /* HTTP, SSE comments: 15 s */
+    unsigned tasks;        /* MO_EP_CALL_TASKS, kept per session: 64 */
+    uint64_t task_ms;      /* one is kept for at most: 1 h */
+    size_t task_bytes;     /* outcomes kept, of all sessions: 32 MiB */
+};
+
+/* May a tool be called as a task (2025-11-25)? */
+enum mo_ep_task_support {
+    MO_EP_TASK_FORBIDDEN,
+    MO_EP_TASK_OPTIONAL,
+    MO_EP_TASK_REQUIRED,
 };
 
 struct mo_endpoint_opts {
@@ -68,6 +80,9 @@ struct mo_endpoint_opts {
     /* inputSchema of a tool, for Mcp-Param headers; none if unknown. May be
      * NULL: then they are not checked. */
     struct mo_json (*schema)(void *ctx, struct mo_span tool);
+    /* With MO_EP_CALL_TASKS: what is said and checked of each tool. May be
+     * NULL: each may. */
+    enum mo_ep_task_support (*task)(void *ctx, struct mo_span tool);
     void *ctx;
 };
 
@@ -84,10 +99,15 @@ enum mo_ep_what { MO_EP_CH_TOOLS, MO_EP_CH_PROMPTS, MO_EP_CH_RESOURCES };
 /* Tell everybody who asked. Safe from inside the handler. */
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what);
 void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri);
+/* A task of the modern extension has changed: what tasks/get would say now (a
+ * JSON object). Told to those listens for it that are its caller's. */
+void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
+                      struct mo_span id, struct mo_span task);
 
 struct mo_endpoint_stats {
     unsigned calls, listens, sessions;
-    size_t replay; /* bytes kept */
+    size_t replay;     /* bytes kept */
+    size_t task_bytes; /* likewise */
 };
 struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
 
@@ -97,6 +117,7 @@ struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
 struct mo_ep_call {
     struct mo_span method;
     struct mo_json params;       /* object, or none */
+    struct mo_json arguments;    /* params.arguments: object, or none */
     struct mo_span name;         /* params.name, .uri or .taskId; or empty */
     enum mo_mcp_version version; /* of the peer */
     struct mo_json caps;         /* the client's capabilities, object or none */
@@ -147,6 +168,9 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
 /* Does the client say it can do "sampling", "elicitation", "roots"? */
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
+/* May a person be sent to a page (elicitation of mode url)? A call that asks
+ * for what its client did not declare ends with an error that says so. */
+bool mo_ep_call_can_url(const struct mo_ep_call *c);
 /* Does it speak that extension (MO_MCP_EXT_*)? */
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id);
 /* The answer to an earlier need, or none. Trust it as you trust the client. */

@@ -11,6 +11,7 @@ static void free_filter(struct call *c)
     if (!c->filter)
         return;
     mo_map_fini(&c->filter->uris);
+    mo_map_fini(&c->filter->tasks);
     mo_free(c->filter);
     c->filter = NULL;
 }
@@ -22,6 +23,7 @@ static void unlink_call(struct call *c)
     if (mo_list_empty(&c->node))
         return;
     mo_list_del(&c->node);
+    mo_list_del(&c->wnode);
     ep->ncalls--;
     if (c->filter)
         ep->nlistens--;
@@ -137,12 +139,34 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
     c->ep = ep;
     mo_list_init(&c->node);
     mo_list_init(&c->snode);
+    mo_list_init(&c->wnode);
     mo_list_init(&c->inputs);
     mo_list_init(&c->needs);
     mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
     mo_timer_init(&c->timer, on_late);
     mo_later_init(&c->tell, on_tell);
     c->level = MO_MCP_LEVELS;
+}
+
+/* All of them in one walk: params may be long. */
+static void take_parts(struct call *c)
+{
+    const char *key = c->m && c->m->key ? c->m->key : "";
+    struct mo_json_iter it;
+    struct mo_json name, val;
+
+    mo_json_iter(&it, c->pub.params);
+    while (mo_json_is(c->pub.params, MO_JSON_OBJECT) &&
+           mo_json_next(&it, &name, &val)) {
+        if (mo_json_str_eq(name, MO_SPAN("arguments")))
+            c->pub.arguments = val;
+        else if (key[0] && mo_json_str_eq(name, mo_span_cstr(key)))
+            c->parts.key = val;
+        else if (mo_json_str_eq(name, MO_SPAN("_meta")))
+            c->parts.meta = val;
+        else if (mo_json_str_eq(name, MO_SPAN("task")))
+            c->parts.task = val;
+    }
 }
 
 static int fill_call(struct call *c, const struct mo_ep_from *from,
@@ -157,8 +181,8 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
-    c->token =
-        mo_json_get(mo_json_get(c->pub.params, "_meta"), "progressToken");
+    take_parts(c);
+    c->token = mo_json_get(c->parts.meta, "progressToken");
     return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
 }
 
@@ -202,8 +226,7 @@ struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
 const char *mo_ep_call_check(struct call *c)
 {
     struct mo_json p = c->pub.params;
-    struct mo_json args = mo_json_get(p, "arguments");
-    struct mo_json name;
+    struct mo_json args = c->pub.arguments;
 
     if (p.p && !mo_json_is(p, MO_JSON_OBJECT))
         return "params must be an object";
@@ -211,10 +234,9 @@ const char *mo_ep_call_check(struct call *c)
         return "params.arguments must be an object";
     if (!c->m || !c->m->key)
         return NULL;
-    name = mo_json_get(p, c->m->key);
-    if (!mo_json_is(name, MO_JSON_STRING))
+    if (!mo_json_is(c->parts.key, MO_JSON_STRING))
         return "params must name the thing asked for, as a string";
-    if (mo_json_str(name, &c->arena, &c->pub.name) < 0)
+    if (mo_json_str(c->parts.key, &c->arena, &c->pub.name) < 0)
         return "out of memory";
     return NULL;
 }
@@ -334,6 +356,12 @@ static void begin_note(struct call *c, struct mo_jw *w, const char *method)
 
 static void end_note(struct call *c, struct mo_jw *w)
 {
+    if (c->task) {
+        mo_jw_key(w, "_meta");
+        mo_jw_obj(w);
+        mo_ep_task_meta(c->task, w);
+        mo_jw_end(w);
+    }
     mo_jw_end(w);
     mo_jw_end(w);
     if (!mo_buf_err(&c->ep->scratch))
@@ -408,6 +436,14 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
 {
     return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
+}
+
+bool mo_ep_call_can_url(const struct mo_ep_call *c)
+{
+    struct mo_json cap = mo_json_get(c->caps, "elicitation");
+
+    return c->version >= MO_MCP_2025_11_25 &&
+           mo_json_is(mo_json_get(cap, "url"), MO_JSON_OBJECT);
 }
 
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)

@@ -9,6 +9,7 @@
 #include "mcp/ep_priv.h"
 
 struct down {
+    const struct mo_endpoint *ep;
     struct mo_jw w;
     enum mo_mcp_version v;
 };
@@ -30,7 +31,7 @@ static const struct since tops[] = {
 static const struct since items[] = {
     {"title", MO_MCP_2025_06_18}, {"outputSchema", MO_MCP_2025_06_18},
     {"_meta", MO_MCP_2025_06_18}, {"annotations", MO_MCP_2025_03_26},
-    {"icons", MO_MCP_2025_11_25}, {"execution", MO_MCP_2025_11_25},
+    {"icons", MO_MCP_2025_11_25}, {"execution", NEVER},
 };
 
 static const struct since kinds[] = {
@@ -81,12 +82,11 @@ static void put_schema(struct down *d, struct mo_json schema)
     (void)mo_buf_puts(d->w.b, "}}");
 }
 
-static void put_item(struct down *d, struct mo_json item)
+static void put_known(struct down *d, struct mo_json item)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
 
-    mo_jw_obj(&d->w);
     mo_json_iter(&it, item);
     while (mo_json_next(&it, &key, &val)) {
         if (too_new(d, items, MO_COUNT(items), key))
@@ -97,18 +97,53 @@ static void put_item(struct down *d, struct mo_json item)
         else
             put_raw(d, val);
     }
+}
+
+static void put_item(struct down *d, struct mo_json item)
+{
+    mo_jw_obj(&d->w);
+    put_known(d, item);
+    mo_jw_end(&d->w);
+}
+
+/* {"taskSupport":...}: whether it may be called as a task. */
+static void put_execution(struct down *d, struct mo_json name)
+{
+    static const char *const words[] = {"forbidden", "optional", "required"};
+    const struct mo_endpoint_opts *o = &d->ep->o;
+    enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
+    struct mo_buf b;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_json_str_buf(name, &b);
+    if (o->task)
+        can = o->task(o->ctx, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    mo_jw_key(&d->w, "execution");
+    mo_jw_obj(&d->w);
+    mo_jw_key(&d->w, "taskSupport");
+    mo_jw_cstr(&d->w, words[can]);
+    mo_jw_end(&d->w);
+}
+
+static void put_tool(struct down *d, struct mo_json tool)
+{
+    mo_jw_obj(&d->w);
+    put_known(d, tool);
+    if (d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS))
+        put_execution(d, mo_json_get(tool, "name"));
     mo_jw_end(&d->w);
 }
 
 static void put_block(struct down *d, struct mo_json block)
 {
-    struct mo_json type = mo_json_get(block, "type");
-    struct mo_json uri = mo_json_get(block, "uri");
+    struct mo_json uri;
 
-    if (!too_new(d, kinds, MO_COUNT(kinds), type)) {
+    if (!too_new(d, kinds, MO_COUNT(kinds), mo_json_get(block, "type"))) {
         put_raw(d, block);
         return;
     }
+    uri = mo_json_get(block, "uri");
     mo_jw_obj(&d->w);
     mo_jw_key(&d->w, "type");
     mo_jw_cstr(&d->w, "text");
@@ -166,13 +201,14 @@ static void put_structured(struct down *d, struct mo_json v)
 static const struct {
     const char *member;
     void (*one)(struct down *d, struct mo_json v);
+    enum mo_mcp_version until; /* from then on they are as they are */
 } arrays[] = {
-    {"tools", put_item},
-    {"resources", put_item},
-    {"resourceTemplates", put_item},
-    {"prompts", put_item},
-    {"content", put_block},
-    {"messages", put_message},
+    {"content", put_block, MO_MCP_2025_06_18},
+    {"tools", put_tool, NEVER},
+    {"resources", put_item, MO_MCP_2025_11_25},
+    {"resourceTemplates", put_item, MO_MCP_2025_11_25},
+    {"prompts", put_item, MO_MCP_2025_11_25},
+    {"messages", put_message, MO_MCP_2025_06_18},
 };
 
 static void put_meta(struct down *d, struct mo_json meta)
@@ -202,7 +238,7 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
         return;
     }
     for (size_t i = 0; i < MO_COUNT(arrays); i++) {
-        if (mo_json_is(val, MO_JSON_ARRAY) &&
+        if (mo_json_is(val, MO_JSON_ARRAY) && d->v < arrays[i].until &&
             mo_json_str_eq(key, mo_span_cstr(arrays[i].member))) {
             put_each(d, val, arrays[i].one);
             return;
@@ -211,10 +247,10 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
     put_raw(d, val);
 }
 
-int mo_ep_downgrade(struct mo_buf *b, enum mo_mcp_version v,
-                    struct mo_json result)
+int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
+                    enum mo_mcp_version v, struct mo_json result)
 {
-    struct down d = {.v = v};
+    struct down d = {.ep = ep, .v = v};
     struct mo_json_iter it;
     struct mo_json key, val;
 

@@ -143,5 +143,5 @@ int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
         return 0;
     schema = ep->o.schema(ep->o.ctx, c->pub.name);
     *why = "an Mcp-Param header is missing or does not equal the argument";
-    return walk(h, schema, mo_json_get(c->pub.params, "arguments"), 8);
+    return walk(h, schema, c->pub.arguments, 8);
 }

@@ -481,9 +481,11 @@ static void end_answer(struct answer *a)
     struct mo_ep_call *c = a->way.call;
 
     if (c)
-        mo_ep_call_cancel(call_of(c));
-    else
+        mo_ep_listen_end(call_of(c), false);
+    else if (a->pending)
         mo_answer_done(a);
+    else
+        mo_answer_cut(a);
 }
 
 void mo_ep_http_free(struct mo_ep_http *h)

@@ -10,9 +10,10 @@
  * Who may ask is the gate's business: it sees every request first. Without
  * one only loopback Host headers and origins equal to the Host are let in.
  *
- * An answer goes to the httpd in one piece: its limits.queue should be above
- * the endpoint's limits.message, or a client that asked for more than fits
- * loses its connection.
+ * A message up to limits.message gets through even if the httpd would not
+ * queue so much: long ones are given to it piece by piece (its limits.queue
+ * must be above 128 KiB). A client that does not read while 4 MiB more than
+ * that wait loses its connection.
  *
  * A session that is not used for limits.session_ms ends; at limits.sessions
  * the one that is unused longest gives way, or the new one gets 503. */

@@ -1,8 +1,7 @@
 /* ep_legacy.c - the edge toward peers that open with `initialize`
- * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, real
- * requests to the client, and results without what is newer than the peer. */
-#include <stdio.h>
-
+ * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, and
+ * results without what is newer than the peer. Questions to the client are
+ * ep_ask.c's. */
 #include "mcp/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -11,6 +10,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 {
     *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
     mo_list_init(&s->calls);
+    mo_list_init(&s->tasks);
     mo_map_init(&s->uris, ep->o.limits.uris);
     mo_list_push(&ep->sessions, &s->node);
     ep->nsessions++;
@@ -18,6 +18,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 
 void mo_ep_sess_fini(struct mo_ep_sess *s)
 {
+    mo_ep_tasks_end(s);
     while (!mo_list_empty(&s->calls)) {
         struct call *c = mo_container_of(s->calls.next, struct call, snode);
 
@@ -72,7 +73,7 @@ static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
     mo_jw_key(&w, "protocolVersion");
     mo_jw_cstr(&w, mo_mcp_version_text(s->version));
     mo_jw_key(&w, "capabilities");
-    mo_ep_put_caps(ep, &w, false);
+    mo_ep_put_caps(ep, &w, s->version);
     mo_jw_key(&w, "serverInfo");
     mo_ep_put_info(ep, &w);
     if (ep->o.instructions) {
@@ -81,15 +82,6 @@ static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
-}
-
-static void answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
-{
-    if (mo_buf_err(&ep->scratch))
-        w->drop(w);
-    else
-        w->answer(w, 200, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
 }
 
 static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -115,7 +107,7 @@ static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
     }
     s->version = settle(asked);
     put_welcome(s, m->id);
-    answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way);
 }
 
 /* --- plumbing
@@ -126,7 +118,7 @@ static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
 {
     (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
                             MO_SPAN("{}"));
-    answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way);
 }
 
 static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -190,15 +182,20 @@ static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
 static const struct plumbing {
     const char *name;
     unsigned cap;
-    bool early; /* also before initialize */
+    enum mo_mcp_version since; /* MO_MCP_UNKNOWN: also before initialize */
     void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
                 const struct mo_rpc *m);
 } plumbing[] = {
-    {"initialize", 0, true, on_initialize},
-    {"ping", 0, true, empty_result},
-    {"logging/setLevel", MO_EP_LOGGING, false, on_level},
-    {"resources/subscribe", MO_EP_SUBSCRIBE, false, on_subscribe},
-    {"resources/unsubscribe", MO_EP_SUBSCRIBE, false, on_unsubscribe},
+    {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
+    {"ping", 0, MO_MCP_UNKNOWN, empty_result},
+    {"logging/setLevel", MO_EP_LOGGING, MO_MCP_2024_10_07, on_level},
+    {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07, on_subscribe},
+    {"resources/unsubscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
+     on_unsubscribe},
+    {"tasks/get", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_get},
+    {"tasks/result", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_result},
+    {"tasks/list", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_list},
+    {"tasks/cancel", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_cancel},
 };
 
 static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
@@ -208,7 +205,7 @@ static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
         const struct plumbing *p = &plumbing[i];
 
         if (mo_json_str_eq(method, mo_span_cstr(p->name)) &&
-            (s->ep->o.caps & p->cap) == p->cap)
+            s->version >= p->since && (s->ep->o.caps & p->cap) == p->cap)
             return p;
     }
     return NULL;
@@ -227,6 +224,40 @@ static int lend(struct call *c, const char *text, struct mo_json *out)
     s = mo_ep_call_dup(c, mo_span_cstr(text));
     *out = (struct mo_json){s.p, s.n};
     return s.p ? 0 : MO_ENOMEM;
+}
+
+/* How the client wants the tool against how the tool wants it. */
+enum asked { AS_CALL, AS_TASK, NOT_SO };
+
+static enum asked asked_for(const struct call *c)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+    bool task = c->parts.task.p;
+    enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
+
+    if (c->pub.version < MO_MCP_2025_11_25 || !call_is_tool(c) ||
+        !(o->caps & MO_EP_CALL_TASKS))
+        return AS_CALL;
+    if (o->task)
+        can = o->task(o->ctx, c->pub.name);
+    if (can == (task ? MO_EP_TASK_FORBIDDEN : MO_EP_TASK_REQUIRED))
+        return NOT_SO;
+    return task ? AS_TASK : AS_CALL;
+}
+
+static void run(struct call *c)
+{
+    switch (asked_for(c)) {
+    case AS_CALL:
+        mo_ep_call_run(c);
+        break;
+    case AS_TASK:
+        mo_ep_task_begin(c);
+        break;
+    case NOT_SO:
+        mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
+                          "see execution.taskSupport of this tool", nothing);
+    }
 }
 
 static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -253,7 +284,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
     else
-        mo_ep_call_run(c);
+        run(c);
 }
 
 static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -264,7 +295,7 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
     const char *why = NULL;
     int code = MO_RPC_INVALID_REQUEST;
 
-    if (s->version == MO_MCP_UNKNOWN && !(p && p->early))
+    if (s->version == MO_MCP_UNKNOWN && !p)
         why = "the first request must be initialize";
     else if (mo_ep_call_find(&s->calls, m->id))
         why = "this id is in use";
@@ -297,172 +328,6 @@ static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
         mo_ep_call_cancel(c);
 }
 
-/* --- asking the client
- * --------------------------------------------------------------- */
-
-static const struct {
-    const char *method, *cap;
-} asks[] = {
-    {"sampling/createMessage", "sampling"},
-    {"elicitation/create", "elicitation"},
-    {"roots/list", "roots"},
-};
-
-const char *mo_ep_ask_cap(struct mo_span method)
-{
-    for (size_t i = 0; i < MO_COUNT(asks); i++) {
-        if (mo_span_is(method, asks[i].method))
-            return asks[i].cap;
-    }
-    return NULL;
-}
-
-static bool client_can(const struct call *c)
-{
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-        const char *cap = mo_ep_ask_cap(q->method);
-
-        if (!cap || !mo_ep_call_can(&c->pub, cap))
-            return false;
-    }
-    return true;
-}
-
-static bool is_tool(const struct call *c)
-{
-    return mo_span_is(c->pub.method, "tools/call");
-}
-
-/* Questions that are still out are taken back. */
-void mo_ep_legacy_unask(struct call *c)
-{
-    struct mo_buf *b;
-
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-
-        if (!q->ask || q->answered || !c->way)
-            continue;
-        b = mo_ep_scratch(c->ep);
-        (void)mo_buf_printf(b,
-                            "{\"jsonrpc\":\"2.0\",\"method\":"
-                            "\"notifications/cancelled\",\"params\":"
-                            "{\"requestId\":%llu}}",
-                            (unsigned long long)q->ask);
-        if (!mo_buf_err(b))
-            c->way->note(c->way, mo_buf_view(b));
-    }
-    mo_ep_scratch_done(c->ep);
-}
-
-/* The handler is not asked again: the call ends with what the model can
- * read, or an error where there is no model. */
-static void give_up(struct call *c, const char *why)
-{
-    mo_ep_legacy_unask(c);
-    c->state = CALL_RUNNING;
-    mo_timer_stop(c->ep->loop, &c->timer);
-    if (is_tool(c))
-        mo_ep_call_fail(&c->pub, why);
-    else
-        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
-}
-
-static void ask(struct call *c, struct ep_need *q)
-{
-    char id[24];
-    int n;
-
-    q->ask = ++c->sess->next_ask;
-    n = snprintf(id, sizeof(id), "%llu", (unsigned long long)q->ask);
-    if (mo_rpc_put_request(mo_ep_scratch(c->ep), mo_span(id, (size_t)n),
-                           q->method.p, q->params) == 0)
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
-}
-
-void mo_ep_legacy_wait(struct call *c)
-{
-    if (!client_can(c)) {
-        give_up(c, "this needs a client that can be asked "
-                   "(sampling, elicitation or roots); yours did not say so");
-        return;
-    }
-    if (!c->way || !c->sess) {
-        mo_ep_call_end(c);
-        return;
-    }
-    c->state = CALL_WAITING;
-    mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
-    mo_list_each (n, &c->needs)
-        ask(c, mo_container_of(n, struct ep_need, node));
-}
-
-static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
-                                 struct call **out)
-{
-    mo_list_each (n, &s->calls) {
-        struct call *c = mo_container_of(n, struct call, snode);
-
-        if (c->state != CALL_WAITING)
-            continue;
-        mo_list_each (m, &c->needs) {
-            struct ep_need *q = mo_container_of(m, struct ep_need, node);
-
-            *out = c;
-            if (q->ask == ask && !q->answered)
-                return q;
-        }
-    }
-    return NULL;
-}
-
-static bool all_answered(const struct call *c)
-{
-    mo_list_each (n, &c->needs) {
-        if (!mo_container_of(n, struct ep_need, node)->answered)
-            return false;
-    }
-    return true;
-}
-
-static void refused(struct call *c, const struct ep_need *q,
-                    struct mo_json error)
-{
-    struct mo_buf b;
-
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_buf_puts(&b, "the client refused ");
-    (void)mo_buf_span(&b, q->method);
-    (void)mo_buf_puts(&b, ": ");
-    (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
-    give_up(c, mo_buf_cstr(&b));
-    mo_buf_fini(&b);
-}
-
-static void on_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
-{
-    struct call *c = NULL;
-    struct ep_need *q;
-    uint64_t id;
-
-    if (mo_json_u64(m->id, &id) < 0)
-        return;
-    q = find_need(s, id, &c);
-    if (!q)
-        return;
-    q->answered = true;
-    if (m->kind == MO_RPC_ERROR) {
-        refused(c, q, m->error);
-    } else if (mo_ep_call_add_input(c, q->key, m->result) < 0) {
-        give_up(c, "the client's answer is too big");
-    } else if (all_answered(c)) {
-        mo_timer_stop(c->ep->loop, &c->timer);
-        mo_ep_call_run(c);
-    }
-}
-
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m)
 {
@@ -475,7 +340,7 @@ void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
         break;
     case MO_RPC_RESULT:
     case MO_RPC_ERROR:
-        on_reply(s, m);
+        mo_ep_legacy_reply(s, m);
         break;
     default:
         break;
@@ -489,7 +354,7 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result)
     (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
     (void)mo_buf_span(b, mo_json_text(c->id));
     (void)mo_buf_puts(b, ",\"result\":");
-    (void)mo_ep_downgrade(b, c->pub.version, result);
+    (void)mo_ep_downgrade(c->ep, b, c->pub.version, result);
     (void)mo_buf_puts(b, "}");
     mo_ep_call_answer(c, 200);
 }

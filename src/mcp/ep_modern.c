@@ -1,6 +1,6 @@
 /* ep_modern.c - the edge toward peers whose requests describe themselves
- * (2026-07-28): the envelope, server/discover, subscriptions/listen, results
- * with their hints. Questions to the client are ep_rounds.c's.
+ * (2026-07-28): the envelope, server/discover, results with their hints.
+ * Questions to the client are ep_rounds.c's, listens are ep_listen.c's.
  *
  * The order in which a request is refused is that of the official SDK, so
  * that a client finds the reason it can act on. */
@@ -111,8 +111,8 @@ static bool is_hint(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("cacheScope"));
 }
 
-static void put_members(struct mo_jw *w, struct mo_json obj,
-                        bool (*skip)(struct mo_json key))
+void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
+                       bool (*skip)(struct mo_json key))
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -164,7 +164,7 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
 {
     mo_jw_key(w, "_meta");
     mo_jw_obj(w);
-    put_members(w, meta, is_ours);
+    mo_ep_put_members(w, meta, is_ours);
     mo_jw_key(w, MO_MCP_P_SERVER);
     mo_ep_put_info(ep, w);
     mo_jw_end(w);
@@ -178,7 +178,7 @@ void mo_ep_modern_result(struct call *c, struct mo_json result)
 
     mo_ep_begin_result(c->ep, &w, c->id);
     put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
-    put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
+    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
     if (c->m->flags & M_CACHE) {
         put_or(&w, result, "ttlMs", MO_SPAN("0"));
         put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
@@ -200,7 +200,7 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
     mo_jw_cstr(&w, MO_MCP_NEWEST);
     mo_jw_end(&w);
     mo_jw_key(&w, "capabilities");
-    mo_ep_put_caps(ep, &w, true);
+    mo_ep_put_caps(ep, &w, MO_MCP_2026_07_28);
     if (ep->o.instructions) {
         mo_jw_key(&w, "instructions");
         mo_jw_cstr(&w, ep->o.instructions);
@@ -210,136 +210,12 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
     mo_jw_key(&w, "cacheScope");
     mo_jw_cstr(&w, "private");
     mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
-    if (mo_buf_err(&ep->scratch))
-        from->way->drop(from->way);
-    else
-        from->way->answer(from->way, 200, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
-}
-
-/* --- subscriptions/listen
- * --------------------------------------------------------------- */
-
-static const struct {
-    const char *key;
-    unsigned cap;
-} kinds[] = {
-    [MO_EP_CH_TOOLS] = {"toolsListChanged", MO_EP_TOOLS},
-    [MO_EP_CH_PROMPTS] = {"promptsListChanged", MO_EP_PROMPTS},
-    [MO_EP_CH_RESOURCES] = {"resourcesListChanged", MO_EP_RESOURCES},
-};
-
-static int read_uris(struct mo_ep_filter *f, struct mo_json arr)
-{
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_buf b;
-        int rc;
-
-        mo_buf_init(&b, EP_CALL_EXTRA);
-        rc = mo_json_is(val, MO_JSON_STRING) ? mo_json_str_buf(val, &b)
-                                             : MO_EINVAL;
-        if (rc == 0)
-            rc = mo_map_put(&f->uris, mo_buf_view(&b), f, NULL);
-        mo_buf_fini(&b);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int read_filter(struct call *c, struct mo_json wanted)
-{
-    unsigned caps = c->ep->o.caps;
-    struct mo_ep_filter *f = mo_new(struct mo_ep_filter);
-
-    if (!f)
-        return MO_ENOMEM;
-    mo_map_init(&f->uris, c->ep->o.limits.uris);
-    c->filter = f;
-    c->ep->nlistens++;
-    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
-        bool on = false;
-
-        (void)mo_json_bool(mo_json_get(wanted, kinds[i].key), &on);
-        f->what[i] = on && (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED);
-    }
-    if (!(caps & MO_EP_SUBSCRIBE))
-        return 0;
-    return read_uris(f, mo_json_get(wanted, "resourceSubscriptions"));
-}
-
-static void put_ack(struct call *c, struct mo_json wanted)
-{
-    struct mo_json uris = mo_json_get(wanted, "resourceSubscriptions");
-    struct mo_jw w;
-
-    mo_jw_init(&w, mo_ep_scratch(c->ep));
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/subscriptions/acknowledged");
-    mo_jw_key(&w, "params");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "notifications");
-    mo_jw_obj(&w);
-    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
-        if (!c->filter->what[i])
-            continue;
-        mo_jw_key(&w, kinds[i].key);
-        mo_jw_bool(&w, true);
-    }
-    if (c->filter->uris.len) {
-        mo_jw_key(&w, "resourceSubscriptions");
-        mo_jw_raw(&w, mo_json_text(uris));
-    }
-    mo_jw_end(&w);
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, MO_MCP_P_SUB);
-    mo_jw_raw(&w, mo_json_text(c->id));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-}
-
-static void start_listen(struct call *c)
-{
-    struct mo_json wanted = mo_json_get(c->pub.params, "notifications");
-
-    if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
-                          "params.notifications must be an object", nothing);
-        return;
-    }
-    if (c->ep->nlistens >= c->ep->o.limits.listens) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "too many listens", nothing);
-        return;
-    }
-    if (read_filter(c, wanted) < 0) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
-                          "params.notifications is malformed or too long",
-                          nothing);
-        return;
-    }
-    c->state = CALL_LISTENING;
-    put_ack(c, wanted);
-    if (!mo_buf_err(&c->ep->scratch))
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
+    mo_ep_answer_scratch(ep, from->way);
 }
 
 /* --- a request
  * ------------------------------------------------------------------------------
  */
-
-#define NEEDS_TASKS                                                            \
-    "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
-    "}"
 
 /* Methods of an extension are for those who speak it. */
 static bool speaks(const struct call *c)
@@ -361,19 +237,19 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
                      "out of memory", nothing);
         return;
     }
-    en.meta = mo_json_get(c->pub.params, "_meta");
+    en.meta = c->parts.meta;
     c->pub.version = MO_MCP_2026_07_28;
     c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
     c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);
     c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
     if (!em) {
-        start_listen(c);
+        mo_ep_listen(c);
         return;
     }
     if (!speaks(c)) {
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client does not speak the tasks extension",
-                          MO_SPAN(NEEDS_TASKS));
+                          MO_SPAN(EP_NEEDS_TASKS));
         return;
     }
     bad = mo_ep_call_check(c);

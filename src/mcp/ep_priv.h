@@ -49,11 +49,15 @@ struct mo_ep_sess {
     unsigned ncalls;
     struct mo_map uris; /* subscribed: uri -> &sess */
     uint64_t next_ask;
+    struct mo_list tasks; /* ep_task.c's */
+    unsigned ntasks;
 };
+
+struct ep_task;
 
 struct mo_ep_filter { /* what a listen wants */
     bool what[3];     /* by enum mo_ep_what */
-    struct mo_map uris;
+    struct mo_map uris, tasks;
 };
 
 enum call_state { CALL_RUNNING, CALL_WAITING, CALL_LISTENING, CALL_DONE };
@@ -71,8 +75,14 @@ struct ep_need { /* a question to it */
     bool answered;
 };
 
+struct ep_parts { /* members of params that we look at ourselves */
+    struct mo_json meta, task;
+    struct mo_json key; /* of the thing asked for, as the method says */
+};
+
 struct call { /* what is behind a struct mo_ep_call */
     struct mo_ep_call pub;
+    struct ep_parts parts;
     struct mo_endpoint *ep;
     struct mo_list node, snode;
     struct mo_ep_sess *sess;
@@ -93,6 +103,8 @@ struct call { /* what is behind a struct mo_ep_call */
     struct mo_timer timer; /* waiting for answers */
     struct mo_later tell;  /* canceled */
     struct mo_ep_filter *filter;
+    struct ep_task *task; /* it is that task's call */
+    struct mo_list wnode; /* it waits for a task's outcome */
 };
 
 struct mo_endpoint {
@@ -100,7 +112,8 @@ struct mo_endpoint {
     struct mo_endpoint_opts o;
     struct mo_list calls, sessions;
     unsigned ncalls, nlistens, nsessions;
-    size_t replay;
+    size_t replay, task_bytes;
+    uint64_t next_task;
     struct mo_buf scratch; /* one message while it is written */
     struct mo_seal seal;
 };
@@ -108,6 +121,11 @@ struct mo_endpoint {
 static inline struct call *call_of(const struct mo_ep_call *c)
 {
     return mo_container_of(c, struct call, pub);
+}
+
+static inline bool call_is_tool(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "tools/call");
 }
 
 /* --- endpoint.c --- */
@@ -126,7 +144,10 @@ const struct ep_method *mo_ep_method(const struct mo_endpoint *ep,
 struct mo_buf *mo_ep_scratch(struct mo_endpoint *ep);
 void mo_ep_scratch_done(struct mo_endpoint *ep);
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w);
-void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w, bool modern);
+void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
+                    enum mo_mcp_version v);
+/* What is in the scratch buffer is the answer; 200. */
+void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w);
 /* Answer without a call. id none: null. */
 void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
                   struct mo_json id, int code, const char *msg,
@@ -155,11 +176,39 @@ void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
 /* A request, notification, result or error on a session. */
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
+void mo_ep_legacy_result(struct call *c, struct mo_json result);
+
+/* --- ep_ask.c --- */
+
 void mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
-/* The client capability that a question needs; NULL: no such question. */
-const char *mo_ep_ask_cap(struct mo_span method);
-void mo_ep_legacy_result(struct call *c, struct mo_json result);
+/* Ask what has not been asked yet. */
+void mo_ep_legacy_ask(struct call *c);
+/* What the call's questions need and the client did not declare; 0: nothing.
+ * As an object: {"requiredCapabilities":{...}}. */
+unsigned mo_ep_missing(const struct call *c);
+void mo_ep_put_missing(const struct call *c, unsigned missing,
+                       struct mo_buf *b);
+/* A result or error that answers us, perhaps. */
+void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
+
+/* --- ep_task.c: 2025-11-25 --- */
+
+void mo_ep_task_begin(struct call *c); /* instead of mo_ep_call_run() */
+void mo_ep_tasks_end(struct mo_ep_sess *s);
+/* The task's call has questions; they are answered. */
+void mo_ep_task_ask(struct ep_task *t);
+void mo_ep_task_goes_on(struct ep_task *t);
+/* The member of _meta that says which task a message is about. */
+void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w);
+void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                    const struct mo_rpc *m);
+void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m);
+void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                     const struct mo_rpc *m);
+void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m);
 
 /* --- ep_modern.c --- */
 
@@ -167,11 +216,23 @@ void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
 void mo_ep_modern_result(struct call *c, struct mo_json result);
 
+void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
+                       bool (*skip)(struct mo_json key));
 /* A result in the scratch buffer, up to its members; its end with _meta. */
 void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
                         struct mo_json id);
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta);
+
+/* --- ep_listen.c --- */
+
+void mo_ep_listen(struct call *c);
+/* We end: a listen is told so, anything else is canceled. */
+void mo_ep_listen_end(struct call *c, bool on_line);
+
+#define EP_NEEDS_TASKS                                                         \
+    "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
+    "}"
 
 /* --- ep_rounds.c --- */
 
@@ -190,8 +251,8 @@ int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
 /* --- ep_down.c --- */
 
 /* A result as a peer of that legacy revision can read it. */
-int mo_ep_downgrade(struct mo_buf *b, enum mo_mcp_version v,
-                    struct mo_json result);
+int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
+                    enum mo_mcp_version v, struct mo_json result);
 
 /* --- ep_call.c --- */
 

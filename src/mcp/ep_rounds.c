@@ -156,39 +156,6 @@ const char *mo_ep_take_answers(struct call *c)
     return take_inputs(c, in) < 0 ? "params.inputResponses is too big" : NULL;
 }
 
-/* The capabilities that the questions need and the client did not declare,
- * as an object; false when there are none. */
-static bool put_missing(const struct call *c, struct mo_buf *b)
-{
-    struct mo_buf seen;
-    struct mo_jw w;
-    bool any = false;
-
-    mo_buf_init(&seen, EP_CALL_EXTRA);
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "requiredCapabilities");
-    mo_jw_obj(&w);
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-        const char *cap = mo_ep_ask_cap(q->method);
-
-        MO_BUG_ON(!cap);
-        if (mo_ep_call_can(&c->pub, cap) ||
-            mo_span_search(mo_buf_view(&seen), mo_span_cstr(cap)) >= 0)
-            continue;
-        (void)mo_buf_puts(&seen, cap);
-        mo_jw_key(&w, cap);
-        mo_jw_obj(&w);
-        mo_jw_end(&w);
-        any = true;
-    }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_buf_fini(&seen);
-    return any;
-}
-
 static void put_questions(struct call *c, struct mo_span sealed)
 {
     struct mo_jw w;
@@ -217,11 +184,13 @@ static void put_questions(struct call *c, struct mo_span sealed)
 
 void mo_ep_modern_wait(struct call *c)
 {
+    unsigned missing = mo_ep_missing(c);
     struct mo_buf b;
 
     MO_BUG_ON(!(c->m->flags & M_MRTR));
     mo_buf_init(&b, 2 * MO_SEAL_MAX);
-    if (put_missing(c, &b)) {
+    if (missing) {
+        mo_ep_put_missing(c, missing, &b);
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client lacks a capability that this call needs",
                           mo_buf_view(&b));

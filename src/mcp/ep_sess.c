@@ -90,12 +90,94 @@ static void give_back(struct mo_buf *b)
         mo_buf_fini(b);
 }
 
-/* A client that does not read loses its connection, not its place. */
+/* To a connection that has no answer behind it. */
 static void flush(struct mo_ep_http *h, struct mo_req *rq)
 {
     if (mo_buf_err(&h->sse) || mo_req_write(rq, mo_buf_view(&h->sse)) < 0)
         mo_req_abort(rq);
     give_back(&h->sse);
+}
+
+static void drop_out(struct answer *a)
+{
+    mo_buf_fini(&a->out);
+    a->sent = 0;
+}
+
+static void free_answer(struct answer *a)
+{
+    mo_list_del(&a->node);
+    mo_list_del(&a->snode);
+    mo_buf_fini(&a->out);
+    mo_free(a);
+}
+
+static void maybe_free(struct answer *a)
+{
+    if (!a->pending && !a->rq && !a->held)
+        free_answer(a);
+}
+
+static void detach(struct answer *a)
+{
+    a->rq->data = NULL;
+    a->rq = NULL;
+    a->streaming = false;
+    a->ending = false;
+    drop_out(a);
+}
+
+/* Hand on as much as is taken without waiting; the end follows the last
+ * byte. a may be freed by maybe_free() afterwards. */
+static void pump(struct answer *a)
+{
+    while (a->sent < a->out.len && !mo_req_queued(a->rq)) {
+        struct mo_span rest = mo_span_skip(mo_buf_view(&a->out), a->sent);
+        struct mo_span piece = mo_span_head(rest, SESS_PIECE);
+
+        if (mo_req_write(a->rq, piece) < 0) {
+            mo_req_abort(a->rq);
+            a->sent = a->out.len;
+            break;
+        }
+        a->sent += piece.n;
+    }
+    if (a->sent < a->out.len)
+        return;
+    drop_out(a);
+    if (!a->ending)
+        return;
+    mo_req_end(a->rq);
+    detach(a);
+}
+
+static void on_drain(struct mo_req *rq)
+{
+    struct answer *a = rq->data;
+
+    if (!a)
+        return;
+    pump(a);
+    maybe_free(a);
+}
+
+/* What is in b goes out, after what waits already. A client that does not
+ * read loses its connection, not its place. */
+static void send_out(struct answer *a, struct mo_buf *b)
+{
+    bool direct = !a->out.len && b->len <= SESS_PIECE;
+    int rc = mo_buf_err(b);
+
+    if (rc == 0)
+        rc = direct ? mo_req_write(a->rq, mo_buf_view(b))
+                    : mo_buf_span(&a->out, mo_buf_view(b));
+    if (rc < 0) {
+        mo_req_abort(a->rq);
+        drop_out(a);
+    } else if (!direct) {
+        pump(a);
+    }
+    give_back(b);
 }
 
 static bool primes(const struct answer *a)
@@ -119,7 +201,7 @@ void mo_answer_start(struct answer *a)
     if (!primes(a))
         return;
     put_event(&a->h->sse, true, a->no, a->seq, MO_SPAN(""), SESS_RETRY_MS);
-    flush(a->h, a->rq);
+    send_out(a, &a->h->sse);
 }
 
 void mo_answer_keepalive(struct answer *a)
@@ -128,7 +210,7 @@ void mo_answer_keepalive(struct answer *a)
         return;
     mo_buf_reset(&a->h->sse);
     (void)mo_sse_put_comment(&a->h->sse, MO_SPAN("keep-alive"));
-    flush(a->h, a->rq);
+    send_out(a, &a->h->sse);
 }
 
 static void emit(struct answer *a, struct mo_span msg)
@@ -140,24 +222,11 @@ static void emit(struct answer *a, struct mo_span msg)
         return;
     mo_answer_start(a);
     put_event(&a->h->sse, a->sess != NULL, a->no, a->seq, msg, 0);
-    flush(a->h, a->rq);
+    send_out(a, &a->h->sse);
 }
 
 /* --- one answer
  * ------------------------------------------------------------------------ */
-
-static void free_answer(struct answer *a)
-{
-    mo_list_del(&a->node);
-    mo_list_del(&a->snode);
-    mo_free(a);
-}
-
-static void maybe_free(struct answer *a)
-{
-    if (!a->pending && !a->rq && !a->held)
-        free_answer(a);
-}
 
 bool mo_answer_release(struct answer *a)
 {
@@ -177,6 +246,8 @@ static void on_gone(struct mo_req *rq)
         return;
     a->rq = NULL;
     a->streaming = false;
+    a->ending = false;
+    drop_out(a);
     if (a->sess)
         mo_hsess_touch(a->sess);
     if (a->modern && a->way.call) {
@@ -191,15 +262,8 @@ static void on_hangup(struct mo_req *rq)
 {
     struct answer *a = rq->data;
 
-    if (a && a->modern)
+    if (a && a->modern && a->pending)
         mo_req_abort(rq);
-}
-
-static void detach(struct answer *a)
-{
-    a->rq->data = NULL;
-    a->rq = NULL;
-    a->streaming = false;
 }
 
 /* The last request has been answered: end the stream, or the lack of one. */
@@ -208,8 +272,15 @@ static void finish(struct answer *a)
     if (!a->rq)
         return;
     mo_answer_start(a);
-    mo_req_end(a->rq);
+    a->ending = true;
+    pump(a);
+}
+
+void mo_answer_cut(struct answer *a)
+{
+    mo_req_abort(a->rq);
     detach(a);
+    maybe_free(a);
 }
 
 void mo_answer_done(struct answer *a)
@@ -239,8 +310,18 @@ static void reply_json(struct answer *a, int status, struct mo_span msg)
 
     if (a->fresh && s && s->s.version != MO_MCP_UNKNOWN)
         mo_req_header(a->rq, "Mcp-Session-Id", mo_span_cstr(s->id));
-    mo_req_reply(a->rq, status, "application/json", msg);
-    detach(a);
+    if (msg.n <= SESS_PIECE) {
+        mo_req_reply(a->rq, status, "application/json", msg);
+        detach(a);
+        return;
+    }
+    mo_req_start(a->rq, status, "application/json");
+    a->streaming = true;
+    a->ending = true;
+    if (mo_buf_span(&a->out, msg) < 0)
+        mo_answer_cut(a);
+    else
+        pump(a);
 }
 
 static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
@@ -262,7 +343,7 @@ static void on_pause(struct mo_ep_way *w)
 {
     struct answer *a = mo_container_of(w, struct answer, way);
 
-    if (!a->rq || !primes(a))
+    if (!a->rq || !primes(a) || a->out.len)
         return;
     mo_answer_start(a);
     mo_req_end(a->rq);
@@ -281,6 +362,7 @@ void mo_answer_attach(struct answer *a, struct mo_req *rq)
     rq->data = a;
     rq->gone = on_gone;
     rq->hangup = on_hangup;
+    mo_req_on_drain(rq, on_drain);
 }
 
 struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
@@ -294,6 +376,7 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
     a->h = h;
     a->sess = s;
     a->pending = 1;
+    mo_buf_init(&a->out, h->ep->o.limits.message + SESS_OUT_MORE);
     mo_list_init(&a->snode);
     mo_list_push(&h->answers, &a->node);
     if (s) {
@@ -412,7 +495,7 @@ static struct answer *find_answer(struct hsess *s, uint64_t no)
     mo_list_each (n, &s->answers) {
         struct answer *a = mo_container_of(n, struct answer, snode);
 
-        if (a->no == no)
+        if (a->no == no && a->pending)
             return a;
     }
     return NULL;

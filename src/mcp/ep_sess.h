@@ -6,7 +6,10 @@
  *     is attached (rq); rq->data points back at it exactly as long.
  *  2. The GET stream of a session is an answer that stays pending until the
  *     session ends; its number is 0.
- *  3. Kept events are in order of sending, in one list per session. */
+ *  3. Kept events are in order of sending, in one list per session.
+ *  4. What is in `out` goes before anything else: a connection is given a
+ *     piece when it has taken the one before, so a message may be longer than
+ *     the httpd would queue. */
 #ifndef MO_MCP_EP_SESS_H
 #define MO_MCP_EP_SESS_H
 
@@ -16,6 +19,8 @@
 
 #define SESS_TOKEN    24 /* random bytes of an id */
 #define SESS_RETRY_MS 1000
+#define SESS_PIECE    ((size_t)64 * 1024)       /* given in one piece */
+#define SESS_OUT_MORE ((size_t)4 * 1024 * 1024) /* waiting, over a message */
 
 struct mo_ep_http {
     struct mo_endpoint *ep;
@@ -43,9 +48,12 @@ struct answer {
     uint64_t no, seq;
     unsigned pending;
     bool modern;
-    bool streaming; /* rq has a started event stream */
-    bool held;      /* not freed before mo_answer_release() */
-    bool fresh;     /* the answer to initialize: says the session's id */
+    bool streaming;    /* rq has a started event stream */
+    bool held;         /* not freed before mo_answer_release() */
+    bool fresh;        /* the answer to initialize: says the session's id */
+    bool ending;       /* ends when `out` has been taken */
+    struct mo_buf out; /* bytes that the connection did not take yet */
+    size_t sent;       /* of them */
 };
 
 struct hsess {
@@ -73,6 +81,8 @@ bool mo_answer_release(struct answer *a);
 void mo_answer_start(struct answer *a); /* as event stream, primed */
 void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
+/* Drop the connection, whatever waits; nothing is pending. */
+void mo_answer_cut(struct answer *a);
 
 struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller);
 void mo_hsess_free(struct hsess *s);

@@ -18,14 +18,27 @@ struct mo_ep_stdio {
 /* --- out
  * ------------------------------------------------------------------------ */
 
+/* In the scratch buffer there is room for the newline: one piece is written
+ * faster than two. */
+static int write_it(struct mo_ep_stdio *x, struct mo_span msg)
+{
+    struct mo_buf *b = &x->sess.ep->scratch;
+    struct mo_span v[2] = {msg, MO_SPAN("\n")};
+
+    if (msg.p == b->p && msg.n == b->len && b->len < b->cap) {
+        b->p[b->len] = '\n';
+        return mo_stream_write(x->s, mo_span(b->p, b->len + 1));
+    }
+    return mo_stream_writev(x->s, v, 2);
+}
+
 static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
 {
-    struct mo_span v[2] = {msg, MO_SPAN("\n")};
     struct mo_err e;
 
     if (x->ended)
         return;
-    if (mo_stream_writev(x->s, v, 2) == 0) {
+    if (write_it(x, msg) == 0) {
         if (mo_stream_queued(x->s) > MO_EP_STDIO_MARK)
             mo_stream_pause(x->s);
         return;
@@ -205,7 +218,20 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
     return 0;
 }
 
+/* Those who listen are told; what else is under way dies with the session. */
+static void say_goodbye(struct mo_ep_stdio *x)
+{
+    mo_list_each_safe (n, &x->sess.calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (c->filter)
+            mo_ep_listen_end(c, true);
+    }
+}
+
 void mo_ep_stdio_close(struct mo_ep_stdio *x)
 {
+    if (!x->ended)
+        say_goodbye(x);
     finish(x, NULL);
 }

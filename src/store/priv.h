@@ -22,6 +22,7 @@ enum mo_op_kind {
     MO_OP_TRY,   /* take the lease, or learn who has it */
     MO_OP_RENEW, /* its term begins again; MO_EPOLICY when it is not ours */
     MO_OP_DROP,  /* give it back if it is ours */
+    MO_OP_BREAK, /* end it if it is still `owner`s under `fence` */
     MO_OP_WHO,
     MO_OP_SWEEP, /* remove what is past its time */
 };
@@ -49,7 +50,7 @@ struct mo_op {
     struct mo_written written;
     struct mo_rows rows;
     bool held;             /* TRY: it is ours now */
-    uint64_t fence;        /* of whoever holds it */
+    uint64_t fence;        /* of whoever holds it; BREAK: the one meant */
     uint64_t left_ms;      /* TRY, not ours: the rest of the holder's term */
     struct mo_span holder; /* WHO, TRY: owner */
 
@@ -60,6 +61,7 @@ struct mo_op {
                     const struct mo_err *why);
     void (*on_who)(void *ctx, struct mo_span owner, uint64_t fence,
                    const struct mo_err *why);
+    void (*on_broken)(void *ctx, const struct mo_err *why);
     void (*on_op)(void *ctx, const struct mo_op *op); /* lease.c */
     void *ctx;
 

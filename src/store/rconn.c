@@ -22,6 +22,7 @@ const char *mo_lua_text(enum mo_lua which)
         [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
         [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT,
         [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
+        [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT,
         [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
     };
 

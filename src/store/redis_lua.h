@@ -30,6 +30,7 @@ enum mo_lua {
     MO_LUA_TRY,
     MO_LUA_RENEW,
     MO_LUA_DROP,
+    MO_LUA_BREAK,
     MO_LUA_UNLIST,
     MO_LUA_N
 };
@@ -282,6 +283,15 @@ enum mo_lua {
     "if not l or l:match('^%d+ (%S+) ') ~= ARGV[1] then return 0 end\n"        \
     "redis.call('DEL', KEYS[1])\n"                                             \
     "redis.call('PUBLISH', ARGV[2], ARGV[3])\n"                                \
+    "return 1\n"
+
+/* KEYS: lock. ARGV: fence, owner, channel, name. */
+#define MO_LUA_BREAK_TEXT                                                      \
+    "local l = redis.call('GET', KEYS[1])\n"                                   \
+    "local fence, owner = (l or ''):match('^(%d+) %S+ (%S+)$')\n"              \
+    "if fence ~= ARGV[1] or owner ~= ARGV[2] then return 0 end\n"              \
+    "redis.call('DEL', KEYS[1])\n"                                             \
+    "redis.call('PUBLISH', ARGV[3], ARGV[4])\n"                                \
     "return 1\n"
 
 /* KEYS: index. ARGV: member, the score it had when its row was not found. */

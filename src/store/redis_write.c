@@ -204,6 +204,20 @@ static void ask_who(struct mo_rop *o)
     mo_rcall_go(k);
 }
 
+static void ask_break(struct mo_rop *o)
+{
+    struct mo_op *op = o->op;
+    struct mo_rcall *k = mo_rcall_new(o, MO_LUA_BREAK, op->name);
+
+    mo_rcall_u64(k, 1);
+    mo_rcall_key(k, "mcp:lock:", op->name);
+    mo_rcall_u64(k, op->fence);
+    mo_rcall_put(k, op->owner);
+    mo_rcall_puts(k, MO_REDIS_WAKE);
+    mo_rcall_put(k, op->name);
+    mo_rcall_go(k);
+}
+
 void mo_redis_lease(struct mo_rop *o)
 {
     static const struct {
@@ -219,6 +233,10 @@ void mo_redis_lease(struct mo_rop *o)
 
     if (op->kind == MO_OP_WHO) {
         ask_who(o);
+        return;
+    }
+    if (op->kind == MO_OP_BREAK) {
+        ask_break(o);
         return;
     }
     k = mo_rcall_new(o, how[op->kind].script, op->name);

@@ -171,17 +171,21 @@ int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col)
 /* --- opening -------------------------------------------------------------- */
 
 /* Made by us and for nobody else; SQLite gives its companions (-wal, -shm)
- * the same permissions. */
+ * the same permissions. A file that exists is never opened here: closing it
+ * would drop the locks of every other connection this process has to it, and
+ * the next process to leave would take the -wal away under our feet. */
 static int make_file(const char *path, struct mo_err *e)
 {
-    mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd >= 0)
+        return 0;
+    if (errno != EEXIST || stat(path, &st) < 0)
         return mo_fail_sys(e, "store %s", path);
     if (!S_ISREG(st.st_mode))
         return mo_fail(e, MO_EINVAL, "store %s: not a file", path);
-    if ((st.st_mode & 077) && fchmod(fd, 0600) < 0)
+    if ((st.st_mode & 077) && chmod(path, 0600) < 0)
         return mo_fail_sys(e,
                            "store %s: others may read it, and that cannot "
                            "be changed",

@@ -62,6 +62,7 @@ enum mo_sql_id {
     MO_SQL_LEASE_PUT,
     MO_SQL_LEASE_RENEW,
     MO_SQL_LEASE_DROP,
+    MO_SQL_LEASE_BREAK,
     /* sweeping */
     MO_SQL_OLD_CONV,
     MO_SQL_OLD_ENTRIES,

@@ -110,6 +110,9 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_LEASE_DROP] =
         "UPDATE lease SET token = '', owner = '', until = 0, at = ?3"
         " WHERE name = ?1 AND token = ?2",
+    [MO_SQL_LEASE_BREAK] =
+        "UPDATE lease SET token = '', owner = '', until = 0, at = ?4"
+        " WHERE name = ?1 AND owner = ?2 AND fence = ?3",
 
     [MO_SQL_OLD_CONV] =
         "SELECT session, number FROM conversation WHERE at > 0 AND at < ?1"

@@ -88,7 +88,8 @@ static void run_writes(struct mo_job *j)
 
         if (rc < 0)
             op->err = lane->err;
-        else if (op->kind == MO_OP_DROP && op->held)
+        else if ((op->kind == MO_OP_DROP || op->kind == MO_OP_BREAK) &&
+                 op->held)
             mo_notice_give(&lane->q->notice, op->name);
     }
 }

@@ -118,10 +118,21 @@ static int drop(struct mo_sqlite *q, struct mo_op *op)
     return rc;
 }
 
+static int break_it(struct mo_sqlite *q, struct mo_op *op)
+{
+    int rc =
+        mo_sql_do(&q->writer.sql, MO_SQL_LEASE_BREAK, &op->err, "ttii",
+                  op->name, op->owner, (int64_t)op->fence, (int64_t)op->now_ms);
+
+    op->held = rc > 0;
+    return rc;
+}
+
 int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc = op->kind == MO_OP_TRY     ? try_it(q, op)
              : op->kind == MO_OP_RENEW ? renew(q, op)
+             : op->kind == MO_OP_BREAK ? break_it(q, op)
                                        : drop(q, op);
 
     return rc < 0 ? rc : 0;

@@ -154,6 +154,8 @@ static void answer(struct mo_op *op)
         op->on_rows(op->ctx, &op->rows, why);
     else if (op->on_who)
         op->on_who(op->ctx, op->holder, op->fence, why);
+    else if (op->on_broken)
+        op->on_broken(op->ctx, why);
     else if (op->on_op)
         op->on_op(op->ctx, op);
 }
@@ -161,6 +163,8 @@ static void answer(struct mo_op *op)
 void mo_op_finish(struct mo_op *op)
 {
     mo_list_del(&op->node);
+    if (op->kind == MO_OP_BREAK)
+        mo_lease_wake(op->s, op->name);
     if (!op->answered)
         answer(op);
     mo_op_free(op);
@@ -199,6 +203,7 @@ static void on_deadline(struct mo_timer *t)
                          .on_written = op->on_written,
                          .on_rows = op->on_rows,
                          .on_who = op->on_who,
+                         .on_broken = op->on_broken,
                          .on_op = op->on_op,
                          .ctx = op->ctx};
 
@@ -452,6 +457,32 @@ int mo_lease_holder(struct mo_store *s, struct mo_span name,
     if (!copy_span(&op->mem, &op->name))
         return no_memory(op, e);
     op->on_who = done;
+    op->ctx = ctx;
+    mo_op_submit(op);
+    return 0;
+}
+
+int mo_lease_break(struct mo_store *s, struct mo_span name,
+                   struct mo_span owner, uint64_t fence,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
+{
+    struct mo_op *op;
+    int rc = may_ask(s, 0, e);
+
+    if (rc < 0)
+        return rc;
+    if (!mo_store_id_ok(name) || !mo_store_id_ok(owner))
+        return mo_fail(e, MO_EINVAL, "store: no name of a lease");
+    op = mo_op_new(s, MO_OP_BREAK, 2 * MO_STORE_ID_MAX);
+    if (!op)
+        return no_memory(op, e);
+    op->name = name;
+    op->owner = owner;
+    op->fence = fence;
+    if (!copy_span(&op->mem, &op->name) || !copy_span(&op->mem, &op->owner))
+        return no_memory(op, e);
+    op->on_broken = done;
     op->ctx = ctx;
     mo_op_submit(op);
     return 0;

@@ -215,6 +215,14 @@ int mo_lease_take(struct mo_store *s, struct mo_span name, struct mo_span owner,
  * MO_ECANCELED follows). Held: no callback any more. */
 void mo_lease_drop(struct mo_lease *l);
 
+/* Ends a lease whose holder is known to be dead, before its term: by compare
+ * and delete, so that a newer one is not touched. done() without error also
+ * when there was none any more. */
+int mo_lease_break(struct mo_store *s, struct mo_span name,
+                   struct mo_span owner, uint64_t fence,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
+
 /* Who holds it now (owner and fence), or n == 0. */
 int mo_lease_holder(struct mo_store *s, struct mo_span name,
                     void (*done)(void *ctx, struct mo_span owner,

@@ -37,8 +37,10 @@ const answers = {
 };
 
 /** A client of SDK 1.x and how it hears of things. */
-function client1() {
-  const client = new Client1(info, { capabilities });
+function client1(more) {
+  const client = new Client1(info, {
+    capabilities: { ...capabilities, ...more },
+  });
   const schemas = {
     'sampling/createMessage': types.CreateMessageRequestSchema,
     'elicitation/create': types.ElicitRequestSchema,
@@ -63,8 +65,8 @@ function client1() {
 }
 
 /** The same for the client 2.x, legacy or auto. */
-function client2(mode) {
-  const options = { capabilities };
+function client2(mode, more) {
+  const options = { capabilities: { ...capabilities, ...more } };
   if (mode) options.versionNegotiation = { mode };
   const client = new v2.Client(info, options);
   for (const [method, fn] of Object.entries(answers))
@@ -73,6 +75,10 @@ function client2(mode) {
   const call = (params, opts) => client.callTool(params, opts);
   return { client, on, call };
 }
+
+/** What the tool `big` says. */
+const letters = (n) =>
+  'abcdefghijklmnopqrstuvw'.repeat(Math.ceil(n / 23)).slice(0, n);
 
 const text = (result) => result.content[0].text;
 
@@ -93,13 +99,138 @@ after(async () => {
   assert.equal(code, 0, 'the fixture ended badly (leak?)');
 });
 
+async function until(ready) {
+  for (const end = Date.now() + 10000; !(await ready()); ) {
+    assert.ok(Date.now() < end, `never: ${ready}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** What callToolStream yields, as a list. */
+async function stream(client, params, options) {
+  const seen = [];
+  const all = client.experimental.tasks.callToolStream(
+    params,
+    types.CallToolResultSchema,
+    { task: {}, ...options },
+  );
+  for await (const message of all) seen.push(message);
+  return seen;
+}
+
+/** Tasks of 2025-11-25, by the SDK that still has a client for them. */
+function taskTests(get) {
+  test('tasks: capability and tools', async () => {
+    const { client } = get();
+    const { tasks } = client.getServerCapabilities();
+    assert.deepEqual(tasks, {
+      list: {},
+      cancel: {},
+      requests: { tools: { call: {} } },
+    });
+    const { tools } = await client.listTools();
+    const said = Object.fromEntries(
+      tools.map((t) => [t.name, t.execution?.taskSupport]),
+    );
+    assert.equal(said.never, 'optional');
+    assert.equal(said.only_as_task, 'required');
+    assert.equal(said.echo, 'forbidden');
+    await assert.rejects(
+      client.request(
+        { method: 'tools/call', params: { name: 'only_as_task' } },
+        types.CallToolResultSchema,
+      ),
+      { code: -32601 },
+    );
+    const refused = await stream(client, { name: 'echo', arguments: {} });
+    assert.equal(refused.at(-1).error.code, -32601);
+  });
+
+  test('tasks: one that works, with progress', async () => {
+    const { client } = get();
+    const progress = [];
+    const seen = await stream(
+      client,
+      { name: 'test_tool_with_progress', arguments: {} },
+      { onprogress: (p) => progress.push(p.progress), task: { ttl: 60000 } },
+    );
+    assert.equal(seen[0].type, 'taskCreated');
+    assert.equal(seen[0].task.status, 'working');
+    assert.equal(seen[0].task.ttl, 60000);
+    const { result } = seen.at(-1);
+    assert.equal(text(result), 'Progress completed');
+    assert.deepEqual(
+      result._meta['io.modelcontextprotocol/related-task'],
+      { taskId: seen[0].task.taskId },
+    );
+    // Over HTTP it comes by the GET stream, in its own time.
+    await until(() => progress.length === 3);
+    assert.deepEqual(progress, [0, 50, 100]);
+  });
+
+  test('tasks: one that asks, one that fails', async () => {
+    const { client } = get();
+    const asks = await stream(client, {
+      name: 'test_elicitation',
+      arguments: { message: 'who?' },
+    });
+    assert.ok(asks.some((m) => m.task?.status === 'input_required'));
+    assert.match(text(asks.at(-1).result), /action=accept.*ann/);
+    const fails = await stream(client, {
+      name: 'test_error_handling',
+      arguments: {},
+    });
+    const { taskId } = fails[0].task;
+    const { status, statusMessage } = await client.experimental.tasks.getTask(
+      taskId,
+    );
+    assert.equal(status, 'failed');
+    assert.match(statusMessage, /intentionally/);
+    const result = await client.experimental.tasks.getTaskResult(
+      taskId,
+      types.CallToolResultSchema,
+    );
+    assert.equal(result.isError, true);
+  });
+
+  test('tasks: list, wait, hear of it, cancel', async () => {
+    const { client } = get();
+    const { tasks } = client.experimental;
+    const news = [];
+    client.setNotificationHandler(
+      types.TaskStatusNotificationSchema,
+      ({ params }) => news.push(`${params.taskId} ${params.status}`),
+    );
+    const { task } = await client.request(
+      { method: 'tools/call', params: { name: 'never', arguments: {} } },
+      types.CreateTaskResultSchema,
+      { task: {} },
+    );
+    const listed = await tasks.listTasks();
+    assert.ok(listed.tasks.some((t) => t.taskId === task.taskId));
+    const waiting = tasks.getTaskResult(
+      task.taskId,
+      types.CallToolResultSchema,
+    );
+    waiting.catch(() => {});
+    assert.equal((await tasks.getTask(task.taskId)).status, 'working');
+    const cancelled = await tasks.cancelTask(task.taskId);
+    assert.equal(cancelled.status, 'cancelled');
+    await assert.rejects(waiting, /cancelled/);
+    await assert.rejects(tasks.cancelTask(task.taskId), { code: -32602 });
+    await assert.rejects(tasks.getTask('none'), { code: -32602 });
+    await until(() => news.length > 0);
+    assert.deepEqual(news, [`${task.taskId} cancelled`]);
+  });
+}
+
 const kinds = [
-  ['sdk 1.x, stdio', client1, () => new Stdio1({ command: fixture })],
-  ['sdk 1.x, http', client1, () => new Http1(url)],
-  ['client 2.x, stdio', client2, () => new Stdio2({ command: fixture })],
+  ['sdk 1.x, stdio', () => client1(), () => new Stdio1({ command: fixture })],
+  ['sdk 1.x, http', () => client1(), () => new Http1(url)],
+  ['client 2.x, stdio', () => client2(), () => new Stdio2({ command: fixture })],
   [
     'client 2.x, http',
-    client2,
+    () => client2(),
     () => new v2.StreamableHTTPClientTransport(url),
   ],
   [
@@ -155,6 +286,25 @@ for (const [name, make, transport, modern] of kinds) {
         ),
       );
       all.forEach((r, i) => assert.equal(text(r), String(i)));
+    });
+
+    test('long answers', async () => {
+      const before = await it.call({ name: 'stats', arguments: {} });
+      for (const [bytes, streamed] of [
+        [3.9, false],
+        [6, false],
+        [3.9, true],
+        [6, true],
+      ]) {
+        const n = Math.round(bytes * 2 ** 20);
+        const said = await it.call(
+          { name: 'big', arguments: { bytes: n, streamed } },
+          { onprogress: () => {} },
+        );
+        assert.equal(text(said).length, n);
+        assert.equal(text(said), letters(n));
+      }
+      assert.equal(JSON.parse(text(before)).calls, 1);
     });
 
     test('progress', async () => {
@@ -228,6 +378,8 @@ for (const [name, make, transport, modern] of kinds) {
       assert.match(text(rounds), /both steps/);
     });
 
+    if (name.startsWith('sdk 1')) taskTests(() => it);
+
     const updates = () =>
       new Promise((resolve) => {
         it.on('notifications/resources/updated', ({ params }) =>
@@ -282,5 +434,127 @@ for (const [name, make, transport, modern] of kinds) {
       await it.call({ name: 'test_logging_tool', arguments: {} });
       assert.deepEqual(lines, ['one line']);
     });
+  });
+}
+
+// --- the tasks extension, which the SDKs do not listen to
+
+const P = 'io.modelcontextprotocol/';
+
+/** A modern POST; the messages of its answer, one by one. */
+async function* post(method, params, signal) {
+  const name = params.name ?? params.taskId;
+  const answer = await fetch(url, {
+    method: 'POST',
+    signal,
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(name && { 'mcp-name': name }),
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: {
+        ...params,
+        _meta: {
+          [`${P}protocolVersion`]: '2026-07-28',
+          [`${P}clientCapabilities`]: { extensions: { [`${P}tasks`]: {} } },
+        },
+      },
+    }),
+  });
+  if (answer.headers.get('content-type') === 'application/json') {
+    yield await answer.json();
+    return;
+  }
+  let rest = '';
+  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+    const events = (rest + piece).split('\n\n');
+    rest = events.pop();
+    for (const event of events) {
+      const data = /^data: (.*)$/m.exec(event)?.[1];
+      if (data) yield JSON.parse(data);
+    }
+  }
+}
+
+const only = async (...args) => (await post(...args).next()).value.result;
+
+test('a listen hears of its task and no other', async () => {
+  const call = { name: 'confirm_delete', arguments: {} };
+  const mine = await only('tools/call', call);
+  const other = await only('tools/call', call);
+  assert.equal(mine.resultType, 'task');
+  const stop = new AbortController();
+  const notifications = { taskIds: [mine.taskId] };
+  const heard = post('subscriptions/listen', { notifications }, stop.signal);
+  const ack = (await heard.next()).value;
+  assert.deepEqual(ack.params.notifications, notifications);
+  await only('tasks/cancel', { taskId: other.taskId });
+  let task;
+  // It may want to know before or after we listen: then it is told, too.
+  await until(async () => {
+    task = await only('tasks/get', { taskId: mine.taskId });
+    return task.status === 'input_required';
+  });
+  await only('tasks/update', {
+    taskId: mine.taskId,
+    inputResponses: { confirm: { action: 'accept' } },
+  });
+  for await (const { method, params } of heard) {
+    assert.equal(method, 'notifications/tasks');
+    assert.equal(params.taskId, mine.taskId);
+    assert.equal(params._meta[`${P}subscriptionId`], 1);
+    task = params;
+    if (params.status === 'completed') break;
+  }
+  assert.equal(text(task.result), 'deleted');
+  stop.abort();
+});
+
+// --- pages to look at, only for those who said they show them
+
+const asksPage = [
+  ['sdk 1.x', client1, () => new Http1(url)],
+  [
+    'client 2.x auto',
+    (more) => client2('auto', more),
+    () => new v2.StreamableHTTPClientTransport(url),
+  ],
+];
+
+for (const [name, make, transport] of asksPage) {
+  test(`URL elicitation, ${name}`, async () => {
+    const asked = [];
+    const call = async (elicitation, args) => {
+      const it = make({ elicitation });
+      const listen = ({ params }) => {
+        asked.push(params);
+        return { action: 'accept' };
+      };
+      it.client.setRequestHandler(
+        name.startsWith('sdk') ? types.ElicitRequestSchema : 'elicitation/create',
+        listen,
+      );
+      await it.client.connect(transport());
+      try {
+        return await it.call({ name: 'test_elicitation_url', arguments: args });
+      } finally {
+        await it.client.close();
+      }
+    };
+    assert.equal(text(await call({ form: {} }, {})), 'no page can be shown');
+    const insisted = call({}, { insist: true });
+    if (name.startsWith('sdk')) assert.equal((await insisted).isError, true);
+    else await assert.rejects(insisted, { code: -32021 });
+    assert.equal(asked.length, 0);
+    assert.match(text(await call({ form: {}, url: {} }, {})), /action=accept/);
+    assert.equal(asked[0].mode, 'url');
+    assert.equal(asked[0].url, 'https://example.com/page');
+    if (name.startsWith('sdk')) assert.ok(asked[0].elicitationId.length >= 16);
   });
 }

@@ -3,13 +3,18 @@
  * Tools by name: now (answers), number (structured content that is no
  * object), kinds (content that old peers do not know), talk (progress and a
  * log line, then answers), park (kept until the test answers it), ask (wants
- * a name by elicitation), twice (two rounds, with state). */
+ * a name by elicitation), page (sends to one), twice (two rounds, with state),
+ * big (KIT_BIG bytes of text). */
 #ifndef MO_EP_KIT_H
 #define MO_EP_KIT_H
 
 #include "codec/rpc.h"
 #include "mcp/endpoint.h"
 #include "mo_net.h"
+
+#ifndef KIT_MORE
+#    define KIT_MORE 0 /* capabilities beyond the usual ones */
+#endif
 
 #define P "io.modelcontextprotocol/"
 #define META_CAPS(caps)                                                        \
@@ -84,6 +89,21 @@ static inline void kit_twice(struct mo_ep_call *c)
     kit_answered(c, "two");
 }
 
+#define KIT_BIG ((size_t)12 * 1024 * 1024) /* more than sockets buffer */
+
+static inline void kit_big(struct mo_ep_call *c)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, KIT_BIG + 64);
+    (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":\"");
+    for (size_t i = 0; i < KIT_BIG; i++)
+        (void)mo_buf_putc(&b, 'x');
+    (void)mo_buf_puts(&b, "\"}]}");
+    mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
 static inline void kit_tool(struct kit *k, struct mo_ep_call *c)
 {
     if (mo_span_is(c->name, "now")) {
@@ -102,10 +122,19 @@ static inline void kit_tool(struct kit *k, struct mo_ep_call *c)
         mo_ep_call_log(c, MO_MCP_DEBUG, NULL, MO_SPAN("\"quiet\""));
         mo_ep_call_log(c, MO_MCP_WARNING, "kit", MO_SPAN("\"loud\""));
         mo_ep_call_result(c, MO_SPAN(TEXT("ok")));
+    } else if (mo_span_is(c->name, "big")) {
+        kit_big(c);
     } else if (mo_span_is(c->name, "park")) {
         kit_park(k, c);
     } else if (mo_span_is(c->name, "ask")) {
         kit_answered(c, "name");
+    } else if (mo_span_is(c->name, "page")) {
+        mo_ep_call_need(c, "page", "elicitation/create",
+                        MO_SPAN("{\"mode\":\"url\",\"url\":\"a:b\"}"));
+        mo_ep_call_wait(c);
+    } else if (mo_span_is(c->name, "nonsense")) {
+        mo_ep_call_need(c, "x", "no/such", mo_span(NULL, 0));
+        mo_ep_call_wait(c);
     } else if (mo_span_is(c->name, "twice")) {
         kit_twice(c);
     } else {
@@ -144,6 +173,16 @@ static inline struct mo_json kit_schema(void *ctx, struct mo_span tool)
     return (struct mo_json){schema, sizeof(schema) - 1};
 }
 
+/* As a task: kinds must be, number must not. */
+static inline enum mo_ep_task_support kit_task(void *ctx, struct mo_span tool)
+{
+    (void)ctx;
+    if (mo_span_is(tool, "kinds"))
+        return MO_EP_TASK_REQUIRED;
+    return mo_span_is(tool, "number") ? MO_EP_TASK_FORBIDDEN
+                                      : MO_EP_TASK_OPTIONAL;
+}
+
 static inline int kit_open(struct kit *k, struct mo_loop *l,
                            const struct mo_endpoint_limits *limits)
 {
@@ -151,9 +190,10 @@ static inline int kit_open(struct kit *k, struct mo_loop *l,
         .name = "kit",
         .version = "1",
         .caps = MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE |
-                MO_EP_LOGGING | MO_EP_LISTCHANGED,
+                MO_EP_LOGGING | MO_EP_LISTCHANGED | KIT_MORE,
         .handler = kit_handler,
         .schema = kit_schema,
+        .task = kit_task,
         .ctx = k,
     };
 

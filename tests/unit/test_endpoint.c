@@ -1,93 +1,13 @@
 /* The endpoint on a stream of lines: requests in, answers out, both eras,
  * byte for byte. */
-#include "ep_kit.h"
-#include "mcp/ep_stdio.h"
+#include "ep_talk.h"
 
-#define SENTINEL "{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"result\":{}}\n"
-
-struct talk {
-    struct kit k;
-    struct end me; /* the client */
-    struct mo_ep_stdio *x;
-    bool closed;
-};
-
-static void on_closed(void *ctx, const struct mo_err *why)
-{
-    (void)why;
-    ((struct talk *)ctx)->closed = true;
-}
-
-static bool flag_up(void *ctx)
-{
-    return *(bool *)ctx;
-}
-
-static int talk_open(struct talk *t, struct mo_loop *l,
-                     const struct mo_endpoint_limits *limits)
-{
-    struct mo_stream *s[2];
-
-    *t = (struct talk){.closed = false};
-    end_init(&t->me);
-    if (kit_open(&t->k, l, limits) < 0)
-        return MO_ENOMEM;
-    stream_pair(l, s);
-    end_attach(&t->me, s[0]);
-    return mo_ep_stdio_open(t->k.ep, s[1], on_closed, t, &t->x, NULL);
-}
-
-static void talk_close(struct talk *t)
-{
-    if (t->me.s)
-        mo_stream_close(t->me.s, NULL);
-    if (t->me.s)
-        wait_for(t->k.l, end_closed, &t->me);
-    if (t->x)
-        wait_for(t->k.l, flag_up, &t->closed);
-    mo_endpoint_free(t->k.ep);
-    mo_buf_fini(&t->me.got);
-}
-
-static void say(struct talk *t, const char *lines)
-{
-    assert_int_equal(mo_stream_write(t->me.s, mo_span_cstr(lines)), 0);
-}
-
-static bool saw_end(void *ctx)
-{
-    struct talk *t = ctx;
-
-    return mo_span_ends(mo_buf_view(&t->me.got), MO_SPAN(SENTINEL));
-}
-
-/* Everything that came until a ping was answered. */
-static const char *hear(struct talk *t)
-{
-    say(t, "{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"method\":\"ping\"}\n");
-    wait_for(t->k.l, saw_end, t);
-    t->me.got.len -= sizeof(SENTINEL) - 1;
-    return mo_buf_cstr(&t->me.got);
-}
-
-#define INIT(v)                                                                \
-    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":"      \
-    "{\"protocolVersion\":\"" v "\",\"capabilities\":{\"elicitation\":{}},"    \
-    "\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n"                    \
-    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"
-#define CALL(id, name)                                                         \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\","            \
-    "\"params\":{\"name\":\"" name "\"}}\n"
-#define MCALL(id, name, more)                                                  \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\","            \
-    "\"params\":{\"name\":\"" name "\"," more "}}\n"
-#define RES(id, r)    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":" r "}\n"
-#define ERR(id, c, m) ERRD(id, c, m "\"")
-#define ERRD(id, c, m)                                                         \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":" c                \
-    ",\"message\":\"" m "}}\n"
 #define INFO                                                                   \
     "\"_meta\":{\"" P "serverInfo\":{\"name\":\"kit\",\"version\":\"1\"}}"
+
+#define LACKS                                                                  \
+    "the client lacks a capability that this call needs\",\"data\":"           \
+    "{\"requiredCapabilities\":"
 
 /* version: what was negotiated before, NULL: nothing. */
 static const struct row {
@@ -208,9 +128,20 @@ static const struct row {
      "{\"uri\":\"a:b\"," META "}}\n",
      ERRD("1", "-32602", "gone\",\"data\":{\"uri\":\"a:b\"}")},
     {"modern: a question without the capability", NULL, MCALL("1", "ask", META),
-     ERRD("1", "-32021",
-          "the client lacks a capability that this call needs\",\"data\":"
-          "{\"requiredCapabilities\":{\"elicitation\":{}}}")},
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{}}}")},
+    {"modern: a page without the capability", NULL,
+     MCALL("1", "page", META_CAPS("{\"elicitation\":{}}")),
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{\"url\":{}}}}")},
+    {"modern: a form for one who wants pages only", NULL,
+     MCALL("1", "ask", META_CAPS("{\"elicitation\":{\"url\":{}}}")),
+     ERRD("1", "-32021", LACKS "{\"elicitation\":{\"form\":{}}}}")},
+    {"modern: a question that does not exist", NULL,
+     MCALL("1", "nonsense", META_CAPS("{\"elicitation\":{}}")),
+     ERRD("1", "-32021", LACKS "{}}")},
+    {"a page without the capability", "2025-11-25", CALL("1", "page"),
+     RES("1", "{\"content\":[{\"type\":\"text\",\"text\":\"this needs a client "
+              "that can be asked (sampling, elicitation or roots); yours did "
+              "not say so\"}],\"isError\":true}")},
     {"modern: a foreign state", NULL,
      MCALL("1", "ask", "\"requestState\":\"AAAA\"," META),
      ERR("1", "-32602",
@@ -573,7 +504,7 @@ static void no_memory(void *ctx)
                      (ssize_t)sizeof(lines) - 1);
     assert_int_equal(shutdown(fd[0], SHUT_WR), 0);
     if (mo_stream_from_fds(l, fd[1], fd[1], &s, NULL) == 0 &&
-        mo_ep_stdio_open(k.ep, s, on_closed, &t, &t.x, NULL) == 0) {
+        mo_ep_stdio_open(k.ep, s, talk_closed, &t, &t.x, NULL) == 0) {
         wait_for(l, flag_up, &t.closed);
         mo_endpoint_changed(k.ep, MO_EP_CH_TOOLS);
     }

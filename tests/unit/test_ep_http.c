@@ -1,5 +1,9 @@
 /* The endpoint over HTTP on real sockets: what is refused and how, sessions
  * and their end, streams that break and are taken up again. */
+#define KIT_MORE MO_EP_CALL_TASKS
+#include <errno.h>
+#include <netinet/in.h>
+
 #include "ep_kit.h"
 #include "loop/httpd.h"
 #include "mcp/ep_http.h"
@@ -33,7 +37,9 @@ static bool gate(void *ctx, struct mo_req *rq, char caller[MO_EP_CALLER_MAX])
 static void site_open(struct site *t, const struct mo_endpoint_limits *limits,
                       bool gated)
 {
-    struct mo_httpd_opts ho = {.handler = on_request, .ctx = t};
+    struct mo_httpd_opts ho = {.handler = on_request,
+                               .ctx = t,
+                               .limits = {.queue = (size_t)256 * 1024}};
     struct mo_ep_http_opts eo = {.gate = gated ? gate : NULL, .body = 4096};
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
 
@@ -501,6 +507,123 @@ static void test_listen(void **state)
     assert_null(strstr(me.got.p, "\nid:"));
     hang_up(&t, &me);
     wait_for(t.k.l, no_listens, &t);
+    ask(&t, &me, "POST", MODERN("subscriptions/listen", "x"),
+        REQ("5", "subscriptions/listen", "\"notifications\":{}," META));
+    expect(&t, &me, "notifications/subscriptions/acknowledged");
+    mo_ep_http_free(t.http); /* we end, and say so */
+    t.http = NULL;
+    expect(&t, &me,
+           "\"id\":5,\"result\":{\"resultType\":\"complete\","
+           "\"_meta\":{\"" P "subscriptionId\":5}}");
+    expect(&t, &me, "\r\n0\r\n\r\n");
+    assert_null(strstr(me.got.p, "notifications/cancelled"));
+    hang_up(&t, &me);
+    site_close(&t);
+}
+
+/* A task's question on the stream of tasks/result, which breaks and is taken
+ * up again; the outcome comes there, too. */
+static void test_task(void **state)
+{
+    char id[64], headers[256], body[256], task[64] = "";
+    struct end post, get;
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    open_session(&t, "", id);
+    (void)snprintf(headers, sizeof(headers), BOTH "Mcp-Session-Id: %s\r\n", id);
+    ask(&t, &post, "POST", headers, CALL("ask", ",\"task\":{}"));
+    expect(&t, &post, "\"taskId\":\"");
+    assert_int_equal(sscanf(strstr(post.got.p, "\"taskId\":\""),
+                            "\"taskId\":\"%63[^\"]", task),
+                     1);
+    assert_non_null(strstr(post.got.p, "Content-Type: application/json"));
+    hang_up(&t, &post);
+    (void)snprintf(body, sizeof(body),
+                   REQ("2", "tasks/result", "\"taskId\":\"%s\""), task);
+    ask(&t, &post, "POST", headers, body);
+    expect(&t, &post, "\"method\":\"elicitation/create\"");
+    expect(&t, &post, task);
+    hang_up(&t, &post);
+    (void)snprintf(headers, sizeof(headers),
+                   SSE "Mcp-Session-Id: %s\r\nLast-Event-ID: 3-0\r\n", id);
+    ask(&t, &get, "GET", headers, "");
+    expect(&t, &get, "\"method\":\"elicitation/create\""); /* once more */
+    on_session(&t, id, "POST", "",
+               "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":1}}", " 202 ");
+    expect(&t, &get,
+           "\"id\":2,\"result\":{\"content\":[],"
+           "\"structuredContent\":{\"a\":1},\"_meta\":");
+    expect(&t, &get, "\r\n0\r\n\r\n");
+    hang_up(&t, &get);
+    site_close(&t);
+}
+
+/* --- an answer longer than the httpd would queue --- */
+
+static bool was_called(void *ctx)
+{
+    struct site *t = ctx;
+
+    return t->k.calls > 0 && mo_endpoint_stats(t->k.ep).calls == 0;
+}
+
+/* Ask for it and do not read. */
+static void ask_big(struct site *t, struct end *me, const char *headers,
+                    const char *more)
+{
+    char body[512];
+
+    (void)snprintf(body, sizeof(body), CALL("big", "%s"), more);
+    t->k.calls = 0;
+    ask(t, me, "POST", headers, body);
+    mo_stream_pause(me->s);
+    wait_for(t->k.l, was_called, t);
+    assert_true(me->got.len < KIT_BIG / 2);
+}
+
+static bool has_all(void *ctx)
+{
+    return mo_span_ends(mo_buf_view(&((struct end *)ctx)->got),
+                        MO_SPAN("\r\n0\r\n\r\n"));
+}
+
+static void read_big(struct site *t, struct end *me)
+{
+    size_t x = 0;
+
+    mo_stream_resume(me->s);
+    wait_for(t->k.l, has_all, me);
+    for (size_t i = 0; i < me->got.len; i++)
+        x += me->got.p[i] == 'x';
+    assert_true(x >= KIT_BIG && x < KIT_BIG + 100);
+    hang_up(t, me);
+}
+
+static void test_long(void **state)
+{
+    char id[64], headers[256];
+    struct end me, late;
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    ask_big(&t, &me, MODERN("tools/call", "big"), "," META);
+    read_big(&t, &me);
+    open_session(&t, "", id);
+    (void)snprintf(headers, sizeof(headers), BOTH "Mcp-Session-Id: %s\r\n", id);
+    ask_big(&t, &me, headers, "");
+    on_session(&t, id, "DELETE", "", "", " 204 "); /* which does not cut it */
+    ask_big(&t, &late, MODERN("tools/call", "big"), "," META);
+    hang_up(&t, &late); /* nobody wants it any more */
+    read_big(&t, &me);
+    ask_big(&t, &me, MODERN("tools/call", "big"), "," META);
+    mo_ep_http_free(t.http); /* we go before it is sent */
+    t.http = NULL;
+    mo_stream_resume(me.s);
+    wait_for(t.k.l, end_at_eof, &me);
+    hang_up(&t, &me);
     site_close(&t);
 }
 
@@ -532,6 +655,116 @@ static void test_close_busy(void **state)
     site_close(&t);
 }
 
+/* --- memory runs out --- */
+
+struct raw { /* a client that needs no memory of the program's */
+    int fd;
+    char got[32768];
+    size_t n;
+    bool closed;
+};
+
+static void raw_open(struct raw *r, unsigned port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    *r = (struct raw){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_true(r->fd >= 0);
+    assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+/* Is there something more, or the end? */
+static bool raw_heard(void *ctx)
+{
+    struct raw *r = ctx;
+    ssize_t n =
+        recv(r->fd, r->got + r->n, sizeof(r->got) - 1 - r->n, MSG_DONTWAIT);
+
+    if (n > 0)
+        r->n += (size_t)n;
+    r->closed |= n == 0 || (n < 0 && errno != EAGAIN);
+    return n > 0 || r->closed;
+}
+
+/* Say it and give the server a moment: without memory it may stay silent. */
+static void raw_ask(struct site *t, struct raw *r, const char *method,
+                    const char *headers, const char *body)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof(text),
+                     "%s /mcp HTTP/1.1\r\nHost: localhost\r\n%s"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     method, headers, strlen(body), body);
+
+    if (r->closed || send(r->fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+        return;
+    (void)mo_loop_until(t->k.l, raw_heard, r, 20);
+}
+
+static void play_scarce(struct site *t)
+{
+    unsigned port = mo_httpd_port(t->httpd);
+    char headers[256];
+    struct raw a, b, c;
+    const char *sid;
+
+    raw_open(&a, port);
+    raw_open(&b, port);
+    raw_open(&c, port);
+    raw_ask(t, &a, "POST", BOTH, INIT("2025-11-25"));
+    sid = strstr(a.got, "Mcp-Session-Id: ");
+    if (sid) {
+        (void)snprintf(headers, sizeof(headers), BOTH "%.*s\r\n",
+                       (int)strcspn(sid, "\r"), sid);
+        raw_ask(t, &b, "GET", headers, "");
+        raw_ask(t, &a, "POST", headers, CALL("talk", ""));
+        raw_ask(t, &a, "POST", headers, CALL("park", ",\"task\":{}"));
+        raw_ask(t, &a, "POST", headers, CALL("ask", ""));
+        mo_endpoint_changed(t->k.ep, MO_EP_CH_TOOLS);
+        (void)shutdown(a.fd, SHUT_RDWR);
+        (void)mo_loop_until(t->k.l, raw_heard, &a, 20);
+    }
+    raw_ask(t, &c, "POST", MODERN("tools/call", "now"), CALL("now", "," META));
+    raw_ask(t, &c, "POST", MODERN("subscriptions/listen", "x"),
+            REQ("1", "subscriptions/listen",
+                "\"notifications\":{\"toolsListChanged\":true}," META));
+    mo_endpoint_changed(t->k.ep, MO_EP_CH_TOOLS);
+    (void)close(a.fd);
+    (void)close(b.fd);
+    (void)close(c.fd);
+}
+
+static void no_memory(void *ctx)
+{
+    struct site t = {.closed = false};
+    struct mo_httpd_opts ho = {.handler = on_request, .ctx = &t};
+    struct mo_ep_http_opts eo = {.body = 4096};
+    struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
+
+    if (kit_open(&t.k, ctx, NULL) < 0)
+        return;
+    t.http = mo_ep_http_new(t.k.ep, &eo, NULL);
+    t.httpd = mo_httpd_new(t.k.l, &ho, NULL);
+    if (t.http && t.httpd && mo_httpd_listen(t.httpd, &lo, NULL) == 0)
+        play_scarce(&t);
+    mo_ep_http_free(t.http);
+    if (t.httpd)
+        mo_httpd_close(t.httpd, 0, NULL, NULL);
+    mo_loop_run(t.k.l);
+    mo_endpoint_free(t.k.ep);
+}
+
+static void test_torture(void **state)
+{
+    struct mo_loop *l = loop_new();
+
+    (void)state;
+    torture(no_memory, l);
+    mo_loop_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,7 +777,10 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_modern_hangup),
         cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_task),
+        cmocka_unit_test(test_long),
         cmocka_unit_test(test_close_busy),
+        cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

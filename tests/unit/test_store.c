@@ -857,6 +857,47 @@ static void test_fence(void **state)
     fix_fini(&f);
 }
 
+static void kit_broken(void *ctx, const struct mo_err *why)
+{
+    ((struct held *)ctx)->code = why ? why->code : 0;
+    ((struct held *)ctx)->answered++;
+}
+
+static int break_it(struct fix *f, const char *owner, uint64_t fence)
+{
+    struct held h = {.f = f};
+    struct mo_err e;
+
+    assert_int_equal(mo_lease_break(f->s, S("s"), mo_span_cstr(owner), fence,
+                                    kit_broken, &h, &e),
+                     0);
+    assert_int_equal(h.answered, 0);
+    assert_true(mo_loop_until(f->l, kit_answered, &h, LONG));
+    return h.code;
+}
+
+/* Only the very lease that was meant. */
+static void test_break(void **state)
+{
+    struct mo_write w = entry("x");
+    struct held a;
+    struct fix f;
+
+    fix_init(&f, *state);
+    assert_int_equal(PUT(&f, "s", session_w), 0);
+    assert_int_equal(break_it(&f, "me", 1), 0);
+    assert_int_equal(take_wait(&f, &a, "s", "me", 0), 0);
+    assert_int_equal(break_it(&f, "me", a.fence - 1), 0);
+    assert_int_equal(break_it(&f, "you", a.fence), 0);
+    assert_int_equal(put(&f, "s", a.fence, &w, 1), 0);
+    assert_int_equal(break_it(&f, "me", a.fence), 0);
+    assert_int_equal(who(&f, "s"), 0);
+    assert_string_equal(f.owner, "");
+    assert_int_equal(put(&f, "s", a.fence, &w, 1), MO_EPOLICY);
+    mo_lease_drop(a.lease);
+    fix_fini(&f);
+}
+
 /* It is renewed by itself, many terms long. */
 static void test_renewal(void **state)
 {
@@ -1010,6 +1051,7 @@ int main(void)
         ALL(test_lease),
         ALL(test_lease_line),
         ALL(test_fence),
+        ALL(test_break),
         ALL(test_renewal),
         ALL(test_torture),
     };

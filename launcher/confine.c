@@ -1,0 +1,233 @@
+/* confine.c - see confine.h. */
+#include "launcher/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "codec/seccomp.h"
+#include "launcher/file.h"
+#include "launcher/view.h"
+
+#define HOST_NAME "box"
+/* 0 forbids core files, but not a program of the host that gets the core
+ * through a pipe (core_pattern "|..."); 1 is the kernel's word for neither. */
+#define NO_CORE   1
+#define OOM_SCORE "800" /* the box goes first when the machine is full */
+
+/* --- limits and identity ------------------------------------------------- */
+
+/* No higher than what we have ourselves: raising needs a capability. */
+static int limit(int what, uint64_t value, const char *name, struct mo_err *e)
+{
+    struct rlimit now, want;
+
+    if (getrlimit(what, &now) < 0)
+        return mo_fail_sys(e, "rlimit %s", name);
+    want.rlim_max = (rlim_t)value < now.rlim_max ? (rlim_t)value : now.rlim_max;
+    want.rlim_cur = want.rlim_max;
+    if (setrlimit(what, &want) < 0)
+        return mo_fail_sys(e, "rlimit %s", name);
+    return 0;
+}
+
+static int set_limits(const struct mo_boxreq *r, struct mo_err *e)
+{
+    const struct {
+        int what;
+        uint64_t value;
+        const char *name;
+    } rows[] = {
+        {RLIMIT_NOFILE, r->open_files, "nofile"},
+        {RLIMIT_FSIZE, r->file_size, "fsize"},
+        {RLIMIT_CORE, NO_CORE, "core"},
+        {RLIMIT_MEMLOCK, 0, "memlock"},
+        {RLIMIT_MSGQUEUE, 0, "msgqueue"},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(rows); i++)
+        rc = limit(rows[i].what, rows[i].value, rows[i].name, e);
+    return rc;
+}
+
+static int drop_bounding_set(struct mo_err *e)
+{
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0;
+         cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+            return mo_fail_sys(e, "capability %lu", cap);
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return mo_fail_sys(e, "ambient capabilities");
+    return 0;
+}
+
+static int change_user(const struct mo_confine *c, struct mo_err *e)
+{
+    struct __user_cap_header_struct head = {.version =
+                                                _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+
+    if (c->root && setgroups(0, NULL) < 0)
+        return mo_fail_sys(e, "setgroups");
+    if (setresgid(c->uid, c->uid, c->uid) < 0 ||
+        setresuid(c->uid, c->uid, c->uid) < 0)
+        return mo_fail_sys(e, "user %u", (unsigned)c->uid);
+    if (syscall(SYS_capset, &head, none) < 0)
+        return mo_fail_sys(e, "capset");
+    return 0;
+}
+
+/* --- living no longer than the keeper ------------------------------------ */
+
+static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
+{
+    struct pollfd p = {.fd = c->life, .events = POLLIN};
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return mo_fail_sys(e, "death signal");
+    /* getppid() is 0 in here, whoever lives: the pipe tells */
+    if (poll(&p, 1, 0) != 0)
+        return mo_fail(e, MO_ECLOSED, "the keeper is gone");
+    return 0;
+}
+
+/* --- landlock ------------------------------------------------------------ */
+
+/* As of ABI 6; an older kernel is told of the part it knows. */
+struct ruleset {
+    uint64_t fs, net, scoped;
+};
+
+#define FS_READ                                                                \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |               \
+     LANDLOCK_ACCESS_FS_READ_DIR)
+#define FS_ABI_1  ((1u << 13) - 1)
+#define FS_REFER  (1u << 13) /* ABI 2 */
+#define FS_TRUNC  (1u << 14) /* ABI 3 */
+#define FS_IOCTL  (1u << 15) /* ABI 5 */
+#define FS_MKDEV  (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
+#define NET_TCP   3u /* bind and connect, ABI 4 */
+#define SCOPE_ALL 3u /* abstract unix sockets and signals, ABI 6 */
+
+unsigned mo_landlock_abi(void)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0,
+                       LANDLOCK_CREATE_RULESET_VERSION);
+
+    return abi < 0 ? 0 : (unsigned)abi;
+}
+
+static uint64_t fs_of(unsigned abi)
+{
+    return FS_ABI_1 | (abi >= 2 ? FS_REFER : 0) | (abi >= 3 ? FS_TRUNC : 0) |
+           (abi >= 5 ? FS_IOCTL : 0);
+}
+
+static int allow(int rules, const char *path, uint64_t access, struct mo_err *e)
+{
+    mo_autofd int fd = open(path, O_PATH | O_CLOEXEC);
+    struct landlock_path_beneath_attr a = {.allowed_access = access,
+                                           .parent_fd = fd};
+
+    if (fd < 0 || syscall(SYS_landlock_add_rule, rules,
+                          LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0)
+        return mo_fail_sys(e, "landlock: %s", path);
+    return 0;
+}
+
+static int restrict_files(struct mo_err *e)
+{
+    unsigned abi = mo_landlock_abi();
+    uint64_t fs = fs_of(abi);
+    struct ruleset set = {fs, NET_TCP, SCOPE_ALL};
+    size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
+    mo_autofd int rules = -1;
+    int rc;
+
+    if (abi == 0)
+        return 0;
+    rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
+    if (rules < 0)
+        return mo_fail_sys(e, "landlock");
+    rc = allow(rules, "/", FS_READ, e);
+    if (rc == 0)
+        rc = allow(rules, "/workspace", fs & ~(uint64_t)FS_MKDEV, e);
+    if (rc == 0)
+        rc = allow(rules, "/tmp",
+                   fs & ~(uint64_t)(FS_MKDEV | LANDLOCK_ACCESS_FS_EXECUTE), e);
+    if (rc == 0)
+        rc = allow(rules, "/dev",
+                   fs & (FS_READ | FS_IOCTL | FS_TRUNC |
+                         LANDLOCK_ACCESS_FS_WRITE_FILE),
+                   e);
+    if (rc == 0)
+        rc =
+            allow(rules, "/proc",
+                  fs & (FS_READ | FS_TRUNC | LANDLOCK_ACCESS_FS_WRITE_FILE), e);
+    if (rc == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+        rc = mo_fail_sys(e, "landlock");
+    return rc;
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static int settle(struct mo_err *e)
+{
+    int rc = mo_view_proc(e);
+
+    if (rc < 0)
+        return rc;
+    if (mo_file_write(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE) < 0)
+        return mo_fail_sys(e, "oom_score_adj");
+    if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0)
+        return mo_fail_sys(e, "host name");
+    if (setsid() < 0)
+        return mo_fail_sys(e, "session");
+    umask(022);
+    return chdir("/workspace") < 0 ? mo_fail_sys(e, "/workspace") : 0;
+}
+
+static int filter_calls(struct mo_err *e)
+{
+    struct sock_filter v[MO_SECCOMP_BPF_MAX];
+    struct sock_fprog prog = {
+        .len = (unsigned short)mo_seccomp_bpf(MO_SECCOMP_HERE, v), .filter = v};
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+        return mo_fail_sys(e, "seccomp");
+    return 0;
+}
+
+int mo_confine(const struct mo_confine *c, struct mo_err *e)
+{
+    int rc = settle(e);
+
+    if (rc == 0)
+        rc = set_limits(c->r, e);
+    if (rc == 0)
+        rc = drop_bounding_set(e);
+    if (rc == 0)
+        rc = change_user(c, e);
+    if (rc == 0)
+        rc = tie_to_keeper(c, e);
+    if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        rc = mo_fail_sys(e, "no_new_privs");
+    if (rc == 0)
+        rc = restrict_files(e);
+    if (rc == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        rc = mo_fail_sys(e, "dumpable");
+    return rc ? rc : filter_calls(e);
+}

@@ -1,0 +1,574 @@
+/* keeper.c - see keeper.h. */
+#include "launcher/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "launcher/cgroup.h"
+#include "launcher/confine.h"
+#include "launcher/run.h"
+#include "launcher/slot.h"
+#include "launcher/view.h"
+#include "launcher/wire.h"
+
+#define POLL_MAX_MS   60000 /* the wall clock may jump */
+#define POLL_ALONE_MS 2000  /* is the socket still there? */
+#define BACKLOG       16
+
+struct label {
+    char session[MO_BOXREQ_TEXT_MAX + 1];
+    char instance[MO_BOXREQ_TEXT_MAX + 1];
+    uint64_t expires, linger_ms;
+};
+
+struct keeper {
+    struct mo_wire starter; /* holds the request's bytes */
+    struct mo_boxreq r;
+    struct label label;
+    struct mo_cg cg;
+    struct mo_run run;
+    struct mo_wire clients[MO_KEEPER_CLIENTS];
+    struct mo_wire *attached; /* one of them, or NULL */
+    uint64_t alone_since;     /* mo_now_ns(), while nobody is attached */
+    uint64_t started;         /* wall s */
+    uint64_t starts;
+    uint64_t landlock;
+    uid_t uid, owner;
+    bool root, frozen, running, done;
+    int slot, dir, listener, signals, program;
+};
+
+/* --- saying -------------------------------------------------------------- */
+
+static void drop(struct keeper *k, struct mo_wire *c)
+{
+    if (k->attached == c) {
+        k->attached = NULL;
+        k->alone_since = mo_now_ns();
+    }
+    mo_wire_fini(c);
+}
+
+static void say(struct keeper *k, struct mo_wire *c, const struct mo_boxmsg *m,
+                const int *fds)
+{
+    if (c->fd >= 0 && mo_wire_send(c->fd, m, fds, NULL) < 0)
+        drop(k, c);
+}
+
+static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
+{
+    struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
+
+    m.u.desc = (struct mo_boxdesc){
+        .id = k->r.id,
+        .session = k->label.session,
+        .instance = k->label.instance,
+        .store = k->r.store,
+        .policy = k->r.policy,
+        .expires = k->label.expires,
+        .started = k->started,
+        .state = !k->running ? MO_BOX_HAS_ENDED
+                 : k->frozen ? MO_BOX_IS_FROZEN
+                             : MO_BOX_IS_RUNNING,
+        .pid = (uint64_t)k->run.pid,
+        .uid = k->uid,
+        .starts = k->starts,
+        .landlock = k->landlock,
+        .attached = k->attached != NULL,
+    };
+    m.fds = with_fds && k->running ? 3 : 0;
+    say(k, c, &m, k->run.std);
+}
+
+/* The program's pipes. A box that does not outlive its client reads the end
+ * of its input when the client closes it; one that does keeps it open. */
+static void say_pipes(struct keeper *k, struct mo_wire *c)
+{
+    if (k->running && k->run.std[0] < 0) /* closed: into the void */
+        k->run.std[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    say_desc(k, c, true);
+    if (k->label.linger_ms == 0)
+        mo_close_fd(&k->run.std[0]);
+}
+
+static void say_refused(struct keeper *k, struct mo_wire *c,
+                        const struct mo_err *e)
+{
+    struct mo_boxmsg m = {.type = MO_BOXMSG_REFUSED};
+
+    m.u.refused = (struct mo_boxrefused){
+        .code = (uint64_t)-e->code, .sys = (uint64_t)e->sys, .msg = e->msg};
+    say(k, c, &m, NULL);
+}
+
+static void say_ended(struct keeper *k, struct mo_wire *c,
+                      const struct mo_boxend *end)
+{
+    struct mo_boxmsg m = {.type = MO_BOXMSG_ENDED};
+
+    m.u.end = *end;
+    say(k, c, &m, NULL);
+}
+
+/* --- the door ------------------------------------------------------------ */
+
+static int open_dir(struct keeper *k, struct mo_err *e)
+{
+    struct stat st;
+
+    k->dir = open(k->r.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (k->dir < 0 || fstat(k->dir, &st) < 0)
+        return mo_fail_sys(e, "%s", k->r.dir);
+    if (st.st_uid != geteuid() || (st.st_mode & 077))
+        return mo_fail(e, MO_EPOLICY, "%s: must be ours alone (mode 0700)",
+                       k->r.dir);
+    return 0;
+}
+
+/* Listens before it has its name: nobody can find it refusing. The way over
+ * /proc keeps long directories within the 108 bytes of an address. */
+static int open_door(struct keeper *k, struct mo_err *e)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char name[MO_BOXREQ_ID_MAX + 8], temp[MO_BOXREQ_ID_MAX + 8];
+
+    snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    snprintf(temp, sizeof(temp), "%s.new", k->r.id);
+    snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", k->dir,
+             temp);
+    if (faccessat(k->dir, name, F_OK, 0) == 0)
+        return mo_fail(e, MO_EEXISTS, "box %s", k->r.id);
+    k->listener =
+        socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (k->listener < 0 ||
+        bind(k->listener, (const struct sockaddr *)&a, sizeof(a)) < 0)
+        return mo_fail_sys(e, "socket of box %s", k->r.id);
+    if (fchmodat(k->dir, temp, 0600, 0) < 0 ||
+        listen(k->listener, BACKLOG) < 0 ||
+        renameat(k->dir, temp, k->dir, name) < 0) {
+        unlinkat(k->dir, temp, 0);
+        return mo_fail_sys(e, "socket of box %s", k->r.id);
+    }
+    return 0;
+}
+
+static void close_door(struct keeper *k)
+{
+    char name[MO_BOXREQ_ID_MAX + 8];
+
+    if (k->listener < 0)
+        return;
+    snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    unlinkat(k->dir, name, 0);
+    mo_close_fd(&k->listener);
+}
+
+static bool may_talk(const struct keeper *k, int fd)
+{
+    struct ucred who;
+    socklen_t n = sizeof(who);
+
+    /* in a user namespace others, root too, look like the overflow user */
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
+           (who.uid == k->owner || (k->root && who.uid == 0));
+}
+
+static void on_door(struct keeper *k)
+{
+    int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    for (int i = 0; i < MO_KEEPER_CLIENTS && may_talk(k, fd); i++) {
+        if (k->clients[i].fd >= 0)
+            continue;
+        mo_wire_init(&k->clients[i], fd);
+        return;
+    }
+    close(fd);
+}
+
+/* --- life and end -------------------------------------------------------- */
+
+static int start(struct keeper *k, const struct mo_boxreq *r, int program,
+                 struct mo_err *e)
+{
+    int rc = k->frozen ? mo_cg_freeze(&k->cg, false, e) : 0;
+
+    if (rc == 0)
+        rc = mo_run_start(&k->run, r, &k->cg, k->uid, k->root, program, e);
+    k->running = rc == 0;
+    k->frozen = false;
+    k->starts += rc == 0;
+    return rc;
+}
+
+/* The program ended by itself; its files stay. */
+static void on_program_gone(struct keeper *k)
+{
+    struct mo_boxend end;
+
+    mo_run_reap(&k->run, &k->cg, &end);
+    k->running = false;
+    end.kept = 1;
+    if (k->attached)
+        say_ended(k, k->attached, &end);
+}
+
+/* All of it goes; the socket last, and only if the groups went. */
+static void finish(struct keeper *k)
+{
+    struct mo_boxend end = {.cause = MO_BOXEND_STOPPED}, how;
+
+    if (k->running) {
+        mo_run_kill(&k->run, &k->cg);
+        mo_run_reap(&k->run, &k->cg, &how);
+        k->running = false;
+    }
+    if (mo_cg_remove(&k->cg, NULL) == 0)
+        close_door(k);
+    for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
+        if (k->clients[i].fd >= 0)
+            say_ended(k, &k->clients[i], &end);
+    k->done = true;
+}
+
+/* --- what clients ask ---------------------------------------------------- */
+
+static void on_attach(struct keeper *k, struct mo_wire *c)
+{
+    static const struct mo_boxmsg taken = {.type = MO_BOXMSG_TAKEN};
+
+    if (k->attached && k->attached != c) {
+        struct mo_wire *old = k->attached;
+
+        say(k, old, &taken, NULL);
+        if (old->fd >= 0)
+            drop(k, old);
+    }
+    k->attached = c;
+    say_pipes(k, c);
+}
+
+static void on_restart(struct keeper *k, struct mo_wire *c,
+                       const struct mo_boxreq *want)
+{
+    mo_autofd int program = want->by_fd ? mo_wire_take_fd(c, 0) : -1;
+    struct mo_boxreq r = k->r;
+    struct mo_err e = {.code = MO_EBUSY, .msg = "the program still runs"};
+
+    memcpy(r.argv, want->argv, sizeof(r.argv));
+    memcpy(r.env, want->env, sizeof(r.env));
+    if (want->by_fd && program < 0)
+        mo_fail(&e, MO_EPROTO, "no program came with the request");
+    else if (!k->running && start(k, &r, program, &e) == 0) {
+        on_attach(k, c);
+        return;
+    }
+    say_refused(k, c, &e);
+}
+
+static void on_freeze(struct keeper *k, struct mo_wire *c, bool frozen)
+{
+    struct mo_err e = {.code = MO_EINVAL, .msg = "nothing runs"};
+
+    if (k->running && mo_cg_freeze(&k->cg, frozen, &e) == 0) {
+        k->frozen = frozen;
+        say_desc(k, c, false);
+        return;
+    }
+    say_refused(k, c, &e);
+}
+
+static void set_label(struct keeper *k, const char *session,
+                      const char *instance, uint64_t expires,
+                      uint64_t linger_ms)
+{
+    struct label *l = &k->label;
+
+    snprintf(l->session, sizeof(l->session), "%s", session);
+    snprintf(l->instance, sizeof(l->instance), "%s", instance);
+    l->expires = expires;
+    l->linger_ms = linger_ms;
+}
+
+static void on_stats(struct keeper *k, struct mo_wire *c)
+{
+    struct mo_boxmsg m = {.type = MO_BOXMSG_STATS_ARE};
+
+    mo_cg_stats(&k->cg, &m.u.stats);
+    say(k, c, &m, NULL);
+}
+
+static void on_message(struct keeper *k, struct mo_wire *c,
+                       const struct mo_boxmsg *m)
+{
+    const struct mo_boxlabel *l = &m->u.label;
+
+    switch (m->type) {
+    case MO_BOXMSG_ATTACH:
+        on_attach(k, c);
+        break;
+    case MO_BOXMSG_RESTART:
+        on_restart(k, c, &m->u.req);
+        break;
+    case MO_BOXMSG_KILL:
+        finish(k);
+        break;
+    case MO_BOXMSG_FREEZE:
+    case MO_BOXMSG_THAW:
+        on_freeze(k, c, m->type == MO_BOXMSG_FREEZE);
+        break;
+    case MO_BOXMSG_LABEL:
+        set_label(k, l->session, l->instance, l->expires, l->linger_ms);
+        say_desc(k, c, false);
+        break;
+    case MO_BOXMSG_CLOSE_IN:
+        mo_close_fd(&k->run.std[0]);
+        say_desc(k, c, false);
+        break;
+    case MO_BOXMSG_STATS:
+        on_stats(k, c);
+        break;
+    case MO_BOXMSG_DESCRIBE:
+        say_desc(k, c, false);
+        break;
+    default:
+        drop(k, c); /* only a keeper says these */
+    }
+}
+
+static void on_client(struct keeper *k, struct mo_wire *c)
+{
+    struct mo_boxmsg m;
+    int rc = mo_wire_fill(c, NULL);
+
+    while (rc == 0 && c->fd >= 0 && !k->done) {
+        rc = mo_wire_next(c, &m, NULL);
+        if (rc == 0)
+            return;
+        if (rc == 1) {
+            on_message(k, c, &m);
+            rc = 0;
+        }
+    }
+    if (rc < 0 && c->fd >= 0)
+        drop(k, c);
+}
+
+/* --- the loop ------------------------------------------------------------ */
+
+static uint64_t left(uint64_t now, uint64_t end)
+{
+    return end > now ? end - now : 0;
+}
+
+/* Without its socket nobody can come back. */
+static bool can_be_found(const struct keeper *k)
+{
+    char name[MO_BOXREQ_ID_MAX + 8];
+
+    snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    return faccessat(k->dir, name, F_OK, 0) == 0;
+}
+
+/* ms until nobody's box has lived long enough; 0: now. */
+static uint64_t ms_left(const struct keeper *k)
+{
+    uint64_t linger, wall;
+
+    if (k->attached)
+        return POLL_MAX_MS;
+    if (!can_be_found(k))
+        return 0;
+    linger = k->alone_since / MO_MS + k->label.linger_ms;
+    linger = left(mo_now_ns() / MO_MS, linger);
+    wall = UINT64_MAX; /* 0: no such time */
+    if (k->label.expires && k->label.expires < UINT64_MAX / 1000)
+        wall = left(mo_wall_ms(), k->label.expires * 1000);
+    return linger < wall ? linger : wall;
+}
+
+static void turn(struct keeper *k)
+{
+    struct pollfd p[3 + MO_KEEPER_CLIENTS] = {
+        {.fd = k->signals, .events = POLLIN},
+        {.fd = k->listener, .events = POLLIN},
+        {.fd = k->running ? k->run.pidfd : -1, .events = POLLIN},
+    };
+    uint64_t wait = ms_left(k);
+    uint64_t most = k->attached ? POLL_MAX_MS : POLL_ALONE_MS;
+
+    for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
+        p[3 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
+    if (wait == 0) {
+        finish(k);
+        return;
+    }
+    /* one ms more: not to wake before the time */
+    if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
+        return;
+    if (p[2].revents)
+        on_program_gone(k);
+    for (int i = 0; i < MO_KEEPER_CLIENTS && !k->done; i++)
+        if (p[3 + i].revents && k->clients[i].fd == p[3 + i].fd)
+            on_client(k, &k->clients[i]);
+    if (k->done)
+        return;
+    if (p[1].revents)
+        on_door(k);
+    if (p[0].revents)
+        finish(k);
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static int await_request(struct keeper *k, struct mo_err *e)
+{
+    struct timeval t = {.tv_sec = MO_KEEPER_WAIT_S};
+    struct mo_boxmsg m = {0};
+    int rc;
+
+    setsockopt(k->starter.fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+    do {
+        size_t before = k->starter.in.len;
+
+        rc = mo_wire_fill(&k->starter, e);
+        if (rc == 0 && k->starter.in.len == before)
+            rc = mo_fail(e, MO_ETIMEOUT, "no request came");
+        if (rc == 0)
+            rc = mo_wire_next(&k->starter, &m, e);
+    } while (rc == 0);
+    if (rc < 0)
+        return rc;
+    if (m.type != MO_BOXMSG_START || !mo_boxreq_id_ok(m.u.req.id) ||
+        m.fds != m.u.req.by_fd)
+        return mo_fail(e, MO_EPROTO, "not a request to start a box");
+    k->r = m.u.req;
+    k->program = mo_wire_take_fd(&k->starter, 0);
+    return 0;
+}
+
+/* A program that the box could change would be changed for the next one. */
+static int check_program(const struct keeper *k, struct mo_err *e)
+{
+    struct stat st;
+    int seals;
+
+    if (k->program < 0)
+        return 0;
+    seals = fcntl(k->program, F_GET_SEALS);
+    if (fstat(k->program, &st) < 0 || !S_ISREG(st.st_mode))
+        return mo_fail(e, MO_EINVAL, "the program is not a file");
+    if (seals >= 0 && !(seals & F_SEAL_WRITE))
+        return mo_fail(e, MO_EPOLICY, "the program's memory is not sealed");
+    if (seals < 0 && (st.st_mode & S_IWOTH))
+        return mo_fail(e, MO_EPOLICY, "anybody may write the program");
+    return 0;
+}
+
+static int open_signals(struct keeper *k, struct mo_err *e)
+{
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    if (sigprocmask(SIG_SETMASK, &ends, NULL) < 0)
+        return mo_fail_sys(e, "signals");
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    k->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    return k->signals < 0 ? mo_fail_sys(e, "signals") : 0;
+}
+
+static int set_up(struct keeper *k, struct mo_err *e)
+{
+    int rc = open_dir(k, e);
+
+    if (rc == 0)
+        rc = check_program(k, e);
+    if (rc == 0)
+        rc = mo_slot_take(&k->uid, &k->slot, e);
+    if (rc == 0)
+        rc = open_door(k, e);
+    if (rc == 0)
+        rc = mo_cg_open(&k->cg, &k->r, e);
+    if (rc == 0)
+        rc = mo_view_enter(&k->r, k->uid, e);
+    if (rc == 0)
+        rc = start(k, &k->r, k->program, e);
+    mo_close_fd(&k->program);
+    return rc;
+}
+
+static void keeper_init(struct keeper *k, int fd)
+{
+    *k = (struct keeper){.slot = -1,
+                         .dir = -1,
+                         .listener = -1,
+                         .signals = -1,
+                         .program = -1,
+                         .owner = geteuid(),
+                         .root = geteuid() == 0,
+                         .landlock = mo_landlock_abi(),
+                         .started = mo_wall_ms() / 1000};
+    mo_wire_init(&k->starter, fd);
+    mo_run_init(&k->run);
+    for (int i = 0; i < MO_CG_KINDS; i++)
+        k->cg.parent[i] = k->cg.dir[i] = -1;
+    for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
+        k->clients[i].fd = -1;
+}
+
+static int begin(struct keeper *k, struct mo_err *e)
+{
+    int rc = open_signals(k, e);
+
+    if (rc == 0)
+        rc = await_request(k, e);
+    if (rc < 0)
+        return rc;
+    set_label(k, k->r.session, k->r.instance, k->r.expires, k->r.linger_ms);
+    return set_up(k, e);
+}
+
+/* The starter's connection becomes the first client's. */
+static void greet(struct keeper *k)
+{
+    mo_wire_init(&k->clients[0], mo_take_fd(&k->starter.fd));
+    fcntl(k->clients[0].fd, F_SETFL, O_NONBLOCK);
+    on_attach(k, &k->clients[0]);
+}
+
+int mo_keeper(int fd)
+{
+    struct keeper k;
+    struct mo_err e;
+    int rc;
+
+    keeper_init(&k, fd);
+    rc = begin(&k, &e);
+    if (rc == 0) {
+        greet(&k);
+        while (!k.done)
+            turn(&k);
+    } else {
+        mo_cg_remove(&k.cg, NULL);
+        close_door(&k);
+        say_refused(&k, &k.starter, &e);
+    }
+    return rc == 0 ? 0 : 1;
+}

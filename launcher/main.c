@@ -1,0 +1,93 @@
+/* main.c - mo-box, the launcher and keeper of native boxes.
+ *
+ *   mo-box             start and keep the box that is asked for on stdin,
+ *                      which is a unix socket
+ *   mo-box --sweep DIR remove what keepers that were killed left behind
+ *
+ * A small static program of its own, so that the orchestrator never forks
+ * privileged code and this can be read in one sitting. The order of events:
+ *
+ *   main      leaves its parent's session and descriptors
+ *   keeper    reads the request; takes a user id (slot), makes the socket,
+ *             the cgroups with their limits (cgroup, hier), then the box's
+ *             root in a mount namespace of its own, and moves there (view)
+ *   run       clones the box into its namespaces and cgroups
+ *   confine   in the box: gives up every right, filters system calls
+ *   run       in the box: process 1 starts the program and reaps
+ *   keeper    answers with the program's pipes, stays with the box
+ *
+ * Any step that fails ends it with a typed refusal that says why; a limit
+ * that was promised and cannot be set is such a failure. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "launcher/keeper.h"
+#include "launcher/kernel.h"
+#include "launcher/sweep.h"
+
+#define REQUEST_FD 3 /* where the keeper has it */
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: mo-box (with a request on a socket as stdin)\n"
+                    "       mo-box --sweep DIR\n");
+    return 2;
+}
+
+static int sweep(const char *dir)
+{
+    struct mo_err e;
+    unsigned n;
+
+    if (mo_sweep(dir, &n, &e) < 0) {
+        fprintf(stderr, "mo-box: %s\n", e.msg);
+        return 1;
+    }
+    printf("%u\n", n);
+    return 0;
+}
+
+/* Nobody's child and in nobody's session, holding nothing but the request;
+ * its descriptor, or -1. */
+static int leave_home(void)
+{
+    int null;
+    pid_t pid = fork();
+
+    if (pid != 0)
+        _exit(pid < 0);
+    if (dup2(STDIN_FILENO, REQUEST_FD) < 0)
+        return -1;
+    fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
+    k_close_range(REQUEST_FD + 1, ~0u);
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return -1;
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    close(null);
+    umask(077);
+    setsid(); /* fails only if we have one already */
+    return chdir("/") < 0 ? -1 : REQUEST_FD;
+}
+
+int main(int argc, char **argv)
+{
+    int type, request;
+    socklen_t n = sizeof(type);
+
+    if (argc == 3 && strcmp(argv[1], "--sweep") == 0)
+        return sweep(argv[2]);
+    if (argc != 1 ||
+        getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
+        return usage();
+    prctl(PR_SET_NAME, "mo-box"); /* it may have been run from memory */
+    request = leave_home();
+    return request < 0 ? 1 : mo_keeper(request);
+}

@@ -1,0 +1,81 @@
+/* sweep.c - see sweep.h. */
+#include "launcher/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "launcher/cgroup.h"
+
+#define SUFFIX     MO_SPAN(".sock")
+#define SUFFIX_NEW MO_SPAN(".new")
+#define NEW_AGE_S  60 /* a keeper names its socket at once */
+
+static bool is_dead(int dir, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    mo_autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, name);
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 &&
+           errno == ECONNREFUSED;
+}
+
+static bool is_old(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (uint64_t)st.st_mtim.tv_sec + NEW_AGE_S < mo_wall_ms() / 1000;
+}
+
+/* 1: removed; 0: nothing to do. */
+static int sweep_one(int dir, const char *name, struct mo_err *e)
+{
+    struct mo_span s = mo_span_cstr(name);
+    char id[MO_BOXREQ_ID_MAX + 1];
+    int rc;
+
+    if (mo_span_ends(s, SUFFIX_NEW) && is_old(dir, name) && is_dead(dir, name))
+        return unlinkat(dir, name, 0) == 0;
+    if (!mo_span_ends(s, SUFFIX) || s.n - SUFFIX.n >= sizeof(id))
+        return 0;
+    snprintf(id, sizeof(id), "%.*s", (int)(s.n - SUFFIX.n), name);
+    if (!mo_boxreq_id_ok(id) || !is_dead(dir, name))
+        return 0;
+    rc = mo_cg_sweep(id, e);
+    if (rc < 0)
+        return rc;
+    return unlinkat(dir, name, 0) == 0 || errno == ENOENT
+               ? 1
+               : mo_fail_sys(e, "%s", name);
+}
+
+int mo_sweep(const char *path, unsigned *removed, struct mo_err *e)
+{
+    DIR *d = opendir(path);
+    struct dirent *en;
+    int rc = 0;
+
+    *removed = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : mo_fail_sys(e, "%s", path);
+    for (en = readdir(d); en; en = readdir(d)) {
+        int one = sweep_one(dirfd(d), en->d_name, e);
+
+        if (one < 0)
+            rc = one; /* the others are swept all the same */
+        else
+            *removed += (unsigned)one;
+    }
+    closedir(d);
+    return rc;
+}

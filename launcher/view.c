@@ -1,0 +1,480 @@
+/* view.c - see view.h.
+ *
+ * Everything is attached by descriptor with the mount calls of Linux 5.2 and
+ * 5.12: a tree is cloned, made read-only while nobody can see it, and then
+ * attached. There is no moment at which it could be written through. */
+#include "launcher/view.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/mem.h"
+#include "launcher/file.h"
+#include "launcher/kernel.h"
+
+#define MNT_DETACH_OLD                                                         \
+    2 /* MNT_DETACH, <sys/mount.h> fights <linux/mount.h>                      \
+       */
+#define MS_REC_FLAG     0x4000ul
+#define MS_PRIVATE_FLAG (1ul << 18)
+#define MS_SLAVE_FLAG   (1ul << 19)
+
+#define ROOT_SIZE   "1m"
+#define ROOT_INODES "2048"
+#define LINK_MAX    1024
+#define TOP_MAX     256 /* names at the top of an image */
+
+#define SAFE    (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS)
+
+int mount(const char *, const char *, const char *, unsigned long,
+          const void *);
+int umount2(const char *, int);
+
+struct view {
+    const struct mo_boxreq *r;
+    int root; /* of the box, to be */
+    int proc; /* of the host */
+    uid_t uid;
+    bool root_user;
+};
+
+/* --- pieces -------------------------------------------------------------- */
+
+struct option {
+    const char *key, *value;
+};
+
+/* A new file system of that type; its mount as a descriptor. */
+static int new_fs(const char *type, const struct option *v, size_t n,
+                  unsigned attrs, struct mo_err *e)
+{
+    mo_autofd int fs = k_fsopen(type);
+    int fd;
+
+    if (fs < 0)
+        return mo_fail_sys(e, "%s: fsopen", type);
+    for (size_t i = 0; i < n; i++)
+        if (k_fsconfig(fs, FSCONFIG_SET_STRING, v[i].key, v[i].value) < 0)
+            return mo_fail_sys(e, "%s: %s=%s", type, v[i].key, v[i].value);
+    if (k_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+        return mo_fail_sys(e, "%s", type);
+    fd = k_fsmount(fs, attrs);
+    return fd < 0 ? mo_fail_sys(e, "%s: fsmount", type) : fd;
+}
+
+/* A tree of the host, cut off from it: what it had below, with `attrs`. */
+static int clone_tree(int dir, const char *path, unsigned attrs,
+                      struct mo_err *e)
+{
+    struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE_FLAG};
+    mo_autofd int fd =
+        k_open_tree(dir, path,
+                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                        AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+
+    if (fd < 0)
+        return mo_fail_sys(e, "view of %s", path);
+    if (k_mount_setattr(fd, AT_RECURSIVE, &a) < 0)
+        return mo_fail_sys(e, "view of %s: read-only", path);
+    return mo_take_fd(&fd);
+}
+
+static int put_file(struct view *v, const char *name, const char *text,
+                    struct mo_err *e)
+{
+    mo_autofd int fd =
+        openat(v->root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    size_t n = strlen(text);
+
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n)
+        return mo_fail_sys(e, "/%s", name);
+    return 0;
+}
+
+static int put_dir(struct view *v, const char *name, struct mo_err *e)
+{
+    if (mkdirat(v->root, name, 0755) < 0 && errno != EEXIST)
+        return mo_fail_sys(e, "/%s", name);
+    return 0;
+}
+
+/* The directories above a name, each of them ours. */
+static int put_parents(struct view *v, const char *name, struct mo_err *e)
+{
+    char path[MO_BOXREQ_PATH_MAX + 1];
+    int rc = 0;
+
+    snprintf(path, sizeof(path), "%s", name);
+    for (char *p = strchr(path, '/'); p && rc == 0; p = strchr(p + 1, '/')) {
+        *p = '\0';
+        rc = put_dir(v, path, e);
+        *p = '/';
+    }
+    return rc;
+}
+
+static int put_link(struct view *v, int dir, const char *from, const char *name,
+                    struct mo_err *e)
+{
+    char to[LINK_MAX + 1];
+    ssize_t n = readlinkat(dir, from, to, LINK_MAX);
+
+    if (n < 0)
+        return mo_fail_sys(e, "/%s", name);
+    to[n] = '\0';
+    if (symlinkat(to, v->root, name) < 0)
+        return mo_fail_sys(e, "/%s", name);
+    return 0;
+}
+
+/* `from` below dir shown as `name`: a link stays a link, the rest is cloned
+ * read-only. What the host does not have is left out. */
+static int show(struct view *v, int dir, const char *from, const char *name,
+                struct mo_err *e)
+{
+    mo_autofd int tree = -1, at = -1;
+    struct stat st;
+    int rc;
+
+    if (fstatat(dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? 0
+                   : mo_fail_sys(e, "view of %s", from);
+    if (!S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return 0;
+    rc = put_parents(v, name, e);
+    if (rc < 0)
+        return rc;
+    if (S_ISLNK(st.st_mode))
+        return put_link(v, dir, from, name, e);
+    tree = clone_tree(dir, from, SAFE | MOUNT_ATTR_RDONLY, e);
+    if (tree < 0)
+        return tree;
+    rc = S_ISDIR(st.st_mode) ? put_dir(v, name, e) : put_file(v, name, "", e);
+    if (rc < 0)
+        return rc;
+    at = k_openat2(v->root, name, O_PATH, BENEATH);
+    if (at < 0 || syscall(SYS_move_mount, tree, "", at, "",
+                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
+        return mo_fail_sys(e, "/%s", name);
+    return 0;
+}
+
+/* --- the parts of the root ----------------------------------------------- */
+
+/* /etc: what programs need to start and to find each other; no secrets. */
+static const char *const of_host[] = {
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc/alternatives",
+    "etc/ca-certificates.conf",
+    "etc/debian_version",
+    "etc/fonts",
+    "etc/java-17-openjdk",
+    "etc/ld.so.cache",
+    "etc/ld.so.conf",
+    "etc/ld.so.conf.d",
+    "etc/localtime",
+    "etc/magic",
+    "etc/mime.types",
+    "etc/os-release",
+    "etc/perl",
+    "etc/protocols",
+    "etc/python3",
+    "etc/python3.11",
+    "etc/services",
+    "etc/ssl/certs",
+    "etc/ssl/openssl.cnf",
+    "etc/timezone",
+};
+
+static int put_names(struct view *v, struct mo_err *e)
+{
+    char text[256];
+    int rc = put_dir(v, "etc", e);
+
+    snprintf(text, sizeof(text),
+             "root:x:0:0:root:/:/usr/sbin/nologin\n"
+             "box:x:%u:%u:box:/workspace:/bin/sh\n"
+             "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+             (unsigned)v->uid, (unsigned)v->uid);
+    if (rc == 0)
+        rc = put_file(v, "etc/passwd", text, e);
+    snprintf(text, sizeof(text), "root:x:0:\nbox:x:%u:\nnogroup:x:65534:\n",
+             (unsigned)v->uid);
+    if (rc == 0)
+        rc = put_file(v, "etc/group", text, e);
+    if (rc == 0)
+        rc = put_file(v, "etc/hosts", "127.0.0.1 localhost box\n", e);
+    if (rc == 0)
+        rc = put_file(v, "etc/nsswitch.conf",
+                      "passwd: files\ngroup: files\nhosts: files\n", e);
+    return rc;
+}
+
+static int show_host(struct view *v, struct mo_err *e)
+{
+    mo_autofd int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int rc = top < 0 ? mo_fail_sys(e, "/") : 0;
+
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(of_host); i++)
+        rc = show(v, top, of_host[i], of_host[i], e);
+    for (size_t i = 0; rc == 0 && v->r->views[i]; i++) {
+        const char *p = v->r->views[i];
+
+        while (*p == '/')
+            p++;
+        rc = show(v, top, p, p, e);
+    }
+    return rc ? rc : put_names(v, e);
+}
+
+/* Names that are always ours, whatever an image has there. */
+static bool is_ours(const char *name)
+{
+    static const char *const ours[] = {".",   "..",  "dev",       "proc",
+                                       "sys", "tmp", "workspace", "run"};
+
+    for (size_t i = 0; i < MO_COUNT(ours); i++)
+        if (strcmp(name, ours[i]) == 0)
+            return true;
+    return false;
+}
+
+static int show_image(struct view *v, struct mo_err *e)
+{
+    mo_autofd int top =
+        open(v->r->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = top < 0 ? NULL : fdopendir(dup(top));
+    int rc = 0;
+
+    if (!d)
+        return mo_fail_sys(e, "image %s", v->r->root);
+    for (int i = 0; rc == 0; i++) {
+        struct dirent *en = readdir(d);
+
+        if (!en)
+            break;
+        if (i >= TOP_MAX)
+            rc = mo_fail(e, MO_ETOOBIG, "image %s: over %d names at the top",
+                         v->r->root, TOP_MAX);
+        else if (!is_ours(en->d_name))
+            rc = show(v, top, en->d_name, en->d_name, e);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int show_devices(struct view *v, struct mo_err *e)
+{
+    static const struct {
+        const char *from, *name;
+        unsigned minor;
+    } devices[] = {{"/dev/null", "dev/null", 3},
+                   {"/dev/zero", "dev/zero", 5},
+                   {"/dev/full", "dev/full", 7},
+                   {"/dev/random", "dev/random", 8},
+                   {"/dev/urandom", "dev/urandom", 9}};
+    static const struct option links[] = {{"/proc/self/fd", "dev/fd"},
+                                          {"/proc/self/fd/0", "dev/stdin"},
+                                          {"/proc/self/fd/1", "dev/stdout"},
+                                          {"/proc/self/fd/2", "dev/stderr"}};
+    int rc = put_dir(v, "dev", e);
+
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(devices); i++) {
+        mo_autofd int tree =
+            clone_tree(AT_FDCWD, devices[i].from,
+                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+        struct stat st;
+
+        if (tree < 0)
+            return tree;
+        if (fstat(tree, &st) < 0 || !S_ISCHR(st.st_mode) ||
+            st.st_rdev != makedev(1, devices[i].minor))
+            return mo_fail(e, MO_EPOLICY, "%s is not that device",
+                           devices[i].from);
+        rc = put_file(v, devices[i].name, "", e);
+        if (rc == 0 && k_attach(tree, v->root, devices[i].name) < 0)
+            rc = mo_fail_sys(e, "/%s", devices[i].name);
+    }
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(links); i++)
+        if (symlinkat(links[i].key, v->root, links[i].value) < 0)
+            rc = mo_fail_sys(e, "/%s", links[i].value);
+    return rc;
+}
+
+static int put_tmpfs(struct view *v, const char *name, uint64_t size,
+                     uint64_t inodes, unsigned attrs, struct mo_err *e)
+{
+    char bytes[24], nodes[24], who[24];
+    const struct option opts[] = {{"size", bytes},
+                                  {"nr_inodes", nodes},
+                                  {"mode", "0700"},
+                                  {"uid", who},
+                                  {"gid", who}};
+    mo_autofd int fd = -1;
+
+    snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
+    snprintf(nodes, sizeof(nodes), "%llu", (unsigned long long)inodes);
+    snprintf(who, sizeof(who), "%u", (unsigned)v->uid);
+    fd = new_fs("tmpfs", opts, MO_COUNT(opts), attrs, e);
+    if (fd < 0)
+        return mo_wrap(e, "/%s", name);
+    if (put_dir(v, name, e) < 0)
+        return e ? e->code : MO_EIO;
+    return k_attach(fd, v->root, name) < 0 ? mo_fail_sys(e, "/%s", name) : 0;
+}
+
+/* In a user namespace the kernel lets us mount a /proc only while we can see
+ * one. The box takes it away before it runs anything of others. */
+static int show_proc(struct view *v, struct mo_err *e)
+{
+    mo_autofd int tree = -1;
+    int rc = put_dir(v, "proc", e);
+
+    if (rc < 0 || v->root_user)
+        return rc;
+    tree = clone_tree(v->proc, "", SAFE | MOUNT_ATTR_NOEXEC, e);
+    if (tree < 0)
+        return tree;
+    return k_attach(tree, v->root, "proc") < 0 ? mo_fail_sys(e, "/proc") : 0;
+}
+
+static int put_places(struct view *v, struct mo_err *e)
+{
+    const struct mo_boxreq *r = v->r;
+    int rc = show_proc(v, e);
+
+    if (rc == 0)
+        rc = put_tmpfs(v, "tmp", r->tmp, r->tmp_inodes,
+                       SAFE | MOUNT_ATTR_NOEXEC, e);
+    if (rc == 0)
+        rc = put_tmpfs(v, "workspace", r->workspace, r->workspace_inodes, SAFE,
+                       e);
+    return rc;
+}
+
+/* --- moving in ----------------------------------------------------------- */
+
+static int write_map(const char *file, uid_t inside, uid_t outside,
+                     struct mo_err *e)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "%u %u 1", (unsigned)inside,
+             (unsigned)outside);
+    if (mo_file_write(AT_FDCWD, file, text) < 0)
+        return mo_fail_sys(e, "user namespace: %s", file);
+    return 0;
+}
+
+static int enter_user_namespace(uid_t inside, struct mo_err *e)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    int rc;
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        return mo_fail_sys(e, "not root, and this kernel allows no user "
+                              "namespace (user.max_user_namespaces, "
+                              "kernel.unprivileged_userns_clone)");
+    if (mo_file_write(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+        return mo_fail_sys(e, "user namespace: setgroups");
+    rc = write_map("/proc/self/uid_map", inside, uid, e);
+    return rc ? rc : write_map("/proc/self/gid_map", inside, gid, e);
+}
+
+static int enter_namespace(uid_t uid, struct mo_err *e)
+{
+    int rc = 0;
+
+    if (geteuid() != 0)
+        rc = enter_user_namespace(uid, e);
+    else if (unshare(CLONE_NEWNS) < 0)
+        rc = mo_fail_sys(e, "mount namespace");
+    /* nothing of ours goes out; what the host unmounts goes here too */
+    if (rc == 0 && mount(NULL, "/", NULL, MS_REC_FLAG | MS_SLAVE_FLAG, NULL))
+        rc = mo_fail_sys(e, "mount namespace: propagation");
+    return rc;
+}
+
+static int new_root(struct view *v, struct mo_err *e)
+{
+    static const struct option opts[] = {
+        {"size", ROOT_SIZE}, {"nr_inodes", ROOT_INODES}, {"mode", "0755"}};
+
+    v->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (v->proc < 0)
+        return mo_fail_sys(e, "/proc");
+    /* a mount point that is always there; the host does not see it covered */
+    v->root = new_fs("tmpfs", opts, MO_COUNT(opts), SAFE, e);
+    if (v->root < 0)
+        return v->root;
+    if (k_attach(v->root, AT_FDCWD, "/proc") < 0)
+        return mo_fail_sys(e, "root of the box");
+    return 0;
+}
+
+/* The old root goes from under us: "." over "." and then away. */
+static int pivot(struct view *v, struct mo_err *e)
+{
+    struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY};
+    struct mount_attr own = {.propagation = MS_PRIVATE_FLAG};
+
+    if (k_mount_setattr(v->root, 0, &ro) < 0)
+        return mo_fail_sys(e, "root of the box: read-only");
+    if (fchdir(v->root) < 0 || k_pivot_root(".", ".") < 0 ||
+        umount2(".", MNT_DETACH_OLD) < 0 || chdir("/") < 0)
+        return mo_fail_sys(e, "pivot_root");
+    if (k_mount_setattr(v->root, AT_RECURSIVE, &own) < 0)
+        return mo_fail_sys(e, "root of the box: propagation");
+    return 0;
+}
+
+int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e)
+{
+    struct view v = {.r = r,
+                     .root = -1,
+                     .proc = -1,
+                     .uid = uid,
+                     .root_user = geteuid() == 0};
+    mode_t mask = umask(0);
+    int rc = enter_namespace(uid, e);
+
+    if (rc == 0)
+        rc = new_root(&v, e);
+    if (rc == 0)
+        rc = *r->root ? show_image(&v, e) : show_host(&v, e);
+    if (rc == 0)
+        rc = show_devices(&v, e);
+    if (rc == 0)
+        rc = put_places(&v, e);
+    if (rc == 0)
+        rc = pivot(&v, e);
+    mo_close_fd(&v.root);
+    mo_close_fd(&v.proc);
+    umask(mask);
+    return rc;
+}
+
+int mo_view_proc(struct mo_err *e)
+{
+    static const struct option opts[] = {{"subset", "pid"}, {"hidepid", "2"}};
+    mo_autofd int fd =
+        new_fs("proc", opts, MO_COUNT(opts), SAFE | MOUNT_ATTR_NOEXEC, e);
+
+    if (fd < 0)
+        return fd;
+    umount2("/proc", MNT_DETACH_OLD); /* what show_proc() put there */
+    return k_attach(fd, AT_FDCWD, "/proc") < 0 ? mo_fail_sys(e, "/proc") : 0;
+}

@@ -1,0 +1,37 @@
+/* view.h - what a box sees of the file system.
+ *
+ * The keeper makes itself a mount namespace, builds the box's root in it and
+ * moves there for good: from then on it reaches nothing of the host but the
+ * descriptors it has open, and every box it starts inherits a copy of this
+ * tree. No mount is ever visible outside, so none can be left behind.
+ *
+ *   /            tmpfs, read-only once it is built
+ *   /usr /bin /sbin /lib*   of the host, read-only, no setuid; or all top
+ *                names of an unpacked image but those below
+ *   /etc         a few files of the host; passwd, group, hosts are written
+ *   /dev         null zero full random urandom
+ *   /proc        mounted by each box itself (confine.h): its own processes
+ *   /tmp /workspace         tmpfs with a size and a number of inodes
+ *
+ * Nothing of /home, /root, /var, /run or /sys exists. Names of an image are
+ * opened without following links and with RESOLVE_BENEATH.
+ *
+ * The workspace lives as long as the keeper does, so a box that is started
+ * again finds its files.
+ *
+ * Not root: the namespace is in a user namespace of its own, in which `uid`
+ * is who we are. */
+#ifndef MO_LAUNCHER_VIEW_H
+#define MO_LAUNCHER_VIEW_H
+
+#include <sys/types.h>
+
+#include "codec/boxreq.h"
+
+/* r->root, r->views and the sizes are used. uid, gid: of the box. */
+int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e);
+
+/* In a box with a pid namespace of its own. */
+int mo_view_proc(struct mo_err *e);
+
+#endif

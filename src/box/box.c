@@ -1,0 +1,290 @@
+/*
+ * box.c - the life of a box, whoever keeps it.
+ *
+ * Only mo_box_move() writes a box's state, along one table. What a driver
+ * reports too late (it is up, but was asked to end meanwhile) is put right
+ * here, so that drivers need not think of it.
+ */
+#include "box/driver.h"
+
+static const char *const cause_names[] = {
+    [MO_BOX_STOPPED] = "stopped", [MO_BOX_EXITED] = "exited",
+    [MO_BOX_OOM] = "oom",         [MO_BOX_KILLED] = "killed",
+    [MO_BOX_LET_GO] = "let go",   [MO_BOX_ENGINE_GONE] = "engine gone",
+    [MO_BOX_REFUSED] = "refused",
+};
+
+const char *mo_box_cause_name(enum mo_box_cause c)
+{
+    return (size_t)c < MO_COUNT(cause_names) ? cause_names[c] : "unknown";
+}
+
+#define TO(state) (1u << (state))
+
+void mo_box_move(struct mo_box *b, enum mo_box_state to)
+{
+    static const uint8_t legal[] = {
+        [MO_BOX_STARTING] = TO(MO_BOX_PARKED) | TO(MO_BOX_READY) |
+                            TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+        [MO_BOX_PARKED] =
+            TO(MO_BOX_CLAIMED) | TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+        [MO_BOX_CLAIMED] =
+            TO(MO_BOX_READY) | TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+        [MO_BOX_READY] = TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+        [MO_BOX_ENDING] = TO(MO_BOX_GONE),
+        [MO_BOX_GONE] = 0,
+    };
+
+    MO_BUG_ON(!(legal[b->state] & TO(to)));
+    b->state = to;
+}
+
+/* --- coming --------------------------------------------------------------- */
+
+static void close_io(struct mo_box *b)
+{
+    if (b->io.io)
+        mo_stream_close(b->io.io, NULL);
+    if (b->io.err)
+        mo_stream_close(b->io.err, NULL);
+    b->io = (struct mo_box_io){NULL, NULL};
+}
+
+/* A claimed box is handed over from the loop. */
+static void on_claimed(struct mo_later *d)
+{
+    struct mo_box *b = mo_container_of(d, struct mo_box, later);
+    struct mo_box_io io = b->io;
+
+    b->io = (struct mo_box_io){NULL, NULL};
+    mo_box_move(b, MO_BOX_READY);
+    b->cb->on_ready(b->ctx, b, &io);
+}
+
+int mo_box_make(struct mo_boxes *bs, const struct mo_box_cb *cb, void *ctx,
+                struct mo_box **out, struct mo_err *e)
+{
+    struct mo_box *b = NULL;
+
+    if (bs->closing)
+        return mo_fail(e, MO_ECLOSED, "box: the program is ending");
+    if (bs->n >= MO_BOX_MAX)
+        return mo_fail(e, MO_EBUSY, "box: %d boxes are running already",
+                       MO_BOX_MAX);
+    b = mo_zalloc(bs->ops->box_size);
+    if (b == NULL)
+        return mo_fail(e, MO_ENOMEM, "box: out of memory");
+    b->bs = bs;
+    b->cb = cb;
+    b->ctx = ctx;
+    mo_list_init(&b->warm);
+    mo_later_init(&b->later, on_claimed);
+    mo_list_push(&bs->boxes, &b->node);
+    bs->n++;
+    *out = b;
+    return 0;
+}
+
+void mo_box_unmake(struct mo_box *b)
+{
+    mo_later_cancel(&b->later);
+    mo_list_del(&b->node);
+    b->bs->n--;
+    mo_free(b);
+}
+
+int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
+                 struct mo_err *e)
+{
+    struct mo_box *b = NULL;
+    int rc = mo_box_spec_check(spec, e);
+
+    if (rc < 0)
+        return rc;
+    b = bs->closing ? NULL : mo_box_pool_take(bs, spec);
+    if (b) {
+        b->cb = cb;
+        b->ctx = ctx;
+        if (bs->ops->claim)
+            bs->ops->claim(b, spec);
+        mo_loop_defer(bs->loop, &b->later);
+        *out = b;
+        return 0;
+    }
+    rc = mo_box_make(bs, cb, ctx, out, e);
+    if (rc < 0)
+        return rc;
+    rc = bs->ops->start(*out, spec, false, e);
+    if (rc < 0)
+        mo_box_unmake(*out);
+    return rc;
+}
+
+int mo_box_adopt(struct mo_boxes *bs, const char *id,
+                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
+                 struct mo_err *e)
+{
+    int rc = mo_box_make(bs, cb, ctx, out, e);
+
+    if (rc < 0)
+        return rc;
+    rc = bs->ops->adopt(*out, id, e);
+    if (rc < 0)
+        mo_box_unmake(*out);
+    return rc;
+}
+
+int mo_box_revive(struct mo_boxes *bs, const char *id,
+                  const struct mo_box_spec *spec, const struct mo_box_cb *cb,
+                  void *ctx, struct mo_box **out, struct mo_err *e)
+{
+    int rc = mo_box_spec_check(spec, e);
+
+    if (rc < 0)
+        return rc;
+    if (bs->ops->revive == NULL)
+        return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
+                       bs->ops->name);
+    rc = mo_box_make(bs, cb, ctx, out, e);
+    if (rc < 0)
+        return rc;
+    rc = bs->ops->revive(*out, id, spec, e);
+    if (rc < 0)
+        mo_box_unmake(*out);
+    return rc;
+}
+
+void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io)
+{
+    MO_BUG_ON(strlen(id) >= sizeof(b->id));
+    memcpy(b->id, id, strlen(id) + 1);
+    if (b->state != MO_BOX_STARTING) {
+        b->io = *io;
+        close_io(b);
+        return;
+    }
+    if (b->pooled) {
+        mo_box_pool_add(b, io);
+        return;
+    }
+    mo_box_move(b, MO_BOX_READY);
+    b->cb->on_ready(b->ctx, b, io);
+}
+
+/* --- going ---------------------------------------------------------------- */
+
+void mo_box_stop(struct mo_box *b)
+{
+    mo_later_cancel(&b->later);
+    close_io(b);
+    if (b->state != MO_BOX_ENDING)
+        mo_box_move(b, MO_BOX_ENDING);
+    b->bs->ops->stop(b);
+}
+
+void mo_box_let_go(struct mo_box *b)
+{
+    if (b->state == MO_BOX_ENDING)
+        return;
+    if (b->state != MO_BOX_READY) {
+        mo_box_stop(b);
+        return;
+    }
+    mo_box_move(b, MO_BOX_ENDING);
+    b->bs->ops->let_go(b);
+}
+
+static void finish_close(struct mo_boxes *bs)
+{
+    if (bs->closing && bs->n == 0)
+        bs->ops->close(bs, bs->gone, bs->gone_ctx);
+}
+
+void mo_box_down(struct mo_box *b, const struct mo_box_end *end)
+{
+    struct mo_boxes *bs = b->bs;
+
+    mo_later_cancel(&b->later);
+    mo_box_move(b, MO_BOX_GONE);
+    close_io(b);
+    if (b->pooled)
+        mo_box_pool_lost(b, end);
+    else
+        b->cb->on_gone(b->ctx, end);
+    mo_box_unmake(b);
+    finish_close(bs);
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+const char *mo_box_id(const struct mo_box *b)
+{
+    return b->id;
+}
+
+const char *mo_box_driver(const struct mo_box *b)
+{
+    return b->bs->ops->name;
+}
+
+int mo_box_stats(struct mo_box *b,
+                 void (*done)(void *ctx, const struct mo_box_stats *s,
+                              const struct mo_err *why),
+                 void *ctx, struct mo_err *e)
+{
+    if (b->state != MO_BOX_READY)
+        return mo_fail(e, MO_ECLOSED, "box: it does not run");
+    return b->bs->ops->stats(b, done, ctx, e);
+}
+
+int mo_boxes_list(struct mo_boxes *bs,
+                  void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_err *e)
+{
+    return bs->ops->list(bs, done, ctx, e);
+}
+
+int mo_boxes_remove(struct mo_boxes *bs, const char *id,
+                    void (*done)(void *ctx, const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
+{
+    return bs->ops->remove(bs, id, done, ctx, e);
+}
+
+int mo_boxes_check(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                   void *ctx, struct mo_err *e)
+{
+    return bs->ops->check(bs, done, ctx, e);
+}
+
+const char *mo_boxes_driver(const struct mo_boxes *bs)
+{
+    return bs->ops->name;
+}
+
+/* --- all of them ------------------------------------------------------------
+ */
+
+void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
+                    const struct mo_box_ops *ops)
+{
+    bs->ops = ops;
+    bs->loop = l;
+    mo_list_init(&bs->boxes);
+    mo_box_pool_setup(bs);
+}
+
+void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+{
+    MO_BUG_ON(bs->closing);
+    bs->closing = true;
+    bs->gone = gone;
+    bs->gone_ctx = ctx;
+    mo_box_pool_close(bs);
+    mo_list_each (it, &bs->boxes)
+        mo_box_let_go(mo_container_of(it, struct mo_box, node));
+    finish_close(bs);
+}

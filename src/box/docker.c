@@ -1,0 +1,428 @@
+/* docker.c - the docker driver: the engine, our image in it, its news. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "box/docker_priv.h"
+#include "codec/seccomp.h"
+
+#define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
+#define ANSWER_MS   60000u
+
+/* --- who waits for the engine --------------------------------------------- */
+
+void dk_unwait(struct dk_wait *w)
+{
+    mo_list_del(&w->node);
+}
+
+/* Everybody whom this concerns: all if it failed, else those who have what
+ * they need now. */
+static void tell(struct dk *d, const struct mo_err *why)
+{
+    struct mo_list now, rest;
+
+    mo_list_init(&now);
+    mo_list_init(&rest);
+    mo_list_splice(&now, &d->waiting);
+    while (!mo_list_empty(&now)) {
+        struct dk_wait *w = mo_container_of(now.next, struct dk_wait, node);
+
+        mo_list_del(&w->node);
+        if (!why && w->image && !d->image_ok)
+            mo_list_push(&rest, &w->node);
+        else
+            w->go(w, why);
+    }
+    mo_list_splice(&d->waiting, &rest);
+}
+
+static bool image_wanted(const struct dk *d)
+{
+    mo_list_each (n, &d->waiting)
+        if (mo_container_of(n, struct dk_wait, node)->image)
+            return true;
+    return false;
+}
+
+/* --- our image ------------------------------------------------------------ */
+
+static int read_busybox(struct mo_buf *b)
+{
+    static const char *const places[] = {"/bin/busybox", "/usr/bin/busybox",
+                                         "/usr/local/bin/busybox"};
+    ssize_t n = 1;
+
+    for (size_t i = 0; i < MO_COUNT(places); i++) {
+        mo_autofd int fd = open(places[i], O_RDONLY | O_CLOEXEC);
+
+        mo_buf_reset(b);
+        while (fd >= 0 && n > 0) {
+            char *p = mo_buf_room(b, 65536);
+
+            n = p ? read(fd, p, 65536) : 0;
+            if (n > 0)
+                mo_buf_add(b, (size_t)n);
+        }
+        if (fd >= 0 && mo_image_is_static(mo_buf_view(b)))
+            return 0;
+        n = 1;
+    }
+    mo_buf_reset(b);
+    return mo_buf_err(b);
+}
+
+static int make_image(struct dk *d, struct mo_err *e)
+{
+    struct mo_image_parts p = {.toolbox = d->toolbox, .arch = d->facts.arch};
+    struct mo_buf busybox;
+    int rc;
+
+    if (d->image.tar.len)
+        return 0;
+    mo_buf_init(&busybox, BUSYBOX_MAX);
+    (void)read_busybox(&busybox);
+    p.busybox = mo_buf_view(&busybox);
+    mo_buf_fini(&d->image.tar);
+    rc = mo_image_make(&p, &d->image, e);
+    if (rc < 0)
+        mo_buf_fini(&d->image.tar);
+    mo_buf_fini(&busybox);
+    return rc;
+}
+
+static void on_image(void *ctx, const struct mo_err *why)
+{
+    struct dk *d = ctx;
+
+    d->image_asked = false;
+    d->image_ok = why == NULL;
+    mo_buf_fini(&d->image.tar);
+    tell(d, why);
+}
+
+static void ask_image(struct dk *d)
+{
+    struct mo_err e;
+
+    if (d->image_ok || d->image_asked)
+        return;
+    d->image_asked = true;
+    if (make_image(d, &e) == 0 &&
+        mo_engine_image_ensure(d->en, &d->image, on_image, d, &e) == 0)
+        return;
+    on_image(d, &e);
+}
+
+/* --- its news ------------------------------------------------------------- */
+
+static void on_event(void *ctx, struct mo_span id, struct mo_span action)
+{
+    struct dk *d = ctx;
+
+    if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
+        return;
+    mo_list_each_safe (n, &d->bs.boxes) {
+        struct dk_box *b = dk_box_of(mo_container_of(n, struct mo_box, node));
+
+        if (mo_span_is(id, b->id))
+            dk_box_news(b);
+    }
+}
+
+static void everybody_look(struct dk *d)
+{
+    mo_list_each_safe (n, &d->bs.boxes)
+        dk_box_news(dk_box_of(mo_container_of(n, struct mo_box, node)));
+}
+
+static void on_back(void *ctx)
+{
+    struct dk *d = ctx;
+
+    if (d->bs.n)
+        everybody_look(d);
+}
+
+static void on_lost(void *ctx, const struct mo_err *why)
+{
+    struct dk *d = ctx;
+
+    d->greeted = false;
+    d->image_ok = false;
+    mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
+               "the engine at %s is away", mo_engine_host(d->en));
+    everybody_look(d);
+}
+
+static const struct mo_watch_cb watch_cb = {on_event, on_back, on_lost};
+
+static int start_watch(struct dk *d, struct mo_err *e)
+{
+    char label[MO_BOX_LABEL_MAX + 16];
+
+    if (d->watch)
+        return 0;
+    (void)snprintf(label, sizeof(label), "mo.store=%s", d->store);
+    return mo_watch_start(d->en, label, &watch_cb, d, &d->watch, e);
+}
+
+/* --- greeting ------------------------------------------------------------- */
+
+int dk_judge(const struct dk *d, const struct mo_engine_facts *f,
+             struct mo_err *e)
+{
+    const struct {
+        bool ok;
+        const char *what;
+    } rows[] = {
+        {f->memory_limit, "memory limits (cgroup memory controller)"},
+        {f->swap_limit,
+         "swap limits (boot the host with swapaccount=1, or cgroup v2)"},
+        {f->pids_limit, "process limits (cgroup pids controller)"},
+        {f->cpu_quota, "CPU limits (cgroup cpu controller)"},
+        {f->seccomp, "seccomp"},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (!rows[i].ok)
+            return mo_fail(e, MO_EPOLICY, "the engine at %s has no %s",
+                           mo_engine_host(d->en), rows[i].what);
+    return 0;
+}
+
+/* podman wants the profile as a file on its own machine. */
+static int profile_file(struct dk *d, struct mo_err *e)
+{
+    mo_autofree char *path = mo_alloc(512);
+    mo_autofd int fd = -1;
+    int n;
+
+    if (!path)
+        return mo_fail(e, MO_ENOMEM, "seccomp profile");
+    if (strncmp(mo_engine_host(d->en), "unix:", 5) != 0 || !d->dir)
+        return mo_fail(e, MO_EPOLICY,
+                       "podman reads seccomp profiles from its own machine: "
+                       "only a podman on this one can be used");
+    n = snprintf(path, 512, "%s/seccomp.json", d->dir);
+    if (n < 0 || n >= 512)
+        return mo_fail(e, MO_ETOOBIG, "seccomp profile");
+    fd =
+        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 ||
+        write(fd, d->seccomp.p, d->seccomp.len) != (ssize_t)d->seccomp.len)
+        return mo_fail_sys(e, "write %s", path);
+    mo_buf_reset(&d->seccomp);
+    return mo_buf_puts(&d->seccomp, path);
+}
+
+static int make_profile(struct dk *d, struct mo_err *e)
+{
+    mo_buf_reset(&d->seccomp);
+    if (mo_seccomp_json(&d->seccomp) < 0)
+        return mo_fail(e, MO_ENOMEM, "seccomp profile");
+    return d->facts.podman ? profile_file(d, e) : 0;
+}
+
+static void on_hello(void *ctx, const struct mo_engine_facts *f,
+                     const struct mo_err *why)
+{
+    struct dk *d = ctx;
+    struct mo_err e;
+    int rc;
+
+    d->greeting = false;
+    if (why) {
+        tell(d, why);
+        return;
+    }
+    d->facts = *f;
+    rc = dk_judge(d, f, &e);
+    if (rc == 0)
+        rc = make_profile(d, &e);
+    if (rc == 0)
+        rc = start_watch(d, &e);
+    d->greeted = rc == 0;
+    tell(d, rc < 0 ? &e : NULL);
+    if (rc == 0 && image_wanted(d))
+        ask_image(d);
+}
+
+static void on_later(struct mo_later *l)
+{
+    struct dk *d = mo_container_of(l, struct dk, later);
+    struct mo_err e;
+
+    if (mo_list_empty(&d->waiting) || d->greeting)
+        return;
+    if (d->greeted) {
+        tell(d, NULL);
+        if (image_wanted(d))
+            ask_image(d);
+        return;
+    }
+    d->greeting = true;
+    if (mo_engine_hello(d->en, on_hello, d, &e) < 0) {
+        d->greeting = false;
+        tell(d, &e);
+    }
+}
+
+void dk_wait(struct dk *d, struct dk_wait *w)
+{
+    mo_list_push(&d->waiting, &w->node);
+    mo_loop_defer(d->bs.loop, &d->later);
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+static void dk_free(struct dk *d)
+{
+    mo_later_cancel(&d->later);
+    mo_buf_fini(&d->image.tar);
+    mo_buf_fini(&d->seccomp);
+    if (d->clean)
+        mo_map_fini(d->clean);
+    mo_free(d->clean);
+    mo_free(d->store);
+    mo_free(d->instance);
+    mo_free(d->dir);
+    mo_free(d);
+}
+
+static void on_engine_gone(void *ctx)
+{
+    struct dk *d = ctx;
+    void (*gone)(void *) = d->gone;
+    void *gone_ctx = d->gone_ctx;
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
+    tell(d, &e);
+    dk_free(d);
+    if (gone)
+        gone(gone_ctx);
+}
+
+static void dk_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+{
+    struct dk *d = dk_of(bs);
+
+    d->gone = gone;
+    d->gone_ctx = ctx;
+    if (d->watch)
+        mo_watch_stop(d->watch);
+    mo_engine_close(d->en, on_engine_gone, d);
+}
+
+static const struct mo_box_ops ops = {
+    .name = "docker",
+    .box_size = sizeof(struct dk_box),
+    .start = dk_box_start,
+    .adopt = dk_box_adopt,
+    .stop = dk_box_stop,
+    .let_go = dk_box_let_go,
+    .park = dk_box_park,
+    .claim = dk_box_claim,
+    .stats = dk_stats,
+    .list = dk_list,
+    .remove = dk_remove,
+    .check = dk_check,
+    .close = dk_close,
+};
+
+static bool is_socket(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* DOCKER_HOST, else the first socket that is there. */
+static void usual_place(char *out, size_t max)
+{
+    const char *host = getenv("DOCKER_HOST");
+    const char *run = getenv("XDG_RUNTIME_DIR");
+    char path[200];
+    const struct {
+        const char *dir, *file;
+    } places[] = {{"/var/run", "docker.sock"},
+                  {run, "docker.sock"},
+                  {"/run/podman", "podman.sock"},
+                  {run, "podman/podman.sock"}};
+
+    (void)snprintf(out, max, "unix:///var/run/docker.sock");
+    if (host && host[0]) {
+        (void)snprintf(out, max, "%s", host);
+        return;
+    }
+    for (size_t i = 0; i < MO_COUNT(places); i++) {
+        if (!places[i].dir)
+            continue;
+        (void)snprintf(path, sizeof(path), "%s/%s", places[i].dir,
+                       places[i].file);
+        if (!is_socket(path))
+            continue;
+        (void)snprintf(out, max, "unix://%s", path);
+        return;
+    }
+}
+
+static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
+{
+    char host[MO_ENGINE_HOST_MAX];
+    const char *certs = getenv("DOCKER_CERT_PATH");
+    const char *verify = getenv("DOCKER_TLS_VERIFY");
+    struct mo_engine_opts o = {.host = host, .answer_ms = ANSWER_MS};
+
+    if (engine && engine[0])
+        (void)snprintf(host, sizeof(host), "%s", engine);
+    else
+        usual_place(host, sizeof(host));
+    if (certs && certs[0])
+        o.certs = certs;
+    else if (verify && verify[0])
+        return mo_fail(e, MO_EINVAL,
+                       "DOCKER_TLS_VERIFY is set, DOCKER_CERT_PATH is not");
+    d->en = mo_engine_new(d->bs.loop, &o, e);
+    return d->en ? 0 : MO_EINVAL;
+}
+
+static char *copy(const char *s)
+{
+    return mo_strndup(s ? s : "", s ? strlen(s) : 0);
+}
+
+int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
+                    struct mo_boxes **out, struct mo_err *e)
+{
+    struct dk *d = mo_new(struct dk);
+
+    if (!d)
+        return mo_fail(e, MO_ENOMEM, "docker");
+    mo_boxes_setup(&d->bs, l, &ops);
+    mo_buf_init(&d->seccomp, MO_SECCOMP_JSON_MAX);
+    mo_buf_init(&d->image.tar, 0);
+    mo_list_init(&d->waiting);
+    mo_later_init(&d->later, on_later);
+    d->toolbox = o->toolbox;
+    d->store = copy(o->store);
+    d->instance = copy(o->instance);
+    d->dir = o->dir ? copy(o->dir) : NULL;
+    d->clean = mo_new(struct mo_map);
+    if (d->clean)
+        mo_map_init(d->clean, DK_CLEAN_MAX);
+    if (!d->store || !d->instance || !d->clean || (o->dir && !d->dir)) {
+        dk_free(d);
+        return mo_fail(e, MO_ENOMEM, "docker");
+    }
+    if (open_engine(d, o->engine, e) < 0) {
+        dk_free(d);
+        return MO_EINVAL;
+    }
+    *out = &d->bs;
+    return 0;
+}

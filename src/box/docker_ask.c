@@ -1,0 +1,318 @@
+/* docker_ask.c - questions about docker boxes: all of them, one, the engine. */
+#include <stdio.h>
+
+#include "box/docker_priv.h"
+#include "codec/url.h"
+
+#define LIST_ARENA_MAX ((size_t)16 * 1024 * 1024)
+
+/* --- list ----------------------------------------------------------------- */
+
+struct list {
+    void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                 const struct mo_err *why);
+    void *ctx;
+    struct mo_arena arena;
+};
+
+/* A string member, "" if there is none; NULL without memory. */
+static const char *text(struct mo_arena *a, struct mo_json obj, const char *key)
+{
+    struct mo_json v = mo_json_get(obj, key);
+    struct mo_span s;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return "";
+    if (mo_json_str(v, a, &s) < 0)
+        return NULL;
+    return mo_arena_strndup(a, s.n ? s.p : "", s.n);
+}
+
+static int read_row(struct mo_arena *a, struct mo_json v, struct mo_box_row *r)
+{
+    struct mo_json labels = mo_json_get(v, "Labels");
+    struct mo_json state = mo_json_get(v, "State");
+    const char *expires = text(a, labels, "mo.expires");
+
+    *r = (struct mo_box_row){
+        .id = text(a, v, "Id"),
+        .session = text(a, labels, "mo.session"),
+        .instance = text(a, labels, "mo.instance"),
+        .policy = text(a, labels, "mo.policy"),
+        .paused = mo_json_str_eq(state, MO_SPAN("paused")),
+        .warm = mo_json_str_eq(mo_json_get(labels, "mo.warm"), MO_SPAN("1")),
+    };
+    r->running = r->paused || mo_json_str_eq(state, MO_SPAN("running"));
+    if (!r->id || !r->session || !r->instance || !r->policy || !expires)
+        return MO_ENOMEM;
+    (void)mo_span_u64(mo_span_cstr(expires), &r->expires);
+    (void)mo_json_u64(mo_json_get(v, "Created"), &r->started);
+    return 0;
+}
+
+static int read_rows(struct mo_arena *a, struct mo_json array,
+                     struct mo_box_row **out, size_t *n)
+{
+    size_t max = mo_json_len(array);
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    *n = 0;
+    *out = mo_arena_zalloc(a, (max + 1) * sizeof(**out));
+    if (!*out)
+        return MO_ENOMEM;
+    mo_json_iter(&it, array);
+    while (mo_json_next(&it, &key, &v) && *n < max)
+        if (read_row(a, v, &(*out)[(*n)++]) < 0)
+            return MO_ENOMEM;
+    return 0;
+}
+
+static void on_list(void *ctx, const struct mo_engine_reply *r,
+                    const struct mo_err *why)
+{
+    struct list *s = ctx;
+    struct mo_box_row *rows = NULL;
+    struct mo_err e;
+    size_t n = 0;
+
+    mo_arena_init(&s->arena, LIST_ARENA_MAX);
+    if (!why && !mo_json_is(r->json, MO_JSON_ARRAY)) {
+        (void)mo_fail(&e, MO_EPROTO, "the engine's list of containers");
+        why = &e;
+    } else if (!why && read_rows(&s->arena, r->json, &rows, &n) < 0) {
+        (void)mo_fail(&e, MO_ENOMEM, "list of boxes");
+        why = &e;
+    }
+    s->done(s->ctx, why ? NULL : rows, why ? 0 : n, why);
+    mo_arena_fini(&s->arena);
+    mo_free(s);
+}
+
+/* /containers/json?all=1&filters={"label":["mo.store=..."]} */
+static int put_list_path(struct mo_buf *b, const char *store)
+{
+    struct mo_buf json;
+    struct mo_jw w;
+
+    mo_buf_init(&json, 1024);
+    mo_jw_init(&w, &json);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "label");
+    mo_jw_arr(&w);
+    (void)mo_buf_puts(b, "mo.store=");
+    (void)mo_buf_puts(b, store);
+    mo_jw_str(&w, mo_buf_view(b));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_buf_reset(b);
+    (void)mo_buf_puts(b, "/containers/json?all=1&filters=");
+    (void)mo_pct_encode(b, mo_buf_view(&json));
+    if (mo_buf_err(&json) && !b->err)
+        b->err = mo_buf_err(&json);
+    mo_buf_fini(&json);
+    return mo_buf_err(b);
+}
+
+int dk_list(struct mo_boxes *bs,
+            void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                         const struct mo_err *why),
+            void *ctx, struct mo_err *e)
+{
+    struct dk *d = dk_of(bs);
+    struct mo_engine_req req = {.method = "GET"};
+    struct list *s = mo_new(struct list);
+    struct mo_buf path;
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "list of boxes");
+    s->done = done;
+    s->ctx = ctx;
+    mo_buf_init(&path, 1024);
+    rc = put_list_path(&path, d->store);
+    req.path = mo_buf_cstr(&path);
+    rc = rc < 0 ? mo_fail(e, rc, "list of boxes")
+                : mo_engine_ask(d->en, &req, on_list, s, NULL, e);
+    mo_buf_fini(&path);
+    if (rc < 0)
+        mo_free(s);
+    return rc;
+}
+
+/* --- remove --------------------------------------------------------------- */
+
+#define REMOVE_TRIES 60
+#define REMOVE_MS    100
+
+struct removal {
+    struct dk *d;
+    struct mo_timer timer;
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+    unsigned tries;
+    char id[MO_BOX_ID_MAX];
+};
+
+static int removal_ask(struct removal *s, struct mo_err *e);
+
+static void on_again(struct mo_timer *t)
+{
+    struct removal *s = mo_container_of(t, struct removal, timer);
+    struct mo_err e;
+
+    if (removal_ask(s, &e) == 0)
+        return;
+    s->done(s->ctx, &e);
+    mo_free(s);
+}
+
+static void on_removed(void *ctx, const struct mo_engine_reply *r,
+                       const struct mo_err *why)
+{
+    struct removal *s = ctx;
+
+    if (why && why->code == MO_ENOTFOUND)
+        why = NULL;
+    /* Somebody is at it: it is over when it is not found. */
+    if (why && r->status == 409 && ++s->tries < REMOVE_TRIES) {
+        mo_timer_start(s->d->bs.loop, &s->timer, REMOVE_MS);
+        return;
+    }
+    s->done(s->ctx, why);
+    mo_free(s);
+}
+
+static int removal_ask(struct removal *s, struct mo_err *e)
+{
+    char path[128];
+    struct mo_engine_req req = {.method = "DELETE", .path = path};
+
+    (void)snprintf(path, sizeof(path), "/containers/%s?force=1&v=1", s->id);
+    return mo_engine_ask(s->d->en, &req, on_removed, s, NULL, e);
+}
+
+int dk_remove(struct mo_boxes *bs, const char *id,
+              void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+              struct mo_err *e)
+{
+    struct removal *s;
+    int rc;
+
+    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX)
+        return mo_fail(e, MO_EINVAL, "box: that is no id of one");
+    s = mo_new(struct removal);
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "box");
+    s->d = dk_of(bs);
+    s->done = done;
+    s->ctx = ctx;
+    mo_timer_init(&s->timer, on_again);
+    (void)snprintf(s->id, sizeof(s->id), "%s", id);
+    rc = removal_ask(s, e);
+    if (rc < 0)
+        mo_free(s);
+    return rc;
+}
+
+/* --- stats ---------------------------------------------------------------- */
+
+struct stats {
+    void (*done)(void *ctx, const struct mo_box_stats *s,
+                 const struct mo_err *why);
+    void *ctx;
+};
+
+static uint64_t number(struct mo_json v, const char *a, const char *b)
+{
+    uint64_t n = 0;
+
+    (void)mo_json_u64(mo_json_get(mo_json_get(v, a), b), &n);
+    return n;
+}
+
+static void on_stats(void *ctx, const struct mo_engine_reply *r,
+                     const struct mo_err *why)
+{
+    struct stats *s = ctx;
+    struct mo_box_stats out = {.memory = 0};
+    struct mo_json cpu = mo_json_get(r->json, "cpu_stats");
+
+    if (!why) {
+        out.memory = number(r->json, "memory_stats", "usage");
+        out.memory_peak = number(r->json, "memory_stats", "max_usage");
+        out.cpu_us = number(cpu, "cpu_usage", "total_usage") / 1000;
+        out.pids = (unsigned)number(r->json, "pids_stats", "current");
+        if (out.memory_peak < out.memory)
+            out.memory_peak = out.memory; /* cgroup v2 counts none */
+    }
+    s->done(s->ctx, why ? NULL : &out, why);
+    mo_free(s);
+}
+
+int dk_stats(struct mo_box *box,
+             void (*done)(void *ctx, const struct mo_box_stats *s,
+                          const struct mo_err *why),
+             void *ctx, struct mo_err *e)
+{
+    struct dk_box *b = dk_box_of(box);
+    char path[128];
+    struct mo_engine_req req = {.path = path};
+    struct stats *s = mo_new(struct stats);
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "box");
+    *s = (struct stats){done, ctx};
+    (void)snprintf(path, sizeof(path),
+                   "/containers/%s/stats?stream=0&one-shot=1", b->id);
+    rc = mo_engine_ask(dk_of(box->bs)->en, &req, on_stats, s, NULL, e);
+    if (rc < 0)
+        mo_free(s);
+    return rc;
+}
+
+/* --- check ---------------------------------------------------------------- */
+
+struct check {
+    struct dk_wait wait;
+    struct dk *d;
+    void (*done)(void *ctx, const struct mo_boxes_ready *r);
+    void *ctx;
+};
+
+static void on_ready(struct dk_wait *w, const struct mo_err *why)
+{
+    struct check *c = mo_container_of(w, struct check, wait);
+    const struct mo_engine_facts *f = &c->d->facts;
+    struct mo_boxes_ready r = {.ok = why == NULL};
+
+    if (f->version[0])
+        (void)snprintf(r.what, sizeof(r.what), "%s %s (API 1.%u) at %s%s",
+                       f->podman ? "podman" : "Docker", f->version, f->api,
+                       mo_engine_host(c->d->en),
+                       f->userns ? ", userns-remap" : "");
+    else
+        (void)snprintf(r.what, sizeof(r.what), "container engine at %s",
+                       mo_engine_host(c->d->en));
+    if (why)
+        (void)snprintf(r.why, sizeof(r.why), "%s", why->msg);
+    c->done(c->ctx, &r);
+    mo_free(c);
+}
+
+int dk_check(struct mo_boxes *bs,
+             void (*done)(void *ctx, const struct mo_boxes_ready *r), void *ctx,
+             struct mo_err *e)
+{
+    struct check *c = mo_new(struct check);
+
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "box");
+    c->d = dk_of(bs);
+    c->done = done;
+    c->ctx = ctx;
+    c->wait = (struct dk_wait){.go = on_ready, .image = true};
+    dk_wait(c->d, &c->wait);
+    return 0;
+}

@@ -1,0 +1,496 @@
+/* docker_box.c - the life of one docker box.
+ *
+ * wait for the engine -> (look at the image) -> create -> inspect and attach
+ * -> start -> up -> something ended -> inspect says what -> remove -> down.
+ *
+ * A container that does not agree with what was asked is removed before it
+ * was ever started. The way from up to down is docker_end.c. */
+#include <stdio.h>
+
+#include "base/map.h"
+#include "base/rand.h"
+#include "box/docker_priv.h"
+
+#define PATIENCE_MS 10000 /* for an answer when stopped meanwhile */
+
+static struct dk *driver(const struct dk_box *b)
+{
+    return dk_of(b->b.bs);
+}
+
+#define TO(step) (1u << (step))
+
+void dk_move(struct dk_box *b, enum dk_step to)
+{
+    static const uint16_t legal[] = {
+        [DK_WAITING] =
+            TO(DK_LOOKING) | TO(DK_CREATING) | TO(DK_CHECKING) | TO(DK_DONE),
+        [DK_LOOKING] = TO(DK_CREATING) | TO(DK_DONE),
+        [DK_CREATING] = TO(DK_WAITING) | TO(DK_CREATING) | TO(DK_CHECKING) |
+                        TO(DK_FINDING) | TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_CHECKING] =
+            TO(DK_STARTING) | TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_STARTING] = TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_UP] = TO(DK_JUDGING) | TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_JUDGING] = TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_FINDING] = TO(DK_REMOVING) | TO(DK_DONE),
+        [DK_REMOVING] = TO(DK_DONE),
+        [DK_DONE] = 0,
+    };
+
+    MO_BUG_ON(!(legal[b->step] & TO(to)));
+    b->step = to;
+}
+
+int dk_ask(struct dk_box *b, const char *method, const char *what,
+           const char *tail, struct mo_span body, mo_engine_done *done,
+           struct mo_err *e)
+{
+    char path[256];
+    struct mo_engine_req req = {.method = method, .path = path, .body = body};
+
+    (void)snprintf(path, sizeof(path), "/containers/%s%s", what, tail);
+    return mo_engine_ask(driver(b)->en, &req, done, b, &b->call, e);
+}
+
+void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms)
+{
+    struct mo_loop *l = driver(b)->bs.loop;
+
+    mo_timer_stop(l, &b->timer);
+    mo_timer_init(&b->timer, fire);
+    mo_timer_start(l, &b->timer, ms);
+}
+
+/* --- up ------------------------------------------------------------------- */
+
+static void up(struct dk_box *b)
+{
+    struct mo_box_io io = {.io = b->io.io, .err = b->io.err};
+
+    dk_move(b, DK_UP);
+    b->tries = 0;
+    if (b->stopping || b->eof)
+        mo_loop_defer(driver(b)->bs.loop, &b->later);
+    b->streams_ours = false;
+    mo_box_up(&b->b, b->id, &io);
+}
+
+static void on_started(void *ctx, const struct mo_engine_reply *r,
+                       const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+
+    (void)r;
+    b->call = NULL;
+    if (why || b->stopping)
+        dk_give_up(b, why);
+    else
+        up(b);
+}
+
+/* Inspect and attach have both come to a good end. */
+static void go_on(struct dk_box *b)
+{
+    struct mo_err e;
+
+    if (b->attaching || b->call)
+        return;
+    if (b->adopted) {
+        up(b);
+        return;
+    }
+    dk_move(b, DK_STARTING);
+    if (dk_ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started, &e) <
+        0)
+        dk_give_up(b, &e);
+}
+
+/* --- inspect and attach --------------------------------------------------- */
+
+static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
+                        const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+    int rc = 0;
+
+    b->attaching = NULL;
+    if (why) {
+        e = *why;
+        rc = e.code;
+    } else {
+        rc = mo_split(s, early, dk_box_cut, b, &b->io, &e);
+        b->streams_ours = rc == 0;
+    }
+    if (b->has_end) /* it was given up meanwhile */
+        dk_wind_up(b);
+    else if (rc < 0 && b->call)
+        b->why = e; /* on_inspected() sees it */
+    else if (rc < 0)
+        dk_give_up(b, &e);
+    else
+        go_on(b);
+}
+
+static int check_adopted(struct dk_box *b, struct mo_json inspect,
+                         struct mo_err *e)
+{
+    struct dk *d = driver(b);
+    struct mo_json labels =
+        mo_json_get(mo_json_get(inspect, "Config"), "Labels");
+    struct mo_ctr c = {.flavour =
+                           d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
+                       .seccomp = mo_buf_cstr(&d->seccomp)};
+
+    if (!mo_json_str_eq(mo_json_get(labels, "mo.store"),
+                        mo_span_cstr(d->store)))
+        return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
+    b->made = true;
+    if (!dk_flag(mo_json_get(inspect, "State"), "Running"))
+        return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
+    return mo_ctr_compare_fixed(&c, inspect, e);
+}
+
+static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e);
+
+static void on_inspected(void *ctx, const struct mo_engine_reply *r,
+                         const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+    int rc;
+
+    b->call = NULL;
+    if (why) {
+        e = *why;
+        rc = e.code;
+    } else if (b->adopted) {
+        rc = check_adopted(b, r->json, &e);
+        if (rc == 0)
+            rc = unpause(b, r->json, &e);
+    } else {
+        rc = mo_ctr_compare(&b->ctr, r->json, &e);
+    }
+    if (rc == 0 && b->why.code && !b->attaching) { /* the attach failed */
+        e = b->why;
+        rc = e.code;
+    }
+    if (rc < 0 || b->stopping)
+        dk_give_up(b, &e);
+    else
+        go_on(b);
+}
+
+static int attach(struct dk_box *b, struct mo_err *e)
+{
+    return mo_engine_attach(driver(b)->en, b->id, on_attached, b, &b->attaching,
+                            e);
+}
+
+/* Two questions at a time: neither answer changes the other. A box that is
+ * adopted is attached to only when it is known to be one. */
+static void check(struct dk_box *b)
+{
+    struct mo_err e;
+
+    dk_move(b, DK_CHECKING);
+    if (dk_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected, &e) <
+        0) {
+        dk_give_up(b, &e);
+        return;
+    }
+    if (!b->adopted && attach(b, &e) < 0)
+        b->why = e; /* on_inspected() sees it */
+}
+
+static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
+                        const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+
+    (void)r;
+    b->call = NULL;
+    if (why || b->stopping)
+        dk_give_up(b, why);
+    else if (attach(b, &e) < 0)
+        dk_give_up(b, &e);
+}
+
+static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e)
+{
+    if (!dk_flag(mo_json_get(inspect, "State"), "Paused"))
+        return attach(b, e);
+    return dk_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0), on_unpaused,
+                  e);
+}
+
+/* --- create --------------------------------------------------------------- */
+
+static void create(struct dk_box *b);
+
+static int take_slot(struct dk_box *b, struct mo_err *e)
+{
+    struct dk *d = driver(b);
+    unsigned at = (unsigned)(mo_random_u64() % DK_SLOTS);
+
+    if (b->slot >= 0)
+        d->slots[b->slot] = false;
+    b->slot = -1;
+    for (unsigned i = 0; i < DK_SLOTS; i++, at = (at + 1) % DK_SLOTS)
+        if (!d->slots[at]) {
+            d->slots[at] = true;
+            b->slot = (int)at;
+            (void)snprintf(b->name, sizeof(b->name), "mo-box-%u",
+                           MO_CTR_UID_FIRST + at);
+            return 0;
+        }
+    return mo_fail(e, MO_EBUSY, "box: no uid is free");
+}
+
+static int read_id(struct dk_box *b, struct mo_json v, struct mo_err *e)
+{
+    struct mo_buf id;
+
+    mo_buf_init(&id, sizeof(b->id) - 1);
+    if (mo_json_str_buf(mo_json_get(v, "Id"), &id) < 0 ||
+        !mo_engine_is_name(mo_buf_view(&id)))
+        (void)mo_fail(e, MO_EPROTO, "the engine gave the container no id");
+    else
+        (void)snprintf(b->id, sizeof(b->id), "%s", mo_buf_cstr(&id));
+    mo_buf_fini(&id);
+    return b->id[0] ? 0 : MO_EPROTO;
+}
+
+/* The name is taken: another of us has that uid. The image is gone: somebody
+ * has cleaned up. */
+static bool try_otherwise(struct dk_box *b, const struct mo_err *why)
+{
+    if (b->stopping || b->tries++ >= DK_SLOT_TRIES)
+        return false;
+    if (why->code == MO_EEXISTS) {
+        create(b);
+        return true;
+    }
+    if (why->code == MO_ENOTFOUND && !b->image && b->tries == 1) {
+        driver(b)->image_ok = false;
+        dk_move(b, DK_WAITING);
+        dk_wait(driver(b), &b->wait);
+        return true;
+    }
+    return false;
+}
+
+static void on_created(void *ctx, const struct mo_engine_reply *r,
+                       const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+
+    b->call = NULL;
+    if (why && r->status >= 400 && r->status < 500) { /* nothing was made */
+        b->made = false;
+        if (!try_otherwise(b, why))
+            dk_give_up(b, why);
+        return;
+    }
+    if (why || read_id(b, r->json, &e) < 0 || b->stopping)
+        dk_give_up(b, why ? why : &e);
+    else
+        check(b);
+}
+
+static void create(struct dk_box *b)
+{
+    char tail[64];
+    struct mo_buf body;
+    struct mo_err e;
+    int rc = take_slot(b, &e);
+
+    dk_move(b, DK_CREATING);
+    if (rc == 0)
+        rc = dk_ctr_fill(driver(b), b, &e);
+    mo_buf_init(&body, MO_CTR_BODY_MAX);
+    if (rc == 0 && mo_ctr_write(&b->ctr, &body) < 0)
+        rc = mo_fail(&e, mo_buf_err(&body), "box");
+    (void)snprintf(tail, sizeof(tail), "create?name=%s", b->name);
+    if (rc == 0)
+        rc = dk_ask(b, "POST", "", tail, mo_buf_view(&body), on_created, &e);
+    mo_buf_fini(&body);
+    b->made = rc == 0;
+    if (rc < 0)
+        dk_give_up(b, &e);
+}
+
+/* --- somebody else's image ------------------------------------------------ */
+
+static void on_scanned(void *ctx, const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+
+    b->call = NULL;
+    if (b->stopping || why) {
+        if (why) {
+            e = *why;
+            (void)mo_wrap(&e, "%s", b->spec.image);
+        }
+        dk_give_up(b, &e);
+        return;
+    }
+    /* Full: it is looked through again next time. */
+    (void)mo_map_put(driver(b)->clean, mo_span_cstr(b->image->id), b->b.bs,
+                     NULL);
+    create(b);
+}
+
+static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct dk *d = driver(b);
+    struct mo_err e;
+
+    b->call = NULL;
+    b->image = im;
+    if (b->stopping || why)
+        dk_give_up(b, why);
+    else if (mo_map_get(d->clean, mo_span_cstr(im->id)))
+        create(b);
+    else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
+        dk_give_up(b, &e);
+}
+
+/* --- beginning ------------------------------------------------------------ */
+
+static void on_engine(struct dk_wait *w, const struct mo_err *why)
+{
+    struct dk_box *b = mo_container_of(w, struct dk_box, wait);
+    struct mo_err e;
+
+    if (why || b->stopping) {
+        dk_give_up(b, why);
+    } else if (b->adopted) {
+        check(b);
+    } else if (b->wait.image) {
+        create(b);
+    } else {
+        dk_move(b, DK_LOOKING);
+        if (mo_image_look(driver(b)->en, b->spec.image, on_looked, b, &b->call,
+                          &e) < 0)
+            dk_give_up(b, &e);
+    }
+}
+
+static void begin(struct dk_box *b)
+{
+    b->slot = -1;
+    b->wait.go = on_engine;
+    mo_list_init(&b->wait.node);
+    mo_timer_init(&b->timer, NULL);
+    mo_later_init(&b->later, dk_box_later);
+    dk_wait(driver(b), &b->wait);
+}
+
+int dk_box_start(struct mo_box *box, const struct mo_box_spec *spec, bool warm,
+                 struct mo_err *e)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    mo_arena_init(&b->arena, DK_ARENA_MAX);
+    if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
+        mo_arena_fini(&b->arena);
+        return mo_fail(e, MO_ENOMEM, "box");
+    }
+    b->warm = warm;
+    b->wait.image = !b->spec.image || !b->spec.image[0];
+    begin(b);
+    return 0;
+}
+
+int dk_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= sizeof(b->id))
+        return mo_fail(e, MO_EINVAL, "box: that is no id of one");
+    mo_arena_init(&b->arena, DK_ARENA_MAX);
+    (void)snprintf(b->id, sizeof(b->id), "%s", id);
+    b->adopted = true;
+    begin(b);
+    return 0;
+}
+
+/* --- asked for from above ------------------------------------------------- */
+
+static void on_patience(struct mo_timer *t)
+{
+    struct dk_box *b = mo_container_of(t, struct dk_box, timer);
+
+    if (b->call && (b->step == DK_CREATING || b->step == DK_STARTING))
+        mo_engine_cancel(b->call);
+}
+
+/* A question is not waited for any longer: the answer (that it was canceled)
+ * leads to the end. What changes something is: an engine that has been asked
+ * to create goes on with it whether we listen or not. */
+void dk_box_stop(struct mo_box *box)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    if (b->stopping)
+        return;
+    b->stopping = true;
+    if (b->step == DK_UP || b->step == DK_WAITING) {
+        mo_loop_defer(driver(b)->bs.loop, &b->later);
+    } else if (b->step == DK_CREATING || b->step == DK_STARTING) {
+        dk_again(b, on_patience, PATIENCE_MS);
+    } else if (b->call && b->step < DK_FINDING) {
+        mo_engine_cancel(b->call);
+    } else if (b->attaching) {
+        dk_give_up(b, NULL); /* cancels it; the rest follows from there */
+    }
+}
+
+void dk_box_let_go(struct mo_box *box)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    b->letting_go = true;
+    mo_loop_defer(driver(b)->bs.loop, &b->later);
+}
+
+static void on_parked(void *ctx, const struct mo_engine_reply *r,
+                      const struct mo_err *why)
+{
+    (void)ctx;
+    (void)r;
+    (void)why; /* an unpaused box is as good, a lost one is noticed elsewhere */
+}
+
+static void pause_it(struct dk_box *b, const char *verb)
+{
+    char path[128];
+    struct mo_engine_req req = {.method = "POST", .path = path};
+
+    (void)snprintf(path, sizeof(path), "/containers/%s/%s", b->id, verb);
+    (void)mo_engine_ask(driver(b)->en, &req, on_parked, NULL, NULL, NULL);
+}
+
+/* Our own program waits without using anything; somebody else's might not. */
+void dk_box_park(struct mo_box *box)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    if (b->image || b->spec.argv)
+        pause_it(b, "pause");
+}
+
+void dk_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
+{
+    struct dk_box *b = dk_box_of(box);
+
+    (void)spec;
+    if (b->image || b->spec.argv)
+        pause_it(b, "unpause");
+}

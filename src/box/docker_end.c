@@ -1,0 +1,317 @@
+/* docker_end.c - the end of a docker box: what ended it, and that nothing of
+ * it is left.
+ *
+ * Three things tell of an end: the attach, the engine's news, and a stop of
+ * ours; inspect is the judge of all but the last. */
+#include <stdio.h>
+
+#include "box/docker_priv.h"
+
+#define LINGER_MS    2000 /* an attach may end before the engine knows why */
+#define TRY_MS       50
+#define REMOVE_TRIES 60
+#define SIGNAL_BASE  128
+#define SIGNAL_KILL  9
+
+static struct dk *driver(const struct dk_box *b)
+{
+    return dk_of(b->b.bs);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void close_streams(struct dk_box *b)
+{
+    if (!b->streams_ours)
+        return;
+    b->streams_ours = false;
+    mo_stream_close(b->io.io, NULL);
+    mo_stream_close(b->io.err, NULL);
+}
+
+/* The last thing that is done with a box. */
+static void down(struct dk_box *b)
+{
+    struct dk *d = driver(b);
+
+    dk_move(b, DK_DONE);
+    if (b->io.split)
+        mo_split_forget(b->io.split);
+    close_streams(b);
+    mo_timer_stop(d->bs.loop, &b->timer);
+    mo_later_cancel(&b->later);
+    dk_unwait(&b->wait);
+    if (b->slot >= 0)
+        d->slots[b->slot] = false;
+    mo_image_free(b->image);
+    mo_arena_fini(&b->arena);
+    b->end.why = b->why.code ? &b->why : NULL;
+    mo_box_down(&b->b, &b->end);
+}
+
+static void end_with(struct dk_box *b, enum mo_box_cause cause, int code,
+                     int signal)
+{
+    if (b->has_end)
+        return;
+    b->has_end = true;
+    b->end =
+        (struct mo_box_end){.cause = cause, .code = code, .signal = signal};
+}
+
+/* Nobody could be asked: what is left is found by the next sweep. */
+static void engine_gone(struct dk_box *b, const struct mo_err *why)
+{
+    b->has_end = false;
+    end_with(b, MO_BOX_ENGINE_GONE, -1, 0);
+    b->why = *why;
+    down(b);
+}
+
+static void remove_now(struct dk_box *b);
+
+static void on_try_remove(struct mo_timer *t)
+{
+    remove_now(mo_container_of(t, struct dk_box, timer));
+}
+
+static void on_removed(void *ctx, const struct mo_engine_reply *r,
+                       const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+
+    (void)r;
+    b->call = NULL;
+    if (!why || why->code == MO_ENOTFOUND) {
+        down(b);
+        return;
+    }
+    /* 409: somebody is removing it already; the end of that is 404. */
+    if (++b->tries >= REMOVE_TRIES || r->status == 0) {
+        engine_gone(b, why);
+        return;
+    }
+    dk_again(b, on_try_remove, TRY_MS * (b->tries < 10 ? b->tries : 10));
+}
+
+static void remove_now(struct dk_box *b)
+{
+    struct mo_err e;
+
+    if (dk_ask(b, "DELETE", b->id, "?force=1&v=1", mo_span(NULL, 0), on_removed,
+               &e) < 0)
+        engine_gone(b, &e);
+}
+
+static void start_remove(struct dk_box *b)
+{
+    dk_move(b, DK_REMOVING);
+    b->tries = 0;
+    remove_now(b);
+}
+
+static void find_now(struct dk_box *b);
+
+static void on_try_find(struct mo_timer *t)
+{
+    find_now(mo_container_of(t, struct dk_box, timer));
+}
+
+/* create was asked and its answer never came: the name tells, perhaps not at
+ * once. */
+static void on_found(void *ctx, const struct mo_engine_reply *r,
+                     const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_json labels =
+        mo_json_get(mo_json_get(r->json, "Config"), "Labels");
+    struct mo_span mine = mo_span_cstr(driver(b)->instance);
+
+    b->call = NULL;
+    if (why && why->code != MO_ENOTFOUND) {
+        engine_gone(b, why);
+        return;
+    }
+    if (why && ++b->tries * TRY_MS < LINGER_MS) {
+        dk_again(b, on_try_find, TRY_MS);
+        return;
+    }
+    if (why || !mo_json_str_eq(mo_json_get(labels, "mo.instance"), mine)) {
+        down(b);
+        return;
+    }
+    (void)snprintf(b->id, sizeof(b->id), "%s", b->name);
+    start_remove(b);
+}
+
+static void find_now(struct dk_box *b)
+{
+    struct mo_err e;
+
+    if (dk_ask(b, "GET", b->name, "/json", mo_span(NULL, 0), on_found, &e) < 0)
+        engine_gone(b, &e);
+}
+
+static void find(struct dk_box *b)
+{
+    dk_move(b, DK_FINDING);
+    b->tries = 0;
+    find_now(b);
+}
+
+/* Leave nothing behind, then say so. */
+void dk_wind_up(struct dk_box *b)
+{
+    close_streams(b);
+    if (!b->made)
+        down(b);
+    else if (b->id[0])
+        start_remove(b);
+    else
+        find(b);
+}
+
+/* It does not come to life: because of that, or because it was stopped. */
+void dk_give_up(struct dk_box *b, const struct mo_err *why)
+{
+    if (b->stopping) {
+        end_with(b, MO_BOX_STOPPED, -1, 0);
+    } else {
+        end_with(b, MO_BOX_REFUSED, -1, 0);
+        b->why = *why;
+    }
+    if (b->attaching)
+        mo_engine_cancel(b->attaching); /* on_attached() goes on */
+    else
+        dk_wind_up(b);
+}
+
+/* --- what ended? ---------------------------------------------------------- */
+
+static void judge(struct dk_box *b);
+
+/* An engine says OOMKilled when any process was; the box's own end counts. */
+static void sentence(struct dk_box *b, struct mo_json state)
+{
+    uint64_t code = 0;
+    int sig;
+
+    (void)mo_json_u64(mo_json_get(state, "ExitCode"), &code);
+    sig = code > SIGNAL_BASE && code < SIGNAL_BASE + 65
+              ? (int)code - SIGNAL_BASE
+              : 0;
+    if (sig == SIGNAL_KILL && dk_flag(state, "OOMKilled"))
+        end_with(b, MO_BOX_OOM, -1, sig);
+    else if (sig)
+        end_with(b, MO_BOX_KILLED, -1, sig);
+    else
+        end_with(b, MO_BOX_EXITED, (int)code, 0);
+    start_remove(b);
+}
+
+static void on_try_judge(struct mo_timer *t)
+{
+    struct dk_box *b = mo_container_of(t, struct dk_box, timer);
+
+    if (b->step == DK_UP)
+        judge(b);
+}
+
+/* It runs. Its attach has ended nevertheless: soon it will not, or it has
+ * closed its output and is of no use, or another engine has taken over. */
+static void still_runs(struct dk_box *b)
+{
+    struct dk *d = driver(b);
+    struct mo_err e;
+
+    if (!b->eof) {
+        dk_move(b, DK_UP);
+        return;
+    }
+    if (!d->watch || !mo_watch_is_up(d->watch)) {
+        (void)mo_fail(&e, MO_EUNAVAIL, "the engine went away for a moment");
+        engine_gone(b, &e);
+        return;
+    }
+    if (b->broken || b->tries++ * TRY_MS >= LINGER_MS) {
+        end_with(b, MO_BOX_EXITED, -1, 0);
+        (void)mo_fail(&b->why, MO_ECLOSED,
+                      b->broken ? "its output made no sense"
+                                : "its program closed its output");
+        start_remove(b);
+        return;
+    }
+    dk_move(b, DK_UP);
+    dk_again(b, on_try_judge, TRY_MS);
+}
+
+static void on_judged(void *ctx, const struct mo_engine_reply *r,
+                      const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_json state = mo_json_get(r->json, "State");
+
+    b->call = NULL;
+    if (b->letting_go) {
+        end_with(b, MO_BOX_LET_GO, -1, 0);
+        down(b);
+    } else if (b->stopping) {
+        end_with(b, MO_BOX_STOPPED, -1, 0);
+        start_remove(b);
+    } else if (why && why->code == MO_ENOTFOUND) {
+        end_with(b, MO_BOX_KILLED, -1, SIGNAL_KILL);
+        (void)mo_fail(&b->why, MO_ENOTFOUND, "somebody removed it");
+        down(b);
+    } else if (why) {
+        engine_gone(b, why);
+    } else if (dk_flag(state, "Running")) {
+        still_runs(b);
+    } else {
+        sentence(b, state);
+    }
+}
+
+static void judge(struct dk_box *b)
+{
+    struct mo_err e;
+
+    dk_move(b, DK_JUDGING);
+    if (dk_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_judged, &e) < 0)
+        engine_gone(b, &e);
+}
+
+/* Looked at from the loop, once, however much news there is. */
+void dk_box_later(struct mo_later *l)
+{
+    struct dk_box *b = mo_container_of(l, struct dk_box, later);
+
+    if (b->letting_go && b->step == DK_UP) {
+        end_with(b, MO_BOX_LET_GO, -1, 0);
+        down(b);
+    } else if (b->step == DK_UP && b->stopping) {
+        end_with(b, MO_BOX_STOPPED, -1, 0);
+        start_remove(b);
+    } else if (b->step == DK_UP) {
+        judge(b);
+    } else if (b->step == DK_WAITING && b->stopping) {
+        dk_give_up(b, NULL);
+    }
+}
+
+void dk_box_news(struct dk_box *b)
+{
+    if (b->step == DK_UP)
+        mo_loop_defer(driver(b)->bs.loop, &b->later);
+}
+
+void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+
+    b->io.split = NULL;
+    if (how == MO_SPLIT_CLOSED)
+        return; /* its owner has closed the streams: the box lives on */
+    b->eof = true;
+    b->broken = how == MO_SPLIT_BROKEN && why && why->code == MO_EPROTO;
+    dk_box_news(b);
+}

@@ -1,0 +1,122 @@
+/* driver.h - what a driver provides to box.c, and what it finds there.
+ *
+ * box.c keeps the state table, the pool and the promises of box.h; a driver
+ * does the work and reports by mo_box_up() and mo_box_down(), from the loop,
+ * never from inside the call that asked.
+ *
+ * A driver's structs embed ours first: struct mo_boxes in what its opening
+ * function makes (mo_boxes_setup()), struct mo_box in each box (box.c
+ * allocates and zeroes box_size bytes).
+ *
+ * Invariants:
+ *  1. For each box on which start, adopt or revive returned 0, the driver
+ *     calls mo_box_up() at most once and mo_box_down() exactly once, last; it
+ *     has no use for the box after that.
+ *  2. stop may come in any state, also before mo_box_up(), and more than
+ *     once; let_go only after it. Whichever comes, mo_box_down() follows. */
+#ifndef MO_BOX_DRIVER_H
+#define MO_BOX_DRIVER_H
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "box/box.h"
+
+struct mo_box_ops {
+    const char *name;
+    size_t box_size; /* of the driver's box, struct mo_box first */
+    int (*start)(struct mo_box *b, const struct mo_box_spec *spec, bool warm,
+                 struct mo_err *e);
+    int (*adopt)(struct mo_box *b, const char *id, struct mo_err *e);
+    /* NULL: workspaces are never kept */
+    int (*revive)(struct mo_box *b, const char *id,
+                  const struct mo_box_spec *spec, struct mo_err *e);
+    void (*stop)(struct mo_box *b);
+    void (*let_go)(struct mo_box *b);
+    /* A warm box rests / now belongs to spec's session. Both may be NULL and
+     * may take their time: the program sees its input only when it runs. */
+    void (*park)(struct mo_box *b);
+    void (*claim)(struct mo_box *b, const struct mo_box_spec *spec);
+    int (*stats)(struct mo_box *b,
+                 void (*done)(void *ctx, const struct mo_box_stats *s,
+                              const struct mo_err *why),
+                 void *ctx, struct mo_err *e);
+    int (*list)(struct mo_boxes *bs,
+                void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                             const struct mo_err *why),
+                void *ctx, struct mo_err *e);
+    int (*remove)(struct mo_boxes *bs, const char *id,
+                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                  struct mo_err *e);
+    int (*check)(struct mo_boxes *bs,
+                 void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                 void *ctx, struct mo_err *e);
+    /* No box is left when this is called. Frees bs, then gone(ctx), later. */
+    void (*close)(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
+};
+
+struct mo_box_pool {
+    struct mo_arena arena; /* the spec's texts */
+    struct mo_box_spec spec;
+    struct mo_list ready;   /* parked, oldest first */
+    struct mo_timer refill; /* runs while it is not full */
+    struct mo_box *filling; /* the one on its way, or NULL */
+    unsigned want, have;    /* have: parked */
+    unsigned failures;      /* in a row */
+};
+
+struct mo_boxes {
+    const struct mo_box_ops *ops;
+    struct mo_loop *loop;
+    struct mo_list boxes; /* all that are not gone */
+    unsigned n;
+    struct mo_box_pool pool;
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+enum mo_box_state {
+    MO_BOX_STARTING,
+    MO_BOX_PARKED,  /* warm, nobody's yet */
+    MO_BOX_CLAIMED, /* taken; on_ready is on its way */
+    MO_BOX_READY,
+    MO_BOX_ENDING, /* stop or let_go was asked */
+    MO_BOX_GONE,
+};
+
+struct mo_box {
+    struct mo_boxes *bs;
+    struct mo_list node; /* in bs->boxes */
+    struct mo_list warm; /* in bs->pool.ready */
+    enum mo_box_state state;
+    const struct mo_box_cb *cb;
+    void *ctx;
+    struct mo_box_io io; /* ours until on_ready */
+    struct mo_later later;
+    bool pooled; /* nobody's: cb is NULL */
+    char id[MO_BOX_ID_MAX];
+};
+
+/* For the driver's opening function. */
+void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
+                    const struct mo_box_ops *ops);
+
+/* The program runs and these are its streams (paused, given away here). */
+void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io);
+void mo_box_down(struct mo_box *b, const struct mo_box_end *end);
+
+/* --- box.c and pool.c between themselves --- */
+
+int mo_box_make(struct mo_boxes *bs, const struct mo_box_cb *cb, void *ctx,
+                struct mo_box **out, struct mo_err *e);
+void mo_box_unmake(struct mo_box *b); /* it never started */
+void mo_box_move(struct mo_box *b, enum mo_box_state to);
+void mo_box_pool_setup(struct mo_boxes *bs);
+void mo_box_pool_close(struct mo_boxes *bs);
+/* A parked box of that spec, no longer in the pool; NULL: none. */
+struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
+                                const struct mo_box_spec *spec);
+void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io);
+void mo_box_pool_lost(struct mo_box *b, const struct mo_box_end *end);
+
+#endif

@@ -1,0 +1,269 @@
+/* native_ask.c - questions about all native boxes: list, remove, check.
+ *
+ * Each is a job of its own for a worker: keepers are found by their sockets
+ * and asked one after the other. */
+#include <dirent.h>
+#include <stdio.h>
+
+#include "box/native_priv.h"
+
+#define ROWS_MEMORY ((size_t)1024 * 1024)
+
+struct query {
+    struct mo_job job;
+    struct native *d;
+    struct mo_arena arena;
+    struct mo_box_row *rows;
+    size_t n;
+    char id[MO_BOXREQ_ID_MAX + 1];
+    struct mo_buf frame; /* check: a request to start */
+    struct mo_boxes_ready ready;
+    int rc;
+    struct mo_err err;
+    union {
+        void (*rows)(void *ctx, const struct mo_box_row *v, size_t n,
+                     const struct mo_err *why);
+        void (*removed)(void *ctx, const struct mo_err *why);
+        void (*ready)(void *ctx, const struct mo_boxes_ready *r);
+    } done;
+    void *ctx;
+};
+
+static struct query *query_new(struct mo_boxes *bs,
+                               void (*run)(struct mo_job *),
+                               void (*done)(struct mo_job *, bool), void *ctx,
+                               struct mo_err *e)
+{
+    struct query *q = mo_new(struct query);
+
+    if (q == NULL) {
+        (void)mo_fail(e, MO_ENOMEM, "box: out of memory");
+        return NULL;
+    }
+    q->d = native_of(bs);
+    q->ctx = ctx;
+    mo_arena_init(&q->arena, ROWS_MEMORY);
+    mo_buf_init(&q->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
+    mo_job_init(&q->job, run, done);
+    return q;
+}
+
+static void query_free(struct query *q)
+{
+    mo_arena_fini(&q->arena);
+    mo_buf_fini(&q->frame);
+    mo_free(q);
+}
+
+static int query_go(struct query *q, struct mo_err *e)
+{
+    int rc = mo_native_submit(q->d, &q->job, e);
+
+    if (rc < 0)
+        query_free(q);
+    return rc;
+}
+
+static struct query *query_of(struct mo_job *j, bool canceled)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+
+    if (canceled)
+        q->rc = mo_fail(&q->err, MO_ECANCELED, "the program is ending");
+    return q;
+}
+
+static int keep_row(struct query *q, const struct mo_boxdesc *d)
+{
+    struct mo_box_row *r = &q->rows[q->n];
+    const char *from[] = {d->id, d->session, d->instance, d->policy};
+    char *to[MO_COUNT(from)];
+
+    if (strcmp(d->store, q->d->store) != 0)
+        return 0;
+    for (size_t i = 0; i < MO_COUNT(from); i++) {
+        to[i] = mo_arena_strndup(&q->arena, from[i], strlen(from[i]));
+        if (to[i] == NULL)
+            return mo_fail(&q->err, MO_ENOMEM, "box: too many boxes");
+    }
+    *r = (struct mo_box_row){
+        .id = to[0],
+        .session = to[1],
+        .instance = to[2],
+        .policy = to[3],
+        .expires = d->expires,
+        .started = d->started,
+        .running = d->state != MO_BOX_HAS_ENDED,
+        .paused = d->state == MO_BOX_IS_FROZEN,
+        .warm = d->session[0] == '\0',
+    };
+    q->n++;
+    return 0;
+}
+
+/* Dead keepers are told apart; one that does not answer, or is of another
+ * version, is left out: it goes by itself when its time is up. */
+static int look_at(struct query *q, const char *id, bool *dead)
+{
+    struct mo_keeper_answer a;
+    mo_autofd int sock = -1;
+    int rc = mo_keeper_connect(q->d->dir, id, &sock, NULL);
+
+    if (rc == MO_ECLOSED)
+        *dead = true;
+    if (rc < 0 || mo_keeper_ask(sock, MO_BOXMSG_DESCRIBE, &a, NULL) < 0)
+        return 0;
+    if (a.m.type == MO_BOXMSG_DESC && q->n < MO_BOX_MAX)
+        rc = keep_row(q, &a.m.u.desc);
+    mo_keeper_drop(&a);
+    return rc;
+}
+
+static void run_list(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    DIR *dir = opendir(q->d->dir);
+    bool dead = false;
+
+    q->rows = mo_arena_zalloc(&q->arena, MO_BOX_MAX * sizeof(*q->rows));
+    if (!dir) {
+        q->rc = mo_fail_sys(&q->err, "%s", q->d->dir);
+        return;
+    }
+    if (!q->rows)
+        q->rc = mo_fail(&q->err, MO_ENOMEM, "box: out of memory");
+    while (q->rc == 0) {
+        struct dirent *en = readdir(dir);
+        struct mo_span name;
+
+        if (!en)
+            break;
+        name = mo_span_cstr(en->d_name);
+        if (!mo_span_ends(name, MO_SPAN(".sock")) ||
+            name.n - 5 > MO_BOXREQ_ID_MAX)
+            continue;
+        (void)snprintf(q->id, sizeof(q->id), "%.*s", (int)(name.n - 5),
+                       en->d_name);
+        q->rc = look_at(q, q->id, &dead);
+    }
+    closedir(dir);
+    if (dead)
+        (void)mo_keeper_sweep(q->d->launcher, q->d->dir, NULL);
+}
+
+static void list_done(struct mo_job *j, bool canceled)
+{
+    struct query *q = query_of(j, canceled);
+
+    q->done.rows(q->ctx, q->rows, q->rc ? 0 : q->n, q->rc ? &q->err : NULL);
+    query_free(q);
+}
+
+int mo_native_list(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e)
+{
+    struct query *q = query_new(bs, run_list, list_done, ctx, e);
+
+    if (q == NULL)
+        return MO_ENOMEM;
+    q->done.rows = done;
+    return query_go(q, e);
+}
+
+static void run_remove(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    struct mo_keeper_answer a;
+    mo_autofd int sock = -1;
+
+    q->rc = mo_keeper_connect(q->d->dir, q->id, &sock, &q->err);
+    if (q->rc == 0)
+        q->rc = mo_keeper_ask(sock, MO_BOXMSG_KILL, &a, &q->err);
+    if (q->rc == 0)
+        mo_keeper_drop(&a);
+    if (q->rc == MO_ECLOSED)
+        q->rc = mo_keeper_sweep(q->d->launcher, q->d->dir, &q->err);
+    if (q->rc == MO_ENOTFOUND)
+        q->rc = 0;
+}
+
+static void remove_done(struct mo_job *j, bool canceled)
+{
+    struct query *q = query_of(j, canceled);
+
+    q->done.removed(q->ctx, q->rc ? &q->err : NULL);
+    query_free(q);
+}
+
+int mo_native_remove(struct mo_boxes *bs, const char *id,
+                     void (*done)(void *ctx, const struct mo_err *why),
+                     void *ctx, struct mo_err *e)
+{
+    struct query *q = query_new(bs, run_remove, remove_done, ctx, e);
+
+    if (q == NULL)
+        return MO_ENOMEM;
+    q->done.removed = done;
+    (void)snprintf(q->id, sizeof(q->id), "%s", id);
+    return query_go(q, e);
+}
+
+/* A box that does nothing is the best proof that boxes can be had. */
+static void run_check(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    struct mo_keeper_answer a = {0};
+    mo_autofd int sock = -1;
+
+    q->rc = mo_keeper_spawn(q->d->launcher, &sock, &q->err);
+    if (q->rc == 0)
+        q->rc = mo_keeper_send(sock, mo_buf_view(&q->frame), -1, &q->err);
+    if (q->rc == 0)
+        q->rc = mo_keeper_receive(sock, &a, &q->err);
+    if (q->rc < 0) {
+        (void)snprintf(q->ready.why, sizeof(q->ready.why), "%s", q->err.msg);
+        return;
+    }
+    q->ready.ok = true;
+    (void)snprintf(q->ready.what, sizeof(q->ready.what),
+                   "mo-box as user %u, landlock %u", (unsigned)a.m.u.desc.uid,
+                   (unsigned)a.m.u.desc.landlock);
+    mo_keeper_drop(&a);
+    if (mo_keeper_ask(sock, MO_BOXMSG_KILL, &a, NULL) == 0)
+        mo_keeper_drop(&a);
+}
+
+static void check_done(struct mo_job *j, bool canceled)
+{
+    struct query *q = query_of(j, canceled);
+
+    if (q->ready.what[0] == '\0')
+        (void)snprintf(q->ready.what, sizeof(q->ready.what), "mo-box");
+    q->done.ready(q->ctx, &q->ready);
+    query_free(q);
+}
+
+int mo_native_check(struct mo_boxes *bs,
+                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                    void *ctx, struct mo_err *e)
+{
+    static const char *const argv[] = {"sleep", "60", NULL};
+    const struct mo_box_spec spec = {.limits = mo_box_limits_default,
+                                     .argv = argv};
+    struct query *q = query_new(bs, run_check, check_done, ctx, e);
+    struct mo_native_req r;
+    int rc;
+
+    if (q == NULL)
+        return MO_ENOMEM;
+    q->done.ready = done;
+    rc = mo_native_request(q->d, &spec, MO_BOXMSG_START, &r, e);
+    if (rc == 0)
+        rc = mo_boxmsg_put(&q->frame, &r.m, e);
+    if (rc == 0)
+        return query_go(q, e);
+    query_free(q);
+    return rc;
+}

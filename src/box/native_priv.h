@@ -1,0 +1,58 @@
+/* native_priv.h - the native driver between its own files. See native.c. */
+#ifndef MO_BOX_NATIVE_PRIV_H
+#define MO_BOX_NATIVE_PRIV_H
+
+#include "box/driver.h"
+#include "box/keeper.h"
+#include "loop/work.h"
+
+#define MO_NATIVE_WORKERS    4
+#define MO_NATIVE_LINGER_MAX (1000ull * 3600 * 24 * 30)
+
+struct native {
+    struct mo_boxes bs;
+    struct mo_work *work[MO_NATIVE_WORKERS];
+    unsigned working; /* workers that are not joined yet */
+    unsigned next;
+    int launcher, toolbox; /* sealed memory; toolbox may be -1 */
+    char *dir, *store, *instance;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+static inline struct native *native_of(struct mo_boxes *bs)
+{
+    return mo_container_of(bs, struct native, bs);
+}
+
+/* To the worker that has least to do. MO_EBUSY. */
+int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e);
+
+/* --- native_req.c -------------------------------------------------------- */
+
+struct mo_native_req {
+    struct mo_boxmsg m; /* its texts are the spec's, the driver's and these */
+    char id[MO_BOXREQ_ID_MAX + 1];
+    char digest[MO_BOX_DIGEST_MAX];
+};
+
+/* START or RESTART of a box of that spec under a new id. */
+int mo_native_request(struct native *d, const struct mo_box_spec *spec,
+                      enum mo_boxmsg_type type, struct mo_native_req *out,
+                      struct mo_err *e);
+uint64_t mo_native_linger(const struct mo_box_spec *spec);
+
+/* --- native_ask.c: as the calls of box.h --------------------------------- */
+
+int mo_native_list(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e);
+int mo_native_remove(struct mo_boxes *bs, const char *id,
+                     void (*done)(void *ctx, const struct mo_err *why),
+                     void *ctx, struct mo_err *e);
+int mo_native_check(struct mo_boxes *bs,
+                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                    void *ctx, struct mo_err *e);
+
+#endif

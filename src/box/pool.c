@@ -1,0 +1,213 @@
+/*
+ * pool.c - boxes that wait for somebody, so that nobody waits for a box.
+ *
+ * One spec, `want` boxes of it. They are started one after the other: a
+ * machine that is busy with people comes first. A box that fails to start
+ * makes the next try come later, up to a minute. A box leaves the pool for
+ * one session and never comes back.
+ */
+#include "box/driver.h"
+
+#include "base/rand.h"
+
+#define ARENA_MAX      ((size_t)256 * 1024)
+#define BACKOFF_MS     500
+#define BACKOFF_MAX    60000
+/* If we die, our warm ones soon follow. */
+#define WARM_LINGER_MS 5000
+
+/* Between half and all of the doubled time, so that many of us do not knock
+ * at one engine together. */
+static uint64_t backoff(unsigned failures)
+{
+    uint64_t ms = BACKOFF_MS;
+
+    while (--failures > 0 && ms < BACKOFF_MAX)
+        ms *= 2;
+    ms = ms > BACKOFF_MAX ? BACKOFF_MAX : ms;
+    return ms / 2 + mo_random_u64() % (ms / 2);
+}
+
+static void again(struct mo_boxes *bs)
+{
+    struct mo_box_pool *p = &bs->pool;
+
+    if (bs->closing || p->filling || p->have >= p->want)
+        return;
+    mo_timer_start(bs->loop, &p->refill,
+                   p->failures ? backoff(p->failures) : 0);
+}
+
+/* --- boxes come and go
+ * --------------------------------------------------------- */
+
+/* The driver's report may come much later; a refusal comes at once. */
+static void on_refill(struct mo_timer *t)
+{
+    struct mo_box_pool *p = mo_container_of(t, struct mo_box_pool, refill);
+    struct mo_boxes *bs = mo_container_of(p, struct mo_boxes, pool);
+    struct mo_err e;
+    int rc = mo_box_make(bs, NULL, NULL, &p->filling, &e);
+
+    if (rc == 0) {
+        p->filling->pooled = true;
+        rc = bs->ops->start(p->filling, &p->spec, true, &e);
+        if (rc < 0)
+            mo_box_unmake(mo_take_ptr(&p->filling));
+    }
+    if (rc == 0)
+        return;
+    p->failures++;
+    mo_log_err(mo_loop_log(bs->loop), MO_WARN, "box", &e,
+               "no warm box could be started");
+    again(bs);
+}
+
+void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io)
+{
+    struct mo_boxes *bs = b->bs;
+    struct mo_box_pool *p = &bs->pool;
+
+    MO_BUG_ON(b != p->filling);
+    p->filling = NULL;
+    p->failures = 0;
+    b->io = *io;
+    mo_box_move(b, MO_BOX_PARKED);
+    mo_list_push(&p->ready, &b->warm);
+    p->have++;
+    if (bs->ops->park)
+        bs->ops->park(b);
+    again(bs);
+}
+
+/* Out of the pool, whatever follows. */
+static void leave(struct mo_box *b)
+{
+    struct mo_box_pool *p = &b->bs->pool;
+
+    if (b == p->filling)
+        p->filling = NULL;
+    if (!mo_list_empty(&b->warm)) {
+        mo_list_del(&b->warm);
+        p->have--;
+    }
+}
+
+void mo_box_pool_lost(struct mo_box *b, const struct mo_box_end *end)
+{
+    struct mo_boxes *bs = b->bs;
+
+    leave(b);
+    if (end->cause == MO_BOX_STOPPED)
+        return;
+    bs->pool.failures++;
+    mo_log(mo_loop_log(bs->loop), MO_WARN, "box", "a warm box was lost: %s%s%s",
+           mo_box_cause_name(end->cause), end->why ? ", " : "",
+           end->why ? end->why->msg : "");
+    again(bs);
+}
+
+struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
+                                const struct mo_box_spec *spec)
+{
+    struct mo_box_pool *p = &bs->pool;
+    struct mo_box *b = mo_list_first(&p->ready, struct mo_box, warm);
+
+    if (b == NULL || !mo_box_spec_same(&p->spec, spec))
+        return NULL;
+    leave(b);
+    b->pooled = false;
+    mo_box_move(b, MO_BOX_CLAIMED);
+    again(bs);
+    return b;
+}
+
+/* --- how many, of what
+ * ------------------------------------------------------------ */
+
+static void empty(struct mo_boxes *bs, unsigned keep)
+{
+    struct mo_box_pool *p = &bs->pool;
+
+    while (p->have > keep) {
+        struct mo_box *b = mo_list_first(&p->ready, struct mo_box, warm);
+
+        leave(b);
+        mo_box_stop(b);
+    }
+}
+
+static void stop_filling(struct mo_boxes *bs)
+{
+    struct mo_box *b = mo_take_ptr(&bs->pool.filling);
+
+    mo_timer_stop(bs->loop, &bs->pool.refill);
+    if (b)
+        mo_box_stop(b);
+}
+
+/* A new spec: what was kept ready for the old one is of no use. */
+static int respec(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                  struct mo_err *e)
+{
+    struct mo_box_pool *p = &bs->pool;
+    struct mo_arena arena;
+    struct mo_box_spec copy;
+
+    mo_arena_init(&arena, ARENA_MAX);
+    if (mo_box_spec_copy(&arena, spec, &copy) < 0) {
+        mo_arena_fini(&arena);
+        return mo_fail(e, MO_ENOMEM, "box: out of memory");
+    }
+    stop_filling(bs);
+    empty(bs, 0);
+    mo_arena_fini(&p->arena);
+    p->arena = arena;
+    p->spec = copy;
+    p->spec.session = "";
+    p->spec.linger_ms = WARM_LINGER_MS;
+    return 0;
+}
+
+int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                  unsigned n, struct mo_err *e)
+{
+    struct mo_box_pool *p = &bs->pool;
+    int rc = mo_box_spec_check(spec, e);
+
+    if (rc < 0)
+        return rc;
+    if (bs->closing)
+        return mo_fail(e, MO_ECLOSED, "box: the program is ending");
+    if (n > MO_BOX_WARM_MAX)
+        return mo_fail(e, MO_EINVAL, "box: at most %d can be kept warm",
+                       MO_BOX_WARM_MAX);
+    if (!mo_box_spec_same(&p->spec, spec) && respec(bs, spec, e) < 0)
+        return MO_ENOMEM;
+    p->want = n;
+    empty(bs, n);
+    again(bs);
+    return 0;
+}
+
+unsigned mo_boxes_warm_now(const struct mo_boxes *bs)
+{
+    return bs->pool.have;
+}
+
+void mo_box_pool_setup(struct mo_boxes *bs)
+{
+    struct mo_box_pool *p = &bs->pool;
+
+    mo_arena_init(&p->arena, ARENA_MAX);
+    mo_list_init(&p->ready);
+    mo_timer_init(&p->refill, on_refill);
+}
+
+void mo_box_pool_close(struct mo_boxes *bs)
+{
+    bs->pool.want = 0;
+    stop_filling(bs);
+    empty(bs, 0);
+    mo_arena_fini(&bs->pool.arena);
+}

@@ -1,0 +1,149 @@
+/* boxreq.h - what the orchestrator and the keeper of a native box say.
+ *
+ * The keeper (mo-box) stays with its box, also when the orchestrator goes and
+ * comes back; they talk over a unix socket in frames:
+ *
+ *   u32 length of what follows the head | u8 type | u8 version | u16 fds
+ *
+ * and then the fields of the type in the order of its table in boxreq.c:
+ * numbers as u64, text as u16 length, bytes and a NUL, lists as u16 count and
+ * texts. Little-endian, both ends are on one machine. `fds` says how many
+ * descriptors come with the frame's first byte.
+ *
+ * Ownership: decoded text is borrowed from the frame's bytes.
+ * Limits: every field has its bounds in the table; a frame that breaks one,
+ * lacks a byte or has one too many is refused as a whole (MO_EPROTO), one
+ * over MO_BOXMSG_MAX before it is read. Both sides hang up then.
+ *
+ * Refuses to know what the fields mean: launcher/ does, and src/box/native.c.
+ */
+#ifndef MO_CODEC_BOXREQ_H
+#define MO_CODEC_BOXREQ_H
+
+#include "base/str.h"
+
+#define MO_BOXMSG_VERSION  1
+#define MO_BOXMSG_HEAD     8
+#define MO_BOXMSG_MAX      ((size_t)64 * 1024)
+#define MO_BOXMSG_FDS_MAX  4
+#define MO_BOXREQ_WORDS    72 /* 64 of the caller's and some of ours */
+#define MO_BOXREQ_VIEWS    16
+#define MO_BOXREQ_ID_MAX   48 /* [a-z0-9-] */
+#define MO_BOXREQ_TEXT_MAX 128
+#define MO_BOXREQ_PATH_MAX 1024
+#define MO_BOXREQ_WORD_MAX 8192
+
+enum mo_boxmsg_type {
+    /* to the keeper */
+    MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
+    MO_BOXMSG_RESTART,   /* req, in the kept workspace: ids, limits ignored */
+    MO_BOXMSG_ATTACH,    /* -> DESC with the three fds if it runs */
+    MO_BOXMSG_DESCRIBE,  /* -> DESC without */
+    MO_BOXMSG_KILL,      /* end the box and remove everything -> ENDED */
+    MO_BOXMSG_FREEZE,    /* -> DESC */
+    MO_BOXMSG_THAW,      /* -> DESC */
+    MO_BOXMSG_LABEL,     /* label -> DESC */
+    MO_BOXMSG_CLOSE_IN,  /* the program reads end of file -> DESC */
+    MO_BOXMSG_STATS,     /* -> STATS_ARE */
+    /* from the keeper */
+    MO_BOXMSG_DESC = 64, /* desc; fds: stdin (write), stdout, stderr (read) */
+    MO_BOXMSG_REFUSED,   /* refused: the answer to what cannot be done */
+    MO_BOXMSG_ENDED,     /* end: the program is gone */
+    MO_BOXMSG_STATS_ARE, /* stats */
+    MO_BOXMSG_TAKEN,     /* another client attached; nothing more comes */
+};
+
+struct mo_boxreq {
+    const char *id;       /* names the socket and the cgroups */
+    const char *dir;      /* where the socket is; 0700 and ours */
+    const char *session;  /* labels, only repeated to who asks */
+    const char *instance; /* which run of the program */
+    const char *store;    /* whose sessions */
+    const char *policy;   /* digest of what was asked */
+    uint64_t expires;     /* wall s: its end if nobody is attached; 0: none */
+    uint64_t linger_ms;   /* its end, so long after the last one left; 0: its
+                             input ends with the client's, too */
+    uint64_t memory;      /* bytes, swap included */
+    uint64_t cpu_milli;   /* 1000 = one core */
+    uint64_t pids;
+    uint64_t workspace, workspace_inodes;
+    uint64_t tmp, tmp_inodes;
+    uint64_t file_size;  /* bytes of one file */
+    uint64_t open_files; /* of one process */
+    const char *root;    /* "": a view of the host; else an unpacked image */
+    uint64_t by_fd;      /* 1: the program comes as a descriptor */
+    const char *views[MO_BOXREQ_VIEWS + 1]; /* more of the host, read-only */
+    const char *argv[MO_BOXREQ_WORDS + 1];  /* argv[0]: path, unless by_fd */
+    const char *env[MO_BOXREQ_WORDS + 1];   /* all of it */
+};
+
+enum mo_boxdesc_state { MO_BOX_IS_RUNNING, MO_BOX_IS_FROZEN, MO_BOX_HAS_ENDED };
+
+struct mo_boxdesc {
+    const char *id, *session, *instance, *store, *policy;
+    uint64_t expires, started; /* wall s */
+    uint64_t state;            /* enum mo_boxdesc_state */
+    uint64_t pid;              /* of the box's first process, on the host */
+    uint64_t uid;              /* on the host */
+    uint64_t starts;           /* 1, and one more for each restart */
+    uint64_t landlock;         /* ABI, 0: this kernel has none */
+    uint64_t attached;         /* 1: somebody is */
+};
+
+struct mo_boxrefused {
+    uint64_t code; /* -MO_E* */
+    uint64_t sys;  /* errno or 0 */
+    const char *msg;
+};
+
+enum mo_boxend_cause {
+    MO_BOXEND_STOPPED, /* it was asked for, or time was up */
+    MO_BOXEND_EXITED,
+    MO_BOXEND_OOM,
+    MO_BOXEND_KILLED,
+};
+
+struct mo_boxend {
+    uint64_t cause;  /* enum mo_boxend_cause */
+    uint64_t code;   /* exit status, if EXITED */
+    uint64_t signal; /* or 0 */
+    uint64_t kept;   /* 1: RESTART finds the workspace as it was */
+};
+
+struct mo_boxlabel {
+    const char *session, *instance;
+    uint64_t expires, linger_ms;
+};
+
+struct mo_boxstats {
+    uint64_t memory, memory_peak, cpu_us, pids;
+    uint64_t oom_kills;
+};
+
+struct mo_boxmsg {
+    enum mo_boxmsg_type type;
+    unsigned fds;
+    union {
+        struct mo_boxreq req;
+        struct mo_boxdesc desc;
+        struct mo_boxrefused refused;
+        struct mo_boxend end;
+        struct mo_boxlabel label;
+        struct mo_boxstats stats;
+    } u;
+};
+
+/* Append one frame. MO_EINVAL when a field is out of its bounds. */
+int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m,
+                  struct mo_err *e);
+
+/* Length of the whole frame whose head is at in.p; 0 when the head is not
+ * complete; MO_EPROTO for a head that no frame has. */
+int mo_boxmsg_len(struct mo_span in, size_t *len, struct mo_err *e);
+
+/* 1: one frame was taken off *in. 0: it is not complete yet. Or MO_EPROTO. */
+int mo_boxmsg_next(struct mo_span *in, struct mo_boxmsg *out, struct mo_err *e);
+
+bool mo_boxreq_id_ok(const char *id);
+
+#endif

@@ -1,0 +1,96 @@
+/* seccomp_json.c - the table as the profile that container engines read.
+ *
+ * The form is that of Docker's --security-opt seccomp=; podman takes it from a
+ * file. "archMap" lets the engine, which may be another machine, choose its
+ * own architecture; no sub-architectures, so 32-bit and x32 programs die.
+ * Names that a machine does not have are skipped by the runtime. */
+#include <errno.h>
+
+#include "codec/json.h"
+#include "codec/seccomp.h"
+
+static void put_arch(struct mo_jw *w, const char *name)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "architecture");
+    mo_jw_cstr(w, name);
+    mo_jw_key(w, "subArchitectures");
+    mo_jw_arr(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void put_calls(struct mo_jw *w)
+{
+    size_t n;
+    const struct mo_seccomp_call *v = mo_seccomp_calls(&n);
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "names");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < n; i++)
+        mo_jw_cstr(w, v[i].name);
+    mo_jw_end(w);
+    mo_jw_key(w, "action");
+    mo_jw_cstr(w, "SCMP_ACT_ALLOW");
+    mo_jw_end(w);
+}
+
+static void put_name(struct mo_jw *w, const char *name, const char *action)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "names");
+    mo_jw_arr(w);
+    mo_jw_cstr(w, name);
+    mo_jw_end(w);
+    mo_jw_key(w, "action");
+    mo_jw_cstr(w, action);
+}
+
+static void put_rule(struct mo_jw *w, const struct mo_seccomp_rule *r)
+{
+    put_name(w, r->call.name, "SCMP_ACT_ALLOW");
+    mo_jw_key(w, "args");
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_key(w, "index");
+    mo_jw_u64(w, r->arg);
+    mo_jw_key(w, "value"); /* the mask; valueTwo is what must be left */
+    mo_jw_u64(w, r->mask);
+    mo_jw_key(w, "valueTwo");
+    mo_jw_u64(w, r->value);
+    mo_jw_key(w, "op");
+    mo_jw_cstr(w, "SCMP_CMP_MASKED_EQ");
+    mo_jw_end(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+int mo_seccomp_json(struct mo_buf *out)
+{
+    size_t n;
+    const struct mo_seccomp_rule *rules = mo_seccomp_rules(&n);
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "defaultAction");
+    mo_jw_cstr(&w, "SCMP_ACT_ERRNO"); /* EPERM, where nothing else is said */
+    mo_jw_key(&w, "archMap");
+    mo_jw_arr(&w);
+    put_arch(&w, "SCMP_ARCH_AARCH64");
+    put_arch(&w, "SCMP_ARCH_X86_64");
+    mo_jw_end(&w);
+    mo_jw_key(&w, "syscalls");
+    mo_jw_arr(&w);
+    put_calls(&w);
+    for (size_t i = 0; i < n; i++)
+        put_rule(&w, &rules[i]);
+    put_name(&w, mo_seccomp_clone3.name, "SCMP_ACT_ERRNO");
+    mo_jw_key(&w, "errnoRet");
+    mo_jw_u64(&w, ENOSYS);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}

@@ -1,0 +1,415 @@
+/* tar.c - tar archives. */
+#include "codec/tar.h"
+
+#include <stdio.h>
+
+/* Where a header's fields stand. */
+enum {
+    F_NAME = 0,
+    F_MODE = 100,
+    F_UID = 108,
+    F_GID = 116,
+    F_SIZE = 124,
+    F_MTIME = 136,
+    F_SUM = 148,
+    F_TYPE = 156,
+    F_LINK = 157,
+    F_MAGIC = 257,
+    F_PREFIX = 345,
+};
+#define NAME_LEN   100
+#define PREFIX_LEN 155
+
+/* --- writer --------------------------------------------------------------- */
+
+static unsigned sum_of(const unsigned char *h)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < MO_TAR_BLOCK; i++)
+        sum += i >= F_SUM && i < F_SUM + 8 ? ' ' : h[i];
+    return sum;
+}
+
+static void octal(unsigned char *h, size_t at, size_t width, uint64_t v)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%0*llo", (int)width - 1,
+                   (unsigned long long)v);
+    memcpy(h + at, text, width - 1);
+}
+
+size_t mo_tar_pad(uint64_t size)
+{
+    return (MO_TAR_BLOCK - size % MO_TAR_BLOCK) % MO_TAR_BLOCK;
+}
+
+static int fail_buf(struct mo_buf *b)
+{
+    if (!b->err)
+        b->err = MO_EINVAL;
+    return b->err;
+}
+
+int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
+{
+    static const char types[] = {'0', '5', '2', '1'};
+    unsigned char h[MO_TAR_BLOCK] = {0};
+
+    if (t->path.n > NAME_LEN || t->link.n > NAME_LEN || !t->path.n ||
+        t->kind >= MO_TAR_OTHER || t->size >> 33)
+        return fail_buf(b);
+    memcpy(h + F_NAME, t->path.p, t->path.n);
+    if (t->link.n)
+        memcpy(h + F_LINK, t->link.p, t->link.n);
+    octal(h, F_MODE, 8, t->mode);
+    octal(h, F_UID, 8, 0);
+    octal(h, F_GID, 8, 0);
+    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? t->size : 0);
+    octal(h, F_MTIME, 12, 0);
+    h[F_TYPE] = (unsigned char)types[t->kind];
+    memcpy(h + F_MAGIC,
+           "ustar\0"
+           "00",
+           8);
+    octal(h, F_SUM, 7, sum_of(h));
+    h[F_SUM + 7] = ' ';
+    return mo_buf_put(b, h, sizeof(h));
+}
+
+int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
+               struct mo_span data)
+{
+    static const char zeros[MO_TAR_BLOCK];
+    struct mo_tar_entry with = *t;
+
+    with.size = data.n;
+    (void)mo_tar_put_head(b, &with);
+    (void)mo_buf_span(b, data);
+    return mo_buf_put(b, zeros, mo_tar_pad(data.n));
+}
+
+int mo_tar_put_end(struct mo_buf *b)
+{
+    static const char zeros[2 * MO_TAR_BLOCK];
+
+    return mo_buf_put(b, zeros, sizeof(zeros));
+}
+
+/* --- reader --------------------------------------------------------------- */
+
+void mo_tar_init(struct mo_tar *t)
+{
+    *t = (struct mo_tar){.entry = {.kind = MO_TAR_FILE}};
+    mo_buf_init(&t->path, MO_TAR_META_MAX);
+    mo_buf_init(&t->link, MO_TAR_META_MAX);
+    mo_buf_init(&t->meta, MO_TAR_META_MAX);
+}
+
+void mo_tar_fini(struct mo_tar *t)
+{
+    mo_buf_fini(&t->path);
+    mo_buf_fini(&t->link);
+    mo_buf_fini(&t->meta);
+}
+
+bool mo_tar_at_edge(const struct mo_tar *t)
+{
+    return !t->broken && !t->have && !t->left && !t->pad && !t->special;
+}
+
+static enum mo_tar_event broken(struct mo_tar *t, struct mo_err *e, int code,
+                                const char *what)
+{
+    t->broken = true;
+    (void)mo_fail(e, code, "tar: %s", what);
+    return MO_TAR_ERROR;
+}
+
+/* Octal text with blanks or NULs around it, or the base-256 of GNU. */
+static int number(const unsigned char *p, size_t n, uint64_t *out)
+{
+    uint64_t v = 0;
+    size_t i = 0;
+
+    if (p[0] & 0x80) {
+        for (i = 0; i < n; i++) {
+            uint64_t digit = i ? p[i] : p[i] & 0x7fu;
+
+            if (v >> 54)
+                return MO_EPROTO;
+            v = v << 8 | digit;
+        }
+        *out = v;
+        return 0;
+    }
+    while (i < n && p[i] == ' ')
+        i++;
+    for (; i < n && p[i] >= '0' && p[i] <= '7'; i++)
+        v = v << 3 | (uint64_t)(p[i] - '0');
+    for (; i < n; i++)
+        if (p[i] != ' ' && p[i] != 0)
+            return MO_EPROTO;
+    *out = v;
+    return 0;
+}
+
+static struct mo_span field(const unsigned char *p, size_t max)
+{
+    return mo_span((const char *)p, strnlen((const char *)p, max));
+}
+
+static enum mo_tar_kind kind_of(char type)
+{
+    switch (type) {
+    case '0':
+    case '\0':
+    case '7':
+        return MO_TAR_FILE;
+    case '1':
+        return MO_TAR_HARDLINK;
+    case '2':
+        return MO_TAR_SYMLINK;
+    case '5':
+        return MO_TAR_DIR;
+    default:
+        return MO_TAR_OTHER;
+    }
+}
+
+/* One "LENGTH KEY=VALUE\n" of a pax header. */
+static int pax_record(struct mo_tar *t, struct mo_span rec)
+{
+    struct mo_span key = mo_span_cut(&rec, '=');
+
+    if (!rec.p || !rec.n)
+        return MO_EPROTO;
+    rec.n--; /* its newline */
+    if (mo_span_is(key, "size")) {
+        t->has_size = true;
+        return mo_span_u64(rec, &t->pax_size);
+    }
+    if (mo_span_is(key, "path")) {
+        t->has_path = true;
+        mo_buf_reset(&t->path);
+        return mo_buf_span(&t->path, rec);
+    }
+    if (mo_span_is(key, "linkpath")) {
+        t->has_link = true;
+        mo_buf_reset(&t->link);
+        return mo_buf_span(&t->link, rec);
+    }
+    return 0;
+}
+
+static int pax(struct mo_tar *t)
+{
+    struct mo_span s = mo_buf_view(&t->meta);
+
+    while (s.n) {
+        ptrdiff_t blank = mo_span_find(s, ' ');
+        uint64_t len;
+        int rc;
+
+        if (blank < 1 || mo_span_u64(mo_span_head(s, (size_t)blank), &len) < 0)
+            return MO_EPROTO;
+        if (len > s.n || len <= (uint64_t)blank + 1 || s.p[len - 1] != '\n')
+            return MO_EPROTO;
+        rc = pax_record(
+            t, mo_span(s.p + blank + 1, (size_t)len - (size_t)blank - 1));
+        if (rc < 0)
+            return rc;
+        s = mo_span_skip(s, (size_t)len);
+    }
+    return 0;
+}
+
+/* The data of a special entry is complete: keep it for the next entry. */
+static int special_done(struct mo_tar *t)
+{
+    struct mo_span text = mo_buf_view(&t->meta);
+    struct mo_buf *to = t->special == 'L' ? &t->path : &t->link;
+
+    if (t->special == 'x')
+        return pax(t);
+    if (text.n)
+        text.n = strnlen(text.p, text.n);
+    mo_buf_reset(to);
+    if (t->special == 'L')
+        t->has_path = true;
+    else
+        t->has_link = true;
+    return mo_buf_span(to, text);
+}
+
+/* Texts of a plain entry: from its own header unless a special one before
+ * it said more. */
+static int texts(struct mo_tar *t)
+{
+    struct mo_span prefix = field(t->block + F_PREFIX, PREFIX_LEN);
+
+    if (!t->has_path) {
+        mo_buf_reset(&t->path);
+        if (memcmp(t->block + F_MAGIC, "ustar", 6) == 0 && prefix.n) {
+            (void)mo_buf_span(&t->path, prefix);
+            (void)mo_buf_putc(&t->path, '/');
+        }
+        (void)mo_buf_span(&t->path, field(t->block + F_NAME, NAME_LEN));
+    }
+    if (!t->has_link) {
+        mo_buf_reset(&t->link);
+        (void)mo_buf_span(&t->link, field(t->block + F_LINK, NAME_LEN));
+    }
+    t->entry.path = mo_buf_view(&t->path);
+    t->entry.link = mo_buf_view(&t->link);
+    return mo_buf_err(&t->path) ? mo_buf_err(&t->path) : mo_buf_err(&t->link);
+}
+
+/* The head of something that only tells about the next entry. */
+static enum mo_tar_event begin_special(struct mo_tar *t, char type,
+                                       uint64_t size, struct mo_err *e)
+{
+    if (size > MO_TAR_META_MAX)
+        return broken(t, e, MO_ETOOBIG, "a name is too long");
+    t->special = type;
+    t->left = size;
+    t->pad = mo_tar_pad(size);
+    mo_buf_reset(&t->meta);
+    return MO_TAR_MORE;
+}
+
+static enum mo_tar_event begin_entry(struct mo_tar *t, char type, uint64_t size,
+                                     uint64_t mode, struct mo_err *e)
+{
+    int rc = texts(t);
+
+    if (rc < 0)
+        return broken(t, e, rc, "a name");
+    if (t->has_size)
+        size = t->pax_size;
+    t->entry.kind = kind_of(type);
+    t->entry.mode = (unsigned)(mode & 07777);
+    if (type >= '1' &&
+        type <= '6') /* links, devices: no data whatever it says */
+        size = 0;
+    t->entry.size = size;
+    t->left = size;
+    t->pad = mo_tar_pad(size);
+    t->has_size = t->has_path = t->has_link = false;
+    return MO_TAR_ENTRY;
+}
+
+static bool all_zero(const unsigned char *p)
+{
+    for (size_t i = 0; i < MO_TAR_BLOCK; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+/* A whole header stands in t->block. */
+static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
+{
+    uint64_t size, mode, sum;
+    char type = (char)t->block[F_TYPE];
+
+    t->have = 0;
+    if (all_zero(t->block))
+        return ++t->zeros >= 2 ? MO_TAR_END : MO_TAR_MORE;
+    if (t->zeros)
+        return broken(t, e, MO_EPROTO, "an empty block in the middle");
+    if (number(t->block + F_SIZE, 12, &size) < 0 ||
+        number(t->block + F_MODE, 8, &mode) < 0 ||
+        number(t->block + F_SUM, 8, &sum) < 0 || sum != sum_of(t->block))
+        return broken(t, e, MO_EPROTO, "bad header");
+    if (type == 'L' || type == 'K' || type == 'x')
+        return begin_special(t, type, size, e);
+    if (type == 'g') { /* for all entries: nothing that concerns us */
+        t->skip = true;
+        t->left = size;
+        t->pad = mo_tar_pad(size);
+        return MO_TAR_MORE;
+    }
+    return begin_entry(t, type, size, mode, e);
+}
+
+static struct mo_span take(struct mo_span *in, uint64_t max)
+{
+    size_t n = max < in->n ? (size_t)max : in->n;
+    struct mo_span got = mo_span_head(*in, n);
+
+    *in = mo_span_skip(*in, n);
+    return got;
+}
+
+/* Input that belongs to the entry begun: DATA, MORE (go on) or ERROR. */
+static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
+                              struct mo_span *piece, struct mo_err *e)
+{
+    struct mo_span got;
+    int rc;
+
+    if (t->left) {
+        got = take(in, t->left);
+        t->left -= got.n;
+        if (t->special && mo_buf_span(&t->meta, got) < 0)
+            return broken(t, e, mo_buf_err(&t->meta), "a name");
+        if (!t->special && !t->skip && got.n) {
+            *piece = got;
+            return MO_TAR_DATA;
+        }
+    }
+    if (!t->left && t->pad)
+        t->pad -= take(in, t->pad).n;
+    if (t->left || t->pad)
+        return MO_TAR_MORE;
+    rc = t->special ? special_done(t) : 0;
+    t->special = 0;
+    t->skip = false;
+    return rc < 0 ? broken(t, e, rc, "bad extended header") : MO_TAR_MORE;
+}
+
+enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
+                              struct mo_span *piece, struct mo_err *e)
+{
+    enum mo_tar_event ev;
+
+    if (t->broken)
+        return broken(t, e, MO_EPROTO, "broken before");
+    if (t->zeros >= 2)
+        return MO_TAR_END;
+    for (;;) {
+        if (t->left || t->pad || t->special || t->skip) {
+            ev = body(t, in, piece, e);
+        } else {
+            struct mo_span got = take(in, MO_TAR_BLOCK - t->have);
+
+            if (got.n)
+                memcpy(t->block + t->have, got.p, got.n);
+            t->have += got.n;
+            ev = t->have == MO_TAR_BLOCK ? header(t, e) : MO_TAR_MORE;
+        }
+        if (ev != MO_TAR_MORE)
+            return ev;
+        if (!in->n && (t->left || t->pad || !(t->special || t->skip)))
+            return MO_TAR_MORE;
+    }
+}
+
+int mo_tar_clean(struct mo_buf *b, struct mo_span path)
+{
+    bool first = true;
+
+    while (path.p) {
+        struct mo_span part = mo_span_cut(&path, '/');
+
+        if (!part.n || mo_span_is(part, "."))
+            continue;
+        if (!first)
+            (void)mo_buf_putc(b, '/');
+        (void)mo_buf_span(b, part);
+        first = false;
+    }
+    return mo_buf_err(b);
+}

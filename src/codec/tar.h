@@ -1,0 +1,83 @@
+/* tar.h - tar archives: written from memory, read in any pieces.
+ *
+ * Images travel as tar. We write our own (ustar, nothing that changes from
+ * one run to the next: no times, no owners), so that the same files always
+ * give the same bytes and the same digest; and we look into those of others
+ * before anything of theirs is started.
+ *
+ * The reader knows ustar, the long names of GNU tar and the paths and sizes
+ * of pax. It pulls like http1.h: the caller offers bytes, the reader takes
+ * what it needs and says what it has. Paths come out as they were written:
+ * who compares them cleans them first (mo_tar_clean).
+ *
+ * Ownership: an entry's texts live until the next call; data points into the
+ * caller's input. Limits: a path or a pax record of more than MO_TAR_META_MAX
+ * bytes is MO_ETOOBIG. No I/O. */
+#ifndef MO_CODEC_TAR_H
+#define MO_CODEC_TAR_H
+
+#include "base/str.h"
+
+#define MO_TAR_BLOCK    512
+#define MO_TAR_META_MAX ((size_t)16 * 1024)
+
+enum mo_tar_kind {
+    MO_TAR_FILE,
+    MO_TAR_DIR,
+    MO_TAR_SYMLINK,
+    MO_TAR_HARDLINK,
+    MO_TAR_OTHER, /* devices, fifos */
+};
+
+struct mo_tar_entry {
+    enum mo_tar_kind kind;
+    struct mo_span path, link; /* link: of the two kinds of links */
+    unsigned mode;
+    uint64_t size; /* of the data that follows (reader) */
+};
+
+/* --- writer: errors are the buffer's, or MO_EINVAL for a path or link over
+ * 100 bytes. data only for files. */
+int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
+               struct mo_span data);
+int mo_tar_put_end(struct mo_buf *b);
+/* The head alone, for data that is not in memory; t->size counts. The caller
+ * fills up to a whole block with zeros: mo_tar_pad() many. */
+int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t);
+size_t mo_tar_pad(uint64_t size);
+
+/* --- reader --------------------------------------------------------------- */
+
+enum mo_tar_event {
+    MO_TAR_ERROR = -1,
+    MO_TAR_MORE,  /* all input taken */
+    MO_TAR_ENTRY, /* t->entry */
+    MO_TAR_DATA,  /* *piece: of the last entry, never empty */
+    MO_TAR_END,   /* two empty blocks: what follows is no archive */
+};
+
+struct mo_tar {
+    struct mo_tar_entry entry;
+    /* private */
+    struct mo_buf path, link, meta;
+    unsigned char block[MO_TAR_BLOCK];
+    size_t have;       /* bytes of block */
+    uint64_t left;     /* bytes of data still to come */
+    uint64_t pad;      /* and of filler behind them */
+    uint64_t pax_size; /* of the next entry; valid if has_size */
+    unsigned zeros;    /* empty blocks in a row */
+    char special;      /* data goes to meta: 'L', 'K', 'x', or 0 */
+    bool has_size, has_path, has_link, skip, broken;
+};
+
+void mo_tar_init(struct mo_tar *t);
+void mo_tar_fini(struct mo_tar *t);
+enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
+                              struct mo_span *piece, struct mo_err *e);
+/* Between entries: the archive may end here. */
+bool mo_tar_at_edge(const struct mo_tar *t);
+
+/* "./a//b/" -> "a/b", "/" -> ""; ".." is kept. Appended to b. */
+int mo_tar_clean(struct mo_buf *b, struct mo_span path);
+
+#endif

@@ -1,0 +1,57 @@
+/* ctr.h - what a container is promised, as one table.
+ *
+ * Every field that we send to an engine is a row of one table in ctr.c: where
+ * it stands, what is written, how what the engine made of it is compared.
+ * mo_ctr_write() goes through the rows and makes the body of a create request;
+ * mo_ctr_compare() goes through the same rows with the engine's own account
+ * of the container (inspect), because engines ignore what they do not know or
+ * cannot do without a word. A second table names what must not be there.
+ *
+ * The fixed rows depend on nothing but this program: they are all that is
+ * asked of a container whose maker's wishes we do not know (adoption).
+ *
+ * No I/O. Limits: a body of MO_CTR_BODY_MAX bytes. */
+#ifndef MO_ENGINE_CTR_H
+#define MO_ENGINE_CTR_H
+
+#include "codec/json.h"
+
+#define MO_CTR_BODY_MAX  ((size_t)256 * 1024)
+#define MO_CTR_UID_FIRST 20000 /* one uid a box: 20000 and up */
+#define MO_CTR_WORKSPACE "/workspace"
+
+enum mo_ctr_flavour { MO_CTR_DOCKER, MO_CTR_PODMAN };
+
+struct mo_ctr_label {
+    const char *key, *value;
+};
+
+struct mo_ctr {
+    enum mo_ctr_flavour flavour;
+    const char *image; /* its id: "sha256:..." */
+    unsigned uid;
+    const char *workdir;
+    const char *const *argv;    /* NULL-terminated */
+    const char *const *env;     /* all of it, NULL-terminated */
+    const char *const *volumes; /* paths to cover, NULL-terminated or NULL */
+    const char *seccomp; /* docker: the profile itself, podman: its path */
+    const struct mo_ctr_label *labels;
+    size_t nlabels;
+    uint64_t memory, workspace, tmp, file_size; /* bytes */
+    unsigned cpu_milli, pids, open_files, workspace_inodes, tmp_inodes;
+};
+
+/* The body of POST /containers/create. MO_ETOOBIG, MO_ENOMEM. */
+int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b);
+
+/* Does the engine's account of a container that was created and not started
+ * agree with all we asked for? MO_EPOLICY names the first field that does
+ * not. */
+int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
+                   struct mo_err *e);
+
+/* The fixed rows only; c needs its flavour and seccomp. */
+int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,
+                         struct mo_err *e);
+
+#endif

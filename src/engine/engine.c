@@ -1,0 +1,395 @@
+/* engine.c - a container engine: its address, its requests. */
+#include "engine/engine.h"
+
+#include <stdio.h>
+
+#include "codec/url.h"
+#include "engine/priv.h"
+
+#define ANSWER_MS_DEFAULT 30000u
+#define STREAM_IDLE_MS    60000u
+#define REPLY_MAX         ((size_t)8 * 1024 * 1024)
+#define CONNS             64
+#define WAITING           1024
+#define IDLE              8
+
+/* --- the end of a request ------------------------------------------------- */
+
+static int code_of(int status)
+{
+    static const struct {
+        int status, code;
+    } rows[] = {
+        {400, MO_EINVAL},    {401, MO_EPOLICY}, {403, MO_EPOLICY},
+        {404, MO_ENOTFOUND}, {409, MO_EEXISTS},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (rows[i].status == status)
+            return rows[i].code;
+    return MO_EUNAVAIL;
+}
+
+/* The engine's own words: {"message": "..."}. */
+static void words_of(struct mo_json json, char *out, size_t max)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, max * 4);
+    if (mo_json_str_buf(mo_json_get(json, "message"), &b) < 0)
+        mo_buf_reset(&b);
+    (void)snprintf(out, max, "%s", mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+static void status_error(const struct mo_engine_reply *r, struct mo_err *e)
+{
+    char words[160];
+
+    words_of(r->json, words, sizeof(words));
+    (void)mo_fail(e, code_of(r->status), "engine says %d%s%s", r->status,
+                  words[0] ? ": " : "", words);
+}
+
+static void call_free(struct mo_engine_call *c)
+{
+    mo_buf_fini(&c->body);
+    mo_free(c);
+}
+
+static void finish_attach(struct mo_engine_call *c, const struct mo_err *why)
+{
+    /* on_head() has told already when the connection was taken over. */
+    if (!c->told)
+        c->attached(c->ctx, NULL, MO_SPAN(""), why);
+    call_free(c);
+}
+
+static void finish(struct mo_engine_call *c, const struct mo_err *why)
+{
+    struct mo_engine_reply r = {.status = c->status,
+                                .body = mo_buf_view(&c->body)};
+    struct mo_json_doc doc;
+    struct mo_err e;
+
+    mo_err_clear(&e);
+    if (r.body.n && mo_json_parse(r.body, 0, &doc, NULL) == 0)
+        r.json = doc.root;
+    if (why)
+        e = *why;
+    else if (mo_buf_err(&c->body))
+        (void)mo_fail(&e, mo_buf_err(&c->body), "engine's answer");
+    else if (c->status >= 400 || (c->attached && !c->told))
+        status_error(&r, &e);
+    if (c->attached) {
+        finish_attach(c, e.code ? &e : NULL);
+        return;
+    }
+    c->done(c->ctx, &r, e.code ? &e : NULL);
+    call_free(c);
+}
+
+/* --- what httpu tells ----------------------------------------------------- */
+
+static void take_over(struct mo_engine_call *c)
+{
+    struct mo_stream *s;
+    struct mo_span early;
+
+    if (mo_httpu_hijack(c->x, &s, &early, NULL) < 0)
+        return;
+    c->told = true;
+    c->attached(c->ctx, s, early, NULL);
+}
+
+static void on_head(void *ctx, const struct mo_http_head *h)
+{
+    struct mo_engine_call *c = ctx;
+
+    c->status = h->status;
+    if (c->attached && (h->status == 101 || h->status == 200))
+        take_over(c);
+    else if (c->on_head && h->status < 300)
+        c->on_head(c->ctx);
+}
+
+static void on_data(void *ctx, struct mo_span data)
+{
+    struct mo_engine_call *c = ctx;
+
+    if (c->on_data && c->status < 300)
+        c->on_data(c->ctx, data);
+    else
+        (void)mo_buf_span(&c->body, data); /* looked at in finish() */
+}
+
+static void on_done(void *ctx, const struct mo_err *why)
+{
+    struct mo_engine_call *c = ctx;
+    struct mo_err e;
+
+    c->x = NULL;
+    if (!why) {
+        finish(c, NULL);
+        return;
+    }
+    e = *why;
+    if (e.code == MO_EIO || e.code == MO_ECLOSED)
+        e.code = MO_EUNAVAIL;
+    finish(c, &e);
+}
+
+static const struct mo_http_cb http_cb = {on_head, on_data, on_done};
+
+/* --- asking --------------------------------------------------------------- */
+
+static int begin(struct mo_engine *en, struct mo_engine_call *c,
+                 const struct mo_engine_req *req, struct mo_err *e)
+{
+    static const struct mo_http_header attach_headers[] = {
+        {MO_SPAN("Connection"), MO_SPAN("Upgrade")},
+        {MO_SPAN("Upgrade"), MO_SPAN("tcp")},
+    };
+    struct mo_http_header type = {
+        MO_SPAN("Content-Type"),
+        mo_span_cstr(req->type ? req->type : "application/json")};
+    char url[MO_ENGINE_PATH_MAX];
+    unsigned total = req->total_ms ? req->total_ms : en->answer_ms;
+    struct mo_http_call call = {
+        .method = req->method,
+        .url = url,
+        .headers = c->attached ? attach_headers : &type,
+        .nheaders = c->attached   ? 2
+                    : req->body.p ? 1
+                                  : 0,
+        .body = req->body,
+        .idle_ms = req->stream ? MO_HTTP_FOREVER : STREAM_IDLE_MS,
+        .total_ms = req->stream ? req->total_ms : total,
+        .max_bytes = req->stream
+                         ? (req->max_bytes ? req->max_bytes : UINT64_MAX)
+                         : REPLY_MAX,
+    };
+    int n = en->api ? snprintf(url, sizeof(url), "/v1.%u%s", en->api, req->path)
+                    : snprintf(url, sizeof(url), "%s", req->path);
+
+    if (n < 0 || (size_t)n >= sizeof(url))
+        return mo_fail(e, MO_ETOOBIG, "request to the engine");
+    if (mo_httpu_start(en->http, &call, &http_cb, c, &c->x, e) < 0)
+        return e->code;
+    return 0;
+}
+
+static struct mo_engine_call *call_new(void *ctx)
+{
+    struct mo_engine_call *c = mo_new(struct mo_engine_call);
+
+    if (!c)
+        return NULL;
+    c->ctx = ctx;
+    mo_buf_init(&c->body, REPLY_MAX);
+    return c;
+}
+
+static int launch(struct mo_engine *en, struct mo_engine_call *c,
+                  const struct mo_engine_req *req, struct mo_engine_call **out,
+                  struct mo_err *e)
+{
+    struct mo_err mine;
+
+    if (begin(en, c, req, &mine) < 0) {
+        call_free(c);
+        if (e)
+            *e = mine;
+        return mine.code;
+    }
+    if (out)
+        *out = c;
+    return 0;
+}
+
+int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
+                  mo_engine_done *done, void *ctx, struct mo_engine_call **out,
+                  struct mo_err *e)
+{
+    struct mo_engine_call *c = call_new(ctx);
+
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "request to the engine");
+    c->done = done;
+    c->on_head = req->on_head;
+    c->on_data = req->on_data;
+    return launch(en, c, req, out, e);
+}
+
+int mo_engine_attach(struct mo_engine *en, const char *id,
+                     mo_engine_attached *done, void *ctx,
+                     struct mo_engine_call **out, struct mo_err *e)
+{
+    char path[MO_ENGINE_PATH_MAX];
+    struct mo_engine_req req = {.method = "POST", .path = path};
+    struct mo_engine_call *c;
+
+    if (!mo_engine_is_name(mo_span_cstr(id)))
+        return mo_fail(e, MO_EINVAL, "container id");
+    (void)snprintf(path, sizeof(path),
+                   "/containers/%s/attach"
+                   "?stream=1&stdin=1&stdout=1&stderr=1",
+                   id);
+    c = call_new(ctx);
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "request to the engine");
+    c->attached = done;
+    return launch(en, c, &req, out, e);
+}
+
+void mo_engine_cancel(struct mo_engine_call *c)
+{
+    if (c->x)
+        mo_httpu_cancel(c->x);
+}
+
+bool mo_engine_is_name(struct mo_span s)
+{
+    if (!s.n || s.n > 128)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        char ch = s.p[i];
+        bool word = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+                    (ch >= '0' && ch <= '9') || ch == '_' ||
+                    (i && (ch == '.' || ch == '-' || ch == ':'));
+
+        if (!word)
+            return false;
+    }
+    return true;
+}
+
+/* --- its address ---------------------------------------------------------- */
+
+struct address {
+    char dial[MO_ENGINE_HOST_MAX]; /* as mo_dial() takes it */
+    char host[MO_ENGINE_HOST_MAX]; /* Host header and certificate's name */
+    bool tcp;
+};
+
+static int read_tcp(const struct mo_url *u, bool tls, struct address *a)
+{
+    bool v6 = u->ipv6;
+    unsigned port = u->port ? u->port : tls ? 2376u : 2375u;
+
+    a->tcp = true;
+    (void)snprintf(a->host, sizeof(a->host), "%.*s", (int)u->host.n, u->host.p);
+    return snprintf(a->dial, sizeof(a->dial), "%s%.*s%s:%u", v6 ? "[" : "",
+                    (int)u->host.n, u->host.p, v6 ? "]" : "", port);
+}
+
+static int read_host(const char *text, bool tls, struct address *a,
+                     struct mo_err *e)
+{
+    struct mo_url u;
+    struct mo_err why;
+    int n;
+
+    if (mo_url_parse(mo_span_cstr(text), &u, &why) < 0)
+        return mo_fail(e, MO_EINVAL, "engine address '%s': %s", text, why.msg);
+    if (mo_span_is(u.scheme, "unix")) {
+        n = snprintf(a->dial, sizeof(a->dial), "unix:%.*s", (int)u.path.n,
+                     u.path.p);
+        (void)snprintf(a->host, sizeof(a->host), "localhost");
+    } else if (mo_span_is(u.scheme, "tcp")) {
+        n = read_tcp(&u, tls, a);
+    } else {
+        return mo_fail(e, MO_EINVAL,
+                       "engine address '%s': unix:// or tcp:// is spoken here",
+                       text);
+    }
+    if (n < 0 || (size_t)n >= sizeof(a->dial))
+        return mo_fail(e, MO_ETOOBIG, "engine address");
+    return 0;
+}
+
+static int load_certs(struct mo_engine *en, const char *dir, struct mo_err *e)
+{
+    char ca[512], cert[512], key[512];
+    struct mo_tls_client_opts o = {.ca = ca, .cert = cert, .key = key};
+
+    (void)snprintf(ca, sizeof(ca), "%s/ca.pem", dir);
+    (void)snprintf(cert, sizeof(cert), "%s/cert.pem", dir);
+    (void)snprintf(key, sizeof(key), "%s/key.pem", dir);
+    en->tls = mo_tls_client_new(&o, e);
+    return en->tls ? 0 : MO_ETLS;
+}
+
+static void engine_free(struct mo_engine *en)
+{
+    mo_tls_free(en->tls);
+    mo_free(en);
+}
+
+static int open_http(struct mo_engine *en, const struct mo_engine_opts *o,
+                     struct mo_err *e)
+{
+    struct address a = {.tcp = false};
+    struct mo_httpu_opts h = {.addr = a.dial,
+                              .host = a.host,
+                              .conns = CONNS,
+                              .waiting = WAITING,
+                              .idle = IDLE};
+
+    if (read_host(o->host, o->certs != NULL, &a, e) < 0)
+        return MO_EINVAL;
+    if (a.tcp && o->certs && load_certs(en, o->certs, e) < 0)
+        return MO_ETLS;
+    h.tls = en->tls;
+    h.sni = en->tls ? a.host : NULL;
+    en->http = mo_httpu_new(en->loop, &h, e);
+    return en->http ? 0 : MO_ENOMEM;
+}
+
+struct mo_engine *mo_engine_new(struct mo_loop *l,
+                                const struct mo_engine_opts *o,
+                                struct mo_err *e)
+{
+    struct mo_engine *en = mo_new(struct mo_engine);
+
+    if (!en) {
+        (void)mo_fail(e, MO_ENOMEM, "engine");
+        return NULL;
+    }
+    en->loop = l;
+    en->answer_ms = o->answer_ms ? o->answer_ms : ANSWER_MS_DEFAULT;
+    (void)snprintf(en->host, sizeof(en->host), "%s", o->host);
+    if (open_http(en, o, e) < 0) {
+        engine_free(en);
+        return NULL;
+    }
+    return en;
+}
+
+static void on_http_gone(void *ctx)
+{
+    struct mo_engine *en = ctx;
+    void (*gone)(void *) = en->gone;
+    void *gone_ctx = en->gone_ctx;
+
+    engine_free(en);
+    if (gone)
+        gone(gone_ctx);
+}
+
+void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx)
+{
+    en->gone = gone;
+    en->gone_ctx = ctx;
+    mo_httpu_close(en->http, on_http_gone, en);
+}
+
+struct mo_loop *mo_engine_loop(const struct mo_engine *en)
+{
+    return en->loop;
+}
+
+const char *mo_engine_host(const struct mo_engine *en)
+{
+    return en->host;
+}

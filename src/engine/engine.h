@@ -1,0 +1,107 @@
+/* engine.h - a container engine, spoken to over Docker's HTTP API.
+ *
+ * One object is one engine at one address (a unix socket, TCP, or TLS over
+ * TCP). mo_engine_hello() agrees on a version of the API and learns what the
+ * engine can do; after it requests may be asked. There is no CLI behind any
+ * of this, and two endpoints are never used: /exec enters a running box, and
+ * /archive walks its files while it changes them; both have been turned
+ * against engines before.
+ *
+ * Ownership: everything in a request is copied; a reply is borrowed until
+ * done() returns. Limits: a gathered reply ENGINE_REPLY_MAX bytes, requests
+ * under way and waiting as in httpu.h.
+ *
+ * This room knows requests and answers; what a box is, it does not know. */
+#ifndef MO_ENGINE_ENGINE_H
+#define MO_ENGINE_ENGINE_H
+
+#include "codec/json.h"
+#include "loop/stream.h"
+
+#define MO_ENGINE_API_MIN  41 /* 1.41: Docker 20.10, podman 3 and later */
+#define MO_ENGINE_API_MAX  47
+#define MO_ENGINE_HOST_MAX 256
+
+struct mo_engine;
+
+struct mo_engine_opts {
+    const char *host;   /* DOCKER_HOST: unix:///path, tcp://host:port */
+    const char *certs;  /* tcp: a directory with ca.pem, cert.pem, key.pem;
+                           NULL: no TLS */
+    unsigned answer_ms; /* of one request that should be quick; 0: 30 s */
+};
+
+struct mo_engine *mo_engine_new(struct mo_loop *l,
+                                const struct mo_engine_opts *o,
+                                struct mo_err *e);
+/* Cancels what is under way; gone(ctx) once, later. */
+void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx);
+struct mo_loop *mo_engine_loop(const struct mo_engine *en);
+const char *mo_engine_host(const struct mo_engine *en);
+
+/* --- what it is ----------------------------------------------------------- */
+
+struct mo_engine_facts {
+    bool podman;
+    unsigned api; /* minor: 41 = 1.41 */
+    char version[32];
+    char arch[24];
+    unsigned cpus;
+    bool seccomp, userns, live_restore;
+    bool memory_limit, swap_limit, pids_limit, cpu_quota;
+};
+
+/* Ask it; done() once. The facts stay with the engine. */
+int mo_engine_hello(struct mo_engine *en,
+                    void (*done)(void *ctx, const struct mo_engine_facts *f,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e);
+
+/* --- requests ------------------------------------------------------------- */
+
+struct mo_engine_reply {
+    int status; /* 0: there was no answer */
+    struct mo_span body;
+    struct mo_json json; /* none if the body is not JSON */
+};
+
+struct mo_engine_req {
+    const char *method;  /* NULL: GET */
+    const char *path;    /* "/containers/json?all=1"; without the version */
+    struct mo_span body; /* p == NULL: none */
+    const char *type;    /* of the body; NULL: application/json */
+    unsigned total_ms;   /* 0: the engine's answer_ms */
+    bool stream;         /* may take long: no deadline but silence */
+    uint64_t max_bytes;  /* of a streamed answer; 0: no limit */
+    /* Not NULL: a good answer has begun; its body comes in pieces, and
+     * reply.body stays empty. */
+    void (*on_head)(void *ctx);
+    void (*on_data)(void *ctx, struct mo_span data);
+};
+
+struct mo_engine_call;
+
+/* done() once, never from inside. `why` is set for a status of 400 and above
+ * too, with the engine's own words:
+ *   400 MO_EINVAL, 401 and 403 MO_EPOLICY, 404 MO_ENOTFOUND, 409 MO_EEXISTS,
+ *   the rest MO_EUNAVAIL, as is an engine that cannot be reached. */
+typedef void mo_engine_done(void *ctx, const struct mo_engine_reply *r,
+                            const struct mo_err *why);
+int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
+                  mo_engine_done *done, void *ctx, struct mo_engine_call **out,
+                  struct mo_err *e);
+void mo_engine_cancel(struct mo_engine_call *c); /* done: MO_ECANCELED */
+
+/* Take the connection over: stdin, stdout and stderr of a container in both
+ * directions. done() once: a paused stream with what came early (valid until
+ * it returns), or NULL and why. */
+typedef void mo_engine_attached(void *ctx, struct mo_stream *s,
+                                struct mo_span early, const struct mo_err *why);
+int mo_engine_attach(struct mo_engine *en, const char *id,
+                     mo_engine_attached *done, void *ctx,
+                     struct mo_engine_call **out, struct mo_err *e);
+
+/* Words that may stand in a path: what engines call ids and names. */
+bool mo_engine_is_name(struct mo_span s);
+
+#endif

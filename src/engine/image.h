@@ -1,0 +1,83 @@
+/* image.h - images: ours is made from two files, others are looked into.
+ *
+ * Ours is FROM scratch: the toolbox, a static busybox and a few directories.
+ * Nothing in it depends on when or where it was made, so its id is known
+ * before it exists; it is asked for by that id and loaded when the engine
+ * does not have it. (A larger one, with the programs of Debian, is made by
+ * scripts/image-debian; to us it is an image like any other.)
+ *
+ * An image of somebody else's is looked at before anything of it is started:
+ * what it would like to run, declare and mount (mo_image_look()), and, layer
+ * by layer, whether it has put links where an engine is going to mount
+ * something (mo_image_scan()). Engines have been led astray by such links
+ * before. MO_EPOLICY says what was found.
+ *
+ * Ownership: struct mo_image is one arena; mo_image_free(). Limits: words and
+ * sizes below; reaching one is a refusal. */
+#ifndef MO_ENGINE_IMAGE_H
+#define MO_ENGINE_IMAGE_H
+
+#include "engine/engine.h"
+
+#define MO_IMAGE_ID_MAX      80 /* "sha256:" and 64 digits */
+#define MO_IMAGE_WORDS_MAX   64
+#define MO_IMAGE_VOLUMES_MAX 8
+#define MO_IMAGE_TAR_MAX     ((size_t)64 * 1024 * 1024)
+#define MO_IMAGE_TOOLBOX     "/toolbox"
+
+/* --- making ours ---------------------------------------------------------- */
+
+struct mo_image_parts {
+    struct mo_span toolbox, busybox; /* static programs; busybox may be empty
+                                        on top of a root file system */
+    const char *arch;                /* as the engine calls it: "arm64" */
+};
+
+struct mo_image_tar {
+    struct mo_buf tar; /* as `docker save` would write it */
+    char id[MO_IMAGE_ID_MAX];
+    char tag[128]; /* "mo-toolbox:0123456789ab" */
+};
+
+/* Both empty *out first; mo_buf_fini(&out->tar) afterwards. */
+int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
+                  struct mo_err *e);
+/* A program that needs nothing but a kernel, of this machine's kind? */
+bool mo_image_is_static(struct mo_span elf);
+
+/* Load it unless the engine has it. done() once; tar must live until then. */
+int mo_engine_image_ensure(struct mo_engine *en, const struct mo_image_tar *t,
+                           void (*done)(void *ctx, const struct mo_err *why),
+                           void *ctx, struct mo_err *e);
+
+/* --- looking at others' --------------------------------------------------- */
+
+struct mo_image {
+    struct mo_arena arena;
+    char id[MO_IMAGE_ID_MAX];
+    const char *workdir;        /* "/" if it has none */
+    const char *const *argv;    /* entrypoint and command; may be empty */
+    const char *const *env;     /* NULL-terminated */
+    const char *const *volumes; /* clean absolute paths */
+};
+
+void mo_image_free(struct mo_image *im); /* NULL is fine */
+
+/* The engine's account of an image (GET /images/NAME/json), judged. */
+int mo_image_read(struct mo_json inspect, struct mo_image **out,
+                  struct mo_err *e);
+
+/* By name or id. done() once: *im is given away, or why. *out (may be NULL): to
+ * cancel it. */
+int mo_image_look(struct mo_engine *en, const char *ref,
+                  void (*done)(void *ctx, struct mo_image *im,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_engine_call **out, struct mo_err *e);
+
+/* Every layer of it, for links in the places we mount to and start from.
+ * im must live until done(). */
+int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
+                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                  struct mo_engine_call **out, struct mo_err *e);
+
+#endif

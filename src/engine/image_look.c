@@ -1,0 +1,275 @@
+/* image_look.c - what an image of somebody else's asks for, and whether it
+ * may. */
+#include <stdio.h>
+
+#include "codec/url.h"
+#include "engine/image.h"
+#include "engine/priv.h"
+
+#define ARENA_MAX ((size_t)256 * 1024)
+
+/* Where the engine mounts things of its own: nobody starts or mounts there. */
+static const char *const reserved[] = {"/proc", "/dev", "/sys"};
+
+static int no_memory(struct mo_err *e)
+{
+    return mo_fail(e, MO_ENOMEM, "image");
+}
+
+void mo_image_free(struct mo_image *im)
+{
+    if (!im)
+        return;
+    mo_arena_fini(&im->arena);
+    mo_free(im);
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
+}
+
+/* "/a/b": absolute, nothing empty, no "." or "..", no control bytes. */
+static bool is_clean(const char *path)
+{
+    struct mo_span rest = mo_span_cstr(path);
+
+    if (path[0] != '/')
+        return false;
+    for (const char *p = path; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f || *p == ':' || *p == ',')
+            return false;
+    if (rest.n == 1)
+        return true;
+    rest = mo_span_skip(rest, 1);
+    while (rest.p) {
+        struct mo_span part = mo_span_cut(&rest, '/');
+
+        if (!part.n || mo_span_is(part, ".") || mo_span_is(part, ".."))
+            return false;
+    }
+    return true;
+}
+
+static int check_path(const char *what, const char *path, struct mo_err *e)
+{
+    if (!is_clean(path))
+        return mo_fail(e, MO_EPOLICY,
+                       "image: its %s '%.80s' is not a plain "
+                       "absolute path",
+                       what, path);
+    for (size_t i = 0; i < MO_COUNT(reserved); i++)
+        if (is_below(path, reserved[i]))
+            return mo_fail(e, MO_EPOLICY, "image: its %s '%.80s' is in %s",
+                           what, path, reserved[i]);
+    return 0;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static int word(struct mo_image *im, struct mo_json v, const char **out,
+                struct mo_err *e)
+{
+    struct mo_span s;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return mo_fail(e, MO_EPROTO, "image: a word is not text");
+    if (mo_json_str(v, &im->arena, &s) < 0)
+        return no_memory(e);
+    if (s.n && memchr(s.p, 0, s.n))
+        return mo_fail(e, MO_EPOLICY, "image: a word with NUL");
+    *out = mo_arena_strndup(&im->arena, s.n ? s.p : "", s.n);
+    return *out ? 0 : no_memory(e);
+}
+
+/* Append an array's words to v, which has room for MO_IMAGE_WORDS_MAX. */
+static int words(struct mo_image *im, struct mo_json array, const char **v,
+                 size_t *n, struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, array);
+    while (mo_json_next(&it, &key, &val)) {
+        if (*n >= MO_IMAGE_WORDS_MAX)
+            return mo_fail(e, MO_EPOLICY,
+                           "image: more than %d words of command or "
+                           "environment",
+                           MO_IMAGE_WORDS_MAX);
+        if (word(im, val, &v[*n], e) < 0)
+            return e->code;
+        (*n)++;
+    }
+    return 0;
+}
+
+static const char **words_new(struct mo_image *im)
+{
+    return mo_arena_zalloc(&im->arena,
+                           (MO_IMAGE_WORDS_MAX + 1) * sizeof(char *));
+}
+
+static int read_words(struct mo_image *im, struct mo_json config,
+                      struct mo_err *e)
+{
+    const char **argv = words_new(im);
+    const char **env = words_new(im);
+    size_t nargv = 0, nenv = 0;
+    int rc;
+
+    if (!argv || !env)
+        return no_memory(e);
+    rc = words(im, mo_json_get(config, "Entrypoint"), argv, &nargv, e);
+    if (rc == 0)
+        rc = words(im, mo_json_get(config, "Cmd"), argv, &nargv, e);
+    if (rc == 0)
+        rc = words(im, mo_json_get(config, "Env"), env, &nenv, e);
+    for (size_t i = 0; rc == 0 && i < nenv; i++)
+        if (mo_span_find(mo_span_cstr(env[i]), '=') < 1)
+            rc = mo_fail(e, MO_EPOLICY, "image: its environment entry '%.80s'",
+                         env[i]);
+    im->argv = argv;
+    im->env = env;
+    return rc;
+}
+
+static int read_workdir(struct mo_image *im, struct mo_json config,
+                        struct mo_err *e)
+{
+    struct mo_json v = mo_json_get(config, "WorkingDir");
+
+    im->workdir = "/";
+    if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str_eq(v, MO_SPAN("")))
+        return 0;
+    if (word(im, v, &im->workdir, e) < 0)
+        return e->code;
+    return check_path("WORKDIR", im->workdir, e);
+}
+
+/* {"/data": {}}: each is covered by memory of ours, else it would be the
+ * host's disk. */
+static int read_volumes(struct mo_image *im, struct mo_json config,
+                        struct mo_err *e)
+{
+    const char **v = words_new(im);
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    size_t n = 0;
+
+    if (!v)
+        return no_memory(e);
+    im->volumes = v;
+    mo_json_iter(&it, mo_json_get(config, "Volumes"));
+    while (mo_json_next(&it, &key, &val)) {
+        if (n >= MO_IMAGE_VOLUMES_MAX)
+            return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
+                           MO_IMAGE_VOLUMES_MAX);
+        if (word(im, key, &v[n], e) < 0 || check_path("VOLUME", v[n], e) < 0)
+            return e->code;
+        if (strcmp(v[n], "/") == 0)
+            return mo_fail(e, MO_EPOLICY, "image: its root is a VOLUME");
+        if (strcmp(v[n], "/tmp") != 0 && strcmp(v[n], "/workspace") != 0)
+            n++;
+        else
+            v[n] = NULL; /* ours is there already */
+    }
+    return 0;
+}
+
+static int read_id(struct mo_image *im, struct mo_json inspect,
+                   struct mo_err *e)
+{
+    const char *id;
+    const char *kind = "sha256:";
+
+    if (word(im, mo_json_get(inspect, "Id"), &id, e) < 0)
+        return e->code;
+    /* podman writes the digits alone */
+    if (strncmp(id, kind, 7) == 0)
+        id += 7;
+    if (strlen(id) != 64 || strspn(id, "0123456789abcdef") != 64)
+        return mo_fail(e, MO_EPROTO, "image: the engine gave it no id");
+    (void)snprintf(im->id, sizeof(im->id), "%s%s", kind, id);
+    if (!mo_json_str_eq(mo_json_get(inspect, "Os"), MO_SPAN("linux")))
+        return mo_fail(e, MO_EPOLICY, "image: it is not for Linux");
+    return 0;
+}
+
+int mo_image_read(struct mo_json inspect, struct mo_image **out,
+                  struct mo_err *e)
+{
+    struct mo_json config = mo_json_get(inspect, "Config");
+    struct mo_image *im = mo_new(struct mo_image);
+
+    if (!im)
+        return no_memory(e);
+    mo_arena_init(&im->arena, ARENA_MAX);
+    if (read_id(im, inspect, e) < 0 || read_words(im, config, e) < 0 ||
+        read_workdir(im, config, e) < 0 || read_volumes(im, config, e) < 0) {
+        mo_image_free(im);
+        return e->code;
+    }
+    *out = im;
+    return 0;
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+struct look {
+    void (*done)(void *ctx, struct mo_image *im, const struct mo_err *why);
+    void *ctx;
+    char ref[256];
+};
+
+static void on_inspected(void *ctx, const struct mo_engine_reply *r,
+                         const struct mo_err *why)
+{
+    struct look *s = ctx;
+    struct mo_image *im = NULL;
+    struct mo_err e;
+    int rc;
+
+    if (why) {
+        e = *why;
+        rc = e.code;
+    } else {
+        rc = mo_image_read(r->json, &im, &e);
+    }
+    if (rc < 0)
+        (void)mo_wrap(&e, "image %s", s->ref);
+    s->done(s->ctx, im, rc < 0 ? &e : NULL);
+    mo_free(s);
+}
+
+int mo_image_look(struct mo_engine *en, const char *ref,
+                  void (*done)(void *ctx, struct mo_image *im,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_engine_call **out, struct mo_err *e)
+{
+    struct mo_engine_req req = {.method = "GET"};
+    struct look *s;
+    struct mo_buf b;
+    int rc;
+
+    if (strlen(ref) >= sizeof(s->ref))
+        return mo_fail(e, MO_EINVAL, "image: its name is too long");
+    s = mo_new(struct look);
+    if (!s)
+        return no_memory(e);
+    s->done = done;
+    s->ctx = ctx;
+    (void)snprintf(s->ref, sizeof(s->ref), "%s", ref);
+    mo_buf_init(&b, MO_ENGINE_PATH_MAX);
+    (void)mo_buf_puts(&b, "/images/");
+    (void)mo_pct_encode(&b, mo_span_cstr(ref));
+    (void)mo_buf_puts(&b, "/json");
+    req.path = mo_buf_cstr(&b);
+    rc = mo_buf_err(&b) ? mo_fail(e, mo_buf_err(&b), "image")
+                        : mo_engine_ask(en, &req, on_inspected, s, out, e);
+    mo_buf_fini(&b);
+    if (rc < 0)
+        mo_free(s);
+    return rc;
+}

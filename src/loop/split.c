@@ -1,0 +1,327 @@
+/* split.c - the one connection of a container attach as two streams.
+ *
+ * Invariants:
+ *  1. `under` is read only while no side holds bytes back and none that must
+ *     be heard is paused.
+ *  2. A side is told of the end only when it has got everything before it.
+ *  3. The memory goes when the connection and both sides are gone. */
+#include "loop/split.h"
+
+#include <stdio.h>
+
+#include "codec/mux.h"
+#include "loop/priv.h"
+
+#define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit counts */
+
+struct side {
+    struct mo_stream s;
+    struct mo_split *sp;
+    struct mo_buf kept;    /* read, but its owner does not want it yet */
+    struct mo_later close; /* tells its owner */
+    bool open;
+};
+
+struct mo_split {
+    struct mo_stream *under; /* NULL: gone */
+    struct mo_loop *loop;
+    struct mo_mux mux;
+    struct side out, err;
+    struct mo_later pump;
+    struct mo_err why; /* of a broken connection */
+    bool eof, told;
+    void (*on_end)(void *ctx, enum mo_split_end how, const struct mo_err *why);
+    void *ctx;
+};
+
+static struct side *from_stream(const struct mo_stream *s)
+{
+    return mo_container_of(s, struct side, s);
+}
+
+static void tell_end(struct mo_split *sp, enum mo_split_end how)
+{
+    if (sp->told)
+        return;
+    sp->told = true;
+    if (sp->on_end)
+        sp->on_end(sp->ctx, how, sp->why.code ? &sp->why : NULL);
+}
+
+static void maybe_free(struct mo_split *sp)
+{
+    if (sp->under || sp->out.open || sp->err.open)
+        return;
+    mo_later_cancel(&sp->pump);
+    mo_buf_fini(&sp->out.kept);
+    mo_buf_fini(&sp->err.kept);
+    mo_free(sp);
+}
+
+/* --- what may flow -------------------------------------------------------- */
+
+static bool nobody(const struct side *d)
+{
+    return !d->open || d->s.closing;
+}
+
+/* Does this side let the connection be read? */
+static bool willing(const struct mo_split *sp, const struct side *d)
+{
+    if (nobody(d) || (d == &sp->err && !d->s.cb))
+        return true;
+    return d->s.reading && !d->kept.len;
+}
+
+static void set_flow(struct mo_split *sp)
+{
+    if (!sp->under || sp->eof)
+        return;
+    if (willing(sp, &sp->out) && willing(sp, &sp->err))
+        mo_stream_resume(sp->under);
+    else
+        mo_stream_pause(sp->under);
+}
+
+static void break_off(struct mo_split *sp, const struct mo_err *why)
+{
+    if (!sp->why.code)
+        sp->why = *why;
+    sp->eof = true;
+    if (sp->under)
+        mo_stream_close(sp->under, NULL);
+    mo_loop_defer(sp->loop, &sp->pump);
+    tell_end(sp, MO_SPLIT_BROKEN);
+}
+
+static void keep(struct mo_split *sp, struct side *d, struct mo_span piece)
+{
+    struct mo_err e;
+
+    if (d == &sp->err && !d->s.cb && d->kept.len + piece.n > MO_LOOP_READ_BUF)
+        return;
+    if (mo_buf_span(&d->kept, piece) == 0)
+        return;
+    mo_buf_fini(&d->kept);
+    (void)mo_fail(&e, MO_ENOMEM, "attach stream");
+    break_off(sp, &e);
+}
+
+static void deliver(struct mo_split *sp, struct side *d, struct mo_span piece)
+{
+    if (nobody(d))
+        return;
+    if (d->s.reading && d->s.cb && !d->kept.len)
+        (void)mo_stream_on_data(&d->s, (char *)(uintptr_t)piece.p, piece.n);
+    else
+        keep(sp, d, piece);
+}
+
+static void take_in(struct mo_split *sp, struct mo_span in)
+{
+    enum mo_mux_stream which;
+    struct mo_span piece;
+    struct mo_err e;
+    int rc = 1;
+
+    while (rc == 1 && !sp->eof) {
+        mo_err_clear(&e);
+        rc = mo_mux_next(&sp->mux, &in, &which, &piece, &e);
+        if (rc == 1)
+            deliver(sp, which == MO_MUX_STDOUT ? &sp->out : &sp->err, piece);
+    }
+    if (rc < 0)
+        break_off(sp, &e);
+    set_flow(sp);
+}
+
+/* --- the connection ------------------------------------------------------- */
+
+static void on_under_read(void *ctx, char *p, size_t n)
+{
+    take_in(ctx, mo_span(p, n));
+}
+
+static void on_under_eof(void *ctx)
+{
+    struct mo_split *sp = ctx;
+    struct mo_err e;
+
+    if (!mo_mux_at_edge(&sp->mux)) {
+        (void)mo_fail(&e, MO_ECLOSED, "attach stream ended within a frame");
+        break_off(sp, &e);
+        return;
+    }
+    sp->eof = true;
+    mo_loop_defer(sp->loop, &sp->pump);
+    tell_end(sp, MO_SPLIT_EOF);
+}
+
+static void on_under_drain(void *ctx)
+{
+    struct mo_split *sp = ctx;
+
+    if (!nobody(&sp->out))
+        mo_stream_on_drained(&sp->out.s);
+}
+
+static void on_under_close(void *ctx, const struct mo_err *why)
+{
+    struct mo_split *sp = ctx;
+
+    sp->under = NULL;
+    if (why && !sp->why.code)
+        sp->why = *why;
+    sp->eof = true;
+    tell_end(sp, sp->why.code ? MO_SPLIT_BROKEN : MO_SPLIT_CLOSED);
+    mo_loop_defer(sp->loop, &sp->pump);
+}
+
+static const struct mo_stream_cb under_cb = {
+    .on_read = on_under_read,
+    .on_eof = on_under_eof,
+    .on_drain = on_under_drain,
+    .on_close = on_under_close,
+};
+
+/* --- a side --------------------------------------------------------------- */
+
+static void pump_side(struct mo_split *sp, struct side *d)
+{
+    struct mo_buf had = d->kept;
+
+    if (nobody(d))
+        return;
+    if (had.len && d->s.reading && d->s.cb) {
+        mo_buf_init(&d->kept, had.max);
+        (void)mo_stream_on_data(&d->s, had.p, had.len);
+        mo_buf_fini(&had);
+    }
+    /* Without an owner the end is kept for who comes. */
+    if (nobody(d) || d->kept.len || !sp->eof || !d->s.cb)
+        return;
+    if (sp->why.code)
+        mo_stream_on_fail(&d->s, &sp->why);
+    else if (d->s.reading)
+        mo_stream_on_eof(&d->s);
+}
+
+static void on_pump(struct mo_later *l)
+{
+    struct mo_split *sp = mo_container_of(l, struct mo_split, pump);
+
+    pump_side(sp, &sp->out);
+    pump_side(sp, &sp->err);
+    set_flow(sp);
+    maybe_free(sp);
+}
+
+static int side_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
+{
+    struct side *d = from_stream(s);
+    struct mo_split *sp = d->sp;
+
+    if (d != &sp->out || !sp->under)
+        return MO_ECLOSED;
+    return mo_stream_writev(sp->under, v, n);
+}
+
+static size_t side_queued(const struct mo_stream *s)
+{
+    const struct side *d = from_stream(s);
+
+    if (d != &d->sp->out || !d->sp->under)
+        return 0;
+    return mo_stream_queued(d->sp->under);
+}
+
+static void side_reading(struct mo_stream *s, bool on)
+{
+    struct side *d = from_stream(s);
+
+    if (on && (d->kept.len || d->sp->eof))
+        mo_loop_defer(d->sp->loop, &d->sp->pump);
+    set_flow(d->sp);
+}
+
+static void side_shutdown(struct mo_stream *s)
+{
+    struct side *d = from_stream(s);
+
+    if (d == &d->sp->out && d->sp->under)
+        mo_stream_shutdown(d->sp->under);
+}
+
+static void on_side_close(struct mo_later *l)
+{
+    struct side *d = mo_container_of(l, struct side, close);
+    struct mo_split *sp = d->sp;
+
+    mo_stream_gone(&d->s);
+    d->open = false;
+    if (!sp->out.open && !sp->err.open && sp->under)
+        mo_stream_close(sp->under, NULL);
+    else
+        set_flow(sp);
+    maybe_free(sp);
+}
+
+static void side_close(struct mo_stream *s)
+{
+    struct side *d = from_stream(s);
+
+    mo_buf_fini(&d->kept);
+    mo_loop_defer(d->sp->loop, &d->close);
+}
+
+static const struct mo_stream_ops side_ops = {
+    .writev = side_writev,
+    .queued = side_queued,
+    .reading = side_reading,
+    .shutdown = side_shutdown,
+    .close = side_close,
+};
+
+static void side_init(struct mo_split *sp, struct side *d, const char *name)
+{
+    mo_stream_init(&d->s, sp->loop, &side_ops);
+    (void)snprintf(d->s.peer, sizeof(d->s.peer), "%s", name);
+    d->sp = sp;
+    d->open = true;
+    /* What was read before, and one read more. */
+    mo_buf_init(&d->kept, 2 * MO_LOOP_READ_BUF);
+    mo_later_init(&d->close, on_side_close);
+}
+
+int mo_split(struct mo_stream *under, struct mo_span early,
+             void (*on_end)(void *ctx, enum mo_split_end how,
+                            const struct mo_err *why),
+             void *ctx, struct mo_split_io *out, struct mo_err *e)
+{
+    struct mo_split *sp = mo_new(struct mo_split);
+
+    if (!sp) {
+        mo_stream_close(under, NULL);
+        return mo_fail(e, MO_ENOMEM, "attach stream");
+    }
+    sp->loop = under->loop;
+    sp->under = under;
+    mo_mux_init(&sp->mux);
+    side_init(sp, &sp->out, "box");
+    side_init(sp, &sp->err, "box stderr");
+    mo_later_init(&sp->pump, on_pump);
+    mo_stream_limit(under, NO_LIMIT);
+    mo_stream_attach(under, &under_cb, sp);
+    sp->told = true; /* not from inside this call */
+    take_in(sp, early);
+    sp->told = false;
+    sp->on_end = on_end;
+    sp->ctx = ctx;
+    *out = (struct mo_split_io){sp, &sp->out.s, &sp->err.s};
+    return 0;
+}
+
+void mo_split_forget(struct mo_split *sp)
+{
+    sp->on_end = NULL;
+}

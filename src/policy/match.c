@@ -1,0 +1,404 @@
+/*
+ * match.c - patterns, conditions and paths of rules.
+ *
+ * The matcher backtracks, so its work is counted: a pattern of many stars
+ * against a long text could otherwise take for ever. A JSON string is read
+ * character by character through its escapes; nothing is copied.
+ */
+#include "policy/match.h"
+
+#include "codec/jvalue.h"
+#include "codec/utf8.h"
+
+#define PATH_DEPTH_MAX 32
+
+/* --- text as characters -------------------------------------------------- */
+
+struct chars {
+    struct mo_jchars json;
+    struct mo_span plain;
+    bool is_json;
+};
+
+static struct chars chars_plain(struct mo_span s)
+{
+    return (struct chars){.plain = s};
+}
+
+/* A string's characters; of anything else the JSON text. */
+static struct chars chars_of(struct mo_json v)
+{
+    struct chars c = {.plain = mo_json_text(v)};
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return c;
+    c.is_json = true;
+    mo_jchars(&c.json, v);
+    return c;
+}
+
+/* A byte that is no UTF-8 counts as a character that nobody can write. */
+static bool next(struct chars *c, uint32_t *cp)
+{
+    int n = 0;
+
+    if (c->is_json)
+        return mo_jchars_next(&c->json, cp);
+    if (c->plain.n == 0)
+        return false;
+    n = mo_utf8_get(c->plain, cp);
+    if (n <= 0) {
+        *cp = UINT32_MAX;
+        n = 1;
+    }
+    c->plain = mo_span_skip(c->plain, (size_t)n);
+    return true;
+}
+
+/* --- patterns ------------------------------------------------------------ */
+
+static bool glob(unsigned *steps, struct chars pat, struct chars in);
+
+/* The rest of the pattern somewhere behind what the star takes. */
+static bool star(unsigned *steps, struct chars rest, struct chars in)
+{
+    struct chars after = rest;
+    uint32_t c = 0;
+    bool deep = next(&after, &c) && c == '*';
+
+    if (deep)
+        rest = after;
+    for (;;) {
+        if (glob(steps, rest, in))
+            return true;
+        if (*steps == 0 || !next(&in, &c) || (c == '/' && !deep))
+            return false;
+    }
+}
+
+/* One alternative, whole. */
+static bool glob(unsigned *steps, struct chars pat, struct chars in)
+{
+    uint32_t want = 0, have = 0;
+
+    while (next(&pat, &want)) {
+        if (*steps == 0)
+            return false;
+        --*steps;
+        if (want == '*')
+            return star(steps, pat, in);
+        if (!next(&in, &have))
+            return false;
+        if (want == '?' && have != '/')
+            continue;
+        if (want == '?' || (want == '\\' && !next(&pat, &want)))
+            return false;
+        if (want != have)
+            return false;
+    }
+    return !next(&in, &have);
+}
+
+/* Cut at the next '|' that is not behind a backslash. */
+static struct mo_span alternative(struct mo_span *pat)
+{
+    struct mo_span all = *pat;
+
+    for (size_t i = 0; i < all.n; i++) {
+        if (all.p[i] == '\\')
+            i++;
+        else if (all.p[i] == '|') {
+            *pat = mo_span_skip(all, i + 1);
+            return mo_span_head(all, i);
+        }
+    }
+    *pat = (struct mo_span){NULL, 0};
+    return all;
+}
+
+static bool fits(unsigned *steps, struct mo_span pat, struct chars in)
+{
+    do {
+        if (glob(steps, chars_plain(alternative(&pat)), in))
+            return true;
+    } while (pat.p != NULL);
+    return false;
+}
+
+bool mo_match_text(struct mo_span pattern, struct mo_span text)
+{
+    unsigned steps = MO_MATCH_STEPS;
+
+    return fits(&steps, pattern, chars_plain(text));
+}
+
+/* ".." between slashes, or between a slash and an end. */
+static bool climbs(struct chars in)
+{
+    unsigned dots = 0, others = 0;
+    uint32_t c = 0;
+
+    while (next(&in, &c)) {
+        if (c == '/' || c == '\\') {
+            if (dots == 2 && others == 0)
+                return true;
+            dots = others = 0;
+        } else if (c == '.')
+            dots++;
+        else
+            others++;
+    }
+    return dots == 2 && others == 0;
+}
+
+/* --- conditions ---------------------------------------------------------- */
+
+enum sign {
+    SIGN_PATTERN,
+    SIGN_IS,
+    SIGN_NOT,
+    SIGN_LT,
+    SIGN_LE,
+    SIGN_GT,
+    SIGN_GE
+};
+
+static const struct {
+    const char *text;
+    enum sign sign;
+} signs[] = {
+    {"<=", SIGN_LE}, {">=", SIGN_GE}, {"<", SIGN_LT},
+    {">", SIGN_GT},  {"=", SIGN_IS},  {"!", SIGN_NOT},
+};
+
+static enum sign take_sign(struct mo_span *cond)
+{
+    for (size_t i = 0; i < MO_COUNT(signs); i++) {
+        struct mo_span t = mo_span_cstr(signs[i].text);
+
+        if (!mo_span_starts(*cond, t))
+            continue;
+        *cond = mo_span_trim(mo_span_skip(*cond, t.n));
+        return signs[i].sign;
+    }
+    return SIGN_PATTERN;
+}
+
+static bool is_absent(struct mo_span cond)
+{
+    return mo_span_is(cond, "absent");
+}
+
+/* The number a comparison is with; none when it is no number. */
+static struct mo_json number(struct mo_span text)
+{
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(text, 1, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_NUMBER))
+        return (struct mo_json){NULL, 0};
+    return doc.root;
+}
+
+static bool compare(enum sign sign, struct mo_json v, struct mo_span with)
+{
+    int cmp = 0;
+
+    if (!mo_json_is(v, MO_JSON_NUMBER))
+        return false;
+    cmp = mo_jvalue_cmp(v, number(with));
+    switch (sign) {
+    case SIGN_LT:
+        return cmp < 0;
+    case SIGN_LE:
+        return cmp <= 0;
+    case SIGN_GT:
+        return cmp > 0;
+    default:
+        return cmp >= 0;
+    }
+}
+
+static bool is_exactly(struct mo_json v, struct mo_span text)
+{
+    struct mo_json n = number(text);
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        return mo_json_str_eq(v, text);
+    if (n.p && mo_json_is(v, MO_JSON_NUMBER))
+        return mo_jvalue_cmp(v, n) == 0;
+    return mo_span_eq(mo_json_text(v), text);
+}
+
+struct test {
+    struct mo_span cond;
+    enum mo_match_want want;
+    unsigned steps;
+    bool any, every;
+};
+
+static bool holds(struct test *t, struct mo_json v, struct mo_span cond)
+{
+    enum sign sign = take_sign(&cond);
+
+    if (sign == SIGN_NOT)
+        return !holds(t, v, cond);
+    if (sign == SIGN_IS)
+        return is_exactly(v, cond);
+    if (sign != SIGN_PATTERN)
+        return compare(sign, v, cond);
+    return fits(&t->steps, cond, chars_of(v));
+}
+
+/* One of the values that the path leads to. */
+static void look_at(struct test *t, struct mo_json v)
+{
+    enum mo_json_type type = mo_json_type(v);
+    bool plain = type != MO_JSON_ARRAY && type != MO_JSON_OBJECT;
+    bool ok = plain && holds(t, v, t->cond);
+
+    if (t->want == MO_MATCH_EVERY && plain && climbs(chars_of(v)) &&
+        mo_span_search(t->cond, MO_SPAN("..")) < 0)
+        ok = false;
+    if (t->steps == 0)
+        ok = t->want == MO_MATCH_ANY;
+    t->any |= ok;
+    t->every &= ok;
+}
+
+/* --- paths --------------------------------------------------------------- */
+
+/* The first name, escapes still in it; *path keeps what follows the dot. */
+static struct mo_span first_name(struct mo_span *path)
+{
+    struct mo_span all = *path;
+
+    for (size_t i = 0; i < all.n; i++) {
+        if (all.p[i] == '\\')
+            i++;
+        else if (all.p[i] == '.') {
+            *path = mo_span_skip(all, i + 1);
+            return mo_span_head(all, i);
+        }
+    }
+    *path = (struct mo_span){NULL, 0};
+    return all;
+}
+
+/* Does the name of the path, escapes undone, equal the member's? */
+static bool same_name(struct mo_span name, struct mo_json key)
+{
+    struct chars a = chars_plain(name), b = chars_of(key);
+    uint32_t x = 0, y = 0;
+
+    while (next(&a, &x)) {
+        if (x == '\\' && !next(&a, &x))
+            return false;
+        if (!next(&b, &y) || x != y)
+            return false;
+    }
+    return !next(&b, &y);
+}
+
+/* The last of members with the same name counts, as everywhere. */
+static struct mo_json member(struct mo_json obj, struct mo_span name)
+{
+    struct mo_json found = {NULL, 0}, key, val;
+    struct mo_json_iter it;
+
+    if (!mo_json_is(obj, MO_JSON_OBJECT))
+        return found;
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val))
+        if (same_name(name, key))
+            found = val;
+    return found;
+}
+
+static unsigned walk(struct test *t, struct mo_json v, struct mo_span path,
+                     int depth)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+    struct mo_span name;
+    unsigned found = 0;
+
+    if (path.p == NULL) {
+        look_at(t, v);
+        return 1;
+    }
+    if (depth == 0)
+        return 0;
+    name = first_name(&path);
+    if (!mo_span_is(name, "*")) {
+        val = member(v, name);
+        return val.p ? walk(t, val, path, depth - 1) : 0;
+    }
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &key, &val))
+        found += walk(t, val, path, depth - 1);
+    return found;
+}
+
+bool mo_match_args(struct mo_json args, struct mo_span path,
+                   struct mo_span cond, enum mo_match_want want)
+{
+    struct test t = {
+        .cond = cond, .want = want, .steps = MO_MATCH_STEPS, .every = true};
+    unsigned found = walk(&t, args, path, PATH_DEPTH_MAX);
+
+    if (is_absent(cond))
+        return found == 0;
+    return want == MO_MATCH_ANY ? t.any : found > 0 && t.every;
+}
+
+/* --- what a person wrote ------------------------------------------------- */
+
+static bool ends_in_escape(struct mo_span s)
+{
+    bool open = false;
+
+    for (size_t i = 0; i < s.n; i++)
+        open = s.p[i] == '\\' && !open;
+    return open;
+}
+
+static int check_path(struct mo_span path, struct mo_err *e)
+{
+    int depth = 0;
+
+    if (ends_in_escape(path))
+        return mo_fail(e, MO_EINVAL, "a path must not end in a backslash");
+    do {
+        if (first_name(&path).n == 0)
+            return mo_fail(e, MO_EINVAL, "a name is missing in the path");
+        if (++depth > PATH_DEPTH_MAX)
+            return mo_fail(e, MO_EINVAL, "a path has at most %d names",
+                           PATH_DEPTH_MAX);
+    } while (path.p != NULL);
+    return 0;
+}
+
+static int check_cond(struct mo_span cond, struct mo_err *e)
+{
+    enum sign sign = take_sign(&cond);
+
+    while (sign == SIGN_NOT)
+        sign = take_sign(&cond);
+    if (sign == SIGN_IS)
+        return 0;
+    if (sign != SIGN_PATTERN && number(cond).p == NULL)
+        return mo_fail(e, MO_EINVAL, "a number must follow the comparison");
+    if (sign == SIGN_PATTERN && cond.n == 0)
+        return mo_fail(e, MO_EINVAL, "the condition is empty");
+    if (ends_in_escape(cond))
+        return mo_fail(e, MO_EINVAL, "a pattern must not end in a backslash");
+    return 0;
+}
+
+int mo_match_check(struct mo_span path, struct mo_span cond, struct mo_err *e)
+{
+    int rc = check_path(path, e);
+
+    return rc < 0 ? rc : check_cond(cond, e);
+}

@@ -1,0 +1,104 @@
+/*
+ * rule.c - the first rule that fits.
+ */
+#include "policy/rule.h"
+
+/* An "allow" must be sure of every value it speaks about; a "deny" or "ask"
+ * is set off by a single one. */
+static enum mo_match_want want_of(const struct mo_rule *r)
+{
+    return r->action == MO_ACTION_ALLOW ? MO_MATCH_EVERY : MO_MATCH_ANY;
+}
+
+bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s)
+{
+    if (r->server.n > 0 && !mo_match_text(r->server, s->server))
+        return false;
+    if (r->tool.n > 0 && !mo_match_text(r->tool, s->tool))
+        return false;
+    if ((s->claims & r->claims) != r->claims || (s->claims & r->denials) != 0)
+        return false;
+    for (size_t i = 0; i < r->nargs; i++)
+        if (!mo_match_args(s->args, r->args[i].path, r->args[i].cond,
+                           want_of(r)))
+            return false;
+    return true;
+}
+
+static const struct mo_rule *first(const struct mo_rules *rules,
+                                   const struct mo_subject *s)
+{
+    for (size_t i = 0; rules && i < rules->n; i++)
+        if (mo_rule_fits(&rules->v[i], s))
+            return &rules->v[i];
+    return NULL;
+}
+
+struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
+                               const struct mo_rules *persons,
+                               enum mo_action fallback,
+                               const struct mo_subject *s)
+{
+    const struct mo_rule *op = first(operators, s);
+    const struct mo_rule *person = NULL;
+
+    if (op && (op->action != MO_ACTION_ASK || op->final))
+        return (struct mo_verdict){op->action, op, false};
+    if (op == NULL && fallback == MO_ACTION_DENY)
+        return (struct mo_verdict){MO_ACTION_DENY, NULL, false};
+    person = first(persons, s);
+    if (person)
+        return (struct mo_verdict){person->action, person, true};
+    if (op)
+        return (struct mo_verdict){MO_ACTION_ASK, op, false};
+    return (struct mo_verdict){fallback, NULL, false};
+}
+
+int mo_rule_check(const struct mo_rule *r, struct mo_err *e)
+{
+    if ((r->claims & r->denials) != 0)
+        return mo_fail(e, MO_EINVAL, "an annotation is both wanted and not");
+    for (size_t i = 0; i < r->nargs; i++) {
+        int rc = mo_match_check(r->args[i].path, r->args[i].cond, e);
+
+        if (rc < 0)
+            return mo_wrap(e, "args.%.*s", (int)r->args[i].path.n,
+                           r->args[i].path.p);
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    unsigned bit;
+    bool unsaid; /* what silence means */
+} hints[] = {
+    {"readOnlyHint", MO_CLAIM_READ_ONLY, false},
+    {"destructiveHint", MO_CLAIM_DESTRUCTIVE, true},
+    {"idempotentHint", MO_CLAIM_IDEMPOTENT, false},
+    {"openWorldHint", MO_CLAIM_OPEN_WORLD, true},
+};
+
+unsigned mo_claim_bit(struct mo_span name)
+{
+    for (size_t i = 0; i < MO_COUNT(hints); i++)
+        if (mo_span_is(name, hints[i].name))
+            return hints[i].bit;
+    return 0;
+}
+
+unsigned mo_claims_of(struct mo_json annotations)
+{
+    unsigned claims = 0;
+
+    for (size_t i = 0; i < MO_COUNT(hints); i++) {
+        bool on = hints[i].unsaid;
+
+        if (mo_json_is(annotations, MO_JSON_OBJECT))
+            mo_json_bool(mo_json_get(annotations, hints[i].name), &on);
+        claims |= on ? hints[i].bit : 0;
+    }
+    if (claims & MO_CLAIM_READ_ONLY)
+        claims &= ~(unsigned)MO_CLAIM_DESTRUCTIVE;
+    return claims;
+}

@@ -1,0 +1,76 @@
+/* rule.h - may this call run, must a person be asked, or not at all?
+ *
+ * The operator's rules stand in the configuration, in order; the first that
+ * fits decides. What a person said "always" to is a rule as well, asked only
+ * where the operator's say "ask" (and let themselves be remembered) or say
+ * nothing. Where nobody says anything, the default does.
+ *
+ *   operator: deny, allow         final
+ *   operator: ask, remember off   final
+ *   operator: ask, or no rule  -> the person's rules -> "ask" or the default
+ *
+ * A server's own words about its tools (annotations) may narrow a rule down,
+ * but are a claim, not a fact: a rule must name them, none is trusted by
+ * itself.
+ *
+ * Pure. Ownership: everything is borrowed from whoever made the rules. */
+#ifndef MO_POLICY_RULE_H
+#define MO_POLICY_RULE_H
+
+#include "policy/match.h"
+
+enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
+
+enum mo_claim { /* annotations, as the server claims them */
+                MO_CLAIM_READ_ONLY = 1 << 0,
+                MO_CLAIM_DESTRUCTIVE = 1 << 1,
+                MO_CLAIM_IDEMPOTENT = 1 << 2,
+                MO_CLAIM_OPEN_WORLD = 1 << 3,
+};
+
+struct mo_rule_arg {
+    struct mo_span path, cond;
+};
+
+struct mo_rule {
+    struct mo_span server, tool;    /* patterns; empty: any */
+    const struct mo_rule_arg *args; /* all must fit */
+    size_t nargs;
+    unsigned claims, denials; /* mo_claim bits that must be on, be off */
+    enum mo_action action;
+    struct mo_span reason; /* for the person; for the model when denied */
+    bool final;            /* ask: what was remembered does not count */
+};
+
+struct mo_rules {
+    const struct mo_rule *v;
+    size_t n;
+};
+
+struct mo_subject { /* one call */
+    struct mo_span server, tool;
+    struct mo_json args;
+    unsigned claims;
+};
+
+struct mo_verdict {
+    enum mo_action action;
+    const struct mo_rule *rule; /* that decided; NULL: the default */
+    bool remembered;            /* it is one of the person's */
+};
+
+/* Every pattern, path and condition of a rule; says which is wrong. */
+int mo_rule_check(const struct mo_rule *r, struct mo_err *e);
+bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s);
+
+struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
+                               const struct mo_rules *persons,
+                               enum mo_action fallback,
+                               const struct mo_subject *s);
+
+/* mo_claim bits of an annotations object, with the protocol's defaults for
+ * what is not said (destructive and open unless told otherwise). */
+unsigned mo_claims_of(struct mo_json annotations);
+unsigned mo_claim_bit(struct mo_span name); /* 0: no such annotation */
+
+#endif

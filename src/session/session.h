@@ -1,0 +1,171 @@
+/* session.h - one person's place: its box, its MCP connection, its memory.
+ *
+ * Who wants to work in a session takes a hold on it (a socket, a turn under
+ * way, a command). The first hold in this process takes the session's lease
+ * from the store, reads its row, starts or adopts its box and opens MCP in
+ * it; later holds share all that. With the last hold the box is let go and
+ * the lease given back: the box lives on, and whichever process is asked next
+ * adopts it with its files. So a session has one box under any stampede, and
+ * no process keeps what it does not use.
+ *
+ * The janitor looks through the store, not through our memory: every
+ * sweep_ms it takes the boxes of sessions without activity for idle_ms. A
+ * session with running work, here or elsewhere, is never taken: it is leased.
+ * At start, and with each sweep, boxes that no living session names and no
+ * living instance is about to use are removed.
+ *
+ * Invariants
+ *  1. Only session_move() writes a session's state.
+ *  2. A box is named in the session's row before anybody hears of it, and a
+ *     row names at most one box.
+ *  3. Whatever is written for the session carries the lease's fence. A lost
+ *     lease ends every hold at once (on_closed): somebody else is acting.
+ *  4. on_ready or on_closed fires for each hold, on_closed once and last,
+ *     unless the hold was released before; none from inside a call.
+ *  5. A box that ends by itself is reported once to every hold (on_box) with
+ *     its cause; its connection's calls fail with the same cause. The next
+ *     mo_session_use() brings a fresh one, with the old files where the
+ *     driver kept them, and says which.
+ *
+ * It knows MCP connections and boxes; nothing of turns, models or the web. */
+#ifndef MO_SESSION_SESSION_H
+#define MO_SESSION_SESSION_H
+
+#include "box/box.h"
+#include "mcp/conn.h"
+#include "store/store.h"
+
+#define MO_SESSION_ID_MAX    64 /* [A-Za-z0-9_-], as clients choose them */
+#define MO_SESSIONS_MAX      1024
+#define MO_SESSION_HOLDS_MAX 256
+#define MO_SESSION_DATA_MAX  ((size_t)64 * 1024)
+
+struct mo_sessions;
+struct mo_hold; /* somebody's stake in a session */
+
+struct mo_sessions_opts {
+    struct mo_store *store;
+    struct mo_boxes *const *drivers; /* in order of preference; the first */
+    size_t ndrivers;                 /* starts boxes, all are swept */
+    struct mo_box_spec spec;         /* of every session's box; borrowed */
+    const char *instance;            /* as the drivers were told */
+    struct mo_span capabilities;     /* what servers in boxes may ask of us */
+    uint64_t idle_ms;                /* 15 min */
+    uint64_t warn_ms;                /* on_idle so long before; 60 s */
+    uint64_t sweep_ms;               /* 60 s */
+    uint64_t wait_ms;                /* for a lease held elsewhere; 30 s */
+    unsigned max;                    /* open here; 0: MO_SESSIONS_MAX */
+    unsigned warm;                   /* boxes kept ready */
+    bool no_janitor;                 /* sweep only when asked: for a command */
+    /* Is that instance known to have died? Its leases are not waited for.
+     * NULL: nobody knows, leases end in their time. */
+    bool (*is_dead)(void *ctx, struct mo_span instance);
+    void *dead_ctx;
+    uint64_t (*wall)(void *ctx); /* wall ms; NULL: the real one */
+    void *wall_ctx;              /* for tests with a clock of their own */
+};
+
+/* Times of 0 are the defaults above. The first sweep begins at once;
+ * mo_sessions_ready() is true after it. */
+int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
+                     struct mo_sessions **out, struct mo_err *e);
+/* Every hold ends (on_closed), boxes of living sessions are let go; gone(ctx)
+ * once, later. Store and drivers stay the caller's. */
+void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
+                       void *ctx);
+bool mo_sessions_ready(const struct mo_sessions *ss);
+/* The janitor's round now (or after the one under way); done() when it is
+ * over. MO_EBUSY: somebody waits for one already. Tests, `sessions`. */
+int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
+                      void *ctx, struct mo_err *e);
+
+/* --- holds ---------------------------------------------------------------- */
+
+enum mo_workspace {
+    MO_WORKSPACE_FRESH, /* a new session */
+    MO_WORKSPACE_KEPT,  /* its files are as they were */
+    MO_WORKSPACE_LOST,  /* it had files; they went with its box */
+};
+
+struct mo_session_info {
+    const char *id, *box, *driver;
+    bool resumed; /* the session was known to the store */
+    enum mo_workspace workspace;
+    uint64_t fence;       /* for what the owner writes to the store */
+    struct mo_span data;  /* what mo_session_keep() kept */
+    struct mo_conn *conn; /* NULL: its box has gone, see mo_session_use() */
+};
+
+struct mo_hold_cb {
+    void (*on_ready)(void *ctx, struct mo_hold *h,
+                     const struct mo_session_info *info);
+    /* The box has gone (why: "oom", "killed", ...); or, ready again, there
+     * is another (info). One of both is NULL. */
+    void (*on_box)(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
+                   const struct mo_session_info *info);
+    void (*on_idle)(void *ctx, struct mo_hold *h, unsigned seconds_left);
+    /* What the server in the box says and asks; both may be NULL. Everybody
+     * hears a notification; a question goes to the oldest hold that takes
+     * them, and is refused when there is none. */
+    void (*on_notify)(void *ctx, struct mo_hold *h, const struct mo_rpc *m);
+    void (*on_ask)(void *ctx, struct mo_hold *h, struct mo_ask *a);
+    /* The hold is gone. reason: "idle", "closed", "killed", "taken over",
+     * "shutdown", or "failed" with why. */
+    void (*on_closed)(void *ctx, const char *reason, const struct mo_err *why);
+};
+
+int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
+                    const struct mo_hold_cb *cb, void *ctx,
+                    struct mo_hold **out, struct mo_err *e);
+/* No callback any more, that of use and keep included. What was to be kept is
+ * kept all the same. */
+void mo_session_release(struct mo_hold *h);
+
+/* Something happened: the session is not idle. Cheap; written to the store
+ * at most every few seconds. */
+void mo_session_touch(struct mo_hold *h);
+
+/* Work is under way in it (never reaped) / no more. They nest. */
+void mo_session_busy(struct mo_hold *h, bool busy);
+
+/* A connection to use now: the present one, or that of a fresh box. done()
+ * once; info is borrowed. */
+int mo_session_use(struct mo_hold *h,
+                   void (*done)(void *ctx, const struct mo_session_info *info,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e);
+
+/* Keep a document (JSON) of the owner's with the session, in place of the
+ * last. done() when it is durable. Not before on_ready. */
+int mo_session_keep(struct mo_hold *h, struct mo_span data,
+                    void (*done)(void *ctx, const struct mo_err *why),
+                    void *ctx, struct mo_err *e);
+
+/* The present state, NULL before on_ready. */
+const struct mo_session_info *mo_session_info(const struct mo_hold *h);
+
+/* --- from outside --------------------------------------------------------- */
+
+/* End a session and its box wherever it is idle or ours; forget: its history
+ * too. Held by another process: MO_EBUSY, the message says by whom; nobody
+ * knows it: MO_ENOTFOUND. */
+int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
+
+/* What the store's row of a session says (MO_READ_SESSION). */
+struct mo_session_row {
+    char box[MO_BOX_ID_MAX]; /* "": none */
+    char driver[16];
+    uint64_t created; /* wall ms */
+};
+int mo_session_row(struct mo_span doc, struct mo_session_row *out,
+                   struct mo_err *e);
+
+struct mo_sessions_stats {
+    unsigned open, ready, holds, warm;
+    uint64_t started, adopted, revived, reaped, swept, lost;
+};
+struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss);
+
+#endif

@@ -1,0 +1,27 @@
+// A4: files that tell about the machine give no byte.
+import assert from 'node:assert/strict';
+
+import { eachDriver } from '../lib/boxes.mjs';
+
+const paths = [
+  '/proc/keys',
+  '/proc/kcore',
+  '/proc/interrupts',
+  '/proc/kallsyms',
+  '/proc/timer_list',
+  '/proc/sched_debug',
+  '/proc/scsi/scsi',
+  '/proc/acpi/wakeup',
+  '/sys/firmware/fdt',
+  '/sys/firmware/acpi/tables/DSDT',
+  '/sys/devices/virtual/powercap/uevent',
+  '/etc/shadow',
+  '/etc/ssl/private',
+  '/root',
+  '/home',
+];
+
+eachDriver('A4: nothing to read', async (d) => {
+  const { out } = await d.run(['read', ...paths]);
+  assert.deepEqual(out.trim().split('\n'), paths.map((p) => `${p} 0`));
+});

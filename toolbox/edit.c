@@ -1,0 +1,189 @@
+/* edit.c - edit_file: an exact text becomes another.
+ *
+ * The text must stand in the file once, or replace_all be given: an edit
+ * that could be meant for two places is refused and the places are named. */
+#include "toolbox/edit.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "toolbox/box.h"
+#include "toolbox/save.h"
+
+#define PLACES 5 /* line numbers named when there are several */
+
+struct args {
+    struct mo_span path, old, new;
+    bool all;
+};
+
+static const struct tb_field in[] = {
+    {"path", "File to change, relative to the workspace.", TB_TEXT, true,
+     offsetof(struct args, path)},
+    {"old_string",
+     "Text to replace, exactly as in the file, blanks and line ends included.",
+     TB_TEXT, true, offsetof(struct args, old)},
+    {"new_string", "Text to put there.", TB_TEXT, true,
+     offsetof(struct args, new)},
+    {"replace_all",
+     "Replace every occurrence; without it there must be exactly one.", TB_BOOL,
+     false, offsetof(struct args, all)},
+    {0},
+};
+
+static const struct tb_field out[] = {
+    {"path", NULL, TB_TEXT, true, 0},
+    {"replacements", NULL, TB_INT, true, 0},
+    {"bytes", "Bytes in the file now.", TB_INT, true, 0},
+    {0},
+};
+
+/* --- the pure part ------------------------------------------------------- */
+
+static int ambiguous(struct mo_span text, struct mo_span old, struct mo_err *e)
+{
+    unsigned line = 1, count = 0;
+    struct mo_buf places;
+    ptrdiff_t at;
+    int rc;
+
+    mo_buf_init(&places, 128);
+    for (;;) {
+        at = mo_span_search(text, old);
+        if (at < 0)
+            break;
+        for (size_t i = 0; i < (size_t)at; i++)
+            line += text.p[i] == '\n';
+        if (count++ < PLACES)
+            (void)mo_buf_printf(&places, " %u", line);
+        for (size_t i = (size_t)at; i < (size_t)at + old.n; i++)
+            line += text.p[i] == '\n';
+        text = mo_span_skip(text, (size_t)at + old.n);
+    }
+    rc = mo_fail(e, MO_EEXISTS,
+                 "old_string occurs %u times, at lines%s%s: add text around "
+                 "it to name one place, or set replace_all",
+                 count, mo_buf_cstr(&places), count > PLACES ? " ..." : "");
+    mo_buf_fini(&places);
+    return rc;
+}
+
+int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
+            bool all, struct mo_buf *b, struct mo_err *e)
+{
+    struct mo_span rest = text;
+    int count = 0;
+
+    if (old.n == 0)
+        return mo_fail(e, MO_EINVAL, "old_string is empty");
+    for (;;) {
+        ptrdiff_t at = count < INT_MAX ? mo_span_search(rest, old) : -1;
+
+        if (at < 0)
+            break;
+        if (count == 1 && !all)
+            return ambiguous(text, old, e);
+        (void)mo_buf_span(b, mo_span_head(rest, (size_t)at));
+        (void)mo_buf_span(b, new);
+        rest = mo_span_skip(rest, (size_t)at + old.n);
+        count++;
+    }
+    if (count == 0)
+        return mo_fail(e, MO_ENOTFOUND,
+                       "old_string does not occur in the file: read it again "
+                       "and copy the text exactly");
+    if (mo_buf_span(b, rest) < 0)
+        return mo_fail(e, mo_buf_err(b), "the edited file would be too large");
+    return count;
+}
+
+/* --- the tool ------------------------------------------------------------ */
+
+static void answer(struct tb_call *c, const struct tb_path *p, int count,
+                   size_t bytes)
+{
+    struct tb_result r;
+    struct mo_jw w;
+
+    tb_result_init(&r);
+    mo_jw_init(&w, &r.data);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "path");
+    mo_jw_cstr(&w, p->text);
+    mo_jw_key(&w, "replacements");
+    mo_jw_i64(&w, count);
+    mo_jw_key(&w, "bytes");
+    mo_jw_u64(&w, bytes);
+    mo_jw_end(&w);
+    (void)mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
+                        count == 1 ? "" : "s", p->text);
+    tb_call_done(c, &r);
+    tb_result_fini(&r);
+}
+
+static int load(struct tb_box *box, const struct tb_path *p, struct mo_buf *b,
+                struct mo_err *e)
+{
+    struct stat st;
+    mo_autofd int fd = tb_open_file(&box->root, p, &st, e);
+
+    if (fd < 0)
+        return e->code;
+    if ((uint64_t)st.st_size > TB_FILE_MAX)
+        return mo_fail(e, MO_ETOOBIG,
+                       "the file is larger than %zu bytes: change it with "
+                       "execute_command",
+                       TB_FILE_MAX);
+    if (tb_read_bytes(fd, 0, (size_t)st.st_size, b) < 0)
+        return tb_path_fail(e, errno, p->text);
+    return 0;
+}
+
+static int edit_file(struct tb_box *box, struct tb_call *c, struct mo_json json,
+                     struct mo_arena *arena, struct mo_buf bufs[2],
+                     struct mo_err *e)
+{
+    struct args a = {0};
+    struct tb_saved saved;
+    struct tb_path p;
+    int count;
+
+    if (tb_args_read(box, json, &tb_edit_file, arena, &a, &a.path, &p, e) < 0 ||
+        load(box, &p, &bufs[0], e) < 0)
+        return e->code;
+    count = tb_edit(mo_buf_view(&bufs[0]), a.old, a.new, a.all, &bufs[1], e);
+    if (count < 0)
+        return count;
+    if (tb_save(&box->root, &p, mo_buf_view(&bufs[1]), false, &saved, e) < 0)
+        return e->code;
+    answer(c, &p, count, bufs[1].len);
+    return 0;
+}
+
+static int run(void *ctx, struct tb_call *c, struct mo_json json,
+               struct mo_err *e)
+{
+    struct mo_arena arena;
+    struct mo_buf bufs[2];
+    int rc;
+
+    mo_arena_init(&arena, TB_ARGS_MAX);
+    mo_buf_init(&bufs[0], TB_FILE_MAX);
+    mo_buf_init(&bufs[1], TB_FILE_MAX);
+    rc = edit_file(ctx, c, json, &arena, bufs, e);
+    mo_buf_fini(&bufs[0]);
+    mo_buf_fini(&bufs[1]);
+    mo_arena_fini(&arena);
+    return rc;
+}
+
+const struct tb_tool tb_edit_file = {
+    "edit_file",
+    "Edit a file",
+    "Replace an exact text in a file of the workspace. old_string must occur "
+    "exactly once, or set replace_all.",
+    TB_DESTRUCTIVE,
+    in,
+    out,
+    run,
+};

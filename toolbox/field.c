@@ -1,0 +1,260 @@
+#include "toolbox/field.h"
+
+#include "base/clock.h"
+
+#define SHOWN 60 /* bytes of a peer's word in a message */
+
+/* --- schema -------------------------------------------------------------- */
+
+static const char *const type_names[] = {
+    [TB_TEXT] = "string",  [TB_INT] = "integer",   [TB_SECONDS] = "number",
+    [TB_BOOL] = "boolean", [TB_CHOICE] = "string", [TB_TEXTS] = "array",
+    [TB_MAP] = "object",   [TB_ITEMS] = "array",
+};
+
+static void member(struct mo_jw *w, const char *key, const char *value)
+{
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, value);
+}
+
+static void put_limits(struct mo_jw *w, const struct tb_field *f)
+{
+    if (f->min == 0 && f->max == 0)
+        return;
+    mo_jw_key(w, "minimum");
+    mo_jw_i64(w, f->min);
+    mo_jw_key(w, "maximum");
+    mo_jw_i64(w, f->max);
+}
+
+static void put_choices(struct mo_jw *w, const struct tb_field *f)
+{
+    mo_jw_key(w, "enum");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < TB_CHOICES_MAX && f->choices[i]; i++)
+        mo_jw_cstr(w, f->choices[i]);
+    mo_jw_end(w);
+}
+
+static void put_strings(struct mo_jw *w, const char *key)
+{
+    mo_jw_key(w, key);
+    mo_jw_obj(w);
+    member(w, "type", "string");
+    mo_jw_end(w);
+}
+
+/* Answers nest two deep (a list of objects with lists of lines). */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
+{
+    mo_jw_key(w, f->name);
+    mo_jw_obj(w);
+    member(w, "type", type_names[f->type]);
+    if (f->what)
+        member(w, "description", f->what);
+    put_limits(w, f);
+    if (f->type == TB_CHOICE)
+        put_choices(w, f);
+    if (f->type == TB_TEXTS)
+        put_strings(w, "items");
+    if (f->type == TB_MAP)
+        put_strings(w, "additionalProperties");
+    if (f->type == TB_ITEMS) {
+        mo_jw_key(w, "items");
+        tb_fields_schema(w, f->items, closed);
+    }
+    mo_jw_end(w);
+}
+
+void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
+{
+    mo_jw_obj(w);
+    member(w, "type", "object");
+    mo_jw_key(w, "properties");
+    mo_jw_obj(w);
+    for (const struct tb_field *i = f; i->name; i++)
+        put_field(w, i, closed);
+    mo_jw_end(w);
+    mo_jw_key(w, "required");
+    mo_jw_arr(w);
+    for (const struct tb_field *i = f; i->name; i++) {
+        if (i->required)
+            mo_jw_cstr(w, i->name);
+    }
+    mo_jw_end(w);
+    if (closed) {
+        mo_jw_key(w, "additionalProperties");
+        mo_jw_bool(w, false);
+    }
+    mo_jw_end(w);
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static int out_of_range(const struct tb_field *f, struct mo_err *e)
+{
+    return mo_fail(e, MO_EINVAL, "%s must lie between %lld and %lld", f->name,
+                   (long long)f->min, (long long)f->max);
+}
+
+static int read_text(struct mo_json v, const struct tb_field *f,
+                     struct mo_arena *a, void *to, struct mo_err *e)
+{
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return mo_fail(e, MO_EINVAL, "%s must be a string", f->name);
+    if (mo_json_str(v, a, to) < 0)
+        return mo_fail(e, MO_ENOMEM, "%s: out of memory", f->name);
+    return 0;
+}
+
+static int read_int(struct mo_json v, const struct tb_field *f,
+                    struct mo_arena *a, void *to, struct mo_err *e)
+{
+    int64_t n;
+
+    (void)a;
+    if (mo_json_i64(v, &n) < 0)
+        return mo_fail(e, MO_EINVAL, "%s must be an integer", f->name);
+    if (n < f->min || n > f->max)
+        return out_of_range(f, e);
+    *(int64_t *)to = n;
+    return 0;
+}
+
+/* "1", "0.25": digits, and three of them behind the point count. No floating
+ * point: in the static program it would weigh more than all the tools. */
+static int read_seconds(struct mo_json v, const struct tb_field *f,
+                        struct mo_arena *a, void *to, struct mo_err *e)
+{
+    struct mo_span rest = mo_json_text(v);
+    struct mo_span whole = mo_span_cut(&rest, '.');
+    uint64_t s, ms = 0, unit = 100;
+
+    (void)a;
+    if (!mo_json_is(v, MO_JSON_NUMBER) || mo_span_u64(whole, &s) < 0)
+        return mo_fail(e, MO_EINVAL, "%s must be a plain number of seconds",
+                       f->name);
+    for (size_t i = 0; i < rest.n; i++, unit /= 10) {
+        if (rest.p[i] < '0' || rest.p[i] > '9')
+            return mo_fail(e, MO_EINVAL, "%s must be a plain number of seconds",
+                           f->name);
+        ms += (uint64_t)(rest.p[i] - '0') * unit;
+    }
+    if (s < (uint64_t)f->min || s + (ms > 0) > (uint64_t)f->max)
+        return out_of_range(f, e);
+    *(uint64_t *)to = (s * 1000 + ms) * MO_MS;
+    return 0;
+}
+
+static int read_bool(struct mo_json v, const struct tb_field *f,
+                     struct mo_arena *a, void *to, struct mo_err *e)
+{
+    (void)a;
+    if (mo_json_bool(v, to) < 0)
+        return mo_fail(e, MO_EINVAL, "%s must be true or false", f->name);
+    return 0;
+}
+
+static int read_choice(struct mo_json v, const struct tb_field *f,
+                       struct mo_arena *a, void *to, struct mo_err *e)
+{
+    (void)a;
+    for (unsigned i = 0; i < TB_CHOICES_MAX && f->choices[i]; i++) {
+        if (mo_json_str_eq(v, mo_span_cstr(f->choices[i]))) {
+            *(unsigned *)to = i;
+            return 0;
+        }
+    }
+    return mo_fail(e, MO_EINVAL, "%s must be one of \"%s\", \"%s\"", f->name,
+                   f->choices[0], f->choices[1] ? f->choices[1] : "");
+}
+
+static int read_strings(struct mo_json v, const struct tb_field *f,
+                        struct mo_arena *a, void *to, struct mo_err *e)
+{
+    bool map = f->type == TB_MAP;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    (void)a;
+    if (!mo_json_is(v, map ? MO_JSON_OBJECT : MO_JSON_ARRAY))
+        return mo_fail(e, MO_EINVAL, "%s must be an %s of strings", f->name,
+                       map ? "object" : "array");
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &key, &val)) {
+        if (!mo_json_is(val, MO_JSON_STRING))
+            return mo_fail(e, MO_EINVAL, "%s may hold strings only", f->name);
+    }
+    *(struct mo_json *)to = v;
+    return 0;
+}
+
+typedef int reader(struct mo_json v, const struct tb_field *f,
+                   struct mo_arena *a, void *to, struct mo_err *e);
+
+static reader *const readers[] = {
+    [TB_TEXT] = read_text,       [TB_INT] = read_int,
+    [TB_SECONDS] = read_seconds, [TB_BOOL] = read_bool,
+    [TB_CHOICE] = read_choice,   [TB_TEXTS] = read_strings,
+    [TB_MAP] = read_strings,
+};
+
+static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
+{
+    for (; f->name; f++) {
+        if (mo_json_str_eq(key, mo_span_cstr(f->name)))
+            return f;
+    }
+    return NULL;
+}
+
+/* A model that invented a name is told the real ones. */
+static int unknown(const struct tb_field *f, struct mo_json key,
+                   struct mo_err *e)
+{
+    struct mo_span name = mo_span_head(mo_json_text(key), SHOWN);
+    struct mo_buf known;
+    int rc;
+
+    mo_buf_init(&known, 256);
+    for (; f->name; f++)
+        (void)mo_buf_printf(&known, " %s", f->name);
+    rc = mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
+                 (int)name.n, name.p, mo_buf_cstr(&known));
+    mo_buf_fini(&known);
+    return rc;
+}
+
+static int check_required(struct mo_json args, const struct tb_field *f,
+                          struct mo_err *e)
+{
+    for (; f->name; f++) {
+        if (f->required && !mo_json_get(args, f->name).p)
+            return mo_fail(e, MO_EINVAL, "the argument %s is missing", f->name);
+    }
+    return 0;
+}
+
+int tb_fields_read(struct mo_json args, const struct tb_field *f,
+                   struct mo_arena *a, void *out, struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, args);
+    while (mo_json_next(&it, &key, &val)) {
+        const struct tb_field *hit = find(f, key);
+        int rc;
+
+        if (!hit)
+            return unknown(f, key, e);
+        if (!hit->required && mo_json_is(val, MO_JSON_NULL))
+            continue; /* many clients write null for "not given" */
+        rc = readers[hit->type](val, hit, a, (char *)out + hit->at, e);
+        if (rc < 0)
+            return rc;
+    }
+    return check_required(args, f, e);
+}

@@ -1,0 +1,14 @@
+/* glob.h - file name patterns, as people write them.
+ *
+ * `*` and `?` stay within a name, `**` crosses directories, `[a-z]`, `[!x]`,
+ * `{a,b}`. A pattern without a slash is held against the last component, any
+ * other against the whole path. Work is bounded: a pattern that needs more
+ * than its budget matches nothing. */
+#ifndef TB_GLOB_H
+#define TB_GLOB_H
+
+#include "base/str.h"
+
+bool tb_glob(struct mo_span pattern, struct mo_span path);
+
+#endif

@@ -1,0 +1,65 @@
+/* job.h - one command under way. Private to the exec files: exec.c reads the
+ * arguments and writes the answer, job.c is its life in between. */
+#ifndef TB_JOB_H
+#define TB_JOB_H
+
+#include "toolbox/box.h"
+#include "toolbox/clip.h"
+#include "toolbox/keeper.h"
+
+enum tb_job_state {
+    TB_JOB_RUNNING,
+    TB_JOB_KILLING, /* rounds go on until the keeper is reaped */
+    TB_JOB_LEFT,    /* answered; background processes go on */
+    TB_JOB_STATES,
+};
+
+enum { TB_OUT, TB_ERR, TB_STREAMS };
+
+struct tb_stream {
+    struct tb_watch watch;
+    struct tb_job *job;
+    int fd; /* -1: closed */
+    struct tb_clip clip;
+    struct mo_buf fresh; /* not told yet */
+    uint64_t skipped;    /* of fresh, dropped for room */
+};
+
+struct tb_job {
+    struct mo_list node;
+    struct tb_exec *exec;
+    struct tb_call *call;
+    enum tb_job_state state;
+    pid_t keeper, command; /* 0: gone, not known yet */
+    int order;
+
+    struct tb_stream streams[TB_STREAMS];
+    struct tb_watch in, report;
+    int in_fd, report_fd;
+    struct mo_buf input;
+    size_t written;
+
+    struct tb_timer deadline, round, tick;
+    unsigned rounds;
+    uint64_t began;
+
+    int status;       /* wait status, when ended */
+    int no_exec;      /* errno, when it could not be started */
+    bool ended, left; /* as the keeper told */
+    bool timed_out, lost;
+};
+
+struct tb_job_opts {
+    struct mo_span input;
+    size_t room;      /* per stream */
+    uint64_t timeout; /* ns */
+};
+
+/* s: argv, env and cwd are set, the rest is filled here. */
+int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
+                 const struct tb_job_opts *o, struct mo_err *e);
+
+/* In exec.c: the answer to a job's call. */
+void tb_job_answer(struct tb_job *j);
+
+#endif

@@ -1,0 +1,36 @@
+/* musl.h - what the rooms of src/ expect of the C library, and the static
+ * build gives them otherwise. Put in front of every file of it (-include). */
+#ifndef TB_MUSL_H
+#define TB_MUSL_H
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "toolbox/format.h"
+
+/* glibc's form returns the text; musl's strerror() has constant texts, so it
+ * is as safe as that one. */
+#define strerror_r(code, buf, n) ((void)(buf), (void)(n), strerror(code))
+
+/* Texts and integers without floating point, and no stdio at all. */
+#define snprintf  tb_snprintf
+#define vsnprintf tb_vsnprintf
+
+static inline __attribute__((format(printf, 2, 3))) int
+tb_fprintf(const FILE *to, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = tb_vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
+    return n < 0 ? n : (int)write(to == stderr ? 2 : 1, line, (size_t)n);
+}
+
+#define fprintf tb_fprintf
+
+#endif

@@ -1,0 +1,305 @@
+#include "toolbox/reply.h"
+
+#define LIST_TTL_MS                                                            \
+    300000 /* the list of tools never changes in one process                   \
+            */
+
+static void put(struct mo_jw *w, const char *key, const char *value)
+{
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, value);
+}
+
+static void begin(struct tb_server *s, struct mo_jw *w)
+{
+    mo_buf_reset(&s->message);
+    mo_jw_init(w, &s->message);
+    mo_jw_obj(w);
+    put(w, "jsonrpc", "2.0");
+}
+
+/* What cannot be written is not sent; the peer's own time limit speaks. */
+static void end(struct tb_server *s, struct mo_jw *w)
+{
+    mo_jw_end(w);
+    if (!mo_buf_err(&s->message))
+        s->send(s->to, mo_buf_view(&s->message));
+}
+
+static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
+                        const char *what)
+{
+    begin(s, w);
+    mo_jw_key(w, "id");
+    mo_jw_raw(w, id.n ? id : MO_SPAN("null"));
+    mo_jw_key(w, what);
+    mo_jw_obj(w);
+}
+
+static void put_info(struct mo_jw *w)
+{
+    mo_jw_obj(w);
+    put(w, "name", TB_NAME);
+    put(w, "title", "Toolbox");
+    put(w, "version", MO_VERSION);
+    mo_jw_end(w);
+}
+
+static void put_caps(struct mo_jw *w)
+{
+    mo_jw_key(w, "capabilities");
+    mo_jw_raw(w, MO_SPAN("{\"tools\":{},\"logging\":{}}"));
+}
+
+/* A modern result says that it is complete and who it is from. */
+static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
+                       const char *error)
+{
+    if (tb_is_modern(v))
+        put(w, "resultType", "complete");
+    if (tb_is_modern(v) || error) {
+        mo_jw_key(w, "_meta");
+        mo_jw_obj(w);
+        if (error)
+            put(w, "mo.error", error);
+        if (tb_is_modern(v)) {
+            mo_jw_key(w, TB_P_SERVER);
+            put_info(w);
+        }
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    end(s, w);
+}
+
+static void put_cache(struct mo_jw *w)
+{
+    mo_jw_key(w, "ttlMs");
+    mo_jw_u64(w, LIST_TTL_MS);
+    put(w, "cacheScope", "public");
+}
+
+/* --- errors -------------------------------------------------------------- */
+
+void tb_reply_error(struct tb_server *s, struct mo_span id, int code,
+                    const char *why)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "error");
+    mo_jw_key(&w, "code");
+    mo_jw_i64(&w, code);
+    put(&w, "message", why);
+    mo_jw_end(&w);
+    end(s, &w);
+}
+
+void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
+                          struct mo_json requested)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "error");
+    mo_jw_key(&w, "code");
+    mo_jw_i64(&w, TB_UNSUPPORTED_VERSION);
+    put(&w, "message", "this protocol version is not spoken here");
+    mo_jw_key(&w, "data");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "supported");
+    mo_jw_arr(&w);
+    mo_jw_cstr(&w, tb_version_text(TB_2026_07_28));
+    mo_jw_end(&w);
+    mo_jw_key(&w, "requested");
+    mo_jw_raw(&w, mo_json_text(requested));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    end(s, &w);
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+void tb_reply_empty(struct tb_server *s, struct mo_span id)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "result");
+    mo_jw_end(&w);
+    end(s, &w);
+}
+
+void tb_reply_welcome(struct tb_server *s, struct mo_span id)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "result");
+    put(&w, "protocolVersion", tb_version_text(s->version));
+    put_caps(&w);
+    mo_jw_key(&w, "serverInfo");
+    put_info(&w);
+    put(&w, "instructions", s->instructions);
+    mo_jw_end(&w);
+    end(s, &w);
+}
+
+void tb_reply_discover(struct tb_server *s, struct mo_span id)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "result");
+    mo_jw_key(&w, "supportedVersions");
+    mo_jw_arr(&w);
+    for (int v = TB_2026_07_28; v >= TB_2024_11_05; v--)
+        mo_jw_cstr(&w, tb_version_text((enum tb_version)v));
+    mo_jw_end(&w);
+    put_caps(&w);
+    put(&w, "instructions", s->instructions);
+    put_cache(&w);
+    end_result(s, &w, TB_2026_07_28, NULL);
+}
+
+/* --- tools --------------------------------------------------------------- */
+
+static void put_hints(struct mo_jw *w, const struct tb_tool *t)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } hints[] = {
+        {"readOnlyHint", TB_READ_ONLY},
+        {"destructiveHint", TB_DESTRUCTIVE},
+        {"idempotentHint", TB_IDEMPOTENT},
+        {"openWorldHint", TB_OPEN_WORLD},
+    };
+
+    mo_jw_key(w, "annotations");
+    mo_jw_obj(w);
+    put(w, "title", t->title);
+    for (size_t i = 0; i < MO_COUNT(hints); i++) {
+        mo_jw_key(w, hints[i].name);
+        mo_jw_bool(w, (t->hints & hints[i].bit) != 0);
+    }
+    mo_jw_end(w);
+}
+
+static void put_tool(struct mo_jw *w, const struct tb_tool *t,
+                     enum tb_version v)
+{
+    mo_jw_obj(w);
+    put(w, "name", t->name);
+    if (tb_has_structured(v))
+        put(w, "title", t->title);
+    put(w, "description", t->what);
+    mo_jw_key(w, "inputSchema");
+    tb_fields_schema(w, t->in, true);
+    if (tb_has_structured(v)) {
+        mo_jw_key(w, "outputSchema");
+        tb_fields_schema(w, t->out, true);
+    }
+    if (tb_has_annotations(v))
+        put_hints(w, t);
+    mo_jw_end(w);
+}
+
+void tb_reply_tools(struct tb_server *s, struct mo_span id, enum tb_version v)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "result");
+    mo_jw_key(&w, "tools");
+    mo_jw_arr(&w);
+    for (size_t i = 0; s->tools[i]; i++)
+        put_tool(&w, s->tools[i], v);
+    mo_jw_end(&w);
+    if (tb_is_modern(v))
+        put_cache(&w);
+    end_result(s, &w, v, NULL);
+}
+
+static void put_text(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_key(w, "content");
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    put(w, "type", "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void put_failed(struct mo_jw *w, bool failed)
+{
+    mo_jw_key(w, "isError");
+    mo_jw_bool(w, failed);
+}
+
+void tb_reply_result(struct tb_call *c, const struct tb_result *r)
+{
+    struct mo_span text = mo_buf_view(&r->text), data = mo_buf_view(&r->data);
+    struct mo_jw w;
+
+    begin_reply(c->server, &w, c->id, "result");
+    put_text(&w, text.n ? text : MO_SPAN(""));
+    if (tb_has_structured(c->version) && data.n) {
+        mo_jw_key(&w, "structuredContent");
+        mo_jw_raw(&w, data);
+    }
+    put_failed(&w, r->failed);
+    end_result(c->server, &w, c->version, NULL);
+}
+
+void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
+{
+    struct mo_jw w;
+
+    begin_reply(c->server, &w, c->id, "result");
+    put_text(&w, mo_span_cstr(e->msg));
+    put_failed(&w, true);
+    end_result(c->server, &w, c->version, mo_err_name(e->code));
+}
+
+/* --- on the way ---------------------------------------------------------- */
+
+static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
+{
+    begin(s, w);
+    put(w, "method", method);
+    mo_jw_key(w, "params");
+    mo_jw_obj(w);
+}
+
+void tb_reply_progress(struct tb_call *c, struct mo_span text)
+{
+    struct mo_jw w;
+
+    begin_note(c->server, &w, "notifications/progress");
+    mo_jw_key(&w, "progressToken");
+    mo_jw_raw(&w, c->token);
+    mo_jw_key(&w, "progress");
+    mo_jw_u64(&w, c->progress);
+    if (tb_has_annotations(c->version)) {
+        mo_jw_key(&w, "message");
+        mo_jw_str(&w, text);
+    }
+    mo_jw_end(&w);
+    end(c->server, &w);
+}
+
+void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
+{
+    struct mo_jw w;
+
+    begin_note(c->server, &w, "notifications/message");
+    put(&w, "level", "info");
+    put(&w, "logger", c->tool->name);
+    mo_jw_key(&w, "data");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "requestId");
+    mo_jw_raw(&w, c->id);
+    put(&w, "stream", stream);
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    end(c->server, &w);
+}

@@ -1,0 +1,48 @@
+/* server.h - the Model Context Protocol over lines, every revision at once.
+ *
+ * Each message is judged by itself: one with a modern envelope is modern, the
+ * rest belongs to the legacy session that `initialize` opened. A second
+ * `initialize` opens a new session on the same stream: whoever sent the calls
+ * of the old one is gone, so they are cancelled.
+ *
+ * Pure: a line goes in, messages go out through send(), tools are a table.
+ * So tests and a fuzzer drive it without a process.
+ *
+ * Ownership: a line is borrowed during tb_server_line(); a message given to
+ * send() during that call. Calls belong to the server until they end.
+ * Limits: TB_CALLS_MAX calls at a time, ids and progress tokens of
+ * TB_ID_MAX bytes; each is refused by name. */
+#ifndef TB_SERVER_H
+#define TB_SERVER_H
+
+#include "codec/rpc.h"
+#include "toolbox/tool.h"
+
+#define TB_CALLS_MAX 16
+#define TB_ID_MAX    512
+
+struct tb_server {
+    const struct tb_tool *const *tools; /* ends with NULL */
+    const char *instructions;
+    void *ctx; /* for the tools */
+    void (*send)(void *to, struct mo_span message);
+    void *to;
+
+    /* private */
+    enum tb_version version; /* of the legacy session */
+    enum tb_level level;
+    struct mo_list calls;
+    size_t ncalls;
+    struct mo_buf message; /* the one being written */
+};
+
+/* The public members are set before. */
+void tb_server_init(struct tb_server *s);
+void tb_server_fini(struct tb_server *s); /* cancels what is under way */
+
+void tb_server_line(struct tb_server *s, struct mo_span line);
+/* A line was too long to be looked at. */
+void tb_server_overlong(struct tb_server *s);
+void tb_server_cancel_all(struct tb_server *s);
+
+#endif

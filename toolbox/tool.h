@@ -1,0 +1,90 @@
+/* tool.h - what a tool is, and what it sees of a call.
+ *
+ * A tool gets a call with its arguments and ends it exactly once: by
+ * returning an error, by tb_call_done() inside run(), or by tb_call_done() or
+ * tb_call_fail() later. For the last it sets call->cancel before run()
+ * returns 0. cancel() means that nobody waits any more: the tool stops its
+ * work and forgets the call, which is gone when cancel() returns.
+ *
+ * Tools know no protocol revision; the server leaves out what a peer is too
+ * old for. */
+#ifndef TB_TOOL_H
+#define TB_TOOL_H
+
+#include "base/list.h"
+#include "toolbox/era.h"
+#include "toolbox/field.h"
+
+/* A result of both forms stays below the 4 MiB line that peers take, also
+ * when every byte has to be escaped: text and data are each 256 KiB of peer
+ * bytes at most, six characters a byte. */
+#define TB_RESULT_MAX ((size_t)4 * 1024 * 1024)
+#define TB_BYTES_MAX  ((size_t)256 * 1024)
+
+/* Arguments of one call: what a line can hold, unescaped. */
+#define TB_ARGS_MAX ((size_t)10 * 1024 * 1024)
+
+enum { /* hints: what a client may assume of a tool */
+       TB_READ_ONLY = 1 << 0,
+       TB_DESTRUCTIVE = 1 << 1,
+       TB_IDEMPOTENT = 1 << 2,
+       TB_OPEN_WORLD = 1 << 3,
+};
+
+enum tb_level { /* of log messages, as syslog orders them */
+                TB_DEBUG,
+                TB_INFO,
+                TB_NOTICE,
+                TB_WARNING,
+                TB_ERROR,
+                TB_CRITICAL,
+                TB_ALERT,
+                TB_EMERGENCY,
+                TB_SILENT, /* no level: nothing is sent */
+};
+
+struct tb_call;
+
+struct tb_tool {
+    const char *name, *title, *what;
+    unsigned hints;
+    const struct tb_field *in, *out;
+    int (*run)(void *ctx, struct tb_call *c, struct mo_json args,
+               struct mo_err *e);
+};
+
+struct tb_server;
+
+struct tb_call {
+    struct mo_list node;
+    struct tb_server *server;
+    const struct tb_tool *tool;
+    enum tb_version version;
+    enum tb_level level;
+    struct mo_span id, token; /* JSON text; token may be empty */
+    uint64_t progress;        /* last number told */
+
+    /* the tool's */
+    void (*cancel)(struct tb_call *c);
+    void *job;
+};
+
+struct tb_result {
+    struct mo_buf text; /* for the model */
+    struct mo_buf data; /* a JSON object that fits the tool's out */
+    bool failed;        /* isError */
+};
+
+void tb_result_init(struct tb_result *r);
+void tb_result_fini(struct tb_result *r);
+
+void tb_call_done(struct tb_call *c, const struct tb_result *r);
+void tb_call_fail(struct tb_call *c, const struct mo_err *e);
+
+/* Does anybody want to hear of the output before the end? */
+bool tb_call_is_live(const struct tb_call *c);
+/* New output of a stream: its text, and how many bytes it stands for. */
+void tb_call_live(struct tb_call *c, const char *stream, struct mo_span text,
+                  uint64_t bytes);
+
+#endif

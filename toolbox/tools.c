@@ -1,0 +1,68 @@
+/* tools.c - the table of tools, and what several of them need. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "codec/utf8.h"
+#include "toolbox/box.h"
+
+const struct tb_tool *const tb_tools[] = {
+    &tb_read_file,    &tb_write_file,      &tb_edit_file, &tb_list_files,
+    &tb_search_files, &tb_execute_command, NULL,
+};
+
+/* An optional path that is empty is one that was not given. */
+static bool is_optional(const struct tb_tool *t, const void *out,
+                        const struct mo_span *path)
+{
+    size_t at = (size_t)((const char *)path - (const char *)out);
+
+    for (const struct tb_field *f = t->in; f->name; f++) {
+        if (f->at == at)
+            return !f->required;
+    }
+    return false;
+}
+
+int tb_args_read(struct tb_box *box, struct mo_json args,
+                 const struct tb_tool *t, struct mo_arena *a, void *out,
+                 struct mo_span *path, struct tb_path *p, struct mo_err *e)
+{
+    int rc = tb_fields_read(args, t->in, a, out, e);
+
+    if (rc < 0)
+        return rc;
+    if (path->n == 0 && is_optional(t, out, path))
+        *path = MO_SPAN(".");
+    return tb_path_read(&box->root, *path, p, e);
+}
+
+ssize_t tb_read_bytes(int fd, off_t from, size_t max, struct mo_buf *b)
+{
+    size_t got = 0;
+
+    while (got < max) {
+        size_t want = max - got < 65536 ? max - got : 65536;
+        char *to = mo_buf_room(b, want);
+        ssize_t n;
+
+        if (!to) {
+            errno = ENOMEM;
+            return -1;
+        }
+        n = pread(fd, to, want, from + (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        mo_buf_add(b, (size_t)n);
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+bool tb_is_text(struct mo_span s)
+{
+    return !(s.n && memchr(s.p, '\0', s.n)) && mo_utf8_valid(s);
+}
