@@ -1,4 +1,4 @@
-#include "app/config_keys.h"
+#include "app/config_rows.h"
 
 /* --- words --------------------------------------------------------------- */
 
@@ -112,39 +112,6 @@ static const char *check_not_empty(const char *s)
 /* --- rows ------------------------------------------------------------------
  */
 
-/* offsetof, and a compile error unless the member has the type CT. */
-#define AT(T, m, CT)                                                           \
-    (offsetof(struct T, m) + 0 * sizeof(_Generic(&((struct T *)0)->m, CT *     \
-                                                 : (char)0)))
-
-#define BOOL(T, m) .type = MO_KEY_BOOL, .off = AT(T, m, bool)
-#define INT(T, m, lo, hi)                                                      \
-    .type = MO_KEY_INT, .off = AT(T, m, int64_t), .min = (lo), .max = (hi)
-#define NUM(T, m, lo, hi)                                                      \
-    .type = MO_KEY_NUM, .off = AT(T, m, double), .min = (lo), .max = (hi)
-#define STR(T, m) .type = MO_KEY_STR, .off = AT(T, m, const char *)
-#define WORD(T, m, w)                                                          \
-    .type = MO_KEY_WORD, .off = AT(T, m, int), .words = (w),                   \
-    .nwords = MO_COUNT(w)
-#define LIST(T, m)                                                             \
-    .type = MO_KEY_LIST, .off = AT(T, m, struct mo_config_list),               \
-    .max_items = MO_KEY_ITEMS_MAX
-#define MAP(T, m)                                                              \
-    .type = MO_KEY_MAP, .off = AT(T, m, struct mo_config_map),                 \
-    .max_items = MO_KEY_ITEMS_MAX
-#define SECTION(T, m, ST, s)                                                   \
-    .type = MO_KEY_SECTION, .off = AT(T, m, struct ST), .sub = &(s)
-#define DICT(T, m, ST, s, most)                                                \
-    .type = MO_KEY_DICT, .off = AT(T, m, struct ST), .sub = &(s),              \
-    .max_items = (most)
-#define ARRAY(T, m, ST, s, most)                                               \
-    .type = MO_KEY_ARRAY, .off = AT(T, m, struct ST), .sub = &(s),             \
-    .max_items = (most)
-#define KEYS(rows, T)                                                          \
-    {                                                                          \
-        .v = (rows), .n = MO_COUNT(rows), .size = sizeof(T)                    \
-    }
-
 #define DAY_MS   86400000.0
 #define MIB_MAX  1048576.0 /* 1 TiB in MiB */
 #define CPUS_MIN 0.01
@@ -178,6 +145,9 @@ static const struct mo_key mcp_rows[] = {
      MAP(mo_config_mcp, headers),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
      .doc = "HTTP headers sent with every request to `url`"},
+    {.name = "oauth",
+     SECTION(mo_config_mcp, oauth, mo_config_oauth, mo_config_oauth_keys),
+     .doc = "Sign-in at the server behind `url`"},
     {.name = "image",
      STR(mo_config_mcp, image),
      .check = check_not_empty,
