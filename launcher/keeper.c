@@ -22,8 +22,9 @@
 #include "launcher/view.h"
 #include "launcher/wire.h"
 
-#define POLL_MAX_MS 60000 /* the wall clock may jump */
-#define BACKLOG     16
+#define POLL_MAX_MS   60000 /* the wall clock may jump */
+#define POLL_ALONE_MS 2000  /* is the socket still there? */
+#define BACKLOG       16
 
 struct label {
     char session[MO_BOXREQ_TEXT_MAX + 1];
@@ -374,6 +375,15 @@ static uint64_t left(uint64_t now, uint64_t end)
     return end > now ? end - now : 0;
 }
 
+/* Without its socket nobody can come back. */
+static bool can_be_found(const struct keeper *k)
+{
+    char name[MO_BOXREQ_ID_MAX + 8];
+
+    snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    return faccessat(k->dir, name, F_OK, 0) == 0;
+}
+
 /* ms until nobody's box has lived long enough; 0: now. */
 static uint64_t ms_left(const struct keeper *k)
 {
@@ -381,6 +391,8 @@ static uint64_t ms_left(const struct keeper *k)
 
     if (k->attached)
         return POLL_MAX_MS;
+    if (!can_be_found(k))
+        return 0;
     linger = k->alone_since / MO_MS + k->label.linger_ms;
     linger = left(mo_now_ns() / MO_MS, linger);
     wall = UINT64_MAX; /* 0: no such time */
@@ -397,6 +409,7 @@ static void turn(struct keeper *k)
         {.fd = k->running ? k->run.pidfd : -1, .events = POLLIN},
     };
     uint64_t wait = ms_left(k);
+    uint64_t most = k->attached ? POLL_MAX_MS : POLL_ALONE_MS;
 
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
         p[3 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
@@ -405,8 +418,7 @@ static void turn(struct keeper *k)
         return;
     }
     /* one ms more: not to wake before the time */
-    if (poll(p, MO_COUNT(p),
-             (int)(wait < POLL_MAX_MS ? wait + 1 : POLL_MAX_MS)) < 0)
+    if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
         return;
     if (p[2].revents)
         on_program_gone(k);

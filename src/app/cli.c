@@ -220,8 +220,10 @@ int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
 {
     bool only_words = false;
 
-    *c =
-        (struct mo_cli){.table = t, .out = STDOUT_FILENO, .err = STDERR_FILENO};
+    *c = (struct mo_cli){.table = t,
+                         .dashes = SIZE_MAX,
+                         .out = STDOUT_FILENO,
+                         .err = STDERR_FILENO};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         bool opt = !only_words && word[0] == '-' && word[1];
@@ -229,6 +231,7 @@ int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
 
         if (opt && strcmp(word, "--") == 0) {
             only_words = true;
+            c->dashes = c->nargs;
             continue;
         }
         rc = opt ? take_opt(c, argc, argv, &i, e) : take_word(c, word, e);

@@ -22,7 +22,7 @@
 #define MO_PROGRAM "mcp-orchestrator"
 
 #define MO_CLI_OPTS_MAX 32
-#define MO_CLI_ARGS_MAX 16
+#define MO_CLI_ARGS_MAX 66 /* `box run` takes a whole command */
 
 enum mo_exit_code {
     MO_EXIT_OK = 0,
@@ -82,6 +82,7 @@ struct mo_cli {
     size_t ngot;
     const char *args[MO_CLI_ARGS_MAX];
     size_t nargs;
+    size_t dashes; /* of them, before a "--"; SIZE_MAX: there was none */
     char *const *environ;
     int out, err; /* descriptors */
 };

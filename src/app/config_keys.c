@@ -109,6 +109,22 @@ static const char *check_not_empty(const char *s)
     return *s ? NULL : "must not be empty";
 }
 
+static const char *check_condition(const char *s)
+{
+    if (mo_match_check(MO_SPAN("x"), mo_span_cstr(s), NULL) == 0)
+        return NULL;
+    return "must be a pattern, or a condition such as \"<= 30\", \"= text\", "
+           "\"! pattern\" or \"absent\"";
+}
+
+static const char *check_annotation(const char *s)
+{
+    return mo_claim_bit(mo_span_cstr(*s == '!' ? s + 1 : s))
+               ? NULL
+               : "must be readOnlyHint, destructiveHint, idempotentHint or "
+                 "openWorldHint, with or without a ! before it";
+}
+
 /* --- rows ------------------------------------------------------------------
  */
 
@@ -296,9 +312,11 @@ static const struct mo_key sandbox_rows[] = {
     {.name = "image",
      STR(mo_config_sandbox, image),
      .check = check_not_empty,
-     .doc = "Container image for boxes; ours where it is not given"},
+     .doc = "Image for boxes: a container image, or a directory with an "
+            "unpacked one for native boxes; ours, or a view of this machine, "
+            "where it is not given"},
     {.name = "memoryMb",
-     INT(mo_config_sandbox, memory_mb, 4, MIB_MAX),
+     INT(mo_config_sandbox, memory_mb, 16, MIB_MAX),
      .def = "512",
      .doc = "Memory of a box"},
     {.name = "cpus",
@@ -306,7 +324,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "0.5",
      .doc = "Processors of a box"},
     {.name = "pids",
-     INT(mo_config_sandbox, pids, 1, 1000000),
+     INT(mo_config_sandbox, pids, 4, 32768),
      .def = "128",
      .doc = "Processes and threads in a box"},
     {.name = "workspaceMb",
@@ -314,7 +332,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "256",
      .doc = "Size of a box's workspace"},
     {.name = "warm",
-     INT(mo_config_sandbox, warm, 0, 256),
+     INT(mo_config_sandbox, warm, 0, 32),
      .def = "2",
      .doc = "Boxes kept ready for the next sessions"},
     {.name = "dockerHost",
@@ -331,7 +349,8 @@ static const struct mo_key sessions_rows[] = {
     {.name = "idleMinutes",
      INT(mo_config_sessions, idle_minutes, 1, 525600),
      .def = "15",
-     .doc = "A session without use loses its box after so long"},
+     .doc = "A session without use loses its box after so long; it is warned "
+            "a minute before, and its conversation is kept"},
     {.name = "sweepSeconds",
      INT(mo_config_sessions, sweep_seconds, 1, 86400),
      .def = "60",
@@ -342,9 +361,9 @@ static const struct mo_key sessions_rows[] = {
      .env = "HISTORY_TTL_SECONDS",
      .doc = "How long a conversation is kept after its last word"},
     {.name = "max",
-     INT(mo_config_sessions, max, 1, 1000000),
+     INT(mo_config_sessions, max, 1, 1024),
      .def = "1000",
-     .doc = "Sessions with a box at one time"},
+     .doc = "Sessions open in this process at one time"},
 };
 static const struct mo_keys sessions_keys =
     KEYS(sessions_rows, struct mo_config_sessions);
@@ -357,7 +376,8 @@ static const struct mo_key store_rows[] = {
      .env = "REDIS_URL",
      .def = "sqlite:mcp-orchestrator.db",
      .doc = "Where sessions and conversations are kept: `sqlite:FILE` (in "
-            "`store.dir`) or `redis://[:password@]host:port[/db]`"},
+            "`store.dir`), `redis://[user:password@]host:port[/db]`, "
+            "`rediss://` for TLS, or `redis+unix:SOCKET`"},
     {.name = "dir",
      STR(mo_config_store, dir),
      .check = check_not_empty,
@@ -378,6 +398,21 @@ static const struct mo_key rule_rows[] = {
      STR(mo_config_rule, server),
      .check = check_not_empty,
      .doc = "Only that server's tool; `*` stands for any letters"},
+    {.name = "args",
+     MAP(mo_config_rule, args),
+     .check = check_condition,
+     .doc = "Only calls whose arguments fit: a path such as `path` or "
+            "`items.*.name`, and a pattern (`docs/**`, `a|b`) or a condition "
+            "(`<= 30`, `= text`, `! pattern`, `absent`)"},
+    {.name = "annotations",
+     LIST(mo_config_rule, annotations),
+     .check = check_annotation,
+     .doc = "Only tools whose server claims so: `readOnlyHint`, "
+            "`!destructiveHint` and the like. A claim, not a fact"},
+    {.name = "remember",
+     BOOL(mo_config_rule, remember),
+     .def = "true",
+     .doc = "With `ask`: whether a person may answer once and for all"},
     {.name = "action",
      WORD(mo_config_rule, action, actions),
      .def = "ask",

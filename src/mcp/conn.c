@@ -280,6 +280,7 @@ int mo_conn_open(struct mo_loop *l, const struct mo_conn_opts *o,
         return mo_fail(e, MO_ENOMEM, "connection");
     }
     c->loop = l;
+    c->last_id = o->after_id;
     for (size_t i = 0; i < CALL_BUCKETS; i++)
         mo_list_init(&c->calls[i]);
     mo_list_init(&c->parked);

@@ -107,6 +107,9 @@ struct mo_conn_opts {
     struct mo_span capabilities;  /* object text; empty: none */
     const char *log_level;        /* modern: what we want to hear; or NULL */
     uint64_t open_ms, probe_ms;   /* 0: the defaults above */
+    /* Our numbers begin after this one. For a server that others have asked
+     * before us: a late answer to them must never look like one to us. */
+    uint64_t after_id;
     /* Make a link and give it to mo_conn_dialed(), now or later. A failure
      * now is returned. Called again after a probe that cost the link. */
     int (*dial)(void *ctx, struct mo_conn *c, struct mo_err *e);

@@ -49,16 +49,24 @@ struct mo_sessions_opts {
     size_t ndrivers;                 /* starts boxes, all are swept */
     struct mo_box_spec spec;         /* of every session's box; borrowed */
     const char *instance;            /* as the drivers were told */
+    struct mo_span capabilities;     /* what servers in boxes may ask of us */
     uint64_t idle_ms;                /* 15 min */
     uint64_t warn_ms;                /* on_idle so long before; 60 s */
     uint64_t sweep_ms;               /* 60 s */
     uint64_t wait_ms;                /* for a lease held elsewhere; 30 s */
+    unsigned max;                    /* open here; 0: MO_SESSIONS_MAX */
     unsigned warm;                   /* boxes kept ready */
-    uint64_t (*wall)(void *ctx);     /* wall ms; NULL: the real one */
-    void *wall_ctx;                  /* for tests with a clock of their own */
+    bool no_janitor;                 /* sweep only when asked: for a command */
+    /* Is that instance known to have died? Its leases are not waited for.
+     * NULL: nobody knows, leases end in their time. */
+    bool (*is_dead)(void *ctx, struct mo_span instance);
+    void *dead_ctx;
+    uint64_t (*wall)(void *ctx); /* wall ms; NULL: the real one */
+    void *wall_ctx;              /* for tests with a clock of their own */
 };
 
-/* The first sweep begins at once; mo_sessions_ready() is true after it. */
+/* Times of 0 are the defaults above. The first sweep begins at once;
+ * mo_sessions_ready() is true after it. */
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
                      struct mo_sessions **out, struct mo_err *e);
 /* Every hold ends (on_closed), boxes of living sessions are let go; gone(ctx)
@@ -66,12 +74,12 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx);
 bool mo_sessions_ready(const struct mo_sessions *ss);
-/* The janitor's round now; done() when it is over. Tests, `sessions`. */
-void mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
-                       void *ctx);
+/* The janitor's round now (or after the one under way); done() when it is
+ * over. MO_EBUSY: somebody waits for one already. Tests, `sessions`. */
+int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
+                      void *ctx, struct mo_err *e);
 
-/* --- holds ------------------------------------------------------------------
- */
+/* --- holds ---------------------------------------------------------------- */
 
 enum mo_workspace {
     MO_WORKSPACE_FRESH, /* a new session */
@@ -83,9 +91,9 @@ struct mo_session_info {
     const char *id, *box, *driver;
     bool resumed; /* the session was known to the store */
     enum mo_workspace workspace;
-    uint64_t fence;      /* for what the owner writes to the store */
-    struct mo_span data; /* what mo_session_keep() kept */
-    struct mo_conn *conn;
+    uint64_t fence;       /* for what the owner writes to the store */
+    struct mo_span data;  /* what mo_session_keep() kept */
+    struct mo_conn *conn; /* NULL: its box has gone, see mo_session_use() */
 };
 
 struct mo_hold_cb {
@@ -96,6 +104,11 @@ struct mo_hold_cb {
     void (*on_box)(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
                    const struct mo_session_info *info);
     void (*on_idle)(void *ctx, struct mo_hold *h, unsigned seconds_left);
+    /* What the server in the box says and asks; both may be NULL. Everybody
+     * hears a notification; a question goes to the oldest hold that takes
+     * them, and is refused when there is none. */
+    void (*on_notify)(void *ctx, struct mo_hold *h, const struct mo_rpc *m);
+    void (*on_ask)(void *ctx, struct mo_hold *h, struct mo_ask *a);
     /* The hold is gone. reason: "idle", "closed", "killed", "taken over",
      * "shutdown", or "failed" with why. */
     void (*on_closed)(void *ctx, const char *reason, const struct mo_err *why);
@@ -104,7 +117,9 @@ struct mo_hold_cb {
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
                     const struct mo_hold_cb *cb, void *ctx,
                     struct mo_hold **out, struct mo_err *e);
-void mo_session_release(struct mo_hold *h); /* no callback any more */
+/* No callback any more, that of use and keep included. What was to be kept is
+ * kept all the same. */
+void mo_session_release(struct mo_hold *h);
 
 /* Something happened: the session is not idle. Cheap; written to the store
  * at most every few seconds. */
@@ -120,8 +135,8 @@ int mo_session_use(struct mo_hold *h,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
 
-/* Keep a document of the owner's with the session (replaces the last). done()
- * when it is durable. */
+/* Keep a document (JSON) of the owner's with the session, in place of the
+ * last. done() when it is durable. Not before on_ready. */
 int mo_session_keep(struct mo_hold *h, struct mo_span data,
                     void (*done)(void *ctx, const struct mo_err *why),
                     void *ctx, struct mo_err *e);
@@ -129,13 +144,22 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
 /* The present state, NULL before on_ready. */
 const struct mo_session_info *mo_session_info(const struct mo_hold *h);
 
-/* --- from outside
- * ------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------- */
 
 /* End a session and its box wherever it is idle or ours; forget: its history
- * too. Held by another process: MO_EBUSY, the message says by whom. */
+ * too. Held by another process: MO_EBUSY, the message says by whom; nobody
+ * knows it: MO_ENOTFOUND. */
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
+
+/* What the store's row of a session says (MO_READ_SESSION). */
+struct mo_session_row {
+    char box[MO_BOX_ID_MAX]; /* "": none */
+    char driver[16];
+    uint64_t created; /* wall ms */
+};
+int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e);
 
 struct mo_sessions_stats {

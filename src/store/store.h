@@ -20,28 +20,37 @@
  *  6. A write that carries the fence of an old lease is refused (MO_EPOLICY):
  *     who was asleep while another took over cannot do harm.
  *
- * Bounds: a document MO_STORE_DOC_MAX, a batch MO_STORE_BATCH_MAX writes,
- * operations under way MO_STORE_OPS_MAX (one more is MO_EBUSY), rows of one
- * answer as asked, at most MO_STORE_ROWS_MAX. */
+ * Bounds: a document MO_STORE_DOC_MAX; a batch MO_STORE_BATCH_MAX writes of
+ * MO_STORE_BATCH_BYTES together; operations under way MO_STORE_OPS_MAX, their
+ * bytes MO_STORE_QUEUE_MAX (more is MO_EBUSY); rows of one answer as asked, at
+ * most MO_STORE_ROWS_MAX and MO_STORE_ANSWER_MAX bytes (`more` tells). */
 #ifndef MO_STORE_STORE_H
 #define MO_STORE_STORE_H
 
 #include "base/str.h"
 #include "loop/loop.h"
 
-#define MO_STORE_DOC_MAX   ((size_t)4 * 1024 * 1024)
-#define MO_STORE_BATCH_MAX 64
-#define MO_STORE_OPS_MAX   4096
-#define MO_STORE_ROWS_MAX  1000
-#define MO_STORE_ID_MAX    128 /* bytes of any id: [A-Za-z0-9_.:-] */
+#define MO_STORE_DOC_MAX     ((size_t)4 * 1024 * 1024)
+#define MO_STORE_BATCH_MAX   64
+#define MO_STORE_BATCH_BYTES ((size_t)16 * 1024 * 1024)
+#define MO_STORE_OPS_MAX     4096
+#define MO_STORE_QUEUE_MAX   ((size_t)256 * 1024 * 1024)
+#define MO_STORE_ROWS_MAX    1000
+#define MO_STORE_ANSWER_MAX  ((size_t)32 * 1024 * 1024)
+#define MO_STORE_ID_MAX      128 /* bytes of any id: [A-Za-z0-9_.:-] */
+#define MO_STORE_DEADLINE_MS 5000
 
 struct mo_store;
 
 struct mo_store_opts {
-    const char *url;         /* sqlite:PATH, redis://..., rediss://... */
+    /* sqlite:PATH, redis://[user[:password]@]host[:port][/db], rediss://...,
+     * redis+unix:PATH[?db=N] */
+    const char *url;
     uint64_t history_ttl_ms; /* conversations end so long after their last */
                              /* entry; 0: never */
-    uint64_t deadline_ms;    /* of one operation; 0: 5 s */
+    uint64_t audit_ttl_ms;   /* 0: never */
+    uint64_t deadline_ms;    /* of one operation; 0: MO_STORE_DEADLINE_MS */
+    uint64_t lease_ttl_ms;   /* 0: MO_LEASE_TTL_MS; every process the same */
     struct mo_span ca_file;  /* rediss: who to trust; empty: the system's */
 };
 
@@ -50,7 +59,9 @@ struct mo_store_opts {
  * first operations wait for it up to their deadline. */
 int mo_store_open(struct mo_loop *l, const struct mo_store_opts *o,
                   struct mo_store **out, struct mo_err *e);
-/* Finishes what was asked for, then gone(ctx), once, later. */
+/* Finishes what was asked for, then gone(ctx), once, later. Leases end: who
+ * waits gets on_held with MO_ECANCELED, who holds on_lost with MO_ECLOSED and
+ * gives it back. */
 void mo_store_close(struct mo_store *s, void (*gone)(void *ctx), void *ctx);
 
 struct mo_store_health {
@@ -77,23 +88,28 @@ enum mo_call_state {
 
 enum mo_write_kind {
     MO_WRITE_SESSION, /* doc, at: insert or replace the session's row */
-    MO_WRITE_TOUCH,   /* at: only its last activity (never backwards) */
+    MO_WRITE_TOUCH,   /* at: only its last activity (never backwards) * */
     MO_WRITE_CLOSE,   /* the row goes, history and calls stay to their TTL */
     MO_WRITE_FORGET,  /* the row, history and calls go */
-    MO_WRITE_ENTRY,   /* doc, text: appended to the conversation */
-    MO_WRITE_FRESH,   /* a new conversation begins; the old stays readable */
-    MO_WRITE_CALL,    /* id, to, doc: a new call; MO_EEXISTS if known */
+    MO_WRITE_ENTRY,   /* doc, text, at: appended to the conversation * */
+    MO_WRITE_FRESH,   /* a new conversation begins; the old stays readable * */
+    MO_WRITE_CALL,    /* id, to, doc, at: a new call; MO_EEXISTS if known * */
     MO_WRITE_MOVE,    /* id, from, to, doc (empty: unchanged): if the call's */
-                      /* state is in `from`, else the batch is MO_EPOLICY */
+                      /* state is in `from`, else the batch is MO_EPOLICY; */
+                      /* a call nobody knows is MO_ENOTFOUND */
     MO_WRITE_AUDIT,   /* doc, at: one row of the audit log */
 };
+/* Those with a star need the session's row, else the batch is MO_ENOTFOUND: a
+ * session that was closed, or vanished with the server that held it, does not
+ * come back by the back door. A batch is applied in order, so a SESSION in
+ * front of them will do. Ids of calls are the session's own. */
 
 struct mo_write {
     enum mo_write_kind kind;
     struct mo_span id;   /* of the call */
     struct mo_span doc;  /* JSON */
     struct mo_span text; /* what full-text search finds the entry by */
-    uint64_t at;         /* wall ms */
+    uint64_t at;         /* wall ms; 0: now */
     unsigned from;       /* MO_CALL_BITs */
     enum mo_call_state to;
 };
@@ -101,7 +117,8 @@ struct mo_write {
 struct mo_store_batch {
     struct mo_span session; /* all writes are this session's; empty only for */
                             /* audit rows that belong to none */
-    uint64_t fence;         /* of the lease it is written under; 0: any */
+    uint64_t fence;         /* of the lease with the session's name, which */
+                            /* must be held under it now; 0: any */
     const struct mo_write *writes;
     size_t n;
 };
@@ -125,15 +142,18 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
 enum mo_read_kind {
     MO_READ_SESSION,  /* the one row, or none */
     MO_READ_SESSIONS, /* all, oldest activity first; `before`: only those */
-                      /* whose last activity is before it */
+                      /* whose last activity is before it; `after` and `id`: */
+                      /* time and session of the last row, to go on */
     MO_READ_HISTORY,  /* entries of a conversation (0: the present one), */
                       /* seq > `after`, in order; `newest`: the last `limit` */
-    MO_READ_CALLS,    /* of the session, states in `from`, oldest first */
-    MO_READ_CALL,     /* by id */
-    MO_READ_SEARCH,   /* `text` in all conversations (or the session's), best */
-                      /* first. Redis without a search module: MO_EUNAVAIL */
-    MO_READ_AUDIT,    /* newest first; `before`, `after` are times; `text`: */
-                      /* only rows whose document contains it */
+    MO_READ_CALLS,    /* of the session, states in `from` (0: all), oldest */
+                      /* first; `after`: seq of the last row, to go on */
+    MO_READ_CALL,     /* of the session, by id */
+    MO_READ_SEARCH,   /* all words of `text` in all conversations (or the */
+                      /* session's), best first. Redis: MO_EUNAVAIL */
+    MO_READ_AUDIT,    /* newest first (the session's, if given); `before`, */
+                      /* `after` are times; `text`: only rows whose document */
+                      /* contains it */
 };
 
 struct mo_read {
@@ -167,7 +187,8 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
  *
  * The right to act for a name (a session, an instance) until it is given
  * back or not renewed in time. Renewal goes on by itself at a third of
- * MO_LEASE_TTL_MS. The fence is larger than that of every earlier holder.
+ * MO_LEASE_TTL_MS. The fence is larger than that of every earlier holder,
+ * also when the store was emptied meanwhile: it grows with the wall clock.
  *
  * A waiter is woken by the holder's release or by the end of its term, in
  * this and in other processes; not by looking again and again. First come,
@@ -177,8 +198,8 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
 struct mo_lease;
 
 struct mo_lease_cb {
-    /* Once: held (why NULL, the fence) or not (MO_ETIMEOUT: `holder` is who
-     * has it; MO_ECANCELED; MO_EUNAVAIL...) and the lease is gone. */
+    /* Once: held (why NULL, the fence) or not (MO_ETIMEOUT: the message says
+     * who has it; MO_ECANCELED; MO_EUNAVAIL...) and the lease is gone. */
     void (*on_held)(void *ctx, struct mo_lease *l, uint64_t fence,
                     const struct mo_err *why);
     /* Held and lost (not renewed in time, taken over): stop acting for it.
@@ -193,6 +214,14 @@ int mo_lease_take(struct mo_store *s, struct mo_span name, struct mo_span owner,
 /* Gives it back by compare-and-delete, or cancels the waiting (on_held with
  * MO_ECANCELED follows). Held: no callback any more. */
 void mo_lease_drop(struct mo_lease *l);
+
+/* Ends a lease whose holder is known to be dead, before its term: by compare
+ * and delete, so that a newer one is not touched. done() without error also
+ * when there was none any more. */
+int mo_lease_break(struct mo_store *s, struct mo_span name,
+                   struct mo_span owner, uint64_t fence,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
 
 /* Who holds it now (owner and fence), or n == 0. */
 int mo_lease_holder(struct mo_store *s, struct mo_span name,

@@ -74,7 +74,7 @@ static void ws_lost(struct wsc *w, const char *why)
     struct engine *g = ws_detach(w, &spoke);
 
     if (spoke)
-        mo_engine_close(g, MO_ENG_NORMAL, why);
+        eiod_engine_close(g, MO_ENG_NORMAL, why);
 }
 
 /* The peer broke a rule: tell it, and end the session it belonged to. */
@@ -94,9 +94,9 @@ static void ws_text(struct wsc *w, struct mo_span text)
         return;
     }
     if (w->g->probe == w)
-        mo_engine_probe(w, &p);
+        eiod_engine_probe(w, &p);
     else
-        mo_engine_packet(w->g, &p);
+        eiod_engine_packet(w->g, &p);
 }
 
 static void ws_event(struct wsc *w, enum mo_ws_event ev, struct mo_span data,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -38,12 +38,13 @@ print(subprocess.check_output(["echo", "child"]).decode(), end="")'`, 'thread\nc
 git -c user.name=n -c user.email=e commit -qm first && git log --format=%s && git status --short`, 'first\n'],
   ['gcc', '/usr/bin/gcc', `echo '#include <stdio.h>
 int main(void) { puts("compiled"); }' > a.c && TMPDIR=/workspace gcc a.c && ./a.out`, 'compiled\n'],
-  ['node', '/usr/bin/node', `/usr/bin/node -e 'const { execSync } = require("child_process");
+  ['node', process.execPath, `${process.execPath} -e 'const { execSync } = require("child_process");
 process.stdout.write(execSync("echo child"));
 new (require("worker_threads").Worker)("require(\\"fs\\").writeSync(1, \\"worker\\\\n\\")", { eval: true })'`, 'child\nworker\n'],
 ])
   test(`${name} works`, { skip: skip || (existsSync(needs) ? false : `needs ${needs}`) }, async () => {
-    const { out, err } = await sh(script, { memory: 512 << 20, pids: 128, cpu_milli: 2000 });
+    const views = name === 'node' ? [dirname(needs)] : []; // the tests' own
+    const { out, err } = await sh(script, { memory: 512 << 20, pids: 128, cpu_milli: 2000, views });
     assert.equal(out, want, err);
   });
 
@@ -207,6 +208,14 @@ it('past its time with nobody attached: it goes', async () => {
   await eventually('it is gone', () => !existsSync(join(d.dir, `${id}.sock`)));
   assert.ok(Date.now() / 1000 >= expires);
   assert.deepEqual(cgroupsOf(id), []);
+});
+
+it('a box that can no longer be found goes', async () => {
+  const box = await d.start(['sleep', '1000'], { host: true });
+  box.client.kill('SIGKILL');
+  await box.ended;
+  rmSync(join(d.dir, `${box.id}.sock`));
+  await eventually('it is dead', () => !lives(box.pid) && cgroupsOf(box.id).length === 0);
 });
 
 it('SIGTERM to the keeper ends the box', async () => {

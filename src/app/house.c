@@ -1,0 +1,344 @@
+#include "app/house.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "app/file.h"
+#include "app/resolve.h"
+#include "base/mem.h"
+#include "session/control.h"
+#include "session/instance.h"
+
+#define URL_MAX ((size_t)4096)
+
+struct mo_house {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    enum mo_house_want want;
+    char run[PATH_MAX], label[MO_SANDBOX_LABEL];
+    struct mo_store *store;
+    struct mo_instance *instance;
+    struct mo_sandbox *sandbox;
+    struct mo_sessions *sessions;
+    struct mo_control *control;
+    struct mo_later later; /* the next step of opening or closing */
+    struct mo_err why;     /* opening failed */
+    bool closing;
+    void (*done)(void *ctx, struct mo_house *h, const struct mo_err *why);
+    void *ctx;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* --- closing, in reverse -------------------------------------------------- */
+
+static void house_over(struct mo_house *h)
+{
+    struct mo_house told = *h;
+
+    mo_config_unref(h->cfg);
+    mo_free(h);
+    if (told.done)
+        told.done(told.ctx, NULL, &told.why);
+    if (told.gone)
+        told.gone(told.gone_ctx);
+}
+
+static void close_next(void *ctx)
+{
+    struct mo_house *h = ctx;
+
+    if (h->control)
+        mo_control_close(mo_take_ptr(&h->control), close_next, h);
+    else if (h->sessions)
+        mo_sessions_close(mo_take_ptr(&h->sessions), close_next, h);
+    else if (h->sandbox)
+        mo_sandbox_close(mo_take_ptr(&h->sandbox), close_next, h);
+    else if (h->instance)
+        mo_instance_close(mo_take_ptr(&h->instance), close_next, h);
+    else if (h->store)
+        mo_store_close(mo_take_ptr(&h->store), close_next, h);
+    else
+        house_over(h);
+}
+
+static void on_close(struct mo_later *d)
+{
+    close_next(mo_container_of(d, struct mo_house, later));
+}
+
+void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx)
+{
+    h->done = NULL;
+    h->gone = gone;
+    h->gone_ctx = ctx;
+    mo_later_init(&h->later, on_close);
+    mo_loop_defer(h->loop, &h->later);
+}
+
+static void give_up(struct mo_house *h, const struct mo_err *why)
+{
+    h->why = *why;
+    close_next(h);
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+/* A socket that cannot be had is no reason not to start. */
+static void open_control(struct mo_house *h)
+{
+    char path[PATH_MAX];
+    struct mo_err e;
+    int rc = mo_control_path(path, sizeof(path), h->run,
+                             mo_instance_name(h->instance), &e);
+
+    if (rc == 0)
+        rc = mo_control_open(h->loop, h->sessions, path, &h->control, &e);
+    if (rc < 0)
+        mo_log_err(mo_loop_log(h->loop), MO_WARN, "session", &e,
+                   "`sessions kill` will not reach this instance");
+}
+
+static int open_sessions(struct mo_house *h, struct mo_err *e)
+{
+    const struct mo_config_sessions *c = &h->cfg->sessions;
+    bool all = h->want == MO_HOUSE_SESSIONS;
+    struct mo_sessions_opts o = {
+        .store = h->store,
+        .spec = mo_sandbox_spec(h->cfg, NULL),
+        .instance = mo_instance_name(h->instance),
+        .idle_ms = (uint64_t)c->idle_minutes * 60000,
+        .sweep_ms = (uint64_t)c->sweep_seconds * 1000,
+        .max = c->max < MO_SESSIONS_MAX ? (unsigned)c->max : MO_SESSIONS_MAX,
+        .warm = all ? (unsigned)h->cfg->sandbox.warm : 0,
+        .no_janitor = !all,
+        .is_dead = mo_instance_dead,
+        .dead_ctx = h->instance,
+    };
+
+    if (o.warm > MO_BOX_WARM_MAX)
+        o.warm = MO_BOX_WARM_MAX;
+    o.drivers = mo_sandbox_drivers(h->sandbox, &o.ndrivers);
+    return mo_sessions_open(h->loop, &o, &h->sessions, e);
+}
+
+static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+                       const struct mo_err *why)
+{
+    struct mo_house *h = ctx;
+    struct mo_err e;
+
+    h->sandbox = sb;
+    if (why) {
+        give_up(h, why);
+        return;
+    }
+    if (open_sessions(h, &e) < 0) {
+        give_up(h, &e);
+        return;
+    }
+    if (h->want == MO_HOUSE_SESSIONS)
+        open_control(h);
+    h->done(h->ctx, h, NULL);
+}
+
+static int open_store(struct mo_house *h, struct mo_err *e)
+{
+    struct mo_store_opts o = {
+        .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
+    };
+    struct mo_buf url;
+    int rc;
+
+    mo_buf_init(&url, URL_MAX);
+    rc = mo_house_store_url(h->cfg, &url, e);
+    if (rc == 0) {
+        o.url = mo_buf_cstr(&url);
+        rc = mo_store_open(h->loop, &o, &h->store, e);
+        mo_sandbox_label(h->cfg, o.url, h->label);
+    }
+    mo_buf_fini(&url);
+    return rc;
+}
+
+static int make_dirs(struct mo_house *h, struct mo_err *e)
+{
+    const char *state = h->cfg->store.dir;
+    int n = snprintf(h->run, sizeof(h->run), "%s/run", state);
+
+    if (n < 0 || (size_t)n >= sizeof(h->run))
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    return mo_file_mkdir(state, e);
+}
+
+static void open_all(struct mo_house *h)
+{
+    struct mo_sandbox_opts o = {.cfg = h->cfg, .store = h->label};
+    struct mo_err e;
+    int rc = make_dirs(h, &e);
+
+    if (rc == 0)
+        rc = open_store(h, &e);
+    if (rc == 0 && h->want == MO_HOUSE_STORE) {
+        h->done(h->ctx, h, NULL);
+        return;
+    }
+    if (rc == 0)
+        rc = mo_instance_open(h->loop, h->store, h->run, &h->instance, &e);
+    if (rc == 0) {
+        o.instance = mo_instance_name(h->instance);
+        rc = mo_sandbox_open(h->loop, &o, on_sandbox, h, &e);
+    }
+    if (rc < 0)
+        give_up(h, &e);
+}
+
+static void on_open(struct mo_later *d)
+{
+    open_all(mo_container_of(d, struct mo_house, later));
+}
+
+int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
+                  enum mo_house_want want,
+                  void (*done)(void *ctx, struct mo_house *h,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_err *e)
+{
+    struct mo_house *h = mo_new(struct mo_house);
+
+    if (!h)
+        return mo_fail(e, MO_ENOMEM, "house");
+    h->loop = l;
+    h->cfg = mo_config_ref(cfg);
+    h->want = want;
+    h->done = done;
+    h->ctx = ctx;
+    mo_later_init(&h->later, on_open);
+    mo_loop_defer(l, &h->later);
+    return 0;
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+struct mo_store *mo_house_store(const struct mo_house *h)
+{
+    return h->store;
+}
+
+struct mo_sandbox *mo_house_sandbox(const struct mo_house *h)
+{
+    return h->sandbox;
+}
+
+struct mo_sessions *mo_house_sessions(const struct mo_house *h)
+{
+    return h->sessions;
+}
+
+const char *mo_house_instance(const struct mo_house *h)
+{
+    return mo_instance_name(h->instance);
+}
+
+int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
+                       struct mo_err *e)
+{
+    struct mo_span file;
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, URL_MAX);
+    rc = mo_ref_resolve(cfg, cfg->store.url, &b, e);
+    file = mo_buf_view(&b);
+    if (rc == 0 && mo_span_starts(file, MO_SPAN("sqlite:"))) {
+        file = mo_span_skip(file, 7);
+        mo_buf_puts(out, "sqlite:");
+        if (file.n && file.p[0] != '/')
+            mo_buf_printf(out, "%s/", cfg->store.dir);
+    }
+    if (rc == 0)
+        mo_buf_span(out, file);
+    mo_buf_fini(&b);
+    if (rc == 0 && mo_buf_err(out))
+        rc = mo_fail(e, mo_buf_err(out), "store.url");
+    return rc;
+}
+
+/* --- ending a session wherever it is -------------------------------------- */
+
+struct ending {
+    struct mo_house *h;
+    char id[MO_SESSION_ID_MAX + 1];
+    bool forget;
+    struct mo_err why; /* what we were told when we tried ourselves */
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+};
+
+static void ending_over(struct ending *x, const struct mo_err *why)
+{
+    struct ending told = *x;
+
+    mo_free(x);
+    told.done(told.ctx, why);
+}
+
+static void on_far_end(void *ctx, const struct mo_err *why)
+{
+    ending_over(ctx, why);
+}
+
+/* It is held: by one of this machine whom we can ask, or far away. */
+static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
+                      const struct mo_err *why)
+{
+    struct ending *x = ctx;
+    char path[PATH_MAX], name[MO_INSTANCE_MAX];
+    struct mo_err e;
+    int rc = -1;
+
+    (void)fence;
+    if (!why && owner.n < sizeof(name) && !memchr(owner.p, '/', owner.n)) {
+        (void)snprintf(name, sizeof(name), "%.*s", (int)owner.n, owner.p);
+        rc = mo_control_path(path, sizeof(path), x->h->run, name, &e);
+    }
+    if (rc == 0)
+        rc = mo_control_end(x->h->loop, path, mo_span_cstr(x->id), x->forget,
+                            on_far_end, x, &e);
+    if (rc < 0)
+        ending_over(x, &x->why);
+}
+
+static void on_near_end(void *ctx, const struct mo_err *why)
+{
+    struct ending *x = ctx;
+    struct mo_err e;
+
+    if (!why || why->code != MO_EBUSY) {
+        ending_over(x, why);
+        return;
+    }
+    x->why = *why;
+    if (mo_lease_holder(x->h->store, mo_span_cstr(x->id), on_holder, x, &e) < 0)
+        ending_over(x, &e);
+}
+
+int mo_house_end(struct mo_house *h, struct mo_span session, bool forget,
+                 void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                 struct mo_err *e)
+{
+    struct ending *x = mo_new(struct ending);
+    int rc;
+
+    if (!x)
+        return mo_fail(e, MO_ENOMEM, "session");
+    x->h = h;
+    x->forget = forget;
+    x->done = done;
+    x->ctx = ctx;
+    (void)snprintf(x->id, sizeof(x->id), "%.*s", (int)session.n, session.p);
+    rc = mo_session_end(h->sessions, session, forget, on_near_end, x, e);
+    if (rc < 0)
+        mo_free(x);
+    return rc;
+}

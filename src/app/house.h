@@ -1,0 +1,51 @@
+/* house.h - store, drivers and sessions of one process, opened in order and
+ * closed in reverse, as the configuration says.
+ *
+ *   store.dir/               the database (sqlite)
+ *   store.dir/run/NAME.lock  that instance NAME lives
+ *   store.dir/run/NAME.sock  where it can be asked (session/control.h)
+ *   store.dir/boxes/         sockets and locks of native boxes
+ *
+ * A command that only reads the store stops after the first step (`want`).
+ * Ownership: the house owns all of it; what its functions give away is
+ * borrowed until mo_house_close(). */
+#ifndef MO_APP_HOUSE_H
+#define MO_APP_HOUSE_H
+
+#include "app/sandbox.h"
+#include "session/session.h"
+#include "store/store.h"
+
+enum mo_house_want {
+    MO_HOUSE_STORE,    /* the store, nothing else */
+    MO_HOUSE_COMMAND,  /* and drivers and sessions, without janitor, without
+                          warm boxes: for one command */
+    MO_HOUSE_SESSIONS, /* all of it */
+};
+
+struct mo_house;
+
+/* done() once: the house, or NULL and why; never from inside. */
+int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
+                  enum mo_house_want want,
+                  void (*done)(void *ctx, struct mo_house *h,
+                               const struct mo_err *why),
+                  void *ctx, struct mo_err *e);
+void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx);
+
+struct mo_store *mo_house_store(const struct mo_house *h);
+struct mo_sandbox *mo_house_sandbox(const struct mo_house *h);
+struct mo_sessions *mo_house_sessions(const struct mo_house *h);
+const char *mo_house_instance(const struct mo_house *h);
+
+/* End a session wherever it is held on this machine. */
+int mo_house_end(struct mo_house *h, struct mo_span session, bool forget,
+                 void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                 struct mo_err *e);
+
+/* The store's address with its references resolved, a relative file in
+ * store.dir. */
+int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
+                       struct mo_err *e);
+
+#endif

@@ -1,0 +1,303 @@
+#include "app/probe.h"
+
+#include <stdio.h>
+
+#include "app/sandbox.h"
+#include "base/mem.h"
+
+#define MIB        ((uint64_t)1024 * 1024)
+#define OUTPUT_MAX ((size_t)64 * 1024)
+#define SCRIPT_MAX ((size_t)16 * 1024)
+#define PROBE_MS   60000 /* for one box */
+#define CLOSE_MS   60000
+
+/* The limits of a probe's box; the numbers stand in the script, too. */
+static const struct mo_box_limits limits = {
+    .memory = 64 * MIB,
+    .cpu_milli = 1000,
+    .pids = 32,
+    .workspace = 8 * MIB,
+    .tmp = 4 * MIB,
+    .workspace_inodes = 256,
+    .tmp_inodes = 64,
+    .file_size = 4 * MIB,
+    .open_files = 64,
+};
+
+/* True in the shell when the promise is kept. The last two leave little
+ * behind to work with, so they are last. */
+static const struct {
+    const char *name, *promise, *test;
+} controls[] = {
+    {"user", "runs as a user of its own, not root", "[ \"$(id -u)\" != 0 ]"},
+    {"capabilities", "has no capability, and can get none",
+     "[ \"$(grep -c '^Cap[IPEBA].*:.*0000000000000000$' /proc/self/status)\" "
+     "= 5 ]"},
+    {"privileges", "cannot gain any by running another program",
+     "grep -q '^NoNewPrivs:.*1$' /proc/self/status"},
+    {"system calls", "are filtered",
+     "grep -q '^Seccomp:.*2$' /proc/self/status"},
+    {"root", "of its file system is read-only",
+     "! touch /mo-probe && ! touch /bin/mo-probe && ! touch /etc/mo-probe"},
+    {"workspace", "can be written to, and /tmp",
+     "echo x >/workspace/a && echo x >/tmp/a && [ -s /workspace/a ]"},
+    {"file size", "is limited",
+     "! dd if=/dev/zero of=/workspace/a bs=1048576 count=5"},
+    {"workspace size", "is limited",
+     "dd if=/dev/zero of=/workspace/a bs=1048576 count=3 && "
+     "dd if=/dev/zero of=/workspace/b bs=1048576 count=3 && "
+     "! dd if=/dev/zero of=/workspace/c bs=1048576 count=3"},
+    {"network", "there is none",
+     "[ -z \"$(grep : /proc/net/dev | grep -v '^ *lo:')\" ]"},
+    {"host", "nothing of homes, sockets and other sessions is seen",
+     "[ -z \"$(ls -A /root)\" ] && [ -z \"$(ls -A /home)\" ] && "
+     "[ ! -e /var/run/docker.sock ] && [ ! -e /run/docker.sock ]"},
+    {"kernel settings", "cannot be written",
+     "! sh -c ': >/proc/sys/kernel/core_pattern' && "
+     "! sh -c 'echo b >/proc/sysrq-trigger'"},
+    {"devices", "of the machine are not there, and cannot be made",
+     "[ ! -e /dev/mem ] && [ ! -e /dev/kmsg ] && [ ! -e /dev/sda ] && "
+     "! mknod /workspace/n c 1 1"},
+    {"processes", "of others are not seen",
+     "[ \"$(ls /proc | grep -c '^[0-9]')\" -lt 12 ]"},
+    {"mounts", "cannot be made", "! mount -t tmpfs none /tmp"},
+    {"namespaces", "cannot be made", "! unshare -U true"},
+    {"open files", "are limited", "[ \"$(ulimit -n)\" -le 64 ]"},
+    {"core files", "are not written", "[ \"$(ulimit -c)\" = 0 ]"},
+    {"memory", "is limited",
+     "! sh -c 'x=0123456789abcdef; while :; do x=$x$x; done'"},
+    {"process count", "is limited",
+     "! (i=0; while [ $i -lt 40 ]; do sleep 9 & i=$((i+1)); done)"},
+};
+
+struct probe {
+    struct mo_loop *loop;
+    struct mo_sandbox *sandbox;
+    struct mo_box *box;
+    struct mo_stream *io, *err;
+    struct mo_buf out;
+    bool done, gone;
+    struct mo_err why;
+};
+
+/* --- one box -------------------------------------------------------------- */
+
+static void settle(struct probe *p)
+{
+    p->done = p->gone && !p->io && !p->err;
+}
+
+static void on_out(void *ctx, char *p, size_t n)
+{
+    (void)mo_buf_put(&((struct probe *)ctx)->out, p, n);
+}
+
+static void on_err(void *ctx, char *p, size_t n)
+{
+    (void)ctx;
+    (void)p;
+    (void)n;
+}
+
+static void on_out_close(void *ctx, const struct mo_err *why)
+{
+    struct probe *p = ctx;
+
+    (void)why;
+    p->io = NULL;
+    settle(p);
+}
+
+static void on_err_close(void *ctx, const struct mo_err *why)
+{
+    struct probe *p = ctx;
+
+    (void)why;
+    p->err = NULL;
+    settle(p);
+}
+
+static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
+{
+    static const struct mo_stream_cb out = {.on_read = on_out,
+                                            .on_close = on_out_close};
+    static const struct mo_stream_cb err = {.on_read = on_err,
+                                            .on_close = on_err_close};
+    struct probe *p = ctx;
+
+    p->box = b;
+    p->io = io->io;
+    p->err = io->err;
+    mo_stream_attach(p->io, &out, p);
+    if (p->err)
+        mo_stream_attach(p->err, &err, p);
+}
+
+static void on_gone(void *ctx, const struct mo_box_end *end)
+{
+    struct probe *p = ctx;
+
+    p->gone = true;
+    p->box = NULL;
+    if (end->cause == MO_BOX_REFUSED || end->cause == MO_BOX_ENGINE_GONE)
+        (void)mo_fail(&p->why, MO_EUNAVAIL, "%s: %s",
+                      mo_box_cause_name(end->cause),
+                      end->why ? end->why->msg : "");
+    settle(p);
+}
+
+static bool is_done(void *ctx)
+{
+    return ((struct probe *)ctx)->done;
+}
+
+static void put_script(struct mo_buf *b)
+{
+    mo_buf_puts(b, "export PATH=/bin:/usr/bin:/sbin:/usr/sbin\n");
+    for (size_t i = 0; i < MO_COUNT(controls); i++)
+        mo_buf_printf(b,
+                      "if { %s; } >/dev/null 2>&1 </dev/null; "
+                      "then echo '+%s'; else echo '-%s'; fi\n",
+                      controls[i].test, controls[i].name, controls[i].name);
+}
+
+static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
+{
+    static const struct mo_box_cb cb = {on_ready, on_gone};
+    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+    struct mo_box_spec spec = {.limits = limits, .session = "", .argv = argv};
+    struct mo_buf script;
+    int rc;
+
+    mo_buf_init(&script, SCRIPT_MAX);
+    put_script(&script);
+    argv[2] = mo_buf_cstr(&script);
+    p->done = p->gone = false;
+    mo_err_clear(&p->why);
+    mo_buf_reset(&p->out);
+    rc = mo_box_start(bs, &spec, &cb, p, &p->box, e);
+    if (rc == 0 && !mo_loop_until(p->loop, is_done, p, PROBE_MS) && p->box) {
+        mo_box_stop(p->box);
+        (void)mo_loop_until(p->loop, is_done, p, CLOSE_MS);
+    }
+    mo_buf_fini(&script);
+    if (rc == 0 && p->why.code)
+        rc = mo_fail(e, p->why.code, "%s", p->why.msg);
+    return rc;
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+/* '+', '-', or 0: it never came so far. */
+static char verdict(struct mo_span out, const char *name)
+{
+    while (out.p) {
+        struct mo_span line = mo_span_cut(&out, '\n');
+
+        if (line.n > 1 && mo_span_is(mo_span_skip(line, 1), name))
+            return line.p[0];
+    }
+    return 0;
+}
+
+static void report(struct probe *p, const char *driver,
+                   void (*row)(void *ctx, const struct mo_probe_row *r),
+                   void *ctx)
+{
+    for (size_t i = 0; i < MO_COUNT(controls); i++) {
+        char v = verdict(mo_buf_view(&p->out), controls[i].name);
+        struct mo_probe_row r = {.driver = driver,
+                                 .control = controls[i].name,
+                                 .promise = controls[i].promise,
+                                 .pass = v == '+'};
+
+        if (!v)
+            (void)snprintf(r.detail, sizeof(r.detail),
+                           "the box ended before it could be tried");
+        row(ctx, &r);
+    }
+}
+
+/* By name, or because there is no other. */
+static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
+                         const char *driver)
+{
+    bool native = strcmp(driver, "native") == 0;
+    bool any = false;
+    size_t n;
+
+    (void)mo_sandbox_drivers(p->sandbox, &n);
+    for (size_t i = 0; i < n; i++)
+        any |= mo_sandbox_ready(p->sandbox, i)->ok;
+    return !any || cfg->sandbox.driver ==
+                       (native ? MO_DRIVER_NATIVE : MO_DRIVER_DOCKER);
+}
+
+static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
+                         void (*row)(void *ctx, const struct mo_probe_row *r),
+                         void *ctx)
+{
+    const struct mo_boxes_ready *ready = mo_sandbox_ready(p->sandbox, i);
+    struct mo_boxes *const *v;
+    struct mo_probe_row r = {
+        .control = "driver", .promise = "can be used here", .pass = ready->ok};
+    struct mo_err e = {0};
+    size_t n;
+
+    v = mo_sandbox_drivers(p->sandbox, &n);
+    r.driver = mo_boxes_driver(v[i]);
+    if (ready->ok && run_box(p, v[i], &e) < 0)
+        r.pass = false;
+    r.absent = !ready->ok && !is_asked_for(p, cfg, r.driver);
+    (void)snprintf(r.detail, sizeof(r.detail), "%s",
+                   e.code      ? e.msg
+                   : ready->ok ? ready->what
+                               : ready->why);
+    row(ctx, &r);
+    if (r.pass)
+        report(p, r.driver, row, ctx);
+}
+
+static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+                       const struct mo_err *why)
+{
+    struct probe *p = ctx;
+
+    p->sandbox = sb;
+    p->done = true;
+    if (why)
+        p->why = *why;
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct probe *)ctx)->done = true;
+}
+
+int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
+             void (*row)(void *ctx, const struct mo_probe_row *r), void *ctx,
+             struct mo_err *e)
+{
+    struct mo_sandbox_opts o = {
+        .cfg = cfg, .store = "probe", .instance = "probe", .all = true};
+    struct probe p = {.loop = l};
+    size_t n = 0;
+    int rc = mo_sandbox_open(l, &o, on_sandbox, &p, e);
+
+    if (rc < 0)
+        return rc;
+    while (!mo_loop_until(l, is_done, &p, PROBE_MS))
+        continue;
+    if (!p.sandbox)
+        return mo_fail(e, p.why.code, "%s", p.why.msg);
+    mo_buf_init(&p.out, OUTPUT_MAX);
+    (void)mo_sandbox_drivers(p.sandbox, &n);
+    for (size_t i = 0; i < n; i++)
+        probe_driver(&p, cfg, i, row, ctx);
+    mo_buf_fini(&p.out);
+    p.done = false;
+    mo_sandbox_close(p.sandbox, on_closed, &p);
+    while (!mo_loop_until(l, is_done, &p, PROBE_MS))
+        continue;
+    return 0;
+}

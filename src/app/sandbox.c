@@ -1,0 +1,331 @@
+#include "app/sandbox.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/file.h"
+#include "app/helpers.h"
+#include "base/mem.h"
+#include "codec/sha256.h"
+
+#define SECOND_MS 3000 /* for a driver that is only looked through */
+#define MIB       ((uint64_t)1024 * 1024)
+
+/* One driver on its way. */
+struct driver {
+    struct mo_boxes *bs;
+    struct mo_boxes_ready ready;
+};
+
+struct mo_sandbox {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_sandbox_opts o; /* texts below */
+    char store[MO_SANDBOX_LABEL], instance[64], image[512];
+    struct driver v[MO_SANDBOX_DRIVERS];
+    struct mo_boxes *open[MO_SANDBOX_DRIVERS];
+    struct mo_boxes_ready readys[MO_SANDBOX_DRIVERS];
+    size_t n;
+    size_t step; /* which of the kinds is asked now */
+    bool answered;
+    struct mo_timer late;
+    unsigned closing;  /* drivers on their way out, and one for ourselves */
+    struct mo_err why; /* of what was wanted and did not work */
+    struct mo_later later;
+    void (*done)(void *ctx, struct mo_sandbox *sb, const struct mo_err *why);
+    void *ctx;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+static const struct {
+    int driver;
+    const char *name;
+    int (*open)(struct mo_loop *l, const struct mo_boxes_opts *o,
+                struct mo_boxes **out, struct mo_err *e);
+} kinds[MO_SANDBOX_DRIVERS] = {
+    {MO_DRIVER_NATIVE, "native", mo_boxes_native},
+    {MO_DRIVER_DOCKER, "docker", mo_boxes_docker},
+};
+
+/* --- what is wanted ------------------------------------------------------- */
+
+static bool wanted(const struct mo_sandbox *sb, size_t i)
+{
+    bool path = sb->image[0] == '/', named = sb->image[0] && !path;
+
+    if (sb->o.all)
+        return true;
+    if (sb->o.driver != MO_DRIVER_AUTO)
+        return kinds[i].driver == sb->o.driver;
+    return kinds[i].driver == MO_DRIVER_NATIVE ? !named : !path;
+}
+
+static void no_driver(const struct mo_sandbox *sb, struct mo_err *e)
+{
+    if (sb->o.driver == MO_DRIVER_NONE)
+        (void)mo_fail(e, MO_EPOLICY,
+                      "sandbox.driver is \"none\": there are no boxes");
+    else if (sb->why.code)
+        (void)mo_fail(e, MO_EUNAVAIL,
+                      "no box can be made here: %s; `doctor` says more",
+                      sb->why.msg);
+    else
+        (void)mo_fail(e, MO_EUNAVAIL, "no box can be made here");
+}
+
+/* --- closing -------------------------------------------------------------- */
+
+static void on_over(struct mo_later *d)
+{
+    struct mo_sandbox *sb = mo_container_of(d, struct mo_sandbox, later);
+    struct mo_sandbox told = *sb;
+
+    mo_config_unref(sb->cfg);
+    mo_free(sb);
+    if (told.gone) {
+        told.gone(told.gone_ctx);
+        return;
+    }
+    if (told.done)
+        told.done(told.ctx, NULL, &told.why);
+}
+
+static void on_one_gone(void *ctx)
+{
+    struct mo_sandbox *sb = ctx;
+
+    sb->closing--;
+    if (sb->closing == 0)
+        mo_loop_defer(sb->loop, &sb->later);
+}
+
+static void close_all(struct mo_sandbox *sb)
+{
+    sb->closing = 1;
+    mo_timer_stop(sb->loop, &sb->late);
+    for (size_t i = 0; i < MO_SANDBOX_DRIVERS; i++) {
+        if (!sb->v[i].bs)
+            continue;
+        sb->closing++;
+        mo_boxes_close(mo_take_ptr(&sb->v[i].bs), on_one_gone, sb);
+    }
+    on_one_gone(sb);
+}
+
+void mo_sandbox_close(struct mo_sandbox *sb, void (*gone)(void *ctx), void *ctx)
+{
+    sb->done = NULL;
+    sb->gone = gone;
+    sb->gone_ctx = ctx;
+    close_all(sb);
+}
+
+/* --- asking one after the other ------------------------------------------- */
+
+static void next(struct mo_sandbox *sb);
+
+static void take(struct mo_sandbox *sb, size_t i)
+{
+    sb->open[sb->n] = sb->v[i].bs;
+    sb->readys[sb->n++] = sb->v[i].ready;
+}
+
+static void refuse(struct mo_sandbox *sb, size_t i)
+{
+    const struct mo_boxes_ready *r = &sb->v[i].ready;
+    char first[sizeof(sb->why.msg)];
+
+    (void)snprintf(first, sizeof(first), "%s", sb->why.msg);
+    (void)mo_fail(&sb->why, MO_EUNAVAIL, "%s%s%s: %s", first,
+                  first[0] ? "; " : "", kinds[i].name, r->why);
+}
+
+/* The first that works starts boxes; a second is there to be swept. */
+static void settle_one(struct mo_sandbox *sb)
+{
+    size_t i = sb->step++;
+
+    mo_timer_stop(sb->loop, &sb->late);
+    sb->answered = true;
+    if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all))
+        take(sb, i);
+    else if (sb->n == 0)
+        refuse(sb, i);
+    next(sb);
+}
+
+static void on_checked(void *ctx, const struct mo_boxes_ready *r)
+{
+    struct mo_sandbox *sb = ctx;
+
+    if (sb->answered)
+        return; /* too late: it was given up */
+    sb->v[sb->step].ready = *r;
+    settle_one(sb);
+}
+
+static void on_late(struct mo_timer *t)
+{
+    struct mo_sandbox *sb = mo_container_of(t, struct mo_sandbox, late);
+    struct mo_boxes_ready *r = &sb->v[sb->step].ready;
+
+    r->ok = false;
+    (void)snprintf(r->why, sizeof(r->why), "it does not answer");
+    settle_one(sb);
+}
+
+static void ask(struct mo_sandbox *sb, size_t i)
+{
+    struct mo_boxes_opts o = {
+        .store = sb->store,
+        .instance = sb->instance,
+        .dir = sb->cfg->store.dir,
+        .toolbox = mo_helper_toolbox_bytes(),
+        .launcher = mo_helper_launcher_bytes(),
+        .engine = sb->cfg->sandbox.docker_host,
+    };
+    struct driver *d = &sb->v[i];
+    struct mo_err e;
+    int rc = kinds[i].open(sb->loop, &o, &d->bs, &e);
+
+    sb->answered = false;
+    if (rc == 0)
+        rc = mo_boxes_check(d->bs, on_checked, sb, &e);
+    if (rc == 0) {
+        if (sb->n > 0 && !sb->o.all)
+            mo_timer_start(sb->loop, &sb->late, SECOND_MS);
+        return;
+    }
+    (void)snprintf(d->ready.why, sizeof(d->ready.why), "%s", e.msg);
+    settle_one(sb);
+}
+
+static void next(struct mo_sandbox *sb)
+{
+    struct mo_err e;
+
+    while (sb->step < MO_SANDBOX_DRIVERS && !wanted(sb, sb->step))
+        sb->step++;
+    if (sb->step < MO_SANDBOX_DRIVERS) {
+        ask(sb, sb->step);
+        return;
+    }
+    if (sb->n == 0) {
+        no_driver(sb, &e);
+        sb->why = e;
+        close_all(sb);
+        return;
+    }
+    sb->done(sb->ctx, sb, NULL);
+}
+
+static void on_begin(struct mo_later *d)
+{
+    struct mo_sandbox *sb = mo_container_of(d, struct mo_sandbox, later);
+
+    mo_later_init(&sb->later, on_over);
+    next(sb);
+}
+
+int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
+                    void (*done)(void *ctx, struct mo_sandbox *sb,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
+{
+    struct mo_sandbox *sb = mo_new(struct mo_sandbox);
+    const char *image = o->image ? o->image : o->cfg->sandbox.image;
+    int rc;
+
+    if (!sb)
+        return mo_fail(e, MO_ENOMEM, "sandbox");
+    sb->loop = l;
+    sb->o = *o;
+    sb->cfg = mo_config_ref(o->cfg);
+    if (o->driver == MO_DRIVER_AUTO)
+        sb->o.driver = o->cfg->sandbox.driver;
+    (void)snprintf(sb->store, sizeof(sb->store), "%s", o->store);
+    (void)snprintf(sb->instance, sizeof(sb->instance), "%s", o->instance);
+    (void)snprintf(sb->image, sizeof(sb->image), "%s", image ? image : "");
+    sb->done = done;
+    sb->ctx = ctx;
+    mo_timer_init(&sb->late, on_late);
+    mo_later_init(&sb->later, on_begin);
+    rc = mo_file_mkdir(sb->cfg->store.dir, e);
+    if (rc < 0) {
+        mo_config_unref(sb->cfg);
+        mo_free(sb);
+        return rc;
+    }
+    mo_loop_defer(l, &sb->later);
+    return 0;
+}
+
+struct mo_boxes *const *mo_sandbox_drivers(const struct mo_sandbox *sb,
+                                           size_t *n)
+{
+    *n = sb->n;
+    return sb->open;
+}
+
+const struct mo_boxes_ready *mo_sandbox_ready(const struct mo_sandbox *sb,
+                                              size_t i)
+{
+    return &sb->readys[i];
+}
+
+/* --- specs and labels ----------------------------------------------------- */
+
+struct mo_box_spec mo_sandbox_spec(const struct mo_config *cfg,
+                                   const char *image)
+{
+    const struct mo_config_sandbox *c = &cfg->sandbox;
+    struct mo_box_spec s = {.limits = mo_box_limits_default,
+                            .image = image ? image : c->image,
+                            .session = ""};
+
+    s.limits.memory = (uint64_t)c->memory_mb * MIB;
+    s.limits.cpu_milli = (unsigned)(c->cpus * 1000);
+    s.limits.pids = (unsigned)c->pids;
+    s.limits.workspace = (uint64_t)c->workspace_mb * MIB;
+    s.limits.file_size = s.limits.workspace;
+    return s;
+}
+
+static void put_span(struct mo_sha256 *h, struct mo_span s)
+{
+    mo_sha256_put(h, s.p, s.n);
+}
+
+/* redis://user:secret@host/0 -> redis://host/0 */
+static void put_public(struct mo_sha256 *h, struct mo_span url)
+{
+    ptrdiff_t slashes = mo_span_search(url, MO_SPAN("://"));
+    struct mo_span rest = mo_span_skip(url, (size_t)(slashes + 3));
+    ptrdiff_t at = slashes < 0 ? -1 : mo_span_find(rest, '@');
+
+    if (at < 0) {
+        put_span(h, url);
+        return;
+    }
+    put_span(h, mo_span_head(url, (size_t)slashes + 3));
+    put_span(h, mo_span_skip(rest, (size_t)at + 1));
+}
+
+void mo_sandbox_label(const struct mo_config *cfg, const char *url,
+                      char out[MO_SANDBOX_LABEL])
+{
+    struct mo_span u = mo_span_cstr(url);
+    unsigned char sum[MO_SHA256_LEN];
+    char real[PATH_MAX];
+    struct mo_sha256 h;
+
+    mo_sha256_init(&h);
+    put_public(&h, u);
+    if (mo_span_starts(u, MO_SPAN("sqlite:")) && realpath(cfg->store.dir, real))
+        put_span(&h, mo_span_cstr(real));
+    mo_sha256_end(&h, sum);
+    for (size_t i = 0; i < MO_SANDBOX_LABEL / 2; i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+}

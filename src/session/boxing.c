@@ -1,0 +1,442 @@
+/* boxing.c - the second half of the way to a ready session: a box, and the
+ * connection to the server in it; and how both are lost.
+ *
+ * A box is looked for in three ways, best first (enum session_try); each that
+ * fails leads to the next, unless waiting may help: files are not given up
+ * for a passing trouble.
+ *
+ * A box and its connection end apart. LOSING waits for both, so that calls in
+ * flight have failed with the cause before anybody hears of the loss. */
+#include <stdio.h>
+
+#include "base/rand.h"
+#include "session/priv.h"
+
+/* --- ready, and not any more ---------------------------------------------- */
+
+static void try_box(struct session *s);
+
+static void fill_info(struct session *s)
+{
+    bool kept = s->attempt != TRY_START;
+
+    s->info = (struct mo_session_info){
+        .id = s->id,
+        .box = s->row.box,
+        .driver = s->row.driver,
+        .resumed = s->known,
+        .workspace = kept           ? MO_WORKSPACE_KEPT
+                     : s->old_files ? MO_WORKSPACE_LOST
+                                    : MO_WORKSPACE_FRESH,
+        .fence = s->fence,
+        .data = mo_buf_view(&s->row.data),
+        .conn = s->conn,
+    };
+}
+
+static void check_ready(struct session *s)
+{
+    uint64_t *count[] = {&s->ss->stats.adopted, &s->ss->stats.revived,
+                         &s->ss->stats.started};
+
+    if (s->state != S_OPENING || !s->opened || !s->named)
+        return;
+    session_move(s, S_READY);
+    ++*count[s->attempt];
+    fill_info(s);
+    s->served_once = true;
+    session_touched(s);
+    mo_list_each (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        hold_tell(h, h->ready ? N_BOX : N_READY);
+    }
+    uses_answer(s, NULL);
+}
+
+static void box_error(const struct session *s, struct mo_err *e)
+{
+    const struct mo_err *why = s->end.why;
+
+    if (s->fault.code) {
+        *e = s->fault;
+        return;
+    }
+    (void)mo_fail(
+        e, why ? why->code : MO_ECLOSED, "the session's box has gone: %s%s%s",
+        mo_box_cause_name(s->end.cause), why ? ": " : "", why ? why->msg : "");
+}
+
+/* There is no box to be had. Who was served before may try again. */
+static void no_box(struct session *s, const struct mo_err *why)
+{
+    if (!s->served_once) {
+        session_fail(s, why);
+        return;
+    }
+    if (s->attempt == TRY_NONE)
+        s->attempt = TRY_START;
+    session_move(s, S_BOXLESS);
+    uses_answer(s, why);
+}
+
+/* Whoever looks again later may find the box, and the files in it. */
+static bool may_pass(const struct session *s, int code)
+{
+    if (s->attempt == TRY_START || s->up)
+        return false;
+    return code == MO_ENOMEM || code == MO_EBUSY || code == MO_EUNAVAIL ||
+           code == MO_ECLOSED;
+}
+
+/* It never got ready: the next way. */
+static void next_try(struct session *s)
+{
+    bool away = s->end.cause == MO_BOX_ENGINE_GONE;
+    struct mo_err e;
+
+    box_error(s, &e);
+    if (may_pass(s, away ? MO_EUNAVAIL : s->end.why ? s->end.why->code : 0)) {
+        no_box(s, &e);
+        return;
+    }
+    if (s->attempt == TRY_ADOPT && s->up && !s->end.workspace_kept)
+        s->attempt = TRY_REVIVE; /* it lived, and nothing was kept of it */
+    if (++s->attempt == TRY_NONE) {
+        no_box(s, &e);
+        return;
+    }
+    if (s->state == S_LOSING)
+        session_move(s, S_BOXING);
+    mo_log_err(mo_loop_log(s->ss->loop), MO_INFO, "session", &e,
+               "%s: its box cannot be used", s->id);
+    try_box(s);
+}
+
+void session_losing_step(struct session *s)
+{
+    struct mo_err e;
+
+    if (!s->box && s->link) {
+        box_error(s, &e);
+        boxlink_cause(s->link, &e);
+    }
+    if (s->box || s->conn || s->err || s->pending)
+        return;
+    mo_timer_stop(s->ss->loop, &s->cause);
+    if (!s->opened || !s->named) {
+        next_try(s);
+        return;
+    }
+    s->ss->stats.lost++;
+    s->attempt = s->end.cause == MO_BOX_ENGINE_GONE ? TRY_ADOPT /* perhaps */
+                 : s->end.workspace_kept            ? TRY_REVIVE
+                                                    : TRY_START;
+    s->old_files = true;
+    session_move(s, S_BOXLESS);
+    holds_tell(s, N_LOST);
+    if (!mo_list_empty(&s->uses))
+        session_box(s);
+}
+
+/* Box or connection have gone, or must go. */
+static void lose(struct session *s)
+{
+    session_move(s, S_LOSING);
+    s->info.conn = NULL;
+    if (s->err)
+        mo_stream_close(s->err, NULL);
+    if (s->box)
+        mo_box_stop(s->box);
+    session_losing_step(s);
+}
+
+static void blame(struct session *s, const struct mo_err *why)
+{
+    if (!s->fault.code)
+        s->fault = *why;
+    lose(s);
+}
+
+/* --- the connection ------------------------------------------------------- */
+
+static void on_open(void *ctx, struct mo_conn *c)
+{
+    struct session *s = ctx;
+
+    (void)c;
+    s->opened = true;
+    check_ready(s);
+}
+
+static void on_conn_close(void *ctx, const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    s->conn = NULL;
+    if (s->link && !s->dialed)
+        mo_link_close(boxlink_link(s->link), NULL);
+    s->link = NULL;
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else if (s->state == S_LOSING)
+        session_losing_step(s);
+    else if (why)
+        blame(s, why);
+    else
+        lose(s);
+}
+
+static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
+                      uint64_t stream_of)
+{
+    (void)c;
+    (void)stream_of;
+    holds_notify(ctx, m);
+}
+
+static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
+{
+    (void)c;
+    if (!holds_ask(ctx, a))
+        mo_ask_refuse(a, -32601, "nobody is there to answer");
+}
+
+static int dial(void *ctx, struct mo_conn *c, struct mo_err *e)
+{
+    struct session *s = ctx;
+
+    if (!s->link || s->dialed)
+        return mo_fail(e, MO_ECLOSED, "the box has gone");
+    s->dialed = true;
+    mo_conn_dialed(c, boxlink_link(s->link), NULL);
+    return 0;
+}
+
+/* A server that broke the protocol is ended at once; one whose output has
+ * just ended has a moment to die of its own cause. */
+static void on_output_end(void *ctx, const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    if (why->code == MO_EPROTO || why->code == MO_ETOOBIG ||
+        why->code == MO_ENOMEM) {
+        s->fault = *why;
+        if (s->box)
+            mo_box_stop(s->box);
+        return;
+    }
+    mo_timer_start(s->ss->loop, &s->cause, CAUSE_MS);
+}
+
+void on_cause_due(struct mo_timer *t)
+{
+    struct session *s = mo_container_of(t, struct session, cause);
+
+    (void)mo_fail(&s->fault, MO_ECLOSED,
+                  "the server in the box has closed its output");
+    if (s->box)
+        mo_box_stop(s->box);
+}
+
+static int open_conn(struct session *s, struct mo_stream *io, struct mo_err *e)
+{
+    static const struct mo_conn_cb cb = {
+        .on_open = on_open,
+        .on_ask = on_ask,
+        .on_notify = on_notify,
+        .on_close = on_conn_close,
+    };
+    bool adopted = s->attempt == TRY_ADOPT;
+    struct mo_conn_opts o = {
+        .mode = MO_CONN_LEGACY,
+        .capabilities = s->ss->o.capabilities,
+        .open_ms = adopted ? ADOPT_MS : 0,
+        .after_id = adopted ? mo_random_u64() >> 16 : 0,
+        .dial = dial,
+        .cb = &cb,
+        .ctx = s,
+    };
+    int rc;
+
+    /* A line that our dead self began must not swallow our first one. */
+    if (adopted)
+        (void)mo_stream_write(io, MO_SPAN("\n"));
+    s->dialed = false;
+    rc = boxlink_new(s->ss->loop, io, on_output_end, s, &s->link, e);
+    if (rc < 0)
+        return rc;
+    rc = mo_conn_open(s->ss->loop, &o, &s->conn, e);
+    if (rc < 0)
+        mo_link_close(boxlink_link(mo_take_ptr(&s->link)), NULL);
+    return rc;
+}
+
+/* --- the box -------------------------------------------------------------- */
+
+static void on_err_read(void *ctx, char *p, size_t n)
+{
+    struct session *s = ctx;
+
+    mo_log(mo_loop_log(s->ss->loop), MO_DEBUG, "session", "%s: stderr: %.*s",
+           s->id, (int)(n > 1000 ? 1000 : n), p);
+}
+
+static void on_err_close(void *ctx, const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    (void)why;
+    s->err = NULL;
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else if (s->state == S_LOSING)
+        session_losing_step(s);
+}
+
+static void take_err(struct session *s, struct mo_stream *err)
+{
+    static const struct mo_stream_cb cb = {.on_read = on_err_read,
+                                           .on_close = on_err_close};
+
+    s->err = err;
+    if (err)
+        mo_stream_attach(err, &cb, s);
+}
+
+static void on_named(void *ctx, const struct mo_written *w,
+                     const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    (void)w;
+    if (!why)
+        s->has_row = s->named = true;
+    if (session_landed(s))
+        return;
+    if (why)
+        blame(s, why);
+    else
+        check_ready(s);
+}
+
+/* The row names the box before anybody hears of it. */
+static int name_box(struct session *s, struct mo_err *e)
+{
+    s->named = s->attempt == TRY_ADOPT;
+    if (s->named)
+        return 0;
+    (void)snprintf(s->row.box, sizeof(s->row.box), "%s", mo_box_id(s->box));
+    (void)snprintf(s->row.driver, sizeof(s->row.driver), "%s",
+                   mo_box_driver(s->box));
+    if (!s->row.created)
+        s->row.created = wall_now(s->ss);
+    return session_keep_row(s, on_named, s, e);
+}
+
+static void on_box_ready(void *ctx, struct mo_box *b,
+                         const struct mo_box_io *io)
+{
+    struct session *s = ctx;
+    struct mo_err e;
+    int rc;
+
+    s->up = true;
+    take_err(s, io->err);
+    if (s->state == S_ENDING) { /* it was waited for, to let it go */
+        s->box = b;
+        mo_stream_close(io->io, NULL);
+        (void)name_box(s, &e);
+        session_end_step(s);
+        return;
+    }
+    session_move(s, S_OPENING);
+    rc = name_box(s, &e);
+    if (rc < 0)
+        mo_stream_close(io->io, NULL);
+    else
+        rc = open_conn(s, io->io, &e);
+    if (rc < 0)
+        blame(s, &e);
+}
+
+static void on_box_gone(void *ctx, const struct mo_box_end *end)
+{
+    struct session *s = ctx;
+
+    s->box = NULL;
+    s->end = *end;
+    s->end.why = NULL;
+    if (end->why) {
+        s->end_why = *end->why;
+        s->end.why = &s->end_why;
+    } else if (s->fault.code) {
+        s->end_why = s->fault;
+        s->end.why = &s->end_why;
+    }
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else if (s->state == S_BOXING)
+        next_try(s);
+    else if (s->state == S_LOSING)
+        session_losing_step(s);
+    else
+        lose(s);
+}
+
+struct mo_boxes *session_driver(const struct session *s)
+{
+    const struct mo_sessions_opts *o = &s->ss->o;
+
+    for (size_t i = 0; i < o->ndrivers; i++) {
+        if (strcmp(mo_boxes_driver(o->drivers[i]), s->row.driver) == 0)
+            return o->drivers[i];
+    }
+    return NULL;
+}
+
+static int attempt_box(struct session *s, struct mo_err *e)
+{
+    static const struct mo_box_cb cb = {on_box_ready, on_box_gone};
+    const struct mo_sessions_opts *o = &s->ss->o;
+    struct mo_boxes *of = session_driver(s);
+    struct mo_box_spec spec = o->spec;
+
+    spec.session = s->id;
+    spec.linger_ms = o->idle_ms + 2 * o->sweep_ms;
+    spec.expires = (wall_now(s->ss) + spec.linger_ms) / 1000;
+    if (s->attempt == TRY_START)
+        return mo_box_start(o->drivers[0], &spec, &cb, s, &s->box, e);
+    if (!of)
+        return mo_fail(e, MO_ENOTFOUND, "driver %s is not in use",
+                       s->row.driver);
+    if (s->attempt == TRY_ADOPT)
+        return mo_box_adopt(of, s->row.box, &cb, s, &s->box, e);
+    return mo_box_revive(of, s->row.box, &spec, &cb, s, &s->box, e);
+}
+
+static void try_box(struct session *s)
+{
+    struct mo_err e = {0};
+    int rc = -1;
+
+    mo_err_clear(&s->fault);
+    s->up = s->opened = s->named = false;
+    while (rc < 0 && s->attempt < TRY_NONE) {
+        s->box = NULL;
+        rc = attempt_box(s, &e);
+        if (rc == 0)
+            return;
+        if (may_pass(s, rc))
+            break;
+        s->attempt++;
+    }
+    s->box = NULL;
+    no_box(s, &e);
+}
+
+void session_box(struct session *s)
+{
+    session_move(s, S_BOXING);
+    try_box(s);
+}

@@ -1,0 +1,178 @@
+/* boxlink.c - a box's stream as an MCP link that knows why it ended.
+ *
+ * When a program dies its output ends first, and the driver's word about the
+ * cause comes a little later, or the other way round. Calls in flight must
+ * fail once and with the cause. So an end of the output is held back until
+ * boxlink_cause(), and a cause until the output has been read to its end or
+ * DRAIN_MS have passed. A link that its owner closes ends at once. */
+#include "session/priv.h"
+
+struct boxlink {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_link *inner; /* lines; NULL: over */
+    struct mo_timer drain;
+    struct mo_later later; /* the end, from the loop */
+    void (*on_eof)(void *ctx, const struct mo_err *why);
+    void *ctx;
+    struct mo_err why; /* code 0: none yet */
+    bool caused;
+};
+
+static struct boxlink *from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct boxlink, k);
+}
+
+static void over(struct boxlink *b)
+{
+    const struct mo_link_cb *cb = b->k.cb;
+    void *owner = b->k.ctx;
+    struct mo_err why = b->why;
+
+    mo_timer_stop(b->loop, &b->drain);
+    mo_later_cancel(&b->later);
+    mo_free(b);
+    cb->on_close(owner, why.code ? &why : NULL);
+}
+
+static void on_later(struct mo_later *d)
+{
+    over(mo_container_of(d, struct boxlink, later));
+}
+
+/* --- from the lines below ------------------------------------------------- */
+
+static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+{
+    struct boxlink *b = ctx;
+
+    b->k.cb->on_message(b->k.ctx, m, stream_of);
+}
+
+static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
+                      const struct mo_err *why)
+{
+    struct boxlink *b = ctx;
+
+    b->k.cb->on_failed(b->k.ctx, id, status, body, why);
+}
+
+static void on_noise(void *ctx, struct mo_span line)
+{
+    struct boxlink *b = ctx;
+
+    if (b->k.cb->on_noise)
+        b->k.cb->on_noise(b->k.ctx, line);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct boxlink *b = ctx;
+
+    b->inner = NULL;
+    if (why && !b->why.code)
+        b->why = *why;
+    if (b->k.closing || b->caused)
+        over(b);
+    else
+        b->on_eof(b->ctx, &b->why);
+}
+
+static const struct mo_link_cb inner_cb = {
+    .on_message = on_message,
+    .on_failed = on_failed,
+    .on_noise = on_noise,
+    .on_close = on_close,
+};
+
+/* --- from the connection above -------------------------------------------- */
+
+static int boxlink_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct boxlink *b = from_link(k);
+
+    return b->inner ? mo_link_send(b->inner, m) : MO_ECLOSED;
+}
+
+static void boxlink_start(struct mo_link *k)
+{
+    struct boxlink *b = from_link(k);
+
+    mo_link_attach(b->inner, &inner_cb, b);
+    if (b->caused)
+        mo_timer_start(b->loop, &b->drain, DRAIN_MS);
+}
+
+static void boxlink_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct boxlink *b = from_link(k);
+
+    if (why && !b->caused)
+        b->why = *why;
+    if (b->inner)
+        mo_link_close(b->inner, why);
+    else
+        mo_loop_defer(b->loop, &b->later);
+}
+
+static const struct mo_link_ops ops = {
+    .send = boxlink_send,
+    .start = boxlink_start,
+    .close = boxlink_close,
+};
+
+/* --- from the session ----------------------------------------------------- */
+
+static void on_drained(struct mo_timer *t)
+{
+    struct boxlink *b = mo_container_of(t, struct boxlink, drain);
+
+    if (b->inner)
+        mo_link_close(b->inner, &b->why);
+}
+
+void boxlink_cause(struct boxlink *b, const struct mo_err *why)
+{
+    if (b->caused || b->k.closing)
+        return;
+    b->caused = true;
+    b->why = *why;
+    if (!b->k.cb)
+        return; /* nobody listens yet */
+    if (b->inner)
+        mo_timer_start(b->loop, &b->drain, DRAIN_MS);
+    else
+        mo_loop_defer(b->loop, &b->later);
+}
+
+struct mo_link *boxlink_link(struct boxlink *b)
+{
+    return &b->k;
+}
+
+int boxlink_new(struct mo_loop *l, struct mo_stream *io,
+                void (*on_eof)(void *ctx, const struct mo_err *why), void *ctx,
+                struct boxlink **out, struct mo_err *e)
+{
+    struct boxlink *b = mo_new(struct boxlink);
+    int rc;
+
+    if (!b) {
+        mo_stream_close(io, NULL);
+        return mo_fail(e, MO_ENOMEM, "link to the box");
+    }
+    rc = mo_link_lines(l, io, 0, &b->inner, e);
+    if (rc < 0) {
+        mo_free(b);
+        return rc;
+    }
+    b->k.ops = &ops;
+    b->loop = l;
+    b->on_eof = on_eof;
+    b->ctx = ctx;
+    mo_timer_init(&b->drain, on_drained);
+    mo_later_init(&b->later, on_later);
+    *out = b;
+    return 0;
+}

@@ -1,0 +1,381 @@
+#include "session/control.h"
+
+#include <stdio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "codec/frame.h"
+#include "codec/json.h"
+#include "loop/net.h"
+
+struct mo_control {
+    struct mo_loop *loop;
+    struct mo_sessions *ss;
+    struct mo_listener *listener;
+    struct mo_list conns;
+    unsigned n;
+    bool closing;
+    struct mo_later later; /* the end */
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+};
+
+/* One who asks. It lives until its stream is closed and, if it asked for
+ * something, that has been done. */
+struct asker {
+    struct mo_list node;
+    struct mo_control *c;
+    struct mo_stream *s; /* NULL: closed */
+    struct mo_frame f;
+    struct mo_timer late;
+    bool asked, done;
+};
+
+/* --- the listening side --------------------------------------------------- */
+
+static void settle(struct mo_control *c)
+{
+    if (c->closing && c->n == 0)
+        mo_loop_defer(c->loop, &c->later);
+}
+
+static void asker_settle(struct asker *a)
+{
+    struct mo_control *c = a->c;
+
+    if (a->s || (a->asked && !a->done))
+        return;
+    mo_timer_stop(c->loop, &a->late);
+    mo_frame_fini(&a->f);
+    mo_list_del(&a->node);
+    mo_free(a);
+    c->n--;
+    settle(c);
+}
+
+static void put_answer(struct mo_buf *b, const struct mo_err *why)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "ok");
+    mo_jw_bool(&w, !why);
+    if (why) {
+        mo_jw_key(&w, "code");
+        mo_jw_i64(&w, why->code);
+        mo_jw_key(&w, "message");
+        mo_jw_cstr(&w, why->msg);
+    }
+    mo_jw_end(&w);
+    mo_buf_putc(b, '\n');
+}
+
+static void answer(struct asker *a, const struct mo_err *why)
+{
+    struct mo_buf b;
+
+    if (!a->s)
+        return;
+    mo_buf_init(&b, MO_CONTROL_LINE);
+    put_answer(&b, why);
+    (void)mo_stream_write(a->s, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    mo_stream_finish(a->s, MO_CONTROL_MS);
+}
+
+static void on_ended(void *ctx, const struct mo_err *why)
+{
+    struct asker *a = ctx;
+
+    a->done = true;
+    answer(a, why);
+    asker_settle(a);
+}
+
+static int obey(struct asker *a, struct mo_span line, struct mo_err *e)
+{
+    char id[MO_SESSION_ID_MAX + 1];
+    struct mo_json_doc d;
+    struct mo_json v;
+    bool forget = false;
+    struct mo_buf b;
+    int rc = mo_json_parse(line, 0, &d, e);
+
+    if (rc < 0)
+        return rc;
+    if (!mo_json_str_eq(mo_json_get(d.root, "op"), MO_SPAN("end")))
+        return mo_fail(e, MO_EINVAL, "no such operation");
+    (void)mo_json_bool(mo_json_get(d.root, "forget"), &forget);
+    v = mo_json_get(d.root, "session");
+    mo_buf_init(&b, sizeof(id) - 1);
+    rc = mo_json_is(v, MO_JSON_STRING) ? mo_json_str_buf(v, &b) : MO_EINVAL;
+    (void)snprintf(id, sizeof(id), "%s", mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+    if (rc < 0)
+        return mo_fail(e, rc, "no session's id");
+    return mo_session_end(a->c->ss, mo_span_cstr(id), forget, on_ended, a, e);
+}
+
+static void on_read(void *ctx, char *p, size_t n)
+{
+    struct asker *a = ctx;
+    struct mo_span in = mo_span(p, n), line;
+    int rc = a->asked ? 0 : mo_frame_next(&a->f, &in, &line);
+    struct mo_err e;
+
+    if (rc == 0)
+        return;
+    a->asked = true;
+    if (rc < 0)
+        rc = mo_fail(&e, rc, "the request is too long");
+    else
+        rc = obey(a, line, &e);
+    if (rc == 0)
+        return;
+    a->done = true;
+    answer(a, &e);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct asker *a = ctx;
+
+    (void)why;
+    a->s = NULL;
+    asker_settle(a);
+}
+
+static void on_late(struct mo_timer *t)
+{
+    struct asker *a = mo_container_of(t, struct asker, late);
+
+    if (a->s)
+        mo_stream_close(a->s, NULL);
+}
+
+static void on_accept(void *ctx, struct mo_stream *s)
+{
+    static const struct mo_stream_cb cb = {.on_read = on_read,
+                                           .on_close = on_close};
+    struct mo_control *c = ctx;
+    struct asker *a =
+        c->closing || c->n >= MO_CONTROL_CONNS ? NULL : mo_new(struct asker);
+
+    if (!a) {
+        mo_stream_close(s, NULL);
+        return;
+    }
+    a->c = c;
+    a->s = s;
+    mo_frame_init(&a->f, MO_CONTROL_LINE);
+    mo_timer_init(&a->late, on_late);
+    mo_timer_start(c->loop, &a->late, MO_CONTROL_MS);
+    mo_list_push(&c->conns, &a->node);
+    c->n++;
+    mo_stream_attach(s, &cb, a);
+}
+
+static void on_over(struct mo_later *d)
+{
+    struct mo_control *c = mo_container_of(d, struct mo_control, later);
+    void (*gone)(void *ctx) = c->gone;
+    void *ctx = c->gone_ctx;
+
+    mo_free(c);
+    if (gone)
+        gone(ctx);
+}
+
+int mo_control_path(char *out, size_t size, const char *dir,
+                    const char *instance, struct mo_err *e)
+{
+    int n = snprintf(out, size, "%s/%s.sock", dir, instance);
+
+    if (n < 0 || (size_t)n >= size ||
+        (size_t)n >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+        return mo_fail(e, MO_ETOOBIG, "%s is too long for a socket in it", dir);
+    return 0;
+}
+
+int mo_control_open(struct mo_loop *l, struct mo_sessions *ss, const char *path,
+                    struct mo_control **out, struct mo_err *e)
+{
+    struct mo_control *c = mo_new(struct mo_control);
+    struct mo_listen_opts o = {.backlog = MO_CONTROL_CONNS};
+    char addr[sizeof(c->path) + 8];
+    int rc;
+
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "control");
+    c->loop = l;
+    c->ss = ss;
+    mo_list_init(&c->conns);
+    mo_later_init(&c->later, on_over);
+    (void)snprintf(c->path, sizeof(c->path), "%s", path);
+    (void)snprintf(addr, sizeof(addr), "unix:%s", path);
+    o.addr = addr;
+    rc = mo_listen(l, &o, on_accept, c, &c->listener, e);
+    if (rc < 0) {
+        mo_free(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
+{
+    c->closing = true;
+    c->gone = gone;
+    c->gone_ctx = ctx;
+    mo_listener_close(c->listener);
+    (void)unlink(c->path);
+    mo_list_each (it, &c->conns) {
+        struct asker *a = mo_container_of(it, struct asker, node);
+
+        if (a->s && !a->asked)
+            mo_stream_close(a->s, NULL);
+    }
+    settle(c);
+}
+
+/* --- the asking side ------------------------------------------------------ */
+
+struct question {
+    struct mo_loop *loop;
+    struct mo_stream *s;
+    struct mo_frame f;
+    struct mo_timer late;
+    struct mo_buf out;
+    bool answered;
+    struct mo_err why;
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+};
+
+static void question_over(struct question *q)
+{
+    struct mo_err why = q->why;
+    void (*done)(void *ctx, const struct mo_err *why) = q->done;
+    void *ctx = q->ctx;
+
+    mo_timer_stop(q->loop, &q->late);
+    mo_frame_fini(&q->f);
+    mo_buf_fini(&q->out);
+    mo_free(q);
+    done(ctx, why.code ? &why : NULL);
+}
+
+static void on_answer(void *ctx, char *p, size_t n)
+{
+    struct question *q = ctx;
+    struct mo_span in = mo_span(p, n), line;
+    struct mo_json_doc d;
+    int64_t code = MO_EPROTO;
+    struct mo_buf b;
+    bool ok = false;
+
+    if (q->answered || mo_frame_next(&q->f, &in, &line) != 1 ||
+        mo_json_parse(line, 0, &d, NULL) < 0)
+        return;
+    q->answered = true;
+    (void)mo_json_bool(mo_json_get(d.root, "ok"), &ok);
+    (void)mo_json_i64(mo_json_get(d.root, "code"), &code);
+    mo_err_clear(&q->why);
+    mo_buf_init(&b, sizeof(q->why.msg) - 1);
+    (void)mo_json_str_buf(mo_json_get(d.root, "message"), &b);
+    if (!ok)
+        (void)mo_fail(&q->why, (int)code, "%s", mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+    mo_stream_close(q->s, NULL);
+}
+
+static void on_question_close(void *ctx, const struct mo_err *why)
+{
+    struct question *q = ctx;
+
+    if (!q->answered && !q->why.code) {
+        (void)mo_fail(&q->why, MO_ECLOSED, "the instance went away");
+        if (why)
+            q->why = *why;
+    }
+    question_over(q);
+}
+
+static void on_question_late(struct mo_timer *t)
+{
+    struct question *q = mo_container_of(t, struct question, late);
+
+    (void)mo_fail(&q->why, MO_ETIMEOUT, "the instance does not answer");
+    if (q->s)
+        mo_stream_close(q->s, &q->why);
+}
+
+static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
+{
+    static const struct mo_stream_cb cb = {.on_read = on_answer,
+                                           .on_close = on_question_close};
+    struct question *q = ctx;
+
+    if (!s) {
+        q->why = *why;
+        question_over(q);
+        return;
+    }
+    q->s = s;
+    mo_stream_attach(s, &cb, q);
+    (void)mo_stream_write(s, mo_buf_view(&q->out));
+}
+
+static void put_question(struct mo_buf *b, struct mo_span session, bool forget)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "op");
+    mo_jw_cstr(&w, "end");
+    mo_jw_key(&w, "session");
+    mo_jw_str(&w, session);
+    mo_jw_key(&w, "forget");
+    mo_jw_bool(&w, forget);
+    mo_jw_end(&w);
+    mo_buf_putc(b, '\n');
+}
+
+int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
+                   bool forget,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
+{
+    struct question *q = mo_new(struct question);
+    char addr[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 8];
+    struct mo_dial *dial = NULL;
+    int rc;
+
+    if (!q)
+        return mo_fail(e, MO_ENOMEM, "control");
+    q->loop = l;
+    q->done = done;
+    q->ctx = ctx;
+    mo_frame_init(&q->f, MO_CONTROL_LINE);
+    mo_buf_init(&q->out, MO_CONTROL_LINE);
+    mo_timer_init(&q->late, on_question_late);
+    put_question(&q->out, session, forget);
+    rc = mo_buf_err(&q->out);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "control");
+    (void)snprintf(addr, sizeof(addr), "unix:%s", path);
+    if (rc == 0)
+        rc = mo_dial(l, addr, MO_CONTROL_MS, on_dialed, q, &dial, e);
+    if (rc < 0) {
+        mo_frame_fini(&q->f);
+        mo_buf_fini(&q->out);
+        mo_free(q);
+        return rc;
+    }
+    mo_timer_start(l, &q->late, MO_CONTROL_MS);
+    return 0;
+}

@@ -1,0 +1,218 @@
+/* ending.c - the way back: connection, box, row, lease, memory.
+ *
+ * session_end() says how, tells the holds, and begins; session_end_step() is
+ * called whenever something has come back, does the next thing that can be
+ * done, and returns while anything is still out. So the order of what comes
+ * back does not matter.
+ *
+ * A box that the row names is let go, never stopped, unless the session is to
+ * be closed: its files are somebody's. */
+#include "session/priv.h"
+
+/* --- who asked for the end ------------------------------------------------ */
+
+static void on_kill(struct mo_later *d)
+{
+    struct kill *k = mo_container_of(d, struct kill, later);
+    struct mo_sessions *ss = k->ss;
+    struct kill told = *k;
+
+    mo_list_del(&k->node);
+    mo_free(k);
+    told.done(told.ctx, told.why.code ? &told.why : NULL);
+    ss->nkills--;
+    sessions_settle(ss);
+}
+
+static void kills_answer(struct mo_list *kills, const struct mo_err *why)
+{
+    mo_list_each_safe (it, kills) {
+        struct kill *k = mo_container_of(it, struct kill, node);
+
+        mo_list_del(&k->node);
+        if (why)
+            k->why = *why;
+        mo_later_init(&k->later, on_kill);
+        mo_loop_defer(k->ss->loop, &k->later);
+    }
+}
+
+void session_kills_served(struct session *s, const struct mo_err *why)
+{
+    kills_answer(&s->kills, why);
+}
+
+/* --- steps ---------------------------------------------------------------- */
+
+static void came_back(struct session *s, const struct mo_err *why,
+                      const char *what)
+{
+    s->pending--;
+    if (why) {
+        s->why = *why;
+        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why, "%s: %s",
+                   s->id, what);
+    }
+    session_end_step(s);
+}
+
+static void on_removed(void *ctx, const struct mo_err *why)
+{
+    came_back(ctx, why, "its box could not be removed");
+}
+
+static void on_closed(void *ctx, const struct mo_written *w,
+                      const struct mo_err *why)
+{
+    (void)w;
+    came_back(ctx, why, "it could not be closed in the store");
+}
+
+/* Also what a driver kept of a box that ended by itself. */
+static void remove_box(struct session *s)
+{
+    struct mo_boxes *of = session_driver(s);
+
+    s->removed = true;
+    if (!s->row.box[0] || !of)
+        return;
+    s->pending++;
+    if (mo_boxes_remove(of, s->row.box, on_removed, s, &s->why) < 0)
+        s->pending--;
+}
+
+static void close_row(struct session *s)
+{
+    struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
+                                                      : MO_WRITE_CLOSE};
+    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
+                                   .fence = s->fence,
+                                   .writes = &w,
+                                   .n = 1};
+
+    s->closed = true;
+    if (!s->has_row && s->how != END_FORGET)
+        return;
+    s->pending++;
+    if (mo_store_write(s->ss->o.store, &batch, on_closed, s, &s->why) < 0)
+        s->pending--;
+}
+
+/* What the row names, or will in a moment, lives on. */
+static bool must_stop(const struct session *s)
+{
+    if (s->how >= END_CLOSE)
+        return true;
+    return s->up ? !s->named : s->attempt == TRY_START;
+}
+
+static void part_from_box(struct session *s)
+{
+    if (s->stopping)
+        return;
+    if (s->how < END_CLOSE && s->pending)
+        return; /* its name may be on its way to the store */
+    if (must_stop(s)) {
+        s->stopping = true;
+        mo_box_stop(s->box);
+    } else if (s->up && !s->conn && !s->err) {
+        s->stopping = true;
+        mo_box_let_go(s->box);
+    }
+}
+
+static void close_streams(struct session *s)
+{
+    struct mo_err e;
+
+    if (s->conn) {
+        (void)mo_fail(&e, MO_ECANCELED, "the session has ended (%s)",
+                      s->reason ? s->reason : "nobody holds it");
+        mo_conn_close(s->conn, s->why.code ? &s->why : &e);
+    }
+    if (s->err)
+        mo_stream_close(s->err, NULL);
+}
+
+static void finish(struct session *s)
+{
+    struct mo_sessions *ss = s->ss;
+    bool again = !mo_list_empty(&s->holds) || !mo_list_empty(&s->kills);
+
+    kills_answer(&s->served, s->why.code ? &s->why : NULL);
+    if (s->reap) {
+        s->reap = false;
+        janitor_reaped(ss);
+    }
+    if (!again || ss->closing) {
+        session_move(s, S_GONE);
+        session_free(s);
+        sessions_settle(ss);
+        return;
+    }
+    row_fini(&s->row);
+    row_init(&s->row);
+    s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
+    s->up = s->named = s->opened = false;
+    s->warned = 0;
+    session_move(s, S_WAITING);
+    session_begin(s);
+}
+
+void session_end_step(struct session *s)
+{
+    if (s->lease && !s->held && !s->dropping) {
+        s->dropping = true;
+        mo_lease_drop(s->lease); /* on_held follows */
+    }
+    close_streams(s);
+    if (s->box)
+        part_from_box(s);
+    if (s->box || s->conn || s->err || s->pending || (s->lease && !s->held))
+        return;
+    if (s->held && s->how >= END_CLOSE && !s->removed)
+        remove_box(s);
+    if (s->held && !s->pending && s->how >= END_CLOSE && !s->closed)
+        close_row(s);
+    if (s->how == END_LET_GO)
+        session_flush(s);
+    if (s->pending)
+        return;
+    if (s->held)
+        mo_lease_drop(mo_take_ptr(&s->lease));
+    s->held = false;
+    finish(s);
+}
+
+/* --- beginning ------------------------------------------------------------ */
+
+void session_end(struct session *s, enum session_end how, const char *reason,
+                 const struct mo_err *why)
+{
+    static const struct mo_err none;
+
+    if (s->state == S_ENDING)
+        return;
+    session_move(s, S_ENDING);
+    s->how = how;
+    s->reason = reason;
+    s->why = why ? *why : none;
+    s->stopping = s->removed = s->closed = s->dropping = false;
+    s->info.conn = NULL;
+    mo_timer_stop(s->ss->loop, &s->flush);
+    mo_timer_stop(s->ss->loop, &s->cause);
+    if (how >= END_CLOSE || why)
+        mo_list_splice(&s->served, &s->kills);
+    holds_part(s, reason, why);
+    session_end_step(s);
+}
+
+void session_fail(struct session *s, const struct mo_err *why)
+{
+    struct mo_err e = *why;
+
+    if (!mo_list_empty(&s->holds))
+        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
+                   "%s: cannot be opened", s->id);
+    session_end(s, s->held ? END_LET_GO : END_TAKEN, "failed", &e);
+}

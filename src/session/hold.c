@@ -1,0 +1,396 @@
+/* hold.c - those who hold a session: what they are told, what they ask for.
+ *
+ * News for a hold is a set of bits and one deferred call that tells the
+ * lowest of them; so a callback may release any hold, this one included, and
+ * nothing is told from inside a call. Notifications of the server are the one
+ * exception: they are passed through at once, and the walk over the holds
+ * keeps its place in s->walk, which a release moves on. */
+#include "codec/json.h"
+#include "session/priv.h"
+
+/* --- news ----------------------------------------------------------------- */
+
+static void hold_free(struct mo_hold *h)
+{
+    struct mo_sessions *ss = h->ss;
+
+    mo_later_cancel(&h->later);
+    mo_list_del(&h->node);
+    ss->stats.holds--;
+    mo_free(h);
+}
+
+static void tell_closed(struct mo_hold *h)
+{
+    struct mo_sessions *ss = h->ss;
+    const struct mo_hold_cb *cb = h->cb;
+    const char *reason = h->reason;
+    struct mo_err why = h->why;
+    void *ctx = h->ctx;
+
+    if (!mo_list_empty(&h->asks))
+        return; /* they are answered before, the last of them tells */
+    hold_free(h);
+    cb->on_closed(ctx, reason, why.code ? &why : NULL);
+    sessions_settle(ss);
+}
+
+static void tell(struct mo_hold *h, enum news what)
+{
+    struct session *s = h->s;
+
+    switch (what) {
+    case N_READY:
+        h->ready = true;
+        h->cb->on_ready(h->ctx, h, &s->info);
+        break;
+    case N_LOST:
+        h->cb->on_box(h->ctx, h, &s->end, NULL);
+        break;
+    case N_BOX:
+        h->cb->on_box(h->ctx, h, NULL, &s->info);
+        break;
+    case N_IDLE:
+        h->cb->on_idle(h->ctx, h, h->idle_left);
+        break;
+    case N_CLOSED:
+        tell_closed(h);
+        break;
+    }
+}
+
+static void on_news(struct mo_later *d)
+{
+    struct mo_hold *h = mo_container_of(d, struct mo_hold, later);
+    unsigned lowest = h->news & -h->news;
+
+    h->news &= ~lowest;
+    if (h->news)
+        mo_loop_defer(h->ss->loop, &h->later);
+    tell(h, (enum news)lowest);
+}
+
+void hold_tell(struct mo_hold *h, enum news what)
+{
+    h->news |= what;
+    mo_loop_defer(h->ss->loop, &h->later);
+}
+
+void holds_tell(struct session *s, enum news what)
+{
+    mo_list_each (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        /* Who was not told of a box need not hear of its loss. */
+        if (h->ready || (h->news & N_READY))
+            hold_tell(h, what);
+    }
+}
+
+/* --- what they asked for -------------------------------------------------- */
+
+static void ask_free(struct ask *a)
+{
+    mo_later_cancel(&a->later);
+    mo_list_del(&a->node);
+    mo_list_del(&a->mine);
+    mo_free(a);
+}
+
+/* Its session may have lost its box again meanwhile: then it goes on waiting.
+ */
+static bool waits_again(struct ask *a)
+{
+    struct session *s = a->s;
+
+    if (!s || !a->used || a->why.code || s->state == S_READY)
+        return false;
+    mo_list_push(&s->uses, &a->node);
+    if (s->state == S_BOXLESS)
+        session_box(s);
+    return true;
+}
+
+static void on_ask_later(struct mo_later *d)
+{
+    struct ask *a = mo_container_of(d, struct ask, later);
+    struct ask told = *a;
+
+    if (waits_again(a))
+        return;
+    ask_free(a);
+    if (!told.h->s && mo_list_empty(&told.h->asks))
+        hold_tell(told.h, N_CLOSED);
+    if (told.kept)
+        told.kept(told.ctx, told.why.code ? &told.why : NULL);
+    else if (told.why.code)
+        told.used(told.ctx, NULL, &told.why);
+    else
+        told.used(told.ctx, &told.s->info, NULL);
+}
+
+static void ask_answer(struct ask *a, const struct mo_err *why)
+{
+    mo_list_del(&a->node);
+    if (why)
+        a->why = *why;
+    mo_loop_defer(a->h->ss->loop, &a->later);
+}
+
+void uses_answer(struct session *s, const struct mo_err *why)
+{
+    mo_list_each_safe (it, &s->uses)
+        ask_answer(mo_container_of(it, struct ask, node), why);
+}
+
+static struct ask *ask_new(struct mo_hold *h, void *ctx)
+{
+    struct ask *a = mo_new(struct ask);
+
+    if (!a)
+        return NULL;
+    a->h = h;
+    a->s = h->s;
+    a->ctx = ctx;
+    mo_list_init(&a->node);
+    mo_later_init(&a->later, on_ask_later);
+    mo_list_push(&h->asks, &a->mine);
+    return a;
+}
+
+int mo_session_use(struct mo_hold *h,
+                   void (*done)(void *ctx, const struct mo_session_info *info,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e)
+{
+    struct session *s = h->s;
+    struct ask *a;
+
+    if (!s)
+        return mo_fail(e, MO_ECLOSED, "the session has ended");
+    a = ask_new(h, ctx);
+    if (!a)
+        return mo_fail(e, MO_ENOMEM, "session %s", s->id);
+    a->used = done;
+    mo_list_push(&s->uses, &a->node);
+    if (s->state == S_READY)
+        ask_answer(a, NULL);
+    else if (s->state == S_BOXLESS)
+        session_box(s);
+    return 0;
+}
+
+/* The asker may be gone; the write counts all the same. */
+static void on_kept(void *ctx, const struct mo_written *w,
+                    const struct mo_err *why)
+{
+    struct ask *a = ctx;
+    struct session *s = a->s;
+
+    (void)w;
+    if (a->h)
+        ask_answer(a, why);
+    else
+        ask_free(a);
+    (void)session_landed(s);
+}
+
+int mo_session_keep(struct mo_hold *h, struct mo_span data,
+                    void (*done)(void *ctx, const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
+{
+    struct session *s = h->s;
+    struct mo_json_doc doc;
+    struct ask *a;
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ECLOSED, "the session has ended");
+    if (!h->ready)
+        return mo_fail(e, MO_EINVAL, "session %s is not ready yet", s->id);
+    if (data.n > MO_SESSION_DATA_MAX)
+        return mo_fail(e, MO_ETOOBIG, "session %s: over %zu bytes to keep",
+                       s->id, MO_SESSION_DATA_MAX);
+    rc = mo_json_parse(data, 0, &doc, e);
+    if (rc < 0)
+        return rc;
+    a = ask_new(h, ctx);
+    if (!a)
+        return mo_fail(e, MO_ENOMEM, "session %s", s->id);
+    a->kept = done;
+    mo_buf_reset(&s->row.data);
+    rc = mo_buf_span(&s->row.data, data);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "session %s", s->id);
+    else
+        rc = session_keep_row(s, on_kept, a, e);
+    if (rc < 0)
+        ask_free(a);
+    s->info.data = mo_buf_view(&s->row.data);
+    return rc;
+}
+
+/* --- the server in the box ------------------------------------------------ */
+
+void holds_notify(struct session *s, const struct mo_rpc *m)
+{
+    s->walk = s->holds.next;
+    while (s->walk != &s->holds) {
+        struct mo_hold *h = mo_container_of(s->walk, struct mo_hold, node);
+
+        s->walk = s->walk->next;
+        if (h->ready && h->cb->on_notify)
+            h->cb->on_notify(h->ctx, h, m);
+    }
+    s->walk = NULL;
+}
+
+bool holds_ask(struct session *s, struct mo_ask *a)
+{
+    mo_list_each (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        if (h->ready && h->cb->on_ask) {
+            h->cb->on_ask(h->ctx, h, a);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- coming and going ----------------------------------------------------- */
+
+static size_t count(const struct mo_list *l)
+{
+    size_t n = 0;
+
+    mo_list_each (it, l)
+        n++;
+    return n;
+}
+
+static int find_or_make(struct mo_sessions *ss, struct mo_span id,
+                        struct session **out, bool *fresh, struct mo_err *e)
+{
+    *out = session_find(ss, id);
+    *fresh = !*out;
+    if (*out && count(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
+        return mo_fail(e, MO_EBUSY, "session %s has %d users already",
+                       (*out)->id, MO_SESSION_HOLDS_MAX);
+    return *out ? 0 : session_new(ss, id, out, e);
+}
+
+int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
+                    const struct mo_hold_cb *cb, void *ctx,
+                    struct mo_hold **out, struct mo_err *e)
+{
+    struct mo_hold *h = mo_new(struct mo_hold);
+    struct session *s = NULL;
+    bool fresh = false;
+    int rc = h ? 0 : mo_fail(e, MO_ENOMEM, "session");
+
+    if (rc == 0)
+        rc = find_or_make(ss, id, &s, &fresh, e);
+    if (rc < 0) {
+        mo_free(h);
+        return rc;
+    }
+    h->ss = ss;
+    h->s = s;
+    h->cb = cb;
+    h->ctx = ctx;
+    mo_later_init(&h->later, on_news);
+    mo_list_init(&h->asks);
+    mo_list_push(&s->holds, &h->node);
+    ss->stats.holds++;
+    *out = h;
+    if (s->state == S_READY || s->state == S_BOXLESS) {
+        session_touched(s);
+        hold_tell(h, N_READY);
+    }
+    if (fresh)
+        session_begin(s); /* s may be gone after this, h not */
+    return 0;
+}
+
+/* Its own part of what the session counts. */
+static void detach(struct mo_hold *h)
+{
+    struct session *s = h->s;
+
+    if (s->walk == &h->node)
+        s->walk = h->node.next;
+    s->busy -= h->busy;
+    mo_list_del(&h->node);
+    h->busy = 0;
+    h->s = NULL;
+}
+
+void holds_part(struct session *s, const char *reason, const struct mo_err *why)
+{
+    struct mo_err gone;
+
+    (void)mo_fail(&gone, MO_ECLOSED, "the session has ended (%s)",
+                  reason ? reason : "released");
+    mo_list_each_safe (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        detach(h);
+        mo_list_push(&h->ss->parting, &h->node);
+        h->reason = reason;
+        if (why)
+            h->why = *why;
+        h->news = 0;
+        mo_list_each (a, &h->asks) {
+            struct ask *ask = mo_container_of(a, struct ask, mine);
+
+            if (ask->used && !ask->why.code)
+                ask_answer(ask, why ? why : &gone);
+        }
+        hold_tell(h, N_CLOSED);
+    }
+}
+
+void mo_session_release(struct mo_hold *h)
+{
+    struct session *s = h->s;
+
+    mo_list_each_safe (it, &h->asks) {
+        struct ask *a = mo_container_of(it, struct ask, mine);
+
+        if (a->kept && mo_list_empty(&a->later.node)) {
+            mo_list_del(&a->mine); /* freed when the write is back */
+            a->h = NULL;
+        } else {
+            ask_free(a);
+        }
+    }
+    if (s)
+        detach(h);
+    hold_free(h);
+    if (s && mo_list_empty(&s->holds) && s->state != S_ENDING)
+        session_end(s, END_LET_GO, NULL, NULL);
+}
+
+/* --- small things --------------------------------------------------------- */
+
+void mo_session_touch(struct mo_hold *h)
+{
+    if (h->s)
+        session_touched(h->s);
+}
+
+void mo_session_busy(struct mo_hold *h, bool busy)
+{
+    if (!h->s)
+        return;
+    MO_BUG_ON(!busy && !h->busy);
+    h->busy += busy ? 1 : -1u;
+    h->s->busy += busy ? 1 : -1u;
+    session_touched(h->s);
+}
+
+const struct mo_session_info *mo_session_info(const struct mo_hold *h)
+{
+    return h->s && h->ready ? &h->s->info : NULL;
+}

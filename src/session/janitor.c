@@ -1,0 +1,393 @@
+/* janitor.c - the sweep: idle sessions, and boxes that are nobody's.
+ *
+ * A round looks at three things, one after the other:
+ *  1. our own open sessions: idle ones are warned, later ended. Activity in
+ *     memory counts, work under way always does.
+ *  2. the store's idle rows, REAP_BATCH at a time: each is taken like any
+ *     session, lease first, so one that is in use anywhere is left alone.
+ *  3. every box of each driver: it stays if its instance lives (who starts a
+ *     box has not yet written its name), or if a session's row names it. The
+ *     instance is asked first: what a dead one has not written it never will.
+ *
+ * The first round begins at once, the second soon after: what our dead self
+ * had asked an engine for may still have been on its way. */
+#include <stdio.h>
+
+#include "session/instance.h"
+#include "session/priv.h"
+
+#define REAP_BATCH   16
+#define SECOND_MS    2000
+#define SUSPECTS_MAX (2 * MO_BOX_MAX)
+
+static void round_over(struct mo_sessions *ss);
+static void next_driver(struct mo_sessions *ss);
+static void next_suspect(struct mo_sessions *ss);
+
+/* --- 1. our own ----------------------------------------------------------- */
+
+static void warn(struct session *s, uint64_t now, uint64_t left)
+{
+    s->warned = now;
+    mo_list_each (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        h->idle_left = (unsigned)((left + 999) / 1000);
+        if (h->ready)
+            hold_tell(h, N_IDLE);
+    }
+}
+
+/* Nobody loses a box without having been warned warn_ms before. */
+static void look_at(struct session *s, uint64_t now)
+{
+    const struct mo_sessions_opts *o = &s->ss->o;
+    uint64_t idle = now > s->active ? now - s->active : 0;
+    uint64_t warn_ms = o->warn_ms < o->idle_ms ? o->warn_ms : o->idle_ms;
+    uint64_t left = idle < o->idle_ms ? o->idle_ms - idle : 0;
+
+    if (s->state != S_READY && s->state != S_BOXLESS)
+        return;
+    if (s->busy) {
+        session_touched(s);
+    } else if (!s->warned && left <= warn_ms) {
+        warn(s, now, left > warn_ms ? left : warn_ms);
+    } else if (s->warned && left == 0 && now - s->warned >= warn_ms) {
+        s->ss->stats.reaped++;
+        session_end(s, END_CLOSE, "idle", NULL);
+    }
+}
+
+/* --- 2. the store's ------------------------------------------------------- */
+
+static void next_batch(struct mo_sessions *ss);
+
+/* A batch is over when each of its sessions is. */
+static void batch_step(struct mo_sessions *ss)
+{
+    if (ss->sweep.reaping)
+        return;
+    if (ss->closing)
+        round_over(ss);
+    else if (ss->sweep.more)
+        next_batch(ss);
+    else
+        next_driver(ss);
+}
+
+void janitor_reaped(struct mo_sessions *ss)
+{
+    ss->sweep.reaping--;
+    batch_step(ss);
+}
+
+static void reap(struct mo_sessions *ss, struct mo_span id)
+{
+    struct session *s = NULL;
+
+    if (session_find(ss, id) || session_new(ss, id, &s, NULL) < 0)
+        return;
+    s->reap = true;
+    ss->sweep.reaping++;
+    session_begin(s);
+}
+
+static void on_idle_rows(void *ctx, const struct mo_rows *rows,
+                         const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+    struct sweep *sw = &ss->sweep;
+
+    if (why)
+        mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
+                   "idle sessions cannot be looked for");
+    sw->more = !why && rows->more;
+    sw->reaping = 1; /* ours, until all have begun */
+    for (size_t i = 0; !why && !ss->closing && i < rows->n; i++) {
+        const struct mo_row *r = &rows->v[i];
+
+        sw->after = r->at;
+        (void)snprintf(sw->after_id, sizeof(sw->after_id), "%.*s",
+                       (int)r->session.n, r->session.p);
+        reap(ss, r->session);
+    }
+    janitor_reaped(ss);
+}
+
+static void next_batch(struct mo_sessions *ss)
+{
+    uint64_t now = wall_now(ss);
+    struct mo_read r = {
+        .kind = MO_READ_SESSIONS,
+        .before = now > ss->o.idle_ms ? now - ss->o.idle_ms : 1,
+        .after = ss->sweep.after,
+        .id = mo_span_cstr(ss->sweep.after_id),
+        .limit = REAP_BATCH,
+    };
+
+    if (mo_store_read(ss->o.store, &r, on_idle_rows, ss, NULL) < 0)
+        next_driver(ss);
+}
+
+/* --- 3. boxes ------------------------------------------------------------- */
+
+/* What a question about a suspect came to. */
+enum verdict { ASKED, INNOCENT };
+
+static struct suspect *suspect_now(struct mo_sessions *ss)
+{
+    return mo_list_first(&ss->sweep.suspects, struct suspect, node);
+}
+
+static void acquit(struct mo_sessions *ss)
+{
+    struct suspect *x = suspect_now(ss);
+
+    mo_list_del(&x->node);
+    mo_free(x);
+}
+
+/* An answer came: with the one it was about we are done, or not. */
+static void go_on(struct mo_sessions *ss, enum verdict v)
+{
+    if (v == ASKED)
+        return;
+    acquit(ss);
+    next_suspect(ss);
+}
+
+static void on_removed(void *ctx, const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+
+    if (why)
+        mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
+                   "box %s could not be removed", suspect_now(ss)->id);
+    else
+        ss->stats.swept++;
+    go_on(ss, INNOCENT);
+}
+
+static enum verdict convict(struct mo_sessions *ss)
+{
+    struct suspect *x = suspect_now(ss);
+    struct mo_boxes *of = ss->o.drivers[ss->sweep.driver];
+
+    mo_log(mo_loop_log(ss->loop), MO_INFO, "session",
+           "box %s is nobody's (session '%s'): removed", x->id, x->session);
+    return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED
+                                                                 : INNOCENT;
+}
+
+static bool in_use_here(struct mo_sessions *ss, const struct suspect *x)
+{
+    return session_find(ss, mo_span_cstr(x->session)) != NULL;
+}
+
+static void on_suspects_row(void *ctx, const struct mo_rows *rows,
+                            const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+    struct suspect *x = suspect_now(ss);
+    struct session_row row;
+    bool named = false;
+
+    row_init(&row);
+    if (!why && rows->n && row_read(&row, rows->v[0].doc, NULL) == 0)
+        named = strcmp(row.box, x->id) == 0;
+    row_fini(&row);
+    if (why || named || ss->closing || in_use_here(ss, x))
+        go_on(ss, INNOCENT);
+    else
+        go_on(ss, convict(ss));
+}
+
+/* Its instance is dead, or is us and knows nothing of it. */
+static enum verdict ask_row(struct mo_sessions *ss)
+{
+    struct suspect *x = suspect_now(ss);
+    struct mo_read r = {.kind = MO_READ_SESSION,
+                        .session = mo_span_cstr(x->session)};
+
+    if (!x->session[0])
+        return convict(ss);
+    return mo_store_read(ss->o.store, &r, on_suspects_row, ss, NULL) == 0
+               ? ASKED
+               : INNOCENT;
+}
+
+static void on_instance(void *ctx, struct mo_span owner, uint64_t fence,
+                        const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+    struct sweep *sw = &ss->sweep;
+    const char *instance = suspect_now(ss)->instance;
+    char *known = owner.n ? sw->alive : sw->dead;
+
+    (void)fence;
+    if (!why)
+        (void)snprintf(known, sizeof(sw->alive), "%s", instance);
+    if (why || owner.n || ss->closing)
+        go_on(ss, INNOCENT);
+    else
+        go_on(ss, ask_row(ss));
+}
+
+static enum verdict ask_instance(struct mo_sessions *ss,
+                                 const struct suspect *x)
+{
+    char name[sizeof(MO_INSTANCE_LEASE) + sizeof(x->instance)];
+
+    (void)snprintf(name, sizeof(name), MO_INSTANCE_LEASE "%s", x->instance);
+    return mo_lease_holder(ss->o.store, mo_span_cstr(name), on_instance, ss,
+                           NULL) == 0
+               ? ASKED
+               : INNOCENT;
+}
+
+static bool is_dead(struct mo_sessions *ss, const char *instance)
+{
+    const struct mo_sessions_opts *o = &ss->o;
+
+    return strcmp(instance, ss->sweep.dead) == 0 ||
+           (o->is_dead && o->is_dead(o->dead_ctx, mo_span_cstr(instance)));
+}
+
+static enum verdict judge(struct mo_sessions *ss, const struct suspect *x)
+{
+    bool ours = strcmp(x->instance, ss->o.instance) == 0;
+
+    if (ss->closing || in_use_here(ss, x))
+        return INNOCENT;
+    if (ours && !x->session[0])
+        return INNOCENT; /* warm, the pool's */
+    if (ours || is_dead(ss, x->instance))
+        return ask_row(ss);
+    if (strcmp(x->instance, ss->sweep.alive) == 0)
+        return INNOCENT;
+    return ask_instance(ss, x);
+}
+
+static void next_suspect(struct mo_sessions *ss)
+{
+    struct suspect *x = suspect_now(ss);
+
+    for (; x; x = suspect_now(ss)) {
+        if (judge(ss, x) == ASKED)
+            return;
+        acquit(ss);
+    }
+    ss->sweep.driver++;
+    next_driver(ss);
+}
+
+static void suspect(struct mo_sessions *ss, const struct mo_box_row *r)
+{
+    struct suspect *x = mo_new(struct suspect);
+
+    if (!x)
+        return; /* the next round finds it */
+    (void)snprintf(x->id, sizeof(x->id), "%s", r->id);
+    (void)snprintf(x->session, sizeof(x->session), "%s", r->session);
+    (void)snprintf(x->instance, sizeof(x->instance), "%s", r->instance);
+    mo_list_push(&ss->sweep.suspects, &x->node);
+}
+
+static void on_boxes(void *ctx, const struct mo_box_row *v, size_t n,
+                     const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+
+    if (why)
+        mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
+                   "boxes cannot be looked through");
+    for (size_t i = 0; !why && i < n && i < SUSPECTS_MAX; i++)
+        suspect(ss, &v[i]);
+    next_suspect(ss);
+}
+
+static void next_driver(struct mo_sessions *ss)
+{
+    size_t *i = &ss->sweep.driver;
+
+    for (; !ss->closing && *i < ss->o.ndrivers; ++*i) {
+        if (mo_boxes_list(ss->o.drivers[*i], on_boxes, ss, NULL) == 0)
+            return;
+    }
+    round_over(ss);
+}
+
+/* --- rounds --------------------------------------------------------------- */
+
+static void begin_round(struct mo_sessions *ss)
+{
+    struct sweep *sw = &ss->sweep;
+    uint64_t now = wall_now(ss);
+
+    sw->on = true;
+    sw->driver = 0;
+    sw->after = 0;
+    sw->after_id[0] = sw->alive[0] = sw->dead[0] = '\0';
+    mo_list_each_safe (it, &ss->all)
+        look_at(mo_container_of(it, struct session, node), now);
+    next_batch(ss);
+}
+
+static void on_tick(struct mo_timer *t)
+{
+    struct mo_sessions *ss = mo_container_of(t, struct mo_sessions, tick);
+
+    begin_round(ss);
+}
+
+static void round_over(struct mo_sessions *ss)
+{
+    struct sweep *sw = &ss->sweep;
+    void (*done)(void *ctx) = sw->done;
+    void *ctx = sw->done_ctx;
+    uint64_t next = ss->o.sweep_ms;
+
+    if (sw->rounds++ == 0 && next > SECOND_MS)
+        next = SECOND_MS;
+    sw->on = false;
+    sw->first_over = true;
+    if (!ss->closing && (sw->again || !ss->o.no_janitor))
+        mo_timer_start(ss->loop, &ss->tick, sw->again ? 0 : next);
+    if (!sw->again) {
+        sw->done = NULL;
+        if (done)
+            done(ctx);
+    }
+    sw->again = false;
+    sessions_settle(ss);
+}
+
+int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
+                      void *ctx, struct mo_err *e)
+{
+    struct sweep *sw = &ss->sweep;
+
+    if (ss->closing)
+        return mo_fail(e, MO_ECLOSED, "the program is ending");
+    if (sw->done)
+        return mo_fail(e, MO_EBUSY, "a sweep is waited for already");
+    sw->done = done;
+    sw->done_ctx = ctx;
+    sw->again = sw->on;
+    if (!sw->on)
+        mo_timer_start(ss->loop, &ss->tick, 0);
+    return 0;
+}
+
+void janitor_start(struct mo_sessions *ss)
+{
+    mo_list_init(&ss->sweep.suspects);
+    mo_timer_init(&ss->tick, on_tick);
+    if (!ss->o.no_janitor)
+        mo_timer_start(ss->loop, &ss->tick, 0);
+}
+
+void janitor_stop(struct mo_sessions *ss)
+{
+    mo_timer_stop(ss->loop, &ss->tick);
+}

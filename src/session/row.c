@@ -1,0 +1,162 @@
+/* row.c - what the store keeps of a session, as a document.
+ *
+ * {"v":1,"box":"...","driver":"native","created":1700000000000,"data":{...}}
+ *
+ * A reader takes what it knows and skips the rest, so that newer programs may
+ * add to it. Activity is the store's own column and is written apart. */
+#include <stdio.h>
+
+#include "codec/json.h"
+#include "session/priv.h"
+
+#define ROW_VERSION 1
+
+void row_init(struct session_row *r)
+{
+    *r = (struct session_row){.box = ""};
+    mo_buf_init(&r->data, MO_SESSION_DATA_MAX);
+}
+
+void row_fini(struct session_row *r)
+{
+    mo_buf_fini(&r->data);
+}
+
+static void read_text(struct mo_json v, char *out, size_t size)
+{
+    struct mo_buf b;
+
+    out[0] = '\0';
+    mo_buf_init(&b, size - 1);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
+        (void)snprintf(out, size, "%s", mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e)
+{
+    struct mo_json_doc d;
+    struct mo_json data;
+    int rc = mo_json_parse(doc, 0, &d, e);
+
+    if (rc < 0)
+        return mo_wrap(e, "the session's row");
+    read_text(mo_json_get(d.root, "box"), r->box, sizeof(r->box));
+    read_text(mo_json_get(d.root, "driver"), r->driver, sizeof(r->driver));
+    (void)mo_json_u64(mo_json_get(d.root, "created"), &r->created);
+    data = mo_json_get(d.root, "data");
+    mo_buf_reset(&r->data);
+    rc = data.p ? mo_buf_span(&r->data, mo_json_text(data)) : 0;
+    return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
+}
+
+int mo_session_row(struct mo_span doc, struct mo_session_row *out,
+                   struct mo_err *e)
+{
+    struct session_row r;
+    int rc;
+
+    row_init(&r);
+    rc = row_read(&r, doc, e);
+    *out = (struct mo_session_row){.created = r.created};
+    memcpy(out->box, r.box, sizeof(out->box));
+    memcpy(out->driver, r.driver, sizeof(out->driver));
+    row_fini(&r);
+    return rc;
+}
+
+int row_write(const struct session_row *r, struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "v");
+    mo_jw_u64(&w, ROW_VERSION);
+    mo_jw_key(&w, "box");
+    mo_jw_cstr(&w, r->box);
+    mo_jw_key(&w, "driver");
+    mo_jw_cstr(&w, r->driver);
+    mo_jw_key(&w, "created");
+    mo_jw_u64(&w, r->created);
+    if (r->data.len) {
+        mo_jw_key(&w, "data");
+        mo_jw_raw(&w, mo_buf_view(&r->data));
+    }
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+int session_keep_row(struct session *s,
+                     void (*done)(void *ctx, const struct mo_written *w,
+                                  const struct mo_err *why),
+                     void *ctx, struct mo_err *e)
+{
+    struct mo_write w = {.kind = MO_WRITE_SESSION, .at = s->active};
+    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
+                                   .fence = s->fence,
+                                   .writes = &w,
+                                   .n = 1};
+    struct mo_buf doc;
+    int rc;
+
+    mo_buf_init(&doc, ROW_DOC_MAX);
+    rc = row_write(&s->row, &doc);
+    if (rc < 0) {
+        (void)mo_fail(e, rc, "the session's row");
+    } else {
+        w.doc = mo_buf_view(&doc);
+        rc = mo_store_write(s->ss->o.store, &batch, done, ctx, e);
+    }
+    mo_buf_fini(&doc);
+    if (rc < 0)
+        return rc;
+    s->pending++;
+    s->dirty = false;
+    return 0;
+}
+
+/* --- activity ------------------------------------------------------------- */
+
+static void on_flushed(void *ctx, const struct mo_written *w,
+                       const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    (void)w;
+    if (why)
+        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
+                   "%s: its activity could not be written", s->id);
+    (void)session_landed(s);
+}
+
+void session_flush(struct session *s)
+{
+    struct mo_write w = {.kind = MO_WRITE_TOUCH, .at = s->active};
+    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
+                                   .fence = s->fence,
+                                   .writes = &w,
+                                   .n = 1};
+
+    mo_timer_stop(s->ss->loop, &s->flush);
+    if (!s->dirty || !s->held || !s->has_row)
+        return;
+    if (mo_store_write(s->ss->o.store, &batch, on_flushed, s, NULL) < 0)
+        return; /* the next touch tries again */
+    s->dirty = false;
+    s->pending++;
+}
+
+void on_flush_due(struct mo_timer *t)
+{
+    session_flush(mo_container_of(t, struct session, flush));
+}
+
+void session_touched(struct session *s)
+{
+    s->active = wall_now(s->ss);
+    s->warned = 0;
+    s->dirty = true;
+    if (!mo_timer_on(&s->flush))
+        mo_timer_start(s->ss->loop, &s->flush, TOUCH_MS);
+}

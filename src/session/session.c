@@ -1,0 +1,259 @@
+/* session.c - the state table, and the first half of the way to a ready
+ * session: lease and row. boxing.c goes on from there.
+ *
+ * Every callback may find the session ENDING: it then only takes note and
+ * lets session_end_step() go on. */
+#include "session/priv.h"
+
+#define TO(state) (1u << (state))
+
+void session_move(struct session *s, enum session_state to)
+{
+    static const uint16_t legal[] = {
+        [S_WAITING] = TO(S_READING) | TO(S_ENDING),
+        [S_READING] = TO(S_BOXING) | TO(S_ENDING),
+        [S_BOXING] = TO(S_OPENING) | TO(S_BOXLESS) | TO(S_ENDING),
+        [S_OPENING] = TO(S_READY) | TO(S_LOSING) | TO(S_ENDING),
+        [S_READY] = TO(S_LOSING) | TO(S_ENDING),
+        [S_LOSING] = TO(S_BOXING) | TO(S_BOXLESS) | TO(S_ENDING),
+        [S_BOXLESS] = TO(S_BOXING) | TO(S_ENDING),
+        [S_ENDING] = TO(S_WAITING) | TO(S_GONE),
+        [S_GONE] = 0,
+    };
+
+    MO_BUG_ON(!(legal[s->state] & TO(to)));
+    s->state = to;
+}
+
+/* An operation is back. True: nobody waits for it but the end. */
+bool session_landed(struct session *s)
+{
+    s->pending--;
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else if (s->state == S_LOSING)
+        session_losing_step(s);
+    else
+        return false;
+    return true;
+}
+
+/* --- the lease ------------------------------------------------------------ */
+
+static void read_row(struct session *s);
+static void ask_holder(struct session *s);
+
+static void on_held(void *ctx, struct mo_lease *l, uint64_t fence,
+                    const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    if (!why) {
+        s->lease = l;
+        s->held = true;
+        s->fence = fence;
+        session_move(s, S_READING);
+        read_row(s);
+        return;
+    }
+    s->lease = NULL;
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else if (why->code == MO_ETIMEOUT && !s->second)
+        ask_holder(s);
+    else
+        session_fail(s, why);
+}
+
+static void on_lost(void *ctx, const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    s->lease = NULL;
+    s->held = false;
+    mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
+               "%s: its lease is lost", s->id);
+    if (s->state == S_ENDING)
+        session_end_step(s);
+    else
+        session_end(s, END_TAKEN, "taken over", why);
+}
+
+static void take(struct session *s, uint64_t wait_ms)
+{
+    static const struct mo_lease_cb cb = {on_held, on_lost};
+    struct mo_sessions *ss = s->ss;
+    struct mo_err e;
+
+    if (mo_lease_take(ss->o.store, mo_span_cstr(s->id),
+                      mo_span_cstr(ss->o.instance), wait_ms, &cb, s, &s->lease,
+                      &e) < 0)
+        session_fail(s, &e);
+}
+
+static void on_broken(void *ctx, const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    if (session_landed(s))
+        return;
+    if (why)
+        session_fail(s, why);
+    else
+        take(s, s->ss->o.wait_ms);
+}
+
+/* Somebody has it. The dead are not waited for; who wants to end a session
+ * does not wait for the living either. */
+static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
+                      const struct mo_err *why)
+{
+    struct session *s = ctx;
+    struct mo_sessions *ss = s->ss;
+    bool dead = !why && owner.n && ss->o.is_dead &&
+                ss->o.is_dead(ss->o.dead_ctx, owner);
+    struct mo_err e;
+
+    if (session_landed(s))
+        return;
+    if (why) {
+        session_fail(s, why);
+    } else if (dead) {
+        s->pending++;
+        if (mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
+                           on_broken, s, &e) < 0) {
+            s->pending--;
+            session_fail(s, &e);
+        }
+    } else if (owner.n && mo_list_empty(&s->holds)) {
+        (void)mo_fail(&e, MO_EBUSY, "session %s is in use by instance %.*s",
+                      s->id, (int)owner.n, owner.p);
+        session_fail(s, &e);
+    } else {
+        take(s, ss->o.wait_ms);
+    }
+}
+
+static void ask_holder(struct session *s)
+{
+    struct mo_err e;
+
+    s->second = true;
+    s->pending++;
+    if (mo_lease_holder(s->ss->o.store, mo_span_cstr(s->id), on_holder, s,
+                        &e) == 0)
+        return;
+    s->pending--;
+    session_fail(s, &e);
+}
+
+void session_begin(struct session *s)
+{
+    s->second = false;
+    take(s, 0);
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+/* The row is read and the lease held: what was asked of us? */
+static void decide(struct session *s)
+{
+    uint64_t now = wall_now(s->ss);
+    bool forget = false;
+    struct mo_err e;
+
+    mo_list_each (it, &s->kills)
+        forget |= mo_container_of(it, struct kill, node)->forget;
+    if (!mo_list_empty(&s->kills) && !s->known) {
+        (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
+        session_kills_served(s, &e);
+    } else if (!mo_list_empty(&s->kills)) {
+        session_end(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+        return;
+    }
+    if (!mo_list_empty(&s->holds)) {
+        s->attempt = s->row.box[0] && session_driver(s) ? TRY_ADOPT : TRY_START;
+        s->active = now;
+        s->dirty = true;
+        session_box(s);
+    } else if (s->reap && s->has_row && s->active + s->ss->o.idle_ms <= now) {
+        s->ss->stats.reaped++;
+        session_end(s, END_CLOSE, NULL, NULL);
+    } else {
+        session_end(s, END_LET_GO, NULL, NULL);
+    }
+}
+
+static void on_history(void *ctx, const struct mo_rows *rows,
+                       const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    if (session_landed(s))
+        return;
+    if (why) {
+        session_fail(s, why);
+        return;
+    }
+    s->known = s->old_files = rows->n > 0;
+    decide(s);
+}
+
+/* No row: the janitor has taken it, but what was said may still be there. */
+static void read_history(struct session *s)
+{
+    struct mo_read r = {.kind = MO_READ_HISTORY,
+                        .session = mo_span_cstr(s->id),
+                        .limit = 1,
+                        .newest = true};
+    struct mo_err e;
+
+    s->pending++;
+    if (mo_store_read(s->ss->o.store, &r, on_history, s, &e) == 0)
+        return;
+    s->pending--;
+    session_fail(s, &e);
+}
+
+/* A row we cannot read is no reason to turn its owner away. */
+static void take_row(struct session *s, const struct mo_row *r)
+{
+    struct mo_err e;
+
+    s->known = s->has_row = true;
+    s->active = r->at;
+    if (row_read(&s->row, r->doc, &e) < 0)
+        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
+                   "%s: as if it had no box", s->id);
+    s->old_files = s->row.box[0] != '\0';
+}
+
+static void on_row(void *ctx, const struct mo_rows *rows,
+                   const struct mo_err *why)
+{
+    struct session *s = ctx;
+
+    if (session_landed(s))
+        return;
+    if (why) {
+        session_fail(s, why);
+    } else if (rows->n == 0) {
+        read_history(s);
+    } else {
+        take_row(s, &rows->v[0]);
+        decide(s);
+    }
+}
+
+static void read_row(struct session *s)
+{
+    struct mo_read r = {.kind = MO_READ_SESSION,
+                        .session = mo_span_cstr(s->id)};
+    struct mo_err e;
+
+    s->pending++;
+    if (mo_store_read(s->ss->o.store, &r, on_row, s, &e) == 0)
+        return;
+    s->pending--;
+    session_fail(s, &e);
+}

@@ -1,0 +1,241 @@
+/* sessions.c - all sessions of this process: opening, closing, ending one. */
+#include "session/priv.h"
+
+#define ARENA_MAX ((size_t)256 * 1024)
+
+#define IDLE_MS  ((uint64_t)15 * 60 * 1000)
+#define WARN_MS  60000
+#define SWEEP_MS 60000
+#define WAIT_MS  30000
+
+/* --- one of them ---------------------------------------------------------- */
+
+static bool id_ok(struct mo_span id)
+{
+    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "abcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        if (!id.p[i] || !strchr(good, id.p[i]))
+            return false;
+    }
+    return true;
+}
+
+struct session *session_find(struct mo_sessions *ss, struct mo_span id)
+{
+    return mo_map_get(&ss->map, id);
+}
+
+int session_new(struct mo_sessions *ss, struct mo_span id, struct session **out,
+                struct mo_err *e)
+{
+    struct session *s;
+    int rc;
+
+    if (!id_ok(id))
+        return mo_fail(e, MO_EINVAL,
+                       "a session's id is 1 to %d of A-Z a-z 0-9 _ -",
+                       MO_SESSION_ID_MAX);
+    if (ss->closing)
+        return mo_fail(e, MO_ECLOSED, "the program is ending");
+    if (ss->n >= ss->o.max)
+        return mo_fail(e, MO_EBUSY, "%u sessions are open already", ss->n);
+    s = mo_new(struct session);
+    rc = s ? mo_map_put(&ss->map, id, s, NULL) : MO_ENOMEM;
+    if (rc < 0) {
+        mo_free(s);
+        return mo_fail(e, rc, "session");
+    }
+    s->ss = ss;
+    memcpy(s->id, id.p, id.n);
+    row_init(&s->row);
+    mo_list_init(&s->holds);
+    mo_list_init(&s->uses);
+    mo_list_init(&s->kills);
+    mo_list_init(&s->served);
+    mo_timer_init(&s->flush, on_flush_due);
+    mo_timer_init(&s->cause, on_cause_due);
+    mo_list_push(&ss->all, &s->node);
+    ss->n++;
+    *out = s;
+    return 0;
+}
+
+void session_free(struct session *s)
+{
+    struct mo_sessions *ss = s->ss;
+
+    mo_timer_stop(ss->loop, &s->flush);
+    mo_timer_stop(ss->loop, &s->cause);
+    (void)mo_map_del(&ss->map, mo_span_cstr(s->id));
+    mo_list_del(&s->node);
+    row_fini(&s->row);
+    mo_free(s);
+    ss->n--;
+}
+
+/* --- ending one from outside ---------------------------------------------- */
+
+int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
+{
+    struct session *s = session_find(ss, id);
+    struct kill *k = mo_new(struct kill);
+    bool fresh = !s;
+    int rc = k ? 0 : mo_fail(e, MO_ENOMEM, "session");
+
+    if (rc == 0 && fresh)
+        rc = session_new(ss, id, &s, e);
+    if (rc < 0) {
+        mo_free(k);
+        return rc;
+    }
+    k->ss = ss;
+    k->forget = forget;
+    k->done = done;
+    k->ctx = ctx;
+    mo_list_push(&s->kills, &k->node);
+    ss->nkills++;
+    if (fresh)
+        session_begin(s);
+    else if (s->held && s->state != S_READING && s->state != S_ENDING)
+        session_end(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+    return 0;
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+static void on_over(struct mo_later *d)
+{
+    struct mo_sessions *ss = mo_container_of(d, struct mo_sessions, later);
+    void (*gone)(void *ctx) = ss->gone;
+    void *ctx = ss->gone_ctx;
+    struct sweep sweep = ss->sweep;
+
+    mo_map_fini(&ss->map);
+    mo_arena_fini(&ss->arena);
+    mo_free(ss);
+    if (sweep.done)
+        sweep.done(sweep.done_ctx);
+    if (gone)
+        gone(ctx);
+}
+
+void sessions_settle(struct mo_sessions *ss)
+{
+    if (ss->closing && ss->n == 0 && ss->nkills == 0 && !ss->sweep.on &&
+        mo_list_empty(&ss->parting))
+        mo_loop_defer(ss->loop, &ss->later);
+}
+
+void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
+                       void *ctx)
+{
+    struct mo_err e;
+
+    MO_BUG_ON(ss->closing);
+    ss->closing = true;
+    ss->gone = gone;
+    ss->gone_ctx = ctx;
+    (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
+    janitor_stop(ss);
+    mo_list_each_safe (it, &ss->all) {
+        struct session *s = mo_container_of(it, struct session, node);
+
+        session_kills_served(s, &e);
+        if (s->state == S_ENDING)
+            holds_part(s, "shutdown", NULL); /* those that came meanwhile */
+        else
+            session_end(s, END_LET_GO, "shutdown", NULL);
+    }
+    sessions_settle(ss);
+}
+
+static uint64_t or_default(uint64_t v, uint64_t def)
+{
+    return v ? v : def;
+}
+
+static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
+{
+    struct mo_sessions_opts *to = &ss->o;
+    size_t bytes = o->ndrivers * sizeof(struct mo_boxes *);
+    struct mo_boxes **drivers = mo_arena_alloc(&ss->arena, bytes);
+    char *caps =
+        mo_arena_strndup(&ss->arena, o->capabilities.p, o->capabilities.n);
+
+    *to = *o;
+    to->instance =
+        mo_arena_strndup(&ss->arena, o->instance, strlen(o->instance));
+    if (!drivers || !caps || !to->instance ||
+        mo_box_spec_copy(&ss->arena, &o->spec, &to->spec) < 0)
+        return MO_ENOMEM;
+    memcpy(drivers, o->drivers, bytes);
+    to->drivers = drivers;
+    to->capabilities.p = caps;
+    to->idle_ms = or_default(o->idle_ms, IDLE_MS);
+    to->warn_ms = or_default(o->warn_ms, WARN_MS);
+    to->sweep_ms = or_default(o->sweep_ms, SWEEP_MS);
+    to->wait_ms = or_default(o->wait_ms, WAIT_MS);
+    to->max = (unsigned)or_default(o->max, MO_SESSIONS_MAX);
+    return 0;
+}
+
+static int setup(struct mo_sessions *ss, const struct mo_sessions_opts *o,
+                 struct mo_err *e)
+{
+    if (copy_opts(ss, o) < 0)
+        return mo_fail(e, MO_ENOMEM, "sessions");
+    if (ss->o.warm == 0)
+        return 0;
+    return mo_boxes_warm(ss->o.drivers[0], &ss->o.spec, ss->o.warm, e);
+}
+
+int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
+                     struct mo_sessions **out, struct mo_err *e)
+{
+    struct mo_sessions *ss = NULL;
+    int rc;
+
+    if (o->ndrivers == 0)
+        return mo_fail(e, MO_EINVAL, "sessions: no driver for boxes");
+    ss = mo_new(struct mo_sessions);
+    if (!ss)
+        return mo_fail(e, MO_ENOMEM, "sessions");
+    ss->loop = l;
+    mo_arena_init(&ss->arena, ARENA_MAX);
+    rc = setup(ss, o, e);
+    if (rc < 0) {
+        mo_arena_fini(&ss->arena);
+        mo_free(ss);
+        return rc;
+    }
+    mo_map_init(&ss->map, MO_SESSIONS_MAX);
+    mo_list_init(&ss->all);
+    mo_list_init(&ss->parting);
+    mo_later_init(&ss->later, on_over);
+    janitor_start(ss);
+    *out = ss;
+    return 0;
+}
+
+bool mo_sessions_ready(const struct mo_sessions *ss)
+{
+    return ss->sweep.first_over;
+}
+
+struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)
+{
+    struct mo_sessions_stats st = ss->stats;
+
+    st.open = ss->n;
+    mo_list_each (it, &ss->all)
+        st.ready += mo_container_of(it, struct session, node)->state == S_READY;
+    for (size_t i = 0; i < ss->o.ndrivers; i++)
+        st.warm += mo_boxes_warm_now(ss->o.drivers[i]);
+    return st;
+}

@@ -1,0 +1,139 @@
+/* priv.h - what the rooms of store/ share with each other and nobody else.
+ *
+ * An operation (struct mo_op) is born in store.c or lease.c, with everything
+ * it needs copied into its own arena, and goes to the backend by submit().
+ * The backend fills in the result and hands it back by mo_op_finish(), from
+ * the loop and never from inside submit(). store.c answers the caller and
+ * frees it.
+ *
+ * The deadline is store.c's: when it passes, the caller is answered at once,
+ * and the operation is freed when the backend gives it back. So a backend may
+ * not look at `answered` for anything but to save itself work. */
+#ifndef MO_STORE_PRIV_H
+#define MO_STORE_PRIV_H
+
+#include "base/map.h"
+#include "base/rand.h"
+#include "store/store.h"
+
+enum mo_op_kind {
+    MO_OP_WRITE,
+    MO_OP_READ,
+    MO_OP_TRY,   /* take the lease, or learn who has it */
+    MO_OP_RENEW, /* its term begins again; MO_EPOLICY when it is not ours */
+    MO_OP_DROP,  /* give it back if it is ours */
+    MO_OP_BREAK, /* end it if it is still `owner`s under `fence` */
+    MO_OP_WHO,
+    MO_OP_SWEEP, /* remove what is past its time */
+};
+
+/* Every taking of a lease has a random name of its own. An attempt whose
+ * answer was lost can be repeated or taken back by it. */
+#define MO_LEASE_TOKEN_LEN MO_TOKEN_LEN(12)
+
+struct mo_op {
+    struct mo_list node; /* the backend's */
+    struct mo_store *s;
+    enum mo_op_kind kind;
+    struct mo_arena mem;
+    size_t bytes; /* of the request, counted against MO_STORE_QUEUE_MAX */
+
+    /* the request */
+    struct mo_store_batch batch;
+    struct mo_read read;
+    struct mo_span name, owner; /* of the lease */
+    char token[MO_LEASE_TOKEN_LEN + 1];
+    uint64_t now_ms; /* wall, when it was asked */
+
+    /* the result */
+    struct mo_err err; /* code 0: none */
+    struct mo_written written;
+    struct mo_rows rows;
+    bool held;             /* TRY: it is ours now */
+    uint64_t fence;        /* of whoever holds it; BREAK: the one meant */
+    uint64_t left_ms;      /* TRY, not ours: the rest of the holder's term */
+    struct mo_span holder; /* WHO, TRY: owner */
+
+    /* whom to answer */
+    void (*on_written)(void *ctx, const struct mo_written *w,
+                       const struct mo_err *why);
+    void (*on_rows)(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why);
+    void (*on_who)(void *ctx, struct mo_span owner, uint64_t fence,
+                   const struct mo_err *why);
+    void (*on_broken)(void *ctx, const struct mo_err *why);
+    void (*on_op)(void *ctx, const struct mo_op *op); /* lease.c */
+    void *ctx;
+
+    struct mo_timer deadline;
+    struct mo_later later; /* mo_op_fail() */
+    bool answered;
+    void *back; /* the backend's own */
+};
+
+struct mo_store_ops {
+    const char *name;
+    void (*submit)(struct mo_store *s, struct mo_op *op);
+    /* Somebody waits for a lease: from now on call mo_lease_wake() for every
+     * release anywhere. May be called again. */
+    void (*listen)(struct mo_store *s);
+    /* Its caller has been answered: let go of it if that is possible. May be
+     * NULL. */
+    void (*give_up)(struct mo_store *s, struct mo_op *op);
+    /* Nothing is under way any more; mo_store_gone() once, later. */
+    void (*close)(struct mo_store *s);
+};
+
+/* Embedded first in each backend's struct. */
+struct mo_store {
+    const struct mo_store_ops *ops;
+    struct mo_loop *loop;
+    uint64_t history_ttl_ms, audit_ttl_ms, deadline_ms, lease_ttl_ms;
+    struct mo_store_health health;
+    unsigned nops;   /* mo_op alive */
+    unsigned nasked; /* of them, by callers: what MO_STORE_OPS_MAX bounds */
+    size_t bytes;
+    struct mo_map lines; /* lease.c: name -> struct line */
+    struct mo_list leases;
+    struct mo_timer sweep;
+    struct mo_later later; /* close() when nothing is under way */
+    bool closing, closed;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* store.c, for the backends */
+void mo_store_init(struct mo_store *s, const struct mo_store_ops *ops,
+                   struct mo_loop *l, const struct mo_store_opts *o);
+void mo_op_finish(struct mo_op *op);
+void mo_op_finish_later(struct mo_op *op); /* for use inside submit() */
+/* Finish with the error, later. */
+void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void mo_store_up(struct mo_store *s);
+void mo_store_down(struct mo_store *s, const struct mo_err *why);
+/* The last call of a backend: frees s, which must hold nothing any more. */
+void mo_store_gone(struct mo_store *s);
+
+/* store.c, for lease.c */
+struct mo_op *mo_op_new(struct mo_store *s, enum mo_op_kind kind, size_t mem);
+void mo_op_submit(struct mo_op *op);
+void mo_op_free(struct mo_op *op); /* one that was not submitted */
+bool mo_store_id_ok(struct mo_span id);
+void mo_store_settle(struct mo_store *s); /* closing: is it over? */
+
+/* lease.c */
+void mo_lease_wake(struct mo_store *s, struct mo_span name);
+/* Those for which pick() is true; NULL: all. */
+void mo_lease_wake_if(struct mo_store *s,
+                      bool (*pick)(struct mo_span name, const void *arg),
+                      const void *arg);
+void mo_lease_close_all(struct mo_store *s);
+
+/* the backends: 0 and *out, or the reason */
+int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
+                   struct mo_store **out, struct mo_err *e);
+int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,
+                  struct mo_store **out, struct mo_err *e);
+
+#endif

@@ -1,0 +1,374 @@
+#include "store/sql.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/sql_text.h"
+
+#define PROGRESS_STEPS 20000 /* of SQLite's machine: a millisecond or so */
+
+int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
+{
+#define ROW(fn) MO_DSO_SYM(struct mo_sqlite_lib, fn),
+    static const struct mo_dso_sym syms[] = {MO_SQLITE_FUNCTIONS(ROW)};
+#undef ROW
+
+    return mo_dso_load("libsqlite3.so.0", "libsqlite3-0", syms, MO_COUNT(syms),
+                       f, e);
+}
+
+/* --- errors --------------------------------------------------------------- */
+
+int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
+{
+    int code = q->f->sqlite3_extended_errcode(q->db);
+    int rc = mo_fail(e, MO_EUNAVAIL, "store: %s: %s", what,
+                     q->f->sqlite3_errmsg(q->db));
+
+    if (e && (code & 0xff) == SQLITE_INTERRUPT)
+        return mo_fail(e, MO_EUNAVAIL, "store: %s: it took too long", what);
+    if (e && (code & 0xff) == SQLITE_BUSY)
+        return mo_fail(e, MO_EUNAVAIL,
+                       "store: %s: another process keeps the database busy",
+                       what);
+    if (e)
+        e->sys = q->f->sqlite3_system_errno(q->db);
+    return rc;
+}
+
+/* --- statements ----------------------------------------------------------- */
+
+static sqlite3_stmt *prepared(struct mo_sql *q, enum mo_sql_id id,
+                              struct mo_err *e)
+{
+    if (q->st[id])
+        return q->st[id];
+    if (q->f->sqlite3_prepare_v2(q->db, statements[id], -1, &q->st[id], NULL) ==
+        SQLITE_OK)
+        return q->st[id];
+    (void)mo_sql_fail(q, e, statements[id]);
+    return NULL;
+}
+
+static int bind(const struct mo_sql *q, sqlite3_stmt *st, const char *fmt,
+                va_list ap)
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 0; fmt[i] && rc == SQLITE_OK; i++) {
+        if (fmt[i] == 't') {
+            struct mo_span s = va_arg(ap, struct mo_span);
+
+            rc = q->f->sqlite3_bind_text(st, i + 1, s.n ? s.p : "", (int)s.n,
+                                         SQLITE_STATIC);
+        } else {
+            rc = q->f->sqlite3_bind_int64(st, i + 1, va_arg(ap, int64_t));
+        }
+    }
+    return rc;
+}
+
+static sqlite3_stmt *start(struct mo_sql *q, enum mo_sql_id id,
+                           struct mo_err *e, const char *fmt, va_list ap)
+{
+    sqlite3_stmt *st = prepared(q, id, e);
+
+    if (!st || bind(q, st, fmt, ap) == SQLITE_OK)
+        return st;
+    (void)mo_sql_fail(q, e, statements[id]);
+    return NULL;
+}
+
+sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
+                           struct mo_err *e, const char *fmt, ...)
+{
+    sqlite3_stmt *st;
+    va_list ap;
+
+    va_start(ap, fmt);
+    st = start(q, id, e, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e)
+{
+    int rc = q->f->sqlite3_step(st);
+
+    if (rc == SQLITE_ROW)
+        return 1;
+    return rc == SQLITE_DONE ? 0 : mo_sql_fail(q, e, "sqlite");
+}
+
+/* The error of a failed step comes again here; it was told already. */
+void mo_sql_end(struct mo_sql *q, sqlite3_stmt *st)
+{
+    if (st)
+        (void)q->f->sqlite3_reset(st);
+}
+
+int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
+              const char *fmt, ...)
+{
+    sqlite3_stmt *st;
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    st = start(q, id, e, fmt, ap);
+    va_end(ap);
+    if (!st)
+        return MO_EUNAVAIL;
+    rc = mo_sql_step(q, st, e);
+    if (rc >= 0)
+        rc = q->f->sqlite3_changes(q->db);
+    mo_sql_end(q, st);
+    return rc;
+}
+
+int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
+                  struct mo_err *e, const char *fmt, ...)
+{
+    sqlite3_stmt *st;
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    st = start(q, id, e, fmt, ap);
+    va_end(ap);
+    if (!st)
+        return MO_EUNAVAIL;
+    rc = mo_sql_step(q, st, e);
+    if (rc == 1) {
+        *out = mo_sql_int(q, st, 0);
+        /* INSERT ... RETURNING is finished only when it says so. */
+        if (mo_sql_step(q, st, e) < 0)
+            rc = MO_EUNAVAIL;
+    }
+    mo_sql_end(q, st);
+    return rc;
+}
+
+struct mo_span mo_sql_text(struct mo_sql *q, sqlite3_stmt *st, int col)
+{
+    const char *p = (const char *)q->f->sqlite3_column_text(st, col);
+    int n = q->f->sqlite3_column_bytes(st, col);
+
+    return p ? mo_span(p, (size_t)n) : MO_SPAN("");
+}
+
+int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col)
+{
+    return q->f->sqlite3_column_int64(st, col);
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+/* Made by us and for nobody else; SQLite gives its companions (-wal, -shm)
+ * the same permissions. A file that exists is never opened here: closing it
+ * would drop the locks of every other connection this process has to it, and
+ * the next process to leave would take the -wal away under our feet. */
+static int make_file(const char *path, struct mo_err *e)
+{
+    mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat st;
+
+    if (fd >= 0)
+        return 0;
+    if (errno != EEXIST || stat(path, &st) < 0)
+        return mo_fail_sys(e, "store %s", path);
+    if (!S_ISREG(st.st_mode))
+        return mo_fail(e, MO_EINVAL, "store %s: not a file", path);
+    if ((st.st_mode & 077) && chmod(path, 0600) < 0)
+        return mo_fail_sys(e,
+                           "store %s: others may read it, and that cannot "
+                           "be changed",
+                           path);
+    return 0;
+}
+
+static int on_progress(void *ctx)
+{
+    const struct mo_sql *q = ctx;
+
+    return q->stop_ns && mo_now_ns() > q->stop_ns;
+}
+
+static int set_up(struct mo_sql *q, struct mo_err *e)
+{
+    static const char *const settings[] = {
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA journal_size_limit = 16777216",
+        "PRAGMA cell_size_check = ON",
+        "PRAGMA temp_store = MEMORY",
+    };
+
+    (void)q->f->sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
+                                  (int *)NULL);
+    for (size_t i = 0; i < MO_COUNT(settings); i++) {
+        if (q->f->sqlite3_exec(q->db, settings[i], NULL, NULL, NULL))
+            return mo_sql_fail(q, e, settings[i]);
+    }
+    return 0;
+}
+
+int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
+                const char *path, uint64_t busy_ms, struct mo_err *e)
+{
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+
+    *q = (struct mo_sql){.f = f};
+    if (make_file(path, e) < 0)
+        return e ? e->code : MO_EIO;
+    if (f->sqlite3_open_v2(path, &q->db, flags, NULL) != SQLITE_OK)
+        return mo_sql_fail(q, e, path);
+    (void)f->sqlite3_busy_timeout(q->db, (int)busy_ms);
+    f->sqlite3_progress_handler(q->db, PROGRESS_STEPS, on_progress, q);
+    return 0;
+}
+
+void mo_sql_close(struct mo_sql *q)
+{
+    if (!q->db)
+        return;
+    q->stop_ns = 0;
+    for (size_t i = 0; i < MO_SQL_N; i++)
+        (void)q->f->sqlite3_finalize(q->st[i]);
+    (void)q->f->sqlite3_close(q->db);
+    *q = (struct mo_sql){0};
+}
+
+/* --- is it ours, is it whole ---------------------------------------------- */
+
+/* The first number or text a pragma answers. */
+struct told {
+    int64_t number;
+    char text[128];
+};
+
+static int on_told(void *ctx, int n, char **v, char **names)
+{
+    struct told *t = ctx;
+
+    (void)names;
+    if (n < 1 || !v[0] || t->text[0])
+        return 0;
+    (void)snprintf(t->text, sizeof(t->text), "%s", v[0]);
+    (void)mo_span_i64(mo_span_cstr(t->text), &t->number);
+    return 0;
+}
+
+static int damaged(const char *path, const char *how, struct mo_err *e)
+{
+    return mo_fail(e, MO_EIO,
+                   "store %s is damaged (%.80s); nothing was changed in it: "
+                   "move it away or put a backup in its place",
+                   path, how);
+}
+
+static int ask(struct mo_sql *q, const char *path, const char *pragma,
+               struct told *t, struct mo_err *e)
+{
+    int rc;
+
+    *t = (struct told){0};
+    rc = q->f->sqlite3_exec(q->db, pragma, on_told, t, NULL);
+    if (rc == SQLITE_OK)
+        return 0;
+    if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
+        return damaged(path, q->f->sqlite3_errmsg(q->db), e);
+    return mo_sql_fail(q, e, pragma);
+}
+
+static int check_whole(struct mo_sql *q, const char *path, struct mo_err *e)
+{
+    struct told t;
+    int rc = ask(q, path, "PRAGMA quick_check(1)", &t, e);
+
+    if (rc < 0)
+        return rc;
+    return strcmp(t.text, "ok") == 0 ? 0 : damaged(path, t.text, e);
+}
+
+/* Version of the file, or an error; a new file is version 0. */
+static int check_ours(struct mo_sql *q, const char *path, int *version,
+                      struct mo_err *e)
+{
+    struct told app = {0}, ver = {0}, tables = {0};
+    int rc = ask(q, path, "PRAGMA application_id", &app, e);
+
+    if (rc == 0)
+        rc = ask(q, path, "PRAGMA user_version", &ver, e);
+    if (rc == 0)
+        rc = ask(q, path, "SELECT count(*) FROM sqlite_schema", &tables, e);
+    if (rc < 0)
+        return rc;
+    if (app.number != MO_SQL_APP_ID && (app.number || tables.number))
+        return mo_fail(e, MO_EINVAL,
+                       "store %s is the database of another "
+                       "program",
+                       path);
+    if (ver.number > MO_SQL_VERSION)
+        return mo_fail(e, MO_EINVAL,
+                       "store %s was written by a newer version (its format "
+                       "is %d, this program knows %d): use that version, or "
+                       "another file",
+                       path, (int)ver.number, MO_SQL_VERSION);
+    *version = (int)ver.number;
+    return 0;
+}
+
+static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
+{
+    if (q->f->sqlite3_exec(q->db, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    return mo_sql_fail(q, e, "migration");
+}
+
+/* In one transaction: another process may be at it in this moment, so the
+ * version is asked for again inside. */
+static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
+{
+    char done[96];
+    int version = 0;
+    int rc = run_sql(q, "BEGIN IMMEDIATE", e);
+
+    if (rc == 0)
+        rc = check_ours(q, path, &version, e);
+    while (rc == 0 && version < MO_SQL_VERSION) {
+        rc = run_sql(q, migrations[version], e);
+        version++;
+    }
+    (void)snprintf(done, sizeof(done),
+                   "PRAGMA application_id = %d; PRAGMA user_version = %d",
+                   MO_SQL_APP_ID, MO_SQL_VERSION);
+    if (rc == 0)
+        rc = run_sql(q, done, e);
+    if (rc == 0)
+        rc = run_sql(q, "COMMIT", e);
+    if (rc < 0)
+        (void)q->f->sqlite3_exec(q->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e)
+{
+    int version = 0;
+    int rc = check_ours(q, path, &version, e);
+
+    if (rc == 0)
+        rc = set_up(q, e);
+    if (rc == 0)
+        rc = check_whole(q, path, e);
+    if (rc == 0 && version < MO_SQL_VERSION)
+        rc = migrate(q, path, e);
+    return rc;
+}

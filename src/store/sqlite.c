@@ -1,0 +1,379 @@
+/* sqlite.c - the store in a file: two threads, two connections, one order.
+ *
+ * Writes go down the writer's lane. While its thread commits one group, the
+ * next one gathers behind it; all of a group share one transaction and so one
+ * fsync. That is the whole of group commit: nobody waits for a group to fill.
+ * Each operation has a savepoint of its own, so a refused one takes only
+ * itself back. If the commit fails, nothing of the group happened, and all
+ * are told so.
+ *
+ * Reads go down the reader's lane, one at a time, each with a bound on how
+ * long it may run.
+ *
+ * Several processes may share the file. They take turns by SQLite's lock
+ * (waiting at most a deadline) and tell each other of leases by notice.h. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/sqlite_priv.h"
+
+#define ROOM "store"
+
+static struct mo_sqlite *from_store(struct mo_store *s)
+{
+    return mo_container_of(s, struct mo_sqlite, s);
+}
+
+/* --- on the writer's thread ------------------------------------------------
+ */
+
+static int apply(struct mo_sqlite *q, struct mo_op *op)
+{
+    if (op->kind == MO_OP_WRITE)
+        return mo_sqlite_write(q, op);
+    if (op->kind == MO_OP_SWEEP)
+        return mo_sqlite_sweep(q, op);
+    return mo_sqlite_lease(q, op);
+}
+
+/* MO_EUNAVAIL: the transaction itself is lost. */
+static int apply_saved(struct mo_sqlite *q, struct mo_op *op)
+{
+    struct mo_sql *sql = &q->writer.sql;
+    struct mo_err *e = &q->writer.err;
+
+    if (mo_sql_do(sql, MO_SQL_SAVE, e, "") < 0)
+        return MO_EUNAVAIL;
+    if (apply(q, op) < 0) {
+        if (q->lib.sqlite3_get_autocommit(sql->db)) {
+            *e = op->err;
+            return MO_EUNAVAIL;
+        }
+        if (mo_sql_do(sql, MO_SQL_BACK, e, "") < 0)
+            return MO_EUNAVAIL;
+    }
+    return mo_sql_do(sql, MO_SQL_RELEASE, e, "") < 0 ? MO_EUNAVAIL : 0;
+}
+
+static int run_transaction(struct mo_lane *lane)
+{
+    struct mo_sql *sql = &lane->sql;
+    int rc = mo_sql_do(sql, MO_SQL_BEGIN, &lane->err, "");
+
+    if (rc < 0)
+        return rc;
+    mo_list_each (it, &lane->group) {
+        rc = apply_saved(lane->q, mo_container_of(it, struct mo_op, node));
+        if (rc < 0)
+            break;
+    }
+    if (rc == 0)
+        rc = mo_sql_do(sql, MO_SQL_COMMIT, &lane->err, "");
+    if (rc < 0 && !lane->q->lib.sqlite3_get_autocommit(sql->db))
+        (void)mo_sql_do(sql, MO_SQL_ROLLBACK, NULL, "");
+    return rc;
+}
+
+static void run_writes(struct mo_job *j)
+{
+    struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
+    int rc;
+
+    mo_err_clear(&lane->err);
+    rc = run_transaction(lane);
+    mo_list_each (it, &lane->group) {
+        struct mo_op *op = mo_container_of(it, struct mo_op, node);
+
+        if (rc < 0)
+            op->err = lane->err;
+        else if ((op->kind == MO_OP_DROP || op->kind == MO_OP_BREAK) &&
+                 op->held)
+            mo_notice_give(&lane->q->notice, op->name);
+    }
+}
+
+/* --- on the reader's thread ------------------------------------------------
+ */
+
+static void run_reads(struct mo_job *j)
+{
+    struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
+
+    mo_list_each (it, &lane->group) {
+        struct mo_op *op = mo_container_of(it, struct mo_op, node);
+
+        if (op->kind == MO_OP_WHO)
+            mo_sqlite_who(lane->q, op);
+        else
+            mo_sqlite_read(lane->q, op);
+    }
+}
+
+/* --- the lanes, on the loop ------------------------------------------------
+ */
+
+/* What was given up by its caller in the queue does not happen any more. */
+static void fill_group(struct mo_lane *lane)
+{
+    unsigned n = 0;
+
+    while (n < lane->max && !mo_list_empty(&lane->waiting)) {
+        struct mo_op *op =
+            mo_container_of(lane->waiting.next, struct mo_op, node);
+
+        mo_list_del(&op->node);
+        if (op->answered) {
+            mo_op_finish(op);
+            continue;
+        }
+        mo_list_push(&lane->group, &op->node);
+        n++;
+    }
+}
+
+static void lane_go(struct mo_lane *lane)
+{
+    int rc;
+
+    if (lane->job.state != MO_JOB_OUT || !mo_list_empty(&lane->group))
+        return;
+    fill_group(lane);
+    if (mo_list_empty(&lane->group))
+        return;
+    rc = mo_work_submit(lane->work, &lane->job);
+    MO_BUG_ON(rc < 0); /* one job, a queue of one, and not stopped yet */
+}
+
+static void note_health(struct mo_lane *lane)
+{
+    struct mo_store *s = &lane->q->s;
+
+    if (lane == &lane->q->reader)
+        return;
+    if (lane->err.code) {
+        mo_store_down(s, &lane->err);
+        return;
+    }
+    s->health.group_commits++;
+    mo_store_up(s);
+}
+
+static void on_lane_go(struct mo_later *d)
+{
+    lane_go(mo_container_of(d, struct mo_lane, go));
+}
+
+/* The answers first: what they bring along belongs to the next group. */
+static void on_lane_done(struct mo_job *j, bool canceled)
+{
+    struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
+    struct mo_list done;
+
+    MO_BUG_ON(canceled);
+    mo_list_init(&done);
+    mo_list_splice(&done, &lane->group);
+    note_health(lane);
+    mo_loop_defer(lane->q->s.loop, &lane->go);
+    while (!mo_list_empty(&done))
+        mo_op_finish(mo_container_of(done.next, struct mo_op, node));
+}
+
+static void sqlite_submit(struct mo_store *s, struct mo_op *op)
+{
+    struct mo_sqlite *q = from_store(s);
+    bool reads = op->kind == MO_OP_READ || op->kind == MO_OP_WHO;
+    struct mo_lane *lane = reads ? &q->reader : &q->writer;
+
+    mo_list_push(&lane->waiting, &op->node);
+    mo_loop_defer(s->loop, &lane->go); /* with all of this turn of the loop */
+}
+
+static bool in_file(struct mo_span name, const void *file)
+{
+    return mo_notice_file(name) == *(const unsigned *)file;
+}
+
+static void on_heard(void *ctx, unsigned file)
+{
+    struct mo_sqlite *q = ctx;
+
+    mo_lease_wake_if(&q->s, file < MO_NOTICE_FILES ? in_file : NULL, &file);
+}
+
+static void sqlite_listen(struct mo_store *s)
+{
+    struct mo_sqlite *q = from_store(s);
+    struct mo_err e;
+
+    if (mo_notice_listen(&q->notice, on_heard, q, &e) < 0)
+        mo_log_err(mo_loop_log(s->loop), MO_WARN, ROOM, &e,
+                   "waiting for leases of other processes may take longer");
+}
+
+/* --- the end --------------------------------------------------------------
+ */
+
+static void free_rest(struct mo_sqlite *q)
+{
+    mo_sql_close(&q->reader.sql);
+    mo_sql_close(&q->writer.sql);
+    mo_free(q->path);
+}
+
+static void on_notice_gone(void *ctx)
+{
+    struct mo_sqlite *q = ctx;
+
+    mo_store_gone(&q->s);
+}
+
+static void on_writer_gone(void *ctx)
+{
+    struct mo_sqlite *q = ctx;
+
+    mo_notice_close(&q->notice, on_notice_gone, q);
+}
+
+static void run_closing(struct mo_job *j)
+{
+    free_rest(mo_container_of(j, struct mo_sqlite, closing));
+}
+
+static void on_closing_done(struct mo_job *j, bool canceled)
+{
+    struct mo_sqlite *q = mo_container_of(j, struct mo_sqlite, closing);
+
+    (void)canceled;
+    mo_work_stop(q->writer.work, MO_WORK_DRAIN, on_writer_gone, q);
+}
+
+/* The last connection that closes writes the log into the file, which may
+ * block: the writer's thread does it. */
+static void on_reader_gone(void *ctx)
+{
+    struct mo_sqlite *q = ctx;
+
+    mo_job_init(&q->closing, run_closing, on_closing_done);
+    MO_BUG_ON(mo_work_submit(q->writer.work, &q->closing) < 0);
+}
+
+static void sqlite_close(struct mo_store *s)
+{
+    struct mo_sqlite *q = from_store(s);
+
+    mo_later_cancel(&q->writer.go);
+    mo_later_cancel(&q->reader.go);
+    mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
+}
+
+/* --- birth ---------------------------------------------------------------- */
+
+static const struct mo_store_ops sqlite_ops = {
+    .name = "sqlite",
+    .submit = sqlite_submit,
+    .listen = sqlite_listen,
+    .close = sqlite_close,
+};
+
+static void lane_init(struct mo_lane *lane, struct mo_sqlite *q, unsigned max,
+                      void (*run)(struct mo_job *j))
+{
+    lane->q = q;
+    lane->max = max;
+    mo_list_init(&lane->waiting);
+    mo_list_init(&lane->group);
+    mo_job_init(&lane->job, run, on_lane_done);
+    mo_later_init(&lane->go, on_lane_go);
+}
+
+/* Which run of the machine is it? Leases do not outlive one. */
+static int read_boot(struct mo_sqlite *q, struct mo_err *e)
+{
+    mo_autofd int fd =
+        open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, q->boot, sizeof(q->boot) - 1);
+
+    if (n < 0)
+        return mo_fail_sys(e, "store: boot_id");
+    q->boot[n] = '\0';
+    q->boot[strcspn(q->boot, "\n")] = '\0';
+    return 0;
+}
+
+static int open_files(struct mo_sqlite *q, struct mo_err *e)
+{
+    uint64_t began = mo_now_ns(), took;
+    mo_autofree char *dir = NULL;
+    size_t n = strlen(q->path);
+    int rc = mo_sqlite_load(&q->lib, e);
+
+    if (rc == 0)
+        rc = read_boot(q, e);
+    if (rc == 0)
+        rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
+    if (rc == 0)
+        rc = mo_sql_migrate(&q->writer.sql, q->path, e);
+    if (rc == 0)
+        rc = mo_sql_open(&q->reader.sql, &q->lib, q->path, q->s.deadline_ms, e);
+    if (rc < 0)
+        return rc;
+    took = (mo_now_ns() - began) / MO_MS;
+    if (took > 500)
+        mo_log(mo_loop_log(q->s.loop), MO_INFO, ROOM,
+               "%s: opened and checked in %llu ms", q->path,
+               (unsigned long long)took);
+    dir = mo_alloc(n + sizeof("-notice"));
+    if (!dir)
+        return mo_fail(e, MO_ENOMEM, "store");
+    memcpy(dir, q->path, n);
+    memcpy(dir + n, "-notice", sizeof("-notice"));
+    return mo_notice_open(&q->notice, q->s.loop, dir, e);
+}
+
+static int start_lanes(struct mo_sqlite *q, struct mo_err *e)
+{
+    q->writer.work = mo_work_start(q->s.loop, "mo-store-write", 1, e);
+    if (!q->writer.work)
+        return e ? e->code : MO_EIO;
+    q->reader.work = mo_work_start(q->s.loop, "mo-store-read", 1, e);
+    if (q->reader.work)
+        return 0;
+    mo_work_stop(q->writer.work, MO_WORK_CANCEL, NULL, NULL);
+    return e ? e->code : MO_EIO;
+}
+
+int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
+                   struct mo_store **out, struct mo_err *e)
+{
+    const char *path = o->url + strlen("sqlite:");
+    struct mo_sqlite *q;
+    int rc;
+
+    if (!*path)
+        return mo_fail(e, MO_EINVAL, "store: sqlite: needs a file");
+    q = mo_new(struct mo_sqlite);
+    if (!q)
+        return mo_fail(e, MO_ENOMEM, "store");
+    mo_store_init(&q->s, &sqlite_ops, l, o);
+    lane_init(&q->writer, q, MO_SQLITE_GROUP_MAX, run_writes);
+    lane_init(&q->reader, q, 1, run_reads);
+    q->notice.dir = -1;
+    q->path = mo_strndup(path, strlen(path));
+    if (!q->path)
+        rc = mo_fail(e, MO_ENOMEM, "store");
+    else
+        rc = open_files(q, e);
+    if (rc == 0)
+        rc = start_lanes(q, e);
+    if (rc < 0) {
+        free_rest(q);
+        mo_close_fd(&q->notice.dir);
+        mo_store_gone(&q->s);
+        return rc;
+    }
+    mo_store_up(&q->s);
+    *out = &q->s;
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* sqlite_priv.h - what the files of the SQLite backend share: sqlite.c (two
+ * lanes of operations), sqlite_write.c and sqlite_lease.c (what the writer's
+ * thread does), sqlite_read.c (the reader's), notice.h (news between
+ * processes). */
+#ifndef MO_STORE_SQLITE_PRIV_H
+#define MO_STORE_SQLITE_PRIV_H
+
+#include "loop/work.h"
+#include "store/notice.h"
+#include "store/priv.h"
+#include "store/sql.h"
+
+#define MO_SQLITE_GROUP_MAX 256 /* operations of one transaction */
+
+struct mo_sqlite;
+
+/* Operations wait in `waiting` (the loop's) while the thread is at `group`. */
+struct mo_lane {
+    struct mo_sqlite *q;
+    struct mo_work *work;
+    struct mo_job job;
+    struct mo_list waiting, group;
+    struct mo_later go;
+    unsigned max; /* of a group */
+    struct mo_sql sql;
+    struct mo_err err; /* of the whole group; code 0: none */
+};
+
+struct mo_sqlite {
+    struct mo_store s; /* first */
+    struct mo_sqlite_lib lib;
+    struct mo_lane writer, reader;
+    struct mo_notice notice;
+    struct mo_job closing;
+    char boot[40]; /* of this run of the machine */
+    char *path;
+};
+
+/* On the writer's thread, inside a transaction. 0; a refusal (MO_EPOLICY,
+ * MO_EEXISTS, MO_ENOTFOUND) or MO_EUNAVAIL, in op->err. */
+int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op);
+int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op);
+int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op);
+/* Is the session's lease held under that fence? MO_EPOLICY if not. */
+int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op);
+
+/* On the reader's thread. */
+void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op);
+void mo_sqlite_who(struct mo_sqlite *q, struct mo_op *op);
+
+#endif

@@ -1,0 +1,187 @@
+/* sqlite_read.c - reading, on the reader's thread and its own connection: in
+ * WAL mode it sees the last commit and stands in nobody's way. */
+#include "base/clock.h"
+#include "store/sqlite_priv.h"
+
+#define QUERY_MAX (MO_STORE_ID_MAX * 8 * 4)
+
+/* --- questions ------------------------------------------------------------ */
+
+struct reading {
+    struct mo_sql *sql;
+    struct mo_op *op;
+    const struct mo_read *r;
+    int64_t limit; /* one more than asked for, to see whether there is more */
+    struct mo_buf query;
+};
+
+static sqlite3_stmt *session(struct reading *g)
+{
+    return mo_sql_start(g->sql, MO_SQL_READ_SESSION, &g->op->err, "t",
+                        g->r->session);
+}
+
+static int64_t or_for_ever(uint64_t t)
+{
+    return t ? (int64_t)t : INT64_MAX;
+}
+
+static sqlite3_stmt *sessions(struct reading *g)
+{
+    return mo_sql_start(g->sql, MO_SQL_READ_SESSIONS, &g->op->err, "itii",
+                        (int64_t)g->r->after, g->r->id,
+                        or_for_ever(g->r->before), g->limit);
+}
+
+static sqlite3_stmt *history(struct reading *g)
+{
+    int64_t conv = (int64_t)g->r->conversation;
+
+    if (!conv && mo_sql_number(g->sql, MO_SQL_CONV_NOW, &conv, &g->op->err, "t",
+                               g->r->session) < 0)
+        return NULL;
+    return mo_sql_start(g->sql,
+                        g->r->newest ? MO_SQL_READ_NEWEST : MO_SQL_READ_HISTORY,
+                        &g->op->err, "tiii", g->r->session, conv,
+                        (int64_t)g->r->after, g->limit);
+}
+
+static sqlite3_stmt *calls(struct reading *g)
+{
+    unsigned from = g->r->from ? g->r->from : ~0u;
+
+    return mo_sql_start(g->sql, MO_SQL_READ_CALLS, &g->op->err, "tiii",
+                        g->r->session, (int64_t)g->r->after, (int64_t)from,
+                        g->limit);
+}
+
+static sqlite3_stmt *call(struct reading *g)
+{
+    return mo_sql_start(g->sql, MO_SQL_READ_CALL, &g->op->err, "tt",
+                        g->r->session, g->r->id);
+}
+
+/* Each word becomes a string of FTS5, in which only '"' means something. */
+static void put_words(struct mo_buf *b, struct mo_span text)
+{
+    bool in = false;
+
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool blank = c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';
+
+        if (blank == in)
+            (void)mo_buf_puts(b, in ? "\" " : "\"");
+        in = !blank;
+        if (in && c == '"')
+            (void)mo_buf_putc(b, c);
+        if (in)
+            (void)mo_buf_putc(b, c);
+    }
+    if (in)
+        (void)mo_buf_putc(b, '"');
+}
+
+static sqlite3_stmt *search(struct reading *g)
+{
+    put_words(&g->query, g->r->text);
+    if (mo_buf_err(&g->query)) {
+        (void)mo_fail(&g->op->err, MO_ENOMEM, "store: search");
+        return NULL;
+    }
+    return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "tti",
+                        mo_buf_view(&g->query), g->r->session, g->limit);
+}
+
+static sqlite3_stmt *audit(struct reading *g)
+{
+    /* `after` 0 is no bound: a row may be of the year 1970 */
+    return mo_sql_start(g->sql, MO_SQL_READ_AUDIT, &g->op->err, "iitti",
+                        g->r->after ? (int64_t)g->r->after : -1,
+                        or_for_ever(g->r->before), g->r->session, g->r->text,
+                        g->limit);
+}
+
+/* --- answers -------------------------------------------------------------- */
+
+static bool keep(struct reading *g, struct mo_span from, struct mo_span *to)
+{
+    char *p = mo_arena_strndup(&g->op->mem, from.p, from.n);
+
+    *to = mo_span(p, from.n);
+    return p != NULL;
+}
+
+static bool keep_row(struct reading *g, sqlite3_stmt *st, struct mo_row *row)
+{
+    *row = (struct mo_row){
+        .conversation = (uint64_t)mo_sql_int(g->sql, st, 3),
+        .seq = (uint64_t)mo_sql_int(g->sql, st, 4),
+        .at = (uint64_t)mo_sql_int(g->sql, st, 5),
+        .state = (enum mo_call_state)mo_sql_int(g->sql, st, 6),
+    };
+    return keep(g, mo_sql_text(g->sql, st, 0), &row->session) &&
+           keep(g, mo_sql_text(g->sql, st, 1), &row->id) &&
+           keep(g, mo_sql_text(g->sql, st, 2), &row->doc);
+}
+
+/* The rows until the limit of number or bytes; 0 or an error. */
+static int collect(struct reading *g, sqlite3_stmt *st, struct mo_row *v)
+{
+    struct mo_rows *rows = &g->op->rows;
+    size_t bytes = 0;
+    int rc = mo_sql_step(g->sql, st, &g->op->err);
+
+    for (; rc == 1; rc = mo_sql_step(g->sql, st, &g->op->err)) {
+        bytes += mo_sql_text(g->sql, st, 2).n + 256;
+        if (rows->n == g->r->limit ||
+            (rows->n && bytes > MO_STORE_ANSWER_MAX)) {
+            rows->more = true;
+            return 0;
+        }
+        if (!keep_row(g, st, &v[rows->n]))
+            return mo_fail(&g->op->err, MO_ENOMEM, "store: answer");
+        rows->n++;
+    }
+    return rc;
+}
+
+static void turn_round(struct mo_row *v, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct mo_row t = v[i];
+
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = t;
+    }
+}
+
+void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
+{
+    static sqlite3_stmt *(*const ask[])(struct reading *) = {
+        [MO_READ_SESSION] = session, [MO_READ_SESSIONS] = sessions,
+        [MO_READ_HISTORY] = history, [MO_READ_CALLS] = calls,
+        [MO_READ_CALL] = call,       [MO_READ_SEARCH] = search,
+        [MO_READ_AUDIT] = audit,
+    };
+    struct reading g = {.sql = &q->reader.sql,
+                        .op = op,
+                        .r = &op->read,
+                        .limit = (int64_t)op->read.limit + 1};
+    struct mo_row *v = mo_arena_alloc(&op->mem, op->read.limit * sizeof(*v));
+    sqlite3_stmt *st;
+
+    if (!v) {
+        (void)mo_fail(&op->err, MO_ENOMEM, "store: answer");
+        return;
+    }
+    mo_buf_init(&g.query, QUERY_MAX);
+    g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
+    st = ask[op->read.kind](&g);
+    if (st && collect(&g, st, v) == 0 && op->read.newest)
+        turn_round(v, op->rows.n);
+    op->rows.v = v;
+    mo_sql_end(g.sql, st);
+    g.sql->stop_ns = 0;
+    mo_buf_fini(&g.query);
+}

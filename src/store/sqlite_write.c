@@ -1,0 +1,256 @@
+/* sqlite_write.c - batches and sweeping, on the writer's thread.
+ *
+ * A batch is applied write by write inside a savepoint of the caller's; the
+ * first that is refused ends it. What a write needs to know about the session
+ * (is there one, which conversation) is asked for once a batch. */
+#include "store/sqlite_priv.h"
+
+struct batch {
+    struct mo_sqlite *q;
+    struct mo_sql *sql;
+    struct mo_op *op;
+    struct mo_span session;
+    int known;    /* is there a row of the session? -1: not asked yet */
+    int64_t conv; /* its present conversation; 0: not asked yet */
+};
+
+/* mo_sql_do() and friends answer how many; here only failure counts. */
+static int only_failure(int rc)
+{
+    return rc < 0 ? rc : 0;
+}
+
+static int need_session(struct batch *b)
+{
+    int64_t one;
+
+    if (b->known < 0) {
+        int rc = mo_sql_number(b->sql, MO_SQL_SESSION_KNOWN, &one, &b->op->err,
+                               "t", b->session);
+
+        if (rc < 0)
+            return rc;
+        b->known = rc;
+    }
+    if (b->known)
+        return 0;
+    return mo_fail(&b->op->err, MO_ENOTFOUND, "store: no session %.*s",
+                   (int)b->session.n, b->session.p);
+}
+
+static int need_conv(struct batch *b)
+{
+    if (b->conv)
+        return 0;
+    return only_failure(mo_sql_number(b->sql, MO_SQL_CONV_NOW, &b->conv,
+                                      &b->op->err, "t", b->session));
+}
+
+static int put_session(struct batch *b, const struct mo_write *w)
+{
+    b->known = 1;
+    return mo_sql_do(b->sql, MO_SQL_SESSION_PUT, &b->op->err, "tit", b->session,
+                     (int64_t)w->at, w->doc);
+}
+
+static int touch(struct batch *b, const struct mo_write *w)
+{
+    int rc = need_session(b);
+
+    if (rc < 0)
+        return rc;
+    return mo_sql_do(b->sql, MO_SQL_SESSION_TOUCH, &b->op->err, "ti",
+                     b->session, (int64_t)w->at);
+}
+
+static int close_session(struct batch *b, const struct mo_write *w)
+{
+    int rc =
+        mo_sql_do(b->sql, MO_SQL_SESSION_DEL, &b->op->err, "t", b->session);
+
+    (void)w;
+    b->known = 0;
+    if (rc < 0)
+        return rc;
+    return mo_sql_do(b->sql, MO_SQL_CONV_DEL_EMPTY, &b->op->err, "t",
+                     b->session);
+}
+
+static int forget(struct batch *b, const struct mo_write *w)
+{
+    static const enum mo_sql_id all[] = {
+        MO_SQL_SESSION_DEL, MO_SQL_ENTRY_DEL_ALL, MO_SQL_CONV_DEL_ALL,
+        MO_SQL_CALL_DEL_ALL};
+    int rc = 0;
+
+    (void)w;
+    for (size_t i = 0; i < MO_COUNT(all) && rc >= 0; i++)
+        rc = mo_sql_do(b->sql, all[i], &b->op->err, "t", b->session);
+    b->known = 0;
+    b->conv = 0;
+    return rc;
+}
+
+static int put_entry(struct batch *b, const struct mo_write *w)
+{
+    int64_t seq = 0;
+    int rc = need_session(b);
+
+    if (rc >= 0)
+        rc = need_conv(b);
+    if (rc >= 0)
+        rc = mo_sql_number(b->sql, MO_SQL_CONV_NEXT, &seq, &b->op->err, "tii",
+                           b->session, b->conv, (int64_t)w->at);
+    if (rc < 0)
+        return rc;
+    b->op->written.seq = (uint64_t)seq;
+    return mo_sql_do(b->sql, MO_SQL_ENTRY_PUT, &b->op->err, "tiiitt",
+                     b->session, b->conv, seq, (int64_t)w->at, w->doc, w->text);
+}
+
+static int fresh(struct batch *b, const struct mo_write *w)
+{
+    int rc = need_session(b);
+
+    if (rc >= 0)
+        rc = need_conv(b);
+    if (rc < 0)
+        return rc;
+    b->conv++;
+    return mo_sql_do(b->sql, MO_SQL_CONV_NEW, &b->op->err, "tii", b->session,
+                     b->conv, (int64_t)w->at);
+}
+
+static int put_call(struct batch *b, const struct mo_write *w)
+{
+    int rc = need_session(b);
+
+    if (rc < 0)
+        return rc;
+    rc = mo_sql_do(b->sql, MO_SQL_CALL_PUT, &b->op->err, "ttiit", b->session,
+                   w->id, (int64_t)w->to, (int64_t)w->at, w->doc);
+    if (rc != 0)
+        return rc;
+    return mo_fail(&b->op->err, MO_EEXISTS, "store: there is a call %.*s",
+                   (int)w->id.n, w->id.p);
+}
+
+static int move_call(struct batch *b, const struct mo_write *w)
+{
+    int64_t state = 0;
+    int rc = mo_sql_number(b->sql, MO_SQL_CALL_STATE, &state, &b->op->err, "tt",
+                           b->session, w->id);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return mo_fail(&b->op->err, MO_ENOTFOUND, "store: no call %.*s",
+                       (int)w->id.n, w->id.p);
+    if (!(MO_CALL_BIT((unsigned)state) & w->from))
+        return mo_fail(&b->op->err, MO_EPOLICY,
+                       "store: call %.*s has gone on already", (int)w->id.n,
+                       w->id.p);
+    return mo_sql_do(b->sql, MO_SQL_CALL_MOVE, &b->op->err, "ttiit", b->session,
+                     w->id, (int64_t)w->to, (int64_t)w->at, w->doc);
+}
+
+static int put_audit(struct batch *b, const struct mo_write *w)
+{
+    return mo_sql_do(b->sql, MO_SQL_AUDIT_PUT, &b->op->err, "tit", b->session,
+                     (int64_t)w->at, w->doc);
+}
+
+int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
+{
+    static int (*const apply[])(struct batch *, const struct mo_write *) = {
+        [MO_WRITE_SESSION] = put_session, [MO_WRITE_TOUCH] = touch,
+        [MO_WRITE_CLOSE] = close_session, [MO_WRITE_FORGET] = forget,
+        [MO_WRITE_ENTRY] = put_entry,     [MO_WRITE_FRESH] = fresh,
+        [MO_WRITE_CALL] = put_call,       [MO_WRITE_MOVE] = move_call,
+        [MO_WRITE_AUDIT] = put_audit,
+    };
+    struct batch b = {.q = q,
+                      .sql = &q->writer.sql,
+                      .op = op,
+                      .session = op->batch.session,
+                      .known = -1};
+    int rc = op->batch.fence ? mo_sqlite_fence(q, op) : 0;
+
+    for (size_t i = 0; i < op->batch.n && rc >= 0; i++) {
+        op->written.failed = i;
+        rc = apply[op->batch.writes[i].kind](&b, &op->batch.writes[i]);
+    }
+    if (rc >= 0 && b.session.n)
+        rc = need_conv(&b);
+    op->written.conversation = (uint64_t)b.conv;
+    return only_failure(rc);
+}
+
+/* --- sweeping ------------------------------------------------------------- */
+
+#define SWEEP_ROWS  500 /* as in sql_text.h */
+#define SWEEP_CONVS 100
+#define LEASE_KEPT  ((uint64_t)7 * 24 * 3600 * 1000) /* its fence, for order */
+
+/* One conversation that is past its time: 1, 0: there is none. */
+static int sweep_one(struct mo_sqlite *q, struct mo_op *op, int64_t cutoff)
+{
+    struct mo_sql *sql = &q->writer.sql;
+    struct mo_err *e = &op->err;
+    sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_OLD_CONV, e, "i", cutoff);
+    int rc = st ? mo_sql_step(sql, st, e) : MO_EUNAVAIL;
+    char id[MO_STORE_ID_MAX + 1];
+    struct mo_span session = {id, 0};
+    int64_t number = 0;
+
+    if (rc == 1) {
+        struct mo_span s = mo_sql_text(sql, st, 0);
+
+        session.n = s.n < sizeof(id) ? s.n : 0;
+        memcpy(id, s.p, session.n);
+        number = mo_sql_int(sql, st, 1);
+    }
+    mo_sql_end(sql, st);
+    if (rc != 1)
+        return rc;
+    rc = mo_sql_do(sql, MO_SQL_OLD_ENTRIES, e, "ti", session, number);
+    if (rc < 0 || rc == SWEEP_ROWS)
+        return rc < 0 ? rc : 1; /* the rest of it next time */
+    rc = mo_sql_do(sql, MO_SQL_OLD_CONV_REST, e, "ti", session, number);
+    if (rc == 0)
+        rc = mo_sql_do(sql, MO_SQL_OLD_CONV_DEL, e, "ti", session, number);
+    return rc < 0 ? rc : 1;
+}
+
+static int sweep_history(struct mo_sqlite *q, struct mo_op *op)
+{
+    uint64_t ttl = q->s.history_ttl_ms;
+    int64_t cutoff;
+    int rc = 1;
+
+    if (!ttl || ttl > op->now_ms)
+        return 0;
+    cutoff = (int64_t)(op->now_ms - ttl);
+    for (int i = 0; i < SWEEP_CONVS && rc == 1; i++)
+        rc = sweep_one(q, op, cutoff);
+    op->rows.more |= rc == 1;
+    if (rc >= 0)
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_CALLS, &op->err, "i", cutoff);
+    op->rows.more |= rc == SWEEP_ROWS;
+    return only_failure(rc);
+}
+
+int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op)
+{
+    uint64_t ttl = q->s.audit_ttl_ms;
+    int rc = sweep_history(q, op);
+
+    if (rc == 0 && ttl && ttl < op->now_ms)
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_AUDIT, &op->err, "i",
+                       (int64_t)(op->now_ms - ttl));
+    op->rows.more |= rc == SWEEP_ROWS;
+    if (rc >= 0 && op->now_ms > LEASE_KEPT)
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_LEASES, &op->err, "i",
+                       (int64_t)(op->now_ms - LEASE_KEPT));
+    return only_failure(rc);
+}
