@@ -15,7 +15,7 @@
  *    "blocks":[{"type":"thinking","text":"...","raw":{...}},
  *              {"type":"text","text":"...","raw":{...}},
  *              {"type":"call","key":"<ours>","id":"<theirs or absent>",
- *               "name":"...","args":{...},"raw":{...}},
+ *               "name":"...","args":{...},"bad":"<or absent>","raw":{...}},
  *              {"type":"other","raw":{...}}],
  *    "stop":"end|calls|length|refused|paused|other","stopRaw":"...",
  *    "usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"raw":{...}}}
@@ -28,7 +28,8 @@
  *  2. A stream that ends without its end mark is an error. What it brought
  *     before was shown as deltas but is no reply: nothing half is kept.
  *  3. Retries happen in here, only before the first byte of a stream, as the
- *     provider's headers say, and are told by on_wait.
+ *     provider's headers say, and are told by on_wait. (Gemini alone: once
+ *     more when all it brought was that its own call was malformed.)
  *  4. Keys never appear in an error, a log line or a stored entry.
  *
  * Limits: the request MO_LLM_REQUEST_MAX, the reply MO_LLM_REPLY_MAX, calls
@@ -58,7 +59,8 @@ enum mo_llm_kind {
 };
 
 /* "gemini" and "google", "claude" and "anthropic", "openai" and "chatgpt",
- * "ollama", "compatible", "demo", in any case; -1: unknown. */
+ * "demo"; "compatible" and the names of such: "ollama", "llama.cpp", "vllm",
+ * "lmstudio", "openrouter". In any case; -1: unknown. */
 int mo_llm_kind(struct mo_span name);
 const char *mo_llm_kind_name(enum mo_llm_kind k);
 
@@ -66,10 +68,13 @@ struct mo_llm_opts {
     enum mo_llm_kind kind;
     const char *base_url; /* NULL: the provider's own */
     struct mo_span key;   /* copied, wiped at the end; may be empty */
-    unsigned max_output;  /* tokens; 0: 8192 */
+    unsigned max_output;  /* tokens; 0: the provider's own limit, or 16384
+                           * where it insists on a number (Claude) */
+    unsigned idle_ms;     /* silent for so long is gone; 0: five minutes */
 };
 
-/* hc is borrowed until mo_llm_free(). */
+/* hc is borrowed until mo_llm_free(). A base URL holds no user, no key and no
+ * query (MO_EINVAL): it is stored with every entry. */
 struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e);
 void mo_llm_free(struct mo_llm *m); /* nothing of it is under way */
@@ -100,19 +105,24 @@ enum mo_llm_stop {
 
 struct mo_llm_call {
     struct mo_span key, name, args; /* args: an object's text */
+    /* Empty, or what the model wrote where an object belongs; args is {}
+     * then. Not to be run: the model is told what was wrong. */
+    struct mo_span bad;
 };
 
 struct mo_llm_usage {
-    uint64_t input, output, cache_read, cache_write;
+    uint64_t input; /* all of it, read from a cache or not */
+    uint64_t output, cache_read, cache_write;
 };
 
 struct mo_llm_reply {
     struct mo_span entry; /* the whole assistant document */
     struct mo_span text;  /* all of its text blocks */
     enum mo_llm_stop stop;
+    /* Whole calls only, and there may be some with any stop but END. */
     const struct mo_llm_call *calls;
     size_t ncalls;
-    struct mo_llm_usage usage;
+    struct mo_llm_usage usage; /* of all requests it took */
 };
 
 /* Why there is no reply, for a person and for deciding what next. */
@@ -141,6 +151,11 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  struct mo_err *e);
 void mo_llm_cancel(struct mo_llm_x *x);
 
+/* What of a tool's schema the provider would not understand, one word a line;
+ * it is told to the model in the description instead. Empty: all well. */
+int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
+                        struct mo_buf *out);
+
 /* --- what there is -----------------------------------------------------------
  */
 
@@ -149,14 +164,34 @@ struct mo_llm_model {
     uint64_t context, output; /* tokens; 0: unknown */
 };
 
-/* From the provider's own list, all pages, newest or best first; no call that
- * is billed. A deadline of ms. done() once. */
+/* From the provider's own list, all pages, newest or best first, only what
+ * can hold a conversation; no call that is billed. A deadline of ms over all
+ * of it. done() once, later; what it gets is borrowed. */
 int mo_llm_models(struct mo_llm *m, unsigned ms,
                   void (*done)(void *ctx, const struct mo_llm_model *v,
                                size_t n, const struct mo_llm_failure *f),
                   void *ctx, struct mo_err *e);
 
-/* The model used when none is named. */
+/* The model used when none is named; NULL for MO_LLM_COMPATIBLE: the first of
+ * its list. */
 const char *mo_llm_default_model(enum mo_llm_kind k);
+
+/* A model server on this machine, on the port such servers usually have. */
+struct mo_llm_local {
+    const char *name;     /* "Ollama" */
+    const char *base_url; /* for MO_LLM_COMPATIBLE */
+    size_t models;        /* how many it has, when it was found */
+};
+
+#define MO_LLM_LOCAL_MAX 8
+
+/* Ask all of them at once; NULL for v: Ollama, llama.cpp, LM Studio and vLLM
+ * on their ports of 127.0.0.1. Who has not answered with a list of models
+ * after ms is not there. done() once, later, with those that are, in order. */
+int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
+                      const struct mo_llm_local *v, size_t n, unsigned ms,
+                      void (*done)(void *ctx, const struct mo_llm_local *v,
+                                   size_t n),
+                      void *ctx, struct mo_err *e);
 
 #endif

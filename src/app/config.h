@@ -22,9 +22,11 @@
 
 #include <limits.h>
 
+#include "agent/llm.h"
 #include "app/env.h"
 #include "app/file.h"
 #include "base/log.h"
+#include "policy/rule.h"
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
 #define MO_CONFIG_DIR           "mcp-orchestrator" /* under XDG directories */
@@ -49,13 +51,7 @@ struct mo_config_map {
     size_t n;
 };
 
-enum mo_llm {
-    MO_LLM_AUTO,
-    MO_LLM_CLAUDE,
-    MO_LLM_GEMINI,
-    MO_LLM_OPENAI,
-    MO_LLM_DEMO
-};
+#define MO_LLM_AUTO (-1) /* beside enum mo_llm_kind */
 enum mo_driver {
     MO_DRIVER_AUTO,
     MO_DRIVER_NATIVE,
@@ -70,7 +66,6 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
-enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 
 /* Text is NULL and numbers are 0 where nothing was given and the table has
@@ -127,7 +122,10 @@ struct mo_config_store {
 
 struct mo_config_rule {
     const char *tool, *server, *reason;
+    struct mo_config_map args;         /* path -> condition, policy/match.h */
+    struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
     int action;
+    bool remember;
 };
 
 struct mo_config_rules {

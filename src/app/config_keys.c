@@ -109,6 +109,22 @@ static const char *check_not_empty(const char *s)
     return *s ? NULL : "must not be empty";
 }
 
+static const char *check_condition(const char *s)
+{
+    if (mo_match_check(MO_SPAN("x"), mo_span_cstr(s), NULL) == 0)
+        return NULL;
+    return "must be a pattern, or a condition such as \"<= 30\", \"= text\", "
+           "\"! pattern\" or \"absent\"";
+}
+
+static const char *check_annotation(const char *s)
+{
+    return mo_claim_bit(mo_span_cstr(*s == '!' ? s + 1 : s))
+               ? NULL
+               : "must be readOnlyHint, destructiveHint, idempotentHint or "
+                 "openWorldHint, with or without a ! before it";
+}
+
 /* --- rows ------------------------------------------------------------------
  */
 
@@ -382,6 +398,21 @@ static const struct mo_key rule_rows[] = {
      STR(mo_config_rule, server),
      .check = check_not_empty,
      .doc = "Only that server's tool; `*` stands for any letters"},
+    {.name = "args",
+     MAP(mo_config_rule, args),
+     .check = check_condition,
+     .doc = "Only calls whose arguments fit: a path such as `path` or "
+            "`items.*.name`, and a pattern (`docs/**`, `a|b`) or a condition "
+            "(`<= 30`, `= text`, `! pattern`, `absent`)"},
+    {.name = "annotations",
+     LIST(mo_config_rule, annotations),
+     .check = check_annotation,
+     .doc = "Only tools whose server claims so: `readOnlyHint`, "
+            "`!destructiveHint` and the like. A claim, not a fact"},
+    {.name = "remember",
+     BOOL(mo_config_rule, remember),
+     .def = "true",
+     .doc = "With `ask`: whether a person may answer once and for all"},
     {.name = "action",
      WORD(mo_config_rule, action, actions),
      .def = "ask",

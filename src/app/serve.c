@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include "app/cli.h"
+#include "app/converse.h"
 #include "app/door.h"
 #include "app/echo.h"
+#include "web/api.h"
+#include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
 #define WATCH_MS 1000  /* how often the config files are looked at */
@@ -23,6 +26,11 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_timer watch;
     struct mo_door door;
+    struct mo_house *house;
+    struct mo_converse *converse;
+    struct mo_talk talk;
+    struct mo_api api;
+    bool opening; /* the house is on its way */
     bool closing;
 };
 
@@ -142,15 +150,125 @@ static void on_watch(struct mo_timer *t)
     mo_timer_start(s->loop, t, WATCH_MS);
 }
 
-/* --- the end ---------------------------------------------------------------
- */
+/* --- sessions and conversations ------------------------------------------ */
 
+/* Also the readiness that /readyz reports. */
+static const char *why_no_agent(void *ctx)
+{
+    const struct server *s = ctx;
+
+    if (s->talk.agent)
+        return NULL;
+    return s->talk.why[0] ? s->talk.why : "the sandbox is being prepared";
+}
+
+static void no_agent(struct server *s, const struct mo_err *why)
+{
+    mo_log_err(s->log, MO_ERROR, "serve", why,
+               "no conversations; `mcp-orchestrator doctor` says more");
+    mo_talk_begin(&s->talk, NULL, why);
+}
+
+static int list_models(void *ctx,
+                       void (*done)(void *arg, struct mo_span json,
+                                    const struct mo_err *why),
+                       void *arg, struct mo_err *e)
+{
+    struct server *s = ctx;
+
+    if (s->converse == NULL)
+        return mo_fail(e, MO_EUNAVAIL, "%s", why_no_agent(s));
+    return mo_models_list(mo_converse_models(s->converse), done, arg, e);
+}
+
+static void begin_talking(struct server *s)
+{
+    s->api.store = mo_house_store(s->house);
+    s->api.sessions = mo_house_sessions(s->house);
+    mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
+}
+
+static int make_api(struct server *s, struct mo_err *e)
+{
+    const struct mo_ready ready = {"sessions", why_no_agent, s};
+    int rc = mo_site_ready(s->site, &ready);
+
+    s->api = (struct mo_api){.why = why_no_agent,
+                             .why_ctx = s,
+                             .models = list_models,
+                             .models_ctx = s};
+    if (rc == 0)
+        rc = mo_api_routes(s->site, &s->api);
+    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+}
+
+static void end_next(struct server *s);
+
+static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
+{
+    struct server *s = ctx;
+    struct mo_err e;
+
+    s->opening = false;
+    s->house = h;
+    if (s->closing)
+        end_next(s);
+    else if (h == NULL)
+        no_agent(s, why);
+    else if (mo_converse_open(s->loop, s->first, h, &s->converse, &e) < 0)
+        no_agent(s, &e);
+    else
+        begin_talking(s);
+}
+
+static void open_house(struct server *s)
+{
+    struct mo_err e;
+
+    if (mo_house_open(s->loop, s->first, MO_HOUSE_SESSIONS, on_house, s, &e) ==
+        0)
+        s->opening = true;
+    else
+        no_agent(s, &e);
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+/* Last come, first gone: pages, conversations, sessions and boxes. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
-    mo_loop_stop(s->loop);
+    end_next(s);
+}
+
+static void on_converse_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->converse = NULL;
+    end_next(s);
+}
+
+static void on_house_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->house = NULL;
+    end_next(s);
+}
+
+static void end_next(struct server *s)
+{
+    if (s->site)
+        return; /* it has been told, or will be */
+    if (s->converse)
+        mo_converse_close(s->converse, on_converse_gone, s);
+    else if (s->house)
+        mo_house_close(s->house, on_house_gone, s);
+    else if (!s->opening)
+        mo_loop_stop(s->loop);
 }
 
 static void begin_end(struct server *s)
@@ -197,6 +315,11 @@ static int make_tls(struct server *s, struct mo_err *e)
     return mo_wrap(e, "server.tls");
 }
 
+static bool has_house(const struct mo_serve_opts *o)
+{
+    return !o->test_echo && !o->test_bare;
+}
+
 static int make_site(struct server *s, const struct mo_serve_opts *o,
                      struct mo_err *e)
 {
@@ -213,12 +336,15 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         sio.eio.ping_timeout_ms = o->test_ping_ms * 10;
         sio.eio.max_queue = (size_t)s->first->server.limits.queue_bytes;
         so.sio = &sio;
+    } else if (!o->test_bare) {
+        mo_talk_opts(&sio, &s->talk);
+        so.sio = &sio;
     }
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
-    return 0;
+    return has_house(o) ? make_api(s, e) : 0;
 }
 
 static int watch_signals(struct server *s, struct mo_err *e)
@@ -271,6 +397,7 @@ static void say_ready(struct server *s)
 static void stop(struct server *s)
 {
     if (s->site) {
+        s->closing = true;
         mo_site_close(s->site, 0, on_site_gone, s);
         mo_loop_run(s->loop);
     }
@@ -317,6 +444,8 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
         return exit_code(&e);
     }
     say_ready(&s);
+    if (has_house(o))
+        open_house(&s);
     mo_timer_init(&s.watch, on_watch);
     mo_timer_start(s.loop, &s.watch, WATCH_MS);
     mo_loop_run(s.loop);

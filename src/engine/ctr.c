@@ -3,9 +3,8 @@
 
 #include <stdio.h>
 
-#include "codec/jvalue.h"
+#include "engine/agree.h"
 
-#define STEPS_MAX      ((uint64_t)1 << 20)
 #define TMPFS_MAX      160
 #define PODMAN_NPROC   4096 /* its default is above what we may raise */
 #define MISMATCH_SHOWN 60
@@ -426,87 +425,6 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
 
 /* --- comparing ------------------------------------------------------------ */
 
-static bool is_nothing(struct mo_json v)
-{
-    bool yes = false;
-    uint64_t n = 1;
-
-    switch (mo_json_type(v)) {
-    case MO_JSON_NONE:
-    case MO_JSON_NULL:
-        return true;
-    case MO_JSON_BOOL:
-        return mo_json_bool(v, &yes) == 0 && !yes;
-    case MO_JSON_NUMBER:
-        return mo_json_u64(v, &n) == 0 && n == 0;
-    case MO_JSON_STRING:
-        return mo_json_str_eq(v, MO_SPAN(""));
-    default:
-        return mo_json_len(v) == 0;
-    }
-}
-
-static bool same(struct mo_json a, struct mo_json b)
-{
-    uint64_t steps = STEPS_MAX;
-
-    if (is_nothing(a) && is_nothing(b))
-        return true;
-    if (!a.p || !b.p)
-        return false;
-    return mo_jvalue_equal(a, b, &steps) == 1;
-}
-
-static bool has_element(struct mo_json array, struct mo_json want)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &v))
-        if (same(v, want))
-            return true;
-    return false;
-}
-
-static bool same_set(struct mo_json ours, struct mo_json theirs, bool more)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    if (!more && mo_json_len(ours) != mo_json_len(theirs))
-        return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v))
-        if (!has_element(theirs, v))
-            return false;
-    return true;
-}
-
-/* "rw,size=1" is how "rw,size=1,rprivate" begins (neither has escapes). */
-static bool begins(struct mo_json with, struct mo_json text)
-{
-    return mo_json_is(text, MO_JSON_STRING) && with.n >= 2 &&
-           mo_span_starts(mo_json_text(text), mo_span(with.p, with.n - 1));
-}
-
-static bool has_ours(struct mo_json ours, struct mo_json theirs, bool longer)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    if (!mo_json_is(theirs, MO_JSON_OBJECT))
-        return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v)) {
-        struct mo_json got = mo_jvalue_find(theirs, key);
-
-        if (longer ? !begins(v, got) : !same(v, got))
-            return false;
-    }
-    return true;
-}
-
 static bool agrees(const struct mo_ctr *c, const struct row *r,
                    struct mo_json ours, struct mo_json theirs)
 {
@@ -515,10 +433,11 @@ static bool agrees(const struct mo_ctr *c, const struct row *r,
     if (podman && (r->podman == SILENT || r->podman == UNSENT))
         return true;
     if (podman && r->podman == LONGER)
-        return has_ours(ours, theirs, true);
+        return mo_agree_ours(ours, theirs, true);
     if (r->how == SET)
-        return same_set(ours, theirs, podman && r->podman == MORE);
-    return r->how == OURS ? has_ours(ours, theirs, false) : same(ours, theirs);
+        return mo_agree_set(ours, theirs, podman && r->podman == MORE);
+    return r->how == OURS ? mo_agree_ours(ours, theirs, false)
+                          : mo_agree_same(ours, theirs);
 }
 
 static int mismatch(struct mo_err *e, const char *key, struct mo_json got)
@@ -575,7 +494,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
         struct mo_json v = mo_json_get(host, absent[i]);
 
-        if (!is_nothing(v))
+        if (!mo_agree_nothing(v))
             return mismatch(e, absent[i], v);
     }
     if (!is_tmpfs_only(mounts))
@@ -617,7 +536,7 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
         !(c->flavour == MO_CTR_PODMAN && id.n > 7 &&
           mo_json_str_eq(image, mo_span_skip(id, 7))))
         return mismatch(e, "Image", image);
-    if (!is_nothing(running))
+    if (!mo_agree_nothing(running))
         return mismatch(e, "State", running);
     return compare(c, inspect, false, e);
 }

@@ -66,8 +66,7 @@ int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
     return rc < 0 ? mo_fail(e, rc, "arguments: too big") : 0;
 }
 
-/* --- digests
- * -------------------------------------------------------------------- */
+/* --- digests ------------------------------------------------------------- */
 
 /* Each part with its length in front: no two lists of parts read alike. */
 static void put(struct mo_sha256 *h, struct mo_span part)

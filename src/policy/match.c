@@ -12,8 +12,7 @@
 
 #define PATH_DEPTH_MAX 32
 
-/* --- text as characters ------------------------------------------------------
- */
+/* --- text as characters -------------------------------------------------- */
 
 struct chars {
     struct mo_jchars json;
@@ -56,8 +55,7 @@ static bool next(struct chars *c, uint32_t *cp)
     return true;
 }
 
-/* --- patterns
- * ------------------------------------------------------------------ */
+/* --- patterns ------------------------------------------------------------ */
 
 static bool glob(unsigned *steps, struct chars pat, struct chars in);
 
@@ -153,8 +151,7 @@ static bool climbs(struct chars in)
     return dots == 2 && others == 0;
 }
 
-/* --- conditions
- * ---------------------------------------------------------------- */
+/* --- conditions ---------------------------------------------------------- */
 
 enum sign {
     SIGN_PATTERN,
@@ -269,8 +266,7 @@ static void look_at(struct test *t, struct mo_json v)
     t->every &= ok;
 }
 
-/* --- paths
- * ----------------------------------------------------------------------- */
+/* --- paths --------------------------------------------------------------- */
 
 /* The first name, escapes still in it; *path keeps what follows the dot. */
 static struct mo_span first_name(struct mo_span *path)
@@ -356,8 +352,7 @@ bool mo_match_args(struct mo_json args, struct mo_span path,
     return want == MO_MATCH_ANY ? t.any : found > 0 && t.every;
 }
 
-/* --- what a person wrote
- * ------------------------------------------------------------ */
+/* --- what a person wrote ------------------------------------------------- */
 
 static bool ends_in_escape(struct mo_span s)
 {

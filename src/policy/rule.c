@@ -68,18 +68,27 @@ int mo_rule_check(const struct mo_rule *r, struct mo_err *e)
     return 0;
 }
 
+static const struct {
+    const char *name;
+    unsigned bit;
+    bool unsaid; /* what silence means */
+} hints[] = {
+    {"readOnlyHint", MO_CLAIM_READ_ONLY, false},
+    {"destructiveHint", MO_CLAIM_DESTRUCTIVE, true},
+    {"idempotentHint", MO_CLAIM_IDEMPOTENT, false},
+    {"openWorldHint", MO_CLAIM_OPEN_WORLD, true},
+};
+
+unsigned mo_claim_bit(struct mo_span name)
+{
+    for (size_t i = 0; i < MO_COUNT(hints); i++)
+        if (mo_span_is(name, hints[i].name))
+            return hints[i].bit;
+    return 0;
+}
+
 unsigned mo_claims_of(struct mo_json annotations)
 {
-    static const struct {
-        const char *name;
-        unsigned bit;
-        bool unsaid;
-    } hints[] = {
-        {"readOnlyHint", MO_CLAIM_READ_ONLY, false},
-        {"destructiveHint", MO_CLAIM_DESTRUCTIVE, true},
-        {"idempotentHint", MO_CLAIM_IDEMPOTENT, false},
-        {"openWorldHint", MO_CLAIM_OPEN_WORLD, true},
-    };
     unsigned claims = 0;
 
     for (size_t i = 0; i < MO_COUNT(hints); i++) {

@@ -71,5 +71,6 @@ struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
 /* mo_claim bits of an annotations object, with the protocol's defaults for
  * what is not said (destructive and open unless told otherwise). */
 unsigned mo_claims_of(struct mo_json annotations);
+unsigned mo_claim_bit(struct mo_span name); /* 0: no such annotation */
 
 #endif

@@ -3,8 +3,7 @@
 
 #include "box/driver.h"
 
-/* --- a driver that does as the test says
- * -------------------------------------- */
+/* --- a driver that does as the test says --------------------------------- */
 
 struct fake {
     struct mo_boxes bs;
@@ -133,8 +132,7 @@ static const struct mo_box_ops fake_ops = {
     .close = fake_close,
 };
 
-/* --- an owner that counts
- * ------------------------------------------------------- */
+/* --- an owner that counts ------------------------------------------------ */
 
 struct owner {
     struct mo_box *box;
@@ -215,8 +213,7 @@ static int begin(struct bench *t, struct owner *o, const char *session)
     return mo_box_start(&t->fake.bs, &spec, &owner_cb, o, &o->box, &e);
 }
 
-/* --- one box
- * ---------------------------------------------------------------------- */
+/* --- one box ------------------------------------------------------------- */
 
 static void test_life(void **state)
 {
@@ -322,8 +319,7 @@ static void test_no_revival(void **state)
     teardown(&t);
 }
 
-/* --- the pool
- * ------------------------------------------------------------------------ */
+/* --- the pool ------------------------------------------------------------ */
 
 static bool two_warm(void *ctx)
 {
@@ -438,9 +434,7 @@ static void test_warm_one_dies(void **state)
     teardown(&t);
 }
 
-/* --- specs
- * -----------------------------------------------------------------------------
- */
+/* --- specs --------------------------------------------------------------- */
 
 static const char *const one_word[] = {"/bin/sh", NULL};
 static const char *const no_word[] = {NULL};

@@ -127,14 +127,6 @@ static void parts_that_will_not_do(void **state)
     p.busybox = MO_SPAN("");
     assert_int_equal(mo_image_make(&p, &t, &e), MO_EUNAVAIL);
     assert_non_null(strstr(e.msg, "busybox-static"));
-    p.rootfs = MO_SPAN("tar");
-    assert_int_equal(mo_image_make(&p, &t, &e), MO_EINVAL);
-    p.rootfs_sha256 = "0123456789012345678901234567890123456789012345678901234"
-                      "567890123";
-    p.name = "mo-debian";
-    assert_int_equal(mo_image_make(&p, &t, &e), 0);
-    assert_int_equal(strncmp(t.tag, "mo-debian:", 10), 0);
-    mo_buf_fini(&t.tar);
 }
 
 #define ID "0123456789012345678901234567890123456789012345678901234567890123"

@@ -161,8 +161,7 @@ static void test_work_is_bounded(void **state)
                               MO_MATCH_ANY));
 }
 
-/* --- rules
- * ------------------------------------------------------------------------ */
+/* --- rules --------------------------------------------------------------- */
 
 static const struct mo_rule_arg in_docs = {MO_SPAN("path"), MO_SPAN("docs/**")};
 static const struct mo_rule_arg in_home = {MO_SPAN("path"), MO_SPAN("home/**")};
@@ -262,8 +261,7 @@ static void test_rule_check(void **state)
     assert_int_equal(mo_rule_check(&r, &e), 0);
 }
 
-/* --- exact bytes
- * --------------------------------------------------------------------- */
+/* --- exact bytes --------------------------------------------------------- */
 
 static void test_args(void **state)
 {

@@ -90,7 +90,7 @@ static void test_not_ours(void **state)
 
     fix_prepare(&f, &sqlite_backend);
     (void)snprintf(f.url, sizeof(f.url), "sqlite:%s", f.dir);
-    must_refuse(&f, MO_EIO, f.dir);
+    must_refuse(&f, MO_EINVAL, f.dir);
     (void)snprintf(f.url, sizeof(f.url), "sqlite:/nowhere/at/all.db");
     must_refuse(&f, MO_EIO, "/nowhere/at/all.db");
     (void)snprintf(f.url, sizeof(f.url), "sqlite:");

@@ -1,0 +1,603 @@
+/*
+ * calls.c - a model's calls: asking the person, running, outcomes.
+ *
+ * The store knows a call before anybody is asked about it, calls it running
+ * before it runs, and knows its outcome before the model does. Each change is
+ * one compare-and-set, so an approval that is sent ten times, from two tabs
+ * or after a restart, runs the call once.
+ *
+ * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
+ * nobody's answer) has an outcome as well: an error result that says why.
+ */
+#include "agent/chat_priv.h"
+
+#include "codec/json.h"
+
+#define REASON_MAX ((size_t)8 * 1024)
+
+/* --- as documents -------------------------------------------------------- */
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+static void put_outcome(struct mo_jw *w, const struct call *k)
+{
+    mo_jw_key(w, "isError");
+    mo_jw_bool(w, k->is_error);
+    mo_jw_key(w, "ms");
+    mo_jw_u64(w, k->took_ms);
+    if (k->content.len > 0) {
+        mo_jw_key(w, "content");
+        mo_jw_raw(w, mo_buf_view(&k->content));
+    }
+}
+
+static void call_doc(struct mo_buf *b, const struct call *k)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    put(&w, "turn", mo_span_cstr(k->chat->turn));
+    put(&w, "name", mo_buf_view(&k->name));
+    if (k->id.len > 0)
+        put(&w, "id", mo_buf_view(&k->id));
+    if (k->tool) {
+        put(&w, "server", k->tool->def.server);
+        put(&w, "tool", k->tool->def.name);
+    }
+    mo_jw_key(&w, "args");
+    mo_jw_raw(&w, k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
+    put(&w, "digest", mo_span_cstr(k->digest));
+    mo_jw_key(&w, "expires");
+    mo_jw_u64(&w, k->expires);
+    if (k->by)
+        put(&w, "by", mo_span_cstr(k->by));
+    if (k->reason.len > 0)
+        put(&w, "reason", mo_buf_view(&k->reason));
+    put_outcome(&w, k);
+    mo_jw_end(&w);
+}
+
+/* --- making and dropping ------------------------------------------------- */
+
+struct call *calls_new(struct chat *c)
+{
+    struct call *k = mo_new(struct call);
+
+    if (k == NULL)
+        return NULL;
+    k->chat = c;
+    mo_buf_init(&k->id, 512);
+    mo_buf_init(&k->name, 256);
+    mo_buf_init(&k->args, MO_EXACT_MAX);
+    mo_buf_init(&k->reason, REASON_MAX);
+    mo_buf_init(&k->content, MO_STORE_DOC_MAX);
+    mo_list_push(&c->calls, &k->node);
+    return k;
+}
+
+static void call_free(struct call *k)
+{
+    chat_ack(&k->ack, "closed", "the session ended");
+    mo_list_del(&k->node);
+    mo_buf_fini(&k->id);
+    mo_buf_fini(&k->name);
+    mo_buf_fini(&k->args);
+    mo_buf_fini(&k->reason);
+    mo_buf_fini(&k->content);
+    mo_free(k);
+}
+
+void calls_drop(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls)
+        call_free(mo_container_of(it, struct call, node));
+    mo_timer_stop(c->agent->loop, &c->expiry);
+}
+
+bool calls_running(const struct chat *c)
+{
+    mo_list_each (it, &c->calls)
+        if (mo_container_of(it, struct call, node)->running)
+            return true;
+    return false;
+}
+
+struct call *calls_only(struct chat *c)
+{
+    struct call *only = NULL;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_RUNNING)
+            continue;
+        if (only)
+            return NULL;
+        only = k;
+    }
+    return only;
+}
+
+struct call *calls_find(struct chat *c, struct mo_span key)
+{
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (mo_span_eq_ct(mo_span_cstr(k->key), key))
+            return k;
+    }
+    return NULL;
+}
+
+/* --- verdicts ------------------------------------------------------------ */
+
+/* It will not run; this is what the model gets instead. */
+static void refuse(struct call *k, const char *by, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void refuse(struct call *k, const char *by, const char *fmt, ...)
+{
+    struct mo_buf text;
+    va_list ap;
+
+    mo_buf_init(&text, REASON_MAX * 2);
+    va_start(ap, fmt);
+    mo_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    k->state = MO_CALL_REJECTED;
+    k->by = by;
+    k->is_error = true;
+    mo_buf_reset(&k->content);
+    mo_entry_text_content(&k->content, mo_buf_view(&text));
+    mo_buf_fini(&text);
+}
+
+void calls_digest(struct call *k)
+{
+    const struct mo_exact_call what = {
+        .session = mo_span_cstr(k->chat->id),
+        .call = mo_span_cstr(k->key),
+        .server = k->tool->def.server,
+        .tool = k->tool->def.name,
+        .args = mo_buf_view(&k->args),
+        .tool_digest = k->tool->digest,
+    };
+
+    mo_exact_call(&what, k->digest);
+}
+
+void calls_refuse(struct call *k, const char *text)
+{
+    refuse(k, "rule", "%s", text);
+}
+
+static struct mo_verdict verdict_of(const struct call *k)
+{
+    struct mo_agent *a = k->chat->agent;
+    struct mo_subject s = {.server = k->tool->def.server,
+                           .tool = k->tool->def.name,
+                           .claims = k->tool->claims};
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    return mo_rules_ask(a->o.rules, &k->chat->remembered.rules, a->o.fallback,
+                        &s);
+}
+
+static void judge(struct call *k)
+{
+    struct mo_verdict v = verdict_of(k);
+    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+    switch (v.action) {
+    case MO_ACTION_ALLOW:
+        k->state = MO_CALL_RUNNING;
+        k->by = v.remembered ? "remembered" : "rule";
+        return;
+    case MO_ACTION_DENY:
+        refuse(k, "rule", "This call is not allowed here%s%.*s.",
+               why.n > 0 ? ": " : "", (int)why.n, why.p);
+        return;
+    default:
+        k->state = MO_CALL_PENDING;
+        k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+    }
+}
+
+static int take(struct chat *c, const struct mo_llm_call *from,
+                struct mo_err *e)
+{
+    struct call *k = calls_new(c);
+    struct mo_json_doc doc;
+    struct mo_err bad;
+
+    if (k == NULL || from->key.n >= sizeof(k->key))
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    memcpy(k->key, from->key.p, from->key.n);
+    mo_buf_span(&k->name, from->name);
+    k->tool = mo_tools_find(c->tools, from->name);
+    if (from->bad.n > 0) {
+        refuse(k, "rule",
+               "The call was not run: its arguments are no JSON "
+               "object.");
+        return 0;
+    }
+    if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
+        mo_exact_args(doc.root, &k->args, &bad) < 0) {
+        mo_buf_reset(&k->args);
+        refuse(k, "rule", "The call was not run: %s.", bad.msg);
+        return 0;
+    }
+    if (k->tool == NULL) {
+        refuse(k, "rule", "There is no tool named \"%.*s\".", (int)from->name.n,
+               from->name.p);
+        return 0;
+    }
+    calls_digest(k);
+    judge(k);
+    return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
+}
+
+static void count(struct chat *c)
+{
+    unsigned total = 0, at = 0;
+
+    mo_list_each (it, &c->calls)
+        total +=
+            mo_container_of(it, struct call, node)->state == MO_CALL_PENDING;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_PENDING)
+            continue;
+        k->position = ++at;
+        k->total = total;
+    }
+}
+
+int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
+        rc = take(c, &r->calls[i], e);
+    count(c);
+    return rc;
+}
+
+size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs)
+{
+    size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
+
+    mo_list_each (it, &c->calls) {
+        call_doc(docs, mo_container_of(it, struct call, node));
+        at[++n] = docs->len;
+    }
+    n = 0;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        v[n] = (struct mo_write){
+            .kind = MO_WRITE_CALL,
+            .id = mo_span_cstr(k->key),
+            .to = k->state,
+            .at = mo_wall_ms(),
+            .doc = mo_span(docs->p + at[n], at[n + 1] - at[n]),
+        };
+        n++;
+    }
+    return n;
+}
+
+/* --- outcomes ------------------------------------------------------------ */
+
+static bool has_ended(const struct call *k)
+{
+    return !k->writing &&
+           (k->state == MO_CALL_DONE || k->state == MO_CALL_REJECTED ||
+            k->state == MO_CALL_UNKNOWN);
+}
+
+void calls_check(struct chat *c)
+{
+    struct mo_entry_result v[MO_LLM_CALLS_MAX];
+    size_t n = 0;
+
+    if (c->state != CHAT_CALLS)
+        return;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (!has_ended(k))
+            return;
+        v[n++] = (struct mo_entry_result){
+            mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
+            mo_buf_view(&k->content), k->is_error};
+    }
+    turn_results(c, v, n);
+}
+
+/* One change of state, and a row of the audit log. */
+static int move(struct call *k, unsigned from, enum mo_call_state to,
+                chat_written *done, struct mo_err *e)
+{
+    struct mo_write w[3] = {
+        {.kind = MO_WRITE_MOVE,
+         .id = mo_span_cstr(k->key),
+         .from = from,
+         .to = to},
+        {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()},
+        {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
+    };
+    struct mo_buf doc;
+    int rc = 0;
+
+    mo_buf_init(&doc, MO_STORE_DOC_MAX);
+    call_doc(&doc, k);
+    w[0].doc = w[1].doc = mo_buf_view(&doc);
+    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
+                          : chat_write(k->chat, w, MO_COUNT(w), done, k, e);
+    mo_buf_fini(&doc);
+    k->writing = rc == 0;
+    return rc;
+}
+
+static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+
+    k->writing = false;
+    if (why)
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    event_output(k);
+    calls_check(c);
+}
+
+/* It ran: what came of it. */
+void call_outcome(struct call *k, enum mo_call_state to)
+{
+    struct mo_err e;
+
+    k->running = NULL;
+    k->state = to;
+    k->took_ms = (mo_now_ns() - k->began) / MO_MS;
+    if (k->chat->state == CHAT_ENDING) {
+        chat_settle(k->chat);
+        return;
+    }
+    if (mo_buf_err(&k->content)) {
+        mo_buf_reset(&k->content);
+        mo_entry_text_content(&k->content,
+                              MO_SPAN("The tool's answer is too big to keep."));
+        k->is_error = true;
+    }
+    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
+        on_outcome(k->chat, k, &e);
+}
+
+void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    k->is_error = true;
+    mo_buf_reset(&k->content);
+    mo_entry_text_content(&k->content, mo_span_cstr(text));
+    call_outcome(k, to);
+}
+
+/* --- asking the person --------------------------------------------------- */
+
+static void arm(struct chat *c)
+{
+    uint64_t now = mo_wall_ms(), next = 0;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_PENDING && !k->writing &&
+            (next == 0 || k->expires < next))
+            next = k->expires;
+    }
+    mo_timer_stop(c->agent->loop, &c->expiry);
+    if (next > 0)
+        mo_timer_start(c->agent->loop, &c->expiry,
+                       next > now ? next - now + 1 : 1);
+}
+
+void calls_begin(struct chat *c)
+{
+    bool runs = false;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_RUNNING)
+            runs = true;
+        else if (k->state == MO_CALL_PENDING && !c->cancel)
+            event_approval(k);
+        else if (k->state == MO_CALL_REJECTED)
+            event_output(k);
+    }
+    if (runs)
+        event_thinking(c);
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_RUNNING)
+            call_run(k);
+    }
+    arm(c);
+    if (c->cancel)
+        calls_cancel(c);
+    calls_check(c);
+}
+
+/* After a restart: those that were running get their outcome written first. */
+void calls_recovered(struct chat *c)
+{
+    struct mo_err e;
+
+    count(c);
+    chat_move(c, CHAT_CALLS);
+    chat_opened(c);
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+        enum mo_call_state to = k->state;
+
+        if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
+            continue;
+        if (move(k, ~0u, to, on_outcome, &e) < 0)
+            on_outcome(c, k, &e);
+    }
+    arm(c);
+    calls_check(c);
+}
+
+static const char no_such_call[] =
+    "there is no such call waiting for an answer";
+
+/* The store has it; a refusal there means somebody else was first. */
+static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+    bool approved = k->next == MO_CALL_RUNNING;
+
+    k->writing = false;
+    if (why) {
+        k->state = MO_CALL_PENDING;
+        chat_ack(&k->ack,
+                 why->code == MO_EPOLICY ? "unknown_call" : "state_unavailable",
+                 why->code == MO_EPOLICY ? no_such_call : why->msg);
+        arm(c);
+        return;
+    }
+    k->state = k->next;
+    chat_ack_ok(&k->ack, (struct mo_span){NULL, 0});
+    event_resolved(k, approved);
+    if (c->state == CHAT_ENDING)
+        return;
+    if (!approved) {
+        event_output(k);
+        calls_check(c);
+        return;
+    }
+    event_thinking(c);
+    call_run(k);
+}
+
+static void settle_call(struct call *k, enum mo_call_state to)
+{
+    struct mo_err e;
+
+    k->next = to;
+    if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
+             &e) < 0)
+        on_decided(k->chat, k, &e);
+}
+
+static void reject(struct call *k, const char *by, const char *text)
+{
+    if (k->reason.len > 0)
+        refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
+               k->reason.p);
+    else
+        refuse(k, by, "%s", text);
+    settle_call(k, MO_CALL_REJECTED);
+}
+
+void calls_expire(struct mo_timer *t)
+{
+    struct chat *c = mo_container_of(t, struct chat, expiry);
+    uint64_t now = mo_wall_ms();
+
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
+            reject(k, "time", "Nobody answered in time, so it was not run.");
+    }
+    arm(c);
+}
+
+void calls_cancel(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        k->canceled = true;
+        if (k->running)
+            mo_call_cancel(k->running, "stopped by the person");
+        else if (k->state == MO_CALL_PENDING && !k->writing &&
+                 c->state == CHAT_CALLS)
+            reject(k, "cancel", "The person stopped the turn.");
+    }
+}
+
+/* --- a decision comes in ------------------------------------------------- */
+
+static int edit(struct call *k, struct mo_span args, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_buf exact;
+    int rc = mo_json_parse(args, 0, &doc, e);
+
+    if (rc < 0)
+        return rc;
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(doc.root, &exact, e);
+    if (rc < 0) {
+        mo_buf_fini(&exact);
+        return rc;
+    }
+    mo_buf_fini(&k->args);
+    k->args = exact;
+    calls_digest(k);
+    return 0;
+}
+
+void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct ack ack = {done, ctx};
+    struct call *k = calls_find(c, d->call);
+    struct mo_err e;
+
+    if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
+        c->state != CHAT_CALLS) {
+        chat_ack(&ack, "unknown_call", no_such_call);
+        return;
+    }
+    if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
+        chat_ack(&ack, "changed",
+                 "the call is not what was shown; look at it again");
+        return;
+    }
+    if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
+        chat_ack(&ack, "bad_request", e.msg);
+        return;
+    }
+    mo_buf_reset(&k->reason);
+    mo_buf_span(&k->reason, mo_span_head(d->reason, REASON_MAX));
+    k->ack = ack;
+    k->by = "person";
+    if (d->remember != MO_REMEMBER_NO &&
+        remember_rule(c, k->tool,
+                      d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY) == 0)
+        remember_save(c);
+    if (d->approved)
+        settle_call(k, MO_CALL_RUNNING);
+    else
+        reject(k, "person", "The person rejected this call.");
+    arm(c);
+}

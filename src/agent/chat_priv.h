@@ -1,0 +1,231 @@
+/* chat_priv.h - what the files of the chat share.
+ *
+ *   agent.c   the table of chats; joining and leaving
+ *   chat.c    a chat comes to life: session, tools, history; and ends
+ *   turn.c    the turn's states: asking the model, keeping what it said
+ *   calls.c   calls: asking the person, running, outcomes
+ *   event.c   what members are told
+ */
+#ifndef MO_AGENT_CHAT_PRIV_H
+#define MO_AGENT_CHAT_PRIV_H
+
+#include <stdio.h>
+
+#include "agent/chat.h"
+#include "agent/entry.h"
+#include "agent/tools.h"
+#include "base/map.h"
+#include "base/rand.h"
+
+#define ID_BYTES       18
+#define ID_MAX         (MO_TOKEN_LEN(ID_BYTES) + 1)
+#define REMEMBERED_MAX 64
+
+enum chat_state {
+    CHAT_OPENING, /* session, box, tools, history are on their way */
+    CHAT_IDLE,
+    CHAT_SAVING,  /* what the person said is being written */
+    CHAT_ASKING,  /* the model is talking */
+    CHAT_KEEPING, /* what it said is being written */
+    CHAT_CALLS,   /* its calls wait, run, end */
+    CHAT_RESULTS, /* their results are being written */
+    CHAT_ENDING,  /* nothing begins any more */
+};
+
+struct ack { /* somebody waits for an answer */
+    mo_ack_fn *fn;
+    void *ctx;
+};
+
+struct remembered { /* rules of the person, for one session */
+    struct mo_arena arena;
+    struct mo_rule v[REMEMBERED_MAX];
+    struct mo_rules rules;
+};
+
+struct message { /* said, waits in line */
+    struct mo_list node;
+    char id[ID_MAX];
+    struct ack ack;
+    size_t n;
+    char text[];
+};
+
+struct call {
+    struct mo_list node; /* in chat->calls, in the model's order */
+    struct chat *chat;
+    char key[MO_LLM_KEY_MAX];
+    enum mo_call_state state, next; /* next: while it is written */
+    bool writing;  /* a change of state is on its way to the store */
+    bool canceled; /* asked to stop while running */
+    const struct mo_tool *tool; /* NULL: there is none of that name */
+    struct mo_buf id;           /* the provider's, may be empty */
+    struct mo_buf name, args, reason, content;
+    char digest[MO_EXACT_DIGEST];
+    bool is_error;
+    unsigned position, total; /* among those asked with it, from 1 */
+    uint64_t expires;         /* wall ms; 0: nobody is asked */
+    uint64_t began;           /* mo_now_ns() */
+    uint64_t took_ms;
+    struct mo_call *running;
+    struct ack ack; /* of the decision that is being written */
+    const char *by; /* "person", "rule", "remembered", "time", "cancel" */
+};
+
+struct mo_member {
+    struct mo_list node;
+    struct chat *chat;
+    const struct mo_member_cb *cb;
+    void *ctx;
+    bool greeted; /* has had ready and history */
+    char who[64];
+};
+
+struct chat {
+    struct mo_agent *agent;
+    enum chat_state state;
+    char id[MO_SESSION_ID_MAX + 1];
+    struct mo_list members;
+    unsigned nmembers;
+
+    struct mo_hold *hold;
+    struct mo_session_info info; /* texts are the session's */
+    bool ready;                  /* info is valid */
+    struct mo_tools *tools;
+    bool stale; /* another box since the tools were read */
+
+    struct mo_llm *llm;
+    const char *provider;
+    struct mo_buf model, wanted, key, title;
+
+    struct mo_list entries; /* of the present conversation */
+    size_t nentries;
+    uint64_t seq;
+
+    struct mo_list queue; /* struct message */
+    unsigned nqueue;
+    struct message *saying; /* being written, or the turn's own */
+
+    char turn[ID_MAX];
+    unsigned steps;
+    bool cancel; /* the person wants it to stop */
+    bool busy;   /* mo_session_busy() was told */
+    struct mo_llm_x *asking;
+    struct mo_buf shown;       /* text of the present reply so far */
+    struct mo_llm_usage usage; /* of the turn */
+    struct mo_list calls;      /* of the present step */
+    struct mo_timer expiry;    /* the next unanswered question */
+    struct mo_later later;     /* leave, or go on, from the loop */
+    unsigned writes;           /* what must come back before it can end */
+    unsigned recovering;       /* calls being looked up */
+    struct remembered remembered;
+};
+
+struct entry { /* one document of the conversation, in memory */
+    struct mo_list node;
+    uint64_t seq, at;
+    struct mo_json doc;
+    char text[];
+};
+
+struct mo_agent {
+    struct mo_loop *loop;
+    struct mo_agent_opts o;
+    struct mo_map chats; /* session id -> struct chat * */
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+    struct mo_later later;
+};
+
+/* --- agent.c ------------------------------------------------------------- */
+void agent_forget(struct chat *c); /* it is over: out of the table */
+
+/* --- chat.c -------------------------------------------------------------- */
+extern const struct mo_hold_cb chat_hold_cb;
+struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
+                      struct mo_err *e);
+void chat_free(struct chat *c);
+void chat_wants(struct chat *c, const struct mo_join *j);
+void chat_read_tools(struct chat *c);
+void chat_opened(struct chat *c); /* calls were recovered */
+void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
+void chat_forget_entries(struct chat *c);
+void chat_move(struct chat *c, enum chat_state to);
+/* One batch under the session's fence. done(c, arg, why) once, later; MO_E*
+ * and no done() when it was refused. */
+typedef void chat_written(struct chat *c, void *arg, const struct mo_err *why);
+int chat_write(struct chat *c, const struct mo_write *v, size_t n,
+               chat_written *done, void *arg, struct mo_err *e);
+/* Into memory, after it was written. doc is copied. */
+int chat_append(struct chat *c, struct mo_span doc);
+struct entry *chat_last(struct chat *c);
+void chat_fail(struct chat *c, const struct mo_err *why); /* it cannot go on */
+void chat_settle(struct chat *c); /* idle or over: see what comes next */
+void chat_ack(struct ack *a, const char *code, const char *message);
+void chat_ack_ok(struct ack *a, struct mo_span extra);
+
+/* --- turn.c -------------------------------------------------------------- */
+void turn_next(struct chat *c);  /* idle: the next message in line */
+void turn_ask(struct chat *c);   /* the model, with what there is */
+void turn_tools(struct chat *c); /* the tools are there: go on asking */
+void turn_stop(struct chat *c);  /* the person wants it to end */
+/* All calls ended. */
+void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n);
+
+/* --- calls.c ------------------------------------------------------------- */
+/* A reply's calls become ours, each with its verdict. */
+int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e);
+/* One write for each of them, doc and all, appended to v. */
+size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs);
+void calls_begin(struct chat *c); /* they are written: ask, run */
+void calls_check(struct chat *c); /* have all ended? */
+void calls_cancel(struct chat *c);
+void calls_drop(struct chat *c); /* out of memory; none runs */
+struct call *calls_find(struct chat *c, struct mo_span key);
+bool calls_running(const struct chat *c);
+struct call *calls_only(struct chat *c); /* the one that runs, or NULL */
+struct call *calls_new(struct chat *c);
+void calls_digest(struct call *k);
+void calls_refuse(struct call *k, const char *text);
+void calls_recovered(struct chat *c); /* each is as the store has it */
+/* After a restart: the calls of the last entry, as the store has them. */
+int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e);
+void calls_expire(struct mo_timer *t);
+
+/* What came of a call that ran; with call_fail() an error text. */
+void call_outcome(struct call *k, enum mo_call_state to);
+void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* --- run.c --------------------------------------------------------------- */
+
+void call_run(struct call *k);
+
+/* --- remember.c ---------------------------------------------------------- */
+void remember_init(struct remembered *r);
+void remember_fini(struct remembered *r);
+void remember_read(struct chat *c, struct mo_json doc);
+int remember_rule(struct chat *c, const struct mo_tool *t,
+                  enum mo_action action);
+void remember_title(struct chat *c, struct mo_span text);
+void remember_save(struct chat *c);
+
+/* --- event.c ------------------------------------------------------------- */
+void event_greet(struct mo_member *m);
+void event_thinking(struct chat *c);
+void event_delta(struct chat *c, struct mo_span text);
+void event_response(struct chat *c, struct mo_span text, const char *stop);
+void event_error(struct chat *c, const char *code, struct mo_span text,
+                 unsigned retry_ms);
+void event_message(struct chat *c, struct mo_member *only, const char *text);
+void event_queued(struct mo_member *m, unsigned position);
+void event_idle(struct chat *c, unsigned seconds);
+void event_closed(struct chat *c, const char *reason);
+void event_approval(struct call *k);
+void event_resolved(struct call *k, bool approved);
+void event_progress(struct call *k, struct mo_json params);
+void event_log(struct chat *c, const struct call *k, struct mo_json params);
+void event_output(struct call *k);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * run.c - a call that may run: the box it runs in, its progress, its answer.
+ *
+ * The store calls it running already (calls.c). Whatever happens from here
+ * on, it has exactly one outcome; when nobody can say whether it had an
+ * effect, that is the outcome.
+ */
+#include "agent/chat_priv.h"
+
+static void on_progress(void *ctx, struct mo_json params)
+{
+    struct call *k = ctx;
+
+    if (k->chat->hold)
+        mo_session_touch(k->chat->hold);
+    event_progress(k, params);
+}
+
+/* content, or what stands for it in an answer that has none. */
+static void take_content(struct call *k, struct mo_json result)
+{
+    struct mo_json content = mo_json_get(result, "content");
+    struct mo_json structured = mo_json_get(result, "structuredContent");
+
+    mo_buf_reset(&k->content);
+    if (mo_json_is(content, MO_JSON_ARRAY) &&
+        (mo_json_len(content) > 0 || structured.p == NULL))
+        mo_json_compact(content, &k->content);
+    else if (structured.p)
+        mo_entry_text_content(&k->content, mo_json_text(structured));
+    else
+        mo_buf_puts(&k->content, "[]");
+}
+
+static void on_answer(void *ctx, const struct mo_reply *r)
+{
+    struct call *k = ctx;
+    struct mo_arena a;
+    struct mo_span text = MO_SPAN("no reason given");
+
+    if (r->result.p) {
+        mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
+        take_content(k, r->result);
+        call_outcome(k, MO_CALL_DONE);
+        return;
+    }
+    if (r->error.p) {
+        mo_arena_init(&a, 65536);
+        (void)mo_json_str(mo_json_get(r->error, "message"), &a, &text);
+        call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
+                  (int)text.n, text.p);
+        mo_arena_fini(&a);
+        return;
+    }
+    if (k->canceled)
+        call_fail(k, MO_CALL_DONE,
+                  "The person stopped this call while it was running.");
+    else
+        call_fail(k, MO_CALL_UNKNOWN,
+                  "The call did not come back (%s). Whether it had an effect "
+                  "is unknown.",
+                  r->err ? r->err->msg : "no answer");
+}
+
+static void send_call(struct call *k, struct mo_conn *conn)
+{
+    struct mo_call_opts o = {
+        .name = k->tool->def.name,
+        .on_progress = on_progress,
+        .done = on_answer,
+        .ctx = k,
+    };
+    struct mo_buf params;
+    struct mo_jw w;
+    struct mo_err e = {0};
+
+    mo_buf_init(&params, MO_EXACT_MAX * 2);
+    mo_jw_init(&w, &params);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "name");
+    mo_jw_str(&w, k->tool->def.name);
+    mo_jw_key(&w, "arguments");
+    mo_jw_raw(&w, mo_buf_view(&k->args));
+    mo_jw_end(&w);
+    if (mo_buf_err(&params) == 0)
+        k->running =
+            mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
+    else
+        mo_fail(&e, params.err, "out of memory");
+    mo_buf_fini(&params);
+    if (k->running == NULL)
+        call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
+}
+
+static void on_box_there(void *ctx, const struct mo_session_info *info,
+                         const struct mo_err *why)
+{
+    struct call *k = ctx;
+
+    k->chat->writes--;
+    if (why)
+        call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
+                  why->msg);
+    else if (k->canceled)
+        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    else
+        send_call(k, info->conn);
+}
+
+void call_run(struct call *k)
+{
+    struct chat *c = k->chat;
+    struct mo_err e;
+
+    k->state = MO_CALL_RUNNING;
+    k->began = mo_now_ns();
+    if (mo_session_use(c->hold, on_box_there, k, &e) < 0)
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+    else
+        c->writes++;
+}

@@ -1,0 +1,182 @@
+/*
+ * converse.c - see converse.h.
+ */
+#include "app/converse.h"
+
+#define RULES_ARENA ((size_t)1024 * 1024)
+
+struct mo_converse {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_httpc *http;
+    struct mo_models *models;
+    struct mo_agent *agent;
+    struct mo_arena arena; /* the rules */
+    struct mo_rules rules;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* --- which model --------------------------------------------------------- */
+
+static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
+                struct mo_llm **out, const char **provider,
+                struct mo_buf *model, struct mo_err *e)
+{
+    struct mo_converse *c = ctx;
+
+    return mo_models_pick(c->models, wanted, key, out, provider, model, e);
+}
+
+/* --- which calls need a person ------------------------------------------- */
+
+static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
+                     struct mo_rule *r)
+{
+    struct mo_rule_arg *v = mo_arena_alloc(a, (m->n + 1) * sizeof(*v));
+
+    if (v == NULL)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < m->n; i++)
+        v[i] = (struct mo_rule_arg){mo_span_cstr(m->v[i].name),
+                                    mo_span_cstr(m->v[i].value)};
+    r->args = v;
+    r->nargs = m->n;
+    return 0;
+}
+
+static void copy_claims(const struct mo_config_list *l, struct mo_rule *r)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *s = l->v[i];
+
+        if (*s == '!')
+            r->denials |= mo_claim_bit(mo_span_cstr(s + 1));
+        else
+            r->claims |= mo_claim_bit(mo_span_cstr(s));
+    }
+}
+
+/* The texts stay the configuration's. */
+static int make_rules(struct mo_converse *c, struct mo_err *e)
+{
+    const struct mo_config_rules *from = &c->cfg->approvals.rules;
+    struct mo_rule *v = mo_arena_zalloc(&c->arena, (from->n + 1) * sizeof(*v));
+
+    if (v == NULL)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    for (size_t i = 0; i < from->n; i++) {
+        const struct mo_config_rule *f = &from->v[i];
+
+        v[i] = (struct mo_rule){
+            .server = mo_span_cstr(f->server),
+            .tool = mo_span_cstr(f->tool),
+            .reason = mo_span_cstr(f->reason),
+            .action = (enum mo_action)f->action,
+            .final = !f->remember,
+        };
+        copy_claims(&f->annotations, &v[i]);
+        if (copy_args(&c->arena, &f->args, &v[i]) < 0)
+            return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+        if (mo_rule_check(&v[i], e) < 0)
+            return mo_wrap(e, "approvals.rules[%zu]", i);
+    }
+    c->rules = (struct mo_rules){v, from->n};
+    return 0;
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static int make_agent(struct mo_converse *c, struct mo_house *h,
+                      struct mo_err *e)
+{
+    const struct mo_config *cfg = c->cfg;
+    struct mo_agent_opts o = {
+        .sessions = mo_house_sessions(h),
+        .store = mo_house_store(h),
+        .llm = {pick, c},
+        .rules = &c->rules,
+        .fallback = (enum mo_action)cfg->approvals.fallback,
+        .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
+        .steps = (unsigned)cfg->llm.max_steps,
+        .history_tokens = (uint64_t)cfg->llm.max_history_tokens,
+        .instructions = mo_span_cstr(cfg->llm.system_prompt),
+    };
+
+    c->agent = mo_agent_new(c->loop, &o, e);
+    return c->agent ? 0 : e->code;
+}
+
+static void converse_free(struct mo_converse *c)
+{
+    void (*gone)(void *) = c->gone;
+    void *ctx = c->gone_ctx;
+
+    mo_models_free(c->models);
+    mo_config_unref(c->cfg);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+    if (gone)
+        gone(ctx);
+}
+
+static void on_http_gone(void *ctx)
+{
+    converse_free(ctx);
+}
+
+static void on_agent_gone(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    c->agent = NULL;
+    if (c->http)
+        mo_httpc_close(c->http, on_http_gone, c);
+    else
+        converse_free(c);
+}
+
+int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
+                     struct mo_house *h, struct mo_converse **out,
+                     struct mo_err *e)
+{
+    struct mo_httpc_opts ho = {.gzip = true};
+    struct mo_converse *c = mo_new(struct mo_converse);
+    int rc = 0;
+
+    if (c == NULL)
+        return mo_fail(e, MO_ENOMEM, "agent: out of memory");
+    c->loop = l;
+    c->cfg = mo_config_ref(cfg);
+    mo_arena_init(&c->arena, RULES_ARENA);
+    c->http = mo_httpc_new(l, &ho, e);
+    if (c->http)
+        c->models = mo_models_new(l, c->http, cfg, e);
+    rc = c->models ? make_rules(c, e) : e->code;
+    if (rc == 0)
+        rc = make_agent(c, h, e);
+    if (rc < 0) {
+        on_agent_gone(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
+                       void *ctx)
+{
+    c->gone = gone;
+    c->gone_ctx = ctx;
+    mo_agent_close(c->agent, on_agent_gone, c);
+}
+
+struct mo_models *mo_converse_models(const struct mo_converse *c)
+{
+    return c->models;
+}
+
+struct mo_agent *mo_converse_agent(const struct mo_converse *c)
+{
+    return c->agent;
+}

@@ -1,0 +1,25 @@
+/* converse.h - the agent of one process, as the configuration wants it: which
+ * model answers, which calls need a person.
+ *
+ * Where no provider is named, the first that has a key is taken, and the
+ * built-in demo where there is none (models.h).
+ *
+ * Ownership: house and configuration are borrowed until it is closed. */
+#ifndef MO_APP_CONVERSE_H
+#define MO_APP_CONVERSE_H
+
+#include "agent/chat.h"
+#include "app/house.h"
+#include "app/models.h"
+
+struct mo_converse;
+
+int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
+                     struct mo_house *h, struct mo_converse **out,
+                     struct mo_err *e);
+void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
+                       void *ctx);
+struct mo_agent *mo_converse_agent(const struct mo_converse *c);
+struct mo_models *mo_converse_models(const struct mo_converse *c);
+
+#endif

@@ -1,0 +1,447 @@
+/*
+ * models.c - see models.h.
+ */
+#include "app/models.h"
+
+#include <stdio.h>
+
+#include "app/resolve.h"
+#include "base/list.h"
+#include "codec/json.h"
+
+#define KEY_MAX  ((size_t)16 * 1024)
+#define LIST_MAX ((size_t)4 * 1024 * 1024)
+#define KEYED    3 /* providers that take a key */
+#define SOURCES  (KEYED + MO_LLM_LOCAL_MAX)
+
+static const enum mo_llm_kind keyed[KEYED] = {MO_LLM_CLAUDE, MO_LLM_GEMINI,
+                                              MO_LLM_OPENAI};
+
+struct source { /* one provider in the present round */
+    struct mo_models *m;
+    struct mo_llm *llm;
+    char name[32];
+    bool usual, waiting, ok;
+    size_t count;
+    char why[240];
+    struct mo_buf models; /* elements of the array, comma-joined */
+};
+
+struct waiter {
+    struct mo_list node;
+    void (*done)(void *arg, struct mo_span json, const struct mo_err *why);
+    void *arg;
+};
+
+struct mo_models {
+    struct mo_loop *loop;
+    struct mo_httpc *http;
+    const struct mo_config *cfg;
+    struct source sources[SOURCES];
+    size_t n;
+    unsigned waiting; /* sources, and the look at this machine */
+    bool busy;
+    struct mo_list waiters;
+    struct mo_buf list;
+    uint64_t made; /* ns; 0: never */
+    struct mo_llm_local locals[MO_LLM_LOCAL_MAX];
+    size_t nlocals;
+    struct mo_later later;
+};
+
+/* --- providers of the configuration -------------------------------------- */
+
+static const struct mo_config_api *api_of(const struct mo_config *cfg,
+                                          enum mo_llm_kind k)
+{
+    switch (k) {
+    case MO_LLM_CLAUDE:
+        return &cfg->llm.claude;
+    case MO_LLM_GEMINI:
+        return &cfg->llm.gemini;
+    case MO_LLM_OPENAI:
+    case MO_LLM_COMPATIBLE:
+        return &cfg->llm.openai;
+    default:
+        return NULL;
+    }
+}
+
+static enum mo_llm_kind usual(const struct mo_config *cfg)
+{
+    if (cfg->llm.provider != MO_LLM_AUTO)
+        return (enum mo_llm_kind)cfg->llm.provider;
+    for (size_t i = 0; i < KEYED; i++)
+        if (api_of(cfg, keyed[i])->api_key)
+            return keyed[i];
+    return MO_LLM_DEMO;
+}
+
+/* OpenAI's protocol at somebody else's address is somebody else's. */
+static enum mo_llm_kind true_kind(const struct mo_config *cfg,
+                                  enum mo_llm_kind k)
+{
+    const char *url = k == MO_LLM_OPENAI ? cfg->llm.openai.base_url : NULL;
+
+    if (url && strstr(url, "api.openai.com") == NULL)
+        return MO_LLM_COMPATIBLE;
+    return k;
+}
+
+static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
+                    const char *base_url, struct mo_span key,
+                    struct mo_llm **out, struct mo_err *e)
+{
+    const struct mo_config_api *api = base_url ? NULL : api_of(m->cfg, kind);
+    struct mo_llm_opts o = {
+        .kind = kind,
+        .base_url = api ? api->base_url : base_url,
+        .key = key,
+        .max_output = (unsigned)m->cfg->llm.max_output_tokens,
+    };
+    struct mo_buf ours;
+    int rc = 0;
+
+    mo_buf_init(&ours, KEY_MAX);
+    if (key.n == 0 && api && api->api_key) {
+        rc = mo_ref_resolve(m->cfg, api->api_key, &ours, e);
+        o.key = mo_buf_view(&ours);
+    }
+    if (rc == 0) {
+        *out = mo_llm_new(m->loop, m->http, &o, e);
+        rc = *out ? 0 : e->code;
+    }
+    if (ours.p)
+        explicit_bzero(ours.p, ours.cap);
+    mo_buf_fini(&ours);
+    return rc;
+}
+
+/* --- picking one --------------------------------------------------------- */
+
+struct choice {
+    enum mo_llm_kind kind;
+    const char *base_url; /* of a server on this machine; or NULL */
+    struct mo_span model; /* empty: the usual one */
+};
+
+static const struct mo_llm_local *local_named(const struct mo_models *m,
+                                              struct mo_span name)
+{
+    for (size_t i = 0; i < m->nlocals; i++)
+        if (mo_span_ieq(name, mo_span_cstr(m->locals[i].name)))
+            return &m->locals[i];
+    return NULL;
+}
+
+static struct choice choose(const struct mo_models *m, struct mo_span wanted)
+{
+    struct choice c = {.kind = usual(m->cfg), .model = wanted};
+    ptrdiff_t colon = mo_span_find(wanted, ':');
+    struct mo_span head =
+        colon < 0 ? wanted : mo_span_head(wanted, (size_t)colon);
+    const struct mo_llm_local *local = local_named(m, head);
+
+    if (wanted.n == 0) {
+        c.model = mo_span_cstr(m->cfg->llm.model);
+    } else if (local || mo_llm_kind(head) >= 0) {
+        c.kind =
+            local ? MO_LLM_COMPATIBLE : (enum mo_llm_kind)mo_llm_kind(head);
+        c.base_url = local ? local->base_url : NULL;
+        c.model = colon < 0 ? mo_span(NULL, 0)
+                            : mo_span_skip(wanted, (size_t)colon + 1);
+    }
+    c.kind = true_kind(m->cfg, c.kind);
+    return c;
+}
+
+int mo_models_pick(struct mo_models *m, struct mo_span wanted,
+                   struct mo_span key, struct mo_llm **out,
+                   const char **provider, struct mo_buf *model,
+                   struct mo_err *e)
+{
+    struct choice what = choose(m, wanted);
+    const char *usual_model = mo_llm_default_model(what.kind);
+    int rc = 0;
+
+    if (what.model.n > 0)
+        rc = mo_buf_span(model, what.model);
+    else if (usual_model)
+        rc = mo_buf_puts(model, usual_model);
+    else
+        return mo_fail(e, MO_EINVAL,
+                       "no model was named and this provider has no usual "
+                       "one: set llm.model");
+    if (rc < 0)
+        return mo_fail(e, rc, "the model's name is too long");
+    *provider = mo_llm_kind_name(what.kind);
+    return make_llm(m, what.kind, what.base_url, key, out, e);
+}
+
+/* --- the list ------------------------------------------------------------ */
+
+static void put_model(struct source *s, const struct mo_llm_model *v)
+{
+    struct mo_jw w;
+
+    if (s->models.len > 0)
+        mo_buf_putc(&s->models, ',');
+    mo_jw_init(&w, &s->models);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "id");
+    if (s->usual) {
+        mo_jw_str(&w, v->id);
+    } else {
+        struct mo_buf id;
+
+        mo_buf_init(&id, 1024);
+        mo_buf_printf(&id, "%s:%.*s", s->name, (int)v->id.n, v->id.p);
+        mo_jw_str(&w, mo_buf_view(&id));
+        mo_buf_fini(&id);
+    }
+    mo_jw_key(&w, "name");
+    mo_jw_str(&w, v->name);
+    mo_jw_key(&w, "provider");
+    mo_jw_cstr(&w, s->name);
+    if (v->context > 0) {
+        mo_jw_key(&w, "context");
+        mo_jw_u64(&w, v->context);
+    }
+    mo_jw_end(&w);
+}
+
+static void put_source(struct mo_jw *w, const struct source *s)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "name");
+    mo_jw_cstr(w, s->name);
+    mo_jw_key(w, "ok");
+    mo_jw_bool(w, s->ok);
+    mo_jw_key(w, "models");
+    mo_jw_u64(w, s->count);
+    if (!s->ok) {
+        mo_jw_key(w, "error");
+        mo_jw_cstr(w, s->why);
+    }
+    mo_jw_end(w);
+}
+
+static void put_demo(struct mo_models *m, bool comma)
+{
+    bool is_usual = usual(m->cfg) == MO_LLM_DEMO;
+
+    mo_buf_puts(&m->list, comma ? "," : "");
+    mo_buf_puts(&m->list,
+                is_usual ? "{\"id\":\"demo\"" : "{\"id\":\"demo:demo\"");
+    mo_buf_puts(&m->list, ",\"name\":\"Demo (built in, no key needed)\","
+                          "\"provider\":\"demo\"}");
+}
+
+static void write_models(struct mo_models *m)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < m->n; i++) {
+        struct source *s = &m->sources[i];
+
+        if (s->models.len == 0)
+            continue;
+        mo_buf_puts(&m->list, any ? "," : "");
+        mo_buf_span(&m->list, mo_buf_view(&s->models));
+        any = true;
+    }
+    put_demo(m, any);
+}
+
+static void write_list(struct mo_models *m)
+{
+    enum mo_llm_kind k = usual(m->cfg);
+    const char *model =
+        m->cfg->llm.model ? m->cfg->llm.model : mo_llm_default_model(k);
+    struct mo_jw w;
+
+    mo_buf_reset(&m->list);
+    mo_buf_puts(&m->list, "{\"provider\":");
+    mo_json_quote(&m->list, mo_span_cstr(mo_llm_kind_name(k)));
+    mo_buf_puts(&m->list, ",\"model\":");
+    if (model)
+        mo_json_quote(&m->list, mo_span_cstr(model));
+    else
+        mo_buf_puts(&m->list, "null");
+    mo_buf_puts(&m->list, ",\"models\":[");
+    write_models(m);
+    mo_buf_puts(&m->list, "],\"providers\":");
+    mo_jw_init(&w, &m->list);
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < m->n; i++)
+        put_source(&w, &m->sources[i]);
+    mo_jw_end(&w);
+    mo_buf_putc(&m->list, '}');
+    m->made = mo_now_ns();
+}
+
+static void tell(struct mo_models *m, const struct mo_err *why)
+{
+    struct mo_list all;
+
+    mo_list_init(&all);
+    mo_list_splice(&all, &m->waiters);
+    while (!mo_list_empty(&all)) {
+        struct waiter *w = mo_list_first(&all, struct waiter, node);
+
+        mo_list_del(&w->node);
+        w->done(w->arg, mo_buf_view(&m->list), why);
+        mo_free(w);
+    }
+}
+
+static void forget_sources(struct mo_models *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        mo_buf_fini(&m->sources[i].models);
+        if (m->sources[i].llm)
+            mo_llm_free(m->sources[i].llm);
+    }
+    m->n = 0;
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_models *m = mo_container_of(d, struct mo_models, later);
+    struct mo_err e;
+
+    if (m->busy) {
+        write_list(m);
+        forget_sources(m);
+        m->busy = false;
+    }
+    if (mo_buf_err(&m->list)) {
+        m->made = 0;
+        mo_fail(&e, MO_ENOMEM, "the list of models is too big");
+        tell(m, &e);
+    } else {
+        tell(m, NULL);
+    }
+}
+
+static void answered(struct mo_models *m)
+{
+    if (--m->waiting == 0)
+        mo_loop_defer(m->loop, &m->later);
+}
+
+static void on_models(void *ctx, const struct mo_llm_model *v, size_t n,
+                      const struct mo_llm_failure *f)
+{
+    struct source *s = ctx;
+
+    s->ok = f == NULL;
+    s->count = n;
+    if (f)
+        snprintf(s->why, sizeof(s->why), "%s", f->err.msg);
+    for (size_t i = 0; i < n; i++)
+        put_model(s, &v[i]);
+    answered(s->m);
+}
+
+static void add_source(struct mo_models *m, enum mo_llm_kind kind,
+                       const char *name, const char *base_url)
+{
+    struct source *s = &m->sources[m->n++];
+    struct mo_err e;
+
+    *s = (struct source){.m = m, .usual = kind == usual(m->cfg) && !base_url};
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    mo_buf_init(&s->models, LIST_MAX);
+    if (make_llm(m, true_kind(m->cfg, kind), base_url, mo_span(NULL, 0),
+                 &s->llm, &e) == 0 &&
+        mo_llm_models(s->llm, MO_MODELS_MS, on_models, s, &e) == 0)
+        m->waiting++;
+    else
+        snprintf(s->why, sizeof(s->why), "%s", e.msg);
+}
+
+static void on_locals(void *ctx, const struct mo_llm_local *v, size_t n)
+{
+    struct mo_models *m = ctx;
+
+    m->nlocals = 0;
+    for (size_t i = 0; i < n && m->n < SOURCES; i++) {
+        m->locals[m->nlocals++] = v[i];
+        add_source(m, MO_LLM_COMPATIBLE, v[i].name, v[i].base_url);
+    }
+    answered(m);
+}
+
+static void begin(struct mo_models *m)
+{
+    struct mo_err e;
+
+    m->busy = true;
+    m->waiting = 1;
+    for (size_t i = 0; i < KEYED; i++) {
+        const struct mo_config_api *api = api_of(m->cfg, keyed[i]);
+
+        if (api->api_key || keyed[i] == usual(m->cfg) ||
+            (keyed[i] == MO_LLM_OPENAI && api->base_url))
+            add_source(m, keyed[i], mo_llm_kind_name(keyed[i]), NULL);
+    }
+    if (mo_llm_find_local(m->loop, m->http, NULL, 0, MO_MODELS_LOCAL, on_locals,
+                          m, &e) == 0)
+        m->waiting++;
+    answered(m);
+}
+
+int mo_models_list(struct mo_models *m,
+                   void (*done)(void *arg, struct mo_span json,
+                                const struct mo_err *why),
+                   void *arg, struct mo_err *e)
+{
+    struct waiter *w = mo_new(struct waiter);
+
+    if (w == NULL)
+        return mo_fail(e, MO_ENOMEM, "models: out of memory");
+    w->done = done;
+    w->arg = arg;
+    mo_list_push(&m->waiters, &w->node);
+    if (m->busy)
+        return 0;
+    if (m->made > 0 && mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
+        mo_loop_defer(m->loop, &m->later);
+    else
+        begin(m);
+    return 0;
+}
+
+struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
+                                const struct mo_config *cfg, struct mo_err *e)
+{
+    struct mo_models *m = mo_new(struct mo_models);
+
+    if (m == NULL) {
+        mo_fail(e, MO_ENOMEM, "models: out of memory");
+        return NULL;
+    }
+    m->loop = l;
+    m->http = http;
+    m->cfg = mo_config_ref(cfg);
+    mo_list_init(&m->waiters);
+    mo_buf_init(&m->list, LIST_MAX);
+    mo_later_init(&m->later, on_later);
+    return m;
+}
+
+void mo_models_free(struct mo_models *m)
+{
+    struct mo_err e;
+
+    if (m == NULL)
+        return;
+    mo_later_cancel(&m->later);
+    mo_fail(&e, MO_ECANCELED, "the program is ending");
+    tell(m, &e);
+    forget_sources(m);
+    mo_buf_fini(&m->list);
+    mo_config_unref(m->cfg);
+    mo_free(m);
+}

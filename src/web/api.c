@@ -1,0 +1,430 @@
+/*
+ * api.c - see api.h.
+ */
+#include "web/api.h"
+
+#include "agent/entry.h"
+#include "codec/url.h"
+#include "web/api_job.h"
+
+#define SESSIONS "/api/sessions/"
+#define LIMIT    100
+#define HISTORY  1000
+
+/* --- the query ----------------------------------------------------------- */
+
+static uint64_t number(const struct mo_req *rq, const char *key, uint64_t other)
+{
+    uint64_t n = other;
+    struct mo_buf b;
+
+    mo_buf_init(&b, 32);
+    if (mo_query_get(rq->query, key, &b) == 0 &&
+        mo_span_u64(mo_buf_view(&b), &n) < 0)
+        n = other;
+    mo_buf_fini(&b);
+    return n;
+}
+
+static bool is(const struct mo_req *rq, const char *key, const char *value)
+{
+    struct mo_buf b;
+    bool yes = false;
+
+    mo_buf_init(&b, 64);
+    yes = mo_query_get(rq->query, key, &b) == 0 &&
+          mo_span_is(mo_buf_view(&b), value);
+    mo_buf_fini(&b);
+    return yes;
+}
+
+static unsigned limit(const struct mo_req *rq, unsigned usual)
+{
+    uint64_t n = number(rq, "limit", usual);
+
+    return n > 0 && n <= MO_STORE_ROWS_MAX ? (unsigned)n : usual;
+}
+
+/* --- reading the store --------------------------------------------------- */
+
+typedef void rows_fn(void *ctx, const struct mo_rows *rows,
+                     const struct mo_err *why);
+
+static void read_rows(struct mo_api_job *j, const struct mo_read *r,
+                      rows_fn *done)
+{
+    struct mo_err e;
+
+    if (mo_store_read(j->api->store, r, done, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static void put_str(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
+{
+    struct mo_json v = mo_json_get(from, key);
+
+    if (v.p == NULL)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_json_text(v));
+}
+
+/* What the session's own row and the agent's part of it say. */
+static void put_session(struct mo_jw *w, const struct mo_row *row)
+{
+    struct mo_json_doc doc;
+
+    mo_jw_obj(w);
+    put_str(w, "id", row->session);
+    put_u64(w, "lastActive", row->at);
+    if (mo_json_parse(row->doc, 0, &doc, NULL) == 0) {
+        struct mo_json data = mo_json_get(doc.root, "data");
+
+        put_member(w, doc.root, "created");
+        put_member(w, doc.root, "box");
+        put_member(w, doc.root, "driver");
+        put_member(w, data, "title");
+        put_member(w, data, "model");
+    }
+    mo_jw_end(w);
+}
+
+/* The store gives the oldest first; people want the newest. */
+static void on_sessions(void *ctx, const struct mo_rows *rows,
+                        const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_jw_init(&w, &j->out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "sessions");
+    mo_jw_arr(&w);
+    for (size_t i = rows->n; i > 0; i--)
+        put_session(&w, &rows->v[i - 1]);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_api_reply(j, "application/json");
+}
+
+static void get_sessions(void *ctx, struct mo_req *rq)
+{
+    struct mo_api_job *j = mo_api_job(ctx, rq);
+    struct mo_read r = {.kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX};
+
+    if (j)
+        read_rows(j, &r, on_sessions);
+}
+
+static void on_session(void *ctx, const struct mo_rows *rows,
+                       const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    if (rows->n == 0) {
+        mo_api_problem(j, 404, "not_found", "there is no such session");
+        return;
+    }
+    mo_jw_init(&w, &j->out);
+    put_session(&w, &rows->v[0]);
+    mo_api_reply(j, "application/json");
+}
+
+static void get_session(struct mo_api_job *j)
+{
+    struct mo_read r = {.kind = MO_READ_SESSION,
+                        .session = mo_span_cstr(j->id)};
+
+    read_rows(j, &r, on_session);
+}
+
+/* --- a conversation ------------------------------------------------------ */
+
+static void put_markdown(struct mo_buf *b, struct mo_json entry)
+{
+    static const char *const heads[] = {
+        [MO_ENTRY_OTHER] = NULL,
+        [MO_ENTRY_USER] = "## You\n\n",
+        [MO_ENTRY_ASSISTANT] = "## Assistant\n\n",
+        [MO_ENTRY_TOOL] = "### Tools\n\n",
+        [MO_ENTRY_NOTE] = NULL,
+    };
+    enum mo_entry_role role = mo_entry_role(entry);
+    struct mo_entry_call call;
+    struct mo_json_iter it;
+
+    if (heads[role] == NULL)
+        return;
+    mo_buf_puts(b, heads[role]);
+    if (role == MO_ENTRY_TOOL)
+        mo_buf_puts(b, "```\n");
+    mo_entry_words(b, entry);
+    if (role == MO_ENTRY_TOOL)
+        mo_buf_puts(b, "```\n");
+    mo_entry_calls(&it, entry);
+    while (role == MO_ENTRY_ASSISTANT && mo_entry_next_call(&it, &call)) {
+        mo_buf_puts(b, "\n- calls `");
+        (void)mo_json_str_buf(call.name, b);
+        mo_buf_puts(b, "` with `");
+        mo_buf_span(b, mo_json_text(call.args));
+        mo_buf_puts(b, "`\n");
+    }
+    mo_buf_putc(b, '\n');
+}
+
+static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
+{
+    struct mo_jw w;
+    struct mo_buf one;
+
+    mo_buf_init(&one, MO_API_ANSWER_MAX);
+    mo_jw_init(&w, &j->out);
+    mo_jw_obj(&w);
+    put_str(&w, "sessionId", mo_span_cstr(j->id));
+    if (rows->n > 0)
+        put_u64(&w, "conversation", rows->v[0].conversation);
+    mo_jw_key(&w, "more");
+    mo_jw_bool(&w, rows->more);
+    mo_jw_key(&w, "messages");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < rows->n; i++) {
+        struct mo_json_doc doc;
+
+        mo_buf_reset(&one);
+        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) < 0)
+            continue;
+        mo_entry_public(&one, doc.root, rows->v[i].seq, rows->v[i].at);
+        if (mo_buf_err(&one))
+            j->out.err = one.err;
+        mo_jw_raw(&w, mo_buf_view(&one));
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_buf_fini(&one);
+}
+
+static void on_history(void *ctx, const struct mo_rows *rows,
+                       const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    if (!j->markdown) {
+        put_entries(j, rows);
+        mo_api_reply(j, "application/json");
+        return;
+    }
+    mo_buf_puts(&j->out, "# Conversation ");
+    mo_buf_puts(&j->out, j->id);
+    mo_buf_puts(&j->out, "\n\n");
+    for (size_t i = 0; i < rows->n; i++) {
+        struct mo_json_doc doc;
+
+        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) == 0)
+            put_markdown(&j->out, doc.root);
+    }
+    mo_api_reply(j, "text/markdown; charset=utf-8");
+}
+
+static void get_history(struct mo_api_job *j)
+{
+    struct mo_read r = {
+        .kind = MO_READ_HISTORY,
+        .session = mo_span_cstr(j->id),
+        .conversation = number(j->rq, "conversation", 0),
+        .after = number(j->rq, "after", 0),
+        .limit = limit(j->rq, HISTORY),
+    };
+
+    j->markdown = is(j->rq, "format", "markdown");
+    read_rows(j, &r, on_history);
+}
+
+/* --- ending one ---------------------------------------------------------- */
+
+static void on_ended(void *ctx, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_buf_puts(&j->out, "{\"ok\":true}");
+    mo_api_reply(j, "application/json");
+}
+
+static void delete_session(struct mo_api_job *j)
+{
+    struct mo_err e;
+
+    if (mo_session_end(j->api->sessions, mo_span_cstr(j->id),
+                       is(j->rq, "forget", "true"), on_ended, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+/* /api/sessions/ID or /api/sessions/ID/history */
+static void on_one(void *ctx, struct mo_req *rq)
+{
+    struct mo_span rest = mo_span_skip(rq->path, sizeof(SESSIONS) - 1);
+    struct mo_span id = mo_span_cut(&rest, '/');
+    enum mo_http_method m = rq->head->method;
+    bool history = rest.p && mo_span_is(rest, "history");
+    struct mo_api_job *j = NULL;
+
+    if (id.n == 0 || id.n > MO_SESSION_ID_MAX || (rest.p && !history)) {
+        mo_req_problem(rq, 404, "not_found", "there is nothing here");
+        return;
+    }
+    if (m != MO_HTTP_GET && m != MO_HTTP_HEAD &&
+        (m != MO_HTTP_DELETE || history)) {
+        mo_req_header(rq, "Allow",
+                      history ? MO_SPAN("GET, HEAD")
+                              : MO_SPAN("GET, HEAD, DELETE"));
+        mo_req_problem(rq, 405, "method_not_allowed",
+                       "that cannot be done with it");
+        return;
+    }
+    j = mo_api_job(ctx, rq);
+    if (j == NULL)
+        return;
+    memcpy(j->id, id.p, id.n);
+    if (history)
+        get_history(j);
+    else if (m == MO_HTTP_DELETE)
+        delete_session(j);
+    else
+        get_session(j);
+}
+
+/* --- search and audit ---------------------------------------------------- */
+
+static void put_row(struct mo_jw *w, const struct mo_row *row)
+{
+    mo_jw_obj(w);
+    if (row->session.n > 0)
+        put_str(w, "sessionId", row->session);
+    if (row->seq > 0)
+        put_u64(w, "seq", row->seq);
+    put_u64(w, "at", row->at);
+    mo_jw_key(w, "what");
+    mo_jw_raw(w, row->doc.n > 0 ? row->doc : MO_SPAN("null"));
+    mo_jw_end(w);
+}
+
+static void on_rows(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_jw_init(&w, &j->out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "more");
+    mo_jw_bool(&w, rows->more);
+    mo_jw_key(&w, "rows");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < rows->n; i++)
+        put_row(&w, &rows->v[i]);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_api_reply(j, "application/json");
+}
+
+static void ask(struct mo_api *api, struct mo_req *rq, enum mo_read_kind kind)
+{
+    struct mo_api_job *j = mo_api_job(api, rq);
+    struct mo_read r = {.kind = kind, .limit = limit(rq, LIMIT)};
+    struct mo_buf q;
+
+    if (j == NULL)
+        return;
+    mo_buf_init(&q, 1024);
+    (void)mo_query_get(rq->query, "q", &q);
+    r.text = mo_buf_view(&q);
+    r.before = number(rq, "before", 0);
+    r.after = number(rq, "after", 0);
+    if (kind == MO_READ_SEARCH && r.text.n == 0)
+        mo_api_problem(j, 400, "bad_request", "?q= says what to look for");
+    else
+        read_rows(j, &r, on_rows);
+    mo_buf_fini(&q);
+}
+
+static void get_search(void *ctx, struct mo_req *rq)
+{
+    ask(ctx, rq, MO_READ_SEARCH);
+}
+
+static void get_audit(void *ctx, struct mo_req *rq)
+{
+    ask(ctx, rq, MO_READ_AUDIT);
+}
+
+/* --- models -------------------------------------------------------------- */
+
+static void on_models(void *arg, struct mo_span json, const struct mo_err *why)
+{
+    struct mo_api_job *j = arg;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_buf_span(&j->out, json);
+    mo_api_reply(j, "application/json");
+}
+
+static void get_models(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = mo_api_job(api, rq);
+    struct mo_err e;
+
+    if (j && api->models(api->models_ctx, on_models, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+int mo_api_routes(struct mo_site *s, struct mo_api *api)
+{
+    const struct mo_route routes[] = {
+        {MO_HTTP_GET, "/api/sessions", 0, get_sessions, api},
+        {MO_HTTP_OTHER, SESSIONS, MO_ROUTE_PREFIX, on_one, api},
+        {MO_HTTP_GET, "/api/search", 0, get_search, api},
+        {MO_HTTP_GET, "/api/audit", 0, get_audit, api},
+        {MO_HTTP_GET, "/api/models/available", 0, get_models, api},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
+        rc = mo_site_route(s, &routes[i]);
+    return rc;
+}

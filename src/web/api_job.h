@@ -1,0 +1,31 @@
+/* api_job.h - a request whose answer comes later, and whose client may have
+ * gone by then.
+ *
+ * A job is owed one answer. It is freed when it has been answered and the
+ * request has gone, in whichever order that happens. */
+#ifndef MO_WEB_API_JOB_H
+#define MO_WEB_API_JOB_H
+
+#include "codec/json.h"
+#include "web/api.h"
+
+#define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)
+
+struct mo_api_job {
+    struct mo_api *api;
+    struct mo_req *rq; /* NULL: the client has gone */
+    bool answered;
+    char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
+    bool markdown;
+    struct mo_buf out;
+};
+
+/* NULL: the request has been answered already (no memory, not ready). */
+struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq);
+void mo_api_reply(struct mo_api_job *j, const char *ctype); /* 200, j->out */
+void mo_api_problem(struct mo_api_job *j, int status, const char *code,
+                    const char *detail);
+/* The status that fits the error. */
+void mo_api_error(struct mo_api_job *j, const struct mo_err *why);
+
+#endif

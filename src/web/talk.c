@@ -1,0 +1,430 @@
+/*
+ * talk.c - Socket.IO sockets as members of chats.
+ *
+ * A talker lives as long as its socket, and longer while answers to it are on
+ * their way: they are then dropped.
+ */
+#include "web/talk.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "codec/url.h"
+
+#define ARENA_MAX     ((size_t)8 * 1024 * 1024)
+#define HANDSHAKE_MAX 256 /* of a session or model in the handshake */
+#define KEY_MAX       4096
+
+struct early { /* said before there was an agent */
+    struct mo_list node;
+    int64_t ack;
+    size_t n;
+    char args[]; /* the whole array */
+};
+
+struct talker {
+    struct mo_talk *talk;
+    struct mo_list node;  /* in talk->waiting */
+    struct mo_list early; /* struct early */
+    unsigned nearly;
+    struct mo_sock *sock;     /* NULL: it has gone */
+    struct mo_member *member; /* NULL: not joined, or out again */
+    unsigned owed;            /* answers on their way */
+    struct mo_buf session, model, key;
+};
+
+static void talker_free(struct talker *t)
+{
+    mo_buf_fini(&t->session);
+    mo_buf_fini(&t->model);
+    mo_buf_fini(&t->key);
+    mo_free(t);
+}
+
+static void release(struct talker *t)
+{
+    if (t->sock == NULL && t->owed == 0)
+        talker_free(t);
+}
+
+/* --- the handshake ------------------------------------------------------- */
+
+/* From auth, else from the query. */
+static void take(struct talker *t, struct mo_json auth, const char *name,
+                 struct mo_buf *out)
+{
+    struct mo_json v = mo_json_get(auth, name);
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str_buf(v, out);
+    else
+        (void)mo_query_get(t->sock->eng->query, name, out);
+    if (mo_buf_err(out))
+        mo_buf_reset(out);
+}
+
+static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
+                       struct mo_err *e)
+{
+    struct talker *t = mo_new(struct talker);
+    struct mo_json key = mo_json_get(auth, "token");
+
+    if (t == NULL) {
+        mo_fail(e, MO_ENOMEM, "out of memory");
+        return false;
+    }
+    t->talk = ctx;
+    t->sock = k;
+    mo_list_init(&t->node);
+    mo_list_init(&t->early);
+    mo_buf_init(&t->session, HANDSHAKE_MAX);
+    mo_buf_init(&t->model, HANDSHAKE_MAX);
+    mo_buf_init(&t->key, KEY_MAX);
+    take(t, auth, "sessionId", &t->session);
+    take(t, auth, "model", &t->model);
+    if (mo_json_is(key, MO_JSON_STRING) && mo_json_str_buf(key, &t->key) < 0)
+        mo_buf_reset(&t->key);
+    k->data = t;
+    return true;
+}
+
+static void fail(struct talker *t, const char *text)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 1024);
+    mo_json_quote(&b, mo_span_cstr(text));
+    (void)mo_sock_emit(t->sock, "error", mo_buf_view(&b));
+    mo_buf_fini(&b);
+    mo_sock_disconnect(t->sock, false);
+}
+
+/* --- from the agent ------------------------------------------------------ */
+
+static void member_event(void *ctx, const char *name, struct mo_span args)
+{
+    struct talker *t = ctx;
+
+    if (t->sock)
+        (void)mo_sock_emit(t->sock, name, args);
+}
+
+static void member_closed(void *ctx, const char *reason,
+                          const struct mo_err *why)
+{
+    struct talker *t = ctx;
+    char text[320];
+
+    t->member = NULL;
+    if (t->sock == NULL)
+        return;
+    if (why) {
+        snprintf(text, sizeof(text), "Failed to initialize session: %s",
+                 why->msg);
+        fail(t, text);
+        return;
+    }
+    (void)reason; /* session:closed has said it */
+    mo_sock_disconnect(t->sock, false);
+}
+
+static const struct mo_member_cb member_cb = {member_event, member_closed};
+
+static void join(struct talker *t)
+{
+    struct mo_join j = {
+        .session = mo_buf_view(&t->session),
+        .model = mo_buf_view(&t->model),
+        .key = mo_buf_view(&t->key),
+        .who = mo_span_cstr(t->sock->eng->peer),
+    };
+    struct mo_err e;
+    char text[320];
+
+    if (j.session.n == 0) {
+        fail(t, "Missing sessionId in query params");
+        return;
+    }
+    if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) == 0)
+        return;
+    snprintf(text, sizeof(text), "Failed to initialize session: %s", e.msg);
+    fail(t, text);
+}
+
+static void unavailable(struct talker *t)
+{
+    char text[320];
+
+    snprintf(text, sizeof(text), "Failed to initialize session: %s",
+             t->talk->why);
+    fail(t, text);
+}
+
+static void on_ready(void *ctx, struct mo_sock *k)
+{
+    struct mo_talk *talk = ctx;
+
+    if (talk->agent)
+        join(k->data);
+    else if (talk->why[0])
+        unavailable(k->data);
+    else
+        mo_list_push(&talk->waiting, &((struct talker *)k->data)->node);
+}
+
+static void drop_early(struct talker *t)
+{
+    mo_list_each_safe (it, &t->early) {
+        mo_list_del(it);
+        mo_free(mo_container_of(it, struct early, node));
+    }
+    t->nearly = 0;
+}
+
+static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
+{
+    struct talker *t = k->data;
+
+    (void)ctx;
+    (void)reason;
+    mo_list_del(&t->node);
+    drop_early(t);
+    if (t->member)
+        mo_chat_leave(t->member);
+    t->member = NULL;
+    t->sock = NULL;
+    release(t);
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+struct owed {
+    struct talker *talker;
+    int64_t ack;
+};
+
+static void put_ack(struct mo_buf *b, const struct mo_ack *a)
+{
+    if (a->ok) {
+        mo_buf_puts(b, "{\"ok\":true");
+        if (a->extra.n > 0)
+            mo_buf_putc(b, ',');
+        mo_buf_span(b, a->extra);
+    } else {
+        mo_buf_puts(b, "{\"ok\":false,\"code\":");
+        mo_json_quote(b, mo_span_cstr(a->code));
+        mo_buf_puts(b, ",\"message\":");
+        mo_json_quote(b, a->message);
+    }
+    mo_buf_putc(b, '}');
+}
+
+static void on_ack(void *ctx, const struct mo_ack *a)
+{
+    struct owed *o = ctx;
+    struct talker *t = o->talker;
+    struct mo_buf b;
+
+    mo_buf_init(&b, (size_t)64 * 1024);
+    put_ack(&b, a);
+    if (t->sock && o->ack != MO_SIO_ACK_NONE && mo_buf_err(&b) == 0)
+        (void)mo_sock_ack(t->sock, o->ack, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    mo_free(o);
+    t->owed--;
+    release(t);
+}
+
+/* --- what a client asks for ---------------------------------------------- */
+
+struct event {
+    struct talker *t;
+    struct mo_json arg; /* the first */
+    struct mo_arena *a;
+    struct owed *owed;
+};
+
+static void refuse(struct event *ev, const char *code, const char *message)
+{
+    struct mo_ack a = {.code = code, .message = mo_span_cstr(message)};
+
+    on_ack(ev->owed, &a);
+}
+
+static struct mo_span str(struct event *ev, struct mo_json v)
+{
+    struct mo_span s = {NULL, 0};
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str(v, ev->a, &s);
+    return s;
+}
+
+static void do_message(struct event *ev)
+{
+    struct mo_json text = ev->arg;
+
+    if (mo_json_is(text, MO_JSON_OBJECT))
+        text = mo_json_get(text, "text");
+    if (!mo_json_is(text, MO_JSON_STRING)) {
+        refuse(ev, "bad_request", "a message is a string, or {text}");
+        return;
+    }
+    mo_chat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
+}
+
+static enum mo_remember remember_of(struct mo_json v)
+{
+    if (mo_json_str_eq(v, MO_SPAN("session")))
+        return MO_REMEMBER_SESSION;
+    return mo_json_str_eq(v, MO_SPAN("always")) ? MO_REMEMBER_ALWAYS
+                                                : MO_REMEMBER_NO;
+}
+
+static void do_approval(struct event *ev)
+{
+    struct mo_json v = ev->arg, args = mo_json_get(v, "args");
+    struct mo_decision d = {
+        .call = str(ev, mo_json_get(v, "callId")),
+        .digest = str(ev, mo_json_get(v, "digest")),
+        .reason = str(ev, mo_json_get(v, "reason")),
+        .remember = remember_of(mo_json_get(v, "remember")),
+    };
+
+    if (d.call.n == 0 ||
+        mo_json_bool(mo_json_get(v, "approved"), &d.approved) < 0) {
+        refuse(ev, "bad_request", "an approval is {callId, approved}");
+        return;
+    }
+    if (args.p)
+        d.args = mo_json_text(args);
+    mo_chat_decide(ev->t->member, &d, on_ack, ev->owed);
+}
+
+static void do_cancel(struct event *ev)
+{
+    mo_chat_cancel(ev->t->member, on_ack, ev->owed);
+}
+
+static void do_reset(struct event *ev)
+{
+    mo_chat_reset(ev->t->member, on_ack, ev->owed);
+}
+
+static void do_close(struct event *ev)
+{
+    mo_chat_end(ev->t->member, on_ack, ev->owed);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct event *ev);
+} events[] = {
+    {"message", do_message},     {"tool:approval", do_approval},
+    {"agent:cancel", do_cancel}, {"history:reset", do_reset},
+    {"session:close", do_close},
+};
+
+static void dispatch(struct event *ev, struct mo_json name)
+{
+    if (ev->t->member == NULL) {
+        refuse(ev, "closed", "the session is not open");
+        return;
+    }
+    for (size_t i = 0; i < MO_COUNT(events); i++)
+        if (mo_json_str_eq(name, mo_span_cstr(events[i].name))) {
+            events[i].run(ev);
+            return;
+        }
+    refuse(ev, "unknown_event", "there is no such event");
+}
+
+static void serve_event(struct talker *t, struct mo_json args, int64_t ack)
+{
+    struct mo_arena arena;
+    struct event ev = {.t = t, .arg = mo_json_at(args, 1), .a = &arena};
+
+    ev.owed = mo_new(struct owed);
+    if (ev.owed == NULL)
+        return;
+    *ev.owed = (struct owed){t, ack};
+    t->owed++;
+    mo_arena_init(&arena, ARENA_MAX);
+    dispatch(&ev, mo_json_at(args, 0));
+    mo_arena_fini(&arena);
+}
+
+static void keep_early(struct talker *t, struct mo_json args, int64_t ack)
+{
+    struct early *y = NULL;
+
+    if (t->nearly < MO_TALK_EARLY_MAX)
+        y = mo_alloc(sizeof(*y) + args.n);
+    if (y == NULL) {
+        mo_sock_disconnect(t->sock, true);
+        return;
+    }
+    y->ack = ack;
+    y->n = args.n;
+    memcpy(y->args, args.p, args.n);
+    mo_list_push(&t->early, &y->node);
+    t->nearly++;
+}
+
+static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
+                     struct mo_json args, int64_t ack)
+{
+    struct mo_talk *talk = ctx;
+
+    (void)name;
+    if (talk->agent == NULL && talk->why[0] == '\0')
+        keep_early(k->data, args, ack);
+    else
+        serve_event(k->data, args, ack);
+}
+
+/* --- the agent is there ----------------------------------------------------
+ */
+
+static void serve_early(struct talker *t)
+{
+    while (!mo_list_empty(&t->early)) {
+        struct early *y = mo_list_first(&t->early, struct early, node);
+        struct mo_json_doc doc;
+
+        mo_list_del(&y->node);
+        t->nearly--;
+        if (mo_json_parse(mo_span(y->args, y->n), 0, &doc, NULL) == 0)
+            serve_event(t, doc.root, y->ack);
+        mo_free(y);
+    }
+}
+
+void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+                   const struct mo_err *why)
+{
+    t->agent = agent;
+    if (agent == NULL)
+        snprintf(t->why, sizeof(t->why), "%s", why->msg);
+    while (!mo_list_empty(&t->waiting)) {
+        struct talker *k = mo_list_first(&t->waiting, struct talker, node);
+
+        mo_list_del(&k->node);
+        if (agent == NULL) {
+            unavailable(k);
+            continue;
+        }
+        join(k);
+        serve_early(k);
+    }
+}
+
+void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t)
+{
+    o->on_connect = on_connect;
+    o->on_ready = on_ready;
+    o->on_event = on_event;
+    o->on_disconnect = on_disconnect;
+    o->ctx = t;
+    mo_list_init(&t->waiting);
+}

@@ -1,0 +1,35 @@
+/* talk.h - conversations over Socket.IO: the contract's events on one side,
+ * the agent's members on the other.
+ *
+ * One socket is one member of one session's chat. What the agent says goes
+ * out as it is; what the client sends becomes a call of chat.h, and its ack
+ * carries the answer: {ok:true,...} or {ok:false,code,message}.
+ *
+ * A client names its session in the handshake (`sessionId` and `model`, in
+ * `auth` or in the query; `auth.token` may be a key of the model's provider).
+ * Without one it gets an `error` event and is disconnected, as the clients of
+ * the older system expect. */
+#ifndef MO_WEB_TALK_H
+#define MO_WEB_TALK_H
+
+#include "agent/chat.h"
+#include "base/list.h"
+#include "web/siod.h"
+
+#define MO_TALK_EARLY_MAX 16 /* events of one client before we are ready */
+
+struct mo_talk {
+    struct mo_agent *agent; /* NULL: not there yet; clients wait */
+    struct mo_list waiting; /* private */
+    char why[240];          /* there will be none: clients are told */
+};
+
+/* Fill in the callbacks; t must outlive the Socket.IO server. */
+void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t);
+
+/* The agent is there (or never will be, and why): who waits is served, and
+ * so is what they have said meanwhile. */
+void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+                   const struct mo_err *why);
+
+#endif

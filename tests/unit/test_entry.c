@@ -1,0 +1,259 @@
+/* entry: the documents of a conversation; and the names tools get. */
+#include "mo_test.h"
+
+#include "agent/entry.h"
+#include "agent/tools.h"
+
+static struct mo_json parse(struct mo_span text, struct mo_json_doc *doc)
+{
+    struct mo_err e;
+
+    if (mo_json_parse(text, 0, doc, &e) < 0)
+        fail_msg("%.*s: %s", (int)text.n, text.p, e.msg);
+    return doc->root;
+}
+
+static void is_text(struct mo_buf *b, const char *want)
+{
+    assert_int_equal(mo_buf_err(b), 0);
+    assert_string_equal(mo_buf_cstr(b), want);
+    mo_buf_reset(b);
+}
+
+static void test_ours(void **state)
+{
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MO_ENTRY_MAX);
+    mo_entry_user(&b, MO_SPAN("m1"), MO_SPAN("say \"hi\""));
+    is_text(&b, "{\"role\":\"user\",\"id\":\"m1\",\"blocks\":[{\"type\":"
+                "\"text\",\"text\":\"say \\\"hi\\\"\"}]}");
+    mo_entry_stopped(&b, MO_SPAN("half a"));
+    is_text(&b, "{\"role\":\"assistant\",\"blocks\":[{\"type\":\"text\","
+                "\"text\":\"half a\"}],\"stop\":\"canceled\"}");
+    mo_entry_note(&b, "auth", MO_SPAN("no key"));
+    is_text(&b, "{\"role\":\"note\",\"code\":\"auth\",\"text\":\"no key\"}");
+    mo_buf_fini(&b);
+}
+
+static void test_roles(void **state)
+{
+    static const struct {
+        const char *text;
+        enum mo_entry_role role;
+        bool model;
+    } rows[] = {
+        {"{\"role\":\"user\"}", MO_ENTRY_USER, true},
+        {"{\"role\":\"assistant\"}", MO_ENTRY_ASSISTANT, true},
+        {"{\"role\":\"tool\"}", MO_ENTRY_TOOL, true},
+        {"{\"role\":\"note\"}", MO_ENTRY_NOTE, false},
+        {"{\"role\":\"new\"}", MO_ENTRY_OTHER, false},
+        {"{}", MO_ENTRY_OTHER, false},
+        {"[]", MO_ENTRY_OTHER, false},
+    };
+    struct mo_json_doc doc;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_json v = parse(mo_span_cstr(rows[i].text), &doc);
+
+        check_row(rows[i].text, mo_entry_role(v) == rows[i].role);
+        check_row(rows[i].text, mo_entry_for_model(v) == rows[i].model);
+    }
+}
+
+static const char reply[] =
+    "{\"role\":\"assistant\",\"by\":{\"model\":\"m\"},\"blocks\":["
+    "{\"type\":\"thinking\",\"text\":\"hm\",\"raw\":{\"signature\":\"s\"}},"
+    "{\"type\":\"text\",\"text\":\"ok\",\"raw\":{\"x\":1}},"
+    "{\"type\":\"other\",\"raw\":{}},"
+    "{\"type\":\"call\",\"key\":\"k1\",\"id\":\"t\",\"name\":\"n\",\"args\":{"
+    "\"raw\":1},\"raw\":{}},"
+    "{\"type\":\"call\",\"key\":\"k2\",\"name\":\"n2\",\"args\":{}}],"
+    "\"stop\":\"calls\",\"stopRaw\":\"tool_use\",\"usage\":{\"input\":1,"
+    "\"raw\":{\"y\":2}}}";
+
+/* Nothing of the provider's own reaches a page; a person's "raw" does. */
+static void test_public(void **state)
+{
+    struct mo_json_doc doc;
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MO_ENTRY_MAX);
+    mo_entry_public(&b, parse(mo_span_cstr(reply), &doc), 7, 99);
+    is_text(&b,
+            "{\"seq\":7,\"at\":99,\"role\":\"assistant\",\"by\":{\"model\":"
+            "\"m\"},\"blocks\":[{\"type\":\"thinking\",\"text\":\"hm\"},"
+            "{\"type\":\"text\",\"text\":\"ok\"},{\"type\":\"call\",\"key\":"
+            "\"k1\",\"id\":\"t\",\"name\":\"n\",\"args\":{\"raw\":1}},"
+            "{\"type\":\"call\",\"key\":\"k2\",\"name\":\"n2\",\"args\":{}}],"
+            "\"stop\":\"calls\",\"usage\":{\"input\":1}}");
+    mo_entry_words(&b, doc.root);
+    is_text(&b, "hm\nok\n");
+    mo_buf_fini(&b);
+}
+
+static void test_calls(void **state)
+{
+    struct mo_entry_call k;
+    struct mo_json_iter it;
+    struct mo_json_doc doc;
+
+    (void)state;
+    mo_entry_calls(&it, parse(mo_span_cstr(reply), &doc));
+    assert_true(mo_entry_next_call(&it, &k));
+    assert_true(mo_json_str_eq(k.key, MO_SPAN("k1")));
+    assert_true(mo_json_str_eq(k.id, MO_SPAN("t")));
+    assert_true(mo_entry_next_call(&it, &k));
+    assert_true(mo_json_str_eq(k.name, MO_SPAN("n2")));
+    assert_null(k.id.p);
+    assert_false(mo_entry_next_call(&it, &k));
+}
+
+/* --- results ------------------------------------------------------------- */
+
+static void test_result_small(void **state)
+{
+    const struct mo_entry_result v[] = {
+        {MO_SPAN("k1"), MO_SPAN("t1"), MO_SPAN("n"),
+         MO_SPAN("[{\"type\":\"text\",\"text\":\"a\"}]"), false},
+        {MO_SPAN("k2"), MO_SPAN(""), MO_SPAN("n"), MO_SPAN("no json"), true},
+    };
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MO_ENTRY_MAX);
+    mo_entry_tool(&b, v, 2);
+    is_text(&b, "{\"role\":\"tool\",\"results\":[{\"key\":\"k1\",\"id\":\"t1\","
+                "\"name\":\"n\",\"isError\":false,\"content\":[{\"type\":"
+                "\"text\",\"text\":\"a\"}]},{\"key\":\"k2\",\"name\":\"n\","
+                "\"isError\":true,\"content\":[]}]}");
+    mo_buf_fini(&b);
+}
+
+static void put_big(struct mo_buf *b, const char *type, size_t n)
+{
+    mo_buf_printf(b, "{\"type\":\"%s\",\"text\":\"", type);
+    for (size_t i = 0; i < n; i++)
+        mo_buf_puts(b, "\xc3\xa9");
+    mo_buf_puts(b, "\"}");
+}
+
+/* A long text is cut between characters and says so; what comes behind it is
+ * named but left out; the whole stays valid JSON of a bounded size. */
+static void test_result_cut(void **state)
+{
+    struct mo_entry_result r = {MO_SPAN("k1"), MO_SPAN(""), MO_SPAN("n"),
+                                MO_SPAN(""), false};
+    struct mo_json_doc doc;
+    struct mo_buf in, out;
+    struct mo_json content;
+
+    (void)state;
+    mo_buf_init(&in, MO_ENTRY_MAX);
+    mo_buf_init(&out, MO_ENTRY_MAX);
+    mo_buf_puts(&in, "[{\"type\":\"text\",\"text\":\"first\"},");
+    put_big(&in, "text", 100000);
+    mo_buf_putc(&in, ',');
+    put_big(&in, "image", 1000);
+    mo_buf_putc(&in, ']');
+    r.content = mo_buf_view(&in);
+    mo_entry_tool(&out, &r, 1);
+    assert_int_equal(mo_buf_err(&out), 0);
+    assert_true(out.len < MO_ENTRY_RESULT_MAX + 1024);
+    content = mo_json_get(
+        mo_json_at(mo_json_get(parse(mo_buf_view(&out), &doc), "results"), 0),
+        "content");
+    assert_int_equal(mo_json_len(content), 3);
+    mo_buf_reset(&in);
+    mo_json_str_buf(mo_json_get(mo_json_at(content, 1), "text"), &in);
+    assert_non_null(strstr(mo_buf_cstr(&in), "of 200000 bytes left out here; "
+                                             "call k1 keeps all of it]"));
+    mo_buf_reset(&in);
+    mo_json_str_buf(mo_json_get(mo_json_at(content, 2), "text"), &in);
+    assert_non_null(strstr(mo_buf_cstr(&in), "bytes of content left out"));
+    mo_buf_fini(&in);
+    mo_buf_fini(&out);
+}
+
+static void write_all(void *ctx)
+{
+    struct mo_entry_result r = {MO_SPAN("k1"), MO_SPAN(""), MO_SPAN("n"),
+                                MO_SPAN(""), false};
+    struct mo_buf *in = ctx;
+    struct mo_json_doc doc;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_ENTRY_MAX);
+    r.content = mo_buf_view(in);
+    mo_entry_tool(&b, &r, 1);
+    mo_buf_reset(&b);
+    if (mo_json_parse(mo_span_cstr(reply), 0, &doc, NULL) == 0)
+        mo_entry_public(&b, doc.root, 1, 1);
+    mo_buf_fini(&b);
+}
+
+static void test_torture(void **state)
+{
+    struct mo_buf in;
+
+    (void)state;
+    mo_buf_init(&in, MO_ENTRY_MAX);
+    mo_buf_putc(&in, '[');
+    put_big(&in, "text", 50000);
+    mo_buf_putc(&in, ']');
+    torture(write_all, &in);
+    mo_buf_fini(&in);
+}
+
+/* --- names --------------------------------------------------------------- */
+
+static void test_names(void **state)
+{
+    static const struct {
+        const char *server, *tool;
+        bool bare, taken, hashed;
+        const char *begins;
+    } rows[] = {
+        {"box", "read_file", true, false, false, "read_file"},
+        {"git", "log", false, false, false, "git_log"},
+        {"git", "log", false, true, true, "git_log_"},
+        {"git", "log.all", false, false, true, "git_log_all_"},
+        {"git", "", false, false, true, "git__"},
+        {"s", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+         false, false, false,
+         "s_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+        {"s", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+         false, false, true,
+         "s_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_"},
+        {"\xc3\xa9", "x", false, false, true, "___x_"},
+    };
+    char name[MO_LLM_NAME_MAX], again[MO_LLM_NAME_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        size_t n = strlen(rows[i].begins);
+
+        mo_tools_name(mo_span_cstr(rows[i].server), mo_span_cstr(rows[i].tool),
+                      rows[i].bare, rows[i].taken, name);
+        check_row(name, strncmp(name, rows[i].begins, n) == 0);
+        check_row(name, strlen(name) == n + (rows[i].hashed ? 6 : 0));
+        mo_tools_name(mo_span_cstr(rows[i].server), mo_span_cstr(rows[i].tool),
+                      rows[i].bare, rows[i].taken, again);
+        assert_string_equal(name, again);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ours),         cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_public),       cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_result_small), cmocka_unit_test(test_result_cut),
+        cmocka_unit_test(test_torture),      cmocka_unit_test(test_names),
+    };
+
+    return cmocka_run_group_tests_name("entry", tests, NULL, NULL);
+}
