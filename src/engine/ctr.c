@@ -505,7 +505,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
 static int compare(const struct mo_ctr *c, struct mo_json inspect,
                    bool fixed_only, struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.has_nl = false};
     struct mo_buf b;
     int rc = compare_absent(inspect, e);
 

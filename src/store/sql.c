@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -200,6 +201,22 @@ static int on_progress(void *ctx)
     return q->stop_ns && mo_now_ns() > q->stop_ns;
 }
 
+/* Of several processes that find a new file at once only one can change its
+ * kind; the others are refused without having waited. */
+static int patiently(struct mo_sql *q, const char *setting)
+{
+    const struct timespec pause = {.tv_nsec = 5 * (long)MO_MS};
+    uint64_t end = mo_now_ns() + q->busy_ms * MO_MS;
+    int rc;
+
+    for (;;) {
+        rc = q->f->sqlite3_exec(q->db, setting, NULL, NULL, NULL);
+        if ((rc & 0xff) != SQLITE_BUSY || mo_now_ns() > end)
+            return rc;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 static int set_up(struct mo_sql *q, struct mo_err *e)
 {
     static const char *const settings[] = {
@@ -213,7 +230,7 @@ static int set_up(struct mo_sql *q, struct mo_err *e)
     (void)q->f->sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
                                   (int *)NULL);
     for (size_t i = 0; i < MO_COUNT(settings); i++) {
-        if (q->f->sqlite3_exec(q->db, settings[i], NULL, NULL, NULL))
+        if (patiently(q, settings[i]) != SQLITE_OK)
             return mo_sql_fail(q, e, settings[i]);
     }
     return 0;
@@ -225,7 +242,7 @@ int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
     int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
-    *q = (struct mo_sql){.f = f};
+    *q = (struct mo_sql){.f = f, .busy_ms = busy_ms};
     if (make_file(path, e) < 0)
         return e ? e->code : MO_EIO;
     if (f->sqlite3_open_v2(path, &q->db, flags, NULL) != SQLITE_OK)
@@ -362,8 +379,12 @@ static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     int version = 0;
-    int rc = check_ours(q, path, &version, e);
+    int rc = run_sql(q, "BEGIN", e); /* the three answers are of one moment */
 
+    if (rc == 0) {
+        rc = check_ours(q, path, &version, e);
+        (void)q->f->sqlite3_exec(q->db, "COMMIT", NULL, NULL, NULL);
+    }
     if (rc == 0)
         rc = set_up(q, e);
     if (rc == 0)

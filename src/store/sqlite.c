@@ -137,11 +137,12 @@ static void lane_go(struct mo_lane *lane)
 {
     int rc;
 
-    if (lane->job.state != MO_JOB_OUT || !mo_list_empty(&lane->group))
+    if (lane->running)
         return;
     fill_group(lane);
     if (mo_list_empty(&lane->group))
         return;
+    lane->running = true;
     rc = mo_work_submit(lane->work, &lane->job);
     MO_BUG_ON(rc < 0); /* one job, a queue of one, and not stopped yet */
 }
@@ -172,6 +173,7 @@ static void on_lane_done(struct mo_job *j, bool canceled)
     struct mo_list done;
 
     MO_BUG_ON(canceled);
+    lane->running = false;
     mo_list_init(&done);
     mo_list_splice(&done, &lane->group);
     note_health(lane);

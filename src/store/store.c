@@ -91,7 +91,7 @@ struct mo_store_health mo_store_health(const struct mo_store *s)
 {
     struct mo_store_health h = s->health;
 
-    h.queued = s->nops;
+    h.queued = s->nasked;
     return h;
 }
 

@@ -24,7 +24,7 @@ async function setUp(t, { args = AOF, deadline, leaks } = {}) {
     await server.stop();
     assert.equal(code, 0, 'the store ended well');
   });
-  assert.equal((await s.ask('session', 's')).word, 'ok');
+  await until('there is a session', async () => (await s.ask('session', 's')).ok);
   return { server, proxy, s };
 }
 

@@ -14,13 +14,14 @@ let us;
 before(async () => {
   if (skip) return;
   evil = await new EvilDocker().listen();
-  us = docker(evil);
+  us = docker(evil, { env: { ASAN_OPTIONS: 'detect_leaks=1' } });
   await us.start('first');
   await us.stop('first');
 });
 after(async () => {
   if (skip) return;
-  us.kill();
+  evil.honest();
+  assert.equal(await us.close(), 0, 'nothing leaked');
   await evil.close();
 });
 

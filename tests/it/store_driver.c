@@ -324,7 +324,7 @@ int main(int argc, char **argv)
         return 2;
     o.url = argv[1];
     o.deadline_ms = strtoull(argv[2], NULL, 10);
-    o.lease_ttl_ms = 2000;
+    o.lease_ttl_ms = 6000;
     if (argc > 3)
         o.ca_file = mo_span_cstr(argv[3]);
     mo_buf_init(&d.in, (size_t)8 * 1024 * 1024);

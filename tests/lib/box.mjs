@@ -100,12 +100,11 @@ export class Boxes {
     return this.next('removed');
   }
 
-  /** Let go of all, and end. */
+  /** Let go of all, and end: its exit status. */
   async close() {
     process.removeListener('exit', this.kill);
-    if (this.over) return;
-    this.tell('close');
-    await this.ended;
+    if (!this.over) this.tell('close');
+    return (await this.ended)[0];
   }
 
   async sigkill() {

@@ -77,7 +77,7 @@ export async function redis({ port, dir = tempDir(), args = [], cli = [] } = {})
 
 // ask('entry', 's', 'doc') -> {ok, word, rest}. The search for leaks at its end
 // takes seconds: only who asks for it gets it.
-export async function store(url, { deadline = 2000, ca, leaks = false } = {}) {
+export async function store(url, { deadline = 4000, ca, leaks = false } = {}) {
   const child = spawn(`${process.env.MO_BUILD}/tests/it/store_driver`,
     [url, String(deadline), ...(ca ? [ca] : [])], {
       stdio: ['pipe', 'pipe', 'inherit'],

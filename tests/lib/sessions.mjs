@@ -42,7 +42,6 @@ export class Server {
       this.over = true;
       this.look();
     });
-    process.once('exit', (this.atExit = () => this.child.kill('SIGKILL')));
   }
 
   look() {
@@ -115,13 +114,11 @@ export class Server {
   async kill() {
     this.child.kill('SIGKILL');
     await this.ended;
-    process.removeListener('exit', this.atExit);
   }
 
   /** In good order; the exit status. */
   async close() {
     this.child.stdin.end();
-    process.removeListener('exit', this.atExit);
     return this.ended;
   }
 }

@@ -194,7 +194,7 @@ static void test_busy(void **state)
 
     (void)state;
     fix_prepare(&f, &sqlite_backend);
-    f.o.deadline_ms = 300;
+    f.o.deadline_ms = 2000;
     fix_open(&f);
     assert_int_equal(put(&f, "a", 0, &session_w, 1), 0);
     with_sql(&f, &lib, &q);
