@@ -77,7 +77,8 @@ struct mo_llm_opts {
  * query (MO_EINVAL): it is stored with every entry. */
 struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e);
-void mo_llm_free(struct mo_llm *m); /* nothing of it is under way */
+/* Nothing of it is under way. Closing hc ends lists of models too. */
+void mo_llm_free(struct mo_llm *m);
 
 struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */
@@ -156,8 +157,7 @@ void mo_llm_cancel(struct mo_llm_x *x);
 int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
                         struct mo_buf *out);
 
-/* --- what there is -----------------------------------------------------------
- */
+/* --- what there is ------------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: for people */

@@ -17,8 +17,7 @@ bool mo_llm_is_type(struct mo_json block, const char *type)
     return mo_json_str_eq(mo_json_get(block, "type"), mo_span_cstr(type));
 }
 
-/* --- reading ----------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
 {
@@ -211,8 +210,17 @@ size_t mo_llm_last_user(const struct mo_llm_ask *q)
     return i ? i - 1 : 0;
 }
 
-/* --- content ----------------------------------------------------------------
- */
+int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
+{
+    if (mo_buf_err(body) == MO_ETOOBIG)
+        return mo_fail(e, MO_ETOOBIG,
+                       "the conversation is too long to be sent (over %zu "
+                       "MiB): start a fresh one",
+                       MO_LLM_REQUEST_MAX >> 20);
+    return mo_buf_err(body) ? mo_fail(e, mo_buf_err(body), "request") : 0;
+}
+
+/* --- content ------------------------------------------------------------- */
 
 bool mo_llm_blank(struct mo_json str)
 {

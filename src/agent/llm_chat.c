@@ -40,8 +40,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- what the model said
- * -------------------------------------------------------- */
+/* --- what the model said ------------------------------------------------- */
 
 static void put_text(struct mo_jw *w, struct mo_json blocks)
 {
@@ -141,8 +140,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-/* --- what tools and the person said
- * ----------------------------------------------- */
+/* --- what tools and the person said -------------------------------------- */
 
 static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
@@ -237,8 +235,7 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-/* --- the rest
- * ---------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
@@ -284,9 +281,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     mo_jw_key(&w, "stream_options");
     mo_jw_raw(&w, MO_SPAN("{\"include_usage\":true}"));
     mo_jw_end(&w);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to the model");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

@@ -23,8 +23,7 @@ struct out {
     size_t mark[2];      /* entries whose last block does */
 };
 
-/* --- blocks ------------------------------------------------------------------
- */
+/* --- blocks -------------------------------------------------------------- */
 
 static void flush(struct out *o, bool mark)
 {
@@ -96,8 +95,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- messages ----------------------------------------------------------------
- */
+/* --- messages ------------------------------------------------------------ */
 
 static void put_user(struct out *o, size_t i)
 {
@@ -255,8 +253,7 @@ static void put_messages(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ----------------------------------------------------------------
- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_mark(struct mo_jw *w)
 {
@@ -337,9 +334,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     put_messages(&o);
     mo_jw_end(&o.w);
     mo_buf_fini(&o.block);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to Claude");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

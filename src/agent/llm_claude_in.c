@@ -7,8 +7,7 @@
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- usage: always running totals
- * --------------------------------------------- */
+/* --- usage: always running totals ---------------------------------------- */
 
 static void take_usage(struct mo_llm_in *in, struct mo_json u)
 {
@@ -36,8 +35,7 @@ static int message_start(struct mo_llm_in *in, struct mo_json v,
     return 0;
 }
 
-/* --- blocks
- * -------------------------------------------------------------------- */
+/* --- blocks -------------------------------------------------------------- */
 
 static const struct {
     const char *type;
@@ -138,8 +136,7 @@ static int block_stop(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return 0;
 }
 
-/* --- the end
- * -------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static const struct {
     const char *raw;
@@ -224,8 +221,7 @@ int mo_llm_claude_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back
- * ---------------------------------------------------------------- */
+/* --- what goes back ------------------------------------------------------ */
 
 static void put_text(struct mo_jw *w, const struct mo_llm_block *b,
                      struct mo_json start)

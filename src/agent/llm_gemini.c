@@ -21,8 +21,7 @@ struct out {
     size_t since; /* steps from this entry on are checked */
 };
 
-/* --- names
- * --------------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 static bool is_odd(struct mo_span name)
 {
@@ -67,8 +66,7 @@ static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
         mo_llm_put_name(w, call);
 }
 
-/* --- contents
- * ------------------------------------------------------------------- */
+/* --- contents ------------------------------------------------------------ */
 
 static void begin(struct out *o, const char *role)
 {
@@ -267,8 +265,7 @@ static void put_contents(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest
- * -------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
@@ -352,9 +349,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
         mo_jw_end(&o.w);
     }
     mo_jw_end(&o.w);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to Gemini");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

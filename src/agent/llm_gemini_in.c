@@ -6,8 +6,7 @@
  * again with the token, and what comes then is more of the same reply. */
 #include "agent/llm_priv.h"
 
-/* --- parts
- * ---------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------- */
 
 static bool is_thought(struct mo_json part)
 {
@@ -94,8 +93,7 @@ static int take_part(struct mo_llm_in *in, struct mo_json part,
     return b ? mo_llm_add(in, &b->start, mo_json_text(part), e) : e->code;
 }
 
-/* --- the end
- * ---------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static const struct {
     const char *raw;

@@ -45,8 +45,7 @@ void mo_llm_in_fini(struct mo_llm_in *in)
     mo_buf_fini(&in->text);
 }
 
-/* --- blocks -----------------------------------------------------------------
- */
+/* --- blocks -------------------------------------------------------------- */
 
 static int more_room(struct mo_llm_in *in)
 {
@@ -335,8 +334,7 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
     (void)mo_buf_putc(w->b, '"');
 }
 
-/* --- the entry ---------------------------------------------------------------
- */
+/* --- the entry ----------------------------------------------------------- */
 
 static const char *const stops[] = {
     [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
@@ -504,7 +502,9 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
 {
     *r = (struct mo_llm_reply){.ncalls = 0};
     if (!in->ended)
-        return mo_fail(e, MO_ECLOSED, "%s broke off in the middle of its reply",
+        return mo_fail(e, MO_ECLOSED,
+                       "%s broke off in the middle of its reply; nothing of it "
+                       "was kept: try again",
                        in->label);
     if (in->wire->finish(in, e) < 0)
         return e->code;

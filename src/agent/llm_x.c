@@ -70,8 +70,7 @@ static void x_move(struct mo_llm_x *x, enum x_state to)
 #undef TO
 }
 
-/* --- the end
- * ------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void x_free(struct mo_llm_x *x)
 {
@@ -154,8 +153,7 @@ void mo_llm_cancel(struct mo_llm_x *x)
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- once more
- * ------------------------------------------------------------------------ */
+/* --- once more ----------------------------------------------------------- */
 
 static void wait_ms(struct mo_llm_x *x, unsigned ms,
                     const struct mo_llm_failure *f)
@@ -243,8 +241,7 @@ static bool next_hop(struct mo_llm_x *x, bool broken)
     return true;
 }
 
-/* --- the answer
- * ------------------------------------------------------------------------ */
+/* --- the answer ---------------------------------------------------------- */
 
 static void broken(struct mo_llm_x *x, const struct mo_err *e)
 {
@@ -373,8 +370,7 @@ static void on_http_done(void *ctx, const struct mo_err *why)
         over(x);
 }
 
-/* --- the request
- * ------------------------------------------------------------------------ */
+/* --- the request --------------------------------------------------------- */
 
 static int send_out(struct mo_llm_x *x, struct mo_err *e)
 {
@@ -423,8 +419,7 @@ static void post(struct mo_llm_x *x)
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- the demo: no request at all
- * --------------------------------------------------------- */
+/* --- the demo: no request at all ----------------------------------------- */
 
 static size_t word(struct mo_span s)
 {
@@ -495,8 +490,7 @@ static void on_timer(struct mo_timer *t)
         mo_httpc_cancel(x->http);
 }
 
-/* --- the beginning
- * ------------------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------- */
 
 static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
                               const struct mo_llm_cb *cb, void *ctx)

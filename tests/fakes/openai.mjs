@@ -3,6 +3,8 @@
 // only Chat, and the quirks of such servers, each by its name in a row:
 //   noIndex sameIndex indexFrom1 emptyId objectArgs repeatName wholeCalls
 //   stopWithCalls noUsage noDone think reasoning: 'member' details
+import { isDeepStrictEqual } from 'node:util';
+
 import { Refusal, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
 
 const refuse = (status, code, message, type = 'invalid_request_error') =>
@@ -67,8 +69,7 @@ function checkAssistant(fake, m) {
     if (typeof call.function.arguments !== 'string') throw bad('tool_calls.arguments: a string');
     JSON.parse(call.function.arguments);
   }
-  const details = JSON.stringify(m.reasoning_details);
-  if (details && !fake.issued.has(details)) throw bad('reasoning_details: not as they came');
+  if (m.reasoning_details && !fake.issued.some((d) => isDeepStrictEqual(d, m.reasoning_details))) throw bad('reasoning_details: not as they came');
 }
 
 function checkMessages(fake, messages) {
@@ -140,7 +141,7 @@ function callDeltas(fake, row) {
 function chatDeltas(fake, row) {
   const deltas = [{ role: 'assistant', content: row.calls ? null : '' }];
   for (const d of row.details ?? []) deltas.push({ reasoning_details: [d] });
-  if (row.details) fake.issued.add(JSON.stringify(row.details));
+  if (row.details) fake.issued.push(row.merged ?? row.details); // merged: pieces of one item
   const thought = row.thinking ? pieces(row.thinking, row) : [];
   if (row.think) deltas.push(...pieces(`<think>${row.thinking}</think>`, row).map((content) => ({ content })));
   else deltas.push(...thought.map((t) => ({ [row.reasoning ?? 'reasoning_content']: t })));
@@ -330,7 +331,7 @@ export const openai = (options = {}) =>
       ...(options.compatible ? [] : [['POST', /^\/v1\/responses$/, responses]]),
       ['GET', /^\/v1\/models$/, models],
     ],
-  }, { issued: new Set(), items: new Map(), count: 0, ...options });
+  }, { issued: [], items: new Map(), count: 0, ...options });
 
 /** Somebody else's server that speaks Chat Completions; no key. */
 export const compatible = (options = {}) =>
