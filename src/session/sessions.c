@@ -90,7 +90,7 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 
     if (rc == 0 && fresh)
         rc = session_new(ss, id, &s, e);
-    if (rc < 0) {
+    if (rc < 0 || !s) {
         mo_free(k);
         return rc;
     }

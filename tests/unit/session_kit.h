@@ -512,7 +512,8 @@ static inline void die(struct record *r, enum mo_box_cause cause, bool kept)
     r->by = NULL;
 }
 
-static inline void server_say(struct record *r, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static inline void
+server_say(struct record *r, const char *fmt, ...)
 {
     char line[512];
     va_list ap;
