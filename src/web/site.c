@@ -39,11 +39,11 @@ struct header {
 /* Of every answer, also of what httpd.c refuses by itself. */
 static const struct header common[] = {
     {"Content-Security-Policy",
-     "default-src 'self'; object-src 'none'; base-uri 'none'; "
-     "form-action 'self'; frame-ancestors 'none'"},
+     "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+     "require-trusted-types-for 'script'; trusted-types vue"},
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"},
-    {"Cache-Control", "no-store"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
@@ -419,9 +419,34 @@ static void on_metrics(void *ctx, struct mo_req *rq)
 
 static void on_asset(void *ctx, struct mo_req *rq)
 {
-    const struct mo_asset *a = ctx;
+    mo_page_reply(rq, ctx);
+}
 
-    mo_req_reply(rq, 200, a->type, mo_span(a->data, a->size));
+/* Views of the page have addresses of their own: the same document. */
+static const struct {
+    const char *path;
+    unsigned flags;
+} views[] = {
+    {"/", 0},         {"/s/", MO_ROUTE_PREFIX}, {"/overview", 0},
+    {"/settings", 0}, {"/servers", 0},
+};
+
+static void add_page(struct mo_site *s)
+{
+    const struct mo_asset *index = mo_page_find("/index.html");
+
+    for (size_t i = 0; index && i < MO_COUNT(views); i++) {
+        struct mo_route r = {MO_HTTP_GET, views[i].path, views[i].flags,
+                             on_asset, (void *)(uintptr_t)index};
+
+        (void)mo_site_route(s, &r);
+    }
+    for (size_t i = 0; i < mo_nassets; i++) {
+        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
+                             (void *)(uintptr_t)&mo_assets[i]};
+
+        (void)mo_site_route(s, &r);
+    }
 }
 
 static void on_sio(void *ctx, struct mo_req *rq)
@@ -452,12 +477,7 @@ static void add_routes(struct mo_site *s)
         (void)mo_site_route(s, &fixed[i]);
     if (s->sio)
         (void)mo_site_route(s, &sio);
-    for (size_t i = 0; i < mo_nassets; i++) {
-        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
-                             (void *)(uintptr_t)&mo_assets[i]};
-
-        (void)mo_site_route(s, &r);
-    }
+    add_page(s);
 }
 
 static void site_free(struct mo_site *s)
