@@ -2,7 +2,7 @@
 
 import { onScopeDispose } from 'vue';
 
-export type Keys = Record<string, (e: KeyboardEvent) => boolean | void>;
+export type Keys = Record<string, (e: KeyboardEvent) => unknown>;
 
 function isWriting(target: EventTarget | null): boolean {
   return target instanceof HTMLElement &&

@@ -22,7 +22,6 @@ export function plain(): Style {
 
 // CSI (colours end in m), OSC up to its end, and the short ones.
 const ESCAPES =
-  // eslint-disable-next-line no-control-regex
   /\u001b\[([0-9;:?<=>]*)[ -/]*([@-~])|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b[ -/]*[0-~]|\u001b/g;
 
 function hex(n: number): string {

@@ -32,7 +32,6 @@ const DEPTH_MAX = 12; // of lists, quotes and emphasis inside each other
 // --- inline --------------------------------------------------------------------
 
 export function safeHref(href: string): string {
-  // eslint-disable-next-line no-control-regex
   const clean = href.trim().replace(/[\u0000-\u0020\u007f]/g, '');
   return /^(https?:\/\/|mailto:)/i.test(clean) ? clean : '';
 }

@@ -26,7 +26,6 @@ const NAMED: Record<number, string> = {
 // Controls but \t \n, odd blanks, zero-width, direction, fillers, variation
 // selectors, private use, tags, lone halves of pairs.
 const ODD =
-  // eslint-disable-next-line no-control-regex, no-misleading-character-class
   /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff]|[\u{e0000}-\u{e0fff}]|[\u{f0000}-\u{10ffff}]|[\ud800-\udfff]/gu;
 
 function codeName(code: number): string {
