@@ -108,6 +108,9 @@ export async function leave(page) {
 
 export const field = (page) => page.getByLabel('Message', { exact: true });
 export const card = (page) => page.locator('[data-card]');
+/** Approve on the first card. */
+export const approve = (page) =>
+  card(page).first().getByRole('button', { name: 'Approve', exact: true });
 export const calls = (page, state) =>
   page.locator(`[role=log] [data-call][data-state=${state}]`);
 

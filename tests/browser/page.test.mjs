@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import {
-  Bench, assertAccessible, calls, card, field, lacking, leave, ready, rest,
+  Bench, approve, assertAccessible, calls, card, field, lacking, leave, ready, rest,
   say,
 } from './kit.mjs';
 
@@ -27,7 +27,7 @@ describe('the page', { skip }, () => {
     await say(page, LOOP);
     await card(page).getByText('for i in 1 2 3').first().waitFor();
     await card(page).getByText(/expires in \d+:\d\d/).waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await approve(page).click();
     await page.locator('[data-live]').getByText('line 1').waitFor();
     await calls(page, 'done').waitFor();
     await page.locator('[data-console]').getByText('line 3').waitFor();
@@ -42,7 +42,7 @@ describe('the page', { skip }, () => {
     await page.locator('[data-example]').first().click();
     for (const tool of ['write_file', 'read_file']) {
       await card(page).getByText(tool).first().waitFor();
-      await page.getByRole('button', { name: 'Approve' }).click();
+      await approve(page).click();
     }
     await rest(page);
     assert.equal(await calls(page, 'done').count(), 2);
@@ -90,7 +90,7 @@ describe('the page', { skip }, () => {
     await ready(page);
     await say(page, 'list the files');
     await card(page).getByRole('checkbox').check();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await approve(page).click();
     await rest(page);
     await say(page, 'list the files');
     await page.getByText('always allowed here').or(calls(page, 'done').nth(1)).first().waitFor();
@@ -125,7 +125,7 @@ describe('the page', { skip }, () => {
     await two.locator('[data-user]').getByText('write shared').waitFor();
     await card(one).waitFor();
     await card(two).waitFor();
-    await two.getByRole('button', { name: 'Approve' }).click();
+    await approve(two).click();
     for (const page of [one, two]) {
       await calls(page, 'done').waitFor();
       await rest(page);
@@ -146,7 +146,7 @@ describe('the page', { skip }, () => {
     await page.getByText('in line, number 1').waitFor();
     await field(page).press('Escape');
     await card(page).getByText('list_files').first().waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await approve(page).click();
     await rest(page);
     assert.equal(await calls(page, 'done').count(), 1);
     await leave(page);
@@ -174,7 +174,7 @@ describe('the page', { skip }, () => {
     await card(page).waitFor();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 390, `${wide} px`);
-    await page.getByRole('button', { name: 'Approve' }).tap();
+    await approve(page).tap();
     await calls(page, 'done').waitFor();
     await page.getByRole('button', { name: 'Conversations' }).tap();
     await page.getByRole('button', { name: 'New conversation' }).tap();
@@ -235,7 +235,7 @@ describe('the page', { skip }, () => {
     await bench.startServer();
     await page.locator('[data-lost]').waitFor({ state: 'hidden' });
     await card(page).getByText('l.txt').first().waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await approve(page).click();
     await calls(page, 'done').waitFor();
     await leave(page);
   });

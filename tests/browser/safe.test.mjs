@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { Bench, calls, card, lacking, leave, ready, rest, say } from './kit.mjs';
+import { Bench, approve, calls, card, lacking, leave, ready, rest, say } from './kit.mjs';
 
 const WEIGHT_MAX = 200 * 1024;
 const skip = await lacking();
@@ -30,14 +30,15 @@ describe('text of others', { skip }, () => {
   });
   after(() => bench?.close());
 
-  async function approveAll(page) {
-    for (;;) {
-      const go = page.getByRole('button', { name: 'Approve' });
-      const stop = page.getByRole('button', { name: 'Stop' });
-      await go.or(stop).first().waitFor({ timeout: 2000 }).catch(() => {});
-      if (await go.count()) await go.first().click().catch(() => {});
-      else if (!(await stop.count())) return;
+  /** n calls, one after the other, then the end of the turn. */
+  async function approveAll(page, n = 1) {
+    for (let i = 0; i < n; i++) {
+      await card(page).waitFor();
+      const call = await card(page).getAttribute('data-card');
+      await approve(page).click();
+      await page.locator(`[data-card="${call}"]`).waitFor({ state: 'detached' });
     }
+    await rest(page);
   }
 
   test('what people and models write, what tools print', async () => {
@@ -46,8 +47,7 @@ describe('text of others', { skip }, () => {
     await say(page, PAYLOADS.join('\n'));
     await rest(page);
     await say(page, `write '${PAYLOADS.join(' ').replaceAll("'", '')}' to x.html, then show it`);
-    await card(page).waitFor();
-    await approveAll(page);
+    await approveAll(page, 2);
     assert.equal(await calls(page, 'done').count(), 2);
     for (const call of await calls(page, 'done').all()) await call.getByRole('button').first().click();
     for (const tab of ['Box', 'Calls', 'Raw', 'Console'])
@@ -64,13 +64,10 @@ describe('text of others', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'write x to "<img/src=x/onerror=window.pwned=1>"');
-    await card(page).waitFor();
     await approveAll(page);
     await say(page, 'list the files');
-    await card(page).waitFor();
     await approveAll(page);
     await say(page, 'run "printf \'\\033[31mred\\033[0m<img src=x onerror=window.pwned=1>\\n\'"');
-    await card(page).waitFor();
     await approveAll(page);
     await page.locator('[data-console] .fg-red').getByText('red').waitFor();
     await leave(page);

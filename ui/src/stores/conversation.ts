@@ -89,6 +89,7 @@ export const useConversation = defineStore('conversation', () => {
   let scope: EffectScope | null = null;
   let pendingText = '';
   let frame = 0;
+  const grown = new Set<Call>(); // calls with new output
 
   // --- what is shown ---
 
@@ -114,20 +115,20 @@ export const useConversation = defineStore('conversation', () => {
     notices.value = notices.value.filter((n) => n.id !== id);
   }
 
-  // --- text that streams: once a frame, however many pieces came ---
+  // --- what streams is shown once a frame, however many pieces came ---
 
   function flush(): void {
     frame = 0;
     live.value += pendingText;
     pendingText = '';
+    for (const c of grown) c.version++;
+    grown.clear();
   }
   function addText(text: string): void {
     pendingText += text;
     if (!frame) frame = requestAnimationFrame(flush);
   }
   function setText(text: string): void {
-    if (frame) cancelAnimationFrame(frame);
-    frame = 0;
     pendingText = '';
     live.value = text;
   }
@@ -173,7 +174,8 @@ export const useConversation = defineStore('conversation', () => {
     const c = calls.get(callId);
     if (!c || !text) return;
     c.output.add(text);
-    c.version++;
+    grown.add(c);
+    if (!frame) frame = requestAnimationFrame(flush);
     lastCall.value = callId;
   }
 
