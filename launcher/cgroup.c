@@ -311,11 +311,11 @@ static void kill_listed(int dir)
 
     if (mo_file_read(dir, "cgroup.procs", text, sizeof(text)) < 0)
         return;
-    for (rest = mo_span_cstr(text); rest.p;) {
-        line = mo_span_cut(&rest, '\n');
+    rest = mo_span_cstr(text);
+    for (line = mo_span_cut(&rest, '\n'); rest.p;
+         line = mo_span_cut(&rest, '\n')) /* a cut number is somebody else */
         if (mo_span_u64(line, &pid) == 0 && pid > 1)
             kill((pid_t)pid, SIGKILL);
-    }
 }
 
 void mo_cg_kill(struct mo_cg *g)

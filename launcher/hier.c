@@ -9,13 +9,7 @@
 #include "base/mem.h"
 #include "launcher/file.h"
 
-#define TEXT_MAX ((size_t)256 * 1024) /* of mountinfo; cut above */
-#define PATH_LEN 1024
-
-struct mo_hier {
-    char mounts[TEXT_MAX];
-    char groups[TEXT_MAX];
-};
+#define TEXT_MAX ((size_t)256 * 1024) /* of one file; cut above */
 
 struct mount {
     struct mo_span root, point, type, options;
@@ -63,7 +57,7 @@ static bool carries(const struct mount *m, const char *controller)
 static bool find(const struct mo_hier *h, const char *controller,
                  struct mount *m)
 {
-    struct mo_span rest = mo_span_cstr(h->mounts);
+    struct mo_span rest = h->mounts;
 
     while (rest.p)
         if (read_mount(mo_span_cut(&rest, '\n'), m) && carries(m, controller))
@@ -74,7 +68,7 @@ static bool find(const struct mo_hier *h, const char *controller,
 /* "4:memory:/a/b" -> "/a/b"; "0::/c" is v2. */
 static struct mo_span own_group(const struct mo_hier *h, const char *controller)
 {
-    struct mo_span rest = mo_span_cstr(h->groups);
+    struct mo_span rest = h->groups;
 
     while (rest.p) {
         struct mo_span line = mo_span_cut(&rest, '\n'), names;
@@ -98,23 +92,35 @@ static struct mo_span below(struct mo_span group, struct mo_span root)
     return mo_span_skip(group, root.n);
 }
 
+void mo_hier_init(struct mo_hier *h, const char *mounts, const char *groups)
+{
+    *h = (struct mo_hier){mo_span_cstr(mounts), mo_span_cstr(groups), NULL};
+}
+
 int mo_hier_read(struct mo_hier **out, struct mo_err *e)
 {
     struct mo_hier *h = mo_new(struct mo_hier);
+    char *text = mo_alloc(2 * TEXT_MAX);
 
     *out = h;
-    if (!h)
+    if (!h || !text) {
+        mo_free(text);
         return mo_fail(e, MO_ENOMEM, "cgroups");
-    if (mo_file_read(AT_FDCWD, "/proc/self/mountinfo", h->mounts,
-                     sizeof(h->mounts)) < 0 ||
-        mo_file_read(AT_FDCWD, "/proc/self/cgroup", h->groups,
-                     sizeof(h->groups)) < 0)
+    }
+    h->text = text;
+    if (mo_file_read(AT_FDCWD, "/proc/self/mountinfo", text, TEXT_MAX) < 0 ||
+        mo_file_read(AT_FDCWD, "/proc/self/cgroup", text + TEXT_MAX, TEXT_MAX) <
+            0)
         return mo_fail_sys(e, "cgroups: /proc");
+    h->mounts = mo_span_cstr(text);
+    h->groups = mo_span_cstr(text + TEXT_MAX);
     return 0;
 }
 
 void mo_hier_free(struct mo_hier *h)
 {
+    if (h)
+        mo_free(h->text);
     mo_free(h);
 }
 
@@ -125,21 +131,31 @@ bool mo_hier_has(const struct mo_hier *h, const char *controller)
     return find(h, controller, &m);
 }
 
+bool mo_hier_path(const struct mo_hier *h, const char *controller,
+                  enum mo_hier_place where, char out[MO_HIER_PATH_MAX])
+{
+    struct mo_span rest = MO_SPAN("");
+    struct mount m;
+    int n;
+
+    if (!find(h, controller, &m))
+        return false;
+    if (where == MO_HIER_OWN)
+        rest = below(own_group(h, controller), m.root);
+    n = snprintf(out, MO_HIER_PATH_MAX, "%.*s%.*s", (int)m.point.n, m.point.p,
+                 (int)rest.n, rest.p);
+    return n > 0 && n < MO_HIER_PATH_MAX;
+}
+
 int mo_hier_open(const struct mo_hier *h, const char *controller,
                  enum mo_hier_place where)
 {
-    struct mo_span rest = MO_SPAN("");
-    char path[PATH_LEN];
-    struct mount m;
+    char path[MO_HIER_PATH_MAX];
 
-    if (!find(h, controller, &m)) {
+    if (!mo_hier_path(h, controller, where, path)) {
         errno = ENOENT;
         return -1;
     }
-    if (where == MO_HIER_OWN)
-        rest = below(own_group(h, controller), m.root);
-    snprintf(path, sizeof(path), "%.*s%.*s", (int)m.point.n, m.point.p,
-             (int)rest.n, rest.p);
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 

@@ -22,8 +22,9 @@
 #include "launcher/view.h"
 #include "launcher/wire.h"
 
-#define POLL_MAX_MS 60000 /* the wall clock may jump */
-#define BACKLOG     16
+#define POLL_MAX_MS   60000 /* the wall clock may jump */
+#define POLL_ALONE_MS 2000  /* is the socket still there? */
+#define BACKLOG       16
 
 struct label {
     char session[MO_BOXREQ_TEXT_MAX + 1];
@@ -69,8 +70,6 @@ static void say(struct keeper *k, struct mo_wire *c, const struct mo_boxmsg *m,
 static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
 {
     struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
-    int fds[3];
-    unsigned n = 0;
 
     m.u.desc = (struct mo_boxdesc){
         .id = k->r.id,
@@ -89,12 +88,19 @@ static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
         .landlock = k->landlock,
         .attached = k->attached != NULL,
     };
-    /* stdin may have been closed: then there are two, and none is sent */
-    for (int i = 0; with_fds && i < 3; i++)
-        if (k->run.std[i] >= 0)
-            fds[n++] = k->run.std[i];
-    m.fds = n == 3 ? 3 : 0;
-    say(k, c, &m, fds);
+    m.fds = with_fds && k->running ? 3 : 0;
+    say(k, c, &m, k->run.std);
+}
+
+/* The program's pipes. A box that does not outlive its client reads the end
+ * of its input when the client closes it; one that does keeps it open. */
+static void say_pipes(struct keeper *k, struct mo_wire *c)
+{
+    if (k->running && k->run.std[0] < 0) /* closed: into the void */
+        k->run.std[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    say_desc(k, c, true);
+    if (k->label.linger_ms == 0)
+        mo_close_fd(&k->run.std[0]);
 }
 
 static void say_refused(struct keeper *k, struct mo_wire *c,
@@ -199,8 +205,10 @@ static void on_door(struct keeper *k)
 static int start(struct keeper *k, const struct mo_boxreq *r, int program,
                  struct mo_err *e)
 {
-    int rc = mo_run_start(&k->run, r, &k->cg, k->uid, k->root, program, e);
+    int rc = k->frozen ? mo_cg_freeze(&k->cg, false, e) : 0;
 
+    if (rc == 0)
+        rc = mo_run_start(&k->run, r, &k->cg, k->uid, k->root, program, e);
     k->running = rc == 0;
     k->frozen = false;
     k->starts += rc == 0;
@@ -251,7 +259,7 @@ static void on_attach(struct keeper *k, struct mo_wire *c)
             drop(k, old);
     }
     k->attached = c;
-    say_desc(k, c, true);
+    say_pipes(k, c);
 }
 
 static void on_restart(struct keeper *k, struct mo_wire *c,
@@ -367,6 +375,15 @@ static uint64_t left(uint64_t now, uint64_t end)
     return end > now ? end - now : 0;
 }
 
+/* Without its socket nobody can come back. */
+static bool can_be_found(const struct keeper *k)
+{
+    char name[MO_BOXREQ_ID_MAX + 8];
+
+    snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    return faccessat(k->dir, name, F_OK, 0) == 0;
+}
+
 /* ms until nobody's box has lived long enough; 0: now. */
 static uint64_t ms_left(const struct keeper *k)
 {
@@ -374,6 +391,8 @@ static uint64_t ms_left(const struct keeper *k)
 
     if (k->attached)
         return POLL_MAX_MS;
+    if (!can_be_found(k))
+        return 0;
     linger = k->alone_since / MO_MS + k->label.linger_ms;
     linger = left(mo_now_ns() / MO_MS, linger);
     wall = UINT64_MAX; /* 0: no such time */
@@ -390,6 +409,7 @@ static void turn(struct keeper *k)
         {.fd = k->running ? k->run.pidfd : -1, .events = POLLIN},
     };
     uint64_t wait = ms_left(k);
+    uint64_t most = k->attached ? POLL_MAX_MS : POLL_ALONE_MS;
 
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
         p[3 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
@@ -398,8 +418,7 @@ static void turn(struct keeper *k)
         return;
     }
     /* one ms more: not to wake before the time */
-    if (poll(p, MO_COUNT(p),
-             (int)(wait < POLL_MAX_MS ? wait + 1 : POLL_MAX_MS)) < 0)
+    if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
         return;
     if (p[2].revents)
         on_program_gone(k);
@@ -419,7 +438,7 @@ static void turn(struct keeper *k)
 static int await_request(struct keeper *k, struct mo_err *e)
 {
     struct timeval t = {.tv_sec = MO_KEEPER_WAIT_S};
-    struct mo_boxmsg m;
+    struct mo_boxmsg m = {0};
     int rc;
 
     setsockopt(k->starter.fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));

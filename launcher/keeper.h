@@ -8,9 +8,9 @@
  * Who keeps whom alive:
  *  - the box dies with the keeper (run.h), the keeper not with the box: it
  *    holds the workspace for a RESTART;
- *  - nobody attached for linger_ms, or past `expires` with nobody attached:
- *    the keeper removes everything and ends. So no box is ever orphaned, even
- *    if the orchestrator never comes back;
+ *  - nobody attached for linger_ms, or past `expires` with nobody attached, or
+ *    the socket was deleted: the keeper removes everything and ends. So no box
+ *    is ever orphaned, even if the orchestrator never comes back;
  *  - SIGTERM, SIGINT and KILL end it at once.
  *
  * Invariants:

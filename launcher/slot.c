@@ -27,7 +27,7 @@ int mo_slot_take(uid_t *uid, int *fd, struct mo_err *e)
     *fd = -1;
     if (geteuid() != 0)
         return 0;
-    file = open(SLOT_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR);
+    file = open(SLOT_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return mo_fail_sys(e, "%s", SLOT_FILE);
     for (unsigned i = 0; i < MO_SLOT_MAX; i++) {

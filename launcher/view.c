@@ -256,8 +256,10 @@ static int show_image(struct view *v, struct mo_err *e)
     mo_autofd int top =
         open(v->r->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = top < 0 ? NULL : fdopendir(dup(top));
-    int rc = d ? 0 : mo_fail_sys(e, "image %s", v->r->root);
+    int rc = 0;
 
+    if (!d)
+        return mo_fail_sys(e, "image %s", v->r->root);
     for (int i = 0; rc == 0; i++) {
         struct dirent *en = readdir(d);
 
@@ -269,8 +271,7 @@ static int show_image(struct view *v, struct mo_err *e)
         else if (!is_ours(en->d_name))
             rc = show(v, top, en->d_name, en->d_name, e);
     }
-    if (d)
-        closedir(d);
+    closedir(d);
     return rc;
 }
 

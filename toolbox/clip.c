@@ -92,13 +92,17 @@ int tb_clip_text(const struct tb_clip *c, struct mo_buf *out)
     struct mo_span new = mo_span_head(tail, c->at);
     uint64_t cut = tb_clip_cut(c);
 
-    if (!cut) {
-        (void)mo_buf_span(out, head);
-        return mo_buf_span(out, tail);
+    if (cut) {
+        size_t kept = head.n + old.n;
+
+        head = whole_end(head);
+        old = whole_start(old);
+        cut += kept - head.n - old.n;
     }
-    (void)mo_buf_span(out, whole_end(head));
-    (void)mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
-                        (unsigned long long)cut);
-    (void)mo_buf_span(out, whole_start(old));
-    return mo_buf_span(out, old.n ? new : whole_start(new));
+    (void)mo_buf_span(out, head);
+    if (cut)
+        (void)mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
+                            (unsigned long long)cut);
+    (void)mo_buf_span(out, old);
+    return mo_buf_span(out, new);
 }

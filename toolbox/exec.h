@@ -40,6 +40,8 @@ void tb_exec_reaped(struct tb_exec *x, pid_t pid, int status);
 void tb_exec_pause(struct tb_exec *x, bool paused);
 /* Kill everything; the jobs go as their processes do. */
 void tb_exec_stop(struct tb_exec *x);
+/* No process of any command is left that we know of or look for. */
+bool tb_exec_is_idle(const struct tb_exec *x);
 /* The time for that is over: forget what is left. */
 void tb_exec_fini(struct tb_exec *x);
 

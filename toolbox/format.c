@@ -12,6 +12,7 @@ struct sink {
 
 struct spec {
     bool zero, longer;
+    bool star; /* the precision is an argument */
     size_t width;
     int precision; /* -1: none */
 };
@@ -56,85 +57,78 @@ static size_t text_len(const char *p, int precision)
     return precision < 0 ? strlen(p) : strnlen(p, (size_t)precision);
 }
 
-/* '*' or digits. */
-static int read_count(const char **f, va_list *ap)
+static int read_digits(const char **f)
 {
     int n = 0;
 
-    if (**f == '*') {
-        (*f)++;
-        return va_arg(*ap, int);
-    }
     for (; **f >= '0' && **f <= '9' && n < INT_MAX / 16; (*f)++)
         n = n * 10 + (**f - '0');
     return n;
 }
 
-static void read_spec(const char **f, va_list *ap, struct spec *sp)
+static void read_spec(const char **f, struct spec *sp)
 {
     *sp = (struct spec){.precision = -1};
     sp->zero = **f == '0';
-    sp->width = (size_t)read_count(f, ap);
+    sp->width = (size_t)read_digits(f);
     if (**f == '.') {
         (*f)++;
-        sp->precision = read_count(f, ap);
+        sp->star = **f == '*';
+        *f += sp->star;
+        sp->precision = read_digits(f);
     }
     for (; **f == 'l' || **f == 'z'; (*f)++)
         sp->longer = true;
 }
 
-static bool put_one(struct sink *s, char kind, struct spec *sp, va_list *ap)
+static void put_integer(struct sink *s, char kind, uint64_t v, struct spec *sp)
 {
-    char c = '%';
-    const char *text;
-    int64_t v;
+    bool minus = kind == 'd' && (int64_t)v < 0;
+    char c = (char)v;
 
-    switch (kind) {
-    case 'd': /* long is 64 bits wide wherever a box runs */
-        v = sp->longer ? va_arg(*ap, long) : va_arg(*ap, int);
-        put_number(s, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0, 10, sp);
-        return true;
-    case 'u':
-    case 'x':
-        put_number(
-            s, sp->longer ? va_arg(*ap, unsigned long) : va_arg(*ap, unsigned),
-            false, kind == 'u' ? 10 : 16, sp);
-        return true;
-    case 's':
-        text = va_arg(*ap, const char *);
-        put_text(s, text, text_len(text, sp->precision), sp);
-        return true;
-    case 'c':
-        c = (char)va_arg(*ap, int);
+    if (kind == 'c')
         put_text(s, &c, 1, sp);
-        return true;
-    case '%':
-        put(s, c);
-        return true;
-    default:
-        return false;
-    }
+    else
+        put_number(s, minus ? 0 - v : v, minus, kind == 'x' ? 16 : 10, sp);
 }
 
-int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list from)
+/* All arguments are taken here: a va_list is not handed on. long is 64 bits
+ * wide wherever a box runs, so it stands for long long and size_t too. */
+static void format(struct sink *s, const char *f, va_list ap)
 {
-    struct sink s = {out, n, 0};
-    va_list ap;
-
-    va_copy(ap, from);
-    for (const char *f = fmt; *f; f++) {
+    for (; *f; f++) {
         struct spec sp;
 
-        if (*f != '%') {
-            put(&s, *f);
+        if (*f != '%' || f[1] == '%') {
+            put(s, *f);
+            f += *f == '%';
             continue;
         }
         f++;
-        read_spec(&f, &ap, &sp);
-        if (!put_one(&s, *f, &sp, &ap))
-            break;
+        read_spec(&f, &sp);
+        if (sp.star)
+            sp.precision = va_arg(ap, int);
+        if (*f == 's') {
+            const char *text = va_arg(ap, const char *);
+
+            put_text(s, text, text_len(text, sp.precision), &sp);
+        } else if (!*f || !strchr("duxc", *f)) {
+            return;
+        } else if (sp.longer) {
+            put_integer(s, *f, va_arg(ap, unsigned long), &sp);
+        } else if (*f == 'd') {
+            put_integer(s, *f, (uint64_t)(int64_t)va_arg(ap, int), &sp);
+        } else {
+            put_integer(s, *f, va_arg(ap, unsigned), &sp);
+        }
     }
-    va_end(ap);
+}
+
+int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list ap)
+{
+    struct sink s = {out, n, 0};
+
+    format(&s, fmt, ap);
     if (n)
         out[s.len < n ? s.len : n - 1] = '\0';
     return s.len > INT_MAX ? -1 : (int)s.len;

@@ -490,8 +490,13 @@ void tb_exec_stop(struct tb_exec *x)
     }
 }
 
+bool tb_exec_is_idle(const struct tb_exec *x)
+{
+    return x->njobs == 0 && mo_list_empty(&x->hunt.node);
+}
+
 void tb_exec_fini(struct tb_exec *x)
 {
     while (!mo_list_empty(&x->jobs))
-        job_free(mo_list_first(&x->jobs, struct tb_job, node));
+        job_free(mo_container_of(x->jobs.next, struct tb_job, node));
 }

@@ -45,6 +45,7 @@ static void default_signals(void)
     sigset_t none;
 
     (void)sigaction(SIGPIPE, &dfl, NULL);
+    (void)sigaction(SIGXFSZ, &dfl, NULL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -134,7 +135,7 @@ __attribute__((noreturn)) static void keep(struct keeper *k, int signals)
 
     for (;;) {
         struct signalfd_siginfo info;
-        bool waits = k->ended && !k->told;
+        bool waits;
         int n;
 
         reap(k);

@@ -102,12 +102,15 @@ static int collect(struct listing *l, const struct args *a, struct mo_err *e)
 
         if (rc <= 0)
             return rc;
-        l->more =
-            l->count == a->max || l->bytes >= TB_BYTES_MAX || seen == VISIT_MAX;
+        l->more = seen == VISIT_MAX;
         if (l->more)
             return 0;
-        if (!a->glob.p || tb_glob(a->glob, mo_span_cstr(l->walk.path)))
-            put_entry(l);
+        if (a->glob.p && !tb_glob(a->glob, mo_span_cstr(l->walk.path)))
+            continue;
+        l->more = l->count == a->max || l->bytes >= TB_BYTES_MAX;
+        if (l->more)
+            return 0;
+        put_entry(l);
     }
 }
 

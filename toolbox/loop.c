@@ -134,7 +134,7 @@ static void step_idles(struct tb_loop *l)
     mo_list_init(&todo);
     mo_list_splice(&todo, &l->idles);
     while (!mo_list_empty(&todo)) {
-        struct tb_idle *i = mo_list_first(&todo, struct tb_idle, node);
+        struct tb_idle *i = mo_container_of(todo.next, struct tb_idle, node);
 
         tb_idle_start(l, i);
         i->step(i);

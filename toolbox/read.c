@@ -50,6 +50,8 @@ static const struct tb_field out[] = {
     {0},
 };
 
+static const char *const encodings[] = TB_ENCODINGS;
+
 /* What of the file is meant, and what was read of it. */
 struct part {
     off_t size, from;
@@ -198,7 +200,7 @@ static void put_data(struct mo_buf *b, const struct args *a,
     mo_jw_key(&w, "content");
     mo_jw_str(&w, content);
     mo_jw_key(&w, "encoding");
-    mo_jw_cstr(&w, in[5].choices[a->encoding]);
+    mo_jw_cstr(&w, encodings[a->encoding]);
     put_num(&w, "size", (uint64_t)p->size);
     put_num(&w, "offset", (uint64_t)p->from);
     put_num(&w, "bytes", p->bytes.len);

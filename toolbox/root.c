@@ -56,6 +56,16 @@ static int take_name(struct tb_root *r, const char *name, struct mo_err *e)
     return 0;
 }
 
+static int no_openat2(const char *name, struct mo_err *e)
+{
+    if (errno != ENOSYS && errno != EPERM)
+        return mo_fail_sys(e, "the root %s", name);
+    return mo_fail_sys(e,
+                       "this kernel or its seccomp filter has no openat2, and "
+                       "nothing else keeps paths inside %s",
+                       name);
+}
+
 int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e)
 {
     int probe;
@@ -68,10 +78,7 @@ int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e)
         return mo_fail_sys(e, "the root %s", name);
     probe = open_beneath(r->fd, ".", O_PATH | O_DIRECTORY, 0);
     if (probe < 0) {
-        (void)mo_fail_sys(e,
-                          "this kernel or its seccomp filter has no openat2, "
-                          "and nothing else keeps paths inside %s",
-                          name);
+        (void)no_openat2(name, e);
         tb_root_close(r);
         return e->code;
     }

@@ -3,7 +3,7 @@
  * The tree is walked in order and searched in small steps between which
  * everything else goes on, so a big search delays nobody and can be
  * cancelled. A regular expression is one of codec/jregex.h: it cannot run
- * away.
+ * away; of a line it sees the first LINE_MAX_RE bytes.
  *
  * Left out, and counted: files over TB_FILE_MAX, files that are no text;
  * directories named .git are not entered. Long lines are shown in part.
@@ -24,7 +24,8 @@
 #define VISIT_MAX   1000000
 #define STEP_BYTES  ((size_t)128 * 1024) /* of text, in one step */
 #define LINE_STEPS  4000000 /* of the regular expression, in one line */
-#define LINE_SHOWN  400     /* bytes of a line */
+#define LINE_MAX_RE ((size_t)64 * 1024) /* bytes of a line it looks at */
+#define LINE_SHOWN  400                 /* bytes of a line */
 #define DATA_MAX    ((size_t)1536 * 1024)
 
 struct args {
@@ -239,6 +240,7 @@ static int fits(struct search *s, struct mo_span line, size_t *place,
         return at >= 0;
     }
     mo_buf_reset(&s->quoted);
+    line = mo_span_head(line, mo_utf8_cut(line, LINE_MAX_RE));
     if (mo_json_quote(&s->quoted, line) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     rc = mo_jregex_search(s->re, (struct mo_json){s->quoted.p, s->quoted.len},
@@ -501,7 +503,7 @@ static int run(void *ctx, struct tb_call *c, struct mo_json json,
     mo_arena_init(&s->arena, TB_ARGS_MAX);
     mo_buf_init(&s->text, TB_FILE_MAX);
     mo_buf_init(&s->folded, TB_FILE_MAX);
-    mo_buf_init(&s->quoted, 6 * TB_FILE_MAX + 2);
+    mo_buf_init(&s->quoted, 6 * LINE_MAX_RE + 2);
     tb_result_init(&s->r);
     tb_idle_init(&s->idle, on_step);
     if (prepare(box, s, json, e) < 0) {

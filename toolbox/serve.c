@@ -87,8 +87,12 @@ static void on_writable(struct tb_watch *w)
     } else {
         s->sent += (size_t)n;
     }
-    if (waiting(s) == 0)
+    if (waiting(s) == 0) {
         drop_queue(s);
+    } else if (s->sent > HIGH) { /* what is sent must not fill the queue */
+        mo_buf_drop(&s->queue, s->sent);
+        s->sent = 0;
+    }
 }
 
 /* --- in ------------------------------------------------------------------ */
@@ -211,6 +215,7 @@ static int open_signals(struct mo_err *e)
     int fd;
 
     (void)sigaction(SIGPIPE, &ign, NULL);
+    (void)sigaction(SIGXFSZ, &ign, NULL); /* a file too large: EFBIG */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGTERM);
@@ -224,7 +229,8 @@ static int open_signals(struct mo_err *e)
 
 static bool is_over(const struct serve *s)
 {
-    return s->over || (s->ending && s->box.exec.njobs == 0 && waiting(s) == 0);
+    return s->over ||
+           (s->ending && tb_exec_is_idle(&s->box.exec) && waiting(s) == 0);
 }
 
 /* --- all of it ----------------------------------------------------------- */
@@ -257,6 +263,7 @@ static void init(struct serve *s, const struct tb_serve_opts *o, int signals)
     (void)fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
     (void)fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* see the header */
     tb_watch_start(&s->box.loop, &s->signals, signals, POLLIN, on_signal);
     tb_watch_start(&s->box.loop, &s->in, 0, POLLIN, on_readable);
     tb_watch_start(&s->box.loop, &s->out, 1, 0, on_writable);

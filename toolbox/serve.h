@@ -6,6 +6,10 @@
  * the stream goes on. All children are reaped, also those of others when we
  * are process 1.
  *
+ * Commands run as the same user. The process is not "dumpable", so they
+ * cannot open its descriptors through /proc and speak for it, nor read its
+ * memory.
+ *
  * It ends at the end of stdin, at SIGTERM or SIGINT, when nobody reads
  * stdout; with `stay` only at the signals. Everything it started ends first. */
 #ifndef TB_SERVE_H
@@ -13,7 +17,8 @@
 
 #include "base/err.h"
 
-#define TB_LINE_MAX ((size_t)10 * 1024 * 1024)
+/* The largest file to be written, with every second byte escaped. */
+#define TB_LINE_MAX ((size_t)24 * 1024 * 1024)
 
 struct tb_serve_opts {
     const char *root;

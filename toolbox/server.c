@@ -26,11 +26,12 @@ static struct tb_call *new_call(struct mo_span id, struct mo_span token)
     struct tb_call *c = mo_zalloc(sizeof(*c) + id.n + token.n);
     char *tail = (char *)(c + 1);
 
+    MO_BUG_ON(id.n == 0);
     if (!c)
         return NULL;
     memcpy(tail, id.p, id.n);
     c->id = mo_span(tail, id.n);
-    if (token.n)
+    if (token.p)
         memcpy(tail + id.n, token.p, token.n);
     c->token = mo_span(tail + id.n, token.n);
     return c;
@@ -87,7 +88,7 @@ static void cancel(struct tb_call *c)
 void tb_server_cancel_all(struct tb_server *s)
 {
     while (!mo_list_empty(&s->calls))
-        cancel(mo_list_first(&s->calls, struct tb_call, node));
+        cancel(mo_container_of(s->calls.next, struct tb_call, node));
 }
 
 static struct tb_call *find_call(struct tb_server *s, struct mo_json id)

@@ -23,7 +23,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static struct name *keep(struct tb_level_dir *d, const char *text,
+static struct name *keep(struct tb_walk_dir *d, const char *text,
                          struct name *next)
 {
     size_t n = strlen(text) + 1;
@@ -37,7 +37,7 @@ static struct name *keep(struct tb_level_dir *d, const char *text,
 }
 
 /* All names of the directory as a list; d->n counts them. */
-static int gather(struct tb_walk *w, struct tb_level_dir *d, DIR *from,
+static int gather(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
                   struct name **list)
 {
     for (;;) {
@@ -60,7 +60,7 @@ static int gather(struct tb_walk *w, struct tb_level_dir *d, DIR *from,
     }
 }
 
-static int sort(struct tb_level_dir *d, const struct name *list)
+static int sort(struct tb_walk_dir *d, const struct name *list)
 {
     size_t i = 0;
 
@@ -74,7 +74,7 @@ static int sort(struct tb_level_dir *d, const struct name *list)
 }
 
 /* readdir() closes what it reads: it gets a descriptor of its own. */
-static int read_names(struct tb_walk *w, struct tb_level_dir *d)
+static int read_names(struct tb_walk *w, struct tb_walk_dir *d)
 {
     int own = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *from = own < 0 ? NULL : fdopendir(own);
@@ -93,7 +93,7 @@ static int read_names(struct tb_walk *w, struct tb_level_dir *d)
 
 static void leave(struct tb_walk *w)
 {
-    struct tb_level_dir *d = &w->dirs[--w->depth];
+    struct tb_walk_dir *d = &w->dirs[--w->depth];
 
     mo_close_fd(&d->fd);
     mo_arena_fini(&d->arena);
@@ -101,9 +101,9 @@ static void leave(struct tb_walk *w)
 
 static int enter(struct tb_walk *w, int fd, size_t prefix, struct mo_err *e)
 {
-    struct tb_level_dir *d = &w->dirs[w->depth++];
+    struct tb_walk_dir *d = &w->dirs[w->depth++];
 
-    *d = (struct tb_level_dir){.fd = fd, .prefix = prefix};
+    *d = (struct tb_walk_dir){.fd = fd, .prefix = prefix};
     mo_arena_init(&d->arena, NAMES_BYTES);
     if (read_names(w, d) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory for names");
@@ -137,7 +137,7 @@ static int go_down(struct tb_walk *w, struct mo_err *e)
     int fd;
 
     if (w->depth == w->max_depth || n + 1 >= sizeof(w->path)) {
-        w->clipped |= w->depth == TB_WALK_DEPTH;
+        w->clipped |= w->depth == TB_WALK_DEPTH || n + 1 >= sizeof(w->path);
         return 0;
     }
     fd = openat(w->dir, w->name,
@@ -151,7 +151,7 @@ static int go_down(struct tb_walk *w, struct mo_err *e)
 }
 
 /* false: the name does not fit, or what it named has gone. */
-static bool fill_entry(struct tb_walk *w, const struct tb_level_dir *d,
+static bool fill_entry(struct tb_walk *w, const struct tb_walk_dir *d,
                        const char *name)
 {
     size_t n = strlen(name);
@@ -174,7 +174,7 @@ int tb_walk_next(struct tb_walk *w, struct mo_err *e)
             return e->code;
     }
     while (w->depth) {
-        struct tb_level_dir *d = &w->dirs[w->depth - 1];
+        struct tb_walk_dir *d = &w->dirs[w->depth - 1];
 
         if (d->next == d->n) {
             leave(w);

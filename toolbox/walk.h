@@ -17,7 +17,7 @@
 #define TB_WALK_DEPTH 40
 #define TB_WALK_NAMES 20000
 
-struct tb_level_dir {
+struct tb_walk_dir {
     int fd;
     struct mo_arena arena;
     const char **names;
@@ -26,7 +26,7 @@ struct tb_level_dir {
 };
 
 struct tb_walk {
-    struct tb_level_dir dirs[TB_WALK_DEPTH];
+    struct tb_walk_dir dirs[TB_WALK_DEPTH];
     int depth;     /* dirs in use */
     int max_depth; /* 1: the directory alone */
     bool descend;  /* into the entry given last */

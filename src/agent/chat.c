@@ -304,10 +304,10 @@ static void read_history(struct chat *c)
 }
 
 /* The model is what the member wants, else what the session had. */
-static int pick_model(struct chat *c, struct mo_err *e)
+static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 {
     const struct mo_agent_llm *p = &c->agent->o.llm;
-    struct mo_span wanted = mo_buf_view(&c->wanted);
+    struct mo_span wanted = mo_buf_view(&c->wanted), had = {NULL, 0};
     struct mo_json_doc kept;
     struct mo_arena a;
     int rc = 0;
@@ -316,18 +316,45 @@ static int pick_model(struct chat *c, struct mo_err *e)
     if (c->info.data.n > 0 &&
         mo_json_parse(c->info.data, 0, &kept, NULL) == 0) {
         remember_read(c, kept.root);
-        if (wanted.n == 0)
-            mo_json_str(mo_json_get(kept.root, "model"), &a, &wanted);
+        (void)mo_json_str(mo_json_get(kept.root, "model"), &a, &had);
     }
+    if (wanted.n == 0)
+        wanted = had;
     rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &c->llm, &c->provider,
                  &c->model, e);
+    *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
     mo_arena_fini(&a);
     return rc;
+}
+
+/* Another model since the session was last open: a fresh conversation. */
+static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)arg;
+    if (c->state != CHAT_OPENING)
+        return;
+    if (why) {
+        chat_fail(c, why);
+        return;
+    }
+    remember_save(c);
+    chat_move(c, CHAT_IDLE);
+    greet_all(c);
+}
+
+static void start_fresh(struct chat *c)
+{
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+    struct mo_err e;
+
+    if (chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
+        chat_fail(c, &e);
 }
 
 static void on_tools(void *ctx, const struct mo_err *why)
 {
     struct chat *c = ctx;
+    bool another = false;
     struct mo_err e;
 
     c->writes--;
@@ -340,11 +367,12 @@ static void on_tools(void *ctx, const struct mo_err *why)
         chat_settle(c);
         return;
     }
-    if (pick_model(c, &e) < 0) {
+    if (pick_model(c, &another, &e) < 0)
         chat_fail(c, &e);
-        return;
-    }
-    read_history(c);
+    else if (another)
+        start_fresh(c);
+    else
+        read_history(c);
 }
 
 void chat_read_tools(struct chat *c)

@@ -107,8 +107,7 @@ int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
     return rc < 0 ? rc : mo_buf_err(out);
 }
 
-/* --- one of them
- * ------------------------------------------------------------------ */
+/* --- one of them --------------------------------------------------------- */
 
 /* The base URL as requests and entries have it. */
 static int put_url(enum mo_llm_kind k, const char *given, struct mo_buf *out,
@@ -185,8 +184,7 @@ void mo_llm_free(struct mo_llm *m)
     mo_free(m);
 }
 
-/* --- what a request carries
- * ---------------------------------------------------------- */
+/* --- what a request carries ---------------------------------------------- */
 
 static void add(struct mo_llm_headers *h, struct mo_span name,
                 struct mo_span value)
@@ -222,8 +220,21 @@ void mo_llm_headers_fini(struct mo_llm_headers *h)
 void mo_llm_network(const char *label, const struct mo_err *why,
                     struct mo_llm_failure *f)
 {
-    *f = (struct mo_llm_failure){.err = *why, .code = "network"};
-    if (why->code == MO_ECANCELED)
-        f->code = "canceled";
-    (void)mo_wrap(&f->err, "%s", label);
+    static const struct {
+        int code;
+        const char *advice;
+    } rows[] = {
+        {MO_EUNAVAIL, "; does it run, and is its address right?"},
+        {MO_ETIMEOUT, "; try again, or look at the network"},
+        {MO_ECLOSED, "; try again"},
+    };
+    const char *advice = "";
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (rows[i].code == why->code)
+            advice = rows[i].advice;
+    }
+    *f = (struct mo_llm_failure){.code = "network"};
+    (void)mo_fail(&f->err, why->code, "%s: %.160s%s", label, why->msg, advice);
+    f->err.sys = why->sys;
 }

@@ -28,7 +28,8 @@
  *  2. A stream that ends without its end mark is an error. What it brought
  *     before was shown as deltas but is no reply: nothing half is kept.
  *  3. Retries happen in here, only before the first byte of a stream, as the
- *     provider's headers say, and are told by on_wait.
+ *     provider's headers say, and are told by on_wait. (Gemini alone: once
+ *     more when all it brought was that its own call was malformed.)
  *  4. Keys never appear in an error, a log line or a stored entry.
  *
  * Limits: the request MO_LLM_REQUEST_MAX, the reply MO_LLM_REPLY_MAX, calls
@@ -76,7 +77,8 @@ struct mo_llm_opts {
  * query (MO_EINVAL): it is stored with every entry. */
 struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e);
-void mo_llm_free(struct mo_llm *m); /* nothing of it is under way */
+/* Nothing of it is under way. Closing hc ends lists of models too. */
+void mo_llm_free(struct mo_llm *m);
 
 struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */
@@ -155,8 +157,7 @@ void mo_llm_cancel(struct mo_llm_x *x);
 int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
                         struct mo_buf *out);
 
-/* --- what there is -----------------------------------------------------------
- */
+/* --- what there is ------------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: for people */

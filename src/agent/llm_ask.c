@@ -17,8 +17,7 @@ bool mo_llm_is_type(struct mo_json block, const char *type)
     return mo_json_str_eq(mo_json_get(block, "type"), mo_span_cstr(type));
 }
 
-/* --- reading ----------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
 {
@@ -29,6 +28,29 @@ static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
            mo_json_str_eq(mo_json_get(by, "model"),
                           mo_span_cstr(q->r->model)) &&
            mo_json_str_eq(mo_json_get(by, "url"), mo_span_cstr(q->url));
+}
+
+static bool good_call(struct mo_json b)
+{
+    struct mo_json key = mo_json_get(b, "key"), name = mo_json_get(b, "name");
+
+    return mo_json_is(key, MO_JSON_STRING) && key.n > 2 &&
+           mo_json_is(name, MO_JSON_STRING) && name.n > 2 &&
+           mo_json_is(mo_json_get(b, "args"), MO_JSON_OBJECT);
+}
+
+/* What the dialects take for granted. */
+static bool good_blocks(struct mo_json blocks)
+{
+    struct mo_json_iter it;
+    struct mo_json k, b;
+
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_is_type(b, "call") && !good_call(b))
+            return false;
+    }
+    return true;
 }
 
 static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
@@ -42,27 +64,63 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
         !mo_llm_is_role(doc.root, "tool"))
         return mo_fail(e, MO_EINVAL,
                        "entry %zu of the conversation has no role", i);
+    if (!good_blocks(mo_json_get(doc.root, "blocks")))
+        return mo_fail(e, MO_EINVAL,
+                       "entry %zu of the conversation has a broken call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
     return 0;
+}
+
+static bool name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static bool good_name(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!name_char(s.p[i]))
+            return false;
+    }
+    return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
+}
+
+bool mo_llm_good_name(struct mo_json name)
+{
+    return mo_json_is(name, MO_JSON_STRING) &&
+           good_name(mo_span(name.p + 1, name.n - 2));
+}
+
+void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
+{
+    struct mo_json name = mo_json_get(call, "name");
+    char out[MO_LLM_NAME_MAX];
+    size_t n = name.n - 2;
+
+    n = n < sizeof(out) ? n : sizeof(out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+    mo_jw_str(w, mo_span(out, n));
 }
 
 static bool good_tool(const struct mo_llm_tool *t)
 {
     struct mo_json_doc doc;
 
-    if (t->name.n == 0 || t->name.n > MO_LLM_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < t->name.n; i++) {
-        char c = t->name.p[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || c == '_' || c == '-';
-
-        if (!ok)
-            return false;
-    }
-    return mo_json_parse(t->schema, 0, &doc, NULL) == 0 &&
+    return good_name(t->name) &&
+           mo_json_parse(t->schema, MO_LLM_DEPTH_MAX, &doc, NULL) == 0 &&
            mo_json_is(doc.root, MO_JSON_OBJECT);
+}
+
+static bool named_before(const struct mo_llm_request *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (mo_span_eq(r->tools[k].name, r->tools[i].name))
+            return true;
+    }
+    return false;
 }
 
 static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
@@ -70,9 +128,10 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
     for (size_t i = 0; i < r->ntools; i++) {
         const struct mo_llm_tool *t = &r->tools[i];
 
-        if (!good_tool(t))
+        if (!good_tool(t) || named_before(r, i))
             return mo_fail(e, MO_EINVAL,
-                           "tool %.*s: its name or its schema is not usable",
+                           "tool %.*s: its name is taken, or its name or "
+                           "schema is not usable",
                            (int)(t->name.n < 80 ? t->name.n : 80), t->name.p);
     }
     return 0;
@@ -151,8 +210,17 @@ size_t mo_llm_last_user(const struct mo_llm_ask *q)
     return i ? i - 1 : 0;
 }
 
-/* --- content ----------------------------------------------------------------
- */
+int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
+{
+    if (mo_buf_err(body) == MO_ETOOBIG)
+        return mo_fail(e, MO_ETOOBIG,
+                       "the conversation is too long to be sent (over %zu "
+                       "MiB): start a fresh one",
+                       MO_LLM_REQUEST_MAX >> 20);
+    return mo_buf_err(body) ? mo_fail(e, mo_buf_err(body), "request") : 0;
+}
+
+/* --- content ------------------------------------------------------------- */
 
 bool mo_llm_blank(struct mo_json str)
 {

@@ -5,7 +5,8 @@
  * all that local servers read; nobody gets a number nobody asked for, as some
  * add it to the prompt and refuse the sum. Reasoning goes back in the member
  * it came in, and only while the person waits for the answer it belongs to:
- * some servers insist on that, others refuse more.
+ * some servers insist on that, others refuse more. OpenAI itself never gets
+ * any.
  *
  * Pictures cannot stand in a tool's message: OpenAI gets them in a message of
  * the user behind it, others (often without eyes) a line that names them. */
@@ -39,8 +40,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- what the model said
- * -------------------------------------------------------- */
+/* --- what the model said ------------------------------------------------- */
 
 static void put_text(struct mo_jw *w, struct mo_json blocks)
 {
@@ -87,7 +87,8 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_obj(w);
     mo_jw_key(w, "id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
-    if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
+    if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT) &&
+        mo_llm_good_name(mo_json_get(call, "name"))) {
         mo_llm_put_but(w, raw, but);
     } else {
         mo_jw_key(w, "type");
@@ -95,7 +96,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
         mo_jw_key(w, "function");
         mo_jw_obj(w);
         mo_jw_key(w, "name");
-        mo_jw_raw(w, mo_json_text(mo_json_get(call, "name")));
+        mo_llm_put_name(w, call);
         mo_jw_key(w, "arguments");
         mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
         mo_jw_end(w);
@@ -127,7 +128,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     put_role(w, "assistant");
     mo_jw_key(w, "content");
     put_text(w, blocks);
-    if (q->own[i] && i > mo_llm_last_user(q))
+    if (q->kind == MO_LLM_COMPATIBLE && q->own[i] && i > mo_llm_last_user(q))
         put_own_members(w, blocks);
     if (n) {
         mo_jw_key(w, "tool_calls");
@@ -139,8 +140,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-/* --- what tools and the person said
- * ----------------------------------------------- */
+/* --- what tools and the person said -------------------------------------- */
 
 static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
@@ -235,8 +235,7 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-/* --- the rest
- * ---------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
@@ -282,9 +281,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     mo_jw_key(&w, "stream_options");
     mo_jw_raw(&w, MO_SPAN("{\"include_usage\":true}"));
     mo_jw_end(&w);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to the model");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

@@ -11,8 +11,7 @@
 
 enum think { AT_START, IN_THINK, IN_TEXT };
 
-/* --- text and thinking
- * ----------------------------------------------------------- */
+/* --- text and thinking --------------------------------------------------- */
 
 static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
                      struct mo_span s, struct mo_err *e)
@@ -101,6 +100,19 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
     return rc;
 }
 
+/* The usual way: no tag can be in it, the bytes stay as they came. */
+static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_llm_block *b = mo_llm_last(in);
+
+    if (!b || b->kind != MO_LB_TEXT)
+        b = mo_llm_open(in, MO_LB_TEXT, -1, e);
+    if (!b)
+        return e->code;
+    b->plain = true;
+    return mo_llm_grow(in, b, v, e);
+}
+
 static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_buf b;
@@ -108,13 +120,13 @@ static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 
     if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
         return 0;
+    if (!in->compatible || in->think == IN_TEXT)
+        return take_plain(in, v, e);
     mo_buf_init(&b, MO_LLM_REPLY_MAX);
     if (mo_json_str_buf(v, &b) < 0)
         rc = mo_fail(e, mo_buf_err(&b), "reply");
-    else if (in->compatible)
-        rc = take_content(in, mo_buf_view(&b), false, e);
     else
-        rc = grow_last(in, MO_LB_TEXT, mo_buf_view(&b), e);
+        rc = take_content(in, mo_buf_view(&b), false, e);
     mo_buf_fini(&b);
     return rc;
 }
@@ -151,34 +163,111 @@ static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
     return mo_llm_grow(in, b, v, e);
 }
 
-/* OpenRouter's: opaque pieces, all of which go back in their order. */
+/* --- OpenRouter's reasoning_details -------------------------------------- */
+
+/* A list of opaque items that goes back as one. Text comes in pieces, each an
+ * item that looks whole: those of one index are one. Of the block: `more` has
+ * the items that are done, `start` the open one as it began, `body` its text,
+ * `args` its signature. */
+
+/* The member whose pieces are joined, or NULL. */
+static const char *joined(struct mo_json item)
+{
+    if (mo_llm_is_type(item, "reasoning.text"))
+        return "text";
+    return mo_llm_is_type(item, "reasoning.summary") ? "summary" : NULL;
+}
+
+static bool continues(const struct mo_llm_block *b, struct mo_json item)
+{
+    struct mo_json open = {b->start.p, b->start.len};
+    const char *member = joined(item);
+
+    return b->start.len && member && joined(open) &&
+           strcmp(joined(open), member) == 0 &&
+           mo_span_eq(mo_json_text(mo_json_get(open, "index")),
+                      mo_json_text(mo_json_get(item, "index")));
+}
+
+static int close_detail(struct mo_llm_block *b, struct mo_err *e)
+{
+    struct mo_json open = {b->start.p, b->start.len};
+    const char *but[] = {b->start.len ? joined(open) : NULL, "signature", NULL};
+    struct mo_jw w;
+
+    if (!but[0])
+        return 0;
+    if (b->more.len)
+        (void)mo_buf_putc(&b->more, ',');
+    mo_jw_init(&w, &b->more);
+    mo_jw_obj(&w);
+    mo_llm_put_but(&w, open, but);
+    mo_llm_put_literal(&w, but[0], &b->body);
+    if (b->args.len) {
+        mo_jw_key(&w, "signature");
+        mo_llm_put_json(&w, &b->args);
+    }
+    mo_jw_end(&w);
+    mo_buf_reset(&b->start);
+    mo_buf_reset(&b->body);
+    mo_buf_reset(&b->args);
+    return mo_buf_err(&b->more) ? mo_fail(e, mo_buf_err(&b->more), "reply") : 0;
+}
+
+static int take_detail(struct mo_llm_in *in, struct mo_llm_block *b,
+                       struct mo_json item, struct mo_err *e)
+{
+    struct mo_json sign = mo_json_get(item, "signature");
+    const char *member = joined(item);
+
+    if (!continues(b, item) && close_detail(b, e) < 0)
+        return e->code;
+    if (!member) {
+        if (b->more.len && mo_llm_add(in, &b->more, MO_SPAN(","), e) < 0)
+            return e->code;
+        return mo_llm_add(in, &b->more, mo_json_text(item), e);
+    }
+    if (!b->start.len && mo_llm_add(in, &b->start, mo_json_text(item), e) < 0)
+        return e->code;
+    if (mo_json_is(sign, MO_JSON_STRING)) {
+        mo_buf_reset(&b->args);
+        if (mo_llm_add(in, &b->args, mo_json_text(sign), e) < 0)
+            return e->code;
+    }
+    return mo_llm_add_str(in, &b->body, mo_json_get(item, member), e);
+}
+
+static struct mo_llm_block *details_block(const struct mo_llm_in *in)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->v[i]->kind == MO_LB_OTHER)
+            return in->v[i];
+    }
+    return NULL;
+}
+
 static int take_details(struct mo_llm_in *in, struct mo_json list,
                         struct mo_err *e)
 {
-    struct mo_llm_block *b = NULL;
+    struct mo_llm_block *b = details_block(in);
     struct mo_json_iter it;
     struct mo_json k, v;
+    int rc = 0;
 
     if (!mo_json_is(list, MO_JSON_ARRAY) || mo_json_len(list) == 0)
         return 0;
-    for (size_t i = 0; i < in->n; i++) {
-        if (in->v[i]->kind == MO_LB_OTHER)
-            b = in->v[i];
-    }
     b = b ? b : mo_llm_open(in, MO_LB_OTHER, -1, e);
     if (!b)
         return e->code;
     mo_json_iter(&it, list);
-    while (mo_json_next(&it, &k, &v)) {
-        if ((b->more.len && mo_llm_add(in, &b->more, MO_SPAN(","), e) < 0) ||
-            mo_llm_add(in, &b->more, mo_json_text(v), e) < 0)
-            return e->code;
+    while (rc == 0 && mo_json_next(&it, &k, &v)) {
+        if (mo_json_is(v, MO_JSON_OBJECT))
+            rc = take_detail(in, b, v, e);
     }
-    return 0;
+    return rc;
 }
 
-/* --- calls
- * ------------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static bool has(struct mo_json v)
 {
@@ -312,8 +401,7 @@ static int take_calls(struct mo_llm_in *in, struct mo_json list,
     return rc;
 }
 
-/* --- the end
- * ------------------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------- */
 
 static const struct {
     const char *raw;
@@ -399,8 +487,10 @@ int mo_llm_chat_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
 
 int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
 {
-    struct mo_llm_block *last;
+    struct mo_llm_block *last, *details = details_block(in);
 
+    if (details && close_detail(details, e) < 0)
+        return e->code;
     if (in->compatible && in->think != IN_TEXT &&
         take_content(in, MO_SPAN(""), true, e) < 0)
         return e->code;
@@ -417,8 +507,7 @@ int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back
- * ------------------------------------------------------------------- */
+/* --- what goes back ------------------------------------------------------ */
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
 {

@@ -23,8 +23,7 @@ struct out {
     size_t mark[2];      /* entries whose last block does */
 };
 
-/* --- blocks ------------------------------------------------------------------
- */
+/* --- blocks -------------------------------------------------------------- */
 
 static void flush(struct out *o, bool mark)
 {
@@ -96,8 +95,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- messages ----------------------------------------------------------------
- */
+/* --- messages ------------------------------------------------------------ */
 
 static void put_user(struct out *o, size_t i)
 {
@@ -126,7 +124,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
     mo_jw_key(&w, "id");
     mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(&w, "name");
-    mo_jw_raw(&w, mo_json_text(mo_json_get(call, "name")));
+    mo_llm_put_name(&w, call);
     mo_jw_key(&w, "input");
     mo_jw_raw(&w, mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(&w);
@@ -164,23 +162,32 @@ static void put_assistant(struct out *o, size_t i)
     }
 }
 
+/* A tool that said nothing has no content at all. */
 static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
 {
     struct mo_llm_piece piece;
     struct mo_json_iter it;
     struct mo_json k, v;
+    bool open = false;
 
     if (!p->result.p) {
+        mo_jw_key(w, "content");
         mo_jw_cstr(w, MO_LLM_UNKNOWN);
         return;
     }
-    mo_jw_arr(w);
     mo_json_iter(&it, mo_json_get(p->result, "content"));
     while (mo_json_next(&it, &k, &v)) {
-        if (mo_llm_piece(v, &piece))
-            put_piece(w, &piece);
+        if (!mo_llm_piece(v, &piece))
+            continue;
+        if (!open) {
+            mo_jw_key(w, "content");
+            mo_jw_arr(w);
+        }
+        open = true;
+        put_piece(w, &piece);
     }
-    mo_jw_end(w);
+    if (open)
+        mo_jw_end(w);
 }
 
 static void put_results(struct out *o, size_t i)
@@ -196,7 +203,6 @@ static void put_results(struct out *o, size_t i)
         mo_jw_cstr(&w, "tool_result");
         mo_jw_key(&w, "tool_use_id");
         mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
-        mo_jw_key(&w, "content");
         put_content(&w, &v[c]);
         if (mo_llm_failed(&v[c])) {
             mo_jw_key(&w, "is_error");
@@ -247,8 +253,7 @@ static void put_messages(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ----------------------------------------------------------------
- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_mark(struct mo_jw *w)
 {
@@ -329,9 +334,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     put_messages(&o);
     mo_jw_end(&o.w);
     mo_buf_fini(&o.block);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to Claude");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

@@ -7,8 +7,7 @@
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- usage: always running totals
- * --------------------------------------------- */
+/* --- usage: always running totals ---------------------------------------- */
 
 static void take_usage(struct mo_llm_in *in, struct mo_json u)
 {
@@ -36,8 +35,7 @@ static int message_start(struct mo_llm_in *in, struct mo_json v,
     return 0;
 }
 
-/* --- blocks
- * -------------------------------------------------------------------- */
+/* --- blocks -------------------------------------------------------------- */
 
 static const struct {
     const char *type;
@@ -138,8 +136,7 @@ static int block_stop(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return 0;
 }
 
-/* --- the end
- * -------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static const struct {
     const char *raw;
@@ -224,8 +221,7 @@ int mo_llm_claude_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back
- * ---------------------------------------------------------------- */
+/* --- what goes back ------------------------------------------------------ */
 
 static void put_text(struct mo_jw *w, const struct mo_llm_block *b,
                      struct mo_json start)
@@ -250,9 +246,12 @@ static void put_thinking(struct mo_jw *w, const struct mo_llm_block *b,
 
     mo_llm_put_but(w, start, but);
     mo_llm_put_literal(w, "thinking", &b->body);
-    if (b->more.len || sign.p) {
+    if (b->more.len) {
         mo_jw_key(w, "signature");
-        mo_jw_raw(w, b->more.len ? mo_buf_view(&b->more) : mo_json_text(sign));
+        mo_llm_put_json(w, &b->more);
+    } else if (sign.p) {
+        mo_jw_key(w, "signature");
+        mo_jw_raw(w, mo_json_text(sign));
     }
 }
 
@@ -263,7 +262,7 @@ static void put_input(struct mo_jw *w, const struct mo_llm_block *b,
 
     mo_llm_put_but(w, start, but);
     mo_jw_key(w, "input");
-    mo_jw_raw(w, mo_buf_view(&b->args));
+    mo_llm_put_json(w, &b->args);
 }
 
 void mo_llm_claude_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,

@@ -74,8 +74,7 @@ static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
     mo_jw_end(&w);
 }
 
-/* --- where we stand
- * ------------------------------------------------------------------ */
+/* --- where we stand ------------------------------------------------------ */
 
 static int user_text(const struct mo_llm_ask *q, size_t i, struct mo_buf *b)
 {
@@ -131,8 +130,7 @@ static void put_result(struct mo_buf *out, const struct mo_llm_pair *p)
     mo_buf_fini(&text);
 }
 
-/* --- what comes next
- * ------------------------------------------------------------------- */
+/* --- what comes next ----------------------------------------------------- */
 
 static void put_next(const struct mo_llm_ask *q, struct mo_llm_plan *p,
                      const struct mo_llm_step *st)
@@ -184,7 +182,8 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     struct mo_buf text;
 
     mo_buf_init(&text, MO_LLM_REQUEST_MAX);
-    (void)user_text(q, since, &text);
+    if (user_text(q, since, &text) < 0)
+        p->text.err = mo_buf_err(&text);
     n = mo_llm_demo_steps(mo_buf_view(&text), v);
     done = steps_done(q, since, &last);
     if (done == 0)
@@ -205,8 +204,7 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     return 0;
 }
 
-/* --- as a wire: nothing is sent, nothing comes
- * -------------------------------------------- */
+/* --- as a wire: nothing is sent, nothing comes --------------------------- */
 
 static int no_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
                     struct mo_err *e)

@@ -106,8 +106,7 @@ static bool split_any(struct mo_span s, const char *const *words,
     return false;
 }
 
-/* --- the verbs
- * -------------------------------------------------------------------- */
+/* --- the verbs ----------------------------------------------------------- */
 
 static const char *const articles[] = {
     "me",          "the",        "a",    "an",    "my",   "all",
@@ -253,8 +252,7 @@ static const struct {
     {"change", MO_DO_EDIT, do_edit},
 };
 
-/* --- the steps
- * -------------------------------------------------------------------- */
+/* --- the steps ----------------------------------------------------------- */
 
 static bool begins_verb(struct mo_span s)
 {

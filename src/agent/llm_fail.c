@@ -98,8 +98,7 @@ static const struct {
     {500, 599, TROUBLE},
 };
 
-/* --- reading the document
- * ------------------------------------------------------ */
+/* --- reading the document ------------------------------------------------ */
 
 struct said {
     struct mo_json error; /* the object, or none */
@@ -203,8 +202,7 @@ static bool read_google(const struct said *s, int64_t *after_ms)
     return day;
 }
 
-/* --- telling
- * --------------------------------------------------------------------- */
+/* --- telling ------------------------------------------------------------- */
 
 /* Their words in one line, without the key, cut at a character. */
 static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
@@ -251,10 +249,10 @@ static int status_of(const struct mo_llm_hint *h, const struct said *s)
 
 static int decide(const struct said *s, int status, bool day)
 {
-    int w = by_words(s);
+    int w = by_words(s), by = by_status(status);
 
-    if (w < 0)
-        w = by_status(status);
+    if (w < 0 || (w == TROUBLE && by >= 0))
+        w = by;
     if (w < 0 || w == BAD) {
         int p = by_phrase(s);
 
@@ -291,8 +289,7 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
     mo_arena_fini(&a);
 }
 
-/* --- when to try again
- * ------------------------------------------------------------- */
+/* --- when to try again --------------------------------------------------- */
 
 unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd)
 {

@@ -21,8 +21,7 @@ struct out {
     size_t since; /* steps from this entry on are checked */
 };
 
-/* --- names
- * --------------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 static bool is_odd(struct mo_span name)
 {
@@ -52,15 +51,22 @@ struct mo_span mo_llm_gemini_name(struct mo_span name)
                                                       : name;
 }
 
-static void put_call_name(struct mo_jw *w, struct mo_json call)
+/* In a response it must be the call's, to the byte. */
+static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 {
+    struct mo_json raw = mo_json_get(mo_json_get(call, "raw"), "functionCall");
     struct mo_json name = mo_json_get(call, "name");
 
-    put_name(w, mo_span(name.p + 1, name.n - 2)); /* of ours: no escapes */
+    raw = mo_json_get(raw, "name");
+    if (own && mo_json_is(raw, MO_JSON_STRING))
+        mo_jw_raw(w, mo_json_text(raw));
+    else if (mo_llm_good_name(name))
+        put_name(w, mo_span(name.p + 1, name.n - 2));
+    else
+        mo_llm_put_name(w, call);
 }
 
-/* --- contents
- * ------------------------------------------------------------------- */
+/* --- contents ------------------------------------------------------------ */
 
 static void begin(struct out *o, const char *role)
 {
@@ -127,7 +133,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call, bool first)
     mo_jw_key(w, "id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(w, "name");
-    put_call_name(w, call);
+    put_call_name(w, call, false);
     mo_jw_key(w, "args");
     mo_jw_raw(w, mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
@@ -205,7 +211,7 @@ static void put_response(struct out *o, size_t i,
         mo_jw_raw(w, mo_json_text(mo_llm_wire_id(o->q, i, pair->call)));
     }
     mo_jw_key(w, "name");
-    put_call_name(w, pair->call);
+    put_call_name(w, pair->call, o->q->own[i]);
     mo_jw_key(w, "response");
     mo_jw_obj(w);
     mo_jw_key(w, mo_llm_failed(pair) ? "error" : "output");
@@ -259,8 +265,7 @@ static void put_contents(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest
- * -------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
@@ -344,9 +349,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
         mo_jw_end(&o.w);
     }
     mo_jw_end(&o.w);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to Gemini");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

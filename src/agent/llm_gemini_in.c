@@ -6,8 +6,7 @@
  * again with the token, and what comes then is more of the same reply. */
 #include "agent/llm_priv.h"
 
-/* --- parts
- * ---------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------- */
 
 static bool is_thought(struct mo_json part)
 {
@@ -94,8 +93,7 @@ static int take_part(struct mo_llm_in *in, struct mo_json part,
     return b ? mo_llm_add(in, &b->start, mo_json_text(part), e) : e->code;
 }
 
-/* --- the end
- * ---------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static const struct {
     const char *raw;
@@ -118,6 +116,8 @@ static void take_stop(struct mo_llm_in *in, struct mo_json raw)
     }
     in->ended = true;
     in->again = false;
+    in->redo = mo_json_str_eq(raw, MO_SPAN("MALFORMED_FUNCTION_CALL")) ||
+               mo_json_str_eq(raw, MO_SPAN("UNEXPECTED_TOOL_CALL"));
     in->stop = MO_LLM_OTHER;
     for (size_t i = 0; i < MO_COUNT(stops); i++) {
         if (mo_json_str_eq(raw, mo_span_cstr(stops[i].raw)))

@@ -69,8 +69,7 @@ static struct mo_span inside(struct mo_json str)
     return mo_span(str.p + 1, str.n - 2);
 }
 
-/* --- what is left out
- * ------------------------------------------------------------ */
+/* --- what is left out ---------------------------------------------------- */
 
 static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
                  struct mo_json val)
@@ -112,8 +111,7 @@ static void put_description(struct walk *x, struct mo_json text,
     mo_buf_fini(&b);
 }
 
-/* --- what stays
- * -------------------------------------------------------------------- */
+/* --- what stays ---------------------------------------------------------- */
 
 static bool good_name(struct mo_json key)
 {

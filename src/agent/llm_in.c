@@ -45,8 +45,7 @@ void mo_llm_in_fini(struct mo_llm_in *in)
     mo_buf_fini(&in->text);
 }
 
-/* --- blocks -----------------------------------------------------------------
- */
+/* --- blocks -------------------------------------------------------------- */
 
 static int more_room(struct mo_llm_in *in)
 {
@@ -55,7 +54,7 @@ static int more_room(struct mo_llm_in *in)
 
     if (in->n < in->cap)
         return 0;
-    v = mo_realloc(in->v, cap * sizeof(*v));
+    v = mo_realloc(in->v, cap * sizeof(void *));
     if (!v)
         return MO_ENOMEM;
     in->v = v;
@@ -233,7 +232,7 @@ int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
     if (rc == 0 && s.n == 0) {
         mo_buf_reset(&b->args);
         rc = mo_buf_puts(&b->args, "{}");
-    } else if (rc == 0 && (mo_json_parse(s, 0, &doc, NULL) < 0 ||
+    } else if (rc == 0 && (mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0 ||
                            !mo_json_is(doc.root, MO_JSON_OBJECT))) {
         rc = mo_llm_add(in, &b->bad, s, e);
         mo_buf_reset(&b->args);
@@ -299,7 +298,7 @@ int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
 {
     struct mo_json_doc doc;
 
-    if (mo_json_parse(ev->data, 0, &doc, e) < 0)
+    if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
         return mo_wrap(e, "%s sent an event that is no JSON", in->label);
     *out = doc.root;
     return 0;
@@ -316,6 +315,16 @@ int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return e->code;
 }
 
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b)
+{
+    if (mo_buf_err(b) && !w->b->err)
+        w->b->err = mo_buf_err(b);
+    if (mo_buf_view(b).n)
+        mo_jw_raw(w, mo_buf_view(b));
+    else
+        mo_jw_null(w);
+}
+
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body)
 {
@@ -325,8 +334,7 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
     (void)mo_buf_putc(w->b, '"');
 }
 
-/* --- the entry ---------------------------------------------------------------
- */
+/* --- the entry ----------------------------------------------------------- */
 
 static const char *const stops[] = {
     [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
@@ -346,7 +354,7 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
     mo_jw_key(w, "name");
     mo_jw_str(w, mo_buf_view(&b->name));
     mo_jw_key(w, "args");
-    mo_jw_raw(w, mo_buf_view(&b->args));
+    mo_llm_put_json(w, &b->args);
     if (b->bad.len) {
         mo_jw_key(w, "bad");
         mo_jw_str(w, mo_buf_view(&b->bad));
@@ -375,7 +383,7 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
         mo_llm_put_literal(w, "text", &b->body);
     if (raw.len) {
         mo_jw_key(w, "raw");
-        mo_jw_raw(w, mo_buf_view(&raw));
+        mo_llm_put_json(w, &raw);
     }
     mo_jw_end(w);
     mo_buf_fini(&raw);
@@ -399,7 +407,7 @@ static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
     }
     if (in->usage_raw.len) {
         mo_jw_key(w, "raw");
-        mo_jw_raw(w, mo_buf_view(&in->usage_raw));
+        mo_llm_put_json(w, &in->usage_raw);
     }
     mo_jw_end(w);
 }
@@ -494,7 +502,9 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
 {
     *r = (struct mo_llm_reply){.ncalls = 0};
     if (!in->ended)
-        return mo_fail(e, MO_ECLOSED, "%s broke off in the middle of its reply",
+        return mo_fail(e, MO_ECLOSED,
+                       "%s broke off in the middle of its reply; nothing of it "
+                       "was kept: try again",
                        in->label);
     if (in->wire->finish(in, e) < 0)
         return e->code;

@@ -13,8 +13,7 @@
 #define NAMES_MAX  ((size_t)32 * 1024 * 1024)
 #define PROBE_MAX  ((size_t)4 * 1024 * 1024)
 
-/* --- a small document
- * ------------------------------------------------------------------ */
+/* --- a small document ---------------------------------------------------- */
 
 static void get_head(void *ctx, const struct mo_http_head *h)
 {
@@ -73,8 +72,7 @@ int mo_llm_get_start(struct mo_llm_get *g, struct mo_httpc *hc, const char *url,
     return mo_httpc_start(hc, &c, &cb, g, &g->x, e);
 }
 
-/* --- a provider's list
- * ------------------------------------------------------------------- */
+/* --- a provider's list --------------------------------------------------- */
 
 struct ranked {
     struct mo_llm_model m;
@@ -221,7 +219,8 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
     int rc;
 
     if (why) {
-        list_fail(l, why, "network");
+        mo_llm_network(mo_llm_label(l->m->kind), why, &v.f);
+        list_end(l, &v.f);
         return;
     }
     if (g->hint.status != 200) {
@@ -290,8 +289,7 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
     return 0;
 }
 
-/* --- servers on this machine
- * ---------------------------------------------------------------- */
+/* --- servers on this machine --------------------------------------------- */
 
 struct probe {
     struct mo_llm_get get;

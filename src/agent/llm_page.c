@@ -7,11 +7,11 @@
 
 static struct mo_span str(struct mo_json v, struct mo_arena *a)
 {
-    struct mo_span s = {NULL, 0};
+    struct mo_span s;
 
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, a, &s) < 0)
-        s.p = NULL;
-    return s;
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, a, &s) == 0)
+        return s;
+    return (struct mo_span){"", 0};
 }
 
 static bool lists(struct mo_json list, const char *word)
@@ -36,8 +36,7 @@ static bool has_word(struct mo_span id, const char *const *words)
     return false;
 }
 
-/* --- one model each
- * --------------------------------------------------------------- */
+/* --- one model each ------------------------------------------------------ */
 
 struct row {
     struct mo_llm_model m;
@@ -137,8 +136,7 @@ static bool compatible(struct mo_json v, struct mo_arena *a, struct row *r)
     return !mo_json_is(takes, MO_JSON_ARRAY) || lists(takes, "tools");
 }
 
-/* --- a page
- * ------------------------------------------------------------------------- */
+/* --- a page -------------------------------------------------------------- */
 
 static const struct {
     const char *list;

@@ -3,7 +3,7 @@
  * A wire is one provider's dialect and pure: entries in, the request's body
  * out (put); events of its stream in, blocks out (event, finish). It opens no
  * connection and keeps no clock, so a test or a fuzzer drives it with plain
- * bytes. llm.c carries what wires say to and fro.
+ * bytes. llm_x.c carries what wires say to and fro.
  *
  * Reading a stream: a wire opens blocks in struct mo_llm_in and lets them
  * grow. Text is kept as it stood in the provider's JSON (escaped, without
@@ -19,9 +19,12 @@
 #include "codec/sse.h"
 
 #define MO_LLM_BLOCKS_MAX 2048
+/* Of a provider's JSON: what wraps it in an entry, and the entry in a store,
+ * must still be JSON to us. */
+#define MO_LLM_DEPTH_MAX  200
 #define MO_LLM_HOPS_MAX   32 /* Gemini's CONTINUATION, one after another */
 
-/* --- a request, read ------------------------------------------------------ */
+/* --- a request, read ----------------------------------------------------- */
 
 struct mo_llm_ask {
     enum mo_llm_kind kind;
@@ -48,8 +51,14 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
 /* The id a call goes by on the wire: the provider's own, or our key. */
 struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
                               struct mo_json call);
+/* Models invent names of tools; only a usable one may go to another. */
+bool mo_llm_good_name(struct mo_json name);
+void mo_llm_put_name(struct mo_jw *w, struct mo_json call);
 /* The newest entry a person wrote, or 0. */
 size_t mo_llm_last_user(const struct mo_llm_ask *q);
+
+/* After put(): 0, or what its failure means. */
+int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e);
 
 /* One MCP content block as every provider needs it. */
 struct mo_llm_piece {
@@ -71,8 +80,7 @@ void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p);
 #define MO_LLM_UNKNOWN                                                         \
     "This call was interrupted. Whether it took effect is unknown."
 
-/* --- a stream being read ---------------------------------------------------
- */
+/* --- a stream being read ------------------------------------------------- */
 
 enum mo_llm_block_kind { MO_LB_TEXT, MO_LB_THINKING, MO_LB_CALL, MO_LB_OTHER };
 
@@ -109,6 +117,7 @@ struct mo_llm_in {
     struct mo_buf token;   /* Gemini: where to go on */
     bool token_new, again; /* nothing came since; it wants to go on */
     bool refused;
+    bool redo; /* Gemini: it stumbled over its own call; worth one more */
     struct mo_buf hold;         /* Chat: a tag that is not whole yet */
     unsigned think;             /* Chat: where in <think> we are */
     struct mo_llm_failure fail; /* code set: the stream brought an error */
@@ -202,14 +211,15 @@ void mo_llm_count(struct mo_json v, uint64_t *out);
 /* An error document inside the stream: in->fail and *e. */
 int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v,
                        struct mo_err *e);
+/* What b holds as a value; its error becomes the writer's. */
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b);
 /* body's text as a literal. */
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body);
 int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
                       struct mo_json *out, struct mo_err *e);
 
-/* --- what went wrong --------------------------------------------------------
- */
+/* --- what went wrong ----------------------------------------------------- */
 
 /* What an answer that is no stream told about trying again. */
 struct mo_llm_hint {
@@ -233,8 +243,7 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
 /* The wait after try number n (from 1), or 0: longer than we would. */
 unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd);
 
-/* --- one provider ------------------------------------------------------------
- */
+/* --- one provider -------------------------------------------------------- */
 
 struct mo_llm {
     struct mo_loop *loop;
@@ -264,8 +273,7 @@ void mo_llm_headers_fini(struct mo_llm_headers *h);
 void mo_llm_network(const char *label, const struct mo_err *why,
                     struct mo_llm_failure *f);
 
-/* --- small documents, whole
- * ---------------------------------------------------- */
+/* --- small documents, whole ---------------------------------------------- */
 
 struct mo_llm_get {
     struct mo_httpc_x *x; /* NULL: not under way */
@@ -289,8 +297,7 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
                 mo_llm_each *each, void *ctx, struct mo_span *next,
                 struct mo_err *e);
 
-/* --- the demo
- * ------------------------------------------------------------------ */
+/* --- the demo ------------------------------------------------------------ */
 
 /* One thing the demo was asked to do, found in plain words. */
 struct mo_llm_step {
@@ -325,8 +332,7 @@ void mo_llm_plan_fini(struct mo_llm_plan *p);
 
 extern const struct mo_llm_wire mo_llm_demo;
 
-/* --- schemas ----------------------------------------------------------------
- */
+/* --- schemas ------------------------------------------------------------- */
 
 /* A JSON Schema in the form Gemini takes. What is left out is told in the
  * description of its place, and as "path: word" lines in dropped (or NULL). */

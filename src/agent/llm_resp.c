@@ -5,8 +5,7 @@
  * nothing follows is left out: alone it would be refused. */
 #include "agent/llm_priv.h"
 
-/* --- what is sent
- * ----------------------------------------------------------------- */
+/* --- what is sent -------------------------------------------------------- */
 
 static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 {
@@ -64,7 +63,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_key(w, "call_id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
     mo_jw_key(w, "name");
-    mo_jw_raw(w, mo_json_text(mo_json_get(call, "name")));
+    mo_llm_put_name(w, call);
     mo_jw_key(w, "arguments");
     mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
@@ -204,9 +203,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     mo_jw_key(&w, "stream");
     mo_jw_bool(&w, true);
     mo_jw_end(&w);
-    if (mo_buf_err(body))
-        return mo_fail(e, mo_buf_err(body), "request to OpenAI");
-    return 0;
+    return mo_llm_ask_end(body, e);
 }
 
 static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)

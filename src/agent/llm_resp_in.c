@@ -7,8 +7,7 @@
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- shown
- * ------------------------------------------------------------------------- */
+/* --- shown --------------------------------------------------------------- */
 
 static int text_delta(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
@@ -25,9 +24,7 @@ static int thinking_delta(struct mo_llm_in *in, struct mo_json v,
     return 0;
 }
 
-/* --- kept
- * ---------------------------------------------------------------------------
- */
+/* --- kept ---------------------------------------------------------------- */
 
 /* The texts of a list's parts, one behind the other. */
 static int add_texts(struct mo_llm_in *in, struct mo_llm_block *b,
@@ -106,8 +103,7 @@ static int item_done(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return take_item(in, mo_json_get(v, "item"), index, e);
 }
 
-/* --- the end
- * -------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void take_usage(struct mo_llm_in *in, struct mo_json u)
 {

@@ -18,6 +18,7 @@
 #define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
 #define ERROR_MAX   ((size_t)256 * 1024) /* a document that is no stream */
 #define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
+#define TOTAL_MS    3600000u /* one request, however lively */
 #define DRAIN_MS    2000u
 #define LOADING_MS  1000u
 #define LOADING_MAX 120u /* times a server may say it is still loading */
@@ -44,6 +45,7 @@ struct mo_llm_x {
     struct mo_later later;
     struct mo_llm_failure fail; /* code set: how it ends */
     unsigned tries, loads, hops, resumes;
+    bool redone;             /* asked once more already */
     bool begun;              /* a byte of a stream has come in this try */
     bool stream;             /* and the answer is one */
     struct mo_llm_plan plan; /* the demo's */
@@ -68,8 +70,7 @@ static void x_move(struct mo_llm_x *x, enum x_state to)
 #undef TO
 }
 
-/* --- the end
- * ------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void x_free(struct mo_llm_x *x)
 {
@@ -152,8 +153,7 @@ void mo_llm_cancel(struct mo_llm_x *x)
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- once more
- * ------------------------------------------------------------------------ */
+/* --- once more ----------------------------------------------------------- */
 
 static void wait_ms(struct mo_llm_x *x, unsigned ms,
                     const struct mo_llm_failure *f)
@@ -184,15 +184,21 @@ static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
     return ms != 0;
 }
 
-static void go_on(struct mo_llm_x *x)
+/* What the next request costs comes on top. */
+static void keep_usage(struct mo_llm_in *in)
 {
-    struct mo_llm_usage *b = &x->in.before, *u = &x->in.usage;
+    struct mo_llm_usage *b = &in->before, *u = &in->usage;
 
     b->input += u->input;
     b->output += u->output;
     b->cache_read += u->cache_read;
     b->cache_write += u->cache_write;
     *u = (struct mo_llm_usage){.input = 0};
+}
+
+static void go_on(struct mo_llm_x *x)
+{
+    keep_usage(&x->in);
     mo_buf_reset(&x->hop);
     (void)mo_buf_puts(&x->hop, "{\"continuationToken\":");
     (void)mo_buf_span(&x->hop, mo_buf_view(&x->in.token));
@@ -201,6 +207,20 @@ static void go_on(struct mo_llm_x *x)
     x->in.again = x->in.token_new = false;
     x->tries = 0;
     post(x);
+}
+
+/* Nothing was said but that the model stumbled: once more, from the start. */
+static bool redo(struct mo_llm_x *x)
+{
+    if (!x->in.redo || x->in.n || x->redone || x->fail.code)
+        return false;
+    x->redone = true;
+    x->in.redo = x->in.ended = false;
+    x->in.stop_raw[0] = '\0';
+    keep_usage(&x->in);
+    x->tries = 0;
+    post(x);
+    return true;
 }
 
 /* The stream is over. Does it go on in another request? */
@@ -221,8 +241,7 @@ static bool next_hop(struct mo_llm_x *x, bool broken)
     return true;
 }
 
-/* --- the answer
- * ------------------------------------------------------------------------ */
+/* --- the answer ---------------------------------------------------------- */
 
 static void broken(struct mo_llm_x *x, const struct mo_err *e)
 {
@@ -323,7 +342,7 @@ static void over(struct mo_llm_x *x)
         feed(x, MO_SPAN("\n\n")); /* a last event without its empty line */
         if (x->state != X_RUNNING)
             return;
-        if (next_hop(x, !x->in.again))
+        if (redo(x) || next_hop(x, !x->in.again))
             return;
     }
     end(x);
@@ -332,8 +351,13 @@ static void over(struct mo_llm_x *x)
 static void on_http_done(void *ctx, const struct mo_err *why)
 {
     struct mo_llm_x *x = ctx;
+    struct mo_err e;
 
     x->http = NULL;
+    if (!why && x->hint.status == 0) { /* gone in the middle of its head */
+        (void)mo_fail(&e, MO_ECLOSED, "closed without an answer");
+        why = &e;
+    }
     if (x->state == X_TOLD)
         x_free(x);
     else if (x->fail.code)
@@ -346,8 +370,7 @@ static void on_http_done(void *ctx, const struct mo_err *why)
         over(x);
 }
 
-/* --- the request
- * ------------------------------------------------------------------------ */
+/* --- the request --------------------------------------------------------- */
 
 static int send_out(struct mo_llm_x *x, struct mo_err *e)
 {
@@ -358,6 +381,7 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
         .url = mo_buf_cstr(&x->url),
         .body = mo_buf_view(x->hop.len ? &x->hop : &x->body),
         .idle_ms = x->m->idle_ms,
+        .total_ms = TOTAL_MS,
         .max_bytes = STREAM_MAX,
     };
     int rc = mo_llm_headers(x->m, &h, e);
@@ -395,8 +419,7 @@ static void post(struct mo_llm_x *x)
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- the demo: no request at all
- * --------------------------------------------------------- */
+/* --- the demo: no request at all ----------------------------------------- */
 
 static size_t word(struct mo_span s)
 {
@@ -467,8 +490,7 @@ static void on_timer(struct mo_timer *t)
         mo_httpc_cancel(x->http);
 }
 
-/* --- the beginning
- * ------------------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------- */
 
 static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
                               const struct mo_llm_cb *cb, void *ctx)

@@ -241,7 +241,7 @@ static void on_end(struct mo_later *d)
         rc = mo_fail(&e, MO_ECANCELED, "another look at the tools began");
     else if (build(l) < 0)
         rc = mo_fail(&e, MO_ENOMEM, "tools: out of memory");
-    if (rc == 0) {
+    if (t && rc == 0) {
         catalogue_free(t->now);
         t->now = mo_take_ptr(&l->next);
     }

@@ -30,6 +30,7 @@ enum mo_exit_code {
     MO_EXIT_USAGE = 2,   /* the command line is wrong */
     MO_EXIT_CONFIG = 3,  /* the configuration is wrong */
     MO_EXIT_UNAVAIL = 4, /* something needed does not answer or is taken */
+    MO_EXIT_SIGN_IN = 5, /* a person must sign in at the server first */
 };
 
 #define MO_CLI_HIDDEN 1u /* works, but is in no help text or completion */

@@ -71,11 +71,18 @@ enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 /* Text is NULL and numbers are 0 where nothing was given and the table has
  * no default. Enumerations are int so that one setter can write them. */
 
+struct mo_config_oauth {
+    const char *client_id, *client_secret, *client_url, *scope, *redirect;
+    int64_t sign_in_seconds;
+    bool enabled;
+};
+
 struct mo_config_mcp { /* one of mcpServers */
     const char *name;  /* first: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
     struct mo_config_list args, keywords, fallback;
     struct mo_config_map env, headers;
+    struct mo_config_oauth oauth;
     int transport, sandbox, scope;
     int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids;
     double cpus;

@@ -64,6 +64,11 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
         mo_config_error_of(l, &m->transport,
                            "'mcpServers.%s.transport' needs '%s'", m->name,
                            needs[m->transport]);
+    if (m->oauth.client_secret && !given(l, &m->oauth.client_id))
+        mo_config_error_of(l, &m->oauth.client_secret,
+                           "'mcpServers.%s.oauth' has a 'clientSecret' and no "
+                           "'clientId'",
+                           m->name);
     check_fallback(l, m);
 }
 

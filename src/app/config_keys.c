@@ -1,4 +1,4 @@
-#include "app/config_keys.h"
+#include "app/config_rows.h"
 
 /* --- words --------------------------------------------------------------- */
 
@@ -128,39 +128,6 @@ static const char *check_annotation(const char *s)
 /* --- rows ------------------------------------------------------------------
  */
 
-/* offsetof, and a compile error unless the member has the type CT. */
-#define AT(T, m, CT)                                                           \
-    (offsetof(struct T, m) + 0 * sizeof(_Generic(&((struct T *)0)->m, CT *     \
-                                                 : (char)0)))
-
-#define BOOL(T, m) .type = MO_KEY_BOOL, .off = AT(T, m, bool)
-#define INT(T, m, lo, hi)                                                      \
-    .type = MO_KEY_INT, .off = AT(T, m, int64_t), .min = (lo), .max = (hi)
-#define NUM(T, m, lo, hi)                                                      \
-    .type = MO_KEY_NUM, .off = AT(T, m, double), .min = (lo), .max = (hi)
-#define STR(T, m) .type = MO_KEY_STR, .off = AT(T, m, const char *)
-#define WORD(T, m, w)                                                          \
-    .type = MO_KEY_WORD, .off = AT(T, m, int), .words = (w),                   \
-    .nwords = MO_COUNT(w)
-#define LIST(T, m)                                                             \
-    .type = MO_KEY_LIST, .off = AT(T, m, struct mo_config_list),               \
-    .max_items = MO_KEY_ITEMS_MAX
-#define MAP(T, m)                                                              \
-    .type = MO_KEY_MAP, .off = AT(T, m, struct mo_config_map),                 \
-    .max_items = MO_KEY_ITEMS_MAX
-#define SECTION(T, m, ST, s)                                                   \
-    .type = MO_KEY_SECTION, .off = AT(T, m, struct ST), .sub = &(s)
-#define DICT(T, m, ST, s, most)                                                \
-    .type = MO_KEY_DICT, .off = AT(T, m, struct ST), .sub = &(s),              \
-    .max_items = (most)
-#define ARRAY(T, m, ST, s, most)                                               \
-    .type = MO_KEY_ARRAY, .off = AT(T, m, struct ST), .sub = &(s),             \
-    .max_items = (most)
-#define KEYS(rows, T)                                                          \
-    {                                                                          \
-        .v = (rows), .n = MO_COUNT(rows), .size = sizeof(T)                    \
-    }
-
 #define DAY_MS   86400000.0
 #define MIB_MAX  1048576.0 /* 1 TiB in MiB */
 #define CPUS_MIN 0.01
@@ -194,6 +161,9 @@ static const struct mo_key mcp_rows[] = {
      MAP(mo_config_mcp, headers),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
      .doc = "HTTP headers sent with every request to `url`"},
+    {.name = "oauth",
+     SECTION(mo_config_mcp, oauth, mo_config_oauth, mo_config_oauth_keys),
+     .doc = "Sign-in at the server behind `url`"},
     {.name = "image",
      STR(mo_config_mcp, image),
      .check = check_not_empty,
@@ -342,9 +312,11 @@ static const struct mo_key sandbox_rows[] = {
     {.name = "image",
      STR(mo_config_sandbox, image),
      .check = check_not_empty,
-     .doc = "Container image for boxes; ours where it is not given"},
+     .doc = "Image for boxes: a container image, or a directory with an "
+            "unpacked one for native boxes; ours, or a view of this machine, "
+            "where it is not given"},
     {.name = "memoryMb",
-     INT(mo_config_sandbox, memory_mb, 4, MIB_MAX),
+     INT(mo_config_sandbox, memory_mb, 16, MIB_MAX),
      .def = "512",
      .doc = "Memory of a box"},
     {.name = "cpus",
@@ -352,7 +324,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "0.5",
      .doc = "Processors of a box"},
     {.name = "pids",
-     INT(mo_config_sandbox, pids, 1, 1000000),
+     INT(mo_config_sandbox, pids, 4, 32768),
      .def = "128",
      .doc = "Processes and threads in a box"},
     {.name = "workspaceMb",
@@ -360,7 +332,7 @@ static const struct mo_key sandbox_rows[] = {
      .def = "256",
      .doc = "Size of a box's workspace"},
     {.name = "warm",
-     INT(mo_config_sandbox, warm, 0, 256),
+     INT(mo_config_sandbox, warm, 0, 32),
      .def = "2",
      .doc = "Boxes kept ready for the next sessions"},
     {.name = "dockerHost",
@@ -377,7 +349,8 @@ static const struct mo_key sessions_rows[] = {
     {.name = "idleMinutes",
      INT(mo_config_sessions, idle_minutes, 1, 525600),
      .def = "15",
-     .doc = "A session without use loses its box after so long"},
+     .doc = "A session without use loses its box after so long; it is warned "
+            "a minute before, and its conversation is kept"},
     {.name = "sweepSeconds",
      INT(mo_config_sessions, sweep_seconds, 1, 86400),
      .def = "60",
@@ -388,9 +361,9 @@ static const struct mo_key sessions_rows[] = {
      .env = "HISTORY_TTL_SECONDS",
      .doc = "How long a conversation is kept after its last word"},
     {.name = "max",
-     INT(mo_config_sessions, max, 1, 1000000),
+     INT(mo_config_sessions, max, 1, 1024),
      .def = "1000",
-     .doc = "Sessions with a box at one time"},
+     .doc = "Sessions open in this process at one time"},
 };
 static const struct mo_keys sessions_keys =
     KEYS(sessions_rows, struct mo_config_sessions);
@@ -403,7 +376,8 @@ static const struct mo_key store_rows[] = {
      .env = "REDIS_URL",
      .def = "sqlite:mcp-orchestrator.db",
      .doc = "Where sessions and conversations are kept: `sqlite:FILE` (in "
-            "`store.dir`) or `redis://[:password@]host:port[/db]`"},
+            "`store.dir`), `redis://[user:password@]host:port[/db]`, "
+            "`rediss://` for TLS, or `redis+unix:SOCKET`"},
     {.name = "dir",
      STR(mo_config_store, dir),
      .check = check_not_empty,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,20 +100,41 @@ int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
     return 0;
 }
 
-int mo_file_mkdirs(const char *path, struct mo_err *e)
+int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e)
 {
-    size_t n = strlen(path);
+    char beside[PATH_MAX];
+    mo_autofd int fd = -1;
+    int n = snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(beside))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
+    (void)unlink(beside); /* of a crash; never write into a stranger's */
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return mo_fail_sys(e, "write %s", path);
+    rc = mo_file_write_all(fd, text, e);
+    if (rc == 0 && rename(beside, path) < 0)
+        rc = mo_fail_sys(e, "write %s", path);
+    if (rc < 0)
+        (void)unlink(beside);
+    return rc;
+}
+
+int mo_file_mkdir(const char *path, struct mo_err *e)
+{
     char part[PATH_MAX];
+    size_t n = strlen(path);
 
     if (n == 0 || n >= sizeof(part))
-        return mo_fail(e, MO_EINVAL, "no such path: '%.60s'", path);
+        return mo_fail(e, MO_EINVAL, "not a directory's name");
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
         if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return mo_fail_sys(e, "%s", part);
+            return mo_fail_sys(e, "directory %s", part);
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* file.h - small files of ours, read whole.
+/* file.h - small files of ours, read and written whole.
  *
  * Only regular files: a FIFO or a device under a configured name would make
  * the start hang. Opened without blocking, checked on the descriptor, read
@@ -29,10 +29,14 @@ int mo_file_read(const char *path, size_t max, struct mo_buf *out,
 void mo_file_stamp(const char *path, struct mo_file_stamp *out);
 bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b);
 
-/* The directory and those above it, each new one 0700. */
-int mo_file_mkdirs(const char *path, struct mo_err *e);
-
 /* All of it or MO_EIO: pipes take less than asked for. */
 int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
+
+/* The whole content, mode 0600, by way of a file beside it: who reads sees the
+ * old or the new one. Not synced: for what can be lost. */
+int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e);
+
+/* A directory of ours (0700) and those above it, where they are missing. */
+int mo_file_mkdir(const char *path, struct mo_err *e);
 
 #endif

@@ -10,6 +10,7 @@ const struct mo_help_exit mo_help_exits[] = {
     {MO_EXIT_USAGE, "the command line is wrong"},
     {MO_EXIT_CONFIG, "the configuration is wrong"},
     {MO_EXIT_UNAVAIL, "something needed does not answer or is taken"},
+    {MO_EXIT_SIGN_IN, "a person must sign in at the MCP server first"},
 };
 const size_t mo_help_nexits = MO_COUNT(mo_help_exits);
 

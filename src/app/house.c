@@ -168,7 +168,7 @@ static int make_dirs(struct mo_house *h, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(h->run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
-    return mo_file_mkdirs(state, e);
+    return mo_file_mkdir(state, e);
 }
 
 static void open_all(struct mo_house *h)

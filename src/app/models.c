@@ -71,9 +71,12 @@ static enum mo_llm_kind usual(const struct mo_config *cfg)
 {
     if (cfg->llm.provider != MO_LLM_AUTO)
         return (enum mo_llm_kind)cfg->llm.provider;
-    for (size_t i = 0; i < KEYED; i++)
-        if (api_of(cfg, keyed[i])->api_key)
+    for (size_t i = 0; i < KEYED; i++) {
+        const struct mo_config_api *api = api_of(cfg, keyed[i]);
+
+        if (api && api->api_key)
             return keyed[i];
+    }
     return MO_LLM_DEMO;
 }
 
@@ -97,11 +100,12 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
         .kind = kind,
         .base_url = api ? api->base_url : base_url,
         .key = key,
-        .max_output = (unsigned)m->cfg->llm.max_output_tokens,
     };
     struct mo_buf ours;
     int rc = 0;
 
+    MO_BUG_ON(m->cfg == NULL);
+    o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
     mo_buf_init(&ours, KEY_MAX);
     if (key.n == 0 && api && api->api_key) {
         rc = mo_ref_resolve(m->cfg, api->api_key, &ours, e);
@@ -382,8 +386,8 @@ static void begin(struct mo_models *m)
     for (size_t i = 0; i < KEYED; i++) {
         const struct mo_config_api *api = api_of(m->cfg, keyed[i]);
 
-        if (api->api_key || keyed[i] == usual(m->cfg) ||
-            (keyed[i] == MO_LLM_OPENAI && api->base_url))
+        if (api && (api->api_key || keyed[i] == usual(m->cfg) ||
+                    (keyed[i] == MO_LLM_OPENAI && api->base_url)))
             add_source(m, keyed[i], mo_llm_kind_name(keyed[i]), NULL);
     }
     if (mo_llm_find_local(m->loop, m->http, NULL, 0, MO_MODELS_LOCAL, on_locals,

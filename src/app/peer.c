@@ -2,196 +2,34 @@
 
 #include <signal.h>
 
-#include "app/resolve.h"
-#include "mcp/link_child.h"
+#include "app/target.h"
 #include "mcp/link_sse.h"
 #include "mcp/pages.h"
 
-#define ARENA_MAX  ((size_t)4 * 1024 * 1024)
-#define VALUE_MAX  ((size_t)128 * 1024) /* of one environment variable */
-#define FOREVER_MS ((uint64_t)24 * 3600 * 1000)
+#define ARENA_MAX    ((size_t)4 * 1024 * 1024)
+#define FOREVER_MS   ((uint64_t)24 * 3600 * 1000)
+#define SIGN_INS_MAX 4 /* for one request */
 
 struct mo_peer {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_guard *guard;
-    struct mo_conn *conn; /* NULL: closed */
-    struct mo_child_opts child;
-    struct mo_httpc *http; /* or, for a server with an address */
-    struct mo_link_http_opts remote;
-    bool old_sse;
+    struct mo_httpc *http;      /* instead, for a server with an address */
+    struct mo_sign_in *sign_in; /* beside that; NULL: not wanted */
+    struct mo_conn *conn;       /* NULL: closed */
+    struct mo_target to;
     uint64_t timeout_ms;
+    bool *sign_in_needed; /* the caller's, or NULL */
     bool opened, guard_gone, http_gone;
     struct mo_err why; /* how the connection ended */
     /* the call that is waited for */
     bool done;
     int rc;
+    int64_t code; /* of the server's error, or 0 */
+    int status;   /* of HTTP, when it failed */
     struct mo_err err;
     struct mo_buf answer;
 };
-
-/* --- words ---------------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
-
-/* One word from *s into b. Quotes group; a backslash takes the next byte as
- * it is, outside of single quotes. False: a quote is not closed. */
-static bool take_word(const char **s, struct mo_buf *b)
-{
-    char quote = 0;
-    const char *p = *s;
-
-    for (; *p && (quote || !is_blank(*p)); p++) {
-        if (*p == '\\' && quote != '\'' && p[1])
-            mo_buf_putc(b, *++p);
-        else if (!quote && (*p == '\'' || *p == '"'))
-            quote = *p;
-        else if (quote && *p == quote)
-            quote = 0;
-        else
-            mo_buf_putc(b, *p);
-    }
-    *s = p;
-    return !quote;
-}
-
-int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
-                  size_t *n, struct mo_err *e)
-{
-    const char **v = mo_arena_zalloc(a, (MO_PEER_WORDS_MAX + 1) * sizeof(*v));
-    struct mo_buf b;
-    int rc = 0;
-
-    if (!v)
-        return mo_fail(e, MO_ENOMEM, "command line");
-    mo_buf_init(&b, VALUE_MAX);
-    for (*n = 0; rc == 0; (*n)++) {
-        while (is_blank(*line))
-            line++;
-        if (!*line)
-            break;
-        mo_buf_reset(&b);
-        if (!take_word(&line, &b))
-            rc = mo_fail(e, MO_EINVAL, "a quote is not closed");
-        else if (mo_buf_err(&b) || *n >= MO_PEER_WORDS_MAX)
-            rc = mo_fail(e, MO_ETOOBIG, "the command line is too long");
-        if (rc < 0)
-            break;
-        v[*n] = mo_arena_strndup(a, b.p ? b.p : "", b.len);
-        if (!v[*n])
-            rc = mo_fail(e, MO_ENOMEM, "command line");
-    }
-    mo_buf_fini(&b);
-    if (rc == 0 && *n == 0)
-        rc = mo_fail(e, MO_EINVAL, "the command line is empty");
-    *out = v;
-    return rc;
-}
-
-/* --- what to start -------------------------------------------------------- */
-
-static int configured_words(struct mo_peer *p, const struct mo_config_mcp *s,
-                            struct mo_err *e)
-{
-    const char **v = mo_arena_zalloc(&p->a, (s->args.n + 2) * sizeof(*v));
-
-    if (!v)
-        return mo_fail(e, MO_ENOMEM, "arguments");
-    v[0] = s->command;
-    for (size_t i = 0; i < s->args.n; i++)
-        v[i + 1] = s->args.v[i];
-    p->child.argv = v;
-    return 0;
-}
-
-static int configured_env(struct mo_peer *p, const struct mo_config *cfg,
-                          const struct mo_config_mcp *s, struct mo_err *e)
-{
-    size_t n = s ? s->env.n : 0;
-    const char **v = mo_arena_zalloc(&p->a, (n + 1) * sizeof(*v));
-    int rc = 0;
-
-    if (!v)
-        return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        struct mo_buf b;
-
-        mo_buf_init(&b, VALUE_MAX);
-        mo_buf_printf(&b, "%s=", s->env.v[i].name);
-        rc = mo_ref_resolve(cfg, s->env.v[i].value, &b, e);
-        if (rc == 0)
-            v[i] = mo_arena_strndup(&p->a, b.p, b.len);
-        if (rc == 0 && (mo_buf_err(&b) || !v[i]))
-            rc = mo_fail(e, MO_ENOMEM, "environment");
-        mo_buf_fini(&b);
-    }
-    if (rc == 0)
-        rc = mo_child_env(&p->a, cfg->environ, v, n, &p->child.env, e);
-    return rc;
-}
-
-static int configured_headers(struct mo_peer *p, const struct mo_config *cfg,
-                              const struct mo_config_mcp *s, struct mo_err *e)
-{
-    struct mo_http_header *v =
-        mo_arena_zalloc(&p->a, (s->headers.n + 1) * sizeof(*v));
-    int rc = 0;
-
-    if (!v)
-        return mo_fail(e, MO_ENOMEM, "headers");
-    for (size_t i = 0; i < s->headers.n && rc == 0; i++) {
-        struct mo_buf b;
-
-        mo_buf_init(&b, VALUE_MAX);
-        rc = mo_ref_resolve(cfg, s->headers.v[i].value, &b, e);
-        v[i].name = mo_span_cstr(s->headers.v[i].name);
-        v[i].value = mo_span(mo_arena_strndup(&p->a, b.p, b.len), b.len);
-        if (rc == 0 && (mo_buf_err(&b) || !v[i].value.p))
-            rc = mo_fail(e, MO_ENOMEM, "headers");
-        mo_buf_fini(&b);
-    }
-    p->remote.headers = v;
-    p->remote.nheaders = s->headers.n;
-    return rc;
-}
-
-static int where_to_connect(struct mo_peer *p, const struct mo_peer_opts *o,
-                            struct mo_err *e)
-{
-    const struct mo_config_mcp *s = o->server;
-
-    p->remote.url = s ? s->url : o->url;
-    p->old_sse = s && s->transport == MO_TRANSPORT_SSE;
-    return s ? configured_headers(p, o->cfg, s, e) : 0;
-}
-
-static bool is_remote(const struct mo_peer_opts *o)
-{
-    return o->server ? o->server->url != NULL : o->url != NULL;
-}
-
-static int what_to_start(struct mo_peer *p, const struct mo_peer_opts *o,
-                         struct mo_err *e)
-{
-    const struct mo_config_mcp *s = o->server;
-    size_t n;
-    int rc;
-
-    if (!s)
-        rc = mo_peer_words(&p->a, o->command, &p->child.argv, &n, e);
-    else if (!s->command)
-        rc = mo_fail(e, MO_EUNAVAIL,
-                     "servers in a box cannot be reached from here yet");
-    else
-        rc = configured_words(p, s, e);
-    if (rc == 0)
-        rc = configured_env(p, o->cfg, s, e);
-    p->child.cwd = s ? s->cwd : NULL;
-    return rc;
-}
 
 /* --- the connection's news ------------------------------------------------ */
 
@@ -202,13 +40,14 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     int rc;
 
     if (!p->http)
-        rc = mo_link_child(p->guard, &p->child, &k, e);
-    else if (p->old_sse)
-        rc = mo_link_sse(p->loop, &p->remote, &k, e);
+        rc = mo_link_child(p->guard, &p->to.child, &k, e);
+    else if (p->to.old_sse)
+        rc = mo_link_sse(p->loop, &p->to.remote, &k, e);
     else
-        rc = mo_link_http(p->loop, &p->remote, &k, e);
+        rc = mo_link_http(p->loop, &p->to.remote, &k, e);
     if (rc < 0)
-        return mo_wrap(e, "%s", p->http ? p->remote.url : p->child.argv[0]);
+        return mo_wrap(e, "%s",
+                       p->http ? p->to.remote.url : p->to.child.argv[0]);
     mo_conn_dialed(c, k, NULL);
     return 0;
 }
@@ -262,6 +101,8 @@ static void keep_answer(struct mo_peer *p, struct mo_json v,
 {
     p->done = true;
     p->rc = 0;
+    p->code = r->code;
+    p->status = r->status;
     mo_buf_reset(&p->answer);
     if (r->err) {
         p->err = *r->err;
@@ -316,23 +157,65 @@ static struct mo_span name_of(struct mo_peer *p, const char *method,
     return name;
 }
 
-int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
-                 struct mo_json *out, struct mo_err *e)
+/* Did the server refuse to take it? Anything else may have been done. */
+static bool is_refused(const struct mo_peer *p, int rc)
+{
+    return rc == MO_EPOLICY ||
+           (rc < 0 && (p->status == 401 || p->status == 403));
+}
+
+/* A request failed. Is it worth another one, since somebody signed in? */
+static bool is_signed_in(struct mo_peer *p, unsigned *tries, struct mo_err *e)
+{
+    int rc;
+
+    if (!p->sign_in || ++*tries > SIGN_INS_MAX)
+        return false;
+    rc = mo_sign_in_wait(p->sign_in, e);
+    if (p->sign_in_needed)
+        *p->sign_in_needed = mo_sign_in_state(p->sign_in) == MO_SIGN_IN_NEEDED;
+    return rc == 0;
+}
+
+static int ask(struct mo_peer *p, const char *method, struct mo_span params,
+               const struct mo_call_opts *o, struct mo_err *e)
+{
+    p->done = false;
+    p->code = 0;
+    p->status = 0;
+    if (!p->conn)
+        return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
+    return mo_conn_request(p->conn, method, params, o, e) ? 0 : e->code;
+}
+
+int mo_peer_call_with(struct mo_peer *p, const char *method,
+                      struct mo_span params, const struct mo_mirror *m,
+                      struct mo_json *out, struct mo_err *e)
 {
     struct mo_call_opts o = {
         .name = name_of(p, method, params),
+        .params = m ? m->v : NULL,
+        .nparams = m ? m->n : 0,
         .idle_ms = p->timeout_ms,
         .hard_ms = p->timeout_ms,
         .done = on_reply,
         .ctx = p,
     };
+    unsigned tries = 0;
+    int rc;
 
-    p->done = false;
-    if (!p->conn)
-        return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
-    if (!mo_conn_request(p->conn, method, params, &o, e))
-        return e->code;
-    return wait_for(p, out, e);
+    do {
+        rc = ask(p, method, params, &o, e);
+        if (rc == 0)
+            rc = wait_for(p, out, e);
+    } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
+    return rc;
+}
+
+int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
+                 struct mo_json *out, struct mo_err *e)
+{
+    return mo_peer_call_with(p, method, params, NULL, out, e);
 }
 
 int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
@@ -346,13 +229,25 @@ int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
         .ctx = p,
     };
     struct mo_pages *list;
+    unsigned tries = 0;
     int rc;
 
-    p->done = false;
-    if (!p->conn)
-        return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
-    rc = mo_pages_start(p->conn, &o, &list, e);
-    return rc < 0 ? rc : wait_for(p, out, e);
+    do {
+        p->done = false;
+        p->code = 0;
+        p->status = 0;
+        if (!p->conn)
+            return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
+        rc = mo_pages_start(p->conn, &o, &list, e);
+        if (rc == 0)
+            rc = wait_for(p, out, e);
+    } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
+    return rc;
+}
+
+int64_t mo_peer_code(const struct mo_peer *p)
+{
+    return p->code;
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -400,6 +295,7 @@ void mo_peer_close(struct mo_peer *p)
         mo_conn_close(p->conn, NULL);
         (void)mo_loop_until(p->loop, is_closed, p, FOREVER_MS);
     }
+    mo_sign_in_close(p->sign_in);
     p->guard_gone = !p->guard;
     p->http_gone = !p->http;
     if (p->guard)
@@ -415,25 +311,94 @@ void mo_peer_close(struct mo_peer *p)
     mo_free(p);
 }
 
+static int want_sign_in(struct mo_peer *p, const struct mo_peer_opts *o,
+                        struct mo_err *e)
+{
+    struct mo_sign_in_opts so = {
+        .loop = p->loop,
+        .http = p->http,
+        .cfg = o->cfg,
+        .server = o->server,
+        .url = p->to.remote.url,
+        .ask = o->may_ask,
+        .err = o->err,
+    };
+    int rc;
+
+    if (p->to.old_sse || !mo_sign_in_wanted(o->server))
+        return 0;
+    rc = mo_sign_in_new(&so, &p->sign_in, e);
+    if (rc == 0)
+        p->to.remote.auth = mo_sign_in_auth(p->sign_in);
+    return rc;
+}
+
 /* What carries the messages: a child's guardian, or an HTTP client. */
 static int carrier(struct mo_peer *p, const struct mo_peer_opts *o,
                    struct mo_err *e)
 {
     const struct mo_httpc_opts ho = {.active = 0};
-    bool remote = is_remote(o);
-    int rc = remote ? where_to_connect(p, o, e) : what_to_start(p, o, e);
+    int rc = mo_target_init(&p->to, &p->a, o, e);
 
     if (rc < 0)
         return rc;
     p->loop = mo_loop_new(NULL, e);
     if (!p->loop)
         return e->code;
-    if (remote)
+    if (p->to.is_remote)
         p->http = mo_httpc_new(p->loop, &ho, e);
     else
         p->guard = mo_guard_new(p->loop, e);
-    p->remote.http = p->http;
-    return p->http || p->guard ? 0 : e->code;
+    if (!p->http && !p->guard)
+        return e->code;
+    p->to.remote.http = p->http;
+    return p->http ? want_sign_in(p, o, e) : 0;
+}
+
+static int open_once(struct mo_peer *p, struct mo_conn_opts *co,
+                     struct mo_err *e)
+{
+    unsigned tries = 0;
+    int rc;
+
+    do {
+        rc = mo_conn_open(p->loop, co, &p->conn, e);
+        if (rc < 0)
+            return rc;
+        (void)mo_loop_until(p->loop, is_settled, p, FOREVER_MS);
+        if (p->opened)
+            return 0;
+        *e = p->why;
+    } while (is_signed_in(p, &tries, e));
+    return e->code;
+}
+
+/* By what is remembered of the server; if that leads nowhere, without it. */
+static int open_as_known(struct mo_peer *p, struct mo_conn_opts *co,
+                         const char *dir, struct mo_err *e)
+{
+    static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
+    int rc;
+
+    co->known = mo_eras_get(dir, &p->to.key);
+    rc = open_once(p, co, e);
+    if (rc < 0 && co->known.era == MO_ERA_LEGACY && rc != MO_EPOLICY) {
+        mo_eras_put(dir, &p->to.key, unknown);
+        if (rc == MO_ETIMEOUT) /* a server that is slow would be so again */
+            return rc;
+        co->known = unknown;
+        rc = open_once(p, co, e);
+    }
+    return rc;
+}
+
+static void remember(const struct mo_peer *p, const struct mo_conn_opts *co,
+                     const char *dir)
+{
+    struct mo_conn_verdict now = mo_conn_info(p->conn)->verdict;
+
+    if (now.era != co->known.era || now.at_ms != co->known.at_ms)
+        mo_eras_put(dir, &p->to.key, now);
 }
 
 static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
@@ -446,18 +411,16 @@ static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
         .cb = &conn_cb,
         .ctx = p,
     };
+    bool any = o->mode == MO_CONN_AUTO;
     int rc = carrier(p, o, e);
 
     if (rc < 0)
         return rc;
-    rc = mo_conn_open(p->loop, &co, &p->conn, e);
-    if (rc < 0)
-        return rc;
-    (void)mo_loop_until(p->loop, is_settled, p, FOREVER_MS);
-    if (p->opened)
-        return 0;
-    *e = p->why;
-    return e->code;
+    rc = any ? open_as_known(p, &co, o->cfg->store.dir, e)
+             : open_once(p, &co, e);
+    if (rc == 0 && any)
+        remember(p, &co, o->cfg->store.dir);
+    return rc;
 }
 
 int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
@@ -472,6 +435,7 @@ int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
     mo_arena_init(&p->a, ARENA_MAX);
     mo_buf_init(&p->answer, MO_PEER_TEXT_MAX);
     p->timeout_ms = o->timeout_ms;
+    p->sign_in_needed = o->sign_in_needed;
     if (!p->timeout_ms && o->server)
         p->timeout_ms = (uint64_t)o->server->timeout_ms;
     rc = connect_to(p, o, e);
@@ -496,4 +460,14 @@ const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p)
 bool mo_peer_can(const struct mo_peer *p, const char *capability)
 {
     return p->conn && mo_conn_can(p->conn, capability);
+}
+
+const struct mo_sign_in *mo_peer_sign_in(const struct mo_peer *p)
+{
+    return p->sign_in;
+}
+
+bool mo_peer_is_http(const struct mo_peer *p)
+{
+    return p->http != NULL;
 }

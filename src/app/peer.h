@@ -6,16 +6,18 @@
  *
  * The server comes from the configuration or is typed by the person: a
  * command line, which is split into words without a shell, or an address.
- * References in its environment or headers are resolved here and go to that
- * server only.
+ * References in its environment or headers are resolved and go to that server
+ * only. A server that wants a sign-in gets one (sign_in.h): calls wait for it.
+ * The era a server was found to speak is remembered (eras.h).
  *
  * Ownership: mo_peer_close() takes everything back, whatever state it is in;
  * the child is gone when it returns. */
 #ifndef MO_APP_PEER_H
 #define MO_APP_PEER_H
 
-#include "app/config.h"
+#include "app/sign_in.h"
 #include "mcp/conn.h"
+#include "mcp/mirror.h"
 
 #define MO_PEER_WORDS_MAX 256
 #define MO_PEER_TEXT_MAX  ((size_t)32 * 1024 * 1024) /* of an answer */
@@ -29,6 +31,10 @@ struct mo_peer_opts {
     const char *url;                    /* an address */
     enum mo_conn_mode mode;
     uint64_t timeout_ms; /* of each call; 0: the server's, or the usual */
+    bool may_ask;        /* a person may be asked to sign in */
+    int err;             /* where: a descriptor */
+    /* Set by whatever fails because a person must sign in; may be NULL. */
+    bool *sign_in_needed;
 };
 
 /* Opened and ready, or a sentence why not. */
@@ -39,10 +45,23 @@ void mo_peer_close(struct mo_peer *p); /* NULL is fine */
 const struct mo_conn_info *mo_peer_info(const struct mo_peer *p);
 const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p);
 bool mo_peer_can(const struct mo_peer *p, const char *capability);
+bool mo_peer_is_http(const struct mo_peer *p);
+const struct mo_sign_in *mo_peer_sign_in(const struct mo_peer *p); /* or NULL */
 
 /* One call; 0 and the result in *out (borrowed until the next call), or an
  * error: MO_EINVAL for one that the server gave, e has its message then. */
 int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
+                 struct mo_json *out, struct mo_err *e);
+/* The same with headers (Mcp-Param-*); m may be NULL. */
+int mo_peer_call_with(struct mo_peer *p, const char *method,
+                      struct mo_span params, const struct mo_mirror *m,
+                      struct mo_json *out, struct mo_err *e);
+/* The code of the error that the server gave to the last call, or 0. */
+int64_t mo_peer_code(const struct mo_peer *p);
+/* tools/call: as above, with what the tool's schema wants in the head. When
+ * the server finds that they do not match (its tools have changed), they are
+ * made again from a fresh list, once. */
+int mo_peer_tool(struct mo_peer *p, const char *tool, struct mo_span args,
                  struct mo_json *out, struct mo_err *e);
 /* All pages of a list. */
 int mo_peer_list(struct mo_peer *p, const char *method, const char *key,

@@ -252,7 +252,7 @@ int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
     sb->ctx = ctx;
     mo_timer_init(&sb->late, on_late);
     mo_later_init(&sb->later, on_begin);
-    rc = mo_file_mkdirs(sb->cfg->store.dir, e);
+    rc = mo_file_mkdir(sb->cfg->store.dir, e);
     if (rc < 0) {
         mo_config_unref(sb->cfg);
         mo_free(sb);

@@ -315,6 +315,11 @@ static int make_tls(struct server *s, struct mo_err *e)
     return mo_wrap(e, "server.tls");
 }
 
+static bool has_house(const struct mo_serve_opts *o)
+{
+    return !o->test_echo && !o->test_bare;
+}
+
 static int make_site(struct server *s, const struct mo_serve_opts *o,
                      struct mo_err *e)
 {
@@ -330,15 +335,16 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         sio.eio.ping_interval_ms = o->test_ping_ms;
         sio.eio.ping_timeout_ms = o->test_ping_ms * 10;
         sio.eio.max_queue = (size_t)s->first->server.limits.queue_bytes;
-    } else {
+        so.sio = &sio;
+    } else if (!o->test_bare) {
         mo_talk_opts(&sio, &s->talk);
+        so.sio = &sio;
     }
-    so.sio = &sio;
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
-    return o->test_echo ? 0 : make_api(s, e);
+    return has_house(o) ? make_api(s, e) : 0;
 }
 
 static int watch_signals(struct server *s, struct mo_err *e)
@@ -438,7 +444,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
         return exit_code(&e);
     }
     say_ready(&s);
-    if (!o->test_echo)
+    if (has_house(o))
         open_house(&s);
     mo_timer_init(&s.watch, on_watch);
     mo_timer_start(s.loop, &s.watch, WATCH_MS);

@@ -11,6 +11,7 @@
 
 struct mo_serve_opts {
     bool test_echo;        /* Socket.IO events come back; for tests */
+    bool test_bare;        /* no sessions, no conversations; for tests */
     unsigned test_ping_ms; /* Engine.IO heartbeat, a tenth of its timeout */
 };
 

@@ -289,7 +289,7 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
     struct mo_err e;
 
     b->call = NULL;
-    if (why && r->status) { /* it said no: nothing was made */
+    if (why && r->status >= 400 && r->status < 500) { /* nothing was made */
         b->made = false;
         if (!try_otherwise(b, why))
             dk_give_up(b, why);
@@ -447,6 +447,8 @@ void dk_box_stop(struct mo_box *box)
         dk_again(b, on_patience, PATIENCE_MS);
     } else if (b->call && b->step < DK_FINDING) {
         mo_engine_cancel(b->call);
+    } else if (b->attaching) {
+        dk_give_up(b, NULL); /* cancels it; the rest follows from there */
     }
 }
 

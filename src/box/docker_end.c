@@ -233,9 +233,11 @@ static void still_runs(struct dk_box *b)
         engine_gone(b, &e);
         return;
     }
-    if (b->tries++ * TRY_MS >= LINGER_MS) {
+    if (b->broken || b->tries++ * TRY_MS >= LINGER_MS) {
         end_with(b, MO_BOX_EXITED, -1, 0);
-        (void)mo_fail(&b->why, MO_ECLOSED, "its program closed its output");
+        (void)mo_fail(&b->why, MO_ECLOSED,
+                      b->broken ? "its output made no sense"
+                                : "its program closed its output");
         start_remove(b);
         return;
     }
@@ -306,10 +308,10 @@ void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why)
 {
     struct dk_box *b = ctx;
 
-    (void)why;
     b->io.split = NULL;
     if (how == MO_SPLIT_CLOSED)
         return; /* its owner has closed the streams: the box lives on */
     b->eof = true;
+    b->broken = how == MO_SPLIT_BROKEN && why && why->code == MO_EPROTO;
     dk_box_news(b);
 }

@@ -85,7 +85,7 @@ struct dk_box {
     unsigned tries;
     bool adopted, warm, made, stopping, letting_go, has_end;
     bool streams_ours; /* io's streams have not been given away */
-    bool eof;          /* the attach has ended */
+    bool eof, broken;  /* the attach has ended; in nonsense */
 };
 
 static inline struct dk *dk_of(const struct mo_boxes *bs)

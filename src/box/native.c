@@ -331,6 +331,7 @@ static void birth_done(struct mo_job *j, bool canceled)
         n->sock = -1; /* owned, also on failure; the keeper then lingers */
     }
     if (n->rc < 0) {
+        mo_keeper_drop(&n->answer);
         end_with(n, n->stopping ? MO_BOX_STOPPED : MO_BOX_REFUSED, &n->err);
         down(n);
         return;

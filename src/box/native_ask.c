@@ -126,8 +126,12 @@ static void run_list(struct mo_job *j)
     bool dead = false;
 
     q->rows = mo_arena_zalloc(&q->arena, MO_BOX_MAX * sizeof(*q->rows));
-    if (!dir || !q->rows)
+    if (!dir) {
         q->rc = mo_fail_sys(&q->err, "%s", q->d->dir);
+        return;
+    }
+    if (!q->rows)
+        q->rc = mo_fail(&q->err, MO_ENOMEM, "box: out of memory");
     while (q->rc == 0) {
         struct dirent *en = readdir(dir);
         struct mo_span name;
@@ -142,8 +146,7 @@ static void run_list(struct mo_job *j)
                        en->d_name);
         q->rc = look_at(q, q->id, &dead);
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     if (dead)
         (void)mo_keeper_sweep(q->d->launcher, q->d->dir, NULL);
 }
@@ -211,7 +214,7 @@ int mo_native_remove(struct mo_boxes *bs, const char *id,
 static void run_check(struct mo_job *j)
 {
     struct query *q = mo_container_of(j, struct query, job);
-    struct mo_keeper_answer a;
+    struct mo_keeper_answer a = {0};
     mo_autofd int sock = -1;
 
     q->rc = mo_keeper_spawn(q->d->launcher, &sock, &q->err);

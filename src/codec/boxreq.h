@@ -61,7 +61,8 @@ struct mo_boxreq {
     const char *store;    /* whose sessions */
     const char *policy;   /* digest of what was asked */
     uint64_t expires;     /* wall s: its end if nobody is attached; 0: none */
-    uint64_t linger_ms;   /* its end, so long after the last one left */
+    uint64_t linger_ms;   /* its end, so long after the last one left; 0: its
+                             input ends with the client's, too */
     uint64_t memory;      /* bytes, swap included */
     uint64_t cpu_milli;   /* 1000 = one core */
     uint64_t pids;

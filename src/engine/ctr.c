@@ -3,9 +3,8 @@
 
 #include <stdio.h>
 
-#include "codec/jvalue.h"
+#include "engine/agree.h"
 
-#define STEPS_MAX      ((uint64_t)1 << 20)
 #define TMPFS_MAX      160
 #define PODMAN_NPROC   4096 /* its default is above what we may raise */
 #define MISMATCH_SHOWN 60
@@ -18,12 +17,21 @@ enum compare {
     OURS, /* objects: all of ours are there; what an image adds may stay */
 };
 
+/* podman takes the same words, and not all of them. */
+enum podman {
+    ALIKE,
+    SILENT, /* it is sent, but podman's account has it in another form */
+    MORE,   /* an array: podman adds elements to ours */
+    LONGER, /* an object: podman adds to our members' texts, and members */
+    UNSENT, /* it refuses the field */
+};
+
 struct row {
     enum place place;
     const char *key;
     enum compare how;
     bool fixed;
-    bool docker_only; /* podman refuses it or says nothing about it */
+    enum podman podman;
     void (*write)(struct mo_jw *w, const struct mo_ctr *c);
 };
 
@@ -228,9 +236,14 @@ static void w_tmpfs_row(struct mo_jw *w, const struct mo_ctr *c,
     mo_jw_cstr(w, opts);
 }
 
+/* podman mounts two more on a read-only root, of any size unless told. */
 static void w_tmpfs(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_obj(w);
+    if (c->flavour == MO_CTR_PODMAN) {
+        w_tmpfs_row(w, c, "/run", false, c->tmp, 0);
+        w_tmpfs_row(w, c, "/var/tmp", false, c->tmp, 0);
+    }
     w_tmpfs_row(w, c, "/tmp", false, c->tmp, c->tmp_inodes);
     w_tmpfs_row(w, c, MO_CTR_WORKSPACE, true, c->workspace,
                 c->workspace_inodes);
@@ -316,53 +329,52 @@ static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
  * it belongs to is found and attached to again. What is nobody's any more is
  * removed by the sweep. */
 
-#define FIXED  true
-#define DOCKER true
+#define FIXED true
 
 static const struct row rows[] = {
-    {CONFIG, "Image", SAME, false, false, w_image},
-    {CONFIG, "User", SAME, false, false, w_user},
-    {CONFIG, "WorkingDir", SAME, false, false, w_workdir},
-    {CONFIG, "Entrypoint", SAME, false, false, w_argv},
-    {CONFIG, "Cmd", SAME, FIXED, false, w_none},
-    {CONFIG, "Env", SET, false, false, w_env},
-    {CONFIG, "NetworkDisabled", SAME, FIXED, DOCKER, w_true},
-    {CONFIG, "Tty", SAME, FIXED, false, w_false},
-    {CONFIG, "OpenStdin", SAME, FIXED, false, w_true},
-    {CONFIG, "StdinOnce", SAME, FIXED, false, w_false},
-    {CONFIG, "AttachStdin", SAME, FIXED, DOCKER, w_true},
-    {CONFIG, "AttachStdout", SAME, FIXED, DOCKER, w_true},
-    {CONFIG, "AttachStderr", SAME, FIXED, DOCKER, w_true},
-    {CONFIG, "Healthcheck", SAME, FIXED, DOCKER, w_healthcheck},
-    {CONFIG, "StopSignal", SAME, FIXED, DOCKER, w_sigkill},
-    {CONFIG, "StopTimeout", SAME, FIXED, DOCKER, w_one},
-    {CONFIG, "Labels", OURS, false, false, w_labels},
-    {HOST, "NetworkMode", SAME, FIXED, false, w_none_word},
-    {HOST, "Dns", SAME, FIXED, DOCKER, w_dns},
-    {HOST, "PublishAllPorts", SAME, FIXED, false, w_false},
-    {HOST, "Memory", SAME, false, false, w_memory},
-    {HOST, "MemorySwap", SAME, false, false, w_memory},
-    {HOST, "MemorySwappiness", SAME, FIXED, DOCKER, w_zero},
-    {HOST, "NanoCpus", SAME, false, false, w_cpus},
-    {HOST, "CpuShares", SAME, FIXED, false, w_shares},
-    {HOST, "PidsLimit", SAME, false, false, w_pids},
-    {HOST, "OomScoreAdj", SAME, FIXED, false, w_oom_score},
-    {HOST, "Privileged", SAME, FIXED, false, w_false},
-    {HOST, "CapDrop", SAME, FIXED, DOCKER, w_all},
-    {HOST, "SecurityOpt", SET, FIXED, DOCKER, w_security},
-    {HOST, "ReadonlyRootfs", SAME, FIXED, false, w_true},
-    {HOST, "IpcMode", SAME, FIXED, false, w_none_word},
-    {HOST, "PidMode", SAME, FIXED, DOCKER, w_empty},
-    {HOST, "UTSMode", SAME, FIXED, DOCKER, w_empty},
-    {HOST, "CgroupnsMode", SAME, FIXED, DOCKER, w_private},
-    {HOST, "Init", SAME, FIXED, DOCKER, w_true},
-    {HOST, "Tmpfs", SAME, false, DOCKER, w_tmpfs},
-    {HOST, "Ulimits", SET, false, DOCKER, w_ulimits},
-    {HOST, "MaskedPaths", SAME, FIXED, DOCKER, w_masked},
-    {HOST, "ReadonlyPaths", SAME, FIXED, DOCKER, w_readonly},
-    {HOST, "LogConfig", OURS, FIXED, DOCKER, w_log},
-    {HOST, "RestartPolicy", OURS, FIXED, false, w_restart},
-    {HOST, "AutoRemove", SAME, FIXED, false, w_false},
+    {CONFIG, "Image", SAME, false, SILENT, w_image},
+    {CONFIG, "User", SAME, false, ALIKE, w_user},
+    {CONFIG, "WorkingDir", SAME, false, ALIKE, w_workdir},
+    {CONFIG, "Entrypoint", SAME, false, ALIKE, w_argv},
+    {CONFIG, "Cmd", SAME, FIXED, ALIKE, w_none},
+    {CONFIG, "Env", SET, false, MORE, w_env},
+    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, w_true},
+    {CONFIG, "Tty", SAME, FIXED, ALIKE, w_false},
+    {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, w_true},
+    {CONFIG, "StdinOnce", SAME, FIXED, ALIKE, w_false},
+    {CONFIG, "AttachStdin", SAME, FIXED, SILENT, w_true},
+    {CONFIG, "AttachStdout", SAME, FIXED, SILENT, w_true},
+    {CONFIG, "AttachStderr", SAME, FIXED, SILENT, w_true},
+    {CONFIG, "Healthcheck", OURS, FIXED, ALIKE, w_healthcheck},
+    {CONFIG, "StopSignal", SAME, FIXED, SILENT, w_sigkill},
+    {CONFIG, "StopTimeout", SAME, FIXED, ALIKE, w_one},
+    {CONFIG, "Labels", OURS, false, ALIKE, w_labels},
+    {HOST, "NetworkMode", SAME, FIXED, ALIKE, w_none_word},
+    {HOST, "Dns", SAME, FIXED, ALIKE, w_dns},
+    {HOST, "PublishAllPorts", SAME, FIXED, ALIKE, w_false},
+    {HOST, "Memory", SAME, false, ALIKE, w_memory},
+    {HOST, "MemorySwap", SAME, false, ALIKE, w_memory},
+    {HOST, "MemorySwappiness", SAME, FIXED, UNSENT, w_zero},
+    {HOST, "NanoCpus", SAME, false, ALIKE, w_cpus},
+    {HOST, "CpuShares", SAME, FIXED, ALIKE, w_shares},
+    {HOST, "PidsLimit", SAME, false, ALIKE, w_pids},
+    {HOST, "OomScoreAdj", SAME, FIXED, ALIKE, w_oom_score},
+    {HOST, "Privileged", SAME, FIXED, ALIKE, w_false},
+    {HOST, "CapDrop", SAME, FIXED, SILENT, w_all},
+    {HOST, "SecurityOpt", SET, FIXED, ALIKE, w_security},
+    {HOST, "ReadonlyRootfs", SAME, FIXED, ALIKE, w_true},
+    {HOST, "IpcMode", SAME, FIXED, SILENT, w_none_word},
+    {HOST, "PidMode", SAME, FIXED, SILENT, w_empty},
+    {HOST, "UTSMode", SAME, FIXED, SILENT, w_empty},
+    {HOST, "CgroupnsMode", SAME, FIXED, SILENT, w_private},
+    {HOST, "Init", SAME, FIXED, UNSENT, w_true},
+    {HOST, "Tmpfs", SAME, false, LONGER, w_tmpfs},
+    {HOST, "Ulimits", SET, false, SILENT, w_ulimits},
+    {HOST, "MaskedPaths", SAME, FIXED, SILENT, w_masked},
+    {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, w_readonly},
+    {HOST, "LogConfig", OURS, FIXED, ALIKE, w_log},
+    {HOST, "RestartPolicy", OURS, FIXED, ALIKE, w_restart},
+    {HOST, "AutoRemove", SAME, FIXED, ALIKE, w_false},
 };
 
 /* Never asked for: must be empty, zero or not there at all. */
@@ -376,14 +388,7 @@ static const char *const absent[] = {
 
 static bool is_sent(const struct row *r, const struct mo_ctr *c)
 {
-    static const char *const refused[] = {"Init", "MemorySwappiness"};
-
-    if (c->flavour != MO_CTR_PODMAN)
-        return true;
-    for (size_t i = 0; i < MO_COUNT(refused); i++)
-        if (strcmp(r->key, refused[i]) == 0)
-            return false;
-    return true;
+    return c->flavour != MO_CTR_PODMAN || r->podman != UNSENT;
 }
 
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
@@ -420,82 +425,19 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
 
 /* --- comparing ------------------------------------------------------------ */
 
-static bool is_nothing(struct mo_json v)
+static bool agrees(const struct mo_ctr *c, const struct row *r,
+                   struct mo_json ours, struct mo_json theirs)
 {
-    bool yes = false;
-    uint64_t n = 1;
+    bool podman = c->flavour == MO_CTR_PODMAN;
 
-    switch (mo_json_type(v)) {
-    case MO_JSON_NONE:
-    case MO_JSON_NULL:
+    if (podman && (r->podman == SILENT || r->podman == UNSENT))
         return true;
-    case MO_JSON_BOOL:
-        return mo_json_bool(v, &yes) == 0 && !yes;
-    case MO_JSON_NUMBER:
-        return mo_json_u64(v, &n) == 0 && n == 0;
-    case MO_JSON_STRING:
-        return mo_json_str_eq(v, MO_SPAN(""));
-    default:
-        return mo_json_len(v) == 0;
-    }
-}
-
-static bool same(struct mo_json a, struct mo_json b)
-{
-    uint64_t steps = STEPS_MAX;
-
-    if (is_nothing(a) && is_nothing(b))
-        return true;
-    if (!a.p || !b.p)
-        return false;
-    return mo_jvalue_equal(a, b, &steps) == 1;
-}
-
-static bool has_element(struct mo_json array, struct mo_json want)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &v))
-        if (same(v, want))
-            return true;
-    return false;
-}
-
-static bool same_set(struct mo_json ours, struct mo_json theirs)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    if (mo_json_len(ours) != mo_json_len(theirs))
-        return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v))
-        if (!has_element(theirs, v))
-            return false;
-    return true;
-}
-
-static bool has_ours(struct mo_json ours, struct mo_json theirs)
-{
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    if (!mo_json_is(theirs, MO_JSON_OBJECT))
-        return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v))
-        if (!same(v, mo_jvalue_find(theirs, key)))
-            return false;
-    return true;
-}
-
-static bool agrees(enum compare how, struct mo_json ours, struct mo_json theirs)
-{
-    if (how == SET)
-        return same_set(ours, theirs);
-    return how == OURS ? has_ours(ours, theirs) : same(ours, theirs);
+    if (podman && r->podman == LONGER)
+        return mo_agree_ours(ours, theirs, true);
+    if (r->how == SET)
+        return mo_agree_set(ours, theirs, podman && r->podman == MORE);
+    return r->how == OURS ? mo_agree_ours(ours, theirs, false)
+                          : mo_agree_same(ours, theirs);
 }
 
 static int mismatch(struct mo_err *e, const char *key, struct mo_json got)
@@ -520,10 +462,9 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
         struct mo_json theirs = mo_json_get(
             mo_json_get(inspect, config ? "Config" : "HostConfig"), r->key);
 
-        if ((fixed_only && !r->fixed) ||
-            (r->docker_only && c->flavour == MO_CTR_PODMAN))
+        if (fixed_only && !r->fixed)
             continue;
-        if (!agrees(r->how, ours, theirs))
+        if (!agrees(c, r, ours, theirs))
             return mismatch(e, r->key, theirs);
     }
     return 0;
@@ -553,7 +494,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
         struct mo_json v = mo_json_get(host, absent[i]);
 
-        if (!is_nothing(v))
+        if (!mo_agree_nothing(v))
             return mismatch(e, absent[i], v);
     }
     if (!is_tmpfs_only(mounts))
@@ -564,7 +505,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
 static int compare(const struct mo_ctr *c, struct mo_json inspect,
                    bool fixed_only, struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.has_nl = false};
     struct mo_buf b;
     int rc = compare_absent(inspect, e);
 
@@ -595,7 +536,7 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
         !(c->flavour == MO_CTR_PODMAN && id.n > 7 &&
           mo_json_str_eq(image, mo_span_skip(id, 7))))
         return mismatch(e, "Image", image);
-    if (!is_nothing(running))
+    if (!mo_agree_nothing(running))
         return mismatch(e, "State", running);
     return compare(c, inspect, false, e);
 }

@@ -92,19 +92,16 @@ static void put_busybox(struct mo_buf *b, struct mo_span busybox)
  * the box's only user. */
 static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
 {
-    if (!p->rootfs.n) {
-        put_dir(b, "dev/", 0755);
-        put_dir(b, "etc/", 0755);
-        put_file(b, "etc/passwd", 0644,
-                 MO_SPAN("root:x:0:0:root:/:/bin/false\n"));
-        put_file(b, "etc/group", 0644, MO_SPAN("root:x:0:\n"));
-        put_dir(b, "proc/", 0555);
-        put_dir(b, "sys/", 0555);
-        put_dir(b, "tmp/", 01777);
-        put_busybox(b, p->busybox);
-    }
+    put_dir(b, "dev/", 0755);
+    put_dir(b, "etc/", 0755);
+    put_file(b, "etc/passwd", 0644, MO_SPAN("root:x:0:0:root:/:/bin/false\n"));
+    put_file(b, "etc/group", 0644, MO_SPAN("root:x:0:\n"));
+    put_dir(b, "proc/", 0555);
+    put_dir(b, "sys/", 0555);
+    put_dir(b, "tmp/", 01777);
+    put_busybox(b, p->busybox);
     put_dir(b, "workspace/", 0777);
-    put_file(b, MO_IMAGE_TOOLBOX + 1, 0755, p->toolbox);
+    put_file(b, &MO_IMAGE_TOOLBOX[1], 0755, p->toolbox);
     return mo_tar_put_end(b);
 }
 
@@ -150,8 +147,7 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
     mo_jw_key(&w, "config");
     mo_jw_obj(&w);
     put_words(&w, "Entrypoint", MO_IMAGE_TOOLBOX);
-    put_words(&w, "Env",
-              p->rootfs.n ? "PATH=/usr/local/bin:/usr/bin:/bin" : "PATH=/bin");
+    put_words(&w, "Env", "PATH=/bin");
     mo_jw_key(&w, "User");
     mo_jw_cstr(&w, "20000:20000");
     mo_jw_key(&w, "WorkingDir");
@@ -167,8 +163,6 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
     mo_jw_cstr(&w, "layers");
     mo_jw_key(&w, "diff_ids");
     mo_jw_arr(&w);
-    if (p->rootfs.n)
-        put_diff(&w, p->rootfs_sha256);
     put_diff(&w, layer);
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -176,8 +170,7 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
     return mo_buf_err(b);
 }
 
-static int put_manifest(struct mo_buf *b, const struct mo_image_parts *p,
-                        const char *config, const char *tag)
+static int put_manifest(struct mo_buf *b, const char *config, const char *tag)
 {
     struct mo_jw w;
 
@@ -189,8 +182,6 @@ static int put_manifest(struct mo_buf *b, const struct mo_image_parts *p,
     put_words(&w, "RepoTags", tag);
     mo_jw_key(&w, "Layers");
     mo_jw_arr(&w);
-    if (p->rootfs.n)
-        mo_jw_cstr(&w, "base/layer.tar");
     mo_jw_cstr(&w, "toolbox/layer.tar");
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -226,13 +217,10 @@ static int check_parts(const struct mo_image_parts *p, struct mo_err *e)
     if (!mo_image_is_static(p->toolbox))
         return mo_fail(e, MO_EINVAL,
                        "mo-toolbox is not a static program of this machine");
-    if (!p->rootfs.n && !mo_image_is_static(p->busybox))
+    if (!mo_image_is_static(p->busybox))
         return mo_fail(e, MO_EUNAVAIL,
                        "no static busybox for the image; "
                        "install the package busybox-static");
-    if (p->rootfs.n &&
-        (!p->rootfs_sha256 || strlen(p->rootfs_sha256) != HEX_LEN))
-        return mo_fail(e, MO_EINVAL, "the root file system has no digest");
     return 0;
 }
 
@@ -240,11 +228,9 @@ struct pieces {
     struct mo_buf layer, config, manifest;
 };
 
-static int put_tar(struct mo_image_tar *out, const struct mo_image_parts *p,
-                   const struct pieces *s, const char *config)
+static int put_tar(struct mo_image_tar *out, const struct pieces *s,
+                   const char *config)
 {
-    if (p->rootfs.n)
-        put_file(&out->tar, "base/layer.tar", 0644, p->rootfs);
     put_file(&out->tar, "toolbox/layer.tar", 0644, mo_buf_view(&s->layer));
     put_file(&out->tar, config, 0644, mo_buf_view(&s->config));
     put_file(&out->tar, "manifest.json", 0644, mo_buf_view(&s->manifest));
@@ -254,7 +240,6 @@ static int put_tar(struct mo_image_tar *out, const struct mo_image_parts *p,
 static int make(const struct mo_image_parts *p, struct pieces *s,
                 struct mo_image_tar *out)
 {
-    const char *name = p->name ? p->name : "mo-toolbox";
     char layer[HEX_LEN + 1], id[HEX_LEN + 1], file[HEX_LEN + 8];
     int rc = put_layer(&s->layer, p);
 
@@ -267,9 +252,9 @@ static int make(const struct mo_image_parts *p, struct pieces *s,
     hex_of(mo_buf_view(&s->config), id);
     (void)snprintf(file, sizeof(file), "%s.json", id);
     (void)snprintf(out->id, sizeof(out->id), "sha256:%s", id);
-    (void)snprintf(out->tag, sizeof(out->tag), "%s:%.12s", name, id);
-    rc = put_manifest(&s->manifest, p, file, out->tag);
-    return rc < 0 ? rc : put_tar(out, p, s, file);
+    (void)snprintf(out->tag, sizeof(out->tag), "mo-toolbox:%.12s", id);
+    rc = put_manifest(&s->manifest, file, out->tag);
+    return rc < 0 ? rc : put_tar(out, s, file);
 }
 
 int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,

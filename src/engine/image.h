@@ -3,8 +3,8 @@
  * Ours is FROM scratch: the toolbox, a static busybox and a few directories.
  * Nothing in it depends on when or where it was made, so its id is known
  * before it exists; it is asked for by that id and loaded when the engine
- * does not have it. A second flavour puts the toolbox on top of a root file
- * system that somebody else made (scripts/image-debian).
+ * does not have it. (A larger one, with the programs of Debian, is made by
+ * scripts/image-debian; to us it is an image like any other.)
  *
  * An image of somebody else's is looked at before anything of it is started:
  * what it would like to run, declare and mount (mo_image_look()), and, layer
@@ -22,7 +22,7 @@
 #define MO_IMAGE_ID_MAX      80 /* "sha256:" and 64 digits */
 #define MO_IMAGE_WORDS_MAX   64
 #define MO_IMAGE_VOLUMES_MAX 8
-#define MO_IMAGE_TAR_MAX     ((size_t)240 * 1024 * 1024)
+#define MO_IMAGE_TAR_MAX     ((size_t)64 * 1024 * 1024)
 #define MO_IMAGE_TOOLBOX     "/toolbox"
 
 /* --- making ours ---------------------------------------------------------- */
@@ -31,9 +31,6 @@ struct mo_image_parts {
     struct mo_span toolbox, busybox; /* static programs; busybox may be empty
                                         on top of a root file system */
     const char *arch;                /* as the engine calls it: "arm64" */
-    struct mo_span rootfs;     /* a layer below ours, tar or tar.gz; or empty */
-    const char *rootfs_sha256; /* of that layer uncompressed, hex */
-    const char *name;          /* its repository; NULL: "mo-toolbox" */
 };
 
 struct mo_image_tar {

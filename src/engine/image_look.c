@@ -69,19 +69,25 @@ static int check_path(const char *what, const char *path, struct mo_err *e)
 
 /* --- reading -------------------------------------------------------------- */
 
-static int word(struct mo_image *im, struct mo_json v, const char **out,
-                struct mo_err *e)
+/* A string of the engine's, NULL and why. */
+static const char *word(struct mo_image *im, struct mo_json v, struct mo_err *e)
 {
+    const char *out = NULL;
     struct mo_span s;
 
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return mo_fail(e, MO_EPROTO, "image: a word is not text");
-    if (mo_json_str(v, &im->arena, &s) < 0)
-        return no_memory(e);
-    if (s.n && memchr(s.p, 0, s.n))
-        return mo_fail(e, MO_EPOLICY, "image: a word with NUL");
-    *out = mo_arena_strndup(&im->arena, s.n ? s.p : "", s.n);
-    return *out ? 0 : no_memory(e);
+    if (!mo_json_is(v, MO_JSON_STRING)) {
+        (void)mo_fail(e, MO_EPROTO, "image: a word is not text");
+        return NULL;
+    }
+    if (mo_json_str(v, &im->arena, &s) == 0)
+        out = mo_arena_strndup(&im->arena, s.n ? s.p : "", s.n);
+    if (!out)
+        (void)no_memory(e);
+    else if (strlen(out) != s.n) {
+        (void)mo_fail(e, MO_EPOLICY, "image: a word with NUL");
+        out = NULL;
+    }
+    return out;
 }
 
 /* Append an array's words to v, which has room for MO_IMAGE_WORDS_MAX. */
@@ -98,7 +104,8 @@ static int words(struct mo_image *im, struct mo_json array, const char **v,
                            "image: more than %d words of command or "
                            "environment",
                            MO_IMAGE_WORDS_MAX);
-        if (word(im, val, &v[*n], e) < 0)
+        v[*n] = word(im, val, e);
+        if (!v[*n])
             return e->code;
         (*n)++;
     }
@@ -139,13 +146,16 @@ static int read_workdir(struct mo_image *im, struct mo_json config,
                         struct mo_err *e)
 {
     struct mo_json v = mo_json_get(config, "WorkingDir");
+    const char *path;
 
     im->workdir = "/";
     if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str_eq(v, MO_SPAN("")))
         return 0;
-    if (word(im, v, &im->workdir, e) < 0)
+    path = word(im, v, e);
+    if (!path)
         return e->code;
-    return check_path("WORKDIR", im->workdir, e);
+    im->workdir = path;
+    return check_path("WORKDIR", path, e);
 }
 
 /* {"/data": {}}: each is covered by memory of ours, else it would be the
@@ -156,6 +166,7 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
     const char **v = words_new(im);
     struct mo_json_iter it;
     struct mo_json key, val;
+    const char *path;
     size_t n = 0;
 
     if (!v)
@@ -166,14 +177,14 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
         if (n >= MO_IMAGE_VOLUMES_MAX)
             return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
                            MO_IMAGE_VOLUMES_MAX);
-        if (word(im, key, &v[n], e) < 0 || check_path("VOLUME", v[n], e) < 0)
+        path = word(im, key, e);
+        if (!path || check_path("VOLUME", path, e) < 0)
             return e->code;
-        if (strcmp(v[n], "/") == 0)
+        if (strcmp(path, "/") == 0)
             return mo_fail(e, MO_EPOLICY, "image: its root is a VOLUME");
-        if (strcmp(v[n], "/tmp") != 0 && strcmp(v[n], "/workspace") != 0)
-            n++;
-        else
-            v[n] = NULL; /* ours is there already */
+        /* ours are there already */
+        if (strcmp(path, "/tmp") != 0 && strcmp(path, "/workspace") != 0)
+            v[n++] = path;
     }
     return 0;
 }
@@ -181,10 +192,10 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
 static int read_id(struct mo_image *im, struct mo_json inspect,
                    struct mo_err *e)
 {
-    const char *id;
+    const char *id = word(im, mo_json_get(inspect, "Id"), e);
     const char *kind = "sha256:";
 
-    if (word(im, mo_json_get(inspect, "Id"), &id, e) < 0)
+    if (!id)
         return e->code;
     /* podman writes the digits alone */
     if (strncmp(id, kind, 7) == 0)

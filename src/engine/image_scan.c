@@ -83,7 +83,7 @@ static int check_way(struct scan *s, struct mo_span path)
     while (rest.p)
         if (mo_span_is(mo_span_cut(&rest, '/'), ".."))
             return refuse(s, path, "leads out of its layer");
-    for (size_t i = 1; i < path.n; i++)
+    for (size_t i = 1; path.p && i < path.n; i++)
         if (path.p[i] == '/' &&
             mo_map_get(&s->links, mo_span_head(path, i)) != NULL)
             return refuse(s, path, "is reached through a link");

@@ -37,6 +37,9 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
                    const struct mo_http_cb *cb, void *ctx,
                    struct mo_httpc_x **out, struct mo_err *e);
 void mo_httpc_cancel(struct mo_httpc_x *x); /* on_done: MO_ECANCELED */
+/* In its callbacks: is it connected to such an address as public_only means?
+ * Behind a proxy: is the proxy? */
+bool mo_httpc_at_private(const struct mo_httpc_x *x);
 /* No on_data between these two; the peer feels it. */
 void mo_httpc_pause(struct mo_httpc_x *x);
 void mo_httpc_resume(struct mo_httpc_x *x);

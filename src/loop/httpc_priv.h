@@ -72,6 +72,7 @@ struct mo_httpc_x {
     curl_off_t sent; /* bytes of the request, at the last look */
     unsigned idle_ms;
     bool running, head_done, paused;
+    bool barred;      /* an address was refused by us */
     char origin[160]; /* "https://host:port", for messages */
     char curl_err[CURL_ERROR_SIZE];
 };
@@ -85,6 +86,8 @@ void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to);
 /* It ends with this reason (NULL: well), a little later. */
 void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why);
 void mo_httpcx_idle_start(struct mo_httpc_x *x);
+/* httpc_addr.c: refuse private addresses. False: libcurl takes no options. */
+bool mo_httpcx_public_only(struct mo_httpc_x *x, const char *url);
 /* What libcurl's verdict means. */
 void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc);
 

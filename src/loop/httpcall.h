@@ -30,6 +30,9 @@ struct mo_http_call {
     unsigned idle_ms;    /* no byte for so long; 0: MO_HTTP_IDLE_MS */
     unsigned total_ms;   /* from start() to on_done; 0: no limit */
     uint64_t max_bytes;  /* of the answer's body; 0: MO_HTTP_BYTES_MAX */
+    /* httpc: connect to no loopback, private or link-local address, whatever
+     * the name resolves to (MO_EPOLICY); moot behind a proxy. */
+    bool public_only;
 };
 
 struct mo_http_cb {

@@ -86,6 +86,14 @@ static void on_idle(struct mo_timer *t)
     mo_httpcx_end(x, &e);
 }
 
+static void refuse(struct mo_httpc_x *x, int code, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, code, "%s: %s", x->origin, what);
+    mo_httpcx_end(x, &e);
+}
+
 /* "before ORIGIN after: detail" */
 static const struct verdict {
     CURLcode rc;
@@ -143,6 +151,10 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
     for (size_t i = 0; i < MO_COUNT(verdicts); i++)
         if (verdicts[i].rc == rc)
             v = &verdicts[i];
+    if (x->barred && rc == CURLE_COULDNT_CONNECT) {
+        refuse(x, MO_EPOLICY, "is at a private address");
+        return;
+    }
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &sys);
     (void)mo_fail(&e, v->code, "%s%s%s%s%.100s", v->before, x->origin, v->after,
                   v->detail ? ": " : "", v->detail ? detail(x, rc, sys) : "");
@@ -152,14 +164,6 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
 
 /* --- the answer -----------------------------------------------------------
  */
-
-static void refuse(struct mo_httpc_x *x, int code, const char *what)
-{
-    struct mo_err e;
-
-    (void)mo_fail(&e, code, "%s: %s", x->origin, what);
-    mo_httpcx_end(x, &e);
-}
 
 /* Cut the collected lines into headers; false: too many. */
 static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
@@ -353,6 +357,8 @@ static bool set_call(struct mo_httpc_x *x, const struct mo_http_call *c)
         set_long(x, CURLOPT_NOBODY, 1, &ok);
     }
     set_text(x, CURLOPT_CUSTOMREQUEST, method, &ok);
+    if (c->public_only)
+        ok &= mo_httpcx_public_only(x, c->url);
     return ok;
 }
 

@@ -6,7 +6,10 @@
  *
  * An ask that was handed up is the owner's until answered, even when the
  * call or the connection is gone (c == NULL): then the answer goes nowhere. */
+#include "codec/url.h"
 #include "mcp/conn_priv.h"
+
+#define URL_MAX ((size_t)16 * 1024)
 
 static const struct {
     const char *method;
@@ -22,14 +25,41 @@ const char *mo_ask_method(enum mo_ask_kind kind)
     return kinds[kind].method;
 }
 
+/* An address that a person may be asked to open: a web page, and no name in
+ * front of it that looks like another one. */
+static bool is_page(struct mo_json v)
+{
+    struct mo_buf b;
+    struct mo_url u;
+    bool ok;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return false;
+    mo_buf_init(&b, URL_MAX);
+    ok = mo_json_str_buf(v, &b) == 0 &&
+         mo_url_parse(mo_buf_view(&b), &u, NULL) == 0 && u.host.n &&
+         !u.userinfo.p &&
+         (mo_span_ieq(u.scheme, MO_SPAN("https")) ||
+          mo_span_ieq(u.scheme, MO_SPAN("http")));
+    mo_buf_fini(&b);
+    return ok;
+}
+
+/* Did we offer to be asked in that way? The url mode came with 2025-11-25. */
+static bool is_mode_offered(const struct mo_conn *c, struct mo_json params)
+{
+    struct mo_json mode = mo_json_get(params, "mode");
+
+    if (!mode.p || mo_json_str_eq(mode, MO_SPAN("form")))
+        return c->can & CAN_FORM;
+    return mo_json_str_eq(mode, MO_SPAN("url")) && (c->can & CAN_URL) &&
+           c->speak >= MO_MCP_2025_11_25 && is_page(mo_json_get(params, "url"));
+}
+
 /* 0 and the kind, or the JSON-RPC error code that says why not. */
 static int judge(const struct mo_conn *c, struct mo_json method,
                  struct mo_json params, enum mo_ask_kind *out)
 {
-    struct mo_json mode = mo_json_get(params, "mode");
-    bool url = mo_json_str_eq(mode, MO_SPAN("url"));
-    bool form = !mode.p || mo_json_str_eq(mode, MO_SPAN("form"));
-    unsigned wants = url ? CAN_URL : form ? CAN_FORM : 0;
     int kind = 0;
 
     while (kind < MO_ASK_KINDS &&
@@ -39,7 +69,7 @@ static int judge(const struct mo_conn *c, struct mo_json method,
         !(c->can & kinds[kind].needs))
         return MO_RPC_METHOD_NOT_FOUND;
     *out = (enum mo_ask_kind)kind;
-    if (kind == MO_ASK_ELICIT && !(c->can & wants))
+    if (kind == MO_ASK_ELICIT && !is_mode_offered(c, params))
         return MO_RPC_INVALID_PARAMS;
     return 0;
 }
@@ -125,7 +155,7 @@ static void refuse(struct mo_conn *c, struct mo_span id, int code,
 static const char *reason(int code)
 {
     return code == MO_RPC_METHOD_NOT_FOUND ? "this client does not offer it"
-                                           : "this mode was not offered";
+                                           : "this was not offered so";
 }
 
 /* Which of our calls made the server ask? */

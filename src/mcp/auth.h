@@ -15,6 +15,7 @@
 struct mo_auth_wait {
     struct mo_list node;
     uint64_t serial; /* of the header that was refused */
+    bool local;      /* who refused it is at a private address */
     void (*done)(struct mo_auth_wait *w, const struct mo_err *why);
 };
 

@@ -1,5 +1,5 @@
-/* link_http_priv.h - between link_http.c (the life of exchanges) and
- * link_http_req.c (what stands in their requests). */
+/* link_http_priv.h - between link_http.c (the link), link_http_x.c (the life
+ * of exchanges) and link_http_req.c (what stands in their requests). */
 #ifndef MO_MCP_LINK_HTTP_PRIV_H
 #define MO_MCP_LINK_HTTP_PRIV_H
 
@@ -68,8 +68,20 @@ static inline struct http *http_from_link(struct mo_link *k)
     return mo_container_of(k, struct http, k);
 }
 
-/* Headers and text into x->a, replacing what was there. 0, MO_ENOMEM,
- * MO_ETOOBIG. bare: what every request carries, and nothing else. */
+/* link_http.c: the gate's exchange is gone. */
+void http_open_gate(struct http *h);
+
+/* link_http_x.c. A new one is in the link's list; drop takes it out. */
+struct xchg *http_x_new(struct http *h, enum what what, uint64_t id);
+int http_x_run(struct xchg *x, struct mo_err *e);
+void http_x_drop(struct xchg *x);
+/* The owner wants to hear no more of it. */
+void http_x_stop(struct xchg *x);
+/* The owner hears why (NULL: what the answer itself says). */
+void http_x_fail(struct xchg *x, const struct mo_err *why);
+
+/* link_http_req.c. Headers and text into x->a, replacing what was there. 0,
+ * MO_ENOMEM, MO_ETOOBIG. bare: what every request carries, and nothing else. */
 int http_build_bare(struct xchg *x, const char *version);
 int http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int http_build_get(struct xchg *x);

@@ -14,7 +14,7 @@
  *  3. owed counts requests whose answers may still come; answers beyond it
  *     are charged to the budget like any other unasked message. */
 #include "codec/frame.h"
-#include "mcp/link.h"
+#include "mcp/budget.h"
 
 #define LAST_WORDS_MS 500 /* for the queue when we close */
 
@@ -29,9 +29,9 @@ struct lines {
     struct mo_timer breath, stall;
     struct mo_err why;
     uint64_t owed;
-    size_t answers;          /* bytes of them since the queue was empty */
-    uint64_t budget, filled; /* messages; ns when it was filled last */
-    unsigned held, noise, floods;
+    size_t answers; /* bytes of them since the queue was empty */
+    struct mo_budget budget;
+    unsigned held, noise;
     bool failing;
 };
 
@@ -71,28 +71,12 @@ static void on_noise(struct lines *ln, struct mo_span line)
     die(ln, &e);
 }
 
-static void refill(struct lines *ln)
-{
-    uint64_t now = mo_loop_now(ln->loop);
-    uint64_t more = (now - ln->filled) / (MO_S / MO_LINK_RATE);
-
-    if (more == 0)
-        return;
-    ln->filled += more * (MO_S / MO_LINK_RATE);
-    ln->budget += more;
-    if (ln->budget >= MO_LINK_BURST) {
-        ln->budget = MO_LINK_BURST;
-        ln->filled = now;
-        ln->floods = 0;
-    }
-}
-
 static void on_flood(struct lines *ln)
 {
     struct mo_err e;
 
-    ln->floods++;
-    if (ln->floods < MO_LINK_FLOODS_MAX) {
+    ln->budget.floods++;
+    if (ln->budget.floods < MO_LINK_FLOODS_MAX) {
         ln->held |= HELD_RATE;
         mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
         return;
@@ -111,11 +95,8 @@ static void charge(struct lines *ln, const struct mo_rpc *m)
         ln->owed--;
         return;
     }
-    if (ln->budget == 0)
-        refill(ln);
-    if (ln->budget)
-        ln->budget--;
-    if (ln->budget == 0)
+    mo_budget_take(&ln->budget, mo_loop_now(ln->loop));
+    if (mo_budget_spent(&ln->budget))
         on_flood(ln);
 }
 
@@ -200,7 +181,7 @@ static void on_breath(struct mo_timer *t)
 {
     struct lines *ln = mo_container_of(t, struct lines, breath);
 
-    refill(ln);
+    mo_budget_fill(&ln->budget, mo_loop_now(ln->loop));
     let_go(ln, HELD_RATE);
 }
 
@@ -275,7 +256,7 @@ static void lines_start(struct mo_link *k)
 {
     struct lines *ln = from_link(k);
 
-    ln->filled = mo_loop_now(ln->loop);
+    mo_budget_init(&ln->budget, mo_loop_now(ln->loop));
     mo_stream_attach(ln->s, &stream_cb, ln);
 }
 
@@ -310,7 +291,6 @@ int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
     ln->k.ops = &lines_ops;
     ln->loop = l;
     ln->s = s;
-    ln->budget = MO_LINK_BURST;
     mo_frame_init(&ln->f, line_max ? line_max : MO_LINK_LINE_MAX);
     mo_buf_init(&ln->rest, MO_LINK_LINE_MAX);
     mo_timer_init(&ln->breath, on_breath);

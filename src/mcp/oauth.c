@@ -14,6 +14,8 @@
 #define ARENA_MAX    ((size_t)128 * 1024)
 #define HEADER_MAX   (MO_OAUTH_TEXT_MAX + 16)
 #define URL_MAX      ((size_t)32 * 1024)
+#define BEARER       "Bearer "
+#define BEARER_LEN   (sizeof(BEARER) - 1)
 #define LATER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* of one timer */
 
 struct mo_oauth {
@@ -22,6 +24,11 @@ struct mo_oauth {
     struct mo_arena a; /* the options' texts */
     struct mo_flow *flow;
     bool refreshing; /* the flow is a refresh */
+    bool queued;     /* another process refreshes; `turn` looks again */
+    int claim;       /* while we do: a descriptor, or -1 */
+    struct mo_timer turn;
+    bool barred; /* mute, and a sign-in was needed */
+    bool local;  /* the server was seen at a private address */
     struct mo_back *back;
     unsigned backs; /* doors not gone yet */
     struct mo_list waiters, ready;
@@ -65,7 +72,9 @@ static void oauth_free(struct mo_oauth *o)
         mo_buf_fini(secret[i]);
     }
     mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
     mo_later_cancel(&o->later);
+    mo_close_fd(&o->claim);
     mo_arena_fini(&o->a);
     mo_free(o);
 }
@@ -108,7 +117,7 @@ static int use(struct mo_oauth *o, const struct mo_token *k)
     o->serial++;
     if (!k || !k->access)
         return 0;
-    mo_buf_puts(&o->header, "Bearer ");
+    mo_buf_puts(&o->header, BEARER);
     mo_buf_puts(&o->header, k->access);
     if (k->refresh && k->expires_ms) {
         if (k->expires_ms > now + MO_OAUTH_AHEAD_MS)
@@ -129,9 +138,23 @@ static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
     return mo_buf_view(&o->header);
 }
 
+/* Has another process a newer one? It is ours now. */
+static bool look_again(struct mo_oauth *o)
+{
+    struct mo_span now = mo_span_skip(mo_buf_view(&o->header), BEARER_LEN);
+    const struct mo_token *k;
+
+    mo_tokens_sync(o->o.tokens);
+    k = token_of(o);
+    if (!k || !k->access || mo_span_is(now, k->access))
+        return false;
+    return use(o, k) == 0;
+}
+
 /* --- flows ---------------------------------------------------------------- */
 
 static void on_url(void *ctx, const char *url);
+static void on_client(void *ctx, const struct mo_token *k);
 static void on_done(void *ctx, const struct mo_token *k, const char *asked,
                     const struct mo_err *why);
 
@@ -151,7 +174,9 @@ static struct mo_flow_opts flow_opts(struct mo_oauth *o)
         .client_url = o->o.client_url,
         .scope = asked[0] ? asked : NULL,
         .sign_in_ms = o->o.sign_in_ms,
+        .local = o->local,
         .on_url = on_url,
+        .on_client = on_client,
         .done = on_done,
         .ctx = o,
     };
@@ -180,6 +205,27 @@ static void close_back(struct mo_oauth *o)
         mo_back_close(mo_take_ptr(&o->back), on_back_gone, o);
 }
 
+/* At the port of the last time, if that can be had. */
+static int open_back(struct mo_oauth *o, struct mo_err *e)
+{
+    const char *want = o->o.back ? o->o.back : MO_BACK_URI;
+    const struct mo_token *k = token_of(o);
+    int rc = MO_ENOTFOUND;
+
+    if (k && k->redirect && mo_back_same(want, k->redirect))
+        rc = mo_back_open(o->o.loop, k->redirect, on_query, o, &o->back, NULL);
+    if (rc < 0)
+        rc = mo_back_open(o->o.loop, want, on_query, o, &o->back, e);
+    if (rc == 0)
+        o->backs++;
+    return rc;
+}
+
+static void need_sign_in(struct mo_err *e)
+{
+    (void)mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
+}
+
 static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_oauth_challenge c;
@@ -187,12 +233,15 @@ static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
     struct mo_arena a;
     int rc = 0;
 
-    if (!o->o.redirect && !o->back) {
-        rc = mo_back_open(o->o.loop, on_query, o, &o->back, e);
-        if (rc < 0)
-            return rc;
-        o->backs++;
+    if (o->o.mute) {
+        o->barred = true;
+        need_sign_in(e);
+        return e->code;
     }
+    if (!o->o.redirect && !o->back)
+        rc = open_back(o, e);
+    if (rc < 0)
+        return rc;
     fo = flow_opts(o);
     mo_arena_init(&a, ARENA_MAX);
     (void)mo_oauth_challenge(&a, mo_buf_view(&o->told), &c);
@@ -212,9 +261,35 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 
     if (!k || !k->refresh)
         return mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
+    if (mo_tokens_claim(o->o.tokens, &o->claim) == MO_EBUSY) {
+        o->queued = true;
+        mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
+        return 0;
+    }
     rc = mo_flow_refresh(&fo, k, &o->flow, e);
+    if (rc < 0)
+        mo_close_fd(&o->claim);
     o->refreshing = rc == 0;
     return rc;
+}
+
+static void end_flow(struct mo_oauth *o, const struct mo_err *why)
+{
+    tell(o, why);
+    if (o->o.on_end && !o->closing)
+        o->o.on_end(o->o.ctx, why);
+}
+
+static void on_turn(struct mo_timer *t)
+{
+    struct mo_oauth *o = mo_container_of(t, struct mo_oauth, turn);
+    struct mo_err e;
+
+    o->queued = false;
+    if (look_again(o))
+        end_flow(o, NULL);
+    else if (start_refresh(o, &e) < 0)
+        end_flow(o, &e);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -223,19 +298,14 @@ static void on_timer(struct mo_timer *t)
     const struct mo_token *k = token_of(o);
     struct mo_err e;
 
-    if (o->flow || o->closing || !k)
+    if (o->flow || o->queued || o->closing || !k)
         return;
     if (k->expires_ms > mo_wall_ms() + LATER_MAX_MS) { /* not yet */
         mo_timer_start(o->o.loop, &o->timer, LATER_MAX_MS);
         return;
     }
-    if (start_refresh(o, &e) < 0)
+    if (!look_again(o) && start_refresh(o, &e) < 0)
         mo_log_err(mo_loop_log(o->o.loop), MO_DEBUG, ROOM, &e, "no refresh");
-}
-
-static void need_sign_in(struct mo_err *e)
-{
-    (void)mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
 }
 
 static void on_url(void *ctx, const char *url)
@@ -244,13 +314,36 @@ static void on_url(void *ctx, const char *url)
     struct mo_err e;
 
     mo_buf_reset(&o->url);
-    mo_buf_put(&o->url, url, strlen(url) + 1);
+    if (mo_buf_put(&o->url, url, strlen(url) + 1) < 0) {
+        mo_buf_reset(&o->url);
+        mo_flow_cancel(o->flow); /* nobody could learn of it */
+        return;
+    }
     if (o->o.on_sign_in)
         o->o.on_sign_in(o->o.ctx, url);
     if (o->o.wait)
         return;
     need_sign_in(&e);
     tell(o, &e);
+}
+
+/* Saved at once, unless there are tokens of an older client: those are
+ * replaced when there are better ones. */
+static void on_client(void *ctx, const struct mo_token *k)
+{
+    struct mo_oauth *o = ctx;
+    const struct mo_token *old =
+        k ? mo_tokens_get(o->o.tokens, k->issuer, k->server) : NULL;
+    struct mo_err e;
+    int rc = 0;
+
+    if (!k)
+        rc = mo_tokens_drop(o->o.tokens, NULL, o->o.server, &e);
+    else if (!old || (!old->access && !old->refresh))
+        rc = mo_tokens_put(o->o.tokens, k, &e);
+    if (rc < 0)
+        mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, &e,
+                   "registration is not saved");
 }
 
 static int keep_token(struct mo_oauth *o, const struct mo_token *k,
@@ -260,6 +353,7 @@ static int keep_token(struct mo_oauth *o, const struct mo_token *k,
 
     if (o->refreshing)
         o->refreshed = mo_now_ns();
+    o->barred = false;
     mo_buf_reset(&o->asked);
     mo_buf_puts(&o->asked, asked ? asked : "");
     rc = mo_tokens_put(o->o.tokens, k, e);
@@ -285,14 +379,19 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     close_back(o);
     if (!why && keep_token(o, k, asked, &e) < 0)
         why = &e;
+    mo_close_fd(&o->claim);
     if (why)
         mo_log_err(mo_loop_log(o->o.loop), MO_INFO, ROOM, why, "no token");
+    if (refused && look_again(o)) { /* somebody was faster */
+        refused = false;
+        why = NULL;
+    }
     if (refused && !o->closing && !mo_list_empty(&o->waiters)) {
         if (start_sign_in(o, &e) == 0)
             return;
         why = &e;
     }
-    tell(o, why);
+    end_flow(o, why);
 }
 
 /* --- refusals ------------------------------------------------------------- */
@@ -370,7 +469,13 @@ static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
         tell(o, NULL); /* there is a newer one already */
         return 0;
     }
-    if (!o->flow)
+    o->local = o->local || w->local;
+    if (!o->flow && !o->queued && status == 401 && look_again(o)) {
+        mo_list_push(&o->waiters, &w->node);
+        tell(o, NULL);
+        return 0;
+    }
+    if (!o->flow && !o->queued)
         rc = start_flow(o, status, challenge, e);
     if (rc == 0)
         mo_list_push(&o->waiters, &w->node);
@@ -389,7 +494,7 @@ static int copy_texts(struct mo_oauth *o)
     const char **texts[] = {
         &o->o.server,        &o->o.client_name, &o->o.client_id,
         &o->o.client_secret, &o->o.client_url,  &o->o.scope,
-        &o->o.redirect,
+        &o->o.redirect,      &o->o.back,
     };
 
     for (size_t i = 0; i < MO_COUNT(texts); i++) {
@@ -423,6 +528,8 @@ int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
     mo_list_init(&o->waiters);
     mo_list_init(&o->ready);
     mo_timer_init(&o->timer, on_timer);
+    mo_timer_init(&o->turn, on_turn);
+    o->claim = -1;
     mo_later_init(&o->later, on_later);
     rc = copy_texts(o);
     k = rc == 0 ? token_of(o) : NULL;
@@ -449,6 +556,7 @@ void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
     o->gone = gone;
     o->gone_ctx = ctx;
     mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
     (void)mo_fail(&e, MO_ECANCELED, "closed");
     tell(o, &e);
     if (o->flow)
@@ -464,8 +572,10 @@ enum mo_oauth_state mo_oauth_state(const struct mo_oauth *o)
 {
     if (o->url.len)
         return MO_OAUTH_IS_SIGN_IN;
-    if (o->flow)
+    if (o->flow || o->queued)
         return MO_OAUTH_IS_WORKING;
+    if (o->barred)
+        return MO_OAUTH_IS_BARRED;
     return o->header.len ? MO_OAUTH_IS_READY : MO_OAUTH_IS_NONE;
 }
 

@@ -3,11 +3,13 @@
  * A link asks here for its Authorization header and hands its refusals over
  * (auth.h). One flow at a time works for all who wait: a refresh when there
  * is something to refresh, else a sign-in (oauth_flow.h). A token that will
- * expire is refreshed ahead of time.
+ * expire is refreshed ahead of time. Of several processes that share a token
+ * file one refreshes; the others wait for what it gets.
  *
  *   NONE      no token, nothing under way
  *   WORKING   a flow is under way
  *   SIGN_IN   a person must open mo_oauth_url(); the flow waits for it
+ *   BARRED    a person would have to sign in, and nobody can be asked (mute)
  *   READY     there is a token
  *
  * A 403 that names missing scopes (step-up) asks for all scopes so far and
@@ -31,6 +33,7 @@
 #define MO_OAUTH_STEP_MS  60000
 #define MO_OAUTH_AHEAD_MS 60000 /* refreshed so long before it expires */
 #define MO_OAUTH_AGAIN_MS 30000 /* refused so soon after: refresh is no use */
+#define MO_OAUTH_TURN_MS  50    /* how often we look whether it is our turn */
 
 struct mo_oauth;
 
@@ -38,6 +41,7 @@ enum mo_oauth_state {
     MO_OAUTH_IS_NONE,
     MO_OAUTH_IS_WORKING,
     MO_OAUTH_IS_SIGN_IN,
+    MO_OAUTH_IS_BARRED,
     MO_OAUTH_IS_READY,
 };
 
@@ -53,11 +57,19 @@ struct mo_oauth_opts {
     /* Where browsers come back to, if not to a door of our own; then
      * mo_oauth_redirected() is to be called. */
     const char *redirect;
+    /* The door of our own: its address, with or without a port, or NULL:
+     * MO_BACK_URI. Without one, the port of the last time is tried first,
+     * since that is what we are registered with. */
+    const char *back;
     bool wait;
+    bool mute; /* nobody can sign in: who would need it is refused at once */
     uint64_t sign_in_ms; /* 0: MO_FLOW_SIGN_IN_MS */
     /* A person must open that; may be NULL. The address is http(s) only and
      * must not go through a shell. */
     void (*on_sign_in)(void *ctx, const char *url);
+    /* No flow is under way any more; why: it brought no token. May be NULL,
+     * and does not fire for a flow that mo_oauth_close() ends. */
+    void (*on_end)(void *ctx, const struct mo_err *why);
     void *ctx;
 };
 

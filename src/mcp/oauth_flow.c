@@ -1,10 +1,11 @@
 /* Invariants
- *  1. f->x is set exactly while the client owes us an on_done.
- *  2. f->end is deferred at most once, when f->x is NULL; it frees f.
- *  3. Only move() writes f->state. */
+ *  1. f->end is deferred at most once, when no question is under way; it frees
+ *     f.
+ *  2. Only move() writes f->state. */
 #include "mcp/oauth_flow.h"
 
 #include "base/mem.h"
+#include "mcp/oauth_ask.h"
 
 #define ARENA_MAX ((size_t)2 * 1024 * 1024)
 #define FORM_MAX  ((size_t)64 * 1024)
@@ -20,14 +21,13 @@ struct mo_flow {
     struct mo_oauth_urls urls;
     size_t at;   /* the one of urls we are asking */
     bool legacy; /* no metadata of the resource */
+    bool known;  /* the client is one of an earlier registration */
     struct mo_oauth_resource resource;
     struct mo_oauth_server issuer;
     struct mo_oauth_client client;
     struct mo_oauth_try attempt;
     struct mo_token token;
-    struct mo_httpc_x *x;
-    int status;
-    struct mo_buf body;
+    struct mo_oauth_ask q;
     struct mo_timer timer;
     struct mo_later end;
     struct mo_err why; /* code 0: all went well */
@@ -57,9 +57,7 @@ static void flow_free(struct mo_flow *f)
 {
     mo_timer_stop(f->o.loop, &f->timer);
     mo_later_cancel(&f->end);
-    if (f->body.p)
-        explicit_bzero(f->body.p, f->body.cap);
-    mo_buf_fini(&f->body);
+    mo_oauth_ask_fini(&f->q);
     explicit_bzero(&f->attempt, sizeof(f->attempt));
     mo_arena_fini(&f->a);
     mo_free(f);
@@ -87,87 +85,31 @@ static void finish(struct mo_flow *f, const struct mo_err *why)
 
 static void go_on(struct mo_flow *f);
 
-static void on_head(void *ctx, const struct mo_http_head *h)
+static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
 {
-    ((struct mo_flow *)ctx)->status = h->status;
-}
+    struct mo_flow *f = mo_container_of(q, struct mo_flow, q);
 
-static void on_data(void *ctx, struct mo_span data)
-{
-    (void)mo_buf_span(&((struct mo_flow *)ctx)->body, data);
-}
-
-static void on_done(void *ctx, const struct mo_err *why)
-{
-    struct mo_flow *f = ctx;
-    struct mo_err e;
-
-    f->x = NULL;
-    if (f->state == ENDED) { /* cancelled meanwhile */
+    if (f->state == ENDED) /* cancelled meanwhile */
         mo_loop_defer(f->o.loop, &f->end);
-        return;
-    }
-    if (!why && mo_buf_err(&f->body)) {
-        (void)mo_fail(&e, mo_buf_err(&f->body), "the answer is too big");
-        why = &e;
-    }
-    if (why)
+    else if (why)
         finish(f, why);
     else
         go_on(f);
 }
 
-static const struct mo_http_cb call_cb = {
-    .on_head = on_head,
-    .on_data = on_data,
-    .on_done = on_done,
-};
-
-/* One request; GET without a body. basic: Authorization, or empty. */
-static int ask(struct mo_flow *f, const char *url, const char *type,
-               struct mo_span body, struct mo_span basic, struct mo_err *e)
-{
-    struct mo_http_header hs[3] = {
-        {MO_SPAN("Accept"), MO_SPAN("application/json")},
-    };
-    struct mo_http_call c = {
-        .method = type ? "POST" : "GET",
-        .url = url,
-        .headers = hs,
-        .nheaders = 1,
-        .body = body,
-        .total_ms = MO_FLOW_STEP_MS,
-        .max_bytes = MO_OAUTH_DOC_MAX,
-    };
-    int rc = mo_oauth_url_ok(url, f->o.server, e);
-
-    if (rc < 0)
-        return rc;
-    if (type)
-        hs[c.nheaders++] = (struct mo_http_header){MO_SPAN("Content-Type"),
-                                                   mo_span_cstr(type)};
-    if (basic.n)
-        hs[c.nheaders++] =
-            (struct mo_http_header){MO_SPAN("Authorization"), basic};
-    f->status = 0;
-    mo_buf_reset(&f->body);
-    return mo_httpc_start(f->o.http, &c, &call_cb, f, &f->x, e);
-}
-
 static int ask_next_url(struct mo_flow *f, struct mo_err *e)
 {
-    return ask(f, f->urls.v[f->at], NULL, mo_span(NULL, 0), mo_span(NULL, 0),
-               e);
+    return mo_oauth_ask_get(&f->q, f->urls.v[f->at], e);
 }
 
 /* 1: here it is; 0: the next place was asked; MO_ENOTFOUND: no more. */
 static int found_document(struct mo_flow *f, struct mo_err *e)
 {
-    if (f->status == 200)
+    if (f->q.status == 200)
         return 1;
-    if (f->status < 400 || f->status >= 500)
+    if (f->q.status < 400 || f->q.status >= 500)
         return mo_fail(e, MO_EUNAVAIL, "metadata: the server answers %d",
-                       f->status);
+                       f->q.status);
     if (++f->at < f->urls.n)
         return ask_next_url(f, e);
     return mo_fail(e, MO_ENOTFOUND, "metadata is nowhere to be found");
@@ -186,8 +128,9 @@ static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
     if (rc < 0)
         (void)mo_fail(e, rc, "token request");
     else
-        rc = ask(f, f->token.endpoint, "application/x-www-form-urlencoded",
-                 mo_buf_view(form), mo_buf_view(&basic), e);
+        rc = mo_oauth_ask_post(&f->q, f->token.endpoint,
+                               "application/x-www-form-urlencoded",
+                               mo_buf_view(form), mo_buf_view(&basic), e);
     if (basic.p)
         explicit_bzero(basic.p, basic.cap);
     if (form->p)
@@ -197,17 +140,29 @@ static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
     return rc;
 }
 
+/* The issuer may have forgotten us; then we must register anew. */
+static void forget_client(struct mo_flow *f)
+{
+    if (f->known && f->o.on_client)
+        f->o.on_client(f->o.ctx, NULL);
+    f->known = false;
+}
+
 static int got_token(struct mo_flow *f, struct mo_err *e)
 {
-    struct mo_span body = mo_buf_view(&f->body);
+    struct mo_span body = mo_buf_view(&f->q.body);
+    const char *error;
     int rc;
 
-    if (f->status >= 400 && f->status < 500)
-        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s",
-                       mo_oauth_error(&f->a, body));
-    if (f->status != 200)
+    if (f->q.status >= 400 && f->q.status < 500) {
+        error = mo_oauth_error(&f->a, body);
+        if (strcmp(error, "invalid_client") == 0)
+            forget_client(f);
+        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s", error);
+    }
+    if (f->q.status != 200)
         return mo_fail(e, MO_EUNAVAIL, "the token endpoint answers %d",
-                       f->status);
+                       f->q.status);
     rc = mo_oauth_token_parse(&f->a, body, mo_wall_ms(), &f->token, e);
     if (rc == 0)
         finish(f, NULL);
@@ -235,6 +190,7 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
+    forget_client(f); /* perhaps the page said that it does not know us */
     finish(f, &e);
 }
 
@@ -317,6 +273,7 @@ static int known_client(struct mo_flow *f)
         f->client.secret =
             mo_arena_strndup(&f->a, k->secret, strlen(k->secret));
     f->client.method = mo_oauth_auth_method(mo_span_cstr(k->method));
+    f->known = true;
     return f->client.id && (f->client.secret || !k->secret) ? 1 : MO_ENOMEM;
 }
 
@@ -344,23 +301,44 @@ static int register_us(struct mo_flow *f, struct mo_err *e)
     if (rc < 0)
         (void)mo_fail(e, rc, "registration");
     else
-        rc = ask(f, f->issuer.registration, "application/json", mo_buf_view(&b),
-                 mo_span(NULL, 0), e);
+        rc =
+            mo_oauth_ask_post(&f->q, f->issuer.registration, "application/json",
+                              mo_buf_view(&b), mo_span(NULL, 0), e);
     mo_buf_fini(&b);
     return rc;
 }
 
+/* Whose token it is, or will be. What is configured is not written down: it
+ * may be a secret that stands for itself in one place only. */
+static void put_names(struct mo_flow *f, struct mo_token *k)
+{
+    k->issuer = f->issuer.issuer;
+    k->server = f->o.server;
+    k->resource = f->resource.resource;
+    k->client = f->client.id;
+    k->secret = f->o.client_id ? NULL : f->client.secret;
+    k->method = mo_oauth_auth_name(f->client.method);
+    k->redirect = f->o.redirect;
+    k->local = f->q.local;
+}
+
 static int got_registration(struct mo_flow *f, struct mo_err *e)
 {
-    struct mo_span body = mo_buf_view(&f->body);
+    struct mo_token k = {.expires_ms = 0};
+    struct mo_span body = mo_buf_view(&f->q.body);
     int rc;
 
-    if (f->status != 200 && f->status != 201)
-        return mo_fail(e, f->status >= 500 ? MO_EUNAVAIL : MO_EPOLICY,
-                       "registration refused (%d): %.80s", f->status,
+    if (f->q.status != 200 && f->q.status != 201)
+        return mo_fail(e, f->q.status >= 500 ? MO_EUNAVAIL : MO_EPOLICY,
+                       "registration refused (%d): %.80s", f->q.status,
                        mo_oauth_error(&f->a, body));
     rc = mo_oauth_register_parse(&f->a, body, f->issuer.auth, &f->client, e);
-    return rc < 0 ? rc : sign_in(f, e);
+    if (rc < 0)
+        return rc;
+    put_names(f, &k);
+    if (f->o.on_client)
+        f->o.on_client(f->o.ctx, &k);
+    return sign_in(f, e);
 }
 
 /* --- finding out ---------------------------------------------------------- */
@@ -399,7 +377,7 @@ static int got_resource(struct mo_flow *f, struct mo_err *e)
         return without_resource(f, e);
     if (rc <= 0)
         return rc;
-    rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->body), f->o.server,
+    rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->q.body), f->o.server,
                                  &f->resource, e);
     if (rc < 0)
         return rc;
@@ -417,7 +395,7 @@ static int parse_issuer(struct mo_flow *f, struct mo_err *e)
     }
     if (rc <= 0)
         return rc;
-    rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->body), issuer,
+    rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->q.body), issuer,
                                f->o.server, &f->issuer, e);
     return rc < 0 ? rc : 1;
 }
@@ -455,13 +433,7 @@ static void go_on(struct mo_flow *f)
         finish(f, &e);
     if (f->state != ENDED || f->why.code)
         return;
-    f->token.issuer = f->issuer.issuer;
-    f->token.server = f->o.server;
-    f->token.resource = f->resource.resource;
-    f->token.client = f->client.id;
-    f->token.secret = f->client.secret;
-    f->token.method = mo_oauth_auth_name(f->client.method);
-    f->token.redirect = f->o.redirect;
+    put_names(f, &f->token);
     if (!f->token.scope)
         f->token.scope = f->attempt.scope;
 }
@@ -477,8 +449,12 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
         return NULL;
     f->o = *o;
     f->state = state;
+    f->q.http = o->http;
+    f->q.server = o->server;
+    f->q.local = o->local;
+    f->q.done = on_answer;
+    mo_oauth_ask_init(&f->q);
     mo_arena_init(&f->a, ARENA_MAX);
-    mo_buf_init(&f->body, MO_OAUTH_DOC_MAX);
     mo_timer_init(&f->timer, on_timer);
     mo_later_init(&f->end, on_end);
     return f;
@@ -537,6 +513,10 @@ static int take_over(struct mo_flow *f, const struct mo_token *old)
     for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
         rc = copy(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
+    f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
+    if (!f->known)
+        f->client.secret = f->o.client_secret;
+    f->q.local = f->q.local || old->local;
     f->client.method = mo_oauth_auth_method(mo_span_cstr(old->method));
     return rc;
 }
@@ -575,8 +555,6 @@ void mo_flow_cancel(struct mo_flow *f)
     move(f, ENDED);
     (void)mo_fail(&f->why, MO_ECANCELED, "sign-in given up");
     mo_timer_stop(f->o.loop, &f->timer);
-    if (f->x)
-        mo_httpc_cancel(f->x); /* on_done defers the end */
-    else
+    if (!mo_oauth_ask_cancel(&f->q)) /* else on_answer() does it */
         mo_loop_defer(f->o.loop, &f->end);
 }

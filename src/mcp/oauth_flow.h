@@ -5,8 +5,7 @@
  *
  * RESOURCE and ISSUER look for metadata at each address in turn; REGISTER is
  * left out when we are known there; SIGN_IN waits for a person. A step is one
- * request; redirects are not followed, answers are capped, and every address
- * has passed mo_oauth_url_ok().
+ * question (oauth_ask.h).
  *
  * A server without any metadata is taken for one of 2025-03-26, which is its
  * own authorization server.
@@ -19,7 +18,6 @@
 #include "loop/httpc.h"
 #include "mcp/oauth_req.h"
 
-#define MO_FLOW_STEP_MS    30000u
 #define MO_FLOW_SIGN_IN_MS ((uint64_t)15 * 60 * 1000)
 
 struct mo_flow;
@@ -35,6 +33,11 @@ struct mo_flow_opts { /* all borrowed until done */
     const char *client_url;                /* of our metadata, or NULL */
     const char *scope;                     /* wanted in any case, or NULL */
     uint64_t sign_in_ms;                   /* 0: MO_FLOW_SIGN_IN_MS */
+    bool local; /* the server is at a private address */
+    /* Who we have just become at the issuer (borrowed; no tokens in it), so
+     * that a sign-in nobody finishes need not register again. NULL: the one
+     * that `tokens` knew is not to be used any more. May be NULL. */
+    void (*on_client)(void *ctx, const struct mo_token *k);
     /* A person must open that (borrowed). */
     void (*on_url)(void *ctx, const char *url);
     /* asked: the scopes asked for, or NULL. */

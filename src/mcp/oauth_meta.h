@@ -1,15 +1,12 @@
 /* oauth_meta.h - what servers say about their authorization, read strictly.
  *
  * Pure: challenges (WWW-Authenticate), the metadata of a protected resource
- * (RFC 9728) and of an authorization server (RFC 8414, OpenID Discovery), the
- * addresses where these documents may lie, and the rules by which they must
- * fit together. No I/O; all texts are copied into the caller's arena.
+ * (RFC 9728) and of an authorization server (RFC 8414, OpenID Discovery), and
+ * the rules by which they must fit together. Where these documents lie is
+ * oauth_addr.h's. No I/O; all texts are copied into the caller's arena.
  *
  * Trust: everything in here was written by a peer that may want our tokens.
- *  - An address is used only if mo_oauth_url_ok() says so: https, or http on
- *    this very machine; no user, no fragment. Loopback and literal private
- *    addresses only when the configured server is such a one itself. (A name
- *    that resolves to a private address is not seen here.)
+ *  - An address is kept only if mo_oauth_url_ok() says so.
  *  - `issuer` must be, byte by byte, what the document was asked for.
  *  - `resource` must be our server or a part of its path above it.
  *  - An authorization server that does not offer PKCE with S256 is refused.
@@ -17,33 +14,11 @@
 #ifndef MO_MCP_OAUTH_META_H
 #define MO_MCP_OAUTH_META_H
 
-#include "base/mem.h"
-#include "base/str.h"
+#include "mcp/oauth_addr.h"
 
 #define MO_OAUTH_DOC_MAX     ((size_t)256 * 1024)
 #define MO_OAUTH_TEXT_MAX    ((size_t)8 * 1024) /* of one value */
 #define MO_OAUTH_SERVERS_MAX 8
-#define MO_OAUTH_URLS_MAX    3 /* places to look for a document */
-
-/* --- addresses ------------------------------------------------------------ */
-
-/* May `url` be asked on behalf of the configured `server`? 0, MO_EPOLICY. */
-int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e);
-
-struct mo_oauth_urls {
-    const char *v[MO_OAUTH_URLS_MAX];
-    size_t n;
-};
-
-/* Where the metadata of the server may lie, best first. `told` (from the
- * challenge, or NULL) is then the only place. MO_EINVAL, MO_ENOMEM. */
-int mo_oauth_resource_urls(struct mo_arena *a, const char *server,
-                           const char *told, struct mo_oauth_urls *out);
-int mo_oauth_issuer_urls(struct mo_arena *a, const char *issuer,
-                         struct mo_oauth_urls *out);
-/* scheme://host[:port] of a URL and `path` behind it. */
-int mo_oauth_at_origin(struct mo_arena *a, const char *url, const char *path,
-                       const char **out);
 
 /* --- challenge ------------------------------------------------------------ */
 

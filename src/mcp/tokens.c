@@ -3,14 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "codec/json.h"
 
-#define ENTRY_MAX ((size_t)256 * 1024)
+#define ENTRY_MAX   ((size_t)256 * 1024)
+#define LOCK_NAP_MS 10
 
 struct entry {
     struct mo_list node; /* oldest first */
@@ -22,6 +26,8 @@ struct mo_tokens {
     char *path; /* NULL: memory only */
     struct mo_list entries;
     size_t n;
+    struct stat seen; /* the file as it was read or written last */
+    bool unsaved;     /* there is something the file has not */
 };
 
 /* The texts of an entry, by the names they have in the file. */
@@ -70,6 +76,7 @@ static struct entry *entry_new(const struct mo_token *k)
     mo_list_init(&en->node);
     mo_arena_init(&en->a, ENTRY_MAX);
     en->k.expires_ms = k->expires_ms;
+    en->k.local = k->local;
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
         const char *s = field_of(k, i);
 
@@ -103,12 +110,8 @@ static void forget(struct mo_tokens *t, const char *issuer, const char *server)
     }
 }
 
-static int insert(struct mo_tokens *t, const struct mo_token *k)
+static void insert(struct mo_tokens *t, struct entry *en)
 {
-    struct entry *en = entry_new(k);
-
-    if (!en)
-        return MO_ENOMEM;
     forget(t, en->k.issuer, en->k.server);
     if (t->n == MO_TOKENS_MAX) {
         entry_free(mo_container_of(t->entries.next, struct entry, node));
@@ -116,7 +119,6 @@ static int insert(struct mo_tokens *t, const struct mo_token *k)
     }
     mo_list_push(&t->entries, &en->node);
     t->n++;
-    return 0;
 }
 
 const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
@@ -146,6 +148,8 @@ static void write_entry(struct mo_jw *w, const struct mo_token *k)
     }
     mo_jw_key(w, "expires_ms");
     mo_jw_u64(w, k->expires_ms);
+    mo_jw_key(w, "local");
+    mo_jw_bool(w, k->local);
     mo_jw_end(w);
 }
 
@@ -204,7 +208,7 @@ static int replace(const char *path, struct mo_span text, struct mo_err *e)
     return 0;
 }
 
-static int save(const struct mo_tokens *t, struct mo_err *e)
+static int save(struct mo_tokens *t, struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
@@ -217,6 +221,9 @@ static int save(const struct mo_tokens *t, struct mo_err *e)
         (void)mo_fail(e, rc, "token file %s", t->path);
     else
         rc = replace(t->path, mo_buf_view(&b), e);
+    t->unsaved = rc < 0;
+    if (stat(t->path, &t->seen) < 0)
+        t->seen.st_ino = 0;
     if (b.p)
         explicit_bzero(b.p, b.cap);
     mo_buf_fini(&b);
@@ -226,6 +233,7 @@ static int save(const struct mo_tokens *t, struct mo_err *e)
 static int read_entry(struct mo_tokens *t, struct mo_json v)
 {
     struct mo_token k = {.expires_ms = 0};
+    struct entry *en = NULL;
     struct mo_arena a;
     int rc = 0;
 
@@ -243,10 +251,15 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
             rc = MO_ENOMEM;
     }
     (void)mo_json_u64(mo_json_get(v, "expires_ms"), &k.expires_ms);
+    (void)mo_json_bool(mo_json_get(v, "local"), &k.local);
     if (rc == 0 && (!k.issuer || !k.server))
         rc = MO_EPROTO;
     if (rc == 0)
-        rc = insert(t, &k);
+        en = entry_new(&k);
+    if (en)
+        insert(t, en);
+    else if (rc == 0)
+        rc = MO_ENOMEM;
     mo_arena_fini(&a);
     return rc;
 }
@@ -304,7 +317,78 @@ static int load(struct mo_tokens *t, struct mo_err *e)
     if (!S_ISREG(st.st_mode) || (st.st_mode & 077) || st.st_uid != geteuid())
         return mo_fail(e, MO_EPOLICY,
                        "token file %s must be ours alone (chmod 600)", t->path);
+    t->seen = st;
     return read_fd(t, fd, e);
+}
+
+/* --- other processes ------------------------------------------------------ */
+
+static bool is_seen(const struct mo_tokens *t)
+{
+    struct stat st;
+
+    return stat(t->path, &st) < 0 ||
+           (st.st_ino == t->seen.st_ino && st.st_size == t->seen.st_size &&
+            st.st_mtim.tv_sec == t->seen.st_mtim.tv_sec &&
+            st.st_mtim.tv_nsec == t->seen.st_mtim.tv_nsec);
+}
+
+bool mo_tokens_unsaved(const struct mo_tokens *t)
+{
+    return t->unsaved;
+}
+
+void mo_tokens_sync(struct mo_tokens *t)
+{
+    struct mo_tokens *now = NULL;
+
+    if (!t->path || t->unsaved || is_seen(t) ||
+        mo_tokens_open(t->path, &now, NULL) < 0 || !now)
+        return;
+    mo_list_each_safe (n, &t->entries)
+        entry_free(mo_container_of(n, struct entry, node));
+    mo_list_splice(&t->entries, &now->entries);
+    t->n = now->n;
+    t->seen = now->seen;
+    mo_tokens_close(now);
+}
+
+/* The lock is on the file as it is now: the one that replaces it, which is
+ * when the claim ends, is another. */
+int mo_tokens_claim(const struct mo_tokens *t, int *fd)
+{
+    mo_autofd int f =
+        t->path ? open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+    *fd = -1;
+    if (f >= 0 && flock(f, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? MO_EBUSY : 0;
+    *fd = mo_take_fd(&f);
+    return 0;
+}
+
+/* The descriptor holds the lock; -1: it is done without one. */
+static int lock(const struct mo_tokens *t)
+{
+    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
+    uint64_t end = mo_now_ns() + MO_TOKENS_LOCK_MS * MO_MS;
+    const char *slash = t->path ? strrchr(t->path, '/') : NULL;
+    mo_autofree char *dir = NULL;
+    mo_autofd int fd = -1;
+
+    if (!t->path)
+        return -1;
+    dir = slash ? mo_strndup(t->path, (size_t)(slash - t->path) + 1)
+                : mo_strndup(".", 1);
+    if (!dir)
+        return -1;
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || mo_now_ns() > end)
+            return -1;
+        (void)nanosleep(&nap, NULL);
+    }
+    return mo_take_fd(&fd);
 }
 
 /* --- the store ------------------------------------------------------------ */
@@ -342,14 +426,24 @@ void mo_tokens_close(struct mo_tokens *t)
 int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,
                   struct mo_err *e)
 {
-    if (insert(t, k) < 0)
+    mo_autofd int held = lock(t);
+    struct entry *en = entry_new(k); /* k may be of an entry that goes now */
+
+    (void)held; /* until we return */
+    if (!en)
         return mo_fail(e, MO_ENOMEM, "tokens");
+    mo_tokens_sync(t);
+    insert(t, en);
     return save(t, e);
 }
 
 int mo_tokens_drop(struct mo_tokens *t, const char *issuer, const char *server,
                    struct mo_err *e)
 {
+    mo_autofd int held = lock(t);
+
+    (void)held; /* until we return */
+    mo_tokens_sync(t);
     forget(t, issuer, server);
     return save(t, e);
 }

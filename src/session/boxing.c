@@ -129,7 +129,9 @@ void session_losing_step(struct session *s)
         return;
     }
     s->ss->stats.lost++;
-    s->attempt = s->end.workspace_kept ? TRY_REVIVE : TRY_START;
+    s->attempt = s->end.cause == MO_BOX_ENGINE_GONE ? TRY_ADOPT /* perhaps */
+                 : s->end.workspace_kept            ? TRY_REVIVE
+                                                    : TRY_START;
     s->old_files = true;
     session_move(s, S_BOXLESS);
     holds_tell(s, N_LOST);

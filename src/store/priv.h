@@ -77,6 +77,9 @@ struct mo_store_ops {
     /* Somebody waits for a lease: from now on call mo_lease_wake() for every
      * release anywhere. May be called again. */
     void (*listen)(struct mo_store *s);
+    /* Its caller has been answered: let go of it if that is possible. May be
+     * NULL. */
+    void (*give_up)(struct mo_store *s, struct mo_op *op);
     /* Nothing is under way any more; mo_store_gone() once, later. */
     void (*close)(struct mo_store *s);
 };
@@ -94,7 +97,7 @@ struct mo_store {
     struct mo_list leases;
     struct mo_timer sweep;
     struct mo_later later; /* close() when nothing is under way */
-    bool sweeping, closing, closed;
+    bool closing, closed;
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
@@ -103,7 +106,8 @@ struct mo_store {
 void mo_store_init(struct mo_store *s, const struct mo_store_ops *ops,
                    struct mo_loop *l, const struct mo_store_opts *o);
 void mo_op_finish(struct mo_op *op);
-/* Finish with the error, later: for use inside submit(). */
+void mo_op_finish_later(struct mo_op *op); /* for use inside submit() */
+/* Finish with the error, later. */
 void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void mo_store_up(struct mo_store *s);

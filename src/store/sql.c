@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -171,17 +172,21 @@ int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col)
 /* --- opening -------------------------------------------------------------- */
 
 /* Made by us and for nobody else; SQLite gives its companions (-wal, -shm)
- * the same permissions. */
+ * the same permissions. A file that exists is never opened here: closing it
+ * would drop the locks of every other connection this process has to it, and
+ * the next process to leave would take the -wal away under our feet. */
 static int make_file(const char *path, struct mo_err *e)
 {
-    mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd >= 0)
+        return 0;
+    if (errno != EEXIST || stat(path, &st) < 0)
         return mo_fail_sys(e, "store %s", path);
     if (!S_ISREG(st.st_mode))
         return mo_fail(e, MO_EINVAL, "store %s: not a file", path);
-    if ((st.st_mode & 077) && fchmod(fd, 0600) < 0)
+    if ((st.st_mode & 077) && chmod(path, 0600) < 0)
         return mo_fail_sys(e,
                            "store %s: others may read it, and that cannot "
                            "be changed",
@@ -194,6 +199,22 @@ static int on_progress(void *ctx)
     const struct mo_sql *q = ctx;
 
     return q->stop_ns && mo_now_ns() > q->stop_ns;
+}
+
+/* Of several processes that find a new file at once only one can change its
+ * kind; the others are refused without having waited. */
+static int patiently(struct mo_sql *q, const char *setting)
+{
+    const struct timespec pause = {.tv_nsec = 5 * (long)MO_MS};
+    uint64_t end = mo_now_ns() + q->busy_ms * MO_MS;
+    int rc;
+
+    for (;;) {
+        rc = q->f->sqlite3_exec(q->db, setting, NULL, NULL, NULL);
+        if ((rc & 0xff) != SQLITE_BUSY || mo_now_ns() > end)
+            return rc;
+        (void)nanosleep(&pause, NULL);
+    }
 }
 
 static int set_up(struct mo_sql *q, struct mo_err *e)
@@ -209,7 +230,7 @@ static int set_up(struct mo_sql *q, struct mo_err *e)
     (void)q->f->sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
                                   (int *)NULL);
     for (size_t i = 0; i < MO_COUNT(settings); i++) {
-        if (q->f->sqlite3_exec(q->db, settings[i], NULL, NULL, NULL))
+        if (patiently(q, settings[i]) != SQLITE_OK)
             return mo_sql_fail(q, e, settings[i]);
     }
     return 0;
@@ -221,7 +242,7 @@ int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
     int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
-    *q = (struct mo_sql){.f = f};
+    *q = (struct mo_sql){.f = f, .busy_ms = busy_ms};
     if (make_file(path, e) < 0)
         return e ? e->code : MO_EIO;
     if (f->sqlite3_open_v2(path, &q->db, flags, NULL) != SQLITE_OK)
@@ -298,7 +319,7 @@ static int check_whole(struct mo_sql *q, const char *path, struct mo_err *e)
 static int check_ours(struct mo_sql *q, const char *path, int *version,
                       struct mo_err *e)
 {
-    struct told app, ver, tables;
+    struct told app = {0}, ver = {0}, tables = {0};
     int rc = ask(q, path, "PRAGMA application_id", &app, e);
 
     if (rc == 0)
@@ -334,7 +355,7 @@ static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
 static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     char done[96];
-    int version;
+    int version = 0;
     int rc = run_sql(q, "BEGIN IMMEDIATE", e);
 
     if (rc == 0)
@@ -358,8 +379,12 @@ static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     int version = 0;
-    int rc = check_ours(q, path, &version, e);
+    int rc = run_sql(q, "BEGIN", e); /* the three answers are of one moment */
 
+    if (rc == 0) {
+        rc = check_ours(q, path, &version, e);
+        (void)q->f->sqlite3_exec(q->db, "COMMIT", NULL, NULL, NULL);
+    }
     if (rc == 0)
         rc = set_up(q, e);
     if (rc == 0)

@@ -88,6 +88,7 @@ struct mo_sql {
     sqlite3 *db;
     sqlite3_stmt *st[MO_SQL_N];
     uint64_t stop_ns; /* a statement that runs longer is ended; 0: never */
+    uint64_t busy_ms; /* how long another process is waited for */
 };
 
 #define MO_SQL_APP_ID  0x4d4f5354 /* "MOST" */

@@ -137,11 +137,12 @@ static void lane_go(struct mo_lane *lane)
 {
     int rc;
 
-    if (lane->job.state != MO_JOB_OUT || !mo_list_empty(&lane->group))
+    if (lane->running)
         return;
     fill_group(lane);
     if (mo_list_empty(&lane->group))
         return;
+    lane->running = true;
     rc = mo_work_submit(lane->work, &lane->job);
     MO_BUG_ON(rc < 0); /* one job, a queue of one, and not stopped yet */
 }
@@ -160,17 +161,23 @@ static void note_health(struct mo_lane *lane)
     mo_store_up(s);
 }
 
-/* The thread goes on with the next group before the answers are given. */
+static void on_lane_go(struct mo_later *d)
+{
+    lane_go(mo_container_of(d, struct mo_lane, go));
+}
+
+/* The answers first: what they bring along belongs to the next group. */
 static void on_lane_done(struct mo_job *j, bool canceled)
 {
     struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
     struct mo_list done;
 
     MO_BUG_ON(canceled);
+    lane->running = false;
     mo_list_init(&done);
     mo_list_splice(&done, &lane->group);
     note_health(lane);
-    lane_go(lane);
+    mo_loop_defer(lane->q->s.loop, &lane->go);
     while (!mo_list_empty(&done))
         mo_op_finish(mo_container_of(done.next, struct mo_op, node));
 }
@@ -182,7 +189,7 @@ static void sqlite_submit(struct mo_store *s, struct mo_op *op)
     struct mo_lane *lane = reads ? &q->reader : &q->writer;
 
     mo_list_push(&lane->waiting, &op->node);
-    lane_go(lane);
+    mo_loop_defer(s->loop, &lane->go); /* with all of this turn of the loop */
 }
 
 static bool in_file(struct mo_span name, const void *file)
@@ -258,6 +265,8 @@ static void sqlite_close(struct mo_store *s)
 {
     struct mo_sqlite *q = from_store(s);
 
+    mo_later_cancel(&q->writer.go);
+    mo_later_cancel(&q->reader.go);
     mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
 }
 
@@ -278,6 +287,7 @@ static void lane_init(struct mo_lane *lane, struct mo_sqlite *q, unsigned max,
     mo_list_init(&lane->waiting);
     mo_list_init(&lane->group);
     mo_job_init(&lane->job, run, on_lane_done);
+    mo_later_init(&lane->go, on_lane_go);
 }
 
 /* Which run of the machine is it? Leases do not outlive one. */
@@ -299,8 +309,12 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     uint64_t began = mo_now_ns(), took;
     mo_autofree char *dir = NULL;
     size_t n = strlen(q->path);
-    int rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
+    int rc = mo_sqlite_load(&q->lib, e);
 
+    if (rc == 0)
+        rc = read_boot(q, e);
+    if (rc == 0)
+        rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
     if (rc == 0)
         rc = mo_sql_migrate(&q->writer.sql, q->path, e);
     if (rc == 0)
@@ -349,10 +363,9 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     lane_init(&q->reader, q, 1, run_reads);
     q->notice.dir = -1;
     q->path = mo_strndup(path, strlen(path));
-    rc = q->path ? mo_sqlite_load(&q->lib, e) : mo_fail(e, MO_ENOMEM, "store");
-    if (rc == 0)
-        rc = read_boot(q, e);
-    if (rc == 0)
+    if (!q->path)
+        rc = mo_fail(e, MO_ENOMEM, "store");
+    else
         rc = open_files(q, e);
     if (rc == 0)
         rc = start_lanes(q, e);

@@ -20,6 +20,8 @@ struct mo_lane {
     struct mo_work *work;
     struct mo_job job;
     struct mo_list waiting, group;
+    struct mo_later go;
+    bool running; /* the thread has the group */
     unsigned max; /* of a group */
     struct mo_sql sql;
     struct mo_err err; /* of the whole group; code 0: none */

@@ -12,8 +12,9 @@
 #include "store/priv.h"
 
 #define ROOM        "store"
-#define SWEEP_MS    ((uint64_t)60 * 1000)
-#define SWEEP_SOON  2000 /* the first one, and while there is more to do */
+#define SWEEP_MAX   ((uint64_t)60 * 1000)
+#define SWEEP_SOON  ((uint64_t)1000) /* the first, and while there is more */
+#define SWEEP_MEM   ((size_t)512 * 1024)
 #define ROWS_USUAL  100
 #define LINES_MAX   4096 /* leases waited for or held in this process */
 #define OP_OVERHEAD ((size_t)16 * 1024)
@@ -49,6 +50,9 @@ int mo_store_open(struct mo_loop *l, const struct mo_store_opts *o,
                     struct mo_store **out, struct mo_err *e);
     } kinds[] = {
         {MO_SPAN("sqlite:"), mo_sqlite_open},
+        {MO_SPAN("redis://"), mo_redis_open},
+        {MO_SPAN("rediss://"), mo_redis_open},
+        {MO_SPAN("redis+unix:"), mo_redis_open},
     };
     struct mo_span url = mo_span_cstr(o->url);
 
@@ -87,7 +91,7 @@ struct mo_store_health mo_store_health(const struct mo_store *s)
 {
     struct mo_store_health h = s->health;
 
-    h.queued = s->nops;
+    h.queued = s->nasked;
     return h;
 }
 
@@ -171,6 +175,11 @@ static void on_op_later(struct mo_later *d)
     mo_op_finish(mo_container_of(d, struct mo_op, later));
 }
 
+void mo_op_finish_later(struct mo_op *op)
+{
+    mo_loop_defer(op->s->loop, &op->later);
+}
+
 void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
 {
     va_list ap;
@@ -179,7 +188,7 @@ void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(op->err.msg, sizeof(op->err.msg), fmt, ap);
     va_end(ap);
-    mo_loop_defer(op->s->loop, &op->later);
+    mo_op_finish_later(op);
 }
 
 /* The backend may be writing the result this moment, on another thread:
@@ -205,14 +214,15 @@ static void on_deadline(struct mo_timer *t)
     mo_timer_init(&told.deadline, on_deadline);
     op->answered = true;
     answer(&told);
+    if (s->ops->give_up)
+        s->ops->give_up(s, op);
 }
 
 void mo_op_submit(struct mo_op *op)
 {
     struct mo_store *s = op->s;
 
-    if (op->kind != MO_OP_SWEEP)
-        mo_timer_start(s->loop, &op->deadline, s->deadline_ms);
+    mo_timer_start(s->loop, &op->deadline, s->deadline_ms);
     if (asked_by_caller(op))
         s->nasked++;
     op->bytes = op->mem.held;
@@ -480,26 +490,34 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
 
 /* --- sweeping ------------------------------------------------------------- */
 
+/* Every minute, or often enough for a time to live that is shorter. */
+static uint64_t sweep_ms(const struct mo_store *s)
+{
+    uint64_t ms = s->history_ttl_ms / 2;
+
+    if (!ms || ms > SWEEP_MAX)
+        return SWEEP_MAX;
+    return ms < SWEEP_SOON ? SWEEP_SOON : ms;
+}
+
 static void on_swept(void *ctx, const struct mo_op *op)
 {
     struct mo_store *s = ctx;
 
-    s->sweeping = false;
     if (!s->closing)
         mo_timer_start(s->loop, &s->sweep,
-                       op->rows.more ? SWEEP_SOON : SWEEP_MS);
+                       op->rows.more ? SWEEP_SOON : sweep_ms(s));
 }
 
 static void on_sweep(struct mo_timer *t)
 {
     struct mo_store *s = mo_container_of(t, struct mo_store, sweep);
-    struct mo_op *op = mo_op_new(s, MO_OP_SWEEP, 0);
+    struct mo_op *op = mo_op_new(s, MO_OP_SWEEP, SWEEP_MEM);
 
     if (!op) {
-        mo_timer_start(s->loop, &s->sweep, SWEEP_MS);
+        mo_timer_start(s->loop, &s->sweep, SWEEP_MAX);
         return;
     }
-    s->sweeping = true;
     op->on_op = on_swept;
     op->ctx = s;
     mo_op_submit(op);

@@ -22,7 +22,7 @@ eachDriver('A10: a fork bomb', async (d) => {
   assert.ok(tasksOf(box.uid) <= LIMIT);
   const other = await d.run(['forks', '30'], { pids: 64 });
   assert.equal(other.out, '30\n');
-  box.kill();
+  await box.kill();
   // the answer to kill means: nothing is left
   assert.equal(lives(box.pid), false);
   assert.equal(tasksOf(box.uid), 0);

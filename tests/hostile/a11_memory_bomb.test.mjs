@@ -38,6 +38,6 @@ eachDriver('A11: the account never passes the limit', async (d) => {
   assert.ok(s.peak <= LIMIT, `${s.peak} of ${LIMIT}`);
   // a child was killed, the program was not
   assert.equal(box.stats().pids > 0, true);
-  box.kill();
+  await box.kill();
   assert.equal((await box.ended).end.cause, 'stopped');
 });

@@ -48,5 +48,5 @@ eachDriver('A12: what may be written is memory', async (d) => {
     assert.match(type, /^(tmpfs|proc)$/, m);
     assert.match(point, /^\/(tmp|workspace|proc)$/, m);
   }
-  box.kill();
+  await box.kill();
 });

@@ -61,5 +61,5 @@ eachDriver('A14: no secret in its memory', async (d) => {
   }
   assert.ok(bytes > 100000);
   assert.deepEqual(readdirSync(`/proc/${pids[1]}/fd`).sort(), ['0', '1', '2']);
-  box.kill();
+  await box.kill();
 });

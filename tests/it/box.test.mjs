@@ -2,8 +2,9 @@
 // is ever left behind.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -37,12 +38,13 @@ print(subprocess.check_output(["echo", "child"]).decode(), end="")'`, 'thread\nc
 git -c user.name=n -c user.email=e commit -qm first && git log --format=%s && git status --short`, 'first\n'],
   ['gcc', '/usr/bin/gcc', `echo '#include <stdio.h>
 int main(void) { puts("compiled"); }' > a.c && TMPDIR=/workspace gcc a.c && ./a.out`, 'compiled\n'],
-  ['node', '/usr/bin/node', `/usr/bin/node -e 'const { execSync } = require("child_process");
+  ['node', process.execPath, `${process.execPath} -e 'const { execSync } = require("child_process");
 process.stdout.write(execSync("echo child"));
 new (require("worker_threads").Worker)("require(\\"fs\\").writeSync(1, \\"worker\\\\n\\")", { eval: true })'`, 'child\nworker\n'],
 ])
   test(`${name} works`, { skip: skip || (existsSync(needs) ? false : `needs ${needs}`) }, async () => {
-    const { out, err } = await sh(script, { memory: 512 << 20, pids: 128, cpu_milli: 2000 });
+    const views = name === 'node' ? [dirname(needs)] : []; // the tests' own
+    const { out, err } = await sh(script, { memory: 512 << 20, pids: 128, cpu_milli: 2000, views });
     assert.equal(out, want, err);
   });
 
@@ -170,7 +172,7 @@ it('the workspace survives the program, oom too', async () => {
 });
 
 it('frozen: nothing moves; thawed: it goes on', async () => {
-  const box = await d.start(['sh', '-c', 'i=0; while :; do i=$((i+1)); echo $i; done'], { host: true, cpu_milli: 200 });
+  const box = await d.start(['sh', '-c', 'i=0; while :; do i=$((i+1)); echo $i; done'], { host: true, cpu_milli: 200, keep: true });
   await eventually('it counts', () => box.out().length > 100);
   assert.equal(d.ask('freeze', box.id).state, 1);
   const cpu = box.stats().cpu_us;
@@ -179,7 +181,12 @@ it('frozen: nothing moves; thawed: it goes on', async () => {
   assert.equal(d.ask('thaw', box.id).state, 0);
   await eventually('it counts again', () => box.stats().cpu_us > cpu);
   d.ask('freeze', box.id);
-  box.kill(); // also the frozen can be killed
+  process.kill(box.pid, 'SIGKILL'); // also the frozen can be killed
+  await eventually('it ended', () => d.ask('describe', box.id).state === 2);
+  // and what comes after it is not frozen
+  const again = spawnSync(boxClient, ['restart', d.dir, box.id, '--', 'echo', 'awake'],
+    { env: { ASAN_OPTIONS: 'detect_leaks=0' }, input: '' });
+  assert.equal(String(again.stdout), 'awake\n', String(again.stderr));
   assert.equal(lives(box.pid), false);
 });
 
@@ -203,6 +210,14 @@ it('past its time with nobody attached: it goes', async () => {
   assert.deepEqual(cgroupsOf(id), []);
 });
 
+it('a box that can no longer be found goes', async () => {
+  const box = await d.start(['sleep', '1000'], { host: true });
+  box.client.kill('SIGKILL');
+  await box.ended;
+  rmSync(join(d.dir, `${box.id}.sock`));
+  await eventually('it is dead', () => !lives(box.pid) && cgroupsOf(box.id).length === 0);
+});
+
 it('SIGTERM to the keeper ends the box', async () => {
   const box = await d.start(['sleep', '1000'], { host: true });
   process.kill(keeperOf(box), 'SIGTERM');
@@ -223,6 +238,48 @@ it('SIGKILL to the keeper ends the box; the sweep takes the rest', async () => {
   assert.equal(existsSync(join(d.dir, `${box.id}.sock`)), false);
   assert.equal(d.ask('describe', living.id).state, 0, 'the living one is left alone');
   living.kill();
+});
+
+/** Processes that run this very file. */
+const running = (exe) =>
+  readdirSync('/proc').filter((n) => {
+    try {
+      return /^\d+$/.test(n) && readlinkSync(`/proc/${n}/exe`) === exe;
+    } catch {
+      return false;
+    }
+  });
+
+it('keepers killed at any moment of their start leave nothing', async () => {
+  const own = join(d.home, 'mo-box'); // nobody else's keepers
+  cpSync(moBox, own);
+  const ids = [];
+  for (let i = 0; i < 40; i++) {
+    const id = `kill${process.pid}n${i}`;
+    ids.push(id);
+    d.ids.add(id);
+    const child = spawn(boxClient, ['run', own, d.dir, `id=${id}`, '--', 'sleep', '1000'],
+      { stdio: 'ignore', env: { ASAN_OPTIONS: 'detect_leaks=0' } });
+    const closed = once(child, 'close');
+    await eventually('it began', () => running(own).length > 0 || child.exitCode !== null);
+    await sleep(Math.random() * 12);
+    for (let left = running(own); left.length; left = running(own))
+      for (const pid of left)
+        try {
+          // process 1 of a box runs the same file: only keepers are killed
+          if (!/\nNSpid:\t\d+\t/.test(readFileSync(`/proc/${pid}/status`, 'utf8')))
+            process.kill(Number(pid), 'SIGKILL');
+        } catch {
+          // it was faster
+        }
+    await closed;
+  }
+  await eventually('all are dead', () => running(own).length === 0);
+  execFileSync(moBox, ['--sweep', d.dir]);
+  for (const id of ids) assert.deepEqual(cgroupsOf(id), [], id);
+  // a socket that had no name yet is swept when it is old
+  for (const n of readdirSync(d.dir).filter((f) => f.endsWith('.new'))) rmSync(join(d.dir, n));
+  rmSync(own);
 });
 
 it('a box cannot untie itself, nor reach its first process', async () => {

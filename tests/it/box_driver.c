@@ -28,6 +28,7 @@
 #include "codec/json.h"
 
 #define LINE_MAX_ ((size_t)8 * 1024 * 1024)
+#define FILE_MAX_ ((size_t)64 * 1024 * 1024)
 
 struct app {
     struct mo_loop *loop;
@@ -35,6 +36,7 @@ struct app {
     struct mo_map boxes;
     struct mo_stream *in;
     struct mo_frame lines;
+    struct mo_buf toolbox, launcher; /* the programs' bytes */
     bool closing;
 };
 
@@ -523,24 +525,20 @@ static const struct mo_stream_cb in_cb = {
 
 /* --- the program ---------------------------------------------------------- */
 
-static struct mo_span slurp(const char *path)
+static struct mo_span slurp(struct mo_buf *b, const char *path)
 {
-    struct mo_buf b;
     FILE *f = fopen(path, "re");
-    size_t n;
+    size_t n = 1;
 
-    mo_buf_init(&b, (size_t)64 * 1024 * 1024);
-    while (f) {
-        char *p = mo_buf_room(&b, 65536);
+    while (f && n) {
+        char *p = mo_buf_room(b, 65536);
 
         n = p ? fread(p, 1, 65536, f) : 0;
-        if (n == 0)
-            break;
-        mo_buf_add(&b, n);
+        mo_buf_add(b, n);
     }
     if (f)
         (void)fclose(f);
-    return mo_buf_view(&b); /* for the whole run */
+    return mo_buf_view(b);
 }
 
 static int open_boxes(struct app *app, int argc, char **argv, struct mo_err *e)
@@ -562,14 +560,12 @@ static int open_boxes(struct app *app, int argc, char **argv, struct mo_err *e)
         else if (strcmp(key, "--instance") == 0)
             o.instance = v;
         else if (strcmp(key, "--toolbox") == 0)
-            o.toolbox = slurp(v);
+            o.toolbox = slurp(&app->toolbox, v);
         else if (strcmp(key, "--launcher") == 0)
-            o.launcher = slurp(v);
+            o.launcher = slurp(&app->launcher, v);
     }
-#ifdef MO_NATIVE
     if (strcmp(driver, "native") == 0)
         return mo_boxes_native(app->loop, &o, &app->bs, e);
-#endif
     if (strcmp(driver, "docker") != 0)
         return mo_fail(e, MO_EINVAL, "no driver %s here", driver);
     return mo_boxes_docker(app->loop, &o, &app->bs, e);
@@ -583,6 +579,8 @@ int main(int argc, char **argv)
 
     mo_log_init(&log, STDERR_FILENO);
     mo_map_init(&app.boxes, 4096);
+    mo_buf_init(&app.toolbox, FILE_MAX_);
+    mo_buf_init(&app.launcher, FILE_MAX_);
     mo_frame_init(&app.lines, LINE_MAX_);
     app.loop = mo_loop_new(&log, &e);
     if (!app.loop || open_boxes(&app, argc, argv, &e) < 0 ||
@@ -595,6 +593,8 @@ int main(int argc, char **argv)
     mo_loop_free(app.loop);
     mo_map_fini(&app.boxes);
     mo_frame_fini(&app.lines);
+    mo_buf_fini(&app.toolbox);
+    mo_buf_fini(&app.launcher);
     mo_log_fini(&log);
     return 0;
 }

@@ -3,7 +3,8 @@
  *
  *   {"op":"reply","provider":"claude","url":"...","key":"...","model":"...",
  *    "system":"...","tools":[{"name","description","schema"}],
- *    "entries":[...],"maxOutput":0,"idleMs":0,"cancelAfter":3,"quiet":true}
+ *    "entries":[...],"maxOutput":0,"idleMs":0,"cancelAfter":3,
+ *    "cancelAtWait":true,"quiet":true}
  *   {"op":"models", provider..., "ms":1000}
  *   {"op":"local","ms":500,"places":[{"name","url"}]} */
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct driver {
     struct mo_jw w;
     struct mo_llm_x *x;
     uint64_t deltas, cancel_after;
-    bool quiet, done, inside;
+    bool quiet, cancel_at_wait, done, inside;
 };
 
 static struct mo_span str(struct driver *d, struct mo_json v, const char *key)
@@ -126,7 +127,7 @@ static void on_wait(void *ctx, unsigned attempt, unsigned ms,
     put_failure(w, f);
     mo_jw_end(w);
     say(d);
-    if (d->cancel_after == UINT64_MAX)
+    if (d->cancel_at_wait)
         mo_llm_cancel(d->x);
 }
 
@@ -320,15 +321,16 @@ static void serve(struct driver *d, struct mo_span text)
     struct mo_json_doc doc;
     struct mo_llm *m = NULL;
     uint64_t began = cpu_us();
-    bool quiet = false;
     struct mo_err e;
 
     d->done = false;
     d->deltas = 0;
     if (mo_json_parse(text, 0, &doc, &e) < 0)
         exit(3);
-    (void)mo_json_bool(mo_json_get(doc.root, "quiet"), &quiet);
-    d->quiet = quiet;
+    d->quiet = d->cancel_at_wait = false;
+    (void)mo_json_bool(mo_json_get(doc.root, "quiet"), &d->quiet);
+    (void)mo_json_bool(mo_json_get(doc.root, "cancelAtWait"),
+                       &d->cancel_at_wait);
     d->cancel_after = num(doc.root, "cancelAfter");
     if (start(d, doc.root, &m, &e) < 0) {
         struct mo_jw *w = line(d, "refused");
@@ -336,7 +338,8 @@ static void serve(struct driver *d, struct mo_span text)
         mo_jw_cstr(w, e.msg);
         say(d);
     } else {
-        (void)mo_loop_until(d->l, is_done, d, 120000);
+        if (!mo_loop_until(d->l, is_done, d, 120000))
+            exit(5);
     }
     mo_llm_free(m);
     mo_arena_reset(&d->a);

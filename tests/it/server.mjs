@@ -71,11 +71,12 @@ function sanitizers() {
 export class Server {
   /** Start it and wait until it says that it is ready.
    *  env is added to a nearly empty environment; dir: where it runs (a fresh
-   *  directory, removed at the end, when not given). */
-  static async start(args = [], { bin = BIN, env = {}, dir } = {}) {
+   *  directory, removed at the end, when not given); house: with sessions and
+   *  conversations, and wait until they are there too. */
+  static async start(args = [], { bin = BIN, env = {}, dir, house } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const child = spawn(bin, ['serve', '--port', '0', ...args], {
+    const child = spawn(bin, ['serve', '--port', '0', ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
       cwd,
       env: { PATH: process.env.PATH, HOME: cwd, ...sanitizers(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -83,6 +84,7 @@ export class Server {
     const server = new Server(child, own);
     try {
       await within(server.ready, 'the ready line', READY_MS);
+      if (house) await until(() => server.isReady(), 'sessions', READY_MS);
     } catch (e) {
       child.kill('SIGKILL');
       await server.cleanUp();
@@ -206,6 +208,12 @@ export class Server {
   }
 
   /** What must be the same again after a test. */
+  async isReady() {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`);
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  }
+
   async measure() {
     return {
       fds: await this.fds(),

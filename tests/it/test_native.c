@@ -366,6 +366,22 @@ static void test_talk_and_stop(void **state)
     owner_fini(&o);
 }
 
+/* A box that nobody may adopt reads the end of its input; one that outlives
+ * us does not. */
+static void test_end_of_input(void **state)
+{
+    struct world *w = *state;
+    struct owner o;
+
+    start(w, &o, "cat; echo end", 0);
+    await(w, is_ready, &o);
+    assert_int_equal(mo_stream_write(o.io, MO_SPAN("in ")), 0);
+    mo_stream_shutdown(o.io);
+    await(w, is_gone, &o);
+    assert_out(&o, "in end\n");
+    owner_fini(&o);
+}
+
 static void test_stop_at_once(void **state)
 {
     struct world *w = *state;
@@ -609,6 +625,39 @@ static void test_many(void **state)
     assert_int_equal(list(w).n, 0);
 }
 
+/* From opening to closing, with memory that fails anywhere between. */
+static void whole_life(void *ctx)
+{
+    static const char *const argv[] = {"echo", "x", NULL};
+    struct world *w = ctx;
+    struct mo_box_spec spec = spec_of(argv, 0);
+    struct mo_boxes_opts opts = {
+        .store = "st", .instance = "i", .dir = w->dir, .launcher = launcher};
+    struct mo_boxes *bs;
+    struct owner o;
+
+    w->closed = false;
+    if (mo_boxes_native(w->loop, &opts, &bs, NULL) < 0) {
+        mo_loop_run(w->loop); /* what was begun is taken back there */
+        return;
+    }
+    owner_init(&o);
+    if (mo_box_start(bs, &spec, &box_cb, &o, &o.b, NULL) == 0)
+        await(w, is_gone, &o);
+    mo_boxes_close(bs, on_closed, w);
+    await(w, is_closed, w);
+    owner_fini(&o);
+}
+
+static void test_torture(void **state)
+{
+    struct world *w = *state;
+
+    torture(whole_life, w);
+    w->closed = false;
+    assert_int_equal(list(w).n, 0);
+}
+
 static bool read_launcher(const char *path)
 {
     static char bytes[4 << 20];
@@ -624,13 +673,14 @@ static bool read_launcher(const char *path)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        BOX_TEST(test_exit),          BOX_TEST(test_last_words),
-        BOX_TEST(test_talk_and_stop), BOX_TEST(test_stop_at_once),
-        BOX_TEST(test_refused),       BOX_TEST(test_oom_and_revive),
-        BOX_TEST(test_adopt),         BOX_TEST(test_remove),
-        BOX_TEST(test_taken_away),    BOX_TEST(test_keeper_killed),
-        BOX_TEST(test_warm),          BOX_TEST(test_check),
-        BOX_TEST(test_many),
+        BOX_TEST(test_exit),           BOX_TEST(test_last_words),
+        BOX_TEST(test_talk_and_stop),  BOX_TEST(test_end_of_input),
+        BOX_TEST(test_stop_at_once),   BOX_TEST(test_refused),
+        BOX_TEST(test_oom_and_revive), BOX_TEST(test_adopt),
+        BOX_TEST(test_remove),         BOX_TEST(test_taken_away),
+        BOX_TEST(test_keeper_killed),  BOX_TEST(test_warm),
+        BOX_TEST(test_check),          BOX_TEST(test_many),
+        BOX_TEST(test_torture),
     };
 
     if (geteuid() != 0) {

@@ -46,10 +46,11 @@ export class Boxes {
     this.child.stdin.write(JSON.stringify({ op, ...more }) + '\n');
   }
 
-  /** The next event of that kind (and box), taken out of the queue. */
+  /** The next event of that kind and box (undefined: any), taken out. */
   next(ev, box, ok = () => true) {
     return new Promise((resolve, reject) => {
-      const test = (e) => e.ev === ev && (box === undefined || e.box === box) && ok(e);
+      const test = (e) =>
+        (ev === undefined || e.ev === ev) && (box === undefined || e.box === box) && ok(e);
       this.waiting.push({ test, resolve, reject });
       this.look();
     });
@@ -99,12 +100,11 @@ export class Boxes {
     return this.next('removed');
   }
 
-  /** Let go of all, and end. */
+  /** Let go of all, and end: its exit status. */
   async close() {
     process.removeListener('exit', this.kill);
-    if (this.over) return;
-    this.tell('close');
-    await this.ended;
+    if (!this.over) this.tell('close');
+    return (await this.ended)[0];
   }
 
   async sigkill() {

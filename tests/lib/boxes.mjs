@@ -5,7 +5,7 @@
 //   run(argv, opts)      a box from start to end: { out, err, end, id }
 //   start(argv, opts)    a box that goes on: { id, pid, uid, out(), stdin,
 //                        stats(), kill(), ended } (pid: of its first process,
-//                        uid: of all of them, on the host)
+//                        uid: of all of them, on the host; await kill())
 //   clean()              ends what is left of this file's boxes and returns
 //                        what should not be there any more, as texts
 // opts: limits by the names of struct mo_boxreq (memory, pids, ...), env (more
@@ -30,6 +30,11 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { cgroupsOf, eventually, lives } from './outside.mjs';
+import { docker, toolbox } from './box.mjs';
+import { dockerd, noDocker } from './dockerd.mjs';
+import { busybox, load } from './image.mjs';
+
 const top = fileURLToPath(new URL('../..', import.meta.url));
 const build = join(top, 'build-asan');
 
@@ -37,42 +42,9 @@ export const probe = join(build, 'tests/hostile/probe');
 export const moBox = join(build, 'launcher/mo-box');
 export const boxClient = join(build, 'tests/it/box_client');
 
-/** Until it holds; the deadline only ends a test that has failed anyway. */
-export async function eventually(what, holds, ms = 30000) {
-  const end = Date.now() + ms;
-  while (!(await holds())) {
-    assert.ok(Date.now() < end, `never: ${what}`);
-    await sleep(10);
-  }
-}
-
-/** Alive and not a zombie that its parent has not collected yet. */
-export function lives(pid) {
-  try {
-    return !/\nState:\s+Z/.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
+export { cgroupsOf, eventually, lives };
 
 // --- native ------------------------------------------------------------------
-
-/** Every cgroup directory of that name, in whichever hierarchy. */
-export function cgroupsOf(id, dir = '/sys/fs/cgroup', depth = 0) {
-  let found = [];
-  let names;
-  try {
-    names = readdirSync(dir, { withFileTypes: true });
-  } catch {
-    return found;
-  }
-  for (const n of names) {
-    if (!n.isDirectory()) continue;
-    if (n.name === id) found.push(join(dir, n.name));
-    else if (depth < 6) found = found.concat(cgroupsOf(id, join(dir, n.name), depth + 1));
-  }
-  return found;
-}
 
 export class Native {
   name = 'native';
@@ -199,9 +171,99 @@ export class Native {
   }
 }
 
+// --- docker ------------------------------------------------------------------
+
+/** An engine of this file's own, started when a box is first asked for. */
+export class Docker {
+  name = 'docker';
+  image = 'probe:1';
+
+  missing() {
+    return noDocker || [probe, toolbox].find((f) => !existsSync(f)) || null;
+  }
+
+  async open() {
+    this.engine = await dockerd();
+    await load(this.engine, this.image,
+      [[...busybox(), { path: 'probe', data: readFileSync(probe) }]], { Entrypoint: ['/probe'] });
+  }
+
+  /** A box of a process of its own, so that it has its environment. */
+  async begin(argv, { clientEnv = {}, host, env, ...limits } = {}) {
+    this.opening ??= this.open();
+    await this.opening;
+    const us = docker(this.engine, { env: { PATH: process.env.PATH, ...clientEnv } });
+    us.tell('start', { box: 'x', image: this.image, env, limits,
+      argv: host ? argv : ['/probe', ...argv] });
+    const first = await us.next('ready', 'x');
+    const said = { out: '', err: '' };
+    const ended = (async () => {
+      for (;;) {
+        const e = await us.next(undefined, 'x');
+        if (e.ev === 'out' || e.ev === 'err') said[e.ev] += e.text;
+        if (e.ev !== 'gone') continue;
+        await us.close();
+        return { id: first.id, ...said, code: e.code, end: e };
+      }
+    })();
+    return { us, id: first.id, said, ended };
+  }
+
+  async run(argv, opts) {
+    return (await this.begin(argv, opts)).ended;
+  }
+
+  async start(argv, opts) {
+    const { us, id, said, ended } = await this.begin(argv, opts);
+    const groups = cgroupsOf(id);
+    const read = (name) => {
+      const dir = groups.find((g) => existsSync(join(g, name)));
+      return dir ? readFileSync(join(dir, name), 'utf8') : '';
+    };
+    const status = (pid, key) =>
+      new RegExp(`^${key}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    let pid;
+    await eventually('its first process', () => {
+      pid = read('cgroup.procs').split('\n').filter(Boolean)
+        .find((p) => status(p, 'NSpid').split(/\s+/).at(-1) === '1');
+      return pid;
+    });
+    return {
+      id,
+      pid: Number(pid),
+      uid: Number(status(pid, 'Uid').split(/\s+/)[0]),
+      out: () => said.out,
+      client: us.child,
+      stdin: { write: (text) => us.write('x', text) },
+      stats: () => ({
+        pids: Number(read('pids.current')),
+        peak: Number(read('memory.max_usage_in_bytes') || read('memory.peak')),
+        oom_kills: Number(/^oom_kill (\d+)/m.exec(
+          read('memory.oom_control') || read('memory.events'))?.[1] ?? 0),
+      }),
+      kill: async () => {
+        us.tell('stop', { box: 'x' });
+        await ended;
+      },
+      ended,
+    };
+  }
+
+  async clean() {
+    if (!this.opening) return [];
+    await this.opening;
+    const { json } = await this.engine.api('GET', '/containers/json?all=1');
+    const { json: volumes } = await this.engine.api('GET', '/volumes');
+    const left = [...json.map((c) => `container ${c.Names}`),
+      ...(volumes.Volumes ?? []).map((v) => `volume ${v.Name}`)];
+    this.engine.cleanUp();
+    return left;
+  }
+}
+
 // --- all of them -----------------------------------------------------------------
 
-export const drivers = [new Native()];
+export const drivers = [new Native(), new Docker()];
 
 /** One test a driver. */
 export function eachDriver(name, body) {

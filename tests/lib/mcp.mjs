@@ -29,11 +29,16 @@ export const published = (name, ...args) =>
   ].map(quote).join(' ');
 export const quote = (word) => `'${word}'`;
 
+// What the programs keep between runs; each test file begins with nothing.
+export const state = mkdtempSync(join(tmpdir(), 'mo-state-'));
+process.on('exit', () => rmSync(state, { recursive: true, force: true }));
+
 // The leak check takes seconds per program; the unit tests have it for the
 // same code.
-const cleanEnv = (more = {}) => ({
+export const cleanEnv = (more = {}) => ({
   PATH: process.env.PATH,
   HOME: '/tmp',
+  MCP_ORCHESTRATOR_STATE_DIR: state,
   ASAN_OPTIONS: 'detect_leaks=0',
   UBSAN_OPTIONS: process.env.UBSAN_OPTIONS ?? '',
   ...more,

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rand.h"
 #include "store/store.h"
 
 #define LONG 60000 /* ms; a deadline for hanging, not for speed */
@@ -102,13 +103,45 @@ static inline void need_redis(void)
     skip();
 }
 
+/* What a test that failed has left behind is cleared away at the end; the
+ * servers die with us. Children forked by a test have nothing to clear. */
+struct left_behind {
+    pid_t owner;
+    size_t n;
+    char dirs[64][64];
+};
+
+static inline struct left_behind *left_behind(void)
+{
+    static struct left_behind all;
+
+    return &all;
+}
+
+static inline void dir_remove(const char *dir);
+
+static inline void clear_away(void)
+{
+    const struct left_behind *all = left_behind();
+
+    for (size_t i = 0; all->owner == getpid() && i < all->n; i++)
+        dir_remove(all->dirs[i]);
+}
+
 /* --- opening and closing ---------------------------------------------------
  */
 
 static inline void dir_make(char *dir, size_t n)
 {
+    struct left_behind *all = left_behind();
+
     (void)snprintf(dir, n, "/tmp/mo-store-XXXXXX");
     assert_non_null(mkdtemp(dir));
+    if (!all->owner)
+        (void)atexit(clear_away);
+    all->owner = getpid();
+    if (all->n < MO_COUNT(all->dirs))
+        (void)snprintf(all->dirs[all->n++], sizeof(all->dirs[0]), "%s", dir);
 }
 
 static inline int rm_one(const char *p, const struct stat *st, int flag,

@@ -590,6 +590,8 @@ static void test_batch(void **state)
 
 /* --- what the server asks ------------------------------------------------- */
 
+#define URL(u) "{\"mode\":\"url\",\"message\":\"?\",\"url\":\"" u "\"}"
+
 /* While a call is out, the server asks; rows say what it is told. */
 static void test_asks(void **state)
 {
@@ -605,8 +607,24 @@ static void test_asks(void **state)
          "\"id\":\"a\",\"result\":{\"y\":1}}"},
         {"form", ALL_CAPS, "elicitation/create", "{\"message\":\"?\"}", 1,
          "\"id\":\"a\",\"result\":{\"y\":1}}"},
-        {"url", ALL_CAPS, "elicitation/create", "{\"mode\":\"url\"}", 1,
-         "\"id\":\"a\",\"result\":{\"y\":1}}"},
+        {"url", ALL_CAPS, "elicitation/create", URL("https://a.example/?b=c"),
+         1, "\"id\":\"a\",\"result\":{\"y\":1}}"},
+        {"url, on this machine", ALL_CAPS, "elicitation/create",
+         URL("http://localhost:3000/x"), 1, "\"result\":{\"y\":1}}"},
+        {"url without one", ALL_CAPS, "elicitation/create",
+         "{\"mode\":\"url\"}", 0, "-32602"},
+        {"url of a file", ALL_CAPS, "elicitation/create",
+         URL("file:///etc/passwd"), 0, "-32602"},
+        {"url that runs", ALL_CAPS, "elicitation/create",
+         URL("javascript:alert(1)"), 0, "-32602"},
+        {"url in disguise", ALL_CAPS, "elicitation/create",
+         URL("https://bank.example@a.example/"), 0, "-32602"},
+        {"url with a control", ALL_CAPS, "elicitation/create",
+         URL("https://a.example/\\n"), 0, "-32602"},
+        {"url, not offered", "{\"elicitation\":{\"form\":{}}}",
+         "elicitation/create", URL("https://a.example/"), 0, "-32602"},
+        {"no elicitation at all", "{\"roots\":{}}", "elicitation/create",
+         URL("https://a.example/"), 0, "-32601"},
         {"not offered", "{}", "sampling/createMessage", "{}", 0, "-32601"},
         {"unknown method", ALL_CAPS, "launch/missiles", "{}", 0, "-32601"},
         {"empty elicitation is form only", "{\"elicitation\":{}}",
@@ -648,6 +666,25 @@ static void test_asks(void **state)
         check_row(rows[i].name, peer_saw(&f.peers[0], rows[i].want));
         fix_fini(&f);
     }
+}
+
+/* A revision that has no url mode: offering it changes nothing. */
+static void test_ask_url_too_old(void **state)
+{
+    static const struct rule old[] = {INIT("2025-06-18"), END};
+    struct mo_conn_opts o = {.capabilities = MO_SPAN(ALL_CAPS)};
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, old);
+    fix_open(&f, o);
+    peer_say(&f.peers[0], MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":"
+                                  "\"elicitation/create\",\"params\":" URL(
+                                      "https://a.example/") "}"));
+    fix_settle(&f);
+    assert_int_equal(f.nasks, 0);
+    assert_true(peer_saw(&f.peers[0], "-32602"));
+    fix_fini(&f);
 }
 
 static const struct mo_conn_opts able = {
@@ -803,6 +840,16 @@ static void test_input_rows(void **state)
           REPLY("tools/call", NEEDS(",\"inputRequests\":{\"r\":{\"method\":"
                                     "\"roots/list\"},\"x\":{\"method\":"
                                     "\"ping\"}}",
+                                    "")),
+          END},
+         "tools/call",
+         MO_EPROTO,
+         0},
+        {"a page that is none",
+         {DISCOVER,
+          REPLY("tools/call", NEEDS(",\"inputRequests\":{\"r\":{\"method\":"
+                                    "\"elicitation/create\",\"params\":" URL(
+                                        "data:text/html,x") "}}",
                                     "")),
           END},
          "tools/call",
@@ -1118,6 +1165,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_ask_url_too_old),
         cmocka_unit_test(test_ask_cancelled),
         cmocka_unit_test(test_ask_flood),
         cmocka_unit_test(test_input),

@@ -573,6 +573,59 @@ static void proxies_come_from_the_environment(void **state)
     rig_down(&r);
 }
 
+/* It is the address that counts, not how it is written. The same request is
+ * made twice, since a connection that is kept must not help either. */
+static void private_addresses(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "127.1",
+                                        "2130706433", "0x7f.0.0.1"};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(hosts); i++) {
+        struct seen me;
+        char url[PATH_LEN + 32];
+        struct rig r;
+
+        rig_up(&r, (struct peer){.reply = MO_SPAN(OK2)});
+        (void)snprintf(url, sizeof(url), "http://%s%s/", hosts[i],
+                       strchr(r.p.addr, ':'));
+        for (unsigned round = 0; round < 3; round++) {
+            bool open = round == 1;
+
+            seen_init(&me);
+            ask(&r, &me,
+                (struct mo_http_call){.url = url, .public_only = !open});
+            check_row(hosts[i], me.err.code == (open ? 0 : MO_EPOLICY));
+            check_row(hosts[i],
+                      open || strstr(me.err.msg, "at a private address"));
+            check_row(hosts[i], r.p.accepted == (round > 0));
+            mo_buf_fini(&me.body);
+        }
+        rig_down(&r);
+    }
+}
+
+/* The proxy is in our network; where it goes from there is its own affair. */
+static void a_proxy_may_be_private(void **state)
+{
+    char proxy[PATH_LEN + 16];
+    struct seen me;
+    struct rig r;
+
+    (void)state;
+    rig_up(&r, (struct peer){.reply = MO_SPAN(OK2)});
+    (void)snprintf(proxy, sizeof(proxy), "http://%s", r.p.addr);
+    assert_int_equal(setenv("http_proxy", proxy, 1), 0);
+    seen_init(&me);
+    ask(&r, &me,
+        (struct mo_http_call){.url = "http://nowhere.invalid/a",
+                              .public_only = true});
+    assert_int_equal(unsetenv("http_proxy"), 0);
+    assert_int_equal(me.err.code, 0);
+    mo_buf_fini(&me.body);
+    rig_down(&r);
+}
+
 /* --- cancel --- */
 
 static void cancel_me(struct seen *me)
@@ -841,6 +894,8 @@ int main(void)
         cmocka_unit_test(tls_is_verified),
         cmocka_unit_test(wrong_kind_of_port),
         cmocka_unit_test(proxies_come_from_the_environment),
+        cmocka_unit_test(private_addresses),
+        cmocka_unit_test(a_proxy_may_be_private),
         cmocka_unit_test(cancel_at_any_time),
         cmocka_unit_test(one_request_starts_another),
         cmocka_unit_test(our_own_server_agrees),

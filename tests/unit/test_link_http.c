@@ -21,7 +21,8 @@ struct answer {
 struct row {
     const char *name;
     /* rN/mN: legacy/modern request N; n: a message without answer; o: opened;
-     * fN: forget; cN, sN: until the client, the server saw N lines */
+     * fN: forget; cN, sN: until the client, the server saw N lines; w: until
+     * an authorizer was asked */
     const char *acts;
     struct answer answers[8];
     const char *server, *client;
@@ -40,6 +41,7 @@ struct rig {
     unsigned inside; /* a call on the link is under way */
     size_t want;
     unsigned fds;
+    unsigned *refused;  /* counted by an authorizer, or NULL */
     uint64_t forget_on; /* this message makes the owner forget its stream */
 };
 
@@ -231,6 +233,11 @@ static bool server_saw(void *ctx)
     return lines_in(&g->server) >= g->want;
 }
 
+static bool is_refused(void *ctx)
+{
+    return *((struct rig *)ctx)->refused > 0;
+}
+
 static int send_msg(struct rig *g, uint64_t id, bool modern)
 {
     static const struct mo_link_param params[] = {
@@ -262,7 +269,7 @@ static int send_msg(struct rig *g, uint64_t id, bool modern)
 static void act(struct rig *g, char what, uint64_t n)
 {
     g->want = (size_t)n;
-    g->inside += what != 'c' && what != 's';
+    g->inside += !strchr("csw", what);
     if (what == 'r' || what == 'm' || what == 'n')
         assert_int_equal(send_msg(g, what == 'n' ? 0 : n, what == 'm'), 0);
     else if (what == 'o')
@@ -271,7 +278,9 @@ static void act(struct rig *g, char what, uint64_t n)
         mo_link_forget(g->k, n);
     else if (what == 'F')
         g->forget_on = n;
-    g->inside -= what != 'c' && what != 's';
+    g->inside -= !strchr("csw", what);
+    if (what == 'w')
+        wait_for(g->l, is_refused, g);
     if (what == 'c' && !mo_loop_until(g->l, client_saw, g, WAIT_MS))
         fail_msg("row '%s': the client saw only:\n%s", g->row->name,
                  mo_buf_cstr(&g->client));
@@ -280,7 +289,8 @@ static void act(struct rig *g, char what, uint64_t n)
                  mo_buf_cstr(&g->server));
 }
 
-static void rig_up(struct rig *g, const struct row *row)
+static void rig_up_with(struct rig *g, const struct row *row,
+                        struct mo_auth *auth)
 {
     static const struct mo_http_header own[] = {
         {{"Authorization", 13}, {"Bearer x", 8}}};
@@ -306,9 +316,16 @@ static void rig_up(struct rig *g, const struct row *row)
                    mo_httpd_port(g->d));
     o.http = g->c;
     o.url = url;
+    o.auth = auth;
+    o.nheaders = auth ? 0 : 1;
     assert_int_equal(mo_link_http(g->l, &o, &g->k, &e), 0);
     assert_true(mo_link_is_http(g->k));
     mo_link_attach(g->k, &link_cb, g);
+}
+
+static void rig_up(struct rig *g, const struct row *row)
+{
+    rig_up_with(g, row, NULL);
 }
 
 static void rig_down(struct rig *g)
@@ -349,12 +366,34 @@ static void strip_auth(struct mo_buf *b)
     }
 }
 
-static void play(const struct row *row)
+/* What every modern request of ours has, in short. */
+static void strip_modern(struct mo_buf *b)
+{
+    static const char all[] = " v=2026-07-28 method=tools/call name=add "
+                              "region==?base64?TcO8bmNoZW4=?=";
+    size_t n = sizeof(all) - 1, to = sizeof(" MODERN") - 1;
+    ptrdiff_t at = mo_span_search(mo_buf_view(b), mo_span(all, n));
+
+    while (at >= 0) {
+        char *p = b->p + at;
+
+        memcpy(p, " MODERN", to);
+        memmove(p + to, p + n, b->len - (size_t)at - n);
+        b->len -= n - to;
+        at = mo_span_search(mo_buf_view(b), mo_span(all, n));
+    }
+}
+
+static void play_with(const struct row *row, struct mo_auth *auth,
+                      struct mo_loop **l, unsigned *refused)
 {
     struct rig g;
     struct mo_buf want;
 
-    rig_up(&g, row);
+    rig_up_with(&g, row, auth);
+    g.refused = refused;
+    if (l)
+        *l = g.l;
     for (const char *p = row->acts; *p;) {
         char what = *p++, *end;
         uint64_t n = strtoull(p, &end, 10);
@@ -367,6 +406,8 @@ static void play(const struct row *row)
         wait_for(g.l, is_true, &g.closed);
     }
     strip_auth(&g.server);
+    if (auth)
+        strip_modern(&g.server);
     mo_buf_init(&want, SEEN_MAX);
     put_json(&want, row->server);
     if (!mo_span_eq(mo_buf_view(&want), mo_buf_view(&g.server)))
@@ -379,6 +420,11 @@ static void play(const struct row *row)
                  mo_buf_cstr(&g.client));
     mo_buf_fini(&want);
     rig_down(&g);
+}
+
+static void play(const struct row *row)
+{
+    play_with(row, NULL, NULL, NULL);
 }
 
 #define J     "application/json"
@@ -711,6 +757,181 @@ static void gate(void **state)
     rig_down(&g);
 }
 
+/* --- an authorizer -------------------------------------------------------- */
+
+enum verdict { GIVE, GIVE_UP, REFUSE, SILENT };
+
+struct keys {
+    struct mo_auth auth;
+    struct mo_loop *l;
+    enum verdict verdict;
+    unsigned token, refused;
+    int status; /* of the last refusal */
+    bool local;
+    struct mo_list waiting;
+    struct mo_later later;
+    char text[32], challenge[64];
+};
+
+static struct mo_span keys_header(struct mo_auth *a, uint64_t *serial)
+{
+    struct keys *k = mo_container_of(a, struct keys, auth);
+
+    *serial = k->token;
+    (void)snprintf(k->text, sizeof(k->text), "t%u", k->token);
+    return k->token ? mo_span_cstr(k->text) : mo_span(NULL, 0);
+}
+
+static int keys_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
+                        struct mo_span challenge, struct mo_err *e)
+{
+    struct keys *k = mo_container_of(a, struct keys, auth);
+
+    k->refused++;
+    k->status = status;
+    k->local = w->local;
+    (void)snprintf(k->challenge, sizeof(k->challenge), "%.*s", (int)challenge.n,
+                   challenge.p ? challenge.p : "");
+    if (k->verdict == REFUSE)
+        return mo_fail(e, MO_EPOLICY, "no");
+    mo_list_push(&k->waiting, &w->node);
+    if (k->verdict != SILENT)
+        mo_loop_defer(k->l, &k->later);
+    return 0;
+}
+
+static void keys_tell(struct mo_later *d)
+{
+    struct keys *k = mo_container_of(d, struct keys, later);
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
+    k->token += k->verdict == GIVE;
+    while (!mo_list_empty(&k->waiting)) {
+        struct mo_auth_wait *w =
+            mo_list_first(&k->waiting, struct mo_auth_wait, node);
+
+        mo_list_del(&w->node);
+        w->done(w, k->verdict == GIVE ? NULL : &e);
+    }
+}
+
+static const struct mo_auth_ops keys_ops = {keys_header, keys_refused};
+
+static void keys_init(struct keys *k, enum verdict v)
+{
+    *k = (struct keys){.auth = {&keys_ops}, .verdict = v};
+    mo_list_init(&k->waiting);
+    mo_later_init(&k->later, keys_tell);
+}
+
+#define NO(on, status)                                                         \
+    {                                                                          \
+        on, status, NULL, NULL, "WWW-Authenticate", "Bearer a=b"               \
+    }
+
+static void authorized(void **state)
+{
+    static const struct {
+        struct row row;
+        enum verdict verdict;
+        unsigned refused;
+    } plays_[] = {
+        {{"401, then it knows",
+          "r1 c1",
+          {NO("POST 1", 401), {"POST 1", 200, J, R1}},
+          "POST 1\nPOST 1 auth=t1\n",
+          "1 " R1 "\n"},
+         GIVE,
+         1},
+        {{"403, twice",
+          "m1 c1",
+          {NO("POST 1", 403), NO("POST 1", 403), {"POST 1", 200, S, EV(R1)}},
+          "POST 1 MODERN\nPOST 1 MODERN auth=t1\nPOST 1 MODERN auth=t2\n",
+          "1 " R1 "\n"},
+         GIVE,
+         2},
+        {{"never content",
+          "r1 c1",
+          {NO("POST 1", 401),
+           NO("POST 1", 401),
+           NO("POST 1", 401),
+           NO("POST 1", 401),
+           NO("POST 1", 401),
+           {"POST 1", 200, J, R1}},
+          "POST 1\nPOST 1 auth=t1\nPOST 1 auth=t2\nPOST 1 auth=t3\n"
+          "POST 1 auth=t4\n",
+          "1 failed 401 policy\n"},
+         GIVE,
+         MO_LINK_HTTP_REFUSALS},
+        {{"nothing to be done",
+          "r1 c1",
+          {NO("POST 1", 401)},
+          "POST 1\n",
+          "1 failed 401 policy\n"},
+         REFUSE,
+         1},
+        {{"nobody signs in",
+          "r1 c1",
+          {NO("POST 1", 401)},
+          "POST 1\n",
+          "1 failed 401 timeout\n"},
+         GIVE_UP,
+         1},
+        {{"a note is said again",
+          "n s2",
+          {NO("POST -", 401), {"POST -", 202}},
+          "POST -\nPOST - auth=t1\n",
+          ""},
+         GIVE,
+         1},
+        {{"the stream of no request, too",
+          "o n c1",
+          {{"POST -", 202},
+           NO("GET -", 401),
+           {"GET -", 200, S, EV(N), NULL, NULL, STAY}},
+          "POST -\nGET - v=2025-11-25\nGET - v=2025-11-25 auth=t1\n",
+          "0 " N "\n"},
+         GIVE,
+         1},
+        {{"forgotten while it waits",
+          "r1 s1 w f1 r2 c1",
+          {NO("POST 1", 401), {"POST 2", 200, J, R2}},
+          "POST 1\nPOST 2\n",
+          "2 " R2 "\n"},
+         SILENT,
+         1},
+        {{"closed while it waits",
+          "r1 s1 w",
+          {NO("POST 1", 401)},
+          "POST 1\n",
+          ""},
+         SILENT,
+         1},
+        {{"404 is not its business",
+          "r1 c1",
+          {{"POST 1", 404, "text/plain", "gone"}},
+          "POST 1\n",
+          "1 failed 404 protocol gone\n"},
+         GIVE,
+         0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(plays_); i++) {
+        struct keys k;
+
+        keys_init(&k, plays_[i].verdict);
+        play_with(&plays_[i].row, &k.auth, &k.l, &k.refused);
+        check_row(plays_[i].row.name, k.refused == plays_[i].refused);
+        check_row(plays_[i].row.name, mo_list_empty(&k.waiting));
+        if (!k.refused)
+            continue;
+        check_row(plays_[i].row.name, k.local);
+        check_row(plays_[i].row.name, strcmp(k.challenge, "Bearer a=b") == 0);
+    }
+}
+
 /* Any allocation may fail, ours, the client's or the server's: the link ends
  * all the same, once, and leaves nothing. */
 static void short_life(void *ctx)
@@ -805,7 +1026,7 @@ int main(void)
         cmocka_unit_test(many),          cmocka_unit_test(challenge),
         cmocka_unit_test(gate),          cmocka_unit_test(nobody_there),
         cmocka_unit_test(header_values), cmocka_unit_test(memory),
-        cmocka_unit_test(flood),
+        cmocka_unit_test(flood),         cmocka_unit_test(authorized),
     };
 
     return cmocka_run_group_tests(tests, first_loop, NULL);

@@ -2,8 +2,13 @@
  * socket that is its own protected resource. */
 #include "mcp/oauth.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+
 #include "codec/url.h"
 #include "loop/httpd.h"
+#include "mcp/oauth_ask.h"
+#include "mcp/oauth_back.h"
 #include "mo_net.h"
 
 struct mock {
@@ -15,7 +20,12 @@ struct mock {
     char base[64], server[80];
     unsigned registered, codes, refreshed, urls; /* what it was asked */
     bool refuse_refresh;
-    unsigned expires; /* s, of its tokens */
+    unsigned patience;     /* ms */
+    const char *error;     /* of that refusal */
+    bool absent;           /* nobody opens the address */
+    unsigned ended, badly; /* on_end, with a reason */
+    char redirect[64];     /* of the last registration or sign-in */
+    unsigned expires;      /* s, of its tokens */
     bool gone, httpd_gone, http_gone;
     struct mo_buf location; /* where the browser is sent */
 };
@@ -44,7 +54,7 @@ static void on_form(struct mo_req *rq, struct mo_span body)
     else
         m->refreshed++;
     if (refresh && m->refuse_refresh)
-        reply_fmt(rq, 400, "{\"error\":\"invalid_grant\"}");
+        reply_fmt(rq, 400, "{\"error\":\"%s\"}", m->error);
     else
         reply_fmt(rq, 200,
                   "{\"access_token\":\"t%u\",\"token_type\":\"Bearer\","
@@ -81,7 +91,7 @@ static void on_request(void *ctx, struct mo_req *rq)
 static void browser_done(void *ctx, const struct mo_err *why)
 {
     (void)ctx;
-    assert_null(why);
+    (void)why; /* then nobody signs in, and the test says so */
 }
 
 static const struct mo_http_cb browser_cb = {.on_done = browser_done};
@@ -96,28 +106,46 @@ static void on_sign_in(void *ctx, const char *url)
     m->urls++;
     (void)mo_span_cut(&q, '?');
     mo_buf_reset(&m->location);
-    assert_int_equal(mo_query_get(q, "redirect_uri", &m->location), 0);
+    (void)mo_query_get(q, "redirect_uri", &m->location);
+    (void)snprintf(m->redirect, sizeof(m->redirect), "%s",
+                   mo_buf_cstr(&m->location));
     mo_buf_puts(&m->location, "?code=x&state=");
-    assert_int_equal(mo_query_get(q, "state", &m->location), 0);
+    (void)mo_query_get(q, "state", &m->location);
     c.url = mo_buf_cstr(&m->location);
-    assert_int_equal(mo_httpc_start(m->http, &c, &browser_cb, m, &x, NULL), 0);
+    if (!m->absent && !mo_buf_err(&m->location))
+        (void)mo_httpc_start(m->http, &c, &browser_cb, m, &x, NULL);
+}
+
+static void on_end(void *ctx, const struct mo_err *why)
+{
+    struct mock *m = ctx;
+
+    m->ended++;
+    m->badly += why != NULL;
 }
 
 /* --- set up --------------------------------------------------------------- */
 
-static void mock_init(struct mock *m, bool wait)
+static int open_oauth(struct mock *m, struct mo_oauth_opts o)
+{
+    o.on_sign_in = on_sign_in;
+    o.on_end = on_end;
+    o.server = m->server;
+    o.ctx = m;
+    o.loop = m->l;
+    o.http = m->http;
+    o.tokens = m->tokens;
+    return mo_oauth_new(&o, &m->oauth, NULL);
+}
+
+static void mock_init_as(struct mock *m, struct mo_oauth_opts o)
 {
     struct mo_httpd_opts ho = {.handler = on_request, .ctx = m};
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
     struct mo_httpc_opts co = {.active = 8};
-    struct mo_oauth_opts o = {
-        .wait = wait,
-        .on_sign_in = on_sign_in,
-        .server = m->server,
-        .ctx = m,
-    };
 
-    *m = (struct mock){.l = loop_new(), .expires = 3600};
+    *m = (struct mock){
+        .l = loop_new(), .expires = 3600, .error = "invalid_grant"};
     mo_buf_init(&m->location, 4096);
     m->httpd = mo_httpd_new(m->l, &ho, NULL);
     assert_int_equal(mo_httpd_listen(m->httpd, &lo, NULL), 0);
@@ -126,10 +154,12 @@ static void mock_init(struct mock *m, bool wait)
     (void)snprintf(m->server, sizeof(m->server), "%s/mcp", m->base);
     m->http = mo_httpc_new(m->l, &co, NULL);
     assert_int_equal(mo_tokens_open(NULL, &m->tokens, NULL), 0);
-    o.loop = m->l;
-    o.http = m->http;
-    o.tokens = m->tokens;
-    assert_int_equal(mo_oauth_new(&o, &m->oauth, NULL), 0);
+    assert_int_equal(open_oauth(m, o), 0);
+}
+
+static void mock_init(struct mock *m, bool wait)
+{
+    mock_init_as(m, (struct mo_oauth_opts){.wait = wait});
 }
 
 static void set_true(void *ctx)
@@ -142,10 +172,16 @@ static bool is_true(void *ctx)
     return *(bool *)ctx;
 }
 
-static void mock_fini(struct mock *m)
+static void close_oauth(struct mock *m)
 {
+    m->gone = false;
     mo_oauth_close(m->oauth, set_true, &m->gone);
     wait_for(m->l, is_true, &m->gone);
+}
+
+static void mock_fini(struct mock *m)
+{
+    close_oauth(m);
     mo_httpc_close(m->http, set_true, &m->http_gone);
     wait_for(m->l, is_true, &m->http_gone);
     mo_httpd_close(m->httpd, 0, set_true, &m->httpd_gone);
@@ -159,6 +195,7 @@ struct ticket {
     struct mo_auth_wait w;
     unsigned told;
     int rc;
+    struct mo_oauth *oauth;
 };
 
 static void on_told(struct mo_auth_wait *w, const struct mo_err *why)
@@ -327,12 +364,296 @@ static void test_close(void **state)
     assert_int_equal(t.rc, MO_ECANCELED);
 }
 
+/* --- nobody to ask -------------------------------------------------------- */
+
+/* Nothing is asked, nothing registered; a refresh is still made. */
+static void test_mute(void **state)
+{
+    struct mo_oauth_opts mute = {.mute = true};
+    struct ticket t;
+    struct mock m;
+
+    (void)state;
+    mock_init_as(&m, mute);
+    assert_int_equal(refuse(&m, &t, 401, "Bearer"), MO_EPOLICY);
+    assert_int_equal(mo_oauth_state(m.oauth), MO_OAUTH_IS_BARRED);
+    assert_int_equal(m.registered + m.urls, 0);
+    close_oauth(&m);
+    assert_int_equal(open_oauth(&m, (struct mo_oauth_opts){.wait = true}), 0);
+    assert_int_equal(refuse(&m, &t, 401, "Bearer"), 0);
+    wait_for(m.l, is_told, &t);
+    close_oauth(&m);
+    assert_int_equal(open_oauth(&m, mute), 0);
+    assert_int_equal(mo_oauth_state(m.oauth), MO_OAUTH_IS_READY);
+    assert_int_equal(refuse(&m, &t, 401, "Bearer"), 0);
+    wait_for(m.l, is_told, &t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(m.refreshed, 1);
+    close_oauth(&m);
+    assert_int_equal(open_oauth(&m, mute), 0);
+    m.refuse_refresh = true;
+    assert_int_equal(refuse(&m, &t, 401, "Bearer"), 0);
+    wait_for(m.l, is_told, &t);
+    assert_int_equal(t.rc, MO_EPOLICY);
+    assert_int_equal(mo_oauth_state(m.oauth), MO_OAUTH_IS_BARRED);
+    assert_int_equal(m.urls, 1);
+    mock_fini(&m);
+}
+
+/* --- who we are ----------------------------------------------------------- */
+
+static bool has_ended(void *ctx)
+{
+    return ((struct mock *)ctx)->ended > 0;
+}
+
+/* One sign-in that nobody finishes, one that somebody does, one after all
+ * tokens are lost: one registration, one port. Then the issuer forgets us. */
+static void test_register_once(void **state)
+{
+    struct mo_oauth_opts once = {.sign_in_ms = 20}, wait = {.wait = true};
+    struct ticket t;
+    char first[64];
+    struct mock m;
+
+    (void)state;
+    mock_init_as(&m, once);
+    m.absent = true;
+    assert_int_equal(refuse(&m, &t, 401, "Bearer"), 0);
+    wait_for(m.l, has_ended, &m);
+    assert_int_equal(m.badly, 1);
+    (void)snprintf(first, sizeof(first), "%s", m.redirect);
+    m.absent = false;
+    for (unsigned i = 0; i < 3; i++) {
+        close_oauth(&m);
+        assert_int_equal(open_oauth(&m, wait), 0);
+        m.refuse_refresh = true;
+        m.error = i < 2 ? "invalid_grant" : "invalid_client";
+        assert_int_equal(refuse(&m, &t, 401, "Bearer"), 0);
+        wait_for(m.l, is_told, &t);
+        assert_int_equal(t.rc, 0);
+        assert_int_equal(m.registered, i < 2 ? 1 : 2);
+        assert_int_equal(strcmp(m.redirect, first) == 0, i < 2);
+    }
+    assert_int_equal(m.ended, 4);
+    mock_fini(&m);
+}
+
+static int never(void *ctx, struct mo_span query)
+{
+    (void)ctx;
+    (void)query;
+    return MO_EINVAL;
+}
+
+static void test_back(void **state)
+{
+    static const struct {
+        const char *uri, *other;
+        bool ok, same;
+    } rows[] = {
+        {"http://127.0.0.1/callback", "http://127.0.0.1:99/callback", true,
+         true},
+        {"http://localhost/x/y", "http://LOCALHOST:9/x/y", true, true},
+        {"http://[::1]:7/", "http://[::1]:7/", true, true},
+        {"http://[::1]:7/", "http://[::1]:8/", true, false},
+        {"http://127.0.0.1/a", "http://127.0.0.1:9/b", true, false},
+        {"http://127.0.0.1/a", "http://localhost:9/a", true, false},
+        {"https://127.0.0.1/a", "https://127.0.0.1/a", false, false},
+        {"http://10.0.0.1/a", "http://10.0.0.1/a", false, false},
+        {"http://u@127.0.0.1/a", "http://127.0.0.1/a", false, false},
+        {"http://127.0.0.1/a?b", "http://127.0.0.1/a?b", false, false},
+        {"http://127.0.0.1", "http://127.0.0.1", false, false},
+        {"callback", "callback", false, false},
+    };
+    struct mo_loop *l = loop_new();
+    struct mo_back *a, *b;
+    bool gone = false;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        check_row(rows[i].uri, !mo_back_check(rows[i].uri) == rows[i].ok);
+        check_row(rows[i].uri,
+                  mo_back_same(rows[i].uri, rows[i].other) == rows[i].same);
+    }
+    assert_int_equal(
+        mo_back_open(l, "http://localhost/", never, NULL, &a, NULL), 0);
+    assert_true(mo_back_same("http://localhost/", mo_back_uri(a)));
+    assert_int_not_equal(mo_back_open(l, mo_back_uri(a), never, NULL, &b, NULL),
+                         0);
+    assert_int_equal(mo_back_open(l, "http://a/b", never, NULL, &b, NULL),
+                     MO_EINVAL);
+    mo_back_close(a, set_true, &gone);
+    wait_for(l, is_true, &gone);
+    mo_loop_run(l);
+    mo_loop_free(l);
+}
+
+/* --- private addresses ---------------------------------------------------- */
+
+struct asked {
+    struct mo_oauth_ask q;
+    bool done;
+    int rc;
+};
+
+static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
+{
+    struct asked *a = mo_container_of(q, struct asked, q);
+
+    a->done = true;
+    a->rc = why ? why->code : 0;
+}
+
+static int ask_at(struct mock *m, const char *server, bool local,
+                  const char *host)
+{
+    struct asked a = {.q = {.http = m->http,
+                            .server = server,
+                            .local = local,
+                            .done = on_answer}};
+    char url[300];
+
+    mo_oauth_ask_init(&a.q);
+    (void)snprintf(url, sizeof(url), "https://%s:%u/", host,
+                   mo_httpd_port(m->httpd));
+    a.rc = mo_oauth_ask_get(&a.q, url, NULL);
+    if (a.rc == 0)
+        wait_for(m->l, is_true, &a.done);
+    mo_oauth_ask_fini(&a.q);
+    return a.rc;
+}
+
+static bool resolves_to_loopback(const char *host)
+{
+    struct addrinfo hint = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *v = NULL;
+    bool yes = false;
+
+    if (getaddrinfo(host, NULL, &hint, &v) == 0)
+        yes = ((const unsigned char *)&(
+                   (const struct sockaddr_in *)(const void *)v->ai_addr)
+                   ->sin_addr)[0] == 127;
+    if (v)
+        freeaddrinfo(v);
+    return yes;
+}
+
+/* A public server names an address of ours, written so that it looks like a
+ * name. This machine's own name is one indeed, where it has one. */
+static void test_private(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "127.1", "2130706433",
+                                        "0177.0.0.1", "[::ffff:127.0.0.1]"};
+    char name[256] = "";
+    struct mock m;
+
+    (void)state;
+    mock_init(&m, true);
+    for (size_t i = 0; i < MO_COUNT(hosts); i++)
+        check_row(hosts[i], ask_at(&m, "https://mcp.example/", false,
+                                   hosts[i]) == MO_EPOLICY);
+    assert_int_equal(gethostname(name, sizeof(name) - 1), 0);
+    if (resolves_to_loopback(name) && strcmp(name, "localhost") != 0) {
+        assert_int_equal(ask_at(&m, "https://mcp.example/", false, name),
+                         MO_EPOLICY);
+        assert_int_equal(mo_httpd_stats(m.httpd).accepted, 0);
+        assert_int_equal(ask_at(&m, "https://mcp.example/", true, name),
+                         MO_ETLS); /* it is no TLS server, but was asked */
+        assert_int_equal(ask_at(&m, "https://10.9.8.7/", false, name), MO_ETLS);
+    }
+    mock_fini(&m);
+}
+
+/* --- without memory ------------------------------------------------------- */
+
+static bool is_asked_or_told(void *ctx)
+{
+    struct ticket *t = ctx;
+
+    return t->told || (t->oauth && mo_oauth_url(t->oauth));
+}
+
+/* One sign-in or refresh, as far as it gets. The browser is us. */
+static void one_flow(struct mock *m)
+{
+    struct ticket t;
+    struct mo_buf b;
+
+    if (refuse(m, &t, 401, "Bearer scope=\"a\"") < 0)
+        return;
+    t.oauth = m->oauth;
+    assert_true(mo_loop_until(m->l, is_asked_or_told, &t, m->patience) ||
+                m->patience < WAIT_MS);
+    mo_buf_init(&b, 4096);
+    if (!t.told && mo_oauth_url(m->oauth)) {
+        struct mo_span q = mo_span_cstr(mo_oauth_url(m->oauth));
+
+        (void)mo_span_cut(&q, '?');
+        mo_buf_puts(&b, "http://localhost:1/?code=x&state=");
+        if (mo_query_get(q, "state", &b) == 0)
+            (void)mo_oauth_redirected(m->oauth, mo_buf_view(&b), NULL);
+    }
+    mo_buf_fini(&b);
+    t.oauth = NULL;
+    if (!mo_oauth_url(m->oauth)) /* else nobody has come back */
+        assert_true(mo_loop_until(m->l, is_asked_or_told, &t, m->patience) ||
+                    m->patience < WAIT_MS);
+    mo_list_del(&t.w.node);
+}
+
+/* Sign in, refresh, end. */
+static void short_life(void *ctx)
+{
+    struct mock *m = ctx;
+    struct mo_oauth_opts o = {.wait = true, .redirect = "http://localhost:1/"};
+
+    m->absent = true;
+    if (open_oauth(m, o) < 0)
+        return;
+    one_flow(m);
+    one_flow(m);
+    close_oauth(m);
+    (void)mo_tokens_drop(m->tokens, NULL, m->server, NULL);
+}
+
+/* With any allocation failing, ours or the mock's, every ticket is told and
+ * nothing is left. When all fail from there on, the mock may answer nobody
+ * any more, and we do not wait for that. */
+static void test_memory(void **state)
+{
+    struct mock m;
+    uint64_t n;
+
+    (void)state;
+    mock_init(&m, true);
+    close_oauth(&m);
+    m.patience = WAIT_MS;
+    mo_mem_fail_at(0, false);
+    short_life(&m);
+    n = mo_mem_count();
+    for (uint64_t i = 1; i <= n; i++) {
+        m.patience = WAIT_MS;
+        mo_mem_fail_at(i, false);
+        short_life(&m);
+        m.patience = 2;
+        mo_mem_fail_at(i, true);
+        short_life(&m);
+    }
+    mo_mem_fail_at(0, false);
+    assert_int_equal(open_oauth(&m, (struct mo_oauth_opts){.wait = true}), 0);
+    mock_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sign_in), cmocka_unit_test(test_refresh),
         cmocka_unit_test(test_ahead),   cmocka_unit_test(test_step_up),
         cmocka_unit_test(test_no_wait), cmocka_unit_test(test_close),
+        cmocka_unit_test(test_mute),    cmocka_unit_test(test_register_once),
+        cmocka_unit_test(test_back),    cmocka_unit_test(test_private),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,7 @@
 #include "codec/json.h"
 #include "codec/seccomp.h"
 
-/* --- the kernel's part: an interpreter of what the filter uses
- * ---------------- */
+/* --- the kernel's part: an interpreter of what the filter uses ----------- */
 
 static uint32_t load(const struct seccomp_data *d, uint32_t offset)
 {
@@ -86,8 +85,7 @@ static uint32_t verdict(const struct filter *f, int nr, unsigned arg,
 #define NO_SUCH (SECCOMP_RET_ERRNO | ENOSYS)
 #define KILL    SECCOMP_RET_KILL_PROCESS
 
-/* --- rows
- * ----------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------- */
 
 #define HIGH ((uint64_t)1 << 32)
 
@@ -318,8 +316,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* --- the profile
- * ------------------------------------------------------------------ */
+/* --- the profile --------------------------------------------------------- */
 
 /* Does the profile allow the call with this argument? As an engine reads it. */
 static bool profile_allows(struct mo_json root, const char *name, unsigned arg,

@@ -263,6 +263,30 @@ static void test_shuts_up(void **state)
     world_close(&w);
 }
 
+/* The engine went away and came back; the box lived on without it. */
+static void test_engine_returns(void **state)
+{
+    struct record *r;
+    struct world w;
+    struct user u;
+
+    (void)state;
+    world_open(&w);
+    hold_ready(&w, &u, "s1");
+    assert_int_equal(files(&w, &u), 1);
+    r = record_of(&w, u.box);
+    mo_stream_close(r->inner, NULL);
+    go_down(r->by, MO_BOX_ENGINE_GONE);
+    r->by->rec = NULL;
+    r->by = NULL;
+    assert_true(mo_loop_until(w.l, is_lost, &u, LONG));
+    use(&w, &u);
+    assert_int_equal(u.workspace, MO_WORKSPACE_KEPT);
+    assert_int_equal(files(&w, &u), 2);
+    assert_int_equal(w.started, 1);
+    world_close(&w);
+}
+
 static void test_no_box_again(void **state)
 {
     struct world w;
@@ -816,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_oom),
         cmocka_unit_test(test_revived),
         cmocka_unit_test(test_shuts_up),
+        cmocka_unit_test(test_engine_returns),
         cmocka_unit_test(test_no_box_again),
         cmocka_unit_test(test_adoption_table),
         cmocka_unit_test(test_never_starts),

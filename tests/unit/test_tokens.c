@@ -63,6 +63,41 @@ static void test_file(void **state)
     assert_int_equal(rmdir(dir), 0); /* nothing else was left there */
 }
 
+/* Two processes, one file: neither loses what the other wrote. */
+static void test_shared(void **state)
+{
+    struct mo_token two = {.issuer = "https://as", .server = "https://mcp/b"};
+    char dir[64], path[96];
+    struct mo_tokens *a, *b;
+
+    (void)state;
+    scratch(dir, path);
+    two.access = "of b";
+    two.local = true;
+    assert_int_equal(mo_tokens_open(path, &a, NULL), 0);
+    assert_int_equal(mo_tokens_open(path, &b, NULL), 0);
+    assert_int_equal(mo_tokens_put(a, &one, NULL), 0);
+    assert_null(mo_tokens_get(b, NULL, one.server));
+    assert_int_equal(mo_tokens_put(b, &two, NULL), 0);
+    check_one(b);
+    assert_null(mo_tokens_get(a, NULL, two.server));
+    mo_tokens_sync(a);
+    assert_string_equal(mo_tokens_get(a, NULL, two.server)->access, "of b");
+    assert_true(mo_tokens_get(a, NULL, two.server)->local);
+    /* the entry that is replaced may be the one the texts are of */
+    assert_int_equal(mo_tokens_put(b, mo_tokens_get(b, NULL, one.server), NULL),
+                     0);
+    mo_tokens_sync(a);
+    check_one(a);
+    assert_int_equal(mo_tokens_drop(a, NULL, two.server, NULL), 0);
+    mo_tokens_sync(b);
+    assert_null(mo_tokens_get(b, NULL, two.server));
+    mo_tokens_close(a);
+    mo_tokens_close(b);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_refused_files(void **state)
 {
     static const struct {
@@ -162,9 +197,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),   cmocka_unit_test(test_refused_files),
-        cmocka_unit_test(test_pairs),  cmocka_unit_test(test_full),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_file),          cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_full),          cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,12 +68,9 @@ static int print_result(struct mo_cli *c, struct mo_json result)
 
 /* --- what is sent --------------------------------------------------------- */
 
-/* {"name":TOOL,"arguments":ARGS} */
-static int put_params(struct mo_buf *b, const char *tool, const char *args,
-                      struct mo_err *e)
+static int check_args(const char *args, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_jw w;
 
     if (mo_json_parse(mo_span_cstr(args), 0, &doc, e) < 0)
         return mo_wrap(e, "the arguments are no JSON");
@@ -81,17 +78,11 @@ static int put_params(struct mo_buf *b, const char *tool, const char *args,
         return mo_fail(e, MO_EINVAL,
                        "the arguments must be a JSON object, as in "
                        "'{\"name\": 1}'");
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_cstr(&w, tool);
-    mo_jw_key(&w, "arguments");
-    mo_jw_raw(&w, mo_json_text(doc.root));
-    mo_jw_end(&w);
-    return mo_buf_err(b);
+    return 0;
 }
 
-static int call(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_span params)
+static int call(struct mo_cli *c, struct mo_cmd_peer *m, const char *tool,
+                const char *args)
 {
     struct mo_json result;
     struct mo_err e = {0};
@@ -99,11 +90,11 @@ static int call(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_span params)
 
     if (rc)
         return rc;
-    rc = mo_peer_call(m->peer, "tools/call", params, &result, &e);
+    rc = mo_peer_tool(m->peer, tool, mo_span_cstr(args), &result, &e);
     if (rc == 0)
         return print_result(c, result);
-    return mo_cli_error(c, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL,
-                        "%s", e.msg);
+    return mo_cmd_peer_error(
+        c, m, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL, &e);
 }
 
 static int run(struct mo_cli *c)
@@ -111,28 +102,26 @@ static int run(struct mo_cli *c)
     bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
     size_t at = typed ? 0 : 1;
     struct mo_cmd_peer m = {.server = typed ? NULL : c->args[0]};
+    const char *args = c->nargs > at + 1 ? c->args[at + 1] : "{}";
     struct mo_err e = {0};
-    struct mo_buf params;
     int rc;
 
     if (c->nargs < at + 1 || c->nargs > at + 2)
         return mo_cli_error(c, MO_EXIT_USAGE,
                             typed ? "needs TOOL and its arguments"
                                   : "needs SERVER, TOOL and its arguments");
-    mo_buf_init(&params, MO_CMD_TEXT_MAX);
-    rc = put_params(&params, c->args[at],
-                    c->nargs > at + 1 ? c->args[at + 1] : "{}", &e);
+    rc = check_args(args, &e);
     if (rc < 0)
         rc = mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
     else
-        rc = call(c, &m, mo_buf_view(&params));
+        rc = call(c, &m, c->args[at], args);
     mo_cmd_peer_close(&m);
-    mo_buf_fini(&params);
     return rc;
 }
 
-static const struct mo_opt opts[] = {MO_OPT_COMMAND, MO_OPT_URL, MO_OPT_ERA,
-                                     MO_OPT_TIMEOUT, MO_OPT_JSON};
+static const struct mo_opt opts[] = {
+    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_call = {
     .name = "call",
@@ -140,9 +129,10 @@ const struct mo_cmd mo_cmd_call = {
     .args = "[SERVER] TOOL [JSON]",
     .max_args = 3,
     .min_args = 1,
-    .text = "SERVER is a name from the configuration; with --command it is "
-            "left out. The server is started, asked and stopped. Ends with 1 "
-            "if the tool says that it failed, 4 if the server does not work.",
+    .text = "SERVER is a name from the configuration; with --command or --url "
+            "it is left out. The server is started, asked and stopped. Ends "
+            "with 1 if the tool says that it failed, 4 if the server does not "
+            "work, 5 if a person must sign in there first.",
     .example = "call files read_file '{\"path\":\"/tmp/a.txt\"}'",
     .example_says = "reads a file with the configured server 'files'",
     .opts = opts,

@@ -46,6 +46,10 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
 
     if (rc == 0)
         rc = get_list(m->peer, "tools", "tools/list", &tools, &e);
+    if (w && m->needs_sign_in) {
+        mo_jw_key(w, "signIn");
+        mo_jw_cstr(w, "needed");
+    }
     if (w) {
         mo_jw_key(w, rc < 0 ? "error" : "tools");
         if (rc < 0)
@@ -109,7 +113,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
 
 static int run_list(struct mo_cli *c)
 {
-    struct mo_cmd_peer m = {0};
+    struct mo_cmd_peer m = {.many = true};
     struct mo_buf b;
     int rc = mo_cmd_peer_load(c, &m);
 
@@ -130,13 +134,16 @@ static const struct mo_opt list_opts[] = {
      .doc = "Start each enabled server and list its tools too"},
     MO_OPT_ERA,
     MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN,
+    MO_OPT_NO_SIGN_IN,
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_mcp_list = {
     .name = "mcp list",
     .summary = "List the configured MCP servers",
-    .text = "A server that cannot be started is listed with the reason.",
+    .text = "A server that cannot be started is listed with the reason, and so "
+            "is one that wants a sign-in, unless --sign-in is given.",
     .example = "mcp list --tools",
     .example_says = "lists the servers and what each of them can do",
     .opts = list_opts,
@@ -242,14 +249,15 @@ static int run_test(struct mo_cli *c)
         t.opened_ms = (mo_now_ns() - start) / MO_MS;
         rc = try_it(m.peer, &t) == 0
                  ? report_test(c, &m, &t)
-                 : mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", t.e.msg);
+                 : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
     }
     mo_cmd_peer_close(&m);
     return rc;
 }
 
-static const struct mo_opt one_opts[] = {MO_OPT_COMMAND, MO_OPT_URL, MO_OPT_ERA,
-                                         MO_OPT_TIMEOUT, MO_OPT_JSON};
+static const struct mo_opt one_opts[] = {
+    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_mcp_test = {
     .name = "mcp test",
@@ -257,7 +265,9 @@ const struct mo_cmd mo_cmd_mcp_test = {
     .args = "[NAME]",
     .max_args = 1,
     .text = "Opens the server, lists its tools, and stops it. Ends with 0 if "
-            "all of that worked, with 4 and the reason if not.",
+            "all of that worked, with 4 and the reason if not, with 5 if a "
+            "person must sign in first. That is done here: the address to "
+            "open is printed, and what comes of it is kept for later.",
     .example = "mcp test files",
     .example_says = "tries the configured server 'files'",
     .opts = one_opts,
@@ -277,6 +287,54 @@ static const struct {
      "uriTemplate"},
 };
 
+/* Who gave the token that is used, and until when. */
+static void put_sign_in(struct mo_jw *w, const struct mo_peer *p)
+{
+    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
+    char date[MO_ISO8601_MAX];
+
+    if (!mo_peer_is_http(p))
+        return;
+    mo_jw_key(w, "signIn");
+    mo_jw_obj(w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, k ? "signed in" : "not needed");
+    if (k) {
+        mo_jw_key(w, "issuer");
+        mo_jw_cstr(w, k->issuer);
+        mo_jw_key(w, "scope");
+        mo_jw_cstr(w, k->scope);
+        mo_jw_key(w, "refreshable");
+        mo_jw_bool(w, k->refresh != NULL);
+    }
+    if (k && k->expires_ms) {
+        mo_wall_format(k->expires_ms, date);
+        mo_jw_key(w, "expiresAt");
+        mo_jw_cstr(w, date);
+    }
+    mo_jw_end(w);
+}
+
+static void say_sign_in(struct mo_buf *b, const struct mo_peer *p)
+{
+    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
+    char date[MO_ISO8601_MAX];
+
+    if (!k)
+        return;
+    mo_buf_printf(b, "signed in at %s", k->issuer);
+    if (k->scope)
+        mo_buf_printf(b, " for %s", k->scope);
+    if (k->expires_ms) {
+        mo_wall_format(k->expires_ms, date);
+        mo_buf_printf(b, " until %s%s", date,
+                      k->refresh ? ", then refreshed" : "");
+    }
+    mo_buf_putc(b, '\n');
+}
+
 static int info_json(struct mo_peer *p, struct mo_buf *b, struct mo_err *e)
 {
     const struct mo_conn_info *in = mo_peer_info(p);
@@ -286,6 +344,7 @@ static int info_json(struct mo_peer *p, struct mo_buf *b, struct mo_err *e)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     put_server(&w, in);
+    put_sign_in(&w, p);
     mo_jw_key(&w, "capabilities");
     mo_jw_raw(&w, in->capabilities.p ? mo_json_text(in->capabilities)
                                      : MO_SPAN("{}"));
@@ -329,6 +388,7 @@ static int info_text(struct mo_peer *p, bool tty, struct mo_buf *b,
     mo_buf_putc(b, ' ');
     mo_cmd_put_text(b, mo_json_get(in->server, "version"), tty);
     mo_buf_printf(b, ", MCP %s\n", mo_mcp_version_text(in->version));
+    say_sign_in(b, p);
     if (in->instructions.p) {
         mo_cmd_put_text(b, in->instructions, tty);
         mo_buf_putc(b, '\n');
@@ -363,7 +423,7 @@ static int run_info(struct mo_cli *c)
     if (rc == 0 && bad == 0)
         return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     mo_buf_fini(&b);
-    return rc ? rc : mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    return rc ? rc : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &e);
 }
 
 const struct mo_cmd mo_cmd_mcp_info = {

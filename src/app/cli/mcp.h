@@ -25,6 +25,17 @@
         .name = "timeout", .arg = "SECONDS",                                   \
         .doc = "How long to wait for each answer"                              \
     }
+#define MO_OPT_SIGN_IN                                                         \
+    {                                                                          \
+        .name = "sign-in",                                                     \
+        .doc = "Wait for a sign-in if the server wants one; the default on a " \
+               "terminal"                                                      \
+    }
+#define MO_OPT_NO_SIGN_IN                                                      \
+    {                                                                          \
+        .name = "no-sign-in",                                                  \
+        .doc = "End with 5 instead of asking a person to sign in"              \
+    }
 
 /* A server that a command talks to. Zero it, set server (a configured name,
  * or NULL: --command or --url), and close it in the end whatever happened. */
@@ -33,6 +44,8 @@ struct mo_cmd_peer {
     struct mo_cmd_flags flags;
     struct mo_config_holder h;
     bool loaded;
+    bool many; /* servers in a row: nobody is asked unless --sign-in is given */
+    bool needs_sign_in; /* that is why it failed */
     struct mo_peer *peer;
 };
 
@@ -45,6 +58,11 @@ int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m);
 /* Only the connection; e says why not. */
 int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
                      const struct mo_config_mcp *s, struct mo_err *e);
+
+/* Something failed: say so, and what to run if a person must sign in. The exit
+ * code for it; `code` for all other failures. */
+int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
+                      int code, const struct mo_err *e);
 
 /* A JSON string's text; on a terminal without control characters, which a
  * server could use to draw what it likes. Else: the JSON as it is. */

@@ -1,6 +1,8 @@
 /* mcp_peer.c - a server for a command: found, opened, closed. */
 #include "app/cli/mcp.h"
 
+#include <unistd.h>
+
 int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m)
 {
     int rc = mo_cmd_load(c, &m->flags, &m->h);
@@ -66,6 +68,14 @@ static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
     return true;
 }
 
+/* A person is there if somebody could type. */
+static bool may_ask(const struct mo_cli *c, const struct mo_cmd_peer *m)
+{
+    if (mo_cli_has(c, "no-sign-in"))
+        return false;
+    return mo_cli_has(c, "sign-in") || (!m->many && isatty(STDIN_FILENO) == 1);
+}
+
 int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
                      const struct mo_config_mcp *s, struct mo_err *e)
 {
@@ -74,8 +84,14 @@ int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
         .server = s,
         .command = mo_cli_get(c, "command"),
         .url = mo_cli_get(c, "url"),
+        .may_ask = may_ask(c, m),
+        .err = c->err,
+        .sign_in_needed = &m->needs_sign_in,
     };
 
+    m->needs_sign_in = false;
+    if (mo_cli_has(c, "sign-in") && mo_cli_has(c, "no-sign-in"))
+        return mo_fail(e, MO_EINVAL, "--sign-in or --no-sign-in, not both");
     if (!s && o.command && o.url)
         return mo_fail(e, MO_EINVAL, "--command or --url, not both");
     if (!take_era(c, &o.mode))
@@ -99,11 +115,28 @@ int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m)
             return no_such_server(c, m);
     }
     rc = mo_cmd_peer_dial(c, m, s, &e);
+    if (rc < 0 && m->server && !m->needs_sign_in) /* else it is named */
+        (void)mo_wrap(&e, "%s", m->server);
     if (rc < 0)
-        rc = mo_cli_error(c, rc == MO_EINVAL ? MO_EXIT_USAGE : MO_EXIT_UNAVAIL,
-                          "%s%s%s", m->server ? m->server : "",
-                          m->server ? ": " : "", e.msg);
+        rc = mo_cmd_peer_error(
+            c, m, rc == MO_EINVAL ? MO_EXIT_USAGE : MO_EXIT_UNAVAIL, &e);
     return rc;
+}
+
+int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
+                      int code, const struct mo_err *e)
+{
+    const char *url = mo_cli_get(c, "url");
+
+    if (!m->needs_sign_in)
+        return mo_cli_error(c, code, "%s", e->msg);
+    return mo_cli_error(c, MO_EXIT_SIGN_IN,
+                        "%s; `" MO_PROGRAM " mcp test --sign-in %s%s` does "
+                        "that",
+                        e->msg, m->server ? "" : "--url ",
+                        m->server ? m->server
+                        : url     ? url
+                                  : "NAME");
 }
 
 void mo_cmd_peer_close(struct mo_cmd_peer *m)

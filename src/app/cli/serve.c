@@ -24,7 +24,8 @@ static int set_up_log(struct mo_log *log, const struct mo_config *c)
 
 static int run(struct mo_cli *c)
 {
-    struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo")};
+    struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo"),
+                              .test_bare = mo_cli_has(c, "test-bare")};
     uint64_t ping = 0;
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -86,6 +87,9 @@ static const struct mo_opt opts[] = {
     {.name = "test-echo",
      .flags = MO_CLI_HIDDEN,
      .doc = "Send Socket.IO events back, for tests"},
+    {.name = "test-bare",
+     .flags = MO_CLI_HIDDEN,
+     .doc = "No sessions and no conversations, for tests"},
     {.name = "test-ping",
      .arg = "MS",
      .flags = MO_CLI_HIDDEN,

@@ -1,0 +1,191 @@
+#include "app/eras.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "codec/json.h"
+#include "codec/sha256.h"
+
+struct row {
+    struct mo_eras_key key;
+    struct mo_conn_verdict v;
+};
+
+struct table {
+    struct row rows[MO_ERAS_MAX];
+    size_t n;
+};
+
+static const char *const words[] = {
+    [MO_ERA_LEGACY] = "legacy",
+    [MO_ERA_MODERN] = "modern",
+};
+
+void mo_eras_key(const char *kind, const char *const *argv, const char *cwd,
+                 struct mo_eras_key *out)
+{
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    _Static_assert(2 * MO_SHA256_LEN == MO_ERAS_KEY_LEN, "key");
+    mo_sha256_init(&s);
+    mo_sha256_put(&s, kind, strlen(kind) + 1);
+    mo_sha256_put(&s, cwd ? cwd : "", strlen(cwd ? cwd : "") + 1);
+    for (; *argv; argv++)
+        mo_sha256_put(&s, *argv, strlen(*argv) + 1);
+    mo_sha256_end(&s, sum);
+    for (size_t i = 0; i < sizeof(sum); i++)
+        (void)snprintf(out->text + 2 * i, 3, "%02x", sum[i]);
+}
+
+/* --- the file ------------------------------------------------------------- */
+
+static void read_row(struct table *t, struct mo_json key, struct mo_json v)
+{
+    struct mo_json era = mo_json_get(v, "era");
+    struct row *r = &t->rows[t->n];
+
+    if (t->n == MO_ERAS_MAX || key.n != MO_ERAS_KEY_LEN + 2 ||
+        mo_json_u64(mo_json_get(v, "at"), &r->v.at_ms) < 0)
+        return;
+    r->v.era = MO_ERA_UNKNOWN;
+    for (size_t i = MO_ERA_LEGACY; i < MO_COUNT(words); i++) {
+        if (mo_json_str_eq(era, mo_span_cstr(words[i])))
+            r->v.era = (enum mo_conn_era)i;
+    }
+    memcpy(r->key.text, key.p + 1, MO_ERAS_KEY_LEN);
+    r->key.text[MO_ERAS_KEY_LEN] = '\0';
+    if (r->v.era != MO_ERA_UNKNOWN)
+        t->n++;
+}
+
+static void read_table(const char *path, struct table *t)
+{
+    struct mo_json_doc doc;
+    struct mo_json key, v;
+    struct mo_json_iter it;
+    struct mo_buf b;
+
+    t->n = 0;
+    mo_buf_init(&b, MO_ERAS_FILE_MAX);
+    if (mo_file_read(path, MO_ERAS_FILE_MAX, &b, NULL, NULL) == 0 &&
+        mo_json_parse(mo_buf_view(&b), 4, &doc, NULL) == 0) {
+        mo_json_iter(&it, mo_json_get(doc.root, "servers"));
+        while (mo_json_next(&it, &key, &v))
+            read_row(t, key, v);
+    }
+    mo_buf_fini(&b);
+}
+
+static void put_table(const struct table *t, struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "version");
+    mo_jw_u64(&w, 1);
+    mo_jw_key(&w, "servers");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < t->n; i++) {
+        mo_jw_key(&w, t->rows[i].key.text);
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "era");
+        mo_jw_cstr(&w, words[t->rows[i].v.era]);
+        mo_jw_key(&w, "at");
+        mo_jw_u64(&w, t->rows[i].v.at_ms);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_buf_putc(b, '\n');
+}
+
+static void write_table(const char *path, const struct table *t)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_ERAS_FILE_MAX);
+    put_table(t, &b);
+    if (!mo_buf_err(&b))
+        (void)mo_file_replace(path, mo_buf_view(&b), NULL);
+    mo_buf_fini(&b);
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+static bool path_of(const char *dir, char out[PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/" MO_ERAS_FILE, dir);
+
+    return n > 0 && n < PATH_MAX;
+}
+
+static size_t find(const struct table *t, const struct mo_eras_key *key)
+{
+    size_t i = 0;
+
+    while (i < t->n && strcmp(t->rows[i].key.text, key->text) != 0)
+        i++;
+    return i;
+}
+
+static size_t oldest(const struct table *t)
+{
+    size_t at = 0;
+
+    for (size_t i = 1; i < t->n; i++) {
+        if (t->rows[i].v.at_ms < t->rows[at].v.at_ms)
+            at = i;
+    }
+    return at;
+}
+
+struct mo_conn_verdict mo_eras_get(const char *dir,
+                                   const struct mo_eras_key *key)
+{
+    struct mo_conn_verdict none = {.era = MO_ERA_UNKNOWN};
+    char path[PATH_MAX];
+    struct table *t = path_of(dir, path) ? mo_new(struct table) : NULL;
+    size_t i;
+
+    if (!t)
+        return none;
+    read_table(path, t);
+    i = find(t, key);
+    if (i < t->n)
+        none = t->rows[i].v;
+    mo_free(t);
+    return none;
+}
+
+void mo_eras_put(const char *dir, const struct mo_eras_key *key,
+                 struct mo_conn_verdict v)
+{
+    char path[PATH_MAX];
+    struct table *t = path_of(dir, path) ? mo_new(struct table) : NULL;
+    size_t i;
+
+    if (!t)
+        return;
+    read_table(path, t);
+    i = find(t, key);
+    if (i == t->n && v.era == MO_ERA_UNKNOWN) {
+        mo_free(t);
+        return;
+    }
+    if (i == t->n && t->n == MO_ERAS_MAX)
+        i = oldest(t);
+    if (i == t->n)
+        t->n++;
+    if (v.era == MO_ERA_UNKNOWN)
+        t->rows[i] = t->rows[--t->n];
+    else
+        t->rows[i] = (struct row){*key, v};
+    if (mo_file_mkdir(dir, NULL) == 0)
+        write_table(path, t);
+    mo_free(t);
+}

@@ -1,0 +1,38 @@
+/* eras.h - which era each MCP server was found to speak, kept between runs.
+ *
+ * A command that opens a server probes it first (mcp/conn.h); the verdict and
+ * its date are kept in one small file of the state directory, so that the
+ * next run need not probe a legacy server again. It is a cache: a file that
+ * is missing, broken or not writable only costs the probe. Whoever finds a
+ * verdict wrong forgets it. How long one is believed is conn.h's business.
+ *
+ * Servers are named by a digest of what was started or connected to: command
+ * lines and addresses may hold secrets, and the file shows none of them.
+ *
+ * Limits: MO_ERAS_MAX servers (the oldest goes). */
+#ifndef MO_APP_ERAS_H
+#define MO_APP_ERAS_H
+
+#include "mcp/conn.h"
+
+#define MO_ERAS_FILE     "eras.json"
+#define MO_ERAS_MAX      256
+#define MO_ERAS_FILE_MAX ((size_t)64 * 1024)
+#define MO_ERAS_KEY_LEN  64 /* hex digits */
+
+struct mo_eras_key {
+    char text[MO_ERAS_KEY_LEN + 1];
+};
+
+/* kind, then words that end with NULL; cwd may be NULL. */
+void mo_eras_key(const char *kind, const char *const *words, const char *cwd,
+                 struct mo_eras_key *out);
+
+/* MO_ERA_UNKNOWN when there is none. */
+struct mo_conn_verdict mo_eras_get(const char *dir,
+                                   const struct mo_eras_key *key);
+/* Keep or (MO_ERA_UNKNOWN) forget. */
+void mo_eras_put(const char *dir, const struct mo_eras_key *key,
+                 struct mo_conn_verdict v);
+
+#endif

@@ -1,0 +1,77 @@
+/* peer_tool.c - one call of a tool, with the headers its schema wants. */
+#include "app/peer.h"
+
+#define PARAMS_MAX MO_CONN_TEXT_MAX
+
+static struct mo_json find_tool(struct mo_json tools, const char *name)
+{
+    struct mo_json key, val, none = {NULL, 0};
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, tools);
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_str_eq(mo_json_get(val, "name"), mo_span_cstr(name)))
+            return val;
+    }
+    return none;
+}
+
+/* Only modern servers reached by HTTP look at such headers. A tool that is not
+ * in the list is called all the same: the server knows best what to say. */
+static int mirror(struct mo_peer *p, const char *tool, struct mo_span args,
+                  struct mo_mirror *m, struct mo_err *e)
+{
+    struct mo_json tools = {NULL, 0}, schema, v = {args.p, args.n};
+    int rc = 0;
+
+    if (mo_peer_is_http(p) && mo_peer_info(p)->modern &&
+        mo_peer_can(p, "tools"))
+        rc = mo_peer_list(p, "tools/list", "tools", &tools, e);
+    schema = mo_json_get(find_tool(tools, tool), "inputSchema");
+    if (rc < 0)
+        schema = (struct mo_json){NULL, 0};
+    if (mo_mirror_init(m, schema, v, e) < 0)
+        return mo_wrap(e, "the tool must not be called over HTTP");
+    return rc;
+}
+
+static int put_params(struct mo_buf *b, const char *tool, struct mo_span args)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "name");
+    mo_jw_cstr(&w, tool);
+    mo_jw_key(&w, "arguments");
+    mo_jw_raw(&w, args);
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+static int call_once(struct mo_peer *p, const char *tool, struct mo_span args,
+                     struct mo_json *out, struct mo_err *e)
+{
+    struct mo_mirror m;
+    struct mo_buf b;
+    int rc = mirror(p, tool, args, &m, e);
+
+    mo_buf_init(&b, PARAMS_MAX);
+    if (rc == 0 && put_params(&b, tool, args) < 0)
+        rc = mo_fail(e, mo_buf_err(&b), "the arguments are too long");
+    if (rc == 0)
+        rc = mo_peer_call_with(p, "tools/call", mo_buf_view(&b), &m, out, e);
+    mo_buf_fini(&b);
+    mo_mirror_fini(&m);
+    return rc;
+}
+
+int mo_peer_tool(struct mo_peer *p, const char *tool, struct mo_span args,
+                 struct mo_json *out, struct mo_err *e)
+{
+    int rc = call_once(p, tool, args, out, e);
+
+    if (rc < 0 && mo_peer_code(p) == MO_MCP_HEADER_MISMATCH)
+        rc = call_once(p, tool, args, out, e);
+    return rc;
+}

@@ -1,0 +1,240 @@
+#include "app/sign_in.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "app/file.h"
+#include "app/resolve.h"
+
+#define TEXT_MAX  ((size_t)32 * 1024) /* of a client's id or secret */
+#define ARENA_MAX ((size_t)256 * 1024)
+#define FOREVER_MS                                                             \
+    ((uint64_t)24 * 3600 * 1000) /* flows have their own limits */
+
+struct mo_sign_in {
+    struct mo_arena a;
+    struct mo_loop *loop;
+    struct mo_tokens *tokens;
+    struct mo_oauth *oauth;
+    const char *url, *name; /* name: what the person calls the server */
+    const char *dir;        /* the state directory */
+    bool warned;
+    int err;
+    uint64_t ms;
+    bool gone;
+    bool asked;        /* a person was, and there is no token yet */
+    bool answered;     /* and that has an end nobody has waited for yet */
+    bool ended;        /* a flow has, since we last waited */
+    struct mo_err why; /* with that; code 0: with a token */
+};
+
+bool mo_sign_in_wanted(const struct mo_config_mcp *s)
+{
+    if (!s)
+        return true;
+    for (size_t i = 0; i < s->headers.n; i++) {
+        if (strcasecmp(s->headers.v[i].name, "authorization") == 0)
+            return false;
+    }
+    return s->oauth.enabled;
+}
+
+/* --- a flow's news -------------------------------------------------------- */
+
+/* The address has passed mo_oauth_url_ok() and is plain ASCII. */
+static void on_url(void *ctx, const char *url)
+{
+    struct mo_sign_in *s = ctx;
+
+    s->asked = true;
+    (void)dprintf(s->err,
+                  "%s wants you to sign in. Open this address in a browser on "
+                  "this machine:\n\n  %s\n\nWaiting for %llu seconds.\n",
+                  s->name, url, (unsigned long long)(s->ms / 1000));
+}
+
+static void on_end(void *ctx, const struct mo_err *why)
+{
+    struct mo_sign_in *s = ctx;
+
+    s->ended = true;
+    s->answered = s->asked; /* people may be faster than we are */
+    s->why = why ? *why : (struct mo_err){0};
+}
+
+static bool has_ended(void *ctx)
+{
+    return ((struct mo_sign_in *)ctx)->ended;
+}
+
+static bool under_way(const struct mo_sign_in *s)
+{
+    enum mo_oauth_state st = mo_oauth_state(s->oauth);
+
+    return st == MO_OAUTH_IS_WORKING || st == MO_OAUTH_IS_SIGN_IN;
+}
+
+/* Else the person would wonder why they are asked again. */
+static void warn_unsaved(struct mo_sign_in *s)
+{
+    if (!mo_tokens_unsaved(s->tokens) || s->warned)
+        return;
+    s->warned = true;
+    (void)dprintf(s->err,
+                  "warning: the sign-in cannot be kept: %s is not writable\n",
+                  s->dir);
+}
+
+int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
+{
+    if (mo_oauth_state(s->oauth) == MO_OAUTH_IS_BARRED)
+        return mo_fail(e, MO_EPOLICY, "a person must sign in at %s", s->name);
+    if (!s->answered) {
+        if (!under_way(s))
+            return MO_ENOTFOUND;
+        s->ended = false;
+        (void)mo_loop_until(s->loop, has_ended, s, FOREVER_MS);
+    }
+    s->answered = false;
+    s->asked = s->asked && s->why.code;
+    if (!s->why.code) {
+        warn_unsaved(s);
+        return 0;
+    }
+    *e = s->why;
+    return mo_wrap(e, "sign-in at %s", s->name);
+}
+
+/* --- what it is made of --------------------------------------------------- */
+
+static int resolved(struct mo_sign_in *s, const struct mo_config *cfg,
+                    const char *text, const char **out, struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    *out = NULL;
+    if (!text)
+        return 0;
+    mo_buf_init(&b, TEXT_MAX);
+    rc = mo_ref_resolve(cfg, text, &b, e);
+    if (rc == 0) {
+        *out = mo_arena_strndup(&s->a, b.len ? b.p : "", b.len);
+        if (mo_buf_err(&b) || !*out)
+            rc = mo_fail(e, MO_ENOMEM, "client of a sign-in");
+    }
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static int open_tokens(struct mo_sign_in *s, const char *dir, struct mo_err *e)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/" MO_SIGN_IN_FILE, dir);
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return mo_fail(e, MO_ETOOBIG, "the path of the token file");
+    (void)mo_file_mkdir(dir, NULL); /* if not, saving says so */
+    return mo_tokens_open(path, &s->tokens, e);
+}
+
+static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
+                      struct mo_err *e)
+{
+    const struct mo_config_oauth *c = o->server ? &o->server->oauth : NULL;
+    struct mo_oauth_opts oo = {
+        .loop = o->loop,
+        .http = o->http,
+        .server = s->url,
+        .client_url = c ? c->client_url : NULL,
+        .scope = c ? c->scope : NULL,
+        .back = c ? c->redirect : NULL,
+        .mute = !o->ask,
+        .sign_in_ms = s->ms,
+        .on_sign_in = on_url,
+        .on_end = on_end,
+        .ctx = s,
+    };
+    int rc = open_tokens(s, o->cfg->store.dir, e);
+
+    if (rc == 0 && c)
+        rc = resolved(s, o->cfg, c->client_id, &oo.client_id, e);
+    if (rc == 0 && c)
+        rc = resolved(s, o->cfg, c->client_secret, &oo.client_secret, e);
+    oo.tokens = s->tokens;
+    return rc < 0 ? rc : mo_oauth_new(&oo, &s->oauth, e);
+}
+
+int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
+                   struct mo_err *e)
+{
+    struct mo_sign_in *s = mo_new(struct mo_sign_in);
+    int64_t seconds = o->server ? o->server->oauth.sign_in_seconds : 300;
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "sign-in");
+    mo_arena_init(&s->a, ARENA_MAX);
+    s->loop = o->loop;
+    s->err = o->err;
+    s->dir = o->cfg->store.dir;
+    s->ms = (uint64_t)seconds * 1000;
+    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
+    s->name = o->server ? o->server->name : s->url;
+    rc = s->url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
+    if (rc < 0) {
+        mo_sign_in_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+static void on_gone(void *ctx)
+{
+    ((struct mo_sign_in *)ctx)->gone = true;
+}
+
+static bool is_gone(void *ctx)
+{
+    return ((struct mo_sign_in *)ctx)->gone;
+}
+
+void mo_sign_in_close(struct mo_sign_in *s)
+{
+    if (!s)
+        return;
+    if (s->oauth) {
+        mo_oauth_close(s->oauth, on_gone, s);
+        (void)mo_loop_until(s->loop, is_gone, s, FOREVER_MS);
+    }
+    mo_tokens_close(s->tokens);
+    mo_arena_fini(&s->a);
+    mo_free(s);
+}
+
+/* --- for the command ------------------------------------------------------ */
+
+struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s)
+{
+    return mo_oauth_auth(s->oauth);
+}
+
+enum mo_sign_in_state mo_sign_in_state(const struct mo_sign_in *s)
+{
+    enum mo_oauth_state st = mo_oauth_state(s->oauth);
+
+    if (st == MO_OAUTH_IS_BARRED || s->asked)
+        return MO_SIGN_IN_NEEDED;
+    return st == MO_OAUTH_IS_READY ? MO_SIGN_IN_READY : MO_SIGN_IN_NONE;
+}
+
+const struct mo_token *mo_sign_in_token(const struct mo_sign_in *s)
+{
+    return mo_sign_in_state(s) == MO_SIGN_IN_READY
+               ? mo_tokens_get(s->tokens, NULL, s->url)
+               : NULL;
+}

@@ -1,0 +1,26 @@
+/* target.h - a server as it is to be started or connected to.
+ *
+ * Made out of the options of a command: words are split, references resolved
+ * (they are in the arena then, and go to that server only), and the name under
+ * which its era is remembered is worked out. Nothing is started here. */
+#ifndef MO_APP_TARGET_H
+#define MO_APP_TARGET_H
+
+#include "app/eras.h"
+#include "app/peer.h"
+#include "mcp/link_child.h"
+#include "mcp/link_http.h"
+
+struct mo_target {
+    struct mo_arena *a; /* all texts; borrowed */
+    bool is_remote;
+    bool old_sse;
+    struct mo_child_opts child;
+    struct mo_link_http_opts remote; /* its http and auth are not set here */
+    struct mo_eras_key key;
+};
+
+int mo_target_init(struct mo_target *t, struct mo_arena *a,
+                   const struct mo_peer_opts *o, struct mo_err *e);
+
+#endif

@@ -1,0 +1,71 @@
+#include "codec/ip.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct net4 {
+    unsigned char b[4];
+    unsigned bits;
+};
+
+struct net6 {
+    unsigned char b[16];
+    unsigned bits;
+};
+
+/* IANA's registries of special addresses, those that are not global. */
+static const struct net4 nets4[] = {
+    {{0, 0, 0, 0}, 8},    {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10},
+    {{127, 0, 0, 0}, 8},  {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},
+    {{192, 0, 0, 0}, 24}, {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15},
+    {{224, 0, 0, 0}, 3},
+};
+static const struct net6 nets6[] = {
+    {{0}, 96},                                  /* ::, ::1, ::a.b.c.d */
+    {{0xFC}, 7},                                /* unique local */
+    {{0xFE, 0x80}, 9},                          /* link local, site local */
+    {{0xFF}, 8},                                /* multicast */
+    {{0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01}, 48}, /* local NAT64 */
+};
+
+/* Where IPv4 hides: a prefix, and the place of the four bytes behind it. */
+static const struct {
+    unsigned char b[16];
+    unsigned bits, at;
+} hiding[] = {
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF}, 96, 12}, /* mapped */
+    {{0x00, 0x64, 0xFF, 0x9B}, 96, 12},                   /* NAT64 */
+    {{0x20, 0x02}, 16, 2},                                /* 6to4 */
+};
+
+static bool in_net(const unsigned char *a, const unsigned char *net,
+                   unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+    unsigned char mask = (unsigned char)(0xFF00u >> rest);
+
+    return memcmp(a, net, whole) == 0 &&
+           (rest == 0 || (a[whole] & mask) == (net[whole] & mask));
+}
+
+bool mo_ip4_is_private(const unsigned char b[4])
+{
+    for (size_t i = 0; i < MO_COUNT(nets4); i++) {
+        if (in_net(b, nets4[i].b, nets4[i].bits))
+            return true;
+    }
+    return false;
+}
+
+bool mo_ip6_is_private(const unsigned char b[16])
+{
+    for (size_t i = 0; i < MO_COUNT(hiding); i++) {
+        if (in_net(b, hiding[i].b, hiding[i].bits))
+            return mo_ip4_is_private(b + hiding[i].at);
+    }
+    for (size_t i = 0; i < MO_COUNT(nets6); i++) {
+        if (in_net(b, nets6[i].b, nets6[i].bits))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,87 @@
+/* agree.c - does an engine's account agree with what it was asked? */
+#include "engine/agree.h"
+
+#include "codec/jvalue.h"
+
+#define STEPS_MAX ((uint64_t)1 << 20)
+
+bool mo_agree_nothing(struct mo_json v)
+{
+    bool yes = false;
+    uint64_t n = 1;
+
+    switch (mo_json_type(v)) {
+    case MO_JSON_NONE:
+    case MO_JSON_NULL:
+        return true;
+    case MO_JSON_BOOL:
+        return mo_json_bool(v, &yes) == 0 && !yes;
+    case MO_JSON_NUMBER:
+        return mo_json_u64(v, &n) == 0 && n == 0;
+    case MO_JSON_STRING:
+        return mo_json_str_eq(v, MO_SPAN(""));
+    default:
+        return mo_json_len(v) == 0;
+    }
+}
+
+bool mo_agree_same(struct mo_json a, struct mo_json b)
+{
+    uint64_t steps = STEPS_MAX;
+
+    if (mo_agree_nothing(a) && mo_agree_nothing(b))
+        return true;
+    if (!a.p || !b.p)
+        return false;
+    return mo_jvalue_equal(a, b, &steps) == 1;
+}
+
+static bool has_element(struct mo_json array, struct mo_json want)
+{
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    mo_json_iter(&it, array);
+    while (mo_json_next(&it, &key, &v))
+        if (mo_agree_same(v, want))
+            return true;
+    return false;
+}
+
+bool mo_agree_set(struct mo_json ours, struct mo_json theirs, bool more)
+{
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    if (!more && mo_json_len(ours) != mo_json_len(theirs))
+        return false;
+    mo_json_iter(&it, ours);
+    while (mo_json_next(&it, &key, &v))
+        if (!has_element(theirs, v))
+            return false;
+    return true;
+}
+
+/* "rw,size=1" is how "rw,size=1,rprivate" begins (neither has escapes). */
+static bool begins(struct mo_json with, struct mo_json text)
+{
+    return mo_json_is(text, MO_JSON_STRING) && with.n >= 2 &&
+           mo_span_starts(mo_json_text(text), mo_span(with.p, with.n - 1));
+}
+
+bool mo_agree_ours(struct mo_json ours, struct mo_json theirs, bool longer)
+{
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    if (!mo_json_is(theirs, MO_JSON_OBJECT))
+        return false;
+    mo_json_iter(&it, ours);
+    while (mo_json_next(&it, &key, &v)) {
+        struct mo_json got = mo_jvalue_find(theirs, key);
+
+        if (longer ? !begins(v, got) : !mo_agree_same(v, got))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,104 @@
+/* rconn.h - one connection to one Redis server: dialled, greeted, lost,
+ * dialled again. Private to store/.
+ *
+ * Commands go out in the order they are given and their replies come back in
+ * the same. A command that was sent when the connection broke ends with
+ * MO_EUNAVAIL: nobody knows whether it happened. One that was not sent yet
+ * waits for the next connection, or until it is taken back.
+ *
+ * Between attempts it waits: 50 ms, then twice as long each time up to 5 s,
+ * each time somewhere between half and one and a half of that, so that a
+ * hundred of us do not come back in step.
+ *
+ * A server that does not say a word for `stall_ms` while it owes us replies is
+ * as good as dead: the connection is closed. */
+#ifndef MO_STORE_RCONN_H
+#define MO_STORE_RCONN_H
+
+#include "codec/resp.h"
+#include "loop/loop.h"
+#include "loop/tls.h"
+#include "store/redis_lua.h"
+
+#define MO_RCONN_DIAL_MS   5000
+#define MO_RCONN_WAIT_MIN  50
+#define MO_RCONN_WAIT_MAX  5000
+#define MO_RCONN_QUEUE_MAX ((size_t)64 * 1024 * 1024)
+#define MO_RCONN_SHA_LEN   40
+
+/* What all connections of a store have in common. */
+struct mo_rconf {
+    struct mo_loop *loop;
+    struct mo_tls_ctx *tls; /* NULL: plain */
+    char *user, *password;  /* or NULL */
+    uint64_t db;
+    uint64_t stall_ms;
+};
+
+struct mo_rcmd {
+    struct mo_list node;
+    struct mo_rconn *conn; /* where it waits or was sent; NULL: nowhere */
+    int script;            /* enum mo_lua, or -1: a plain command */
+    size_t nargs;          /* of body */
+    struct mo_buf body;    /* the arguments, without the script's name */
+    bool sent;
+    bool asking; /* ASKING goes before it */
+    bool whole;  /* send the script's text, not its digest */
+    /* reply, or NULL and why (the connection broke). Once for each send. */
+    void (*on_reply)(struct mo_rcmd *c, const struct mo_resp *r,
+                     const struct mo_err *why);
+};
+
+struct mo_rconn_cb {
+    void (*on_up)(void *ctx, struct mo_rconn *c);
+    void (*on_down)(void *ctx, struct mo_rconn *c, const struct mo_err *why);
+    /* Not NULL: a connection that listens; it subscribes to `channel` and all
+     * it gets is messages. */
+    void (*on_message)(void *ctx, struct mo_span text);
+    const char *channel;
+};
+
+struct mo_rconn {
+    const struct mo_rconf *conf;
+    const struct mo_rconn_cb *cb;
+    void *ctx;
+    char addr[320]; /* for mo_dial() */
+    char host[260]; /* for TLS; "" for a unix socket */
+    enum {
+        MO_RCONN_DOWN,
+        MO_RCONN_DIALLING,
+        MO_RCONN_GREETING,
+        MO_RCONN_UP
+    } state;
+    struct mo_dial *dial;
+    struct mo_stream *stream;
+    struct mo_resp_in in;
+    struct mo_buf out;
+    struct mo_list waiting, sent;
+    unsigned greetings; /* replies of the greeting still to come */
+    unsigned loaded;    /* scripts */
+    char sha[MO_LUA_N][MO_RCONN_SHA_LEN + 1];
+    uint64_t wait_ms;
+    struct mo_timer retry, stall, ping;
+    struct mo_later flush;
+    struct mo_err why;
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* Dials at once. addr as mo_dial() takes it. NULL: no memory. */
+struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
+                              const char *host, const struct mo_rconn_cb *cb,
+                              void *ctx);
+void mo_rconn_send(struct mo_rconn *c, struct mo_rcmd *cmd);
+/* One that waits is taken back, true; one that was sent is not. */
+bool mo_rconn_take_back(struct mo_rcmd *cmd);
+/* Break the connection and dial again: it is of no use as it is. */
+void mo_rconn_reset(struct mo_rconn *c, const struct mo_err *why);
+/* No command may be in its hands. gone(ctx), once, later; c is freed. */
+void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx);
+
+const char *mo_lua_text(enum mo_lua which);
+
+#endif

@@ -1,0 +1,519 @@
+/* redis.c - the store in Redis: servers, routes, and an operation's life.
+ *
+ * There is one server, the one in the URL, until it says MOVED: then it is a
+ * cluster, and the slot it named is remembered with the server it named. A
+ * server that is lost loses its slots: its calls go to the first server again,
+ * which knows who has them now. ASK is followed for one call. (One URL, so
+ * one server to begin with: when it is down, slots that nobody asked for yet
+ * cannot be found.)
+ *
+ * A call whose connection broke is made again when that cannot do harm: reads,
+ * and leases (their token makes them the same attempt). A batch is not; its
+ * caller is told that nobody knows. */
+#include <stdio.h>
+
+#include "codec/url.h"
+#include "store/redis_priv.h"
+
+#define ROOM     "store"
+#define BODY_MAX (4 * MO_STORE_BATCH_BYTES)
+
+static struct mo_redis *from_store(struct mo_store *s)
+{
+    return mo_container_of(s, struct mo_redis, s);
+}
+
+bool mo_resp_u64(const struct mo_resp *r, uint64_t *out)
+{
+    if (r->kind == MO_RESP_NUMBER) {
+        *out = (uint64_t)r->number;
+        return r->number >= 0;
+    }
+    return r->kind == MO_RESP_BULK && mo_span_u64(r->text, out) == 0;
+}
+
+/* --- slots -----------------------------------------------------------------
+ */
+
+/* CRC16 (XMODEM), as the specification of Redis Cluster has it. */
+static unsigned slot_of(struct mo_span tag)
+{
+    unsigned crc = 0;
+
+    for (size_t i = 0; i < tag.n; i++) {
+        crc ^= (unsigned)(unsigned char)tag.p[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+        crc &= 0xffff;
+    }
+    return crc % MO_REDIS_SLOTS;
+}
+
+static struct mo_rconn *node_of(const struct mo_redis *r, unsigned slot)
+{
+    return r->nodes[r->slots ? r->slots[slot] : 0];
+}
+
+static void on_node_up(void *ctx, struct mo_rconn *c);
+static void on_node_down(void *ctx, struct mo_rconn *c,
+                         const struct mo_err *why);
+
+static const struct mo_rconn_cb node_cb = {.on_up = on_node_up,
+                                           .on_down = on_node_down};
+
+/* The node of that address; -1: there is no room or memory for it. */
+static int node_at(struct mo_redis *r, const char *addr, const char *host)
+{
+    for (unsigned i = 0; i < r->nnodes; i++) {
+        if (strcmp(r->nodes[i]->addr, addr) == 0)
+            return (int)i;
+    }
+    if (r->nnodes == MO_REDIS_NODES_MAX)
+        return -1;
+    r->nodes[r->nnodes] = mo_rconn_new(&r->conf, addr, host, &node_cb, r);
+    if (!r->nodes[r->nnodes])
+        return -1;
+    return (int)r->nnodes++;
+}
+
+/* "3999 10.0.0.1:6381", behind MOVED or ASK; ":6381" is the same host. */
+static int named_node(struct mo_redis *r, struct mo_span rest, unsigned *slot)
+{
+    char addr[280], host[260];
+    struct mo_span number = mo_span_cut(&rest, ' ');
+    struct mo_host h;
+    uint64_t n = 0;
+
+    if (mo_span_u64(number, &n) < 0 || n >= MO_REDIS_SLOTS || !rest.p)
+        return -1;
+    *slot = (unsigned)n;
+    if (rest.n && rest.p[0] == ':')
+        (void)snprintf(addr, sizeof(addr), "%s%.*s",
+                       r->nodes[0]->host[0] ? r->nodes[0]->host : "127.0.0.1",
+                       (int)rest.n, rest.p);
+    else
+        (void)snprintf(addr, sizeof(addr), "%.*s",
+                       (int)(rest.n < 270 ? rest.n : 270), rest.p);
+    if (mo_host_parse(mo_span_cstr(addr), 0, &h) < 0 || !h.port ||
+        h.name.n >= sizeof(host))
+        return -1;
+    (void)snprintf(host, sizeof(host), "%.*s", (int)h.name.n, h.name.p);
+    return node_at(r, addr, host);
+}
+
+static bool learn(struct mo_redis *r, unsigned slot, int node)
+{
+    if (!r->slots)
+        r->slots = mo_zalloc(MO_REDIS_SLOTS);
+    if (r->slots)
+        r->slots[slot] = (uint8_t)node;
+    return r->slots != NULL;
+}
+
+/* --- an operation -----------------------------------------------------------
+ */
+
+static void rop_free(struct mo_rop *o)
+{
+    while (!mo_list_empty(&o->calls)) {
+        struct mo_rcall *k =
+            mo_container_of(o->calls.next, struct mo_rcall, node);
+
+        mo_list_del(&k->node);
+        mo_buf_fini(&k->cmd.body);
+        mo_free(k);
+    }
+    mo_list_del(&o->node);
+    mo_free(o);
+}
+
+/* Nothing is out: the next step, or the end. */
+static void settle(struct mo_rop *o)
+{
+    struct mo_op *op = o->op;
+
+    while (!o->out && !op->err.code && !op->answered && o->step)
+        o->step(o);
+    if (o->out)
+        return;
+    rop_free(o);
+    op->back = NULL;
+    mo_op_finish_later(op);
+}
+
+void mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (o->op->err.code)
+        return;
+    o->op->err.code = code;
+    va_start(ap, fmt);
+    (void)vsnprintf(o->op->err.msg, sizeof(o->op->err.msg), fmt, ap);
+    va_end(ap);
+}
+
+void mo_rop_odd(struct mo_rop *o)
+{
+    mo_rop_fail(o, MO_EUNAVAIL,
+                "store: redis gave an answer that makes no "
+                "sense; who else writes to its mcp: keys?");
+}
+
+/* --- calls -----------------------------------------------------------------
+ */
+
+static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
+                     const struct mo_err *why);
+
+struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
+                              struct mo_span route)
+{
+    struct mo_rcall *k = mo_new(struct mo_rcall);
+
+    if (!k) {
+        mo_rop_fail(o, MO_ENOMEM, "store: redis");
+        return NULL;
+    }
+    k->o = o;
+    k->slot = slot_of(route);
+    k->cmd.script = script;
+    k->cmd.on_reply = on_reply;
+    mo_list_init(&k->cmd.node);
+    mo_buf_init(&k->cmd.body, BODY_MAX);
+    mo_list_push(&o->calls, &k->node);
+    return k;
+}
+
+void mo_rcall_put(struct mo_rcall *k, struct mo_span arg)
+{
+    if (!k)
+        return;
+    (void)mo_resp_put(&k->cmd.body, arg);
+    k->cmd.nargs++;
+}
+
+void mo_rcall_puts(struct mo_rcall *k, const char *arg)
+{
+    mo_rcall_put(k, mo_span_cstr(arg));
+}
+
+void mo_rcall_u64(struct mo_rcall *k, uint64_t arg)
+{
+    if (!k)
+        return;
+    (void)mo_resp_put_u64(&k->cmd.body, arg);
+    k->cmd.nargs++;
+}
+
+void mo_rcall_key(struct mo_rcall *k, const char *prefix, struct mo_span id)
+{
+    char key[MO_STORE_ID_MAX + 40];
+    int n = snprintf(key, sizeof(key), "%s{%.*s}", prefix, (int)id.n,
+                     id.n ? id.p : "");
+
+    mo_rcall_put(k, mo_span(key, (size_t)n));
+    /* "{}" is no tag: then the whole name counts */
+    if (k && !id.n)
+        k->slot = slot_of(mo_span(key, (size_t)n));
+}
+
+void mo_rcall_go(struct mo_rcall *k)
+{
+    if (!k)
+        return;
+    if (mo_buf_err(&k->cmd.body)) {
+        mo_rop_fail(k->o, MO_ENOMEM, "store: redis");
+        return;
+    }
+    k->o->out++;
+    mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
+}
+
+/* Once more, to where its slot is now. */
+static void again(struct mo_rcall *k)
+{
+    mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
+}
+
+/* MOVED and ASK; false: it leads nowhere. */
+static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
+{
+    struct mo_redis *r = k->o->r;
+    unsigned slot = 0;
+    int node;
+
+    (void)mo_span_cut(&text, ' ');
+    node =
+        text.p && k->hops < MO_REDIS_HOPS_MAX ? named_node(r, text, &slot) : -1;
+    if (node < 0 || (!ask && !learn(r, slot, node)))
+        return false;
+    k->hops++;
+    k->cmd.asking = ask;
+    mo_rconn_send(r->nodes[node], &k->cmd);
+    return true;
+}
+
+/* Is a later batch of this session on its way already? */
+static bool overtaken(const struct mo_rcall *k)
+{
+    const struct mo_rop *o = k->o;
+
+    for (struct mo_list *it = o->node.next; it != &o->r->ops; it = it->next) {
+        const struct mo_rop *later = mo_container_of(it, struct mo_rop, node);
+
+        if (later->op->kind == MO_OP_WRITE && later->out &&
+            mo_span_eq(later->op->batch.session, o->op->batch.session))
+            return true;
+    }
+    return false;
+}
+
+/* True: the call was made again. */
+static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
+{
+    struct mo_rop *o = k->o;
+    struct mo_span word = mo_resp_word(r);
+    struct mo_rconn *c = node_of(o->r, k->slot);
+    struct mo_err e;
+
+    if ((mo_span_is(word, "MOVED") || mo_span_is(word, "ASK")) &&
+        redirect(k, r->text, mo_span_is(word, "ASK")))
+        return true;
+    /* the script is unknown: it did not run */
+    if (mo_span_is(word, "NOSCRIPT") && !k->cmd.whole &&
+        (o->op->kind != MO_OP_WRITE || !overtaken(k))) {
+        k->cmd.whole = true;
+        again(k);
+        return true;
+    }
+    mo_rop_fail(o, MO_EUNAVAIL, "store: redis: %.*s",
+                (int)(r->text.n < 180 ? r->text.n : 180), r->text.p);
+    e = o->op->err;
+    /* a replica now: whoever is behind the name may be another soon */
+    if (mo_span_is(word, "READONLY"))
+        mo_rconn_reset(c, &e);
+    mo_store_down(&o->r->s, &e);
+    return false;
+}
+
+static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
+                     const struct mo_err *why)
+{
+    struct mo_rcall *k = mo_container_of(cmd, struct mo_rcall, cmd);
+    struct mo_rop *o = k->o;
+
+    if (!r && o->op->kind != MO_OP_WRITE && !o->op->answered) {
+        again(k);
+        return;
+    }
+    if (!r)
+        mo_rop_fail(o, MO_EUNAVAIL, "store: %s", why->msg);
+    else if (r->kind == MO_RESP_ERROR) {
+        if (on_error(k, r))
+            return;
+    } else {
+        mo_store_up(&o->r->s);
+        if (k->got && !o->op->err.code)
+            k->got(o, k, r);
+    }
+    o->out--;
+    settle(o);
+}
+
+/* --- the backend's calls ----------------------------------------------------
+ */
+
+static void redis_submit(struct mo_store *s, struct mo_op *op)
+{
+    struct mo_redis *r = from_store(s);
+    struct mo_rop *o = mo_new(struct mo_rop);
+
+    if (!o) {
+        mo_op_fail(op, MO_ENOMEM, "store: redis");
+        return;
+    }
+    o->r = r;
+    o->op = op;
+    op->back = NULL;
+    mo_list_init(&o->calls);
+    mo_list_push(&r->ops, &o->node);
+    if (op->kind == MO_OP_WRITE)
+        mo_redis_write(o);
+    else if (op->kind == MO_OP_READ)
+        mo_redis_read(o);
+    else if (op->kind == MO_OP_SWEEP)
+        mo_redis_sweep(o);
+    else
+        mo_redis_lease(o);
+    if (!o->out)
+        settle(o);
+}
+
+/* Calls that were not sent yet are not made any more. */
+static void redis_give_up(struct mo_store *s, struct mo_op *op)
+{
+    struct mo_redis *r = from_store(s);
+
+    mo_list_each (it, &r->ops) {
+        struct mo_rop *o = mo_container_of(it, struct mo_rop, node);
+
+        if (o->op != op)
+            continue;
+        mo_list_each (kt, &o->calls) {
+            struct mo_rcall *k = mo_container_of(kt, struct mo_rcall, node);
+
+            if (mo_rconn_take_back(&k->cmd))
+                o->out--;
+        }
+        if (!o->out)
+            settle(o);
+        return;
+    }
+}
+
+/* --- up and down ------------------------------------------------------------
+ */
+
+static void on_node_up(void *ctx, struct mo_rconn *c)
+{
+    struct mo_redis *r = ctx;
+
+    if (c != r->nodes[0])
+        return;
+    if (r->was_up)
+        r->s.health.reconnects++;
+    r->was_up = true;
+    mo_store_up(&r->s);
+}
+
+/* What waited for a server that is lost asks the first one again. */
+static void reroute(struct mo_redis *r, struct mo_rconn *c)
+{
+    mo_list_each_safe (it, &c->waiting) {
+        struct mo_rcmd *cmd = mo_container_of(it, struct mo_rcmd, node);
+
+        if (mo_rconn_take_back(cmd))
+            mo_rconn_send(r->nodes[0], cmd);
+    }
+}
+
+static void on_node_down(void *ctx, struct mo_rconn *c,
+                         const struct mo_err *why)
+{
+    struct mo_redis *r = ctx;
+
+    for (unsigned i = 0; r->slots && i < MO_REDIS_SLOTS; i++) {
+        if (r->nodes[r->slots[i]] == c)
+            r->slots[i] = 0;
+    }
+    if (c != r->nodes[0])
+        reroute(r, c);
+    else
+        mo_store_down(&r->s, why);
+}
+
+/* Whatever was given back while nobody listened was missed. */
+static void on_ear_up(void *ctx, struct mo_rconn *c)
+{
+    struct mo_redis *r = ctx;
+
+    (void)c;
+    mo_lease_wake_if(&r->s, NULL, NULL);
+}
+
+static void on_ear_down(void *ctx, struct mo_rconn *c, const struct mo_err *why)
+{
+    (void)ctx;
+    (void)c;
+    (void)why;
+}
+
+static void on_wake(void *ctx, struct mo_span name)
+{
+    struct mo_redis *r = ctx;
+
+    mo_lease_wake(&r->s, name);
+}
+
+static void redis_listen(struct mo_store *s)
+{
+    static const struct mo_rconn_cb cb = {.on_up = on_ear_up,
+                                          .on_down = on_ear_down,
+                                          .on_message = on_wake,
+                                          .channel = MO_REDIS_WAKE};
+    struct mo_redis *r = from_store(s);
+
+    if (!r->ear)
+        r->ear = mo_rconn_new(&r->conf, r->nodes[0]->addr, r->nodes[0]->host,
+                              &cb, r);
+}
+
+/* --- the end ----------------------------------------------------------------
+ */
+
+static void free_rest(struct mo_redis *r)
+{
+    mo_tls_free(r->conf.tls);
+    mo_free(r->conf.user);
+    mo_free(r->conf.password);
+    mo_free(r->slots);
+    mo_store_gone(&r->s);
+}
+
+static void on_conn_gone(void *ctx)
+{
+    struct mo_redis *r = ctx;
+
+    r->closing--;
+    if (!r->closing)
+        free_rest(r);
+}
+
+static void redis_close(struct mo_store *s)
+{
+    struct mo_redis *r = from_store(s);
+    struct mo_rconn *ear = r->ear;
+    unsigned n = r->nnodes;
+
+    r->closing = n + (ear ? 1 : 0);
+    if (ear)
+        mo_rconn_close(ear, on_conn_gone, r);
+    for (unsigned i = 0; i < n; i++) /* r lives until the last of them */
+        mo_rconn_close(r->nodes[i], on_conn_gone, r);
+}
+
+/* --- birth ------------------------------------------------------------------
+ */
+
+static const struct mo_store_ops redis_ops = {
+    .name = "redis",
+    .submit = redis_submit,
+    .listen = redis_listen,
+    .give_up = redis_give_up,
+    .close = redis_close,
+};
+
+int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,
+                  struct mo_store **out, struct mo_err *e)
+{
+    struct mo_redis *r = mo_new(struct mo_redis);
+    struct mo_rtarget t = {0};
+    int rc;
+
+    if (!r)
+        return mo_fail(e, MO_ENOMEM, "store");
+    mo_store_init(&r->s, &redis_ops, l, o);
+    mo_list_init(&r->ops);
+    r->conf.loop = l;
+    r->conf.stall_ms = r->s.deadline_ms;
+    rc = mo_redis_url(&r->conf, o, &t, e);
+    if (rc == 0 && node_at(r, t.addr, t.host) < 0)
+        rc = mo_fail(e, MO_ENOMEM, "store");
+    if (rc < 0) {
+        free_rest(r);
+        return rc;
+    }
+    *out = &r->s;
+    return 0;
+}

@@ -1,0 +1,302 @@
+/* redis_lua.h - what runs inside Redis, all at once or not at all. Private to
+ * the Redis backend.
+ *
+ * Every script touches keys of one hash tag only, so of one slot: that is the
+ * rule of Redis Cluster. The first key is given in KEYS; others of the same
+ * session are made from it.
+ *
+ *   mcp:session:{ID}         hash  doc, at
+ *   mcp:conversation:{ID}    hash  n = the present one's number, s:N = the
+ *                                  last seq of conversation N
+ *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry
+ *   mcp:call:{ID}            hash  id -> "STATE SEQ AT\nDOC", '' = last seq
+ *   mcp:lock:{NAME}          text  "FENCE TOKEN OWNER", with an expiry
+ *   mcp:fence:{NAME}         text  the last fence, kept a week
+ *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
+ *   mcp:audit:{ID}:n         text  last SEQ
+ *
+ * Redis does not take back what a script did before it failed. So the write
+ * script looks at everything first, changing only its own picture of the
+ * session, and then does what it has decided. Its first change (HSETNX, INCR)
+ * is one that Redis refuses when it is out of memory or a replica. */
+#ifndef MO_STORE_REDIS_LUA_H
+#define MO_STORE_REDIS_LUA_H
+
+enum mo_lua {
+    MO_LUA_WRITE,
+    MO_LUA_HISTORY,
+    MO_LUA_CALLS,
+    MO_LUA_AUDIT,
+    MO_LUA_TRY,
+    MO_LUA_RENEW,
+    MO_LUA_DROP,
+    MO_LUA_BREAK,
+    MO_LUA_UNLIST,
+    MO_LUA_N
+};
+
+/* KEYS: session, conversation, call, lock, audit; five times audit for a
+ *       batch that belongs to no session
+ * ARGV: fence ('0': any), history ttl, audit ttl, now, n, then for each write
+ *       kind (a letter), id, to, from (bits), at, doc
+ * Answer: {code, which, conversation, seq}; code 0 or a letter. */
+#define MO_LUA_WRITE_TEXT                                                      \
+    "local ks, kc, kk, kl, ka = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\n" \
+    "local httl, attl = tonumber(ARGV[2]), tonumber(ARGV[3])\n"                \
+    "local now, n = tonumber(ARGV[4]), tonumber(ARGV[5])\n"                    \
+    "if ARGV[1] ~= '0' then\n"                                                 \
+    "  local l = redis.call('GET', kl)\n"                                      \
+    "  if not l or l:match('^(%d+) ') ~= ARGV[1] then\n"                       \
+    "    return {'fence', 0, 0, 0}\n"                                          \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "local known = redis.call('EXISTS', ks) == 1\n"                            \
+    "local gone, makes = false, false\n"                                       \
+    "local calls = {}\n"                                                       \
+    "local function state(id)\n"                                               \
+    "  if calls[id] ~= nil then return calls[id] end\n"                        \
+    "  if gone then return false end\n"                                        \
+    "  local c = redis.call('HGET', kk, id)\n"                                 \
+    "  return c and tonumber(c:match('^(%d+) ')) or false\n"                   \
+    "end\n"                                                                    \
+    "local function bit(set, i)\n"                                             \
+    "  return math.floor(set / 2 ^ i) % 2 == 1\n"                              \
+    "end\n"                                                                    \
+    "for i = 1, n do\n"                                                        \
+    "  local b = 5 + (i - 1) * 6\n"                                            \
+    "  local k, id = ARGV[b + 1], ARGV[b + 2]\n"                               \
+    "  if k == 's' or k == 't' or k == 'e' or k == 'n' or k == 'c' then\n"     \
+    "    makes = true\n"                                                       \
+    "  end\n"                                                                  \
+    "  if k == 's' then known = true\n"                                        \
+    "  elseif k == 'x' then known = false\n"                                   \
+    "  elseif k == 'f' then known, gone, calls = false, true, {}\n"            \
+    "  elseif k ~= 'm' and k ~= 'a' and not known then\n"                      \
+    "    return {'session', i - 1, 0, 0}\n"                                    \
+    "  end\n"                                                                  \
+    "  if k == 'c' then\n"                                                     \
+    "    if state(id) then return {'exists', i - 1, 0, 0} end\n"               \
+    "    calls[id] = tonumber(ARGV[b + 3])\n"                                  \
+    "  elseif k == 'm' then\n"                                                 \
+    "    local s = state(id)\n"                                                \
+    "    if not s then return {'call', i - 1, 0, 0} end\n"                     \
+    "    if not bit(tonumber(ARGV[b + 4]), s) then\n"                          \
+    "      return {'state', i - 1, 0, 0}\n"                                    \
+    "    end\n"                                                                \
+    "    calls[id] = tonumber(ARGV[b + 3])\n"                                  \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "local conv, seq, made = 0, 0, 0\n"                                        \
+    "if kc ~= ka then\n"                                                       \
+    "  made = redis.call('HSETNX', kc, 'n', 1)\n"                              \
+    "  conv = tonumber(redis.call('HGET', kc, 'n'))\n"                         \
+    "end\n"                                                                    \
+    "local function keep(key)\n"                                               \
+    "  if httl > 0 then redis.call('PEXPIRE', key, httl) end\n"                \
+    "end\n"                                                                    \
+    "local function fields(c)\n"                                               \
+    "  return c:match('^%d+ (%d+) (%d+)\\n(.*)$')\n"                           \
+    "end\n"                                                                    \
+    "for i = 1, n do\n"                                                        \
+    "  local b = 5 + (i - 1) * 6\n"                                            \
+    "  local k, id, to = ARGV[b + 1], ARGV[b + 2], ARGV[b + 3]\n"              \
+    "  local at, doc = ARGV[b + 5], ARGV[b + 6]\n"                             \
+    "  if k == 's' or k == 't' then\n"                                         \
+    "    if k == 's' then redis.call('HSET', ks, 'doc', doc) end\n"            \
+    "    local was = tonumber(redis.call('HGET', ks, 'at') or 0)\n"            \
+    "    if tonumber(at) > was then redis.call('HSET', ks, 'at', at) end\n"    \
+    "    if k == 's' then\n"                                                   \
+    "      redis.call('PERSIST', kc)\n"                                        \
+    "      redis.call('PERSIST', kk)\n"                                        \
+    "    end\n"                                                                \
+    "  elseif k == 'x' then\n"                                                 \
+    "    redis.call('DEL', ks)\n"                                              \
+    "    keep(kc)\n"                                                           \
+    "    keep(kk)\n"                                                           \
+    "  elseif k == 'f' then\n"                                                 \
+    "    for c = 1, conv do redis.call('DEL', kc .. ':' .. c) end\n"           \
+    "    redis.call('DEL', ks, kc, kk)\n"                                      \
+    "    conv = 1\n"                                                           \
+    "  elseif k == 'e' then\n"                                                 \
+    "    local list = kc .. ':' .. conv\n"                                     \
+    "    seq = redis.call('HINCRBY', kc, 's:' .. conv, 1)\n"                   \
+    "    redis.call('HSETNX', kc, 'n', conv)\n"                                \
+    "    redis.call('RPUSH', list, at .. '\\n' .. doc)\n"                      \
+    "    keep(list)\n"                                                         \
+    "  elseif k == 'n' then\n"                                                 \
+    "    conv = conv + 1\n"                                                    \
+    "    redis.call('HSET', kc, 'n', conv)\n"                                  \
+    "  elseif k == 'c' then\n"                                                 \
+    "    local s = redis.call('HINCRBY', kk, '', 1)\n"                         \
+    "    redis.call('HSET', kk, id,\n"                                         \
+    "      to .. ' ' .. s .. ' ' .. at .. '\\n' .. doc)\n"                     \
+    "  elseif k == 'm' then\n"                                                 \
+    "    local s, was, old = fields(redis.call('HGET', kk, id))\n"             \
+    "    if tonumber(was) > tonumber(at) then at = was end\n"                  \
+    "    if doc == '' then doc = old end\n"                                    \
+    "    redis.call('HSET', kk, id,\n"                                         \
+    "      to .. ' ' .. s .. ' ' .. at .. '\\n' .. doc)\n"                     \
+    "  elseif k == 'a' then\n"                                                 \
+    "    local s = redis.call('INCR', ka .. ':n')\n"                           \
+    "    redis.call('ZADD', ka, at, string.format('%016d', s) .. '\\n' ..\n"   \
+    "      doc)\n"                                                             \
+    "    if attl > 0 then\n"                                                   \
+    "      redis.call('ZREMRANGEBYSCORE', ka, '-inf',\n"                       \
+    "        '(' .. string.format('%.0f', now - attl))\n"                      \
+    "      redis.call('PEXPIRE', ka, attl)\n"                                  \
+    "      redis.call('PEXPIRE', ka .. ':n', attl)\n"                          \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "if made == 1 and not makes then redis.call('DEL', kc) end\n"              \
+    "return {0, 0, conv, seq}\n"
+
+/* KEYS: conversation. ARGV: number (0: the present), after, limit, newest,
+ * bytes. Answer: {number, seq of the first, more, entry...} */
+#define MO_LUA_HISTORY_TEXT                                                    \
+    "local kc = KEYS[1]\n"                                                     \
+    "local conv, after = tonumber(ARGV[1]), tonumber(ARGV[2])\n"               \
+    "local limit, room = tonumber(ARGV[3]), tonumber(ARGV[5])\n"               \
+    "if conv == 0 then conv = tonumber(redis.call('HGET', kc, 'n') or 1) "     \
+    "end\n"                                                                    \
+    "local list = kc .. ':' .. string.format('%.0f', conv)\n"                  \
+    "local len = redis.call('LLEN', list)\n"                                   \
+    "local last = tonumber(redis.call('HGET', kc, 's:' ..\n"                   \
+    "  string.format('%.0f', conv)) or len)\n"                                 \
+    "local base = last - len\n" /* seq of index i is base + i + 1 */           \
+    "local from = math.max(after - base, 0)\n"                                 \
+    "local to = len - 1\n"                                                     \
+    "local more = 0\n"                                                         \
+    "if to - from + 1 > limit then\n"                                          \
+    "  more = 1\n"                                                             \
+    "  if ARGV[4] == '1' then from = to - limit + 1\n"                         \
+    "  else to = from + limit - 1 end\n"                                       \
+    "end\n"                                                                    \
+    "local out, n = {}, 0\n"                                                   \
+    "if ARGV[4] == '1' then\n"                                                 \
+    "  local i = to\n"                                                         \
+    "  while i >= from do\n"                                                   \
+    "    local e = redis.call('LINDEX', list, i)\n"                            \
+    "    room = room - #e - 256\n"                                             \
+    "    if room < 0 and n > 0 then more = 1 break end\n"                      \
+    "    n = n + 1\n"                                                          \
+    "    out[n] = e\n"                                                         \
+    "    i = i - 1\n"                                                          \
+    "  end\n"                                                                  \
+    "  local back = {}\n"                                                      \
+    "  for j = 1, n do back[j] = out[n + 1 - j] end\n"                         \
+    "  out = back\n"                                                           \
+    "  from = i + 1\n"                                                         \
+    "else\n"                                                                   \
+    "  for i = from, to, 8 do\n"                                               \
+    "    local part = redis.call('LRANGE', list, i, math.min(i + 7, to))\n"    \
+    "    for _, e in ipairs(part) do\n"                                        \
+    "      room = room - #e - 256\n"                                           \
+    "      if room < 0 and n > 0 then more = 1 break end\n"                    \
+    "      n = n + 1\n"                                                        \
+    "      out[n] = e\n"                                                       \
+    "    end\n"                                                                \
+    "    if room < 0 then break end\n"                                         \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "return {conv, base + from + 1, more, out}\n"
+
+/* KEYS: call. ARGV: states (bits), after, limit, bytes. Answer:
+ * {more, {id, value, id, value...}} in the order of their seq. */
+#define MO_LUA_CALLS_TEXT                                                      \
+    "local all = redis.call('HGETALL', KEYS[1])\n"                             \
+    "local set, after = tonumber(ARGV[1]), tonumber(ARGV[2])\n"                \
+    "local limit, room = tonumber(ARGV[3]), tonumber(ARGV[4])\n"               \
+    "local hits = {}\n"                                                        \
+    "for i = 1, #all, 2 do\n"                                                  \
+    "  local state, seq = all[i + 1]:match('^(%d+) (%d+) ')\n"                 \
+    "  if all[i] ~= '' and tonumber(seq) > after and\n"                        \
+    "    math.floor(set / 2 ^ tonumber(state)) % 2 == 1 then\n"                \
+    "    hits[#hits + 1] = {tonumber(seq), all[i], all[i + 1]}\n"              \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "table.sort(hits, function(a, b) return a[1] < b[1] end)\n"                \
+    "local out, more = {}, 0\n"                                                \
+    "for i, h in ipairs(hits) do\n"                                            \
+    "  room = room - #h[3] - 256\n"                                            \
+    "  if i > limit or (room < 0 and i > 1) then more = 1 break end\n"         \
+    "  out[#out + 1] = h[2]\n"                                                 \
+    "  out[#out + 1] = h[3]\n"                                                 \
+    "end\n"                                                                    \
+    "return {more, out}\n"
+
+/* KEYS: audit. ARGV: after, before (as ZRANGEBYSCORE wants them), text, limit,
+ * bytes. Answer: {at, member, at, member...}, newest first, one more than the
+ * limit if there is one. */
+#define MO_LUA_AUDIT_TEXT                                                      \
+    "local limit, room = tonumber(ARGV[4]), tonumber(ARGV[5])\n"               \
+    "local out, off = {}, 0\n"                                                 \
+    "while true do\n"                                                          \
+    "  local part = redis.call('ZREVRANGEBYSCORE', KEYS[1], ARGV[2],\n"        \
+    "    ARGV[1], 'WITHSCORES', 'LIMIT', off, 64)\n"                           \
+    "  for i = 1, #part, 2 do\n"                                               \
+    "    local doc = part[i]\n"                                                \
+    "    if ARGV[3] == '' or doc:find(ARGV[3], 18, true) then\n"               \
+    "      out[#out + 1] = part[i + 1]\n"                                      \
+    "      out[#out + 1] = doc\n"                                              \
+    "      room = room - #doc\n"                                               \
+    "      if #out / 2 > limit or room < 0 then return out end\n"              \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "  if #part < 128 then return out end\n"                                   \
+    "  off = off + 64\n"                                                       \
+    "end\n"
+
+/* KEYS: lock, fence. ARGV: token, owner, ttl. Answer: {1, fence} or
+ * {0, fence, owner, ms left}. A fence is larger than the one before, and not
+ * smaller than the microseconds of the clock: also a server that was emptied
+ * gives out larger ones than it ever did. */
+#define MO_LUA_TRY_TEXT                                                        \
+    "local l = redis.call('GET', KEYS[1])\n"                                   \
+    "if l then\n"                                                              \
+    "  local fence, token, owner = l:match('^(%d+) (%S+) (%S+)$')\n"           \
+    "  if token ~= ARGV[1] then\n"                                             \
+    "    return {0, fence, owner, redis.call('PTTL', KEYS[1])}\n"              \
+    "  end\n"                                                                  \
+    "  redis.call('PEXPIRE', KEYS[1], ARGV[3])\n"                              \
+    "  return {1, fence}\n"                                                    \
+    "end\n"                                                                    \
+    "local t = redis.call('TIME')\n"                                           \
+    "local fence = tonumber(t[1]) * 1000000 + tonumber(t[2])\n"                \
+    "local last = tonumber(redis.call('GET', KEYS[2]) or 0)\n"                 \
+    "if fence <= last then fence = last + 1 end\n"                             \
+    "local text = string.format('%.0f', fence)\n"                              \
+    "redis.call('SET', KEYS[2], text, 'PX', 604800000)\n"                      \
+    "redis.call('SET', KEYS[1], text .. ' ' .. ARGV[1] .. ' ' .. ARGV[2],\n"   \
+    "  'PX', ARGV[3])\n"                                                       \
+    "return {1, text}\n"
+
+/* KEYS: lock. ARGV: token, ttl. */
+#define MO_LUA_RENEW_TEXT                                                      \
+    "local l = redis.call('GET', KEYS[1])\n"                                   \
+    "if not l or l:match('^%d+ (%S+) ') ~= ARGV[1] then return 0 end\n"        \
+    "return redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+
+/* KEYS: lock. ARGV: token, channel, name. */
+#define MO_LUA_DROP_TEXT                                                       \
+    "local l = redis.call('GET', KEYS[1])\n"                                   \
+    "if not l or l:match('^%d+ (%S+) ') ~= ARGV[1] then return 0 end\n"        \
+    "redis.call('DEL', KEYS[1])\n"                                             \
+    "redis.call('PUBLISH', ARGV[2], ARGV[3])\n"                                \
+    "return 1\n"
+
+/* KEYS: lock. ARGV: fence, owner, channel, name. */
+#define MO_LUA_BREAK_TEXT                                                      \
+    "local l = redis.call('GET', KEYS[1])\n"                                   \
+    "local fence, owner = (l or ''):match('^(%d+) %S+ (%S+)$')\n"              \
+    "if fence ~= ARGV[1] or owner ~= ARGV[2] then return 0 end\n"              \
+    "redis.call('DEL', KEYS[1])\n"                                             \
+    "redis.call('PUBLISH', ARGV[3], ARGV[4])\n"                                \
+    "return 1\n"
+
+/* KEYS: index. ARGV: member, the score it had when its row was not found. */
+#define MO_LUA_UNLIST_TEXT                                                     \
+    "if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end\n" \
+    "return redis.call('ZREM', KEYS[1], ARGV[1])\n"
+
+#endif

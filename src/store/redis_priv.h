@@ -1,0 +1,100 @@
+/* redis_priv.h - what the files of the Redis backend share: redis.c (servers,
+ * routes, the life of an operation), redis_write.c (batches, leases,
+ * sweeping), redis_read.c, redis_url.c.
+ *
+ * An operation is a few calls to Redis at a time. When all of them are
+ * answered its step() looks at what came and makes the next calls, or none:
+ * then it is over. The first failure ends it as soon as no call is out.
+ *
+ * Order: writes of one session go to one slot, so over one connection, one
+ * behind the other. They are never held back for another key's sake. */
+#ifndef MO_STORE_REDIS_PRIV_H
+#define MO_STORE_REDIS_PRIV_H
+
+#include "store/priv.h"
+#include "store/rconn.h"
+
+#define MO_REDIS_NODES_MAX 16 /* servers of a cluster that we talk to */
+#define MO_REDIS_HOPS_MAX  5  /* MOVED or ASK for one call */
+#define MO_REDIS_SLOTS     16384
+#define MO_REDIS_INDEX     "mcp:session:index"
+#define MO_REDIS_AUDITS    "mcp:audit:index"
+#define MO_REDIS_WAKE      "mcp:wake"
+
+struct mo_redis {
+    struct mo_store s; /* first */
+    struct mo_rconf conf;
+    struct mo_rconn *nodes[MO_REDIS_NODES_MAX]; /* 0: the one in the URL */
+    unsigned nnodes;
+    struct mo_rconn *ear; /* NULL: nobody waits for leases */
+    uint8_t *slots;       /* slot -> node; NULL: no cluster */
+    struct mo_list ops;
+    uint64_t swept;   /* how far into the index */
+    unsigned closing; /* connections not gone yet */
+    bool was_up;
+};
+
+struct mo_rop;
+
+struct mo_rcall {
+    struct mo_rcmd cmd;
+    struct mo_list node; /* of o->calls */
+    struct mo_rop *o;
+    unsigned slot, hops;
+    size_t tag; /* the caller's */
+    /* A reply that is no error. NULL: it does not matter. */
+    void (*got)(struct mo_rop *o, struct mo_rcall *k, const struct mo_resp *r);
+};
+
+struct mo_rop {
+    struct mo_list node; /* of r->ops */
+    struct mo_redis *r;
+    struct mo_op *op;
+    struct mo_list calls;
+    unsigned out; /* calls not answered */
+    void (*step)(struct mo_rop *o);
+    /* reading */
+    struct mo_row *rows; /* room for limit + 1 */
+    size_t nrows, bytes;
+    struct mo_span *ids; /* sessions of the page of the index */
+    double *scores;
+    size_t nids, next, page;
+    uint64_t floor; /* audit: rows before it may be missing */
+    bool last_page;
+};
+
+/* A call for a script, or (-1) of a plain command, to where `key` lives.
+ * Then its arguments, and go. NULL: no memory, and the operation has failed.
+ * Everything below takes NULL for k. */
+struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
+                              struct mo_span route);
+void mo_rcall_put(struct mo_rcall *k, struct mo_span arg);
+void mo_rcall_puts(struct mo_rcall *k, const char *arg);
+void mo_rcall_u64(struct mo_rcall *k, uint64_t arg);
+/* "mcp:lock:" and "x" make mcp:lock:{x}. */
+void mo_rcall_key(struct mo_rcall *k, const char *prefix, struct mo_span id);
+void mo_rcall_go(struct mo_rcall *k);
+
+/* The operation has failed; once is enough. */
+void mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void mo_rop_odd(struct mo_rop *o); /* a reply that makes no sense */
+
+void mo_redis_write(struct mo_rop *o);
+void mo_redis_lease(struct mo_rop *o);
+void mo_redis_sweep(struct mo_rop *o);
+void mo_redis_read(struct mo_rop *o);
+/* A page of an index: members and scores of the reply into o->ids. */
+void mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
+
+/* redis_url.c: for mo_dial() and for TLS */
+struct mo_rtarget {
+    char addr[280], host[260];
+};
+int mo_redis_url(struct mo_rconf *f, const struct mo_store_opts *o,
+                 struct mo_rtarget *t, struct mo_err *e);
+
+/* A number or a text of digits. */
+bool mo_resp_u64(const struct mo_resp *r, uint64_t *out);
+
+#endif

@@ -1,0 +1,155 @@
+// Sessions with real native boxes and a real store: one box under any
+// stampede, no cross-talk, adoption after a SIGKILL, and how a box is lost.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { after, test } from 'node:test';
+
+import { Home, eventually, noNative } from '../lib/sessions.mjs';
+
+const skip = noNative ? `needs ${noNative}` : false;
+const homes = [];
+const home = (opts) => {
+  const h = new Home(opts);
+  homes.push(h);
+  return h;
+};
+after(() => homes.forEach((h) => h.removeAll()));
+
+const range = (n) => [...Array(n).keys()];
+
+/** The processes inside a native box, by the uid only it has. */
+const processesOf = (uid) =>
+  readdirSync('/proc').filter((p) => /^\d+$/.test(p)).filter((p) => {
+    try {
+      return new RegExp(`\nUid:\t${uid}\t`).test(readFileSync(`/proc/${p}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  });
+
+test('64 acquires of one session from 4 processes: one box', { skip }, async () => {
+  const h = home();
+  const servers = await Promise.all(range(4).map(() => h.server()));
+  const boxes = new Set();
+  await Promise.all(servers.map(async (s, i) => {
+    const ready = await Promise.all(range(16).map((k) => s.hold(`h${k}`, 'one')));
+    ready.forEach((r) => boxes.add(r.box));
+    await s.sh('h0', `echo ${i} >> log`);
+    range(16).forEach((k) => s.tell('release', { h: `h${k}` }));
+  }));
+  assert.equal(boxes.size, 1);
+  const stats = await Promise.all(servers.map((s) => s.stats()));
+  assert.equal(stats.reduce((n, st) => n + st.started, 0), 1);
+  assert.equal(stats.reduce((n, st) => n + st.adopted, 0), 3);
+  const { workspace, resumed } = await servers[0].hold('again', 'one');
+  assert.deepEqual([workspace, resumed], ['kept', true]);
+  assert.deepEqual((await servers[0].sh('again', 'cat log')).trim().split('\n').sort(),
+    ['0', '1', '2', '3']);
+  servers[0].tell('end', { session: 'one' });
+  await servers[0].next((e) => e.ev === 'ended');
+  assert.deepEqual(h.remains(), []);
+  await Promise.all(servers.map((s) => s.close()));
+});
+
+test('200 sessions at once: 200 boxes, no cross-talk', { skip }, async () => {
+  const h = home();
+  const s = await h.server();
+  const ready = await Promise.all(range(200).map((i) => s.hold(`h${i}`, `s${i}`)));
+  assert.equal(new Set(ready.map((r) => r.box)).size, 200);
+  await Promise.all(range(200).map(async (i) => {
+    const out = await s.sh(`h${i}`, `echo secret-${i} > mine; cat *; ls | wc -l`);
+    assert.equal(out, `secret-${i}\n1\n`);
+  }));
+  h.watch();
+  range(200).forEach((i) => s.tell('end', { session: `s${i}` }));
+  for (const i of range(200)) {
+    const { why } = await s.next((e) => e.ev === 'ended' && e.session === `s${i}`);
+    assert.equal(why, null);
+  }
+  assert.deepEqual(h.remains(), []);
+  assert.deepEqual(h.sessions(), []);
+  await s.close();
+});
+
+test('after a SIGKILL the next one adopts the box with its files', { skip }, async () => {
+  const h = home();
+  const first = await h.server();
+  const { box } = await first.hold('a', 'keep');
+  await first.sh('a', 'echo precious > file');
+  first.tell('call', { h: 'a', id: 'late', tool: 'execute_command',
+    args: { command: 'sleep 2; echo from the dead' } });
+  await first.kill();
+  const second = await h.server({ leaks: true });
+  const ready = await second.hold('a', 'keep');
+  assert.deepEqual([ready.box, ready.workspace, ready.resumed], [box, 'kept', true]);
+  for (let i = 0; i < 20; i++)
+    assert.equal(await second.sh('a', 'cat file; sleep 0.15'), 'precious\n');
+  assert.equal(await second.close(), 0);
+  const third = await h.server();
+  assert.equal((await third.hold('a', 'keep')).box, box);
+  await third.close();
+});
+
+test('boxes that nobody could name are swept by the next one', { skip }, async () => {
+  const h = home({ warm: 3 });
+  const first = await h.server();
+  await eventually('warm boxes', async () => (await first.stats()).warm === 3);
+  await first.hold('a', 'lives');
+  await eventually('warm boxes', async () => (await first.stats()).warm === 3);
+  h.watch();
+  await first.kill();
+  const second = await h.server();
+  await second.sweep();
+  const [{ box }] = h.sessions();
+  await eventually('only warm ones of its own', async () =>
+    (await second.stats()).warm === 3 && h.sockets().length === 4);
+  assert.equal((await second.hold('a', 'lives')).box, box);
+  await second.close();
+  assert.deepEqual(h.sockets(), [box]);
+});
+
+test('a box that is killed: the call fails once with the cause', { skip }, async () => {
+  const h = home();
+  const s = await h.server();
+  await s.hold('a', 's');
+  const uid = (await s.sh('a', 'id -u')).trim();
+  await s.sh('a', 'echo kept > file');
+  s.tell('call', { h: 'a', id: 'hang', tool: 'execute_command', args: { command: 'sleep 60' } });
+  await eventually('it runs', () => processesOf(uid).length > 1);
+  for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
+  const answer = await s.next((e) => e.ev === 'answer' && e.id === 'hang');
+  assert.match(answer.why, /the session's box has gone: killed/);
+  const lost = await s.next((e) => e.ev === 'lost');
+  assert.equal(lost.cause, 'killed');
+  s.tell('use', { h: 'a' });
+  const used = await s.next((e) => e.ev === 'used');
+  assert.equal(used.why, null);
+  assert.equal(used.workspace, 'kept');
+  assert.equal(await s.sh('a', 'cat file'), 'kept\n');
+  assert.deepEqual(s.events.filter((e) => e.ev === 'answer' || e.ev === 'lost'), []);
+  await s.close();
+});
+
+test('sessions kill reaches who holds the session', { skip }, async () => {
+  const h = home();
+  const s = await h.server();
+  const { box } = await s.hold('a', 'k1');
+  const row = h.sessions()[0];
+  assert.deepEqual([row.id, row.box, row.heldBy, row.driver], ['k1', box, s.instance, 'native']);
+  assert.match(h.run('sessions', 'show', 'k1'), new RegExp(`held by +${s.instance}`));
+  assert.match(h.run('sessions', 'kill', 'k1'), /has ended/);
+  const closed = await s.next((e) => e.ev === 'closed');
+  assert.equal(closed.reason, 'killed');
+  assert.deepEqual(h.sessions(), []);
+  assert.deepEqual(h.remains(), []);
+  const { resumed, workspace } = await s.hold('b', 'k1');
+  assert.deepEqual([resumed, workspace], [false, 'fresh']);
+  await s.append('b', { text: 'hello' });
+  s.tell('release', { h: 'b' });
+  await eventually('it is let go', async () => (await s.stats()).open === 0);
+  assert.equal(JSON.parse(h.run('sessions', 'kill', 'k1', '--json')).ok, true);
+  assert.deepEqual(h.remains(), []);
+  const again = await s.hold('c', 'k1');
+  assert.deepEqual([again.resumed, again.workspace], [true, 'lost']);
+  await s.close();
+});

@@ -1,0 +1,116 @@
+// Sessions in containers of a real dockerd: the same promises as native boxes.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { Home } from '../lib/sessions.mjs';
+
+const skip = noDocker;
+let engine;
+let home;
+
+before(async () => {
+  if (skip) return;
+  engine = await dockerd();
+  home = new Home({ driver: 'docker', engine: engine.host });
+}, { timeout: 120_000 });
+
+after(() => {
+  home?.removeAll();
+  engine?.cleanUp();
+});
+
+const range = (n) => [...Array(n).keys()];
+const containers = async () => (await engine.api('GET', '/containers/json?all=1')).json;
+
+async function endAll(server) {
+  for (const { id } of home.sessions()) server.tell('end', { session: id });
+  for (const { id } of home.sessions()) {
+    const { why } = await server.next((e) => e.ev === 'ended' && e.session === id);
+    assert.equal(why, null);
+  }
+}
+
+test('16 acquires of one session from 2 processes: one box', { skip }, async () => {
+  const servers = await Promise.all(range(2).map(() => home.server()));
+  const boxes = new Set();
+  await Promise.all(servers.map(async (s, i) => {
+    const ready = await Promise.all(range(8).map((k) => s.hold(`h${k}`, 'one')));
+    ready.forEach((r) => boxes.add(r.box));
+    await s.sh('h0', `echo ${i} >> log`);
+    range(8).forEach((k) => s.tell('release', { h: `h${k}` }));
+  }));
+  assert.equal(boxes.size, 1);
+  assert.equal((await containers()).length, 1);
+  await servers[0].hold('again', 'one');
+  assert.deepEqual((await servers[0].sh('again', 'cat log')).trim().split('\n').sort(), ['0', '1']);
+  await Promise.all(servers.map((s) => s.kill()));
+});
+
+test('after a SIGKILL the next one adopts the container, and sweeps the rest', { skip }, async () => {
+  const first = await home.server();
+  const { box, workspace } = await first.hold('a', 'one');
+  assert.equal(workspace, 'kept');
+  await first.sh('a', 'echo precious > file');
+  first.tell('hold', { h: 'b', session: 'halfway' });
+  await first.kill();
+  const second = await home.server();
+  const ready = await second.hold('a', 'one');
+  assert.deepEqual([ready.box, ready.workspace], [box, 'kept']);
+  assert.equal(await second.sh('a', 'cat file'), 'precious\n');
+  await second.sweep();
+  const named = home.sessions().map((s) => s.box);
+  assert.deepEqual((await containers()).map((c) => c.Id).sort(), named.sort());
+  await endAll(second);
+  assert.deepEqual(await containers(), []);
+  await second.kill();
+});
+
+test('20 sessions at once: 20 containers, no cross-talk', { skip }, async () => {
+  const s = await home.server();
+  const ready = await Promise.all(range(20).map((i) => s.hold(`h${i}`, `s${i}`)));
+  assert.equal(new Set(ready.map((r) => r.box)).size, 20);
+  await Promise.all(range(20).map(async (i) => {
+    assert.equal(await s.sh(`h${i}`, `echo secret-${i} > mine; cat *; ls | wc -l`), `secret-${i}\n1\n`);
+  }));
+  await endAll(s);
+  assert.deepEqual(await containers(), []);
+  assert.equal(await s.close(), 0);
+});
+
+// F2 as a session sees it.
+for (const liveRestore of [true, false])
+  test(`the engine is killed and comes back ${liveRestore ? 'with' : 'without'} live-restore`,
+    { skip }, async () => {
+      const other = await dockerd({ liveRestore });
+      const place = new Home({ driver: 'docker', engine: other.host });
+      try {
+        const s = await place.server();
+        const { box } = await s.hold('a', 'one');
+        await s.sh('a', 'echo precious > file');
+        s.tell('call', { h: 'a', id: 'hang', tool: 'execute_command', args: { command: 'sleep 60' } });
+        await other.signal('KILL');
+        const answer = await s.next((e) => e.ev === 'answer' && e.id === 'hang');
+        assert.match(answer.why, /the session's box has gone/);
+        await s.next((e) => e.ev === 'lost');
+        await other.start();
+        let used;
+        do {
+          s.tell('use', { h: 'a' });
+          used = await s.next((e) => e.ev === 'used');
+        } while (used.code === 'unavailable');
+        assert.equal(used.why, null);
+        if (liveRestore) assert.deepEqual([used.box, used.workspace], [box, 'kept']);
+        const want = used.workspace === 'kept' ? 'precious\n' : 'none\n';
+        assert.equal(await s.sh('a', 'cat file || echo none'), want);
+        assert.deepEqual(s.events.filter((e) => e.ev === 'answer' || e.ev === 'lost'), []);
+        s.tell('end', { session: 'one' });
+        await s.next((e) => e.ev === 'ended');
+        await s.sweep();
+        assert.deepEqual((await other.api('GET', '/containers/json?all=1')).json, []);
+        await s.kill();
+      } finally {
+        place.removeAll();
+        other.cleanUp();
+      }
+    });

@@ -1,0 +1,167 @@
+// The store on real servers: a cluster, TLS, accounts, and what the shell of
+// SQLite sees of it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { freePort, missing, redis, store, tempDir, until } from '../lib/redis.mjs';
+
+const NAMES = [...Array(16).keys()].map((i) => `s${i}`);
+
+async function ok(s, ...words) {
+  const a = await s.ask(...words);
+  assert.equal(a.word, 'ok', `${words.join(' ')}: ${a.rest}`);
+  return a.rest;
+}
+
+// --- cluster ----------------------------------------------------------------
+
+async function cluster(t) {
+  const nodes = [];
+  for (let i = 0; i < 2; i++) {
+    let node;
+    while (!node) { // its bus has a port of its own, 10000 above
+      const port = await freePort();
+      if (port < 50_000)
+        node = await redis({ port, args: ['--cluster-enabled', 'yes',
+          '--cluster-node-timeout', '20000'] });
+    }
+    nodes.push(node);
+    t.after(() => node.stop());
+  }
+  nodes[0].cli('CLUSTER', 'ADDSLOTSRANGE', '0', '8191');
+  nodes[1].cli('CLUSTER', 'ADDSLOTSRANGE', '8192', '16383');
+  nodes[0].cli('CLUSTER', 'MEET', '127.0.0.1', String(nodes[1].port));
+  for (const node of nodes)
+    await until('the cluster is whole', () =>
+      /cluster_state:ok[^]*cluster_known_nodes:2/.test(node.cli('CLUSTER', 'INFO')));
+  return nodes;
+}
+
+test('cluster: MOVED is followed, and so is ASK', { skip: missing }, async (t) => {
+  const [a, b] = await cluster(t);
+  const s = await store(`redis://127.0.0.1:${a.port}`, { deadline: 20_000, leaks: true });
+  t.after(async () => assert.equal(await s.close(), 0));
+  for (const name of NAMES) {
+    await ok(s, 'session', name);
+    await Promise.all(['1', '2', '3'].map((doc) => ok(s, 'entry', name, doc)));
+    await ok(s, 'audit', name, `by-${name}`);
+    assert.equal(await ok(s, 'history', name), '3 1 2 3');
+    const fence = await ok(s, 'take', name, 0);
+    await ok(s, 'entry', name, '4', fence);
+    assert.equal(await ok(s, 'who', name), `driver ${fence}`);
+    await ok(s, 'drop', name);
+  }
+  const count = (node) => Number(node.cli('DBSIZE'));
+  assert.ok(count(a) > 10 && count(b) > 10, 'both have their share');
+  const audits = (await ok(s, 'audits')).split(' ');
+  assert.equal(audits[0], String(NAMES.length));
+  assert.deepEqual(audits.slice(1).sort(), NAMES.map((n) => `by-${n}`).sort());
+
+  // One slot moves from a to b, with a session in it.
+  const name = NAMES.find((n) => Number(a.cli('CLUSTER', 'KEYSLOT', n)) < 8192);
+  const slot = a.cli('CLUSTER', 'KEYSLOT', name);
+  const [idA, idB] = [a, b].map((n) => n.cli('CLUSTER', 'MYID'));
+  b.cli('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idA);
+  a.cli('CLUSTER', 'SETSLOT', slot, 'MIGRATING', idB);
+  const keys = a.cli('CLUSTER', 'GETKEYSINSLOT', slot, '100').split('\n');
+  assert.ok(keys.length >= 3);
+  a.cli('MIGRATE', '127.0.0.1', String(b.port), '', '0', '10000', 'KEYS', ...keys);
+  assert.equal(await ok(s, 'history', name), '4 1 2 3 4', 'by ASK');
+  // several keys at once wait until the slot has moved, says Redis
+  const during = await s.ask('entry', name, '5');
+  assert.equal(during.word, 'unavailable');
+  assert.match(during.rest, /TRYAGAIN/);
+  for (const node of [b, a]) node.cli('CLUSTER', 'SETSLOT', slot, 'NODE', idB);
+  await ok(s, 'entry', name, '6');
+  assert.equal(await ok(s, 'history', name), '5 1 2 3 4 6', 'by MOVED');
+});
+
+// --- accounts and TLS ---------------------------------------------------------
+
+function certificates(dir) {
+  const run = (...args) => execFileSync('openssl', args, { cwd: dir, stdio: 'ignore' });
+  run('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
+    '-keyout', 'key.pem', '-out', 'cert.pem', '-days', '2', '-subj', '/CN=localhost',
+    '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1');
+  return { cert: `${dir}/cert.pem`, key: `${dir}/key.pem` };
+}
+
+test('rediss, an account of its own, a database of its own', { skip: missing }, async (t) => {
+  const dir = tempDir();
+  const { cert, key } = certificates(dir);
+  const port = await freePort();
+  const server = await redis({
+    port, dir,
+    args: ['--port', '0', '--tls-port', String(port), '--tls-cert-file', cert,
+      '--tls-key-file', key, '--tls-auth-clients', 'no',
+      '--user', 'default', 'off', '--user', 'admin', 'on', '>root', '~*', '&*', '+@all',
+      '--user', 'mo', 'on', '>p@ss:w0rd', '~mcp:*', '&mcp:*', '+@all', '-@dangerous'],
+    cli: ['--tls', '--cacert', cert, '--user', 'admin', '--pass', 'root', '--no-auth-warning'],
+  });
+  t.after(() => server.stop());
+  const at = `localhost:${port}/3`;
+
+  const s = await store(`rediss://mo:p%40ss%3Aw0rd@${at}`, { deadline: 20_000, ca: cert, leaks: true });
+  t.after(async () => assert.equal(await s.close(), 0));
+  await ok(s, 'session', 's');
+  await ok(s, 'entry', 's', 'x');
+  assert.equal(await ok(s, 'history', 's'), '1 x');
+  await ok(s, 'take', 's', 1000);
+  await ok(s, 'drop', 's');
+  assert.equal(server.cli('-n', '3', 'EXISTS', 'mcp:session:{s}'), '1');
+  assert.equal(server.cli('-n', '0', 'DBSIZE'), '0');
+
+  for (const [url, ca, says] of [
+    [`rediss://mo:wrong@${at}`, cert, /WRONGPASS/],
+    [`rediss://mo:p%40ss%3Aw0rd@${at}`, undefined, /certificate/],
+    [`rediss://${at}`, cert, /NOAUTH/],
+    [`redis://mo:p%40ss%3Aw0rd@${at}`, undefined, /./],
+    [`rediss://mo:p%40ss%3Aw0rd@localhost:${port}/99`, cert, /DB index/],
+  ]) {
+    const bad = await store(url, { deadline: 1000, ca });
+    const a = await bad.ask('session', 's');
+    assert.equal(a.word, 'unavailable', url);
+    assert.match(a.rest, says);
+    assert.doesNotMatch(a.rest, /w0rd/);
+    await bad.close();
+  }
+});
+
+for (const [url, says] of [
+  ['redis://', /no URL/],
+  ['redis://host/x', /is a number/],
+  ['redis://user@host', /no password/],
+  ['redis://h:1/0?x=1', /nothing else/],
+  ['redis+unix:relative', /path of a socket/],
+  ['redis+unix:/s?x=1', /only \?db=N/],
+  ['rediss://:secret%zz@host', /no URL/],
+])
+  test(`refused: ${url}`, async () => {
+    const s = await store(url);
+    assert.equal(s.opened.word, 'invalid');
+    assert.match(s.opened.rest, says);
+    assert.doesNotMatch(s.opened.rest, /secret/);
+    assert.equal(await s.close(), 1);
+  });
+
+// --- SQLite, from outside -------------------------------------------------------
+
+const noShell = existsSync('/usr/bin/sqlite3') ? false : 'sqlite3';
+
+test('sqlite: its own shell reads it while it is open', { skip: noShell }, async (t) => {
+  const file = `${tempDir()}/store.db`;
+  const sql = (text) => execFileSync('sqlite3', [file, text], { encoding: 'utf8' }).trim();
+  const stores = await Promise.all([store(`sqlite:${file}`), store(`sqlite:${file}`)]);
+  t.after(() => Promise.all(stores.map((s) => s.close())));
+  await ok(stores[0], 'session', 's');
+  await Promise.all([...Array(100).keys()].map((i) => ok(stores[i % 2], 'entry', 's', `e${i}`)));
+  assert.equal(sql('SELECT count(*), max(seq), count(DISTINCT seq) FROM entry'), '100|100|100');
+  assert.equal(sql('PRAGMA journal_mode'), 'wal');
+  assert.equal(sql('PRAGMA user_version'), '1');
+  assert.equal(sql('PRAGMA integrity_check'), 'ok');
+  sql(`VACUUM INTO '${file}.backup'`);
+  assert.equal(execFileSync('sqlite3', [`${file}.backup`, 'SELECT count(*) FROM entry'],
+    { encoding: 'utf8' }).trim(), '100');
+});

@@ -1,0 +1,40 @@
+// What can be seen of boxes and processes from outside.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Until it holds; the deadline only ends a test that has failed anyway. */
+export async function eventually(what, holds, ms = 30000) {
+  const end = Date.now() + ms;
+  while (!(await holds())) {
+    assert.ok(Date.now() < end, `never: ${what}`);
+    await sleep(10);
+  }
+}
+
+/** Alive and not a zombie that its parent has not collected yet. */
+export function lives(pid) {
+  try {
+    return !/\nState:\s+Z/.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Every cgroup directory of that name, in whichever hierarchy. */
+export function cgroupsOf(id, dir = '/sys/fs/cgroup', depth = 0) {
+  let found = [];
+  let names;
+  try {
+    names = readdirSync(dir, { withFileTypes: true });
+  } catch {
+    return found;
+  }
+  for (const n of names) {
+    if (!n.isDirectory()) continue;
+    if (n.name === id) found.push(join(dir, n.name));
+    else if (depth < 6) found = found.concat(cgroupsOf(id, join(dir, n.name), depth + 1));
+  }
+  return found;
+}

@@ -1,0 +1,115 @@
+// redis.mjs - a redis-server of our own in a directory of its own, and the
+// store (store_driver) by the line.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const SERVER = '/usr/bin/redis-server';
+export const missing = existsSync(SERVER) ? false : 'redis-server';
+export const PATIENCE = 60_000;
+
+const children = new Set();
+const dirs = new Set();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
+});
+
+export function tempDir() {
+  const dir = mkdtempSync(join(tmpdir(), 'mo-redis-'));
+  dirs.add(dir);
+  return dir;
+}
+
+export async function freePort() {
+  const s = net.createServer().listen(0, '127.0.0.1');
+  await once(s, 'listening');
+  const { port } = s.address();
+  await new Promise((done) => s.close(done));
+  return port;
+}
+
+// Until it is true, or fail by name.
+export async function until(what, check) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const got = await check();
+    if (got) return got;
+    if (Date.now() > end) throw new Error(`waited too long until ${what}`);
+    await sleep(20);
+  }
+}
+
+export async function redis({ port, dir = tempDir(), args = [], cli = [] } = {}) {
+  const server = { port: port ?? (await freePort()), dir };
+  server.cli = (...words) => {
+    const r = spawnSync('redis-cli', ['-p', String(server.port), ...cli, ...words], {
+      encoding: 'utf8',
+    });
+    return r.stdout.trim();
+  };
+  server.start = async () => {
+    server.child = spawn(SERVER, ['--port', String(server.port), '--bind',
+      '127.0.0.1', '--dir', dir, '--save', '', '--enable-debug-command', 'yes',
+      ...args], { stdio: 'ignore' });
+    children.add(server.child);
+    await until('redis-server answers', () => /PONG|NOAUTH|LOADING/.test(server.cli('PING')));
+  };
+  server.kill = async (signal = 'SIGKILL') => {
+    const gone = once(server.child, 'exit');
+    server.child.kill(signal);
+    await gone;
+    children.delete(server.child);
+  };
+  server.stop = async () => {
+    if (server.child.exitCode === null && server.child.signalCode === null) await server.kill();
+    rmSync(dir, { recursive: true, force: true });
+    dirs.delete(dir);
+  };
+  await server.start();
+  return server;
+}
+
+// ask('entry', 's', 'doc') -> {ok, word, rest}. The search for leaks at its end
+// takes seconds: only who asks for it gets it.
+export async function store(url, { deadline = 4000, ca, leaks = false } = {}) {
+  const child = spawn(`${process.env.MO_BUILD}/tests/it/store_driver`,
+    [url, String(deadline), ...(ca ? [ca] : [])], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: leaks ? process.env : { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' },
+    });
+  children.add(child);
+  const waiting = new Map();
+  const lost = [];
+  let tag = 0;
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const [first, word, ...rest] = line.split(' ');
+    if (first === 'lost') lost.push(word);
+    else waiting.get(first)?.({ ok: word === 'ok', word, rest: rest.join(' ') });
+    waiting.delete(first);
+  });
+  const opened = await new Promise((done) => waiting.set('open', done));
+  return {
+    opened,
+    lost,
+    pid: child.pid,
+    ask(...words) {
+      const id = String(++tag);
+      const answer = new Promise((done) => waiting.set(id, done));
+      child.stdin.write(`${id} ${words.join(' ')}\n`);
+      return answer;
+    },
+    async close() {
+      const gone = child.exitCode === null ? once(child, 'exit') : [child.exitCode];
+      child.stdin.end();
+      const [code] = await gone;
+      children.delete(child);
+      return code;
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/* The file tools on a real directory, through the server, with every
+ * allocation failing once: nothing may leak, no descriptor stay open, and a
+ * write that failed leaves the old file. */
+#include "mo_test.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <unistd.h>
+
+#include "toolbox/box.h"
+#include "toolbox/server.h"
+
+struct kit {
+    struct tb_box box;
+    struct tb_server server;
+    char dir[64];
+    struct mo_buf said;
+    unsigned answers;
+};
+
+static void on_send(void *to, struct mo_span m)
+{
+    struct kit *k = to;
+
+    k->answers++;
+    (void)mo_buf_span(&k->said, m);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+                      struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+static int setup(void **state)
+{
+    struct kit *k = calloc(1, sizeof(*k));
+
+    assert_non_null(k);
+    memcpy(k->dir, "/tmp/mo-files-XXXXXX", 21);
+    assert_non_null(mkdtemp(k->dir));
+    assert_int_equal(tb_root_open(&k->box.root, k->dir, NULL), 0);
+    tb_loop_init(&k->box.loop);
+    tb_exec_init(&k->box.exec, &k->box.loop);
+    mo_buf_init(&k->said, 1 << 20);
+    *state = k;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct kit *k = *state;
+
+    tb_root_close(&k->box.root);
+    mo_buf_fini(&k->said);
+    assert_int_equal(nftw(k->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    free(k);
+    return 0;
+}
+
+static unsigned open_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+/* A call to its end; what was said, or "" when no memory was left for it. */
+static const char *call(struct kit *k, const char *tool, const char *args)
+{
+    char line[1024];
+
+    mo_buf_reset(&k->said);
+    k->answers = 0;
+    (void)snprintf(line, sizeof(line),
+                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+                   "\"params\":{\"name\":\"%s\",\"arguments\":%s}}",
+                   tool, args);
+    tb_server_line(&k->server, mo_span_cstr(line));
+    while (k->server.ncalls)
+        assert_int_equal(tb_loop_round(&k->box.loop, NULL), 0);
+    assert_true(k->answers <= 1);
+    return mo_buf_cstr(&k->said);
+}
+
+static void open_session(struct kit *k)
+{
+    k->server = (struct tb_server){.tools = tb_tools,
+                                   .instructions = "",
+                                   .ctx = &k->box,
+                                   .send = on_send,
+                                   .to = k};
+    tb_server_init(&k->server);
+    tb_server_line(&k->server,
+                   MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":"
+                           "\"initialize\",\"params\":{\"protocolVersion\":"
+                           "\"2025-11-25\"}}"));
+}
+
+static const struct {
+    const char *tool, *args, *want;
+} rows[] = {
+    {"write_file", "{\"path\":\"d/e/f.txt\",\"content\":\"one\\ntwo\\n\"}",
+     "(8 bytes)"},
+    {"write_file",
+     "{\"path\":\"b\",\"content\":\"AAEC\",\"encoding\":\"base64\"}",
+     "(3 bytes)"},
+    {"read_file", "{\"path\":\"d/e/f.txt\",\"start_line\":2}",
+     "\"content\":\"two\\n\""},
+    {"read_file", "{\"path\":\"b\",\"encoding\":\"base64\"}",
+     "\"content\":\"AAEC\""},
+    {"edit_file",
+     "{\"path\":\"d/e/f.txt\",\"old_string\":\"one\",\"new_string\":\"one\"}",
+     "\"replacements\":1"},
+    {"edit_file",
+     "{\"path\":\"d/e/f.txt\",\"old_string\":\"o\",\"new_string\":\"x\"}",
+     "2 times"},
+    {"list_files", "{\"recursive\":true,\"glob\":\"*.txt\"}",
+     "\"name\":\"d/e/f.txt\""},
+    {"search_files", "{\"pattern\":\"TWO\",\"ignore_case\":true}",
+     "\"line\":2"},
+    {"search_files",
+     "{\"pattern\":\"^t\\\\w+$\",\"regex\":true,\"context\":1,\"glob\":\"*\"}",
+     "\"before\":[\"one\"]"},
+};
+
+static void every_tool(void **state)
+{
+    struct kit *k = *state;
+
+    open_session(k);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        const char *got = call(k, rows[i].tool, rows[i].args);
+
+        check_row(got, strstr(got, rows[i].want) != NULL);
+    }
+    tb_server_fini(&k->server);
+}
+
+struct trial {
+    struct kit *k;
+    size_t row;
+};
+
+static void one_trial(void *ctx)
+{
+    struct trial *t = ctx;
+    struct kit *k = t->k;
+
+    open_session(k);
+    (void)call(k, rows[t->row].tool, rows[t->row].args);
+    tb_server_fini(&k->server);
+    mo_buf_fini(&k->said);
+}
+
+static void survive_no_memory(void **state)
+{
+    struct kit *k = *state;
+    unsigned fds;
+
+    every_tool(state);
+    fds = open_fds();
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct trial t = {k, i};
+
+        torture(one_trial, &t);
+        check_row(rows[i].tool, open_fds() == fds);
+    }
+    open_session(k); /* no half a file, no temporary one */
+    assert_non_null(strstr(call(k, "read_file", "{\"path\":\"d/e/f.txt\"}"),
+                           "\"content\":\"one\\ntwo\\n\""));
+    assert_null(strstr(call(k, "list_files", "{\"recursive\":true}"), ".mo-"));
+    tb_server_fini(&k->server);
+}
+
+/* A search that is cancelled half-way gives everything back. */
+static void cancelled_search(void **state)
+{
+    struct kit *k = *state;
+    unsigned fds = open_fds();
+
+    every_tool(state);
+    open_session(k);
+    tb_server_line(&k->server,
+                   MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
+                           "\"tools/call\",\"params\":{\"name\":"
+                           "\"search_files\",\"arguments\":{\"pattern\":"
+                           "\"one\"}}}"));
+    assert_int_equal(tb_loop_round(&k->box.loop, NULL), 0);
+    assert_int_equal(k->server.ncalls, 1);
+    tb_server_line(&k->server,
+                   MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+                           "cancelled\",\"params\":{\"requestId\":1}}"));
+    assert_int_equal(k->server.ncalls, 0);
+    assert_int_equal(open_fds(), fds);
+    tb_server_fini(&k->server);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_tool, setup, teardown),
+        cmocka_unit_test_setup_teardown(survive_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(cancelled_search, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
