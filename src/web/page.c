@@ -5,14 +5,6 @@
 #define FOREVER "public, max-age=31536000, immutable"
 #define ASK     "no-cache"
 
-const struct mo_asset *mo_page_find(const char *path)
-{
-    for (size_t i = 0; i < mo_nassets; i++)
-        if (strcmp(mo_assets[i].path, path) == 0)
-            return &mo_assets[i];
-    return NULL;
-}
-
 /* "gzip;q=0" is a no; other weights are taken for a yes. */
 static bool is_no(struct mo_span params)
 {
@@ -55,8 +47,10 @@ static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
     return a->plain;
 }
 
-void mo_page_reply(struct mo_req *rq, const struct mo_asset *a)
+/* In the smallest form the client takes, or 304. */
+static void on_asset(void *ctx, struct mo_req *rq)
 {
+    const struct mo_asset *a = ctx;
     struct mo_span has = mo_http_get(rq->head, "If-None-Match");
 
     mo_req_header(rq, "Cache-Control",
@@ -67,4 +61,37 @@ void mo_page_reply(struct mo_req *rq, const struct mo_asset *a)
         mo_req_reply(rq, 304, NULL, mo_span(NULL, 0));
     else
         mo_req_reply(rq, 200, a->type, smallest(rq, a));
+}
+
+/* Views of the page have addresses of their own: the same document. */
+static const struct {
+    const char *path;
+    unsigned flags;
+} views[] = {
+    {"/", 0},
+    {"/s/", MO_ROUTE_PREFIX},
+    {"/overview", 0},
+    {"/settings", 0},
+};
+
+static void add(struct mo_site *s, const char *path, unsigned flags,
+                const struct mo_asset *a)
+{
+    struct mo_route r = {MO_HTTP_GET, path, flags, on_asset,
+                         (void *)(uintptr_t)a};
+
+    (void)mo_site_route(s, &r);
+}
+
+void mo_page_routes(struct mo_site *s)
+{
+    for (size_t i = 0; i < mo_nassets; i++) {
+        const struct mo_asset *a = &mo_assets[i];
+
+        add(s, a->path, 0, a);
+        if (strcmp(a->path, "/index.html") != 0)
+            continue;
+        for (size_t k = 0; k < MO_COUNT(views); k++)
+            add(s, views[k].path, views[k].flags, a);
+    }
 }

@@ -7,7 +7,7 @@
 #ifndef MO_WEB_PAGE_H
 #define MO_WEB_PAGE_H
 
-#include "loop/httpd.h"
+#include "web/site.h"
 
 struct mo_asset {
     const char *path, *type;
@@ -20,10 +20,7 @@ struct mo_asset {
 extern const struct mo_asset mo_assets[];
 extern const size_t mo_nassets;
 
-/* The asset of that path; NULL: there is none. */
-const struct mo_asset *mo_page_find(const char *path);
-
-/* In the smallest form the client takes, or 304. */
-void mo_page_reply(struct mo_req *rq, const struct mo_asset *a);
+/* Every asset, and the views of the page, as routes of the site. */
+void mo_page_routes(struct mo_site *s);
 
 #endif

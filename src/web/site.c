@@ -417,38 +417,6 @@ static void on_metrics(void *ctx, struct mo_req *rq)
 /* --- the page -------------------------------------------------------------
  */
 
-static void on_asset(void *ctx, struct mo_req *rq)
-{
-    mo_page_reply(rq, ctx);
-}
-
-/* Views of the page have addresses of their own: the same document. */
-static const struct {
-    const char *path;
-    unsigned flags;
-} views[] = {
-    {"/", 0},         {"/s/", MO_ROUTE_PREFIX}, {"/overview", 0},
-    {"/settings", 0}, {"/servers", 0},
-};
-
-static void add_page(struct mo_site *s)
-{
-    const struct mo_asset *index = mo_page_find("/index.html");
-
-    for (size_t i = 0; index && i < MO_COUNT(views); i++) {
-        struct mo_route r = {MO_HTTP_GET, views[i].path, views[i].flags,
-                             on_asset, (void *)(uintptr_t)index};
-
-        (void)mo_site_route(s, &r);
-    }
-    for (size_t i = 0; i < mo_nassets; i++) {
-        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
-                             (void *)(uintptr_t)&mo_assets[i]};
-
-        (void)mo_site_route(s, &r);
-    }
-}
-
 static void on_sio(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -477,7 +445,7 @@ static void add_routes(struct mo_site *s)
         (void)mo_site_route(s, &fixed[i]);
     if (s->sio)
         (void)mo_site_route(s, &sio);
-    add_page(s);
+    mo_page_routes(s);
 }
 
 static void site_free(struct mo_site *s)

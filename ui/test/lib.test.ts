@@ -4,6 +4,7 @@ import { list, num, object, or, str, WireError } from '../src/lib/check';
 import { countDiff, diffLines, foldSame } from '../src/lib/diff';
 import { briefOf, claimsOf, effectOf, quoteWord } from '../src/lib/effect';
 import { count, countdown, dayOf, duration, newId } from '../src/lib/format';
+import { changeOf, lastSeen } from '../src/lib/files';
 import { highlight } from '../src/lib/highlight';
 import { LINES_MAX, Output } from '../src/lib/output';
 import { countOdd, reveal } from '../src/lib/reveal';
@@ -136,4 +137,32 @@ test('highlighting loses no character', () => {
   for (const lang of ['c', 'sh', 'sql', '', 'x'])
     for (const code of ['int a = 1; // b', '# x "y', '/* open', "'", '`a\n`'])
       expect(highlight(code, lang).map((t) => t.text).join('')).toBe(code);
+});
+
+describe('files: what was last seen', () => {
+  const call = (name: string, args: object, text = '', state = 'done') => ({
+    name, args: args as Record<string, unknown>, state,
+    content: [{ type: 'text', text, data: '', mimeType: '', uri: '' }],
+  });
+  const write = call('write_file', { path: 'a', content: 'x\ny\n' });
+  const edit = { path: 'a', old_string: 'y', new_string: '$&z' };
+  test('written, edited, read', () => {
+    expect(lastSeen([write], 'a')).toBe('x\ny\n');
+    expect(lastSeen([write], 'b')).toBe(null);
+    expect(lastSeen([write, call('edit_file', edit)], 'a')).toBe('x\n$&z\n');
+    expect(lastSeen([call('read_file', { path: 'a' }, 'r')], 'a')).toBe('r');
+    expect(lastSeen([call('read_file', { path: 'a', limit: 1 }, 'r')], 'a')).toBe(null);
+  });
+  test('what failed or waits has not happened', () => {
+    expect(lastSeen([{ ...write, state: 'failed' }], 'a')).toBe(null);
+  });
+  test('a change against the file, or against the piece alone', () => {
+    expect(changeOf([write], 'edit_file', edit)).toEqual(
+      { before: 'x\ny\n', after: 'x\n$&z\n', known: true });
+    expect(changeOf([], 'edit_file', edit)).toEqual(
+      { before: 'y', after: '$&z', known: false });
+    expect(changeOf([], 'write_file', { path: 'a', content: 'c' })).toEqual(
+      { before: '', after: 'c', known: false });
+    expect(changeOf([], 'execute_command', { command: 'ls' })).toBe(null);
+  });
 });
