@@ -198,6 +198,7 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     } else {
         chat_forget_entries(c);
         chat_ack_ok(ack, (struct mo_span){NULL, 0});
+        event_greet_all(c);
         event_message(c, NULL, "Conversation history cleared. Starting fresh.");
     }
     mo_free(ack);

@@ -137,6 +137,7 @@ int chat_append(struct chat *c, struct mo_span doc)
     en->seq = c->seq;
     en->at = mo_wall_ms();
     keep(c, en);
+    event_entry(c, en);
     return 0;
 }
 
@@ -168,6 +169,7 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
     }
     chat_forget_entries(c);
     remember_save(c);
+    event_greet_all(c);
     event_message(c, NULL,
                   "The model was changed; the conversation starts fresh.");
 }

@@ -213,6 +213,8 @@ void remember_save(struct chat *c);
 
 /* --- event.c ------------------------------------------------------------- */
 void event_greet(struct mo_member *m);
+void event_greet_all(struct chat *c); /* it is another conversation now */
+void event_entry(struct chat *c, const struct entry *en);
 void event_thinking(struct chat *c);
 void event_delta(struct chat *c, struct mo_span text);
 void event_response(struct chat *c, struct mo_span text, const char *stop);

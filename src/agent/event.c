@@ -280,6 +280,18 @@ void event_output(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
+/* --- the conversation grows ---------------------------------------------- */
+
+void event_entry(struct chat *c, const struct entry *en)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CHAT_EVENT_MAX);
+    mo_entry_public(&b, en->doc, en->seq, en->at);
+    send_to(c, NULL, "session:entry", &b);
+    mo_buf_fini(&b);
+}
+
 /* --- a member comes ------------------------------------------------------ */
 
 static void put_tools(struct event *ev, struct chat *c)
@@ -414,4 +426,14 @@ void event_greet(struct mo_member *m)
     m->greeted = true;
     greet_ready(c, m);
     greet_history(c, m);
+}
+
+void event_greet_all(struct chat *c)
+{
+    mo_list_each_safe (it, &c->members) {
+        struct mo_member *m = mo_container_of(it, struct mo_member, node);
+
+        if (m->greeted)
+            event_greet(m);
+    }
 }

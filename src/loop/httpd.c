@@ -171,6 +171,7 @@ static void end(struct conn *c)
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
+    c->cached = false;
     c->drain = NULL;
     c->rq = (struct mo_req){.head = NULL};
     if (!c->s)

@@ -39,11 +39,11 @@ struct header {
 /* Of every answer, also of what httpd.c refuses by itself. */
 static const struct header common[] = {
     {"Content-Security-Policy",
-     "default-src 'self'; object-src 'none'; base-uri 'none'; "
-     "form-action 'self'; frame-ancestors 'none'"},
+     "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+     "require-trusted-types-for 'script'; trusted-types vue"},
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"},
-    {"Cache-Control", "no-store"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
@@ -417,13 +417,6 @@ static void on_metrics(void *ctx, struct mo_req *rq)
 /* --- the page -------------------------------------------------------------
  */
 
-static void on_asset(void *ctx, struct mo_req *rq)
-{
-    const struct mo_asset *a = ctx;
-
-    mo_req_reply(rq, 200, a->type, mo_span(a->data, a->size));
-}
-
 static void on_sio(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -452,12 +445,7 @@ static void add_routes(struct mo_site *s)
         (void)mo_site_route(s, &fixed[i]);
     if (s->sio)
         (void)mo_site_route(s, &sio);
-    for (size_t i = 0; i < mo_nassets; i++) {
-        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
-                             (void *)(uintptr_t)&mo_assets[i]};
-
-        (void)mo_site_route(s, &r);
-    }
+    mo_page_routes(s);
 }
 
 static void site_free(struct mo_site *s)
