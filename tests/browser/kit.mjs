@@ -28,11 +28,18 @@ const axeSource = readFile(
   createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export class Bench {
-  /** A server in an empty directory and a browser with an empty profile. */
-  static async open() {
+  /** A server in an empty directory and a browser with an empty profile.
+   *  model: a fake one of tests/fakes that answers instead of the demo. */
+  static async open({ model } = {}) {
     const bench = new Bench();
+    bench.model = model;
+    bench.env = model
+      ? { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url }
+      : {};
     bench.dir = await mkdtemp(join(tmpdir(), 'mo-page-'));
-    bench.server = await Server.start([], { dir: bench.dir });
+    bench.server = await Server.start([], {
+      dir: bench.dir, env: bench.env, house: true,
+    });
     bench.browser = await chromium.launch({
       executablePath: CHROMIUM, args: FLAGS,
     });
@@ -41,13 +48,22 @@ export class Bench {
 
   async close() {
     await this.browser?.close();
+    await this.endSessions();
     await this.stopServer();
+    await this.model?.close();
     await rm(this.dir, { recursive: true, force: true });
+  }
+
+  /** Boxes outlive the server, so they are ended before it. */
+  async endSessions() {
+    const { sessions } = await (await fetch(`${this.server.url}/api/sessions`)).json();
+    for (const { id } of sessions)
+      await fetch(`${this.server.url}/api/sessions/${id}?forget=true`, { method: 'DELETE' });
   }
 
   async stopServer() {
     if (!this.server?.alive) return;
-    this.server.signal('SIGTERM'); // boxes are still open: that is meant
+    this.server.signal('SIGTERM');
     await this.server.stop();
   }
 
@@ -55,7 +71,7 @@ export class Bench {
   async startServer() {
     const { port } = this.server;
     this.server = await Server.start(['--port', String(port)], {
-      dir: this.dir,
+      dir: this.dir, env: this.env, house: true,
     });
   }
 

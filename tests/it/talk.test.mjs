@@ -42,7 +42,13 @@ describe('a turn', () => {
     assert.ok(more.usage.output > 0);
     const deltas = tab.events.filter(([e]) => e === 'agent:delta').map(([, d]) => d.text);
     assert.equal(deltas.join(''), text);
-    assert.deepEqual(tab.names(), ['system:ready', 'session:history', 'agent:thinking', 'agent:response']);
+    assert.deepEqual(tab.names(), ['system:ready', 'session:history',
+      'session:entry', 'agent:thinking', 'session:entry', 'agent:response']);
+    const said = tab.events.filter(([e]) => e === 'session:entry').map(([, d]) => d);
+    assert.deepEqual(said.map((e) => [e.role, e.blocks[0].text]),
+      [['user', 'hello'], ['assistant', 'Good morning.']]);
+    assert.equal(said[0].id, ack.messageId);
+    assert.ok(said[1].seq > said[0].seq);
   });
 
   test('one tool, approved', async () => {
@@ -66,8 +72,9 @@ describe('a turn', () => {
     assert.match(JSON.parse(output)[0].text, /a\.txt/);
     assert.equal((await tab.event('agent:response'))[0], 'Done.');
     assert.deepEqual(tab.names().slice(2), [
-      'agent:thinking', 'tool:approval_required', 'tool:resolved', 'agent:thinking',
-      'tool:output', 'agent:thinking', 'agent:response']);
+      'session:entry', 'agent:thinking', 'session:entry', 'tool:approval_required',
+      'tool:resolved', 'agent:thinking', 'tool:output', 'session:entry',
+      'agent:thinking', 'session:entry', 'agent:response']);
   });
 
   test('three tools, the second rejected: the model is told why', async () => {

@@ -105,6 +105,10 @@ export const useConversation = defineStore('conversation', () => {
   const state = computed(() => link.value?.state.value ?? 'connecting');
   const isOpen = computed(() =>
     state.value === 'open' && ready.value !== null && !closed.value);
+  // What is said before the box is ready, or while the connection is gone, is
+  // kept and sent when it can be.
+  const canSay = computed(() =>
+    link.value !== null && !closed.value && !failure.value);
 
   function notice(text: string, kind: Notice['kind'] = 'info'): void {
     if (notices.value.some((n) => n.text === text)) return;
@@ -380,7 +384,7 @@ export const useConversation = defineStore('conversation', () => {
   return {
     sessionId, wanted, ready, restored, entries, calls, live, turn, sent,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
-    title, state, isOpen, notice, dismiss, open, leave, say, drop, decide,
+    title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
     reopen,
     stop: () => ask('agent:cancel'),
     reset: () => ask('history:reset'),
