@@ -20,6 +20,7 @@
 #define ID_BYTES       18
 #define ID_MAX         (MO_TOKEN_LEN(ID_BYTES) + 1)
 #define REMEMBERED_MAX 64
+#define WHO_MAX        64
 
 enum chat_state {
     CHAT_OPENING, /* session, box, tools, history are on their way */
@@ -58,6 +59,8 @@ struct call {
     enum mo_call_state state, next; /* next: while it is written */
     bool writing;  /* a change of state is on its way to the store */
     bool canceled; /* asked to stop while running */
+    bool in_line;  /* may run, waits for others to end */
+    bool started;  /* given to the box, and not back yet */
     const struct mo_tool *tool; /* NULL: there is none of that name */
     struct mo_buf id;           /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
@@ -68,8 +71,9 @@ struct call {
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
     struct mo_call *running;
-    struct ack ack; /* of the decision that is being written */
-    const char *by; /* "person", "rule", "remembered", "time", "cancel" */
+    struct ack ack;    /* of the decision that is being written */
+    const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
+    char who[WHO_MAX]; /* the member who decided; or empty */
 };
 
 struct mo_member {
@@ -78,7 +82,7 @@ struct mo_member {
     const struct mo_member_cb *cb;
     void *ctx;
     bool greeted; /* has had ready and history */
-    char who[64];
+    char who[WHO_MAX];
 };
 
 struct chat {
@@ -200,7 +204,8 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 
 /* --- run.c --------------------------------------------------------------- */
 
-void call_run(struct call *k);
+void call_run(struct call *k);   /* now, or when it is its turn */
+void calls_next(struct chat *c); /* one has ended: who is next in line */
 
 /* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);

@@ -69,11 +69,10 @@ static int take_call(struct mo_llm_in *in, struct mo_json part,
     name = mo_llm_gemini_name(mo_buf_view(&b->name));
     mo_buf_drop(&b->name, b->name.len - name.n);
     b->closed = true;
-    if (!mo_json_is(args, MO_JSON_OBJECT) && args.p &&
-        !mo_json_is(args, MO_JSON_NULL) &&
+    if (!mo_llm_is_args(args) && args.p && !mo_json_is(args, MO_JSON_NULL) &&
         mo_llm_add(in, &b->bad, mo_json_text(args), e) < 0)
         return e->code;
-    if (!mo_json_is(args, MO_JSON_OBJECT))
+    if (!mo_llm_is_args(args))
         args = (struct mo_json){"{}", 2};
     return mo_llm_add(in, &b->args, mo_json_text(args), e);
 }

@@ -7,6 +7,9 @@
  */
 #include "agent/chat_priv.h"
 
+/* At once in one box, which refuses more than twice as many. */
+#define AT_ONCE 8
+
 static void on_progress(void *ctx, struct mo_json params)
 {
     struct call *k = ctx;
@@ -107,6 +110,25 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn);
 }
 
+static unsigned under_way(const struct chat *c)
+{
+    unsigned n = 0;
+
+    mo_list_each (it, &c->calls)
+        n += mo_container_of(it, struct call, node)->started;
+    return n;
+}
+
+void calls_next(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
+            call_run(k);
+    }
+}
+
 void call_run(struct call *k)
 {
     struct chat *c = k->chat;
@@ -114,6 +136,10 @@ void call_run(struct call *k)
 
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
+    k->in_line = under_way(c) >= AT_ONCE;
+    if (k->in_line)
+        return;
+    k->started = true;
     if (mo_session_use(c->hold, on_box_there, k, &e) < 0)
         call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
     else
