@@ -210,17 +210,17 @@ int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
 
 /* An object that every reader reads alike: one with a member twice would be
  * refused by the provider when it goes back there, in every later turn. */
-bool mo_llm_is_args(struct mo_json v)
+int mo_llm_check_args(struct mo_json v)
 {
     struct mo_buf exact;
-    bool good = false;
+    int rc = MO_EPROTO;
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
-        return false;
+        return rc;
     mo_buf_init(&exact, MO_EXACT_MAX);
-    good = mo_exact_args(v, &exact, NULL) == 0;
+    rc = mo_exact_args(v, &exact, NULL);
     mo_buf_fini(&exact);
-    return good;
+    return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
 }
 
 /* Models write what they like: an object is parsed, nothing is {}, and the
@@ -249,8 +249,12 @@ int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
     if (rc == 0 && s.n == 0) {
         mo_buf_reset(&b->args);
         rc = mo_buf_puts(&b->args, "{}");
-    } else if (rc == 0 && (mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0 ||
-                           !mo_llm_is_args(doc.root))) {
+    } else if (rc == 0) {
+        rc = mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0
+                 ? MO_EPROTO
+                 : mo_llm_check_args(doc.root);
+    }
+    if (rc == MO_EPROTO) {
         rc = mo_llm_add(in, &b->bad, s, e);
         mo_buf_reset(&b->args);
         if (rc == 0)
