@@ -58,6 +58,19 @@ void agent_forget(struct chat *c)
         mo_loop_defer(a->loop, &a->later);
 }
 
+void mo_agent_watch(struct mo_agent *a,
+                    void (*on_point)(void *ctx, const char *name), void *ctx)
+{
+    a->on_point = on_point;
+    a->point_ctx = ctx;
+}
+
+void agent_point(struct mo_agent *a, const char *name)
+{
+    if (a->on_point)
+        a->on_point(a->point_ctx, name);
+}
+
 /* --- joining ------------------------------------------------------------- */
 
 static bool good_id(struct mo_span id)

@@ -503,6 +503,7 @@ static void settle_call(struct call *k, enum mo_call_state to)
 {
     struct mo_err e;
 
+    agent_point(k->chat->agent, "deciding");
     k->next = to;
     if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
              &e) < 0)

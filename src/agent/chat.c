@@ -29,8 +29,16 @@ void chat_move(struct chat *c, enum chat_state to)
         [CHAT_ENDING] = 0,
     };
 
+    static const char *const names[] = {
+        [CHAT_OPENING] = "opening", [CHAT_IDLE] = "idle",
+        [CHAT_SAVING] = "saving",   [CHAT_ASKING] = "asking",
+        [CHAT_KEEPING] = "keeping", [CHAT_CALLS] = "calls",
+        [CHAT_RESULTS] = "results", [CHAT_ENDING] = "ending",
+    };
+
     MO_BUG_ON(!(legal[c->state] & TO(to)));
     c->state = to;
+    agent_point(c->agent, names[to]);
 }
 
 /* --- answers to members -------------------------------------------------- */

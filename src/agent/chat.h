@@ -64,6 +64,11 @@ struct mo_agent_opts {
 
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
                               struct mo_err *e);
+/* on_point() hears of every place where a turn stands ("saving", "asking",
+ * "keeping", "calls", "running", "outcome", "results", ...), before anything
+ * of it is done: for tests of what a sudden end leaves. */
+void mo_agent_watch(struct mo_agent *a,
+                    void (*on_point)(void *ctx, const char *name), void *ctx);
 /* Every member leaves (on_closed), turns stop where they are; gone(ctx). */
 void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx);
 

@@ -140,10 +140,13 @@ struct mo_agent {
     void (*gone)(void *ctx);
     void *gone_ctx;
     struct mo_later later;
+    void (*on_point)(void *ctx, const char *name);
+    void *point_ctx;
 };
 
 /* --- agent.c ------------------------------------------------------------- */
 void agent_forget(struct chat *c); /* it is over: out of the table */
+void agent_point(struct mo_agent *a, const char *name);
 
 /* --- chat.c -------------------------------------------------------------- */
 extern const struct mo_hold_cb chat_hold_cb;

@@ -41,6 +41,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct mo_arena a;
     struct mo_span text = MO_SPAN("no reason given");
 
+    agent_point(k->chat->agent, "outcome");
     if (r->result.p) {
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
         take_content(k, r->result);
@@ -134,6 +135,7 @@ void call_run(struct call *k)
     struct chat *c = k->chat;
     struct mo_err e;
 
+    agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
     k->in_line = under_way(c) >= AT_ONCE;
