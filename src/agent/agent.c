@@ -157,6 +157,14 @@ void mo_chat_leave(struct mo_member *m)
 
 /* --- what members say ---------------------------------------------------- */
 
+/* Providers refuse a message of blanks, in every later turn too. */
+static bool is_blank(struct mo_span text)
+{
+    while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
+        text = mo_span_skip(text, 1);
+    return text.n == 0;
+}
+
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
 {
@@ -164,10 +172,11 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (text.n == 0 || text.n > MO_CHAT_TEXT_MAX) {
+    if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
         chat_ack(&ack, "bad_request",
-                 text.n == 0 ? "the message is empty"
-                             : "the message is longer than 256 KiB");
+                 text.n <= MO_CHAT_TEXT_MAX
+                     ? "the message is empty"
+                     : "the message is longer than 256 KiB");
         return;
     }
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
