@@ -65,6 +65,12 @@ void mo_agent_watch(struct mo_agent *a,
     a->point_ctx = ctx;
 }
 
+void mo_agent_stale(struct mo_agent *a)
+{
+    mo_map_each (en, &a->chats)
+        ((struct chat *)en->value)->stale = true;
+}
+
 void agent_point(struct mo_agent *a, const char *name)
 {
     if (a->on_point)

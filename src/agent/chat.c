@@ -357,9 +357,8 @@ static void start_fresh(struct chat *c)
         chat_fail(c, &e);
 }
 
-static void on_tools(void *ctx, const struct mo_err *why)
+void chat_tools(struct chat *c, const struct mo_err *why)
 {
-    struct chat *c = ctx;
     bool another = false;
     struct mo_err e;
 
@@ -381,18 +380,6 @@ static void on_tools(void *ctx, const struct mo_err *why)
         read_history(c);
 }
 
-void chat_read_tools(struct chat *c)
-{
-    struct mo_tool_source box = {MO_SPAN("box"), c->info.conn, true};
-    struct mo_err e;
-
-    c->stale = false;
-    if (mo_tools_load(c->tools, &box, 1, on_tools, c, &e) < 0)
-        chat_fail(c, &e);
-    else
-        c->writes++;
-}
-
 /* --- the session's news -------------------------------------------------- */
 
 static void on_ready(void *ctx, struct mo_hold *h,
@@ -404,7 +391,7 @@ static void on_ready(void *ctx, struct mo_hold *h,
     c->info = *info;
     c->ready = true;
     if (c->state == CHAT_OPENING)
-        chat_read_tools(c);
+        gather_start(c);
 }
 
 static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
@@ -544,6 +531,7 @@ void chat_free(struct chat *c)
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
+    mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->shown);
     remember_fini(&c->remembered);
     agent_forget(c);
@@ -590,6 +578,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
     mo_buf_init(&c->title, 512);
+    mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);

@@ -50,7 +50,22 @@ struct mo_agent_llm {
     void *ctx;
 };
 
+/* MCP servers that all conversations share, beside each one's own box.
+ * conn() is the present connection, or NULL and why there is none; use()
+ * makes one if need be: done() once, from the loop, then ask conn(). */
+struct mo_agent_servers {
+    size_t (*count)(void *ctx); /* NULL: there are none */
+    const char *(*name)(void *ctx, size_t i);
+    struct mo_conn *(*conn)(void *ctx, size_t i, struct mo_err *e);
+    int (*use)(void *ctx, size_t i,
+               void (*done)(void *arg, const struct mo_err *why), void *arg,
+               struct mo_err *e);
+    uint64_t (*timeout_ms)(void *ctx, size_t i); /* of one call; 0: usual */
+    void *ctx;
+};
+
 struct mo_agent_opts {
+    struct mo_agent_servers servers;
     struct mo_sessions *sessions;
     struct mo_store *store;
     struct mo_agent_llm llm;
@@ -64,6 +79,9 @@ struct mo_agent_opts {
 
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
                               struct mo_err *e);
+/* The servers' tools may be others than they were: they are read again before
+ * a model is asked next. */
+void mo_agent_stale(struct mo_agent *a);
 /* on_point() hears of every place where a turn stands ("saving", "asking",
  * "keeping", "calls", "running", "outcome", "results", ...), before anything
  * of it is done: for tests of what a sudden end leaves. */

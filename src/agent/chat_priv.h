@@ -3,6 +3,7 @@
  *   agent.c   the table of chats; joining and leaving
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   turn.c    the turn's states: asking the model, keeping what it said
+ *   gather.c  the tools of the box and of the servers
  *   calls.c   calls: asking the person, running, outcomes
  *   event.c   what members are told
  */
@@ -96,7 +97,9 @@ struct chat {
     struct mo_session_info info; /* texts are the session's */
     bool ready;                  /* info is valid */
     struct mo_tools *tools;
-    bool stale; /* another box since the tools were read */
+    bool stale;            /* another box or server since the tools were read */
+    struct gather *gather; /* they are being read */
+    struct mo_buf troubles; /* which are missing and why; each with a NUL */
 
     struct mo_llm *llm;
     const char *provider;
@@ -154,7 +157,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
                       struct mo_err *e);
 void chat_free(struct chat *c);
 void chat_wants(struct chat *c, const struct mo_join *j);
-void chat_read_tools(struct chat *c);
+void chat_tools(struct chat *c, const struct mo_err *why); /* were read */
 void chat_opened(struct chat *c); /* calls were recovered */
 void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
 void chat_forget_entries(struct chat *c);
@@ -210,6 +213,11 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
+/* --- gather.c ------------------------------------------------------------ */
+/* Reads the tools of all servers; chat_tools() follows, from the loop. */
+void gather_start(struct chat *c);
+bool gather_server(const struct chat *c, const struct mo_tool *t, size_t *out);
+
 /* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);
 void remember_fini(struct remembered *r);
@@ -227,6 +235,7 @@ void event_response(struct chat *c, struct mo_span text, const char *stop);
 void event_error(struct chat *c, const char *code, struct mo_span text,
                  unsigned retry_ms);
 void event_message(struct chat *c, struct mo_member *only, const char *text);
+void event_troubles(struct chat *c, struct mo_member *only);
 void event_queued(struct mo_member *m, unsigned position);
 void event_idle(struct chat *c, unsigned seconds);
 void event_closed(struct chat *c, const char *reason);

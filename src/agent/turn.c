@@ -357,10 +357,12 @@ void turn_ask(struct chat *c)
         return;
     }
     event_thinking(c);
-    if (c->stale && c->info.conn)
-        chat_read_tools(c);
-    else
+    if (!c->stale || c->info.conn == NULL) {
         turn_tools(c);
+        return;
+    }
+    c->stale = false;
+    gather_start(c);
 }
 
 /* --- what the person said ------------------------------------------------ */
