@@ -100,6 +100,12 @@ static bool took_preflight(struct mo_site *s, struct mo_req *rq)
 /* --- routes ---------------------------------------------------------------
  */
 
+size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out)
+{
+    *out = s->routes;
+    return s->nroutes;
+}
+
 int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
     if (s->nroutes == MO_SITE_ROUTES_MAX)
