@@ -242,7 +242,12 @@ static int take(struct chat *c, const struct mo_llm_call *from,
         return 0;
     }
     calls_digest(k);
-    judge(k);
+    if (pinned_is_blocked(c, k->tool))
+        refuse(k, "rule",
+               "This tool was changed by its server and is not used until a "
+               "person has accepted it.");
+    else
+        judge(k);
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
 }
 

@@ -524,6 +524,7 @@ void chat_free(struct chat *c)
     drop_queue(c);
     calls_drop(c);
     chat_forget_entries(c);
+    pinned_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)
         mo_llm_free(c->llm);
@@ -574,6 +575,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->entries);
     mo_list_init(&c->queue);
     mo_list_init(&c->calls);
+    mo_list_init(&c->blocked);
     mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);

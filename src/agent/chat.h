@@ -28,6 +28,7 @@
 #define MO_AGENT_CHAT_H
 
 #include "agent/llm.h"
+#include "agent/tools.h"
 #include "policy/rule.h"
 #include "session/session.h"
 
@@ -64,8 +65,18 @@ struct mo_agent_servers {
     void *ctx;
 };
 
+/* Definitions as they were first seen. look(): is it as it was (or new, and
+ * kept now)? If not, `before` gets the JSON of what it was. */
+struct mo_agent_pins {
+    bool (*look)(void *ctx, const struct mo_tool *t, struct mo_buf *before);
+    int (*accept)(void *ctx, const struct mo_tool *t);
+    void (*flush)(void *ctx); /* several were looked at: keep them */
+    void *ctx;
+};
+
 struct mo_agent_opts {
     struct mo_agent_servers servers;
+    struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;
     struct mo_agent_llm llm;
@@ -137,6 +148,9 @@ struct mo_decision {
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
+/* A tool that changed (system:ready says which) may be used as it is now. */
+void mo_chat_accept(struct mo_member *m, struct mo_span tool,
+                    struct mo_span digest, mo_ack_fn *done, void *ctx);
 void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx);
 void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
 /* The session ends: its box goes, its history stays until its time. */

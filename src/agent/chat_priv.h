@@ -99,6 +99,7 @@ struct chat {
     struct mo_tools *tools;
     bool stale;            /* another box or server since the tools were read */
     struct gather *gather; /* they are being read */
+    struct mo_list blocked; /* of them, changed: pinned.c */
     struct mo_buf troubles; /* which are missing and why; each with a NUL */
 
     struct mo_llm *llm;
@@ -217,6 +218,13 @@ void calls_next(struct chat *c); /* one has ended: who is next in line */
 /* Reads the tools of all servers; chat_tools() follows, from the loop. */
 void gather_start(struct chat *c);
 bool gather_server(const struct chat *c, const struct mo_tool *t, size_t *out);
+
+/* --- pinned.c ------------------------------------------------------------ */
+int pinned_look(struct chat *c); /* after the tools were read */
+void pinned_forget(struct chat *c);
+bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t);
+/* Its definition when it was first seen; empty: it is not blocked. */
+struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
 
 /* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);

@@ -39,6 +39,21 @@ static void trouble(struct chat *c, const char *server, const char *why)
     mo_buf_putc(b, '\0');
 }
 
+static void tell_blocked(struct chat *c)
+{
+    for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
+        const struct mo_tool *t = mo_tools_at(c->tools, i);
+
+        if (!pinned_is_blocked(c, t))
+            continue;
+        mo_buf_printf(&c->troubles,
+                      "%.*s is not what it was when it was first seen; it is "
+                      "not used until somebody accepts the change.",
+                      (int)t->name.n, t->name.p);
+        mo_buf_putc(&c->troubles, '\0');
+    }
+}
+
 /* The catalogue is there; say what is missing. */
 static void on_tools(void *ctx, const struct mo_err *why)
 {
@@ -54,6 +69,9 @@ static void on_tools(void *ctx, const struct mo_err *why)
     }
     release(g);
     c->gather = NULL;
+    if (why == NULL && pinned_look(c) < 0)
+        trouble(c, "changed servers", "out of memory");
+    tell_blocked(c);
     chat_tools(c, why);
 }
 

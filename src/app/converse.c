@@ -3,6 +3,7 @@
  */
 #include "app/converse.h"
 
+#include "app/pins.h"
 #include "app/servers.h"
 
 #define RULES_ARENA ((size_t)1024 * 1024)
@@ -13,6 +14,7 @@ struct mo_converse {
     struct mo_httpc *http;
     struct mo_models *models;
     struct mo_servers *servers;
+    struct mo_pins *pins;
     struct mo_agent *agent;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
@@ -96,6 +98,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     const struct mo_config *cfg = c->cfg;
     struct mo_agent_opts o = {
         .servers = mo_servers_for(c->servers),
+        .pins = mo_pins_for(c->pins),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, c},
@@ -119,6 +122,7 @@ static void converse_free(struct mo_converse *c)
     void *ctx = c->gone_ctx;
 
     mo_models_free(c->models);
+    mo_pins_close(c->pins);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -173,6 +177,8 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     rc = c->models ? make_rules(c, e) : e->code;
     if (rc == 0)
         rc = mo_servers_open(l, cfg, c->http, &c->servers, e);
+    if (rc == 0)
+        rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
     if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {

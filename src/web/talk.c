@@ -329,6 +329,12 @@ static void do_cancel(struct event *ev)
     mo_chat_cancel(ev->t->member, on_ack, ev->owed);
 }
 
+static void do_accept(struct event *ev)
+{
+    mo_chat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
+                   str(ev, mo_json_get(ev->arg, "digest")), on_ack, ev->owed);
+}
+
 static void do_reset(struct event *ev)
 {
     mo_chat_reset(ev->t->member, on_ack, ev->owed);
@@ -347,7 +353,7 @@ static const struct {
 } events[] = {
     {"message", do_message},     {"tool:approval", do_approval},
     {"agent:cancel", do_cancel}, {"history:reset", do_reset},
-    {"session:close", do_close},
+    {"session:close", do_close}, {"tool:accept", do_accept},
 };
 
 static void dispatch(struct event *ev, struct mo_json name)
