@@ -167,6 +167,16 @@ void event_message(struct chat *c, struct mo_member *only, const char *text)
     mo_buf_fini(&b);
 }
 
+void event_troubles(struct chat *c, struct mo_member *only)
+{
+    struct mo_span rest = mo_buf_view(&c->troubles);
+
+    while (mo_buf_err(&c->troubles) == 0 && rest.n > 0) {
+        event_message(c, only, rest.p);
+        rest = mo_span_skip(rest, strlen(rest.p) + 1);
+    }
+}
+
 void event_queued(struct mo_member *m, unsigned position)
 {
     struct event ev;
@@ -308,6 +318,10 @@ static void put_tools(struct event *ev, struct chat *c)
         put(ev, "description", t->def.description);
         put_json(ev, "inputSchema", t->def.schema);
         put_json(ev, "annotations", t->def.annotations);
+        if (pinned_is_blocked(c, t)) {
+            put_c(ev, "digest", t->digest);
+            put_json(ev, "changedFrom", pinned_before(c, t));
+        }
         mo_jw_end(&ev->w);
     }
     mo_jw_end(&ev->w);
@@ -426,6 +440,7 @@ void event_greet(struct mo_member *m)
     m->greeted = true;
     greet_ready(c, m);
     greet_history(c, m);
+    event_troubles(c, m);
 }
 
 void event_greet_all(struct chat *c)

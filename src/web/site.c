@@ -1,5 +1,7 @@
 #include "web/site.h"
 
+#include "web/strikes.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@ struct mo_site {
     struct mo_httpd *httpd;
     struct mo_siod *sio;
     struct mo_gate gate;
+    struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
@@ -96,6 +99,12 @@ static bool took_preflight(struct mo_site *s, struct mo_req *rq)
 
 /* --- routes ---------------------------------------------------------------
  */
+
+size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out)
+{
+    *out = s->routes;
+    return s->nroutes;
+}
 
 int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
@@ -194,6 +203,24 @@ static void answer(struct mo_site *s, struct mo_req *rq,
     }
 }
 
+/* No token, or a wrong one: not too often. */
+static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
+                                  struct mo_refusal no)
+{
+    unsigned wait =
+        mo_strikes_add(&s->strikes, mo_req_peer(rq), mo_loop_now(s->loop));
+    char text[16];
+
+    if (wait == 0) {
+        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+        return no;
+    }
+    (void)snprintf(text, sizeof(text), "%u", wait);
+    mo_req_header(rq, "Retry-After", mo_span_cstr(text));
+    return (struct mo_refusal){429, "too_many_tries",
+                               "too many requests without the right token"};
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -209,7 +236,7 @@ static void on_request(void *ctx, struct mo_req *rq)
     if (!r || !(r->flags & MO_ROUTE_OPEN))
         no = mo_gate_check(&s->gate, rq);
     if (no.status == 401)
-        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+        no = no_token(s, rq, no);
     if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
     else

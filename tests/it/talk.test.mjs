@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { House } from './talk_kit.mjs';
+import { House, read, run, write } from './talk_kit.mjs';
 
 let house;
 before(async () => {
@@ -11,14 +11,7 @@ before(async () => {
 });
 after(() => house.stop());
 
-const write = (path, content) => ({ name: 'write_file', args: { path, content } });
-const read = (path) => ({ name: 'read_file', args: { path } });
-const run = (command) => ({ name: 'execute_command', args: { command } });
-
-/** The results that went to the model, by the text of each. */
-const results = () =>
-  house.asked().messages.at(-1).content.filter((b) => b.type === 'tool_result')
-    .map((b) => ({ text: (b.content ?? []).map?.((c) => c.text).join('') ?? b.content, error: b.is_error === true }));
+const results = () => house.results();
 
 describe('a turn', () => {
   test('plain words', async () => {
