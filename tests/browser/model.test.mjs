@@ -118,7 +118,8 @@ describe('with a model', { skip }, () => {
     await say(page, 'fail');
     await page.getByText('That did not work.').waitFor();
     await rest(page);
-    assert.equal(await page.getByRole('alert').count(), 1);
+    assert.deepEqual(await page.getByRole('alert').allTextContents(),
+      ['That did not work. Claude refused the request: as told']);
     await leave(page);
   });
 });

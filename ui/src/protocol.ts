@@ -62,6 +62,7 @@ const entry = object({
   role: str,
   id: or(str, ''),
   code: or(str, ''),
+  text: or(str, ''), // of a note
   stop: or(str, ''),
   blocks: or(list(block), []),
   results: or(list(result), []),

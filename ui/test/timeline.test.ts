@@ -16,13 +16,14 @@ const ENTRIES = [
     seq: 4, at: 4000, role: 'assistant', stop: 'end', usage: { input: 7, output: 2 },
     blocks: [{ type: 'text', text: 'Done.' }],
   }),
-  entry({ seq: 5, role: 'note', code: 'auth', blocks: [{ type: 'text', text: 'no key' }] }),
+  entry({ seq: 5, role: 'note', code: 'auth', text: 'no key' }),
 ];
 
 test('a turn in its order, with its sum', () => {
   const items = timeline(ENTRIES);
   expect(items.map((i) => i.kind)).toEqual(['user', 'thought', 'text', 'call', 'text', 'end', 'note']);
   expect(items[5]).toMatchObject({ ms: 3000, usage: { input: 12, output: 3 }, stop: 'end' });
+  expect(items[6]).toMatchObject({ code: 'auth', text: 'no key' });
   expect(new Set(items.map((i) => i.id)).size).toBe(items.length);
 });
 

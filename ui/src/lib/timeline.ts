@@ -60,6 +60,7 @@ function assistant(e: Entry, sum: Sum, out: Item[]): void {
 }
 
 export function textOf(e: Entry): string {
+  if (e.role === 'note') return e.text;
   return e.blocks.filter((b) => b.type === 'text').map((b) => b.text).join('\n');
 }
 
