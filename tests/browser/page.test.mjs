@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import {
-  Bench, approve, assertAccessible, calls, card, field, lacking, leave, ready, rest,
-  say,
+  Bench, approve, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';
@@ -152,15 +151,15 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
-  test('20000 lines: all counted, few of them elements', async () => {
+  test('a long output: its end is there, few of its lines are elements', async () => {
     const page = await bench.visit();
     await ready(page);
-    await say(page, 'run "seq 1 20000"');
+    await say(page, 'run "seq -f line-%070.0f 1 5000"');
     await card(page).waitFor();
     await page.keyboard.press('a');
     await rest(page);
     const out = page.locator('[data-console]');
-    await out.getByText(/^\s*20000$/).first().waitFor();
+    await out.getByText(/^line-0+5000$/).first().waitFor();
     assert.ok(await out.locator('div > div > div').count() < 200);
     await leave(page);
   });
@@ -197,46 +196,6 @@ describe('the page', { skip }, () => {
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await row.waitFor({ state: 'detached' });
     await page.locator('[data-example]').first().waitFor();
-    await leave(page);
-  });
-
-  for (const scheme of ['light', 'dark'])
-    test(`accessible in ${scheme}: empty, card, answer, other views`, async () => {
-      const page = await bench.visit('/', { colorScheme: scheme, reducedMotion: 'reduce' });
-      await page.locator('[data-example]').first().waitFor();
-      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), scheme);
-      await assertAccessible(page, 'empty');
-      await say(page, 'write "# T\\n- a" to x.md, then run "false"');
-      await card(page).waitFor();
-      await assertAccessible(page, 'a card');
-      await page.keyboard.press('a');
-      await card(page).getByText('false').first().waitFor();
-      await page.keyboard.press('a');
-      await rest(page);
-      await calls(page, 'failed').waitFor();
-      await assertAccessible(page, 'an answer');
-      await page.getByRole('tab', { name: 'Box' }).click();
-      await assertAccessible(page, 'box');
-      for (const view of ['Overview', 'Settings']) {
-        await page.getByRole('link', { name: view }).click();
-        await page.getByRole('heading', { name: view }).waitFor();
-        await assertAccessible(page, view);
-      }
-      await leave(page);
-    });
-
-  test('the server restarts under the page', async () => {
-    const page = await bench.visit();
-    await ready(page);
-    await say(page, 'write later to l.txt');
-    await card(page).waitFor();
-    await bench.stopServer();
-    await page.locator('[data-lost]').waitFor();
-    await bench.startServer();
-    await page.locator('[data-lost]').waitFor({ state: 'hidden' });
-    await card(page).getByText('l.txt').first().waitFor();
-    await approve(page).click();
-    await calls(page, 'done').waitFor();
     await leave(page);
   });
 });
