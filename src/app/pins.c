@@ -22,7 +22,7 @@ struct mo_pins {
     bool dirty;
 };
 
-/* --- one tool ------------------------------------------------------------- */
+/* --- one tool ------------------------------------------------------------ */
 
 static bool key_of(struct mo_buf *b, struct mo_span server, struct mo_span tool)
 {
@@ -100,7 +100,7 @@ static int pin_it(struct mo_pins *p, struct mo_span key,
     return rc;
 }
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------ */
 
 static void flush(void *ctx)
 {
@@ -180,8 +180,7 @@ static int read_file(struct mo_pins *p, struct mo_err *e)
     return rc;
 }
 
-/* --- what the agent asks ---------------------------------------------------
- */
+/* --- what the agent asks ------------------------------------------------- */
 
 static bool look(void *ctx, const struct mo_tool *t, struct mo_buf *before)
 {

@@ -36,8 +36,7 @@ struct server {
     uint64_t crash_seen;
 };
 
-/* --- configuration while running -------------------------------------------
- */
+/* --- configuration while running ----------------------------------------- */
 
 static void say_change(void *ctx, const char *path, bool restart)
 {
@@ -317,8 +316,7 @@ static void on_signal(void *ctx, int signo)
     begin_end(s);
 }
 
-/* --- the start -------------------------------------------------------------
- */
+/* --- the start ----------------------------------------------------------- */
 
 static int make_tls(struct server *s, struct mo_err *e)
 {

@@ -40,7 +40,7 @@ struct mo_servers {
     struct mo_later later; /* waiters of open servers, or the end */
 };
 
-/* --- who waits ------------------------------------------------------------ */
+/* --- who waits ----------------------------------------------------------- */
 
 static void tell(struct server *s, const struct mo_err *why)
 {
@@ -75,7 +75,7 @@ static void on_later(struct mo_later *d)
         maybe_gone(all);
 }
 
-/* --- the connection's news ------------------------------------------------ */
+/* --- the connection's news ----------------------------------------------- */
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
@@ -147,7 +147,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 static const struct mo_conn_cb conn_cb = {
     .on_open = on_open, .on_notify = on_notify, .on_close = on_close};
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 static int connect_to(struct server *s, struct mo_err *e)
 {
@@ -243,7 +243,7 @@ void mo_servers_tell(struct mo_servers *s, struct mo_agent *a)
     s->agent = a;
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- all of them --------------------------------------------------------- */
 
 int mo_servers_open(struct mo_loop *l, const struct mo_config *cfg,
                     struct mo_httpc *http, struct mo_servers **out,

@@ -4,8 +4,7 @@
 
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
-/* --- what must not reach a terminal ----------------------------------------
- */
+/* --- what must not reach a terminal -------------------------------------- */
 
 /* Those that turn the direction, or take no room. */
 static bool is_sly(uint32_t c)
@@ -55,8 +54,7 @@ static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
     mo_buf_fini(&text);
 }
 
-/* --- many lines ------------------------------------------------------------
- */
+/* --- many lines ---------------------------------------------------------- */
 
 /* Every line with a mark in front; *room counts down to "more". */
 static void put_lines(struct mo_buf *b, struct mo_span text, const char *mark,
@@ -93,8 +91,7 @@ static void put_string_lines(struct mo_buf *b, struct mo_json v,
     mo_buf_fini(&text);
 }
 
-/* --- a card ----------------------------------------------------------------
- */
+/* --- a card -------------------------------------------------------------- */
 
 /* Members that are shown as a diff, and the mark of their lines. */
 static const char *mark_of(struct mo_json key, struct mo_json val)
@@ -152,8 +149,7 @@ void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
         put_arg(b, key, val, tty, &room);
 }
 
-/* --- outputs and messages --------------------------------------------------
- */
+/* --- outputs and messages ------------------------------------------------ */
 
 static void put_content(struct mo_buf *b, struct mo_json content, bool tty)
 {

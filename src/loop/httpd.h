@@ -83,7 +83,7 @@ struct mo_httpd_stats {
 };
 struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 
-/* --- one request --- */
+/* --- one request --------------------------------------------------------- */
 
 struct mo_req {
     const struct mo_http_head *head;

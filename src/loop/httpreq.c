@@ -234,7 +234,7 @@ void mo_conn_refuse(struct conn *c, int status, const char *code,
     mo_req_problem(&c->rq, status, code, detail);
 }
 
-/* --- the rest of the request, and its end --- */
+/* --- the rest of the request, and its end -------------------------------- */
 
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body))

@@ -24,7 +24,7 @@ static void round_over(struct mo_sessions *ss);
 static void next_driver(struct mo_sessions *ss);
 static void next_suspect(struct mo_sessions *ss);
 
-/* --- 1. our own ----------------------------------------------------------- */
+/* --- 1. our own ---------------------------------------------------------- */
 
 static void warn(struct session *s, uint64_t now, uint64_t left)
 {
@@ -58,7 +58,7 @@ static void look_at(struct session *s, uint64_t now)
     }
 }
 
-/* --- 2. the store's ------------------------------------------------------- */
+/* --- 2. the store's ------------------------------------------------------ */
 
 static void next_batch(struct mo_sessions *ss);
 
@@ -129,7 +129,7 @@ static void next_batch(struct mo_sessions *ss)
         next_driver(ss);
 }
 
-/* --- 3. boxes ------------------------------------------------------------- */
+/* --- 3. boxes ------------------------------------------------------------ */
 
 /* What a question about a suspect came to. */
 enum verdict { ASKED, INNOCENT };
@@ -328,7 +328,7 @@ static void next_driver(struct mo_sessions *ss)
     round_over(ss);
 }
 
-/* --- rounds --------------------------------------------------------------- */
+/* --- rounds -------------------------------------------------------------- */
 
 static void begin_round(struct mo_sessions *ss)
 {

@@ -120,8 +120,7 @@ static const struct {
      "'ok':{'type':'boolean'},'reason':{'type':'string'}}}}}}"},
 };
 
-/* --- writing ---------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------- */
 
 static void quoted(struct mo_buf *b, const char *text)
 {

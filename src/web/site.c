@@ -32,8 +32,7 @@ struct mo_site {
     void *gone_ctx;
 };
 
-/* --- what every answer carries --------------------------------------------
- */
+/* --- what every answer carries ------------------------------------------- */
 
 struct header {
     const char *name, *value;
@@ -97,8 +96,7 @@ static bool took_preflight(struct mo_site *s, struct mo_req *rq)
     return true;
 }
 
-/* --- routes ---------------------------------------------------------------
- */
+/* --- routes -------------------------------------------------------------- */
 
 size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out)
 {
@@ -243,8 +241,7 @@ static void on_request(void *ctx, struct mo_req *rq)
         answer(s, rq, r, path_known);
 }
 
-/* --- health ---------------------------------------------------------------
- */
+/* --- health -------------------------------------------------------------- */
 
 int mo_site_ready(struct mo_site *s, const struct mo_ready *r)
 {
@@ -312,8 +309,7 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
-/* --- metrics --------------------------------------------------------------
- */
+/* --- metrics ------------------------------------------------------------- */
 
 enum { G_UP, G_CONNS, G_STREAMS, G_TIMERS, G_ENGINES, G_SOCKETS, G_RSS, G_N };
 
@@ -441,8 +437,7 @@ static void on_metrics(void *ctx, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
-/* --- the page -------------------------------------------------------------
- */
+/* --- the page ------------------------------------------------------------ */
 
 static void on_sio(void *ctx, struct mo_req *rq)
 {
@@ -454,8 +449,7 @@ static void on_sio(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
-/* --- the site -------------------------------------------------------------
- */
+/* --- the site ------------------------------------------------------------ */
 
 static void add_routes(struct mo_site *s)
 {

@@ -414,8 +414,7 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
         serve_event(k->data, args, ack);
 }
 
-/* --- the agent is there ----------------------------------------------------
- */
+/* --- the agent is there -------------------------------------------------- */
 
 static void serve_early(struct talker *t)
 {

@@ -6,7 +6,7 @@
 
 #include "session/control.h"
 
-/* --- the plain way -------------------------------------------------------- */
+/* --- the plain way ------------------------------------------------------- */
 
 static void test_first(void **state)
 {
@@ -157,7 +157,7 @@ static void test_bad_ids(void **state)
     world_close(&w);
 }
 
-/* --- a box that ends ------------------------------------------------------ */
+/* --- a box that ends ----------------------------------------------------- */
 
 static void on_used(void *ctx, const struct mo_session_info *info,
                     const struct mo_err *why)
@@ -393,7 +393,7 @@ static void test_notified(void **state)
     world_close(&w);
 }
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 static void test_store_away(void **state)
 {
@@ -460,7 +460,7 @@ static void test_keep(void **state)
     world_close(&w);
 }
 
-/* --- leases --------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------- */
 
 static void test_waits_for_lease(void **state)
 {
@@ -532,7 +532,7 @@ static void test_lease_lost(void **state)
     world_close(&w);
 }
 
-/* --- the janitor ---------------------------------------------------------- */
+/* --- the janitor --------------------------------------------------------- */
 
 #define MINUTE ((uint64_t)60000)
 
@@ -705,7 +705,7 @@ static void test_sweep_without_store(void **state)
     world_close(&w);
 }
 
-/* --- ending from outside -------------------------------------------------- */
+/* --- ending from outside ------------------------------------------------- */
 
 struct ended {
     unsigned n;
@@ -788,7 +788,7 @@ static void test_end_anywhen(void **state)
     }
 }
 
-/* --- this run, and others ------------------------------------------------- */
+/* --- this run, and others ------------------------------------------------ */
 
 static void make_dir(char out[64])
 {
@@ -913,7 +913,7 @@ static void test_control(void **state)
     world_close(&w);
 }
 
-/* --- too little memory ---------------------------------------------------- */
+/* --- too little memory --------------------------------------------------- */
 
 /* Whatever fails: everybody is told, nothing is left but what a row names. */
 static void life(void *ctx)

@@ -15,7 +15,7 @@
 
 #define ID_BYTES 12
 
-/* --- what a person types -------------------------------------------------- */
+/* --- what a person types ------------------------------------------------- */
 
 static void on_said(void *ctx, const struct mo_ack *a)
 {
@@ -248,7 +248,7 @@ static void on_interrupt(void *ctx, int signo)
     mo_chat_cancel(t->member, on_plain_ack, t);
 }
 
-/* --- the command ---------------------------------------------------------- */
+/* --- the command --------------------------------------------------------- */
 
 /* A description of our own: ours may be shared with a shell. */
 static int open_terminal(struct cli_chat *t, struct mo_err *e)

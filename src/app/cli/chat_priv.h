@@ -38,7 +38,7 @@ struct cli_chat {
     char session[MO_SESSION_ID_MAX + 1];
 };
 
-/* --- chat_show.c ---------------------------------------------------------- */
+/* --- chat_show.c --------------------------------------------------------- */
 
 /* A line of ours; for scripts on stderr, so that stdout is the answer. */
 void chat_say(struct cli_chat *t, const char *fmt, ...)

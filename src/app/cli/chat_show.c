@@ -4,7 +4,7 @@
 #include "app/file.h"
 #include "app/terminal.h"
 
-/* --- out ------------------------------------------------------------------ */
+/* --- out ----------------------------------------------------------------- */
 
 static void put(struct cli_chat *t, struct mo_buf *b)
 {
@@ -63,7 +63,7 @@ void chat_prompt(struct cli_chat *t)
     t->midline = false; /* the person ends it */
 }
 
-/* --- leaving -------------------------------------------------------------- */
+/* --- leaving ------------------------------------------------------------- */
 
 static void on_ended(void *ctx, const struct mo_ack *a)
 {
@@ -99,7 +99,7 @@ void chat_turn_over(struct cli_chat *t, int code)
     chat_prompt(t);
 }
 
-/* --- cards ---------------------------------------------------------------- */
+/* --- cards --------------------------------------------------------------- */
 
 struct card *chat_first(struct cli_chat *t)
 {
@@ -184,7 +184,7 @@ static void show_next(struct cli_chat *t)
     }
 }
 
-/* --- events --------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 typedef void event_fn(struct cli_chat *t, struct mo_json args);
 
