@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test build release asan clang lint format fuzz bench docs \
-	conformance setup clean
+	conformance screenshots setup clean
 
 V ?=
 export V JOBS CI
@@ -64,8 +64,13 @@ bench: ## build and run the benchmarks
 docs: ## check that the documents speak of files that exist
 	@scripts/check-docs
 
+screenshots: ## pictures of every view, both themes, into docs/img
+	@scripts/setup --for test
+	@scripts/build release
+	@MO_BIN=$(CURDIR)/$(bin) scripts/node tests/browser/screenshots.mjs docs/img
+
 setup: ## install everything the targets above may need
 	@scripts/setup --for all
 
 clean: ## remove what was built; keeps the installed npm packages
-	rm -rf build build-* *.log
+	rm -rf build build-* ui/dist ui/dist.sum *.log

@@ -40,8 +40,7 @@
 #define TEXT_BYTES   200
 #define FRAME_MASKED 0x80
 
-/* --- plans ------------------------------------------------------------------
- */
+/* --- plans --------------------------------------------------------------- */
 
 struct step {
     struct mo_span send; /* may be empty: the server speaks first */
@@ -197,8 +196,7 @@ static struct plan make_plan(const char *name)
     meter_die("unknown plan %s", name);
 }
 
-/* --- clients ----------------------------------------------------------------
- */
+/* --- clients ------------------------------------------------------------- */
 
 struct client {
     int fd;
@@ -387,9 +385,7 @@ static void turn(struct load *l, int wait_ms)
                   (unsigned long long)l->done);
 }
 
-/* --- the two kinds of run
- * -----------------------------------------------------
- */
+/* --- the two kinds of run ------------------------------------------------ */
 
 static void run_loop(struct load *l)
 {

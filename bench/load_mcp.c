@@ -53,8 +53,7 @@
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"     \
     "\"name\":\"echo\",\"arguments\":{\"message\":\"" MESSAGE "\"}}}"
 
-/* --- what is counted --------------------------------------------------------
- */
+/* --- what is counted ----------------------------------------------------- */
 
 struct tally {
     pid_t pid;
@@ -115,8 +114,7 @@ static void tally_print(struct tally *t)
     mo_free(t->ns);
 }
 
-/* --- http -------------------------------------------------------------------
- */
+/* --- http ---------------------------------------------------------------- */
 
 enum stage { HELLO, READY, CALLING };
 
@@ -294,8 +292,7 @@ static void run_http(char **arg)
     mo_free(clients);
 }
 
-/* --- sessions that are left -------------------------------------------------
- */
+/* --- sessions that are left ---------------------------------------------- */
 
 /* One request and its answer. */
 static void talk(struct client *c, const char *body)
@@ -337,8 +334,7 @@ static void run_sessions(char **arg)
     mo_free(c);
 }
 
-/* --- stdio ------------------------------------------------------------------
- */
+/* --- stdio --------------------------------------------------------------- */
 
 struct child {
     pid_t pid;

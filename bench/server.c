@@ -26,8 +26,7 @@ struct server {
     struct mo_stream *in; /* standard input */
 };
 
-/* --- a plain websocket ----------------------------------------------------
- */
+/* --- a plain websocket --------------------------------------------------- */
 
 struct wsc {
     struct mo_stream *s;
@@ -97,8 +96,7 @@ static void on_ws(struct mo_req *rq)
     mo_stream_attach(w->s, &ws_cb, w);
 }
 
-/* --- Socket.IO --------------------------------------------------------------
- */
+/* --- Socket.IO ----------------------------------------------------------- */
 
 static bool sio_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
                         struct mo_err *e)
@@ -124,8 +122,7 @@ static void sio_disconnect(void *ctx, struct mo_sock *k, const char *reason)
     (void)ctx, (void)k, (void)reason;
 }
 
-/* --- HTTP -----------------------------------------------------------------
- */
+/* --- HTTP ---------------------------------------------------------------- */
 
 static void on_body(struct mo_req *rq, struct mo_span body)
 {

@@ -9,10 +9,6 @@
 
 #include "toolbox/format.h"
 
-/* glibc's form returns the text; musl's strerror() has constant texts, so it
- * is as safe as that one. */
-#define strerror_r(code, buf, n) ((void)(buf), (void)(n), strerror(code))
-
 /* Texts and integers without floating point, and no stdio at all. */
 #define snprintf  tb_snprintf
 #define vsnprintf tb_vsnprintf

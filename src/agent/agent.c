@@ -58,6 +58,25 @@ void agent_forget(struct chat *c)
         mo_loop_defer(a->loop, &a->later);
 }
 
+void mo_agent_watch(struct mo_agent *a,
+                    void (*on_point)(void *ctx, const char *name), void *ctx)
+{
+    a->on_point = on_point;
+    a->point_ctx = ctx;
+}
+
+void mo_agent_stale(struct mo_agent *a)
+{
+    mo_map_each (en, &a->chats)
+        ((struct chat *)en->value)->stale = true;
+}
+
+void agent_point(struct mo_agent *a, const char *name)
+{
+    if (a->on_point)
+        a->on_point(a->point_ctx, name);
+}
+
 /* --- joining ------------------------------------------------------------- */
 
 static bool good_id(struct mo_span id)
@@ -144,6 +163,14 @@ void mo_chat_leave(struct mo_member *m)
 
 /* --- what members say ---------------------------------------------------- */
 
+/* Providers refuse a message of blanks, in every later turn too. */
+static bool is_blank(struct mo_span text)
+{
+    while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
+        text = mo_span_skip(text, 1);
+    return text.n == 0;
+}
+
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
 {
@@ -151,10 +178,11 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (text.n == 0 || text.n > MO_CHAT_TEXT_MAX) {
+    if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
         chat_ack(&ack, "bad_request",
-                 text.n == 0 ? "the message is empty"
-                             : "the message is longer than 256 KiB");
+                 text.n <= MO_CHAT_TEXT_MAX
+                     ? "the message is empty"
+                     : "the message is longer than 256 KiB");
         return;
     }
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
@@ -198,6 +226,7 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     } else {
         chat_forget_entries(c);
         chat_ack_ok(ack, (struct mo_span){NULL, 0});
+        event_greet_all(c);
         event_message(c, NULL, "Conversation history cleared. Starting fresh.");
     }
     mo_free(ack);

@@ -56,6 +56,8 @@ static void call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_u64(&w, k->expires);
     if (k->by)
         put(&w, "by", mo_span_cstr(k->by));
+    if (k->who[0])
+        put(&w, "who", mo_span_cstr(k->who));
     if (k->reason.len > 0)
         put(&w, "reason", mo_buf_view(&k->reason));
     put_outcome(&w, k);
@@ -240,7 +242,12 @@ static int take(struct chat *c, const struct mo_llm_call *from,
         return 0;
     }
     calls_digest(k);
-    judge(k);
+    if (pinned_is_blocked(c, k->tool))
+        refuse(k, "rule",
+               "This tool was changed by its server and is not used until a "
+               "person has accepted it.");
+    else
+        judge(k);
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
 }
 
@@ -365,6 +372,7 @@ void call_outcome(struct call *k, enum mo_call_state to)
     struct mo_err e;
 
     k->running = NULL;
+    k->started = k->in_line = false;
     k->state = to;
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     if (k->chat->state == CHAT_ENDING) {
@@ -377,6 +385,7 @@ void call_outcome(struct call *k, enum mo_call_state to)
                               MO_SPAN("The tool's answer is too big to keep."));
         k->is_error = true;
     }
+    calls_next(k->chat);
     if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
         on_outcome(k->chat, k, &e);
 }
@@ -499,6 +508,7 @@ static void settle_call(struct call *k, enum mo_call_state to)
 {
     struct mo_err e;
 
+    agent_point(k->chat->agent, "deciding");
     k->next = to;
     if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
              &e) < 0)
@@ -537,6 +547,8 @@ void calls_cancel(struct chat *c)
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
+        else if (k->in_line)
+            call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&
                  c->state == CHAT_CALLS)
             reject(k, "cancel", "The person stopped the turn.");
@@ -565,6 +577,37 @@ static int edit(struct call *k, struct mo_span args, struct mo_err *e)
     return 0;
 }
 
+static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* it was refused either way */
+}
+
+/* Somebody wanted to decide what is not theirs to decide (any more). */
+static void refused(const struct mo_member *m, const struct mo_decision *d,
+                    const char *code)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    struct mo_buf doc;
+    struct mo_jw j;
+    struct mo_err e;
+
+    mo_buf_init(&doc, REASON_MAX);
+    mo_jw_init(&j, &doc);
+    mo_jw_obj(&j);
+    put(&j, "refused", mo_span_cstr(code));
+    put(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
+    mo_jw_key(&j, "approved");
+    mo_jw_bool(&j, d->approved);
+    put(&j, "who", mo_span_cstr(m->who));
+    mo_jw_end(&j);
+    w.doc = mo_buf_view(&doc);
+    if (mo_buf_err(&doc) == 0)
+        (void)chat_write(m->chat, &w, 1, on_refused, NULL, &e);
+    mo_buf_fini(&doc);
+}
+
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx)
 {
@@ -575,10 +618,12 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
+        refused(m, d, "unknown_call");
         chat_ack(&ack, "unknown_call", no_such_call);
         return;
     }
     if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
+        refused(m, d, "changed");
         chat_ack(&ack, "changed",
                  "the call is not what was shown; look at it again");
         return;
@@ -591,6 +636,7 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     mo_buf_span(&k->reason, mo_span_head(d->reason, REASON_MAX));
     k->ack = ack;
     k->by = "person";
+    memcpy(k->who, m->who, sizeof(k->who));
     if (d->remember != MO_REMEMBER_NO &&
         remember_rule(c, k->tool,
                       d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY) == 0)

@@ -29,8 +29,16 @@ void chat_move(struct chat *c, enum chat_state to)
         [CHAT_ENDING] = 0,
     };
 
+    static const char *const names[] = {
+        [CHAT_OPENING] = "opening", [CHAT_IDLE] = "idle",
+        [CHAT_SAVING] = "saving",   [CHAT_ASKING] = "asking",
+        [CHAT_KEEPING] = "keeping", [CHAT_CALLS] = "calls",
+        [CHAT_RESULTS] = "results", [CHAT_ENDING] = "ending",
+    };
+
     MO_BUG_ON(!(legal[c->state] & TO(to)));
     c->state = to;
+    agent_point(c->agent, names[to]);
 }
 
 /* --- answers to members -------------------------------------------------- */
@@ -137,6 +145,7 @@ int chat_append(struct chat *c, struct mo_span doc)
     en->seq = c->seq;
     en->at = mo_wall_ms();
     keep(c, en);
+    event_entry(c, en);
     return 0;
 }
 
@@ -168,6 +177,7 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
     }
     chat_forget_entries(c);
     remember_save(c);
+    event_greet_all(c);
     event_message(c, NULL,
                   "The model was changed; the conversation starts fresh.");
 }
@@ -349,9 +359,8 @@ static void start_fresh(struct chat *c)
         chat_fail(c, &e);
 }
 
-static void on_tools(void *ctx, const struct mo_err *why)
+void chat_tools(struct chat *c, const struct mo_err *why)
 {
-    struct chat *c = ctx;
     bool another = false;
     struct mo_err e;
 
@@ -373,18 +382,6 @@ static void on_tools(void *ctx, const struct mo_err *why)
         read_history(c);
 }
 
-void chat_read_tools(struct chat *c)
-{
-    struct mo_tool_source box = {MO_SPAN("box"), c->info.conn, true};
-    struct mo_err e;
-
-    c->stale = false;
-    if (mo_tools_load(c->tools, &box, 1, on_tools, c, &e) < 0)
-        chat_fail(c, &e);
-    else
-        c->writes++;
-}
-
 /* --- the session's news -------------------------------------------------- */
 
 static void on_ready(void *ctx, struct mo_hold *h,
@@ -396,7 +393,7 @@ static void on_ready(void *ctx, struct mo_hold *h,
     c->info = *info;
     c->ready = true;
     if (c->state == CHAT_OPENING)
-        chat_read_tools(c);
+        gather_start(c);
 }
 
 static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
@@ -529,6 +526,7 @@ void chat_free(struct chat *c)
     drop_queue(c);
     calls_drop(c);
     chat_forget_entries(c);
+    pinned_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)
         mo_llm_free(c->llm);
@@ -536,6 +534,7 @@ void chat_free(struct chat *c)
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
+    mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->shown);
     remember_fini(&c->remembered);
     agent_forget(c);
@@ -578,10 +577,12 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->entries);
     mo_list_init(&c->queue);
     mo_list_init(&c->calls);
+    mo_list_init(&c->blocked);
     mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
     mo_buf_init(&c->title, 512);
+    mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);

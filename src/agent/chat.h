@@ -28,6 +28,7 @@
 #define MO_AGENT_CHAT_H
 
 #include "agent/llm.h"
+#include "agent/tools.h"
 #include "policy/rule.h"
 #include "session/session.h"
 
@@ -50,7 +51,32 @@ struct mo_agent_llm {
     void *ctx;
 };
 
+/* MCP servers that all conversations share, beside each one's own box.
+ * conn() is the present connection, or NULL and why there is none; use()
+ * makes one if need be: done() once, from the loop, then ask conn(). */
+struct mo_agent_servers {
+    size_t (*count)(void *ctx); /* NULL: there are none */
+    const char *(*name)(void *ctx, size_t i);
+    struct mo_conn *(*conn)(void *ctx, size_t i, struct mo_err *e);
+    int (*use)(void *ctx, size_t i,
+               void (*done)(void *arg, const struct mo_err *why), void *arg,
+               struct mo_err *e);
+    uint64_t (*timeout_ms)(void *ctx, size_t i); /* of one call; 0: usual */
+    void *ctx;
+};
+
+/* Definitions as they were first seen. look(): is it as it was (or new, and
+ * kept now)? If not, `before` gets the JSON of what it was. */
+struct mo_agent_pins {
+    bool (*look)(void *ctx, const struct mo_tool *t, struct mo_buf *before);
+    int (*accept)(void *ctx, const struct mo_tool *t);
+    void (*flush)(void *ctx); /* several were looked at: keep them */
+    void *ctx;
+};
+
 struct mo_agent_opts {
+    struct mo_agent_servers servers;
+    struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;
     struct mo_agent_llm llm;
@@ -64,6 +90,14 @@ struct mo_agent_opts {
 
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
                               struct mo_err *e);
+/* The servers' tools may be others than they were: they are read again before
+ * a model is asked next. */
+void mo_agent_stale(struct mo_agent *a);
+/* on_point() hears of every place where a turn stands ("saving", "asking",
+ * "keeping", "calls", "running", "outcome", "results", ...), before anything
+ * of it is done: for tests of what a sudden end leaves. */
+void mo_agent_watch(struct mo_agent *a,
+                    void (*on_point)(void *ctx, const char *name), void *ctx);
 /* Every member leaves (on_closed), turns stop where they are; gone(ctx). */
 void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx);
 
@@ -114,6 +148,9 @@ struct mo_decision {
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
+/* A tool that changed (system:ready says which) may be used as it is now. */
+void mo_chat_accept(struct mo_member *m, struct mo_span tool,
+                    struct mo_span digest, mo_ack_fn *done, void *ctx);
 void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx);
 void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
 /* The session ends: its box goes, its history stays until its time. */

@@ -3,6 +3,7 @@
  *   agent.c   the table of chats; joining and leaving
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   turn.c    the turn's states: asking the model, keeping what it said
+ *   gather.c  the tools of the box and of the servers
  *   calls.c   calls: asking the person, running, outcomes
  *   event.c   what members are told
  */
@@ -20,6 +21,7 @@
 #define ID_BYTES       18
 #define ID_MAX         (MO_TOKEN_LEN(ID_BYTES) + 1)
 #define REMEMBERED_MAX 64
+#define WHO_MAX        64
 
 enum chat_state {
     CHAT_OPENING, /* session, box, tools, history are on their way */
@@ -58,6 +60,8 @@ struct call {
     enum mo_call_state state, next; /* next: while it is written */
     bool writing;  /* a change of state is on its way to the store */
     bool canceled; /* asked to stop while running */
+    bool in_line;  /* may run, waits for others to end */
+    bool started;  /* given to the box, and not back yet */
     const struct mo_tool *tool; /* NULL: there is none of that name */
     struct mo_buf id;           /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
@@ -68,8 +72,9 @@ struct call {
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
     struct mo_call *running;
-    struct ack ack; /* of the decision that is being written */
-    const char *by; /* "person", "rule", "remembered", "time", "cancel" */
+    struct ack ack;    /* of the decision that is being written */
+    const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
+    char who[WHO_MAX]; /* the member who decided; or empty */
 };
 
 struct mo_member {
@@ -78,7 +83,7 @@ struct mo_member {
     const struct mo_member_cb *cb;
     void *ctx;
     bool greeted; /* has had ready and history */
-    char who[64];
+    char who[WHO_MAX];
 };
 
 struct chat {
@@ -92,7 +97,10 @@ struct chat {
     struct mo_session_info info; /* texts are the session's */
     bool ready;                  /* info is valid */
     struct mo_tools *tools;
-    bool stale; /* another box since the tools were read */
+    bool stale;            /* another box or server since the tools were read */
+    struct gather *gather; /* they are being read */
+    struct mo_list blocked; /* of them, changed: pinned.c */
+    struct mo_buf troubles; /* which are missing and why; each with a NUL */
 
     struct mo_llm *llm;
     const char *provider;
@@ -136,10 +144,13 @@ struct mo_agent {
     void (*gone)(void *ctx);
     void *gone_ctx;
     struct mo_later later;
+    void (*on_point)(void *ctx, const char *name);
+    void *point_ctx;
 };
 
 /* --- agent.c ------------------------------------------------------------- */
 void agent_forget(struct chat *c); /* it is over: out of the table */
+void agent_point(struct mo_agent *a, const char *name);
 
 /* --- chat.c -------------------------------------------------------------- */
 extern const struct mo_hold_cb chat_hold_cb;
@@ -147,7 +158,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
                       struct mo_err *e);
 void chat_free(struct chat *c);
 void chat_wants(struct chat *c, const struct mo_join *j);
-void chat_read_tools(struct chat *c);
+void chat_tools(struct chat *c, const struct mo_err *why); /* were read */
 void chat_opened(struct chat *c); /* calls were recovered */
 void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
 void chat_forget_entries(struct chat *c);
@@ -200,7 +211,20 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 
 /* --- run.c --------------------------------------------------------------- */
 
-void call_run(struct call *k);
+void call_run(struct call *k);   /* now, or when it is its turn */
+void calls_next(struct chat *c); /* one has ended: who is next in line */
+
+/* --- gather.c ------------------------------------------------------------ */
+/* Reads the tools of all servers; chat_tools() follows, from the loop. */
+void gather_start(struct chat *c);
+bool gather_server(const struct chat *c, const struct mo_tool *t, size_t *out);
+
+/* --- pinned.c ------------------------------------------------------------ */
+int pinned_look(struct chat *c); /* after the tools were read */
+void pinned_forget(struct chat *c);
+bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t);
+/* Its definition when it was first seen; empty: it is not blocked. */
+struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
 
 /* --- remember.c ---------------------------------------------------------- */
 void remember_init(struct remembered *r);
@@ -213,12 +237,15 @@ void remember_save(struct chat *c);
 
 /* --- event.c ------------------------------------------------------------- */
 void event_greet(struct mo_member *m);
+void event_greet_all(struct chat *c); /* it is another conversation now */
+void event_entry(struct chat *c, const struct entry *en);
 void event_thinking(struct chat *c);
 void event_delta(struct chat *c, struct mo_span text);
 void event_response(struct chat *c, struct mo_span text, const char *stop);
 void event_error(struct chat *c, const char *code, struct mo_span text,
                  unsigned retry_ms);
 void event_message(struct chat *c, struct mo_member *only, const char *text);
+void event_troubles(struct chat *c, struct mo_member *only);
 void event_queued(struct mo_member *m, unsigned position);
 void event_idle(struct chat *c, unsigned seconds);
 void event_closed(struct chat *c, const char *reason);

@@ -167,6 +167,16 @@ void event_message(struct chat *c, struct mo_member *only, const char *text)
     mo_buf_fini(&b);
 }
 
+void event_troubles(struct chat *c, struct mo_member *only)
+{
+    struct mo_span rest = mo_buf_view(&c->troubles);
+
+    while (mo_buf_err(&c->troubles) == 0 && rest.n > 0) {
+        event_message(c, only, rest.p);
+        rest = mo_span_skip(rest, strlen(rest.p) + 1);
+    }
+}
+
 void event_queued(struct mo_member *m, unsigned position)
 {
     struct event ev;
@@ -280,6 +290,18 @@ void event_output(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
+/* --- the conversation grows ---------------------------------------------- */
+
+void event_entry(struct chat *c, const struct entry *en)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CHAT_EVENT_MAX);
+    mo_entry_public(&b, en->doc, en->seq, en->at);
+    send_to(c, NULL, "session:entry", &b);
+    mo_buf_fini(&b);
+}
+
 /* --- a member comes ------------------------------------------------------ */
 
 static void put_tools(struct event *ev, struct chat *c)
@@ -296,6 +318,10 @@ static void put_tools(struct event *ev, struct chat *c)
         put(ev, "description", t->def.description);
         put_json(ev, "inputSchema", t->def.schema);
         put_json(ev, "annotations", t->def.annotations);
+        if (pinned_is_blocked(c, t)) {
+            put_c(ev, "digest", t->digest);
+            put_json(ev, "changedFrom", pinned_before(c, t));
+        }
         mo_jw_end(&ev->w);
     }
     mo_jw_end(&ev->w);
@@ -414,4 +440,15 @@ void event_greet(struct mo_member *m)
     m->greeted = true;
     greet_ready(c, m);
     greet_history(c, m);
+    event_troubles(c, m);
+}
+
+void event_greet_all(struct chat *c)
+{
+    mo_list_each_safe (it, &c->members) {
+        struct mo_member *m = mo_container_of(it, struct mo_member, node);
+
+        if (m->greeted)
+            event_greet(m);
+    }
 }

@@ -59,6 +59,7 @@ static int take_call(struct mo_llm_in *in, struct mo_json part,
     struct mo_json args = mo_json_get(call, "args");
     struct mo_llm_block *b = mo_llm_open(in, MO_LB_CALL, -1, e);
     struct mo_span name;
+    int rc;
 
     if (!b || mo_llm_add(in, &b->start, mo_json_text(part), e) < 0)
         return e->code;
@@ -68,11 +69,13 @@ static int take_call(struct mo_llm_in *in, struct mo_json part,
     name = mo_llm_gemini_name(mo_buf_view(&b->name));
     mo_buf_drop(&b->name, b->name.len - name.n);
     b->closed = true;
-    if (!mo_json_is(args, MO_JSON_OBJECT) && args.p &&
-        !mo_json_is(args, MO_JSON_NULL) &&
+    rc = mo_llm_check_args(args);
+    if (rc < 0 && rc != MO_EPROTO)
+        return mo_fail(e, rc, "arguments of a call");
+    if (rc < 0 && args.p && !mo_json_is(args, MO_JSON_NULL) &&
         mo_llm_add(in, &b->bad, mo_json_text(args), e) < 0)
         return e->code;
-    if (!mo_json_is(args, MO_JSON_OBJECT))
+    if (rc < 0)
         args = (struct mo_json){"{}", 2};
     return mo_llm_add(in, &b->args, mo_json_text(args), e);
 }

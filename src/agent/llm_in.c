@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "agent/llm_priv.h"
+#include "policy/exact.h"
 
 void mo_llm_in_init(struct mo_llm_in *in, const struct mo_llm_wire *w,
                     enum mo_llm_kind k, const struct mo_llm_cb *cb, void *ctx)
@@ -206,6 +207,21 @@ int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
     return 0;
 }
 
+/* An object that every reader reads alike: one with a member twice would be
+ * refused by the provider when it goes back there, in every later turn. */
+int mo_llm_check_args(struct mo_json v)
+{
+    struct mo_buf exact;
+    int rc = MO_EPROTO;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return rc;
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(v, &exact, NULL);
+    mo_buf_fini(&exact);
+    return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
+}
+
 /* Models write what they like: an object is parsed, nothing is {}, and the
  * rest is kept to be told of. */
 int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
@@ -232,8 +248,12 @@ int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
     if (rc == 0 && s.n == 0) {
         mo_buf_reset(&b->args);
         rc = mo_buf_puts(&b->args, "{}");
-    } else if (rc == 0 && (mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0 ||
-                           !mo_json_is(doc.root, MO_JSON_OBJECT))) {
+    } else if (rc == 0) {
+        rc = mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0
+                 ? MO_EPROTO
+                 : mo_llm_check_args(doc.root);
+    }
+    if (rc == MO_EPROTO) {
         rc = mo_llm_add(in, &b->bad, s, e);
         mo_buf_reset(&b->args);
         if (rc == 0)

@@ -200,6 +200,7 @@ void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
 int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
                 struct mo_json name, struct mo_json id, struct mo_err *e);
 /* The body is all of the arguments: an object, {} or bad. */
+int mo_llm_check_args(struct mo_json v); /* MO_EPROTO: bad */
 int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
                       struct mo_err *e);
 /* raw: `start` without the members named, then body as `key`. */

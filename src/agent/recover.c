@@ -13,6 +13,44 @@ struct look {
     struct call *call;
 };
 
+/* Who decided is one of few, and kept by its name. */
+static const char *by_of(struct mo_json v)
+{
+    static const char *const known[] = {"person", "rule", "remembered", "time",
+                                        "cancel"};
+
+    for (size_t i = 0; i < MO_COUNT(known); i++)
+        if (mo_json_str_eq(v, mo_span_cstr(known[i])))
+            return known[i];
+    return NULL;
+}
+
+static void read_text(char *out, size_t cap, struct mo_json v)
+{
+    struct mo_span s = {NULL, 0};
+    struct mo_arena a;
+
+    mo_arena_init(&a, 65536);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, &a, &s) == 0 &&
+        s.n < cap)
+        memcpy(out, s.p, s.n);
+    mo_arena_fini(&a);
+}
+
+/* What was decided, also about arguments the person had changed. */
+static void read_decision(struct call *k, struct mo_json doc)
+{
+    struct mo_json args = mo_json_get(doc, "args");
+
+    k->by = by_of(mo_json_get(doc, "by"));
+    read_text(k->who, sizeof(k->who), mo_json_get(doc, "who"));
+    read_text(k->digest, sizeof(k->digest), mo_json_get(doc, "digest"));
+    if (mo_json_is(args, MO_JSON_OBJECT)) {
+        mo_buf_reset(&k->args);
+        (void)mo_exact_args(args, &k->args, NULL);
+    }
+}
+
 static void read_outcome(struct call *k, struct mo_json doc)
 {
     struct mo_json content = mo_json_get(doc, "content");
@@ -30,14 +68,8 @@ static void read_outcome(struct call *k, struct mo_json doc)
 static void wait_again(struct call *k, struct mo_json doc)
 {
     char then[MO_EXACT_DIGEST] = "";
-    struct mo_span digest = {NULL, 0};
-    struct mo_arena a;
 
-    mo_arena_init(&a, 4096);
-    if (mo_json_str(mo_json_get(doc, "digest"), &a, &digest) == 0 &&
-        digest.n == MO_EXACT_DIGEST - 1)
-        memcpy(then, digest.p, digest.n);
-    mo_arena_fini(&a);
+    read_text(then, sizeof(then), mo_json_get(doc, "digest"));
     if (k->tool)
         calls_digest(k);
     if (k->tool == NULL || strcmp(then, k->digest) != 0)
@@ -68,7 +100,9 @@ static void found(struct call *k, const struct mo_row *row)
     read_outcome(k, doc.root);
     if (k->state == MO_CALL_PENDING)
         wait_again(k, doc.root);
-    else if (k->state == MO_CALL_RUNNING || k->state == MO_CALL_APPROVED)
+    else
+        read_decision(k, doc.root);
+    if (k->state == MO_CALL_RUNNING || k->state == MO_CALL_APPROVED)
         unknown(k);
 }
 

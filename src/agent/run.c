@@ -7,6 +7,9 @@
  */
 #include "agent/chat_priv.h"
 
+/* At once in one box, which refuses more than twice as many. */
+#define AT_ONCE 8
+
 static void on_progress(void *ctx, struct mo_json params)
 {
     struct call *k = ctx;
@@ -38,6 +41,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct mo_arena a;
     struct mo_span text = MO_SPAN("no reason given");
 
+    agent_point(k->chat->agent, "outcome");
     if (r->result.p) {
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
         take_content(k, r->result);
@@ -62,10 +66,11 @@ static void on_answer(void *ctx, const struct mo_reply *r)
                   r->err ? r->err->msg : "no answer");
 }
 
-static void send_call(struct call *k, struct mo_conn *conn)
+static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
 {
     struct mo_call_opts o = {
         .name = k->tool->def.name,
+        .idle_ms = ms,
         .on_progress = on_progress,
         .done = on_answer,
         .ctx = k,
@@ -104,7 +109,60 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
     else if (k->canceled)
         call_fail(k, MO_CALL_DONE, "The person stopped this call.");
     else
-        send_call(k, info->conn);
+        send_call(k, info->conn, 0);
+}
+
+static void on_server_there(void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
+    struct mo_conn *conn = NULL;
+    struct mo_err e = {0};
+    size_t i = 0;
+
+    k->chat->writes--;
+    if (why)
+        e = *why;
+    else if (gather_server(k->chat, k->tool, &i))
+        conn = s->conn(s->ctx, i, &e);
+    if (k->canceled)
+        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    else if (conn == NULL)
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+    else
+        send_call(k, conn, s->timeout_ms(s->ctx, i));
+}
+
+/* Where it runs: in the session's box, or at a server all share. */
+static int go_there(struct call *k, struct mo_err *e)
+{
+    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
+    size_t i = 0;
+
+    if (k->tool->source == 0)
+        return mo_session_use(k->chat->hold, on_box_there, k, e);
+    if (!gather_server(k->chat, k->tool, &i))
+        return mo_fail(e, MO_ENOTFOUND, "its server is not configured");
+    return s->use(s->ctx, i, on_server_there, k, e);
+}
+
+static unsigned under_way(const struct chat *c)
+{
+    unsigned n = 0;
+
+    mo_list_each (it, &c->calls)
+        n += mo_container_of(it, struct call, node)->started;
+    return n;
+}
+
+void calls_next(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
+            call_run(k);
+    }
 }
 
 void call_run(struct call *k)
@@ -112,9 +170,14 @@ void call_run(struct call *k)
     struct chat *c = k->chat;
     struct mo_err e;
 
+    agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
-    if (mo_session_use(c->hold, on_box_there, k, &e) < 0)
+    k->in_line = under_way(c) >= AT_ONCE;
+    if (k->in_line)
+        return;
+    k->started = true;
+    if (go_there(k, &e) < 0)
         call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
     else
         c->writes++;

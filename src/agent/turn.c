@@ -293,12 +293,14 @@ static size_t list_entries(struct chat *c, struct mo_span *v)
 
 static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
 {
-    size_t n = mo_tools_count(c->tools);
+    size_t n = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        v[i] = (struct mo_llm_tool){t->name, t->def.description, t->def.schema};
+        if (!pinned_is_blocked(c, t))
+            v[n++] = (struct mo_llm_tool){t->name, t->def.description,
+                                          t->def.schema};
     }
     return n;
 }
@@ -357,10 +359,12 @@ void turn_ask(struct chat *c)
         return;
     }
     event_thinking(c);
-    if (c->stale && c->info.conn)
-        chat_read_tools(c);
-    else
+    if (!c->stale || c->info.conn == NULL) {
         turn_tools(c);
+        return;
+    }
+    c->stale = false;
+    gather_start(c);
 }
 
 /* --- what the person said ------------------------------------------------ */

@@ -11,8 +11,7 @@ struct kept {
     struct mo_config cfg;
 };
 
-/* --- environment ------------------------------------------------------------
- */
+/* --- environment --------------------------------------------------------- */
 
 /* An empty variable counts as unset: compose files leave many of those. */
 static const char *real_env(char *const *envp, const char *name)
@@ -61,8 +60,7 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
         mo_config_error(l->rep, "%s", e.msg);
 }
 
-/* --- the file ----------------------------------------------------------------
- */
+/* --- the file ------------------------------------------------------------ */
 
 /* Where the file is when nobody named one. */
 static void usual_file(const struct mo_config_holder *h, char out[PATH_MAX])

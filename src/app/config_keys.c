@@ -38,8 +38,7 @@ static const struct mo_key_word formats[] = {
     {"json", MO_FORMAT_JSON, false},
 };
 
-/* --- checks of texts -------------------------------------------------------
- */
+/* --- checks of texts ----------------------------------------------------- */
 
 static bool starts_with_any(const char *s, const char *const *with, size_t n)
 {
@@ -125,8 +124,7 @@ static const char *check_annotation(const char *s)
                  "openWorldHint, with or without a ! before it";
 }
 
-/* --- rows ------------------------------------------------------------------
- */
+/* --- rows ---------------------------------------------------------------- */
 
 #define DAY_MS   86400000.0
 #define MIB_MAX  1048576.0 /* 1 TiB in MiB */

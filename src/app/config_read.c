@@ -67,8 +67,7 @@ static void pop(struct reader *r, size_t old)
     r->path[old] = '\0';
 }
 
-/* --- unknown keys -----------------------------------------------------------
- */
+/* --- unknown keys -------------------------------------------------------- */
 
 struct elsewhere {
     struct mo_span name;
@@ -105,8 +104,7 @@ static void unknown_key(struct reader *r, const struct mo_keys *keys,
         mo_config_error_at(r->l, at, "unknown key '%s'", r->path);
 }
 
-/* --- values by type ---------------------------------------------------------
- */
+/* --- values by type ------------------------------------------------------ */
 
 static void read_section(struct reader *r, const struct mo_keys *keys,
                          void *base, struct mo_json v);
@@ -256,8 +254,7 @@ static void read_value(struct reader *r, const struct mo_key *k, char *base,
         mo_config_error_at(r->l, r->l->at, "'%s' %s", r->path, e.msg);
 }
 
-/* --- objects ----------------------------------------------------------------
- */
+/* --- objects ------------------------------------------------------------- */
 
 /* Rows that share a member (an alias) share the bit of the first. */
 static uint64_t bit_of(const struct mo_keys *keys, const struct mo_key *k)
@@ -311,8 +308,7 @@ static void read_section(struct reader *r, const struct mo_keys *keys,
         read_member(r, keys, base, key, val, &seen);
 }
 
-/* --- the file ----------------------------------------------------------------
- */
+/* --- the file ------------------------------------------------------------ */
 
 static bool text_is_blank(struct mo_span text)
 {

@@ -3,6 +3,9 @@
  */
 #include "app/converse.h"
 
+#include "app/pins.h"
+#include "app/servers.h"
+
 #define RULES_ARENA ((size_t)1024 * 1024)
 
 struct mo_converse {
@@ -10,6 +13,8 @@ struct mo_converse {
     const struct mo_config *cfg;
     struct mo_httpc *http;
     struct mo_models *models;
+    struct mo_servers *servers;
+    struct mo_pins *pins;
     struct mo_agent *agent;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
@@ -92,6 +97,8 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
 {
     const struct mo_config *cfg = c->cfg;
     struct mo_agent_opts o = {
+        .servers = mo_servers_for(c->servers),
+        .pins = mo_pins_for(c->pins),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, c},
@@ -104,6 +111,8 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     };
 
     c->agent = mo_agent_new(c->loop, &o, e);
+    if (c->agent)
+        mo_servers_tell(c->servers, c->agent);
     return c->agent ? 0 : e->code;
 }
 
@@ -113,6 +122,7 @@ static void converse_free(struct mo_converse *c)
     void *ctx = c->gone_ctx;
 
     mo_models_free(c->models);
+    mo_pins_close(c->pins);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -125,15 +135,27 @@ static void on_http_gone(void *ctx)
     converse_free(ctx);
 }
 
+static void on_servers_gone(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    c->servers = NULL;
+    if (c->http)
+        mo_httpc_close(c->http, on_http_gone, c);
+    else
+        converse_free(c);
+}
+
+/* Last come, first gone. */
 static void on_agent_gone(void *ctx)
 {
     struct mo_converse *c = ctx;
 
     c->agent = NULL;
-    if (c->http)
-        mo_httpc_close(c->http, on_http_gone, c);
+    if (c->servers)
+        mo_servers_close(c->servers, on_servers_gone, c);
     else
-        converse_free(c);
+        on_servers_gone(c);
 }
 
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
@@ -153,6 +175,10 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     if (c->http)
         c->models = mo_models_new(l, c->http, cfg, e);
     rc = c->models ? make_rules(c, e) : e->code;
+    if (rc == 0)
+        rc = mo_servers_open(l, cfg, c->http, &c->servers, e);
+    if (rc == 0)
+        rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
     if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {

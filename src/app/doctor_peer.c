@@ -255,9 +255,7 @@ void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f)
                        "needed for boxes in containers");
 }
 
-/* --- Redis
- * ------------------------------------------------------------------------------
- */
+/* --- Redis --------------------------------------------------------------- */
 
 static void redis_at(const char *host, const char *port, bool tls,
                      struct mo_finding *f)

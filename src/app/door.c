@@ -37,8 +37,7 @@ bool mo_listen_is_local(const char *listen)
     return is_unix(listen) || mo_host_is_loopback(&h);
 }
 
-/* --- the token ------------------------------------------------------------
- */
+/* --- the token ----------------------------------------------------------- */
 
 /* It must survive a Set-Cookie header and an Authorization header. */
 static bool fits_headers(const char *token)
@@ -125,8 +124,7 @@ void mo_door_tell_token(struct mo_door *d)
     (void)fflush(stdout);
 }
 
-/* --- the address ----------------------------------------------------------
- */
+/* --- the address --------------------------------------------------------- */
 
 static const struct {
     int sys;

@@ -41,7 +41,7 @@ void mo_eras_key(const char *kind, const char *const *argv, const char *cwd,
         (void)snprintf(out->text + 2 * i, 3, "%02x", sum[i]);
 }
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------ */
 
 static void read_row(struct table *t, struct mo_json key, struct mo_json v)
 {
@@ -115,7 +115,7 @@ static void write_table(const char *path, const struct table *t)
     mo_buf_fini(&b);
 }
 
-/* --- the table ------------------------------------------------------------ */
+/* --- the table ----------------------------------------------------------- */
 
 static bool path_of(const char *dir, char out[PATH_MAX])
 {

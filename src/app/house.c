@@ -30,7 +30,7 @@ struct mo_house {
     void *gone_ctx;
 };
 
-/* --- closing, in reverse -------------------------------------------------- */
+/* --- closing, in reverse ------------------------------------------------- */
 
 static void house_over(struct mo_house *h)
 {
@@ -82,7 +82,7 @@ static void give_up(struct mo_house *h, const struct mo_err *why)
     close_next(h);
 }
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 /* A socket that cannot be had is no reason not to start. */
 static void open_control(struct mo_house *h)
@@ -218,7 +218,7 @@ int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
     return 0;
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 struct mo_store *mo_house_store(const struct mo_house *h)
 {
@@ -264,7 +264,7 @@ int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
     return rc;
 }
 
-/* --- ending a session wherever it is -------------------------------------- */
+/* --- ending a session wherever it is ------------------------------------- */
 
 struct ending {
     struct mo_house *h;

@@ -31,7 +31,7 @@ struct mo_peer {
     struct mo_buf answer;
 };
 
-/* --- the connection's news ------------------------------------------------ */
+/* --- the connection's news ----------------------------------------------- */
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
@@ -76,7 +76,7 @@ static const struct mo_conn_cb conn_cb = {
     .on_close = on_close,
 };
 
-/* --- calls that wait ------------------------------------------------------ */
+/* --- calls that wait ----------------------------------------------------- */
 
 static bool is_done(void *ctx)
 {
@@ -250,7 +250,7 @@ int64_t mo_peer_code(const struct mo_peer *p)
     return p->code;
 }
 
-/* --- opening and closing -------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------- */
 
 static bool is_settled(void *ctx)
 {

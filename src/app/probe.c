@@ -80,7 +80,7 @@ struct probe {
     struct mo_err why;
 };
 
-/* --- one box -------------------------------------------------------------- */
+/* --- one box ------------------------------------------------------------- */
 
 static void settle(struct probe *p)
 {
@@ -186,7 +186,7 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
     return rc;
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- all of them --------------------------------------------------------- */
 
 /* '+', '-', or 0: it never came so far. */
 static char verdict(struct mo_span out, const char *name)

@@ -49,7 +49,7 @@ static const struct {
     {MO_DRIVER_DOCKER, "docker", mo_boxes_docker},
 };
 
-/* --- what is wanted ------------------------------------------------------- */
+/* --- what is wanted ------------------------------------------------------ */
 
 static bool wanted(const struct mo_sandbox *sb, size_t i)
 {
@@ -75,7 +75,7 @@ static void no_driver(const struct mo_sandbox *sb, struct mo_err *e)
         (void)mo_fail(e, MO_EUNAVAIL, "no box can be made here");
 }
 
-/* --- closing -------------------------------------------------------------- */
+/* --- closing ------------------------------------------------------------- */
 
 static void on_over(struct mo_later *d)
 {
@@ -122,7 +122,7 @@ void mo_sandbox_close(struct mo_sandbox *sb, void (*gone)(void *ctx), void *ctx)
     close_all(sb);
 }
 
-/* --- asking one after the other ------------------------------------------- */
+/* --- asking one after the other ------------------------------------------ */
 
 static void next(struct mo_sandbox *sb);
 
@@ -275,7 +275,7 @@ const struct mo_boxes_ready *mo_sandbox_ready(const struct mo_sandbox *sb,
     return &sb->readys[i];
 }
 
-/* --- specs and labels ----------------------------------------------------- */
+/* --- specs and labels ---------------------------------------------------- */
 
 struct mo_box_spec mo_sandbox_spec(const struct mo_config *cfg,
                                    const char *image)

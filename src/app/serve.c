@@ -32,10 +32,11 @@ struct server {
     struct mo_api api;
     bool opening; /* the house is on its way */
     bool closing;
+    const char *crash; /* mo_serve_opts.test_crash */
+    uint64_t crash_seen;
 };
 
-/* --- configuration while running -------------------------------------------
- */
+/* --- configuration while running ----------------------------------------- */
 
 static void say_change(void *ctx, const char *path, bool restart)
 {
@@ -181,8 +182,26 @@ static int list_models(void *ctx,
     return mo_models_list(mo_converse_models(s->converse), done, arg, e);
 }
 
+/* For tests: no last word, nothing written, as if the power went. */
+static void on_point(void *ctx, const char *name)
+{
+    struct server *s = ctx;
+    struct mo_span rest = mo_span_cstr(s->crash);
+    struct mo_span point = mo_span_cut(&rest, ':');
+    uint64_t times = 1;
+
+    if (!mo_span_is(point, name))
+        return;
+    if (rest.n > 0)
+        (void)mo_span_u64(rest, &times);
+    if (++s->crash_seen >= times)
+        (void)raise(SIGKILL);
+}
+
 static void begin_talking(struct server *s)
 {
+    if (s->crash)
+        mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
     s->api.sessions = mo_house_sessions(s->house);
     mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
@@ -297,8 +316,7 @@ static void on_signal(void *ctx, int signo)
     begin_end(s);
 }
 
-/* --- the start -------------------------------------------------------------
- */
+/* --- the start ----------------------------------------------------------- */
 
 static int make_tls(struct server *s, struct mo_err *e)
 {
@@ -434,7 +452,10 @@ static void widen_limits(void)
 int mo_serve(struct mo_config_holder *h, struct mo_log *log,
              const struct mo_serve_opts *o)
 {
-    struct server s = {.config = h, .log = log, .first = mo_config_ref(h->now)};
+    struct server s = {.config = h,
+                       .log = log,
+                       .first = mo_config_ref(h->now),
+                       .crash = o->test_crash};
     struct mo_err e = {0};
 
     widen_limits();

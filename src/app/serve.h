@@ -10,9 +10,11 @@
 #include "app/config.h"
 
 struct mo_serve_opts {
-    bool test_echo;        /* Socket.IO events come back; for tests */
-    bool test_bare;        /* no sessions, no conversations; for tests */
-    unsigned test_ping_ms; /* Engine.IO heartbeat, a tenth of its timeout */
+    bool test_echo;         /* Socket.IO events come back; for tests */
+    bool test_bare;         /* no sessions, no conversations; for tests */
+    const char *test_crash; /* POINT or POINT:N: SIGKILL ourselves there, the
+                               N-th time; for tests (agent/chat.h) */
+    unsigned test_ping_ms;  /* Engine.IO heartbeat, a tenth of its timeout */
 };
 
 int mo_serve(struct mo_config_holder *h, struct mo_log *log,

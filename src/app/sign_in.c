@@ -40,7 +40,7 @@ bool mo_sign_in_wanted(const struct mo_config_mcp *s)
     return s->oauth.enabled;
 }
 
-/* --- a flow's news -------------------------------------------------------- */
+/* --- a flow's news ------------------------------------------------------- */
 
 /* The address has passed mo_oauth_url_ok() and is plain ASCII. */
 static void on_url(void *ctx, const char *url)
@@ -106,7 +106,7 @@ int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
     return mo_wrap(e, "sign-in at %s", s->name);
 }
 
-/* --- what it is made of --------------------------------------------------- */
+/* --- what it is made of -------------------------------------------------- */
 
 static int resolved(struct mo_sign_in *s, const struct mo_config *cfg,
                     const char *text, const char **out, struct mo_err *e)
@@ -216,7 +216,7 @@ void mo_sign_in_close(struct mo_sign_in *s)
     mo_free(s);
 }
 
-/* --- for the command ------------------------------------------------------ */
+/* --- for the command ----------------------------------------------------- */
 
 struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s)
 {

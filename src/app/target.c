@@ -5,7 +5,7 @@
 
 #define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */
 
-/* --- words ---------------------------------------------------------------- */
+/* --- words --------------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -66,7 +66,7 @@ int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
     return rc;
 }
 
-/* --- what to start, where to connect -------------------------------------- */
+/* --- what to start, where to connect ------------------------------------- */
 
 static int configured_words(struct mo_target *t, const struct mo_config_mcp *s,
                             struct mo_err *e)

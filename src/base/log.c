@@ -118,7 +118,7 @@ bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
     return lv <= l->level;
 }
 
-/* --- what is to be said, and which of its bytes must not be ------------- */
+/* --- what is to be said, and which of its bytes must not be -------------- */
 
 #define TEXT_MAX ((size_t)MO_LOG_LINE_MAX / 2)
 

@@ -29,7 +29,7 @@ char *mo_strndup(const char *p, size_t n); /* NUL-terminated copy */
 void mo_mem_fail_at(uint64_t i, bool sticky);
 uint64_t mo_mem_count(void);
 
-/* --- arena ------------------------------------------------------------- */
+/* --- arena --------------------------------------------------------------- */
 
 struct mo_arena_chunk;
 
@@ -50,7 +50,7 @@ char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n);
 
 #define mo_arena_new(a, T) ((T *)mo_arena_zalloc((a), sizeof(T)))
 
-/* --- scope-bound ownership --------------------------------------------- */
+/* --- scope-bound ownership ----------------------------------------------- */
 
 #define MO_CLEANUP(fn) __attribute__((cleanup(fn)))
 

@@ -67,7 +67,7 @@ ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 int mo_span_u64(struct mo_span s, uint64_t *out);
 int mo_span_i64(struct mo_span s, int64_t *out);
 
-/* --- capped buffer ------------------------------------------------------ */
+/* --- capped buffer ------------------------------------------------------- */
 
 struct mo_buf {
     char *p;

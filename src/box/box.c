@@ -39,7 +39,7 @@ void mo_box_move(struct mo_box *b, enum mo_box_state to)
     b->state = to;
 }
 
-/* --- coming --------------------------------------------------------------- */
+/* --- coming -------------------------------------------------------------- */
 
 static void close_io(struct mo_box *b)
 {
@@ -172,7 +172,7 @@ void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io)
     b->cb->on_ready(b->ctx, b, io);
 }
 
-/* --- going ---------------------------------------------------------------- */
+/* --- going --------------------------------------------------------------- */
 
 void mo_box_stop(struct mo_box *b)
 {
@@ -216,7 +216,7 @@ void mo_box_down(struct mo_box *b, const struct mo_box_end *end)
     finish_close(bs);
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 const char *mo_box_id(const struct mo_box *b)
 {
@@ -265,8 +265,7 @@ const char *mo_boxes_driver(const struct mo_boxes *bs)
     return bs->ops->name;
 }
 
-/* --- all of them ------------------------------------------------------------
- */
+/* --- all of them --------------------------------------------------------- */
 
 void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
                     const struct mo_box_ops *ops)

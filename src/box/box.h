@@ -34,8 +34,7 @@
 #define MO_BOX_LABEL_MAX 128
 #define MO_BOX_WORDS_MAX 64 /* of a command, of an environment */
 
-/* --- policy ----------------------------------------------------------------
- */
+/* --- policy -------------------------------------------------------------- */
 
 struct mo_box_limits {
     uint64_t memory;                       /* bytes, swap included; 512 MiB */
@@ -61,8 +60,7 @@ struct mo_box_spec {
     uint64_t linger_ms;  /* how long it may live with nobody attached */
 };
 
-/* --- the life of a box ------------------------------------------------------
- */
+/* --- the life of a box --------------------------------------------------- */
 
 struct mo_boxes; /* one driver, ready for use */
 struct mo_box;
@@ -126,8 +124,7 @@ int mo_box_stats(struct mo_box *b,
                               const struct mo_err *why),
                  void *ctx, struct mo_err *e);
 
-/* --- all boxes of a driver ---------------------------------------------------
- */
+/* --- all boxes of a driver ----------------------------------------------- */
 
 struct mo_box_row {
     const char *id, *session, *instance, *policy; /* policy: sha256 hex */
@@ -169,8 +166,7 @@ int mo_boxes_check(struct mo_boxes *bs,
  * gone(ctx) once, later. */
 void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 
-/* --- opening a driver
- * --------------------------------------------------------- */
+/* --- opening a driver ---------------------------------------------------- */
 
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
@@ -187,8 +183,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
 int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e);
 
-/* --- specs (spec.c) --------------------------------------------------------
- */
+/* --- specs (spec.c) ------------------------------------------------------ */
 
 /* MO_EINVAL for what no driver could keep; says which and why. */
 int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e);

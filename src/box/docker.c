@@ -12,7 +12,7 @@
 #define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
 #define ANSWER_MS   60000u
 
-/* --- who waits for the engine --------------------------------------------- */
+/* --- who waits for the engine -------------------------------------------- */
 
 void dk_unwait(struct dk_wait *w)
 {
@@ -48,7 +48,7 @@ static bool image_wanted(const struct dk *d)
     return false;
 }
 
-/* --- our image ------------------------------------------------------------ */
+/* --- our image ----------------------------------------------------------- */
 
 static int read_busybox(struct mo_buf *b)
 {
@@ -117,7 +117,7 @@ static void ask_image(struct dk *d)
     on_image(d, &e);
 }
 
-/* --- its news ------------------------------------------------------------- */
+/* --- its news ------------------------------------------------------------ */
 
 static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 {
@@ -170,7 +170,7 @@ static int start_watch(struct dk *d, struct mo_err *e)
     return mo_watch_start(d->en, label, &watch_cb, d, &d->watch, e);
 }
 
-/* --- greeting ------------------------------------------------------------- */
+/* --- greeting ------------------------------------------------------------ */
 
 int dk_judge(const struct dk *d, const struct mo_engine_facts *f,
              struct mo_err *e)
@@ -277,7 +277,7 @@ void dk_wait(struct dk *d, struct dk_wait *w)
     mo_loop_defer(d->bs.loop, &d->later);
 }
 
-/* --- opening and closing -------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------- */
 
 static void dk_free(struct dk *d)
 {

@@ -6,7 +6,7 @@
 
 #define LIST_ARENA_MAX ((size_t)16 * 1024 * 1024)
 
-/* --- list ----------------------------------------------------------------- */
+/* --- list ---------------------------------------------------------------- */
 
 struct list {
     void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
@@ -140,7 +140,7 @@ int dk_list(struct mo_boxes *bs,
     return rc;
 }
 
-/* --- remove --------------------------------------------------------------- */
+/* --- remove -------------------------------------------------------------- */
 
 #define REMOVE_TRIES 60
 #define REMOVE_MS    100
@@ -215,7 +215,7 @@ int dk_remove(struct mo_boxes *bs, const char *id,
     return rc;
 }
 
-/* --- stats ---------------------------------------------------------------- */
+/* --- stats --------------------------------------------------------------- */
 
 struct stats {
     void (*done)(void *ctx, const struct mo_box_stats *s,
@@ -272,7 +272,7 @@ int dk_stats(struct mo_box *box,
     return rc;
 }
 
-/* --- check ---------------------------------------------------------------- */
+/* --- check --------------------------------------------------------------- */
 
 struct check {
     struct dk_wait wait;

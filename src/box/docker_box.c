@@ -62,7 +62,7 @@ void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms)
     mo_timer_start(l, &b->timer, ms);
 }
 
-/* --- up ------------------------------------------------------------------- */
+/* --- up ------------------------------------------------------------------ */
 
 static void up(struct dk_box *b)
 {
@@ -106,7 +106,7 @@ static void go_on(struct dk_box *b)
         dk_give_up(b, &e);
 }
 
-/* --- inspect and attach --------------------------------------------------- */
+/* --- inspect and attach -------------------------------------------------- */
 
 static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
                         const struct mo_err *why)
@@ -226,7 +226,7 @@ static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e)
                   e);
 }
 
-/* --- create --------------------------------------------------------------- */
+/* --- create -------------------------------------------------------------- */
 
 static void create(struct dk_box *b);
 
@@ -323,7 +323,7 @@ static void create(struct dk_box *b)
         dk_give_up(b, &e);
 }
 
-/* --- somebody else's image ------------------------------------------------ */
+/* --- somebody else's image ----------------------------------------------- */
 
 static void on_scanned(void *ctx, const struct mo_err *why)
 {
@@ -361,7 +361,7 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
         dk_give_up(b, &e);
 }
 
-/* --- beginning ------------------------------------------------------------ */
+/* --- beginning ----------------------------------------------------------- */
 
 static void on_engine(struct dk_wait *w, const struct mo_err *why)
 {
@@ -421,7 +421,7 @@ int dk_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
     return 0;
 }
 
-/* --- asked for from above ------------------------------------------------- */
+/* --- asked for from above ------------------------------------------------ */
 
 static void on_patience(struct mo_timer *t)
 {

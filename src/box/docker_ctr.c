@@ -10,7 +10,7 @@ static int no_memory(struct mo_err *e)
     return mo_fail(e, MO_ENOMEM, "box");
 }
 
-/* --- environment ---------------------------------------------------------- */
+/* --- environment --------------------------------------------------------- */
 
 struct env {
     const char **v;
@@ -60,7 +60,7 @@ static int fill_env(struct dk_box *b)
     return 0;
 }
 
-/* --- program -------------------------------------------------------------- */
+/* --- program ------------------------------------------------------------- */
 
 static int fill_program(struct dk_box *b, struct mo_err *e)
 {

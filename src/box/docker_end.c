@@ -18,7 +18,7 @@ static struct dk *driver(const struct dk_box *b)
     return dk_of(b->b.bs);
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void close_streams(struct dk_box *b)
 {
@@ -186,7 +186,7 @@ void dk_give_up(struct dk_box *b, const struct mo_err *why)
         dk_wind_up(b);
 }
 
-/* --- what ended? ---------------------------------------------------------- */
+/* --- what ended? --------------------------------------------------------- */
 
 static void judge(struct dk_box *b);
 

@@ -105,7 +105,7 @@ void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
 void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io);
 void mo_box_down(struct mo_box *b, const struct mo_box_end *end);
 
-/* --- box.c and pool.c between themselves --- */
+/* --- box.c and pool.c between themselves --------------------------------- */
 
 int mo_box_make(struct mo_boxes *bs, const struct mo_box_cb *cb, void *ctx,
                 struct mo_box **out, struct mo_err *e);

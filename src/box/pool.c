@@ -38,8 +38,7 @@ static void again(struct mo_boxes *bs)
                    p->failures ? backoff(p->failures) : 0);
 }
 
-/* --- boxes come and go
- * --------------------------------------------------------- */
+/* --- boxes come and go --------------------------------------------------- */
 
 /* The driver's report may come much later; a refusal comes at once. */
 static void on_refill(struct mo_timer *t)
@@ -122,8 +121,7 @@ struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
     return b;
 }
 
-/* --- how many, of what
- * ------------------------------------------------------------ */
+/* --- how many, of what --------------------------------------------------- */
 
 static void empty(struct mo_boxes *bs, unsigned keep)
 {

@@ -229,7 +229,7 @@ void mo_jw_raw(struct mo_jw *w, struct mo_span json)
     mo_buf_span(w->b, json);
 }
 
-/* --- the same value, other blanks ----------------------------------------- */
+/* --- the same value, other blanks ---------------------------------------- */
 
 static bool is_blank(char c)
 {

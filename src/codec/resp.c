@@ -38,8 +38,7 @@ static int broken(struct mo_resp_in *in, struct mo_err *e, const char *what)
     return mo_fail(e, MO_EPROTO, "redis: %s", what);
 }
 
-/* --- first pass -----------------------------------------------------------
- */
+/* --- first pass ---------------------------------------------------------- */
 
 /* The line at p (without its end) or p == NULL: it is not all there. */
 static struct mo_span line_at(struct mo_span s)
@@ -119,8 +118,7 @@ static int scan(struct mo_resp_in *in, struct mo_err *e)
     return in->seen > 0;
 }
 
-/* --- second pass: of bytes that are known to be sound ----------------------
- */
+/* --- second pass: of bytes that are known to be sound -------------------- */
 
 struct build {
     struct mo_span rest;
@@ -215,8 +213,7 @@ int mo_resp_next(struct mo_resp_in *in, struct mo_arena *a,
     return 1;
 }
 
-/* --- requests -------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------ */
 
 int mo_resp_put_head(struct mo_buf *b, size_t n)
 {

@@ -20,7 +20,7 @@ enum {
 #define NAME_LEN   100
 #define PREFIX_LEN 155
 
-/* --- writer --------------------------------------------------------------- */
+/* --- writer -------------------------------------------------------------- */
 
 static unsigned sum_of(const unsigned char *h)
 {
@@ -97,7 +97,7 @@ int mo_tar_put_end(struct mo_buf *b)
     return mo_buf_put(b, zeros, sizeof(zeros));
 }
 
-/* --- reader --------------------------------------------------------------- */
+/* --- reader -------------------------------------------------------------- */
 
 void mo_tar_init(struct mo_tar *t)
 {

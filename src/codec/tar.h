@@ -46,7 +46,7 @@ int mo_tar_put_end(struct mo_buf *b);
 int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t);
 size_t mo_tar_pad(uint64_t size);
 
-/* --- reader --------------------------------------------------------------- */
+/* --- reader -------------------------------------------------------------- */
 
 enum mo_tar_event {
     MO_TAR_ERROR = -1,

@@ -37,7 +37,7 @@ static inline uint64_t mo_word_splat(uint8_t c)
     return MO_WORD_ONES * c;
 }
 
-/* --- vectors -------------------------------------------------------------- */
+/* --- vectors ------------------------------------------------------------- */
 
 #if !defined(MO_VEC_PLAIN) && defined(__ARM_NEON) && defined(__aarch64__)
 

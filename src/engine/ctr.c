@@ -35,7 +35,7 @@ struct row {
     void (*write)(struct mo_jw *w, const struct mo_ctr *c);
 };
 
-/* --- writers -------------------------------------------------------------- */
+/* --- writers ------------------------------------------------------------- */
 
 static void w_true(struct mo_jw *w, const struct mo_ctr *c)
 {
@@ -423,7 +423,7 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
     return write_all(c, b, false);
 }
 
-/* --- comparing ------------------------------------------------------------ */
+/* --- comparing ----------------------------------------------------------- */
 
 static bool agrees(const struct mo_ctr *c, const struct row *r,
                    struct mo_json ours, struct mo_json theirs)

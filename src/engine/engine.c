@@ -13,7 +13,7 @@
 #define WAITING           1024
 #define IDLE              8
 
-/* --- the end of a request ------------------------------------------------- */
+/* --- the end of a request ------------------------------------------------ */
 
 static int code_of(int status)
 {
@@ -89,7 +89,7 @@ static void finish(struct mo_engine_call *c, const struct mo_err *why)
     call_free(c);
 }
 
-/* --- what httpu tells ----------------------------------------------------- */
+/* --- what httpu tells ---------------------------------------------------- */
 
 static void take_over(struct mo_engine_call *c)
 {
@@ -141,7 +141,7 @@ static void on_done(void *ctx, const struct mo_err *why)
 
 static const struct mo_http_cb http_cb = {on_head, on_data, on_done};
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 static int begin(struct mo_engine *en, struct mo_engine_call *c,
                  const struct mo_engine_req *req, struct mo_err *e)
@@ -264,7 +264,7 @@ bool mo_engine_is_name(struct mo_span s)
     return true;
 }
 
-/* --- its address ---------------------------------------------------------- */
+/* --- its address --------------------------------------------------------- */
 
 struct address {
     char dial[MO_ENGINE_HOST_MAX]; /* as mo_dial() takes it */

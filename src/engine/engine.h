@@ -39,7 +39,7 @@ void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx);
 struct mo_loop *mo_engine_loop(const struct mo_engine *en);
 const char *mo_engine_host(const struct mo_engine *en);
 
-/* --- what it is ----------------------------------------------------------- */
+/* --- what it is ---------------------------------------------------------- */
 
 struct mo_engine_facts {
     bool podman;
@@ -57,7 +57,7 @@ int mo_engine_hello(struct mo_engine *en,
                                  const struct mo_err *why),
                     void *ctx, struct mo_err *e);
 
-/* --- requests ------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------ */
 
 struct mo_engine_reply {
     int status; /* 0: there was no answer */

@@ -45,7 +45,7 @@ static const char *const applets[] = {
     "xxd",        "xz",       "xzcat",    "yes",      "zcat",
 };
 
-/* --- the layer ------------------------------------------------------------ */
+/* --- the layer ----------------------------------------------------------- */
 
 static void put_dir(struct mo_buf *b, const char *path, unsigned mode)
 {
@@ -105,7 +105,7 @@ static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
     return mo_tar_put_end(b);
 }
 
-/* --- its description ------------------------------------------------------ */
+/* --- its description ----------------------------------------------------- */
 
 static void hex_of(struct mo_span data, char out[HEX_LEN + 1])
 {
@@ -189,7 +189,7 @@ static int put_manifest(struct mo_buf *b, const char *config, const char *tag)
     return mo_buf_err(b);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- all of it ----------------------------------------------------------- */
 
 bool mo_image_is_static(struct mo_span elf)
 {
@@ -278,7 +278,7 @@ int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
     return rc < 0 ? mo_fail(e, rc, "image") : 0;
 }
 
-/* --- into the engine ------------------------------------------------------ */
+/* --- into the engine ----------------------------------------------------- */
 
 struct ensure {
     struct mo_engine *en;

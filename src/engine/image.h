@@ -25,7 +25,7 @@
 #define MO_IMAGE_TAR_MAX     ((size_t)64 * 1024 * 1024)
 #define MO_IMAGE_TOOLBOX     "/toolbox"
 
-/* --- making ours ---------------------------------------------------------- */
+/* --- making ours --------------------------------------------------------- */
 
 struct mo_image_parts {
     struct mo_span toolbox, busybox; /* static programs; busybox may be empty
@@ -50,7 +50,7 @@ int mo_engine_image_ensure(struct mo_engine *en, const struct mo_image_tar *t,
                            void (*done)(void *ctx, const struct mo_err *why),
                            void *ctx, struct mo_err *e);
 
-/* --- looking at others' --------------------------------------------------- */
+/* --- looking at others' -------------------------------------------------- */
 
 struct mo_image {
     struct mo_arena arena;

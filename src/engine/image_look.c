@@ -67,7 +67,7 @@ static int check_path(const char *what, const char *path, struct mo_err *e)
     return 0;
 }
 
-/* --- reading -------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------- */
 
 /* A string of the engine's, NULL and why. */
 static const char *word(struct mo_image *im, struct mo_json v, struct mo_err *e)
@@ -226,7 +226,7 @@ int mo_image_read(struct mo_json inspect, struct mo_image **out,
     return 0;
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 struct look {
     void (*done)(void *ctx, struct mo_image *im, const struct mo_err *why);

@@ -266,8 +266,7 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     return 0;
 }
 
-/* --- for everybody --------------------------------------------------------
- */
+/* --- for everybody ------------------------------------------------------- */
 
 struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
 {
@@ -337,8 +336,7 @@ pid_t mo_guard_pid(const struct mo_guard *g)
     return g->pid;
 }
 
-/* --- the book -------------------------------------------------------------
- */
+/* --- the book ------------------------------------------------------------ */
 
 static int enlist_self(void *ctx)
 {

@@ -56,7 +56,7 @@ void mo_guard_stop(struct mo_guard *g, void (*gone)(void *ctx), void *ctx);
 struct mo_loop *mo_guard_loop(const struct mo_guard *g);
 pid_t mo_guard_pid(const struct mo_guard *g); /* 0: none now */
 
-/* --- for proc.c -------------------------------------------------------- */
+/* --- for proc.c ---------------------------------------------------------- */
 
 struct mo_spawn;
 

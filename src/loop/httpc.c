@@ -14,8 +14,7 @@
 
 static void check_done(struct mo_httpc *c);
 
-/* --- sockets and time -----------------------------------------------------
- */
+/* --- sockets and time ---------------------------------------------------- */
 
 struct poll {
     uv_poll_t h;
@@ -122,8 +121,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
     return 0;
 }
 
-/* --- the library ----------------------------------------------------------
- */
+/* --- the library --------------------------------------------------------- */
 
 static int load(struct mo_httpc *c, struct mo_err *e)
 {
@@ -171,8 +169,7 @@ static void multi_close(struct mo_httpc *c)
         poll_close(mo_container_of(n, struct poll, node));
 }
 
-/* --- requests -------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------ */
 
 static void check_done(struct mo_httpc *c)
 {
@@ -271,8 +268,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
     return 0;
 }
 
-/* --- the client -----------------------------------------------------------
- */
+/* --- the client ---------------------------------------------------------- */
 
 static void httpc_free(struct mo_httpc *c)
 {

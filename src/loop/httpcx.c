@@ -23,8 +23,7 @@ void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
 #undef TO
 }
 
-/* --- the end --------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
 void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
 {
@@ -162,8 +161,7 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
     mo_httpcx_end(x, &e);
 }
 
-/* --- the answer -----------------------------------------------------------
- */
+/* --- the answer ---------------------------------------------------------- */
 
 /* Cut the collected lines into headers; false: too many. */
 static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
@@ -279,8 +277,7 @@ static void on_wake(struct mo_later *d)
     (void)x->c->f.curl_easy_pause(x->easy, CURLPAUSE_CONT);
 }
 
-/* --- the request ----------------------------------------------------------
- */
+/* --- the request --------------------------------------------------------- */
 
 /* Typed, so that the compiler checks what the variadic call cannot. All
  * failures are the same to us: no memory, or a libcurl without the option. */

@@ -9,8 +9,7 @@
 #define FINISH_MS  1000
 #define BODY_TOTAL 10 /* times body_ms */
 
-/* --- the clock of a connection --------------------------------------------
- */
+/* --- the clock of a connection ------------------------------------------- */
 
 static unsigned limit_ms(const struct conn *c)
 {
@@ -87,8 +86,7 @@ static void on_timer(struct mo_timer *t)
         mo_timer_start(c->h->loop, t, (due - now + MO_MS - 1) / MO_MS);
 }
 
-/* --- one request: begin, body, end -----------------------------------------
- */
+/* --- one request: begin, body, end --------------------------------------- */
 
 static void split_target(struct mo_req *rq)
 {
@@ -171,6 +169,7 @@ static void end(struct conn *c)
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
+    c->cached = false;
     c->drain = NULL;
     c->rq = (struct mo_req){.head = NULL};
     if (!c->s)
@@ -185,8 +184,7 @@ static void end(struct conn *c)
     mo_conn_touch(c);
 }
 
-/* --- input ----------------------------------------------------------------
- */
+/* --- input --------------------------------------------------------------- */
 
 static bool wants_input(const struct conn *c)
 {
@@ -403,8 +401,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 static const struct mo_stream_cb conn_cb = {on_read, on_eof, on_drain,
                                             on_close};
 
-/* --- the server -----------------------------------------------------------
- */
+/* --- the server ---------------------------------------------------------- */
 
 static struct conn *conn_new(struct mo_httpd *h, struct mo_stream *s)
 {

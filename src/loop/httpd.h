@@ -83,7 +83,7 @@ struct mo_httpd_stats {
 };
 struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 
-/* --- one request --- */
+/* --- one request --------------------------------------------------------- */
 
 struct mo_req {
     const struct mo_http_head *head;
@@ -109,7 +109,8 @@ void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body));
 
 /* Answer. Headers first (any number), then one of reply / start.
- * A value with CR, LF or NUL is our own mistake. */
+ * A value with CR, LF or NUL is our own mistake. An answer without a
+ * Cache-Control of its own is not to be stored. */
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
 /* Content-Length, body left out for HEAD. ctype may be NULL with no body. */
 void mo_req_reply(struct mo_req *rq, int status, const char *ctype,

@@ -48,6 +48,7 @@ struct conn {
     bool working;   /* inside work() */
     bool whole;     /* the request has arrived completely */
     bool live;      /* a request is with the handler */
+    bool cached;    /* its answer says how long it may be kept */
     bool started;   /* its answer's head is out */
     bool answered;  /* its answer is complete */
     bool streaming; /* chunked (or until close) answer under way */

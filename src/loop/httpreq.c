@@ -54,6 +54,8 @@ static void put_head(struct conn *c, int status, const char *ctype,
     c->status = status;
     put_lead(c->h, status, ctype ? ctype : "");
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    if (!c->cached)
+        (void)mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
     if (length >= 0 && status != 204 && status != 304) {
         (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
         (void)mo_buf_u64(b, (uint64_t)length);
@@ -137,6 +139,8 @@ void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
 
     MO_BUG_ON(c->started);
     MO_BUG_ON(mo_http1_put_header(&c->headers, name, value) == MO_EINVAL);
+    if (strcmp(name, "Cache-Control") == 0)
+        c->cached = true;
 }
 
 void mo_req_start(struct mo_req *rq, int status, const char *ctype)
@@ -230,7 +234,7 @@ void mo_conn_refuse(struct conn *c, int status, const char *code,
     mo_req_problem(&c->rq, status, code, detail);
 }
 
-/* --- the rest of the request, and its end --- */
+/* --- the rest of the request, and its end -------------------------------- */
 
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body))

@@ -27,8 +27,7 @@ void mo_x_move(struct mo_httpu_x *x, enum x_state to)
 #undef TO
 }
 
-/* --- the end of a request -------------------------------------------------
- */
+/* --- the end of a request ------------------------------------------------ */
 
 static void unlink_conn(struct mo_httpu_x *x)
 {
@@ -154,8 +153,7 @@ void mo_httpu_resume(struct mo_httpu_x *x)
     mo_loop_defer(x->u->loop, &x->conn->later);
 }
 
-/* --- a request finds its connection ---------------------------------------
- */
+/* --- a request finds its connection -------------------------------------- */
 
 static void dial_failed(struct mo_httpu_x *x, struct mo_err *e)
 {
@@ -221,8 +219,7 @@ static void feed(struct mo_httpu *u)
     }
 }
 
-/* --- the client -----------------------------------------------------------
- */
+/* --- the client ---------------------------------------------------------- */
 
 static void httpu_free(struct mo_httpu *u)
 {
@@ -302,8 +299,7 @@ void mo_httpu_close(struct mo_httpu *u, void (*gone)(void *ctx), void *ctx)
     mo_loop_defer(u->loop, &u->later);
 }
 
-/* --- a new request --------------------------------------------------------
- */
+/* --- a new request ------------------------------------------------------- */
 
 /* Ours to say: they decide where the message ends. */
 static bool is_framing(struct mo_span name)

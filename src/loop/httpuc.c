@@ -5,8 +5,7 @@
 
 #define NO_LIMIT (SIZE_MAX / 2) /* the request is in memory anyway */
 
-/* --- idle or not ----------------------------------------------------------
- */
+/* --- idle or not --------------------------------------------------------- */
 
 static void leave_idle(struct mo_httpu_conn *c)
 {
@@ -58,8 +57,7 @@ struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
     return NULL;
 }
 
-/* --- the answer -----------------------------------------------------------
- */
+/* --- the answer ---------------------------------------------------------- */
 
 /* The answer is complete: keep the connection if both sides may. */
 static void answered(struct mo_httpu_conn *c, bool clean)
@@ -209,8 +207,7 @@ static void on_conn_later(struct mo_later *d)
         conn_rest(c);
 }
 
-/* --- a connection goes ----------------------------------------------------
- */
+/* --- a connection goes --------------------------------------------------- */
 
 /* The connection ended before a byte of an answer. Send the request again on
  * a new one if that cannot do anything twice; but only once, and only if it
@@ -293,8 +290,7 @@ int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
     return 0;
 }
 
-/* --- a connection is made and used ----------------------------------------
- */
+/* --- a connection is made and used --------------------------------------- */
 
 void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
 {

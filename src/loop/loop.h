@@ -32,7 +32,7 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
 const struct mo_log *mo_loop_log(const struct mo_loop *l);
 uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per turn */
 
-/* --- timers --- */
+/* --- timers -------------------------------------------------------------- */
 
 struct mo_timer {
     void (*fire)(struct mo_timer *t);
@@ -55,7 +55,7 @@ static inline bool mo_timer_on(const struct mo_timer *t)
 void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms);
 void mo_timer_stop(struct mo_loop *l, struct mo_timer *t);
 
-/* --- later: runs before the loop waits again --- */
+/* --- later: runs before the loop waits again ----------------------------- */
 
 struct mo_later {
     struct mo_list node;
@@ -72,7 +72,7 @@ static inline void mo_later_init(struct mo_later *d,
 void mo_loop_defer(struct mo_loop *l, struct mo_later *d); /* twice = once */
 void mo_later_cancel(struct mo_later *d);
 
-/* --- signals --- */
+/* --- signals ------------------------------------------------------------- */
 
 struct mo_signal;
 struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
@@ -80,7 +80,7 @@ struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
                                   struct mo_err *e);
 void mo_signal_stop(struct mo_signal *s); /* frees it in its own time */
 
-/* --- how the loop is doing, for /metrics and leak checks --- */
+/* --- how the loop is doing, for /metrics and leak checks ----------------- */
 
 struct mo_loop_stats {
     unsigned streams; /* open now */

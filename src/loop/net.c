@@ -15,8 +15,7 @@
 #define HOST_MAX        256
 #define ACCEPT_RETRY_MS 100
 
-/* --- addresses as text ---------------------------------------------------
- */
+/* --- addresses as text --------------------------------------------------- */
 
 struct addr {
     bool is_unix;
@@ -65,8 +64,7 @@ static int parse_addr(const char *text, struct addr *a, struct mo_err *e)
     return put_part(a->host, sizeof(a->host), host, text, e);
 }
 
-/* --- listening -----------------------------------------------------------
- */
+/* --- listening ----------------------------------------------------------- */
 
 struct mo_listener {
     struct mo_loop *loop;

@@ -70,7 +70,7 @@ void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why);
  * right after this returns. */
 void mo_stream_gone(struct mo_stream *s);
 
-/* --- the libuv kind, shared by stream.c and net.c --- */
+/* --- the libuv kind, shared by stream.c and net.c ------------------------ */
 
 enum uvs_kind { UVS_NONE, UVS_TCP, UVS_PIPE };
 

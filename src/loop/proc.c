@@ -54,7 +54,7 @@ static void signal_group(const struct mo_proc *p, int sig)
     (void)kill(-p->ward.pid, sig);
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void release(struct mo_proc *p)
 {
@@ -144,7 +144,7 @@ void mo_proc_free(struct mo_proc *p)
     mo_proc_kill(p);
 }
 
-/* --- the beginning -------------------------------------------------------- */
+/* --- the beginning ------------------------------------------------------- */
 
 /* Our ends and theirs; what is not given away closes itself. */
 struct plumbing {

@@ -54,7 +54,7 @@ struct birth {
     volatile int err; /* 0: the program runs */
 };
 
-/* --- in the child: returns 0 or an errno ---------------------------------- */
+/* --- in the child: returns 0 or an errno --------------------------------- */
 
 /* The parent may have died before the request was made. */
 CHILD_SIDE static int tie_to_parent(const struct birth *b)
@@ -168,7 +168,7 @@ CHILD_SIDE static int child_main(void *arg)
     return 127;
 }
 
-/* --- what went wrong, for a person ---------------------------------------- */
+/* --- what went wrong, for a person --------------------------------------- */
 
 static int code_of(int err)
 {
@@ -227,8 +227,7 @@ static int explain(const struct birth *b, struct mo_err *e)
     return code;
 }
 
-/* --- in the parent ---------------------------------------------------------
- */
+/* --- in the parent ------------------------------------------------------- */
 
 static void reap(int pidfd)
 {
@@ -300,8 +299,7 @@ int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
     return b.err ? bury(&b, *pid, *pidfd, e) : 0;
 }
 
-/* --- PATH ------------------------------------------------------------------
- */
+/* --- PATH ---------------------------------------------------------------- */
 
 static struct mo_span path_of(const char *const *env)
 {

@@ -58,7 +58,7 @@ static void maybe_free(struct mo_split *sp)
     mo_free(sp);
 }
 
-/* --- what may flow -------------------------------------------------------- */
+/* --- what may flow ------------------------------------------------------- */
 
 static bool nobody(const struct side *d)
 {
@@ -135,7 +135,7 @@ static void take_in(struct mo_split *sp, struct mo_span in)
     set_flow(sp);
 }
 
-/* --- the connection ------------------------------------------------------- */
+/* --- the connection ------------------------------------------------------ */
 
 static void on_under_read(void *ctx, char *p, size_t n)
 {
@@ -184,7 +184,7 @@ static const struct mo_stream_cb under_cb = {
     .on_close = on_under_close,
 };
 
-/* --- a side --------------------------------------------------------------- */
+/* --- a side -------------------------------------------------------------- */
 
 static void pump_side(struct mo_split *sp, struct side *d)
 {

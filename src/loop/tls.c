@@ -59,8 +59,7 @@ static void fail(struct tls *t, const struct mo_err *why)
         mo_stream_pause(t->under);
 }
 
-/* --- ciphertext down ------------------------------------------------------
- */
+/* --- ciphertext down ----------------------------------------------------- */
 
 static void renew_out(struct tls *t)
 {
@@ -192,8 +191,7 @@ static void tls_shutdown(struct mo_stream *s)
         say_goodbye(t);
 }
 
-/* --- handshake ------------------------------------------------------------
- */
+/* --- handshake ----------------------------------------------------------- */
 
 static void handshake_failed(struct tls *t)
 {
@@ -281,8 +279,7 @@ static void on_handshake_late(struct mo_timer *tm)
     fail(t, &e);
 }
 
-/* --- plaintext up ---------------------------------------------------------
- */
+/* --- plaintext up -------------------------------------------------------- */
 
 static void read_failed(struct tls *t, int err)
 {
@@ -404,8 +401,7 @@ static void tls_reading(struct mo_stream *s, bool on)
         mo_stream_pause(t->under);
 }
 
-/* --- birth and death ------------------------------------------------------
- */
+/* --- birth and death ----------------------------------------------------- */
 
 static void gone(struct tls *t)
 {

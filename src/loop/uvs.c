@@ -362,8 +362,7 @@ void mo_uvs_name_tcp(struct uvs *u)
     }
 }
 
-/* --- from descriptors -----------------------------------------------------
- */
+/* --- from descriptors ---------------------------------------------------- */
 
 static bool is_inet(int fd)
 {

@@ -30,8 +30,7 @@ struct mo_work {
     bool ended;                  /* lock: the thread's last word */
 };
 
-/* --- on the worker --------------------------------------------------------
- */
+/* --- on the worker ------------------------------------------------------- */
 
 /* The next job, or NULL when it is time to leave. Takes the lock. */
 static struct mo_job *next_job(struct mo_work *w)
@@ -75,8 +74,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* --- on the loop ----------------------------------------------------------
- */
+/* --- on the loop --------------------------------------------------------- */
 
 /* Handles that are referenced keep the loop running. */
 static void keep_loop(struct mo_work *w)
@@ -205,7 +203,7 @@ void mo_work_stop(struct mo_work *w, enum mo_work_end how,
     (void)uv_async_send(&w->bell);
 }
 
-/* --- birth ---------------------------------------------------------------- */
+/* --- birth --------------------------------------------------------------- */
 
 /* A thread inherits the mask of its maker: everything is blocked for as long
  * as that takes, so that no signal finds it unmasked. */

@@ -74,7 +74,7 @@ static int judge(const struct mo_conn *c, struct mo_json method,
     return 0;
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
 static void ask_free(struct ask *a)
 {
@@ -129,7 +129,7 @@ void ask_orphan(struct mo_list *asks)
     }
 }
 
-/* --- legacy: requests of the server --------------------------------------- */
+/* --- legacy: requests of the server -------------------------------------- */
 
 static void respond(struct mo_conn *c, int rc)
 {
@@ -226,7 +226,7 @@ void ask_cancelled(struct mo_conn *c, struct mo_json id)
     }
 }
 
-/* --- modern: inputRequests ------------------------------------------------ */
+/* --- modern: inputRequests ----------------------------------------------- */
 
 static int add_input(struct mo_call *k, struct mo_json key,
                      struct mo_json request, struct mo_err *e)
@@ -317,7 +317,7 @@ static void answer_input(struct ask *a, struct mo_span result)
         call_again(k);
 }
 
-/* --- for the owner -------------------------------------------------------- */
+/* --- for the owner ------------------------------------------------------- */
 
 void mo_ask_answer(struct mo_ask *pub, struct mo_span result)
 {

@@ -16,7 +16,7 @@
 static const char *const may_ask[] = {"tools/call", "prompts/get",
                                       "resources/read"};
 
-/* --- the table ------------------------------------------------------------ */
+/* --- the table ----------------------------------------------------------- */
 
 static void put_in_flight(struct mo_call *k)
 {
@@ -69,7 +69,7 @@ static bool was_given_up(const struct mo_conn *c, uint64_t id)
     return false;
 }
 
-/* --- birth and death ------------------------------------------------------ */
+/* --- birth and death ----------------------------------------------------- */
 
 static void call_free(struct mo_call *k)
 {
@@ -154,7 +154,7 @@ void call_drop_internal(struct mo_conn *c)
         call_free(mo_container_of(it, struct mo_call, node));
 }
 
-/* --- giving up ------------------------------------------------------------ */
+/* --- giving up ----------------------------------------------------------- */
 
 static void tell_cancelled(struct mo_call *k, const char *reason)
 {
@@ -220,7 +220,7 @@ uint64_t mo_call_number(const struct mo_call *k)
     return k->number;
 }
 
-/* --- sending -------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 static void start_timer(struct mo_call *k, struct mo_timer *t, uint64_t ms,
                         uint64_t usual)
@@ -367,7 +367,7 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
     return call_start(c, method, params, o, false, e);
 }
 
-/* --- answers -------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 static void fail_now(struct mo_call *k, int code, const char *what)
 {

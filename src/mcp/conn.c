@@ -30,7 +30,7 @@ void conn_move(struct mo_conn *c, enum conn_state to)
     c->state = to;
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void over(struct mo_conn *c)
 {
@@ -70,7 +70,7 @@ void conn_fail(struct mo_conn *c, const struct mo_err *why)
     mo_conn_close(c, why);
 }
 
-/* --- what comes in -------------------------------------------------------- */
+/* --- what comes in ------------------------------------------------------- */
 
 static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
                             uint64_t stream_of)
@@ -179,7 +179,7 @@ static const struct mo_link_cb link_cb = {
     .on_close = on_link_close,
 };
 
-/* --- sending -------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 int conn_send(struct mo_conn *c, struct mo_link_msg *m)
 {
@@ -204,7 +204,7 @@ int mo_conn_notify(struct mo_conn *c, const char *method, struct mo_span params)
     return rc < 0 ? rc : conn_send(c, &m);
 }
 
-/* --- the beginning -------------------------------------------------------- */
+/* --- the beginning ------------------------------------------------------- */
 
 static void on_later(struct mo_later *d)
 {

@@ -65,7 +65,7 @@ struct mo_conn_verdict {
     uint64_t at_ms; /* mo_wall_ms() of the probe */
 };
 
-/* --- what a server asks of us --------------------------------------------- */
+/* --- what a server asks of us -------------------------------------------- */
 
 enum mo_ask_kind { MO_ASK_SAMPLING, MO_ASK_ELICIT, MO_ASK_ROOTS, MO_ASK_KINDS };
 
@@ -83,7 +83,7 @@ void mo_ask_answer(struct mo_ask *a, struct mo_span result);
 /* A modern server cannot be told an error: its call fails (MO_EPOLICY). */
 void mo_ask_refuse(struct mo_ask *a, int code, const char *message);
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 struct mo_conn_cb {
     void (*on_open)(void *ctx, struct mo_conn *c);
@@ -126,7 +126,7 @@ void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
 /* End it; why (may be NULL) is what calls in flight will hear. */
 void mo_conn_close(struct mo_conn *c, const struct mo_err *why);
 
-/* --- once open ------------------------------------------------------------ */
+/* --- once open ----------------------------------------------------------- */
 
 struct mo_conn_info {
     enum mo_mcp_version version;
@@ -155,7 +155,7 @@ struct mo_link *mo_conn_link(const struct mo_conn *c); /* NULL: none now */
 /* Did the server declare it? "tools", "resources", ... */
 bool mo_conn_can(const struct mo_conn *c, const char *capability);
 
-/* --- calls ---------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 struct mo_reply {
     const struct mo_err *err; /* no answer: why; else NULL */

@@ -7,7 +7,7 @@
 
 #define OPENED_MAX ((size_t)1024 * 1024) /* of a server's self-description */
 
-/* --- capabilities --------------------------------------------------------- */
+/* --- capabilities -------------------------------------------------------- */
 
 static unsigned can_elicit(struct mo_json v)
 {
@@ -28,7 +28,7 @@ unsigned codec_can(struct mo_json capabilities)
            (mo_json_get(ext, MO_MCP_EXT_TASKS).p ? CAN_TASKS : 0);
 }
 
-/* --- requests ------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------ */
 
 struct members {
     struct mo_buf *b;
@@ -184,7 +184,7 @@ int codec_initialize(struct mo_conn *c, struct mo_buf *b, enum mo_mcp_version v)
     return mo_buf_putc(b, '}');
 }
 
-/* --- what a server says of itself ----------------------------------------- */
+/* --- what a server says of itself ---------------------------------------- */
 
 static struct mo_json typed(struct mo_json v, enum mo_json_type t)
 {

@@ -32,7 +32,7 @@ static void settle(struct mo_conn *c, enum mo_conn_era era)
         c->info.verdict = (struct mo_conn_verdict){era, mo_wall_ms()};
 }
 
-/* --- dialling ------------------------------------------------------------- */
+/* --- dialling ------------------------------------------------------------ */
 
 static void dial(struct mo_conn *c)
 {
@@ -75,7 +75,7 @@ bool conn_lost_in_probe(struct mo_conn *c)
     return true;
 }
 
-/* --- legacy --------------------------------------------------------------- */
+/* --- legacy -------------------------------------------------------------- */
 
 static void describe_error(const struct mo_reply *r, const char *method,
                            struct mo_err *e)
@@ -152,7 +152,7 @@ static void initialize(struct mo_conn *c)
         conn_fail(c, &e);
 }
 
-/* --- modern --------------------------------------------------------------- */
+/* --- modern -------------------------------------------------------------- */
 
 static bool lists(struct mo_json versions, enum mo_mcp_version v)
 {
@@ -282,7 +282,7 @@ static void discover(struct mo_conn *c)
         conn_fail(c, &e);
 }
 
-/* --- which way ------------------------------------------------------------ */
+/* --- which way ----------------------------------------------------------- */
 
 static bool known_legacy(const struct mo_conn *c)
 {

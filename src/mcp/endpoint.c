@@ -1,7 +1,6 @@
 #include "mcp/ep_priv.h"
 
-/* --- the methods that reach the handler -------------------------------------
- */
+/* --- the methods that reach the handler ---------------------------------- */
 
 static const struct ep_method methods[] = {
     {"tools/list", MO_EP_TOOLS, NULL, M_CACHE},
@@ -51,8 +50,7 @@ const char *mo_ep_level_text(enum mo_mcp_level lv)
     return levels[lv];
 }
 
-/* --- life --------------------------------------------------------------------
- */
+/* --- life ---------------------------------------------------------------- */
 
 static void fill_limits(struct mo_endpoint_limits *l)
 {
@@ -138,8 +136,7 @@ struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep)
     };
 }
 
-/* --- writing -----------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------- */
 
 struct mo_buf *mo_ep_scratch(struct mo_endpoint *ep)
 {
@@ -262,8 +259,7 @@ enum mo_ep_era mo_ep_classify(const struct mo_rpc *m)
     return EP_MODERN;
 }
 
-/* --- news
- * ---------------------------------------------------------------------- */
+/* --- news ---------------------------------------------------------------- */
 
 static const char *const notices[] = {
     [MO_EP_CH_TOOLS] = "notifications/tools/list_changed",

@@ -111,8 +111,7 @@ struct mo_endpoint_stats {
 };
 struct mo_endpoint_stats mo_endpoint_stats(const struct mo_endpoint *ep);
 
-/* --- one call --------------------------------------------------------------
- */
+/* --- one call ------------------------------------------------------------ */
 
 struct mo_ep_call {
     struct mo_span method;
@@ -163,8 +162,7 @@ void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
 void mo_ep_call_pause(struct mo_ep_call *c);
 bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
-/* --- asking the client -----------------------------------------------------
- */
+/* --- asking the client --------------------------------------------------- */
 
 /* Does the client say it can do "sampling", "elicitation", "roots"? */
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);

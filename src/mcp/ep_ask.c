@@ -9,7 +9,7 @@
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- what a question needs of the client ---------------------------------- */
+/* --- what a question needs of the client --------------------------------- */
 
 static const struct ep_kind {
     const char *method, *cap, *sub; /* cap.sub must be there; sub NULL: cap */
@@ -112,7 +112,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
     mo_jw_end(&w);
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 /* Questions that are still out are taken back. */
 void mo_ep_legacy_unask(struct call *c)

@@ -3,8 +3,7 @@
  * question is the business of the two eras. */
 #include "mcp/ep_priv.h"
 
-/* --- life --------------------------------------------------------------------
- */
+/* --- life ---------------------------------------------------------------- */
 
 static void free_filter(struct call *c)
 {
@@ -256,8 +255,7 @@ void mo_ep_call_run(struct call *c)
         free_call(c);
 }
 
-/* --- answers
- * ------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 void mo_ep_call_answer(struct call *c, int status)
 {
@@ -339,8 +337,7 @@ void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
     mo_buf_fini(&b);
 }
 
-/* --- notices
- * ------------------------------------------------------------------- */
+/* --- notices ------------------------------------------------------------- */
 
 static void begin_note(struct call *c, struct mo_jw *w, const char *method)
 {
@@ -430,8 +427,7 @@ bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
     return call_of(pub)->gone;
 }
 
-/* --- asking
- * ---------------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
 {

@@ -15,8 +15,7 @@ struct post {
     char caller[MO_EP_CALLER_MAX];
 };
 
-/* --- who may ask
- * -------------------------------------------------------------------- */
+/* --- who may ask --------------------------------------------------------- */
 
 static bool usual_gate(struct mo_req *rq)
 {
@@ -75,8 +74,7 @@ static void preflight(struct mo_req *rq)
     mo_req_reply(rq, 204, NULL, nothing);
 }
 
-/* --- headers
- * -------------------------------------------------------------------------- */
+/* --- headers ------------------------------------------------------------- */
 
 static bool type_is(struct mo_span one, struct mo_span type)
 {
@@ -158,9 +156,7 @@ static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
     return s;
 }
 
-/* --- POST
- * -------------------------------------------------------------------------------
- */
+/* --- POST ---------------------------------------------------------------- */
 
 static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller, const struct mo_rpc *m)
@@ -354,8 +350,7 @@ static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
     mo_req_body(rq, h->o.body, on_body);
 }
 
-/* --- GET and DELETE
- * ------------------------------------------------------------------------ */
+/* --- GET and DELETE ------------------------------------------------------ */
 
 static bool only_legacy(struct mo_req *rq)
 {
@@ -431,9 +426,7 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
     }
 }
 
-/* --- life
- * -----------------------------------------------------------------------------------
- */
+/* --- life ---------------------------------------------------------------- */
 
 static void on_sweep(struct mo_timer *t)
 {

@@ -33,8 +33,7 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
     mo_free(s->client);
 }
 
-/* --- the handshake
- * ------------------------------------------------------------- */
+/* --- the handshake ------------------------------------------------------- */
 
 static int keep(char **to, struct mo_json v)
 {
@@ -110,8 +109,7 @@ static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
     mo_ep_answer_scratch(s->ep, from->way);
 }
 
-/* --- plumbing
- * ---------------------------------------------------------------------- */
+/* --- plumbing ------------------------------------------------------------ */
 
 static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
                          const struct mo_rpc *m)
@@ -211,8 +209,7 @@ static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
     return NULL;
 }
 
-/* --- calls
- * ------------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static int lend(struct call *c, const char *text, struct mo_json *out)
 {

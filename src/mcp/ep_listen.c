@@ -138,8 +138,7 @@ void mo_ep_listen(struct call *c)
     mo_ep_scratch_done(c->ep);
 }
 
-/* --- a task has changed ----------------------------------------------------
- */
+/* --- a task has changed -------------------------------------------------- */
 
 static bool is_meta(struct mo_json key)
 {
@@ -191,8 +190,7 @@ void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
     }
 }
 
-/* --- the end ---------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
 /* {"resultType":"complete","_meta":{subscriptionId}}: there will be no more,
  * and nothing was lost. */

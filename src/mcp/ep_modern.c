@@ -18,8 +18,7 @@ struct refusal {
     struct mo_buf *data; /* filled when it has any */
 };
 
-/* --- what must be right before anything runs
- * -------------------------------------- */
+/* --- what must be right before anything runs ----------------------------- */
 
 static const char *check_envelope(const struct mo_rpc *m, struct envelope *en)
 {
@@ -96,8 +95,7 @@ static struct refusal check(const struct mo_endpoint *ep,
     return r;
 }
 
-/* --- results
- * ------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------- */
 
 static bool is_added(struct mo_json key)
 {
@@ -213,9 +211,7 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
     mo_ep_answer_scratch(ep, from->way);
 }
 
-/* --- a request
- * ------------------------------------------------------------------------------
- */
+/* --- a request ----------------------------------------------------------- */
 
 /* Methods of an extension are for those who speak it. */
 static bool speaks(const struct call *c)

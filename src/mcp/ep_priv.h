@@ -128,7 +128,7 @@ static inline bool call_is_tool(const struct call *c)
     return mo_span_is(c->pub.method, "tools/call");
 }
 
-/* --- endpoint.c --- */
+/* --- endpoint.c ---------------------------------------------------------- */
 
 enum { M_CACHE = 1, M_MRTR = 2, M_MODERN = 4 };
 
@@ -155,7 +155,7 @@ void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
 enum mo_mcp_level mo_ep_level(struct mo_json v); /* MO_MCP_LEVELS: none */
 const char *mo_ep_level_text(enum mo_mcp_level lv);
 
-/* --- where a message belongs, endpoint.c --- */
+/* --- where a message belongs, endpoint.c --------------------------------- */
 
 enum mo_ep_era { EP_LEGACY, EP_MODERN };
 
@@ -169,7 +169,7 @@ struct mo_ep_from { /* how a message came */
     struct mo_ep_sess *sess;         /* modern: only for cancelling (stdio) */
 };
 
-/* --- ep_legacy.c --- */
+/* --- ep_legacy.c --------------------------------------------------------- */
 
 void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep);
 void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
@@ -178,7 +178,7 @@ void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
 void mo_ep_legacy_result(struct call *c, struct mo_json result);
 
-/* --- ep_ask.c --- */
+/* --- ep_ask.c ------------------------------------------------------------ */
 
 void mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
@@ -192,7 +192,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing,
 /* A result or error that answers us, perhaps. */
 void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
 
-/* --- ep_task.c: 2025-11-25 --- */
+/* --- ep_task.c: 2025-11-25 ----------------------------------------------- */
 
 void mo_ep_task_begin(struct call *c); /* instead of mo_ep_call_run() */
 void mo_ep_tasks_end(struct mo_ep_sess *s);
@@ -210,7 +210,7 @@ void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
 void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
                        const struct mo_rpc *m);
 
-/* --- ep_modern.c --- */
+/* --- ep_modern.c --------------------------------------------------------- */
 
 void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
@@ -224,7 +224,7 @@ void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta);
 
-/* --- ep_listen.c --- */
+/* --- ep_listen.c --------------------------------------------------------- */
 
 void mo_ep_listen(struct call *c);
 /* We end: a listen is told so, anything else is canceled. */
@@ -234,13 +234,13 @@ void mo_ep_listen_end(struct call *c, bool on_line);
     "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
     "}"
 
-/* --- ep_rounds.c --- */
+/* --- ep_rounds.c --------------------------------------------------------- */
 
 void mo_ep_modern_wait(struct call *c);
 /* requestState and inputResponses of a request; NULL, or what is wrong. */
 const char *mo_ep_take_answers(struct call *c);
 
-/* --- ep_header.c --- */
+/* --- ep_header.c --------------------------------------------------------- */
 
 /* The mirrored headers of a modern request; 0, or an error that *why says. */
 int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
@@ -248,13 +248,13 @@ int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
 int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
                  const struct call *c, const char **why);
 
-/* --- ep_down.c --- */
+/* --- ep_down.c ----------------------------------------------------------- */
 
 /* A result as a peer of that legacy revision can read it. */
 int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
                     enum mo_mcp_version v, struct mo_json result);
 
-/* --- ep_call.c --- */
+/* --- ep_call.c ----------------------------------------------------------- */
 
 struct call *mo_ep_call_new(struct mo_endpoint *ep,
                             const struct mo_ep_from *from,

@@ -5,8 +5,7 @@
 #include "base/rand.h"
 #include "codec/sse.h"
 
-/* --- events that are kept
- * ----------------------------------------------------------- */
+/* --- events that are kept ------------------------------------------------ */
 
 static void forget(struct hsess *s, struct kept *k)
 {
@@ -65,8 +64,7 @@ static void keep(struct hsess *s, const struct answer *a, struct mo_span msg)
     s->h->ep->replay += msg.n;
 }
 
-/* --- writing to whoever is connected
- * -------------------------------------------------- */
+/* --- writing to whoever is connected ------------------------------------- */
 
 static void put_event(struct mo_buf *b, bool with_id, uint64_t stream,
                       uint64_t seq, struct mo_span msg, int64_t retry)
@@ -225,8 +223,7 @@ static void emit(struct answer *a, struct mo_span msg)
     send_out(a, &a->h->sse);
 }
 
-/* --- one answer
- * ------------------------------------------------------------------------ */
+/* --- one answer ---------------------------------------------------------- */
 
 bool mo_answer_release(struct answer *a)
 {
@@ -388,9 +385,7 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
     return a;
 }
 
-/* --- sessions
- * ---------------------------------------------------------------------------
- */
+/* --- sessions ------------------------------------------------------------ */
 
 static bool make_room(struct mo_ep_http *h)
 {

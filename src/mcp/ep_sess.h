@@ -70,7 +70,7 @@ struct hsess {
     char caller[MO_EP_CALLER_MAX];
 };
 
-/* --- ep_sess.c --- */
+/* --- ep_sess.c ----------------------------------------------------------- */
 
 struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
                              struct mo_req *rq);

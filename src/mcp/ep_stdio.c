@@ -15,8 +15,7 @@ struct mo_ep_stdio {
     bool ended;
 };
 
-/* --- out
- * ------------------------------------------------------------------------ */
+/* --- out ----------------------------------------------------------------- */
 
 /* In the scratch buffer there is room for the newline: one piece is written
  * faster than two. */
@@ -80,8 +79,7 @@ static void on_drop(struct mo_ep_way *w)
     (void)w;
 }
 
-/* --- in
- * -------------------------------------------------------------------------- */
+/* --- in ------------------------------------------------------------------ */
 
 static void refuse(struct mo_ep_stdio *x, struct mo_json id, int code,
                    const char *why)

@@ -53,7 +53,7 @@ static bool has_ended(const struct ep_task *t)
     return t->status >= COMPLETED;
 }
 
-/* --- what is said about a task -------------------------------------------- */
+/* --- what is said about a task ------------------------------------------- */
 
 static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
 {
@@ -165,7 +165,7 @@ void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-/* --- the outcome ---------------------------------------------------------- */
+/* --- the outcome --------------------------------------------------------- */
 
 static bool is_meta(struct mo_json key)
 {
@@ -241,7 +241,7 @@ static void keep(struct ep_task *t, struct mo_json v)
         ep->task_bytes += v.n;
 }
 
-/* --- the way of its call -------------------------------------------------- */
+/* --- the way of its call ------------------------------------------------- */
 
 static void on_note(struct mo_ep_way *w, struct mo_span msg)
 {
@@ -286,7 +286,7 @@ void mo_ep_task_goes_on(struct ep_task *t)
     set_status(t, WORKING);
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
 static void stop_call(struct ep_task *t)
 {
@@ -418,7 +418,7 @@ void mo_ep_task_begin(struct call *c)
     mo_ep_call_run(c);
 }
 
-/* --- the methods ---------------------------------------------------------- */
+/* --- the methods --------------------------------------------------------- */
 
 /* NULL: the request has been refused. */
 static struct ep_task *find(struct mo_ep_sess *s, const struct mo_ep_from *from,

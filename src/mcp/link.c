@@ -1,6 +1,6 @@
 #include "mcp/link.h"
 
-/* --- the owner of a link that is closed before it had one ----------------- */
+/* --- the owner of a link that is closed before it had one ---------------- */
 
 static void no_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 {
@@ -31,7 +31,7 @@ static const struct mo_link_cb nobody = {
     .on_close = no_close,
 };
 
-/* --- dispatch ------------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------ */
 
 void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 {

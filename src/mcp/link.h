@@ -87,7 +87,7 @@ bool mo_link_is_http(const struct mo_link *k);
  * delivered any more. why may be NULL. Again = nothing. */
 void mo_link_close(struct mo_link *k, const struct mo_err *why);
 
-/* --- kinds ---------------------------------------------------------------- */
+/* --- kinds --------------------------------------------------------------- */
 
 /* Lines over any byte stream; the stream is the link's from here on. */
 int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,

@@ -24,7 +24,7 @@ static struct child *from_link(struct mo_link *k)
     return mo_container_of(k, struct child, k);
 }
 
-/* --- stderr --------------------------------------------------------------- */
+/* --- stderr -------------------------------------------------------------- */
 
 static void on_err_read(void *ctx, char *p, size_t n)
 {
@@ -58,7 +58,7 @@ static void last_words(const struct child *c, char *out, size_t size)
     out[n] = '\0';
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void tell_cause(const struct child *c, struct mo_err *e)
 {
@@ -128,7 +128,7 @@ static void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
 
 static const struct mo_proc_cb proc_cb = {.on_exit = on_exit_};
 
-/* --- its output ----------------------------------------------------------- */
+/* --- its output ---------------------------------------------------------- */
 
 static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 {
@@ -174,7 +174,7 @@ static const struct mo_link_cb inner_cb = {
     .on_close = on_inner_close,
 };
 
-/* --- the link's side ------------------------------------------------------ */
+/* --- the link's side ----------------------------------------------------- */
 
 static int child_send(struct mo_link *k, const struct mo_link_msg *m)
 {
@@ -213,7 +213,7 @@ struct mo_span mo_link_child_said(struct mo_link *k)
     return mo_span(from_link(k)->tail, from_link(k)->tail_len);
 }
 
-/* --- the beginning -------------------------------------------------------- */
+/* --- the beginning ------------------------------------------------------- */
 
 static struct child *child_new(struct mo_guard *g)
 {
@@ -261,7 +261,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
     return 0;
 }
 
-/* --- environment ---------------------------------------------------------- */
+/* --- environment --------------------------------------------------------- */
 
 static const char *const passed[] = {"HOME",  "LOGNAME", "PATH",
                                      "SHELL", "TERM",    "USER"};

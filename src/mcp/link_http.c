@@ -7,7 +7,7 @@
 #include "mcp/era.h"
 #include "mcp/link_http_priv.h"
 
-/* --- the gate and the stream of no request -------------------------------- */
+/* --- the gate and the stream of no request ------------------------------- */
 
 static void start_listening(struct http *h)
 {
@@ -55,7 +55,7 @@ static void release(struct http *h)
     }
 }
 
-/* --- the link's side ------------------------------------------------------ */
+/* --- the link's side ----------------------------------------------------- */
 
 static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 {
@@ -180,7 +180,7 @@ static const struct mo_link_ops http_ops = {
     .http = true,
 };
 
-/* --- making one ----------------------------------------------------------- */
+/* --- making one ---------------------------------------------------------- */
 
 int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e)

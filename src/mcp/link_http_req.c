@@ -8,7 +8,7 @@
 
 #define HEADERS_MAX MO_HTTP_HEADERS_MAX
 
-/* --- header values -------------------------------------------------------- */
+/* --- header values ------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -36,7 +36,7 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
     return mo_buf_puts(b, "?=");
 }
 
-/* --- the owner's headers, the server's challenge -------------------------- */
+/* --- the owner's headers, the server's challenge ------------------------- */
 
 static void remove_own(struct http *h, size_t i)
 {
@@ -78,7 +78,7 @@ struct mo_span mo_link_http_challenge(const struct mo_link *k)
     return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
 }
 
-/* --- building a request --------------------------------------------------- */
+/* --- building a request -------------------------------------------------- */
 
 static int add(struct xchg *x, const char *name, struct mo_span value)
 {
@@ -183,7 +183,7 @@ int http_build_get(struct xchg *x)
     return rc;
 }
 
-/* --- what went wrong ------------------------------------------------------ */
+/* --- what went wrong ----------------------------------------------------- */
 
 void http_describe(const struct xchg *x, struct mo_err *e)
 {

@@ -21,7 +21,7 @@
 #define BACKOFF_MAX 30000u
 #define SILENT_MAX  5 /* streams without an event, then we slow down */
 
-/* --- the life of an exchange ---------------------------------------------- */
+/* --- the life of an exchange --------------------------------------------- */
 
 static const struct mo_http_cb call_cb;
 
@@ -160,8 +160,7 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
     http_x_drop(x);
 }
 
-/* --- holding back ----------------------------------------------------------
- */
+/* --- holding back -------------------------------------------------------- */
 
 /* What we got cannot be used, and neither can what follows it. */
 static void spoil(struct xchg *x, const struct mo_err *why)
@@ -202,7 +201,7 @@ static void let_go(struct xchg *x)
         mo_httpc_resume(x->call);
 }
 
-/* --- taking a stream up again --------------------------------------------- */
+/* --- taking a stream up again -------------------------------------------- */
 
 static bool may_resume(const struct xchg *x)
 {
@@ -265,7 +264,7 @@ static void pause_stream(struct xchg *x)
     mo_timer_start(x->h->loop, &x->timer, ms);
 }
 
-/* --- what comes back ------------------------------------------------------ */
+/* --- what comes back ----------------------------------------------------- */
 
 static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
 {
@@ -375,7 +374,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     x->wait.local = mo_httpc_at_private(x->call);
 }
 
-/* --- what an authorizer can do about it ----------------------------------- */
+/* --- what an authorizer can do about it ---------------------------------- */
 
 static bool may_authorize(const struct xchg *x)
 {

@@ -54,7 +54,7 @@ static void die(struct lines *ln, const struct mo_err *why)
     mo_stream_close(ln->s, why);
 }
 
-/* --- what comes in -------------------------------------------------------- */
+/* --- what comes in ------------------------------------------------------- */
 
 static void on_noise(struct lines *ln, struct mo_span line)
 {
@@ -237,7 +237,7 @@ static const struct mo_stream_cb stream_cb = {
     .on_close = on_close,
 };
 
-/* --- the link's side ------------------------------------------------------ */
+/* --- the link's side ----------------------------------------------------- */
 
 static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
 {

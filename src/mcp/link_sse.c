@@ -59,7 +59,7 @@ static bool is_dead(const struct sse *s)
     return s->k.closing || s->failing;
 }
 
-/* --- the address ---------------------------------------------------------- */
+/* --- the address --------------------------------------------------------- */
 
 /* Bytes of base that stand in front of what the text replaces. */
 static size_t kept(const struct mo_url *base, const char *start, bool rooted)
@@ -103,7 +103,7 @@ int mo_link_sse_endpoint(struct mo_buf *b, const char *base,
     return 0;
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void drop(struct post *p)
 {
@@ -167,7 +167,7 @@ static void on_later(struct mo_later *d)
     cb->on_close(ctx, e.code ? &e : NULL);
 }
 
-/* --- posting -------------------------------------------------------------- */
+/* --- posting ------------------------------------------------------------- */
 
 static void post_head(void *ctx, const struct mo_http_head *h)
 {
@@ -256,7 +256,7 @@ static void pump(struct sse *s)
         s->posting = true;
 }
 
-/* --- the stream ----------------------------------------------------------- */
+/* --- the stream ---------------------------------------------------------- */
 
 static void on_endpoint(struct sse *s, struct mo_span text)
 {
@@ -383,7 +383,7 @@ static void on_timer(struct mo_timer *t)
     die(s, &e);
 }
 
-/* --- the link's side ------------------------------------------------------ */
+/* --- the link's side ----------------------------------------------------- */
 
 static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
 {

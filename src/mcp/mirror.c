@@ -55,7 +55,7 @@ static bool may_mark(struct mo_json v)
            mo_span_search(text, MO_SPAN("\\u")) >= 0;
 }
 
-/* --- values --------------------------------------------------------------- */
+/* --- values -------------------------------------------------------------- */
 
 /* 42, 42.0 and 4.2e1 are the same integer. */
 static int put_integer(struct mo_mirror *m, struct mo_json v,
@@ -92,7 +92,7 @@ static int value_of(struct mo_mirror *m, struct mo_json v, struct mo_span *out)
     }
 }
 
-/* --- marks ---------------------------------------------------------------- */
+/* --- marks --------------------------------------------------------------- */
 
 static const char *objection(const struct walk *w, struct mo_json schema,
                              enum place at, struct mo_span name)
@@ -136,7 +136,7 @@ static int take_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
     return 0;
 }
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- the walk ------------------------------------------------------------ */
 
 static enum place place_of(struct mo_json key, enum place at)
 {

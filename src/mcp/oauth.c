@@ -52,7 +52,7 @@ static struct mo_oauth *from_auth(struct mo_auth *a)
     return mo_container_of(a, struct mo_oauth, auth);
 }
 
-/* --- who waits ------------------------------------------------------------ */
+/* --- who waits ----------------------------------------------------------- */
 
 /* All who wait are told so, later. */
 static void tell(struct mo_oauth *o, const struct mo_err *why)
@@ -100,7 +100,7 @@ static void on_later(struct mo_later *d)
         gone(ctx);
 }
 
-/* --- the token ------------------------------------------------------------ */
+/* --- the token ----------------------------------------------------------- */
 
 static const struct mo_token *token_of(const struct mo_oauth *o)
 {
@@ -151,7 +151,7 @@ static bool look_again(struct mo_oauth *o)
     return use(o, k) == 0;
 }
 
-/* --- flows ---------------------------------------------------------------- */
+/* --- flows --------------------------------------------------------------- */
 
 static void on_url(void *ctx, const char *url);
 static void on_client(void *ctx, const struct mo_token *k);
@@ -394,7 +394,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     end_flow(o, why);
 }
 
-/* --- refusals ------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------ */
 
 /* 403: may more scopes help? */
 static int step_up(struct mo_oauth *o, struct mo_span challenge,
@@ -487,7 +487,7 @@ static const struct mo_auth_ops auth_ops = {
     .refused = on_refused,
 };
 
-/* --- making one ----------------------------------------------------------- */
+/* --- making one ---------------------------------------------------------- */
 
 static int copy_texts(struct mo_oauth *o)
 {

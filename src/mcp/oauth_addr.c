@@ -21,7 +21,7 @@ static int keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
     return rc;
 }
 
-/* --- addresses ------------------------------------------------------------ */
+/* --- addresses ----------------------------------------------------------- */
 
 static bool is_loopback(const struct mo_url *u)
 {

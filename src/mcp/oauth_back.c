@@ -18,7 +18,7 @@ struct mo_back {
     struct mo_span path; /* in uri */
 };
 
-/* --- addresses ------------------------------------------------------------ */
+/* --- addresses ----------------------------------------------------------- */
 
 static const char *judge(const char *uri, struct mo_url *u)
 {
@@ -55,7 +55,7 @@ bool mo_back_same(const char *uri, const char *other)
            (!u.has_port || (o.has_port && u.port == o.port));
 }
 
-/* --- the door ------------------------------------------------------------- */
+/* --- the door ------------------------------------------------------------ */
 
 static void answer(struct mo_req *rq, int status, const char *text)
 {

@@ -33,7 +33,7 @@ struct mo_flow {
     struct mo_err why; /* code 0: all went well */
 };
 
-/* --- ends and steps ------------------------------------------------------- */
+/* --- ends and steps ------------------------------------------------------ */
 
 static void move(struct mo_flow *f, enum flow_state to)
 {
@@ -115,7 +115,7 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
     return mo_fail(e, MO_ENOTFOUND, "metadata is nowhere to be found");
 }
 
-/* --- a form at the token endpoint ----------------------------------------- */
+/* --- a form at the token endpoint ---------------------------------------- */
 
 static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
 {
@@ -169,7 +169,7 @@ static int got_token(struct mo_flow *f, struct mo_err *e)
     return rc;
 }
 
-/* --- signing in ----------------------------------------------------------- */
+/* --- signing in ---------------------------------------------------------- */
 
 static int choose_scope(struct mo_flow *f)
 {
@@ -247,7 +247,7 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
     return 0;
 }
 
-/* --- who we are ----------------------------------------------------------- */
+/* --- who we are ---------------------------------------------------------- */
 
 static int known_client(struct mo_flow *f)
 {
@@ -341,7 +341,7 @@ static int got_registration(struct mo_flow *f, struct mo_err *e)
     return sign_in(f, e);
 }
 
-/* --- finding out ---------------------------------------------------------- */
+/* --- finding out --------------------------------------------------------- */
 
 static int look_for_issuer(struct mo_flow *f, const char *issuer,
                            struct mo_err *e)
@@ -438,7 +438,7 @@ static void go_on(struct mo_flow *f)
         f->token.scope = f->attempt.scope;
 }
 
-/* --- beginnings ----------------------------------------------------------- */
+/* --- beginnings ---------------------------------------------------------- */
 
 static struct mo_flow *flow_new(const struct mo_flow_opts *o,
                                 enum flow_state state)

@@ -21,7 +21,7 @@ static int keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
     return rc;
 }
 
-/* --- challenge ------------------------------------------------------------ */
+/* --- challenge ----------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -148,7 +148,7 @@ int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
     return rc;
 }
 
-/* --- documents ------------------------------------------------------------ */
+/* --- documents ----------------------------------------------------------- */
 
 /* A string member; NULL when there is none. */
 static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
@@ -428,7 +428,7 @@ int mo_oauth_server_default(struct mo_arena *a, const char *server,
     return rc;
 }
 
-/* --- scopes --------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------- */
 
 /* The next scope of a list; empty at the end. */
 static struct mo_span next_scope(struct mo_span *list)

@@ -20,7 +20,7 @@
 #define MO_OAUTH_TEXT_MAX    ((size_t)8 * 1024) /* of one value */
 #define MO_OAUTH_SERVERS_MAX 8
 
-/* --- challenge ------------------------------------------------------------ */
+/* --- challenge ----------------------------------------------------------- */
 
 struct mo_oauth_challenge {
     bool bearer; /* there was such a challenge */
@@ -32,7 +32,7 @@ struct mo_oauth_challenge {
 int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
                        struct mo_oauth_challenge *out);
 
-/* --- documents ------------------------------------------------------------ */
+/* --- documents ----------------------------------------------------------- */
 
 struct mo_oauth_resource {
     const char *resource;
@@ -70,7 +70,7 @@ int mo_oauth_server_default(struct mo_arena *a, const char *server,
 unsigned mo_oauth_auth_method(struct mo_span name);
 const char *mo_oauth_auth_name(unsigned method);
 
-/* --- scopes --------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------- */
 
 /* Is that one scope in the list (blanks between)? */
 bool mo_oauth_scope_has(const char *list, struct mo_span one);

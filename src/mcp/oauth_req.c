@@ -30,7 +30,7 @@ unsigned mo_oauth_pick(unsigned offered, const char *secret)
     return MO_OAUTH_NONE;
 }
 
-/* --- signing in ----------------------------------------------------------- */
+/* --- signing in ---------------------------------------------------------- */
 
 void mo_oauth_try_fresh(struct mo_oauth_try *t)
 {
@@ -132,7 +132,7 @@ int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
     return 0;
 }
 
-/* --- registration --------------------------------------------------------- */
+/* --- registration -------------------------------------------------------- */
 
 static void put_list(struct mo_jw *w, const char *key, const char *x,
                      const char *y)
@@ -233,7 +233,7 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
     return 0;
 }
 
-/* --- tokens --------------------------------------------------------------- */
+/* --- tokens -------------------------------------------------------------- */
 
 static void put_client(struct mo_buf *b, const struct mo_oauth_client *c)
 {

@@ -58,7 +58,7 @@ bool mo_task_is(const struct mo_conn *c, struct mo_json result)
                       MO_JSON_STRING);
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void task_free(struct mo_task *t)
 {
@@ -154,7 +154,7 @@ static void on_hard(struct mo_timer *timer)
             "not done in time");
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 static void pause_task(struct mo_task *t)
 {
@@ -206,7 +206,7 @@ static void send(struct mo_task *t, const char *method,
     mo_loop_defer(t->c->loop, &t->later);
 }
 
-/* --- questions (modern) --------------------------------------------------- */
+/* --- questions (modern) -------------------------------------------------- */
 
 /* Those of the questions that are new, as members. 0, MO_ETOOBIG, ... */
 static int put_new(struct mo_task *t, struct mo_json all, struct mo_buf *b)
@@ -271,7 +271,7 @@ int mo_task_input(struct mo_task *t, struct mo_span responses)
     return rc;
 }
 
-/* --- how it stands -------------------------------------------------------- */
+/* --- how it stands ------------------------------------------------------- */
 
 static void keep_pace(struct mo_task *t, struct mo_json task)
 {
@@ -362,7 +362,7 @@ static void on_poll(struct mo_timer *timer)
     send(mo_container_of(timer, struct mo_task, poll), "tasks/get", on_get, 0);
 }
 
-/* --- the beginning -------------------------------------------------------- */
+/* --- the beginning ------------------------------------------------------- */
 
 static int name_it(struct mo_task *t, struct mo_json id, struct mo_err *e)
 {

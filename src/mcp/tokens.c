@@ -58,7 +58,7 @@ static const char *field_of(const struct mo_token *k, size_t i)
     return *(const char *const *)((const char *)k + fields[i].at);
 }
 
-/* --- entries -------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------- */
 
 static void entry_free(struct entry *en)
 {
@@ -135,7 +135,7 @@ const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
     return found;
 }
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------ */
 
 static void write_entry(struct mo_jw *w, const struct mo_token *k)
 {
@@ -321,7 +321,7 @@ static int load(struct mo_tokens *t, struct mo_err *e)
     return read_fd(t, fd, e);
 }
 
-/* --- other processes ------------------------------------------------------ */
+/* --- other processes ----------------------------------------------------- */
 
 static bool is_seen(const struct mo_tokens *t)
 {
@@ -391,7 +391,7 @@ static int lock(const struct mo_tokens *t)
     return mo_take_fd(&fd);
 }
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
 {

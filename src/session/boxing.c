@@ -12,7 +12,7 @@
 #include "base/rand.h"
 #include "session/priv.h"
 
-/* --- ready, and not any more ---------------------------------------------- */
+/* --- ready, and not any more --------------------------------------------- */
 
 static void try_box(struct session *s);
 
@@ -158,7 +158,7 @@ static void blame(struct session *s, const struct mo_err *why)
     lose(s);
 }
 
-/* --- the connection ------------------------------------------------------- */
+/* --- the connection ------------------------------------------------------ */
 
 static void on_open(void *ctx, struct mo_conn *c)
 {
@@ -272,7 +272,7 @@ static int open_conn(struct session *s, struct mo_stream *io, struct mo_err *e)
     return rc;
 }
 
-/* --- the box -------------------------------------------------------------- */
+/* --- the box ------------------------------------------------------------- */
 
 static void on_err_read(void *ctx, char *p, size_t n)
 {

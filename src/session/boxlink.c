@@ -41,7 +41,7 @@ static void on_later(struct mo_later *d)
     over(mo_container_of(d, struct boxlink, later));
 }
 
-/* --- from the lines below ------------------------------------------------- */
+/* --- from the lines below ------------------------------------------------ */
 
 static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 {
@@ -86,7 +86,7 @@ static const struct mo_link_cb inner_cb = {
     .on_close = on_close,
 };
 
-/* --- from the connection above -------------------------------------------- */
+/* --- from the connection above ------------------------------------------- */
 
 static int boxlink_send(struct mo_link *k, const struct mo_link_msg *m)
 {
@@ -122,7 +122,7 @@ static const struct mo_link_ops ops = {
     .close = boxlink_close,
 };
 
-/* --- from the session ----------------------------------------------------- */
+/* --- from the session ---------------------------------------------------- */
 
 static void on_drained(struct mo_timer *t)
 {

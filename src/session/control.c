@@ -32,7 +32,7 @@ struct asker {
     bool asked, done;
 };
 
-/* --- the listening side --------------------------------------------------- */
+/* --- the listening side -------------------------------------------------- */
 
 static void settle(struct mo_control *c)
 {
@@ -241,7 +241,7 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
     settle(c);
 }
 
-/* --- the asking side ------------------------------------------------------ */
+/* --- the asking side ----------------------------------------------------- */
 
 struct question {
     struct mo_loop *loop;

@@ -9,7 +9,7 @@
  * be closed: its files are somebody's. */
 #include "session/priv.h"
 
-/* --- who asked for the end ------------------------------------------------ */
+/* --- who asked for the end ----------------------------------------------- */
 
 static void on_kill(struct mo_later *d)
 {
@@ -42,7 +42,7 @@ void session_kills_served(struct session *s, const struct mo_err *why)
     kills_answer(&s->kills, why);
 }
 
-/* --- steps ---------------------------------------------------------------- */
+/* --- steps --------------------------------------------------------------- */
 
 static void came_back(struct session *s, const struct mo_err *why,
                       const char *what)
@@ -184,7 +184,7 @@ void session_end_step(struct session *s)
     finish(s);
 }
 
-/* --- beginning ------------------------------------------------------------ */
+/* --- beginning ----------------------------------------------------------- */
 
 void session_end(struct session *s, enum session_end how, const char *reason,
                  const struct mo_err *why)

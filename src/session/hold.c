@@ -8,7 +8,7 @@
 #include "codec/json.h"
 #include "session/priv.h"
 
-/* --- news ----------------------------------------------------------------- */
+/* --- news ---------------------------------------------------------------- */
 
 static void hold_free(struct mo_hold *h)
 {
@@ -87,7 +87,7 @@ void holds_tell(struct session *s, enum news what)
     }
 }
 
-/* --- what they asked for -------------------------------------------------- */
+/* --- what they asked for ------------------------------------------------- */
 
 static void ask_free(struct ask *a)
 {
@@ -230,7 +230,7 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
     return rc;
 }
 
-/* --- the server in the box ------------------------------------------------ */
+/* --- the server in the box ----------------------------------------------- */
 
 void holds_notify(struct session *s, const struct mo_rpc *m)
 {
@@ -258,7 +258,7 @@ bool holds_ask(struct session *s, struct mo_ask *a)
     return false;
 }
 
-/* --- coming and going ----------------------------------------------------- */
+/* --- coming and going ---------------------------------------------------- */
 
 static size_t count(const struct mo_list *l)
 {
@@ -372,7 +372,7 @@ void mo_session_release(struct mo_hold *h)
         session_end(s, END_LET_GO, NULL, NULL);
 }
 
-/* --- small things --------------------------------------------------------- */
+/* --- small things -------------------------------------------------------- */
 
 void mo_session_touch(struct mo_hold *h)
 {

@@ -30,7 +30,7 @@ struct mo_instance {
     char name[MO_INSTANCE_MAX];
 };
 
-/* --- the lease ------------------------------------------------------------ */
+/* --- the lease ----------------------------------------------------------- */
 
 static void take(struct mo_instance *in);
 
@@ -97,7 +97,7 @@ static void on_again(struct mo_timer *t)
     take(mo_container_of(t, struct mo_instance, again));
 }
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------ */
 
 static bool file_of(char *out, size_t size, struct mo_span name)
 {
@@ -179,7 +179,7 @@ static int make_file(struct mo_instance *in, const char *dir, struct mo_err *e)
     return 0;
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
 int mo_instance_open(struct mo_loop *l, struct mo_store *store, const char *dir,
                      struct mo_instance **out, struct mo_err *e)

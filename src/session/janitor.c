@@ -24,7 +24,7 @@ static void round_over(struct mo_sessions *ss);
 static void next_driver(struct mo_sessions *ss);
 static void next_suspect(struct mo_sessions *ss);
 
-/* --- 1. our own ----------------------------------------------------------- */
+/* --- 1. our own ---------------------------------------------------------- */
 
 static void warn(struct session *s, uint64_t now, uint64_t left)
 {
@@ -58,7 +58,7 @@ static void look_at(struct session *s, uint64_t now)
     }
 }
 
-/* --- 2. the store's ------------------------------------------------------- */
+/* --- 2. the store's ------------------------------------------------------ */
 
 static void next_batch(struct mo_sessions *ss);
 
@@ -129,7 +129,7 @@ static void next_batch(struct mo_sessions *ss)
         next_driver(ss);
 }
 
-/* --- 3. boxes ------------------------------------------------------------- */
+/* --- 3. boxes ------------------------------------------------------------ */
 
 /* What a question about a suspect came to. */
 enum verdict { ASKED, INNOCENT };
@@ -139,9 +139,18 @@ static struct suspect *suspect_now(struct mo_sessions *ss)
     return mo_list_first(&ss->sweep.suspects, struct suspect, node);
 }
 
-static void acquit(struct mo_sessions *ss)
+/* The one a question is out about. */
+static struct suspect *accused(struct mo_sessions *ss)
 {
     struct suspect *x = suspect_now(ss);
+
+    MO_BUG_ON(!x);
+    return x;
+}
+
+static void acquit(struct mo_sessions *ss)
+{
+    struct suspect *x = accused(ss);
 
     mo_list_del(&x->node);
     mo_free(x);
@@ -162,7 +171,7 @@ static void on_removed(void *ctx, const struct mo_err *why)
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "box %s could not be removed", suspect_now(ss)->id);
+                   "box %s could not be removed", accused(ss)->id);
     else
         ss->stats.swept++;
     go_on(ss, INNOCENT);
@@ -170,7 +179,7 @@ static void on_removed(void *ctx, const struct mo_err *why)
 
 static enum verdict convict(struct mo_sessions *ss)
 {
-    struct suspect *x = suspect_now(ss);
+    struct suspect *x = accused(ss);
     struct mo_boxes *of = ss->o.drivers[ss->sweep.driver];
 
     mo_log(mo_loop_log(ss->loop), MO_INFO, "session",
@@ -188,13 +197,15 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
                             const struct mo_err *why)
 {
     struct mo_sessions *ss = ctx;
-    struct suspect *x = suspect_now(ss);
+    struct suspect *x = accused(ss);
     struct session_row row;
     bool named = false;
 
+    /* A row that cannot be read may name it. */
     row_init(&row);
-    if (!why && rows->n && row_read(&row, rows->v[0].doc, NULL) == 0)
-        named = strcmp(row.box, x->id) == 0;
+    if (!why && rows->n)
+        named = row_read(&row, rows->v[0].doc, NULL) < 0 ||
+                strcmp(row.box, x->id) == 0;
     row_fini(&row);
     if (why || named || ss->closing || in_use_here(ss, x))
         go_on(ss, INNOCENT);
@@ -205,7 +216,7 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
 /* Its instance is dead, or is us and knows nothing of it. */
 static enum verdict ask_row(struct mo_sessions *ss)
 {
-    struct suspect *x = suspect_now(ss);
+    struct suspect *x = accused(ss);
     struct mo_read r = {.kind = MO_READ_SESSION,
                         .session = mo_span_cstr(x->session)};
 
@@ -221,7 +232,7 @@ static void on_instance(void *ctx, struct mo_span owner, uint64_t fence,
 {
     struct mo_sessions *ss = ctx;
     struct sweep *sw = &ss->sweep;
-    const char *instance = suspect_now(ss)->instance;
+    const char *instance = accused(ss)->instance;
     char *known = owner.n ? sw->alive : sw->dead;
 
     (void)fence;
@@ -317,7 +328,7 @@ static void next_driver(struct mo_sessions *ss)
     round_over(ss);
 }
 
-/* --- rounds --------------------------------------------------------------- */
+/* --- rounds -------------------------------------------------------------- */
 
 static void begin_round(struct mo_sessions *ss)
 {

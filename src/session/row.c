@@ -116,7 +116,7 @@ int session_keep_row(struct session *s,
     return 0;
 }
 
-/* --- activity ------------------------------------------------------------- */
+/* --- activity ------------------------------------------------------------ */
 
 static void on_flushed(void *ctx, const struct mo_written *w,
                        const struct mo_err *why)

@@ -38,7 +38,7 @@ bool session_landed(struct session *s)
     return true;
 }
 
-/* --- the lease ------------------------------------------------------------ */
+/* --- the lease ----------------------------------------------------------- */
 
 static void read_row(struct session *s);
 static void ask_holder(struct session *s);
@@ -153,7 +153,7 @@ void session_begin(struct session *s)
     take(s, 0);
 }
 
-/* --- the row -------------------------------------------------------------- */
+/* --- the row ------------------------------------------------------------- */
 
 /* The row is read and the lease held: what was asked of us? */
 static void decide(struct session *s)

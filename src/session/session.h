@@ -79,7 +79,7 @@ bool mo_sessions_ready(const struct mo_sessions *ss);
 int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
                       void *ctx, struct mo_err *e);
 
-/* --- holds ---------------------------------------------------------------- */
+/* --- holds --------------------------------------------------------------- */
 
 enum mo_workspace {
     MO_WORKSPACE_FRESH, /* a new session */
@@ -144,7 +144,7 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
 /* The present state, NULL before on_ready. */
 const struct mo_session_info *mo_session_info(const struct mo_hold *h);
 
-/* --- from outside --------------------------------------------------------- */
+/* --- from outside -------------------------------------------------------- */
 
 /* End a session and its box wherever it is idle or ours; forget: its history
  * too. Held by another process: MO_EBUSY, the message says by whom; nobody

@@ -8,7 +8,7 @@
 #define SWEEP_MS 60000
 #define WAIT_MS  30000
 
-/* --- one of them ---------------------------------------------------------- */
+/* --- one of them --------------------------------------------------------- */
 
 static bool id_ok(struct mo_span id)
 {
@@ -77,7 +77,7 @@ void session_free(struct session *s)
     ss->n--;
 }
 
-/* --- ending one from outside ---------------------------------------------- */
+/* --- ending one from outside --------------------------------------------- */
 
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
@@ -90,7 +90,7 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 
     if (rc == 0 && fresh)
         rc = session_new(ss, id, &s, e);
-    if (rc < 0) {
+    if (rc < 0 || !s) {
         mo_free(k);
         return rc;
     }
@@ -107,7 +107,7 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
     return 0;
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- all of them --------------------------------------------------------- */
 
 static void on_over(struct mo_later *d)
 {

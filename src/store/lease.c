@@ -89,8 +89,7 @@ static void copy_id(char out[MO_STORE_ID_MAX + 1], struct mo_span id)
     out[n] = '\0';
 }
 
-/* --- the line -------------------------------------------------------------
- */
+/* --- the line ------------------------------------------------------------ */
 
 static struct line *line_of(struct mo_store *s, struct mo_span name, int *rc)
 {
@@ -146,7 +145,7 @@ static void leave_line(struct mo_lease *l)
     line_next(line);
 }
 
-/* --- the end of a lease --------------------------------------------------- */
+/* --- the end of a lease -------------------------------------------------- */
 
 static void stop_timers(struct mo_lease *l)
 {
@@ -227,7 +226,7 @@ static void lease_lost(struct mo_lease *l)
     lease_end(l);
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 static const char *who_has_it(const struct mo_lease *l)
 {
@@ -393,7 +392,7 @@ void mo_lease_wake_if(struct mo_store *s,
     }
 }
 
-/* --- holding -------------------------------------------------------------- */
+/* --- holding ------------------------------------------------------------- */
 
 static void on_renewed(void *ctx, const struct mo_op *op)
 {
@@ -434,7 +433,7 @@ static void on_expire(struct mo_timer *t)
     lease_lost(l);
 }
 
-/* --- the two calls -------------------------------------------------------- */
+/* --- the two calls ------------------------------------------------------- */
 
 static struct mo_lease *lease_new(struct mo_store *s, struct mo_span name,
                                   struct mo_span owner)

@@ -29,7 +29,7 @@ const char *mo_lua_text(enum mo_lua which)
     return texts[which];
 }
 
-/* --- sending -------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 static void put_words(struct mo_buf *b, const char *const *words, size_t n)
 {
@@ -119,7 +119,7 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd)
     return true;
 }
 
-/* --- the greeting --------------------------------------------------------- */
+/* --- the greeting -------------------------------------------------------- */
 
 static void greet(struct mo_rconn *c)
 {
@@ -195,7 +195,7 @@ static void on_greeting(struct mo_rconn *c, const struct mo_resp *r)
         came_up(c);
 }
 
-/* --- receiving ------------------------------------------------------------ */
+/* --- receiving ----------------------------------------------------------- */
 
 static void on_push(struct mo_rconn *c, const struct mo_resp *r)
 {
@@ -273,7 +273,7 @@ static void on_drain(void *ctx)
         mo_loop_defer(c->conf->loop, &c->flush);
 }
 
-/* --- losing it ------------------------------------------------------------ */
+/* --- losing it ----------------------------------------------------------- */
 
 static void fail_sent(struct mo_rconn *c)
 {
@@ -376,7 +376,7 @@ static void on_ping(struct mo_timer *t)
     mo_timer_start(c->conf->loop, &c->ping, PING_MS);
 }
 
-/* --- dialling ------------------------------------------------------------- */
+/* --- dialling ------------------------------------------------------------ */
 
 static void begin(struct mo_rconn *c, struct mo_stream *s)
 {

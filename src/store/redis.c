@@ -32,8 +32,7 @@ bool mo_resp_u64(const struct mo_resp *r, uint64_t *out)
     return r->kind == MO_RESP_BULK && mo_span_u64(r->text, out) == 0;
 }
 
-/* --- slots -----------------------------------------------------------------
- */
+/* --- slots --------------------------------------------------------------- */
 
 /* CRC16 (XMODEM), as the specification of Redis Cluster has it. */
 static unsigned slot_of(struct mo_span tag)
@@ -110,8 +109,7 @@ static bool learn(struct mo_redis *r, unsigned slot, int node)
     return r->slots != NULL;
 }
 
-/* --- an operation -----------------------------------------------------------
- */
+/* --- an operation -------------------------------------------------------- */
 
 static void rop_free(struct mo_rop *o)
 {
@@ -160,8 +158,7 @@ void mo_rop_odd(struct mo_rop *o)
                 "sense; who else writes to its mcp: keys?");
 }
 
-/* --- calls -----------------------------------------------------------------
- */
+/* --- calls --------------------------------------------------------------- */
 
 static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
                      const struct mo_err *why);
@@ -321,8 +318,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
     settle(o);
 }
 
-/* --- the backend's calls ----------------------------------------------------
- */
+/* --- the backend's calls ------------------------------------------------- */
 
 static void redis_submit(struct mo_store *s, struct mo_op *op)
 {
@@ -372,8 +368,7 @@ static void redis_give_up(struct mo_store *s, struct mo_op *op)
     }
 }
 
-/* --- up and down ------------------------------------------------------------
- */
+/* --- up and down --------------------------------------------------------- */
 
 static void on_node_up(void *ctx, struct mo_rconn *c)
 {
@@ -449,8 +444,7 @@ static void redis_listen(struct mo_store *s)
                               &cb, r);
 }
 
-/* --- the end ----------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
 static void free_rest(struct mo_redis *r)
 {
@@ -483,8 +477,7 @@ static void redis_close(struct mo_store *s)
         mo_rconn_close(r->nodes[i], on_conn_gone, r);
 }
 
-/* --- birth ------------------------------------------------------------------
- */
+/* --- birth --------------------------------------------------------------- */
 
 static const struct mo_store_ops redis_ops = {
     .name = "redis",

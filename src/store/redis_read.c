@@ -14,7 +14,7 @@
 #define AUDIT_PAGE  16
 #define AUDIT_BYTES (MO_STORE_ANSWER_MAX / AUDIT_PAGE)
 
-/* --- rows ----------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------- */
 
 static bool keep(struct mo_rop *o, struct mo_span from, struct mo_span *to)
 {
@@ -64,8 +64,7 @@ static bool cut_u64(struct mo_span *s, char end, uint64_t *out)
     return mo_span_u64(mo_span_cut(s, end), out) == 0 && s->p;
 }
 
-/* --- of one session --------------------------------------------------------
- */
+/* --- of one session ------------------------------------------------------ */
 
 static void on_session(struct mo_rop *o, struct mo_rcall *k,
                        const struct mo_resp *r)
@@ -228,8 +227,7 @@ static void read_search(struct mo_rop *o)
                 "for it");
 }
 
-/* --- the index, page by page -----------------------------------------------
- */
+/* --- the index, page by page --------------------------------------------- */
 
 void mo_redis_page(struct mo_rop *o, const struct mo_resp *r)
 {
@@ -386,8 +384,7 @@ static void read_sessions(struct mo_rop *o)
     ask_sessions(o);
 }
 
-/* --- audit -----------------------------------------------------------------
- */
+/* --- audit --------------------------------------------------------------- */
 
 static void ask_audits(struct mo_rop *o);
 

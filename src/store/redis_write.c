@@ -12,7 +12,7 @@
 #define STALE_MS   60000 /* longer than any operation takes */
 #define SWEEP_PAGE 500
 
-/* --- batches -------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------- */
 
 static const char kinds[][2] = {
     [MO_WRITE_SESSION] = "s", [MO_WRITE_TOUCH] = "t", [MO_WRITE_CLOSE] = "x",
@@ -135,7 +135,7 @@ void mo_redis_write(struct mo_rop *o)
     mo_rcall_go(k);
 }
 
-/* --- leases --------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------- */
 
 static void keep_holder(struct mo_rop *o, struct mo_span owner)
 {
@@ -258,8 +258,7 @@ void mo_redis_lease(struct mo_rop *o)
     mo_rcall_go(k);
 }
 
-/* --- sweeping: the rest expires by itself ----------------------------------
- */
+/* --- sweeping: the rest expires by itself -------------------------------- */
 
 static void on_exists(struct mo_rop *o, struct mo_rcall *k,
                       const struct mo_resp *r)

@@ -24,7 +24,7 @@ int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
                        f, e);
 }
 
-/* --- errors --------------------------------------------------------------- */
+/* --- errors -------------------------------------------------------------- */
 
 int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
 {
@@ -43,7 +43,7 @@ int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
     return rc;
 }
 
-/* --- statements ----------------------------------------------------------- */
+/* --- statements ---------------------------------------------------------- */
 
 static sqlite3_stmt *prepared(struct mo_sql *q, enum mo_sql_id id,
                               struct mo_err *e)
@@ -169,7 +169,7 @@ int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col)
     return q->f->sqlite3_column_int64(st, col);
 }
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 /* Made by us and for nobody else; SQLite gives its companions (-wal, -shm)
  * the same permissions. A file that exists is never opened here: closing it
@@ -263,7 +263,7 @@ void mo_sql_close(struct mo_sql *q)
     *q = (struct mo_sql){0};
 }
 
-/* --- is it ours, is it whole ---------------------------------------------- */
+/* --- is it ours, is it whole --------------------------------------------- */
 
 /* The first number or text a pragma answers. */
 struct told {

@@ -26,8 +26,7 @@ static struct mo_sqlite *from_store(struct mo_store *s)
     return mo_container_of(s, struct mo_sqlite, s);
 }
 
-/* --- on the writer's thread ------------------------------------------------
- */
+/* --- on the writer's thread ---------------------------------------------- */
 
 static int apply(struct mo_sqlite *q, struct mo_op *op)
 {
@@ -94,8 +93,7 @@ static void run_writes(struct mo_job *j)
     }
 }
 
-/* --- on the reader's thread ------------------------------------------------
- */
+/* --- on the reader's thread ---------------------------------------------- */
 
 static void run_reads(struct mo_job *j)
 {
@@ -111,8 +109,7 @@ static void run_reads(struct mo_job *j)
     }
 }
 
-/* --- the lanes, on the loop ------------------------------------------------
- */
+/* --- the lanes, on the loop ---------------------------------------------- */
 
 /* What was given up by its caller in the queue does not happen any more. */
 static void fill_group(struct mo_lane *lane)
@@ -214,8 +211,7 @@ static void sqlite_listen(struct mo_store *s)
                    "waiting for leases of other processes may take longer");
 }
 
-/* --- the end --------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
 static void free_rest(struct mo_sqlite *q)
 {
@@ -270,7 +266,7 @@ static void sqlite_close(struct mo_store *s)
     mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
 }
 
-/* --- birth ---------------------------------------------------------------- */
+/* --- birth --------------------------------------------------------------- */
 
 static const struct mo_store_ops sqlite_ops = {
     .name = "sqlite",

@@ -5,7 +5,7 @@
 
 #define QUERY_MAX (MO_STORE_ID_MAX * 8 * 4)
 
-/* --- questions ------------------------------------------------------------ */
+/* --- questions ----------------------------------------------------------- */
 
 struct reading {
     struct mo_sql *sql;
@@ -102,7 +102,7 @@ static sqlite3_stmt *audit(struct reading *g)
                         g->limit);
 }
 
-/* --- answers -------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 static bool keep(struct reading *g, struct mo_span from, struct mo_span *to)
 {

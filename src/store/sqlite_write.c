@@ -186,7 +186,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
     return only_failure(rc);
 }
 
-/* --- sweeping ------------------------------------------------------------- */
+/* --- sweeping ------------------------------------------------------------ */
 
 #define SWEEP_ROWS  500 /* as in sql_text.h */
 #define SWEEP_CONVS 100

@@ -19,7 +19,7 @@
 #define LINES_MAX   4096 /* leases waited for or held in this process */
 #define OP_OVERHEAD ((size_t)16 * 1024)
 
-/* --- birth ---------------------------------------------------------------- */
+/* --- birth --------------------------------------------------------------- */
 
 static void on_sweep(struct mo_timer *t);
 static void on_settled(struct mo_later *d);
@@ -65,7 +65,7 @@ int mo_store_open(struct mo_loop *l, const struct mo_store_opts *o,
                    "rediss:// or redis+unix:");
 }
 
-/* --- health --------------------------------------------------------------- */
+/* --- health -------------------------------------------------------------- */
 
 void mo_store_up(struct mo_store *s)
 {
@@ -95,7 +95,7 @@ struct mo_store_health mo_store_health(const struct mo_store *s)
     return h;
 }
 
-/* --- an operation's life -------------------------------------------------- */
+/* --- an operation's life ------------------------------------------------- */
 
 static void on_deadline(struct mo_timer *t);
 static void on_op_later(struct mo_later *d);
@@ -278,8 +278,7 @@ bool mo_store_id_ok(struct mo_span id)
     return true;
 }
 
-/* --- writing --------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------- */
 
 static int check_write(const struct mo_write *w, struct mo_err *e)
 {
@@ -376,8 +375,7 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
     return 0;
 }
 
-/* --- reading --------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 static int check_read(const struct mo_read *r, struct mo_err *e)
 {
@@ -488,7 +486,7 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
     return 0;
 }
 
-/* --- sweeping ------------------------------------------------------------- */
+/* --- sweeping ------------------------------------------------------------ */
 
 /* Every minute, or often enough for a time to live that is shorter. */
 static uint64_t sweep_ms(const struct mo_store *s)
@@ -523,7 +521,7 @@ static void on_sweep(struct mo_timer *t)
     mo_op_submit(op);
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 void mo_store_settle(struct mo_store *s)
 {

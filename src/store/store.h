@@ -136,8 +136,7 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
 
-/* --- reading ---------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------- */
 
 enum mo_read_kind {
     MO_READ_SESSION,  /* the one row, or none */

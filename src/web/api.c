@@ -6,6 +6,7 @@
 #include "agent/entry.h"
 #include "codec/url.h"
 #include "web/api_job.h"
+#include "web/openapi.h"
 
 #define SESSIONS "/api/sessions/"
 #define LIMIT    100
@@ -413,6 +414,63 @@ static void get_models(void *ctx, struct mo_req *rq)
         mo_api_error(j, &e);
 }
 
+/* Older clients want to know of each id. */
+static void put_check(struct mo_jw *w, struct mo_json list)
+{
+    struct mo_json model = mo_json_get(list, "model");
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    bool known = !mo_json_is(model, MO_JSON_STRING);
+
+    mo_jw_obj(w);
+    put_member(w, list, "provider");
+    mo_jw_key(w, "models");
+    mo_jw_obj(w);
+    mo_json_iter(&it, mo_json_get(list, "models"));
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json id = mo_json_get(val, "id");
+
+        known |= mo_span_eq(mo_json_text(id), mo_json_text(model));
+        mo_jw_key_span(w, mo_span(id.p + 1, id.n - 2));
+        mo_jw_cstr(w, "available");
+    }
+    if (!known) {
+        mo_jw_key_span(w, mo_span(model.p + 1, model.n - 2));
+        mo_jw_cstr(w, "not_found");
+    }
+    mo_jw_end(w);
+    put_member(w, list, "providers");
+    mo_jw_end(w);
+}
+
+static void on_check(void *arg, struct mo_span json, const struct mo_err *why)
+{
+    struct mo_api_job *j = arg;
+    struct mo_json_doc doc;
+    struct mo_err e;
+    struct mo_jw w;
+
+    if (why == NULL && mo_json_parse(json, 0, &doc, &e) < 0)
+        why = &e;
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_jw_init(&w, &j->out);
+    put_check(&w, doc.root);
+    mo_api_reply(j, "application/json");
+}
+
+static void get_check(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = mo_api_job(api, rq);
+    struct mo_err e;
+
+    if (j && api->models(api->models_ctx, on_check, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
 int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
     const struct mo_route routes[] = {
@@ -421,8 +479,9 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/search", 0, get_search, api},
         {MO_HTTP_GET, "/api/audit", 0, get_audit, api},
         {MO_HTTP_GET, "/api/models/available", 0, get_models, api},
+        {MO_HTTP_GET, "/api/models/check", 0, get_check, api},
     };
-    int rc = 0;
+    int rc = mo_openapi_route(s);
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
         rc = mo_site_route(s, &routes[i]);

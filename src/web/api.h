@@ -7,6 +7,8 @@
  *   GET    /api/search?q=            in all conversations
  *   GET    /api/audit                who asked, who approved, what came back
  *   GET    /api/models/available     models that can be picked
+ *   GET    /api/models/check         the same by id, as older clients ask
+ *   GET    /api/openapi.json         all of this for programs (openapi.h)
  *
  * Answers are JSON, errors application/problem+json with a stable code. What
  * is not there yet when the server starts (the store, the models) is a 503

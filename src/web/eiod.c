@@ -6,8 +6,7 @@
 #define BODY_ARENA ((size_t)2 * 1024 * 1024)
 #define QUERY_MAX  ((size_t)2048)
 
-/* --- requests -------------------------------------------------------------
- */
+/* --- requests ------------------------------------------------------------ */
 
 /* engine.io's own words and numbers: stock clients know them. */
 enum refusal {
@@ -235,8 +234,7 @@ void mo_eiod_handle(struct mo_eiod *d, struct mo_req *rq)
     }
 }
 
-/* --- the server -----------------------------------------------------------
- */
+/* --- the server ---------------------------------------------------------- */
 
 void mo_eiod_maybe_ended(struct mo_eiod *d)
 {

@@ -72,12 +72,12 @@ struct mo_eiod {
     void *gone_ctx;
 };
 
-/* --- eiod.c --- */
+/* --- eiod.c -------------------------------------------------------------- */
 
 /* The last session or connection may have gone. */
 void mo_eiod_maybe_ended(struct mo_eiod *d);
 
-/* --- eiod_eng.c --- */
+/* --- eiod_eng.c ---------------------------------------------------------- */
 
 /* NULL: too many, or no memory. eiod_engine_open() tells client and owner once
  * it has a transport. */
@@ -95,7 +95,7 @@ void eiod_engine_flush(struct engine *g);
 void eiod_engine_answer_post(struct engine *g);
 void eiod_engine_release_post(struct engine *g);
 
-/* --- eiod_ws.c --- */
+/* --- eiod_ws.c ----------------------------------------------------------- */
 
 /* Answer 101 and own the stream from here on; NULL when that failed (the
  * request has been answered then). *early: bytes that came with the head,

@@ -1,56 +1,97 @@
-/* page.c - a first page, until the real one is built in: it says what this
- * server is and where to look. No script, no outside resource. */
 #include "web/page.h"
 
-#include "base/mem.h"
+#include <string.h>
 
-static const char html[] =
-    "<!doctype html>\n"
-    "<html lang=\"en\">\n"
-    "<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width\">\n"
-    "<title>MCP Orchestrator</title>\n"
-    "<link rel=\"stylesheet\" href=\"/page.css\">\n"
-    "<link rel=\"icon\" href=\"/icon.svg\">\n"
-    "<main>\n"
-    "<h1>MCP Orchestrator</h1>\n"
-    "<p>The server is running. Version <code>" MO_VERSION "</code>.</p>\n"
-    "<p>The conversation page is not built in yet. What answers today:</p>\n"
-    "<ul>\n"
-    "<li><a href=\"/readyz\"><code>/readyz</code></a> is it ready, and if not "
-    "why</li>\n"
-    "<li><a href=\"/healthz\"><code>/healthz</code></a> is it alive</li>\n"
-    "<li><a href=\"/metrics\"><code>/metrics</code></a> counts for "
-    "Prometheus</li>\n"
-    "</ul>\n"
-    "<p>In a terminal, <code>mcp-orchestrator doctor</code> says what works on "
-    "this machine and what to do about what does not.</p>\n"
-    "</main>\n"
-    "</html>\n";
+#define FOREVER "public, max-age=31536000, immutable"
+#define ASK     "no-cache"
 
-static const char css[] =
-    ":root{color-scheme:light dark;--ink:#292524;--soft:#78716c;"
-    "--ground:#fafaf9;--line:#e7e5e4;--act:#0f766e}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e7e5e4;--soft:#a8a29e;"
-    "--ground:#1c1917;--line:#44403c;--act:#2dd4bf}}\n"
-    "body{margin:0;background:var(--ground);color:var(--ink);"
-    "font:14px/1.55 Inter,system-ui,sans-serif}\n"
-    "main{max-width:720px;margin:15vh auto;padding:24px;"
-    "border:1px solid var(--line);border-radius:12px}\n"
-    "h1{font-size:1.1em;margin:0 0 12px}\n"
-    "code{font:12.5px \"JetBrains Mono\",ui-monospace,monospace}\n"
-    "a{color:var(--act)}\n"
-    "li{color:var(--soft)}\n";
+/* "gzip;q=0" is a no; other weights are taken for a yes. */
+static bool is_no(struct mo_span params)
+{
+    struct mo_span q = mo_span_trim(params);
 
-static const char icon[] =
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 16 16\">"
-    "<rect x=\"2\" y=\"2\" width=\"12\" height=\"12\" rx=\"3\" fill=\"none\" "
-    "stroke=\"#0f766e\" stroke-width=\"1.5\"/>"
-    "<circle cx=\"8\" cy=\"8\" r=\"2\" fill=\"#0f766e\"/></svg>\n";
+    if (!mo_span_starts(q, MO_SPAN("q=0")))
+        return false;
+    q = mo_span_skip(q, 3);
+    for (size_t i = 0; i < q.n; i++)
+        if (q.p[i] != '.' && q.p[i] != '0')
+            return false;
+    return true;
+}
 
-const struct mo_asset mo_assets[] = {
-    {"/", "text/html; charset=utf-8", html, sizeof(html) - 1},
-    {"/page.css", "text/css; charset=utf-8", css, sizeof(css) - 1},
-    {"/icon.svg", "image/svg+xml", icon, sizeof(icon) - 1},
+/* One word of a list such as "gzip, br;q=0.9". */
+static bool lists(struct mo_span list, const char *word)
+{
+    while (list.n > 0) {
+        struct mo_span item = mo_span_cut(&list, ',');
+        struct mo_span name = mo_span_trim(mo_span_cut(&item, ';'));
+
+        if (mo_span_ieq(name, mo_span_cstr(word)))
+            return !is_no(item);
+    }
+    return false;
+}
+
+static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
+{
+    struct mo_span takes = mo_http_get(rq->head, "Accept-Encoding");
+
+    if (a->brotli.n > 0 && lists(takes, "br")) {
+        mo_req_header(rq, "Content-Encoding", MO_SPAN("br"));
+        return a->brotli;
+    }
+    if (a->gzip.n > 0 && lists(takes, "gzip")) {
+        mo_req_header(rq, "Content-Encoding", MO_SPAN("gzip"));
+        return a->gzip;
+    }
+    return a->plain;
+}
+
+/* In the smallest form the client takes, or 304. */
+static void on_asset(void *ctx, struct mo_req *rq)
+{
+    const struct mo_asset *a = ctx;
+    struct mo_span has = mo_http_get(rq->head, "If-None-Match");
+
+    mo_req_header(rq, "Cache-Control",
+                  mo_span_cstr(a->lasting ? FOREVER : ASK));
+    mo_req_header(rq, "ETag", mo_span_cstr(a->tag));
+    mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
+    if (has.n > 0 && lists(has, a->tag))
+        mo_req_reply(rq, 304, NULL, mo_span(NULL, 0));
+    else
+        mo_req_reply(rq, 200, a->type, smallest(rq, a));
+}
+
+/* Views of the page have addresses of their own: the same document. */
+static const struct {
+    const char *path;
+    unsigned flags;
+} views[] = {
+    {"/", 0},
+    {"/s/", MO_ROUTE_PREFIX},
+    {"/overview", 0},
+    {"/settings", 0},
 };
-const size_t mo_nassets = MO_COUNT(mo_assets);
+
+static void add(struct mo_site *s, const char *path, unsigned flags,
+                const struct mo_asset *a)
+{
+    struct mo_route r = {MO_HTTP_GET, path, flags, on_asset,
+                         (void *)(uintptr_t)a};
+
+    (void)mo_site_route(s, &r);
+}
+
+void mo_page_routes(struct mo_site *s)
+{
+    for (size_t i = 0; i < mo_nassets; i++) {
+        const struct mo_asset *a = &mo_assets[i];
+
+        add(s, a->path, 0, a);
+        if (strcmp(a->path, "/index.html") != 0)
+            continue;
+        for (size_t k = 0; k < MO_COUNT(views); k++)
+            add(s, views[k].path, views[k].flags, a);
+    }
+}

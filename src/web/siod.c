@@ -70,8 +70,7 @@ static struct client *client_of(const struct mo_sock *k)
     return mo_container_of(k, struct client, pub);
 }
 
-/* --- rooms ----------------------------------------------------------------
- */
+/* --- rooms --------------------------------------------------------------- */
 
 static struct member *find_member(struct client *c, struct mo_span name)
 {
@@ -175,8 +174,7 @@ size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span name)
     return r ? r->size : 0;
 }
 
-/* --- sending --------------------------------------------------------------
- */
+/* --- sending ------------------------------------------------------------- */
 
 static struct mo_buf *fresh(struct mo_siod *d)
 {
@@ -244,8 +242,7 @@ size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
     return sent;
 }
 
-/* --- asking the client ----------------------------------------------------
- */
+/* --- asking the client --------------------------------------------------- */
 
 static void ask_end(struct ask *a, struct mo_json args, int rc)
 {
@@ -313,8 +310,7 @@ static void on_ack(struct client *c, const struct mo_sio *p)
     /* Late, or never asked: nothing to do. */
 }
 
-/* --- life of a socket -----------------------------------------------------
- */
+/* --- life of a socket ---------------------------------------------------- */
 
 /* Exactly once per LIVE socket; from the loop only. */
 static void socket_end(struct client *c, const char *reason)
@@ -499,8 +495,7 @@ static void eng_close(void *ctx, struct mo_eng *g, const char *reason)
     mo_free(c);
 }
 
-/* --- the server -----------------------------------------------------------
- */
+/* --- the server ---------------------------------------------------------- */
 
 struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
                             struct mo_err *e)

@@ -1,5 +1,7 @@
 #include "web/site.h"
 
+#include "web/strikes.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@ struct mo_site {
     struct mo_httpd *httpd;
     struct mo_siod *sio;
     struct mo_gate gate;
+    struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
@@ -29,8 +32,7 @@ struct mo_site {
     void *gone_ctx;
 };
 
-/* --- what every answer carries --------------------------------------------
- */
+/* --- what every answer carries ------------------------------------------- */
 
 struct header {
     const char *name, *value;
@@ -39,11 +41,11 @@ struct header {
 /* Of every answer, also of what httpd.c refuses by itself. */
 static const struct header common[] = {
     {"Content-Security-Policy",
-     "default-src 'self'; object-src 'none'; base-uri 'none'; "
-     "form-action 'self'; frame-ancestors 'none'"},
+     "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+     "require-trusted-types-for 'script'; trusted-types vue"},
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"},
-    {"Cache-Control", "no-store"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
@@ -94,8 +96,13 @@ static bool took_preflight(struct mo_site *s, struct mo_req *rq)
     return true;
 }
 
-/* --- routes ---------------------------------------------------------------
- */
+/* --- routes -------------------------------------------------------------- */
+
+size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out)
+{
+    *out = s->routes;
+    return s->nroutes;
+}
 
 int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
@@ -194,6 +201,24 @@ static void answer(struct mo_site *s, struct mo_req *rq,
     }
 }
 
+/* No token, or a wrong one: not too often. */
+static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
+                                  struct mo_refusal no)
+{
+    unsigned wait =
+        mo_strikes_add(&s->strikes, mo_req_peer(rq), mo_loop_now(s->loop));
+    char text[16];
+
+    if (wait == 0) {
+        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+        return no;
+    }
+    (void)snprintf(text, sizeof(text), "%u", wait);
+    mo_req_header(rq, "Retry-After", mo_span_cstr(text));
+    return (struct mo_refusal){429, "too_many_tries",
+                               "too many requests without the right token"};
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -209,15 +234,14 @@ static void on_request(void *ctx, struct mo_req *rq)
     if (!r || !(r->flags & MO_ROUTE_OPEN))
         no = mo_gate_check(&s->gate, rq);
     if (no.status == 401)
-        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+        no = no_token(s, rq, no);
     if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
     else
         answer(s, rq, r, path_known);
 }
 
-/* --- health ---------------------------------------------------------------
- */
+/* --- health -------------------------------------------------------------- */
 
 int mo_site_ready(struct mo_site *s, const struct mo_ready *r)
 {
@@ -285,8 +309,7 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
-/* --- metrics --------------------------------------------------------------
- */
+/* --- metrics ------------------------------------------------------------- */
 
 enum { G_UP, G_CONNS, G_STREAMS, G_TIMERS, G_ENGINES, G_SOCKETS, G_RSS, G_N };
 
@@ -414,15 +437,7 @@ static void on_metrics(void *ctx, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
-/* --- the page -------------------------------------------------------------
- */
-
-static void on_asset(void *ctx, struct mo_req *rq)
-{
-    const struct mo_asset *a = ctx;
-
-    mo_req_reply(rq, 200, a->type, mo_span(a->data, a->size));
-}
+/* --- the page ------------------------------------------------------------ */
 
 static void on_sio(void *ctx, struct mo_req *rq)
 {
@@ -434,8 +449,7 @@ static void on_sio(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
-/* --- the site -------------------------------------------------------------
- */
+/* --- the site ------------------------------------------------------------ */
 
 static void add_routes(struct mo_site *s)
 {
@@ -452,12 +466,7 @@ static void add_routes(struct mo_site *s)
         (void)mo_site_route(s, &fixed[i]);
     if (s->sio)
         (void)mo_site_route(s, &sio);
-    for (size_t i = 0; i < mo_nassets; i++) {
-        struct mo_route r = {MO_HTTP_GET, mo_assets[i].path, 0, on_asset,
-                             (void *)(uintptr_t)&mo_assets[i]};
-
-        (void)mo_site_route(s, &r);
-    }
+    mo_page_routes(s);
 }
 
 static void site_free(struct mo_site *s)

@@ -52,6 +52,8 @@ struct mo_route {
 
 /* MO_EBUSY when the table is full. The row is copied, its strings are not. */
 int mo_site_route(struct mo_site *s, const struct mo_route *r);
+/* All rows, borrowed until the next one is added. */
+size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out);
 
 /* One thing /readyz asks: NULL if fine, else the reason in plain words. */
 struct mo_ready {

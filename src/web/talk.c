@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "codec/url.h"
+#include "policy/exact.h"
 
 #define ARENA_MAX     ((size_t)8 * 1024 * 1024)
 #define HANDSHAKE_MAX 256 /* of a session or model in the handshake */
@@ -30,6 +31,7 @@ struct talker {
     struct mo_sock *sock;     /* NULL: it has gone */
     struct mo_member *member; /* NULL: not joined, or out again */
     unsigned owed;            /* answers on their way */
+    unsigned ends;            /* of them: to "session:close" */
     struct mo_buf session, model, key;
 };
 
@@ -124,8 +126,9 @@ static void member_closed(void *ctx, const char *reason,
         fail(t, text);
         return;
     }
-    (void)reason; /* session:closed has said it */
-    mo_sock_disconnect(t->sock, false);
+    (void)reason;     /* session:closed has said it */
+    if (t->ends == 0) /* else after that answer */
+        mo_sock_disconnect(t->sock, false);
 }
 
 static const struct mo_member_cb member_cb = {member_event, member_closed};
@@ -201,6 +204,7 @@ static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
 struct owed {
     struct talker *talker;
     int64_t ack;
+    bool ends; /* the session: the socket is closed after the answer */
 };
 
 static void put_ack(struct mo_buf *b, const struct mo_ack *a)
@@ -230,6 +234,9 @@ static void on_ack(void *ctx, const struct mo_ack *a)
     if (t->sock && o->ack != MO_SIO_ACK_NONE && mo_buf_err(&b) == 0)
         (void)mo_sock_ack(t->sock, o->ack, mo_buf_view(&b));
     mo_buf_fini(&b);
+    t->ends -= o->ends;
+    if (o->ends && t->ends == 0 && t->sock && t->member == NULL)
+        mo_sock_disconnect(t->sock, false);
     mo_free(o);
     t->owed--;
     release(t);
@@ -281,6 +288,21 @@ static enum mo_remember remember_of(struct mo_json v)
                                                 : MO_REMEMBER_NO;
 }
 
+/* Nothing in it can be read in two ways. */
+static bool is_plain(struct mo_json v)
+{
+    struct mo_json digest = mo_json_get(v, "digest");
+    struct mo_buf exact;
+    bool yes = false;
+
+    if (digest.p && !mo_json_is(digest, MO_JSON_STRING))
+        return false;
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    yes = mo_json_is(v, MO_JSON_OBJECT) && mo_exact_args(v, &exact, NULL) == 0;
+    mo_buf_fini(&exact);
+    return yes;
+}
+
 static void do_approval(struct event *ev)
 {
     struct mo_json v = ev->arg, args = mo_json_get(v, "args");
@@ -291,9 +313,10 @@ static void do_approval(struct event *ev)
         .remember = remember_of(mo_json_get(v, "remember")),
     };
 
-    if (d.call.n == 0 ||
+    if (!is_plain(v) || d.call.n == 0 ||
         mo_json_bool(mo_json_get(v, "approved"), &d.approved) < 0) {
-        refuse(ev, "bad_request", "an approval is {callId, approved}");
+        refuse(ev, "bad_request",
+               "an approval is {callId, approved}, each once");
         return;
     }
     if (args.p)
@@ -306,6 +329,12 @@ static void do_cancel(struct event *ev)
     mo_chat_cancel(ev->t->member, on_ack, ev->owed);
 }
 
+static void do_accept(struct event *ev)
+{
+    mo_chat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
+                   str(ev, mo_json_get(ev->arg, "digest")), on_ack, ev->owed);
+}
+
 static void do_reset(struct event *ev)
 {
     mo_chat_reset(ev->t->member, on_ack, ev->owed);
@@ -313,6 +342,8 @@ static void do_reset(struct event *ev)
 
 static void do_close(struct event *ev)
 {
+    ev->owed->ends = true;
+    ev->t->ends++;
     mo_chat_end(ev->t->member, on_ack, ev->owed);
 }
 
@@ -322,7 +353,7 @@ static const struct {
 } events[] = {
     {"message", do_message},     {"tool:approval", do_approval},
     {"agent:cancel", do_cancel}, {"history:reset", do_reset},
-    {"session:close", do_close},
+    {"session:close", do_close}, {"tool:accept", do_accept},
 };
 
 static void dispatch(struct event *ev, struct mo_json name)
@@ -347,7 +378,7 @@ static void serve_event(struct talker *t, struct mo_json args, int64_t ack)
     ev.owed = mo_new(struct owed);
     if (ev.owed == NULL)
         return;
-    *ev.owed = (struct owed){t, ack};
+    *ev.owed = (struct owed){t, ack, false};
     t->owed++;
     mo_arena_init(&arena, ARENA_MAX);
     dispatch(&ev, mo_json_at(args, 0));
@@ -383,8 +414,7 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
         serve_event(k->data, args, ack);
 }
 
-/* --- the agent is there ----------------------------------------------------
- */
+/* --- the agent is there -------------------------------------------------- */
 
 static void serve_early(struct talker *t)
 {

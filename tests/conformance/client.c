@@ -9,7 +9,7 @@
 #define ANSWER_MAX ((size_t)16 * 1024 * 1024)
 #define WAIT_MS    60000u
 
-/* --- the connection's news ------------------------------------------------ */
+/* --- the connection's news ----------------------------------------------- */
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
@@ -87,7 +87,7 @@ void driver_close(struct driver *d)
     (void)mo_loop_until(d->loop, is_closed, d, WAIT_MS);
 }
 
-/* --- calls that wait ------------------------------------------------------ */
+/* --- calls that wait ----------------------------------------------------- */
 
 static void keep(struct driver *d, struct mo_json v, const struct mo_reply *r)
 {
@@ -186,7 +186,7 @@ int driver_list(struct driver *d, const char *method, const char *key,
     return rc < 0 ? rc : await(d, out, e);
 }
 
-/* --- main ----------------------------------------------------------------- */
+/* --- main ---------------------------------------------------------------- */
 
 static const char *env(const char *name)
 {

@@ -16,7 +16,7 @@
 #define CAPABILITIES                                                           \
     "{\"elicitation\":{\"form\":{}},\"sampling\":{},\"roots\":{}}"
 
-/* --- what we are asked ---------------------------------------------------- */
+/* --- what we are asked --------------------------------------------------- */
 
 static void on_ignored(void *ctx, const struct mo_reply *r)
 {
@@ -70,7 +70,7 @@ static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
     mo_buf_fini(&b);
 }
 
-/* --- using one thing ------------------------------------------------------ */
+/* --- using one thing ----------------------------------------------------- */
 
 /* A value of the right kind for each member of a schema. */
 static void put_sample(struct mo_jw *w, struct mo_json schema)
@@ -165,7 +165,7 @@ static int call_tool(struct driver *d, struct mo_json tool, struct mo_json args)
     return rc;
 }
 
-/* --- using all of a list -------------------------------------------------- */
+/* --- using all of a list ------------------------------------------------- */
 
 /* The list, in keep, since the next call takes its place. */
 static int list(struct driver *d, const char *method, const char *key,
@@ -248,7 +248,7 @@ static int play_everything(struct driver *d)
     return rc;
 }
 
-/* --- the special ones ----------------------------------------------------- */
+/* --- the special ones ---------------------------------------------------- */
 
 static struct mo_json find_tool(struct mo_json all, struct mo_json name)
 {

@@ -49,7 +49,7 @@ struct one {
     char name[64];
 };
 
-/* --- events --------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 struct event {
     struct mo_buf b;
@@ -117,7 +117,7 @@ static void ev_end(struct event *ev)
     mo_buf_fini(&ev->b);
 }
 
-/* --- a box ---------------------------------------------------------------- */
+/* --- a box --------------------------------------------------------------- */
 
 static void say_bytes(struct one *o, const char *what, const char *p, size_t n)
 {
@@ -221,7 +221,7 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
 
 static const struct mo_box_cb box_cb = {on_ready, on_gone};
 
-/* --- operations ----------------------------------------------------------- */
+/* --- operations ---------------------------------------------------------- */
 
 static const char *str(struct mo_arena *a, struct mo_json v, const char *key)
 {
@@ -523,7 +523,7 @@ static void on_in_close(void *ctx, const struct mo_err *why)
 static const struct mo_stream_cb in_cb = {
     .on_read = on_in, .on_eof = on_in_eof, .on_close = on_in_close};
 
-/* --- the program ---------------------------------------------------------- */
+/* --- the program --------------------------------------------------------- */
 
 static struct mo_span slurp(struct mo_buf *b, const char *path)
 {

@@ -51,7 +51,7 @@ static void hang(void)
         (void)pause();
 }
 
-/* --- what can be done instead of answering tools/call --------------------- */
+/* --- what can be done instead of answering tools/call -------------------- */
 
 static void ok(void)
 {
@@ -198,7 +198,7 @@ static const struct {
     {"probe-silent", ok},
 };
 
-/* --- the plain part ------------------------------------------------------- */
+/* --- the plain part ------------------------------------------------------ */
 
 static bool take_id(const char *line)
 {

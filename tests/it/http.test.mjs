@@ -196,7 +196,7 @@ describe('refused, and the connection closed', () => {
 
 // --- what is answered ----------------------------------------------------------
 
-const ROUTES = ['/', '/page.css', '/icon.svg', '/healthz', '/readyz',
+const ROUTES = ['/', '/s/abc', '/overview', '/icon.svg', '/healthz', '/readyz',
   '/health', '/metrics'];
 
 describe('answered', () => {

@@ -52,7 +52,7 @@ static uint64_t num(struct mo_json v, const char *key)
     return n;
 }
 
-/* --- one line out --- */
+/* --- one line out -------------------------------------------------------- */
 
 static struct mo_jw *line(struct driver *d, const char *what)
 {
@@ -220,7 +220,7 @@ static void on_local(void *ctx, const struct mo_llm_local *v, size_t n)
     d->done = true;
 }
 
-/* --- one line in --- */
+/* --- one line in --------------------------------------------------------- */
 
 static size_t read_tools(struct driver *d, struct mo_json list,
                          struct mo_llm_tool v[TOOLS_MAX])

@@ -53,7 +53,7 @@ struct asked { /* somebody waits for an answer to id */
     char id[64], session[MO_SESSION_ID_MAX + 1];
 };
 
-/* --- events --------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 struct event {
     struct mo_buf b;
@@ -110,7 +110,7 @@ static void ev_send(struct event *x)
     mo_buf_fini(&x->b);
 }
 
-/* --- holds ---------------------------------------------------------------- */
+/* --- holds --------------------------------------------------------------- */
 
 static const char *const workspaces[] = {"fresh", "kept", "lost"};
 
@@ -272,7 +272,7 @@ static void do_busy(struct driver *d, struct mo_json op)
         mo_session_busy(u->h, on);
 }
 
-/* --- calls ---------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static struct asked *asked_new(struct driver *d, struct mo_json op)
 {
@@ -352,7 +352,7 @@ static void do_use(struct driver *d, struct mo_json op)
         refuse("used", "h", u->name, &e);
 }
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 static void on_appended(void *ctx, const struct mo_written *w,
                         const struct mo_err *why)
@@ -453,7 +453,7 @@ static void do_stats(struct driver *d, struct mo_json op)
     ev_send(&x);
 }
 
-/* --- the program ---------------------------------------------------------- */
+/* --- the program --------------------------------------------------------- */
 
 static void on_gone(void *ctx)
 {

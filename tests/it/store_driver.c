@@ -106,8 +106,7 @@ static void on_who(void *ctx, struct mo_span owner, uint64_t fence,
     mo_free(a);
 }
 
-/* --- commands ---------------------------------------------------------------
- */
+/* --- commands ------------------------------------------------------------ */
 
 static void write_one(struct driver *d, const struct mo_span *w, uint64_t fence,
                       struct mo_write what)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { House } from './talk_kit.mjs';
+import { House, read, run, write } from './talk_kit.mjs';
 
 let house;
 before(async () => {
@@ -11,14 +11,7 @@ before(async () => {
 });
 after(() => house.stop());
 
-const write = (path, content) => ({ name: 'write_file', args: { path, content } });
-const read = (path) => ({ name: 'read_file', args: { path } });
-const run = (command) => ({ name: 'execute_command', args: { command } });
-
-/** The results that went to the model, by the text of each. */
-const results = () =>
-  house.asked().messages.at(-1).content.filter((b) => b.type === 'tool_result')
-    .map((b) => ({ text: (b.content ?? []).map?.((c) => c.text).join('') ?? b.content, error: b.is_error === true }));
+const results = () => house.results();
 
 describe('a turn', () => {
   test('plain words', async () => {
@@ -42,7 +35,13 @@ describe('a turn', () => {
     assert.ok(more.usage.output > 0);
     const deltas = tab.events.filter(([e]) => e === 'agent:delta').map(([, d]) => d.text);
     assert.equal(deltas.join(''), text);
-    assert.deepEqual(tab.names(), ['system:ready', 'session:history', 'agent:thinking', 'agent:response']);
+    assert.deepEqual(tab.names(), ['system:ready', 'session:history',
+      'session:entry', 'agent:thinking', 'session:entry', 'agent:response']);
+    const said = tab.events.filter(([e]) => e === 'session:entry').map(([, d]) => d);
+    assert.deepEqual(said.map((e) => [e.role, e.blocks[0].text]),
+      [['user', 'hello'], ['assistant', 'Good morning.']]);
+    assert.equal(said[0].id, ack.messageId);
+    assert.ok(said[1].seq > said[0].seq);
   });
 
   test('one tool, approved', async () => {
@@ -66,8 +65,9 @@ describe('a turn', () => {
     assert.match(JSON.parse(output)[0].text, /a\.txt/);
     assert.equal((await tab.event('agent:response'))[0], 'Done.');
     assert.deepEqual(tab.names().slice(2), [
-      'agent:thinking', 'tool:approval_required', 'tool:resolved', 'agent:thinking',
-      'tool:output', 'agent:thinking', 'agent:response']);
+      'session:entry', 'agent:thinking', 'session:entry', 'tool:approval_required',
+      'tool:resolved', 'agent:thinking', 'tool:output', 'session:entry',
+      'agent:thinking', 'session:entry', 'agent:response']);
   });
 
   test('three tools, the second rejected: the model is told why', async () => {

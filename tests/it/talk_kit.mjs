@@ -11,6 +11,11 @@ import { Server, within } from './server.mjs';
 
 let people = 0;
 
+/** Calls of the box's tools, as a model makes them. */
+export const write = (path, content) => ({ name: 'write_file', args: { path, content } });
+export const read = (path) => ({ name: 'read_file', args: { path } });
+export const run = (command) => ({ name: 'execute_command', args: { command } });
+
 /** One tab: what it was told, in order, and what it can do. */
 export class Tab {
   constructor(house, { session, model, early } = {}) {
@@ -21,6 +26,7 @@ export class Tab {
     this.socket = io(`http://127.0.0.1:${house.server.port}`, {
       query: { sessionId: this.session, ...(model && { model }) },
       transports: ['websocket'], forceNew: true, reconnection: false,
+      extraHeaders: house.headers,
     });
     this.socket.onAny((...event) => {
       this.events.push(event);
@@ -38,7 +44,7 @@ export class Tab {
       this.waiters.push(look);
       look();
     });
-    return within(come, `${name} #${n}; got ${this.names()}`, ms);
+    return within(come, { toString: () => `${name} #${n}; got ${this.names()}` }, ms);
   }
 
   names(skip = ['agent:delta', 'tool:progress', 'tool:log']) {
@@ -74,8 +80,9 @@ export class Tab {
 
 /** The server, the model, and everybody's tabs. */
 export class House {
-  static async start({ config = {}, env = {}, dir } = {}) {
+  static async start({ config = {}, env = {}, dir, headers = {} } = {}) {
     const house = new House();
+    house.headers = headers;
     house.model = await claude({ key: 'sk-ant-0123456789' });
     house.dir = dir ?? (await mkdtemp(join(tmpdir(), 'mo-talk-')));
     house.env = {
@@ -93,8 +100,8 @@ export class House {
     return house;
   }
 
-  async up() {
-    this.server = await Server.start([], { dir: this.dir, env: this.env, house: true });
+  async up(args = []) {
+    this.server = await Server.start(args, { dir: this.dir, env: this.env, house: true });
   }
 
   tab(how) {
@@ -104,8 +111,42 @@ export class House {
   }
 
   async get(path) {
-    const answer = await fetch(`http://127.0.0.1:${this.server.port}${path}`);
+    const answer = await fetch(`http://127.0.0.1:${this.server.port}${path}`, { headers: this.headers });
     return { status: answer.status, body: await answer.json() };
+  }
+
+  /** The results that last went to the model, by the text of each. */
+  results() {
+    return this.asked().messages.at(-1).content.filter((b) => b.type === 'tool_result').map((b) => ({
+      text: (b.content ?? []).map?.((c) => c.text).join('') ?? b.content,
+      error: b.is_error === true,
+    }));
+  }
+
+  /** What a command says in the box of that tab, asked for and approved. */
+  async inBox(tab, command) {
+    const cards = tab.count('tool:approval_required');
+    const outputs = tab.count('tool:output');
+    const answers = tab.count('agent:response');
+    this.model.script.push({ calls: [run(command)] }, { text: 'seen' });
+    await tab.say('look');
+    const [card] = await tab.event('tool:approval_required', cards + 1);
+    await tab.decide(card, true);
+    const [out] = await tab.event('tool:output', outputs + 1);
+    await tab.event('agent:response', answers + 1);
+    return JSON.parse(out).map((c) => c.text).join('');
+  }
+
+  /** Rows of the audit log that tell of that session, the newest first. */
+  async audit(session) {
+    const { body } = await this.get('/api/audit?limit=1000');
+    return body.rows.filter((r) => r.sessionId === session).map((r) => r.what);
+  }
+
+  /** It dies at once; started again in the same place by up(). */
+  async kill() {
+    this.server.signal('SIGKILL');
+    await within(this.server.exit, 'the end by SIGKILL');
   }
 
   /** What the model was last asked, as its provider sees it. */
@@ -117,7 +158,7 @@ export class House {
   async stop() {
     for (const tab of this.tabs) tab.close();
     for (const id of this.sessions)
-      await fetch(`http://127.0.0.1:${this.server.port}/api/sessions/${id}?forget=true`, { method: 'DELETE' });
+      await fetch(`http://127.0.0.1:${this.server.port}/api/sessions/${id}?forget=true`, { method: 'DELETE', headers: this.headers });
     // Connections to the model are kept for the next question, a few of them.
     this.server.fresh.fds += 32;
     try {

@@ -35,7 +35,7 @@ struct run {
     char mark[64];
 };
 
-/* --- looking at /proc ----------------------------------------------------- */
+/* --- looking at /proc ---------------------------------------------------- */
 
 struct seen {
     pid_t pid, parent;
@@ -122,7 +122,7 @@ static bool alive(pid_t pid)
     return pid > 0 && look(pid, &s);
 }
 
-/* --- running the driver --------------------------------------------------- */
+/* --- running the driver -------------------------------------------------- */
 
 static void run_driver(struct run *r, const struct paths *p, const char *how,
                        int children, int depth, int round)
@@ -224,7 +224,7 @@ static int end_driver(struct run *r, int sig)
 
 #define ROUNDS 40 /* of test_killed_busy; other marks are above and below */
 
-/* --- the tests ------------------------------------------------------------ */
+/* --- the tests ----------------------------------------------------------- */
 
 static const struct {
     const char *name, *how;

@@ -33,7 +33,7 @@ struct owner {
     char id[MO_BOX_ID_MAX];
 };
 
-/* --- the owner of a box --------------------------------------------------- */
+/* --- the owner of a box -------------------------------------------------- */
 
 static void on_out(void *ctx, char *p, size_t n)
 {
@@ -139,8 +139,7 @@ static void await(struct world *w, bool (*pred)(void *), void *ctx)
     assert_true(mo_loop_until(w->loop, pred, ctx, WAIT_MS));
 }
 
-/* --- the driver ------------------------------------------------------------
- */
+/* --- the driver ---------------------------------------------------------- */
 
 static void on_closed(void *ctx)
 {
@@ -227,8 +226,7 @@ static void assert_out(struct owner *o, const char *want)
     assert_string_equal(mo_buf_cstr(&o->out), want);
 }
 
-/* --- asking ------------------------------------------------------------------
- */
+/* --- asking -------------------------------------------------------------- */
 
 struct said {
     bool done;
@@ -310,8 +308,7 @@ static void on_check(void *ctx, const struct mo_boxes_ready *r)
     s->ready = *r;
 }
 
-/* --- tests -------------------------------------------------------------------
- */
+/* --- tests --------------------------------------------------------------- */
 
 static void test_exit(void **state)
 {

@@ -199,7 +199,7 @@ export function assertSafe(answer) {
   assert.equal(h['referrer-policy'], 'no-referrer');
   assert.equal(h['cross-origin-opener-policy'], 'same-origin');
   assert.equal(h['cross-origin-resource-policy'], 'same-origin');
-  assert.match(h['cache-control'] ?? '', /no-store/);
+  assert.match(h['cache-control'] ?? '', /no-store|no-cache/);
   assert.ok(!('server' in h));
   assert.ok(!Number.isNaN(Date.parse(h.date)));
 }

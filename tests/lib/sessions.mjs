@@ -15,7 +15,7 @@ import { cgroupsOf, eventually } from './outside.mjs';
 const top = fileURLToPath(new URL('../..', import.meta.url));
 export const build = process.env.MO_BUILD ?? join(top, 'build-asan');
 const program = process.env.MO_SESSION_DRIVER ?? join(build, 'tests/it/session_driver');
-const cli = process.env.MO_BIN ?? join(build, 'src/app/mcp-orchestrator');
+export const cli = process.env.MO_BIN ?? join(build, 'src/app/mcp-orchestrator');
 const moBox = join(build, 'launcher/mo-box');
 
 export const noNative = process.getuid() !== 0 ? 'root, to make native boxes' : false;

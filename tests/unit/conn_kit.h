@@ -48,7 +48,7 @@ struct fix {
     void (*on_ask)(struct fix *f, struct mo_ask *a);
 };
 
-/* --- the server ----------------------------------------------------------- */
+/* --- the server ---------------------------------------------------------- */
 
 static inline void peer_say(struct peer *p, struct mo_span text)
 {
@@ -118,7 +118,7 @@ static inline bool peer_saw(const struct peer *p, const char *text)
     return mo_span_search(mo_buf_view(&p->log), mo_span_cstr(text)) >= 0;
 }
 
-/* --- the client's owner --------------------------------------------------- */
+/* --- the client's owner -------------------------------------------------- */
 
 static inline int fix_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
@@ -236,7 +236,7 @@ static inline void fix_progress(void *ctx, struct mo_json params)
     ((struct fix *)ctx)->progressed++;
 }
 
-/* --- driving -------------------------------------------------------------- */
+/* --- driving ------------------------------------------------------------- */
 
 static inline bool is_settled(void *ctx)
 {

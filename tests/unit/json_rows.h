@@ -33,7 +33,7 @@ static const struct json_row {
     struct mo_span text;
     size_t bad_at;
 } json_rows[] = {
-    /* --- structure ------------------------------------------------------ */
+    /* --- structure ----------------------------------------------------------- */
     Y("null", "null"),
     Y("true", "true"),
     Y("false", "false"),
@@ -137,7 +137,7 @@ static const struct json_row {
     N("at_sign", "@", 0),
     N("lone_backslash", "\\", 0),
 
-    /* --- words ---------------------------------------------------------- */
+    /* --- words --------------------------------------------------------------- */
     Y("words_in_array", "[true,false,null]"),
     Y("word_blank", " true "),
     N("true_short", "tru", 3),
@@ -161,7 +161,7 @@ static const struct json_row {
     N("minus_infinity", "-Infinity", 1),
     N("words_joined", "truefalse", 4),
 
-    /* --- numbers -------------------------------------------------------- */
+    /* --- numbers ------------------------------------------------------------- */
     Y("zero", "0"),
     Y("minus_zero", "-0"),
     Y("one", "1"),
@@ -235,7 +235,7 @@ static const struct json_row {
     IY("below_int64", "-9223372036854775809"),
     IY("double_huge_neg", "-1e+9999"),
 
-    /* --- strings -------------------------------------------------------- */
+    /* --- strings ------------------------------------------------------------- */
     Y("string_ascii", "\"abc\""),
     Y("string_seven", "\"1234567\""),
     Y("string_eight", "\"12345678\""),

@@ -43,7 +43,7 @@ static inline unsigned fds_open(void)
 #define wait_for(l, pred, ctx)                                                 \
     assert_true(mo_loop_until((l), (pred), (ctx), WAIT_MS))
 
-/* --- one side of a stream --- */
+/* --- one side of a stream ------------------------------------------------ */
 
 struct end {
     struct mo_stream *s;
@@ -124,7 +124,7 @@ static inline void stream_pair(struct mo_loop *l, struct mo_stream *out[2])
         assert_int_equal(mo_stream_from_fds(l, fd[i], fd[i], &out[i], NULL), 0);
 }
 
-/* --- other programs, scratch files --- */
+/* --- other programs, scratch files --------------------------------------- */
 
 static inline pid_t run_argv(char *const argv[], int in, int out)
 {

@@ -178,7 +178,7 @@ static inline void peer_close(struct peer *p)
     mo_buf_fini(&p->last);
 }
 
-/* --- what a caller saw --- */
+/* --- what a caller saw --------------------------------------------------- */
 
 struct seen {
     int heads, datas, dones, status;
@@ -242,7 +242,7 @@ static inline bool seen_all(void *ctx)
     return ((struct seen *)ctx)->dones > 0;
 }
 
-/* --- our own server, answering in each of its ways --- */
+/* --- our own server, answering in each of its ways ----------------------- */
 
 static inline void own_body(struct mo_req *rq, struct mo_span body)
 {

@@ -26,7 +26,7 @@
 
 static const char *const plain_env[] = {"PATH=/usr/bin:/bin", NULL};
 
-/* --- roles ---------------------------------------------------------------- */
+/* --- roles --------------------------------------------------------------- */
 
 static inline int role_fds(void)
 {
@@ -128,7 +128,7 @@ static const struct {
     {"role-stubborn", role_stubborn}, {"role-leave", role_leave},
 };
 
-/* --- fixture -------------------------------------------------------------- */
+/* --- fixture ------------------------------------------------------------- */
 
 struct kid {
     struct mo_proc *p;

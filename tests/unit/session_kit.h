@@ -23,7 +23,7 @@
 #define LEASES  32
 #define RECORDS 64
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 struct row {
     bool used;
@@ -409,7 +409,7 @@ static inline void steal_lease(struct mo_store *s, const char *name)
     lease_gone(l);
 }
 
-/* --- the engine ----------------------------------------------------------- */
+/* --- the engine ---------------------------------------------------------- */
 
 struct world;
 
@@ -512,7 +512,8 @@ static inline void die(struct record *r, enum mo_box_cause cause, bool kept)
     r->by = NULL;
 }
 
-static inline void server_say(struct record *r, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static inline void
+server_say(struct record *r, const char *fmt, ...)
 {
     char line[512];
     va_list ap;
@@ -790,7 +791,7 @@ static const struct mo_box_ops fake_ops = {
     .close = fake_close,
 };
 
-/* --- the world ------------------------------------------------------------ */
+/* --- the world ----------------------------------------------------------- */
 
 static inline uint64_t world_wall(void *ctx)
 {
@@ -919,7 +920,7 @@ static inline void turns(struct world *w, int n)
         (void)mo_loop_until(w->l, never, NULL, 1);
 }
 
-/* --- somebody who holds --------------------------------------------------- */
+/* --- somebody who holds -------------------------------------------------- */
 
 struct user {
     struct mo_hold *h;

@@ -48,8 +48,7 @@ struct fix {
     uint64_t fence;
 };
 
-/* --- a redis-server of our own ---------------------------------------------
- */
+/* --- a redis-server of our own ------------------------------------------- */
 
 #define REDIS_SERVER "/usr/bin/redis-server"
 
@@ -128,8 +127,7 @@ static inline void clear_away(void)
         dir_remove(all->dirs[i]);
 }
 
-/* --- opening and closing ---------------------------------------------------
- */
+/* --- opening and closing ------------------------------------------------- */
 
 static inline void dir_make(char *dir, size_t n)
 {
@@ -222,8 +220,7 @@ static inline void fix_fini(struct fix *f)
     dir_remove(f->dir);
 }
 
-/* --- calls that wait --------------------------------------------------------
- */
+/* --- calls that wait ----------------------------------------------------- */
 
 static inline bool kit_done(void *ctx)
 {
@@ -338,8 +335,7 @@ static inline int who(struct fix *f, const char *name)
     return rc < 0 ? rc : kit_wait(f);
 }
 
-/* --- leases ------------------------------------------------------------------
- */
+/* --- leases -------------------------------------------------------------- */
 
 struct held {
     struct fix *f;

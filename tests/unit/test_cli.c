@@ -206,7 +206,7 @@ static void test_table(void **state)
     }
 }
 
-/* --- texts ---------------------------------------------------------------- */
+/* --- texts --------------------------------------------------------------- */
 
 static void test_help_names_everything(void **state)
 {

@@ -9,8 +9,7 @@
 #include "codec/json.h"
 #include "mo_test.h"
 
-/* --- a directory with files, and a load from there --------------------------
- */
+/* --- a directory with files, and a load from there ----------------------- */
 
 struct place {
     char dir[64];
@@ -69,8 +68,7 @@ static int load(struct place *p)
     return mo_config_open(&p->h, &p->in, &p->rep, &p->e);
 }
 
-/* --- what the file can say --------------------------------------------------
- */
+/* --- what the file can say ----------------------------------------------- */
 
 static const char whole[] =
     "{\n"
@@ -160,8 +158,7 @@ static void test_defaults(void **state)
     leave(&p);
 }
 
-/* --- mistakes, each with its exact text --------------------------------------
- */
+/* --- mistakes, each with its exact text ---------------------------------- */
 
 static const struct {
     const char *name, *json, *says;
@@ -373,8 +370,7 @@ static void test_all_mistakes_at_once(void **state)
     leave(&p);
 }
 
-/* --- layers
- * -------------------------------------------------------------------- */
+/* --- layers -------------------------------------------------------------- */
 
 static void test_order_of_layers(void **state)
 {
@@ -496,8 +492,7 @@ static void test_bad_variable_and_flag(void **state)
     leave(&p);
 }
 
-/* --- where the file is
- * --------------------------------------------------------- */
+/* --- where the file is --------------------------------------------------- */
 
 static void test_lookup(void **state)
 {
@@ -576,8 +571,7 @@ static void test_big_file(void **state)
     leave(&p);
 }
 
-/* --- reload
- * --------------------------------------------------------------------- */
+/* --- reload -------------------------------------------------------------- */
 
 struct heard {
     char text[512];
@@ -658,8 +652,7 @@ static void test_stale(void **state)
     leave(&p);
 }
 
-/* --- secrets
- * --------------------------------------------------------------------- */
+/* --- secrets ------------------------------------------------------------- */
 
 static const char secretive[] =
     "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"env\":{\"MY_TOKEN\":"
@@ -764,8 +757,7 @@ static void test_getenv(void **state)
     leave(&p);
 }
 
-/* --- the table
- * -------------------------------------------------------------------- */
+/* --- the table ----------------------------------------------------------- */
 
 static void check_row_of(const struct mo_keys *keys)
 {
@@ -831,8 +823,7 @@ static void test_schema_and_docs(void **state)
     mo_buf_fini(&b);
 }
 
-/* --- no memory
- * --------------------------------------------------------------------- */
+/* --- no memory ----------------------------------------------------------- */
 
 static void load_and_show(void *ctx)
 {

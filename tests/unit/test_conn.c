@@ -38,7 +38,7 @@ static const struct rule legacy[] = {
 
 static const struct mo_conn_opts plain = {.mode = MO_CONN_LEGACY};
 
-/* --- handshakes ----------------------------------------------------------- */
+/* --- handshakes ---------------------------------------------------------- */
 
 static void test_revisions(void **state)
 {
@@ -264,7 +264,7 @@ static void test_no_server(void **state)
     fix_fini(&f);
 }
 
-/* --- calls ---------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static void test_call(void **state)
 {
@@ -588,7 +588,7 @@ static void test_batch(void **state)
     }
 }
 
-/* --- what the server asks ------------------------------------------------- */
+/* --- what the server asks ------------------------------------------------ */
 
 #define URL(u) "{\"mode\":\"url\",\"message\":\"?\",\"url\":\"" u "\"}"
 
@@ -737,7 +737,7 @@ static void test_ask_flood(void **state)
     fix_fini(&f);
 }
 
-/* --- input_required ------------------------------------------------------- */
+/* --- input_required ------------------------------------------------------ */
 
 #define NEEDS(requests, state)                                                 \
     "\"result\":{\"resultType\":\"input_required\"" requests state "}"
@@ -978,7 +978,7 @@ static void test_close_in_ask(void **state)
     fix_fini(&f);
 }
 
-/* --- pages ---------------------------------------------------------------- */
+/* --- pages --------------------------------------------------------------- */
 
 static void pages_done(void *ctx, struct mo_json items,
                        const struct mo_reply *r)
@@ -1085,7 +1085,7 @@ static void test_pages(void **state)
     }
 }
 
-/* --- memory --------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------- */
 
 static bool call_is_over(void *ctx)
 {

@@ -11,7 +11,7 @@
 
 static char sock[PATH_LEN], host[PATH_LEN + 16];
 
-/* --- an engine ------------------------------------------------------------ */
+/* --- an engine ----------------------------------------------------------- */
 
 struct fake {
     struct mo_listener *ls;
@@ -203,7 +203,7 @@ static void f_accept(void *ctx, struct mo_stream *s)
     mo_stream_attach(s, &f_cb, c);
 }
 
-/* --- a box ---------------------------------------------------------------- */
+/* --- a box --------------------------------------------------------------- */
 
 struct life {
     struct mo_box *b;

@@ -209,7 +209,7 @@ static void test_cut(void **state)
     mo_loop_free(l);
 }
 
-/* --- conversations --- */
+/* --- conversations ------------------------------------------------------- */
 
 static void test_cancel(void **state)
 {
@@ -475,7 +475,7 @@ static void test_line_too_long(void **state)
     mo_loop_free(l);
 }
 
-/* --- memory runs out --- */
+/* --- memory runs out ----------------------------------------------------- */
 
 static void no_memory(void *ctx)
 {

@@ -73,7 +73,7 @@ static void site_close(struct site *t)
     mo_loop_free(t->k.l);
 }
 
-/* --- a client --- */
+/* --- a client ------------------------------------------------------------ */
 
 static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
 {
@@ -254,7 +254,7 @@ static void test_rows(void **state)
     site_close(&t);
 }
 
-/* --- sessions --- */
+/* --- sessions ------------------------------------------------------------ */
 
 static void open_session(struct site *t, const char *more, char id[64])
 {
@@ -360,7 +360,7 @@ static void test_session_idle(void **state)
     site_close(&t);
 }
 
-/* --- streams --- */
+/* --- streams ------------------------------------------------------------- */
 
 static void test_push(void **state)
 {
@@ -560,7 +560,7 @@ static void test_task(void **state)
     site_close(&t);
 }
 
-/* --- an answer longer than the httpd would queue --- */
+/* --- an answer longer than the httpd would queue ------------------------- */
 
 static bool was_called(void *ctx)
 {
@@ -655,7 +655,7 @@ static void test_close_busy(void **state)
     site_close(&t);
 }
 
-/* --- memory runs out --- */
+/* --- memory runs out ----------------------------------------------------- */
 
 struct raw { /* a client that needs no memory of the program's */
     int fd;

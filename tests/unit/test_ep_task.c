@@ -370,7 +370,7 @@ static void test_session_ends(void **state)
     quit(&t);
 }
 
-/* --- the modern extension --- */
+/* --- the modern extension ------------------------------------------------ */
 
 #define LISTEN(id, what, caps)                                                 \
     REQ(id, "subscriptions/listen",                                            \
@@ -424,7 +424,7 @@ static void test_farewell(void **state)
     quit(&t);
 }
 
-/* --- memory runs out --- */
+/* --- memory runs out ----------------------------------------------------- */
 
 static void no_memory(void *ctx)
 {

@@ -110,7 +110,7 @@ static void test_memory(void **state)
     assert_int_equal(mo_eras_get(dir, &k).era, MO_ERA_LEGACY);
 }
 
-/* --- the files below ------------------------------------------------------ */
+/* --- the files below ----------------------------------------------------- */
 
 static void test_files(void **state)
 {

@@ -39,7 +39,7 @@ static void asked_fini(struct asked *a)
 static const char *const origins[] = {"https://chat.example", "not an origin",
                                       "http://dev.example:8080"};
 
-/* --- loopback, no token --- */
+/* --- loopback, no token -------------------------------------------------- */
 
 #define LOCAL "Host: localhost:3000\r\n"
 
@@ -127,7 +127,7 @@ static void test_loopback(void **state)
     }
 }
 
-/* --- with a token --- */
+/* --- with a token -------------------------------------------------------- */
 
 #define T    "0123456789abcdef"
 #define HOST "Host: box.example\r\n"

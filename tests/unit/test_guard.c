@@ -3,7 +3,7 @@
  * What happens when we are killed ourselves is in tests/it/test_kill.c. */
 #include "proc_kit.h"
 
-/* --- the end, asked for --------------------------------------------------- */
+/* --- the end, asked for -------------------------------------------------- */
 
 static void test_stop_polite(void **state)
 {
@@ -139,7 +139,7 @@ static void test_kill(void **state)
     fix_fini(&f);
 }
 
-/* --- the guardian --------------------------------------------------------- */
+/* --- the guardian -------------------------------------------------------- */
 
 struct await {
     struct mo_guard *g;
@@ -234,7 +234,7 @@ static void test_guard_stop_waits(void **state)
     assert_int_equal(count_fds(), f.fds);
 }
 
-/* --- many ----------------------------------------------------------------- */
+/* --- many ---------------------------------------------------------------- */
 
 static void test_thousand(void **state)
 {

@@ -225,7 +225,7 @@ static void bad_requests_are_refused(void **state)
     rig_down(&r);
 }
 
-/* --- streaming --- */
+/* --- streaming ----------------------------------------------------------- */
 
 /* One event a turn of the loop is one callback: nothing is held back. */
 static void events_come_one_by_one(void **state)
@@ -350,7 +350,7 @@ static void compressed_bodies_are_unpacked(void **state)
     mo_buf_fini(&reply);
 }
 
-/* --- limits --- */
+/* --- limits -------------------------------------------------------------- */
 
 static void slow_and_big_end(void **state)
 {
@@ -453,7 +453,7 @@ static void the_queue_is_bounded(void **state)
     rig_down(&r);
 }
 
-/* --- what goes wrong outside --- */
+/* --- what goes wrong outside --------------------------------------------- */
 
 static void failures_say_what_to_do(void **state)
 {
@@ -626,7 +626,7 @@ static void a_proxy_may_be_private(void **state)
     rig_down(&r);
 }
 
-/* --- cancel --- */
+/* --- cancel -------------------------------------------------------------- */
 
 static void cancel_me(struct seen *me)
 {
@@ -721,7 +721,7 @@ static void one_request_starts_another(void **state)
     rig_down(&r);
 }
 
-/* --- our own server, plain and TLS --- */
+/* --- our own server, plain and TLS --------------------------------------- */
 
 static void ask_own(struct rig *r)
 {
@@ -790,7 +790,7 @@ static void our_own_server_agrees(void **state)
     }
 }
 
-/* --- no memory, no library --- */
+/* --- no memory, no library ----------------------------------------------- */
 
 static void one_exchange(void *ctx)
 {

@@ -21,7 +21,7 @@ struct client {
     bool dialled, closed, eof;
 };
 
-/* --- the site's handler --- */
+/* --- the site's handler -------------------------------------------------- */
 
 static void on_gone(struct mo_req *rq)
 {
@@ -137,7 +137,7 @@ static void site_close(struct site *t)
     mo_loop_free(t->l);
 }
 
-/* --- a client --- */
+/* --- a client ------------------------------------------------------------ */
 
 static void c_read(void *ctx, char *p, size_t n)
 {

@@ -198,7 +198,7 @@ static void bad_requests_are_refused(void **state)
     rig_down(&r);
 }
 
-/* --- connections are kept, and their loss is borne --- */
+/* --- connections are kept, and their loss is borne ----------------------- */
 
 static void one_connection_serves_many(void **state)
 {
@@ -294,7 +294,7 @@ static void kept_connections_are_let_go(void **state)
     rig_down(&r);
 }
 
-/* --- limits --- */
+/* --- limits -------------------------------------------------------------- */
 
 static void the_queue_is_bounded(void **state)
 {
@@ -395,7 +395,7 @@ static void nobody_listens(void **state)
     }
 }
 
-/* --- cancel, close, pause --- */
+/* --- cancel, close, pause ------------------------------------------------ */
 
 static void cancel_me(struct seen *me)
 {
@@ -492,7 +492,7 @@ static void a_paused_answer_waits(void **state)
     rig_down(&r);
 }
 
-/* --- the connection changes hands --- */
+/* --- the connection changes hands ---------------------------------------- */
 
 struct taken {
     struct seen seen;
@@ -575,7 +575,7 @@ static void hijack_and_half_close(void **state)
         }
 }
 
-/* --- TLS, TCP --- */
+/* --- TLS, TCP ------------------------------------------------------------ */
 
 static void over_tls(void **state)
 {
@@ -614,7 +614,7 @@ static void over_tls(void **state)
     }
 }
 
-/* --- our own server --- */
+/* --- our own server ------------------------------------------------------ */
 
 static void upgrade_own(struct rig *r, struct end *server)
 {
@@ -695,8 +695,8 @@ static void our_own_server_agrees(void **state)
     assert_int_equal(fds_open(), r.fds);
 }
 
-/* --- no memory: the peer lives in this process and suffers too, so an
- * answer may never come; every request must end all the same --- */
+/* --- no memory: the peer lives in this process and suffers too, so an answer
+ * may never come; every request must end all the same --- */
 
 static void one_exchange(void *ctx)
 {

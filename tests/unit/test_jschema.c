@@ -350,7 +350,7 @@ static void table(void **state)
     mo_buf_fini(&text);
 }
 
-/* --- patterns ------------------------------------------------------------- */
+/* --- patterns ------------------------------------------------------------ */
 
 static const struct {
     const char *pattern, *text;
@@ -532,7 +532,7 @@ static void format_table(void **state)
     }
 }
 
-/* --- limits --------------------------------------------------------------- */
+/* --- limits -------------------------------------------------------------- */
 
 static const struct row hostile[] = {
     {"{'$ref':'#'}", "1", "the schema nests too deep"},

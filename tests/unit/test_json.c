@@ -217,7 +217,7 @@ static void test_message(void **state)
     assert_int_equal(col, 2);
 }
 
-/* --- walking -------------------------------------------------------------- */
+/* --- walking ------------------------------------------------------------- */
 
 static void test_types(void **state)
 {
@@ -355,7 +355,7 @@ static void test_at(void **state)
         mo_span_is(mo_json_text(mo_json_at(parse("{\"a\":1}"), 0)), "1"));
 }
 
-/* --- strings and numbers -------------------------------------------------- */
+/* --- strings and numbers ------------------------------------------------- */
 
 static const struct {
     const char *json;
@@ -512,7 +512,7 @@ static void test_bools(void **state)
     assert_int_equal(mo_json_bool(parse("1"), &b), MO_EINVAL);
 }
 
-/* --- no memory ------------------------------------------------------------ */
+/* --- no memory ----------------------------------------------------------- */
 
 static void use_memory(void *ctx)
 {

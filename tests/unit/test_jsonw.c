@@ -85,7 +85,7 @@ static void test_writer(void **state)
     check_written(deep, write_deep);
 }
 
-/* --- misuse ends the process ---------------------------------------------- */
+/* --- misuse ends the process --------------------------------------------- */
 
 static void two_tops(struct mo_jw *w)
 {
@@ -184,7 +184,7 @@ static void test_misuse(void **state)
     check_row("right use lives", !dies(write_all));
 }
 
-/* --- literals ------------------------------------------------------------- */
+/* --- literals ------------------------------------------------------------ */
 
 static void test_quote(void **state)
 {
@@ -294,7 +294,7 @@ static void test_doubles(void **state)
     mo_buf_fini(&b);
 }
 
-/* --- compact and pretty --------------------------------------------------- */
+/* --- compact and pretty -------------------------------------------------- */
 
 static struct mo_json parse(struct mo_span text)
 {
@@ -387,7 +387,7 @@ static void test_emit_rows(void **state)
     mo_buf_fini(&pretty);
 }
 
-/* --- limits --------------------------------------------------------------- */
+/* --- limits -------------------------------------------------------------- */
 
 static void use_memory(void *ctx)
 {

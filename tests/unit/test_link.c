@@ -6,7 +6,7 @@
 
 #define LINE_MAX_ 256 /* small, so that rows can reach it */
 
-/* --- an owner that writes down what it hears ------------------------------ */
+/* --- an owner that writes down what it hears ----------------------------- */
 
 struct owner {
     struct mo_loop *l;
@@ -85,7 +85,7 @@ static bool has_enough(void *ctx)
     return n->o->messages >= n->messages || n->o->closed;
 }
 
-/* --- lines over a socket pair --------------------------------------------- */
+/* --- lines over a socket pair -------------------------------------------- */
 
 struct pair {
     struct owner o;
@@ -414,7 +414,7 @@ static void test_no_memory(void **state)
     torture(lines_life, NULL);
 }
 
-/* --- children ------------------------------------------------------------- */
+/* --- children ------------------------------------------------------------ */
 
 static int child(struct fix *f, struct owner *o, const char *sh)
 {

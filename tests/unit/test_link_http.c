@@ -60,7 +60,7 @@ static size_t lines_in(const struct mo_buf *b)
     return n;
 }
 
-/* --- the server ----------------------------------------------------------- */
+/* --- the server ---------------------------------------------------------- */
 
 static const struct answer *find_answer(struct rig *g, struct mo_span key)
 {
@@ -153,7 +153,7 @@ static void handler(void *ctx, struct mo_req *rq)
     reply(ctx, rq, mo_span_cstr(key));
 }
 
-/* --- the client ----------------------------------------------------------- */
+/* --- the client ---------------------------------------------------------- */
 
 static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 {
@@ -609,7 +609,7 @@ static void plays(void **state)
         play(&rows[i]);
 }
 
-/* --- limits --------------------------------------------------------------- */
+/* --- limits -------------------------------------------------------------- */
 
 static void huge(void **state)
 {
@@ -757,7 +757,7 @@ static void gate(void **state)
     rig_down(&g);
 }
 
-/* --- an authorizer -------------------------------------------------------- */
+/* --- an authorizer ------------------------------------------------------- */
 
 enum verdict { GIVE, GIVE_UP, REFUSE, SILENT };
 

@@ -11,7 +11,7 @@ static bool has(struct mo_span s, const char *what)
     return mo_span_search(s, mo_span_cstr(what)) >= 0;
 }
 
-/* --- streams --- */
+/* --- streams ------------------------------------------------------------- */
 
 static void check_reply(const struct llm_row *row, const struct mo_llm_reply *r)
 {
@@ -224,7 +224,7 @@ static void streams_without_memory(void **state)
     }
 }
 
-/* --- requests --- */
+/* --- requests ------------------------------------------------------------ */
 
 #define USER                                                                   \
     "{\"role\":\"user\",\"blocks\":[{\"type\":\"text\",\"text\":\"a\"}]}"

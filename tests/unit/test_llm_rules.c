@@ -3,7 +3,7 @@
 #include "agent/llm_priv.h"
 #include "mo_test.h"
 
-/* --- what a refusal means --- */
+/* --- what a refusal means ------------------------------------------------ */
 
 static void verdicts(void **state)
 {
@@ -114,7 +114,7 @@ static void waits(void **state)
     assert_int_equal(mo_llm_wait_ms(0, 1, 0), 1);
 }
 
-/* --- schemas --- */
+/* --- schemas ------------------------------------------------------------- */
 
 static void schemas(void **state)
 {
@@ -216,7 +216,7 @@ static void schemas_without_memory(void **state)
     torture(schema_once, NULL);
 }
 
-/* --- lists of models --- */
+/* --- lists of models ----------------------------------------------------- */
 
 static int put_model(void *ctx, const struct mo_llm_model *m, double rank,
                      struct mo_err *e)
@@ -317,7 +317,7 @@ static void kinds(void **state)
                      &mo_llm_responses);
 }
 
-/* --- plain words --- */
+/* --- plain words --------------------------------------------------------- */
 
 static void plain_words(void **state)
 {

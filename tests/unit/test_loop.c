@@ -28,7 +28,7 @@ static unsigned fds_open(void)
     return n;
 }
 
-/* --- timers --- */
+/* --- timers -------------------------------------------------------------- */
 
 struct tick {
     struct mo_timer t;
@@ -95,7 +95,7 @@ static void a_timer_may_stop_another(void **state)
     mo_loop_free(l);
 }
 
-/* --- later --- */
+/* --- later --------------------------------------------------------------- */
 
 struct chore {
     struct mo_later d;
@@ -139,7 +139,7 @@ static void deferred_runs_once_and_later(void **state)
     mo_loop_free(l);
 }
 
-/* --- streams --- */
+/* --- streams ------------------------------------------------------------- */
 
 struct end {
     struct mo_stream *s;
@@ -364,7 +364,7 @@ static void pipe_pair_is_one_stream(void **state)
     assert_int_equal(fds_open(), before);
 }
 
-/* --- listening and dialling --- */
+/* --- listening and dialling ---------------------------------------------- */
 
 struct meet {
     struct end server, client;

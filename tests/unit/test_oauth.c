@@ -86,7 +86,7 @@ static void on_request(void *ctx, struct mo_req *rq)
         reply_fmt(rq, 404, "{}");
 }
 
-/* --- the browser: straight back to where the address says ----------------- */
+/* --- the browser: straight back to where the address says ---------------- */
 
 static void browser_done(void *ctx, const struct mo_err *why)
 {
@@ -124,7 +124,7 @@ static void on_end(void *ctx, const struct mo_err *why)
     m->badly += why != NULL;
 }
 
-/* --- set up --------------------------------------------------------------- */
+/* --- set up -------------------------------------------------------------- */
 
 static int open_oauth(struct mock *m, struct mo_oauth_opts o)
 {
@@ -231,7 +231,7 @@ static bool header_is(struct mock *m, const char *text)
     return mo_span_is(a->ops->header(a, &serial), text);
 }
 
-/* --- tests ---------------------------------------------------------------- */
+/* --- tests --------------------------------------------------------------- */
 
 /* Two refusals, one sign-in, through the door on this machine. */
 static void test_sign_in(void **state)
@@ -364,7 +364,7 @@ static void test_close(void **state)
     assert_int_equal(t.rc, MO_ECANCELED);
 }
 
-/* --- nobody to ask -------------------------------------------------------- */
+/* --- nobody to ask ------------------------------------------------------- */
 
 /* Nothing is asked, nothing registered; a refresh is still made. */
 static void test_mute(void **state)
@@ -400,7 +400,7 @@ static void test_mute(void **state)
     mock_fini(&m);
 }
 
-/* --- who we are ----------------------------------------------------------- */
+/* --- who we are ---------------------------------------------------------- */
 
 static bool has_ended(void *ctx)
 {
@@ -489,7 +489,7 @@ static void test_back(void **state)
     mo_loop_free(l);
 }
 
-/* --- private addresses ---------------------------------------------------- */
+/* --- private addresses --------------------------------------------------- */
 
 struct asked {
     struct mo_oauth_ask q;
@@ -565,7 +565,7 @@ static void test_private(void **state)
     mock_fini(&m);
 }
 
-/* --- without memory ------------------------------------------------------- */
+/* --- without memory ------------------------------------------------------ */
 
 static bool is_asked_or_told(void *ctx)
 {

@@ -1,7 +1,7 @@
 /* test_proc.c - real programs: their bytes, their ends, what they see. */
 #include "proc_kit.h"
 
-/* --- bytes ---------------------------------------------------------------- */
+/* --- bytes --------------------------------------------------------------- */
 
 static void test_cat(void **state)
 {
@@ -118,7 +118,7 @@ static void test_stderr(void **state)
     fix_fini(&f);
 }
 
-/* --- exits and failures --------------------------------------------------- */
+/* --- exits and failures -------------------------------------------------- */
 
 static const struct {
     const char *script;
@@ -260,7 +260,7 @@ static void test_find(void **state)
     assert_string_equal(path, "./a b");
 }
 
-/* --- what the child sees -------------------------------------------------- */
+/* --- what the child sees ------------------------------------------------- */
 
 static void see(struct fix *f, const char *role, const char *want)
 {

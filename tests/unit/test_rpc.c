@@ -339,7 +339,7 @@ static void test_batch(void **state)
     assert_false(mo_json_next(&it, &k, &v));
 }
 
-/* --- writing -------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------- */
 
 static void test_put(void **state)
 {

@@ -2,7 +2,11 @@
  * it, who loses it. */
 #include "session_kit.h"
 
-/* --- the plain way -------------------------------------------------------- */
+#include <unistd.h>
+
+#include "session/control.h"
+
+/* --- the plain way ------------------------------------------------------- */
 
 static void test_first(void **state)
 {
@@ -153,7 +157,7 @@ static void test_bad_ids(void **state)
     world_close(&w);
 }
 
-/* --- a box that ends ------------------------------------------------------ */
+/* --- a box that ends ----------------------------------------------------- */
 
 static void on_used(void *ctx, const struct mo_session_info *info,
                     const struct mo_err *why)
@@ -389,7 +393,7 @@ static void test_notified(void **state)
     world_close(&w);
 }
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------- */
 
 static void test_store_away(void **state)
 {
@@ -456,7 +460,7 @@ static void test_keep(void **state)
     world_close(&w);
 }
 
-/* --- leases --------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------- */
 
 static void test_waits_for_lease(void **state)
 {
@@ -528,7 +532,7 @@ static void test_lease_lost(void **state)
     world_close(&w);
 }
 
-/* --- the janitor ---------------------------------------------------------- */
+/* --- the janitor --------------------------------------------------------- */
 
 #define MINUTE ((uint64_t)60000)
 
@@ -701,7 +705,7 @@ static void test_sweep_without_store(void **state)
     world_close(&w);
 }
 
-/* --- ending from outside -------------------------------------------------- */
+/* --- ending from outside ------------------------------------------------- */
 
 struct ended {
     unsigned n;
@@ -784,7 +788,132 @@ static void test_end_anywhen(void **state)
     }
 }
 
-/* --- too little memory ---------------------------------------------------- */
+/* --- this run, and others ------------------------------------------------ */
+
+static void make_dir(char out[64])
+{
+    (void)snprintf(out, 64, "/tmp/mo-test-XXXXXX");
+    assert_non_null(mkdtemp(out));
+}
+
+static void remove_dir(const char *dir, const char *file)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, file);
+    (void)unlink(path);
+    assert_int_equal(rmdir(dir), 0); /* nothing else was left */
+}
+
+struct lives {
+    struct world *w;
+    const char *dir;
+    bool gone;
+};
+
+static void on_instance_gone(void *ctx)
+{
+    ((struct lives *)ctx)->gone = true;
+}
+
+static bool is_instance_gone(void *ctx)
+{
+    return ((struct lives *)ctx)->gone;
+}
+
+static void close_instance(struct lives *v, struct mo_instance *in)
+{
+    v->gone = false;
+    mo_instance_close(in, on_instance_gone, v);
+    assert_false(v->gone);
+    assert_true(mo_loop_until(v->w->l, is_instance_gone, v, LONG));
+}
+
+static void live(void *ctx)
+{
+    struct lives *v = ctx;
+    struct mo_instance *in = NULL;
+    struct mo_err e;
+
+    if (mo_instance_open(v->w->l, &v->w->store, v->dir, &in, &e) < 0)
+        return;
+    turns(v->w, 3);
+    close_instance(v, in);
+}
+
+static void test_instance(void **state)
+{
+    struct mo_instance *a = NULL, *b = NULL;
+    char dir[64], name[128];
+    struct lives v = {.dir = dir};
+    struct mo_err e;
+    struct world w;
+    FILE *f;
+
+    (void)state;
+    world_init(&w);
+    make_dir(dir);
+    v.w = &w;
+    assert_int_equal(mo_instance_open(w.l, &w.store, dir, &a, &e), 0);
+    assert_int_equal(mo_instance_open(w.l, &w.store, dir, &b, &e), 0);
+    turns(&w, 3);
+    assert_string_not_equal(mo_instance_name(a), mo_instance_name(b));
+    (void)snprintf(name, sizeof(name), "instance:%s", mo_instance_name(b));
+    assert_non_null(held_of(&w.store, name));
+    assert_false(mo_instance_dead(a, mo_span_cstr(mo_instance_name(b))));
+    assert_false(mo_instance_dead(a, MO_SPAN("nobody")));
+    assert_false(mo_instance_dead(a, MO_SPAN("../x")));
+    (void)snprintf(name, sizeof(name), "%s/gone.lock", dir);
+    f = fopen(name, "w");
+    assert_non_null(f);
+    (void)fclose(f);
+    assert_true(mo_instance_dead(a, MO_SPAN("gone")));
+    close_instance(&v, a);
+    close_instance(&v, b);
+    torture(live, &v);
+    remove_dir(dir, "gone.lock");
+    world_fini(&w);
+}
+
+/* Another process asks us to end a session that we hold. */
+static void test_control(void **state)
+{
+    static const struct {
+        const char *session;
+        int code;
+    } rows[] = {{"s1", 0}, {"nobody", MO_ENOTFOUND}, {"no id", MO_EINVAL}};
+    struct mo_control *c = NULL;
+    struct lives v = {.gone = false};
+    char dir[64], path[108];
+    struct mo_err e;
+    struct world w;
+    struct user u;
+
+    (void)state;
+    world_open(&w);
+    make_dir(dir);
+    hold_ready(&w, &u, "s1");
+    assert_int_equal(mo_control_path(path, sizeof(path), dir, "i", &e), 0);
+    assert_int_equal(mo_control_open(w.l, w.ss, path, &c, &e), 0);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct ended x = {0};
+
+        assert_int_equal(mo_control_end(w.l, path,
+                                        mo_span_cstr(rows[i].session), false,
+                                        on_ended, &x, &e),
+                         0);
+        assert_true(mo_loop_until(w.l, is_ended, &x, LONG));
+        check_row(rows[i].session, x.why.code == rows[i].code);
+    }
+    assert_string_equal(u.reason, "killed");
+    assert_int_equal(running(&w), 0);
+    mo_control_close(c, on_instance_gone, &v);
+    assert_true(mo_loop_until(w.l, is_instance_gone, &v, LONG));
+    remove_dir(dir, "none");
+    world_close(&w);
+}
+
+/* --- too little memory --------------------------------------------------- */
 
 /* Whatever fails: everybody is told, nothing is left but what a row names. */
 static void life(void *ctx)
@@ -859,6 +988,8 @@ int main(void)
         cmocka_unit_test(test_sweep_without_store),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_end_anywhen),
+        cmocka_unit_test(test_instance),
+        cmocka_unit_test(test_control),
         cmocka_unit_test(test_torture),
     };
 

@@ -33,7 +33,7 @@ struct site {
     void (*at_event)(struct site *t, struct mo_sock *k);
 };
 
-/* --- the owner --- */
+/* --- the owner ----------------------------------------------------------- */
 
 static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
                        struct mo_err *e)
@@ -107,7 +107,7 @@ static void on_answer(void *ctx, struct mo_json args, int rc)
     (void)snprintf(t->answer, sizeof(t->answer), "%.*s", (int)args.n, args.p);
 }
 
-/* --- the site --- */
+/* --- the site ------------------------------------------------------------ */
 
 static void on_request(void *ctx, struct mo_req *rq)
 {
@@ -189,7 +189,7 @@ static struct mo_loop *loop_new(void)
     return l;
 }
 
-/* --- a client --- */
+/* --- a client ------------------------------------------------------------ */
 
 struct client {
     int fd;
@@ -342,7 +342,7 @@ static bool all_answered(void *ctx)
     return t->answered == t->asked;
 }
 
-/* --- rooms --- */
+/* --- rooms --------------------------------------------------------------- */
 
 static void test_rooms(void **state)
 {
@@ -412,7 +412,7 @@ static void test_room_limits(void **state)
     mo_loop_free(l);
 }
 
-/* --- questions --- */
+/* --- questions ----------------------------------------------------------- */
 
 static void ask(struct site *t, unsigned ms, int want)
 {
@@ -464,7 +464,7 @@ static void test_asks(void **state)
     mo_loop_free(l);
 }
 
-/* --- lives --- */
+/* --- lives --------------------------------------------------------------- */
 
 static void ask_then_kick(struct site *t, struct mo_sock *k)
 {
@@ -542,7 +542,7 @@ static void test_server_ends(void **state)
     mo_loop_free(l);
 }
 
-/* --- limits --- */
+/* --- limits -------------------------------------------------------------- */
 
 static void test_too_many_sessions(void **state)
 {
@@ -667,7 +667,7 @@ static void test_heartbeat(void **state)
     mo_loop_free(l);
 }
 
-/* --- memory runs out --- */
+/* --- memory runs out ----------------------------------------------------- */
 
 static bool never(void *ctx)
 {

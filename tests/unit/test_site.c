@@ -20,7 +20,7 @@ struct client {
     bool failed, closed;
 };
 
-/* --- a site --- */
+/* --- a site -------------------------------------------------------------- */
 
 static int open_site(struct place *p, const struct mo_site_opts *o)
 {
@@ -60,7 +60,7 @@ static void close_site(struct place *p)
     mo_loop_free(p->l);
 }
 
-/* --- a client: sends one text, reads to the end --- */
+/* --- a client: sends one text, reads to the end -------------------------- */
 
 static void c_read(void *ctx, char *p, size_t n)
 {
@@ -120,7 +120,7 @@ static const char *talk(struct place *p, struct client *c, const char *text)
 #define REQ(line, rows)                                                        \
     line " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" rows "\r\n"
 
-/* --- routes of others --- */
+/* --- routes of others ---------------------------------------------------- */
 
 static void on_hello(void *ctx, struct mo_req *rq)
 {
@@ -203,7 +203,7 @@ static void test_table_has_an_end(void **state)
     close_site(&p);
 }
 
-/* --- readiness --- */
+/* --- readiness ----------------------------------------------------------- */
 
 static const char *check_word(void *ctx)
 {
@@ -238,7 +238,7 @@ static void test_ready(void **state)
     close_site(&p);
 }
 
-/* --- what changes while it runs --- */
+/* --- what changes while it runs ------------------------------------------ */
 
 static void expect(struct place *p, const char *ask, const char *status,
                    const char *has)
@@ -310,7 +310,7 @@ static void test_limits_change(void **state)
     close_site(&p);
 }
 
-/* --- out of memory --- */
+/* --- out of memory ------------------------------------------------------- */
 
 #define OUT_OF_MEMORY_MS 30
 

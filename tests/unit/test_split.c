@@ -161,7 +161,7 @@ static void who_does_not_read_stops_it(void **state)
     rig_down(&r);
 }
 
-/* --- stderr --------------------------------------------------------------- */
+/* --- stderr -------------------------------------------------------------- */
 
 static void nobody_wants_stderr(void **state)
 {
@@ -239,7 +239,7 @@ static void closed_from_inside(void **state)
     rig_down(&r);
 }
 
-/* --- lies and breaks ------------------------------------------------------ */
+/* --- lies and breaks ----------------------------------------------------- */
 
 static void nonsense_ends_both(void **state)
 {

@@ -56,8 +56,7 @@ static void must_refuse(struct fix *f, int code, const char *says)
     f->l = NULL;
 }
 
-/* --- whose file
- * --------------------------------------------------------------- */
+/* --- whose file ---------------------------------------------------------- */
 
 static void test_newer(void **state)
 {
@@ -100,8 +99,7 @@ static void test_not_ours(void **state)
     fix_fini(&f);
 }
 
-/* --- damage
- * --------------------------------------------------------------------- */
+/* --- damage -------------------------------------------------------------- */
 
 static void file_bytes(const char *path, off_t at, const char *bytes, size_t n)
 {
@@ -182,8 +180,7 @@ static void test_private(void **state)
     fix_fini(&f);
 }
 
-/* --- busy
- * ------------------------------------------------------------------------ */
+/* --- busy ---------------------------------------------------------------- */
 
 /* Another process keeps the lock: told in time, and then it goes on. */
 static void test_busy(void **state)

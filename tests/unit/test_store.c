@@ -41,8 +41,7 @@ static struct mo_write simple(enum mo_write_kind kind, uint64_t at)
     return (struct mo_write){.kind = kind, .at = at};
 }
 
-/* --- sessions ---------------------------------------------------------------
- */
+/* --- sessions ------------------------------------------------------------ */
 
 static void test_session(void **state)
 {
@@ -199,8 +198,7 @@ static void test_close_and_forget(void **state)
     fix_fini(&f);
 }
 
-/* --- conversations ----------------------------------------------------------
- */
+/* --- conversations ------------------------------------------------------- */
 
 static void test_history(void **state)
 {
@@ -301,8 +299,7 @@ static void test_bytes(void **state)
     mo_free(big);
 }
 
-/* --- calls -------------------------------------------------------------------
- */
+/* --- calls --------------------------------------------------------------- */
 
 static void test_calls(void **state)
 {
@@ -360,8 +357,7 @@ static void test_calls(void **state)
     fix_fini(&f);
 }
 
-/* --- batches -----------------------------------------------------------------
- */
+/* --- batches ------------------------------------------------------------- */
 
 /* Whatever is refused, and wherever it stands, nothing of the batch stays. */
 static void test_all_or_nothing(void **state)
@@ -567,8 +563,7 @@ static void test_refusals(void **state)
     fix_fini(&f);
 }
 
-/* --- audit -------------------------------------------------------------------
- */
+/* --- audit --------------------------------------------------------------- */
 
 static struct mo_write audit(const char *doc, uint64_t at)
 {
@@ -612,7 +607,7 @@ static void test_audit(void **state)
     fix_fini(&f);
 }
 
-/* --- search --------------------------------------------------------------- */
+/* --- search -------------------------------------------------------------- */
 
 static struct mo_write said(const char *doc, const char *text)
 {
@@ -669,7 +664,7 @@ static void test_search(void **state)
     fix_fini(&f);
 }
 
-/* --- what is past its time ------------------------------------------------ */
+/* --- what is past its time ----------------------------------------------- */
 
 static void wait_empty(struct fix *f, struct mo_read r)
 {
@@ -712,8 +707,7 @@ static void test_ttl(void **state)
     fix_fini(&f);
 }
 
-/* --- closing
- * ------------------------------------------------------------------ */
+/* --- closing ------------------------------------------------------------- */
 
 static void test_reopen(void **state)
 {
@@ -765,8 +759,7 @@ static void test_close_under_way(void **state)
     fix_fini(&f);
 }
 
-/* --- leases
- * ------------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------- */
 
 static void test_lease(void **state)
 {
@@ -916,8 +909,7 @@ static void test_renewal(void **state)
     fix_fini(&f);
 }
 
-/* --- allocations
- * --------------------------------------------------------------- */
+/* --- allocations --------------------------------------------------------- */
 
 struct tortured {
     struct fix f;

@@ -23,8 +23,7 @@ static const struct backend redis_backend = {"redis", true};
 static const struct mo_write session_w = {.kind = MO_WRITE_SESSION,
                                           .doc = {"{}", 2}};
 
-/* --- children ---------------------------------------------------------------
- */
+/* --- children ------------------------------------------------------------ */
 
 /* Runs body in a child that dies with us; its stdout is *out (may be NULL). */
 static pid_t child(struct fix *f, void (*body)(struct fix *f, int out, int n),
@@ -78,8 +77,7 @@ static void *shared_page(size_t n)
     return p;
 }
 
-/* --- crash in the middle
- * ------------------------------------------------------ */
+/* --- crash in the middle ------------------------------------------------- */
 
 struct stream_of {
     struct fix *f;
@@ -190,8 +188,7 @@ static void test_killed(void **state)
     fix_fini(&f);
 }
 
-/* --- a stampede for one lease
- * -------------------------------------------------- */
+/* --- a stampede for one lease -------------------------------------------- */
 
 struct stampede {
     atomic_uint inside, worst, held;
@@ -289,8 +286,7 @@ static void test_stampede(void **state)
     fix_fini(&f);
 }
 
-/* --- asleep while another took over
- * ---------------------------------------------- */
+/* --- asleep while another took over -------------------------------------- */
 
 /* Says its fence, waits until it is lost, then says what a write under the
  * old fence brought. */
@@ -366,8 +362,7 @@ static void test_holder_killed(void **state)
     fix_fini(&f);
 }
 
-/* --- one call, many who want to run it
- * -------------------------------------------- */
+/* --- one call, many who want to run it ----------------------------------- */
 
 static atomic_uint *wins;
 

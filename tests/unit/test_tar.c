@@ -124,7 +124,7 @@ static void refused_to_write(void **state)
     mo_buf_fini(&b);
 }
 
-/* --- what others write ---------------------------------------------------- */
+/* --- what others write --------------------------------------------------- */
 
 /* Turn the last head of b (its data excluded) into another type, with another
  * sum. */

@@ -27,7 +27,7 @@ static struct mo_tls_ctx *client_ctx(const char *ca)
     return c;
 }
 
-/* --- the files people give us --- */
+/* --- the files people give us -------------------------------------------- */
 
 static void bad_files_are_named(void **state)
 {
@@ -90,7 +90,7 @@ static void bad_client_files_are_named(void **state)
     }
 }
 
-/* --- a relay in the middle: one byte a turn, or spoiling, or cutting --- */
+/* --- a relay in the middle: one byte a turn, or spoiling, or cutting ----- */
 
 struct relay {
     struct mo_loop *l;
@@ -189,7 +189,7 @@ static void relay_cut(struct relay *r)
             mo_stream_close(r->side[i].s, NULL);
 }
 
-/* --- a meeting of client and server --- */
+/* --- a meeting of client and server -------------------------------------- */
 
 struct meet {
     struct mo_loop *l;
@@ -309,7 +309,7 @@ static void half_close_still_reads(void **state)
     part(&m);
 }
 
-/* --- back-pressure --- */
+/* --- back-pressure ------------------------------------------------------- */
 
 static bool drained(void *ctx)
 {
@@ -393,7 +393,7 @@ static void pause_inside_read_holds_the_rest(void **state)
     part(&m);
 }
 
-/* --- what goes wrong --- */
+/* --- what goes wrong ----------------------------------------------------- */
 
 static void a_cut_is_not_an_eof(void **state)
 {
@@ -642,7 +642,7 @@ static void no_memory_is_survived(void **state)
     mo_tls_free(both[1]);
 }
 
-/* --- somebody else's client --- */
+/* --- somebody else's client ---------------------------------------------- */
 
 static bool child_said(void *ctx)
 {

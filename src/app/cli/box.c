@@ -30,7 +30,7 @@ static void settle(struct run *r)
     r->m.done = r->gone && !r->io && !r->err && !r->in;
 }
 
-/* --- its output ----------------------------------------------------------- */
+/* --- its output ---------------------------------------------------------- */
 
 static void pass_on(struct run *r, int fd, const char *p, size_t n)
 {
@@ -83,7 +83,7 @@ static void on_drain(void *ctx)
         mo_stream_resume(r->in);
 }
 
-/* --- its input ------------------------------------------------------------ */
+/* --- its input ----------------------------------------------------------- */
 
 static void on_in(void *ctx, char *p, size_t n)
 {
@@ -136,7 +136,7 @@ static void begin_input(struct run *r)
     mo_stream_shutdown(r->io);
 }
 
-/* --- the box -------------------------------------------------------------- */
+/* --- the box ------------------------------------------------------------- */
 
 static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
 {

@@ -4,7 +4,7 @@
 
 #include "app/cli/mcp.h"
 
-/* --- what is printed ------------------------------------------------------ */
+/* --- what is printed ----------------------------------------------------- */
 
 static void put_block(struct mo_buf *b, struct mo_json block, bool tty)
 {
@@ -66,7 +66,7 @@ static int print_result(struct mo_cli *c, struct mo_json result)
     return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
-/* --- what is sent --------------------------------------------------------- */
+/* --- what is sent -------------------------------------------------------- */
 
 static int check_args(const char *args, struct mo_err *e)
 {

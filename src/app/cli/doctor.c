@@ -8,7 +8,7 @@
 #include "app/probe.h"
 #include "codec/json.h"
 
-/* --- the sandbox ---------------------------------------------------------- */
+/* --- the sandbox --------------------------------------------------------- */
 
 struct probing {
     struct mo_buf b;
@@ -82,7 +82,7 @@ static int run_sandbox(struct mo_cli *c)
     return rc ? rc : p.failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
-/* --- everything else ------------------------------------------------------ */
+/* --- everything else ----------------------------------------------------- */
 
 static int run(struct mo_cli *c)
 {

@@ -31,7 +31,7 @@ static int get_list(struct mo_peer *p, const char *cap, const char *method,
     return mo_peer_can(p, cap) ? mo_peer_list(p, method, cap, out, e) : 0;
 }
 
-/* --- list ----------------------------------------------------------------- */
+/* --- list ---------------------------------------------------------------- */
 
 /* One server's tools, asked now; a dead one does not end the list. */
 static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
@@ -151,7 +151,7 @@ const struct mo_cmd mo_cmd_mcp_list = {
     .run = run_list,
 };
 
-/* --- test ----------------------------------------------------------------- */
+/* --- test ---------------------------------------------------------------- */
 
 static int need_server(struct mo_cli *c, struct mo_cmd_peer *m)
 {
@@ -275,7 +275,7 @@ const struct mo_cmd mo_cmd_mcp_test = {
     .run = run_test,
 };
 
-/* --- info ----------------------------------------------------------------- */
+/* --- info ---------------------------------------------------------------- */
 
 static const struct {
     const char *cap, *method, *key, *name;

@@ -25,7 +25,8 @@ static int set_up_log(struct mo_log *log, const struct mo_config *c)
 static int run(struct mo_cli *c)
 {
     struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo"),
-                              .test_bare = mo_cli_has(c, "test-bare")};
+                              .test_bare = mo_cli_has(c, "test-bare"),
+                              .test_crash = mo_cli_get(c, "test-crash")};
     uint64_t ping = 0;
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -90,6 +91,10 @@ static const struct mo_opt opts[] = {
     {.name = "test-bare",
      .flags = MO_CLI_HIDDEN,
      .doc = "No sessions and no conversations, for tests"},
+    {.name = "test-crash",
+     .arg = "POINT",
+     .flags = MO_CLI_HIDDEN,
+     .doc = "Die at that point of a turn, for tests"},
     {.name = "test-ping",
      .arg = "MS",
      .flags = MO_CLI_HIDDEN,

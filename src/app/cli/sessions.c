@@ -25,7 +25,7 @@ struct listing {
     size_t at; /* the one a question is about */
 };
 
-/* --- reading -------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------- */
 
 static void finish(struct listing *l, const struct mo_err *why)
 {
@@ -115,7 +115,7 @@ static int read_holders(struct listing *l)
     return 0;
 }
 
-/* --- printing ------------------------------------------------------------- */
+/* --- printing ------------------------------------------------------------ */
 
 static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
 {
@@ -215,7 +215,7 @@ const struct mo_cmd mo_cmd_sessions_list = {
     .run = run_list,
 };
 
-/* --- show ----------------------------------------------------------------- */
+/* --- show ---------------------------------------------------------------- */
 
 static void on_history(void *ctx, const struct mo_rows *rows,
                        const struct mo_err *why)
@@ -352,7 +352,7 @@ const struct mo_cmd mo_cmd_sessions_show = {
     .run = run_show,
 };
 
-/* --- kill ----------------------------------------------------------------- */
+/* --- kill ---------------------------------------------------------------- */
 
 static void on_ended(void *ctx, const struct mo_err *why)
 {

@@ -1,0 +1,56 @@
+/* chat_priv.h - `chat`: what its two files share.
+ *
+ *   chat_show.c  events of the conversation as text; cards and their answers
+ *   chat.c       what a person types; the command itself */
+#ifndef MO_APP_CLI_CHAT_PRIV_H
+#define MO_APP_CLI_CHAT_PRIV_H
+
+#include "app/cli/house.h"
+#include "app/converse.h"
+#include "codec/json.h"
+#include "loop/stream.h"
+
+#define CHAT_LINE_MAX MO_CHAT_TEXT_MAX
+
+enum mode { SAY, CARD, REASON, EDIT, WAIT };
+
+struct card {
+    struct mo_list node;
+    struct mo_json doc;
+    char text[];
+};
+
+struct cli_chat {
+    struct mo_cmd_house m;
+    struct mo_converse *converse;
+    struct mo_member *member;
+    struct mo_stream *in;
+    struct mo_buf line;   /* not ended yet */
+    struct mo_list cards; /* the first is the one that is asked about */
+    enum mode mode;
+    bool tty, json, yes, ours; /* ours: the session ends with us */
+    bool midline;              /* the last text had no line end */
+    bool streamed;             /* text of this turn was shown as it came */
+    bool history;              /* the next session:history is printed */
+    bool leaving, stopping;
+    unsigned turns; /* under way and in line */
+    int code;       /* to end with */
+    char session[MO_SESSION_ID_MAX + 1];
+};
+
+/* --- chat_show.c --------------------------------------------------------- */
+
+/* A line of ours; for scripts on stderr, so that stdout is the answer. */
+void chat_say(struct cli_chat *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void chat_prompt(struct cli_chat *t);
+void chat_leave(struct cli_chat *t);
+void chat_turn_over(struct cli_chat *t, int code);
+struct card *chat_first(struct cli_chat *t); /* NULL: nobody is asked */
+void chat_drop(struct card *k);
+void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
+                 struct mo_span reason, struct mo_span args);
+void chat_show_card(struct cli_chat *t, bool all);
+int chat_join(struct cli_chat *t, const char *model, struct mo_err *e);
+
+#endif

@@ -1,0 +1,31 @@
+/* pins.h - the definitions of tools as they were first seen.
+ *
+ * A server that is looked at, approved and then changes the words under
+ * which its tools are offered is the oldest trick there is. So each tool's
+ * definition is kept when it is first seen, with its digest (policy/exact.h);
+ * one that differs later is blocked until a person has seen what changed.
+ *
+ * One file of the state directory, read at the start, replaced as a whole. A
+ * file that cannot be written is said in the log; the pins then last as long
+ * as the process. Limits: MO_PINS_MAX tools, MO_PINS_FILE_MAX bytes; beyond
+ * them tools are taken as they are and the log says so. */
+#ifndef MO_APP_PINS_H
+#define MO_APP_PINS_H
+
+#include "agent/chat.h"
+
+#define MO_PINS_FILE     "pins.json"
+#define MO_PINS_MAX      8192
+#define MO_PINS_FILE_MAX ((size_t)32 * 1024 * 1024)
+
+struct mo_pins;
+
+/* dir: the state directory. A broken file is an error: forgetting what was
+ * seen must be a person's decision. */
+int mo_pins_open(const struct mo_log *log, const char *dir,
+                 struct mo_pins **out, struct mo_err *e);
+void mo_pins_close(struct mo_pins *p); /* NULL is fine */
+
+struct mo_agent_pins mo_pins_for(struct mo_pins *p);
+
+#endif

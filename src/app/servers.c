@@ -1,0 +1,310 @@
+#include "app/servers.h"
+
+#include "app/target.h"
+#include "mcp/link_sse.h"
+
+#define ARENA_MAX  ((size_t)1024 * 1024)
+#define AGAIN_MS   1000
+#define AGAIN_MOST 60000
+
+struct waiter {
+    struct mo_list node;
+    void (*done)(void *arg, const struct mo_err *why);
+    void *arg;
+};
+
+struct server {
+    struct mo_servers *all;
+    const struct mo_config_mcp *cfg;
+    struct mo_arena arena; /* texts of `to`, for the present connection */
+    struct mo_target to;
+    struct mo_conn *conn; /* NULL: none; else open, or being opened */
+    bool open;
+    struct mo_err why;      /* the last failure */
+    uint64_t again;         /* ns; not opened before */
+    unsigned wait_ms;       /* the present pause; 0: none */
+    struct mo_list waiters; /* struct waiter */
+};
+
+struct mo_servers {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_httpc *http;
+    struct mo_guard *guard; /* NULL: no child was started yet */
+    struct mo_agent *agent; /* to be told; or NULL */
+    struct server v[MO_SERVERS_MAX];
+    size_t n;
+    bool closing, guarded; /* guarded: the guard is on its way out */
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+    struct mo_later later; /* waiters of open servers, or the end */
+};
+
+/* --- who waits ----------------------------------------------------------- */
+
+static void tell(struct server *s, const struct mo_err *why)
+{
+    struct mo_list all;
+
+    mo_list_init(&all);
+    mo_list_splice(&all, &s->waiters);
+    while (!mo_list_empty(&all)) {
+        struct waiter *w = mo_list_first(&all, struct waiter, node);
+
+        mo_list_del(&w->node);
+        w->done(w->arg, why);
+        mo_free(w);
+    }
+}
+
+static void maybe_gone(struct mo_servers *all);
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_servers *all = mo_container_of(d, struct mo_servers, later);
+
+    for (size_t i = 0; i < all->n; i++) {
+        struct server *s = &all->v[i];
+
+        if (s->open)
+            tell(s, NULL);
+        else if (s->conn == NULL)
+            tell(s, &s->why);
+    }
+    if (all->closing)
+        maybe_gone(all);
+}
+
+/* --- the connection's news ----------------------------------------------- */
+
+static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
+{
+    struct server *s = ctx;
+    struct mo_link *k = NULL;
+    int rc = 0;
+
+    if (!s->to.is_remote)
+        rc = mo_link_child(s->all->guard, &s->to.child, &k, e);
+    else if (s->to.old_sse)
+        rc = mo_link_sse(s->all->loop, &s->to.remote, &k, e);
+    else
+        rc = mo_link_http(s->all->loop, &s->to.remote, &k, e);
+    if (rc < 0)
+        return rc;
+    mo_conn_dialed(c, k, NULL);
+    return 0;
+}
+
+static void on_open(void *ctx, struct mo_conn *c)
+{
+    struct server *s = ctx;
+
+    (void)c;
+    s->open = true;
+    s->wait_ms = 0;
+    tell(s, NULL);
+    if (s->all->agent)
+        mo_agent_stale(s->all->agent);
+}
+
+static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
+                      uint64_t stream_of)
+{
+    struct server *s = ctx;
+
+    (void)c;
+    (void)stream_of;
+    if (s->all->agent &&
+        mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
+        mo_agent_stale(s->all->agent);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct server *s = ctx;
+    bool was_open = s->open;
+
+    s->conn = NULL;
+    s->open = false;
+    mo_arena_fini(&s->arena);
+    if (why)
+        s->why = *why;
+    else
+        mo_fail(&s->why, MO_ECLOSED, "the server was closed");
+    if (!was_open) {
+        s->wait_ms = s->wait_ms ? s->wait_ms * 2 : AGAIN_MS;
+        if (s->wait_ms > AGAIN_MOST)
+            s->wait_ms = AGAIN_MOST;
+        s->again = mo_now_ns() + s->wait_ms * MO_MS;
+    }
+    mo_log_err(mo_loop_log(s->all->loop), MO_WARN, "servers", &s->why, "%s",
+               s->cfg->name);
+    tell(s, &s->why);
+    if (s->all->closing)
+        maybe_gone(s->all);
+}
+
+static const struct mo_conn_cb conn_cb = {
+    .on_open = on_open, .on_notify = on_notify, .on_close = on_close};
+
+/* --- opening ------------------------------------------------------------- */
+
+static int connect_to(struct server *s, struct mo_err *e)
+{
+    struct mo_peer_opts po = {.cfg = s->all->cfg, .server = s->cfg};
+    struct mo_conn_opts co = {
+        .mode = MO_CONN_AUTO,
+        .open_ms = (uint64_t)s->cfg->start_ms,
+        .dial = on_dial,
+        .cb = &conn_cb,
+        .ctx = s,
+    };
+    int rc = 0;
+
+    if (s->cfg->image)
+        return mo_fail(e, MO_EINVAL,
+                       "a server with an image is not started "
+                       "for conversations");
+    if (s->all->guard == NULL)
+        s->all->guard = mo_guard_new(s->all->loop, e);
+    if (s->all->guard == NULL)
+        return e->code;
+    mo_arena_init(&s->arena, ARENA_MAX);
+    rc = mo_target_init(&s->to, &s->arena, &po, e);
+    s->to.remote.http = s->all->http;
+    if (rc == 0)
+        rc = mo_conn_open(s->all->loop, &co, &s->conn, e);
+    if (rc < 0)
+        mo_arena_fini(&s->arena);
+    return rc;
+}
+
+static int use(void *ctx, size_t i,
+               void (*done)(void *arg, const struct mo_err *why), void *arg,
+               struct mo_err *e)
+{
+    struct mo_servers *all = ctx;
+    struct server *s = &all->v[i];
+    struct waiter *w = NULL;
+
+    if (all->closing)
+        return mo_fail(e, MO_ECLOSED, "the program is ending");
+    w = mo_new(struct waiter);
+    if (w == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    w->done = done;
+    w->arg = arg;
+    mo_list_push(&s->waiters, &w->node);
+    if (s->conn == NULL && mo_now_ns() >= s->again &&
+        connect_to(s, &s->why) < 0)
+        s->again = mo_now_ns() + AGAIN_MS * MO_MS;
+    if (s->open || s->conn == NULL)
+        mo_loop_defer(all->loop, &all->later);
+    return 0;
+}
+
+static struct mo_conn *conn_of(void *ctx, size_t i, struct mo_err *e)
+{
+    struct mo_servers *all = ctx;
+    struct server *s = &all->v[i];
+
+    if (s->open)
+        return s->conn;
+    if (s->conn)
+        mo_fail(e, MO_EBUSY, "it is still starting");
+    else
+        *e = s->why;
+    return NULL;
+}
+
+static size_t count(void *ctx)
+{
+    return ((struct mo_servers *)ctx)->n;
+}
+
+static const char *name_of(void *ctx, size_t i)
+{
+    return ((struct mo_servers *)ctx)->v[i].cfg->name;
+}
+
+static uint64_t timeout_of(void *ctx, size_t i)
+{
+    return (uint64_t)((struct mo_servers *)ctx)->v[i].cfg->timeout_ms;
+}
+
+struct mo_agent_servers mo_servers_for(struct mo_servers *s)
+{
+    return (struct mo_agent_servers){count, name_of,    conn_of,
+                                     use,   timeout_of, s};
+}
+
+void mo_servers_tell(struct mo_servers *s, struct mo_agent *a)
+{
+    s->agent = a;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+int mo_servers_open(struct mo_loop *l, const struct mo_config *cfg,
+                    struct mo_httpc *http, struct mo_servers **out,
+                    struct mo_err *e)
+{
+    struct mo_servers *all = mo_new(struct mo_servers);
+
+    if (all == NULL)
+        return mo_fail(e, MO_ENOMEM, "servers: out of memory");
+    all->loop = l;
+    all->cfg = mo_config_ref(cfg);
+    all->http = http;
+    mo_later_init(&all->later, on_later);
+    for (size_t i = 0; i < cfg->mcp.n && all->n < MO_SERVERS_MAX; i++) {
+        struct server *s = &all->v[all->n];
+
+        if (!cfg->mcp.v[i].enabled)
+            continue;
+        s->all = all;
+        s->cfg = &cfg->mcp.v[i];
+        mo_list_init(&s->waiters);
+        all->n++;
+    }
+    *out = all;
+    return 0;
+}
+
+static void on_guard_gone(void *ctx)
+{
+    struct mo_servers *all = ctx;
+    void (*gone)(void *) = all->gone;
+    void *gone_ctx = all->gone_ctx;
+
+    mo_later_cancel(&all->later);
+    mo_config_unref(all->cfg);
+    mo_free(all);
+    gone(gone_ctx);
+}
+
+static void maybe_gone(struct mo_servers *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].conn)
+            return;
+    if (all->guarded)
+        return;
+    all->guarded = true;
+    if (all->guard)
+        mo_guard_stop(all->guard, on_guard_gone, all);
+    else
+        on_guard_gone(all);
+}
+
+void mo_servers_close(struct mo_servers *s, void (*gone)(void *ctx), void *ctx)
+{
+    s->closing = true;
+    s->agent = NULL;
+    s->gone = gone;
+    s->gone_ctx = ctx;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].conn)
+            mo_conn_close(s->v[i].conn, NULL);
+    mo_loop_defer(s->loop, &s->later);
+}

@@ -1,0 +1,218 @@
+#include "web/openapi.h"
+
+#define DOC_MAX ((size_t)1024 * 1024)
+
+/* Schemas are JSON with ' for ", to be readable here. */
+struct row {
+    const char *path, *method, *summary;
+    const char *params; /* elements of the array, or "" */
+    const char *type;   /* of the answer */
+    const char *schema; /* of the answer; NULL: text */
+};
+
+#define Q(name, type, says)                                                    \
+    "{'name':'" name "','in':'query','description':'" says                     \
+    "','schema':{'type':'" type "'}}"
+#define ID                                                                     \
+    "{'name':'id','in':'path','required':true,'description':'of the session'," \
+    "'schema':{'type':'string','pattern':'^[A-Za-z0-9_-]{1,64}$'}}"
+#define REF(name) "{'$ref':'#/components/schemas/" name "'}"
+#define JSON_TYPE "application/json"
+
+static const struct row rows[] = {
+    {"/api/sessions", "get", "Sessions that are known, last used first", "",
+     JSON_TYPE,
+     "{'type':'object','required':['sessions'],'additionalProperties':false,"
+     "'properties':{'sessions':{'type':'array','items':" REF("Session") "}}}"},
+    {"/api/sessions/{id}", "get", "One session", ID, JSON_TYPE, REF("Session")},
+    {"/api/sessions/{id}", "delete", "End a session and its box",
+     ID "," Q("forget", "boolean", "its history too"), JSON_TYPE, REF("Ok")},
+    {"/api/sessions/{id}/history", "get", "A conversation of a session",
+     ID "," Q("conversation", "integer", "which; 0: the present one") "," Q(
+         "after", "integer",
+         "only entries after that one") "," Q("limit", "integer",
+                                              "at most so many") "," Q("format",
+                                                                       "string",
+                                                                       "markdow"
+                                                                       "n: for "
+                                                                       "peopl"
+                                                                       "e"),
+     JSON_TYPE,
+     "{'type':'object','required':['sessionId','more','messages'],"
+     "'additionalProperties':false,'properties':{'sessionId':{'type':'string'},"
+     "'conversation':{'type':'integer'},'more':{'type':'boolean'},"
+     "'messages':{'type':'array','items':" REF("Message") "}}}"},
+    {"/api/search", "get", "Words in all conversations",
+     Q("q", "string", "the words") "," Q("limit", "integer", "at most so many"),
+     JSON_TYPE, REF("Rows")},
+    {"/api/audit", "get", "Who asked, who approved, what came back",
+     Q("q", "string", "only rows with that text") "," Q(
+         "before", "integer",
+         "wall time in ms") "," Q("after", "integer",
+                                  "wall time in ms") "," Q("limit", "integer",
+                                                           "at most so many"),
+     JSON_TYPE, REF("Rows")},
+    {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
+     "{'type':'object','required':['provider','model','models','providers'],"
+     "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
+     "'model':{'type':['string','null']},"
+     "'models':{'type':'array','items':{'type':'object',"
+     "'required':['id','name','provider'],'additionalProperties':false,"
+     "'properties':{'id':{'type':'string'},'name':{'type':'string'},"
+     "'provider':{'type':'string'},'context':{'type':'integer'}}}},"
+     "'providers':" REF("Providers") "}}"},
+    {"/api/models/check", "get", "The same by id, as older clients ask", "",
+     JSON_TYPE,
+     "{'type':'object','required':['provider','models','providers'],"
+     "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
+     "'models':{'type':'object','additionalProperties':{'type':'string',"
+     "'pattern':'^(available|not_found|error: .*)$'}},"
+     "'providers':" REF("Providers") "}}"},
+    {"/api/openapi.json", "get", "This document", "", JSON_TYPE,
+     "{'type':'object','required':['openapi','info','paths']}"},
+    {"/healthz", "get", "Is the process alive?", "", "text/plain", NULL},
+    {"/readyz", "get", "Is everything there, and if not, why", "", JSON_TYPE,
+     REF("Ready")},
+    {"/health", "get", "The same, as older clients ask", "", JSON_TYPE,
+     REF("Ready")},
+    {"/metrics", "get", "Prometheus text", "", "text/plain", NULL},
+};
+
+static const struct {
+    const char *name, *schema;
+} schemas[] = {
+    {"Problem",
+     "{'type':'object','required':['status','code','detail'],'properties':"
+     "{'type':{'type':'string'},'title':{'type':'string'},"
+     "'status':{'type':'integer'},'code':{'type':'string'},"
+     "'detail':{'type':'string'}}}"},
+    {"Ok", "{'type':'object','required':['ok'],'additionalProperties':false,"
+           "'properties':{'ok':{'const':true}}}"},
+    {"Session",
+     "{'type':'object','required':['id','lastActive'],"
+     "'additionalProperties':false,'properties':{'id':{'type':'string'},"
+     "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
+     "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
+     "'title':{'type':'string'},'model':{'type':'string'}}}"},
+    {"Message",
+     "{'type':'object','required':['seq','at','role'],'properties':"
+     "{'seq':{'type':'integer'},'at':{'type':'integer'},"
+     "'role':{'enum':['user','assistant','tool','note']},"
+     "'blocks':{'type':'array','items':{'type':'object',"
+     "'required':['type']}},'results':{'type':'array','items':"
+     "{'type':'object','required':['key','name','isError','content']}},"
+     "'stop':{'type':'string'},'text':{'type':'string'}}}"},
+    {"Rows",
+     "{'type':'object','required':['more','rows'],'additionalProperties':false,"
+     "'properties':{'more':{'type':'boolean'},'rows':{'type':'array','items':"
+     "{'type':'object','required':['at','what'],'additionalProperties':false,"
+     "'properties':{'sessionId':{'type':'string'},'seq':{'type':'integer'},"
+     "'at':{'type':'integer'},'what':true}}}}}"},
+    {"Providers",
+     "{'type':'array','items':{'type':'object','required':['name','ok',"
+     "'models'],'additionalProperties':false,'properties':{'name':{'type':"
+     "'string'},'ok':{'type':'boolean'},'models':{'type':'integer'},"
+     "'error':{'type':'string'}}}}"},
+    {"Ready",
+     "{'type':'object','required':['ready','checks'],'properties':{'ready':"
+     "{'type':'boolean'},'checks':{'type':'array','items':{'type':'object',"
+     "'required':['name','ok'],'properties':{'name':{'type':'string'},"
+     "'ok':{'type':'boolean'},'reason':{'type':'string'}}}}}}"},
+};
+
+/* --- writing ------------------------------------------------------------- */
+
+static void quoted(struct mo_buf *b, const char *text)
+{
+    for (; *text; text++)
+        mo_buf_putc(b, *text == '\'' ? '"' : *text);
+}
+
+static void put_answers(struct mo_buf *b, const struct row *r)
+{
+    quoted(b, "'responses':{'200':{'description':'as asked','content':{'");
+    mo_buf_puts(b, r->type);
+    quoted(b, "':{'schema':");
+    quoted(b, r->schema ? r->schema : "{'type':'string'}");
+    quoted(b, "}}},'default':{'description':'an error with a stable code',"
+              "'content':{'application/problem+json':{'schema':" REF(
+                  "Problem") "}}}}");
+}
+
+static void put_row(struct mo_buf *b, const struct row *r)
+{
+    mo_buf_printf(b, "\"%s\":{\"summary\":\"%s\",\"parameters\":[", r->method,
+                  r->summary);
+    quoted(b, r->params);
+    mo_buf_puts(b, "],");
+    put_answers(b, r);
+    mo_buf_putc(b, '}');
+}
+
+/* Rows of one path stand together. */
+static void put_paths(struct mo_buf *b)
+{
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        bool again = i > 0 && strcmp(rows[i].path, rows[i - 1].path) == 0;
+
+        if (!again)
+            mo_buf_printf(b, "%s\"%s\":{", i > 0 ? "}," : "", rows[i].path);
+        else
+            mo_buf_putc(b, ',');
+        put_row(b, &rows[i]);
+    }
+    mo_buf_puts(b, "}");
+}
+
+static void put_schemas(struct mo_buf *b)
+{
+    for (size_t i = 0; i < MO_COUNT(schemas); i++) {
+        mo_buf_printf(b, "%s\"%s\":", i > 0 ? "," : "", schemas[i].name);
+        quoted(b, schemas[i].schema);
+    }
+}
+
+static void put_routes(struct mo_buf *b, const struct mo_site *s)
+{
+    const struct mo_route *v = NULL;
+    size_t n = s ? mo_site_routes(s, &v) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        mo_buf_printf(b, "%s\"%s%s\"", i > 0 ? "," : "", v[i].path,
+                      v[i].flags & MO_ROUTE_PREFIX ? "*" : "");
+}
+
+int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)
+{
+    quoted(b, "{'openapi':'3.1.0','info':{'title':'MCP Orchestrator',"
+              "'version':'");
+    mo_buf_puts(b, MO_VERSION);
+    quoted(b, "'},'security':[{},{'token':[]}],'paths':{");
+    put_paths(b);
+    quoted(b, "},'components':{'securitySchemes':{'token':{'type':'http',"
+              "'scheme':'bearer'}},'schemas':{");
+    put_schemas(b);
+    quoted(b, "}},'x-routes':[");
+    put_routes(b, s);
+    mo_buf_puts(b, "]}");
+    return mo_buf_err(b);
+}
+
+static void on_get(void *ctx, struct mo_req *rq)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, DOC_MAX);
+    if (mo_openapi_write(ctx, &b) < 0)
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    else
+        mo_req_reply(rq, 200, JSON_TYPE, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+int mo_openapi_route(struct mo_site *s)
+{
+    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json", 0, on_get, s};
+
+    return mo_site_route(s, &r);
+}

@@ -1,0 +1,162 @@
+// A real browser before a real server: what the tests of the page share.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { chromium } from 'playwright-core';
+
+import { BIN, Server, missing } from '../it/server.mjs';
+
+const CHROMIUM = process.env.MO_CHROMIUM ?? '/usr/bin/chromium';
+const FLAGS = [
+  '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update',
+  '--disable-sync',
+];
+export const WAIT = 30_000; // ms; only ends a test that has failed anyway
+
+/** What these tests lack here, or false. */
+export async function lacking() {
+  if (!existsSync(CHROMIUM)) return `${CHROMIUM} is not installed`;
+  return missing(BIN);
+}
+
+const axeSource = readFile(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export class Bench {
+  /** A server in an empty directory and a browser with an empty profile.
+   *  model: a fake one of tests/fakes that answers instead of the demo. */
+  static async open({ model } = {}) {
+    const bench = new Bench();
+    bench.model = model;
+    bench.env = model
+      ? { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url }
+      : {};
+    bench.dir = await mkdtemp(join(tmpdir(), 'mo-page-'));
+    bench.server = await Server.start([], {
+      dir: bench.dir, env: bench.env, house: true,
+    });
+    bench.browser = await chromium.launch({
+      executablePath: CHROMIUM, args: FLAGS,
+    });
+    return bench;
+  }
+
+  async close() {
+    await this.browser?.close();
+    await this.endSessions();
+    await this.stopServer();
+    await this.model?.close();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  /** Boxes outlive the server, so they are ended before it. */
+  async endSessions() {
+    const { sessions } = await (await fetch(`${this.server.url}/api/sessions`)).json();
+    for (const { id } of sessions)
+      await fetch(`${this.server.url}/api/sessions/${id}?forget=true`, { method: 'DELETE' });
+  }
+
+  async stopServer() {
+    if (!this.server?.alive) return;
+    this.server.signal('SIGTERM');
+    await this.server.stop();
+  }
+
+  /** The same server again: same directory, same port. */
+  async startServer() {
+    const { port } = this.server;
+    this.server = await Server.start(['--port', String(port)], {
+      dir: this.dir, env: this.env, house: true,
+    });
+  }
+
+  /** A page of a new visitor; path '/' is a new conversation. */
+  async visit(path = '/', options = {}) {
+    const context = await this.browser.newContext({
+      viewport: { width: 1440, height: 900 }, ...options,
+    });
+    context.setDefaultTimeout(WAIT);
+    return this.look(context, path);
+  }
+
+  /** One more tab of the same visitor. Everything a page must not do is
+   *  collected in page.sins. */
+  async look(context, path) {
+    const page = await context.newPage();
+    page.sins = [];
+    page.on('pageerror', (e) => page.sins.push(`error: ${e.message}`));
+    page.on('dialog', (d) => {
+      page.sins.push(`dialog: ${d.message()}`);
+      void d.dismiss();
+    });
+    page.on('console', (m) => {
+      if (/Content Security Policy|Trusted/i.test(m.text()))
+        page.sins.push(`csp: ${m.text()}`);
+    });
+    page.on('request', (r) => {
+      const to = new URL(r.url());
+      if (/^(http|ws)/.test(to.protocol) && to.host !== `localhost:${this.server.port}`)
+        page.sins.push(`request: ${r.url()}`);
+    });
+    await page.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', (e) =>
+        console.error(`Content Security Policy: ${e.violatedDirective}`));
+    });
+    await page.goto(this.server.url + path);
+    return page;
+  }
+}
+
+/** Close the page's visitor; it must have been good. */
+export async function leave(page) {
+  const pwned = await page.evaluate(() => window.pwned ?? null);
+  await page.context().close();
+  assert.equal(pwned, null, 'foreign text was executed');
+  assert.deepEqual(page.sins, []);
+}
+
+// --- what a person does ---
+
+export const field = (page) => page.getByLabel('Message', { exact: true });
+export const card = (page) => page.locator('[data-card]');
+/** Approve on the first card. */
+export const approve = (page) =>
+  card(page).first().getByRole('button', { name: 'Approve', exact: true });
+export const calls = (page, state) =>
+  page.locator(`[role=log] [data-call][data-state=${state}]`);
+
+/** The box is there and one can write. */
+export async function ready(page) {
+  await page.getByText('Box ready').or(page.locator('[data-example]'))
+    .first().waitFor();
+}
+
+export async function say(page, text) {
+  await field(page).fill(text);
+  await field(page).press('Enter');
+}
+
+/** The turn is over: nothing to stop any more. */
+export async function rest(page) {
+  await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'hidden' });
+}
+
+// --- accessibility ---
+
+/** No violation of any rule axe knows for WCAG 2 A and AA. */
+export async function assertAccessible(page, what) {
+  // Not by a script tag: the page's own policy forbids it, as it should.
+  await page.evaluate(await axeSource);
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
+    }));
+  const told = violations.map((v) =>
+    `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join('; ')}`);
+  assert.deepEqual(told, [], what);
+}

@@ -1,0 +1,125 @@
+// The page with a model that thinks, calls many tools at once, says dangerous
+// things and can be changed: a fake provider behind the real server.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { claude } from '../fakes/claude.mjs';
+import {
+  Bench, approve, calls, card, lacking, leave, ready, rest, say,
+} from './kit.mjs';
+
+const skip = await lacking();
+const write = (path, content) => ({ name: 'write_file', args: { path, content } });
+
+const EVIL = [
+  '# <img src=x onerror=window.pwned=1>',
+  '- [a](javascript:window.pwned=1)',
+  '- ![b](http://example.invalid/b.png)',
+  '- <svg/onload=window.pwned=1>',
+  '',
+  '| <script>window.pwned=1</script> | `<b>` |',
+  '|---|---|',
+  '| [ok](https://example.com/x) | {{1+1}} |',
+  '',
+  '```html',
+  '<iframe src=javascript:parent.pwned=1></iframe>',
+  '```',
+].join('\n');
+
+describe('with a model', { skip }, () => {
+  let bench;
+  before(async () => {
+    bench = await Bench.open({ model: await claude({ key: 'sk-ant-0123456789' }) });
+  });
+  after(() => bench?.close());
+
+  test('its Markdown is shown, and nothing of it runs', async () => {
+    bench.model.script.push({ text: EVIL });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'say something');
+    await rest(page);
+    const text = page.locator('.md').last();
+    await text.locator('table').waitFor();
+    assert.equal(await text.locator('h2').textContent(), '<img src=x onerror=window.pwned=1>');
+    assert.equal(await text.locator('img, svg:not([aria-hidden]), iframe, script').count(), 0);
+    const links = await text.locator('a').evaluateAll((all) => all.map((a) => [a.href, a.rel]));
+    assert.deepEqual(links.map(([href]) => href),
+      ['http://example.invalid/b.png', 'https://example.com/x']);
+    assert.ok(links.every(([, rel]) => rel.includes('noopener')));
+    assert.match(await text.locator('pre').textContent(), /^<iframe/);
+    await leave(page);
+  });
+
+  test('three calls at once, gone through by keys, none hidden', async () => {
+    bench.model.script.push(
+      { text: 'Three.', calls: [write('1', 'one'), write('2', 'two'), write('3', 'three')] },
+      { text: 'All decided.' },
+    );
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'three files');
+    await card(page).nth(2).waitFor();
+    await card(page).first().getByText('1 of 3').waitFor();
+    await page.keyboard.press('a');
+    await card(page).nth(2).waitFor({ state: 'detached' });
+    await page.keyboard.press('r');
+    await page.keyboard.press('Enter');
+    await card(page).nth(1).waitFor({ state: 'detached' });
+    await page.keyboard.press('a');
+    await page.getByText('All decided.').waitFor();
+    await rest(page);
+    assert.equal(await calls(page, 'done').count(), 2);
+    assert.equal(await calls(page, 'rejected').count(), 1);
+    await leave(page);
+  });
+
+  test('an edit is shown against the file as it was last seen', async () => {
+    const edit = {
+      name: 'edit_file', args: { path: 'f', old_string: 'two', new_string: 'zwei' },
+    };
+    bench.model.script.push(
+      { calls: [write('f', 'one\ntwo\nthree\n')] }, { calls: [edit] }, { text: 'Done.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'edit');
+    await card(page).waitFor();
+    await approve(page).click();
+    await card(page).getByText('as this conversation last saw it').waitFor();
+    const lines = await card(page).locator('figure .whitespace-pre').allTextContents();
+    assert.deepEqual(lines, ['one', 'two', 'zwei', 'three']);
+    await approve(page).click();
+    await page.getByText('Done.').waitFor();
+    await leave(page);
+  });
+
+  test('another model: asked first, then the conversation starts fresh', async () => {
+    bench.model.script.push({ text: 'Old.' }, { text: 'New.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'first');
+    await page.getByText('Old.').waitFor();
+    await rest(page);
+    await page.getByLabel('Model', { exact: true }).selectOption({ label: 'Claude Opus 5.5' });
+    await page.getByRole('button', { name: 'Change', exact: true }).click();
+    await page.getByText('Old.').waitFor({ state: 'detached' });
+    await say(page, 'second');
+    await page.getByText('New.').waitFor();
+    const asked = JSON.parse(bench.model.requests.at(-1).bytes.toString());
+    assert.equal(asked.model, 'claude-opus-5-5');
+    assert.equal(asked.messages.length, 1);
+    await leave(page);
+  });
+
+  test('a failing provider is said in plain words, once', async () => {
+    bench.model.script.push({ status: 400, type: 'invalid_request_error' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'fail');
+    await page.getByText('That did not work.').waitFor();
+    await rest(page);
+    assert.deepEqual(await page.getByRole('alert').allTextContents(),
+      ['That did not work. Claude refused the request: as told']);
+    await leave(page);
+  });
+});

@@ -1,0 +1,201 @@
+// The page as people use it: Chromium, the real server, real native boxes,
+// the demo model.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import {
+  Bench, approve, calls, card, field, lacking, leave, ready, rest, say,
+} from './kit.mjs';
+
+const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';
+const skip = await lacking();
+
+describe('the page', { skip }, () => {
+  let bench;
+  before(async () => {
+    bench = await Bench.open();
+  });
+  after(() => bench?.close());
+
+  test('load, ask, approve, live output, answer', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    assert.match(page.url(), /\/s\/[0-9a-f]{32}$/);
+    assert.equal(await page.locator('[data-example]').count(), 3);
+    await page.getByText('built-in demo').waitFor();
+    await say(page, LOOP);
+    await card(page).getByText('for i in 1 2 3').first().waitFor();
+    await card(page).getByText(/expires in \d+:\d\d/).waitFor();
+    await approve(page).click();
+    await page.locator('[data-live]').getByText('line 1').waitFor();
+    await calls(page, 'done').waitFor();
+    await page.locator('[data-console]').getByText('line 3').waitFor();
+    await rest(page);
+    await page.getByText('you approved').waitFor();
+    assert.match(await page.title(), /^run/);
+    await leave(page);
+  });
+
+  test('an example of the empty page works', async () => {
+    const page = await bench.visit();
+    await page.locator('[data-example]').first().click();
+    for (const tool of ['write_file', 'read_file']) {
+      await card(page).getByText(tool).first().waitFor();
+      await approve(page).click();
+    }
+    await rest(page);
+    assert.equal(await calls(page, 'done').count(), 2);
+    await leave(page);
+  });
+
+  test('keys alone: reject with a reason, the model hears it', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await page.keyboard.type('run id');
+    await page.keyboard.press('Enter');
+    await card(page).waitFor();
+    await page.keyboard.press('r');
+    await page.keyboard.type('not on my machine');
+    await page.keyboard.press('Enter');
+    await calls(page, 'rejected').waitFor();
+    await rest(page);
+    const told = page.locator('.md').getByText('not on my machine');
+    await told.first().waitFor();
+    await leave(page);
+  });
+
+  test('edited arguments are what runs', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'write first to a.txt, then show it');
+    await card(page).waitFor();
+    await page.keyboard.press('e');
+    const json = card(page).getByRole('textbox');
+    await json.fill('{');
+    await card(page).getByRole('alert').waitFor();
+    const go = page.getByRole('button', { name: 'Approve as edited' });
+    assert.ok(await go.isDisabled());
+    await json.fill('{"path": "a.txt", "content": "second"}');
+    await go.click();
+    await card(page).getByText('read_file').first().waitFor();
+    await page.keyboard.press('a');
+    await rest(page);
+    await page.locator('.md').getByText('second').first().waitFor();
+    await leave(page);
+  });
+
+  test('always in this conversation: not asked again', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'list the files');
+    await card(page).getByRole('checkbox').check();
+    await approve(page).click();
+    await rest(page);
+    await say(page, 'list the files');
+    await page.getByText('always allowed here').or(calls(page, 'done').nth(1)).first().waitFor();
+    await rest(page);
+    assert.equal(await calls(page, 'done').count(), 2);
+    await leave(page);
+  });
+
+  test('a reload in the middle of a decision changes nothing', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'write kept to k.txt');
+    await card(page).waitFor();
+    await page.reload();
+    await card(page).getByText('k.txt').first().waitFor();
+    await page.locator('[data-user]').getByText('write kept').waitFor();
+    await page.keyboard.press('a');
+    await calls(page, 'done').waitFor();
+    await rest(page);
+    await page.reload();
+    await calls(page, 'done').waitFor();
+    assert.equal(await card(page).count(), 0);
+    await leave(page);
+  });
+
+  test('two tabs are in step', async () => {
+    const one = await bench.visit();
+    await ready(one);
+    const two = await bench.look(one.context(), new URL(one.url()).pathname);
+    await ready(two);
+    await say(one, 'write shared to s.txt');
+    await two.locator('[data-user]').getByText('write shared').waitFor();
+    await card(one).waitFor();
+    await card(two).waitFor();
+    await approve(two).click();
+    for (const page of [one, two]) {
+      await calls(page, 'done').waitFor();
+      await rest(page);
+      assert.equal(await card(page).count(), 0);
+    }
+    assert.deepEqual(two.sins, []);
+    await leave(one);
+  });
+
+  test('Escape stops a running command; a queued message follows', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'run sleep 60');
+    await card(page).waitFor();
+    await page.keyboard.press('a');
+    await calls(page, 'running').waitFor();
+    await say(page, 'list the files');
+    await page.getByText('in line, number 1').waitFor();
+    await field(page).press('Escape');
+    await card(page).getByText('list_files').first().waitFor();
+    await approve(page).click();
+    await rest(page);
+    assert.equal(await calls(page, 'done').count(), 1);
+    await leave(page);
+  });
+
+  test('a long output: its end is there, few of its lines are elements', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'run "seq -f line-%070.0f 1 5000"');
+    await card(page).waitFor();
+    await page.keyboard.press('a');
+    await rest(page);
+    const out = page.locator('[data-console]');
+    await out.getByText(/^line-0+5000$/).first().waitFor();
+    assert.ok(await out.locator('div > div > div').count() < 200);
+    await leave(page);
+  });
+
+  test('a phone: nothing sticks out, the list opens, a call is decided', async () => {
+    const page = await bench.visit('/', {
+      viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true,
+    });
+    await page.locator('[data-example]').first().waitFor();
+    await say(page, 'write hello to phone.txt');
+    await card(page).waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 390, `${wide} px`);
+    await approve(page).tap();
+    await calls(page, 'done').waitFor();
+    await page.getByRole('button', { name: 'Conversations' }).tap();
+    await page.getByRole('button', { name: 'New conversation' }).tap();
+    await page.locator('[data-example]').first().waitFor();
+    await leave(page);
+  });
+
+  test('conversations are listed, exported, deleted', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    const list = page.getByRole('navigation', { name: 'Conversations' });
+    await say(page, 'list the files of the deleted one');
+    await card(page).or(page.locator('.md')).first().waitFor();
+    const row = list.getByRole('listitem').filter({ hasText: 'of the deleted one' });
+    await row.hover();
+    const save = page.waitForEvent('download');
+    await row.getByRole('link', { name: /Export/ }).click();
+    assert.match((await save).suggestedFilename(), /\.md$/);
+    await row.getByRole('button', { name: /Delete/ }).click();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await row.waitFor({ state: 'detached' });
+    await page.locator('[data-example]').first().waitFor();
+    await leave(page);
+  });
+});

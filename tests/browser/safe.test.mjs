@@ -1,0 +1,122 @@
+// Text of others is text: nothing of it runs, loads or hides. And the page
+// weighs what it may weigh.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { Bench, approve, calls, card, lacking, leave, ready, rest, say } from './kit.mjs';
+
+const WEIGHT_MAX = 200 * 1024;
+const skip = await lacking();
+
+const PAYLOADS = [
+  '<img src=x onerror=window.pwned=1>',
+  '<script>window.pwned=1</script>',
+  '<svg onload=window.pwned=1>',
+  '<iframe srcdoc="<script>parent.pwned=1</script>">',
+  '<a href=javascript:window.pwned=1>x</a>',
+  '[x](javascript:window.pwned=1)',
+  '[x](JaVaScRiPt:window.pwned=1 "t")',
+  '![x](http://example.invalid/p.png)',
+  '<style>*{background:url(http://example.invalid/)}</style>',
+  '{{constructor.constructor("window.pwned=1")()}}',
+  '</pre></code><img src=x onerror=window.pwned=1>',
+  '<http://example.invalid/auto>',
+];
+
+describe('text of others', { skip }, () => {
+  let bench;
+  before(async () => {
+    bench = await Bench.open();
+  });
+  after(() => bench?.close());
+
+  /** n calls, one after the other, then the end of the turn. */
+  async function approveAll(page, n = 1) {
+    for (let i = 0; i < n; i++) {
+      await card(page).waitFor();
+      const call = await card(page).getAttribute('data-card');
+      await approve(page).click();
+      await page.locator(`[data-card="${call}"]`).waitFor({ state: 'detached' });
+    }
+    await rest(page);
+  }
+
+  test('what people and models write, what tools print', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, PAYLOADS.join('\n'));
+    await rest(page);
+    await say(page, `write '${PAYLOADS.join(' ').replaceAll("'", '')}' to x.html, then show it`);
+    await approveAll(page, 2);
+    assert.equal(await calls(page, 'done').count(), 2);
+    for (const call of await calls(page, 'done').all()) await call.getByRole('button').first().click();
+    for (const tab of ['Box', 'Calls', 'Raw', 'Console'])
+      await page.getByRole('tab', { name: tab }).click();
+    await page.reload();
+    await calls(page, 'done').first().waitFor();
+    const bad = await page.evaluate(() => document.querySelectorAll(
+      '[role=log] :is(script,iframe,style,object,[onerror],[onload],a[href^=java])').length);
+    assert.equal(bad, 0);
+    await leave(page);
+  });
+
+  test('names of files and commands', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'write x to "<img/src=x/onerror=window.pwned=1>"');
+    await approveAll(page);
+    await say(page, 'list the files');
+    await approveAll(page);
+    await say(page, 'run "printf \'\\033[31mred\\033[0m<img src=x onerror=window.pwned=1>\\n\'"');
+    await approveAll(page);
+    await page.locator('[data-console] .fg-red').getByText('red').waitFor();
+    await leave(page);
+  });
+
+  test('nothing hides in what is to be approved', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'run "echo a\u202Eb\u200Bc\u0007"');
+    await card(page).waitFor();
+    const marks = await card(page).locator('figure .odd').allTextContents();
+    assert.deepEqual(marks, ['U+202E', 'U+200B', 'U+0007']);
+    assert.equal(await card(page).locator('figure .odd').first().getAttribute('title'),
+      'U+202E right-to-left override');
+    await leave(page);
+  });
+
+  test('the first load is light, and comes from this server alone', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    const files = await page.evaluate(() =>
+      performance.getEntriesByType('resource')
+        .concat(performance.getEntriesByType('navigation'))
+        .filter((r) => !/socket\.io|\/api\/|readyz/.test(r.name))
+        .map((r) => [r.name, r.encodedBodySize]));
+    const sum = files.reduce((n, [, size]) => n + size, 0);
+    assert.ok(files.length >= 3 && sum > 10_000, JSON.stringify(files));
+    assert.ok(sum <= WEIGHT_MAX, `${sum} bytes: ${JSON.stringify(files)}`);
+    await leave(page);
+  });
+
+  test('names with checksums are kept, the index is asked for', async () => {
+    const index = await fetch(`${bench.server.url}/s/any`);
+    const html = await index.text();
+    assert.equal(index.headers.get('cache-control'), 'no-cache');
+    assert.doesNotMatch(html, /<script(?![^>]*\ssrc=)|<style|\son\w+=|https?:/);
+    const again = await fetch(bench.server.url, {
+      headers: { 'if-none-match': index.headers.get('etag') },
+    });
+    assert.equal(again.status, 304);
+    for (const [, path] of html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
+      for (const coding of ['br', 'gzip', 'identity']) {
+        const r = await fetch(bench.server.url + path, {
+          headers: { 'accept-encoding': coding },
+        });
+        assert.match(r.headers.get('cache-control'), /immutable/);
+        assert.equal(r.headers.get('content-encoding'), coding === 'identity' ? null : coding);
+        assert.ok((await r.text()).length > 1000);
+      }
+    }
+  });
+});

@@ -1,0 +1,66 @@
+// Pictures of every view in both themes, for the documents.
+//
+//     scripts/node tests/browser/screenshots.mjs DIR
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { Bench, approve, calls, card, ready, rest, say } from './kit.mjs';
+
+const dir = process.argv[2] ?? 'docs/img';
+
+const SCRIPT = '#!/bin/sh\nset -eu\nrm -rf out &\nmkdir -p out\n' +
+  'for f in main.c util.c; do echo \\"compiling $f\\"; sleep 0.2; done\n';
+
+async function approved(page, text, n = 1) {
+  await say(page, text);
+  for (let i = 0; i < n; i++) {
+    await card(page).waitFor();
+    const id = await card(page).getAttribute('data-card');
+    await approve(page).click();
+    await page.locator(`[data-card="${id}"]`).waitFor({ state: 'detached' });
+  }
+  await rest(page);
+}
+
+async function story(bench, scheme) {
+  const shot = (page, name) => page.screenshot({ path: join(dir, `${name}-${scheme}.png`) });
+  const page = await bench.visit('/', { colorScheme: scheme, reducedMotion: 'reduce' });
+  await ready(page);
+  await page.locator('[data-example]').first().waitFor();
+  await shot(page, 'empty');
+  await approved(page, `write '${SCRIPT.replaceAll('\\"', '')}' to build.sh`);
+  await approved(page, 'run "sh build.sh"');
+  await say(page, 'replace "rm -rf out &" with "rm -rf out" in build.sh');
+  await card(page).waitFor();
+  await shot(page, 'chat');
+  await approve(page).click();
+  await calls(page, 'done').nth(2).waitFor();
+  await rest(page);
+  for (const view of ['Overview', 'Settings']) {
+    await page.getByRole('link', { name: view }).click();
+    await page.waitForTimeout(500);
+    await shot(page, view.toLowerCase());
+  }
+  await page.context().close();
+}
+
+async function phone(bench) {
+  const page = await bench.visit('/', {
+    viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true,
+    deviceScaleFactor: 2, reducedMotion: 'reduce',
+  });
+  await page.locator('[data-example]').first().waitFor();
+  await say(page, 'write "Tea at four" to note.txt, then show it');
+  await card(page).waitFor();
+  await page.screenshot({ path: join(dir, 'phone-light.png') });
+  await page.context().close();
+}
+
+await mkdir(dir, { recursive: true });
+const bench = await Bench.open();
+try {
+  for (const scheme of ['light', 'dark']) await story(bench, scheme);
+  await phone(bench);
+} finally {
+  await bench.close();
+}

@@ -1,0 +1,231 @@
+// `chat` in a pseudo-terminal, typed at by nobody in particular, and for
+// scripts: the same conversation, the same approvals.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+
+import { claude } from '../fakes/claude.mjs';
+import { BIN, until, within } from './server.mjs';
+import { run, write } from './talk_kit.mjs';
+
+const PTY = 'import pty,sys,os; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';
+
+let model, dir, env;
+before(async () => {
+  model = await claude({ key: 'sk-ant-0123456789' });
+  dir = await mkdtemp(join(tmpdir(), 'mo-chat-'));
+  await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({
+    llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 },
+  }));
+  env = {
+    PATH: process.env.PATH, HOME: dir, TERM: 'xterm', ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url,
+    ASAN_OPTIONS: process.env.ASAN_OPTIONS ?? '',
+  };
+});
+after(async () => {
+  await model.close();
+  await rm(dir, { recursive: true, force: true });
+  assert.deepEqual(model.problems, []);
+});
+beforeEach(() => {
+  model.script.length = 0;
+});
+
+class Program {
+  constructor(command, args) {
+    this.child = spawn(command, args, { cwd: dir, env });
+    this.out = '';
+    this.err = '';
+    this.child.stdout.on('data', (d) => (this.out += d));
+    this.child.stderr.on('data', (d) => (this.err += d));
+    this.exit = once(this.child, 'close').then(([code]) => code);
+  }
+
+  /** Wait until the n-th occurrence of that has been printed. */
+  async sees(what, n = 1) {
+    const all = typeof what === 'string'
+      ? () => this.out.split(what).length - 1
+      : () => [...this.out.matchAll(new RegExp(what, 'g'))].length;
+    await until(() => all() >= n, { toString: () => `${what} #${n} in:\n${this.out}${this.err}` }, 30_000);
+  }
+
+  type(text) {
+    this.child.stdin.write(text);
+  }
+
+  async end() {
+    const code = await within(this.exit, { toString: () => `the end:\n${this.out}${this.err}` }, 30_000)
+      .finally(() => this.child.kill('SIGKILL'));
+    assert.doesNotMatch(this.out + this.err, /runtime error|Sanitizer/);
+    return code;
+  }
+}
+
+const terminal = (...args) => new Program('python3', ['-c', PTY, BIN, 'chat', ...args]);
+const ASK = 'Run it?';
+
+async function script(args, input = '') {
+  const p = new Program(BIN, ['chat', ...args]);
+  p.child.stdin.end(input);
+  const code = await p.end();
+  return { code, out: p.out, err: p.err };
+}
+
+const results = () =>
+  JSON.parse(model.requests.at(-1).bytes.toString()).messages.at(-1).content
+    .map((b) => [b.is_error === true, b.content.map((c) => c.text).join('')]);
+
+describe('in a terminal', () => {
+  test('yes, no with a reason, an edit, always', async () => {
+    model.script.push(
+      { text: 'I write.', calls: [write('a.txt', 'one\ntwo\n')] },
+      { calls: [run('rm -rf /')] },
+      { calls: [write('b.txt', 'theirs')] },
+      { calls: [run('cat b.txt')] },
+      { calls: [run('echo again')] },
+      { text: 'All done.' });
+    const t = terminal();
+    await t.sees('> ');
+    t.type('write it\r');
+    await t.sees(ASK);
+    assert.match(t.out, /I write\./);
+    assert.match(t.out, /box wants to run write_file \(1 of 1\)/);
+    assert.match(t.out, /path: "a\.txt"/);
+    assert.match(t.out, / {2}\+ one\r\n {2}\+ two\r\n/);
+    t.type('y\r');
+    await t.sees(ASK, 2);
+    assert.match(t.out, /write_file done, \d+ ms/);
+    t.type('n\r');
+    await t.sees('Why not');
+    t.type('far too much\r');
+    await t.sees(ASK, 3);
+    assert.match(results()[0][1], /Their reason: far too much/);
+    t.type('e\r');
+    await t.sees('one line of JSON');
+    t.type('{"path":"b.txt","content":\r');
+    await t.sees('that is no JSON');
+    await t.sees(ASK, 4);
+    t.type('e\r');
+    await t.sees('one line of JSON', 2);
+    t.type('{"path":"b.txt","content":"mine"}\r');
+    await t.sees(ASK, 5);
+    t.type('a\r');
+    await t.sees('All done.');
+    assert.match(t.out, /\| mine/);
+    assert.match(t.out, /\| again/);
+    assert.equal(t.out.split(ASK).length - 1, 5, 'always means not again');
+    t.type('/quit\r');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('stop with Ctrl-C, go on, leave with two', async () => {
+    model.script.push({ text: 'a'.repeat(60), fault: 'stall' });
+    const t = terminal();
+    await t.sees('> ');
+    t.type('talk\r');
+    await t.sees('aaaaa');
+    t.type('\x03');
+    await t.sees('(stopped)');
+    model.script.push({ text: 'Still here.' });
+    t.type('hello?\r');
+    await t.sees('Still here.');
+    model.script.push({ calls: [run('sleep 1000')] });
+    t.type('run\r');
+    await t.sees(ASK);
+    t.type('y\r');
+    await t.sees(/y\r\n/);
+    t.type('\x03');
+    await t.sees('(stopped)', 2);
+    t.type('\x03');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('commands, and what was said', async () => {
+    model.script.push({ text: 'Hi there.' });
+    const t = terminal();
+    await t.sees('> ');
+    t.type('/help\r');
+    await t.sees('/model NAME');
+    t.type('/nonsense\r');
+    await t.sees('there is no /nonsense');
+    t.type('hello\r');
+    await t.sees('Hi there.');
+    t.type('/history\r');
+    await t.sees(/user:\r\n {2}hello\r\nassistant:\r\n {2}Hi there\./);
+    t.type('/reset\r');
+    await t.sees('Starting fresh');
+    t.type('/model claude-opus-5-5\r');
+    await t.sees('model claude-opus-5-5');
+    model.script.push({ text: 'Opus here.' });
+    t.type('who?\r');
+    await t.sees('Opus here.');
+    assert.equal(JSON.parse(model.requests.at(-1).bytes.toString()).messages.length, 1);
+    t.type('\x04');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('no answer repaints the screen', async () => {
+    model.script.push(
+      { text: 'clear\x1b[2J\x07', calls: [run("printf '\\033]0;x\\007\\xe2\\x80\\xae'")] }, { text: 'end\u202E\x9b1m' });
+    const t = terminal('--session', 'painted');
+    await t.sees('> ');
+    t.type('go\r');
+    await t.sees(ASK);
+    t.type('y\r');
+    await t.sees('end<U+202E>');
+    t.type('/quit\r');
+    assert.equal(await t.end(), 0);
+    assert.match(t.out, /clear<1b>\[2J<07>/);
+    assert.doesNotMatch(t.out, /\x1b|\x07|\u202E|\x9b/);
+  });
+});
+
+describe('for scripts', () => {
+  test('standard input is the message, standard output the answer', async () => {
+    model.script.push({ calls: [run('echo in the box')] }, { text: 'I saw it.' });
+    const { code, out, err } = await script(['--yes'], 'list\nfiles\n');
+    assert.deepEqual([code, out], [0, 'I saw it.\n'], err);
+    assert.deepEqual(results(), [[false, 'in the box\n']]);
+    const first = JSON.parse(model.requests.at(-1).bytes.toString()).messages[0];
+    assert.equal(first.content[0].text, 'list\nfiles');
+  });
+
+  test('nobody to ask: rejected, told, 5', async () => {
+    model.script.push({ calls: [run('echo no')] }, { text: 'As you wish.' });
+    const { code, out } = await script(['do', 'it']);
+    assert.deepEqual([code, out], [5, 'As you wish.\n']);
+    assert.match(results()[0][1], /no terminal to ask a person at/);
+  });
+
+  test('every event as JSON', async () => {
+    model.script.push({ calls: [run('echo x')] }, { text: 'fine' });
+    const { code, out } = await script(['--json', '--yes', 'go']);
+    assert.equal(code, 0);
+    const events = out.trim().split('\n').map((l) => JSON.parse(l));
+    const names = events.map((e) => e.event).filter((e) => !/delta|progress|log/.test(e));
+    assert.deepEqual(names, ['system:ready', 'session:history', 'agent:thinking', 'tool:approval_required',
+      'tool:resolved', 'agent:thinking', 'tool:output', 'agent:thinking', 'agent:response', 'session:closed']);
+    assert.equal(events.find((e) => e.event === 'agent:response').args[0], 'fine');
+  });
+
+  test('a model that fails: 1; no message: 2', async () => {
+    model.script.push({ status: 401, body: { type: 'error', error: { type: 'authentication_error', message: 'no' } } });
+    const failed = await script(['hello']);
+    assert.equal(failed.code, 1);
+    assert.equal(failed.out, '');
+    assert.match(failed.err, /error: .*key/i);
+    const empty = await script([], '  \n');
+    assert.equal(empty.code, 2);
+  });
+
+  test('a session goes on where it was', async () => {
+    model.script.push({ text: 'one' }, { text: 'two' });
+    assert.equal((await script(['--session', 'kept', 'first'])).out, 'one\n');
+    assert.equal((await script(['--session', 'kept', 'second'])).out, 'two\n');
+    assert.equal(JSON.parse(model.requests.at(-1).bytes.toString()).messages.length, 3);
+  });
+});

@@ -1,0 +1,91 @@
+// Our death at every point of a turn, and the next morning: what was
+// acknowledged is there, nothing ran twice, what nobody knows is said.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { until, within } from './server.mjs';
+import { House, run } from './talk_kit.mjs';
+
+// What it leaves in the box tells how often it ran.
+const CALL = run('echo ran >> ran; cat ran');
+
+/** Points where we die; calls: what a call of that turn must have come to. */
+const POINTS = [
+  { at: 'saving', heard: false },
+  { at: 'asking' }, // said and acknowledged, the model not asked yet
+  { at: 'keeping' }, // it has answered, nothing of that is written
+  { at: 'calls', pending: true },
+  { at: 'deciding', pending: true, approve: true }, // the yes is not written
+  { at: 'running', unknown: true, approve: true },
+  { at: 'outcome', unknown: true, approve: true },
+  { at: 'results', approve: true, done: true },
+  { at: 'asking:2', approve: true, done: true },
+  { at: 'keeping:2', approve: true, done: true },
+  { at: 'idle:2', approve: true, done: true, over: true },
+];
+
+async function die(house, point) {
+  await house.server.stop();
+  await house.up(['--test-crash', point.at]);
+  house.model.script.push({ text: 'Let me.', calls: [CALL] }, { text: 'first end' });
+  const tab = house.tab();
+  await tab.ready();
+  const acks = [];
+  tab.socket.emitWithAck('message', 'do it').then((a) => acks.push(a), () => {});
+  if (point.approve)
+    tab.event('tool:approval_required').then(([card]) =>
+      tab.socket.emitWithAck('tool:approval', { callId: card.callId, approved: true, digest: card.digest })
+        .then((a) => acks.push({ ...a, decided: true }), () => {}), () => {});
+  await within(house.server.exit, `the end at ${point.at}`, 30_000);
+  assert.equal(house.server.ended.signal, 'SIGKILL');
+  await until(() => tab.count('(disconnect)'), 'the disconnect');
+  house.model.script.length = 0;
+  return { tab, acks };
+}
+
+/** Whoever is asked says yes, until the turn is over. */
+async function goOn(tab, history) {
+  for (const p of history.pending) await tab.decide(p, true, { digest: p.digest });
+  await until(async () => {
+    const { body } = await tab.house.get(`/api/sessions/${tab.session}/history`);
+    return body.messages.at(-1)?.role === 'assistant' && !body.messages.at(-1).blocks.some((b) => b.type === 'call');
+  }, 'the end of the turn');
+}
+
+for (const point of POINTS)
+  test(`at ${point.at}`, async () => {
+    const house = await House.start();
+    try {
+      const { tab, acks } = await die(house, point);
+      await house.up();
+      const back = house.tab({ session: tab.session });
+      back.house = house;
+      const { history } = await back.ready();
+      const said = history.messages.filter((m) => m.role === 'user').length;
+      if (acks.some((a) => a.ok && !a.decided)) assert.equal(said, 1, 'what was acknowledged is there');
+      assert.ok(said <= 1, 'nothing is there twice');
+      if (point.heard === false) assert.equal(said, 0);
+      if (point.pending) assert.equal(history.pending.length, 1, 'it waits for a person, again');
+      else assert.deepEqual(history.pending, []);
+      if (point.over) assert.equal(history.turn, null);
+      if (said) await goOn(back, history);
+
+      const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+      const calls = body.messages.flatMap((m) => m.blocks ?? []).filter((b) => b.type === 'call');
+      const results = body.messages.flatMap((m) => m.results ?? []);
+      assert.equal(calls.length, results.length, 'every call has one outcome');
+      const text = JSON.stringify(results);
+      if (point.unknown) {
+        assert.match(text, /Whether it had an effect is unknown; it was not run again/);
+        assert.match(JSON.stringify(await back.event('tool:output')), /unknown/);
+      }
+      if (point.done || point.pending) assert.match(text, /"ran\\n?"/, 'it ran, once');
+      assert.doesNotMatch(text, /ran\\nran/);
+      const ran = (await house.audit(tab.session)).filter((r) => r.name === 'execute_command' && r.content);
+      assert.ok(ran.length <= 1, `${ran.length} outcomes`);
+      // The session works on.
+      assert.match(await house.inBox(back, 'cat ran 2>/dev/null | wc -l'), /^[01]\s*$/, 'at most once');
+    } finally {
+      await house.stop();
+    }
+  });

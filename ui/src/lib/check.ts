@@ -1,0 +1,50 @@
+// check - what came over the wire is looked at before it is believed.
+//
+// A Check takes anything and gives a T, or throws with the place that was
+// wrong. Unknown members are ignored: a newer server may say more.
+
+export type Check<T> = (v: unknown, at: string) => T;
+
+export class WireError extends Error {}
+
+function wrong(at: string, wanted: string): never {
+  throw new WireError(`${at}: expected ${wanted}`);
+}
+
+export const str: Check<string> = (v, at) =>
+  typeof v === 'string' ? v : wrong(at, 'a string');
+export const num: Check<number> = (v, at) =>
+  typeof v === 'number' && Number.isFinite(v) ? v : wrong(at, 'a number');
+export const bool: Check<boolean> = (v, at) =>
+  typeof v === 'boolean' ? v : wrong(at, 'true or false');
+export const any: Check<unknown> = (v) => v;
+
+export const record: Check<Record<string, unknown>> = (v, at) =>
+  typeof v === 'object' && v !== null && !Array.isArray(v)
+    ? (v as Record<string, unknown>)
+    : wrong(at, 'an object');
+
+export function list<T>(of: Check<T>): Check<T[]> {
+  return (v, at) =>
+    Array.isArray(v)
+      ? v.map((x, i) => of(x, `${at}[${i}]`))
+      : wrong(at, 'a list');
+}
+
+/** Absent and null are the same: the value that stands for both. */
+export function or<T, D>(of: Check<T>, otherwise: D): Check<T | D> {
+  return (v, at) => (v === undefined || v === null ? otherwise : of(v, at));
+}
+
+type Shape = Record<string, Check<unknown>>;
+type Of<S extends Shape> = { [K in keyof S]: ReturnType<S[K]> };
+
+export function object<S extends Shape>(shape: S): Check<Of<S>> {
+  return (v, at) => {
+    const from = record(v, at);
+    const out: Record<string, unknown> = {};
+    for (const key of Object.keys(shape))
+      out[key] = (shape[key] as Check<unknown>)(from[key], `${at}.${key}`);
+    return out as Of<S>;
+  };
+}

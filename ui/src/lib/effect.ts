@@ -1,0 +1,102 @@
+// effect - what a call would do, in a person's terms, as far as its tool is
+// known. Everything else is shown by its arguments alone.
+
+import type { Approval, Tool } from '../protocol';
+
+export type Args = Record<string, unknown>;
+
+export type Effect =
+  | { kind: 'write'; path: string; content: string; binary: boolean }
+  | { kind: 'edit'; path: string; before: string; after: string; all: boolean }
+  | { kind: 'command'; line: string; cwd: string; shell: boolean }
+  | { kind: 'other' };
+
+function text(v: unknown): string {
+  return typeof v === 'string' ? v : '';
+}
+
+/** The tool's own name where a server's stands in front. */
+export function isTool(name: string, want: string): boolean {
+  return name === want || name.endsWith(`_${want}`) ||
+    name.endsWith(`-${want}`);
+}
+
+/** A word as a shell would need it. */
+export function quoteWord(word: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function command(args: Args): Effect {
+  const argv = Array.isArray(args['argv']) ? args['argv'].map(String) : [];
+  const shell = typeof args['command'] === 'string';
+  return {
+    kind: 'command',
+    line: shell ? text(args['command']) : argv.map(quoteWord).join(' '),
+    cwd: text(args['cwd']),
+    shell,
+  };
+}
+
+export function effectOf(name: string, args: Args): Effect {
+  if (isTool(name, 'execute_command')) return command(args);
+  if (isTool(name, 'write_file'))
+    return {
+      kind: 'write',
+      path: text(args['path']),
+      content: text(args['content']),
+      binary: args['encoding'] === 'base64',
+    };
+  if (isTool(name, 'edit_file'))
+    return {
+      kind: 'edit',
+      path: text(args['path']),
+      before: text(args['old_string']),
+      after: text(args['new_string']),
+      all: args['replace_all'] === true,
+    };
+  return { kind: 'other' };
+}
+
+const HEADS: Record<Effect['kind'], string> = {
+  write: 'Write a file',
+  edit: 'Change a file',
+  command: 'Run a command',
+  other: '',
+};
+
+export function headOf(a: Pick<Approval, 'name' | 'args' | 'title'>): string {
+  return HEADS[effectOf(a.name, a.args).kind] || a.title || a.name;
+}
+
+/** Arguments the effect has shown already are not what a line repeats. */
+export function briefOf(args: Args): string {
+  const main = ['command', 'path', 'pattern', 'url', 'query'];
+  for (const key of main)
+    if (typeof args[key] === 'string' && args[key]) return text(args[key]);
+  if (Array.isArray(args['argv']))
+    return args['argv'].map((w) => quoteWord(String(w))).join(' ');
+  const all = JSON.stringify(args);
+  return all === '{}' ? '' : all;
+}
+
+export interface Claim {
+  label: string;
+  why: string;
+}
+
+/** What the server that offers the tool says of it: a claim, no promise. */
+export function claimsOf(
+  annotations: Approval['annotations'] | Tool['annotations'],
+): Claim[] {
+  const out: Claim[] = [];
+  if (!annotations) return out;
+  const say = (label: string, why: string) => out.push({ label, why });
+  if (annotations['readOnlyHint'] === true)
+    say('only reads', 'Its server says it changes nothing.');
+  else if (annotations['destructiveHint'] !== false)
+    say('may change or delete', 'Its server does not rule out lasting changes.');
+  if (annotations['openWorldHint'] === true)
+    say('reaches outside', 'Its server says it deals with the outside world.');
+  return out;
+}

@@ -1,0 +1,94 @@
+// timeline - the entries of a conversation as the things a person sees, in
+// their order. Pure: the same entries give the same items.
+
+import type { Content, Entry, Usage } from '../protocol';
+
+export interface CallItem {
+  kind: 'call';
+  id: string;
+  callId: string;
+}
+
+export type Item =
+  | { kind: 'user'; id: string; text: string; at: number }
+  | { kind: 'text'; id: string; text: string }
+  | { kind: 'thought'; id: string; text: string }
+  | CallItem
+  | { kind: 'note'; id: string; code: string; text: string }
+  | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
+
+const STOPPED = '(stopped by the person)';
+
+interface Sum {
+  usage: Usage;
+  began: number;
+}
+
+function fresh(at: number): Sum {
+  return {
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, began: at,
+  };
+}
+
+function addUsage(sum: Sum, u: Usage | null): void {
+  if (!u) return;
+  sum.usage.input += u.input;
+  sum.usage.output += u.output;
+  sum.usage.cacheRead += u.cacheRead;
+  sum.usage.cacheWrite += u.cacheWrite;
+}
+
+function assistant(e: Entry, sum: Sum, out: Item[]): void {
+  let calls = 0;
+  e.blocks.forEach((b, i) => {
+    const id = `${e.seq}.${i}`;
+    if (b.type === 'text' && b.text && b.text !== STOPPED)
+      out.push({ kind: 'text', id, text: b.text });
+    else if (b.type === 'thinking' && b.text)
+      out.push({ kind: 'thought', id, text: b.text });
+    else if (b.type === 'call' && b.key) {
+      out.push({ kind: 'call', id, callId: b.key });
+      calls++;
+    }
+  });
+  addUsage(sum, e.usage);
+  if (calls === 0)
+    out.push({
+      kind: 'end', id: `${e.seq}.end`, usage: sum.usage,
+      ms: e.at - sum.began, stop: e.stop,
+    });
+}
+
+export function textOf(e: Entry): string {
+  if (e.role === 'note') return e.text;
+  return e.blocks.filter((b) => b.type === 'text').map((b) => b.text).join('\n');
+}
+
+export function timeline(entries: Entry[]): Item[] {
+  const out: Item[] = [];
+  let sum = fresh(0);
+  for (const e of entries) {
+    if (e.role === 'user') {
+      sum = fresh(e.at);
+      out.push({ kind: 'user', id: `${e.seq}`, text: textOf(e), at: e.at });
+    } else if (e.role === 'assistant') assistant(e, sum, out);
+    else if (e.role === 'note')
+      out.push({
+        kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e),
+      });
+  }
+  return out;
+}
+
+/** What a tool answered, as one text. */
+export function contentText(content: Content[]): string {
+  return content
+    .map((c) => (c.type === 'text' ? c.text : `[${c.type} ${c.mimeType || c.uri}]`))
+    .join('\n');
+}
+
+/** "exit 1" where a command says so in its answer. */
+export function exitOf(content: Content[]): string {
+  const m = /\[exit code (\d+)\]\s*$/.exec(contentText(content));
+  return m ? `exit ${m[1]}` : '';
+}

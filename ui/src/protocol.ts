@@ -1,0 +1,272 @@
+// protocol - every word the server and the page exchange, and its check.
+//
+// The server side is docs/page.md, src/agent/event.c and src/web/api.c.
+// Components know these types and never the wire.
+
+import {
+  any, bool, list, num, object, or, record, str, type Check,
+} from './lib/check';
+
+type Checked<C> = C extends Check<infer T> ? T : never;
+
+// --- parts -------------------------------------------------------------------
+
+const tool = object({
+  name: str,
+  server: or(str, ''),
+  title: or(str, ''),
+  description: or(str, ''),
+  inputSchema: any,
+  annotations: or(record, null),
+});
+export type Tool = Checked<typeof tool>;
+
+const usage = object({
+  input: or(num, 0),
+  output: or(num, 0),
+  cacheRead: or(num, 0),
+  cacheWrite: or(num, 0),
+});
+export type Usage = Checked<typeof usage>;
+
+const content = object({
+  type: str,
+  text: or(str, ''),
+  data: or(str, ''),
+  mimeType: or(str, ''),
+  uri: or(str, ''),
+});
+export type Content = Checked<typeof content>;
+
+const block = object({
+  type: str,
+  text: or(str, ''),
+  key: or(str, ''),
+  name: or(str, ''),
+  args: or(record, null),
+  bad: or(str, ''),
+});
+export type Block = Checked<typeof block>;
+
+const result = object({
+  key: str,
+  name: or(str, ''),
+  isError: or(bool, false),
+  content: or(list(content), []),
+});
+export type Result = Checked<typeof result>;
+
+const entry = object({
+  seq: num,
+  at: num,
+  role: str,
+  id: or(str, ''),
+  code: or(str, ''),
+  text: or(str, ''), // of a note
+  stop: or(str, ''),
+  blocks: or(list(block), []),
+  results: or(list(result), []),
+  usage: or(usage, null),
+});
+export type Entry = Checked<typeof entry>;
+
+const approval = object({
+  name: str,
+  args: record,
+  callId: str,
+  queuePosition: or(num, 1),
+  totalInQueue: or(num, 1),
+  server: or(str, ''),
+  title: or(str, ''),
+  description: or(str, ''),
+  annotations: or(record, null),
+  digest: str,
+  expiresAt: num,
+});
+export type Approval = Checked<typeof approval>;
+
+const turn = object({
+  turnId: or(str, ''),
+  state: or(str, ''),
+  text: or(str, ''),
+  queued: or(num, 0),
+  running: or(list(str), []),
+});
+export type Turn = Checked<typeof turn>;
+
+// --- server to page: the arguments of each event -------------------------------
+
+const ready = object({
+  sessionId: str,
+  containerId: or(str, ''),
+  provider: or(str, ''),
+  model: or(str, ''),
+  tools: or(list(tool), []),
+  resumed: or(bool, false),
+  driver: or(str, ''),
+  workspace: or(str, ''),
+});
+export type Ready = Checked<typeof ready>;
+
+const history = object({
+  messages: list(entry),
+  pending: list(approval),
+  turn: or(turn, null),
+});
+export type History = Checked<typeof history>;
+
+const outputMeta = object({
+  callId: str,
+  name: or(str, ''),
+  isError: or(bool, false),
+  durationMs: or(num, 0),
+  truncated: or(bool, false),
+});
+
+const responseMeta = object({
+  turnId: or(str, ''),
+  usage: or(usage, null),
+  stopReason: or(str, ''),
+});
+
+const errorMeta = object({ code: or(str, ''), retryAfterMs: or(num, 0) });
+
+const contents = list(content);
+
+/** Content arrives as the text of a JSON array. */
+const outputText: Check<Content[]> = (v, at) => {
+  const text = str(v, at);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return [{ type: 'text', text, data: '', mimeType: '', uri: '' }];
+  }
+  return contents(parsed, at);
+};
+
+/** [first argument, second argument] of each event that is listened to. */
+export const EVENTS = {
+  'system:ready': [ready, any],
+  'session:history': [history, any],
+  'session:entry': [entry, any],
+  'agent:thinking': [any, any],
+  'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
+  'agent:response': [str, or(responseMeta, null)],
+  'agent:error': [str, or(errorMeta, null)],
+  'tool:approval_required': [approval, any],
+  'tool:resolved': [
+    object({
+      callId: str, approved: bool, by: or(str, ''), reason: or(str, ''),
+    }),
+    any,
+  ],
+  'tool:progress': [
+    object({
+      callId: or(str, ''),
+      progress: or(num, 0),
+      total: or(num, 0),
+      message: or(str, ''),
+    }),
+    any,
+  ],
+  'tool:log': [
+    object({ callId: or(str, ''), level: or(str, ''), data: any }),
+    any,
+  ],
+  'tool:output': [outputText, outputMeta],
+  'message:queued': [object({ position: num }), any],
+  'session:idle': [object({ secondsLeft: num }), any],
+  'session:closed': [object({ reason: or(str, '') }), any],
+  'system:message': [str, any],
+  error: [str, any],
+} as const satisfies Record<string, readonly [Check<unknown>, Check<unknown>]>;
+
+export type EventName = keyof typeof EVENTS;
+export type First<E extends EventName> = Checked<(typeof EVENTS)[E][0]>;
+export type Second<E extends EventName> = Checked<(typeof EVENTS)[E][1]>;
+
+// --- page to server --------------------------------------------------------------
+
+export interface Decision {
+  callId: string;
+  approved: boolean;
+  digest: string;
+  reason?: string;
+  args?: Record<string, unknown>;
+  remember?: 'session';
+}
+
+export interface Requests {
+  message: { text: string };
+  'tool:approval': Decision;
+  'agent:cancel': undefined;
+  'history:reset': undefined;
+  'session:close': undefined;
+}
+
+const ack = object({
+  ok: bool,
+  code: or(str, ''),
+  message: or(str, ''),
+  messageId: or(str, ''),
+});
+export type Ack = Checked<typeof ack>;
+
+export const readAck = (v: unknown): Ack => ack(v, 'ack');
+
+// --- HTTP --------------------------------------------------------------------------
+
+const session = object({
+  id: str,
+  lastActive: or(num, 0),
+  created: or(num, 0),
+  box: or(str, ''),
+  driver: or(str, ''),
+  title: or(str, ''),
+  model: or(str, ''),
+});
+export type Session = Checked<typeof session>;
+
+const model = object({
+  id: str,
+  name: or(str, ''),
+  provider: or(str, ''),
+  context: or(num, 0),
+});
+export type Model = Checked<typeof model>;
+
+const provider = object({
+  name: str, ok: or(bool, false), models: or(num, 0), error: or(str, ''),
+});
+
+const models = object({
+  provider: or(str, ''),
+  model: or(str, ''),
+  models: list(model),
+  providers: or(list(provider), []),
+});
+export type Models = Checked<typeof models>;
+
+const readiness = object({
+  ready: bool,
+  version: or(str, ''),
+  checks: or(
+    list(object({ name: str, ok: bool, reason: or(str, '') })), [],
+  ),
+});
+export type Readiness = Checked<typeof readiness>;
+
+const audit = object({
+  more: or(bool, false),
+  rows: list(
+    object({ sessionId: or(str, ''), at: num, what: or(record, null) }),
+  ),
+});
+export type Audit = Checked<typeof audit>;
+
+export const readSessions = (v: unknown): Session[] =>
+  object({ sessions: list(session) })(v, 'sessions').sessions;
+export const readModels = (v: unknown): Models => models(v, 'models');
+export const readReadiness = (v: unknown): Readiness => readiness(v, 'readyz');
+export const readAudit = (v: unknown): Audit => audit(v, 'audit');

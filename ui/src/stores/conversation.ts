@@ -1,0 +1,393 @@
+// conversation - the one conversation that is open: what was said, what runs,
+// what waits for a person. Everything comes from the server; a reload starts
+// from session:history alone.
+
+import { defineStore } from 'pinia';
+import {
+  computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef,
+  triggerRef, type EffectScope,
+} from 'vue';
+
+import { useSocket, type Handlers, type Link } from '../composables/useSocket';
+import { Output } from '../lib/output';
+import { firstLine, newId } from '../lib/format';
+import { textOf, timeline } from '../lib/timeline';
+import type {
+  Ack, Approval, Content, Decision, Entry, History, Ready, Result, Turn,
+} from '../protocol';
+
+export type CallState =
+  | 'waiting' | 'running' | 'done' | 'failed' | 'rejected' | 'unknown';
+
+export interface Call {
+  callId: string;
+  name: string;
+  args: Record<string, unknown>;
+  state: CallState;
+  approval: Approval | null;
+  by: string;
+  reason: string;
+  content: Content[];
+  durationMs: number;
+  truncated: boolean;
+  output: Output;
+  version: number; // of output: it is not watched by itself
+  began: number;
+}
+
+export interface Sent {
+  id: string;
+  text: string;
+  state: 'sending' | 'queued' | 'sent' | 'failed';
+  position: number;
+  messageId: string;
+  why: string;
+}
+
+export interface Notice {
+  id: string;
+  text: string;
+  kind: 'info' | 'error';
+}
+
+export interface RawEvent {
+  n: number;
+  at: number;
+  name: string;
+  args: unknown[];
+}
+
+const RAW_MAX = 500;
+const NOTICES_MAX = 5;
+
+function newCall(callId: string, name: string): Call {
+  return reactive<Call>({
+    callId, name, args: {}, state: 'running', approval: null, by: '',
+    reason: '', content: [], durationMs: -1, truncated: false,
+    output: markRaw(new Output()), version: 0, began: Date.now(),
+  });
+}
+
+export const useConversation = defineStore('conversation', () => {
+  const sessionId = ref('');
+  const wanted = ref(''); // the model asked for in the handshake
+  const link = shallowRef<Link | null>(null);
+  const ready = shallowRef<Ready | null>(null);
+  const restored = ref(false);
+  const entries = shallowRef<Entry[]>([]);
+  const calls = shallowReactive(new Map<string, Call>());
+  const live = ref(''); // the text that is being streamed
+  const turn = ref(false);
+  const sent = ref<Sent[]>([]);
+  const notices = ref<Notice[]>([]);
+  const failure = ref(''); // why there is no conversation
+  const closed = ref('');
+  const idleEnds = ref(0); // when the box goes, 0: not soon
+  const raw = shallowRef<RawEvent[]>([]);
+  const lastCall = ref(''); // whose output the console follows
+  let rawCount = 0;
+  let scope: EffectScope | null = null;
+  let pendingText = '';
+  let frame = 0;
+  const grown = new Set<Call>(); // calls with new output
+
+  // --- what is shown ---
+
+  const items = computed(() => timeline(entries.value));
+  const waiting = computed(() =>
+    [...calls.values()].filter((c) => c.state === 'waiting'));
+  const running = computed(() =>
+    [...calls.values()].filter((c) => c.state === 'running'));
+  const title = computed(() => {
+    const first = entries.value.find((e) => e.role === 'user');
+    return first ? firstLine(textOf(first), 60) : '';
+  });
+  const state = computed(() => link.value?.state.value ?? 'connecting');
+  const isOpen = computed(() =>
+    state.value === 'open' && ready.value !== null && !closed.value);
+  // What is said before the box is ready, or while the connection is gone, is
+  // kept and sent when it can be.
+  const canSay = computed(() =>
+    link.value !== null && !closed.value && !failure.value);
+
+  function notice(text: string, kind: Notice['kind'] = 'info'): void {
+    if (notices.value.some((n) => n.text === text)) return;
+    notices.value = [...notices.value, { id: newId(), text, kind }]
+      .slice(-NOTICES_MAX);
+  }
+  function dismiss(id: string): void {
+    notices.value = notices.value.filter((n) => n.id !== id);
+  }
+
+  // --- what streams is shown once a frame, however many pieces came ---
+
+  function flush(): void {
+    frame = 0;
+    live.value += pendingText;
+    pendingText = '';
+    for (const c of grown) c.version++;
+    grown.clear();
+  }
+  function addText(text: string): void {
+    pendingText += text;
+    if (!frame) frame = requestAnimationFrame(flush);
+  }
+  function setText(text: string): void {
+    pendingText = '';
+    live.value = text;
+  }
+
+  // --- calls ---
+
+  function callOf(callId: string, name = ''): Call {
+    let c = calls.get(callId);
+    if (!c) {
+      c = newCall(callId, name);
+      calls.set(callId, c);
+    }
+    if (name) c.name = name;
+    return c;
+  }
+  function awaits(a: Approval): void {
+    const c = callOf(a.callId, a.name);
+    c.args = a.args;
+    c.approval = a;
+    c.state = 'waiting';
+  }
+  function ends(c: Call, content: Content[], isError: boolean): void {
+    c.content = content;
+    c.approval = null;
+    if (c.state !== 'rejected') c.state = isError ? 'failed' : 'done';
+  }
+  function takeResult(r: Result): void {
+    const c = callOf(r.key, r.name);
+    if (c.state === 'waiting' || c.state === 'running' || !c.content.length)
+      ends(c, r.content, r.isError);
+    if (r.content.some((x) => x.text.startsWith('The person rejected')))
+      c.state = 'rejected';
+  }
+  function take(e: Entry): void {
+    for (const b of e.blocks) {
+      if (b.type !== 'call' || !b.key) continue;
+      const c = callOf(b.key, b.name);
+      if (!c.approval && b.args) c.args = b.args;
+    }
+    e.results.forEach(takeResult);
+  }
+  function addOutput(callId: string, text: string): void {
+    const c = calls.get(callId);
+    if (!c || !text) return;
+    c.output.add(text);
+    grown.add(c);
+    if (!frame) frame = requestAnimationFrame(flush);
+    lastCall.value = callId;
+  }
+
+  // --- what the server says ---
+
+  function takeTurn(t: Turn | null): void {
+    turn.value = t !== null;
+    setText(t?.text ?? '');
+    const runs = new Set(t?.running ?? []);
+    for (const c of calls.values()) {
+      if (runs.has(c.callId)) c.state = 'running';
+      else if (c.state === 'running') c.state = 'unknown';
+    }
+  }
+  function restore(h: History): void {
+    entries.value = h.messages;
+    const kept = new Map(calls);
+    calls.clear();
+    for (const e of h.messages) take(e);
+    h.pending.forEach(awaits);
+    takeTurn(h.turn);
+    for (const [id, c] of calls) {
+      const old = kept.get(id);
+      if (!old) continue;
+      c.output = old.output;
+      c.by = old.by;
+      c.durationMs = old.durationMs;
+    }
+    sent.value = sent.value.filter((s) => s.state !== 'sent');
+    restored.value = true;
+  }
+  function takeEntry(e: Entry): void {
+    if (entries.value.some((x) => x.seq === e.seq)) return;
+    entries.value = [...entries.value, e];
+    take(e);
+    if (e.role === 'user') {
+      turn.value = true;
+      sent.value = sent.value.filter((s) => s.messageId !== e.id);
+    } else setText('');
+    if (e.role === 'note') {
+      const text = textOf(e);
+      notices.value = notices.value.filter((n) => n.text !== text);
+    }
+  }
+  function logText(data: unknown): string {
+    if (typeof data === 'string') return `${data}\n`;
+    if (typeof data === 'object' && data !== null && 'text' in data)
+      return typeof data.text === 'string' ? data.text : '';
+    return data === undefined ? '' : `${JSON.stringify(data)}\n`;
+  }
+
+  const handlers: Handlers = {
+    'system:ready': (r) => {
+      ready.value = r;
+      failure.value = '';
+      closed.value = '';
+      idleEnds.value = 0;
+      if (r.workspace === 'lost')
+        notice('The box is new: the files of the old one are lost.');
+    },
+    'session:history': restore,
+    'session:entry': takeEntry,
+    'agent:thinking': () => {
+      turn.value = true;
+    },
+    'agent:delta': (d) => {
+      turn.value = true;
+      addText(d.text);
+    },
+    'agent:response': () => {
+      turn.value = false;
+    },
+    'agent:error': (text) => {
+      turn.value = false;
+      setText('');
+      notice(text, 'error');
+    },
+    'tool:approval_required': awaits,
+    'tool:resolved': (r) => {
+      const c = callOf(r.callId);
+      c.state = r.approved ? 'running' : 'rejected';
+      c.by = r.by;
+      c.reason = r.reason;
+      c.approval = null;
+      c.began = Date.now();
+      if (r.approved) lastCall.value = r.callId;
+    },
+    'tool:progress': (p) => addOutput(p.callId, p.message),
+    'tool:log': (l) => {
+      // Lines of the box come as progress already.
+      const known = typeof l.data === 'object' && l.data !== null &&
+        'stream' in l.data;
+      if (!known) addOutput(l.callId, logText(l.data));
+    },
+    'tool:output': (content, m) => {
+      const c = callOf(m.callId, m.name);
+      c.durationMs = m.durationMs;
+      c.truncated = m.truncated;
+      ends(c, content, m.isError);
+      lastCall.value = m.callId;
+    },
+    'message:queued': (q) => {
+      const s = sent.value.findLast((x) => x.state === 'sending');
+      if (!s) return;
+      s.state = 'queued';
+      s.position = q.position;
+    },
+    'session:idle': (i) => {
+      idleEnds.value = Date.now() + i.secondsLeft * 1000;
+    },
+    'session:closed': (c) => {
+      closed.value = c.reason || 'closed';
+    },
+    'system:message': (text) => notice(text),
+    error: (text) => {
+      failure.value = text;
+    },
+  };
+
+  function keepRaw(name: string, args: unknown[]): void {
+    const all = raw.value;
+    all.push({ n: rawCount++, at: Date.now(), name, args });
+    if (all.length > RAW_MAX) all.splice(0, all.length - RAW_MAX);
+    triggerRef(raw);
+  }
+
+  // --- what the person does ---
+
+  function leave(): void {
+    scope?.stop();
+    scope = null;
+    link.value = null;
+    ready.value = null;
+    restored.value = false;
+    entries.value = [];
+    calls.clear();
+    setText('');
+    turn.value = false;
+    sent.value = [];
+    notices.value = [];
+    failure.value = closed.value = lastCall.value = '';
+    idleEnds.value = 0;
+    raw.value = [];
+  }
+  function open(id: string, model = ''): void {
+    if (sessionId.value === id && wanted.value === model && link.value) return;
+    leave();
+    sessionId.value = id;
+    wanted.value = model;
+    scope = effectScope(true);
+    scope.run(() => {
+      link.value = useSocket({
+        sessionId: id, model, handlers, raw: keepRaw,
+        broken: (why) =>
+          notice(`The server said something unexpected (${why}).`, 'error'),
+      });
+    });
+  }
+  async function post(s: Sent): Promise<void> {
+    if (!link.value) return;
+    const ack = await link.value.send('message', { text: s.text });
+    const mine = sent.value.find((x) => x.id === s.id);
+    if (!mine) return;
+    if (!ack.ok) {
+      mine.state = 'failed';
+      mine.why = ack.message;
+    } else if (entries.value.some((e) => e.id === ack.messageId)) drop(s.id);
+    else {
+      mine.state = 'sent';
+      mine.messageId = ack.messageId;
+    }
+  }
+  function say(text: string): void {
+    const s: Sent = {
+      id: newId(), text, state: 'sending', position: 0, messageId: '', why: '',
+    };
+    idleEnds.value = 0;
+    sent.value = [...sent.value, s];
+    void post(s);
+  }
+  function drop(id: string): void {
+    sent.value = sent.value.filter((x) => x.id !== id);
+  }
+  async function decide(d: Decision): Promise<Ack | null> {
+    if (!link.value) return null;
+    const ack = await link.value.send('tool:approval', d);
+    // Somebody else was faster: the outcome is on its way to this tab too.
+    if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
+    return ack;
+  }
+  async function ask(what: 'agent:cancel' | 'history:reset' | 'session:close') {
+    const ack = await link.value?.send(what);
+    if (ack && !ack.ok) notice(ack.message, 'error');
+  }
+  function reopen(): void {
+    const id = sessionId.value;
+    const model = wanted.value;
+    leave();
+    open(id, model);
+  }
+
+  return {
+    sessionId, wanted, ready, restored, entries, calls, live, turn, sent,
+    notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
+    title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
+    reopen,
+    stop: () => ask('agent:cancel'),
+    reset: () => ask('history:reset'),
+    end: () => ask('session:close'),
+  };
+});

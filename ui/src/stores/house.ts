@@ -1,0 +1,66 @@
+// house - what the server has beside the open conversation: other sessions
+// and models. A server without these answers (404) gets none of the controls.
+
+import { defineStore } from 'pinia';
+import { computed, ref, shallowRef } from 'vue';
+
+import { newId } from '../lib/format';
+import {
+  fetchModels, fetchReadiness, fetchSessions, forgetSession,
+} from '../lib/http';
+import type { Model, Models, Readiness, Session } from '../protocol';
+
+const DRAFT = 'mo.draft';
+
+export const useHouse = defineStore('house', () => {
+  const sessions = shallowRef<Session[]>([]);
+  const hasSessions = ref(false);
+  const models = shallowRef<Models | null>(null);
+  const modelsFailed = ref(false);
+  const readiness = shallowRef<Readiness | null>(null);
+
+  const known = computed(() => sessions.value.filter((s) => s.title));
+  const list = computed<Model[]>(() => models.value?.models ?? []);
+
+  async function loadSessions(): Promise<void> {
+    try {
+      sessions.value = await fetchSessions();
+      hasSessions.value = true;
+    } catch {
+      hasSessions.value = false;
+    }
+  }
+  async function loadModels(): Promise<void> {
+    try {
+      models.value = await fetchModels();
+      modelsFailed.value = false;
+    } catch {
+      modelsFailed.value = true;
+    }
+  }
+  async function loadReadiness(): Promise<void> {
+    readiness.value = await fetchReadiness().catch(() => null);
+  }
+  async function forget(id: string): Promise<void> {
+    await forgetSession(id);
+    sessions.value = sessions.value.filter((s) => s.id !== id);
+  }
+
+  /** A new conversation; one that was never used is used first, so that
+   *  looking at the page does not leave empty ones behind. */
+  function draft(): string {
+    const old = localStorage.getItem(DRAFT) ?? '';
+    const used = sessions.value.some((s) => s.id === old && s.title);
+    const id = /^[0-9a-f]{32}$/.test(old) && !used ? old : newId();
+    localStorage.setItem(DRAFT, id);
+    return id;
+  }
+  function used(id: string): void {
+    if (localStorage.getItem(DRAFT) === id) localStorage.removeItem(DRAFT);
+  }
+
+  return {
+    sessions, hasSessions, models, modelsFailed, readiness, known, list,
+    loadSessions, loadModels, loadReadiness, forget, draft, used,
+  };
+});

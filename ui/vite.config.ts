@@ -1,0 +1,61 @@
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+import tailwind from '@tailwindcss/vite';
+import vue from '@vitejs/plugin-vue';
+import { defineConfig, type Plugin } from 'vite';
+
+const PACKED = /\.(html|js|css|svg)$/;
+
+/** Each file beside its gzip and brotli form, packed once and hard. */
+function pack(dir: string): void {
+  for (const name of readdirSync(dir)) {
+    const path = join(dir, name);
+    if (statSync(path).isDirectory()) pack(path);
+    else if (PACKED.test(name)) {
+      const data = readFileSync(path);
+      writeFileSync(`${path}.gz`, gzipSync(data, { level: 9 }));
+      writeFileSync(
+        `${path}.br`,
+        brotliCompressSync(data, {
+          params: { [constants.BROTLI_PARAM_QUALITY]: 11 },
+        }),
+      );
+    }
+  }
+}
+
+function packed(): Plugin {
+  let dir = '';
+  return {
+    name: 'packed',
+    apply: 'build',
+    configResolved: (config) => {
+      dir = config.build.outDir;
+    },
+    closeBundle: () => pack(dir),
+  };
+}
+
+export default defineConfig({
+  plugins: [vue(), tailwind(), packed()],
+  define: {
+    __VUE_OPTIONS_API__: 'false',
+    __VUE_PROD_DEVTOOLS__: 'false',
+  },
+  build: {
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  server: {
+    // `npm run dev` beside a running server.
+    proxy: {
+      '/socket.io': { target: 'http://localhost:3000', ws: true },
+      '/api': 'http://localhost:3000',
+      '/readyz': 'http://localhost:3000',
+    },
+  },
+});
