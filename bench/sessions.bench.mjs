@@ -3,6 +3,8 @@
 // The server is tests/it/session_driver.c in release: store (SQLite, durable),
 // lease, box, connection, row; nothing is left out. Docker is measured where
 // dockerd can be started, beside the least its API can do.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import http from 'node:http';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -84,6 +86,9 @@ async function memory(n) {
 
 // --- Docker's own price ---------------------------------------------------------
 
+const hello = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {
+  protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'b', version: '1' } } };
+
 /** create, attach, start, initialize by hand; then remove. */
 async function floor(engine, image) {
   const began = process.hrtime.bigint();
@@ -98,12 +103,24 @@ async function floor(engine, image) {
       .on('upgrade', (_, s) => resolve(s)).on('error', reject).end();
   });
   await engine.api('POST', `/containers/${json.Id}/start`);
-  socket.write(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: {
-    protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'b', version: '1' } } }) + '\n');
+  socket.write(`${JSON.stringify(hello)}\n`);
   await new Promise((resolve) => socket.once('data', resolve));
   const us = Number(process.hrtime.bigint() - began) / 1000;
   socket.destroy();
   await engine.api('DELETE', `/containers/${json.Id}?force=1&v=1`);
+  return us;
+}
+
+/** What people type: `docker run`, to the first answer. */
+async function byHand(engine, image) {
+  const began = process.hrtime.bigint();
+  const child = spawn('docker', ['-H', engine.host, 'run', '-i', '--rm', '--network', 'none', image],
+    { stdio: ['pipe', 'pipe', 'ignore'] });
+  child.stdin.write(`${JSON.stringify(hello)}\n`);
+  await once(child.stdout, 'data');
+  const us = Number(process.hrtime.bigint() - began) / 1000;
+  child.stdin.end();
+  await once(child, 'exit');
   return us;
 }
 
@@ -129,6 +146,9 @@ if (noDocker) {
     const ours = say('docker, cold', cold, 'goal 1.1 of the floor');
     const least = say('docker, floor of its API', floors, '');
     console.log(`  ${'docker, cold to the floor'.padEnd(34)} ${(ours / least).toFixed(2)}   goal 1.1`);
+    const typed = [];
+    for (let i = 0; i < 8; i++) typed.push(await byHand(engine, image.Id));
+    say('docker run', typed, '');
     say('docker, warm', await acquires({ ...docker, warm: 3 }, 12), 'goal 15 ms');
     say('docker, 20 at once', await atOnce({ ...docker, warm: 0 }, 20, 3), 'goal 3 s');
   } finally {
