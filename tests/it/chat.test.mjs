@@ -23,7 +23,7 @@ before(async () => {
   }));
   env = {
     PATH: process.env.PATH, HOME: dir, TERM: 'xterm', ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url,
-    ASAN_OPTIONS: process.env.ASAN_OPTIONS ?? '',
+    ASAN_OPTIONS: 'detect_leaks=0', // looked for once, below: it takes seconds
   };
 });
 after(async () => {
@@ -36,8 +36,8 @@ beforeEach(() => {
 });
 
 class Program {
-  constructor(command, args) {
-    this.child = spawn(command, args, { cwd: dir, env });
+  constructor(command, args, more = {}) {
+    this.child = spawn(command, args, { cwd: dir, env: { ...env, ...more } });
     this.out = '';
     this.err = '';
     this.child.stdout.on('data', (d) => (this.out += d));
@@ -68,8 +68,8 @@ class Program {
 const terminal = (...args) => new Program('python3', ['-c', PTY, BIN, 'chat', ...args]);
 const ASK = 'Run it?';
 
-async function script(args, input = '') {
-  const p = new Program(BIN, ['chat', ...args]);
+async function script(args, input = '', more = {}) {
+  const p = new Program(BIN, ['chat', ...args], more);
   p.child.stdin.end(input);
   const code = await p.end();
   return { code, out: p.out, err: p.err };
@@ -203,7 +203,7 @@ describe('for scripts', () => {
 
   test('every event as JSON', async () => {
     model.script.push({ calls: [run('echo x')] }, { text: 'fine' });
-    const { code, out } = await script(['--json', '--yes', 'go']);
+    const { code, out } = await script(['--json', '--yes', 'go'], '', { ASAN_OPTIONS: process.env.ASAN_OPTIONS ?? '' });
     assert.equal(code, 0);
     const events = out.trim().split('\n').map((l) => JSON.parse(l));
     const names = events.map((e) => e.event).filter((e) => !/delta|progress|log/.test(e));

@@ -28,11 +28,12 @@ export class Tab {
       transports: ['websocket'], forceNew: true, reconnection: false,
       extraHeaders: house.headers,
     });
-    this.socket.onAny((...event) => {
+    const saw = (...event) => {
       this.events.push(event);
       for (const w of this.waiters) w();
-    });
-    this.socket.on('disconnect', () => this.events.push(['(disconnect)']));
+    };
+    this.socket.onAny(saw);
+    this.socket.on('disconnect', () => saw('(disconnect)'));
     if (early) this.early = this.say(early);
   }
 
