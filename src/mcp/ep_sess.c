@@ -202,9 +202,11 @@ void mo_answer_start(struct answer *a)
     send_out(a, &a->h->sse);
 }
 
+/* Nothing is said into an answer that waits to go out: it is alive by itself,
+ * and it may be plain JSON. */
 void mo_answer_keepalive(struct answer *a)
 {
-    if (!a->rq || !a->streaming)
+    if (!a->rq || !a->streaming || a->ending || a->out.len)
         return;
     mo_buf_reset(&a->h->sse);
     (void)mo_sse_put_comment(&a->h->sse, MO_SPAN("keep-alive"));
