@@ -138,17 +138,21 @@ static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
     return mo_buf_view(&o->header);
 }
 
-/* Has another process a newer one? It is ours now. */
-static bool look_again(struct mo_oauth *o)
+/* Has another process a newer one than we use? */
+static bool is_old(struct mo_oauth *o)
 {
     struct mo_span now = mo_span_skip(mo_buf_view(&o->header), BEARER_LEN);
     const struct mo_token *k;
 
     mo_tokens_sync(o->o.tokens);
     k = token_of(o);
-    if (!k || !k->access || mo_span_is(now, k->access))
-        return false;
-    return use(o, k) == 0;
+    return k && k->access && !mo_span_is(now, k->access);
+}
+
+/* The newer one is ours now. */
+static bool look_again(struct mo_oauth *o)
+{
+    return is_old(o) && use(o, token_of(o)) == 0;
 }
 
 /* --- flows --------------------------------------------------------------- */
@@ -256,17 +260,21 @@ static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
 static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_flow_opts fo = flow_opts(o);
-    const struct mo_token *k = token_of(o);
+    const struct mo_token *k;
     int rc;
 
-    if (!k || !k->refresh)
-        return mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
-    if (mo_tokens_claim(o->o.tokens, &o->claim) == MO_EBUSY) {
+    rc = mo_tokens_claim(o->o.tokens, &o->claim);
+    if (rc == MO_EBUSY || is_old(o)) { /* at it, or done since we looked */
+        mo_close_fd(&o->claim);
         o->queued = true;
         mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
         return 0;
     }
-    rc = mo_flow_refresh(&fo, k, &o->flow, e);
+    k = token_of(o);
+    if (!k || !k->refresh)
+        rc = mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
+    else
+        rc = mo_flow_refresh(&fo, k, &o->flow, e);
     if (rc < 0)
         mo_close_fd(&o->claim);
     o->refreshing = rc == 0;

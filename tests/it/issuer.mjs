@@ -41,6 +41,7 @@ export class Issuer {
   denies = false; // the person says no
   seconds = 3600; // tokens live so long
   slow = 0; // ms until a token is given
+  refusal = null; // a promise: the next 401 waits for it
   lastAuthorize = null;
 
   async start(upstream) {
@@ -229,6 +230,9 @@ export class Issuer {
     const meta = `resource_metadata="${this.origin}` +
       '/.well-known/oauth-protected-resource/mcp"';
     if (!token || token.until < Date.now()) {
+      const until = this.refusal;
+      this.refusal = null;
+      await until;
       res.writeHead(401, { 'www-authenticate': `Bearer ${meta}, scope="tools"` })
         .end();
       return;

@@ -166,6 +166,21 @@ describe('a person', () => {
     assert.deepEqual(issuer.wrong, []);
   });
 
+  test('who hears of it late takes what another has refreshed', async () => {
+    await signIn();
+    issuer.expireAll();
+    let refuse;
+    issuer.refusal = new Promise((done) => { refuse = done; });
+    const late = cli(hello()); // has read the old tokens when it is refused
+    while (issuer.refusal) await new Promise((r) => setTimeout(r, 5));
+    const first = await cli(hello());
+    refuse();
+    for (const { code, out, err } of [first, await late])
+      assert.deepEqual([code, out, err], [0, HELLO, '']);
+    assert.equal(issuer.seen.refreshed, 1);
+    assert.deepEqual(issuer.wrong, []);
+  });
+
   test('a short-lived token is refreshed ahead', async () => {
     issuer.seconds = 1;
     await signIn();
