@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { BIN, until, within } from './server.mjs';
@@ -35,14 +35,23 @@ beforeEach(() => {
   model.script.length = 0;
 });
 
+const programs = new Set();
+afterEach(() => {
+  for (const p of programs) p.child.kill('SIGKILL'); // of a test that failed
+});
+
 class Program {
   constructor(command, args, more = {}) {
+    programs.add(this);
     this.child = spawn(command, args, { cwd: dir, env: { ...env, ...more } });
     this.out = '';
     this.err = '';
     this.child.stdout.on('data', (d) => (this.out += d));
     this.child.stderr.on('data', (d) => (this.err += d));
-    this.exit = once(this.child, 'close').then(([code]) => code);
+    this.exit = once(this.child, 'close').then(([code]) => {
+      programs.delete(this);
+      return code;
+    });
   }
 
   /** Wait until the n-th occurrence of that has been printed. */
@@ -165,6 +174,16 @@ describe('in a terminal', () => {
     await t.sees('Opus here.');
     assert.equal(JSON.parse(model.requests.at(-1).bytes.toString()).messages.length, 1);
     t.type('\x04');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('what is typed ahead waits for the turn', async () => {
+    model.script.push({ text: 'Nearly there.' }, { text: 'Second.' });
+    const t = terminal();
+    await t.sees('> ');
+    t.type('first\r/history\ragain\r');
+    await t.sees(/user:\r\n {2}first\r\nassistant:\r\n {2}Nearly there\.[^]*Second\./);
+    t.type('/quit\r');
     assert.equal(await t.end(), 0);
   });
 

@@ -123,14 +123,29 @@ static void command(struct cli_chat *t, struct mo_span line)
     chat_prompt(t);
 }
 
+/* A command is about what the turn before it leaves behind, and what is typed
+ * after it comes after it. Leaving needs no waiting. */
+static bool must_wait(const struct cli_chat *t, struct mo_span line)
+{
+    return t->turns > 0 && !mo_span_is(line, "/quit") &&
+           (line.p[0] == '/' || t->ahead.len > 0);
+}
+
 static void line_said(struct cli_chat *t, struct mo_span line)
 {
-    if (line.n == 0)
+    if (line.n > 0 && must_wait(t, line)) {
+        (void)mo_buf_span(&t->ahead, line);
+        if (mo_buf_putc(&t->ahead, '\n') < 0) {
+            chat_say(t, "that is too much to wait for the turn's end");
+            mo_buf_reset(&t->ahead);
+        }
+    } else if (line.n == 0) {
         chat_prompt(t);
-    else if (line.p[0] == '/')
+    } else if (line.p[0] == '/') {
         command(t, line);
-    else
+    } else {
         send_text(t, line);
+    }
 }
 
 static void line_card(struct cli_chat *t, struct mo_span line)
@@ -193,6 +208,19 @@ static void on_line(struct cli_chat *t, struct mo_span line)
 
     if (!t->leaving)
         modes[t->mode](t, mo_span_trim(line));
+}
+
+static void on_next(struct mo_later *d)
+{
+    struct cli_chat *t = mo_container_of(d, struct cli_chat, next);
+
+    while (t->ahead.len > 0 && t->turns == 0 && !t->leaving) {
+        struct mo_span rest = mo_buf_view(&t->ahead);
+        struct mo_span first = mo_span_cut(&rest, '\n');
+
+        on_line(t, first);
+        mo_buf_drop(&t->ahead, first.n + 1);
+    }
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -322,6 +350,7 @@ static void on_gone(void *ctx)
 
 static void end(struct cli_chat *t)
 {
+    mo_later_cancel(&t->next);
     while (chat_first(t))
         chat_drop(chat_first(t));
     if (t->in)
@@ -333,6 +362,7 @@ static void end(struct cli_chat *t)
         mo_cmd_house_wait(&t->m);
     }
     mo_buf_fini(&t->line);
+    mo_buf_fini(&t->ahead);
 }
 
 static int talk(struct cli_chat *t)
@@ -372,6 +402,8 @@ static int run(struct mo_cli *c)
 
     mo_list_init(&t.cards);
     mo_buf_init(&t.line, CHAT_LINE_MAX);
+    mo_buf_init(&t.ahead, CHAT_LINE_MAX);
+    mo_later_init(&t.next, on_next);
     t.tty = isatty(STDIN_FILENO) == 1 && isatty(c->out) == 1 && c->nargs == 0 &&
             !t.json;
     name_session(&t, mo_cli_get(c, "session"));

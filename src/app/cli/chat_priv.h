@@ -26,6 +26,8 @@ struct cli_chat {
     struct mo_member *member;
     struct mo_stream *in;
     struct mo_buf line;   /* not ended yet */
+    struct mo_buf ahead;  /* lines for after the turn */
+    struct mo_later next; /* takes them */
     struct mo_list cards; /* the first is the one that is asked about */
     enum mode mode;
     bool tty, json, yes, ours; /* ours: the session ends with us */

@@ -96,7 +96,10 @@ void chat_turn_over(struct cli_chat *t, int code)
         t->code = code;
     if (!t->tty && t->turns == 0)
         chat_leave(t);
-    chat_prompt(t);
+    if (t->turns == 0 && t->ahead.len > 0)
+        mo_loop_defer(t->m.loop, &t->next);
+    else
+        chat_prompt(t);
 }
 
 /* --- cards --------------------------------------------------------------- */
