@@ -20,8 +20,14 @@ int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
     static const struct mo_dso_sym syms[] = {MO_SQLITE_FUNCTIONS(ROW)};
 #undef ROW
 
-    return mo_dso_load("libsqlite3.so.0", "libsqlite3-0", syms, MO_COUNT(syms),
-                       f, e);
+    int rc = mo_dso_load("libsqlite3.so.0", "libsqlite3-0", syms,
+                         MO_COUNT(syms), f, e);
+
+    /* Its count of bytes costs a lock at each allocation. Refused when the
+     * library runs already: then this was said before. */
+    if (rc == 0)
+        (void)f->sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    return rc;
 }
 
 /* --- errors -------------------------------------------------------------- */

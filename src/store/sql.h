@@ -21,6 +21,7 @@
 #define MO_SQLITE_FUNCTIONS(X)                                                 \
     X(sqlite3_bind_int64) X(sqlite3_bind_text) X(sqlite3_busy_timeout)         \
     X(sqlite3_changes) X(sqlite3_close) X(sqlite3_column_bytes)                \
+    X(sqlite3_config)                                                          \
     X(sqlite3_column_int64) X(sqlite3_column_text) X(sqlite3_db_config)        \
     X(sqlite3_errmsg) X(sqlite3_errstr) X(sqlite3_exec)                        \
     X(sqlite3_extended_errcode) X(sqlite3_finalize)                            \
