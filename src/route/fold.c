@@ -8,17 +8,17 @@
  * that stand for two (ae, oe, ss, th) keep their own small form. */
 static const char latin[] =
     /* C0 */ "aaaaaa\0ceeeeiiii"
-    /* D0 */ "\0nooooo\0\0uuuuy\0\0"
-    /* E0 */ "aaaaaa\0ceeeeiiii"
-    /* F0 */ "\0nooooo\0\0uuuuy\0y"
-    /* 100 */ "aaaaaaccccccccdd"
-    /* 110 */ "\0\0eeeeeeeeeegggg"
-    /* 120 */ "gggghh\0\0iiiiiiii"
-    /* 130 */ "i\0\0\0jjkk\0llllll\0"
-    /* 140 */ "\0\0\0nnnnnn\0\0\0oooo"
-    /* 150 */ "oo\0\0rrrrrrssssss"
-    /* 160 */ "sstttt\0\0uuuuuuuu"
-    /* 170 */ "uuuuwwyyyzzzzzz\0";
+             /* D0 */ "\0nooooo\0\0uuuuy\0\0"
+             /* E0 */ "aaaaaa\0ceeeeiiii"
+             /* F0 */ "\0nooooo\0\0uuuuy\0y"
+             /* 100 */ "aaaaaaccccccccdd"
+             /* 110 */ "\0\0eeeeeeeeeegggg"
+             /* 120 */ "gggghh\0\0iiiiiiii"
+             /* 130 */ "i\0\0\0jjkk\0llllll\0"
+             /* 140 */ "\0\0\0nnnnnn\0\0\0oooo"
+             /* 150 */ "oo\0\0rrrrrrssssss"
+             /* 160 */ "sstttt\0\0uuuuuuuu"
+             /* 170 */ "uuuuwwyyyzzzzzz\0";
 
 #define LATIN_FIRST 0xC0u
 #define LATIN_LAST  0x17Fu
@@ -53,8 +53,8 @@ static const struct range puncts[] = {
     {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFE0, 0xFFEE}, {0x1F000, 0x1FAFF},
 };
 static const struct range spaces[] = {
-    {0x00, 0x20},     {0x7F, 0xA0},     {0xAD, 0xAD},     {0x1680, 0x1680},
-    {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x206F}, {0x3000, 0x3000},
+    {0x00, 0x20},     {0x7F, 0xA0},     {0xAD, 0xAD},       {0x1680, 0x1680},
+    {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x206F},   {0x3000, 0x3000},
     {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFD}, {0xE0000, 0xE007F},
 };
 static const struct range marks[] = {
@@ -63,9 +63,9 @@ static const struct range marks[] = {
     {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
 };
 static const struct range cjk[] = {
-    {0x3005, 0x3007},   {0x3041, 0x30FA}, {0x30FC, 0x30FF}, {0x3100, 0x312F},
-    {0x31F0, 0x31FF},   {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3},
-    {0xF900, 0xFAFF},   {0x20000, 0x2FA1F},
+    {0x3005, 0x3007}, {0x3041, 0x30FA},   {0x30FC, 0x30FF}, {0x3100, 0x312F},
+    {0x31F0, 0x31FF}, {0x3400, 0x4DBF},   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3},
+    {0xF900, 0xFAFF}, {0x20000, 0x2FA1F},
 };
 
 /* Kana with a voicing mark are one or two above the plain one. */
@@ -78,7 +78,7 @@ static uint32_t fold_kana(uint32_t cp)
     if (k >= 0x3064 && k <= 0x3069 && k % 2 == 1)
         return k == 0x3065 || k == 0x3067 || k == 0x3069 ? cp - 1 : cp;
     if (k >= 0x306F && k <= 0x307D)
-        return cp - (k - 0x306F) % 3; /* ha, ba, pa .. po */
+        return cp - (k - 0x306F) % 3;    /* ha, ba, pa .. po */
     return k == 0x3094 ? cp - 0x4E : cp; /* vu */
 }
 

@@ -12,10 +12,8 @@
 static const struct {
     float weight, b;
 } fields[MO_FIELDS] = {
-    [MO_FIELD_TOOL] = {1.5f, 0.8f},
-    [MO_FIELD_ABOUT] = {0.4f, 0.6f},
-    [MO_FIELD_PARAMS] = {0.9f, 0.3f},
-    [MO_FIELD_SERVER] = {1.4f, 0.6f},
+    [MO_FIELD_TOOL] = {1.5f, 0.8f},         [MO_FIELD_ABOUT] = {0.4f, 0.6f},
+    [MO_FIELD_PARAMS] = {0.9f, 0.3f},       [MO_FIELD_SERVER] = {1.4f, 0.6f},
     [MO_FIELD_SERVER_ABOUT] = {1.0f, 0.5f},
 };
 

@@ -10,7 +10,7 @@
 
 #define ABOUT_MAX        400 /* bytes of a description that vectors see */
 #define SERVER_ABOUT_MAX 300
-#define NAME_WORDS       1   /* of a tool's name that may be its verb */
+#define NAME_WORDS       1  /* of a tool's name that may be its verb */
 #define SERVER_TOOLS     15 /* names of tools that a server's vector sees */
 
 struct mo_route *mo_route_new(const struct mo_vectors *vectors)
@@ -254,8 +254,7 @@ int mo_route_settle(struct mo_route *r)
         {(void **)&r->words, r->ntools * sizeof(*r->words)},
         {(void **)&r->scores, r->ntools * sizeof(*r->scores)},
         {(void **)&r->best, r->nservers * sizeof(*r->best)},
-        {(void **)&r->server_scores,
-         r->nservers * sizeof(*r->server_scores)},
+        {(void **)&r->server_scores, r->nservers * sizeof(*r->server_scores)},
         {(void **)&r->moved, r->nservers * sizeof(*r->moved)},
     };
     int rc;

@@ -16,38 +16,38 @@ struct mo_words {
 /* Words that say nothing about which tool is meant: those without meaning of
  * their own, and those of asking for something. Sorted. */
 static const char *const idle[] = {
-    "a",        "able",     "about",   "after",    "again",   "all",
-    "also",     "am",       "an",      "and",      "any",     "anything",
-    "are",      "as",       "ask",     "assist",   "at",      "be",
-    "because",  "been",     "before",  "being",    "best",    "but",
-    "by",       "can",      "cannot",  "could",    "d",       "did",
-    "display",  "do",       "does",    "doing",    "don",     "done",
-    "each",     "either",   "etc",     "every",    "everything",
-    "few",      "fetch",    "find",    "for",      "from",    "get",
-    "getting",  "give",     "go",      "going",    "got",     "had",
-    "has",      "have",     "having",  "he",       "hello",   "help",
-    "her",      "here",     "hey",     "hi",       "him",     "his",
-    "how",      "i",        "if",      "in",       "inside",  "into",
-    "is",       "it",       "its",     "just",     "kindly",  "know",
-    "let",      "like",     "ll",      "look",     "looking", "m",
-    "make",     "may",      "maybe",   "me",       "might",   "mine",
-    "more",     "most",     "much",    "must",     "my",      "myself",
-    "need",     "needed",   "needs",   "no",       "nor",     "not",
-    "now",      "obtain",   "of",      "off",      "ok",      "on",
-    "one",      "only",     "onto",    "or",       "other",   "our",
-    "out",      "over",     "own",     "please",   "provide", "re",
-    "retrieve", "return",   "s",       "same",     "see",     "shall",
-    "she",      "should",   "show",    "so",       "some",    "something",
-    "such",     "t",        "tell",    "than",     "thank",   "thanks",
-    "that",     "the",      "their",   "them",     "then",    "there",
-    "these",    "they",     "thing",   "things",   "this",    "those",
-    "through",  "to",       "too",     "tool",     "tools",   "try",
-    "under",    "until",    "up",      "upon",     "us",      "use",
-    "used",     "using",    "ve",      "very",     "via",     "want",
-    "wanted",   "wants",    "was",     "we",       "well",    "were",
-    "what",     "when",     "where",   "whether",  "which",   "while",
-    "who",      "whose",    "why",     "will",     "wish",    "with",
-    "within",   "without",  "would",   "you",      "your",    "yours",
+    "a",       "able",   "about",   "after",   "again",      "all",
+    "also",    "am",     "an",      "and",     "any",        "anything",
+    "are",     "as",     "ask",     "assist",  "at",         "be",
+    "because", "been",   "before",  "being",   "best",       "but",
+    "by",      "can",    "cannot",  "could",   "d",          "did",
+    "display", "do",     "does",    "doing",   "don",        "done",
+    "each",    "either", "etc",     "every",   "everything", "few",
+    "fetch",   "find",   "for",     "from",    "get",        "getting",
+    "give",    "go",     "going",   "got",     "had",        "has",
+    "have",    "having", "he",      "hello",   "help",       "her",
+    "here",    "hey",    "hi",      "him",     "his",        "how",
+    "i",       "if",     "in",      "inside",  "into",       "is",
+    "it",      "its",    "just",    "kindly",  "know",       "let",
+    "like",    "ll",     "look",    "looking", "m",          "make",
+    "may",     "maybe",  "me",      "might",   "mine",       "more",
+    "most",    "much",   "must",    "my",      "myself",     "need",
+    "needed",  "needs",  "no",      "nor",     "not",        "now",
+    "obtain",  "of",     "off",     "ok",      "on",         "one",
+    "only",    "onto",   "or",      "other",   "our",        "out",
+    "over",    "own",    "please",  "provide", "re",         "retrieve",
+    "return",  "s",      "same",    "see",     "shall",      "she",
+    "should",  "show",   "so",      "some",    "something",  "such",
+    "t",       "tell",   "than",    "thank",   "thanks",     "that",
+    "the",     "their",  "them",    "then",    "there",      "these",
+    "they",    "thing",  "things",  "this",    "those",      "through",
+    "to",      "too",    "tool",    "tools",   "try",        "under",
+    "until",   "up",     "upon",    "us",      "use",        "used",
+    "using",   "ve",     "very",    "via",     "want",       "wanted",
+    "wants",   "was",    "we",      "well",    "were",       "what",
+    "when",    "where",  "whether", "which",   "while",      "who",
+    "whose",   "why",    "will",    "wish",    "with",       "within",
+    "without", "would",  "you",     "your",    "yours",
 };
 
 struct mo_words *mo_words_new(void)
@@ -134,9 +134,9 @@ static bool is_small_at(const struct run *r, size_t i)
 /* Before the capital of aB, and before the last capital of ABc. */
 static bool is_cut(const struct run *r, size_t i)
 {
-    return is_upper_at(r, i) && (is_small_at(r, i - 1) ||
-                                 (is_upper_at(r, i - 1) &&
-                                  is_small_at(r, i + 1)));
+    return is_upper_at(r, i) &&
+           (is_small_at(r, i - 1) ||
+            (is_upper_at(r, i - 1) && is_small_at(r, i + 1)));
 }
 
 static void end_word(const struct sink *k, struct run *r)
@@ -188,8 +188,7 @@ static void each(const struct sink *k, struct mo_span text)
             end_run(k, &r);
             continue;
         }
-        if (r.n == RUN_MAX ||
-            (r.n && cjk != (r.c[0].what == MO_FOLD_CJK)))
+        if (r.n == RUN_MAX || (r.n && cjk != (r.c[0].what == MO_FOLD_CJK)))
             end_run(k, &r);
         r.c[r.n++] = c;
     }
