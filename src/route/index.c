@@ -19,7 +19,7 @@ static const struct {
 
 int mo_index_init(struct mo_index *x)
 {
-    *x = (struct mo_index){.words = mo_words_new()};
+    *x = (struct mo_index){.words = mo_words_new(), .dirty = true};
     mo_buf_init(&x->text, TEXT_MAX);
     return x->words ? 0 : MO_ENOMEM;
 }
@@ -328,7 +328,8 @@ static void replace(struct mo_index *x, const struct postings *p,
     x->settled_terms = x->nterms;
     x->npostings = p->first[x->nterms];
     x->ndocs = ndocs;
-    memset(x->dead, 0, x->cap_docs * sizeof(*x->dead));
+    if (x->cap_docs)
+        memset(x->dead, 0, x->cap_docs * sizeof(*x->dead));
     mo_free(x->fresh);
     x->fresh = NULL;
     x->nfresh = x->cap_fresh = 0;

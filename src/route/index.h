@@ -48,7 +48,7 @@ struct mo_index {
     /* what is not in the postings yet */
     struct mo_index_entry *fresh;
     size_t nfresh, cap_fresh, from_fresh;
-    bool dirty;
+    bool dirty; /* not settled */
 };
 
 int mo_index_init(struct mo_index *x); /* 0 or MO_ENOMEM */

@@ -202,6 +202,7 @@ int mo_route_put(struct mo_route *r, const struct mo_route_server *s)
     }
     mo_route_drop(r, s->name); /* an older one */
     r->nservers++;
+    r->index.dirty = true; /* it may have no tools */
     return 0;
 }
 
