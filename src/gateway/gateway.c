@@ -3,6 +3,7 @@
 #include "base/rand.h"
 #include "gateway/cross.h"
 #include "gateway/flight.h"
+#include "gateway/guide.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -133,6 +134,7 @@ static void end_now(struct mo_later *d)
     watch_fini(g);
     mo_map_fini(&g->parked);
     mo_catalog_free(g->cat);
+    guide_free(g->guide);
     mo_free(g->v);
     mo_free(g);
     if (closed)
@@ -266,6 +268,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         return rc;
     }
     swap_table(g, to, n);
+    guide_stale(g->guide);
     watch_again(g);
     if (first)
         return 0;
@@ -289,6 +292,12 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     if (!g->cat) {
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
+    }
+    g->guide = guide_new(o->vectors);
+    if (!g->guide) {
+        mo_catalog_free(g->cat);
+        mo_free(g);
+        return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
@@ -388,6 +397,8 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
+    if (what == MO_EP_CH_TOOLS)
+        guide_stale(g->guide);
     mo_list_each_safe (n, &g->eps)
         mo_endpoint_changed(mo_container_of(n, struct gw_ep, node)->ep, what);
 }
