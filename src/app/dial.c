@@ -1,5 +1,6 @@
 #include "app/dial.h"
 
+#include "app/boxed.h"
 #include "app/sign_in.h"
 #include "app/target.h"
 #include "mcp/link_sse.h"
@@ -23,6 +24,7 @@ struct mo_dial {
     const struct mo_config *cfg;
     struct mo_guard *guard;  /* NULL: no child was started yet */
     struct mo_httpc *http;   /* NULL: nobody was called yet */
+    struct mo_boxed *boxed;  /* NULL: no box was wanted yet */
     struct mo_list sign_ins; /* struct signed_in */
     unsigned nsign_ins;
     struct mo_later later; /* the end, step by step */
@@ -161,12 +163,6 @@ static int link_child(struct mo_dial *d, const struct mo_target *t,
     return 0;
 }
 
-static bool is_boxed(const struct mo_config_mcp *s)
-{
-    return s->image || (s->command && (s->sandbox == MO_DRIVER_NATIVE ||
-                                       s->sandbox == MO_DRIVER_DOCKER));
-}
-
 static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
                    struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
@@ -176,8 +172,18 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
 
     if (rc < 0)
         return rc;
+    t.child.line_max = MESSAGE_MAX;
+    t.remote.message_max = MESSAGE_MAX;
     return t.is_remote ? link_remote(d, s, &t, out, e)
                        : link_child(d, &t, out, e);
+}
+
+static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
+                    struct mo_conn *c, struct mo_err *e)
+{
+    if (!d->boxed && mo_boxed_new(d->loop, &d->boxed, e) < 0)
+        return e->code;
+    return mo_boxed_dial(d->boxed, d->cfg, s, c, e);
 }
 
 int mo_dial_server(void *ctx, const char *server, struct mo_span who,
@@ -192,9 +198,8 @@ int mo_dial_server(void *ctx, const char *server, struct mo_span who,
     (void)who; /* a link of its own is all that a session needs */
     if (!s)
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
-    if (is_boxed(s))
-        return mo_fail(e, MO_EUNAVAIL,
-                       "servers in a box cannot be reached from here yet");
+    if (mo_boxed_is(s))
+        return dial_box(d, s, c, e);
     mo_arena_init(&a, ARENA_MAX);
     rc = link_to(d, s, &a, &k, e);
     mo_arena_fini(&a);
@@ -214,7 +219,7 @@ static bool key_of(struct mo_dial *d, const char *server,
     struct mo_arena a;
     int rc = 0;
 
-    if (!s || is_boxed(s))
+    if (!s || mo_boxed_is(s))
         return false;
     mo_arena_init(&a, ARENA_MAX);
     rc = mo_target_init(&t, &a, &po, NULL);
@@ -278,6 +283,8 @@ static void on_later(struct mo_later *w)
 
         mo_list_del(&x->node);
         mo_sign_in_end(x->s, on_sign_in_gone, x);
+    } else if (d->boxed) {
+        mo_boxed_close(mo_take_ptr(&d->boxed), on_gone, d);
     } else if (d->http) {
         mo_httpc_close(mo_take_ptr(&d->http), on_gone, d);
     } else if (d->guard) {
