@@ -6,6 +6,8 @@
 #include "mcp/link_sse.h"
 
 #define ARENA_MAX    ((size_t)1024 * 1024) /* texts of one link */
+/* Results that a client can take should not end at us. */
+#define MESSAGE_MAX  ((size_t)16 * 1024 * 1024)
 /* Every legacy server over HTTP has a stream open all the time. */
 #define REQUESTS_MAX 2048
 
