@@ -1,18 +1,15 @@
 #include "app/boxed.h"
 
-#include <stdio.h>
-
+#include "app/boxed_sweep.h"
 #include "app/sandbox.h"
 #include "app/target.h"
-#include "base/rand.h"
 
-#define ARENA_MAX  ((size_t)1024 * 1024) /* texts of one box */
-#define NAME_BYTES 24                    /* of this run, for labels */
+#define ARENA_MAX ((size_t)1024 * 1024) /* texts of one box */
 /* Output and box end one after the other; so long the one waits for the
  * other's word. */
-#define DRAIN_MS   1000
-#define TAIL_MAX   120 /* bytes of its stderr that an error shows */
-#define MIB        ((uint64_t)1024 * 1024)
+#define DRAIN_MS  1000
+#define TAIL_MAX  120 /* bytes of its stderr that an error shows */
+#define MIB       ((uint64_t)1024 * 1024)
 
 struct place { /* an opened sandbox, and who waits for it */
     struct mo_list node;
@@ -22,11 +19,12 @@ struct place { /* an opened sandbox, and who waits for it */
     const char *image;      /* cfg's, or NULL */
     struct mo_sandbox *sb;  /* NULL: on its way */
     struct mo_list waiting; /* struct boxed */
+    bool sweeping, closing; /* closing waits for the sweep */
 };
 
 struct mo_boxed {
     struct mo_loop *loop;
-    char instance[NAME_BYTES];
+    char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* the end, step by step */
     void (*gone)(void *ctx);
@@ -297,6 +295,24 @@ static void place_free(struct place *p)
     mo_free(p);
 }
 
+static void close_place(struct place *p);
+
+static void on_swept(void *ctx)
+{
+    struct place *p = ctx;
+
+    p->sweeping = false;
+    if (p->closing)
+        close_place(p);
+}
+
+static void sweep(struct place *p)
+{
+    struct mo_boxes *of = driver_of(p, NULL);
+
+    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
+}
+
 /* A sandbox that cannot be had is asked for again by the next. */
 static void on_sandbox(void *ctx, struct mo_sandbox *sb,
                        const struct mo_err *why)
@@ -318,6 +334,8 @@ static void on_sandbox(void *ctx, struct mo_sandbox *sb,
     }
     if (!sb)
         place_free(p);
+    else
+        sweep(p);
 }
 
 static bool is_same(const char *a, const char *b)
@@ -345,7 +363,7 @@ static struct place *open_place(struct mo_boxed *all,
 {
     struct mo_sandbox_opts o = {
         .cfg = cfg,
-        .store = "gateway",
+        .store = MO_BOXED_STORE,
         .instance = all->instance,
         .driver = s->sandbox,
         .image = s->image,
@@ -453,6 +471,13 @@ static void on_place_gone(void *ctx)
     mo_loop_defer(b->loop, &b->later);
 }
 
+static void close_place(struct place *p)
+{
+    p->closing = true;
+    if (!p->sweeping)
+        mo_sandbox_close(p->sb, on_place_gone, p);
+}
+
 static void on_later(struct mo_later *d)
 {
     struct mo_boxed *b = mo_container_of(d, struct mo_boxed, later);
@@ -463,9 +488,7 @@ static void on_later(struct mo_later *d)
         mo_free(b);
         gone(ctx);
     } else {
-        struct place *p = mo_list_first(&b->places, struct place, node);
-
-        mo_sandbox_close(p->sb, on_place_gone, p);
+        close_place(mo_list_first(&b->places, struct place, node));
     }
 }
 
@@ -478,8 +501,7 @@ int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e)
     b->loop = l;
     mo_list_init(&b->places);
     mo_later_init(&b->later, on_later);
-    (void)snprintf(b->instance, sizeof(b->instance), "gw");
-    mo_random_token(b->instance + 2, 12);
+    mo_boxed_name(b->instance);
     *out = b;
     return 0;
 }

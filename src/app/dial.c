@@ -80,9 +80,9 @@ static void sign_in_free(struct signed_in *x)
     mo_free(x);
 }
 
-static int new_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
-                       const char *url, struct signed_in **out,
-                       struct mo_err *e)
+static struct signed_in *new_sign_in(struct mo_dial *d,
+                                     const struct mo_config_mcp *s,
+                                     const char *url, struct mo_err *e)
 {
     struct mo_sign_in_opts o = {
         .loop = d->loop,
@@ -93,42 +93,45 @@ static int new_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
         .err = -1,
     };
     struct signed_in *x = NULL;
-    int rc = 0;
 
-    if (d->nsign_ins == MO_DIAL_SIGN_INS)
-        return mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program");
+    if (d->nsign_ins == MO_DIAL_SIGN_INS) {
+        (void)mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program");
+        return NULL;
+    }
     x = mo_new(struct signed_in);
-    if (!x)
-        return mo_fail(e, MO_ENOMEM, "sign-in");
+    if (!x) {
+        (void)mo_fail(e, MO_ENOMEM, "sign-in");
+        return NULL;
+    }
     x->d = d;
     x->cfg = mo_config_ref(d->cfg);
     x->server = s;
     x->url = mo_strndup(url, strlen(url));
-    rc = x->url ? mo_sign_in_new(&o, &x->s, e) : mo_fail(e, MO_ENOMEM, "url");
-    if (rc < 0) {
+    if (!x->url)
+        (void)mo_fail(e, MO_ENOMEM, "sign-in");
+    if (!x->url || mo_sign_in_new(&o, &x->s, e) < 0) {
         sign_in_free(x);
-        return rc;
+        return NULL;
     }
     mo_list_push(&d->sign_ins, &x->node);
     d->nsign_ins++;
-    *out = x;
-    return 0;
+    return x;
 }
 
 static int want_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
                         struct mo_target *t, struct mo_err *e)
 {
     struct signed_in *x = NULL;
-    int rc = 0;
 
     if (t->old_sse || !mo_sign_in_wanted(s))
         return 0;
     x = known_sign_in(d, s, t->remote.url);
     if (!x)
-        rc = new_sign_in(d, s, t->remote.url, &x, e);
-    if (rc == 0)
-        t->remote.auth = mo_sign_in_auth(x->s);
-    return rc;
+        x = new_sign_in(d, s, t->remote.url, e);
+    if (!x)
+        return e->code;
+    t->remote.auth = mo_sign_in_auth(x->s);
+    return 0;
 }
 
 /* --- dialling ------------------------------------------------------------ */
