@@ -139,6 +139,9 @@ void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
  * there is none. */
 bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state);
 
+/* The most verbose level that anybody has asked for; MO_MCP_LEVELS: nobody. */
+enum mo_mcp_level mo_endpoint_level(const struct mo_endpoint *ep);
+
 struct mo_endpoint_stats {
     unsigned calls, listens, sessions;
     size_t replay;     /* bytes kept */
@@ -188,6 +191,8 @@ void mo_ep_call_progress(struct mo_ep_call *c, double progress, double total,
 void mo_ep_call_progress_raw(struct mo_ep_call *c, struct mo_json params);
 void mo_ep_call_log_raw(struct mo_ep_call *c, struct mo_json params);
 bool mo_ep_call_wants_progress(const struct mo_ep_call *c);
+/* The least level that its client wants; NULL: no messages at all. */
+const char *mo_ep_call_log_level(const struct mo_ep_call *c);
 struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *c);
 /* Dropped below the level that the client wants. logger may be NULL. */
 void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,

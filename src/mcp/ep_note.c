@@ -147,6 +147,13 @@ bool mo_ep_call_wants_progress(const struct mo_ep_call *pub)
     return call_of(pub)->token.p != NULL;
 }
 
+const char *mo_ep_call_log_level(const struct mo_ep_call *pub)
+{
+    enum mo_mcp_level lv = mo_ep_call_least(call_of(pub));
+
+    return lv == MO_MCP_LEVELS ? NULL : mo_ep_level_text(lv);
+}
+
 void mo_ep_call_progress_raw(struct mo_ep_call *pub, struct mo_json params)
 {
     struct call *c = call_of(pub);

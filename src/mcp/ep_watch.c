@@ -77,3 +77,8 @@ void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on)
     if (ep->o.level)
         ep->o.level(ep->o.ctx, ep->level);
 }
+
+enum mo_mcp_level mo_endpoint_level(const struct mo_endpoint *ep)
+{
+    return ep->level;
+}
