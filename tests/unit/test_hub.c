@@ -8,17 +8,18 @@
 static const char *one[] = {"x", "y"}, *joined[] = {"xy"};
 static struct mo_config_pair key[] = {{"K", "v"}}, other_key[] = {{"K", "w"}};
 
-#define BASE                                                                   \
-    .name = "a", .command = "c", .instances = 1, .timeout_ms = 60000,          \
-    .start_ms = 30000, .idle_seconds = 300, .enabled = true
+#define OF(who, what, n, ms, start, idle)                                      \
+    .name = (who), .command = (what), .instances = (n), .timeout_ms = (ms),    \
+    .start_ms = (start), .idle_seconds = (idle), .enabled = true
+#define BASE OF("a", "c", 1, 60000, 30000, 300)
 
 static const struct {
     const char *name;
     struct mo_config_mcp s;
 } differ[] = {
     {"plain", {BASE}},
-    {"another name", {BASE, .name = "b"}},
-    {"another command", {BASE, .command = "d"}},
+    {"another name", {OF("b", "c", 1, 60000, 30000, 300)}},
+    {"another command", {OF("a", "d", 1, 60000, 30000, 300)}},
     {"a directory", {BASE, .cwd = "/"}},
     {"arguments", {BASE, .args = {one, 2}}},
     {"arguments joined", {BASE, .args = {joined, 1}}},
@@ -28,10 +29,10 @@ static const struct {
     {"no prefix", {BASE, .tool_prefix = ""}},
     {"a prefix", {BASE, .tool_prefix = "p"}},
     {"of a session", {BASE, .scope = MO_SCOPE_SESSION}},
-    {"two of it", {BASE, .instances = 2}},
-    {"more time", {BASE, .timeout_ms = 1}},
-    {"more time to start", {BASE, .start_ms = 1}},
-    {"never idle", {BASE, .idle_seconds = 0}},
+    {"two of it", {OF("a", "c", 2, 60000, 30000, 300)}},
+    {"more time", {OF("a", "c", 1, 1, 30000, 300)}},
+    {"more time to start", {OF("a", "c", 1, 60000, 1, 300)}},
+    {"never idle", {OF("a", "c", 1, 60000, 30000, 0)}},
     {"in a box", {BASE, .sandbox = MO_DRIVER_NATIVE}},
     {"in another box", {BASE, .sandbox = MO_DRIVER_DOCKER}},
     {"memory", {BASE, .memory_mb = 64}},
