@@ -111,11 +111,15 @@ static bool may_start(const struct mo_up *u)
     return !u->closing && mo_backoff_wait(&u->backoff, up_now()) == 0;
 }
 
+/* Children that will be open if all goes well. */
+static unsigned coming(const struct mo_up *u)
+{
+    return u->count[CH_NEW] + u->count[CH_STARTING];
+}
+
 static bool may_grow(const struct mo_up *u)
 {
-    unsigned n = u->count[CH_NEW] + u->count[CH_STARTING] + u->count[CH_OPEN];
-
-    return n < u->s.instances && may_start(u);
+    return u->count[CH_OPEN] < u->s.instances && may_start(u);
 }
 
 /* A child for whoever wants one. Not NO_NOT: there will be none. */
@@ -139,11 +143,11 @@ static void give_out(struct mo_up *u)
         struct mo_child *c = least_busy(u);
         enum no no = NO_NOT;
 
-        if (c && (c->calls == 0 || !may_grow(u))) {
+        if (c && (c->calls == 0 || (!coming(u) && !may_grow(u)))) {
             up_grant(w, c);
             continue;
         }
-        if (u->count[CH_NEW] + u->count[CH_STARTING])
+        if (coming(u))
             return;
         no = grow(u);
         if (no != NO_NOT && c)
@@ -287,7 +291,7 @@ static enum mo_up_state state_of(const struct mo_up *u)
         return MO_UP_FAILED;
     if (u->count[CH_OPEN])
         return MO_UP_OK;
-    if (u->count[CH_NEW] + u->count[CH_STARTING])
+    if (coming(u))
         return MO_UP_STARTING;
     if (u->sign_in)
         return MO_UP_SIGN_IN;
@@ -332,9 +336,7 @@ void up_maybe_free(struct mo_up *u)
 static bool is_over(const struct mo_up *u)
 {
     return u->closing && !u->gone_told && mo_list_empty(&u->ready) &&
-           u->count[CH_NEW] + u->count[CH_STARTING] + u->count[CH_OPEN] +
-                   u->count[CH_CLOSING] ==
-               0;
+           coming(u) + u->count[CH_OPEN] + u->count[CH_CLOSING] == 0;
 }
 
 static void on_later(struct mo_later *d)
