@@ -62,7 +62,7 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
     switch (no) {
     case NO_NOT:
     case NO_START:
-        *e = u->why;
+        *e = u->failed;
         (void)mo_wrap(e, "%s", name);
         break;
     case NO_PAUSE:
@@ -70,7 +70,7 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
                       "%s: %s, tried again in %u s: %s", name,
                       u->sign_in ? "a person must sign in"
                                  : "it could not be started",
-                      pause, u->why.msg);
+                      pause, u->failed.msg);
         break;
     case NO_BROKEN:
         (void)mo_fail(e, MO_EUNAVAIL,
@@ -339,11 +339,19 @@ static bool is_over(const struct mo_up *u)
            coming(u) + u->count[CH_OPEN] + u->count[CH_CLOSING] == 0;
 }
 
+static void tell_gone(struct mo_up *u)
+{
+    void (*gone)(void *) = u->gone;
+    void *ctx = u->gone_ctx;
+
+    u->gone_told = true;
+    up_maybe_free(u);
+    gone(ctx);
+}
+
 static void on_later(struct mo_later *d)
 {
     struct mo_up *u = mo_container_of(d, struct mo_up, later);
-    void (*gone)(void *) = u->gone;
-    void *gone_ctx = u->gone_ctx;
 
     if (u->gone_told)
         return;
@@ -357,11 +365,8 @@ static void on_later(struct mo_later *d)
         deliver_one(u, mo_list_first(&u->now, struct mo_up_wish, node));
     if (!u->closing)
         show(u);
-    if (!is_over(u))
-        return;
-    u->gone_told = true;
-    up_maybe_free(u);
-    gone(gone_ctx);
+    if (is_over(u))
+        tell_gone(u);
 }
 
 /* --- the whole ----------------------------------------------------------- */
