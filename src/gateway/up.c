@@ -17,6 +17,12 @@ void up_changed(struct mo_up *u)
 
 /* --- what a wish comes to ------------------------------------------------ */
 
+/* Of a list that is not empty. */
+static struct mo_up_wish *first(const struct mo_list *wishes)
+{
+    return mo_container_of(wishes->next, struct mo_up_wish, node);
+}
+
 static void put_ready(struct mo_up_wish *w)
 {
     mo_list_del(&w->node);
@@ -37,7 +43,7 @@ void up_refuse(struct mo_up_wish *w, enum no no)
 void up_refuse_all(struct mo_list *wishes, enum no no)
 {
     while (!mo_list_empty(wishes))
-        up_refuse(mo_list_first(wishes, struct mo_up_wish, node), no);
+        up_refuse(first(wishes), no);
 }
 
 void up_grant(struct mo_up_wish *w, struct mo_child *c)
@@ -138,8 +144,7 @@ static enum no grow(struct mo_up *u)
 static void give_out(struct mo_up *u)
 {
     while (!mo_list_empty(&u->wishes)) {
-        struct mo_up_wish *w =
-            mo_list_first(&u->wishes, struct mo_up_wish, node);
+        struct mo_up_wish *w = first(&u->wishes);
         struct mo_child *c = least_busy(u);
         enum no no = NO_NOT;
 
@@ -362,7 +367,7 @@ static void on_later(struct mo_later *d)
     give_out(u);
     mo_list_splice(&u->now, &u->ready);
     while (!mo_list_empty(&u->now))
-        deliver_one(u, mo_list_first(&u->now, struct mo_up_wish, node));
+        deliver_one(u, first(&u->now));
     if (!u->closing)
         show(u);
     if (is_over(u))
