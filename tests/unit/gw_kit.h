@@ -105,11 +105,20 @@ static inline bool flag_is_up(void *ctx)
 static inline int client_open(struct world *w)
 {
     struct client *c = &w->clients[w->nclients];
-    struct mo_stream *s[2];
+    struct mo_stream *s[2] = {NULL, NULL};
+    int v[2];
 
     c->w = w;
     end_init(&c->me);
-    stream_pair(w->l, s);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, v), 0);
+    if (mo_stream_from_fds(w->l, v[0], v[0], &s[0], NULL) < 0) {
+        (void)close(v[1]);
+        return MO_ENOMEM;
+    }
+    if (mo_stream_from_fds(w->l, v[1], v[1], &s[1], NULL) < 0) {
+        mo_stream_close(s[0], NULL);
+        return MO_ENOMEM;
+    }
     w->nclients++;
     end_attach(&c->me, s[0]);
     return mo_ep_stdio_open(w->ep, s[1], client_closed, c, &c->x, NULL);
