@@ -388,6 +388,9 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
+    if (!g->listed[what])
+        return;
+    g->listed[what] = false;
     mo_list_each_safe (n, &g->eps)
         mo_endpoint_changed(mo_container_of(n, struct gw_ep, node)->ep, what);
 }
