@@ -88,11 +88,12 @@ void front_settled(struct mo_gateway *g)
 static const struct {
     const char *method;
     enum mo_cat_kind kind;
+    enum mo_ep_what what;
 } lists[] = {
-    {"tools/list", MO_CAT_TOOLS},
-    {"resources/list", MO_CAT_RESOURCES},
-    {"resources/templates/list", MO_CAT_TEMPLATES},
-    {"prompts/list", MO_CAT_PROMPTS},
+    {"tools/list", MO_CAT_TOOLS, MO_EP_CH_TOOLS},
+    {"resources/list", MO_CAT_RESOURCES, MO_EP_CH_RESOURCES},
+    {"resources/templates/list", MO_CAT_TEMPLATES, MO_EP_CH_RESOURCES},
+    {"prompts/list", MO_CAT_PROMPTS, MO_EP_CH_PROMPTS},
 };
 
 static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
@@ -159,10 +160,14 @@ static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
     for (size_t i = 0; i < MO_COUNT(lists); i++) {
         if (!mo_span_is(c->method, lists[i].method))
             continue;
-        if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH)
+        if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
             four_list(c);
-        else if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
-            list(g, c, lists[i].kind);
+            return;
+        }
+        if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
+            return;
+        g->listed[lists[i].what] = true;
+        list(g, c, lists[i].kind);
         return;
     }
     call(g, c, may_wait);

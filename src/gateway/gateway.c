@@ -399,6 +399,9 @@ void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
     if (what == MO_EP_CH_TOOLS)
         guide_stale(g->guide);
+    if (!g->listed[what])
+        return;
+    g->listed[what] = false;
     mo_list_each_safe (n, &g->eps)
         mo_endpoint_changed(mo_container_of(n, struct gw_ep, node)->ep, what);
 }

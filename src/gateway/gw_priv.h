@@ -95,6 +95,7 @@ struct mo_gateway {
     struct mo_map parked;   /* id -> flight */
     struct mo_list waits;   /* front.c's */
     struct mo_map watched;  /* exposed uri -> struct watched */
+    bool listed[3];         /* by enum mo_ep_what: since the last news of it */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
@@ -108,6 +109,7 @@ struct mo_gateway {
 /* --- gateway.c ----------------------------------------------------------- */
 
 struct slot *gw_slot(struct mo_gateway *g, unsigned no);
+/* Tell clients, if any of them has a list that is old now. */
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 /* Something has gone: may the slot, or the gateway, go too? */
 void gw_slot_check(struct slot *s);

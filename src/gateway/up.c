@@ -17,6 +17,12 @@ void up_changed(struct mo_up *u)
 
 /* --- what a wish comes to ------------------------------------------------ */
 
+/* Of a list that is not empty. */
+static struct mo_up_wish *first(const struct mo_list *wishes)
+{
+    return mo_container_of(wishes->next, struct mo_up_wish, node);
+}
+
 static void put_ready(struct mo_up_wish *w)
 {
     mo_list_del(&w->node);
@@ -37,7 +43,7 @@ void up_refuse(struct mo_up_wish *w, enum no no)
 void up_refuse_all(struct mo_list *wishes, enum no no)
 {
     while (!mo_list_empty(wishes))
-        up_refuse(mo_list_first(wishes, struct mo_up_wish, node), no);
+        up_refuse(first(wishes), no);
 }
 
 void up_grant(struct mo_up_wish *w, struct mo_child *c)
@@ -62,7 +68,7 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
     switch (no) {
     case NO_NOT:
     case NO_START:
-        *e = u->why;
+        *e = u->failed;
         (void)mo_wrap(e, "%s", name);
         break;
     case NO_PAUSE:
@@ -70,7 +76,7 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
                       "%s: %s, tried again in %u s: %s", name,
                       u->sign_in ? "a person must sign in"
                                  : "it could not be started",
-                      pause, u->why.msg);
+                      pause, u->failed.msg);
         break;
     case NO_BROKEN:
         (void)mo_fail(e, MO_EUNAVAIL,
@@ -111,11 +117,15 @@ static bool may_start(const struct mo_up *u)
     return !u->closing && mo_backoff_wait(&u->backoff, up_now()) == 0;
 }
 
+/* Children that will be open if all goes well. */
+static unsigned coming(const struct mo_up *u)
+{
+    return u->count[CH_NEW] + u->count[CH_STARTING];
+}
+
 static bool may_grow(const struct mo_up *u)
 {
-    unsigned n = u->count[CH_NEW] + u->count[CH_STARTING] + u->count[CH_OPEN];
-
-    return n < u->s.instances && may_start(u);
+    return u->count[CH_OPEN] < u->s.instances && may_start(u);
 }
 
 /* A child for whoever wants one. Not NO_NOT: there will be none. */
@@ -134,16 +144,15 @@ static enum no grow(struct mo_up *u)
 static void give_out(struct mo_up *u)
 {
     while (!mo_list_empty(&u->wishes)) {
-        struct mo_up_wish *w =
-            mo_list_first(&u->wishes, struct mo_up_wish, node);
+        struct mo_up_wish *w = first(&u->wishes);
         struct mo_child *c = least_busy(u);
         enum no no = NO_NOT;
 
-        if (c && (c->calls == 0 || !may_grow(u))) {
+        if (c && (c->calls == 0 || (!coming(u) && !may_grow(u)))) {
             up_grant(w, c);
             continue;
         }
-        if (u->count[CH_NEW] + u->count[CH_STARTING])
+        if (coming(u))
             return;
         no = grow(u);
         if (no != NO_NOT && c)
@@ -287,7 +296,7 @@ static enum mo_up_state state_of(const struct mo_up *u)
         return MO_UP_FAILED;
     if (u->count[CH_OPEN])
         return MO_UP_OK;
-    if (u->count[CH_NEW] + u->count[CH_STARTING])
+    if (coming(u))
         return MO_UP_STARTING;
     if (u->sign_in)
         return MO_UP_SIGN_IN;
@@ -334,16 +343,22 @@ void up_maybe_free(struct mo_up *u)
 static bool is_over(const struct mo_up *u)
 {
     return u->closing && !u->gone_told && mo_list_empty(&u->ready) &&
-           u->count[CH_NEW] + u->count[CH_STARTING] + u->count[CH_OPEN] +
-                   u->count[CH_CLOSING] ==
-               0;
+           coming(u) + u->count[CH_OPEN] + u->count[CH_CLOSING] == 0;
+}
+
+static void tell_gone(struct mo_up *u)
+{
+    void (*gone)(void *) = u->gone;
+    void *ctx = u->gone_ctx;
+
+    u->gone_told = true;
+    up_maybe_free(u);
+    gone(ctx);
 }
 
 static void on_later(struct mo_later *d)
 {
     struct mo_up *u = mo_container_of(d, struct mo_up, later);
-    void (*gone)(void *) = u->gone;
-    void *gone_ctx = u->gone_ctx;
 
     if (u->gone_told)
         return;
@@ -354,14 +369,11 @@ static void on_later(struct mo_later *d)
     give_out(u);
     mo_list_splice(&u->now, &u->ready);
     while (!mo_list_empty(&u->now))
-        deliver_one(u, mo_list_first(&u->now, struct mo_up_wish, node));
+        deliver_one(u, first(&u->now));
     if (!u->closing)
         show(u);
-    if (!is_over(u))
-        return;
-    u->gone_told = true;
-    up_maybe_free(u);
-    gone(gone_ctx);
+    if (is_over(u))
+        tell_gone(u);
 }
 
 /* --- the whole ----------------------------------------------------------- */

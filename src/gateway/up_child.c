@@ -97,7 +97,7 @@ void mo_child_told(struct mo_child *c, bool is_fault)
         return;
     }
     (void)mo_breaker_told(&u->breaker, up_now(), false);
-    if (u->why.code) {
+    if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
         mo_err_clear(&u->why);
         up_changed(u);
     }
@@ -159,7 +159,7 @@ static void start_failed(struct mo_child *c, const struct mo_err *why)
     struct mo_up *u = c->up;
     uint64_t now = up_now();
 
-    u->why = *why;
+    u->why = u->failed = *why;
     u->fails++;
     u->sign_in = why->code == MO_EPOLICY && !c->not_dialed;
     if (u->sign_in)

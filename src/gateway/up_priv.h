@@ -72,8 +72,9 @@ struct mo_up {
     struct mo_list now;    /* being delivered */
     struct mo_backoff backoff;
     struct mo_breaker breaker;
-    struct mo_err why;
-    bool sign_in; /* why is that a person must sign in */
+    struct mo_err why;    /* the last failure; cleared when it works */
+    struct mo_err failed; /* the last failed start */
+    bool sign_in;         /* that was because a person must sign in */
     uint64_t starts, fails;
     enum mo_up_state shown;
     struct mo_later later;
