@@ -293,7 +293,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
     }
-    g->guide = guide_new(o->vectors);
+    g->guide = guide_new(o->table, o->pieces);
     if (!g->guide) {
         mo_catalog_free(g->cat);
         mo_free(g);

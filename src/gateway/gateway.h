@@ -28,7 +28,6 @@
 struct mo_gateway;
 struct mo_up;
 struct mo_catalog;
-struct mo_vectors;
 
 enum mo_gw_prefix {
     MO_GW_PREFIX_COLLISION, /* only what two servers both have */
@@ -61,8 +60,9 @@ struct mo_gateway_opts {
     struct mo_loop *loop;
     enum mo_gw_prefix prefix;
     enum mo_gw_expose expose;
-    unsigned few;                     /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
-    const struct mo_vectors *vectors; /* the router's, or NULL: words alone */
+    unsigned few;                 /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
+    struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
+                                  /* borrowed; empty: words alone */
     const char *cache; /* directory for what servers offer; NULL: none */
     /* Make a link to that server and give it to mo_conn_dialed(). `who` is
      * the session it is for, empty when it is shared. */

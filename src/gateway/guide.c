@@ -10,27 +10,27 @@ struct seen { /* a server as it is in the index */
 };
 
 struct guide {
-    struct mo_route *route;
-    struct mo_map servers; /* name -> struct seen */
+    struct mo_span table, pieces;
+    struct mo_vectors *vectors;
+    struct mo_route *route; /* NULL: nobody has asked yet */
+    struct mo_map servers;  /* name -> struct seen */
     uint64_t key0, key1;
     bool stale;
 };
 
-struct guide *guide_new(const struct mo_vectors *vectors)
+struct guide *guide_new(struct mo_span table, struct mo_span pieces)
 {
     struct guide *d = mo_new(struct guide);
 
     if (!d)
         return NULL;
+    d->table = table;
+    d->pieces = pieces;
     mo_map_init(&d->servers, MO_GW_SERVERS_MAX);
     d->key0 = mo_random_u64();
     d->key1 = mo_random_u64();
     d->stale = true;
-    d->route = mo_route_new(vectors);
-    if (d->route)
-        return d;
-    guide_free(d);
-    return NULL;
+    return d;
 }
 
 void guide_free(struct guide *d)
@@ -41,7 +41,20 @@ void guide_free(struct guide *d)
         mo_free(en->value);
     mo_map_fini(&d->servers);
     mo_route_free(d->route);
+    mo_vectors_free(d->vectors);
     mo_free(d);
+}
+
+static int begin(struct guide *d)
+{
+    if (d->route)
+        return 0;
+    if (d->table.n && !d->vectors)
+        d->vectors = mo_vectors_new(d->table, d->pieces, NULL);
+    if (d->table.n && !d->vectors)
+        return MO_ENOMEM;
+    d->route = mo_route_new(d->vectors);
+    return d->route ? 0 : MO_ENOMEM;
 }
 
 void guide_stale(struct guide *d)
@@ -179,10 +192,10 @@ static bool drop_gone(struct guide *d)
 
 static int bring_up(struct guide *d, const struct mo_gateway *g)
 {
-    int rc = 0;
+    int rc = begin(d);
 
-    if (!d->stale)
-        return 0;
+    if (rc < 0 || !d->stale)
+        return rc;
     mo_map_each (en, &d->servers)
         ((struct seen *)en->value)->still = false;
     for (unsigned i = 0; i < g->n && rc == 0; i++)

@@ -11,8 +11,10 @@
 
 struct guide;
 
-struct guide *guide_new(const struct mo_vectors *vectors); /* NULL: no memory */
-void guide_free(struct guide *d);                          /* NULL is fine */
+/* The bytes of its vectors, borrowed, or empty. Nothing is read before the
+ * first question. NULL: no memory. */
+struct guide *guide_new(struct mo_span table, struct mo_span pieces);
+void guide_free(struct guide *d); /* NULL is fine */
 void guide_stale(struct guide *d);
 
 /* The best tools for that. 0 or MO_ENOMEM; hits are the servers' configured
