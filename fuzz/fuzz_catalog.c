@@ -1,6 +1,6 @@
 /* fuzz_catalog.c - any bytes as a cache file, and as the cursor, name and URI
  * of those who ask. The input is the server's name, the file and a question,
- * with newlines between. What is promised: a file is read or refused as a
+ * with NULs between. What is promised: a file is read or refused as a
  * whole; every item that is listed is found by its name; the pages are JSON,
  * give each item once, and end. */
 #include <stdlib.h>
@@ -118,8 +118,8 @@ static struct mo_catalog *two(enum mo_gw_prefix mode, const char *name,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct mo_span q = mo_span((const char *)data, n);
-    struct mo_span name = mo_span_cut(&q, '\n');
-    struct mo_span file = mo_span_cut(&q, '\n');
+    struct mo_span name = mo_span_cut(&q, '\0');
+    struct mo_span file = mo_span_cut(&q, '\0');
     struct cat_shelf *a = cat_shelf_new(), *b = cat_shelf_new();
     struct mo_catalog *c = NULL;
     char *cname = mo_strndup(name.p, name.n);
