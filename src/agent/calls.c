@@ -2,8 +2,9 @@
  * calls.c - a model's calls: asking the person, running, outcomes.
  *
  * The store knows a call before anybody is asked about it, calls it running
- * before it runs, and knows its outcome before the model does. Each change is
- * one compare-and-set, so an approval that is sent ten times, from two tabs
+ * before it runs, and knows its outcome before the model does; that of the
+ * last call is written with the results of all. Each change is one
+ * compare-and-set, so an approval that is sent ten times, from two tabs
  * or after a restart, runs the call once.
  *
  * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
@@ -311,43 +312,63 @@ static bool has_ended(const struct call *k)
             k->state == MO_CALL_UNKNOWN);
 }
 
-void calls_check(struct chat *c)
+/* Have all ended? Then their results go on, with the outcome of `last`. */
+static bool all_ended(struct chat *c, struct call *last)
 {
     struct mo_entry_result v[MO_LLM_CALLS_MAX];
     size_t n = 0;
 
     if (c->state != CHAT_CALLS)
-        return;
+        return false;
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
         if (!has_ended(k))
-            return;
+            return false;
         v[n++] = (struct mo_entry_result){
             mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
             mo_buf_view(&k->content), k->is_error};
     }
-    turn_results(c, v, n);
+    turn_results(c, v, n, last);
+    return true;
+}
+
+void calls_check(struct chat *c)
+{
+    (void)all_ended(c, NULL);
 }
 
 /* One change of state, and a row of the audit log. */
+static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
+                       struct mo_write *w, struct mo_buf *doc)
+{
+    call_doc(doc, k);
+    w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
+                             .id = mo_span_cstr(k->key),
+                             .from = from,
+                             .to = to,
+                             .doc = mo_buf_view(doc)};
+    w[1] = (struct mo_write){
+        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    return 2;
+}
+
+size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc)
+{
+    return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
+}
+
 static int move(struct call *k, unsigned from, enum mo_call_state to,
                 chat_written *done, struct mo_err *e)
 {
     struct mo_write w[3] = {
-        {.kind = MO_WRITE_MOVE,
-         .id = mo_span_cstr(k->key),
-         .from = from,
-         .to = to},
-        {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()},
-        {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
+        [2] = {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
     };
     struct mo_buf doc;
     int rc = 0;
 
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
-    call_doc(&doc, k);
-    w[0].doc = w[1].doc = mo_buf_view(&doc);
+    (void)put_move(k, from, to, w, &doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
                           : chat_write(k->chat, w, MO_COUNT(w), done, k, e);
     mo_buf_fini(&doc);
@@ -355,28 +376,34 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
     return rc;
 }
 
+void calls_told(struct call *k)
+{
+    k->writing = false;
+    event_output(k);
+}
+
 static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
 
-    k->writing = false;
     if (why)
         event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    event_output(k);
+    calls_told(k);
     calls_check(c);
 }
 
-/* It ran: what came of it. */
+/* It ran: what came of it. It is being written before the next may begin. */
 void call_outcome(struct call *k, enum mo_call_state to)
 {
+    struct chat *c = k->chat;
     struct mo_err e;
 
     k->running = NULL;
     k->started = k->in_line = false;
     k->state = to;
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
-    if (k->chat->state == CHAT_ENDING) {
-        chat_settle(k->chat);
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
         return;
     }
     if (mo_buf_err(&k->content)) {
@@ -385,9 +412,11 @@ void call_outcome(struct call *k, enum mo_call_state to)
                               MO_SPAN("The tool's answer is too big to keep."));
         k->is_error = true;
     }
-    calls_next(k->chat);
+    if (all_ended(c, k))
+        return;
     if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
-        on_outcome(k->chat, k, &e);
+        on_outcome(c, k, &e);
+    calls_next(c);
 }
 
 void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)

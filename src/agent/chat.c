@@ -545,6 +545,8 @@ static void on_later(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, later);
 
+    if (c->stuck)
+        turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
         turn_next(c);

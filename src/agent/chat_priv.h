@@ -118,6 +118,7 @@ struct chat {
     unsigned steps;
     bool cancel; /* the person wants it to stop */
     bool busy;   /* mo_session_busy() was told */
+    bool stuck;  /* turn_stuck() is to come, from the loop */
     struct mo_llm_x *asking;
     struct mo_buf shown;       /* text of the present reply so far */
     struct mo_llm_usage usage; /* of the turn */
@@ -181,8 +182,10 @@ void turn_next(struct chat *c);  /* idle: the next message in line */
 void turn_ask(struct chat *c);   /* the model, with what there is */
 void turn_tools(struct chat *c); /* the tools are there: go on asking */
 void turn_stop(struct chat *c);  /* the person wants it to end */
-/* All calls ended. */
-void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n);
+void turn_stuck(struct chat *c); /* the results were refused: it ends */
+/* All calls ended; last: the outcome of this one is still to be written. */
+void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                  struct call *last);
 
 /* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */
@@ -191,6 +194,10 @@ int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e);
 size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs);
 void calls_begin(struct chat *c); /* they are written: ask, run */
 void calls_check(struct chat *c); /* have all ended? */
+#define MO_OUTCOME_WRITES 2
+/* What a call came to, as so many writes; doc must live as long as they. */
+size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc);
+void calls_told(struct call *k); /* that was written: members hear of it */
 void calls_cancel(struct chat *c);
 void calls_drop(struct chat *c); /* out of memory; none runs */
 struct call *calls_find(struct chat *c, struct mo_span key);
