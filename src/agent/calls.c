@@ -74,6 +74,7 @@ struct call *calls_new(struct chat *c)
     if (k == NULL)
         return NULL;
     k->chat = c;
+    mo_timer_init(&k->patience, call_late);
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
@@ -86,6 +87,8 @@ struct call *calls_new(struct chat *c)
 static void call_free(struct call *k)
 {
     chat_ack(&k->ack, "closed", "the session ended");
+    elicit_drop(k);
+    mo_timer_stop(k->chat->agent->loop, &k->patience);
     mo_list_del(&k->node);
     mo_buf_fini(&k->id);
     mo_buf_fini(&k->name);
@@ -401,6 +404,8 @@ void call_outcome(struct call *k, enum mo_call_state to)
     k->running = NULL;
     k->started = k->in_line = false;
     k->state = to;
+    elicit_drop(k);
+    call_patience(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     if (c->state == CHAT_ENDING) {
         chat_settle(c);

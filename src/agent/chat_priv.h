@@ -5,6 +5,7 @@
  *   turn.c    the turn's states: asking the model, keeping what it said
  *   gather.c  the tools of the box and of the servers
  *   calls.c   calls: asking the person, running, outcomes
+ *   elicit.c  what servers ask the person meanwhile
  *   event.c   what members are told
  */
 #ifndef MO_AGENT_CHAT_PRIV_H
@@ -72,7 +73,12 @@ struct call {
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
     struct mo_call *running;
-    struct ack ack;    /* of the decision that is being written */
+    const struct mo_conn *conn; /* where it runs; only to compare */
+    unsigned questions;         /* of its server, open ones */
+    uint64_t idle_ms;         /* without a sign of life, then it is given up */
+    struct mo_timer patience; /* runs while nobody is asked anything */
+    bool late;                /* it was given up */
+    struct ack ack;           /* of the decision that is being written */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
 };
@@ -124,6 +130,7 @@ struct chat {
     struct mo_llm_usage usage; /* of the turn */
     struct mo_list calls;      /* of the present step */
     struct mo_timer expiry;    /* the next unanswered question */
+    struct mo_list questions;  /* of servers: elicit.c */
     struct mo_later later;     /* leave, or go on, from the loop */
     unsigned writes;           /* what must come back before it can end */
     unsigned recovering;       /* calls being looked up */
@@ -221,6 +228,23 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
+void call_patience(struct call *k); /* runs, or is paused by a question */
+void call_late(struct mo_timer *t);
+
+/* --- elicit.c ------------------------------------------------------------ */
+
+struct elicit_view { /* what members are shown of a question */
+    const char *id, *call;
+    struct mo_span server;
+    bool page;
+    struct mo_json message, what; /* what: the form, or the address */
+    uint64_t expires;
+};
+
+void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
+void elicit_drop(struct call *k);      /* its questions are over */
+void elicit_tell(struct mo_member *m); /* a member came: what is open */
+
 /* --- gather.c ------------------------------------------------------------ */
 /* Reads the tools of all servers; chat_tools() follows, from the loop. */
 void gather_start(struct chat *c);
@@ -261,5 +285,9 @@ void event_resolved(struct call *k, bool approved);
 void event_progress(struct call *k, struct mo_json params);
 void event_log(struct chat *c, const struct call *k, struct mo_json params);
 void event_output(struct call *k);
+void event_elicit(struct chat *c, struct mo_member *only,
+                  const struct elicit_view *v);
+void event_elicited(struct chat *c, const char *id, const char *action,
+                    const char *by);
 
 #endif

@@ -16,7 +16,26 @@ static void on_progress(void *ctx, struct mo_json params)
 
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
+    call_patience(k);
     event_progress(k, params);
+}
+
+/* Begins anew. Who waits for a person is not late. */
+void call_patience(struct call *k)
+{
+    struct mo_loop *l = k->chat->agent->loop;
+
+    mo_timer_stop(l, &k->patience);
+    if (k->running && k->questions == 0)
+        mo_timer_start(l, &k->patience, k->idle_ms);
+}
+
+void call_late(struct mo_timer *t)
+{
+    struct call *k = mo_container_of(t, struct call, patience);
+
+    k->late = true;
+    mo_call_cancel(k->running, "timeout");
 }
 
 /* content, or what stands for it in an answer that has none. */
@@ -56,21 +75,24 @@ static void on_answer(void *ctx, const struct mo_reply *r)
         mo_arena_fini(&a);
         return;
     }
-    if (k->canceled)
+    if (k->canceled && !k->late)
         call_fail(k, MO_CALL_DONE,
                   "The person stopped this call while it was running.");
     else
         call_fail(k, MO_CALL_UNKNOWN,
                   "The call did not come back (%s). Whether it had an effect "
                   "is unknown.",
-                  r->err ? r->err->msg : "no answer");
+                  k->late  ? "no sign of life"
+                  : r->err ? r->err->msg
+                           : "no answer");
 }
 
 static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
 {
     struct mo_call_opts o = {
         .name = k->tool->def.name,
-        .idle_ms = ms,
+        .idle_ms = MO_CALL_FOREVER, /* call_patience() looks after it */
+        .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
         .done = on_answer,
         .ctx = k,
@@ -93,6 +115,9 @@ static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
     else
         mo_fail(&e, params.err, "out of memory");
     mo_buf_fini(&params);
+    k->conn = conn;
+    k->idle_ms = ms ? ms : MO_CONN_IDLE_MS;
+    call_patience(k);
     if (k->running == NULL)
         call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
 }
