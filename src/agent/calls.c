@@ -188,11 +188,16 @@ static struct mo_verdict verdict_of(const struct call *k)
     struct mo_subject s = {.server = k->tool->def.server,
                            .tool = k->tool->def.name,
                            .claims = k->tool->claims};
+    const struct mo_agent_always *always = &a->o.always;
     struct mo_json_doc doc;
+    struct mo_verdict v;
 
     if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
         s.args = doc.root;
-    return mo_rules_ask(a->o.rules, &k->chat->remembered.rules, a->o.fallback,
+    v = mo_rules_ask(a->o.rules, &k->chat->remembered.rules, a->o.fallback, &s);
+    if (v.remembered || always->rules == NULL)
+        return v; /* this session's answer comes first */
+    return mo_rules_ask(a->o.rules, always->rules(always->ctx), a->o.fallback,
                         &s);
 }
 
@@ -525,7 +530,9 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     k->state = k->next;
-    chat_ack_ok(&k->ack, (struct mo_span){NULL, 0});
+    chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
+                         : k->kept < 0 ? MO_SPAN("\"remembered\":false")
+                                       : mo_span(NULL, 0));
     event_resolved(k, approved);
     if (c->state == CHAT_ENDING)
         return;
@@ -671,10 +678,10 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     k->ack = ack;
     k->by = "person";
     memcpy(k->who, m->who, sizeof(k->who));
-    if (d->remember != MO_REMEMBER_NO &&
-        remember_rule(c, k->tool,
-                      d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY) == 0)
-        remember_save(c);
+    if (d->remember != MO_REMEMBER_NO)
+        k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
+    if (k->kept < 0)
+        event_message(c, m, e.msg);
     if (d->approved)
         settle_call(k, MO_CALL_RUNNING);
     else

@@ -79,8 +79,24 @@ struct mo_agent_pins {
     void *ctx;
 };
 
+/* What people said "always" to, in every session. add() returns when it is
+ * durable. rules NULL: there is no such thing. */
+struct mo_agent_wish {
+    const struct mo_tool *tool; /* this one, by its exact names */
+    enum mo_action action;
+    struct mo_span conditions; /* {"path":"condition"}, or empty */
+    const char *who;
+};
+
+struct mo_agent_always {
+    const struct mo_rules *(*rules)(void *ctx);
+    int (*add)(void *ctx, const struct mo_agent_wish *w, struct mo_err *e);
+    void *ctx;
+};
+
 struct mo_agent_opts {
     struct mo_agent_servers servers;
+    struct mo_agent_always always;
     struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;
@@ -153,6 +169,7 @@ struct mo_decision {
     struct mo_span reason;
     struct mo_span args; /* edited; empty: as they were */
     enum mo_remember remember;
+    struct mo_span conditions; /* always: only for such arguments */
 };
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,

@@ -79,6 +79,7 @@ struct call {
     struct mo_timer patience; /* runs while nobody is asked anything */
     bool late;                /* it was given up */
     struct ack ack;           /* of the decision that is being written */
+    int kept;                 /* 1: remembered as wished; -1: it could not be */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
 };
@@ -261,8 +262,9 @@ struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
 void remember_init(struct remembered *r);
 void remember_fini(struct remembered *r);
 void remember_read(struct chat *c, struct mo_json doc);
-int remember_rule(struct chat *c, const struct mo_tool *t,
-                  enum mo_action action);
+/* As the person wishes; why not, when it cannot be. */
+int remember_decision(struct call *k, const struct mo_decision *d,
+                      struct mo_err *e);
 void remember_title(struct chat *c, struct mo_span text);
 void remember_save(struct chat *c);
 

@@ -306,6 +306,7 @@ static bool is_plain(struct mo_json v)
 static void do_approval(struct event *ev)
 {
     struct mo_json v = ev->arg, args = mo_json_get(v, "args");
+    struct mo_json conditions = mo_json_get(v, "conditions");
     struct mo_decision d = {
         .call = str(ev, mo_json_get(v, "callId")),
         .digest = str(ev, mo_json_get(v, "digest")),
@@ -319,8 +320,16 @@ static void do_approval(struct event *ev)
                "an approval is {callId, approved}, each once");
         return;
     }
+    if (conditions.p && (d.remember != MO_REMEMBER_ALWAYS ||
+                         !mo_json_is(conditions, MO_JSON_OBJECT))) {
+        refuse(ev, "bad_request",
+               "conditions are an object, and go with remember: always");
+        return;
+    }
     if (args.p)
         d.args = mo_json_text(args);
+    if (conditions.p)
+        d.conditions = mo_json_text(conditions);
     mo_chat_decide(ev->t->member, &d, on_ack, ev->owed);
 }
 

@@ -160,6 +160,9 @@ static void line_card(struct cli_chat *t, struct mo_span line)
     case 'a':
         chat_decide(t, true, MO_REMEMBER_SESSION, none, none);
         return;
+    case 'A':
+        chat_decide(t, true, MO_REMEMBER_ALWAYS, none, none);
+        return;
     case 'n':
         if (rest.n > 0) {
             chat_decide(t, false, MO_REMEMBER_NO, rest, none);
@@ -455,7 +458,8 @@ const struct mo_cmd mo_cmd_chat = {
     .max_args = MO_CLI_ARGS_MAX - 2,
     .text =
         "In a terminal it asks before each tool: y runs it, n rejects it "
-        "with a reason, a always runs that tool in this session, e edits "
+        "with a reason, a always runs that tool in this session, A in every "
+        "session, e edits "
         "its arguments. What a server asks meanwhile is asked "
         "field by field. Ctrl-C stops the turn, a second one leaves. With a "
         "MESSAGE, or without a terminal, there is one turn, and standard "

@@ -46,7 +46,8 @@ void chat_prompt(struct cli_chat *t)
 {
     static const char *const prompts[] = {
         [SAY] = "> ",
-        [CARD] = "Run it? [y]es [n]o [a]lways [e]dit [v]iew all: ",
+        [CARD] =
+            "Run it? [y]es [n]o [a]lways here [A]lways [e]dit [v]iew all: ",
         [REASON] = "Why not (may be empty)? ",
         [EDIT] = "Arguments as one line of JSON (empty: back): ",
         [PAGE] = "Have you done that? [y]es [n]o: ",
