@@ -221,6 +221,20 @@ static void judge(struct call *k)
     }
 }
 
+/* What is wrong with what the model wrote in place of arguments. */
+static void bad_args(struct mo_span text, struct mo_err *why)
+{
+    struct mo_json_doc doc;
+    struct mo_buf exact;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_OBJECT) ||
+        mo_exact_args(doc.root, &exact, why) == 0)
+        mo_fail(why, MO_EPROTO, "its arguments are no JSON object");
+    mo_buf_fini(&exact);
+}
+
 static int take(struct chat *c, const struct mo_llm_call *from,
                 struct mo_err *e)
 {
@@ -234,9 +248,8 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
     if (from->bad.n > 0) {
-        refuse(k, "rule",
-               "The call was not run: its arguments are no JSON "
-               "object.");
+        bad_args(from->bad, &bad);
+        refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
     if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
