@@ -4,6 +4,7 @@
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   turn.c    the turn's states: asking the model, keeping what it said
  *   gather.c  the tools of the box and of the servers
+ *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
  *   elicit.c  what servers ask the person meanwhile
  *   event.c   what members are told
@@ -194,6 +195,13 @@ void turn_stuck(struct chat *c); /* the results were refused: it ends */
 /* All calls ended; last: the outcome of this one is still to be written. */
 void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                   struct call *last);
+
+/* --- verdict.c ----------------------------------------------------------- */
+#define REASON_MAX ((size_t)8 * 1024)
+/* It will not run; this is what the model gets instead. */
+void call_refuse(struct call *k, const char *by, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void calls_count(struct chat *c); /* those that wait: which of how many */
 
 /* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */
