@@ -32,6 +32,7 @@ class House {
     writeFileSync(join(h.dir, 'mcp-orchestrator.json'), JSON.stringify({
       llm: { provider: 'claude', model: 'claude-sonnet-5-5', maxHistoryTokens: 2000 },
       sandbox: { driver: 'native', warm: 0, memoryMb: 64, workspaceMb: 8 },
+      sessions: { max: 1024 },
       approvals: { rules: [{ server: 'box', action: 'allow' }] },
     }));
     h.child = spawn(program, ['serve', '--port', '0'], {
