@@ -3,6 +3,7 @@
  */
 #include "app/converse.h"
 
+#include "app/always.h"
 #include "app/pins.h"
 #include "app/servers.h"
 
@@ -15,6 +16,7 @@ struct mo_converse {
     struct mo_models *models;
     struct mo_servers *servers;
     struct mo_pins *pins;
+    struct mo_always *always;
     struct mo_agent *agent;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
@@ -99,6 +101,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     struct mo_agent_opts o = {
         .servers = mo_servers_for(c->servers),
         .pins = mo_pins_for(c->pins),
+        .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, c},
@@ -123,6 +126,7 @@ static void converse_free(struct mo_converse *c)
 
     mo_models_free(c->models);
     mo_pins_close(c->pins);
+    mo_always_close(c->always);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -180,6 +184,8 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
     if (rc == 0)
+        rc = mo_always_open(cfg->store.dir, &c->always, e);
+    if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {
         on_agent_gone(c);
@@ -205,4 +211,9 @@ struct mo_models *mo_converse_models(const struct mo_converse *c)
 struct mo_agent *mo_converse_agent(const struct mo_converse *c)
 {
     return c->agent;
+}
+
+struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+{
+    return mo_always_api(c->always);
 }

@@ -32,6 +32,7 @@ struct server {
     struct mo_converse *converse;
     struct mo_talk talk;
     struct mo_api api;
+    struct mo_api_rules api_rules;
     struct mo_hub *hub;     /* the gateway, at /mcp */
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
@@ -172,6 +173,7 @@ static void begin_talking(struct server *s)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
     s->api.sessions = mo_house_sessions(s->house);
+    s->api_rules = mo_converse_rules(s->converse);
     mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
 }
 
@@ -186,6 +188,8 @@ static int make_api(struct server *s, struct mo_err *e)
                              .models_ctx = s};
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
+    if (rc == 0)
+        rc = mo_api_rules_routes(s->site, &s->api_rules);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 

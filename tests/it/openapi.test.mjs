@@ -64,7 +64,7 @@ test('every answer is as described', async () => {
   const tab = house.tab();
   await tab.ready();
   await tab.say('find the needle');
-  await tab.decide((await tab.event('tool:approval_required'))[0], true);
+  await tab.decide((await tab.event('tool:approval_required'))[0], true, { remember: 'always' });
   await tab.event('agent:response');
   const seen = new Set();
   const asked = async (path, method, url, status) => {
@@ -86,6 +86,11 @@ test('every answer is as described', async () => {
   assert.equal(checked.models['claude-sonnet-5-5'], 'available');
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
+  const { rules } = await asked('/api/rules', 'get', '/api/rules');
+  assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
+  assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
+  await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
+
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
   await ask('/api/search', 'get', '/api/search', 400);
@@ -96,7 +101,7 @@ test('every answer is as described', async () => {
 });
 
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/models/check', 'PUT']]) {
+  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));
