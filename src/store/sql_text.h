@@ -7,7 +7,13 @@
  * reboot leaves a lease behind.
  *
  * conversation.at is the time of its last entry; 0: it was swept and only its
- * number is kept, because the session lives. */
+ * number is kept, because the session lives.
+ *
+ * indexed.n, in its one row, is the mark: entries up to it are in entry_text,
+ * those behind it are not yet. It is always the n of an entry that is there,
+ * or 0; so a new entry, whose n is one more than the largest, is behind it
+ * even when the n was another's before. What is behind the mark must not be
+ * taken out of the index: that would damage it. */
 #ifndef MO_STORE_SQL_TEXT_H
 #define MO_STORE_SQL_TEXT_H
 
@@ -44,6 +50,18 @@ static const char *const migrations[MO_SQL_VERSION] = {
     "CREATE TABLE lease (name TEXT PRIMARY KEY, fence INTEGER NOT NULL,"
     " token TEXT NOT NULL, owner TEXT NOT NULL, boot TEXT NOT NULL,"
     " until INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;",
+    /* 2: full text is indexed behind the append (sqlite_index.c) */
+    "DROP TRIGGER entry_in;"
+    "DROP TRIGGER entry_out;"
+    "DROP INDEX conversation_at;"
+    "CREATE TABLE indexed (n INTEGER NOT NULL);"
+    "INSERT INTO indexed (n) SELECT coalesce(max(n), 0) FROM entry;"
+    "CREATE TRIGGER entry_out AFTER DELETE ON entry"
+    " WHEN old.n <= (SELECT n FROM indexed) BEGIN"
+    " INSERT INTO entry_text (entry_text, rowid, text)"
+    " SELECT 'delete', old.n, old.text WHERE old.text <> '';"
+    " UPDATE indexed SET n = (SELECT coalesce(max(n), 0) FROM entry"
+    " WHERE n < old.n) WHERE n = old.n; END;",
 };
 
 #define SWEEP_ROWS "500" /* of each kind at a time */
@@ -69,6 +87,13 @@ static const char *const statements[MO_SQL_N] = {
                         " WHERE session = ?1",
     [MO_SQL_CONV_NEW] = "INSERT INTO conversation (session, number, seq, at)"
                         " VALUES (?1, ?2, 0, ?3)",
+    /* of a session that is known and has said something already */
+    [MO_SQL_CONV_STEP] =
+        "SELECT seq + 1, number FROM conversation WHERE session = ?1"
+        " AND EXISTS (SELECT 1 FROM session WHERE id = ?1)"
+        " ORDER BY number DESC LIMIT 1",
+    [MO_SQL_CONV_SET] = "UPDATE conversation SET seq = ?3, at = max(at, ?4)"
+                        " WHERE session = ?1 AND number = ?2",
     [MO_SQL_CONV_NEXT] =
         "INSERT INTO conversation (session, number, seq, at)"
         " VALUES (?1, ?2, 1, ?3) ON CONFLICT (session, number) DO UPDATE"
@@ -81,6 +106,14 @@ static const char *const statements[MO_SQL_N] = {
         "INSERT INTO entry (session, conversation, seq, at, doc, text)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [MO_SQL_ENTRY_DEL_ALL] = "DELETE FROM entry WHERE session = ?1",
+
+    [MO_SQL_INDEX_STATE] =
+        "SELECT n, (SELECT coalesce(max(n), 0) FROM entry) FROM indexed",
+    [MO_SQL_INDEX_NEXT] = "SELECT n, text FROM entry"
+                          " WHERE n > (SELECT n FROM indexed)"
+                          " ORDER BY n LIMIT ?1",
+    [MO_SQL_INDEX_PUT] = "INSERT INTO entry_text (rowid, text) VALUES (?1, ?2)",
+    [MO_SQL_INDEX_MARK] = "UPDATE indexed SET n = ?1",
 
     [MO_SQL_CALL_PUT] =
         "INSERT INTO call (session, id, state, at, doc)"
@@ -115,8 +148,9 @@ static const char *const statements[MO_SQL_N] = {
         " WHERE name = ?1 AND owner = ?2 AND fence = ?3",
 
     [MO_SQL_OLD_CONV] =
-        "SELECT session, number FROM conversation WHERE at > 0 AND at < ?1"
-        " ORDER BY at LIMIT 1",
+        "SELECT session, number FROM conversation"
+        " WHERE (session, number) > (?2, ?3) AND at > 0 AND at < ?1"
+        " ORDER BY session, number LIMIT 1",
     [MO_SQL_OLD_ENTRIES] =
         "DELETE FROM entry WHERE n IN (SELECT n FROM entry WHERE session = ?1"
         " AND conversation = ?2 LIMIT " SWEEP_ROWS ")",
