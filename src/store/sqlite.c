@@ -97,7 +97,7 @@ static int run_transaction(struct mo_lane *lane)
         rc = mo_sql_do(sql, MO_SQL_COMMIT, &lane->err, "");
     if (rc < 0 && !lane->q->lib.sqlite3_get_autocommit(sql->db))
         (void)mo_sql_do(sql, MO_SQL_ROLLBACK, NULL, "");
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int run_again(struct mo_lane *lane)
