@@ -81,6 +81,7 @@ enum mo_sql_id {
     /* reading: session, id, doc, conversation, seq, at, state */
     MO_SQL_READ_SESSION,
     MO_SQL_READ_SESSIONS,
+    MO_SQL_READ_LAST_SESSIONS,
     MO_SQL_READ_HISTORY,
     MO_SQL_READ_NEWEST,
     MO_SQL_READ_CALLS,

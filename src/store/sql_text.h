@@ -179,6 +179,9 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_READ_SESSIONS] =
         "SELECT id, '', doc, 0, 0, at, 0 FROM session"
         " WHERE (at, id) > (?1, ?2) AND at < ?3 ORDER BY at, id LIMIT ?4",
+    [MO_SQL_READ_LAST_SESSIONS] = "SELECT id, '', doc, 0, 0, at, 0 FROM session"
+                                  " WHERE (at, id) > (?1, ?2) AND at < ?3"
+                                  " ORDER BY at DESC, id DESC LIMIT ?4",
     [MO_SQL_READ_HISTORY] =
         "SELECT session, '', doc, conversation, seq, at, 0 FROM entry"
         " WHERE session = ?1 AND conversation = ?2 AND seq > ?3"

@@ -28,9 +28,10 @@ static int64_t or_for_ever(uint64_t t)
 
 static sqlite3_stmt *sessions(struct reading *g)
 {
-    return mo_sql_start(g->sql, MO_SQL_READ_SESSIONS, &g->op->err, "itii",
-                        (int64_t)g->r->after, g->r->id,
-                        or_for_ever(g->r->before), g->limit);
+    return mo_sql_start(
+        g->sql, g->r->newest ? MO_SQL_READ_LAST_SESSIONS : MO_SQL_READ_SESSIONS,
+        &g->op->err, "itii", (int64_t)g->r->after, g->r->id,
+        or_for_ever(g->r->before), g->limit);
 }
 
 static sqlite3_stmt *history(struct reading *g)
