@@ -1,11 +1,11 @@
-/* sqlite_index.c - full text, indexed behind the append.
+/* sqlite_index.c - entries are indexed behind the append.
  *
- * An append is answered when it is durable; that its words can be searched
- * for is needed only by a search. To index them inside the append's own
- * transaction costs as much as all the rest of it, because a full-text index
- * is cheap only for many rows at a time. So a mark in the file (see
- * sql_text.h) says how far the index has come, and it is moved on, in chunks
- * that are transactions of their own:
+ * An append is answered when it is durable. To index it inside its own
+ * transaction costs more than all the rest: full text is cheap only for many
+ * rows at a time, and of every session that appends another page of the index
+ * by place has to be written. So a mark in the file (see sql_text.h) says how
+ * far both indexes have come, and it is moved on, in chunks that are
+ * transactions of their own:
  *
  *  - when nothing was asked of the writer for a while (sqlite.c);
  *  - when a search finds that the mark stands before an entry it can see: it
@@ -15,13 +15,16 @@
  *  - when the writer never rests and more than BEHIND_MAX of entries or bytes
  *    has gathered: then after each group, so that no search waits long.
  *
+ * Who reads a conversation looks through what is behind the mark, and waits
+ * for nobody.
+ *
  * The mark and the index change in one transaction, so nothing is indexed
  * twice or left out, whichever process does it and wherever it dies. */
 #include "store/sqlite_priv.h"
 
 #define CHUNK_ROWS       1024 /* a few ms, for which a write may have to wait */
 #define CHUNK_BYTES      ((size_t)512 * 1024)
-#define BEHIND_MAX_ROWS  ((size_t)64 * 1024)
+#define BEHIND_MAX_ROWS  ((size_t)8 * 1024)
 #define BEHIND_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
 /* --- on the reader's thread ---------------------------------------------- */
@@ -56,12 +59,14 @@ static int put_row(struct mo_sql *sql, sqlite3_stmt *st, struct chunk *c,
                    struct mo_err *e)
 {
     struct mo_span text = mo_sql_text(sql, st, 1);
-    int rc = 0;
+    int rc;
 
     c->mark = mo_sql_int(sql, st, 0);
     c->rows++;
     c->bytes += text.n;
-    if (text.n)
+    rc = mo_sql_do(sql, MO_SQL_INDEX_PLACE, e, "tiii", mo_sql_text(sql, st, 2),
+                   mo_sql_int(sql, st, 3), mo_sql_int(sql, st, 4), c->mark);
+    if (rc >= 0 && text.n)
         rc = mo_sql_do(sql, MO_SQL_INDEX_PUT, e, "it", c->mark, text);
     return rc < 0 ? rc : 0;
 }

@@ -137,7 +137,7 @@ static int put_entry(struct batch *b, const struct mo_write *w)
         return rc;
     b->op->written.seq = (uint64_t)seq;
     b->q->index.rows++;
-    b->q->index.bytes += w->text.n;
+    b->q->index.bytes += w->doc.n + w->text.n;
     return mo_sql_do(b->sql, MO_SQL_ENTRY_PUT, &b->op->err, "tiiitt",
                      b->session, b->conv, seq, (int64_t)w->at, w->doc, w->text);
 }

@@ -464,7 +464,9 @@ static void test_index_of_version_1(void **state)
     assert_int_equal(hits(&f, "apple"), 2);
     fix_close(&f);
     run_sql(&f,
-            "DROP TRIGGER entry_out; DROP TABLE indexed;"
+            "DROP TRIGGER entry_out; DROP TABLE indexed; DROP TABLE place;"
+            "CREATE UNIQUE INDEX entry_place"
+            " ON entry (session, conversation, seq);"
             "CREATE INDEX conversation_at ON conversation (at) WHERE at > 0;"
             "CREATE TRIGGER entry_in AFTER INSERT ON entry WHEN new.text <> ''"
             " BEGIN INSERT INTO entry_text (rowid, text)"
