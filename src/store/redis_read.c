@@ -297,7 +297,7 @@ static void on_found(struct mo_rop *o, struct mo_rcall *k,
 
 static void turn_round(struct mo_row *v, size_t n)
 {
-    for (size_t i = 0; i < n / 2; i++) {
+    for (size_t i = 0; v && i < n / 2; i++) {
         struct mo_row t = v[i];
 
         v[i] = v[n - 1 - i];
