@@ -110,6 +110,7 @@ static int open_sessions(struct mo_house *h, struct mo_err *e)
         .instance = mo_instance_name(h->instance),
         .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
         .idle_ms = (uint64_t)c->idle_minutes * 60000,
+        .keep_ms = (uint64_t)c->history_ttl_seconds * 1000,
         .sweep_ms = (uint64_t)c->sweep_seconds * 1000,
         .max = c->max < MO_SESSIONS_MAX ? (unsigned)c->max : MO_SESSIONS_MAX,
         .warm = all ? (unsigned)h->cfg->sandbox.warm : 0,
