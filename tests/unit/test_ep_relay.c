@@ -64,7 +64,8 @@ static void waits(struct mo_ep_call *c)
         return;
     }
     mo_ep_call_set_state(c, MO_SPAN("s1"));
-    mo_ep_call_need(c, "k", "elicitation/create", MO_SPAN("{\"message\":\"\"}"));
+    mo_ep_call_need(c, "k", "elicitation/create",
+                    MO_SPAN("{\"message\":\"\"}"));
     if (mo_ep_call_wait(c) == MO_EP_WAITS)
         mo_ep_call_progress_raw(c, json("{\"progress\":7}"));
 }
@@ -293,8 +294,7 @@ static void test_waits(void **state)
     assert_non_null(strstr(hear(&t), "{\"progress\":7,\"progressToken\":3}"));
     mo_buf_reset(&t.me.got);
     say(&t, ERR("1", "-5", "no"));
-    assert_string_equal(
-        hear(&t), RES("1", "{\"code\":-5,\"message\":\"no\"}"));
+    assert_string_equal(hear(&t), RES("1", "{\"code\":-5,\"message\":\"no\"}"));
     say(&t, CALL("2", "waits"));
     (void)hear(&t);
     mo_buf_reset(&t.me.got);
