@@ -267,13 +267,13 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 static bool pass_task(struct flight *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
 
-    if (f->how != DOWN_HELD || !mo_conn_info(conn)->modern ||
-        !mo_mcp_is_modern(f->down->version) ||
-        !mo_ep_call_has_ext(f->down, MO_MCP_EXT_TASKS))
+    if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
+        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
-    (void)cross_task_result(f->g, f->down, f->slot, result, &f->outcome);
+    (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
     settle(f);
     return true;
 }

@@ -90,7 +90,7 @@ static void answer(struct question *q, struct mo_json value)
 void flight_drop_questions(struct flight *f, const char *why)
 {
     while (!mo_list_empty(&f->questions))
-        refuse(mo_list_first(&f->questions, struct question, node),
+        refuse(mo_container_of(f->questions.next, struct question, node),
                MO_RPC_INTERNAL, why);
 }
 

@@ -67,11 +67,11 @@ static void test_per_session(void **state)
     hello(a, HELLO("{\"roots\":{}}"));
     hello(b, HELLO("{\"elicitation\":{}}"));
     tell(a, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
     assert_true(peer_saw(&w.peers[0], "\"capabilities\":{\"roots\":{}}"));
     tell(b, REQ("1", "tools/call", "\"name\":\"work\""));
     wait_for(w.l, two_peers, &w);
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     assert_true(peer_saw(&w.peers[1], "\"capabilities\":{\"elicitation\":{}}"));
     tell(b, REQ("2", "tools/call", "\"name\":\"work\""));
     settle(b);
@@ -138,7 +138,7 @@ static void test_task_down(void **state)
     tell(c,
          REQ("1", "tools/call", "\"name\":\"work\",\"task\":{\"ttl\":9000}"));
     hears(c, "\"taskId\"");
-    gets(&w, &w.peers[0], "\"params\":{\"name\":\"work\"}}");
+    arrives(&w, &w.peers[0], "\"params\":{\"name\":\"work\"}}");
     peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, "\"status\":\"completed\"");
     end(&w);
@@ -234,11 +234,11 @@ static void test_listen(void **state)
     hello(c, HELLO("{}"));
     tell(c, REQ("1", "tools/list", ""));
     hears(c, "\"work\"");
-    gets(&w, p, "\"subscriptions/listen\"");
+    arrives(&w, p, "\"subscriptions/listen\"");
     assert_true(peer_saw(p, "\"toolsListChanged\":true"));
     tell(c, REQ("2", "resources/subscribe", "\"uri\":\"a:1\""));
-    gets(&w, p, "\"resourceSubscriptions\":[\"a:1\"]");
-    gets(&w, p, "notifications/cancelled"); /* the one before it */
+    arrives(&w, p, "\"resourceSubscriptions\":[\"a:1\"]");
+    arrives(&w, p, "notifications/cancelled"); /* the one before it */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
                         "resources/updated\",\"params\":{\"uri\":\"a:1\"}}"));
     hears(c, "notifications/resources/updated");
@@ -297,8 +297,8 @@ static void test_reload(void **state)
     hears(c, "two_work");
     tell(c, REQ("2", "tools/call", "\"name\":\"one_work\""));
     tell(c, REQ("3", "tools/call", "\"name\":\"two_work\""));
-    gets(&w, &w.peers[0], "tools/call");
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     assert_int_equal(mo_gateway_servers(w.g, after, 2, NULL), 0);
     hears(c, "notifications/tools/list_changed");
     hears(c, "\"id\":2,\"error\":{\"code\":-32603");
