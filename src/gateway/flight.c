@@ -481,12 +481,27 @@ struct flight *flight_of(struct slot *s, const struct mo_child *c,
     return newest;
 }
 
+/* Of a child that serves one connection or session: to that one. A caller
+ * without any is not there. */
+static bool log_to_session(struct kid *k, struct mo_json params)
+{
+    struct mo_span who = mo_child_who(k->child);
+    uint64_t peer = cross_peer(who);
+
+    if (!peer)
+        return false;
+    mo_list_each_safe (n, &k->slot->g->eps)
+        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
+                        params);
+    return true;
+}
+
 void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
 {
     struct flight *f = flight_of(k->slot, k->child, stream_of);
 
     if (f && f->down)
         mo_ep_call_log_raw(f->down, params);
-    else
+    else if (f || !log_to_session(k, params))
         k->slot->g->lost_logs++;
 }

@@ -142,6 +142,7 @@ static void put(struct flight *f)
 
         key_of(q, key);
         q->asked = true;
+        visit_begin(f, params_of(q));
         mo_ep_call_need(f->down, key, method_of(q), mo_json_text(params_of(q)));
     }
     mo_ep_call_set_state(f->down, mo_span_cstr(f->id));

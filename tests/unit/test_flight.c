@@ -90,6 +90,73 @@ static void test_per_session(void **state)
     end(&w);
 }
 
+/* A log message outside of any call goes to the session of the child; roots
+ * that change are told to it. */
+static void test_session_news(void **state)
+{
+    static const struct mo_gw_server own[] = {
+        {.name = "one",
+         .digest = "1",
+         .mode = MO_CONN_LEGACY,
+         .per_session = true},
+    };
+    struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1];
+    struct peer *p = &w.peers[0];
+
+    (void)state;
+    begin(&w, own, 1, plain);
+    hello(a, HELLO("{\"roots\":{\"listChanged\":true}}"));
+    hello(b, HELLO("{}"));
+    tell(a, REQ("1", "tools/list", ""));
+    hears(a, "\"work\"");
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+                        "message\",\"params\":{\"level\":\"info\","
+                        "\"data\":\"psst\"}}"));
+    hears(a, "psst");
+    tell(a, "{\"jsonrpc\":\"2.0\",\"method\":"
+            "\"notifications/roots/list_changed\"}");
+    arrives(&w, p, "notifications/roots/list_changed");
+    settle(b);
+    assert_false(heard(b, "psst"));
+    end(&w);
+}
+
+/* Sent to a page; done there after the call has ended. */
+static void test_visit(void **state)
+{
+    struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1];
+    struct peer *p = &w.peers[0];
+    char id[64];
+
+    (void)state;
+    begin(&w, shared, 1, plain);
+    hello(a, HELLO("{\"elicitation\":{\"url\":{}}}"));
+    hello(b, HELLO("{\"elicitation\":{\"url\":{}}}"));
+    tell(a, REQ("1", "tools/call", "\"name\":\"work\""));
+    arrives(&w, p, "tools/call");
+    memcpy(id, p->id, sizeof(id));
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":"
+                        "\"elicitation/create\",\"params\":{\"mode\":"
+                        "\"url\",\"url\":\"https://a.example/\","
+                        "\"elicitationId\":\"e1\",\"message\":\"go\"}}"));
+    hears(a, "\"elicitationId\":\"e1\"");
+    tell(a, RES("1", "{\"action\":\"accept\"}"));
+    arrives(&w, p, "\"id\":\"q\",\"result\"");
+    memcpy(p->id, id, sizeof(id));
+    peer_say(p, MO_SPAN(RES("$id", "{\"content\":[]}")));
+    hears(a, RES("1", "{\"content\":[]}"));
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+                        "elicitation/complete\",\"params\":"
+                        "{\"elicitationId\": \"e1\"}}"));
+    hears(a, "notifications/elicitation/complete\",\"params\":"
+             "{\"elicitationId\": \"e1\"}}");
+    settle(b);
+    assert_false(heard(b, "e1"));
+    end(&w);
+}
+
 /* --- tasks --------------------------------------------------------------- */
 
 #define TASK                                                                   \
@@ -445,6 +512,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_per_session),
+        cmocka_unit_test(test_session_news),
+        cmocka_unit_test(test_visit),
         cmocka_unit_test(test_task_required),
         cmocka_unit_test(test_task_down),
         cmocka_unit_test(test_task_passed),
