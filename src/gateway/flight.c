@@ -237,9 +237,20 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         mo_child_fault(f->child, r->err);
 }
 
+/* Its headers did not fit: the schema that we know is old. */
+static void look_again(struct flight *f)
+{
+    struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+
+    if (k)
+        refresh_kid(k, 1u << MO_CAT_TOOLS);
+}
+
 static void finish(struct flight *f, const struct mo_reply *r)
 {
     tell_breaker(f, r);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH)
+        look_again(f);
     if (r->err) {
         no_answer(f, r->err);
     } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {

@@ -11,7 +11,7 @@
 
 /* --- news of children ---------------------------------------------------- */
 
-static struct kid *find_kid(const struct slot *s, const struct mo_child *c)
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
 {
     mo_list_each (n, &s->kids) {
         struct kid *k = mo_container_of(n, struct kid, node);
@@ -43,7 +43,7 @@ static void on_open(void *ctx, struct mo_child *c)
 
 static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     (void)why;
     if (!k)
@@ -57,7 +57,7 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     if (k)
         watch_notify(k, m, stream_of);
@@ -294,6 +294,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
+    g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->loop = o->loop;
     mo_up_pool_init(&g->pool, 0);
     mo_list_init(&g->leaving);
