@@ -82,29 +82,40 @@ static int configured_words(struct mo_target *t, const struct mo_config_mcp *s,
     return 0;
 }
 
-static int configured_env(struct mo_target *t, const struct mo_config *cfg,
-                          const struct mo_config_mcp *s, struct mo_err *e)
+int mo_target_env(struct mo_arena *a, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e)
 {
-    size_t n = s ? s->env.n : 0;
-    const char **v = mo_arena_zalloc(t->a, (n + 1) * sizeof(*v));
+    const char **v = mo_arena_zalloc(a, (s->env.n + 1) * sizeof(*v));
     int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < n && rc == 0; i++) {
+    for (size_t i = 0; i < s->env.n && rc == 0; i++) {
         struct mo_buf b;
 
         mo_buf_init(&b, VALUE_MAX);
         mo_buf_printf(&b, "%s=", s->env.v[i].name);
         rc = mo_ref_resolve(cfg, s->env.v[i].value, &b, e);
         if (rc == 0)
-            v[i] = mo_arena_strndup(t->a, b.len ? b.p : "", b.len);
+            v[i] = mo_arena_strndup(a, b.len ? b.p : "", b.len);
         if (rc == 0 && (mo_buf_err(&b) || !v[i]))
             rc = mo_fail(e, MO_ENOMEM, "environment");
         mo_buf_fini(&b);
     }
+    *out = v;
+    return rc;
+}
+
+static int configured_env(struct mo_target *t, const struct mo_config *cfg,
+                          const struct mo_config_mcp *s, struct mo_err *e)
+{
+    const char *const *v = NULL;
+    int rc = s ? mo_target_env(t->a, cfg, s, &v, e) : 0;
+
     if (rc == 0)
-        rc = mo_child_env(t->a, cfg->environ, v, n, &t->child.env, e);
+        rc = mo_child_env(t->a, cfg->environ, v, s ? s->env.n : 0,
+                          &t->child.env, e);
     return rc;
 }
 

@@ -23,4 +23,9 @@ struct mo_target {
 int mo_target_init(struct mo_target *t, struct mo_arena *a,
                    const struct mo_peer_opts *o, struct mo_err *e);
 
+/* A server's own variables, resolved: "NAME=VALUE" in a, NULL at the end. */
+int mo_target_env(struct mo_arena *a, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e);
+
 #endif

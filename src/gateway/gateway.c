@@ -3,6 +3,7 @@
 #include "base/rand.h"
 #include "gateway/cross.h"
 #include "gateway/flight.h"
+#include "gateway/guide.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -135,6 +136,7 @@ static void end_now(struct mo_later *d)
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
+    guide_free(g->guide);
     mo_free(g->v);
     mo_free(g);
     if (closed)
@@ -268,6 +270,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         return rc;
     }
     swap_table(g, to, n);
+    guide_stale(g->guide);
     watch_again(g);
     if (first)
         return 0;
@@ -291,6 +294,12 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     if (!g->cat) {
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
+    }
+    g->guide = guide_new(o->table, o->pieces);
+    if (!g->guide) {
+        mo_catalog_free(g->cat);
+        mo_free(g);
+        return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
@@ -415,6 +424,8 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
+    if (what == MO_EP_CH_TOOLS)
+        guide_stale(g->guide);
     if (!g->listed[what])
         return;
     g->listed[what] = false;

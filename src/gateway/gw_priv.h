@@ -86,6 +86,7 @@ struct mo_gateway {
     struct mo_gateway_opts o;
     struct mo_loop *loop;
     struct mo_catalog *cat;
+    struct guide *guide;
     struct slot **v;
     size_t n;
     struct mo_up_pool pool;

@@ -17,6 +17,12 @@ void up_changed(struct mo_up *u)
 
 /* --- what a wish comes to ------------------------------------------------ */
 
+/* Of a list that is not empty. */
+static struct mo_up_wish *first(const struct mo_list *wishes)
+{
+    return mo_container_of(wishes->next, struct mo_up_wish, node);
+}
+
 static void put_ready(struct mo_up_wish *w)
 {
     mo_list_del(&w->node);
@@ -37,7 +43,7 @@ void up_refuse(struct mo_up_wish *w, enum no no)
 void up_refuse_all(struct mo_list *wishes, enum no no)
 {
     while (!mo_list_empty(wishes))
-        up_refuse(mo_list_first(wishes, struct mo_up_wish, node), no);
+        up_refuse(first(wishes), no);
 }
 
 void up_grant(struct mo_up_wish *w, struct mo_child *c)
@@ -138,8 +144,7 @@ static enum no grow(struct mo_up *u)
 static void give_out(struct mo_up *u)
 {
     while (!mo_list_empty(&u->wishes)) {
-        struct mo_up_wish *w =
-            mo_list_first(&u->wishes, struct mo_up_wish, node);
+        struct mo_up_wish *w = first(&u->wishes);
         struct mo_child *c = least_busy(u);
         enum no no = NO_NOT;
 
@@ -323,6 +328,8 @@ static void up_free(struct mo_up *u)
     mo_later_cancel(&u->later);
     mo_free((void *)(uintptr_t)u->s.name);
     mo_free((void *)(uintptr_t)u->s.prefix);
+    mo_free((void *)(uintptr_t)u->s.description);
+    mo_free((void *)(uintptr_t)u->s.keywords);
     mo_free(u);
 }
 
@@ -362,7 +369,7 @@ static void on_later(struct mo_later *d)
     give_out(u);
     mo_list_splice(&u->now, &u->ready);
     while (!mo_list_empty(&u->now))
-        deliver_one(u, mo_list_first(&u->now, struct mo_up_wish, node));
+        deliver_one(u, first(&u->now));
     if (!u->closing)
         show(u);
     if (is_over(u))
@@ -390,6 +397,8 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     u->s = *s;
     u->s.name = copy(s->name);
     u->s.prefix = copy(s->prefix);
+    u->s.description = copy(s->description);
+    u->s.keywords = copy(s->keywords);
     u->s.instances = s->instances == 0                   ? 1
                      : s->instances > MO_UP_CHILDREN_MAX ? MO_UP_CHILDREN_MAX
                                                          : s->instances;
@@ -403,7 +412,9 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     mo_list_init(&u->now);
     mo_later_init(&u->later, on_later);
     mo_timer_init(&u->look, on_look);
-    if (!u->s.name || (s->prefix && !u->s.prefix)) {
+    if (!u->s.name || (s->prefix && !u->s.prefix) ||
+        (s->description && !u->s.description) ||
+        (s->keywords && !u->s.keywords)) {
         up_free(u);
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
         return NULL;

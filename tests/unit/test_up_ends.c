@@ -435,6 +435,142 @@ static void test_close_when_told(void **state)
     }
 }
 
+/* --- any order ----------------------------------------------------------- */
+
+#define SLOTS 12
+
+struct mess {
+    struct kit k;
+    struct mo_up_pool pool;
+    struct want v[SLOTS];
+    bool used[SLOTS]; /* wanted, and not yet let go or taken back */
+    uint64_t dice;
+};
+
+static unsigned roll(struct mess *m, unsigned sides)
+{
+    m->dice = m->dice * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(m->dice >> 33) % sides;
+}
+
+static void check_mess(const struct mess *m)
+{
+    unsigned running = 0, count[CH_STATES] = {0};
+
+    mo_list_each (it, &m->k.u->children) {
+        const struct mo_child *c = mo_container_of(it, struct mo_child, node);
+
+        count[c->state]++;
+        running += c->state >= CH_STARTING && c->state <= CH_CLOSING;
+        assert_true((c->conn != NULL) ==
+                    (c->state >= CH_STARTING && c->state <= CH_CLOSING));
+        assert_true(mo_list_empty(&c->idle_node) ==
+                    (c->state != CH_OPEN || c->calls > 0));
+        assert_true(mo_list_empty(&c->queue_node) == (c->state != CH_NEW));
+    }
+    assert_memory_equal(count, m->k.u->count, sizeof(count));
+    assert_int_equal(running, m->pool.running);
+    assert_true(m->pool.running <= m->pool.max);
+    assert_int_equal(m->pool.closing, count[CH_CLOSING]);
+    assert_int_equal(m->pool.queued, count[CH_NEW]);
+}
+
+/* Something with one wish: want it, take it back, use it, let it go. */
+static void step_one(struct mess *m)
+{
+    static const char *const whos[] = {"a", "b", "c", "d", "e"};
+    unsigned i = roll(m, SLOTS);
+    struct want *v = &m->v[i];
+
+    if (!m->used[i]) {
+        want_as(&m->k, v, whos[roll(m, MO_COUNT(whos))]);
+        m->used[i] = true;
+    } else if (!v->ready) {
+        mo_up_unwant(&v->w);
+        m->used[i] = false;
+    } else if (!v->c) {
+        m->used[i] = false;
+    } else if (roll(m, 4) == 0 && mo_child_conn(v->c)) {
+        (void)kit_call(&m->k, v->c, roll(m, 4) ? "echo" : "die");
+    } else {
+        if (roll(m, 2))
+            mo_child_told(v->c, roll(m, 3) == 0);
+        let_go(v);
+        m->used[i] = false;
+    }
+}
+
+static void step(struct mess *m)
+{
+    struct kit *k = &m->k;
+
+    switch (roll(m, 11)) {
+    case 0:
+        k->mood = roll(m, 3) ? FINE : (enum mood)roll(m, HANG + 1);
+        break;
+    case 1:
+        k->slow_close = roll(m, 2);
+        break;
+    case 2:
+        kit_release(k);
+        break;
+    case 3:
+        mo_up_session_gone(k->u, MO_SPAN("a"));
+        break;
+    case 4:
+        k->u->backoff.until = k->u->breaker.until = 0;
+        break;
+    default:
+        step_one(m);
+    }
+}
+
+static int play(uint64_t seed, struct mo_gw_server s)
+{
+    static struct mess m;
+
+    memset(&m, 0, sizeof(m));
+    m.dice = seed;
+    s.stop_ms = roll(&m, 3);
+    kit_init(&m.k, s);
+    mo_up_pool_init(&m.pool, 1 + roll(&m, 4));
+    mo_up_join(m.k.u, &m.pool);
+    for (int i = 0; i < 400; i++) {
+        step(&m);
+        check_mess(&m);
+        if (roll(&m, 3) == 0)
+            kit_settle(&m.k);
+    }
+    mo_up_close(m.k.u, kit_gone, &m.k);
+    kit_release(&m.k);
+    kit_settle(&m.k);
+    for (int i = 0; i < SLOTS; i++) {
+        if (!m.used[i])
+            continue;
+        assert_int_equal(m.v[i].ready, 1);
+        if (m.v[i].c)
+            let_go(&m.v[i]);
+    }
+    m.k.u = NULL;
+    kit_fini(&m.k);
+    assert_int_equal(m.pool.running + m.pool.closing + m.pool.queued, 0);
+    return m.k.dials;
+}
+
+static void test_any_order(void **state)
+{
+    struct mo_gw_server s = kit_server();
+    int dials = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        s.per_session = seed % 2;
+        s.instances = (unsigned)(seed % 4);
+        dials += play(seed, s);
+    }
+    assert_true(dials > 600); /* it was about something */
+}
+
 /* --- without memory ------------------------------------------------------ */
 
 static bool all_ready(void *ctx)
@@ -499,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_unwant),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_close_when_told),
+        cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_torture),
     };
 
