@@ -12,7 +12,7 @@
 
 /* --- news of children ---------------------------------------------------- */
 
-static struct kid *find_kid(const struct slot *s, const struct mo_child *c)
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
 {
     mo_list_each (n, &s->kids) {
         struct kid *k = mo_container_of(n, struct kid, node);
@@ -44,7 +44,7 @@ static void on_open(void *ctx, struct mo_child *c)
 
 static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     (void)why;
     if (!k)
@@ -58,7 +58,7 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     if (k)
         watch_notify(k, m, stream_of);
@@ -133,6 +133,8 @@ static void end_now(struct mo_later *d)
     flight_drop_all(g);
     watch_fini(g);
     mo_map_fini(&g->parked);
+    MO_BUG_ON(g->visits.len);
+    mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
     guide_free(g->guide);
     mo_free(g->v);
@@ -301,6 +303,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
+    g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->loop = o->loop;
     mo_up_pool_init(&g->pool, 0);
     mo_list_init(&g->leaving);
@@ -308,6 +311,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->flights);
     mo_list_init(&g->waits);
     mo_map_init(&g->parked, GW_AWAY_MAX);
+    mo_map_init(&g->visits, GW_VISITS_MAX);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
@@ -352,9 +356,30 @@ static void on_session_gone(void *ctx, uint64_t peer)
     char who[MO_GW_WHO_MAX];
 
     cross_who(peer, mo_span(NULL, 0), who);
+    visit_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_up_server(g->v[i]->up)->per_session)
             mo_up_session_gone(g->v[i]->up, mo_span_cstr(who));
+    }
+}
+
+/* A server that all share has nobody's roots. */
+static void on_roots_changed(void *ctx, uint64_t peer)
+{
+    struct mo_gateway *g = ctx;
+    char who[MO_GW_WHO_MAX];
+
+    cross_who(peer, mo_span(NULL, 0), who);
+    for (size_t i = 0; i < g->n; i++) {
+        mo_list_each (n, &g->v[i]->kids) {
+            struct kid *k = mo_container_of(n, struct kid, node);
+
+            if (mo_span_is(mo_child_who(k->child), who) &&
+                mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
+                (void)mo_conn_notify(k->conn,
+                                     "notifications/roots/list_changed",
+                                     mo_span(NULL, 0));
+        }
     }
 }
 
@@ -367,6 +392,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->watch = watch_uri;
     o->level = watch_level;
     o->session_gone = on_session_gone;
+    o->roots_changed = on_roots_changed;
     o->abandoned = flight_abandoned;
     o->refusals = true;
     o->ctx = g;
@@ -393,6 +419,7 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_list_del(&x->node);
         mo_free(x);
     }
+    visit_forget(g, ep, 0);
 }
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)

@@ -35,6 +35,7 @@ struct world {
     size_t npeers;
     const struct rule *rules[PEERS]; /* of each dial */
     bool no_dial, gone;
+    uint64_t away_ms;
 };
 
 #define INIT_OK(caps)                                                          \
@@ -137,7 +138,8 @@ static inline void client_close(struct client *c)
 static inline int world_open(struct world *w, struct mo_loop *l,
                              const struct mo_gw_server *v, size_t n)
 {
-    struct mo_gateway_opts o = {.loop = l, .dial = gw_dial, .ctx = w};
+    struct mo_gateway_opts o = {
+        .loop = l, .dial = gw_dial, .away_ms = w->away_ms, .ctx = w};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;
 
@@ -218,7 +220,7 @@ static inline bool has_seen(void *ctx)
             fail_msg("line %d: '%s' did not come; got: %s", __LINE__, (what),  \
                      mo_buf_cstr(&(c)->me.got));                               \
     } while (0)
-#define gets(w_, p, what)                                                      \
+#define arrives(w_, p, what)                                                   \
     do {                                                                       \
         struct seen seen_ = {&(p)->log, (what)};                               \
         if (!mo_loop_until((w_)->l, has_seen, &seen_, WAIT_MS))                \
