@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "gateway/pulse.h"
 #include "mcp/mirror.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -235,6 +236,8 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         mo_child_told(f->child, false);
     else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO)
         mo_child_fault(f->child, r->err);
+    if (r->err && r->err->code == MO_ETIMEOUT)
+        mo_pulse(f->child);
 }
 
 static void finish(struct flight *f, const struct mo_reply *r)
