@@ -35,22 +35,57 @@ static int path_of(const char *dir, const char *name, char out[PATH_MAX])
 
 /* --- reading ------------------------------------------------------------- */
 
+/* What we look for in a file. It is walked once: every look-up by key would
+ * walk all of it again. */
+enum field {
+    F_VERSION,
+    F_NAME,
+    F_DIGEST,
+    F_DATE,
+    F_CAPS,
+    F_INFO,
+    F_LISTS, /* and the kinds from here on */
+    F_COUNT = F_LISTS + MO_CAT_KINDS,
+};
+
+static const char *const field_names[F_LISTS] = {
+    [F_VERSION] = "version", [F_NAME] = "name",         [F_DIGEST] = "digest",
+    [F_DATE] = "date",       [F_CAPS] = "capabilities", [F_INFO] = "info",
+};
+
+static const char *field_name(size_t f)
+{
+    return f < F_LISTS ? field_names[f] : cat_kinds[f - F_LISTS].list;
+}
+
+static void read_fields(struct mo_json root, struct mo_json out[F_COUNT])
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_json_iter(&it, root);
+    while (mo_json_next(&it, &k, &v))
+        for (size_t f = 0; f < F_COUNT; f++)
+            if (mo_json_str_eq(k, mo_span_cstr(field_name(f))))
+                out[f] = v;
+}
+
 static bool is_or_none(struct mo_json v, enum mo_json_type t)
 {
     return v.p == NULL || mo_json_is(v, t);
 }
 
-static bool is_ours(struct mo_json root, const char *name, const char *digest)
+static bool is_ours(const struct mo_json v[F_COUNT], const char *name,
+                    const char *digest)
 {
-    if (!mo_json_is(root, MO_JSON_OBJECT) ||
-        !mo_span_is(mo_json_text(mo_json_get(root, "version")), VERSION) ||
-        !mo_json_str_eq(mo_json_get(root, "name"), mo_span_cstr(name)) ||
-        !mo_json_str_eq(mo_json_get(root, "digest"), mo_span_cstr(digest)) ||
-        !is_or_none(mo_json_get(root, "capabilities"), MO_JSON_OBJECT) ||
-        !is_or_none(mo_json_get(root, "info"), MO_JSON_OBJECT))
+    if (!mo_span_is(mo_json_text(v[F_VERSION]), VERSION) ||
+        !mo_json_str_eq(v[F_NAME], mo_span_cstr(name)) ||
+        !mo_json_str_eq(v[F_DIGEST], mo_span_cstr(digest)) ||
+        !is_or_none(v[F_CAPS], MO_JSON_OBJECT) ||
+        !is_or_none(v[F_INFO], MO_JSON_OBJECT))
         return false;
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
-        if (!is_or_none(mo_json_get(root, cat_kinds[k].list), MO_JSON_ARRAY))
+        if (!is_or_none(v[F_LISTS + k], MO_JSON_ARRAY))
             return false;
     return true;
 }
@@ -74,23 +109,25 @@ static int read_extra(struct mo_json v, struct mo_buf *out)
 int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
                     struct cat_shelf *out)
 {
+    struct mo_json v[F_COUNT] = {{NULL, 0}};
     struct mo_json_doc d;
 
-    if (mo_json_parse(text, 0, &d, NULL) < 0 || !is_ours(d.root, name, digest))
+    if (mo_json_parse(text, 0, &d, NULL) < 0)
+        return MO_EPROTO;
+    read_fields(d.root, v);
+    if (!is_ours(v, name, digest))
         return MO_EPROTO;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        struct mo_json items = mo_json_get(d.root, cat_kinds[k].list);
-
-        if (items.p == NULL)
+        if (v[F_LISTS + k].p == NULL)
             continue;
-        out->list[k] = cat_shelf_list(out, (enum mo_cat_kind)k, items);
+        out->list[k] = cat_shelf_list(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
         if (out->list[k] == NULL)
             return MO_ENOMEM;
     }
-    if (read_extra(mo_json_get(d.root, "capabilities"), &out->caps) < 0 ||
-        read_extra(mo_json_get(d.root, "info"), &out->info) < 0)
+    if (read_extra(v[F_CAPS], &out->caps) < 0 ||
+        read_extra(v[F_INFO], &out->info) < 0)
         return MO_ENOMEM;
-    read_date(mo_json_get(d.root, "date"), out->date);
+    read_date(v[F_DATE], out->date);
     out->known = true;
     out->dirty = false;
     return 0;

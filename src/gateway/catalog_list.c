@@ -35,11 +35,29 @@ static void find_id(const char *key, struct cat_item *it)
     }
 }
 
+/* Grown as needed: to count them first would be one more walk over all. */
+static struct cat_item *next_item(struct cat_list *l)
+{
+    size_t cap = l->cap ? 2 * l->cap : 16;
+    struct cat_item *v = NULL;
+
+    if (l->n < l->cap)
+        return &l->v[l->n];
+    v = mo_realloc(l->v, cap * sizeof(*v));
+    if (v == NULL)
+        return NULL;
+    l->v = v;
+    l->cap = cap;
+    return &v[l->n];
+}
+
 /* 0, MO_EPROTO (no item of ours), MO_ENOMEM. */
 static int read_item(struct cat_list *l, const char *key, struct mo_json text)
 {
-    struct cat_item *it = &l->v[l->n];
+    struct cat_item *it = next_item(l);
 
+    if (it == NULL)
+        return MO_ENOMEM;
     *it = (struct cat_item){.text = text};
     if (!mo_json_is(text, MO_JSON_OBJECT))
         return MO_EPROTO;
@@ -104,17 +122,14 @@ struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,
 {
     struct cat_list *l = mo_new(struct cat_list);
     size_t bytes = items.n + 2 < room_bytes ? items.n + 2 : room_bytes;
-    size_t n = mo_json_len(items);
 
     if (l == NULL)
         return NULL;
-    n = n < room_items ? n : room_items;
     mo_buf_init(&l->text, bytes + 2);
-    /* the escaped names are shorter than their texts; the rest is rounding */
-    mo_arena_init(&l->arena, 4 * (bytes + n * sizeof(*l->v)) + 65536);
-    l->v = mo_arena_alloc(&l->arena, (n + 1) * sizeof(*l->v));
-    if (l->v && mo_buf_room(&l->text, bytes + 2) &&
-        fill(l, cat_kinds[kind].id, items, n, room_bytes) == 0)
+    /* Names that were escaped, each shorter than its text but for rounding. */
+    mo_arena_init(&l->arena, 4 * bytes + 65536);
+    if (mo_buf_room(&l->text, bytes + 2) &&
+        fill(l, cat_kinds[kind].id, items, room_items, room_bytes) == 0)
         return l;
     cat_list_free(l);
     return NULL;
@@ -124,6 +139,7 @@ void cat_list_free(struct cat_list *l)
 {
     if (l == NULL)
         return;
+    mo_free(l->v);
     mo_arena_fini(&l->arena);
     mo_buf_fini(&l->text);
     mo_free(l);

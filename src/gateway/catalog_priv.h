@@ -41,7 +41,7 @@ struct cat_list {
     struct mo_buf text; /* an array of all items, without newlines */
     struct mo_arena arena;
     struct cat_item *v;
-    size_t n;
+    size_t n, cap;
     size_t odd, beyond; /* left out: no object or name; over a limit */
 };
 
