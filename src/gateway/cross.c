@@ -1,6 +1,7 @@
 #include "gateway/cross.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "mcp/edit.h"
 
@@ -43,6 +44,17 @@ void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
         (void)snprintf(out, CROSS_WHO_MAX, "%016llx", (unsigned long long)peer);
     else
         (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
+}
+
+uint64_t cross_peer(struct mo_span who)
+{
+    char text[17];
+
+    if (who.n != 16)
+        return 0;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)who.n, who.p);
+    return strspn(text, "0123456789abcdef") == 16 ? strtoull(text, NULL, 16)
+                                                  : 0;
 }
 
 /* --- tasks --------------------------------------------------------------- */

@@ -45,5 +45,7 @@ bool cross_is_task_method(const struct mo_ep_call *c);
 /* Who asks, for what must not get to another: the connection or session, else
  * the caller. */
 void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX]);
+/* The connection or session in it, 0: it is a caller. */
+uint64_t cross_peer(struct mo_span who);
 
 #endif

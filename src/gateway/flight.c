@@ -270,13 +270,13 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 static bool pass_task(struct flight *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
 
-    if (f->how != DOWN_HELD || !mo_conn_info(conn)->modern ||
-        !mo_mcp_is_modern(f->down->version) ||
-        !mo_ep_call_has_ext(f->down, MO_MCP_EXT_TASKS))
+    if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
+        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
-    (void)cross_task_result(f->g, f->down, f->slot, result, &f->outcome);
+    (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
     settle(f);
     return true;
 }
@@ -484,12 +484,27 @@ struct flight *flight_of(struct slot *s, const struct mo_child *c,
     return newest;
 }
 
+/* Of a child that serves one connection or session: to that one. A caller
+ * without any is not there. */
+static bool log_to_session(struct kid *k, struct mo_json params)
+{
+    struct mo_span who = mo_child_who(k->child);
+    uint64_t peer = cross_peer(who);
+
+    if (!peer)
+        return false;
+    mo_list_each_safe (n, &k->slot->g->eps)
+        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
+                        params);
+    return true;
+}
+
 void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
 {
     struct flight *f = flight_of(k->slot, k->child, stream_of);
 
     if (f && f->down)
         mo_ep_call_log_raw(f->down, params);
-    else
+    else if (f || !log_to_session(k, params))
         k->slot->g->lost_logs++;
 }

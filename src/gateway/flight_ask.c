@@ -90,7 +90,7 @@ static void answer(struct question *q, struct mo_json value)
 void flight_drop_questions(struct flight *f, const char *why)
 {
     while (!mo_list_empty(&f->questions))
-        refuse(mo_list_first(&f->questions, struct question, node),
+        refuse(mo_container_of(f->questions.next, struct question, node),
                MO_RPC_INTERNAL, why);
 }
 
@@ -142,6 +142,7 @@ static void put(struct flight *f)
 
         key_of(q, key);
         q->asked = true;
+        visit_begin(f, params_of(q));
         mo_ep_call_need(f->down, key, method_of(q), mo_json_text(params_of(q)));
     }
     mo_ep_call_set_state(f->down, mo_span_cstr(f->id));

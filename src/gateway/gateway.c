@@ -132,6 +132,8 @@ static void end_now(struct mo_later *d)
     flight_drop_all(g);
     watch_fini(g);
     mo_map_fini(&g->parked);
+    MO_BUG_ON(g->visits.len);
+    mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
     mo_free(g->v);
     mo_free(g);
@@ -299,6 +301,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->flights);
     mo_list_init(&g->waits);
     mo_map_init(&g->parked, GW_AWAY_MAX);
+    mo_map_init(&g->visits, GW_VISITS_MAX);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
@@ -343,9 +346,30 @@ static void on_session_gone(void *ctx, uint64_t peer)
     char who[MO_GW_WHO_MAX];
 
     cross_who(peer, mo_span(NULL, 0), who);
+    visit_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_up_server(g->v[i]->up)->per_session)
             mo_up_session_gone(g->v[i]->up, mo_span_cstr(who));
+    }
+}
+
+/* A server that all share has nobody's roots. */
+static void on_roots_changed(void *ctx, uint64_t peer)
+{
+    struct mo_gateway *g = ctx;
+    char who[MO_GW_WHO_MAX];
+
+    cross_who(peer, mo_span(NULL, 0), who);
+    for (size_t i = 0; i < g->n; i++) {
+        mo_list_each (n, &g->v[i]->kids) {
+            struct kid *k = mo_container_of(n, struct kid, node);
+
+            if (mo_span_is(mo_child_who(k->child), who) &&
+                mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
+                (void)mo_conn_notify(k->conn,
+                                     "notifications/roots/list_changed",
+                                     mo_span(NULL, 0));
+        }
     }
 }
 
@@ -358,6 +382,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->watch = watch_uri;
     o->level = watch_level;
     o->session_gone = on_session_gone;
+    o->roots_changed = on_roots_changed;
     o->abandoned = flight_abandoned;
     o->refusals = true;
     o->ctx = g;
@@ -384,6 +409,7 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_list_del(&x->node);
         mo_free(x);
     }
+    visit_forget(g, ep, 0);
 }
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)

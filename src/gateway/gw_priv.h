@@ -29,6 +29,7 @@
 #define GW_QUIET_MS    5000  /* before servers are told to log less */
 #define GW_LISTEN_MS   1000  /* before a lost listen is tried again, at first */
 #define GW_LISTEN_MAX  ((uint64_t)300 * 1000)
+#define GW_VISITS_MAX  1024
 #define GW_TEXT_MAX    ((size_t)32 * 1024 * 1024) /* of one message */
 
 struct slot;
@@ -96,6 +97,7 @@ struct mo_gateway {
     struct mo_list waits;   /* front.c's */
     struct mo_map watched;  /* exposed uri -> struct watched */
     bool listed[3];         /* by enum mo_ep_what: since the last news of it */
+    struct mo_map visits;   /* visit.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
@@ -146,5 +148,17 @@ void watch_uri(void *ctx, struct mo_span uri, bool on);
 void watch_level(void *ctx, enum mo_mcp_level lv);
 void watch_fini(struct mo_gateway *g);
 void watch_init(struct mo_gateway *g);
+
+/* --- visit.c ------------------------------------------------------------- */
+
+struct flight;
+
+/* The client of the flight is sent to a page by that question. */
+void visit_begin(const struct flight *f, struct mo_json params);
+/* The server says that somebody is done. */
+void visit_done(struct kid *k, struct mo_json params);
+/* peer 0: of the whole endpoint. */
+void visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                  uint64_t peer);
 
 #endif

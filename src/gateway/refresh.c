@@ -4,6 +4,7 @@
  *
  * A list that cannot be read leaves the old one in place. */
 #include "gateway/gw_priv.h"
+#include "mcp/mirror.h"
 
 static const struct {
     const char *method, *key, *cap;
@@ -40,6 +41,37 @@ static void put(struct kid *k, enum mo_cat_kind kind, struct mo_json items)
     k->said &= ~(1u << kind);
     if (changed || said)
         gw_changed(s->g, rows[kind].what);
+}
+
+static bool is_modern_http(const struct kid *k)
+{
+    const struct mo_link *link = mo_conn_link(k->conn);
+
+    return link && mo_link_is_http(link) && mo_conn_info(k->conn)->modern;
+}
+
+/* Tools whose arguments could be repeated in two ways are not offered. */
+static void put_tools(struct kid *k, struct mo_json items)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_PAGES_BYTES_MAX + 2);
+    (void)mo_buf_putc(&b, '[');
+    mo_json_iter(&it, items);
+    while (mo_json_next(&it, &key, &val)) {
+        if (!mo_mirror_keep(val))
+            continue;
+        if (b.len > 1)
+            (void)mo_buf_putc(&b, ',');
+        (void)mo_buf_span(&b, mo_json_text(val));
+    }
+    if (mo_buf_putc(&b, ']') == 0)
+        put(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+    else
+        k->bad = true;
+    mo_buf_fini(&b);
 }
 
 static void finish(struct kid *k)
@@ -80,7 +112,9 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 
     rd->pages = NULL;
     k->busy &= ~bit;
-    if (items.p || is_absent(r)) {
+    if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
+        put_tools(k, items);
+    } else if (items.p || is_absent(r)) {
         put(k, kind, items);
     } else {
         k->bad = true;

@@ -389,6 +389,14 @@ static void on_message(struct kid *k, const struct mo_rpc *m,
         flight_log(k, stream_of, m->params);
 }
 
+static void on_complete(struct kid *k, const struct mo_rpc *m,
+                        uint64_t stream_of)
+{
+    (void)stream_of;
+    if (mo_json_is(m->params, MO_JSON_OBJECT))
+        visit_done(k, m->params);
+}
+
 static void on_tools(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
 {
     (void)m;
@@ -446,6 +454,7 @@ void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
         {"notifications/prompts/list_changed", on_prompts},
         {"notifications/resources/list_changed", on_resources},
         {"notifications/resources/updated", on_updated},
+        {"notifications/elicitation/complete", on_complete},
     };
 
     for (size_t i = 0; i < MO_COUNT(news); i++) {

@@ -103,6 +103,8 @@ struct mo_endpoint_opts {
     void (*level)(void *ctx, enum mo_mcp_level lv);
     /* A connection or session (mo_ep_call.peer) is over; may be NULL. */
     void (*session_gone)(void *ctx, uint64_t peer);
+    /* A legacy client's roots are others now; may be NULL. */
+    void (*roots_changed)(void *ctx, uint64_t peer);
     /* A call that waits here under that state will not come back: canceled,
      * or not answered in time. May be NULL. */
     void (*abandoned)(void *ctx, struct mo_span state);
@@ -130,8 +132,11 @@ void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri);
 void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
                       struct mo_span id, struct mo_span task);
 
-/* A log message that belongs to no call: for one connection or session, if it
- * is a legacy one. params as in mo_ep_call_log_raw(). */
+/* A notification that belongs to no call, for one connection or session if it
+ * is a legacy one; params: JSON text. A log message has params as in
+ * mo_ep_call_log_raw(). */
+void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
+                      struct mo_span params);
 void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params);
 /* A call that waits here (MO_EP_WAITS) under that state need not: questions

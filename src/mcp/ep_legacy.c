@@ -338,12 +338,17 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
 static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
 {
+    const struct mo_endpoint_opts *o = &s->ep->o;
     struct call *c;
 
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/initialized"))) {
         s->ready = s->version != MO_MCP_UNKNOWN;
         return;
     }
+    if (mo_json_str_eq(m->method,
+                       MO_SPAN("notifications/roots/list_changed")) &&
+        o->roots_changed)
+        o->roots_changed(o->ctx, s->peer);
     if (!mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         return;
     c = mo_ep_call_find(&s->calls, mo_json_get(m->params, "requestId"));

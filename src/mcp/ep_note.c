@@ -184,17 +184,37 @@ void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
         note_raw(c, "notifications/message", params, mo_span(NULL, 0));
 }
 
+/* --- of no call ---------------------------------------------------------- */
+
+static struct mo_ep_sess *find_sess(struct mo_endpoint *ep, uint64_t peer)
+{
+    mo_list_each (n, &ep->sessions) {
+        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
+
+        if (s->peer == peer && s->ready && s->push)
+            return s;
+    }
+    return NULL;
+}
+
+void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
+                      struct mo_span params)
+{
+    const struct mo_ep_sess *s = find_sess(ep, peer);
+
+    if (!s)
+        return;
+    begin_raw(mo_ep_scratch(ep), method);
+    (void)mo_buf_span(&ep->scratch, params);
+    end_raw(ep, s->push);
+}
+
 void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params)
 {
-    mo_list_each_safe (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
+    const struct mo_ep_sess *s = find_sess(ep, peer);
 
-        if (s->peer != peer || !s->ready || !s->push ||
-            !is_wanted(ep, params, s->level))
-            continue;
-        begin_raw(mo_ep_scratch(ep), "notifications/message");
-        (void)mo_buf_span(&ep->scratch, mo_json_text(params));
-        end_raw(ep, s->push);
-    }
+    if (s && is_wanted(ep, params, s->level))
+        mo_endpoint_tell(ep, peer, "notifications/message",
+                         mo_json_text(params));
 }

@@ -218,7 +218,7 @@ static inline bool has_seen(void *ctx)
             fail_msg("line %d: '%s' did not come; got: %s", __LINE__, (what),  \
                      mo_buf_cstr(&(c)->me.got));                               \
     } while (0)
-#define gets(w_, p, what)                                                      \
+#define arrives(w_, p, what)                                                   \
     do {                                                                       \
         struct seen seen_ = {&(p)->log, (what)};                               \
         if (!mo_loop_until((w_)->l, has_seen, &seen_, WAIT_MS))                \

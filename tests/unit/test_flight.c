@@ -67,11 +67,11 @@ static void test_per_session(void **state)
     hello(a, HELLO("{\"roots\":{}}"));
     hello(b, HELLO("{\"elicitation\":{}}"));
     tell(a, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
     assert_true(peer_saw(&w.peers[0], "\"capabilities\":{\"roots\":{}}"));
     tell(b, REQ("1", "tools/call", "\"name\":\"work\""));
     wait_for(w.l, two_peers, &w);
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     assert_true(peer_saw(&w.peers[1], "\"capabilities\":{\"elicitation\":{}}"));
     tell(b, REQ("2", "tools/call", "\"name\":\"work\""));
     settle(b);
@@ -87,6 +87,73 @@ static void test_per_session(void **state)
     assert_non_null(w.peers[0].s);
     peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(a, RES("1", "{\"content\":[]}"));
+    end(&w);
+}
+
+/* A log message outside of any call goes to the session of the child; roots
+ * that change are told to it. */
+static void test_session_news(void **state)
+{
+    static const struct mo_gw_server own[] = {
+        {.name = "one",
+         .digest = "1",
+         .mode = MO_CONN_LEGACY,
+         .per_session = true},
+    };
+    struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1];
+    struct peer *p = &w.peers[0];
+
+    (void)state;
+    begin(&w, own, 1, plain);
+    hello(a, HELLO("{\"roots\":{\"listChanged\":true}}"));
+    hello(b, HELLO("{}"));
+    tell(a, REQ("1", "tools/list", ""));
+    hears(a, "\"work\"");
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+                        "message\",\"params\":{\"level\":\"info\","
+                        "\"data\":\"psst\"}}"));
+    hears(a, "psst");
+    tell(a, "{\"jsonrpc\":\"2.0\",\"method\":"
+            "\"notifications/roots/list_changed\"}");
+    arrives(&w, p, "notifications/roots/list_changed");
+    settle(b);
+    assert_false(heard(b, "psst"));
+    end(&w);
+}
+
+/* Sent to a page; done there after the call has ended. */
+static void test_visit(void **state)
+{
+    struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1];
+    struct peer *p = &w.peers[0];
+    char id[64];
+
+    (void)state;
+    begin(&w, shared, 1, plain);
+    hello(a, HELLO("{\"elicitation\":{\"url\":{}}}"));
+    hello(b, HELLO("{\"elicitation\":{\"url\":{}}}"));
+    tell(a, REQ("1", "tools/call", "\"name\":\"work\""));
+    arrives(&w, p, "tools/call");
+    memcpy(id, p->id, sizeof(id));
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":"
+                        "\"elicitation/create\",\"params\":{\"mode\":"
+                        "\"url\",\"url\":\"https://a.example/\","
+                        "\"elicitationId\":\"e1\",\"message\":\"go\"}}"));
+    hears(a, "\"elicitationId\":\"e1\"");
+    tell(a, RES("1", "{\"action\":\"accept\"}"));
+    arrives(&w, p, "\"id\":\"q\",\"result\"");
+    memcpy(p->id, id, sizeof(id));
+    peer_say(p, MO_SPAN(RES("$id", "{\"content\":[]}")));
+    hears(a, RES("1", "{\"content\":[]}"));
+    peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+                        "elicitation/complete\",\"params\":"
+                        "{\"elicitationId\": \"e1\"}}"));
+    hears(a, "notifications/elicitation/complete\",\"params\":"
+             "{\"elicitationId\": \"e1\"}}");
+    settle(b);
+    assert_false(heard(b, "e1"));
     end(&w);
 }
 
@@ -138,7 +205,7 @@ static void test_task_down(void **state)
     tell(c,
          REQ("1", "tools/call", "\"name\":\"work\",\"task\":{\"ttl\":9000}"));
     hears(c, "\"taskId\"");
-    gets(&w, &w.peers[0], "\"params\":{\"name\":\"work\"}}");
+    arrives(&w, &w.peers[0], "\"params\":{\"name\":\"work\"}}");
     peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, "\"status\":\"completed\"");
     end(&w);
@@ -234,11 +301,11 @@ static void test_listen(void **state)
     hello(c, HELLO("{}"));
     tell(c, REQ("1", "tools/list", ""));
     hears(c, "\"work\"");
-    gets(&w, p, "\"subscriptions/listen\"");
+    arrives(&w, p, "\"subscriptions/listen\"");
     assert_true(peer_saw(p, "\"toolsListChanged\":true"));
     tell(c, REQ("2", "resources/subscribe", "\"uri\":\"a:1\""));
-    gets(&w, p, "\"resourceSubscriptions\":[\"a:1\"]");
-    gets(&w, p, "notifications/cancelled"); /* the one before it */
+    arrives(&w, p, "\"resourceSubscriptions\":[\"a:1\"]");
+    arrives(&w, p, "notifications/cancelled"); /* the one before it */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
                         "resources/updated\",\"params\":{\"uri\":\"a:1\"}}"));
     hears(c, "notifications/resources/updated");
@@ -297,8 +364,8 @@ static void test_reload(void **state)
     hears(c, "two_work");
     tell(c, REQ("2", "tools/call", "\"name\":\"one_work\""));
     tell(c, REQ("3", "tools/call", "\"name\":\"two_work\""));
-    gets(&w, &w.peers[0], "tools/call");
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     assert_int_equal(mo_gateway_servers(w.g, after, 2, NULL), 0);
     hears(c, "notifications/tools/list_changed");
     hears(c, "\"id\":2,\"error\":{\"code\":-32603");
@@ -445,6 +512,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_per_session),
+        cmocka_unit_test(test_session_news),
+        cmocka_unit_test(test_visit),
         cmocka_unit_test(test_task_required),
         cmocka_unit_test(test_task_down),
         cmocka_unit_test(test_task_passed),

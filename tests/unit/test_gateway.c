@@ -63,10 +63,10 @@ static void test_list_and_call(void **state)
     tell(c, REQ("\"x\\u0031\"", "tools/call",
                 "\"name\":\"work\",\"zz\":1.50e+00,\"arguments\":{\"a\": "
                 "\"\\u00e9\\/\" ,\"a\":18446744073709551616}"));
-    gets(&w, &w.peers[0],
-         "\"method\":\"tools/call\",\"params\":{\"name\":\"work\","
-         "\"zz\":1.50e+00,\"arguments\":{\"a\": \"\\u00e9\\/\" ,"
-         "\"a\":18446744073709551616}}}");
+    arrives(&w, &w.peers[0],
+            "\"method\":\"tools/call\",\"params\":{\"name\":\"work\","
+            "\"zz\":1.50e+00,\"arguments\":{\"a\": \"\\u00e9\\/\" ,"
+            "\"a\":18446744073709551616}}}");
     peer_say(
         &w.peers[0],
         MO_SPAN(RES("$id", "{ \"content\":[],\"n\": 0.10,\"s\":\"\\/\"}")));
@@ -109,8 +109,8 @@ static void test_two_servers(void **state)
     tell(c, REQ("2", "tools/call",
                 "\"name\":\"two_work\",\"arguments\":{\"x\":[1, 2]}"));
     tell(c, REQ("3", "tools/call", "\"name\":\"one_work\""));
-    gets(&w, &w.peers[0], "tools/call");
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     first = peer_saw(&w.peers[1], "\"arguments\"");
     assert_true(peer_saw(&w.peers[first],
                          "{\"name\":\"work\",\"arguments\":{\"x\":[1, 2]}}"));
@@ -129,14 +129,14 @@ static void test_error_crosses(void **state)
     begin(&w, one, 1, plain);
     hello(c, HELLO("{}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
     peer_say(&w.peers[0],
              MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"x\":1.0,"
                      "\"code\":-7,\"message\":\"no\\/t\",\"data\":[1e2]}}"));
     hears(c, "\"id\":1,\"error\":{\"x\":1.0,\"code\":-7,\"message\":"
              "\"no\\/t\",\"data\":[1e2]}}");
     tell(c, REQ("2", "tools/call", "\"name\":\"quick\""));
-    gets(&w, &w.peers[0], "quick");
+    arrives(&w, &w.peers[0], "quick");
     peer_say(&w.peers[0], MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{"
                                   "\"code\":-32021,\"message\":\"m\"}}"));
     hears(c, "\"id\":2,\"error\":{\"code\":-32603,\"message\":\"m\"}}");
@@ -162,20 +162,20 @@ static void test_whose(void **state)
     hello(b, HELLO("{\"elicitation\":{}}"));
     tell(a, REQ("1", "tools/call",
                 "\"name\":\"work\",\"_meta\":{\"progressToken\":\"pa\"}"));
-    gets(&w, p, "\"work\"");
+    arrives(&w, p, "\"work\"");
     memcpy(id_a, p->id, sizeof(id_a));
     /* one flight: it is his */
     peer_say(p, MO_SPAN(LOGGED("for a")));
     hears(a, LOGGED("for a"));
     tell(b, REQ("1", "tools/call",
                 "\"name\":\"quick\",\"_meta\":{\"progressToken\":7}"));
-    gets(&w, p, "\"quick\"");
+    arrives(&w, p, "\"quick\"");
     /* two clients: nobody can say; progress has its token */
     peer_say(p, MO_SPAN(LOGGED("for nobody")));
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":"
                         "\"elicitation/create\",\"params\":{\"message\":"
                         "\"?\"}}"));
-    gets(&w, p, "\"id\":\"q\",\"error\":{\"code\":-32603");
+    arrives(&w, p, "\"id\":\"q\",\"error\":{\"code\":-32603");
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":"
                         "\"notifications/progress\",\"params\":"
                         "{\"progress\":0.10,\"progressToken\":$id,\"z\":1}}"));
@@ -212,16 +212,16 @@ static void test_ask_legacy_both(void **state)
     begin(&w, one, 1, plain);
     hello(c, HELLO("{\"elicitation\":{}}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, p, "\"work\"");
+    arrives(&w, p, "\"work\"");
     memcpy(id, p->id, sizeof(id));
     peer_say(p, MO_SPAN(ASK));
     hears(c, "\"method\":\"elicitation/create\",\"params\":{\"message\":"
              "\"name?\",\"requestedSchema\":{\"type\":\"object\", "
              "\"properties\":{}}}}");
     tell(c, RES("1", "{\"action\":\"accept\",\"content\":{\"n\": 1.0}}"));
-    gets(&w, p,
-         "\"id\":\"q1\",\"result\":{\"action\":\"accept\","
-         "\"content\":{\"n\": 1.0}}}");
+    arrives(&w, p,
+            "\"id\":\"q1\",\"result\":{\"action\":\"accept\","
+            "\"content\":{\"n\": 1.0}}}");
     /* a second one, which the client refuses; the server goes on */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":"
                         "\"elicitation/create\",\"params\":{\"message\":"
@@ -229,11 +229,11 @@ static void test_ask_legacy_both(void **state)
     hears(c, "again");
     tell(c, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-1,"
             "\"message\":\"no!\"}}");
-    gets(&w, p, "\"id\":8,\"error\":{\"code\":-1,\"message\":\"no!\"}}");
+    arrives(&w, p, "\"id\":8,\"error\":{\"code\":-1,\"message\":\"no!\"}}");
     /* a third one, which it does not offer */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":"
                         "\"roots/list\"}"));
-    gets(&w, p, "\"id\":9,\"error\":{\"code\":-32601");
+    arrives(&w, p, "\"id\":9,\"error\":{\"code\":-32601");
     memcpy(p->id, id, sizeof(id));
     peer_say(p, MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, RES("1", "{\"content\":[]}"));
@@ -252,7 +252,7 @@ static void test_ask_gone(void **state)
     begin(&w, one, 1, plain);
     hello(c, HELLO("{\"elicitation\":{}}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, p, "\"work\"");
+    arrives(&w, p, "\"work\"");
     memcpy(id, p->id, sizeof(id));
     peer_say(p, MO_SPAN(ASK));
     hears(c, "name?");
@@ -269,7 +269,7 @@ static void test_ask_gone(void **state)
     peer_say(p, MO_SPAN(RES("$id", "{\"content\":[7]}")));
     hears(c, "\"params\":{\"requestId\":2}}");
     hears(c, RES("1", "{\"content\":[7]}"));
-    gets(&w, p, "\"id\":\"q2\",\"error\"");
+    arrives(&w, p, "\"id\":\"q2\",\"error\"");
     end(&w);
 }
 
@@ -324,7 +324,7 @@ static void test_ask_parked(void **state)
     (void)state;
     begin(&w, one, 1, plain);
     modern_call(c, "1", "work", "{\"elicitation\":{}}", "");
-    gets(&w, p, "\"params\":{\"name\":\"work\"");
+    arrives(&w, p, "\"params\":{\"name\":\"work\"");
     memcpy(id, p->id, sizeof(id));
     peer_say(p, MO_SPAN(ASK));
     hears(c, "\"inputRequests\":{\"a1\":{\"method\":\"elicitation/create\","
@@ -338,9 +338,9 @@ static void test_ask_parked(void **state)
     retry(c, "2", "");
     hears(c, "\"a1\"");
     retry(c, "3", "\"a1\":{\"action\":\"accept\",\"content\":{\"x\": 0.0}}");
-    gets(&w, p,
-         "\"id\":\"q1\",\"result\":{\"action\":\"accept\",\"content\":"
-         "{\"x\": 0.0}}}");
+    arrives(&w, p,
+            "\"id\":\"q1\",\"result\":{\"action\":\"accept\",\"content\":"
+            "{\"x\": 0.0}}}");
     memcpy(p->id, id, sizeof(id));
     peer_say(p, MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, "\"id\":3,\"result\":{\"resultType\":\"complete\",\"content\":[]");
@@ -358,13 +358,13 @@ static void test_over_while_away(void **state)
     (void)state;
     begin(&w, one, 1, plain);
     modern_call(c, "1", "work", "{\"elicitation\":{}}", "");
-    gets(&w, p, "\"params\":{\"name\":\"work\"");
+    arrives(&w, p, "\"params\":{\"name\":\"work\"");
     memcpy(id, p->id, sizeof(id));
     peer_say(p, MO_SPAN(ASK));
     hears(c, "requestState");
     memcpy(p->id, id, sizeof(id));
     peer_say(p, MO_SPAN(RES("$id", "{\"content\":[\"late\"]}")));
-    gets(&w, p, "\"id\":\"q1\",\"error\"");
+    arrives(&w, p, "\"id\":\"q1\",\"error\"");
     retry(c, "2", "\"a1\":{\"action\":\"accept\"}");
     hears(c, "\"id\":2,\"result\":{\"resultType\":\"complete\",\"content\":["
              "\"late\"]");
@@ -401,13 +401,13 @@ static void test_ask_modern_up(void **state)
     begin(&w, modern_one, 1, modern);
     hello(c, HELLO("{\"elicitation\":{},\"roots\":{}}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, p, "\"tools/call\"");
+    arrives(&w, p, "\"tools/call\"");
     peer_say(p, MO_SPAN(INPUT));
     hears(c, "\"id\":1,\"method\":\"elicitation/create\"");
     hears(c, "\"id\":2,\"method\":\"roots/list\"");
     tell(c, RES("2", "{\"roots\":[]}"));
     tell(c, RES("1", "{\"action\":\"decline\"}"));
-    gets(&w, p, "\"requestState\":\"their\\/s\"");
+    arrives(&w, p, "\"requestState\":\"their\\/s\"");
     assert_true(peer_saw(p, "\"k\":{\"action\":\"decline\"}"));
     assert_true(peer_saw(p, "\"r\":{\"roots\":[]}"));
     peer_say(p, MO_SPAN(RES("$id", "{\"resultType\":\"complete\","
@@ -426,17 +426,17 @@ static void test_ask_modern_both(void **state)
     (void)state;
     begin(&w, modern_one, 1, modern);
     modern_call(c, "1", "work", "{\"elicitation\":{},\"roots\":{}}", "");
-    gets(&w, p, "\"tools/call\"");
+    arrives(&w, p, "\"tools/call\"");
     peer_say(p, MO_SPAN(INPUT));
     hears(c, "\"resultType\":\"input_required\"");
     retry(c, "2", "\"a1\":{\"action\":\"cancel\"},\"a2\":{\"roots\":[1]}");
-    gets(&w, p, "\"r\":{\"roots\":[1]}");
+    arrives(&w, p, "\"r\":{\"roots\":[1]}");
     peer_say(p, MO_SPAN(RES("$id", "{\"resultType\":\"complete\","
                                    "\"content\":[]}")));
     hears(c, "\"id\":2,\"result\":{\"resultType\":\"complete\"");
     mo_buf_reset(&p->log);
     modern_call(c, "3", "work", "{}", "");
-    gets(&w, p, "\"tools/call\"");
+    arrives(&w, p, "\"tools/call\"");
     peer_say(p, MO_SPAN(INPUT));
     hears(c, "\"id\":3,\"error\":{\"code\":-32021");
     hears(c, "\"requiredCapabilities\":{\"elicitation\":{},\"roots\":{}}");
@@ -484,18 +484,18 @@ static void test_cancel_under_way(void **state)
     begin(&w, one, 1, plain);
     hello(c, HELLO("{\"elicitation\":{}}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, p, "tools/call");
+    arrives(&w, p, "tools/call");
     tell(c, CANCEL);
-    gets(&w, p, "notifications/cancelled");
+    arrives(&w, p, "notifications/cancelled");
     mo_buf_reset(&p->log);
     /* and while the client is asked */
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, p, "tools/call");
+    arrives(&w, p, "tools/call");
     peer_say(p, MO_SPAN(ASK));
     hears(c, "name?");
     tell(c, CANCEL);
-    gets(&w, p, "notifications/cancelled");
-    gets(&w, p, "\"id\":\"q1\",\"error\"");
+    arrives(&w, p, "notifications/cancelled");
+    arrives(&w, p, "\"id\":\"q1\",\"error\"");
     settle(c);
     assert_false(heard(c, "\"id\":1,\"re"));
     end(&w);
@@ -510,7 +510,7 @@ static void test_lost(void **state)
     begin(&w, one, 1, plain);
     hello(c, HELLO("{}"));
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
-    gets(&w, &w.peers[0], "tools/call");
+    arrives(&w, &w.peers[0], "tools/call");
     mo_stream_close(w.peers[0].s, NULL);
     hears(c, "\"id\":1,\"error\":{\"code\":-32603,\"message\":\"one: ");
     hears(c, "it is not known whether the call was done\",\"data\":{"
@@ -518,7 +518,7 @@ static void test_lost(void **state)
     tell(c, REQ("2", "tools/call", "\"name\":\"work\""));
     while (w.npeers < 2)
         (void)mo_loop_until(w.l, flag_is_up, &w.gone, 10);
-    gets(&w, &w.peers[1], "tools/call");
+    arrives(&w, &w.peers[1], "tools/call");
     peer_say(&w.peers[1], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, RES("2", "{\"content\":[]}"));
     end(&w);
@@ -584,7 +584,7 @@ static void test_resources(void **state)
     tell(b, REQ("2", "resources/subscribe", "\"uri\":\"one+file:///a\""));
     hears(a, RES("2", "{}"));
     hears(b, RES("2", "{}"));
-    gets(&w, p, "resources/subscribe\",\"params\":{\"uri\":\"file:///a\"}");
+    arrives(&w, p, "resources/subscribe\",\"params\":{\"uri\":\"file:///a\"}");
     assert_false(peer_saw(q, "resources/subscribe"));
     mo_buf_reset(&p->log);
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
@@ -596,7 +596,7 @@ static void test_resources(void **state)
     settle(a);
     assert_false(peer_saw(p, "resources/unsubscribe"));
     client_close(b); /* the last one goes */
-    gets(&w, p, "resources/unsubscribe");
+    arrives(&w, p, "resources/unsubscribe");
     tell(a, REQ("4", "resources/read", "\"uri\":\"two+file:///a\""));
     hears(a, RES("4", "{\"contents\":[ 1 ]}"));
     assert_true(peer_saw(q, "\"params\":{\"uri\":\"file:///a\"}"));
@@ -624,9 +624,9 @@ static void test_level(void **state)
     tell(a, REQ("1", "tools/list", ""));
     hears(a, "work");
     tell(a, REQ("2", "logging/setLevel", "\"level\":\"error\""));
-    gets(&w, p, "\"level\":\"error\"");
+    arrives(&w, p, "\"level\":\"error\"");
     tell(b, REQ("2", "logging/setLevel", "\"level\":\"debug\""));
-    gets(&w, p, "\"level\":\"debug\"");
+    arrives(&w, p, "\"level\":\"debug\"");
     end(&w);
 }
 
