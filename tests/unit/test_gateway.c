@@ -688,33 +688,73 @@ static const struct rule answers[] = {
     {NULL, NULL},
 };
 
+static const struct rule asks[] = {
+    INIT_OK("{\"tools\":{}}"),
+    LIST("tools/list", "tools", TOOL("work")),
+    {"tools/call", ASK},
+    {NULL, NULL},
+};
+
+struct tortured {
+    struct mo_loop *l;
+    const struct rule *rules;
+    const char *call, *reply, *want;
+    bool got; /* the last run has come to its end */
+};
+
 static void torture_body(void *ctx)
 {
+    struct tortured *t = ctx;
     struct world w;
 
     memset(&w, 0, sizeof(w));
-    w.rules[0] = answers;
-    w.l = ctx;
-    if (world_open(&w, ctx, one, 1) == 0) {
-        say_if(&w.clients[0], HELLO("{\"elicitation\":{}}"));
-        say_if(&w.clients[0], REQ("1", "tools/list", ""));
-        turn(&w, 6);
-        say_if(&w.clients[0], REQ("2", "tools/call",
-                                  "\"name\":\"work\",\"task\":{},\"_meta\":{"
-                                  "\"progressToken\":1}"));
-        say_if(&w.clients[0], REQ("3", "tools/call", "\"name\":\"work\""));
-        turn(&w, 6);
+    w.rules[0] = t->rules;
+    w.l = t->l;
+    t->got = false;
+    if (world_open(&w, t->l, one, 1) == 0) {
+        struct client *c = &w.clients[0];
+
+        say_if(c, HELLO("{\"elicitation\":{}}"));
+        say_if(c, REQ("1", "tools/list", ""));
+        turn(&w, 8);
+        say_if(c, t->call);
+        turn(&w, 8);
+        if (t->reply)
+            say_if(c, t->reply);
+        turn(&w, 4);
+        t->got = c->me.got.len && heard(c, t->want);
     }
     world_close(&w);
 }
 
+/* Each must come to its end when nothing fails, and leave nothing behind
+ * whatever fails. */
 static void test_torture(void **state)
 {
-    struct mo_loop *l = loop_new();
+    struct tortured rows[] = {
+        {NULL, answers,
+         REQ("2", "tools/call",
+             "\"name\":\"work\",\"task\":{},\"_meta\":{\"progressToken\":1}"),
+         NULL, "\"status\":\"completed\"", false},
+        {NULL, asks, REQ("3", "tools/call", "\"name\":\"work\""),
+         RES("1", "{\"action\":\"accept\"}"), "elicitation/create", false},
+        {NULL, asks, REQ("4", "tools/call", "\"name\":\"work\"," META("{}")),
+         NULL, "\"id\":1", false},
+        {NULL, asks,
+         REQ("5", "tools/call",
+             "\"name\":\"work\"," META("{\"elicitation\":{}}")),
+         NULL, "requestState", false},
+    };
 
     (void)state;
-    torture(torture_body, l);
-    mo_loop_free(l);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        rows[i].l = loop_new();
+        torture_body(&rows[i]);
+        if (!rows[i].got)
+            fail_msg("row %zu: '%s' did not come", i, rows[i].want);
+        torture(torture_body, &rows[i]);
+        mo_loop_free(rows[i].l);
+    }
 }
 
 int main(void)
