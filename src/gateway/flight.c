@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "gateway/four.h"
+#include "gateway/pulse.h"
 #include "mcp/mirror.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -247,6 +248,8 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         mo_child_told(f->child, false);
     else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO)
         mo_child_fault(f->child, r->err);
+    if (r->err && r->err->code == MO_ETIMEOUT)
+        mo_pulse(f->child);
 }
 
 /* Its headers did not fit: the schema that we know is old. */

@@ -47,6 +47,7 @@ struct kid {             /* an open child */
     /* refresh.c */
     struct reading lists[MO_CAT_KINDS];
     unsigned busy, again; /* kinds, as bits */
+    unsigned said;        /* those it said have changed */
     bool held, bad;
     /* watch.c */
     enum mo_mcp_level level;  /* told; MO_MCP_LEVELS: nothing */
@@ -134,6 +135,7 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
                     struct mo_span caps);
 bool refresh_pending(const struct mo_gateway *g);
 void refresh_kid(struct kid *k, unsigned kinds);
+void refresh_said(struct kid *k, enum mo_cat_kind kind);
 void refresh_stop(struct slot *s); /* it is to go */
 
 /* --- watch.c ------------------------------------------------------------- */

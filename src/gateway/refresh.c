@@ -32,12 +32,14 @@ static void put(struct kid *k, enum mo_cat_kind kind, struct mo_json items)
 {
     struct slot *s = k->slot;
     bool changed = false;
+    bool said = k->said & 1u << kind;
 
     if (s->no == SLOT_NONE)
         return;
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
-    if (changed)
+    k->said &= ~(1u << kind);
+    if (changed || said)
         gw_changed(s->g, rows[kind].what);
 }
 
@@ -168,6 +170,13 @@ void refresh_kid(struct kid *k, unsigned kinds)
         mo_child_hold(k->child);
     }
     finish(k);
+}
+
+/* Passed on even if we see no difference: the server knows why it says so. */
+void refresh_said(struct kid *k, enum mo_cat_kind kind)
+{
+    k->said |= 1u << kind;
+    refresh_kid(k, 1u << kind);
 }
 
 /* --- lists that nobody knows --------------------------------------------- */

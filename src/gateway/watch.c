@@ -401,7 +401,7 @@ static void on_tools(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    refresh_kid(k, 1u << MO_CAT_TOOLS);
+    refresh_said(k, MO_CAT_TOOLS);
 }
 
 static void on_prompts(struct kid *k, const struct mo_rpc *m,
@@ -409,7 +409,7 @@ static void on_prompts(struct kid *k, const struct mo_rpc *m,
 {
     (void)m;
     (void)stream_of;
-    refresh_kid(k, 1u << MO_CAT_PROMPTS);
+    refresh_said(k, MO_CAT_PROMPTS);
 }
 
 static void on_resources(struct kid *k, const struct mo_rpc *m,
@@ -417,7 +417,8 @@ static void on_resources(struct kid *k, const struct mo_rpc *m,
 {
     (void)m;
     (void)stream_of;
-    refresh_kid(k, 1u << MO_CAT_RESOURCES | 1u << MO_CAT_TEMPLATES);
+    refresh_kid(k, 1u << MO_CAT_TEMPLATES);
+    refresh_said(k, MO_CAT_RESOURCES);
 }
 
 static void on_updated(struct kid *k, const struct mo_rpc *m,

@@ -25,12 +25,39 @@ async function until(check, what) {
 const small = (...args) => ({ command: evil, args: args.length ? args : ['ok'] });
 const names = async (client) => (await client.listTools()).tools.map((t) => t.name).sort();
 
-/** The gateway on stdio with a client of SDK 1.x: {it, client, pid}. */
-async function open(place, ...args) {
+/** A place that goes with the test. */
+function placeFor(t, ...args) {
+  const place = new Place(...args);
+  t.after(() => place.close());
+  return place;
+}
+
+/** The gateway on stdio with a client of SDK 1.x: {client, on, call, pid}. */
+async function open(t, place, ...args) {
   const it = client1();
   const transport = new Stdio1(place.command(...args));
   await it.client.connect(transport);
+  t.after(() => it.client.close());
   return { ...it, pid: transport.pid };
+}
+
+/** `serve`, which must end well. */
+async function serveFor(t, place) {
+  const serve = await place.serve();
+  t.after(async () => {
+    const { code, log } = await serve.stop();
+    assert.equal(code, 0, log);
+    assert.doesNotMatch(log, /runtime error|Sanitizer/);
+  });
+  return serve;
+}
+
+/** A client of SDK 1.x over HTTP. */
+async function connect(t, serve, options) {
+  const it = client1();
+  await it.client.connect(new Http1(serve.url, options));
+  t.after(() => it.client.close());
+  return it;
 }
 
 // --- many servers at once
@@ -96,232 +123,227 @@ describe('four servers at once', () => {
 
 // --- their lives
 
-test('fifty servers: none runs before a call; lists are remembered', async () => {
-  const servers = Object.fromEntries(
-    Array.from({ length: 50 }, (_, i) => [`s${i}`, small()]),
-  );
-  const place = new Place(servers, { gateway: { prefix: 'always' } });
+const numbered = (n, server) =>
+  Object.fromEntries(Array.from({ length: n }, (_, i) => [`s${i}`, server]));
+const always = { gateway: { prefix: 'always' } };
+
+test('fifty servers: none runs before a call; lists are remembered', async (t) => {
+  const servers = numbered(50, small());
+  const place = placeFor(t, servers, always);
   const all = Object.keys(servers).map((s) => `${s}_t`).sort();
   place.legacy(small());
-  try {
-    const first = await open(place);
-    await until(async () => (await names(first.client)).length === 50, 'all lists');
-    await until(() => place.cached().length === 50, 'all lists on disk');
-    await first.client.close();
-    const again = await open(place);
-    assert.deepEqual(await names(again.client), all);
-    assert.deepEqual(below(again.pid), [], 'nothing was started for that');
-    assert.equal(text(await again.call({ name: 's7_t', arguments: {} })), 'grüß');
-    assert.equal(below(again.pid).length, 1);
-    await again.client.close();
-  } finally {
-    place.close();
-  }
+  const first = await open(t, place);
+  await until(async () => (await names(first.client)).length === 50, 'all lists');
+  await until(() => place.cached().length === 50, 'all lists on disk');
+  await first.client.close();
+  const again = await open(t, place);
+  assert.deepEqual(await names(again.client), all);
+  assert.deepEqual(below(again.pid), [], 'nothing was started for that');
+  assert.equal(text(await again.call({ name: 's7_t', arguments: {} })), 'grüß');
+  assert.equal(below(again.pid).length, 1);
 });
 
-test('the end of the input is the end of everything', async () => {
-  const place = new Place({ a: small(), b: small('stubborn') }, { gateway: { prefix: 'always' } });
-  try {
-    const { command, args, env } = place.command();
-    const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
-    const end = once(child, 'exit');
-    const said = [];
-    createInterface({ input: child.stdout }).on('line', (l) => said.push(JSON.parse(l)));
-    const tell = (m) => child.stdin.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
-    tell({
-      id: 1, method: 'initialize',
-      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
-    });
-    await until(() => said.some((m) => m.id === 1));
-    tell({ method: 'notifications/initialized' });
-    tell({ id: 2, method: 'tools/call', params: { name: 'a_t', arguments: {} } });
-    tell({ id: 3, method: 'tools/call', params: { name: 'b_t', arguments: {} } });
-    tell({ id: 4, method: 'tools/list' });
-    await until(() => said.some((m) => m.id === 4 && m.result.tools.length === 2)
-      || (tell({ id: 4, method: 'tools/list' }), false));
-    tell({ id: 5, method: 'tools/call', params: { name: 'b_t', arguments: {} } });
-    await until(() => said.some((m) => m.id === 5));
-    const children = below(child.pid);
-    assert.equal(children.length, 2);
-    child.stdin.end();
-    const [code] = await end;
-    assert.equal(code, 0);
-    assert.deepEqual(children.filter(isAlive), []);
-    assert.ok(said.every((m) => m.jsonrpc === '2.0'), 'nothing else on stdout');
-  } finally {
-    place.close();
-  }
+test('the end of the input is the end of everything', async (t) => {
+  const place = placeFor(t, { a: small(), b: small('stubborn') }, always);
+  const { command, args, env } = place.command();
+  const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  const end = once(child, 'exit');
+  const said = [];
+  let id = 0;
+  createInterface({ input: child.stdout }).on('line', (l) => said.push(JSON.parse(l)));
+  const tell = (m) => child.stdin.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
+  const ask = async (method, params) => {
+    const mine = ++id;
+    tell({ id: mine, method, params });
+    await until(() => said.some((m) => m.id === mine), method);
+    return said.find((m) => m.id === mine).result;
+  };
+  await ask('initialize', {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'x', version: '1' },
+  });
+  tell({ method: 'notifications/initialized' });
+  await until(async () => (await ask('tools/list')).tools.length === 2, 'both tools');
+  for (const name of ['a_t', 'b_t']) assert.ok(await ask('tools/call', { name, arguments: {} }));
+  const children = below(child.pid);
+  assert.equal(children.length, 2);
+  child.stdin.end();
+  assert.deepEqual(await end, [0, null]);
+  assert.deepEqual(children.filter(isAlive), []);
+  assert.ok(said.every((m) => m.jsonrpc === '2.0'), 'nothing else on stdout');
 });
 
-test('kill -9 leaves nobody, not even the stubborn', async () => {
-  const servers = Object.fromEntries(
-    Array.from({ length: 8 }, (_, i) => [`s${i}`, small('stubborn')]),
-  );
-  const place = new Place(servers, { gateway: { prefix: 'always' } });
+test('kill -9 leaves nobody, not even the stubborn', async (t) => {
+  const place = placeFor(t, numbered(8, small('stubborn')), always);
   place.legacy(small('stubborn'));
-  try {
-    const { client, call, pid } = await open(place);
-    await until(async () => (await names(client)).length === 8, 'all lists');
-    for (const s of Object.keys(servers)) await call({ name: `${s}_t`, arguments: {} });
-    const children = below(pid);
-    assert.equal(children.length, 8);
-    process.kill(pid, 'SIGKILL');
-    await until(() => !children.some(isAlive), 'the end of all children');
-    await client.close();
-  } finally {
-    place.close();
-  }
+  const { client, call, pid } = await open(t, place);
+  await until(async () => (await names(client)).length === 8, 'all lists');
+  for (let i = 0; i < 8; i++) await call({ name: `s${i}_t`, arguments: {} });
+  const children = below(pid);
+  assert.equal(children.length, 8);
+  process.kill(pid, 'SIGKILL');
+  await until(() => !children.some(isAlive), 'the end of all children');
 });
 
-test('killed: one error, then all is well', async () => {
-  const place = new Place({ fixture: fixtureServer() });
-  try {
-    const { client, call, pid } = await open(place);
-    await until(async () => (await names(client)).includes('never'), 'its tools');
-    const lost = call({ name: 'never', arguments: {} });
-    await until(() => below(pid).length === 1);
-    await sleep(100);
-    process.kill(below(pid)[0], 'SIGKILL');
-    await assert.rejects(lost, /fixture/);
-    assert.equal(text(await call({ name: 'echo', arguments: { message: 'again' } })), 'again');
-    await client.close();
-  } finally {
-    place.close();
-  }
+test('killed: one error, then all is well', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() });
+  const { client, call, pid } = await open(t, place);
+  await until(async () => (await names(client)).includes('never'), 'its tools');
+  assert.equal(text(await call({ name: 'echo', arguments: { message: 'a' } })), 'a');
+  const lost = call({ name: 'never', arguments: {} });
+  lost.catch(() => {});
+  await call({ name: 'echo', arguments: { message: 'behind it' } });
+  process.kill(below(pid)[0], 'SIGKILL');
+  await assert.rejects(lost, /fixture/);
+  assert.equal(text(await call({ name: 'echo', arguments: { message: 'again' } })), 'again');
 });
 
-test('hung: one error, then all is well', async () => {
-  const place = new Place({ fixture: fixtureServer({ timeoutMs: 1500 }) });
-  try {
-    const { client, call, pid } = await open(place);
-    await until(async () => (await names(client)).includes('echo'), 'its tools');
-    const echo = (message) => call({ name: 'echo', arguments: { message } });
-    assert.equal(text(await echo('a')), 'a');
-    const [child] = below(pid);
-    process.kill(child, 'SIGSTOP');
-    await assert.rejects(echo('b'), /fixture/);
-    await until(async () => (await echo('c').catch(() => null)) !== null, 'an answer');
-    await client.close();
-    await until(() => !isAlive(child), 'the end of the stopped one');
-  } finally {
-    place.close();
-  }
+test('hung: one error, then all is well', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer({ timeoutMs: 1500 }) });
+  const { client, call, pid } = await open(t, place);
+  await until(async () => (await names(client)).includes('echo'), 'its tools');
+  const echo = (message) => call({ name: 'echo', arguments: { message } });
+  assert.equal(text(await echo('a')), 'a');
+  const [child] = below(pid);
+  process.kill(child, 'SIGSTOP');
+  await assert.rejects(echo('b'), /fixture/);
+  await until(() => !isAlive(child), 'the end of the stopped one');
+  assert.equal(text(await echo('c')), 'c');
 });
 
-test('replaced by one with other tools: the client is told', async () => {
-  const place = new Place({});
+test('replaced by one with other tools: the client is told', async (t) => {
+  const place = placeFor(t, {});
   const file = join(place.dir, 'tool');
   writeFileSync(file, 'old');
   place.write({ s: small('ok', file) });
-  try {
-    const { client, on, call, pid } = await open(place);
-    await until(async () => (await names(client)).includes('old'), 'its tool');
-    let told = 0;
-    on('notifications/tools/list_changed', () => told++);
-    await call({ name: 'old', arguments: {} });
-    writeFileSync(file, 'young');
-    process.kill(below(pid)[0], 'SIGKILL');
+  const { client, on, call, pid } = await open(t, place);
+  await until(async () => (await names(client)).includes('old'), 'its tool');
+  let told = 0;
+  on('notifications/tools/list_changed', () => told++);
+  await call({ name: 'old', arguments: {} });
+  writeFileSync(file, 'young');
+  process.kill(below(pid)[0], 'SIGKILL');
+  await until(async () => {
     await call({ name: 'old', arguments: {} }).catch(() => {});
-    await until(() => told > 0, 'list_changed');
-    assert.deepEqual(await names(client), ['young']);
-    assert.equal(text(await call({ name: 'young', arguments: {} })), 'grüß');
-    await client.close();
-  } finally {
-    place.close();
-  }
+    return told > 0;
+  }, 'list_changed');
+  assert.deepEqual(await names(client), ['young']);
+  assert.equal(text(await call({ name: 'young', arguments: {} })), 'grüß');
 });
 
-test('one that cannot be started costs only its own tools', async () => {
-  const place = new Place({ good: small(), bad: small('init-leave'), none: { command: '/nonexistent' } });
-  try {
-    const { client, call } = await open(place);
-    let list;
-    await until(async () => {
-      list = await client.listTools();
-      return list.tools.length === 1 && Object.keys(list._meta ?? {}).length > 0;
-    }, 'the good one, and why the others are not there');
-    const why = list._meta['mcp-orchestrator/unavailable'];
-    assert.match(why.bad, /./);
-    assert.match(why.none, /nonexistent|No such file/);
-    assert.equal(text(await call({ name: 't', arguments: {} })), 'grüß');
-    await client.close();
-  } finally {
-    place.close();
-  }
+test('one that cannot be started costs only its own tools', async (t) => {
+  const place = placeFor(t, {
+    good: small(), bad: small('init-leave'), none: { command: '/nonexistent' },
+  });
+  const { client, call } = await open(t, place);
+  let list;
+  await until(async () => {
+    list = await client.listTools();
+    return list.tools.length === 1 && Object.keys(list._meta ?? {}).length > 0;
+  }, 'the good one, and why the others are not there');
+  const why = list._meta['mcp-orchestrator/unavailable'];
+  assert.match(why.bad, /exit 5/);
+  assert.match(why.none, /No such file/);
+  assert.equal(text(await call({ name: 't', arguments: {} })), 'grüß');
 });
 
-test('a server of one session each, gone when the clients vanish', async () => {
-  const own = fixtureServer({ scope: 'session', idleSeconds: 1 });
-  const place = new Place({ fixture: own });
-  const serve = await place.serve();
-  try {
-    const clients = [];
-    for (let i = 0; i < 8; i++) {
-      const it = client1();
-      await it.client.connect(new Http1(serve.url));
-      clients.push(it);
+test('a server for each session, gone when the clients vanish', async (t) => {
+  const own = small();
+  const place = placeFor(t, { s: { ...own, scope: 'session', idleSeconds: 1 } });
+  place.legacy(own);
+  const serve = await serveFor(t, place);
+  const clients = [];
+  for (let i = 0; i < 8; i++) clients.push(await connect(t, serve));
+  await until(async () => (await names(clients[0].client)).length === 1, 'its tool');
+  const said = await Promise.all(clients.map((it) => it.call({ name: 't', arguments: {} })));
+  assert.ok(said.every((r) => text(r) === 'grüß'));
+  assert.ok(below(serve.pid).length >= 8, 'each has one of its own');
+  // No goodbye: only the connections end.
+  for (const it of clients) await it.client.transport.close();
+  await until(() => below(serve.pid).length === 0, 'the end of their servers');
+});
+
+test('a changed configuration is taken over', async (t) => {
+  const place = placeFor(t, { a: small() });
+  const serve = await serveFor(t, place);
+  const { client, on, call } = await connect(t, serve);
+  await until(async () => (await names(client)).length === 1, 'its tool');
+  let told = 0;
+  on('notifications/tools/list_changed', () => told++);
+  await call({ name: 't', arguments: {} });
+  const [before] = below(serve.pid);
+  place.write({ a: small(), b: small('some-noise') });
+  await until(async () => (await names(client)).includes('b_t'), 'the new one');
+  assert.ok(told > 0);
+  assert.ok(isAlive(before), 'the old one stays');
+  await call({ name: 'a_t', arguments: {} });
+  place.write({ b: small('some-noise') });
+  await until(() => !isAlive(before), 'the end of the one that was taken out');
+  await until(async () => (await names(client)).length === 1, 'one tool again');
+});
+
+// --- who may come in
+
+test('/mcp is behind the same gate as the rest', async (t) => {
+  const token = 'a-token-of-some-length';
+  const page = 'https://page.example';
+  const place = placeFor(t, {}, { server: { token, origins: [page] } });
+  const serve = await serveFor(t, place);
+  const authorization = `Bearer ${token}`;
+  const ask = (headers, method = 'POST') => fetch(serve.url, {
+    method,
+    ...(method === 'POST' && { body: '{}' }),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+  });
+  assert.equal((await ask({})).status, 401);
+  assert.equal((await ask({ authorization, origin: 'http://evil.example' })).status, 403);
+  assert.equal((await ask({ authorization })).status, 400);
+  const listed = await ask({ authorization, origin: page });
+  assert.equal(listed.headers.get('access-control-allow-origin'), page);
+  assert.equal(listed.headers.get('access-control-expose-headers'), 'Mcp-Session-Id');
+  const may = await ask({
+    origin: page,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'mcp-method',
+  }, 'OPTIONS');
+  assert.match(may.headers.get('access-control-allow-headers'), /Mcp-Method/);
+  const { client } = await connect(t, serve, { requestInit: { headers: { authorization } } });
+  assert.deepEqual(await names(client), []);
+});
+
+test('eight clients at once: nobody hears what is another\'s', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() });
+  const serve = await serveFor(t, place);
+  const makers = [
+    () => [client1(), new Http1(serve.url)],
+    () => [client2('auto'), new v2.StreamableHTTPClientTransport(serve.url)],
+  ];
+  const clients = [];
+  for (let i = 0; i < 8; i++) {
+    const [it, transport] = makers[i % 2]();
+    await it.client.connect(transport);
+    t.after(() => it.client.close());
+    clients.push(it);
+  }
+  await until(async () => (await names(clients[0].client)).includes('echo'), 'its tools');
+  const many = async (it, who) => {
+    for (let i = 0; i < 40; i++) {
+      const message = `${who}/${i}`;
+      const seen = [];
+      const onprogress = (p) => seen.push(p.progress);
+      const [said] = await Promise.all([
+        it.call({ name: 'echo', arguments: { message } }),
+        i % 8 === 0 && it.call({ name: 'test_tool_with_progress', arguments: {} }, { onprogress }),
+      ]);
+      assert.equal(text(said), message);
+      if (i % 8 === 0) assert.deepEqual(seen, [0, 50, 100]);
     }
-    await until(async () => (await names(clients[0].client)).includes('stats'), 'its tools');
-    const count = async (it) =>
-      JSON.parse(text(await it.call({ name: 'stats', arguments: {} }))).calls;
-    const seen = await Promise.all(clients.map(count));
-    assert.deepEqual(seen, seen.map(() => 1), 'each has one of its own');
-    assert.ok(below(serve.pid).length >= 8);
-    // No goodbye: only the connections end.
-    for (const it of clients) await it.client.transport.close();
-    await until(() => below(serve.pid).length === 0, 'the end of their servers');
-  } finally {
-    const { code, log } = await serve.stop();
-    place.close();
-    assert.equal(code, 0, log);
-  }
-});
-
-test('a changed configuration is taken over', async () => {
-  const place = new Place({ a: small() });
-  const serve = await place.serve();
-  try {
-    const { client, on, call } = client1();
-    await client.connect(new Http1(serve.url));
-    await until(async () => (await names(client)).length === 1, 'its tool');
-    let told = 0;
-    on('notifications/tools/list_changed', () => told++);
-    await call({ name: 't', arguments: {} });
-    const [before] = below(serve.pid);
-    place.write({ a: small(), b: small('some-noise') });
-    await until(async () => (await names(client)).includes('b_t'), 'the new one');
-    assert.ok(told > 0);
-    assert.ok(isAlive(before), 'the old one stays');
-    await call({ name: 'a_t', arguments: {} });
-    place.write({ b: small('some-noise') });
-    await until(() => !isAlive(before), 'the end of the one that was taken out');
-    await until(async () => (await names(client)).length === 1, 'one tool again');
-    await client.close();
-  } finally {
-    const { code, log } = await serve.stop();
-    place.close();
-    assert.equal(code, 0, log);
-  }
-});
-
-test('/mcp is behind the same gate as the rest', async () => {
-  const place = new Place({}, { server: { token: 'a-token-of-some-length' } });
-  const serve = await place.serve();
-  try {
-    const post = (headers) => fetch(serve.url, {
-      method: 'POST', body: '{}',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
-    });
-    assert.equal((await post({})).status, 401);
-    const authorization = 'Bearer a-token-of-some-length';
-    assert.equal((await post({ authorization, origin: 'http://evil.example' })).status, 403);
-    assert.notEqual((await post({ authorization })).status, 401);
-    const { client } = client1();
-    await client.connect(new Http1(serve.url, { requestInit: { headers: { authorization } } }));
-    assert.deepEqual(await names(client), []);
-    await client.close();
-  } finally {
-    await serve.stop();
-    place.close();
-  }
+  };
+  await Promise.all(clients.map(many));
 });

@@ -20,6 +20,7 @@ for (const era of ['legacy', 'modern']) {
       assert.equal(code, 0, log);
       assert.doesNotMatch(log, /runtime error|Sanitizer/);
     });
-    for (const kind of kinds(() => serve.url, () => place.command())) converse(kind);
+    for (const kind of kinds(() => serve.url, () => place.command()))
+      converse(kind, { front: true });
   });
 }
