@@ -11,6 +11,8 @@ extern const struct mo_cmd mo_cmd_route_eval, mo_cmd_serve, mo_cmd_chat,
     mo_cmd_call, mo_cmd_mcp_list, mo_cmd_mcp_test, mo_cmd_mcp_info,
     mo_cmd_sessions_list, mo_cmd_sessions_show, mo_cmd_sessions_kill,
     mo_cmd_box_run, mo_cmd_box_image;
+extern const struct mo_cmd mo_cmd_secrets_set, mo_cmd_secrets_list,
+    mo_cmd_secrets_remove, mo_cmd_secrets_check;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
 
