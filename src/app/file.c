@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
-#define READ_STEP ((size_t)16 * 1024)
+#define READ_STEP   ((size_t)16 * 1024)
+#define LOCK_NAP_MS 10
 
 static struct mo_file_stamp stamp_of(const struct stat *st)
 {
@@ -119,14 +122,42 @@ static int write_beside(const char *beside, struct mo_span text, mode_t mode,
     return rc;
 }
 
-/* The name is on the disk when its directory is. */
-static void sync_dir(const char *path)
+static int open_dir_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     mo_autofree char *dir =
         slash ? mo_strndup(path, (size_t)(slash - path) + 1) : NULL;
-    mo_autofd int fd =
-        open(dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (slash && !dir)
+        errno = ENOMEM;
+    return slash && !dir
+               ? -1
+               : open(dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int mo_file_lock(const char *path, unsigned ms, struct mo_err *e)
+{
+    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
+    uint64_t end = mo_now_ns() + ms * MO_MS;
+    mo_autofd int fd = open_dir_of(path);
+
+    if (fd < 0)
+        return mo_fail_sys(e, "%s", path);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return mo_fail_sys(e, "%s", path);
+        if (mo_now_ns() > end)
+            return mo_fail(e, MO_EBUSY,
+                           "another process is writing %s; try again", path);
+        (void)nanosleep(&nap, NULL);
+    }
+    return mo_take_fd(&fd);
+}
+
+/* The name is on the disk when its directory is. */
+static void sync_dir(const char *path)
+{
+    mo_autofd int fd = open_dir_of(path);
 
     if (fd >= 0)
         (void)fsync(fd); /* not every file system can */

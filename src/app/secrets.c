@@ -1,12 +1,7 @@
 #include "app/secrets.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "app/file.h"
 #include "app/ref.h"
@@ -20,7 +15,6 @@
 #define ID_BYTES    8
 #define HEAD_BYTES  ((size_t)24)
 #define FIXED_BYTES ((size_t)(8 + 4 + MO_SODIUM_NONCE + MO_SODIUM_TAG))
-#define LOCK_NAP_MS 10
 #define NAME_AD_MAX (MO_SECRET_NAME_MAX + 8)
 
 struct keys {
@@ -268,32 +262,6 @@ static int load(struct mo_secrets *s, struct mo_err *e)
 
 /* --- writing ------------------------------------------------------------- */
 
-static int lock_dir(const struct mo_secrets *s, struct mo_err *e)
-{
-    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
-    uint64_t end = mo_now_ns() + MO_SECRETS_LOCK_MS * MO_MS;
-    const char *slash = strrchr(s->path, '/');
-    mo_autofree char *dir =
-        slash ? mo_strndup(s->path, (size_t)(slash - s->path) + 1)
-              : mo_strndup(".", 1);
-    mo_autofd int fd = -1;
-
-    if (!dir)
-        return mo_fail(e, MO_ENOMEM, "secrets");
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return mo_fail_sys(e, "secrets: %s", dir);
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return mo_fail_sys(e, "secrets: %s", dir);
-        if (mo_now_ns() > end)
-            return mo_fail(e, MO_EBUSY,
-                           "another process is writing in %s; try again", dir);
-        (void)nanosleep(&nap, NULL);
-    }
-    return mo_take_fd(&fd);
-}
-
 static void put_sealed(const struct mo_secrets *s, struct mo_span name,
                        struct mo_span value, struct mo_buf *b)
 {
@@ -464,7 +432,7 @@ int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
                        MO_SECRET_NAME_MAX);
     if (wrong)
         return mo_fail(e, MO_EINVAL, "the value %s", wrong);
-    held = lock_dir(s, e);
+    held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
     if (held < 0)
         return held;
     rc = load(s, e);
@@ -477,7 +445,7 @@ int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
 
 int mo_secrets_drop(struct mo_secrets *s, struct mo_span name, struct mo_err *e)
 {
-    mo_autofd int held = lock_dir(s, e);
+    mo_autofd int held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
     int rc;
 
     if (held < 0)
