@@ -484,7 +484,7 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
                    const struct mo_import_opts *o, struct mo_import *out,
                    struct mo_err *e)
 {
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.bad_at = 0};
     struct mo_buf plain;
     int rc;
 

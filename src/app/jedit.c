@@ -175,25 +175,25 @@ static void append(struct mo_span text, struct mo_json obj, const char *name,
 
 /* The first member of {}. */
 static void begin(struct mo_span text, struct mo_json obj, const char *name,
-                  struct mo_json v, struct style *st, struct mo_buf *b)
+                  struct mo_json v, struct style st, struct mo_buf *b)
 {
     struct mo_span outer = indent_at(text, obj.p);
     char indent[2 * MO_JEDIT_INDENT];
     bool alone = obj.p + obj.n == mo_span_trim(text).p + mo_span_trim(text).n;
 
     /* nothing in the file yet: it may as well be readable */
-    st->lines = alone || mo_span_find(text, '\n') >= 0;
+    st.lines = alone || mo_span_find(text, '\n') >= 0;
     memcpy(indent, outer.p, outer.n);
-    memcpy(indent + outer.n, st->unit.p, st->unit.n);
-    st->indent = mo_span(indent, outer.n + st->unit.n);
+    memcpy(indent + outer.n, st.unit.p, st.unit.n);
+    st.indent = mo_span(indent, outer.n + st.unit.n);
     mo_buf_span(b, between(text.p, obj.p + 1));
-    if (st->lines) {
-        mo_buf_span(b, st->nl);
-        mo_buf_span(b, st->indent);
+    if (st.lines) {
+        mo_buf_span(b, st.nl);
+        mo_buf_span(b, st.indent);
     }
-    put_member(b, name, MO_SPAN(": "), v, st);
-    if (st->lines) {
-        mo_buf_span(b, st->nl);
+    put_member(b, name, MO_SPAN(": "), v, &st);
+    if (st.lines) {
+        mo_buf_span(b, st.nl);
         mo_buf_span(b, outer);
     }
     mo_buf_span(b, between(obj.p + obj.n - 1, text.p + text.n));
@@ -242,7 +242,7 @@ static int insert(struct mo_span text, struct mo_json obj,
     if (rc == 0 && mo_json_len(obj))
         append(text, obj, path[0], doc.root, st, out);
     else if (rc == 0)
-        begin(text, obj, path[0], doc.root, st, out);
+        begin(text, obj, path[0], doc.root, *st, out);
     mo_buf_fini(&b);
     return rc;
 }
@@ -269,9 +269,9 @@ int mo_jedit_set(struct mo_span text, const char *const *path,
                  struct mo_span value, struct mo_buf *out, struct mo_err *e)
 {
     struct style st = {.nl = newline_of(text)};
-    const char *const *left;
+    const char *const *left = path;
     struct mo_json_doc doc;
-    struct mo_json root, obj;
+    struct mo_json root = {NULL, 0}, obj = {NULL, 0};
     struct member m;
     int rc = parse(text, &root, e);
 
@@ -297,9 +297,9 @@ int mo_jedit_set(struct mo_span text, const char *const *path,
 int mo_jedit_del(struct mo_span text, const char *const *path,
                  struct mo_buf *out, struct mo_err *e)
 {
-    const char *const *left;
+    const char *const *left = path;
     const char *from, *to;
-    struct mo_json root, obj;
+    struct mo_json root = {NULL, 0}, obj = {NULL, 0};
     struct member m;
     int rc = parse(text, &root, e);
 

@@ -2,12 +2,14 @@
 
 #include "base/mem.h"
 
-_Static_assert(MO_SODIUM_KEY == crypto_aead_xchacha20poly1305_ietf_KEYBYTES &&
-                   MO_SODIUM_NONCE ==
-                       crypto_aead_xchacha20poly1305_ietf_NPUBBYTES &&
-                   MO_SODIUM_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES &&
-                   MO_SODIUM_MAC == crypto_generichash_BYTES,
-               "sizes as the library has them");
+_Static_assert(MO_SODIUM_KEY == crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
+               "as the library has it");
+_Static_assert(MO_SODIUM_NONCE == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
+               "as the library has it");
+_Static_assert(MO_SODIUM_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES,
+               "as the library has it");
+_Static_assert(MO_SODIUM_MAC == crypto_generichash_BYTES,
+               "as the library has it");
 
 static const unsigned char *bytes(struct mo_span s)
 {
