@@ -603,5 +603,8 @@ static const struct mo_key root_rows[] = {
     {.name = "log",
      SECTION(mo_config, log, mo_config_log, log_keys),
      .doc = "The log on standard error"},
+    {.name = "secrets",
+     SECTION(mo_config, secrets, mo_config_secrets, mo_config_secrets_keys),
+     .doc = "The secret store"},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows, struct mo_config);

@@ -177,10 +177,18 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
 
     if (rc < 0)
         return rc;
+    if (mo_target_hide(&t, d->loop) < 0)
+        mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
+               "%s: not every secret can be kept out of the log by its value",
+               s->name);
     t.child.line_max = MESSAGE_MAX;
     t.remote.message_max = MESSAGE_MAX;
-    return t.is_remote ? link_remote(d, s, &t, out, e)
-                       : link_child(d, &t, out, e);
+    rc =
+        t.is_remote ? link_remote(d, s, &t, out, e) : link_child(d, &t, out, e);
+    if (rc < 0)
+        mo_target_scrub(&t, e);
+    mo_target_wipe(&t); /* the link has its own */
+    return rc;
 }
 
 static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
@@ -228,8 +236,10 @@ static bool key_of(struct mo_dial *d, const char *server,
         return false;
     mo_arena_init(&a, ARENA_MAX);
     rc = mo_target_init(&t, &a, &po, NULL);
-    if (rc == 0)
+    if (rc == 0) {
         *out = t.key;
+        mo_target_wipe(&t);
+    }
     mo_arena_fini(&a);
     return rc == 0;
 }

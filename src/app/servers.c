@@ -126,11 +126,13 @@ static void on_close(void *ctx, const struct mo_err *why)
 
     s->conn = NULL;
     s->open = false;
-    mo_arena_fini(&s->arena);
     if (why)
         s->why = *why;
     else
         mo_fail(&s->why, MO_ECLOSED, "the server was closed");
+    mo_target_scrub(&s->to, &s->why);
+    mo_target_wipe(&s->to);
+    mo_arena_fini(&s->arena);
     if (!was_open) {
         s->wait_ms = s->wait_ms ? s->wait_ms * 2 : AGAIN_MS;
         if (s->wait_ms > AGAIN_MOST)
@@ -192,10 +194,17 @@ static int connect_to(struct server *s, struct mo_err *e)
     mo_arena_init(&s->arena, ARENA_MAX);
     rc = mo_target_init(&s->to, &s->arena, &po, e);
     s->to.remote.http = s->all->http;
+    if (rc == 0 && mo_target_hide(&s->to, s->all->loop) < 0)
+        mo_log(mo_loop_log(s->all->loop), MO_WARN, "servers",
+               "%s: not every secret can be kept out of the log by its value",
+               s->cfg->name);
     if (rc == 0)
         rc = mo_conn_open(s->all->loop, &co, &s->conn, e);
-    if (rc < 0)
+    if (rc < 0) {
+        mo_target_scrub(&s->to, e);
+        mo_target_wipe(&s->to);
         mo_arena_fini(&s->arena);
+    }
     return rc;
 }
 

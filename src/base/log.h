@@ -23,7 +23,7 @@ enum mo_level { MO_ERROR, MO_WARN, MO_INFO, MO_DEBUG };
 
 #define MO_LOG_LINE_MAX    4096
 #define MO_LOG_ROOMS_MAX   24
-#define MO_LOG_SECRETS_MAX 64
+#define MO_LOG_SECRETS_MAX 256
 #define MO_LOG_SECRET_MIN  6 /* shorter ones would blank out plain words */
 
 struct mo_log {
