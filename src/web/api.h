@@ -8,6 +8,7 @@
  *   GET    /api/audit                who asked, who approved, what came back
  *   GET    /api/models/available     models that can be picked
  *   GET    /api/models/check         the same by id, as older clients ask
+ *   ...    /api/servers              the MCP servers (api_servers.h)
  *   GET    /api/openapi.json         all of this for programs (openapi.h)
  *
  * Answers are JSON, errors application/problem+json with a stable code. What
@@ -17,7 +18,7 @@
 #define MO_WEB_API_H
 
 #include "session/session.h"
-#include "web/site.h"
+#include "web/api_servers.h"
 
 struct mo_api {
     struct mo_sessions *sessions; /* NULL: not there (yet) */
@@ -30,6 +31,7 @@ struct mo_api {
                                const struct mo_err *why),
                   void *arg, struct mo_err *e);
     void *models_ctx;
+    struct mo_api_servers servers; /* list NULL: not there (yet) */
 };
 
 /* api is borrowed as long as the site lives. */

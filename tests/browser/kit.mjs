@@ -1,7 +1,7 @@
 // A real browser before a real server: what the tests of the page share.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,14 +29,18 @@ const axeSource = readFile(
 
 export class Bench {
   /** A server in an empty directory and a browser with an empty profile.
-   *  model: a fake one of tests/fakes that answers instead of the demo. */
-  static async open({ model } = {}) {
+   *  model: a fake one of tests/fakes that answers instead of the demo;
+   *  config(dir): what its configuration says. */
+  static async open({ model, config } = {}) {
     const bench = new Bench();
     bench.model = model;
     bench.env = model
       ? { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url }
       : {};
     bench.dir = await mkdtemp(join(tmpdir(), 'mo-page-'));
+    if (config)
+      await writeFile(join(bench.dir, 'mcp-orchestrator.json'),
+        JSON.stringify(config(bench.dir)));
     bench.server = await Server.start([], {
       dir: bench.dir, env: bench.env, house: true,
     });

@@ -18,6 +18,8 @@ const tool = object({
   description: or(str, ''),
   inputSchema: any,
   annotations: or(record, null),
+  digest: or(str, ''), // of one that has changed
+  changedFrom: any, // undefined: it is as it was
 });
 export type Tool = Checked<typeof tool>;
 
@@ -200,6 +202,7 @@ export interface Decision {
 export interface Requests {
   message: { text: string };
   'tool:approval': Decision;
+  'tool:accept': { name: string; digest: string };
   'agent:cancel': undefined;
   'history:reset': undefined;
   'session:close': undefined;
@@ -265,6 +268,54 @@ const audit = object({
 });
 export type Audit = Checked<typeof audit>;
 
+const mcpServer = object({
+  name: str,
+  kind: or(str, ''),
+  target: or(str, ''),
+  description: or(str, ''),
+  state: str,
+  error: or(str, ''),
+  retryMs: or(num, 0),
+  stderr: or(str, ''),
+  version: or(str, ''),
+  info: or(record, null),
+  calls: or(num, 0),
+});
+export type McpServer = Checked<typeof mcpServer>;
+
+const serverTool = object({
+  name: str,
+  title: or(str, ''),
+  description: or(str, ''),
+  inputSchema: any,
+  annotations: or(record, null),
+  digest: str,
+  changedFrom: any, // undefined: it is as it was
+});
+export type ServerTool = Checked<typeof serverTool>;
+
+const tested = object({
+  ok: bool, ms: num, error: or(str, ''), tools: or(num, 0),
+});
+export type Tested = Checked<typeof tested>;
+
+const tried = object({
+  state: str, // done, ask, denied, changed, unknown
+  digest: or(str, ''),
+  reason: or(str, ''),
+  args: or(record, null),
+  content: or(list(content), []),
+  isError: or(bool, false),
+  durationMs: or(num, 0),
+});
+export type Tried = Checked<typeof tried>;
+
+export const readServers = (v: unknown): McpServer[] =>
+  object({ servers: list(mcpServer) })(v, 'servers').servers;
+export const readTools = (v: unknown): ServerTool[] =>
+  object({ tools: list(serverTool) })(v, 'tools').tools;
+export const readTested = (v: unknown): Tested => tested(v, 'test');
+export const readTried = (v: unknown): Tried => tried(v, 'call');
 export const readSessions = (v: unknown): Session[] =>
   object({ sessions: list(session) })(v, 'sessions').sessions;
 export const readModels = (v: unknown): Models => models(v, 'models');

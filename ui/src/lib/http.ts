@@ -1,8 +1,9 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readModels, readReadiness, readSessions, type Audit, type Models,
-  type Readiness, type Session,
+  readAudit, readModels, readReadiness, readServers, readSessions, readTested,
+  readTools, readTried, type Audit, type McpServer, type Models,
+  type Readiness, type ServerTool, type Session, type Tested, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -22,6 +23,18 @@ async function reason(r: Response): Promise<string> {
 
 async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
   const r = await fetch(path, { headers: { accept: 'application/json' } });
+  if (!r.ok) throw new HttpError(r.status, await reason(r));
+  return read(await r.json());
+}
+
+async function post<T>(
+  path: string, read: (v: unknown) => T, body: unknown = {},
+): Promise<T> {
+  const r = await fetch(path, {
+    method: 'POST',
+    headers: { accept: 'application/json', 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
   if (!r.ok) throw new HttpError(r.status, await reason(r));
   return read(await r.json());
 }
@@ -47,3 +60,24 @@ export async function forgetSession(id: string): Promise<void> {
 
 export const exportPath = (id: string): string =>
   `/api/sessions/${encodeURIComponent(id)}/history?format=markdown`;
+
+const serverAt = (name: string): string =>
+  `/api/servers/${encodeURIComponent(name)}`;
+const toolAt = (server: string, tool: string): string =>
+  `${serverAt(server)}/tools/${encodeURIComponent(tool)}`;
+
+export const fetchServers = (): Promise<McpServer[]> =>
+  get('/api/servers', readServers);
+export const fetchTools = (server: string): Promise<ServerTool[]> =>
+  get(`${serverAt(server)}/tools`, readTools);
+export const testServer = (server: string): Promise<Tested> =>
+  post(`${serverAt(server)}/test`, readTested);
+export const callTool = (
+  server: string, tool: string, args: Record<string, unknown>, digest: string,
+): Promise<Tried> =>
+  post(`${toolAt(server, tool)}/call`, readTried,
+    { args, ...(digest ? { digest } : {}) });
+export const acceptTool = (
+  server: string, tool: string, digest: string,
+): Promise<unknown> =>
+  post(`${toolAt(server, tool)}/accept`, (v) => v, { digest });

@@ -370,6 +370,20 @@ export const useConversation = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
+  /** A tool that has changed is used as it is now. */
+  async function accept(name: string, digest: string): Promise<void> {
+    const ack = await link.value?.send('tool:accept', { name, digest });
+    if (!ack?.ok) {
+      if (ack) notice(ack.message, 'error');
+      return;
+    }
+    if (ready.value)
+      ready.value = {
+        ...ready.value,
+        tools: ready.value.tools.map((t) =>
+          t.name === name ? { ...t, digest: '', changedFrom: undefined } : t),
+      };
+  }
   async function ask(what: 'agent:cancel' | 'history:reset' | 'session:close') {
     const ack = await link.value?.send(what);
     if (ack && !ack.ok) notice(ack.message, 'error');
@@ -385,7 +399,7 @@ export const useConversation = defineStore('conversation', () => {
     sessionId, wanted, ready, restored, entries, calls, live, turn, sent,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
-    reopen,
+    accept, reopen,
     stop: () => ask('agent:cancel'),
     reset: () => ask('history:reset'),
     end: () => ask('session:close'),
