@@ -3,6 +3,8 @@
  *   GET    /api/sessions             those that are known, last used first
  *   GET    /api/sessions/ID          one of them
  *   DELETE /api/sessions/ID          end it; ?forget=true: its history too
+ *   PATCH  /api/sessions/ID          another name (api_session.h)
+ *   GET    /api/sessions/ID/calls    who decided its calls
  *   GET    /api/sessions/ID/history  its conversation; ?format=markdown
  *   GET    /api/search?q=            in all conversations
  *   GET    /api/audit                who asked, who approved, what came back
@@ -20,9 +22,12 @@
 #include "session/session.h"
 #include "web/api_servers.h"
 
+struct mo_agent;
+
 struct mo_api {
     struct mo_sessions *sessions; /* NULL: not there (yet) */
     struct mo_store *store;
+    struct mo_agent *agent;
     const char *(*why)(void *ctx); /* why not, in plain words */
     void *why_ctx;
     /* The list of models as a JSON object; done() once, later. */

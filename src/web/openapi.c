@@ -33,6 +33,22 @@ static const struct row rows[] = {
     {"/api/sessions/{id}", "get", "One session", ID, JSON_TYPE, REF("Session")},
     {"/api/sessions/{id}", "delete", "End a session and its box",
      ID "," Q("forget", "boolean", "its history too"), JSON_TYPE, REF("Ok")},
+    {"/api/sessions/{id}", "patch", "Another name, {title}, while it is open",
+     ID, JSON_TYPE, REF("Ok")},
+    {"/api/sessions/{id}/calls", "get", "Who decided its calls, and when",
+     ID "," Q("after", "integer", "only those after that one") "," Q(
+         "limit", "integer", "at most so many"),
+     JSON_TYPE,
+     "{'type':'object','required':['more','calls'],"
+     "'additionalProperties':false,'properties':{'more':{'type':'boolean'},"
+     "'calls':{'type':'array','items':{'type':'object',"
+     "'required':['callId','seq','at','state'],'additionalProperties':false,"
+     "'properties':{'callId':{'type':'string'},'seq':{'type':'integer'},"
+     "'at':{'type':'integer'},'state':{'enum':['pending','approved',"
+     "'running','done','rejected','unknown']},'name':{'type':'string'},"
+     "'server':{'type':'string'},'by':{'type':'string'},"
+     "'who':{'type':'string'},'reason':{'type':'string'},"
+     "'ms':{'type':'integer'}}}}}}"},
     {"/api/sessions/{id}/history", "get", "A conversation of a session",
      ID "," Q("conversation", "integer", "which; 0: the present one") "," Q(
          "after", "integer",

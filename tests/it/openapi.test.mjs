@@ -85,6 +85,12 @@ test('every answer is as described', async () => {
   const { sessions } = await asked('/api/sessions', 'get', '/api/sessions');
   assert.deepEqual(sessions.map((s) => s.id), [tab.session]);
   assert.equal((await asked(one, 'get', `/api/sessions/${tab.session}`)).title, 'find the needle');
+  await asked(one, 'patch', `/api/sessions/${tab.session}`, 200, { title: ' The needle\nand more' });
+  assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).title, 'The needle');
+  await ask(one, 'patch', `/api/sessions/${tab.session}`, 400, { title: ' ' });
+  await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
+  const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
+  assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
   assert.ok((await asked('/api/search', 'get', '/api/search?q=needle')).rows.length > 0);

@@ -310,6 +310,22 @@ const tried = object({
 });
 export type Tried = Checked<typeof tried>;
 
+const sessionCalls = object({
+  more: or(bool, false),
+  calls: list(object({
+    callId: str, seq: num, state: str, by: or(str, ''), reason: or(str, ''),
+    ms: or(num, -1),
+  })),
+});
+export type SessionCalls = Checked<typeof sessionCalls>;
+
+const found = object({
+  rows: list(object({ sessionId: str, at: num, what: any })),
+});
+export type Found = Checked<typeof found>['rows'];
+
+export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
+export const readFound = (v: unknown): Found => found(v, 'search').rows;
 export const readServers = (v: unknown): McpServer[] =>
   object({ servers: list(mcpServer) })(v, 'servers').servers;
 export const readTools = (v: unknown): ServerTool[] =>

@@ -1,9 +1,10 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readModels, readReadiness, readServers, readSessions, readTested,
-  readTools, readTried, type Audit, type McpServer, type Models,
-  type Readiness, type ServerTool, type Session, type Tested, type Tried,
+  readAudit, readCalls, readFound, readModels, readReadiness, readServers,
+  readSessions, readTested, readTools, readTried, type Audit, type Found,
+  type McpServer, type Models, type Readiness, type ServerTool, type Session,
+  type SessionCalls, type Tested, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -28,10 +29,10 @@ async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
 }
 
 async function post<T>(
-  path: string, read: (v: unknown) => T, body: unknown = {},
+  path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
 ): Promise<T> {
   const r = await fetch(path, {
-    method: 'POST',
+    method,
     headers: { accept: 'application/json', 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
@@ -57,6 +58,16 @@ export async function forgetSession(id: string): Promise<void> {
   if (!r.ok && r.status !== 404)
     throw new HttpError(r.status, await reason(r));
 }
+
+const sessionAt = (id: string): string =>
+  `/api/sessions/${encodeURIComponent(id)}`;
+
+export const renameSession = (id: string, title: string): Promise<unknown> =>
+  post(sessionAt(id), (v) => v, { title }, 'PATCH');
+export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
+  get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
+export const searchAll = (words: string): Promise<Found> =>
+  get(`/api/search?limit=50&q=${encodeURIComponent(words)}`, readFound);
 
 export const exportPath = (id: string): string =>
   `/api/sessions/${encodeURIComponent(id)}/history?format=markdown`;

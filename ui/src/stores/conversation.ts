@@ -9,6 +9,7 @@ import {
 } from 'vue';
 
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
+import { fetchCalls } from '../lib/http';
 import { Output } from '../lib/output';
 import { firstLine, newId } from '../lib/format';
 import { textOf, timeline } from '../lib/timeline';
@@ -210,6 +211,26 @@ export const useConversation = defineStore('conversation', () => {
     }
     sent.value = sent.value.filter((s) => s.state !== 'sent');
     restored.value = true;
+    if (calls.size) void recall();
+  }
+  /** Who decided and how long it took is no part of what was said. */
+  async function recall(): Promise<void> {
+    const id = sessionId.value;
+    for (let after = 0, more = true; more;) {
+      const page = await fetchCalls(id, after).catch(() => null);
+      if (!page || sessionId.value !== id) return;
+      for (const r of page.calls) {
+        const c = calls.get(r.callId);
+        after = r.seq;
+        if (!c || c.by) continue;
+        c.by = r.by;
+        c.reason = r.reason;
+        if (r.ms >= 0 && c.state !== 'waiting' && c.state !== 'running')
+          c.durationMs = r.ms;
+        if (r.state === 'rejected') c.state = 'rejected';
+      }
+      more = page.more && page.calls.length > 0;
+    }
   }
   function takeEntry(e: Entry): void {
     if (entries.value.some((x) => x.seq === e.seq)) return;

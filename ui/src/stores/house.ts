@@ -7,6 +7,7 @@ import { computed, ref, shallowRef } from 'vue';
 import { newId } from '../lib/format';
 import {
   fetchModels, fetchReadiness, fetchServers, fetchSessions, forgetSession,
+  renameSession,
 } from '../lib/http';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
@@ -58,6 +59,13 @@ export const useHouse = defineStore('house', () => {
     sessions.value = sessions.value.filter((s) => s.id !== id);
   }
 
+  const titleOf = (id: string): string =>
+    sessions.value.find((s) => s.id === id)?.title ?? '';
+  async function rename(id: string, title: string): Promise<void> {
+    await renameSession(id, title);
+    await loadSessions();
+  }
+
   /** A new conversation; one that was never used is used first, so that
    *  looking at the page does not leave empty ones behind. */
   function draft(): string {
@@ -74,6 +82,6 @@ export const useHouse = defineStore('house', () => {
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
     serversKnown, serversWhy, known, list, loadSessions, loadModels,
-    loadReadiness, loadServers, forget, draft, used,
+    loadReadiness, loadServers, forget, titleOf, rename, draft, used,
   };
 });
