@@ -93,17 +93,30 @@ describe('views', { skip }, () => {
     await leave(page);
   });
 
-  test('the server restarts under the page', async () => {
+  test('the server restarts under the page, and 3,000 messages stay few elements', async () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'write later to l.txt');
     await card(page).waitFor();
     await bench.stopServer();
     await page.locator('[data-lost]').waitFor();
+    await bench.seed(page.url().split('/').at(-1), 3000);
     await bench.startServer();
     await page.locator('[data-lost]').waitFor({ state: 'hidden' });
     await card(page).getByText('l.txt').first().waitFor();
+    const rows = page.locator('[role=log] [data-user], [role=log] .md');
+    assert.ok(await rows.count() < 100, `${await rows.count()} of them`);
     await approve(page).click();
+    await calls(page, 'done').waitFor();
+    await rest(page);
+    const log = page.getByRole('log', { name: 'Conversation' });
+    const first = page.locator('[data-user]').getByText('question 1', { exact: true });
+    while (!(await first.count())) { // what was before comes in pages
+      await log.evaluate((e) => e.scrollTo(0, Math.min(e.scrollTop, e.scrollHeight / 3) / 2));
+      await page.waitForTimeout(50);
+    }
+    assert.ok(await rows.count() < 100, `${await rows.count()} of them`);
+    await page.getByRole('button', { name: 'To the end' }).click();
     await calls(page, 'done').waitFor();
     await leave(page);
   });

@@ -324,6 +324,8 @@ const found = object({
 });
 export type Found = Checked<typeof found>['rows'];
 
+export const readEntries = (v: unknown): Entry[] =>
+  object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
 export const readFound = (v: unknown): Found => found(v, 'search').rows;
 export const readServers = (v: unknown): McpServer[] =>

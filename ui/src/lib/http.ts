@@ -1,10 +1,10 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readCalls, readFound, readModels, readReadiness, readServers,
-  readSessions, readTested, readTools, readTried, type Audit, type Found,
-  type McpServer, type Models, type Readiness, type ServerTool, type Session,
-  type SessionCalls, type Tested, type Tried,
+  readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
+  readServers, readSessions, readTested, readTools, readTried, type Audit,
+  type Entry, type Found, type McpServer, type Models, type Readiness,
+  type ServerTool, type Session, type SessionCalls, type Tested, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -66,6 +66,10 @@ export const renameSession = (id: string, title: string): Promise<unknown> =>
   post(sessionAt(id), (v) => v, { title }, 'PATCH');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
+export const fetchEntries = (
+  id: string, after: number, limit: number,
+): Promise<Entry[]> =>
+  get(`${sessionAt(id)}/history?after=${after}&limit=${limit}`, readEntries);
 export const searchAll = (words: string): Promise<Found> =>
   get(`/api/search?limit=50&q=${encodeURIComponent(words)}`, readFound);
 

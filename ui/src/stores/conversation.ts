@@ -9,7 +9,7 @@ import {
 } from 'vue';
 
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
-import { fetchCalls } from '../lib/http';
+import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
 import { firstLine, newId } from '../lib/format';
 import { textOf, timeline } from '../lib/timeline';
@@ -60,6 +60,7 @@ export interface RawEvent {
 
 const RAW_MAX = 500;
 const NOTICES_MAX = 5;
+const PAGE = 1000; // entries asked for at once
 
 function newCall(callId: string, name: string): Call {
   return reactive<Call>({
@@ -76,6 +77,8 @@ export const useConversation = defineStore('conversation', () => {
   const ready = shallowRef<Ready | null>(null);
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
+  const hasEarlier = ref(false); // than those
+  const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
   const live = ref(''); // the text that is being streamed
   const turn = ref(false);
@@ -197,6 +200,7 @@ export const useConversation = defineStore('conversation', () => {
   }
   function restore(h: History): void {
     entries.value = h.messages;
+    hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
     for (const e of h.messages) take(e);
@@ -212,6 +216,28 @@ export const useConversation = defineStore('conversation', () => {
     sent.value = sent.value.filter((s) => s.state !== 'sent');
     restored.value = true;
     if (calls.size) void recall();
+  }
+  /** A long conversation comes from its end; the rest when it is wanted. */
+  async function earlier(): Promise<void> {
+    const id = sessionId.value;
+    const first = entries.value[0]?.seq ?? 0;
+    if (isLoading.value || !hasEarlier.value || first <= 1) return;
+    isLoading.value = true;
+    const found = await fetchEntries(id, Math.max(0, first - 1 - PAGE), PAGE)
+      .catch(() => null);
+    isLoading.value = false;
+    if (!found || sessionId.value !== id || entries.value[0]?.seq !== first)
+      return;
+    const older = found.filter((e) => e.seq < first);
+    const kept = [...calls];
+    calls.clear();
+    older.forEach(take);
+    for (const c of calls.values())
+      if (c.state === 'running') c.state = 'unknown';
+    for (const [key, c] of kept) calls.set(key, c);
+    entries.value = [...older, ...entries.value];
+    hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
+    void recall();
   }
   /** Who decided and how long it took is no part of what was said. */
   async function recall(): Promise<void> {
@@ -336,6 +362,7 @@ export const useConversation = defineStore('conversation', () => {
     ready.value = null;
     restored.value = false;
     entries.value = [];
+    hasEarlier.value = isLoading.value = false;
     calls.clear();
     setText('');
     turn.value = false;
@@ -417,10 +444,10 @@ export const useConversation = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, wanted, ready, restored, entries, calls, live, turn, sent,
+    sessionId, wanted, ready, restored, entries, hasEarlier, isLoading, calls, live, turn, sent,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
-    accept, reopen,
+    accept, earlier, reopen,
     stop: () => ask('agent:cancel'),
     reset: () => ask('history:reset'),
     end: () => ask('session:close'),
