@@ -44,8 +44,10 @@ export const fetchSessions = (): Promise<Session[]> =>
   get('/api/sessions', readSessions);
 export const fetchModels = (): Promise<Models> =>
   get('/api/models/available', readModels);
-export const fetchAudit = (): Promise<Audit> =>
-  get('/api/audit?limit=200', readAudit);
+export const fetchAudit = (after: number): Promise<Audit> =>
+  get(`/api/audit?limit=1000&after=${after}`, readAudit);
+export const fetchMetrics = async (): Promise<string> =>
+  (await fetch('/metrics')).text();
 
 /** 503 is an answer too: it says what is missing. */
 export async function fetchReadiness(): Promise<Readiness> {
