@@ -113,7 +113,8 @@ describe('views', { skip }, () => {
     const log = page.getByRole('log', { name: 'Conversation' });
     const first = page.locator('[data-user]').getByText('question 1', { exact: true });
     while (!(await first.count())) { // what was before comes in pages
-      await log.evaluate((e) => e.scrollTo(0, Math.min(e.scrollTop, e.scrollHeight / 3) / 2));
+      await log.hover();
+      await page.mouse.wheel(0, -1e6);
       await page.waitForTimeout(50);
     }
     assert.ok(await rows.count() < 100, `${await rows.count()} of them`);
