@@ -3,6 +3,7 @@
  */
 #include "app/converse.h"
 
+#include "app/always.h"
 #include "app/pins.h"
 #include "app/servers.h"
 #include "app/try.h"
@@ -16,6 +17,7 @@ struct mo_converse {
     struct mo_models *models;
     struct mo_servers *servers;
     struct mo_pins *pins;
+    struct mo_always *always;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -101,6 +103,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     struct mo_agent_opts o = {
         .servers = mo_servers_for(c->servers),
         .pins = mo_pins_for(c->pins),
+        .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, c},
@@ -140,6 +143,7 @@ static void converse_free(struct mo_converse *c)
 
     mo_models_free(c->models);
     mo_pins_close(c->pins);
+    mo_always_close(c->always);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -210,6 +214,8 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
     if (rc == 0)
+        rc = mo_always_open(cfg->store.dir, &c->always, e);
+    if (rc == 0)
         rc = make_try(c, h, e);
     if (rc == 0)
         rc = make_agent(c, h, e);
@@ -242,4 +248,9 @@ struct mo_agent *mo_converse_agent(const struct mo_converse *c)
 struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
 {
     return mo_try_for(c->try);
+}
+
+struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+{
+    return mo_always_api(c->always);
 }

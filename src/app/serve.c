@@ -30,6 +30,7 @@ struct server {
     struct mo_converse *converse;
     struct mo_talk talk;
     struct mo_api api;
+    struct mo_api_rules api_rules;
     bool opening; /* the house is on its way */
     bool closing;
     const char *crash; /* mo_serve_opts.test_crash */
@@ -206,6 +207,7 @@ static void begin_talking(struct server *s)
     s->api.sessions = mo_house_sessions(s->house);
     s->api.agent = mo_converse_agent(s->converse);
     s->api.servers = mo_converse_servers(s->converse);
+    s->api_rules = mo_converse_rules(s->converse);
     mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
 }
 
@@ -220,6 +222,8 @@ static int make_api(struct server *s, struct mo_err *e)
                              .models_ctx = s};
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
+    if (rc == 0)
+        rc = mo_api_rules_routes(s->site, &s->api_rules);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 

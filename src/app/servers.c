@@ -144,8 +144,27 @@ static void on_close(void *ctx, const struct mo_err *why)
         maybe_gone(s->all);
 }
 
-static const struct mo_conn_cb conn_cb = {
-    .on_open = on_open, .on_notify = on_notify, .on_close = on_close};
+static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
+{
+    struct server *s = ctx;
+
+    if (s->all->agent)
+        mo_agent_ask(s->all->agent, c, a);
+    else
+        mo_ask_refuse(a, -32601, "nobody is there to answer");
+}
+
+static void on_ask_gone(void *ctx, struct mo_ask *a)
+{
+    (void)ctx;
+    mo_agent_ask_gone(a);
+}
+
+static const struct mo_conn_cb conn_cb = {.on_open = on_open,
+                                          .on_ask = on_ask,
+                                          .on_ask_gone = on_ask_gone,
+                                          .on_notify = on_notify,
+                                          .on_close = on_close};
 
 /* --- opening ------------------------------------------------------------- */
 
@@ -154,6 +173,7 @@ static int connect_to(struct server *s, struct mo_err *e)
     struct mo_peer_opts po = {.cfg = s->all->cfg, .server = s->cfg};
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
+        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
         .open_ms = (uint64_t)s->cfg->start_ms,
         .dial = on_dial,
         .cb = &conn_cb,

@@ -109,6 +109,14 @@ static const struct row rows[] = {
     {"/api/servers/{name}/tools/{tool}/accept", "post",
      "Use a tool whose definition has changed as it is now", NAME "," TOOL,
      JSON_TYPE, REF("Ok")},
+    {"/api/rules", "get", "What people always want, in every session", "",
+     JSON_TYPE,
+     "{'type':'object','required':['rules'],'additionalProperties':false,"
+     "'properties':{'rules':{'type':'array','items':" REF("Rule") "}}}"},
+    {"/api/rules/{id}", "delete", "Ask about it again",
+     "{'name':'id','in':'path','required':true,'description':'of the rule',"
+     "'schema':{'type':'string'}}",
+     JSON_TYPE, REF("Ok")},
     {"/api/openapi.json", "get", "This document", "", JSON_TYPE,
      "{'type':'object','required':['openapi','info','paths']}"},
     {"/healthz", "get", "Is the process alive?", "", "text/plain", NULL},
@@ -149,6 +157,13 @@ static const struct {
      "{'type':'object','required':['at','what'],'additionalProperties':false,"
      "'properties':{'sessionId':{'type':'string'},'seq':{'type':'integer'},"
      "'at':{'type':'integer'},'what':true}}}}}"},
+    {"Rule",
+     "{'type':'object','required':['id','server','tool','action','at','who'],"
+     "'additionalProperties':false,'properties':{'id':{'type':'string'},"
+     "'server':{'type':'string'},'tool':{'type':'string'},"
+     "'action':{'enum':['allow','deny']},'at':{'type':'integer'},"
+     "'who':{'type':'string'},'args':{'type':'object',"
+     "'additionalProperties':{'type':'string'}}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"

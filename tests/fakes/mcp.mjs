@@ -1,5 +1,5 @@
-// A small MCP server on stdio. Its tools: greet (a form's worth of arguments)
-// and fail. Once the file named by MO_FAKE_CHANGED exists, greet is described
+// A small MCP server on stdio. Its tools: greet (a form's worth of arguments),
+// fail, and ask, which asks the person (a form, or an address). Once the file named by MO_FAKE_CHANGED exists, greet is described
 // in other words: the trick of a server that was looked at before.
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -26,12 +26,13 @@ const tools = () => [
     },
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
+  { name: 'ask', description: 'Asks the person.', inputSchema: { type: 'object', properties: { url: { type: 'string' } } } },
   { name: 'fail', description: 'Fails.', inputSchema: { type: 'object' } },
 ];
 
 const METHODS = {
   initialize: () => ({
-    protocolVersion: '2025-06-18',
+    protocolVersion: '2025-11-25',
     capabilities: { tools: {} },
     serverInfo: { name: 'greeter', title: 'The greeter', version: '1.2' },
   }),
@@ -40,11 +41,44 @@ const METHODS = {
     name === 'greet' ? text(`hello ${JSON.stringify(args)}`) : text('it broke', true),
 };
 
+const FORM = {
+  type: 'object',
+  required: ['size'],
+  properties: {
+    size: { type: 'string', title: 'Size', enum: ['s', 'l'], enumNames: ['Small', 'Large'] },
+    gift: { type: 'boolean', title: 'As a gift', default: false },
+    note: { type: 'string', title: 'Note', maxLength: 40 },
+  },
+};
+const asking = new Map(); // our request -> the call it is for
+let asked = 0;
+
+/** The call is answered when the person has. */
+function ask(call, { url }) {
+  asking.set(`ask-${++asked}`, call);
+  send({
+    id: `ask-${asked}`,
+    method: 'elicitation/create',
+    params: url
+      ? { mode: 'url', message: 'Sign in there.', url, elicitationId: `e${asked}` }
+      : { message: 'How big shall it be?', requestedSchema: FORM },
+  });
+}
+
 process.stderr.write('greeter: listening\n');
 createInterface({ input: process.stdin })
   .on('line', (line) => {
-    const { id, method, params } = JSON.parse(line);
+    const { id, method, params, result } = JSON.parse(line);
     if (id === undefined) return;
+    if (asking.has(id)) {
+      send({ id: asking.get(id), result: text(`answered ${JSON.stringify(result)}`) });
+      asking.delete(id);
+      return;
+    }
+    if (method === 'tools/call' && params.name === 'ask') {
+      ask(id, params.arguments);
+      return;
+    }
     const run = METHODS[method];
     send(run ? { id, result: run(params) } : { id, error: { code: -32601, message: 'no' } });
   })

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
 let house, doc, ajv;
@@ -74,7 +75,7 @@ test('every answer is as described', async () => {
   const tab = house.tab();
   await tab.ready();
   await tab.say('find the needle');
-  await tab.decide((await tab.event('tool:approval_required'))[0], true);
+  await tab.decide((await tab.event('tool:approval_required'))[0], true, { remember: 'always' });
   await tab.event('agent:response');
   const seen = new Set();
   const asked = async (path, method, url, status, json) => {
@@ -105,12 +106,12 @@ test('every answer is as described', async () => {
   const servers = '/api/servers/{name}';
   const call = (tool, json, status) =>
     asked(`${servers}/tools/{tool}/call`, 'post', `/api/servers/greeter/tools/${tool}/call`, status, json);
-  assert.equal((await asked(`${servers}/test`, 'post', '/api/servers/greeter/test')).tools, 2);
+  assert.equal((await asked(`${servers}/test`, 'post', '/api/servers/greeter/test')).tools, 3);
   const [greeter] = (await asked('/api/servers', 'get', '/api/servers')).servers;
   assert.deepEqual([greeter.name, greeter.state, greeter.info.title], ['greeter', 'ok', 'The greeter']);
   assert.match(greeter.stderr, /listening/);
   const { tools } = await asked(`${servers}/tools`, 'get', '/api/servers/greeter/tools');
-  assert.deepEqual(tools.map((t) => t.name), ['greet', 'fail']);
+  assert.deepEqual(tools.map((t) => t.name), ['greet', 'ask', 'fail']);
   const question = await call('greet', { args: { name: 'a' } });
   assert.equal(question.state, 'ask');
   assert.equal((await call('greet', { args: { name: 'b' }, digest: question.digest })).state, 'ask', 'other bytes');
@@ -120,13 +121,21 @@ test('every answer is as described', async () => {
   assert.deepEqual([done.state, done.isError, done.content[0].text], ['done', false, 'hello {"name":"a"}']);
   assert.equal((await call('greet', { args: { name: 'a' }, digest: again.digest })).state, 'ask', 'only once');
   assert.deepEqual(await call('fail', {}), { state: 'denied', reason: 'it only fails' });
-  const logged = (await ask('/api/audit', 'get', '/api/audit?q=greeter')).rows.map((r) => r.what);
+  let logged = []; // how it ended is written behind the answer
+  await until(async () => {
+    logged = (await ask('/api/audit', 'get', '/api/audit?q=greeter')).rows.map((r) => r.what);
+    return logged.length >= 2;
+  }, 'two rows of the log');
   assert.deepEqual(logged.map((w) => `${w.by} ${w.isError}`).sort(), ['person false', 'person undefined']);
   await asked(`${servers}/tools/{tool}/accept`, 'post', '/api/servers/greeter/tools/greet/accept', 200, { digest: tools[0].digest });
   await ask(`${servers}/tools/{tool}/accept`, 'post', '/api/servers/greeter/tools/greet/accept', 409, { digest: 'x' });
   await call('nothing', {}, 404);
   await call('greet', [], 400);
   await ask(`${servers}/tools`, 'get', '/api/servers/nobody/tools', 404);
+  const { rules } = await asked('/api/rules', 'get', '/api/rules');
+  assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
+  assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
+  await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
 
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
@@ -138,7 +147,7 @@ test('every answer is as described', async () => {
 });
 
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST']]) {
+  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));
