@@ -88,7 +88,8 @@ describe('the page', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'list the files');
-    await card(page).getByRole('checkbox').check();
+    await card(page).getByLabel('How long').selectOption('session');
+    await card(page).getByText('any arguments, in this conversation').waitFor();
     await approve(page).click();
     await rest(page);
     await say(page, 'list the files');

@@ -70,7 +70,7 @@ describe('views', { skip }, () => {
     await main.getByRole('heading', { name: 'Last error' }).waitFor();
     await main.getByRole('link', { name: 'greeter' }).click();
     await main.getByRole('button', { name: /^(Connect and test|Test it)$/ }).click();
-    await main.getByText(/Answered in .*: 2 tools/).waitFor();
+    await main.getByText(/Answered in .*: 3 tools/).waitFor();
     await main.locator('[data-stderr]').getByText('greeter: listening').waitFor();
     await main.getByRole('button', { name: /^greet/ }).click();
     await main.getByRole('button', { name: 'Try it' }).click();

@@ -96,6 +96,18 @@ const turn = object({
 });
 export type Turn = Checked<typeof turn>;
 
+const question = object({
+  requestId: str,
+  server: or(str, ''),
+  callId: or(str, ''),
+  mode: or(str, 'form'),
+  message: or(str, ''),
+  schema: any, // of a form
+  url: or(str, ''), // of an address
+  expiresAt: or(num, 0),
+});
+export type Question = Checked<typeof question>;
+
 // --- server to page: the arguments of each event -------------------------------
 
 const ready = object({
@@ -177,6 +189,10 @@ export const EVENTS = {
     any,
   ],
   'tool:output': [outputText, outputMeta],
+  'elicitation:required': [question, any],
+  'elicitation:resolved': [
+    object({ requestId: str, action: or(str, ''), by: or(str, '') }), any,
+  ],
   'message:queued': [object({ position: num }), any],
   'session:idle': [object({ secondsLeft: num }), any],
   'session:closed': [object({ reason: or(str, '') }), any],
@@ -196,10 +212,17 @@ export interface Decision {
   digest: string;
   reason?: string;
   args?: Record<string, unknown>;
-  remember?: 'session';
+  remember?: 'session' | 'always';
+}
+
+export interface Answer {
+  requestId: string;
+  action: 'accept' | 'decline' | 'cancel';
+  content?: Record<string, unknown>;
 }
 
 export interface Requests {
+  'elicitation:response': Answer;
   message: { text: string };
   'tool:approval': Decision;
   'tool:accept': { name: string; digest: string };
@@ -324,6 +347,19 @@ const found = object({
 });
 export type Found = Checked<typeof found>['rows'];
 
+const rule = object({
+  id: str,
+  server: or(str, ''),
+  tool: or(str, ''),
+  action: str,
+  at: or(num, 0),
+  who: or(str, ''),
+  args: or(record, null),
+});
+export type Rule = Checked<typeof rule>;
+
+export const readRules = (v: unknown): Rule[] =>
+  object({ rules: list(rule) })(v, 'rules').rules;
 export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');

@@ -2,9 +2,10 @@
 
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
-  readServers, readSessions, readTested, readTools, readTried, type Audit,
-  type Entry, type Found, type McpServer, type Models, type Readiness,
-  type ServerTool, type Session, type SessionCalls, type Tested, type Tried,
+  readRules, readServers, readSessions, readTested, readTools, readTried,
+  type Audit, type Entry, type Found, type McpServer, type Models,
+  type Readiness, type Rule, type ServerTool, type Session, type SessionCalls,
+  type Tested, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -54,12 +55,18 @@ export async function fetchReadiness(): Promise<Readiness> {
   return readReadiness(await (await fetch('/readyz')).json());
 }
 
-export async function forgetSession(id: string): Promise<void> {
-  const path = `/api/sessions/${encodeURIComponent(id)}?forget=true`;
+/** What is gone already is gone. */
+async function remove(path: string): Promise<void> {
   const r = await fetch(path, { method: 'DELETE' });
   if (!r.ok && r.status !== 404)
     throw new HttpError(r.status, await reason(r));
 }
+
+export const forgetSession = (id: string): Promise<void> =>
+  remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
+export const fetchRules = (): Promise<Rule[]> => get('/api/rules', readRules);
+export const dropRule = (id: string): Promise<void> =>
+  remove(`/api/rules/${encodeURIComponent(id)}`);
 
 const sessionAt = (id: string): string =>
   `/api/sessions/${encodeURIComponent(id)}`;

@@ -14,7 +14,8 @@ import { Output } from '../lib/output';
 import { firstLine, newId } from '../lib/format';
 import { textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Approval, Content, Decision, Entry, History, Ready, Result, Turn,
+  Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
+  Result, Turn,
 } from '../protocol';
 
 export type CallState =
@@ -80,6 +81,7 @@ export const useConversation = defineStore('conversation', () => {
   const hasEarlier = ref(false); // than those
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
+  const questions = shallowRef<Question[]>([]); // of servers
   const live = ref(''); // the text that is being streamed
   const turn = ref(false);
   const sent = ref<Sent[]>([]);
@@ -200,6 +202,7 @@ export const useConversation = defineStore('conversation', () => {
   }
   function restore(h: History): void {
     entries.value = h.messages;
+    questions.value = []; // those that still wait are told next
     hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
@@ -271,6 +274,9 @@ export const useConversation = defineStore('conversation', () => {
       notices.value = notices.value.filter((n) => n.text !== text);
     }
   }
+  function forgetQuestion(id: string): void {
+    questions.value = questions.value.filter((q) => q.requestId !== id);
+  }
   function logText(data: unknown): string {
     if (typeof data === 'string') return `${data}\n`;
     if (typeof data === 'object' && data !== null && 'text' in data)
@@ -328,6 +334,12 @@ export const useConversation = defineStore('conversation', () => {
       ends(c, content, m.isError);
       lastCall.value = m.callId;
     },
+    'elicitation:required': (q) => {
+      questions.value = [
+        ...questions.value.filter((x) => x.requestId !== q.requestId), q,
+      ];
+    },
+    'elicitation:resolved': (r) => forgetQuestion(r.requestId),
     'message:queued': (q) => {
       const s = sent.value.findLast((x) => x.state === 'sending');
       if (!s) return;
@@ -364,6 +376,7 @@ export const useConversation = defineStore('conversation', () => {
     entries.value = [];
     hasEarlier.value = isLoading.value = false;
     calls.clear();
+    questions.value = [];
     setText('');
     turn.value = false;
     sent.value = [];
@@ -418,6 +431,12 @@ export const useConversation = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
+  async function answer(a: Answer): Promise<Ack | null> {
+    if (!link.value) return null;
+    const ack = await link.value.send('elicitation:response', a);
+    if (ack.ok || ack.code === 'unknown_request') forgetQuestion(a.requestId);
+    return ack;
+  }
   /** A tool that has changed is used as it is now. */
   async function accept(name: string, digest: string): Promise<void> {
     const ack = await link.value?.send('tool:accept', { name, digest });
@@ -447,7 +466,7 @@ export const useConversation = defineStore('conversation', () => {
     sessionId, wanted, ready, restored, entries, hasEarlier, isLoading, calls, live, turn, sent,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
-    accept, earlier, reopen,
+    questions, answer, accept, earlier, reopen,
     stop: () => ask('agent:cancel'),
     reset: () => ask('history:reset'),
     end: () => ask('session:close'),
