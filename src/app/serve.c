@@ -173,6 +173,8 @@ static void begin_talking(struct server *s)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
     s->api.sessions = mo_house_sessions(s->house);
+    s->api.agent = mo_converse_agent(s->converse);
+    s->api.servers = mo_converse_servers(s->converse);
     s->api_rules = mo_converse_rules(s->converse);
     mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
 }

@@ -272,6 +272,47 @@ void mo_servers_tell(struct mo_servers *s, struct mo_agent *a)
     s->agent = a;
 }
 
+/* --- looking at one ------------------------------------------------------ */
+
+static const char *state_of(const struct server *s)
+{
+    if (s->open)
+        return "ok";
+    if (s->conn)
+        return "starting";
+    return s->why.code ? "failed" : "cold";
+}
+
+void mo_servers_look(struct mo_servers *all, size_t i,
+                     struct mo_server_look *out)
+{
+    const struct server *s = &all->v[i];
+    struct mo_link *k = s->conn ? mo_conn_link(s->conn) : NULL;
+    uint64_t now = mo_now_ns();
+
+    *out = (struct mo_server_look){
+        .cfg = s->cfg,
+        .state = state_of(s),
+        .conn = s->open ? s->conn : NULL,
+        .why = s->why,
+    };
+    if (k && !s->to.is_remote)
+        out->stderr_tail = mo_link_child_said(k);
+    if (s->conn == NULL && s->again > now)
+        out->retry_ms = (s->again - now) / MO_MS;
+}
+
+void mo_servers_stale(struct mo_servers *all)
+{
+    if (all->agent)
+        mo_agent_stale(all->agent);
+}
+
+void mo_servers_retry(struct mo_servers *all, size_t i)
+{
+    all->v[i].again = 0;
+}
+
 /* --- all of them --------------------------------------------------------- */
 
 int mo_servers_open(struct mo_loop *l, const struct mo_config *cfg,
