@@ -108,6 +108,7 @@ static int open_sessions(struct mo_house *h, struct mo_err *e)
         .spec = mo_sandbox_spec(h->cfg, NULL),
         .instance = mo_instance_name(h->instance),
         .idle_ms = (uint64_t)c->idle_minutes * 60000,
+        .keep_ms = (uint64_t)c->history_ttl_seconds * 1000,
         .sweep_ms = (uint64_t)c->sweep_seconds * 1000,
         .max = c->max < MO_SESSIONS_MAX ? (unsigned)c->max : MO_SESSIONS_MAX,
         .warm = all ? (unsigned)h->cfg->sandbox.warm : 0,

@@ -96,6 +96,7 @@ static void put_session(struct mo_jw *w, const struct mo_row *row)
         put_member(w, doc.root, "created");
         put_member(w, doc.root, "box");
         put_member(w, doc.root, "driver");
+        put_member(w, doc.root, "asleep");
         put_member(w, data, "title");
         put_member(w, data, "model");
     }
@@ -127,7 +128,8 @@ static void on_sessions(void *ctx, const struct mo_rows *rows,
 static void get_sessions(void *ctx, struct mo_req *rq)
 {
     struct mo_api_job *j = mo_api_job(ctx, rq);
-    struct mo_read r = {.kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX};
+    struct mo_read r = {
+        .kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX, .newest = true};
 
     if (j)
         read_rows(j, &r, on_sessions);

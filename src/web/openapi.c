@@ -93,6 +93,7 @@ static const struct {
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
      "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
      "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
+     "'asleep':{'type':'boolean'},"
      "'title':{'type':'string'},'model':{'type':'string'}}}"},
     {"Message",
      "{'type':'object','required':['seq','at','role'],'properties':"
