@@ -95,10 +95,9 @@ struct mo_config_mcps {
     size_t n;
 };
 
-enum mo_expose { MO_EXPOSE_ALL };
-
 struct mo_config_gateway {
-    int expose, prefix; /* prefix: enum mo_gw_prefix */
+    int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
+    int64_t few;
 };
 
 struct mo_config_api {

@@ -28,7 +28,9 @@ static const struct mo_key_word scopes[] = {
     {"session", MO_SCOPE_SESSION, false},
 };
 static const struct mo_key_word exposures[] = {
-    {"all", MO_EXPOSE_ALL, false},
+    {"all", MO_GW_ALL, false},
+    {"search", MO_GW_SEARCH, false},
+    {"auto", MO_GW_AUTO, false},
 };
 static const struct mo_key_word prefixes[] = {
     {"collision", MO_GW_PREFIX_COLLISION, false},
@@ -244,8 +246,16 @@ static const struct mo_key gateway_rows[] = {
      WORD(mo_config_gateway, expose, exposures),
      .flags = MO_KEY_RESTART,
      .def = "all",
-     .doc = "What a client of the gateway is shown; `all`: every tool, "
-            "resource and prompt of every server"},
+     .doc = "Which tools a client of the gateway is shown; `all`: every tool "
+            "of every server; `search`: four that find and run the others; "
+            "`auto`: all while there are at most `few`. Resources and prompts "
+            "are always shown"},
+    {.name = "few",
+     INT(mo_config_gateway, few, 1, 10000),
+     .flags = MO_KEY_RESTART,
+     .def = "25",
+     .doc = "How many tools `auto` shows before it hides them behind the "
+            "four"},
     {.name = "prefix",
      WORD(mo_config_gateway, prefix, prefixes),
      .flags = MO_KEY_RESTART,

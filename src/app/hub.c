@@ -4,6 +4,7 @@
 
 #include "app/dial.h"
 #include "app/file.h"
+#include "app/route_table.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
 
@@ -80,8 +81,9 @@ static void put_box(struct mo_sha256 *h, const struct mo_config *cfg,
 static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
                    char out[65])
 {
-    const char *const texts[] = {s->name, s->command, s->cwd,
-                                 s->url,  s->image,   s->tool_prefix};
+    const char *const texts[] = {s->name,       s->command, s->cwd,
+                                 s->url,        s->image,   s->tool_prefix,
+                                 s->description};
     const int64_t numbers[] = {s->transport,    s->sandbox,
                                s->scope,        s->instances,
                                s->timeout_ms,   s->start_ms,
@@ -96,6 +98,7 @@ static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
     for (size_t i = 0; i < MO_COUNT(numbers); i++)
         put_number(&h, numbers[i]);
     put_list(&h, &s->args);
+    put_list(&h, &s->keywords);
     put_map(&h, &s->env);
     put_map(&h, &s->headers);
     put_oauth(&h, &s->oauth);
@@ -111,6 +114,7 @@ void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
     *out = (struct mo_gw_server){
         .name = s->name,
         .prefix = s->tool_prefix,
+        .description = s->description,
         .per_session = s->scope == MO_SCOPE_SESSION,
         .instances = (unsigned)s->instances,
         .start_ms = (uint64_t)s->start_ms,
@@ -123,21 +127,45 @@ void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
 
 /* --- the gateway's servers ----------------------------------------------- */
 
+#define KEYWORDS_MAX ((size_t)1024 * 1024)
+
+/* In one text, in the arena; NULL: there are none. */
+static const char *keywords(struct mo_arena *a, const struct mo_config_list *l)
+{
+    const char *text = NULL;
+    struct mo_buf b;
+
+    mo_buf_init(&b, KEYWORDS_MAX);
+    for (size_t i = 0; i < l->n; i++)
+        (void)mo_buf_printf(&b, "%s%s", i ? " " : "", l->v[i]);
+    if (l->n)
+        text = mo_arena_strndup(a, mo_buf_cstr(&b), b.len);
+    mo_buf_fini(&b);
+    return text;
+}
+
 int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
                   struct mo_err *e)
 {
     mo_autofree struct mo_gw_server *v =
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
+    struct mo_arena a;
     size_t n = 0;
+    int rc;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
+    mo_arena_init(&a, KEYWORDS_MAX);
     for (size_t i = 0; i < cfg->mcp.n && n < MO_GW_SERVERS_MAX; i++) {
-        if (cfg->mcp.v[i].enabled)
-            mo_hub_server(cfg, &cfg->mcp.v[i], &v[n++]);
+        if (!cfg->mcp.v[i].enabled)
+            continue;
+        mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
+        v[n++].keywords = keywords(&a, &cfg->mcp.v[i].keywords);
     }
     mo_dial_config(h->dial, cfg);
-    return mo_gateway_servers(h->gateway, v, n, e);
+    rc = mo_gateway_servers(h->gateway, v, n, e);
+    mo_arena_fini(&a);
+    return rc;
 }
 
 /* --- from open to close -------------------------------------------------- */
@@ -148,6 +176,10 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
     struct mo_gateway_opts o = {
         .loop = h->loop,
         .prefix = (enum mo_gw_prefix)cfg->gateway.prefix,
+        .expose = (enum mo_gw_expose)cfg->gateway.expose,
+        .few = (unsigned)cfg->gateway.few,
+        .table = mo_route_table(),
+        .pieces = mo_route_pieces(),
         .dial = mo_dial_server,
         .verdict = mo_dial_verdict,
         .learnt = mo_dial_learnt,

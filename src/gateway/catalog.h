@@ -8,7 +8,8 @@
  * Each server's lists are one file below the cache directory, with the
  * server's digest and a date: read when the server is added, so that lists are
  * there before any child runs; written when they change (beside, then
- * renamed). A file that is damaged or of another digest is no file.
+ * renamed). A file that is damaged or of another digest is no file. Files of
+ * servers that are gone stay: other configurations may use the directory.
  *
  * Pages: a cursor names the last item before it, so that it stays good when
  * lists change. One that we never gave out is MO_EINVAL.

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/four.h"
 #include "mcp/edit.h"
 
 #define MAC_LEN   16                  /* hex digits */
@@ -206,6 +207,8 @@ int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
                  struct target *t)
 {
     *t = (struct target){.item = none};
+    if (four_is_run(g, c))
+        return four_target(g, c, t);
     switch (row_of(c)->what) {
     case TOOL:
         return find_item(g, MO_CAT_TOOLS, c->name, t);
@@ -294,19 +297,21 @@ int cross_params(const struct mo_ep_call *c, const struct target *t,
                  bool as_task, struct mo_buf *b, struct mo_span *out)
 {
     const struct row *r = row_of(c);
-    struct mo_edit v[4] = {
+    struct mo_edit v[5] = {
         {r->key ? r->key : "ref", {NULL, 0}},
         {"requestState", {NULL, 0}},
         {"inputResponses", {NULL, 0}},
         {"task", {NULL, 0}},
+        {"arguments", mo_json_text(t->arguments)},
     };
     /* The answers to a task's questions are what tasks/update is for. */
-    size_t n = r->what == TASK ? 1 : MO_COUNT(v);
+    size_t n = r->what == TASK ? 1 : t->arguments.p ? 5 : 4;
     struct mo_buf own, ref;
     int rc = 0;
 
     *out = mo_json_text(c->params);
-    if (r->what != REF && !as_task && !has_effect(c->params, v, n, t->own))
+    if (r->what != REF && !as_task && !t->arguments.p &&
+        !has_effect(c->params, v, n, t->own))
         return 0;
     mo_buf_init(&own, NAME_MAX_);
     mo_buf_init(&ref, NAME_MAX_);

@@ -19,6 +19,9 @@ struct target {
     struct slot *slot;
     struct mo_span own;  /* the thing's name there */
     struct mo_json item; /* as its server lists it, or none */
+    /* of execute (four.h): the tool's arguments, else none; how sure it is */
+    struct mo_json arguments;
+    float sure;
 };
 
 /* Whom it is for. 0; MO_ENOTFOUND: nobody has it; MO_EINVAL: it names nothing.

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "gateway/four.h"
 #include "gateway/pulse.h"
 #include "mcp/mirror.h"
 
@@ -34,6 +35,7 @@ static void flight_free(struct flight *f)
     mo_later_cancel(&f->later);
     mo_buf_fini(&f->outcome);
     mo_buf_fini(&f->progress);
+    mo_buf_fini(&f->route);
     mo_free(f);
 }
 
@@ -72,6 +74,7 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
     mo_timer_init(&f->expiry, on_expiry);
     mo_buf_init(&f->outcome, GW_TEXT_MAX);
     mo_buf_init(&f->progress, GW_TEXT_MAX);
+    mo_buf_init(&f->route, GW_TEXT_MAX);
     mo_list_push(&g->flights, &f->node);
     mo_list_push(&s->flights, &f->snode);
     flight_attach(f, c);
@@ -165,6 +168,15 @@ static void put_failure(struct flight *f, const char *why, bool sent)
     f->is_error = true;
 }
 
+static void give(const struct flight *f, struct mo_ep_call *c,
+                 struct mo_json result)
+{
+    if (f->route.len)
+        four_result(c, result, mo_buf_view(&f->route));
+    else
+        mo_ep_call_result(c, mo_json_text(result));
+}
+
 void flight_deliver(struct flight *f)
 {
     struct mo_ep_call *c = f->down;
@@ -177,7 +189,7 @@ void flight_deliver(struct flight *f)
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
-        mo_ep_call_result(c, mo_json_text(v));
+        give(f, c, v);
     flight_free(f);
 }
 
@@ -211,7 +223,7 @@ static void hand_over(struct flight *f, const struct mo_reply *r)
     if (r->error.p)
         mo_ep_call_error_raw(c, r->error);
     else
-        mo_ep_call_result(c, mo_json_text(r->result));
+        give(f, c, r->result);
     flight_free(f);
 }
 
@@ -240,9 +252,20 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         mo_pulse(f->child);
 }
 
+/* Its headers did not fit: the schema that we know is old. */
+static void look_again(struct flight *f)
+{
+    struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+
+    if (k)
+        refresh_kid(k, 1u << MO_CAT_TOOLS);
+}
+
 static void finish(struct flight *f, const struct mo_reply *r)
 {
     tell_breaker(f, r);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH)
+        look_again(f);
     if (r->err) {
         no_answer(f, r->err);
     } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
@@ -347,7 +370,8 @@ static int mirror(struct flight *f, const struct target *t,
 
     if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern || !schema.p)
         return 0;
-    return mo_mirror_init(m, schema, f->down->arguments, e);
+    return mo_mirror_init(
+        m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
 }
 
 static int send(struct flight *f, const struct target *t, struct mo_span params,
@@ -388,6 +412,10 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
     rc = cross_params(f->down, t, cross_is_task(t, conn), &b, &params);
+    if (rc == 0 && t->arguments.p) {
+        mo_buf_reset(&f->route);
+        rc = four_route(t, &f->route);
+    }
     if (rc < 0)
         (void)mo_fail(e, rc, "the request cannot be passed on");
     else

@@ -75,6 +75,7 @@ struct flight {
     bool over, is_error;
     struct mo_buf outcome;
     struct mo_buf progress; /* the last one that it missed */
+    struct mo_buf route;    /* of execute: where it went; else empty */
 };
 
 /* A request whose target is known. */

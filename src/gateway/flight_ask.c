@@ -168,7 +168,7 @@ void flight_put_questions(struct flight *f)
     case MO_EP_AWAY:
         f->down = NULL;
         f->how = DOWN_AWAY;
-        mo_timer_start(f->g->loop, &f->expiry, GW_AWAY_MS);
+        mo_timer_start(f->g->loop, &f->expiry, f->g->o.away_ms);
         break;
     case MO_EP_ENDED:
         f->down = NULL;

@@ -7,6 +7,7 @@
  * that nobody is known to have waits likewise. */
 #include "gateway/cross.h"
 #include "gateway/flight.h"
+#include "gateway/four.h"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -119,6 +120,10 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_buf b;
     int rc;
 
+    if (kind == MO_CAT_TOOLS && four_is_on(g)) {
+        four_list(c);
+        return;
+    }
     mo_buf_init(&b, GW_TEXT_MAX);
     rc = put_page(g, c, kind, &b);
     if (rc == 0)
@@ -147,9 +152,18 @@ static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 
 static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 {
+    if (four_is(g, c)) {
+        if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
+            four_call(g, c);
+        return;
+    }
     for (size_t i = 0; i < MO_COUNT(lists); i++) {
         if (!mo_span_is(c->method, lists[i].method))
             continue;
+        if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
+            four_list(c);
+            return;
+        }
         if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
             return;
         g->listed[lists[i].what] = true;

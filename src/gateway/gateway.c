@@ -3,6 +3,7 @@
 #include "base/rand.h"
 #include "gateway/cross.h"
 #include "gateway/flight.h"
+#include "gateway/guide.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -11,7 +12,7 @@
 
 /* --- news of children ---------------------------------------------------- */
 
-static struct kid *find_kid(const struct slot *s, const struct mo_child *c)
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
 {
     mo_list_each (n, &s->kids) {
         struct kid *k = mo_container_of(n, struct kid, node);
@@ -43,7 +44,7 @@ static void on_open(void *ctx, struct mo_child *c)
 
 static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     (void)why;
     if (!k)
@@ -57,7 +58,7 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
-    struct kid *k = find_kid(ctx, c);
+    struct kid *k = gw_kid(ctx, c);
 
     if (k)
         watch_notify(k, m, stream_of);
@@ -135,6 +136,7 @@ static void end_now(struct mo_later *d)
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
+    guide_free(g->guide);
     mo_free(g->v);
     mo_free(g);
     if (closed)
@@ -268,6 +270,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         return rc;
     }
     swap_table(g, to, n);
+    guide_stale(g->guide);
     watch_again(g);
     if (first)
         return 0;
@@ -292,8 +295,15 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
     }
+    g->guide = guide_new(o->table, o->pieces);
+    if (!g->guide) {
+        mo_catalog_free(g->cat);
+        mo_free(g);
+        return mo_fail(e, MO_ENOMEM, "gateway");
+    }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
+    g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->loop = o->loop;
     mo_up_pool_init(&g->pool, 0);
     mo_list_init(&g->leaving);
@@ -414,6 +424,8 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
+    if (what == MO_EP_CH_TOOLS)
+        guide_stale(g->guide);
     if (!g->listed[what])
         return;
     g->listed[what] = false;

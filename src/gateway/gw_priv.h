@@ -87,6 +87,7 @@ struct mo_gateway {
     struct mo_gateway_opts o;
     struct mo_loop *loop;
     struct mo_catalog *cat;
+    struct guide *guide;
     struct slot **v;
     size_t n;
     struct mo_up_pool pool;
@@ -111,6 +112,7 @@ struct mo_gateway {
 /* --- gateway.c ----------------------------------------------------------- */
 
 struct slot *gw_slot(struct mo_gateway *g, unsigned no);
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c);
 /* Tell clients, if any of them has a list that is old now. */
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 /* Something has gone: may the slot, or the gateway, go too? */

@@ -28,35 +28,43 @@ static bool is_plain(unsigned char c)
 }
 
 /* Returns how many bytes there would be, with every odd one made plain. */
-static size_t put_plain(char *out, size_t at, struct mo_span s, bool *odd)
+static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
+                        bool *odd)
 {
     for (size_t i = 0; i < s.n; i++, at++) {
         bool plain = is_plain((unsigned char)s.p[i]);
 
         *odd |= !plain;
-        if (at < MO_GW_NAME_MAX - 1)
+        if (at < size - 1)
             out[at] = plain ? s.p[i] : '_';
     }
     return at;
 }
 
-void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
-                bool taken, char out[MO_GW_NAME_MAX])
+void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
+                   bool taken, char *out, size_t size)
 {
     bool odd = name.n == 0;
     size_t n = 0;
 
+    MO_BUG_ON(size < MO_GW_HASH_LEN + 2);
     if (prefixed) {
-        n = put_plain(out, n, prefix, &odd);
-        n = put_plain(out, n, MO_SPAN("_"), &odd);
+        n = put_plain(out, size, n, prefix, &odd);
+        n = put_plain(out, size, n, MO_SPAN("_"), &odd);
     }
-    n = put_plain(out, n, name, &odd);
-    if (n < MO_GW_NAME_MAX && !odd && !taken) {
+    n = put_plain(out, size, n, name, &odd);
+    if (n < size && !odd && !taken) {
         out[n] = '\0';
         return;
     }
-    if (n > MO_GW_NAME_MAX - 2 - MO_GW_HASH_LEN)
-        n = MO_GW_NAME_MAX - 2 - MO_GW_HASH_LEN;
+    if (n > size - 2 - MO_GW_HASH_LEN)
+        n = size - 2 - MO_GW_HASH_LEN;
     out[n] = '_';
     mo_gw_hash(prefix, name, out + n + 1);
+}
+
+void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
+                bool taken, char out[MO_GW_NAME_MAX])
+{
+    mo_gw_name_in(prefix, name, prefixed, taken, out, MO_GW_NAME_MAX);
 }

@@ -21,6 +21,9 @@
 /* prefixed: put the prefix in front; taken: somebody has that name already. */
 void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
                 bool taken, char out[MO_GW_NAME_MAX]);
+/* The same for whoever has another size (with the NUL; 8 at least). */
+void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
+                   bool taken, char *out, size_t size);
 
 /* How a server is called in front of a scheme. */
 void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX]);

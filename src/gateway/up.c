@@ -328,6 +328,8 @@ static void up_free(struct mo_up *u)
     mo_later_cancel(&u->later);
     mo_free((void *)(uintptr_t)u->s.name);
     mo_free((void *)(uintptr_t)u->s.prefix);
+    mo_free((void *)(uintptr_t)u->s.description);
+    mo_free((void *)(uintptr_t)u->s.keywords);
     mo_free(u);
 }
 
@@ -395,6 +397,8 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     u->s = *s;
     u->s.name = copy(s->name);
     u->s.prefix = copy(s->prefix);
+    u->s.description = copy(s->description);
+    u->s.keywords = copy(s->keywords);
     u->s.instances = s->instances == 0                   ? 1
                      : s->instances > MO_UP_CHILDREN_MAX ? MO_UP_CHILDREN_MAX
                                                          : s->instances;
@@ -408,7 +412,9 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     mo_list_init(&u->now);
     mo_later_init(&u->later, on_later);
     mo_timer_init(&u->look, on_look);
-    if (!u->s.name || (s->prefix && !u->s.prefix)) {
+    if (!u->s.name || (s->prefix && !u->s.prefix) ||
+        (s->description && !u->s.description) ||
+        (s->keywords && !u->s.keywords)) {
         up_free(u);
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
         return NULL;

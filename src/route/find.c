@@ -15,6 +15,7 @@
 #define SERVER_MORE   0.02f /* what its second and third best tool add */
 #define SAME_VERB     0.1f
 #define VERB_WORDS    6 /* of a request, in which its verb is looked for */
+#define VERB_BYTES    120
 #define BASE          (-2.6f)
 #define PER_MEANING   3.6f
 #define PER_MARGIN    1.8f
@@ -35,7 +36,7 @@ static void score_tools(struct mo_route *r, struct mo_span request,
                         struct ask *a)
 {
     struct mo_vector_sum sum = {.n = 0};
-    unsigned verbs = mo_verbs(request, VERB_WORDS);
+    unsigned verbs = mo_verbs(mo_span_head(request, VERB_BYTES), VERB_WORDS);
     float most;
 
     memset(r->words, 0, r->ntools * sizeof(*r->words));

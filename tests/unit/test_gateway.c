@@ -371,6 +371,29 @@ static void test_over_while_away(void **state)
     end(&w);
 }
 
+/* The client never comes back: the call is given up. */
+static void test_away_too_long(void **state)
+{
+    struct world w;
+    struct client *c = &w.clients[0];
+    struct peer *p = &w.peers[0];
+
+    (void)state;
+    memset(&w, 0, sizeof(w));
+    w.rules[0] = plain;
+    w.away_ms = 5;
+    assert_int_equal(world_open(&w, loop_new(), one, 1), 0);
+    modern_call(c, "1", "work", "{\"elicitation\":{}}", "");
+    arrives(&w, p, "\"params\":{\"name\":\"work\"");
+    peer_say(p, MO_SPAN(ASK));
+    hears(c, "requestState");
+    arrives(&w, p, "\"id\":\"q1\",\"error\"");
+    arrives(&w, p, "notifications/cancelled");
+    retry(c, "2", "\"a1\":{\"action\":\"accept\"}");
+    hears(c, "\"id\":2,\"error\":{\"code\":-32602");
+    end(&w);
+}
+
 static const struct rule modern[] = {
     {"server/discover",
      RES("$id", "{\"resultType\":\"complete\",\"supportedVersions\":"
@@ -769,6 +792,7 @@ int main(void)
         cmocka_unit_test(test_ask_gone),
         cmocka_unit_test(test_ask_parked),
         cmocka_unit_test(test_over_while_away),
+        cmocka_unit_test(test_away_too_long),
         cmocka_unit_test(test_ask_modern_up),
         cmocka_unit_test(test_ask_modern_both),
         cmocka_unit_test(test_cancel_while_starting),

@@ -163,8 +163,9 @@ static const struct mo_opt opts[] = {
     {.name = "expose",
      .arg = "WHAT",
      .key = "gateway.expose",
-     .words = "all",
-     .doc = "What the client is shown (all)"},
+     .words = "all search auto",
+     .doc = "Which tools the client is shown: all, four that find and run the "
+            "others (search), or as fits their number (auto)"},
     {.name = "prefix",
      .arg = "WHEN",
      .key = "gateway.prefix",
