@@ -489,12 +489,14 @@ static void on_later(struct mo_later *d)
     void (*gone)(void *) = b->gone;
     void *ctx = b->gone_ctx;
 
-    if (mo_list_empty(&b->places)) {
-        mo_free(b);
-        gone(ctx);
-    } else {
-        close_place(mo_list_first(&b->places, struct place, node));
+    struct place *p = mo_list_first(&b->places, struct place, node);
+
+    if (p) {
+        close_place(p);
+        return;
     }
+    mo_free(b);
+    gone(ctx);
 }
 
 int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e)

@@ -175,7 +175,7 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_gateway = {
     .name = "gateway",
-    .summary = "All configured MCP servers as one, on stdin and stdout",
+    .summary = "All configured MCP servers as one, on stdio",
     .text = "For an MCP client that starts its servers itself: put this "
             "command into its configuration instead of all of them. Servers "
             "are started when they are first used and stopped when idle; what "

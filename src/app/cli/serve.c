@@ -103,7 +103,7 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_serve = {
     .name = "serve",
-    .summary = "Run the server: web page, gateway, health and metrics",
+    .summary = "Run the server: web page, gateway, metrics",
     .text = "Listens on http://localhost:3000 unless told otherwise. MCP "
             "clients find all configured servers as one at /mcp. A changed "
             "configuration file, .env or SIGHUP is taken over without a "
