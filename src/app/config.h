@@ -26,6 +26,7 @@
 #include "app/env.h"
 #include "app/file.h"
 #include "base/log.h"
+#include "gateway/gateway.h"
 #include "policy/rule.h"
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
@@ -92,6 +93,11 @@ struct mo_config_mcp { /* one of mcpServers */
 struct mo_config_mcps {
     struct mo_config_mcp *v;
     size_t n;
+};
+
+struct mo_config_gateway {
+    int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
+    int64_t few;
 };
 
 struct mo_config_api {
@@ -169,6 +175,7 @@ struct mo_config_origin;
 
 struct mo_config {
     struct mo_config_mcps mcp;
+    struct mo_config_gateway gateway;
     struct mo_config_llm llm;
     struct mo_config_sandbox sandbox;
     struct mo_config_sessions sessions;

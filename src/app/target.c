@@ -143,23 +143,43 @@ static int resolved(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int configured_env(struct mo_target *t, const struct mo_config *cfg,
-                          const struct mo_config_mcp *s, struct mo_err *e)
+static int own_env(struct mo_target *t, const struct mo_config *cfg,
+                   const struct mo_config_mcp *s, const char *const **out,
+                   struct mo_err *e)
 {
-    size_t n = s ? s->env.n : 0;
-    const char **v = mo_arena_zalloc(t->a, (n + 1) * sizeof(*v));
+    const char **v = mo_arena_zalloc(t->a, (s->env.n + 1) * sizeof(*v));
     int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < n && rc == 0; i++) {
+    for (size_t i = 0; i < s->env.n && rc == 0; i++) {
         char *text = NULL;
 
         rc = resolved(t, cfg, s->env.v[i].name, s->env.v[i].value, &text, e);
         v[i] = text;
     }
+    *out = v;
+    return rc;
+}
+
+int mo_target_env(struct mo_arena *a, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e)
+{
+    struct mo_target t = {.a = a};
+
+    return own_env(&t, cfg, s, out, e);
+}
+
+static int configured_env(struct mo_target *t, const struct mo_config *cfg,
+                          const struct mo_config_mcp *s, struct mo_err *e)
+{
+    const char *const *v = NULL;
+    int rc = s ? own_env(t, cfg, s, &v, e) : 0;
+
     if (rc == 0)
-        rc = mo_child_env(t->a, cfg->environ, v, n, &t->child.env, e);
+        rc = mo_child_env(t->a, cfg->environ, v, s ? s->env.n : 0,
+                          &t->child.env, e);
     return rc;
 }
 
@@ -249,38 +269,11 @@ int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
     return rc;
 }
 
-/* Bytes of the secret that stand at `at`: all, or its front part where the
- * message was cut off. */
-static size_t stands_at(const struct mo_target_text *x, const char *at)
-{
-    size_t left = strlen(at);
-
-    if (left >= x->n)
-        return memcmp(at, x->p, x->n) == 0 ? x->n : 0;
-    return left >= MO_LOG_SECRET_MIN && memcmp(at, x->p, left) == 0 ? left : 0;
-}
-
-static void blank_out(const struct mo_target_text *x, struct mo_err *e)
-{
-    static const char mark[] = "[secret]";
-
-    for (char *p = e->msg; *p; p++) {
-        size_t n = stands_at(x, p);
-        size_t keep = n < sizeof(mark) - 1 ? n : sizeof(mark) - 1;
-
-        if (n == 0)
-            continue;
-        memcpy(p, mark, keep);
-        memmove(p + keep, p + n, strlen(p + n) + 1);
-        p += keep - 1;
-    }
-}
-
 void mo_target_scrub(const struct mo_target *t, struct mo_err *e)
 {
     for (const struct mo_target_text *x = t->secrets; e && x; x = x->next) {
-        if (x->value && x->n >= MO_LOG_SECRET_MIN)
-            blank_out(x, e);
+        if (x->value)
+            mo_log_blank(e->msg, mo_span(x->p, x->n));
     }
 }
 

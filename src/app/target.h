@@ -28,6 +28,11 @@ struct mo_target {
 int mo_target_init(struct mo_target *t, struct mo_arena *a,
                    const struct mo_peer_opts *o, struct mo_err *e);
 
+/* A server's own variables, resolved: "NAME=VALUE" in a, NULL at the end. */
+int mo_target_env(struct mo_arena *a, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e);
+
 /* Tell the loop's log. MO_EBUSY: not all fit into its table. */
 int mo_target_hide(const struct mo_target *t, struct mo_loop *l);
 /* Blank them out of a message. */

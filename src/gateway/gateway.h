@@ -35,10 +35,17 @@ enum mo_gw_prefix {
     MO_GW_PREFIX_NEVER, /* the first in order wins; others are hidden */
 };
 
+enum mo_gw_expose {
+    MO_GW_ALL,    /* every tool by its name */
+    MO_GW_SEARCH, /* four tools that find and run the others (four.h) */
+    MO_GW_AUTO,   /* all while they are few */
+};
+
 /* A server. Texts are copied. */
 struct mo_gw_server {
     const char *name;
-    const char *prefix; /* NULL: the name; "": never prefixed */
+    const char *prefix;                 /* NULL: the name; "": never prefixed */
+    const char *description, *keywords; /* for the router; may be NULL */
     char digest[65];    /* of all that makes it what it is: on a reload a
                          * server of another digest is restarted */
     bool per_session;   /* else shared by everybody */
@@ -52,6 +59,10 @@ struct mo_gw_server {
 struct mo_gateway_opts {
     struct mo_loop *loop;
     enum mo_gw_prefix prefix;
+    enum mo_gw_expose expose;
+    unsigned few;                 /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
+    struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
+                                  /* borrowed; empty: words alone */
     const char *cache; /* directory for what servers offer; NULL: none */
     /* Make a link to that server and give it to mo_conn_dialed(). `who` is
      * the session it is for, empty when it is shared. */

@@ -225,8 +225,23 @@ uint64_t mo_call_number(const struct mo_call *k)
 static void start_timer(struct mo_call *k, struct mo_timer *t, uint64_t ms,
                         uint64_t usual)
 {
-    if (ms != MO_CALL_FOREVER)
+    if (ms != MO_CALL_FOREVER && !k->held)
         mo_timer_start(k->c->loop, t, ms ? ms : usual);
+}
+
+void mo_call_hold(struct mo_call *k, bool on)
+{
+    if (k->ended)
+        return;
+    k->held = on;
+    if (on) {
+        mo_timer_stop(k->c->loop, &k->idle);
+        mo_timer_stop(k->c->loop, &k->hard);
+        return;
+    }
+    if (k->id)
+        start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
 }
 
 /* Put it in flight under a new number. */
