@@ -90,7 +90,8 @@ int mo_ref_resolve_told(const struct mo_config *c, const char *text,
         int sub = resolve_part(c, &part, out, e);
 
         if (sub < 0)
-            return e->code ? e->code : mo_fail(e, sub, "secret is too long");
+            return e && e->code ? e->code
+                                : mo_fail(e, sub, "secret is too long");
         if (told && part.kind != MO_REF_TEXT && out->len > from)
             told(ctx, mo_span(out->p + from, out->len - from));
     }

@@ -136,6 +136,12 @@ int mo_loop_secret(struct mo_loop *l, struct mo_span secret)
     return l->log ? mo_log_secret(l->log, secret) : 0;
 }
 
+void mo_loop_blank(const struct mo_loop *l, struct mo_err *e)
+{
+    for (size_t i = 0; l->log && i < l->log->nsecrets; i++)
+        mo_log_blank(e->msg, mo_span_cstr(l->log->secrets[i]));
+}
+
 uint64_t mo_loop_now(const struct mo_loop *l)
 {
     return uv_now(&l->uv) * MO_MS;
