@@ -260,38 +260,11 @@ int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
     return rc;
 }
 
-/* Bytes of the secret that stand at `at`: all, or its front part where the
- * message was cut off. */
-static size_t stands_at(const struct mo_target_text *x, const char *at)
-{
-    size_t left = strlen(at);
-
-    if (left >= x->n)
-        return memcmp(at, x->p, x->n) == 0 ? x->n : 0;
-    return left >= MO_LOG_SECRET_MIN && memcmp(at, x->p, left) == 0 ? left : 0;
-}
-
-static void blank_out(const struct mo_target_text *x, struct mo_err *e)
-{
-    static const char mark[] = "[secret]";
-
-    for (char *p = e->msg; *p; p++) {
-        size_t n = stands_at(x, p);
-        size_t keep = n < sizeof(mark) - 1 ? n : sizeof(mark) - 1;
-
-        if (n == 0)
-            continue;
-        memcpy(p, mark, keep);
-        memmove(p + keep, p + n, strlen(p + n) + 1);
-        p += keep - 1;
-    }
-}
-
 void mo_target_scrub(const struct mo_target *t, struct mo_err *e)
 {
     for (const struct mo_target_text *x = t->secrets; e && x; x = x->next) {
-        if (x->value && x->n >= MO_LOG_SECRET_MIN)
-            blank_out(x, e);
+        if (x->value)
+            mo_log_blank(e->msg, mo_span(x->p, x->n));
     }
 }
 

@@ -506,9 +506,8 @@ const struct mo_cmd mo_cmd_route_eval = {
     .text = "Prints how often the right server and tool were first, among the "
             "first three and five, what the confidence is worth, and how long "
             "a request takes. Of a gold answer any pair counts as right.",
-    .example =
-        "route-eval --servers s.jsonl --catalog c.jsonl --queries q.jsonl",
-    .example_says = "measures on these three files",
+    .example = "route-eval --catalog c.jsonl --queries q.jsonl",
+    .example_says = "measures on these files",
     .opts = opts,
     .nopts = MO_COUNT(opts),
     .run = run,
