@@ -81,9 +81,8 @@ static void put_box(struct mo_sha256 *h, const struct mo_config *cfg,
 static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
                    char out[65])
 {
-    const char *const texts[] = {s->name,       s->command, s->cwd,
-                                 s->url,        s->image,   s->tool_prefix,
-                                 s->description};
+    const char *const texts[] = {s->name, s->command, s->cwd,
+                                 s->url,  s->image,   s->tool_prefix};
     const int64_t numbers[] = {s->transport,    s->sandbox,
                                s->scope,        s->instances,
                                s->timeout_ms,   s->start_ms,
@@ -98,7 +97,6 @@ static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
     for (size_t i = 0; i < MO_COUNT(numbers); i++)
         put_number(&h, numbers[i]);
     put_list(&h, &s->args);
-    put_list(&h, &s->keywords);
     put_map(&h, &s->env);
     put_map(&h, &s->headers);
     put_oauth(&h, &s->oauth);

@@ -378,6 +378,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
                 const struct mo_mirror *m, struct mo_err *e)
 {
     struct mo_ep_call *c = f->down;
+    struct mo_span caps = mo_json_text(c->caps);
     char method[64];
     struct mo_call_opts o = {
         .idle_ms = mo_up_server(f->slot->up)->call_ms,
@@ -385,6 +386,9 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
         .params = m->v,
         .nparams = m->n,
         .log_level = mo_ep_call_log_level(c),
+        .capabilities = mo_mcp_is_modern(c->version)
+                            ? (caps.n ? caps : MO_SPAN("{}"))
+                            : nothing,
         .on_progress = mo_ep_call_wants_progress(c) ? on_progress : NULL,
         .done = on_done,
         .ctx = f,

@@ -4,13 +4,23 @@
 
 #include <stdio.h>
 
-#define KEY_MAX 16
+#define KEY_MAX 128
 
 /* --- questions ----------------------------------------------------------- */
 
+/* The server's own name for it where it has one: a client may go by that. */
 static void key_of(const struct question *q, char out[KEY_MAX])
 {
-    (void)snprintf(out, KEY_MAX, "a%u", q->no);
+    struct mo_json own = q->ask ? q->ask->key : (struct mo_json){NULL, 0};
+    struct mo_buf b;
+
+    mo_buf_init(&b, KEY_MAX - 1);
+    if (own.p && mo_json_str_buf(own, &b) == 0 && b.len &&
+        strlen(mo_buf_cstr(&b)) == b.len)
+        (void)snprintf(out, KEY_MAX, "%s", mo_buf_cstr(&b));
+    else
+        (void)snprintf(out, KEY_MAX, "a%u", q->no);
+    mo_buf_fini(&b);
 }
 
 static struct mo_json request_of(const struct question *q)

@@ -269,6 +269,8 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         mo_free(to);
         return rc;
     }
+    for (size_t i = 0; i < n; i++)
+        mo_up_describe(to[i]->up, &v[i]);
     swap_table(g, to, n);
     guide_stale(g->guide);
     watch_again(g);

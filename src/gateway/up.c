@@ -383,6 +383,22 @@ static char *copy(const char *s)
     return s ? mo_strndup(s, strlen(s)) : NULL;
 }
 
+static void replace(const char **to, const char *text)
+{
+    const char *now = copy(text);
+
+    if (text && !now)
+        return;
+    mo_free((void *)(uintptr_t)*to);
+    *to = now;
+}
+
+void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s)
+{
+    replace(&u->s.description, s->description);
+    replace(&u->s.keywords, s->keywords);
+}
+
 struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
                         const struct mo_gw_server *s, const struct mo_up_cb *cb,
                         void *ctx, struct mo_err *e)

@@ -132,6 +132,8 @@ struct mo_span mo_child_who(const struct mo_child *c); /* empty: shared */
 
 const struct mo_gw_server *mo_up_server(const struct mo_up *u);
 void mo_up_status(const struct mo_up *u, struct mo_up_status *out);
+/* What only people and the router read of it; without memory it stays. */
+void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s);
 /* A person says so, or has signed in: no pause holds any more. */
 void mo_up_again(struct mo_up *u);
 /* Somebody's session is over: its child need not wait for its idle time. */

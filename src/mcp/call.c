@@ -283,6 +283,8 @@ static int keep_headers(struct mo_call *k)
         mo_arena_alloc(&k->keep, (n ? n : 1) * sizeof(*v));
     int rc = v ? keep_span(k, &k->o.name) : MO_ENOMEM;
 
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
     for (size_t i = 0; i < n && rc == 0; i++) {
         v[i] = k->o.params[i];
         rc = keep_span(k, &v[i].name);
@@ -290,6 +292,25 @@ static int keep_headers(struct mo_call *k)
             rc = keep_span(k, &v[i].value);
     }
     k->o.params = v;
+    return rc;
+}
+
+/* They may have come over HTTP, and go onto a line. */
+static int flatten_caps(struct mo_call *k)
+{
+    struct mo_json v = {k->o.capabilities.p, k->o.capabilities.n};
+    struct mo_buf b;
+    int rc;
+
+    if (mo_span_find(k->o.capabilities, '\n') < 0 &&
+        mo_span_find(k->o.capabilities, '\r') < 0)
+        return 0;
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    rc = mo_json_compact(v, &b);
+    k->o.capabilities = mo_buf_view(&b);
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
+    mo_buf_fini(&b);
     return rc;
 }
 
@@ -355,6 +376,8 @@ struct mo_call *call_start(struct mo_conn *c, const char *method,
     k->internal = internal;
     params = codec_one_line(c, params);
     rc = mo_buf_err(&c->compact);
+    if (rc == 0)
+        rc = flatten_caps(k);
     if (rc == 0)
         rc = keep_for_retry(k, params);
     if (rc == 0)

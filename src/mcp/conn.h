@@ -73,6 +73,7 @@ struct mo_ask {
     enum mo_ask_kind kind;
     struct mo_json params; /* object or none; lives as long as the ask */
     uint64_t call;         /* mo_call_number() it belongs to; 0: nobody knows */
+    struct mo_json key;    /* modern: the server's name for it, a string */
     void *user;            /* the owner's */
 };
 
@@ -171,6 +172,7 @@ struct mo_call_opts {
     const struct mo_link_param *params; /* Mcp-Param-* (HTTP) */
     size_t nparams;
     const char *log_level; /* modern, a constant: instead of the connection's */
+    struct mo_span capabilities; /* modern, object text: likewise; or empty */
     /* Asked for only when set. Each one restarts the idle timeout. */
     void (*on_progress)(void *ctx, struct mo_json params);
     void (*done)(void *ctx, const struct mo_reply *r);

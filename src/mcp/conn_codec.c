@@ -90,7 +90,8 @@ static void put_envelope(struct members *m, const struct mo_conn *c,
     const char *level = k->o.log_level ? k->o.log_level : c->o.log_level;
 
     put_str(m, "\"" MO_MCP_P_VERSION "\"", mo_mcp_version_text(c->speak));
-    put_text(m, MO_SPAN("\"" MO_MCP_P_CAPS "\""), c->o.capabilities);
+    put_text(m, MO_SPAN("\"" MO_MCP_P_CAPS "\""),
+             k->o.capabilities.n ? k->o.capabilities : c->o.capabilities);
     put_client(m, c, "\"" MO_MCP_P_CLIENT "\"");
     if (level)
         put_str(m, "\"" MO_MCP_P_LOG "\"", level);
@@ -178,11 +179,15 @@ int codec_request(struct mo_conn *c, const struct mo_call *k,
 
 int codec_initialize(struct mo_conn *c, struct mo_buf *b, enum mo_mcp_version v)
 {
-    struct members m = {.b = b};
+    static const char *const newer[] = {"extensions", NULL};
+    struct mo_json caps = {c->o.capabilities.p, c->o.capabilities.n};
+    struct members m = {.b = b}, in = {.b = b};
 
     mo_buf_putc(b, '{');
     put_str(&m, "\"protocolVersion\"", mo_mcp_version_text(v));
-    put_text(&m, MO_SPAN("\"capabilities\""), c->o.capabilities);
+    put_text(&m, MO_SPAN("\"capabilities\""), MO_SPAN("{"));
+    put_others(&in, caps, newer);
+    mo_buf_putc(b, '}');
     put_client(&m, c, "\"clientInfo\"");
     return mo_buf_putc(b, '}');
 }

@@ -355,9 +355,10 @@ static int64_t translate(const struct call *c, struct mo_json error)
         return MO_RPC_INVALID_PARAMS;
     if (code == MO_MCP_URL_ELICITATION && c->pub.version != MO_MCP_2025_11_25)
         return MO_RPC_INTERNAL;
-    /* These are between that server and us. */
-    if (code == MO_MCP_HEADER_MISMATCH || code == MO_MCP_MISSING_CAPABILITY ||
-        code == MO_MCP_UNSUPPORTED_VERSION)
+    /* These are between that server and us; what a client can do it has said
+     * to that server itself, if it is of the kind that does. */
+    if (code == MO_MCP_HEADER_MISMATCH || code == MO_MCP_UNSUPPORTED_VERSION ||
+        (code == MO_MCP_MISSING_CAPABILITY && !modern))
         return MO_RPC_INTERNAL;
     return code;
 }
@@ -365,6 +366,7 @@ static int64_t translate(const struct call *c, struct mo_json error)
 void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
 {
     struct call *c = call_of(pub);
+    int64_t number = translate(c, error);
     struct mo_buf *b;
     char code[24];
     struct mo_edit ed = {"code", mo_span(code, 0)};
@@ -374,15 +376,15 @@ void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
         mo_ep_call_end(c);
         return;
     }
-    ed.to = mo_span(code, (size_t)snprintf(code, sizeof(code), "%lld",
-                                           (long long)translate(c, error)));
+    ed.to = mo_span(
+        code, (size_t)snprintf(code, sizeof(code), "%lld", (long long)number));
     b = mo_ep_scratch(c->ep);
     (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
     (void)mo_buf_span(b, mo_json_text(c->id));
     (void)mo_buf_puts(b, ",\"error\":");
     (void)mo_edit(b, error, &ed, 1);
     (void)mo_buf_putc(b, '}');
-    mo_ep_call_answer(c, 200);
+    mo_ep_call_answer(c, number == MO_MCP_MISSING_CAPABILITY ? 400 : 200);
 }
 
 void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)

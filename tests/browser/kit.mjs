@@ -92,6 +92,9 @@ export class Bench {
     db.exec('BEGIN');
     db.prepare('UPDATE entry SET seq = -(seq + ?) WHERE session = ?').run(n, session);
     db.prepare('UPDATE entry SET seq = -seq WHERE session = ?').run(session); // a place is taken once
+    db.prepare('DELETE FROM place WHERE session = ?').run(session);
+    db.prepare('INSERT INTO place (session, conversation, seq, n) SELECT session, conversation, seq, n FROM entry ' +
+      'WHERE session = ? AND n <= (SELECT n FROM indexed)').run(session);
     for (let i = 1; i <= n; i++) put.run(session, number, i, Date.now() - (n - i) * 1000, JSON.stringify(said(i)));
     db.prepare('UPDATE conversation SET seq = seq + ? WHERE session = ? AND number = ?').run(n, session, number);
     db.exec('COMMIT');
