@@ -452,7 +452,7 @@ static void test_ask_modern_both(void **state)
     arrives(&w, p, "\"tools/call\"");
     peer_say(p, MO_SPAN(INPUT));
     hears(c, "\"resultType\":\"input_required\"");
-    retry(c, "2", "\"a1\":{\"action\":\"cancel\"},\"a2\":{\"roots\":[1]}");
+    retry(c, "2", "\"k\":{\"action\":\"cancel\"},\"r\":{\"roots\":[1]}");
     arrives(&w, p, "\"r\":{\"roots\":[1]}");
     peer_say(p, MO_SPAN(RES("$id", "{\"resultType\":\"complete\","
                                    "\"content\":[]}")));
