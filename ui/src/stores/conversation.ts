@@ -3,10 +3,7 @@
 // from session:history alone.
 
 import { defineStore } from 'pinia';
-import {
-  computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef,
-  triggerRef, type EffectScope,
-} from 'vue';
+import { computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef, triggerRef, type EffectScope, watch } from 'vue';
 
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
 import { fetchCalls, fetchEntries } from '../lib/http';
@@ -76,6 +73,7 @@ export const useConversation = defineStore('conversation', () => {
   const wanted = ref(''); // the model asked for in the handshake
   const link = shallowRef<Link | null>(null);
   const ready = shallowRef<Ready | null>(null);
+  const joined = ref(false); // the server knows us, and what waits for us
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
   const hasEarlier = ref(false); // than those
@@ -110,7 +108,10 @@ export const useConversation = defineStore('conversation', () => {
   });
   const state = computed(() => link.value?.state.value ?? 'connecting');
   const isOpen = computed(() =>
-    state.value === 'open' && ready.value !== null && !closed.value);
+    state.value === 'open' && joined.value && !closed.value);
+  watch(state, (s) => {
+    if (s !== 'open') joined.value = false;
+  });
   // What is said before the box is ready, or while the connection is gone, is
   // kept and sent when it can be.
   const canSay = computed(() =>
@@ -287,6 +288,7 @@ export const useConversation = defineStore('conversation', () => {
   const handlers: Handlers = {
     'system:ready': (r) => {
       ready.value = r;
+      joined.value = true;
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
@@ -372,6 +374,7 @@ export const useConversation = defineStore('conversation', () => {
     scope = null;
     link.value = null;
     ready.value = null;
+    joined.value = false;
     restored.value = false;
     entries.value = [];
     hasEarlier.value = isLoading.value = false;
