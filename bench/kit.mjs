@@ -5,6 +5,7 @@
 // a line shows the goal next to the figure.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -42,6 +43,46 @@ export async function start(command) {
     async stop() {
       const gone = once(child, 'exit');
       child.kill('SIGKILL');
+      await gone;
+      children.delete(child);
+    },
+  };
+}
+
+const free = async () => {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return port;
+};
+const answers = (port) =>
+  new Promise((done) => {
+    const s = connect(port, '127.0.0.1');
+    s.on('connect', () => done(s.destroy() && true)).on('error', () => done(false));
+  });
+
+// A server that is told its port (PORT in the command) and says nothing of use:
+// it is there when it can be connected to.
+export async function startAt(command, env = {}) {
+  const port = await free();
+  const [file, ...args] = command.map((word) => String(word).replaceAll('PORT', port));
+  const since = performance.now();
+  const child = spawn(file, args, { stdio: 'ignore', env: { ...process.env, ...env } });
+  children.add(child);
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended at once`);
+    await new Promise((r) => setTimeout(r, 2));
+  }
+  const ms = performance.now() - since;
+  return {
+    port,
+    pid: child.pid,
+    ms,
+    async stop() {
+      const gone = once(child, 'exit');
+      child.kill('SIGTERM');
       await gone;
       children.delete(child);
     },

@@ -4,12 +4,14 @@
  *   load_mcp http PORT PID CONNECTIONS WARM CALLS
  *   load_mcp stdio WARM CALLS COMMAND...
  *   load_mcp sessions PORT PID COUNT
+ *   load_mcp list COMMAND...
  *
  * Closed loop: a connection has a session of its own and one call in flight;
  * on stdio there is one call in flight at all. WARM calls are not counted.
  * The server (PID, or the child) is charged the CPU time that CALLS took, and
  * the median time from the first byte of a call to the last of its answer is
  * told. `sessions` opens COUNT of them, leaves them, and weighs PID's memory.
+ * `list` starts COMMAND and tells how long it took until its tools were listed.
  * One line of JSON is the result.
  *
  * Answers may be JSON with a length or a chunked event stream. Each must hold
@@ -35,7 +37,7 @@
 #define SESSIONS_MAX 100000
 #define CALLS_MAX    10000000
 #define EVENTS_MAX   256
-#define IN_MAX       16384 /* bytes of one answer */
+#define IN_MAX       ((size_t)1024 * 1024) /* bytes of one answer */
 #define SETTLE_US    500000
 #define ALARM_S      120
 
@@ -59,7 +61,7 @@ struct tally {
     pid_t pid;
     unsigned warm, calls;
     unsigned sent, done;
-    uint64_t cpu0, cpu;
+    uint64_t cpu0, cpu, wall0, wall;
     uint32_t *ns; /* of each counted call */
 };
 
@@ -87,10 +89,14 @@ static void tally_done(struct tally *t, uint64_t since)
     t->done++;
     if (t->done > t->warm)
         t->ns[t->done - t->warm - 1] = (uint32_t)(ns < UINT32_MAX ? ns : 0);
-    if (t->done == t->warm)
+    if (t->done == t->warm) {
         t->cpu0 = meter_cpu_ns(t->pid);
-    if (t->done == t->warm + t->calls)
+        t->wall0 = meter_now_ns();
+    }
+    if (t->done == t->warm + t->calls) {
+        t->wall = meter_now_ns() - t->wall0;
         t->cpu = meter_cpu_ns(t->pid) - t->cpu0;
+    }
 }
 
 static bool tally_over(const struct tally *t)
@@ -108,9 +114,10 @@ static int by_size(const void *a, const void *b)
 static void tally_print(struct tally *t)
 {
     qsort(t->ns, t->calls, sizeof(*t->ns), by_size);
-    printf("{\"ops\":%u,\"cpu_ns\":%llu,\"p50_ns\":%u,\"p99_ns\":%u}\n",
-           t->calls, (unsigned long long)t->cpu, t->ns[t->calls / 2],
-           t->ns[(size_t)t->calls * 99 / 100]);
+    printf("{\"ops\":%u,\"cpu_ns\":%llu,\"wall_ns\":%llu,\"p50_ns\":%u,"
+           "\"p99_ns\":%u}\n",
+           t->calls, (unsigned long long)t->cpu, (unsigned long long)t->wall,
+           t->ns[t->calls / 2], t->ns[(size_t)t->calls * 99 / 100]);
     mo_free(t->ns);
 }
 
@@ -405,6 +412,22 @@ static void run_stdio(char **arg)
     (void)waitpid(x.pid, NULL, 0);
 }
 
+#define LIST "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"
+
+static void run_list(char **arg)
+{
+    struct child x = {.n = 0};
+    uint64_t since = meter_now_ns();
+
+    spawn_child(&x, arg);
+    (void)line(&x, INITIALIZE "\n", "\"protocolVersion\"");
+    (void)line(&x, INITIALIZED "\n" LIST "\n", "\"tools\":[{");
+    printf("{\"ns\":%llu}\n", (unsigned long long)(meter_now_ns() - since));
+    (void)close(x.to);
+    (void)kill(x.pid, SIGTERM);
+    (void)waitpid(x.pid, NULL, 0);
+}
+
 static const struct {
     const char *name;
     int least, most; /* arguments after it */
@@ -413,6 +436,7 @@ static const struct {
     {"http", 5, 5, run_http},
     {"stdio", 3, 64, run_stdio},
     {"sessions", 3, 3, run_sessions},
+    {"list", 1, 64, run_list},
 };
 
 int main(int argc, char **argv)

@@ -2,8 +2,9 @@
  * calls.c - a model's calls: asking the person, running, outcomes.
  *
  * The store knows a call before anybody is asked about it, calls it running
- * before it runs, and knows its outcome before the model does. Each change is
- * one compare-and-set, so an approval that is sent ten times, from two tabs
+ * before it runs, and knows its outcome before the model does; that of the
+ * last call is written with the results of all. Each change is one
+ * compare-and-set, so an approval that is sent ten times, from two tabs
  * or after a restart, runs the call once.
  *
  * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
@@ -12,8 +13,6 @@
 #include "agent/chat_priv.h"
 
 #include "codec/json.h"
-
-#define REASON_MAX ((size_t)8 * 1024)
 
 /* --- as documents -------------------------------------------------------- */
 
@@ -73,6 +72,7 @@ struct call *calls_new(struct chat *c)
     if (k == NULL)
         return NULL;
     k->chat = c;
+    mo_timer_init(&k->patience, call_late);
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
@@ -85,6 +85,8 @@ struct call *calls_new(struct chat *c)
 static void call_free(struct call *k)
 {
     chat_ack(&k->ack, "closed", "the session ended");
+    elicit_drop(k);
+    mo_timer_stop(k->chat->agent->loop, &k->patience);
     mo_list_del(&k->node);
     mo_buf_fini(&k->id);
     mo_buf_fini(&k->name);
@@ -136,147 +138,7 @@ struct call *calls_find(struct chat *c, struct mo_span key)
     return NULL;
 }
 
-/* --- verdicts ------------------------------------------------------------ */
-
-/* It will not run; this is what the model gets instead. */
-static void refuse(struct call *k, const char *by, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void refuse(struct call *k, const char *by, const char *fmt, ...)
-{
-    struct mo_buf text;
-    va_list ap;
-
-    mo_buf_init(&text, REASON_MAX * 2);
-    va_start(ap, fmt);
-    mo_buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    k->state = MO_CALL_REJECTED;
-    k->by = by;
-    k->is_error = true;
-    mo_buf_reset(&k->content);
-    mo_entry_text_content(&k->content, mo_buf_view(&text));
-    mo_buf_fini(&text);
-}
-
-void calls_digest(struct call *k)
-{
-    const struct mo_exact_call what = {
-        .session = mo_span_cstr(k->chat->id),
-        .call = mo_span_cstr(k->key),
-        .server = k->tool->def.server,
-        .tool = k->tool->def.name,
-        .args = mo_buf_view(&k->args),
-        .tool_digest = k->tool->digest,
-    };
-
-    mo_exact_call(&what, k->digest);
-}
-
-void calls_refuse(struct call *k, const char *text)
-{
-    refuse(k, "rule", "%s", text);
-}
-
-static struct mo_verdict verdict_of(const struct call *k)
-{
-    struct mo_agent *a = k->chat->agent;
-    struct mo_subject s = {.server = k->tool->def.server,
-                           .tool = k->tool->def.name,
-                           .claims = k->tool->claims};
-    struct mo_json_doc doc;
-
-    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
-        s.args = doc.root;
-    return mo_rules_ask(a->o.rules, &k->chat->remembered.rules, a->o.fallback,
-                        &s);
-}
-
-static void judge(struct call *k)
-{
-    struct mo_verdict v = verdict_of(k);
-    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
-
-    switch (v.action) {
-    case MO_ACTION_ALLOW:
-        k->state = MO_CALL_RUNNING;
-        k->by = v.remembered ? "remembered" : "rule";
-        return;
-    case MO_ACTION_DENY:
-        refuse(k, "rule", "This call is not allowed here%s%.*s.",
-               why.n > 0 ? ": " : "", (int)why.n, why.p);
-        return;
-    default:
-        k->state = MO_CALL_PENDING;
-        k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
-    }
-}
-
-static int take(struct chat *c, const struct mo_llm_call *from,
-                struct mo_err *e)
-{
-    struct call *k = calls_new(c);
-    struct mo_json_doc doc;
-    struct mo_err bad;
-
-    if (k == NULL || from->key.n >= sizeof(k->key))
-        return mo_fail(e, MO_ENOMEM, "out of memory");
-    memcpy(k->key, from->key.p, from->key.n);
-    mo_buf_span(&k->name, from->name);
-    k->tool = mo_tools_find(c->tools, from->name);
-    if (from->bad.n > 0) {
-        refuse(k, "rule",
-               "The call was not run: its arguments are no JSON "
-               "object.");
-        return 0;
-    }
-    if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
-        mo_exact_args(doc.root, &k->args, &bad) < 0) {
-        mo_buf_reset(&k->args);
-        refuse(k, "rule", "The call was not run: %s.", bad.msg);
-        return 0;
-    }
-    if (k->tool == NULL) {
-        refuse(k, "rule", "There is no tool named \"%.*s\".", (int)from->name.n,
-               from->name.p);
-        return 0;
-    }
-    calls_digest(k);
-    if (pinned_is_blocked(c, k->tool))
-        refuse(k, "rule",
-               "This tool was changed by its server and is not used until a "
-               "person has accepted it.");
-    else
-        judge(k);
-    return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
-}
-
-static void count(struct chat *c)
-{
-    unsigned total = 0, at = 0;
-
-    mo_list_each (it, &c->calls)
-        total +=
-            mo_container_of(it, struct call, node)->state == MO_CALL_PENDING;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
-        if (k->state != MO_CALL_PENDING)
-            continue;
-        k->position = ++at;
-        k->total = total;
-    }
-}
-
-int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e)
-{
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
-        rc = take(c, &r->calls[i], e);
-    count(c);
-    return rc;
-}
+/* --- writing them down --------------------------------------------------- */
 
 size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs)
 {
@@ -311,43 +173,63 @@ static bool has_ended(const struct call *k)
             k->state == MO_CALL_UNKNOWN);
 }
 
-void calls_check(struct chat *c)
+/* Have all ended? Then their results go on, with the outcome of `last`. */
+static bool all_ended(struct chat *c, struct call *last)
 {
     struct mo_entry_result v[MO_LLM_CALLS_MAX];
     size_t n = 0;
 
     if (c->state != CHAT_CALLS)
-        return;
+        return false;
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
         if (!has_ended(k))
-            return;
+            return false;
         v[n++] = (struct mo_entry_result){
             mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
             mo_buf_view(&k->content), k->is_error};
     }
-    turn_results(c, v, n);
+    turn_results(c, v, n, last);
+    return true;
+}
+
+void calls_check(struct chat *c)
+{
+    (void)all_ended(c, NULL);
 }
 
 /* One change of state, and a row of the audit log. */
+static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
+                       struct mo_write *w, struct mo_buf *doc)
+{
+    call_doc(doc, k);
+    w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
+                             .id = mo_span_cstr(k->key),
+                             .from = from,
+                             .to = to,
+                             .doc = mo_buf_view(doc)};
+    w[1] = (struct mo_write){
+        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    return 2;
+}
+
+size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc)
+{
+    return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
+}
+
 static int move(struct call *k, unsigned from, enum mo_call_state to,
                 chat_written *done, struct mo_err *e)
 {
     struct mo_write w[3] = {
-        {.kind = MO_WRITE_MOVE,
-         .id = mo_span_cstr(k->key),
-         .from = from,
-         .to = to},
-        {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()},
-        {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
+        [2] = {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
     };
     struct mo_buf doc;
     int rc = 0;
 
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
-    call_doc(&doc, k);
-    w[0].doc = w[1].doc = mo_buf_view(&doc);
+    (void)put_move(k, from, to, w, &doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
                           : chat_write(k->chat, w, MO_COUNT(w), done, k, e);
     mo_buf_fini(&doc);
@@ -355,28 +237,36 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
     return rc;
 }
 
+void calls_told(struct call *k)
+{
+    k->writing = false;
+    event_output(k);
+}
+
 static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
 
-    k->writing = false;
     if (why)
         event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    event_output(k);
+    calls_told(k);
     calls_check(c);
 }
 
-/* It ran: what came of it. */
+/* It ran: what came of it. It is being written before the next may begin. */
 void call_outcome(struct call *k, enum mo_call_state to)
 {
+    struct chat *c = k->chat;
     struct mo_err e;
 
     k->running = NULL;
     k->started = k->in_line = false;
     k->state = to;
+    elicit_drop(k);
+    call_patience(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
-    if (k->chat->state == CHAT_ENDING) {
-        chat_settle(k->chat);
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
         return;
     }
     if (mo_buf_err(&k->content)) {
@@ -385,9 +275,11 @@ void call_outcome(struct call *k, enum mo_call_state to)
                               MO_SPAN("The tool's answer is too big to keep."));
         k->is_error = true;
     }
-    calls_next(k->chat);
+    if (all_ended(c, k))
+        return;
     if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
-        on_outcome(k->chat, k, &e);
+        on_outcome(c, k, &e);
+    calls_next(c);
 }
 
 void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
@@ -456,7 +348,7 @@ void calls_recovered(struct chat *c)
 {
     struct mo_err e;
 
-    count(c);
+    calls_count(c);
     chat_move(c, CHAT_CALLS);
     chat_opened(c);
     mo_list_each_safe (it, &c->calls) {
@@ -491,7 +383,9 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     k->state = k->next;
-    chat_ack_ok(&k->ack, (struct mo_span){NULL, 0});
+    chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
+                         : k->kept < 0 ? MO_SPAN("\"remembered\":false")
+                                       : mo_span(NULL, 0));
     event_resolved(k, approved);
     if (c->state == CHAT_ENDING)
         return;
@@ -518,10 +412,10 @@ static void settle_call(struct call *k, enum mo_call_state to)
 static void reject(struct call *k, const char *by, const char *text)
 {
     if (k->reason.len > 0)
-        refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
-               k->reason.p);
+        call_refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
+                    k->reason.p);
     else
-        refuse(k, by, "%s", text);
+        call_refuse(k, by, "%s", text);
     settle_call(k, MO_CALL_REJECTED);
 }
 
@@ -637,10 +531,10 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     k->ack = ack;
     k->by = "person";
     memcpy(k->who, m->who, sizeof(k->who));
-    if (d->remember != MO_REMEMBER_NO &&
-        remember_rule(c, k->tool,
-                      d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY) == 0)
-        remember_save(c);
+    if (d->remember != MO_REMEMBER_NO)
+        k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
+    if (k->kept < 0)
+        event_message(c, m, e.msg);
     if (d->approved)
         settle_call(k, MO_CALL_RUNNING);
     else

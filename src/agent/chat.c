@@ -468,6 +468,7 @@ const struct mo_hold_cb chat_hold_cb = {
     .on_box = on_box,
     .on_idle = on_idle,
     .on_notify = on_notify,
+    .on_ask = elicit_box,
     .on_closed = on_closed,
 };
 
@@ -545,6 +546,8 @@ static void on_later(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, later);
 
+    if (c->stuck)
+        turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
         turn_next(c);
@@ -577,6 +580,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->entries);
     mo_list_init(&c->queue);
     mo_list_init(&c->calls);
+    mo_list_init(&c->questions);
     mo_list_init(&c->blocked);
     mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);

@@ -38,6 +38,11 @@
 #define MO_CHAT_STEPS_MAX 50 /* of one turn: times the model is asked */
 #define MO_CHAT_TEXT_MAX  ((size_t)256 * 1024) /* one message */
 #define MO_CHAT_EVENT_MAX ((size_t)8 * 1024 * 1024)
+#define MO_CHAT_QUESTIONS 8  /* of servers, open during one call */
+#define MO_CHAT_FIELDS    64 /* of one of their forms */
+
+/* What a server is told that we can do: ask a person. */
+#define MO_AGENT_CAPABILITIES "{\"elicitation\":{\"form\":{},\"url\":{}}}"
 
 struct mo_agent;
 struct mo_member;
@@ -74,8 +79,24 @@ struct mo_agent_pins {
     void *ctx;
 };
 
+/* What people said "always" to, in every session. add() returns when it is
+ * durable. rules NULL: there is no such thing. */
+struct mo_agent_wish {
+    const struct mo_tool *tool; /* this one, by its exact names */
+    enum mo_action action;
+    struct mo_span conditions; /* {"path":"condition"}, or empty */
+    const char *who;
+};
+
+struct mo_agent_always {
+    const struct mo_rules *(*rules)(void *ctx);
+    int (*add)(void *ctx, const struct mo_agent_wish *w, struct mo_err *e);
+    void *ctx;
+};
+
 struct mo_agent_opts {
     struct mo_agent_servers servers;
+    struct mo_agent_always always;
     struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;
@@ -93,6 +114,10 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 /* The servers' tools may be others than they were: they are read again before
  * a model is asked next. */
 void mo_agent_stale(struct mo_agent *a);
+/* A shared server asks something in the middle of a call (conn.h), and does
+ * not want to know any more. The ask is the agent's from here on. */
+void mo_agent_ask(struct mo_agent *a, struct mo_conn *conn, struct mo_ask *ask);
+void mo_agent_ask_gone(struct mo_ask *ask);
 /* on_point() hears of every place where a turn stands ("saving", "asking",
  * "keeping", "calls", "running", "outcome", "results", ...), before anything
  * of it is done: for tests of what a sudden end leaves. */
@@ -144,10 +169,31 @@ struct mo_decision {
     struct mo_span reason;
     struct mo_span args; /* edited; empty: as they were */
     enum mo_remember remember;
+    struct mo_span conditions; /* always: only for such arguments */
 };
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
+/* What a server asked ("elicitation:required") and the person answers. The
+ * content is held against the form that was shown. */
+enum mo_answer_action {
+    MO_ANSWER_ACCEPT,
+    MO_ANSWER_DECLINE,
+    MO_ANSWER_CANCEL,
+};
+
+struct mo_answer {
+    struct mo_span request;
+    enum mo_answer_action action;
+    struct mo_span content; /* accept: an object, or empty */
+};
+
+void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
+                    mo_ack_fn *done, void *ctx);
+/* The answer a server gets (pure): {"action":"accept","content":...} with the
+ * defaults of what was left out; MO_EINVAL: content is not what was asked. */
+int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
+                     struct mo_span content, struct mo_err *e);
 /* A tool that changed (system:ready says which) may be used as it is now. */
 void mo_chat_accept(struct mo_member *m, struct mo_span tool,
                     struct mo_span digest, mo_ack_fn *done, void *ctx);

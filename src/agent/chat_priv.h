@@ -4,7 +4,9 @@
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   turn.c    the turn's states: asking the model, keeping what it said
  *   gather.c  the tools of the box and of the servers
+ *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
+ *   elicit.c  what servers ask the person meanwhile
  *   event.c   what members are told
  */
 #ifndef MO_AGENT_CHAT_PRIV_H
@@ -72,7 +74,13 @@ struct call {
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
     struct mo_call *running;
-    struct ack ack;    /* of the decision that is being written */
+    const struct mo_conn *conn; /* where it runs; only to compare */
+    unsigned questions;         /* of its server, open ones */
+    uint64_t idle_ms;         /* without a sign of life, then it is given up */
+    struct mo_timer patience; /* runs while nobody is asked anything */
+    bool late;                /* it was given up */
+    struct ack ack;           /* of the decision that is being written */
+    int kept;                 /* 1: remembered as wished; -1: it could not be */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
 };
@@ -118,11 +126,13 @@ struct chat {
     unsigned steps;
     bool cancel; /* the person wants it to stop */
     bool busy;   /* mo_session_busy() was told */
+    bool stuck;  /* turn_stuck() is to come, from the loop */
     struct mo_llm_x *asking;
     struct mo_buf shown;       /* text of the present reply so far */
     struct mo_llm_usage usage; /* of the turn */
     struct mo_list calls;      /* of the present step */
     struct mo_timer expiry;    /* the next unanswered question */
+    struct mo_list questions;  /* of servers: elicit.c */
     struct mo_later later;     /* leave, or go on, from the loop */
     unsigned writes;           /* what must come back before it can end */
     unsigned recovering;       /* calls being looked up */
@@ -181,8 +191,17 @@ void turn_next(struct chat *c);  /* idle: the next message in line */
 void turn_ask(struct chat *c);   /* the model, with what there is */
 void turn_tools(struct chat *c); /* the tools are there: go on asking */
 void turn_stop(struct chat *c);  /* the person wants it to end */
-/* All calls ended. */
-void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n);
+void turn_stuck(struct chat *c); /* the results were refused: it ends */
+/* All calls ended; last: the outcome of this one is still to be written. */
+void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                  struct call *last);
+
+/* --- verdict.c ----------------------------------------------------------- */
+#define REASON_MAX ((size_t)8 * 1024)
+/* It will not run; this is what the model gets instead. */
+void call_refuse(struct call *k, const char *by, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void calls_count(struct chat *c); /* those that wait: which of how many */
 
 /* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */
@@ -191,6 +210,10 @@ int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e);
 size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs);
 void calls_begin(struct chat *c); /* they are written: ask, run */
 void calls_check(struct chat *c); /* have all ended? */
+#define MO_OUTCOME_WRITES 2
+/* What a call came to, as so many writes; doc must live as long as they. */
+size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc);
+void calls_told(struct call *k); /* that was written: members hear of it */
 void calls_cancel(struct chat *c);
 void calls_drop(struct chat *c); /* out of memory; none runs */
 struct call *calls_find(struct chat *c, struct mo_span key);
@@ -214,6 +237,23 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
+void call_patience(struct call *k); /* runs, or is paused by a question */
+void call_late(struct mo_timer *t);
+
+/* --- elicit.c ------------------------------------------------------------ */
+
+struct elicit_view { /* what members are shown of a question */
+    const char *id, *call;
+    struct mo_span server;
+    bool page;
+    struct mo_json message, what; /* what: the form, or the address */
+    uint64_t expires;
+};
+
+void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
+void elicit_drop(struct call *k);      /* its questions are over */
+void elicit_tell(struct mo_member *m); /* a member came: what is open */
+
 /* --- gather.c ------------------------------------------------------------ */
 /* Reads the tools of all servers; chat_tools() follows, from the loop. */
 void gather_start(struct chat *c);
@@ -230,8 +270,9 @@ struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
 void remember_init(struct remembered *r);
 void remember_fini(struct remembered *r);
 void remember_read(struct chat *c, struct mo_json doc);
-int remember_rule(struct chat *c, const struct mo_tool *t,
-                  enum mo_action action);
+/* As the person wishes; why not, when it cannot be. */
+int remember_decision(struct call *k, const struct mo_decision *d,
+                      struct mo_err *e);
 void remember_title(struct chat *c, struct mo_span text);
 void remember_save(struct chat *c);
 
@@ -254,5 +295,9 @@ void event_resolved(struct call *k, bool approved);
 void event_progress(struct call *k, struct mo_json params);
 void event_log(struct chat *c, const struct call *k, struct mo_json params);
 void event_output(struct call *k);
+void event_elicit(struct chat *c, struct mo_member *only,
+                  const struct elicit_view *v);
+void event_elicited(struct chat *c, const char *id, const char *action,
+                    const char *by);
 
 #endif

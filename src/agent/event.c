@@ -290,6 +290,34 @@ void event_output(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
+void event_elicit(struct chat *c, struct mo_member *only,
+                  const struct elicit_view *v)
+{
+    struct event ev;
+
+    event_begin(&ev);
+    put_c(&ev, "requestId", v->id);
+    put(&ev, "server", v->server);
+    put_c(&ev, "callId", v->call);
+    put_c(&ev, "mode", v->page ? "url" : "form");
+    put_json(&ev, "message", mo_json_text(v->message));
+    put_json(&ev, v->page ? "url" : "schema", mo_json_text(v->what));
+    put_n(&ev, "expiresAt", v->expires);
+    event_send(&ev, c, only, "elicitation:required");
+}
+
+void event_elicited(struct chat *c, const char *id, const char *action,
+                    const char *by)
+{
+    struct event ev;
+
+    event_begin(&ev);
+    put_c(&ev, "requestId", id);
+    put_c(&ev, "action", action);
+    put_c(&ev, "by", by);
+    event_send(&ev, c, NULL, "elicitation:resolved");
+}
+
 /* --- the conversation grows ---------------------------------------------- */
 
 void event_entry(struct chat *c, const struct entry *en)
@@ -440,6 +468,7 @@ void event_greet(struct mo_member *m)
     m->greeted = true;
     greet_ready(c, m);
     greet_history(c, m);
+    elicit_tell(m);
     event_troubles(c, m);
 }
 

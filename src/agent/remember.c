@@ -2,7 +2,8 @@
  * remember.c - what a session keeps of its owner's wishes: the model, and the
  * answers to be given without asking again.
  *
- * Kept as one small document with the session's row:
+ * What was said "always" to is kept elsewhere (chat.h, mo_agent_always). The
+ * session's answers are kept as one small document with the session's row:
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
@@ -38,27 +39,16 @@ void remember_fini(struct remembered *r)
     mo_arena_fini(&r->arena);
 }
 
-/* A name is taken as it is, not as a pattern. */
-static int escape(struct mo_buf *b, struct mo_span name)
-{
-    for (size_t i = 0; i < name.n; i++) {
-        if (name.p[i] == '*' || name.p[i] == '?' || name.p[i] == '|' ||
-            name.p[i] == '\\')
-            mo_buf_putc(b, '\\');
-        mo_buf_putc(b, name.p[i]);
-    }
-    return mo_buf_err(b);
-}
-
-int remember_rule(struct chat *c, const struct mo_tool *t,
-                  enum mo_action action)
+static int remember_rule(struct chat *c, const struct mo_tool *t,
+                         enum mo_action action)
 {
     struct mo_buf server, tool;
     int rc = 0;
 
     mo_buf_init(&server, 512);
     mo_buf_init(&tool, 512);
-    if (escape(&server, t->def.server) == 0 && escape(&tool, t->def.name) == 0)
+    if (mo_match_literal(&server, t->def.server) == 0 &&
+        mo_match_literal(&tool, t->def.name) == 0)
         rc = add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
                       action);
     else
@@ -66,6 +56,57 @@ int remember_rule(struct chat *c, const struct mo_tool *t,
     mo_buf_fini(&server);
     mo_buf_fini(&tool);
     return rc;
+}
+
+/* Only what the operator leaves to people. */
+static bool may_remember(const struct call *k)
+{
+    const struct mo_agent_opts *o = &k->chat->agent->o;
+    struct mo_subject s = {.server = k->tool->def.server,
+                           .tool = k->tool->def.name,
+                           .claims = k->tool->claims};
+    struct mo_json_doc doc;
+    struct mo_verdict v;
+
+    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    v = mo_rules_ask(o->rules, NULL, o->fallback, &s);
+    return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);
+}
+
+static int keep_always(struct call *k, const struct mo_decision *d,
+                       struct mo_err *e)
+{
+    const struct mo_agent_always *a = &k->chat->agent->o.always;
+    const struct mo_agent_wish wish = {
+        .tool = k->tool,
+        .action = d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY,
+        .conditions = d->conditions,
+        .who = k->who,
+    };
+
+    if (a->add == NULL)
+        return mo_fail(e, MO_EUNAVAIL, "there is no place to keep it");
+    return a->add(a->ctx, &wish, e);
+}
+
+int remember_decision(struct call *k, const struct mo_decision *d,
+                      struct mo_err *e)
+{
+    struct chat *c = k->chat;
+    int rc = 0;
+
+    if (!may_remember(k))
+        return mo_fail(e, MO_EPOLICY,
+                       "the configuration wants to be asked each time");
+    if (d->remember == MO_REMEMBER_ALWAYS)
+        return keep_always(k, d, e);
+    rc = remember_rule(c, k->tool,
+                       d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
+    if (rc < 0)
+        return mo_fail(e, rc, "too many answers are remembered already");
+    remember_save(c);
+    return 0;
 }
 
 static void read_rule(struct chat *c, struct mo_json v)

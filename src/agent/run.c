@@ -16,7 +16,26 @@ static void on_progress(void *ctx, struct mo_json params)
 
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
+    call_patience(k);
     event_progress(k, params);
+}
+
+/* Begins anew. Who waits for a person is not late. */
+void call_patience(struct call *k)
+{
+    struct mo_loop *l = k->chat->agent->loop;
+
+    mo_timer_stop(l, &k->patience);
+    if (k->running && k->questions == 0)
+        mo_timer_start(l, &k->patience, k->idle_ms);
+}
+
+void call_late(struct mo_timer *t)
+{
+    struct call *k = mo_container_of(t, struct call, patience);
+
+    k->late = true;
+    mo_call_cancel(k->running, "timeout");
 }
 
 /* content, or what stands for it in an answer that has none. */
@@ -56,21 +75,40 @@ static void on_answer(void *ctx, const struct mo_reply *r)
         mo_arena_fini(&a);
         return;
     }
-    if (k->canceled)
+    if (k->canceled && !k->late)
         call_fail(k, MO_CALL_DONE,
                   "The person stopped this call while it was running.");
     else
         call_fail(k, MO_CALL_UNKNOWN,
                   "The call did not come back (%s). Whether it had an effect "
                   "is unknown.",
-                  r->err ? r->err->msg : "no answer");
+                  k->late  ? "no sign of life"
+                  : r->err ? r->err->msg
+                           : "no answer");
+}
+
+static void call_changed(struct call *k)
+{
+    char text[320];
+
+    snprintf(text, sizeof(text),
+             "%.*s was changed by its server after it was offered; the call "
+             "was not run.",
+             (int)k->name.len, k->name.p);
+    event_message(k->chat, NULL, text);
+    k->chat->stale = true; /* what it is now is read before the next step */
+    call_fail(k, MO_CALL_DONE,
+              "The call was not run: its server changed this tool after it "
+              "was offered. Look at the tool as it is now before you call it "
+              "again.");
 }
 
 static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
 {
     struct mo_call_opts o = {
         .name = k->tool->def.name,
-        .idle_ms = ms,
+        .idle_ms = MO_CALL_FOREVER, /* call_patience() looks after it */
+        .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
         .done = on_answer,
         .ctx = k,
@@ -93,6 +131,9 @@ static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
     else
         mo_fail(&e, params.err, "out of memory");
     mo_buf_fini(&params);
+    k->conn = conn;
+    k->idle_ms = ms ? ms : MO_CONN_IDLE_MS;
+    call_patience(k);
     if (k->running == NULL)
         call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
 }
@@ -112,6 +153,90 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn, 0);
 }
 
+/* --- is it still what was offered? --------------------------------------- */
+
+/* Whoever waited for a person may have been overtaken by the server: its list
+ * is read once more before the call is sent. One that was allowed at once is
+ * only looked at when the server said that something changed. */
+struct look {
+    struct call *call;
+    struct mo_tools *tools;
+};
+
+static const struct mo_tool *now_called(const struct look *l)
+{
+    for (size_t i = 0; i < mo_tools_count(l->tools); i++) {
+        const struct mo_tool *t = mo_tools_at(l->tools, i);
+
+        if (mo_span_eq(t->def.name, l->call->tool->def.name))
+            return t;
+    }
+    return NULL;
+}
+
+static void send_to_server(struct call *k)
+{
+    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
+    struct mo_conn *conn = NULL;
+    struct mo_err e = {0};
+    size_t i = 0;
+
+    if (gather_server(k->chat, k->tool, &i))
+        conn = s->conn(s->ctx, i, &e);
+    if (conn)
+        send_call(k, conn, s->timeout_ms(s->ctx, i));
+    else
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+}
+
+static void on_looked(void *ctx, const struct mo_err *why)
+{
+    struct look *l = ctx;
+    struct call *k = l->call;
+    const char *failed = why ? why->msg : mo_tools_failed(l->tools, 0);
+    const struct mo_tool *t = failed ? NULL : now_called(l);
+    bool same = t && strcmp(t->digest, k->tool->digest) == 0;
+
+    k->chat->writes--;
+    if (k->canceled)
+        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    else if (failed)
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: its server did not say whether the "
+                  "tool is still the same (%s).",
+                  failed);
+    else if (!same)
+        call_changed(k);
+    else
+        send_to_server(k);
+    mo_tools_free(l->tools);
+    mo_free(l);
+}
+
+static int look_again(struct call *k, struct mo_conn *conn, struct mo_err *e)
+{
+    const struct mo_tool_source from = {k->tool->def.server, conn, false};
+    struct look *l = mo_new(struct look);
+    int rc = MO_ENOMEM;
+
+    if (l)
+        l->tools = mo_tools_new(k->chat->agent->loop);
+    if (l && l->tools) {
+        l->call = k;
+        rc = mo_tools_load(l->tools, &from, 1, on_looked, l, e);
+    } else {
+        mo_fail(e, MO_ENOMEM, "out of memory");
+    }
+    if (rc == 0) {
+        k->chat->writes++;
+        return 0;
+    }
+    if (l)
+        mo_tools_free(l->tools);
+    mo_free(l);
+    return rc;
+}
+
 static void on_server_there(void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
@@ -127,10 +252,10 @@ static void on_server_there(void *arg, const struct mo_err *why)
         conn = s->conn(s->ctx, i, &e);
     if (k->canceled)
         call_fail(k, MO_CALL_DONE, "The person stopped this call.");
-    else if (conn == NULL)
-        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
-    else
+    else if (conn && k->expires == 0 && !k->chat->stale)
         send_call(k, conn, s->timeout_ms(s->ctx, i));
+    else if (conn == NULL || look_again(k, conn, &e) < 0)
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
 }
 
 /* Where it runs: in the session's box, or at a server all share. */

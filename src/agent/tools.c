@@ -3,10 +3,8 @@
  */
 #include "agent/tools.h"
 
-#include <stdio.h>
-
 #include "base/map.h"
-#include "codec/sha256.h"
+#include "gateway/name.h"
 #include "mcp/pages.h"
 #include "policy/rule.h"
 
@@ -46,61 +44,10 @@ struct mo_tools {
 
 /* --- names --------------------------------------------------------------- */
 
-static bool is_plain(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-#define HASH_LEN 6
-
-static void short_hash(struct mo_span server, struct mo_span tool,
-                       char out[HASH_LEN + 1])
-{
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, server.p, server.n);
-    mo_sha256_put(&h, "", 1);
-    mo_sha256_put(&h, tool.p, tool.n);
-    mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < HASH_LEN / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", sum[i]);
-}
-
-/* Returns how many bytes there would be, with every odd one made plain. */
-static size_t put_plain(char *out, size_t at, struct mo_span s, bool *odd)
-{
-    for (size_t i = 0; i < s.n; i++, at++) {
-        bool plain = is_plain((unsigned char)s.p[i]);
-
-        *odd |= !plain;
-        if (at < MO_LLM_NAME_MAX - 1)
-            out[at] = plain ? s.p[i] : '_';
-    }
-    return at;
-}
-
 void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
                    bool taken, char out[MO_LLM_NAME_MAX])
 {
-    bool odd = tool.n == 0;
-    size_t n = 0;
-
-    if (!bare) {
-        n = put_plain(out, n, server, &odd);
-        n = put_plain(out, n, MO_SPAN("_"), &odd);
-    }
-    n = put_plain(out, n, tool, &odd);
-    if (n < MO_LLM_NAME_MAX && !odd && !taken) {
-        out[n] = '\0';
-        return;
-    }
-    if (n > MO_LLM_NAME_MAX - 2 - HASH_LEN)
-        n = MO_LLM_NAME_MAX - 2 - HASH_LEN;
-    out[n] = '_';
-    short_hash(server, tool, out + n + 1);
+    mo_gw_name_in(server, tool, !bare, taken, out, MO_LLM_NAME_MAX);
 }
 
 /* --- a catalogue --------------------------------------------------------- */

@@ -32,24 +32,33 @@ static void turn_end(struct chat *c)
     chat_settle(c);
 }
 
+/* An entry and that the session was used: two writes. */
+static size_t entry_writes(struct mo_write *w, const struct mo_buf *doc,
+                           struct mo_buf *words)
+{
+    struct mo_json_doc parsed;
+
+    if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
+        mo_entry_words(words, parsed.root);
+    w[0] = (struct mo_write){.kind = MO_WRITE_ENTRY,
+                             .doc = mo_buf_view(doc),
+                             .text = mo_buf_view(words),
+                             .at = mo_wall_ms()};
+    w[1] = (struct mo_write){.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()};
+    return 2;
+}
+
 static int write_entry(struct chat *c, const struct mo_buf *doc,
                        chat_written *done, void *arg, struct mo_err *e)
 {
-    struct mo_write w[2] = {
-        {.kind = MO_WRITE_ENTRY, .doc = mo_buf_view(doc), .at = mo_wall_ms()},
-        {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
-    };
-    struct mo_json_doc parsed;
+    struct mo_write w[2];
     struct mo_buf words;
     int rc = mo_buf_err(doc);
 
     if (rc < 0)
         return mo_fail(e, rc, "an entry of the conversation");
     mo_buf_init(&words, MO_ENTRY_MAX);
-    if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
-        mo_entry_words(&words, parsed.root);
-    w[0].text = mo_buf_view(&words);
-    rc = chat_write(c, w, MO_COUNT(w), done, arg, e);
+    rc = chat_write(c, w, entry_writes(w, doc, &words), done, arg, e);
     mo_buf_fini(&words);
     return rc;
 }
@@ -428,16 +437,30 @@ void turn_next(struct chat *c)
 
 /* --- results go back ----------------------------------------------------- */
 
+struct results {
+    struct mo_buf doc;
+    struct call *last; /* whose outcome is written with them; or NULL */
+};
+
+static void results_free(struct results *r)
+{
+    if (r)
+        mo_buf_fini(&r->doc);
+    mo_free(r);
+}
+
 static void on_results(struct chat *c, void *arg, const struct mo_err *why)
 {
-    struct mo_buf *doc = arg;
+    struct results *r = arg;
 
-    if (why) {
+    if (r->last)
+        calls_told(r->last);
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
+    } else if (why) {
         event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         turn_end(c);
-    } else if (c->state == CHAT_ENDING) {
-        chat_settle(c);
-    } else if (chat_append(c, mo_buf_view(doc)) < 0) {
+    } else if (chat_append(c, mo_buf_view(&r->doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
         calls_drop(c);
@@ -446,24 +469,62 @@ static void on_results(struct chat *c, void *arg, const struct mo_err *why)
         else
             turn_ask(c);
     }
-    doc_free(doc);
+    results_free(r);
 }
 
-void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n)
+/* The last outcome, what the audit keeps of it, the results: all or none. */
+static int write_results(struct chat *c, struct results *r, struct mo_err *e)
 {
-    struct mo_buf *doc = doc_new();
+    struct mo_write w[MO_OUTCOME_WRITES + 2];
+    struct mo_buf words, outcome;
+    size_t n = 0;
+    int rc = mo_buf_err(&r->doc);
+
+    mo_buf_init(&words, MO_ENTRY_MAX);
+    mo_buf_init(&outcome, MO_STORE_DOC_MAX);
+    if (r->last)
+        n = calls_outcome(r->last, w, &outcome);
+    n += entry_writes(w + n, &r->doc, &words);
+    if (rc == 0)
+        rc = mo_buf_err(&outcome);
+    rc = rc < 0 ? mo_fail(e, rc, "the results of the calls")
+                : chat_write(c, w, n, on_results, r, e);
+    mo_buf_fini(&words);
+    mo_buf_fini(&outcome);
+    return rc;
+}
+
+void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                  struct call *last)
+{
+    struct results *r = mo_new(struct results);
     struct mo_err e;
+    int rc = r ? 0 : mo_fail(&e, MO_ENOMEM, "out of memory");
 
     chat_move(c, CHAT_RESULTS);
-    if (doc)
-        mo_entry_tool(doc, v, n);
-    else
-        mo_fail(&e, MO_ENOMEM, "out of memory");
-    if (doc && write_entry(c, doc, on_results, doc, &e) == 0)
+    if (rc == 0) {
+        mo_buf_init(&r->doc, MO_ENTRY_MAX);
+        mo_entry_tool(&r->doc, v, n);
+        r->last = last;
+        rc = write_results(c, r, &e);
+    }
+    if (last)
+        last->writing = rc == 0;
+    if (rc == 0)
         return;
-    doc_free(doc);
+    results_free(r);
+    if (last)
+        calls_told(last);
     event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-    turn_end(c);
+    c->stuck = true;
+    chat_settle(c);
+}
+
+void turn_stuck(struct chat *c)
+{
+    c->stuck = false;
+    if (c->state == CHAT_RESULTS)
+        turn_end(c);
 }
 
 /* --- stop ---------------------------------------------------------------- */

@@ -26,6 +26,7 @@
 #include "app/env.h"
 #include "app/file.h"
 #include "base/log.h"
+#include "gateway/gateway.h"
 #include "policy/rule.h"
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
@@ -94,6 +95,11 @@ struct mo_config_mcps {
     size_t n;
 };
 
+struct mo_config_gateway {
+    int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
+    int64_t few;
+};
+
 struct mo_config_api {
     const char *api_key, *base_url;
 };
@@ -156,6 +162,10 @@ struct mo_config_server {
     struct mo_config_limits limits;
 };
 
+struct mo_config_secrets {
+    const char *key; /* secret_key.h */
+};
+
 struct mo_config_log {
     const char *level;
     int format;
@@ -165,6 +175,7 @@ struct mo_config_origin;
 
 struct mo_config {
     struct mo_config_mcps mcp;
+    struct mo_config_gateway gateway;
     struct mo_config_llm llm;
     struct mo_config_sandbox sandbox;
     struct mo_config_sessions sessions;
@@ -172,6 +183,7 @@ struct mo_config {
     struct mo_config_approvals approvals;
     struct mo_config_server server;
     struct mo_config_log log;
+    struct mo_config_secrets secrets;
 
     uint64_t generation;  /* counts loads of one holder, from 1 */
     const char *file;     /* the one that was read, or NULL */
@@ -263,6 +275,12 @@ const char *mo_config_getenv(const struct mo_config *c, const char *name);
 
 /* Register every literal secret with the log. MO_EBUSY: not all fit. */
 int mo_config_hide(const struct mo_config *c, struct mo_log *log);
+
+/* Every text in which references may stand, with its key's path
+ * ("mcpServers.x.env.TOKEN"). Both are valid during the call. */
+typedef void mo_config_text_fn(void *ctx, const char *path, const char *text);
+void mo_config_texts(const struct mo_config *c, mo_config_text_fn *fn,
+                     void *ctx);
 
 /* What differs between two; said once per key, server or list. */
 typedef void mo_config_diff_fn(void *ctx, const char *path, bool restart);

@@ -27,6 +27,16 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED, false},
     {"session", MO_SCOPE_SESSION, false},
 };
+static const struct mo_key_word exposures[] = {
+    {"all", MO_GW_ALL, false},
+    {"search", MO_GW_SEARCH, false},
+    {"auto", MO_GW_AUTO, false},
+};
+static const struct mo_key_word prefixes[] = {
+    {"collision", MO_GW_PREFIX_COLLISION, false},
+    {"always", MO_GW_PREFIX_ALWAYS, false},
+    {"never", MO_GW_PREFIX_NEVER, false},
+};
 static const struct mo_key_word actions[] = {
     {"ask", MO_ACTION_ASK, false},
     {"allow", MO_ACTION_ALLOW, false},
@@ -184,7 +194,8 @@ static const struct mo_key mcp_rows[] = {
      .doc = "Words that should lead to this server"},
     {.name = "toolPrefix",
      STR(mo_config_mcp, tool_prefix),
-     .doc = "Put in front of its tools' names instead of the server's name"},
+     .doc = "Put in front of its tools' names instead of the server's name; "
+            "an empty one: never"},
     {.name = "enabled",
      BOOL(mo_config_mcp, enabled),
      .def = "true",
@@ -229,6 +240,31 @@ static const struct mo_key mcp_rows[] = {
             "not given"},
 };
 static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
+
+static const struct mo_key gateway_rows[] = {
+    {.name = "expose",
+     WORD(mo_config_gateway, expose, exposures),
+     .flags = MO_KEY_RESTART,
+     .def = "all",
+     .doc = "Which tools a client of the gateway is shown; `all`: every tool "
+            "of every server; `search`: four that find and run the others; "
+            "`auto`: all while there are at most `few`. Resources and prompts "
+            "are always shown"},
+    {.name = "few",
+     INT(mo_config_gateway, few, 1, 10000),
+     .flags = MO_KEY_RESTART,
+     .def = "25",
+     .doc = "How many tools `auto` shows before it hides them behind the "
+            "four"},
+    {.name = "prefix",
+     WORD(mo_config_gateway, prefix, prefixes),
+     .flags = MO_KEY_RESTART,
+     .def = "collision",
+     .doc = "When a name gets its server's name in front; `collision`: only "
+            "where two servers have it; `never`: the first one's counts"},
+};
+static const struct mo_keys gateway_keys =
+    KEYS(gateway_rows, struct mo_config_gateway);
 
 #define API(var, who, key_env, url_env)                                        \
     static const struct mo_key var##_rows[] = {                                \
@@ -543,6 +579,9 @@ static const struct mo_key root_rows[] = {
     {.name = "mcpServers",
      DICT(mo_config, mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX),
      .doc = "MCP servers by name; each has one of `command`, `url`, `image`"},
+    {.name = "gateway",
+     SECTION(mo_config, gateway, mo_config_gateway, gateway_keys),
+     .doc = "All MCP servers behind one: `gateway`, and `/mcp` of `serve`"},
     {.name = "llm",
      SECTION(mo_config, llm, mo_config_llm, llm_keys),
      .doc = "The language model"},
@@ -564,5 +603,8 @@ static const struct mo_key root_rows[] = {
     {.name = "log",
      SECTION(mo_config, log, mo_config_log, log_keys),
      .doc = "The log on standard error"},
+    {.name = "secrets",
+     SECTION(mo_config, secrets, mo_config_secrets, mo_config_secrets_keys),
+     .doc = "The secret store"},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows, struct mo_config);

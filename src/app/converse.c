@@ -3,8 +3,10 @@
  */
 #include "app/converse.h"
 
+#include "app/always.h"
 #include "app/pins.h"
 #include "app/servers.h"
+#include "app/try.h"
 
 #define RULES_ARENA ((size_t)1024 * 1024)
 
@@ -15,7 +17,9 @@ struct mo_converse {
     struct mo_models *models;
     struct mo_servers *servers;
     struct mo_pins *pins;
+    struct mo_always *always;
     struct mo_agent *agent;
+    struct mo_try *try;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
     void (*gone)(void *ctx);
@@ -99,6 +103,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     struct mo_agent_opts o = {
         .servers = mo_servers_for(c->servers),
         .pins = mo_pins_for(c->pins),
+        .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, c},
@@ -116,6 +121,21 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     return c->agent ? 0 : e->code;
 }
 
+static int make_try(struct mo_converse *c, struct mo_house *h, struct mo_err *e)
+{
+    const struct mo_try_opts o = {
+        .loop = c->loop,
+        .servers = c->servers,
+        .pins = c->pins,
+        .store = mo_house_store(h),
+        .rules = &c->rules,
+        .fallback = (enum mo_action)c->cfg->approvals.fallback,
+    };
+
+    c->try = mo_try_new(&o);
+    return c->try ? 0 : mo_fail(e, MO_ENOMEM, "agent: out of memory");
+}
+
 static void converse_free(struct mo_converse *c)
 {
     void (*gone)(void *) = c->gone;
@@ -123,6 +143,7 @@ static void converse_free(struct mo_converse *c)
 
     mo_models_free(c->models);
     mo_pins_close(c->pins);
+    mo_always_close(c->always);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -135,15 +156,26 @@ static void on_http_gone(void *ctx)
     converse_free(ctx);
 }
 
+static void on_try_gone(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    c->try = NULL;
+    if (c->http)
+        mo_httpc_close(c->http, on_http_gone, c);
+    else
+        converse_free(c);
+}
+
 static void on_servers_gone(void *ctx)
 {
     struct mo_converse *c = ctx;
 
     c->servers = NULL;
-    if (c->http)
-        mo_httpc_close(c->http, on_http_gone, c);
+    if (c->try)
+        mo_try_close(c->try, on_try_gone, c);
     else
-        converse_free(c);
+        on_try_gone(c);
 }
 
 /* Last come, first gone. */
@@ -152,6 +184,8 @@ static void on_agent_gone(void *ctx)
     struct mo_converse *c = ctx;
 
     c->agent = NULL;
+    if (c->try)
+        mo_try_stop(c->try);
     if (c->servers)
         mo_servers_close(c->servers, on_servers_gone, c);
     else
@@ -180,6 +214,10 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
     if (rc == 0)
+        rc = mo_always_open(cfg->store.dir, &c->always, e);
+    if (rc == 0)
+        rc = make_try(c, h, e);
+    if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {
         on_agent_gone(c);
@@ -205,4 +243,14 @@ struct mo_models *mo_converse_models(const struct mo_converse *c)
 struct mo_agent *mo_converse_agent(const struct mo_converse *c)
 {
     return c->agent;
+}
+
+struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
+{
+    return mo_try_for(c->try);
+}
+
+struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+{
+    return mo_always_api(c->always);
 }

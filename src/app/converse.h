@@ -11,6 +11,8 @@
 #include "agent/chat.h"
 #include "app/house.h"
 #include "app/models.h"
+#include "web/api_rules.h"
+#include "web/api_servers.h"
 
 struct mo_converse;
 
@@ -21,5 +23,7 @@ void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
                        void *ctx);
 struct mo_agent *mo_converse_agent(const struct mo_converse *c);
 struct mo_models *mo_converse_models(const struct mo_converse *c);
+struct mo_api_servers mo_converse_servers(const struct mo_converse *c);
+struct mo_api_rules mo_converse_rules(const struct mo_converse *c);
 
 #endif

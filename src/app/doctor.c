@@ -5,6 +5,7 @@
 
 #include "app/build.h"
 #include "app/ref.h"
+#include "app/secret_key.h"
 #include "codec/json.h"
 
 #define NAME_COLUMN 10
@@ -60,6 +61,16 @@ static void check_config(const struct mo_doctor *d, struct mo_finding *f)
     }
 }
 
+static bool has_secret(const struct mo_config *c, struct mo_span name)
+{
+    struct mo_secrets *s;
+    bool has =
+        mo_secrets_for(c, false, &s, NULL) == 0 && mo_secrets_has(s, name);
+
+    mo_secrets_close(s);
+    return has;
+}
+
 /* NULL: a value is there (or will be looked up when used); else what is
  * missing. The value itself goes nowhere. */
 static const char *missing(const struct mo_config *c, const char *text,
@@ -74,6 +85,8 @@ static const char *missing(const struct mo_config *c, const char *text,
             return "the environment has no";
         if (part.kind == MO_REF_FILE && access(name, R_OK) < 0)
             return "cannot read the file";
+        if (part.kind == MO_REF_SECRET && !has_secret(c, part.text))
+            return "the secret store has no";
     }
     return NULL;
 }

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
-#define READ_STEP ((size_t)16 * 1024)
+#define READ_STEP   ((size_t)16 * 1024)
+#define LOCK_NAP_MS 10
 
 static struct mo_file_stamp stamp_of(const struct stat *st)
 {
@@ -100,24 +103,95 @@ int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
     return 0;
 }
 
-int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e)
+/* A new file at `beside`, whole; on the disk if `sure`. */
+static int write_beside(const char *beside, struct mo_span text, mode_t mode,
+                        bool sure, struct mo_err *e)
+{
+    mo_autofd int fd = -1;
+    int rc;
+
+    (void)unlink(beside); /* of a crash; never write into a stranger's */
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return mo_fail_sys(e, "write %s", beside);
+    rc = mo_file_write_all(fd, text, e);
+    if (rc == 0 && mode != 0600 && fchmod(fd, mode) < 0)
+        rc = mo_fail_sys(e, "write %s", beside);
+    if (rc == 0 && sure && fsync(fd) < 0)
+        rc = mo_fail_sys(e, "write %s", beside);
+    return rc;
+}
+
+static int open_dir_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    mo_autofree char *dir =
+        slash ? mo_strndup(path, (size_t)(slash - path) + 1) : NULL;
+
+    if (slash && !dir)
+        errno = ENOMEM;
+    return slash && !dir
+               ? -1
+               : open(dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int mo_file_lock(const char *path, unsigned ms, struct mo_err *e)
+{
+    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
+    uint64_t end = mo_now_ns() + ms * MO_MS;
+    mo_autofd int fd = open_dir_of(path);
+
+    if (fd < 0)
+        return mo_fail_sys(e, "%s", path);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return mo_fail_sys(e, "%s", path);
+        if (mo_now_ns() > end)
+            return mo_fail(e, MO_EBUSY,
+                           "another process is writing %s; try again", path);
+        (void)nanosleep(&nap, NULL);
+    }
+    return mo_take_fd(&fd);
+}
+
+/* The name is on the disk when its directory is. */
+static void sync_dir(const char *path)
+{
+    mo_autofd int fd = open_dir_of(path);
+
+    if (fd >= 0)
+        (void)fsync(fd); /* not every file system can */
+}
+
+static int replace(const char *path, struct mo_span text, mode_t mode,
+                   bool sure, struct mo_err *e)
 {
     char beside[PATH_MAX];
-    mo_autofd int fd = -1;
     int n = snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
     int rc;
 
     if (n < 0 || (size_t)n >= sizeof(beside))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
-    (void)unlink(beside); /* of a crash; never write into a stranger's */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return mo_fail_sys(e, "write %s", path);
-    rc = mo_file_write_all(fd, text, e);
+    rc = write_beside(beside, text, mode, sure, e);
     if (rc == 0 && rename(beside, path) < 0)
         rc = mo_fail_sys(e, "write %s", path);
     if (rc < 0)
         (void)unlink(beside);
+    return rc;
+}
+
+int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e)
+{
+    return replace(path, text, 0600, false, e);
+}
+
+int mo_file_save(const char *path, struct mo_span text, mode_t mode,
+                 struct mo_err *e)
+{
+    int rc = replace(path, text, mode, true, e);
+
+    if (rc == 0)
+        sync_dir(path);
     return rc;
 }
 

@@ -36,6 +36,14 @@ int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
  * old or the new one. Not synced: for what can be lost. */
 int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e);
 
+/* The same for what must not be lost: on the disk when it returns. */
+int mo_file_save(const char *path, struct mo_span text, mode_t mode,
+                 struct mo_err *e);
+
+/* The right to write the file, among those who ask for it: a lock on its
+ * directory, held by the descriptor that is returned. MO_EBUSY after ms. */
+int mo_file_lock(const char *path, unsigned ms, struct mo_err *e);
+
 /* A directory of ours (0700) and those above it, where they are missing. */
 int mo_file_mkdir(const char *path, struct mo_err *e);
 

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "agent/chat.h"
 #include "app/file.h"
 #include "app/resolve.h"
 #include "base/mem.h"
@@ -107,7 +108,9 @@ static int open_sessions(struct mo_house *h, struct mo_err *e)
         .store = h->store,
         .spec = mo_sandbox_spec(h->cfg, NULL),
         .instance = mo_instance_name(h->instance),
+        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
         .idle_ms = (uint64_t)c->idle_minutes * 60000,
+        .keep_ms = (uint64_t)c->history_ttl_seconds * 1000,
         .sweep_ms = (uint64_t)c->sweep_seconds * 1000,
         .max = c->max < MO_SESSIONS_MAX ? (unsigned)c->max : MO_SESSIONS_MAX,
         .warm = all ? (unsigned)h->cfg->sandbox.warm : 0,

@@ -110,6 +110,7 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
     if (key.n == 0 && api && api->api_key) {
         rc = mo_ref_resolve(m->cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
+        (void)mo_loop_secret(m->loop, o.key);
     }
     if (rc == 0) {
         *out = mo_llm_new(m->loop, m->http, &o, e);

@@ -69,6 +69,7 @@ static void on_close(void *ctx, const struct mo_err *why)
         p->why = *why;
     else
         (void)mo_fail(&p->why, MO_ECLOSED, "closed");
+    mo_target_scrub(&p->to, &p->why);
 }
 
 static const struct mo_conn_cb conn_cb = {
@@ -112,6 +113,7 @@ static void keep_answer(struct mo_peer *p, struct mo_json v,
     } else if (mo_buf_span(&p->answer, mo_json_text(v)) < 0) {
         p->rc = mo_fail(&p->err, mo_buf_err(&p->answer), "answer too big");
     }
+    mo_target_scrub(&p->to, &p->err);
 }
 
 static void on_reply(void *ctx, const struct mo_reply *r)
@@ -307,6 +309,7 @@ void mo_peer_close(struct mo_peer *p)
         mo_loop_free(p->loop);
     }
     mo_buf_fini(&p->answer);
+    mo_target_wipe(&p->to);
     mo_arena_fini(&p->a);
     mo_free(p);
 }
@@ -440,6 +443,7 @@ int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
         p->timeout_ms = (uint64_t)o->server->timeout_ms;
     rc = connect_to(p, o, e);
     if (rc < 0) {
+        mo_target_scrub(&p->to, e);
         mo_peer_close(p);
         return rc;
     }

@@ -61,11 +61,12 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
     mo_jw_end(&w);
 }
 
+/* The last one of that name stays unless this one takes its place. */
 static int keep(struct mo_pins *p, struct mo_span key, const char *digest,
                 struct mo_span def)
 {
     struct pin *pin = mo_zalloc(sizeof(*pin) + def.n);
-    struct pin *old = mo_map_get(&p->map, key);
+    void *old = NULL;
     int rc = 0;
 
     if (pin == NULL)
@@ -73,9 +74,7 @@ static int keep(struct mo_pins *p, struct mo_span key, const char *digest,
     memcpy(pin->digest, digest, MO_EXACT_DIGEST);
     pin->n = def.n;
     memcpy(pin->def, def.p, def.n);
-    if (old)
-        mo_map_del(&p->map, key);
-    rc = mo_map_put(&p->map, key, pin, NULL);
+    rc = mo_map_put(&p->map, key, pin, &old);
     mo_free(rc < 0 ? pin : old);
     return rc;
 }

@@ -1,6 +1,7 @@
 #include "app/resolve.h"
 
 #include "app/ref.h"
+#include "app/secret_key.h"
 
 #define SECRET_FILE_MAX ((size_t)64 * 1024)
 
@@ -35,6 +36,19 @@ static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
     return rc;
 }
 
+static int from_store(const struct mo_config *c, struct mo_span name,
+                      struct mo_buf *out, struct mo_err *e)
+{
+    struct mo_secrets *s;
+    int rc = mo_secrets_for(c, false, &s, e);
+
+    if (rc < 0)
+        return mo_wrap(e, "${secret:%.*s}", (int)name.n, name.p);
+    rc = mo_secrets_get(s, name, out, e);
+    mo_secrets_close(s);
+    return rc;
+}
+
 static int resolve_part(const struct mo_config *c,
                         const struct mo_ref_part *part, struct mo_buf *out,
                         struct mo_err *e)
@@ -51,16 +65,20 @@ static int resolve_part(const struct mo_config *c,
     case MO_REF_FILE:
         return from_file(name, out, e);
     case MO_REF_SECRET:
-        break;
+        return from_store(c, part->text, out, e);
     }
-    return mo_fail(e, MO_EINVAL,
-                   "${secret:%s}: this version has no secret store; use "
-                   "${env:NAME} or ${file:PATH}",
-                   name);
+    return mo_fail(e, MO_EINVAL, "unknown reference");
 }
 
 int mo_ref_resolve(const struct mo_config *c, const char *text,
                    struct mo_buf *out, struct mo_err *e)
+{
+    return mo_ref_resolve_told(c, text, out, NULL, NULL, e);
+}
+
+int mo_ref_resolve_told(const struct mo_config *c, const char *text,
+                        struct mo_buf *out, mo_ref_told_fn *told, void *ctx,
+                        struct mo_err *e)
 {
     struct mo_span rest = mo_span_cstr(text);
     struct mo_ref_part part;
@@ -68,10 +86,14 @@ int mo_ref_resolve(const struct mo_config *c, const char *text,
 
     for (rc = mo_ref_next(&rest, &part, e); rc > 0;
          rc = mo_ref_next(&rest, &part, e)) {
+        size_t from = out->len;
         int sub = resolve_part(c, &part, out, e);
 
         if (sub < 0)
-            return e->code ? e->code : mo_fail(e, sub, "secret is too long");
+            return e && e->code ? e->code
+                                : mo_fail(e, sub, "secret is too long");
+        if (told && part.kind != MO_REF_TEXT && out->len > from)
+            told(ctx, mo_span(out->p + from, out->len - from));
     }
     return rc;
 }

@@ -9,11 +9,13 @@
 #include "app/converse.h"
 #include "app/door.h"
 #include "app/echo.h"
+#include "app/hub.h"
+#include "app/reload.h"
+#include "mcp/ep_http.h"
 #include "web/api.h"
 #include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
-#define WATCH_MS 1000  /* how often the config files are looked at */
 
 struct server {
     struct mo_config_holder *config;
@@ -30,19 +32,16 @@ struct server {
     struct mo_converse *converse;
     struct mo_talk talk;
     struct mo_api api;
-    bool opening; /* the house is on its way */
+    struct mo_api_rules api_rules;
+    struct mo_hub *hub;     /* the gateway, at /mcp */
+    struct mo_ep_http *mcp; /* NULL: not any more */
+    bool opening;           /* the house is on its way */
     bool closing;
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };
 
 /* --- configuration while running ----------------------------------------- */
-
-static void say_change(void *ctx, const char *path, bool restart)
-{
-    mo_log(ctx, restart ? MO_WARN : MO_INFO, "config", "%s changed%s", path,
-           restart ? "; it takes effect after a restart" : "");
-}
 
 /* A renewed certificate is taken for new connections; a bad one is not. */
 static void renew_tls(struct server *s)
@@ -88,22 +87,14 @@ static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
     };
 }
 
-static void apply_log(struct mo_log *log, const struct mo_config *c)
+static void apply(void *ctx)
 {
-    (void)mo_config_hide(c, log);
-    (void)mo_log_levels(log, mo_span_cstr(c->log.level), NULL); /* checked */
-    log->json = c->log.format == MO_FORMAT_JSON ||
-                (c->log.format == MO_FORMAT_AUTO && !isatty(log->fd));
-}
-
-static void apply(struct server *s)
-{
+    struct server *s = ctx;
     const struct mo_config *now = s->config->now;
     struct mo_httpd_limits limits = limits_of(&now->server.limits);
     struct mo_gate gate;
     struct mo_err e;
 
-    apply_log(s->log, now);
     if (mo_door_token(&s->door, now, s->first->server.listen, s->log, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
     mo_door_tell_token(&s->door);
@@ -111,35 +102,13 @@ static void apply(struct server *s)
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
     renew_tls(s);
+    if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
 }
 
-/* Every mistake with its place; the summary alone would be cut. */
-static void say_problems(const struct server *s,
-                         const struct mo_config_report *rep)
-{
-    for (unsigned i = 0; i < rep->kept; i++)
-        mo_log(s->log, rep->v[i].warning ? MO_WARN : MO_ERROR, "config", "%s",
-               rep->v[i].text);
-}
-
-/* Take a new configuration if it is good, and say what it changes. */
 static void reload(struct server *s)
 {
-    const struct mo_config *old = mo_config_ref(s->config->now);
-    struct mo_config_report rep;
-    struct mo_err e = {0};
-
-    if (mo_config_reload(s->config, &rep, &e) < 0) {
-        say_problems(s, &rep);
-        mo_log_err(s->log, MO_ERROR, "config", &e, "reload");
-    } else {
-        apply(s);
-        mo_log(s->log, MO_INFO, "config", "generation %llu loaded",
-               (unsigned long long)s->config->now->generation);
-        say_problems(s, &rep);
-        mo_config_diff(old, s->config->now, say_change, s->log);
-    }
-    mo_config_unref(old);
+    mo_reload(s->config, s->log, apply, s);
 }
 
 static void on_watch(struct mo_timer *t)
@@ -148,7 +117,7 @@ static void on_watch(struct mo_timer *t)
 
     if (mo_config_stale(s->config))
         reload(s);
-    mo_timer_start(s->loop, t, WATCH_MS);
+    mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
 }
 
 /* --- sessions and conversations ------------------------------------------ */
@@ -204,6 +173,9 @@ static void begin_talking(struct server *s)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
     s->api.sessions = mo_house_sessions(s->house);
+    s->api.agent = mo_converse_agent(s->converse);
+    s->api.servers = mo_converse_servers(s->converse);
+    s->api_rules = mo_converse_rules(s->converse);
     mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
 }
 
@@ -218,6 +190,49 @@ static int make_api(struct server *s, struct mo_err *e)
                              .models_ctx = s};
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
+    if (rc == 0)
+        rc = mo_api_rules_routes(s->site, &s->api_rules);
+    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+}
+
+/* --- the gateway --------------------------------------------------------- */
+
+/* The site's gate has let it in; with one token all are one caller. */
+static bool mcp_gate(void *ctx, struct mo_req *rq,
+                     char caller[MO_EP_CALLER_MAX])
+{
+    (void)ctx;
+    (void)rq;
+    (void)caller;
+    return true;
+}
+
+static void on_mcp(void *ctx, struct mo_req *rq)
+{
+    struct server *s = ctx;
+
+    if (s->mcp)
+        mo_ep_http_handle(s->mcp, rq);
+    else
+        mo_req_problem(rq, 503, "closing", "the server is shutting down");
+}
+
+static int make_mcp(struct server *s, struct mo_err *e)
+{
+    const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
+    struct mo_ep_http_opts o = {
+        .gate = mcp_gate,
+        .has_cors = true,
+        .body = (size_t)s->first->server.limits.body_bytes,
+    };
+    int rc = mo_hub_open(s->loop, s->first, &s->hub, e);
+
+    if (rc < 0)
+        return rc;
+    s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
+    if (!s->mcp)
+        return e->code;
+    rc = mo_site_route(s->site, &route);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -253,12 +268,21 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* Last come, first gone: pages, conversations, sessions and boxes. */
+/* Last come, first gone: pages, the gateway, conversations, sessions and
+ * boxes. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    end_next(s);
+}
+
+static void on_hub_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->hub = NULL;
     end_next(s);
 }
 
@@ -282,7 +306,9 @@ static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
-    if (s->converse)
+    if (s->hub)
+        mo_hub_close(s->hub, on_hub_gone, s);
+    else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
     else if (s->house)
         mo_house_close(s->house, on_house_gone, s);
@@ -290,9 +316,17 @@ static void end_next(struct server *s)
         mo_loop_stop(s->loop);
 }
 
+/* Streams of MCP clients would stay open as long as they are let. */
+static void end_mcp(struct server *s)
+{
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
 static void begin_end(struct server *s)
 {
     s->closing = true;
+    end_mcp(s);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -362,6 +396,8 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
+    if (!o->test_echo && make_mcp(s, e) < 0)
+        return e->code;
     return has_house(o) ? make_api(s, e) : 0;
 }
 
@@ -416,6 +452,7 @@ static void stop(struct server *s)
 {
     if (s->site) {
         s->closing = true;
+        end_mcp(s);
         mo_site_close(s->site, 0, on_site_gone, s);
         mo_loop_run(s->loop);
     }
@@ -468,7 +505,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     if (has_house(o))
         open_house(&s);
     mo_timer_init(&s.watch, on_watch);
-    mo_timer_start(s.loop, &s.watch, WATCH_MS);
+    mo_timer_start(s.loop, &s.watch, MO_RELOAD_WATCH_MS);
     mo_loop_run(s.loop);
     stop(&s);
     mo_log(log, MO_INFO, "serve", "stopped");

@@ -126,11 +126,13 @@ static void on_close(void *ctx, const struct mo_err *why)
 
     s->conn = NULL;
     s->open = false;
-    mo_arena_fini(&s->arena);
     if (why)
         s->why = *why;
     else
         mo_fail(&s->why, MO_ECLOSED, "the server was closed");
+    mo_target_scrub(&s->to, &s->why);
+    mo_target_wipe(&s->to);
+    mo_arena_fini(&s->arena);
     if (!was_open) {
         s->wait_ms = s->wait_ms ? s->wait_ms * 2 : AGAIN_MS;
         if (s->wait_ms > AGAIN_MOST)
@@ -144,8 +146,27 @@ static void on_close(void *ctx, const struct mo_err *why)
         maybe_gone(s->all);
 }
 
-static const struct mo_conn_cb conn_cb = {
-    .on_open = on_open, .on_notify = on_notify, .on_close = on_close};
+static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
+{
+    struct server *s = ctx;
+
+    if (s->all->agent)
+        mo_agent_ask(s->all->agent, c, a);
+    else
+        mo_ask_refuse(a, -32601, "nobody is there to answer");
+}
+
+static void on_ask_gone(void *ctx, struct mo_ask *a)
+{
+    (void)ctx;
+    mo_agent_ask_gone(a);
+}
+
+static const struct mo_conn_cb conn_cb = {.on_open = on_open,
+                                          .on_ask = on_ask,
+                                          .on_ask_gone = on_ask_gone,
+                                          .on_notify = on_notify,
+                                          .on_close = on_close};
 
 /* --- opening ------------------------------------------------------------- */
 
@@ -154,6 +175,7 @@ static int connect_to(struct server *s, struct mo_err *e)
     struct mo_peer_opts po = {.cfg = s->all->cfg, .server = s->cfg};
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
+        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
         .open_ms = (uint64_t)s->cfg->start_ms,
         .dial = on_dial,
         .cb = &conn_cb,
@@ -172,10 +194,17 @@ static int connect_to(struct server *s, struct mo_err *e)
     mo_arena_init(&s->arena, ARENA_MAX);
     rc = mo_target_init(&s->to, &s->arena, &po, e);
     s->to.remote.http = s->all->http;
+    if (rc == 0 && mo_target_hide(&s->to, s->all->loop) < 0)
+        mo_log(mo_loop_log(s->all->loop), MO_WARN, "servers",
+               "%s: not every secret can be kept out of the log by its value",
+               s->cfg->name);
     if (rc == 0)
         rc = mo_conn_open(s->all->loop, &co, &s->conn, e);
-    if (rc < 0)
+    if (rc < 0) {
+        mo_target_scrub(&s->to, e);
+        mo_target_wipe(&s->to);
         mo_arena_fini(&s->arena);
+    }
     return rc;
 }
 
@@ -241,6 +270,47 @@ struct mo_agent_servers mo_servers_for(struct mo_servers *s)
 void mo_servers_tell(struct mo_servers *s, struct mo_agent *a)
 {
     s->agent = a;
+}
+
+/* --- looking at one ------------------------------------------------------ */
+
+static const char *state_of(const struct server *s)
+{
+    if (s->open)
+        return "ok";
+    if (s->conn)
+        return "starting";
+    return s->why.code ? "failed" : "cold";
+}
+
+void mo_servers_look(struct mo_servers *all, size_t i,
+                     struct mo_server_look *out)
+{
+    const struct server *s = &all->v[i];
+    struct mo_link *k = s->conn ? mo_conn_link(s->conn) : NULL;
+    uint64_t now = mo_now_ns();
+
+    *out = (struct mo_server_look){
+        .cfg = s->cfg,
+        .state = state_of(s),
+        .conn = s->open ? s->conn : NULL,
+        .why = s->why,
+    };
+    if (k && !s->to.is_remote)
+        out->stderr_tail = mo_link_child_said(k);
+    if (s->conn == NULL && s->again > now)
+        out->retry_ms = (s->again - now) / MO_MS;
+}
+
+void mo_servers_stale(struct mo_servers *all)
+{
+    if (all->agent)
+        mo_agent_stale(all->agent);
+}
+
+void mo_servers_retry(struct mo_servers *all, size_t i)
+{
+    all->v[i].again = 0;
 }
 
 /* --- all of them --------------------------------------------------------- */

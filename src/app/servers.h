@@ -27,4 +27,20 @@ void mo_servers_close(struct mo_servers *s, void (*gone)(void *ctx), void *ctx);
 struct mo_agent_servers mo_servers_for(struct mo_servers *s);
 void mo_servers_tell(struct mo_servers *s, struct mo_agent *a);
 
+/* How a server is, for people; i as in mo_servers_for(). */
+struct mo_server_look {
+    const struct mo_config_mcp *cfg;
+    const char *state;          /* "cold", "starting", "ok", "failed" */
+    struct mo_conn *conn;       /* "ok": open; else NULL */
+    struct mo_span stderr_tail; /* of a child; borrowed until the loop runs */
+    struct mo_err why;          /* the last failure; code 0: none */
+    uint64_t retry_ms;          /* not tried before; 0: at once when wanted */
+};
+void mo_servers_look(struct mo_servers *s, size_t i,
+                     struct mo_server_look *out);
+/* Tools may be others than conversations think. */
+void mo_servers_stale(struct mo_servers *s);
+/* The pause after a failure is over. */
+void mo_servers_retry(struct mo_servers *s, size_t i);
+
 #endif

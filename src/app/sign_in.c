@@ -23,10 +23,12 @@ struct mo_sign_in {
     int err;
     uint64_t ms;
     bool gone;
-    bool asked;        /* a person was, and there is no token yet */
-    bool answered;     /* and that has an end nobody has waited for yet */
-    bool ended;        /* a flow has, since we last waited */
-    struct mo_err why; /* with that; code 0: with a token */
+    bool asked;              /* a person was, and there is no token yet */
+    bool answered;           /* and that has an end nobody has waited for yet */
+    bool ended;              /* a flow has, since we last waited */
+    struct mo_err why;       /* with that; code 0: with a token */
+    void (*over)(void *ctx); /* mo_sign_in_end() */
+    void *over_ctx;
 };
 
 bool mo_sign_in_wanted(const struct mo_config_mcp *s)
@@ -193,6 +195,13 @@ int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
     return 0;
 }
 
+static void sign_in_free(struct mo_sign_in *s)
+{
+    mo_tokens_close(s->tokens);
+    mo_arena_fini(&s->a);
+    mo_free(s);
+}
+
 static void on_gone(void *ctx)
 {
     ((struct mo_sign_in *)ctx)->gone = true;
@@ -211,9 +220,24 @@ void mo_sign_in_close(struct mo_sign_in *s)
         mo_oauth_close(s->oauth, on_gone, s);
         (void)mo_loop_until(s->loop, is_gone, s, FOREVER_MS);
     }
-    mo_tokens_close(s->tokens);
-    mo_arena_fini(&s->a);
-    mo_free(s);
+    sign_in_free(s);
+}
+
+static void on_over(void *ctx)
+{
+    struct mo_sign_in *s = ctx;
+    void (*over)(void *) = s->over;
+    void *over_ctx = s->over_ctx;
+
+    sign_in_free(s);
+    over(over_ctx);
+}
+
+void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx)
+{
+    s->over = gone;
+    s->over_ctx = ctx;
+    mo_oauth_close(s->oauth, on_over, s);
 }
 
 /* --- for the command ----------------------------------------------------- */

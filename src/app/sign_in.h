@@ -1,4 +1,5 @@
-/* sign_in.h - the tokens of one remote server, for the length of a command.
+/* sign_in.h - the tokens of one remote server, as a command or the gateway
+ * needs them.
  *
  * Joins mcp/oauth.h with what a command has: the configuration's client, the
  * token file in the state directory, and a person at the terminal who is told
@@ -44,6 +45,8 @@ bool mo_sign_in_wanted(const struct mo_config_mcp *s);
 int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
                    struct mo_err *e);
 void mo_sign_in_close(struct mo_sign_in *s); /* NULL is fine; runs the loop */
+/* The same for who is run by the loop: gone(ctx) once, later. */
+void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx);
 
 struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s);
 enum mo_sign_in_state mo_sign_in_state(const struct mo_sign_in *s);

@@ -1,6 +1,7 @@
 /* target.c - what a command is to talk to, out of words or configuration. */
 #include "app/target.h"
 
+#include "app/ref.h"
 #include "app/resolve.h"
 
 #define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */
@@ -82,29 +83,94 @@ static int configured_words(struct mo_target *t, const struct mo_config_mcp *s,
     return 0;
 }
 
-static int configured_env(struct mo_target *t, const struct mo_config *cfg,
-                          const struct mo_config_mcp *s, struct mo_err *e)
+/* A text of which some part must not be seen. */
+struct mo_target_text {
+    struct mo_target_text *next;
+    char *p;
+    size_t n;
+    bool value; /* exactly what stood behind a reference */
+};
+
+static int write_down(struct mo_target *t, char *p, size_t n, bool value)
 {
-    size_t n = s ? s->env.n : 0;
-    const char **v = mo_arena_zalloc(t->a, (n + 1) * sizeof(*v));
+    struct mo_target_text *text = mo_arena_new(t->a, struct mo_target_text);
+
+    if (!text)
+        return MO_ENOMEM;
+    *text = (struct mo_target_text){t->secrets, p, n, value};
+    t->secrets = text;
+    return 0;
+}
+
+struct told {
+    struct mo_target *t;
+    int rc;
+};
+
+static void on_value(void *ctx, struct mo_span value)
+{
+    struct told *d = ctx;
+    char *copy = mo_arena_strndup(d->t->a, value.p, value.n);
+
+    if (!copy || write_down(d->t, copy, value.n, true) < 0)
+        d->rc = MO_ENOMEM;
+}
+
+/* "name=" and the text with its references resolved, in the arena. */
+static int resolved(struct mo_target *t, const struct mo_config *cfg,
+                    const char *name, const char *text, char **out,
+                    struct mo_err *e)
+{
+    struct told d = {t, 0};
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, VALUE_MAX);
+    if (mo_ref_any(mo_span_cstr(text)))
+        (void)mo_buf_room(&b, VALUE_MAX); /* growing would leave copies */
+    if (name)
+        mo_buf_printf(&b, "%s=", name);
+    rc = mo_ref_resolve_told(cfg, text, &b, on_value, &d, e);
+    *out = rc == 0 ? mo_arena_strndup(t->a, b.len ? b.p : "", b.len) : NULL;
+    if (rc == 0 && (mo_buf_err(&b) || !*out || d.rc < 0))
+        rc = mo_fail(e, MO_ENOMEM, "a server's texts");
+    if (rc == 0 && mo_ref_any(mo_span_cstr(text)) &&
+        write_down(t, *out, b.len, false) < 0)
+        rc = mo_fail(e, MO_ENOMEM, "a server's texts");
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e)
+{
+    const char **v = mo_arena_zalloc(t->a, (s->env.n + 1) * sizeof(*v));
     int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        struct mo_buf b;
+    for (size_t i = 0; i < s->env.n && rc == 0; i++) {
+        char *text = NULL;
 
-        mo_buf_init(&b, VALUE_MAX);
-        mo_buf_printf(&b, "%s=", s->env.v[i].name);
-        rc = mo_ref_resolve(cfg, s->env.v[i].value, &b, e);
-        if (rc == 0)
-            v[i] = mo_arena_strndup(t->a, b.len ? b.p : "", b.len);
-        if (rc == 0 && (mo_buf_err(&b) || !v[i]))
-            rc = mo_fail(e, MO_ENOMEM, "environment");
-        mo_buf_fini(&b);
+        rc = resolved(t, cfg, s->env.v[i].name, s->env.v[i].value, &text, e);
+        v[i] = text;
     }
+    *out = v;
+    return rc;
+}
+
+static int configured_env(struct mo_target *t, const struct mo_config *cfg,
+                          const struct mo_config_mcp *s, struct mo_err *e)
+{
+    const char *const *v = NULL;
+    int rc = s ? mo_target_env(t, cfg, s, &v, e) : 0;
+
     if (rc == 0)
-        rc = mo_child_env(t->a, cfg->environ, v, n, &t->child.env, e);
+        rc = mo_child_env(t->a, cfg->environ, v, s ? s->env.n : 0,
+                          &t->child.env, e);
     return rc;
 }
 
@@ -118,16 +184,11 @@ static int configured_headers(struct mo_target *t, const struct mo_config *cfg,
     if (!v)
         return mo_fail(e, MO_ENOMEM, "headers");
     for (size_t i = 0; i < s->headers.n && rc == 0; i++) {
-        struct mo_buf b;
+        char *text = NULL;
 
-        mo_buf_init(&b, VALUE_MAX);
-        rc = mo_ref_resolve(cfg, s->headers.v[i].value, &b, e);
+        rc = resolved(t, cfg, NULL, s->headers.v[i].value, &text, e);
         v[i].name = mo_span_cstr(s->headers.v[i].name);
-        v[i].value =
-            mo_span(mo_arena_strndup(t->a, b.len ? b.p : "", b.len), b.len);
-        if (rc == 0 && (mo_buf_err(&b) || !v[i].value.p))
-            rc = mo_fail(e, MO_ENOMEM, "headers");
-        mo_buf_fini(&b);
+        v[i].value = mo_span_cstr(text);
     }
     t->remote.headers = v;
     t->remote.nheaders = s->headers.n;
@@ -137,17 +198,10 @@ static int configured_headers(struct mo_target *t, const struct mo_config *cfg,
 static int resolved_url(struct mo_target *t, const struct mo_config *cfg,
                         const char *url, struct mo_err *e)
 {
-    struct mo_buf b;
-    int rc;
+    char *text = NULL;
+    int rc = resolved(t, cfg, NULL, url, &text, e);
 
-    mo_buf_init(&b, VALUE_MAX);
-    rc = mo_ref_resolve(cfg, url, &b, e);
-    if (rc == 0) {
-        t->remote.url = mo_arena_strndup(t->a, b.len ? b.p : "", b.len);
-        if (mo_buf_err(&b) || !t->remote.url)
-            rc = mo_fail(e, MO_ENOMEM, "address");
-    }
-    mo_buf_fini(&b);
+    t->remote.url = text;
     return rc;
 }
 
@@ -190,6 +244,35 @@ static int what_to_start(struct mo_target *t, const struct mo_peer_opts *o,
     if (rc == 0)
         mo_eras_key("stdio", t->child.argv, t->child.cwd, &t->key);
     return rc;
+}
+
+/* --- what must not be seen ----------------------------------------------- */
+
+int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
+{
+    int rc = 0;
+
+    for (const struct mo_target_text *x = t->secrets; x; x = x->next) {
+        int sub = x->value ? mo_loop_secret(l, mo_span(x->p, x->n)) : 0;
+
+        rc = sub < 0 ? sub : rc;
+    }
+    return rc;
+}
+
+void mo_target_scrub(const struct mo_target *t, struct mo_err *e)
+{
+    for (const struct mo_target_text *x = t->secrets; e && x; x = x->next) {
+        if (x->value)
+            mo_log_blank(e->msg, mo_span(x->p, x->n));
+    }
+}
+
+void mo_target_wipe(struct mo_target *t)
+{
+    for (struct mo_target_text *x = t->secrets; x; x = x->next)
+        explicit_bzero(x->p, x->n);
+    t->secrets = NULL;
 }
 
 int mo_target_init(struct mo_target *t, struct mo_arena *a,

@@ -2,7 +2,11 @@
  *
  * Made out of the options of a command: words are split, references resolved
  * (they are in the arena then, and go to that server only), and the name under
- * which its era is remembered is worked out. Nothing is started here. */
+ * which its era is remembered is worked out. Nothing is started here.
+ *
+ * What stood behind references is written down as well: so that the log and
+ * the errors of that server can be kept free of it, whoever puts it there (a
+ * server that dies says its last words), and so that it can be wiped. */
 #ifndef MO_APP_TARGET_H
 #define MO_APP_TARGET_H
 
@@ -18,9 +22,22 @@ struct mo_target {
     struct mo_child_opts child;
     struct mo_link_http_opts remote; /* its http and auth are not set here */
     struct mo_eras_key key;
+    struct mo_target_text *secrets; /* in the arena */
 };
 
 int mo_target_init(struct mo_target *t, struct mo_arena *a,
                    const struct mo_peer_opts *o, struct mo_err *e);
+
+/* A server's own variables, resolved: "NAME=VALUE" in t->a, NULL at the end.
+ * Of t only that need be set. */
+int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, const char *const **out,
+                  struct mo_err *e);
+/* Tell the loop's log. MO_EBUSY: not all fit into its table. */
+int mo_target_hide(const struct mo_target *t, struct mo_loop *l);
+/* Blank them out of a message. */
+void mo_target_scrub(const struct mo_target *t, struct mo_err *e);
+/* Overwrite them; nothing can be started afterwards. Before the arena goes. */
+void mo_target_wipe(struct mo_target *t);
 
 #endif

@@ -107,6 +107,31 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     return 0;
 }
 
+/* Bytes of the secret that stand at `at`. */
+static size_t stands_at(struct mo_span secret, const char *at)
+{
+    size_t left = strlen(at);
+    size_t n = left < secret.n ? left : secret.n;
+
+    return n >= MO_LOG_SECRET_MIN && memcmp(at, secret.p, n) == 0 ? n : 0;
+}
+
+void mo_log_blank(char *text, struct mo_span secret)
+{
+    static const char mark[] = "[secret]";
+
+    for (char *p = text; *p; p++) {
+        size_t n = stands_at(secret, p);
+        size_t keep = n < sizeof(mark) - 1 ? n : sizeof(mark) - 1;
+
+        if (n == 0)
+            continue;
+        memcpy(p, mark, keep);
+        memmove(p + keep, p + n, strlen(p + n) + 1);
+        p += keep - 1;
+    }
+}
+
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
 {
     if (!l)

@@ -23,7 +23,7 @@ enum mo_level { MO_ERROR, MO_WARN, MO_INFO, MO_DEBUG };
 
 #define MO_LOG_LINE_MAX    4096
 #define MO_LOG_ROOMS_MAX   24
-#define MO_LOG_SECRETS_MAX 64
+#define MO_LOG_SECRETS_MAX 256
 #define MO_LOG_SECRET_MIN  6 /* shorter ones would blank out plain words */
 
 struct mo_log {
@@ -48,6 +48,9 @@ int mo_log_levels(struct mo_log *l, struct mo_span spec, struct mo_err *e);
 /* Copied. A secret is text: a NUL ends it. Too short ones are ignored;
  * MO_EBUSY when the table is full, MO_ENOMEM. */
 int mo_log_secret(struct mo_log *l, struct mo_span secret);
+/* A secret blanked out of a text in place, as the log would; also the front
+ * part of one with which the text was cut off. */
+void mo_log_blank(char *text, struct mo_span secret);
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room);
 
 /* l may be NULL: nothing is written. */

@@ -45,7 +45,7 @@ static void run_later(uv_idle_t *h)
         uv_stop(&l->uv);
 }
 
-struct mo_loop *mo_loop_new(const struct mo_log *log, struct mo_err *e)
+struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
 {
     struct mo_loop *l = mo_new(struct mo_loop);
     int rc;
@@ -129,6 +129,17 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
 const struct mo_log *mo_loop_log(const struct mo_loop *l)
 {
     return l->log;
+}
+
+int mo_loop_secret(struct mo_loop *l, struct mo_span secret)
+{
+    return l->log ? mo_log_secret(l->log, secret) : 0;
+}
+
+void mo_loop_blank(const struct mo_loop *l, struct mo_err *e)
+{
+    for (size_t i = 0; l->log && i < l->log->nsecrets; i++)
+        mo_log_blank(e->msg, mo_span_cstr(l->log->secrets[i]));
 }
 
 uint64_t mo_loop_now(const struct mo_loop *l)

@@ -19,7 +19,7 @@
 
 struct mo_loop;
 
-struct mo_loop *mo_loop_new(const struct mo_log *log, struct mo_err *e);
+struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e);
 /* Everything that was opened on it must have been closed before. */
 void mo_loop_free(struct mo_loop *l);
 
@@ -30,6 +30,10 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
                    uint64_t timeout_ms);
 
 const struct mo_log *mo_loop_log(const struct mo_loop *l);
+/* Keep a text out of the log from now on, as mo_log_secret() does. */
+int mo_loop_secret(struct mo_loop *l, struct mo_span secret);
+/* Blank all of those out of a message that goes elsewhere. */
+void mo_loop_blank(const struct mo_loop *l, struct mo_err *e);
 uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per turn */
 
 /* --- timers -------------------------------------------------------------- */

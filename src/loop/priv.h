@@ -13,7 +13,7 @@
 
 struct mo_loop {
     uv_loop_t uv;
-    const struct mo_log *log;
+    struct mo_log *log;
     uv_timer_t tick; /* the one libuv timer behind all of ours */
     uv_idle_t spin;  /* active while something is deferred */
     struct mo_timer *heap;

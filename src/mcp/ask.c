@@ -248,6 +248,7 @@ static int add_input(struct mo_call *k, struct mo_json key,
         return mo_fail(e, MO_ENOMEM, "%s: inputRequests", k->method);
     a->call = k;
     a->pub.call = k->number;
+    a->pub.key = (struct mo_json){a->text.p, a->key_len};
     k->open_asks++;
     k->c->stats.asks++;
     mo_list_push(&k->asks, &a->node);

@@ -225,8 +225,23 @@ uint64_t mo_call_number(const struct mo_call *k)
 static void start_timer(struct mo_call *k, struct mo_timer *t, uint64_t ms,
                         uint64_t usual)
 {
-    if (ms != MO_CALL_FOREVER)
+    if (ms != MO_CALL_FOREVER && !k->held)
         mo_timer_start(k->c->loop, t, ms ? ms : usual);
+}
+
+void mo_call_hold(struct mo_call *k, bool on)
+{
+    if (k->ended)
+        return;
+    k->held = on;
+    if (on) {
+        mo_timer_stop(k->c->loop, &k->idle);
+        mo_timer_stop(k->c->loop, &k->hard);
+        return;
+    }
+    if (k->id)
+        start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
 }
 
 /* Put it in flight under a new number. */
@@ -268,6 +283,8 @@ static int keep_headers(struct mo_call *k)
         mo_arena_alloc(&k->keep, (n ? n : 1) * sizeof(*v));
     int rc = v ? keep_span(k, &k->o.name) : MO_ENOMEM;
 
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
     for (size_t i = 0; i < n && rc == 0; i++) {
         v[i] = k->o.params[i];
         rc = keep_span(k, &v[i].name);
@@ -275,6 +292,25 @@ static int keep_headers(struct mo_call *k)
             rc = keep_span(k, &v[i].value);
     }
     k->o.params = v;
+    return rc;
+}
+
+/* They may have come over HTTP, and go onto a line. */
+static int flatten_caps(struct mo_call *k)
+{
+    struct mo_json v = {k->o.capabilities.p, k->o.capabilities.n};
+    struct mo_buf b;
+    int rc;
+
+    if (mo_span_find(k->o.capabilities, '\n') < 0 &&
+        mo_span_find(k->o.capabilities, '\r') < 0)
+        return 0;
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    rc = mo_json_compact(v, &b);
+    k->o.capabilities = mo_buf_view(&b);
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
+    mo_buf_fini(&b);
     return rc;
 }
 
@@ -340,6 +376,8 @@ struct mo_call *call_start(struct mo_conn *c, const char *method,
     k->internal = internal;
     params = codec_one_line(c, params);
     rc = mo_buf_err(&c->compact);
+    if (rc == 0)
+        rc = flatten_caps(k);
     if (rc == 0)
         rc = keep_for_retry(k, params);
     if (rc == 0)

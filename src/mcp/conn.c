@@ -75,14 +75,18 @@ void conn_fail(struct mo_conn *c, const struct mo_err *why)
 static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
                             uint64_t stream_of)
 {
+    const struct mo_call *k;
+
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/progress"))) {
         call_progress(c, m->params);
         return;
     }
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         ask_cancelled(c, mo_json_get(m->params, "requestId"));
-    if (c->state == C_OPEN && c->o.cb->on_notify)
-        c->o.cb->on_notify(c->o.ctx, c, m, stream_of);
+    if (c->state != C_OPEN || !c->o.cb->on_notify)
+        return;
+    k = stream_of ? call_find(c, stream_of) : NULL;
+    c->o.cb->on_notify(c->o.ctx, c, m, k ? k->number : stream_of);
 }
 
 static void dispatch(struct mo_conn *c, const struct mo_rpc *m,

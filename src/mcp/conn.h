@@ -73,6 +73,7 @@ struct mo_ask {
     enum mo_ask_kind kind;
     struct mo_json params; /* object or none; lives as long as the ask */
     uint64_t call;         /* mo_call_number() it belongs to; 0: nobody knows */
+    struct mo_json key;    /* modern: the server's name for it, a string */
     void *user;            /* the owner's */
 };
 
@@ -170,6 +171,8 @@ struct mo_call_opts {
     struct mo_span name;                /* what Mcp-Name carries (HTTP) */
     const struct mo_link_param *params; /* Mcp-Param-* (HTTP) */
     size_t nparams;
+    const char *log_level; /* modern, a constant: instead of the connection's */
+    struct mo_span capabilities; /* modern, object text: likewise; or empty */
     /* Asked for only when set. Each one restarts the idle timeout. */
     void (*on_progress)(void *ctx, struct mo_json params);
     void (*done)(void *ctx, const struct mo_reply *r);
@@ -185,6 +188,9 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
 /* done follows with MO_ECANCELED; the server is told why (may be NULL). */
 void mo_call_cancel(struct mo_call *k, const char *reason);
 uint64_t mo_call_number(const struct mo_call *k);
+/* The answer waits for a person: no timeout while held; after it they begin
+ * anew. */
+void mo_call_hold(struct mo_call *k, bool on);
 
 /* As on_ask's and on_notify's counterpart; 0, MO_EBUSY, MO_ECLOSED, ... */
 int mo_conn_notify(struct mo_conn *c, const char *method,

@@ -84,13 +84,17 @@ static void put_client(struct members *m, const struct mo_conn *c,
     mo_buf_putc(m->b, '}');
 }
 
-static void put_envelope(struct members *m, const struct mo_conn *c)
+static void put_envelope(struct members *m, const struct mo_conn *c,
+                         const struct mo_call *k)
 {
+    const char *level = k->o.log_level ? k->o.log_level : c->o.log_level;
+
     put_str(m, "\"" MO_MCP_P_VERSION "\"", mo_mcp_version_text(c->speak));
-    put_text(m, MO_SPAN("\"" MO_MCP_P_CAPS "\""), c->o.capabilities);
+    put_text(m, MO_SPAN("\"" MO_MCP_P_CAPS "\""),
+             k->o.capabilities.n ? k->o.capabilities : c->o.capabilities);
     put_client(m, c, "\"" MO_MCP_P_CLIENT "\"");
-    if (c->o.log_level)
-        put_str(m, "\"" MO_MCP_P_LOG "\"", c->o.log_level);
+    if (level)
+        put_str(m, "\"" MO_MCP_P_LOG "\"", level);
 }
 
 static void put_meta(struct members *m, const struct mo_conn *c,
@@ -104,7 +108,7 @@ static void put_meta(struct members *m, const struct mo_conn *c,
     put_text(m, MO_SPAN("\"_meta\""), MO_SPAN("{"));
     put_others(&in, theirs, ours);
     if (c->modern)
-        put_envelope(&in, c);
+        put_envelope(&in, c, k);
     if (k->o.on_progress) {
         put_text(&in, MO_SPAN("\"progressToken\""), MO_SPAN(""));
         mo_buf_u64(m->b, k->id);
@@ -175,11 +179,15 @@ int codec_request(struct mo_conn *c, const struct mo_call *k,
 
 int codec_initialize(struct mo_conn *c, struct mo_buf *b, enum mo_mcp_version v)
 {
-    struct members m = {.b = b};
+    static const char *const newer[] = {"extensions", NULL};
+    struct mo_json caps = {c->o.capabilities.p, c->o.capabilities.n};
+    struct members m = {.b = b}, in = {.b = b};
 
     mo_buf_putc(b, '{');
     put_str(&m, "\"protocolVersion\"", mo_mcp_version_text(v));
-    put_text(&m, MO_SPAN("\"capabilities\""), c->o.capabilities);
+    put_text(&m, MO_SPAN("\"capabilities\""), MO_SPAN("{"));
+    put_others(&in, caps, newer);
+    mo_buf_putc(b, '}');
     put_client(&m, c, "\"clientInfo\"");
     return mo_buf_putc(b, '}');
 }

@@ -76,6 +76,7 @@ struct mo_call {
     struct mo_err why;
     bool internal; /* a handshake's: not cancelled, not counted as ours */
     bool ended;    /* done is on its way */
+    bool held;     /* no timeouts now */
     bool told;     /* progress was reported: last_progress counts */
     double last_progress;
     /* input_required */

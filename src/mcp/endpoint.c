@@ -1,5 +1,8 @@
 #include "mcp/ep_priv.h"
 
+#define WATCHED_MAX                                                            \
+    ((size_t)1024 * 1024) /* URIs; each client has its own max */
+
 /* --- the methods that reach the handler ---------------------------------- */
 
 static const struct ep_method methods[] = {
@@ -108,6 +111,8 @@ struct mo_endpoint *mo_endpoint_new(struct mo_loop *l,
     mo_list_init(&ep->sessions);
     mo_buf_init(&ep->scratch, ep->o.limits.message);
     mo_seal_init(&ep->seal);
+    mo_map_init(&ep->watched, WATCHED_MAX);
+    ep->level = MO_MCP_LEVELS;
     return ep;
 }
 
@@ -122,6 +127,7 @@ void mo_endpoint_free(struct mo_endpoint *ep)
         mo_ep_call_bury(c);
     }
     mo_buf_fini(&ep->scratch);
+    mo_map_fini(&ep->watched);
     mo_free(ep);
 }
 

@@ -63,6 +63,18 @@ struct mo_endpoint_limits {
     size_t task_bytes;     /* outcomes kept, of all sessions: 32 MiB */
 };
 
+enum mo_mcp_level {
+    MO_MCP_DEBUG,
+    MO_MCP_INFO,
+    MO_MCP_NOTICE,
+    MO_MCP_WARNING,
+    MO_MCP_ERROR,
+    MO_MCP_CRITICAL,
+    MO_MCP_ALERT,
+    MO_MCP_EMERGENCY,
+    MO_MCP_LEVELS, /* also: none at all */
+};
+
 /* May a tool be called as a task (2025-11-25)? */
 enum mo_ep_task_support {
     MO_EP_TASK_FORBIDDEN,
@@ -83,6 +95,22 @@ struct mo_endpoint_opts {
     /* With MO_EP_CALL_TASKS: what is said and checked of each tool. May be
      * NULL: each may. */
     enum mo_ep_task_support (*task)(void *ctx, struct mo_span tool);
+    /* The first one wants to hear of that resource, or the last one no longer;
+     * may be NULL. */
+    void (*watch)(void *ctx, struct mo_span uri, bool on);
+    /* The most verbose level that anybody has asked for is another one now;
+     * MO_MCP_LEVELS: nobody has. May be NULL. */
+    void (*level)(void *ctx, enum mo_mcp_level lv);
+    /* A connection or session (mo_ep_call.peer) is over; may be NULL. */
+    void (*session_gone)(void *ctx, uint64_t peer);
+    /* A legacy client's roots are others now; may be NULL. */
+    void (*roots_changed)(void *ctx, uint64_t peer);
+    /* A call that waits here under that state will not come back: canceled,
+     * or not answered in time. May be NULL. */
+    void (*abandoned)(void *ctx, struct mo_span state);
+    /* The client's refusal of a question is an answer (mo_ep_call_refusal);
+     * else it ends the call. */
+    bool refusals;
     void *ctx;
 };
 
@@ -104,6 +132,21 @@ void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri);
 void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
                       struct mo_span id, struct mo_span task);
 
+/* A notification that belongs to no call, for one connection or session if it
+ * is a legacy one; params: JSON text. A log message has params as in
+ * mo_ep_call_log_raw(). */
+void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
+                      struct mo_span params);
+void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
+                     struct mo_json params);
+/* A call that waits here (MO_EP_WAITS) under that state need not: questions
+ * that are out are taken back and the handler is called again, now. False:
+ * there is none. */
+bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state);
+
+/* The most verbose level that anybody has asked for; MO_MCP_LEVELS: nobody. */
+enum mo_mcp_level mo_endpoint_level(const struct mo_endpoint *ep);
+
 struct mo_endpoint_stats {
     unsigned calls, listens, sessions;
     size_t replay;     /* bytes kept */
@@ -123,6 +166,8 @@ struct mo_ep_call {
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* who, as the transport knows it */
     const char *session;         /* legacy over HTTP; else NULL */
+    uint64_t peer;               /* the connection or session it came by, a
+                                  * random number; 0: none (modern HTTP) */
     void *data;                  /* the handler's */
     /* Set by the handler, may stay NULL: nobody waits any more. Not called
      * from inside a call on c. */
@@ -135,6 +180,9 @@ void mo_ep_call_result(struct mo_ep_call *c, struct mo_span json);
 /* data: JSON text or empty. */
 void mo_ep_call_error(struct mo_ep_call *c, int code, const char *msg,
                       struct mo_span data);
+/* Another server's error object, as it came: its code is translated where the
+ * revisions differ or where it is not to be passed on, all else is kept. */
+void mo_ep_call_error_raw(struct mo_ep_call *c, struct mo_json error);
 /* A tool's own failure, for the model to read: isError and one text. */
 void mo_ep_call_fail(struct mo_ep_call *c, const char *text);
 
@@ -143,17 +191,14 @@ void mo_ep_call_fail(struct mo_ep_call *c, const char *text);
 void mo_ep_call_progress(struct mo_ep_call *c, double progress, double total,
                          const char *msg);
 
-enum mo_mcp_level {
-    MO_MCP_DEBUG,
-    MO_MCP_INFO,
-    MO_MCP_NOTICE,
-    MO_MCP_WARNING,
-    MO_MCP_ERROR,
-    MO_MCP_CRITICAL,
-    MO_MCP_ALERT,
-    MO_MCP_EMERGENCY,
-    MO_MCP_LEVELS, /* also: none at all */
-};
+/* The params of another server's notifications/progress or /message, kept as
+ * they are but for the token. Dropped like the others. */
+void mo_ep_call_progress_raw(struct mo_ep_call *c, struct mo_json params);
+void mo_ep_call_log_raw(struct mo_ep_call *c, struct mo_json params);
+bool mo_ep_call_wants_progress(const struct mo_ep_call *c);
+/* The least level that its client wants; NULL: no messages at all. */
+const char *mo_ep_call_log_level(const struct mo_ep_call *c);
+struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *c);
 /* Dropped below the level that the client wants. logger may be NULL. */
 void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
                     const char *logger, struct mo_span data);
@@ -169,14 +214,25 @@ bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
 /* May a person be sent to a page (elicitation of mode url)? A call that asks
  * for what its client did not declare ends with an error that says so. */
 bool mo_ep_call_can_url(const struct mo_ep_call *c);
+/* Does it take a question of that method with these params? */
+bool mo_ep_call_takes(const struct mo_ep_call *c, const char *method,
+                      struct mo_json params);
+/* May it be asked at all? Some modern requests must be answered at once. */
+bool mo_ep_call_may_ask(const struct mo_ep_call *c);
 /* Does it speak that extension (MO_MCP_EXT_*)? */
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id);
 /* The answer to an earlier need, or none. Trust it as you trust the client. */
 struct mo_json mo_ep_call_input(struct mo_ep_call *c, const char *key);
+/* Instead of an answer: the error object the client sent (opts.refusals). */
+struct mo_json mo_ep_call_refusal(struct mo_ep_call *c, const char *key);
 /* params: JSON object text, or empty. Copied. */
 void mo_ep_call_need(struct mo_ep_call *c, const char *key, const char *method,
                      struct mo_span params);
-void mo_ep_call_wait(struct mo_ep_call *c);
+/* What has become of the call: it waits here and may be told progress and logs
+ * until the handler or opts.abandoned is called; it has been answered and may
+ * come back as another one; it has ended with an error that says why. */
+enum mo_ep_waiting { MO_EP_WAITS, MO_EP_AWAY, MO_EP_ENDED };
+enum mo_ep_waiting mo_ep_call_wait(struct mo_ep_call *c);
 /* Opaque text (UTF-8) of the handler's; empty on the first round. */
 struct mo_span mo_ep_call_state(const struct mo_ep_call *c);
 void mo_ep_call_set_state(struct mo_ep_call *c, struct mo_span state);

@@ -72,6 +72,20 @@ unsigned mo_ep_missing(const struct call *c)
     return missing;
 }
 
+bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
+                      struct mo_json params)
+{
+    struct ep_need q = {.method = mo_span_cstr(method),
+                        .params = mo_json_text(params)};
+
+    return can(call_of(pub), kind_of(&q));
+}
+
+bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
+{
+    return !mo_mcp_is_modern(pub->version) || (call_of(pub)->m->flags & M_MRTR);
+}
+
 /* The parts of one capability that are missing; forms go without saying. */
 static void put_parts(const struct call *c, struct mo_jw *w, const char *cap,
                       unsigned missing)
@@ -141,6 +155,8 @@ void mo_ep_legacy_unask(struct call *c)
 static void give_up(struct call *c, const char *why)
 {
     mo_ep_legacy_unask(c);
+    if (c->state == CALL_WAITING)
+        mo_ep_call_abandon(c);
     c->state = CALL_RUNNING;
     mo_timer_stop(c->ep->loop, &c->timer);
     if (call_is_tool(c))
@@ -225,16 +241,16 @@ void mo_ep_legacy_ask(struct call *c)
     }
 }
 
-void mo_ep_legacy_wait(struct call *c)
+enum mo_ep_waiting mo_ep_legacy_wait(struct call *c)
 {
     if (mo_ep_missing(c)) {
         give_up(c, "this needs a client that can be asked "
                    "(sampling, elicitation or roots); yours did not say so");
-        return;
+        return MO_EP_ENDED;
     }
     if (!c->way || !c->sess) {
         mo_ep_call_end(c);
-        return;
+        return MO_EP_ENDED;
     }
     c->state = CALL_WAITING;
     mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
@@ -242,6 +258,30 @@ void mo_ep_legacy_wait(struct call *c)
         mo_ep_task_ask(c->task);
     else
         mo_ep_legacy_ask(c);
+    return MO_EP_WAITS;
+}
+
+/* The handler again, with what there is. */
+static void go_on(struct call *c)
+{
+    mo_timer_stop(c->ep->loop, &c->timer);
+    if (c->task)
+        mo_ep_task_goes_on(c->task);
+    mo_ep_call_run(c);
+}
+
+bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
+{
+    mo_list_each (n, &ep->calls) {
+        struct call *c = mo_container_of(n, struct call, node);
+
+        if (c->state != CALL_WAITING || !mo_span_eq(c->state_bytes, state))
+            continue;
+        mo_ep_legacy_unask(c);
+        go_on(c);
+        return true;
+    }
+    return false;
 }
 
 static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
@@ -291,6 +331,7 @@ void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
     struct call *c = NULL;
     struct ep_need *q;
     uint64_t id;
+    bool error;
 
     if (mo_json_u64(m->id, &id) < 0)
         return;
@@ -298,14 +339,12 @@ void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
     if (!q)
         return;
     q->answered = true;
-    if (m->kind == MO_RPC_ERROR) {
+    error = m->kind == MO_RPC_ERROR;
+    if (error && !s->ep->o.refusals)
         refused(c, q, m->error);
-    } else if (mo_ep_call_add_input(c, q->key, m->result) < 0) {
+    else if (mo_ep_call_add_input(c, q->key, error ? m->error : m->result,
+                                  error) < 0)
         give_up(c, "the client's answer is too big");
-    } else if (all_answered(c)) {
-        mo_timer_stop(c->ep->loop, &c->timer);
-        if (c->task)
-            mo_ep_task_goes_on(c->task);
-        mo_ep_call_run(c);
-    }
+    else if (all_answered(c))
+        go_on(c);
 }

@@ -1,6 +1,9 @@
 /* ep_call.c - one request in the hands of the handler: its memory, its end, and
  * what the handler may say about it. What goes on the wire for a result or a
  * question is the business of the two eras. */
+#include <stdio.h>
+
+#include "mcp/edit.h"
 #include "mcp/ep_priv.h"
 
 /* --- life ---------------------------------------------------------------- */
@@ -9,6 +12,8 @@ static void free_filter(struct call *c)
 {
     if (!c->filter)
         return;
+    if (c->filter->counted)
+        mo_ep_unwatch_all(c->ep, &c->filter->uris);
     mo_map_fini(&c->filter->uris);
     mo_map_fini(&c->filter->tasks);
     mo_free(c->filter);
@@ -40,6 +45,7 @@ static void free_call(struct call *c)
     mo_timer_stop(c->ep->loop, &c->timer);
     mo_later_cancel(&c->tell);
     free_filter(c);
+    mo_ep_level_wanted(c->ep, c->level, false);
     mo_arena_fini(&c->arena);
     mo_free(c);
 }
@@ -62,12 +68,22 @@ void mo_ep_call_bury(struct call *c)
         c->way->drop(c->way);
     c->way = NULL;
     unlink_call(c);
+    if (c->state == CALL_WAITING)
+        mo_ep_call_abandon(c);
     if (c->state == CALL_RUNNING && c->pub.canceled && !told) {
         c->running++; /* an answer from inside must not free it */
         c->pub.canceled(&c->pub);
         c->running--;
     }
     free_call(c);
+}
+
+void mo_ep_call_abandon(struct call *c)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+
+    if (o->abandoned)
+        o->abandoned(o->ctx, c->state_bytes);
 }
 
 static void on_tell(struct mo_later *d)
@@ -85,8 +101,10 @@ void mo_ep_call_cancel(struct call *c)
     if (c->gone || c->state == CALL_DONE)
         return;
     c->gone = true;
-    if (c->state == CALL_WAITING)
+    if (c->state == CALL_WAITING) {
         mo_ep_legacy_unask(c);
+        mo_ep_call_abandon(c);
+    }
     c->way = NULL;
     if (w) {
         if (w->call == &c->pub)
@@ -112,6 +130,7 @@ static void on_late(struct mo_timer *t)
     struct call *c = mo_container_of(t, struct call, timer);
 
     mo_ep_legacy_unask(c);
+    mo_ep_call_abandon(c);
     mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
                       "the client did not answer our question in time",
                       mo_span(NULL, 0));
@@ -321,6 +340,53 @@ void mo_ep_call_error(struct mo_ep_call *pub, int code, const char *msg,
                       msg, data);
 }
 
+/* What the code of another server's error is for this client. */
+static int64_t translate(const struct call *c, struct mo_json error)
+{
+    bool modern = mo_mcp_is_modern(c->pub.version);
+    int64_t code = MO_RPC_INTERNAL;
+
+    if (mo_json_i64(mo_json_get(error, "code"), &code) < 0)
+        return MO_RPC_INTERNAL;
+    if (code == MO_RPC_INVALID_PARAMS && !modern && is_read(c) &&
+        mo_json_get(mo_json_get(error, "data"), "uri").p)
+        return MO_MCP_RESOURCE_NOT_FOUND;
+    if (code == MO_MCP_RESOURCE_NOT_FOUND && modern)
+        return MO_RPC_INVALID_PARAMS;
+    if (code == MO_MCP_URL_ELICITATION && c->pub.version != MO_MCP_2025_11_25)
+        return MO_RPC_INTERNAL;
+    /* These are between that server and us; what a client can do it has said
+     * to that server itself, if it is of the kind that does. */
+    if (code == MO_MCP_HEADER_MISMATCH || code == MO_MCP_UNSUPPORTED_VERSION ||
+        (code == MO_MCP_MISSING_CAPABILITY && !modern))
+        return MO_RPC_INTERNAL;
+    return code;
+}
+
+void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
+{
+    struct call *c = call_of(pub);
+    int64_t number = translate(c, error);
+    struct mo_buf *b;
+    char code[24];
+    struct mo_edit ed = {"code", mo_span(code, 0)};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    ed.to = mo_span(
+        code, (size_t)snprintf(code, sizeof(code), "%lld", (long long)number));
+    b = mo_ep_scratch(c->ep);
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)mo_buf_span(b, mo_json_text(c->id));
+    (void)mo_buf_puts(b, ",\"error\":");
+    (void)mo_edit(b, error, &ed, 1);
+    (void)mo_buf_putc(b, '}');
+    mo_ep_call_answer(c, number == MO_MCP_MISSING_CAPABILITY ? 400 : 200);
+}
+
 void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
 {
     struct mo_buf b;
@@ -337,82 +403,8 @@ void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
     mo_buf_fini(&b);
 }
 
-/* --- notices ------------------------------------------------------------- */
-
-static void begin_note(struct call *c, struct mo_jw *w, const char *method)
-{
-    mo_jw_init(w, mo_ep_scratch(c->ep));
-    mo_jw_obj(w);
-    mo_jw_key(w, "jsonrpc");
-    mo_jw_cstr(w, "2.0");
-    mo_jw_key(w, "method");
-    mo_jw_cstr(w, method);
-    mo_jw_key(w, "params");
-    mo_jw_obj(w);
-}
-
-static void end_note(struct call *c, struct mo_jw *w)
-{
-    if (c->task) {
-        mo_jw_key(w, "_meta");
-        mo_jw_obj(w);
-        mo_ep_task_meta(c->task, w);
-        mo_jw_end(w);
-    }
-    mo_jw_end(w);
-    mo_jw_end(w);
-    if (!mo_buf_err(&c->ep->scratch))
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
-}
-
-void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
-                         const char *msg)
-{
-    struct call *c = call_of(pub);
-    struct mo_jw w;
-
-    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
-        return;
-    c->progressed = true;
-    c->progress = progress;
-    begin_note(c, &w, "notifications/progress");
-    mo_jw_key(&w, "progressToken");
-    mo_jw_raw(&w, mo_json_text(c->token));
-    mo_jw_key(&w, "progress");
-    mo_jw_f64(&w, progress);
-    if (total >= 0) {
-        mo_jw_key(&w, "total");
-        mo_jw_f64(&w, total);
-    }
-    if (msg && pub->version >= MO_MCP_2025_03_26) {
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, msg);
-    }
-    end_note(c, &w);
-}
-
-void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
-                    const char *logger, struct mo_span data)
-{
-    struct call *c = call_of(pub);
-    enum mo_mcp_level least =
-        c->sess && !mo_mcp_is_modern(pub->version) ? c->sess->level : c->level;
-    struct mo_jw w;
-
-    if (!c->way || lv < least || !(c->ep->o.caps & MO_EP_LOGGING))
-        return;
-    begin_note(c, &w, "notifications/message");
-    mo_jw_key(&w, "level");
-    mo_jw_cstr(&w, mo_ep_level_text(lv));
-    if (logger) {
-        mo_jw_key(&w, "logger");
-        mo_jw_cstr(&w, logger);
-    }
-    mo_jw_key(&w, "data");
-    mo_jw_raw(&w, data);
-    end_note(c, &w);
-}
+/* --- the rest of it --------------------------------------------------------
+ */
 
 void mo_ep_call_pause(struct mo_ep_call *pub)
 {
@@ -420,6 +412,11 @@ void mo_ep_call_pause(struct mo_ep_call *pub)
 
     if (c->way && c->way->pause)
         c->way->pause(c->way);
+}
+
+struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->ep;
 }
 
 bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
@@ -464,10 +461,18 @@ struct mo_json mo_ep_call_input(struct mo_ep_call *pub, const char *key)
 {
     struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
 
-    return in ? in->value : (struct mo_json){NULL, 0};
+    return in && !in->refused ? in->value : (struct mo_json){NULL, 0};
 }
 
-int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v)
+struct mo_json mo_ep_call_refusal(struct mo_ep_call *pub, const char *key)
+{
+    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
+
+    return in && in->refused ? in->value : (struct mo_json){NULL, 0};
+}
+
+int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
+                         bool refused)
 {
     struct ep_input *in = find_input(c, key);
     struct mo_span value = mo_ep_call_dup(c, mo_json_text(v));
@@ -487,6 +492,7 @@ int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v)
         c->ninputs++;
     }
     in->value = (struct mo_json){value.p, value.n};
+    in->refused = refused;
     return 0;
 }
 
@@ -508,29 +514,27 @@ void mo_ep_call_need(struct mo_ep_call *pub, const char *key,
     mo_list_push(&c->needs, &q->node);
 }
 
-void mo_ep_call_wait(struct mo_ep_call *pub)
+enum mo_ep_waiting mo_ep_call_wait(struct mo_ep_call *pub)
 {
     struct call *c = call_of(pub);
+    const char *why = NULL;
 
     MO_BUG_ON(c->state != CALL_RUNNING);
     if (c->gone) {
         mo_ep_call_end(c);
-        return;
+        return MO_EP_ENDED;
     }
-    if (c->oom) {
-        mo_ep_call_error(pub, MO_RPC_INTERNAL, "out of memory",
-                         mo_span(NULL, 0));
-        return;
+    MO_BUG_ON(!c->oom && mo_list_empty(&c->needs));
+    if (c->oom)
+        why = "out of memory";
+    else if (++c->rounds > c->ep->o.limits.rounds)
+        why = "too many rounds of questions";
+    if (why) {
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, why, mo_span(NULL, 0));
+        return MO_EP_ENDED;
     }
-    MO_BUG_ON(mo_list_empty(&c->needs));
-    c->rounds++;
-    if (c->rounds > c->ep->o.limits.rounds)
-        mo_ep_call_error(pub, MO_RPC_INTERNAL, "too many rounds of questions",
-                         mo_span(NULL, 0));
-    else if (mo_mcp_is_modern(pub->version))
-        mo_ep_modern_wait(c);
-    else
-        mo_ep_legacy_wait(c);
+    return mo_mcp_is_modern(pub->version) ? mo_ep_modern_wait(c)
+                                          : mo_ep_legacy_wait(c);
 }
 
 struct mo_span mo_ep_call_state(const struct mo_ep_call *pub)

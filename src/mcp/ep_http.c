@@ -51,11 +51,11 @@ static bool let_in(struct mo_ep_http *h, struct mo_req *rq,
 }
 
 /* The gate has let this origin in, so its page may read what we say. */
-static void allow_page(struct mo_req *rq)
+static void allow_page(const struct mo_ep_http *h, struct mo_req *rq)
 {
     struct mo_span origin = mo_http_get(rq->head, "Origin");
 
-    if (!origin.p)
+    if (!origin.p || h->o.has_cors)
         return;
     mo_req_header(rq, "Access-Control-Allow-Origin", origin);
     mo_req_header(rq, "Access-Control-Expose-Headers",
@@ -317,7 +317,7 @@ static void on_body(struct mo_req *rq, struct mo_span body)
     memcpy(caller, p->caller, sizeof(caller));
     post_gone(rq);
     rq->gone = NULL;
-    allow_page(rq);
+    allow_page(h, rq);
     on_message(h, rq, caller, body);
 }
 
@@ -366,7 +366,7 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
     struct mo_span last;
     struct hsess *s;
 
-    allow_page(rq);
+    allow_page(h, rq);
     if (!only_legacy(rq))
         return;
     if (!accepts(rq->head, MO_SPAN("text/event-stream"))) {
@@ -389,7 +389,7 @@ static void on_delete(struct mo_ep_http *h, struct mo_req *rq,
 {
     struct hsess *s;
 
-    allow_page(rq);
+    allow_page(h, rq);
     if (!only_legacy(rq))
         return;
     s = find_session(h, rq, caller, none);
@@ -416,7 +416,7 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
         on_delete(h, rq, caller);
         break;
     case MO_HTTP_OPTIONS:
-        allow_page(rq);
+        allow_page(h, rq);
         preflight(rq);
         break;
     default:

@@ -32,7 +32,8 @@ struct mo_ep_http_opts {
      * written; false: it has been answered. May be NULL. */
     bool (*gate)(void *ctx, struct mo_req *rq, char caller[MO_EP_CALLER_MAX]);
     void *ctx;
-    size_t body; /* 0: 4 MiB */
+    size_t body;   /* 0: 4 MiB */
+    bool has_cors; /* who hands us requests says which pages may read */
 };
 
 struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,

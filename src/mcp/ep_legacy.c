@@ -2,6 +2,7 @@
  * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, and
  * results without what is newer than the peer. Questions to the client are
  * ep_ask.c's. */
+#include "base/rand.h"
 #include "mcp/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -14,6 +15,8 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
     mo_map_init(&s->uris, ep->o.limits.uris);
     mo_list_push(&ep->sessions, &s->node);
     ep->nsessions++;
+    while (!s->peer)
+        s->peer = mo_random_u64();
 }
 
 void mo_ep_sess_fini(struct mo_ep_sess *s)
@@ -28,7 +31,12 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
     }
     mo_list_del(&s->node);
     s->ep->nsessions--;
+    mo_ep_unwatch_all(s->ep, &s->uris);
     mo_map_fini(&s->uris);
+    if (s->asked_level)
+        mo_ep_level_wanted(s->ep, s->level, false);
+    if (s->ep->o.session_gone)
+        s->ep->o.session_gone(s->ep->o.ctx, s->peer);
     mo_free(s->caps);
     mo_free(s->client);
 }
@@ -129,8 +137,25 @@ static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
                      "no such level", nothing);
         return;
     }
+    mo_ep_level_wanted(s->ep, lv, true);
+    if (s->asked_level)
+        mo_ep_level_wanted(s->ep, s->level, false);
+    s->asked_level = true;
     s->level = lv;
     empty_result(s, from, m);
+}
+
+static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
+{
+    void *old = NULL;
+    int rc = mo_map_put(&s->uris, uri, s, &old);
+
+    if (rc < 0 || old)
+        return rc;
+    rc = mo_ep_watch(s->ep, uri);
+    if (rc < 0)
+        (void)mo_map_del(&s->uris, uri);
+    return rc;
 }
 
 static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
@@ -141,9 +166,9 @@ static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
     mo_buf_init(&b, EP_CALL_EXTRA);
     rc = mo_json_str_buf(uri, &b);
     if (rc == 0 && on)
-        rc = mo_map_put(&s->uris, mo_buf_view(&b), s, NULL);
-    else if (rc == 0)
-        (void)mo_map_del(&s->uris, mo_buf_view(&b));
+        rc = add_uri(s, mo_buf_view(&b));
+    else if (rc == 0 && mo_map_del(&s->uris, mo_buf_view(&b)))
+        mo_ep_unwatch(s->ep, mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
@@ -274,6 +299,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     }
     c->pub.version = s->version;
     c->pub.session = s->id;
+    c->pub.peer = s->peer;
     bad = mo_ep_call_check(c);
     if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
                  lend(c, s->client, &c->pub.client) < 0))
@@ -312,12 +338,17 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
 static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
 {
+    const struct mo_endpoint_opts *o = &s->ep->o;
     struct call *c;
 
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/initialized"))) {
         s->ready = s->version != MO_MCP_UNKNOWN;
         return;
     }
+    if (mo_json_str_eq(m->method,
+                       MO_SPAN("notifications/roots/list_changed")) &&
+        o->roots_changed)
+        o->roots_changed(o->ctx, s->peer);
     if (!mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         return;
     c = mo_ep_call_find(&s->calls, mo_json_get(m->params, "requestId"));

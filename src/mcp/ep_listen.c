@@ -131,6 +131,11 @@ void mo_ep_listen(struct call *c)
                           nothing);
         return;
     }
+    if (mo_ep_watch_all(c->ep, &c->filter->uris) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "out of memory", nothing);
+        return;
+    }
+    c->filter->counted = true;
     c->state = CALL_LISTENING;
     put_ack(c, wanted);
     if (!mo_buf_err(&c->ep->scratch))

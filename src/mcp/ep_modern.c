@@ -237,7 +237,9 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
     c->pub.version = MO_MCP_2026_07_28;
     c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
     c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);
+    c->pub.peer = from->sess ? from->sess->peer : 0;
     c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
+    mo_ep_level_wanted(ep, c->level, true);
     if (!em) {
         mo_ep_listen(c);
         return;

@@ -42,6 +42,8 @@ struct mo_ep_sess {
     enum mo_mcp_version version; /* MO_MCP_UNKNOWN before initialize */
     bool ready;                  /* notifications/initialized came */
     enum mo_mcp_level level;
+    bool asked_level;    /* it is counted in ep->levels */
+    uint64_t peer;       /* random: never 0, never another's */
     char *caps, *client; /* JSON text, owned */
     const char *id;      /* HTTP's session id, or NULL */
     struct mo_span caller;
@@ -58,6 +60,7 @@ struct ep_task;
 struct mo_ep_filter { /* what a listen wants */
     bool what[3];     /* by enum mo_ep_what */
     struct mo_map uris, tasks;
+    bool counted; /* the uris, in ep->watched */
 };
 
 enum call_state { CALL_RUNNING, CALL_WAITING, CALL_LISTENING, CALL_DONE };
@@ -66,6 +69,7 @@ struct ep_input { /* an answer of the client's */
     struct mo_list node;
     struct mo_span key;
     struct mo_json value;
+    bool refused; /* it is the client's error object */
 };
 
 struct ep_need { /* a question to it */
@@ -116,6 +120,9 @@ struct mo_endpoint {
     uint64_t next_task;
     struct mo_buf scratch; /* one message while it is written */
     struct mo_seal seal;
+    struct mo_map watched;              /* uri -> how many want it */
+    unsigned levels[MO_MCP_LEVELS + 1]; /* who asked for each; the last: 0 */
+    enum mo_mcp_level level;            /* told to opts.level */
 };
 
 static inline struct call *call_of(const struct mo_ep_call *c)
@@ -155,6 +162,16 @@ void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
 enum mo_mcp_level mo_ep_level(struct mo_json v); /* MO_MCP_LEVELS: none */
 const char *mo_ep_level_text(enum mo_mcp_level lv);
 
+/* --- ep_watch.c: what is wanted of the handler as a whole ----------------- */
+
+/* One more wants that resource; 0, MO_ENOMEM, MO_EBUSY. */
+int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri);
+void mo_ep_unwatch(struct mo_endpoint *ep, struct mo_span uri);
+int mo_ep_watch_all(struct mo_endpoint *ep, const struct mo_map *uris);
+void mo_ep_unwatch_all(struct mo_endpoint *ep, const struct mo_map *uris);
+/* Somebody asked for that level, or does no longer. */
+void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on);
+
 /* --- where a message belongs, endpoint.c --------------------------------- */
 
 enum mo_ep_era { EP_LEGACY, EP_MODERN };
@@ -180,7 +197,7 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result);
 
 /* --- ep_ask.c ------------------------------------------------------------ */
 
-void mo_ep_legacy_wait(struct call *c);
+enum mo_ep_waiting mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
 /* Ask what has not been asked yet. */
 void mo_ep_legacy_ask(struct call *c);
@@ -236,7 +253,7 @@ void mo_ep_listen_end(struct call *c, bool on_line);
 
 /* --- ep_rounds.c --------------------------------------------------------- */
 
-void mo_ep_modern_wait(struct call *c);
+enum mo_ep_waiting mo_ep_modern_wait(struct call *c);
 /* requestState and inputResponses of a request; NULL, or what is wrong. */
 const char *mo_ep_take_answers(struct call *c);
 
@@ -268,7 +285,12 @@ void mo_ep_call_cancel(struct call *c);
 /* The transport lost the way; modern: that cancels. */
 void mo_ep_call_lost(struct mo_ep_call *c);
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id);
-int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v);
+int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
+                         bool refused);
+/* It waits no longer: tell the handler that it will not come back. */
+void mo_ep_call_abandon(struct call *c);
+/* The least level of log messages that its client wants. */
+enum mo_mcp_level mo_ep_call_least(const struct call *c);
 struct mo_span mo_ep_call_dup(struct call *c,
                               struct mo_span s); /* p NULL: oom */
 /* The message in the scratch buffer is the answer; ends the call. */

@@ -92,7 +92,7 @@ static int take_inputs(struct call *c, struct mo_json obj)
         int rc = mo_json_str(key, &c->arena, &name);
 
         if (rc == 0)
-            rc = mo_ep_call_add_input(c, name, val);
+            rc = mo_ep_call_add_input(c, name, val, false);
         if (rc < 0)
             return rc;
     }
@@ -182,8 +182,9 @@ static void put_questions(struct call *c, struct mo_span sealed)
     mo_ep_end_result(c->ep, &w, (struct mo_json){NULL, 0});
 }
 
-void mo_ep_modern_wait(struct call *c)
+enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
 {
+    enum mo_ep_waiting how = MO_EP_ENDED;
     unsigned missing = mo_ep_missing(c);
     struct mo_buf b;
 
@@ -194,16 +195,14 @@ void mo_ep_modern_wait(struct call *c)
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client lacks a capability that this call needs",
                           mo_buf_view(&b));
-        mo_buf_fini(&b);
-        return;
-    }
-    mo_buf_reset(&b);
-    if (put_sealed(c, &b) < 0) {
+    } else if (put_sealed(c, &b) < 0) {
         mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "the state is too big",
                           nothing);
     } else {
         put_questions(c, mo_buf_view(&b));
         mo_ep_call_answer(c, 200);
+        how = MO_EP_AWAY;
     }
     mo_buf_fini(&b);
+    return how;
 }

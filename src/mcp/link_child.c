@@ -50,6 +50,9 @@ static void last_words(const struct child *c, char *out, size_t size)
     while (end && (c->tail[end - 1] == '\n' || c->tail[end - 1] == '\r'))
         end--;
     start = end > size - 1 ? end - (size - 1) : 0;
+    /* half a word may be half a secret, which nobody would recognise */
+    while (start > 0 && start < end && (unsigned char)c->tail[start] > ' ')
+        start++;
     for (size_t i = start; i < end; i++) {
         unsigned char ch = (unsigned char)c->tail[i];
 
@@ -71,6 +74,7 @@ static void tell_cause(const struct child *c, struct mo_err *e)
     last_words(c, said, sizeof(said));
     (void)mo_fail(e, MO_ECLOSED, "the server ended (%s)%s%s", how,
                   said[0] ? "; it said: " : "", said);
+    mo_loop_blank(c->loop, e);
 }
 
 static void maybe_over(struct child *c)

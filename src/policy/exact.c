@@ -46,6 +46,45 @@ static int twice(struct mo_json v, unsigned *pairs, struct mo_err *e)
     return rc;
 }
 
+static unsigned hex4(const char *p)
+{
+    unsigned v = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        unsigned c = (unsigned char)p[i];
+
+        v = v << 4 | (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return v;
+}
+
+/* Half of a pair is no character: some readers drop it, some replace it, some
+ * keep it, and what runs would not be what was shown. A backslash stands only
+ * in strings, and the parser has seen each escape. */
+static int halves(struct mo_span text, struct mo_err *e)
+{
+    for (size_t i = 0; i + 1 < text.n; i++) {
+        unsigned v = 0;
+
+        if (text.p[i] != '\\')
+            continue;
+        if (text.p[++i] != 'u')
+            continue;
+        v = hex4(text.p + i + 1);
+        i += 4;
+        if ((v & 0xf800) != 0xd800)
+            continue;
+        if (v < 0xdc00 && i + 6 < text.n && text.p[i + 1] == '\\' &&
+            text.p[i + 2] == 'u' && (hex4(text.p + i + 3) & 0xfc00) == 0xdc00) {
+            i += 6;
+            continue;
+        }
+        return mo_fail(e, MO_EPROTO,
+                       "\\u%04x is half of a character (a lone surrogate)", v);
+    }
+    return 0;
+}
+
 int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
 {
     unsigned pairs = PAIRS_MAX;
@@ -59,6 +98,8 @@ int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
         rc = MO_ETOOBIG;
     else {
         rc = twice(args, &pairs, e);
+        if (rc == 0)
+            rc = halves(mo_json_text(args), e);
         if (rc < 0)
             return mo_wrap(e, "arguments");
         rc = mo_json_compact(args, out);

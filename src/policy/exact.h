@@ -2,7 +2,8 @@
  *
  * What a person sees, what is approved and what is sent must be one and the
  * same. So arguments are written anew, compact, from the parsed value, and
- * refused when two readers could read them differently (a member twice). The
+ * refused when two readers could read them differently (a member twice, half
+ * of a surrogate pair). The
  * digest of a call covers who asks, which call it is, what will run and with
  * which arguments, the tool's own definition included: whatever changes makes
  * an approval worthless.
@@ -18,8 +19,9 @@
 #define MO_EXACT_DIGEST 65 /* sha256 in hex, and the NUL */
 
 /* The one form in which arguments are shown, digested and sent. No value at
- * all (or null) is "{}". MO_EPROTO: no object, or a member twice, at any
- * depth (the message names it); MO_ETOOBIG beyond MO_EXACT_MAX. */
+ * all (or null) is "{}". MO_EPROTO: no object, or a member twice or a lone
+ * surrogate at any depth (the message names it); MO_ETOOBIG beyond
+ * MO_EXACT_MAX. */
 int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e);
 
 struct mo_tool_def {

@@ -402,3 +402,13 @@ int mo_match_check(struct mo_span path, struct mo_span cond, struct mo_err *e)
 
     return rc < 0 ? rc : check_cond(cond, e);
 }
+
+int mo_match_literal(struct mo_buf *b, struct mo_span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (memchr("*?|\\", text.p[i], 4))
+            mo_buf_putc(b, '\\');
+        mo_buf_putc(b, text.p[i]);
+    }
+    return mo_buf_err(b);
+}

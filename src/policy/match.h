@@ -37,6 +37,8 @@ enum mo_match_want {
 };
 
 bool mo_match_text(struct mo_span pattern, struct mo_span text);
+/* Append the pattern that fits exactly this text. */
+int mo_match_literal(struct mo_buf *b, struct mo_span text);
 
 /* MO_EINVAL with what is wrong: a sign without a number, a path without a
  * name, a backslash at the end. */

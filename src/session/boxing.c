@@ -329,6 +329,7 @@ static int name_box(struct session *s, struct mo_err *e)
     (void)snprintf(s->row.box, sizeof(s->row.box), "%s", mo_box_id(s->box));
     (void)snprintf(s->row.driver, sizeof(s->row.driver), "%s",
                    mo_box_driver(s->box));
+    s->row.asleep = false;
     if (!s->row.created)
         s->row.created = wall_now(s->ss);
     return session_keep_row(s, on_named, s, e);

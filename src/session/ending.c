@@ -6,7 +6,7 @@
  * back does not matter.
  *
  * A box that the row names is let go, never stopped, unless the session is to
- * be closed: its files are somebody's. */
+ * sleep or to be closed: its files are somebody's. */
 #include "session/priv.h"
 
 /* --- who asked for the end ----------------------------------------------- */
@@ -81,6 +81,14 @@ static void remove_box(struct session *s)
         s->pending--;
 }
 
+/* Its conversation is to be found and opened again. */
+static void lay_to_rest(struct session *s)
+{
+    s->row.box[0] = '\0';
+    s->row.asleep = true;
+    (void)session_keep_row(s, on_closed, s, &s->why);
+}
+
 static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
@@ -93,6 +101,10 @@ static void close_row(struct session *s)
     s->closed = true;
     if (!s->has_row && s->how != END_FORGET)
         return;
+    if (s->how == END_SLEEP) {
+        lay_to_rest(s);
+        return;
+    }
     s->pending++;
     if (mo_store_write(s->ss->o.store, &batch, on_closed, s, &s->why) < 0)
         s->pending--;
@@ -101,7 +113,7 @@ static void close_row(struct session *s)
 /* What the row names, or will in a moment, lives on. */
 static bool must_stop(const struct session *s)
 {
-    if (s->how >= END_CLOSE)
+    if (s->how >= END_SLEEP)
         return true;
     return s->up ? !s->named : s->attempt == TRY_START;
 }
@@ -110,7 +122,7 @@ static void part_from_box(struct session *s)
 {
     if (s->stopping)
         return;
-    if (s->how < END_CLOSE && s->pending)
+    if (s->how < END_SLEEP && s->pending)
         return; /* its name may be on its way to the store */
     if (must_stop(s)) {
         s->stopping = true;
@@ -170,9 +182,9 @@ void session_end_step(struct session *s)
         part_from_box(s);
     if (s->box || s->conn || s->err || s->pending || (s->lease && !s->held))
         return;
-    if (s->held && s->how >= END_CLOSE && !s->removed)
+    if (s->held && s->how >= END_SLEEP && !s->removed)
         remove_box(s);
-    if (s->held && !s->pending && s->how >= END_CLOSE && !s->closed)
+    if (s->held && !s->pending && s->how >= END_SLEEP && !s->closed)
         close_row(s);
     if (s->how == END_LET_GO)
         session_flush(s);

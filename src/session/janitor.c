@@ -3,8 +3,11 @@
  * A round looks at three things, one after the other:
  *  1. our own open sessions: idle ones are warned, later ended. Activity in
  *     memory counts, work under way always does.
- *  2. the store's idle rows, REAP_BATCH at a time: each is taken like any
- *     session, lease first, so one that is in use anywhere is left alone.
+ *  2. the store's idle rows. One with a box loses it, and sleeps; one that
+ *     sleeps goes when nothing was done in it for keep_ms, as its history
+ *     does. REAP_BATCH of them at a time are taken like any session, lease
+ *     first, so one that is in use anywhere is left alone; those that may
+ *     sleep on are not touched.
  *  3. every box of each driver: it stays if its instance lives (who starts a
  *     box has not yet written its name), or if a session's row names it. The
  *     instance is asked first: what a dead one has not written it never will.
@@ -17,6 +20,7 @@
 #include "session/priv.h"
 
 #define REAP_BATCH   16
+#define PAGE         128 /* rows looked at together */
 #define SECOND_MS    2000
 #define SUSPECTS_MAX (2 * MO_BOX_MAX)
 
@@ -54,7 +58,7 @@ static void look_at(struct session *s, uint64_t now)
         warn(s, now, left > warn_ms ? left : warn_ms);
     } else if (s->warned && left == 0 && now - s->warned >= warn_ms) {
         s->ss->stats.reaped++;
-        session_end(s, END_CLOSE, "idle", NULL);
+        session_end(s, END_SLEEP, "idle", NULL);
     }
 }
 
@@ -92,6 +96,36 @@ static void reap(struct mo_sessions *ss, struct mo_span id)
     session_begin(s);
 }
 
+static bool has_expired(const struct mo_sessions *ss, uint64_t at, uint64_t now)
+{
+    return ss->o.keep_ms && at < now && now - at >= ss->o.keep_ms;
+}
+
+enum session_end janitor_judges(struct session *s, uint64_t now)
+{
+    struct mo_sessions_stats *stats = &s->ss->stats;
+
+    if (!s->has_row || s->active + s->ss->o.idle_ms > now)
+        return END_LET_GO;
+    if (has_expired(s->ss, s->active, now)) {
+        *(s->row.box[0] ? &stats->reaped : &stats->expired) += 1;
+        return END_CLOSE;
+    }
+    if (s->row.asleep)
+        return END_LET_GO;
+    stats->reaped++;
+    return END_SLEEP;
+}
+
+/* Without its lease, so only a guess whether a look is worth it. */
+static bool sleeps_on(const struct mo_sessions *ss, const struct mo_row *r)
+{
+    struct mo_session_row row;
+
+    return mo_session_row(r->doc, &row, NULL) == 0 && row.asleep &&
+           !has_expired(ss, r->at, wall_now(ss));
+}
+
 static void on_idle_rows(void *ctx, const struct mo_rows *rows,
                          const struct mo_err *why)
 {
@@ -106,10 +140,15 @@ static void on_idle_rows(void *ctx, const struct mo_rows *rows,
     for (size_t i = 0; !why && !ss->closing && i < rows->n; i++) {
         const struct mo_row *r = &rows->v[i];
 
+        if (sw->reaping > REAP_BATCH) {
+            sw->more = true;
+            break;
+        }
         sw->after = r->at;
         (void)snprintf(sw->after_id, sizeof(sw->after_id), "%.*s",
                        (int)r->session.n, r->session.p);
-        reap(ss, r->session);
+        if (!sleeps_on(ss, r))
+            reap(ss, r->session);
     }
     janitor_reaped(ss);
 }
@@ -122,7 +161,7 @@ static void next_batch(struct mo_sessions *ss)
         .before = now > ss->o.idle_ms ? now - ss->o.idle_ms : 1,
         .after = ss->sweep.after,
         .id = mo_span_cstr(ss->sweep.after_id),
-        .limit = REAP_BATCH,
+        .limit = PAGE,
     };
 
     if (mo_store_read(ss->o.store, &r, on_idle_rows, ss, NULL) < 0)

@@ -41,6 +41,7 @@ enum session_try { TRY_ADOPT, TRY_REVIVE, TRY_START, TRY_NONE };
 enum session_end {
     END_LET_GO, /* the box lives on */
     END_TAKEN,  /* so it does, and nothing may be written */
+    END_SLEEP,  /* the box goes; the row stays and says so */
     END_CLOSE,  /* the box goes, and the row */
     END_FORGET, /* and the history */
 };
@@ -49,6 +50,7 @@ enum session_end {
 struct session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];
+    bool asleep; /* the janitor has taken its box */
     uint64_t created;
     struct mo_buf data;
 };
@@ -248,6 +250,8 @@ void boxlink_cause(struct boxlink *b, const struct mo_err *why);
 /* janitor.c */
 void janitor_start(struct mo_sessions *ss);
 void janitor_stop(struct mo_sessions *ss);
+/* Leased and read: what is to become of it? */
+enum session_end janitor_judges(struct session *s, uint64_t now);
 /* Reaping of a session was tried and is over. */
 void janitor_reaped(struct mo_sessions *ss);
 

@@ -2,6 +2,8 @@
  *
  * {"v":1,"box":"...","driver":"native","created":1700000000000,"data":{...}}
  *
+ * One whose box the janitor has taken says "asleep":true and has no box.
+ *
  * A reader takes what it knows and skips the rest, so that newer programs may
  * add to it. Activity is the store's own column and is written apart. */
 #include <stdio.h>
@@ -44,6 +46,8 @@ int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e)
     read_text(mo_json_get(d.root, "box"), r->box, sizeof(r->box));
     read_text(mo_json_get(d.root, "driver"), r->driver, sizeof(r->driver));
     (void)mo_json_u64(mo_json_get(d.root, "created"), &r->created);
+    r->asleep = false;
+    (void)mo_json_bool(mo_json_get(d.root, "asleep"), &r->asleep);
     data = mo_json_get(d.root, "data");
     mo_buf_reset(&r->data);
     rc = data.p ? mo_buf_span(&r->data, mo_json_text(data)) : 0;
@@ -58,7 +62,7 @@ int mo_session_row(struct mo_span doc, struct mo_session_row *out,
 
     row_init(&r);
     rc = row_read(&r, doc, e);
-    *out = (struct mo_session_row){.created = r.created};
+    *out = (struct mo_session_row){.created = r.created, .asleep = r.asleep};
     memcpy(out->box, r.box, sizeof(out->box));
     memcpy(out->driver, r.driver, sizeof(out->driver));
     row_fini(&r);
@@ -77,6 +81,10 @@ int row_write(const struct session_row *r, struct mo_buf *b)
     mo_jw_cstr(&w, r->box);
     mo_jw_key(&w, "driver");
     mo_jw_cstr(&w, r->driver);
+    if (r->asleep) {
+        mo_jw_key(&w, "asleep");
+        mo_jw_bool(&w, true);
+    }
     mo_jw_key(&w, "created");
     mo_jw_u64(&w, r->created);
     if (r->data.len) {

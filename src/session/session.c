@@ -176,11 +176,9 @@ static void decide(struct session *s)
         s->active = now;
         s->dirty = true;
         session_box(s);
-    } else if (s->reap && s->has_row && s->active + s->ss->o.idle_ms <= now) {
-        s->ss->stats.reaped++;
-        session_end(s, END_CLOSE, NULL, NULL);
     } else {
-        session_end(s, END_LET_GO, NULL, NULL);
+        session_end(s, s->reap ? janitor_judges(s, now) : END_LET_GO, NULL,
+                    NULL);
     }
 }
 
@@ -225,7 +223,7 @@ static void take_row(struct session *s, const struct mo_row *r)
     if (row_read(&s->row, r->doc, &e) < 0)
         mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
                    "%s: as if it had no box", s->id);
-    s->old_files = s->row.box[0] != '\0';
+    s->old_files = s->row.box[0] || s->row.asleep;
 }
 
 static void on_row(void *ctx, const struct mo_rows *rows,

@@ -11,6 +11,8 @@
  * The janitor looks through the store, not through our memory: every
  * sweep_ms it takes the boxes of sessions without activity for idle_ms. A
  * session with running work, here or elsewhere, is never taken: it is leased.
+ * Its row stays, without a box ("asleep"), so that the conversation can be
+ * found and opened again, until nothing was done in it for keep_ms.
  * At start, and with each sweep, boxes that no living session names and no
  * living instance is about to use are removed.
  *
@@ -51,6 +53,7 @@ struct mo_sessions_opts {
     const char *instance;            /* as the drivers were told */
     struct mo_span capabilities;     /* what servers in boxes may ask of us */
     uint64_t idle_ms;                /* 15 min */
+    uint64_t keep_ms;                /* rows without a box; 0: for ever */
     uint64_t warn_ms;                /* on_idle so long before; 60 s */
     uint64_t sweep_ms;               /* 60 s */
     uint64_t wait_ms;                /* for a lease held elsewhere; 30 s */
@@ -156,15 +159,18 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 /* What the store's row of a session says (MO_READ_SESSION). */
 struct mo_session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
-    char driver[16];
-    uint64_t created; /* wall ms */
+    char driver[16];         /* of its box, or of the last it had */
+    bool asleep;             /* the janitor has taken its box */
+    uint64_t created;        /* wall ms */
 };
 int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e);
 
 struct mo_sessions_stats {
     unsigned open, ready, holds, warm;
-    uint64_t started, adopted, revived, reaped, swept, lost;
+    uint64_t started, adopted, revived, swept, lost;
+    uint64_t reaped;  /* boxes taken */
+    uint64_t expired; /* rows without a box that went */
 };
 struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss);
 

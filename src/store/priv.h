@@ -68,7 +68,8 @@ struct mo_op {
     struct mo_timer deadline;
     struct mo_later later; /* mo_op_fail() */
     bool answered;
-    void *back; /* the backend's own */
+    void *back;       /* the backend's own */
+    int64_t index_to; /* SQLite, SEARCH: what the index must reach first */
 };
 
 struct mo_store_ops {

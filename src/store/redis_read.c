@@ -295,6 +295,16 @@ static void on_found(struct mo_rop *o, struct mo_rcall *k,
     o->bytes += row->doc.n + 256;
 }
 
+static void turn_round(struct mo_row *v, size_t n)
+{
+    for (size_t i = 0; v && i < n / 2; i++) {
+        struct mo_row t = v[i];
+
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = t;
+    }
+}
+
 /* The activity is the index's word: pages are counted by it. */
 static void take_sessions(struct mo_rop *o)
 {
@@ -315,6 +325,8 @@ static void take_sessions(struct mo_rop *o)
     o->step = NULL;
     give_rows(o);
     o->op->rows.more |= next_row(o) && !o->last_page;
+    if (o->op->read.newest)
+        turn_round(o->rows, o->op->rows.n);
 }
 
 /* Members of equal score stand in the order of their bytes. */
@@ -367,10 +379,13 @@ static void ask_sessions(struct mo_rop *o)
     const struct mo_read *q = &o->op->read;
     struct mo_rcall *k = mo_rcall_new(o, -1, MO_SPAN(MO_REDIS_INDEX));
 
-    mo_rcall_puts(k, "ZRANGEBYSCORE");
+    mo_rcall_puts(k, q->newest ? "ZREVRANGEBYSCORE" : "ZRANGEBYSCORE");
     mo_rcall_puts(k, MO_REDIS_INDEX);
+    if (q->newest)
+        put_bound(k, true, q->before, "+inf");
     put_bound(k, !q->id.n, q->after, "-inf");
-    put_bound(k, true, q->before, "+inf");
+    if (!q->newest)
+        put_bound(k, true, q->before, "+inf");
     put_page(o, k);
     if (k)
         k->got = on_sessions;

@@ -229,6 +229,7 @@ static int set_up(struct mo_sql *q, struct mo_err *e)
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
         "PRAGMA journal_size_limit = 16777216",
+        "PRAGMA wal_autocheckpoint = 4000",
         "PRAGMA cell_size_check = ON",
         "PRAGMA temp_store = MEMORY",
     };

@@ -48,11 +48,18 @@ enum mo_sql_id {
     MO_SQL_SESSION_DEL,
     MO_SQL_CONV_NOW,
     MO_SQL_CONV_NEW,
+    MO_SQL_CONV_STEP,
+    MO_SQL_CONV_SET,
     MO_SQL_CONV_NEXT,
     MO_SQL_CONV_DEL_EMPTY,
     MO_SQL_CONV_DEL_ALL,
     MO_SQL_ENTRY_PUT,
     MO_SQL_ENTRY_DEL_ALL,
+    MO_SQL_INDEX_STATE,
+    MO_SQL_INDEX_NEXT,
+    MO_SQL_INDEX_PLACE,
+    MO_SQL_INDEX_PUT,
+    MO_SQL_INDEX_MARK,
     MO_SQL_CALL_PUT,
     MO_SQL_CALL_STATE,
     MO_SQL_CALL_MOVE,
@@ -75,6 +82,7 @@ enum mo_sql_id {
     /* reading: session, id, doc, conversation, seq, at, state */
     MO_SQL_READ_SESSION,
     MO_SQL_READ_SESSIONS,
+    MO_SQL_READ_LAST_SESSIONS,
     MO_SQL_READ_HISTORY,
     MO_SQL_READ_NEWEST,
     MO_SQL_READ_CALLS,
@@ -93,7 +101,7 @@ struct mo_sql {
 };
 
 #define MO_SQL_APP_ID  0x4d4f5354 /* "MOST" */
-#define MO_SQL_VERSION 1
+#define MO_SQL_VERSION 2
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 

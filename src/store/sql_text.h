@@ -7,7 +7,14 @@
  * reboot leaves a lease behind.
  *
  * conversation.at is the time of its last entry; 0: it was swept and only its
- * number is kept, because the session lives. */
+ * number is kept, because the session lives.
+ *
+ * indexed.n, in its one row, is the mark: entries up to it are in place (where
+ * a conversation finds them) and in entry_text, those behind it not yet. It is
+ * always the n of an entry that is there, or 0; so a new entry, whose n is one
+ * more than the largest, is behind it even when the n was another's before.
+ * What is behind the mark must not be taken out of entry_text: that would
+ * damage it. */
 #ifndef MO_STORE_SQL_TEXT_H
 #define MO_STORE_SQL_TEXT_H
 
@@ -44,9 +51,40 @@ static const char *const migrations[MO_SQL_VERSION] = {
     "CREATE TABLE lease (name TEXT PRIMARY KEY, fence INTEGER NOT NULL,"
     " token TEXT NOT NULL, owner TEXT NOT NULL, boot TEXT NOT NULL,"
     " until INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;",
+    /* 2: entries are indexed behind the append (sqlite_index.c) */
+    "DROP TRIGGER entry_in;"
+    "DROP TRIGGER entry_out;"
+    "DROP INDEX conversation_at;"
+    "DROP INDEX entry_place;"
+    "CREATE TABLE place (session TEXT NOT NULL,"
+    " conversation INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " n INTEGER NOT NULL, PRIMARY KEY (session, conversation, seq))"
+    " WITHOUT ROWID;"
+    "INSERT INTO place (session, conversation, seq, n)"
+    " SELECT session, conversation, seq, n FROM entry ORDER BY 1, 2, 3;"
+    "CREATE TABLE indexed (n INTEGER NOT NULL);"
+    "INSERT INTO indexed (n) SELECT coalesce(max(n), 0) FROM entry;"
+    "CREATE TRIGGER entry_out AFTER DELETE ON entry"
+    " WHEN old.n <= (SELECT n FROM indexed) BEGIN"
+    " DELETE FROM place WHERE session = old.session"
+    " AND conversation = old.conversation AND seq = old.seq;"
+    " INSERT INTO entry_text (entry_text, rowid, text)"
+    " SELECT 'delete', old.n, old.text WHERE old.text <> '';"
+    " UPDATE indexed SET n = (SELECT coalesce(max(n), 0) FROM entry"
+    " WHERE n < old.n) WHERE n = old.n; END;",
 };
 
 #define SWEEP_ROWS "500" /* of each kind at a time */
+
+#define BEHIND_MARK "n > (SELECT n FROM indexed)"
+/* By their place, and those that have none yet: few, so looked through. */
+#define HISTORY                                                                \
+    "SELECT p.session, '', e.doc, p.conversation, p.seq, e.at, 0"              \
+    " FROM place p CROSS JOIN entry e ON e.n = p.n"                            \
+    " WHERE p.session = ?1 AND p.conversation = ?2 AND p.seq > ?3"             \
+    " UNION ALL SELECT session, '', doc, conversation, seq, at, 0 FROM entry"  \
+    " WHERE " BEHIND_MARK                                                      \
+    " AND session = ?1 AND conversation = ?2 AND seq > ?3"
 
 static const char *const statements[MO_SQL_N] = {
     [MO_SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -69,6 +107,13 @@ static const char *const statements[MO_SQL_N] = {
                         " WHERE session = ?1",
     [MO_SQL_CONV_NEW] = "INSERT INTO conversation (session, number, seq, at)"
                         " VALUES (?1, ?2, 0, ?3)",
+    /* of a session that is known and has said something already */
+    [MO_SQL_CONV_STEP] =
+        "SELECT seq + 1, number FROM conversation WHERE session = ?1"
+        " AND EXISTS (SELECT 1 FROM session WHERE id = ?1)"
+        " ORDER BY number DESC LIMIT 1",
+    [MO_SQL_CONV_SET] = "UPDATE conversation SET seq = ?3, at = max(at, ?4)"
+                        " WHERE session = ?1 AND number = ?2",
     [MO_SQL_CONV_NEXT] =
         "INSERT INTO conversation (session, number, seq, at)"
         " VALUES (?1, ?2, 1, ?3) ON CONFLICT (session, number) DO UPDATE"
@@ -80,7 +125,20 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_ENTRY_PUT] =
         "INSERT INTO entry (session, conversation, seq, at, doc, text)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [MO_SQL_ENTRY_DEL_ALL] = "DELETE FROM entry WHERE session = ?1",
+    [MO_SQL_ENTRY_DEL_ALL] =
+        "DELETE FROM entry WHERE n IN (SELECT n FROM place WHERE session = ?1"
+        " UNION ALL SELECT n FROM entry WHERE " BEHIND_MARK
+        " AND session = ?1)",
+
+    [MO_SQL_INDEX_STATE] =
+        "SELECT n, (SELECT coalesce(max(n), 0) FROM entry) FROM indexed",
+    [MO_SQL_INDEX_NEXT] =
+        "SELECT n, text, session, conversation, seq FROM entry"
+        " WHERE " BEHIND_MARK " ORDER BY n LIMIT ?1",
+    [MO_SQL_INDEX_PLACE] = "INSERT INTO place (session, conversation, seq, n)"
+                           " VALUES (?1, ?2, ?3, ?4)",
+    [MO_SQL_INDEX_PUT] = "INSERT INTO entry_text (rowid, text) VALUES (?1, ?2)",
+    [MO_SQL_INDEX_MARK] = "UPDATE indexed SET n = ?1",
 
     [MO_SQL_CALL_PUT] =
         "INSERT INTO call (session, id, state, at, doc)"
@@ -115,11 +173,14 @@ static const char *const statements[MO_SQL_N] = {
         " WHERE name = ?1 AND owner = ?2 AND fence = ?3",
 
     [MO_SQL_OLD_CONV] =
-        "SELECT session, number FROM conversation WHERE at > 0 AND at < ?1"
-        " ORDER BY at LIMIT 1",
+        "SELECT session, number FROM conversation"
+        " WHERE (session, number) > (?2, ?3) AND at > 0 AND at < ?1"
+        " ORDER BY session, number LIMIT 1",
     [MO_SQL_OLD_ENTRIES] =
-        "DELETE FROM entry WHERE n IN (SELECT n FROM entry WHERE session = ?1"
-        " AND conversation = ?2 LIMIT " SWEEP_ROWS ")",
+        "DELETE FROM entry WHERE n IN (SELECT n FROM place WHERE session = ?1"
+        " AND conversation = ?2 UNION ALL SELECT n FROM entry"
+        " WHERE " BEHIND_MARK " AND session = ?1 AND conversation = ?2"
+        " LIMIT " SWEEP_ROWS ")",
     /* the present conversation of a living session keeps its number */
     [MO_SQL_OLD_CONV_REST] =
         "UPDATE conversation SET at = 0 WHERE session = ?1 AND number = ?2"
@@ -145,14 +206,11 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_READ_SESSIONS] =
         "SELECT id, '', doc, 0, 0, at, 0 FROM session"
         " WHERE (at, id) > (?1, ?2) AND at < ?3 ORDER BY at, id LIMIT ?4",
-    [MO_SQL_READ_HISTORY] =
-        "SELECT session, '', doc, conversation, seq, at, 0 FROM entry"
-        " WHERE session = ?1 AND conversation = ?2 AND seq > ?3"
-        " ORDER BY seq LIMIT ?4",
-    [MO_SQL_READ_NEWEST] =
-        "SELECT session, '', doc, conversation, seq, at, 0 FROM entry"
-        " WHERE session = ?1 AND conversation = ?2 AND seq > ?3"
-        " ORDER BY seq DESC LIMIT ?4",
+    [MO_SQL_READ_LAST_SESSIONS] = "SELECT id, '', doc, 0, 0, at, 0 FROM session"
+                                  " WHERE (at, id) > (?1, ?2) AND at < ?3"
+                                  " ORDER BY at DESC, id DESC LIMIT ?4",
+    [MO_SQL_READ_HISTORY] = HISTORY " ORDER BY 5 LIMIT ?4",
+    [MO_SQL_READ_NEWEST] = HISTORY " ORDER BY 5 DESC LIMIT ?4",
     [MO_SQL_READ_CALLS] =
         "SELECT session, id, doc, 0, n, at, state FROM call"
         " WHERE session = ?1 AND n > ?2 AND ((1 << state) & ?3)"

@@ -3,9 +3,9 @@
  * Writes go down the writer's lane. While its thread commits one group, the
  * next one gathers behind it; all of a group share one transaction and so one
  * fsync. That is the whole of group commit: nobody waits for a group to fill.
- * Each operation has a savepoint of its own, so a refused one takes only
- * itself back. If the commit fails, nothing of the group happened, and all
- * are told so.
+ * Each operation that could be refused half-way has a savepoint of its own,
+ * so a refused one takes only itself back. If the commit fails, nothing of the
+ * group happened, and all are told so.
  *
  * Reads go down the reader's lane, one at a time, each with a bound on how
  * long it may run.
@@ -19,7 +19,8 @@
 #include "base/clock.h"
 #include "store/sqlite_priv.h"
 
-#define ROOM "store"
+#define ROOM     "store"
+#define QUIET_MS 50 /* without a write, and the index may take its time */
 
 static struct mo_sqlite *from_store(struct mo_store *s)
 {
@@ -30,11 +31,32 @@ static struct mo_sqlite *from_store(struct mo_store *s)
 
 static int apply(struct mo_sqlite *q, struct mo_op *op)
 {
+    if (op->kind == MO_OP_READ)
+        return 0; /* a search: mo_sqlite_index() is what it came for */
     if (op->kind == MO_OP_WRITE)
         return mo_sqlite_write(q, op);
     if (op->kind == MO_OP_SWEEP)
         return mo_sqlite_sweep(q, op);
     return mo_sqlite_lease(q, op);
+}
+
+/* A batch of a single write needs no savepoint. If it is refused, it is so
+ * before it changes anything (see sqlite_write.c): there is nothing to take
+ * back. If the library fails in the middle of it, the whole transaction is
+ * taken back, and the group runs once more with savepoints for all: so who
+ * cannot be served (a damaged page, say) still fails alone. */
+static bool goes_alone(const struct mo_lane *lane, const struct mo_op *op)
+{
+    return op->kind == MO_OP_WRITE && op->batch.n == 1 && !lane->spoilt;
+}
+
+static int apply_alone(struct mo_sqlite *q, struct mo_op *op)
+{
+    if (apply(q, op) != MO_EUNAVAIL)
+        return 0;
+    q->writer.err = op->err;
+    q->writer.spoilt = true;
+    return MO_EUNAVAIL;
 }
 
 /* MO_EUNAVAIL: the transaction itself is lost. */
@@ -64,7 +86,10 @@ static int run_transaction(struct mo_lane *lane)
     if (rc < 0)
         return rc;
     mo_list_each (it, &lane->group) {
-        rc = apply_saved(lane->q, mo_container_of(it, struct mo_op, node));
+        struct mo_op *op = mo_container_of(it, struct mo_op, node);
+
+        rc = goes_alone(lane, op) ? apply_alone(lane->q, op)
+                                  : apply_saved(lane->q, op);
         if (rc < 0)
             break;
     }
@@ -72,16 +97,34 @@ static int run_transaction(struct mo_lane *lane)
         rc = mo_sql_do(sql, MO_SQL_COMMIT, &lane->err, "");
     if (rc < 0 && !lane->q->lib.sqlite3_get_autocommit(sql->db))
         (void)mo_sql_do(sql, MO_SQL_ROLLBACK, NULL, "");
-    return rc;
+    return rc < 0 ? rc : 0;
+}
+
+static int run_again(struct mo_lane *lane)
+{
+    mo_err_clear(&lane->err);
+    mo_list_each (it, &lane->group) {
+        struct mo_op *op = mo_container_of(it, struct mo_op, node);
+
+        mo_err_clear(&op->err);
+        op->written = (struct mo_written){0};
+        op->rows = (struct mo_rows){0};
+        op->held = false;
+    }
+    return run_transaction(lane);
 }
 
 static void run_writes(struct mo_job *j)
 {
     struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
-    int rc;
+    int rc = 0;
 
     mo_err_clear(&lane->err);
-    rc = run_transaction(lane);
+    lane->spoilt = false;
+    if (!mo_list_empty(&lane->group))
+        rc = run_transaction(lane);
+    if (rc < 0 && lane->spoilt)
+        rc = run_again(lane);
     mo_list_each (it, &lane->group) {
         struct mo_op *op = mo_container_of(it, struct mo_op, node);
 
@@ -91,6 +134,8 @@ static void run_writes(struct mo_job *j)
                  op->held)
             mo_notice_give(&lane->q->notice, op->name);
     }
+    if (rc == 0)
+        mo_sqlite_index(lane->q);
 }
 
 /* --- on the reader's thread ---------------------------------------------- */
@@ -130,25 +175,27 @@ static void fill_group(struct mo_lane *lane)
     }
 }
 
+static void lane_run(struct mo_lane *lane)
+{
+    lane->running = true;
+    MO_BUG_ON(mo_work_submit(lane->work, &lane->job) < 0); /* the only one */
+}
+
 static void lane_go(struct mo_lane *lane)
 {
-    int rc;
-
     if (lane->running)
         return;
     fill_group(lane);
     if (mo_list_empty(&lane->group))
         return;
-    lane->running = true;
-    rc = mo_work_submit(lane->work, &lane->job);
-    MO_BUG_ON(rc < 0); /* one job, a queue of one, and not stopped yet */
+    lane_run(lane);
 }
 
 static void note_health(struct mo_lane *lane)
 {
     struct mo_store *s = &lane->q->s;
 
-    if (lane == &lane->q->reader)
+    if (lane == &lane->q->reader || mo_list_empty(&lane->group))
         return;
     if (lane->err.code) {
         mo_store_down(s, &lane->err);
@@ -163,6 +210,51 @@ static void on_lane_go(struct mo_later *d)
     lane_go(mo_container_of(d, struct mo_lane, go));
 }
 
+/* --- time for the index -------------------------------------------------- */
+
+static void note_index(struct mo_sqlite *q)
+{
+    struct mo_sqlite_index *x = &q->index;
+
+    if (x->err.code && !x->failing)
+        mo_log_err(mo_loop_log(q->s.loop), MO_WARN, ROOM, &x->err,
+                   "what was said last cannot be searched for yet");
+    x->failing = x->err.code != 0;
+    x->due = false;
+    q->last_ns = mo_now_ns();
+    if (x->rows && !q->s.closed && !mo_timer_on(&q->quiet))
+        mo_timer_start(q->s.loop, &q->quiet, QUIET_MS);
+}
+
+static void on_quiet(struct mo_timer *t)
+{
+    struct mo_sqlite *q = mo_container_of(t, struct mo_sqlite, quiet);
+    struct mo_lane *lane = &q->writer;
+
+    if (lane->running || !mo_list_empty(&lane->waiting) ||
+        mo_now_ns() - q->last_ns < QUIET_MS * MO_MS) {
+        mo_timer_start(q->s.loop, t, QUIET_MS);
+        return;
+    }
+    q->index.due = true;
+    lane_run(lane);
+}
+
+/* A search may have to go on in the other lane. */
+static void done_one(struct mo_op *op)
+{
+    struct mo_lane *to = op->back;
+
+    op->back = NULL;
+    if (!to || op->answered) {
+        mo_op_finish(op);
+        return;
+    }
+    mo_list_del(&op->node);
+    mo_list_push(&to->waiting, &op->node);
+    mo_loop_defer(op->s->loop, &to->go);
+}
+
 /* The answers first: what they bring along belongs to the next group. */
 static void on_lane_done(struct mo_job *j, bool canceled)
 {
@@ -171,12 +263,14 @@ static void on_lane_done(struct mo_job *j, bool canceled)
 
     MO_BUG_ON(canceled);
     lane->running = false;
+    note_health(lane);
+    if (lane == &lane->q->writer)
+        note_index(lane->q);
     mo_list_init(&done);
     mo_list_splice(&done, &lane->group);
-    note_health(lane);
     mo_loop_defer(lane->q->s.loop, &lane->go);
     while (!mo_list_empty(&done))
-        mo_op_finish(mo_container_of(done.next, struct mo_op, node));
+        done_one(mo_container_of(done.next, struct mo_op, node));
 }
 
 static void sqlite_submit(struct mo_store *s, struct mo_op *op)
@@ -231,6 +325,7 @@ static void on_writer_gone(void *ctx)
 {
     struct mo_sqlite *q = ctx;
 
+    mo_later_cancel(&q->writer.go); /* a chunk of the index may have ended */
     mo_notice_close(&q->notice, on_notice_gone, q);
 }
 
@@ -261,6 +356,7 @@ static void sqlite_close(struct mo_store *s)
 {
     struct mo_sqlite *q = from_store(s);
 
+    mo_timer_stop(s->loop, &q->quiet);
     mo_later_cancel(&q->writer.go);
     mo_later_cancel(&q->reader.go);
     mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
@@ -332,7 +428,8 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
 
 static int start_lanes(struct mo_sqlite *q, struct mo_err *e)
 {
-    q->writer.work = mo_work_start(q->s.loop, "mo-store-write", 1, e);
+    /* two: the end may come while the index moves on */
+    q->writer.work = mo_work_start(q->s.loop, "mo-store-write", 2, e);
     if (!q->writer.work)
         return e ? e->code : MO_EIO;
     q->reader.work = mo_work_start(q->s.loop, "mo-store-read", 1, e);
@@ -357,6 +454,8 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     mo_store_init(&q->s, &sqlite_ops, l, o);
     lane_init(&q->writer, q, MO_SQLITE_GROUP_MAX, run_writes);
     lane_init(&q->reader, q, 1, run_reads);
+    mo_timer_init(&q->quiet, on_quiet);
+    q->index.rows = 1; /* who was here before may have left some */
     q->notice.dir = -1;
     q->path = mo_strndup(path, strlen(path));
     if (!q->path)
@@ -372,6 +471,7 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
         return rc;
     }
     mo_store_up(&q->s);
+    mo_timer_start(l, &q->quiet, QUIET_MS);
     *out = &q->s;
     return 0;
 }

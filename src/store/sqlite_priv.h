@@ -1,7 +1,7 @@
 /* sqlite_priv.h - what the files of the SQLite backend share: sqlite.c (two
- * lanes of operations), sqlite_write.c and sqlite_lease.c (what the writer's
- * thread does), sqlite_read.c (the reader's), notice.h (news between
- * processes). */
+ * lanes of operations), sqlite_write.c, sqlite_lease.c and sqlite_index.c
+ * (what the writer's thread does), sqlite_read.c (the reader's), notice.h
+ * (news between processes). */
 #ifndef MO_STORE_SQLITE_PRIV_H
 #define MO_STORE_SQLITE_PRIV_H
 
@@ -22,15 +22,27 @@ struct mo_lane {
     struct mo_list waiting, group;
     struct mo_later go;
     bool running; /* the thread has the group */
+    bool spoilt;  /* by a write without savepoint: once more, with care */
     unsigned max; /* of a group */
     struct mo_sql sql;
     struct mo_err err; /* of the whole group; code 0: none */
+};
+
+/* The writer's thread's while it runs, else the loop's. */
+struct mo_sqlite_index {
+    bool due;           /* nothing else to do: move on by one chunk */
+    size_t rows, bytes; /* appended and not indexed, about; 0: none */
+    struct mo_err err;  /* why the last chunk failed; code 0: it did not */
+    bool failing;       /* and that was said */
 };
 
 struct mo_sqlite {
     struct mo_store s; /* first */
     struct mo_sqlite_lib lib;
     struct mo_lane writer, reader;
+    struct mo_sqlite_index index;
+    struct mo_timer quiet; /* is there time for the index? */
+    uint64_t last_ns;      /* when the writer's last group ended */
     struct mo_notice notice;
     struct mo_job closing;
     char boot[40]; /* of this run of the machine */
@@ -45,7 +57,13 @@ int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op);
 /* Is the session's lease held under that fence? MO_EPOLICY if not. */
 int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op);
 
+/* The full-text index moves on, if it is time; a search in the group is told
+ * by `back` to which lane it goes now. Outside of a transaction. */
+void mo_sqlite_index(struct mo_sqlite *q);
+
 /* On the reader's thread. */
+/* 1: the index stands before the last entry, op->index_to; 0; or an error. */
+int mo_sqlite_index_lags(struct mo_sqlite *q, struct mo_op *op);
 void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op);
 void mo_sqlite_who(struct mo_sqlite *q, struct mo_op *op);
 

@@ -28,9 +28,10 @@ static int64_t or_for_ever(uint64_t t)
 
 static sqlite3_stmt *sessions(struct reading *g)
 {
-    return mo_sql_start(g->sql, MO_SQL_READ_SESSIONS, &g->op->err, "itii",
-                        (int64_t)g->r->after, g->r->id,
-                        or_for_ever(g->r->before), g->limit);
+    return mo_sql_start(
+        g->sql, g->r->newest ? MO_SQL_READ_LAST_SESSIONS : MO_SQL_READ_SESSIONS,
+        &g->op->err, "itii", (int64_t)g->r->after, g->r->id,
+        or_for_ever(g->r->before), g->limit);
 }
 
 static sqlite3_stmt *history(struct reading *g)
@@ -156,6 +157,18 @@ static void turn_round(struct mo_row *v, size_t n)
     }
 }
 
+/* A search whose index lags goes over to the writer and comes back. */
+static bool must_wait(struct mo_sqlite *q, struct mo_op *op)
+{
+    int rc = 0;
+
+    if (op->read.kind == MO_READ_SEARCH && !op->index_to)
+        rc = mo_sqlite_index_lags(q, op);
+    if (rc == 1)
+        op->back = &q->writer;
+    return rc != 0;
+}
+
 void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
 {
     static sqlite3_stmt *(*const ask[])(struct reading *) = {
@@ -177,7 +190,7 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
     }
     mo_buf_init(&g.query, QUERY_MAX);
     g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
-    st = ask[op->read.kind](&g);
+    st = must_wait(q, op) ? NULL : ask[op->read.kind](&g);
     if (st && collect(&g, st, v) == 0 && op->read.newest)
         turn_round(v, op->rows.n);
     op->rows.v = v;

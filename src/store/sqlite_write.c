@@ -2,7 +2,10 @@
  *
  * A batch is applied write by write inside a savepoint of the caller's; the
  * first that is refused ends it. What a write needs to know about the session
- * (is there one, which conversation) is asked for once a batch. */
+ * (is there one, which conversation) is asked for once a batch.
+ *
+ * Every write here finds its refusal before it changes anything. sqlite.c
+ * counts on that: a batch of a single write has no savepoint. */
 #include "store/sqlite_priv.h"
 
 struct batch {
@@ -91,19 +94,50 @@ static int forget(struct batch *b, const struct mo_write *w)
     return rc;
 }
 
-static int put_entry(struct batch *b, const struct mo_write *w)
+/* The next place in the present conversation, in one statement: 1, or 0 when
+ * there is no session or it has no conversation yet. */
+static int step_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
-    int64_t seq = 0;
+    sqlite3_stmt *st =
+        mo_sql_start(b->sql, MO_SQL_CONV_STEP, &b->op->err, "t", b->session);
+    int rc = st ? mo_sql_step(b->sql, st, &b->op->err) : MO_EUNAVAIL;
+
+    if (rc == 1) {
+        *seq = mo_sql_int(b->sql, st, 0);
+        b->conv = mo_sql_int(b->sql, st, 1);
+        b->known = 1;
+    }
+    mo_sql_end(b->sql, st);
+    if (rc != 1)
+        return rc;
+    return mo_sql_do(b->sql, MO_SQL_CONV_SET, &b->op->err, "tiii", b->session,
+                     b->conv, *seq, (int64_t)w->at);
+}
+
+static int begin_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
+{
     int rc = need_session(b);
 
     if (rc >= 0)
         rc = need_conv(b);
     if (rc >= 0)
-        rc = mo_sql_number(b->sql, MO_SQL_CONV_NEXT, &seq, &b->op->err, "tii",
+        rc = mo_sql_number(b->sql, MO_SQL_CONV_NEXT, seq, &b->op->err, "tii",
                            b->session, b->conv, (int64_t)w->at);
+    return rc;
+}
+
+static int put_entry(struct batch *b, const struct mo_write *w)
+{
+    int64_t seq = 0;
+    int rc = step_conv(b, w, &seq);
+
+    if (rc == 0)
+        rc = begin_conv(b, w, &seq);
     if (rc < 0)
         return rc;
     b->op->written.seq = (uint64_t)seq;
+    b->q->index.rows++;
+    b->q->index.bytes += w->doc.n + w->text.n;
     return mo_sql_do(b->sql, MO_SQL_ENTRY_PUT, &b->op->err, "tiiitt",
                      b->session, b->conv, seq, (int64_t)w->at, w->doc, w->text);
 }
@@ -192,50 +226,70 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 #define SWEEP_CONVS 100
 #define LEASE_KEPT  ((uint64_t)7 * 24 * 3600 * 1000) /* its fence, for order */
 
-/* One conversation that is past its time: 1, 0: there is none. */
-static int sweep_one(struct mo_sqlite *q, struct mo_op *op, int64_t cutoff)
+/* All conversations are looked at, in their order: an index by time would
+ * cost every append to save a walk now and then. */
+struct walk {
+    int64_t cutoff;
+    char id[MO_STORE_ID_MAX + 1]; /* the session we are at */
+    struct mo_span session;
+    int64_t number;
+};
+
+/* The next conversation that is past its time: 1, 0: there is none. */
+static int walk_on(struct mo_sql *sql, struct walk *w, struct mo_err *e)
 {
-    struct mo_sql *sql = &q->writer.sql;
-    struct mo_err *e = &op->err;
-    sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_OLD_CONV, e, "i", cutoff);
+    sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_OLD_CONV, e, "iti", w->cutoff,
+                                    w->session, w->number);
     int rc = st ? mo_sql_step(sql, st, e) : MO_EUNAVAIL;
-    char id[MO_STORE_ID_MAX + 1];
-    struct mo_span session = {id, 0};
-    int64_t number = 0;
 
     if (rc == 1) {
         struct mo_span s = mo_sql_text(sql, st, 0);
 
-        session.n = s.n < sizeof(id) ? s.n : 0;
-        memcpy(id, s.p, session.n);
-        number = mo_sql_int(sql, st, 1);
+        w->session = mo_span(w->id, s.n < sizeof(w->id) ? s.n : 0);
+        memcpy(w->id, s.p, w->session.n);
+        w->number = mo_sql_int(sql, st, 1);
     }
     mo_sql_end(sql, st);
+    return rc;
+}
+
+static int sweep_one(struct mo_sqlite *q, struct mo_op *op, struct walk *w)
+{
+    struct mo_sql *sql = &q->writer.sql;
+    struct mo_err *e = &op->err;
+    int rc = walk_on(sql, w, e);
+
     if (rc != 1)
         return rc;
-    rc = mo_sql_do(sql, MO_SQL_OLD_ENTRIES, e, "ti", session, number);
-    if (rc < 0 || rc == SWEEP_ROWS)
-        return rc < 0 ? rc : 1; /* the rest of it next time */
-    rc = mo_sql_do(sql, MO_SQL_OLD_CONV_REST, e, "ti", session, number);
+    rc = mo_sql_do(sql, MO_SQL_OLD_ENTRIES, e, "ti", w->session, w->number);
+    if (rc == SWEEP_ROWS) {
+        w->number--; /* the rest of it next time */
+        return 1;
+    }
+    if (rc >= 0)
+        rc = mo_sql_do(sql, MO_SQL_OLD_CONV_REST, e, "ti", w->session,
+                       w->number);
     if (rc == 0)
-        rc = mo_sql_do(sql, MO_SQL_OLD_CONV_DEL, e, "ti", session, number);
+        rc =
+            mo_sql_do(sql, MO_SQL_OLD_CONV_DEL, e, "ti", w->session, w->number);
     return rc < 0 ? rc : 1;
 }
 
 static int sweep_history(struct mo_sqlite *q, struct mo_op *op)
 {
     uint64_t ttl = q->s.history_ttl_ms;
-    int64_t cutoff;
+    struct walk w = {.session = MO_SPAN("")};
     int rc = 1;
 
     if (!ttl || ttl > op->now_ms)
         return 0;
-    cutoff = (int64_t)(op->now_ms - ttl);
+    w.cutoff = (int64_t)(op->now_ms - ttl);
     for (int i = 0; i < SWEEP_CONVS && rc == 1; i++)
-        rc = sweep_one(q, op, cutoff);
+        rc = sweep_one(q, op, &w);
     op->rows.more |= rc == 1;
     if (rc >= 0)
-        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_CALLS, &op->err, "i", cutoff);
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_CALLS, &op->err, "i",
+                       w.cutoff);
     op->rows.more |= rc == SWEEP_ROWS;
     return only_failure(rc);
 }

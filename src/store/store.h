@@ -142,7 +142,8 @@ enum mo_read_kind {
     MO_READ_SESSION,  /* the one row, or none */
     MO_READ_SESSIONS, /* all, oldest activity first; `before`: only those */
                       /* whose last activity is before it; `after` and `id`: */
-                      /* time and session of the last row, to go on */
+                      /* time and session of the last row, to go on; */
+                      /* `newest`: the last `limit` */
     MO_READ_HISTORY,  /* entries of a conversation (0: the present one), */
                       /* seq > `after`, in order; `newest`: the last `limit` */
     MO_READ_CALLS,    /* of the session, states in `from` (0: all), oldest */

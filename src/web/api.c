@@ -6,6 +6,7 @@
 #include "agent/entry.h"
 #include "codec/url.h"
 #include "web/api_job.h"
+#include "web/api_session.h"
 #include "web/openapi.h"
 
 #define SESSIONS "/api/sessions/"
@@ -96,6 +97,7 @@ static void put_session(struct mo_jw *w, const struct mo_row *row)
         put_member(w, doc.root, "created");
         put_member(w, doc.root, "box");
         put_member(w, doc.root, "driver");
+        put_member(w, doc.root, "asleep");
         put_member(w, data, "title");
         put_member(w, data, "model");
     }
@@ -127,7 +129,8 @@ static void on_sessions(void *ctx, const struct mo_rows *rows,
 static void get_sessions(void *ctx, struct mo_req *rq)
 {
     struct mo_api_job *j = mo_api_job(ctx, rq);
-    struct mo_read r = {.kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX};
+    struct mo_read r = {
+        .kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX, .newest = true};
 
     if (j)
         read_rows(j, &r, on_sessions);
@@ -288,38 +291,65 @@ static void delete_session(struct mo_api_job *j)
         mo_api_error(j, &e);
 }
 
-/* /api/sessions/ID or /api/sessions/ID/history */
+enum part { ITSELF, HISTORY_OF, CALLS_OF, NO_PART };
+
+static enum part part_of(struct mo_span rest)
+{
+    if (rest.p == NULL)
+        return ITSELF;
+    if (mo_span_is(rest, "history"))
+        return HISTORY_OF;
+    return mo_span_is(rest, "calls") ? CALLS_OF : NO_PART;
+}
+
+static bool may(enum mo_http_method m, enum part part)
+{
+    if (m == MO_HTTP_GET || m == MO_HTTP_HEAD)
+        return true;
+    return part == ITSELF && (m == MO_HTTP_DELETE || m == MO_HTTP_PATCH);
+}
+
+static void serve_one(struct mo_api_job *j, enum part part)
+{
+    if (part == HISTORY_OF)
+        get_history(j);
+    else if (part == CALLS_OF)
+        mo_api_calls(j, number(j->rq, "after", 0), limit(j->rq, HISTORY));
+    else if (j->rq->head->method == MO_HTTP_DELETE)
+        delete_session(j);
+    else
+        get_session(j);
+}
+
+/* /api/sessions/ID, and what is below it */
 static void on_one(void *ctx, struct mo_req *rq)
 {
     struct mo_span rest = mo_span_skip(rq->path, sizeof(SESSIONS) - 1);
     struct mo_span id = mo_span_cut(&rest, '/');
-    enum mo_http_method m = rq->head->method;
-    bool history = rest.p && mo_span_is(rest, "history");
+    enum part part = part_of(rest);
     struct mo_api_job *j = NULL;
 
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX || (rest.p && !history)) {
+    if (id.n == 0 || id.n > MO_SESSION_ID_MAX || part == NO_PART) {
         mo_req_problem(rq, 404, "not_found", "there is nothing here");
         return;
     }
-    if (m != MO_HTTP_GET && m != MO_HTTP_HEAD &&
-        (m != MO_HTTP_DELETE || history)) {
+    if (!may(rq->head->method, part)) {
         mo_req_header(rq, "Allow",
-                      history ? MO_SPAN("GET, HEAD")
-                              : MO_SPAN("GET, HEAD, DELETE"));
+                      part == ITSELF ? MO_SPAN("GET, HEAD, DELETE, PATCH")
+                                     : MO_SPAN("GET, HEAD"));
         mo_req_problem(rq, 405, "method_not_allowed",
                        "that cannot be done with it");
+        return;
+    }
+    if (rq->head->method == MO_HTTP_PATCH) {
+        mo_api_rename(ctx, rq);
         return;
     }
     j = mo_api_job(ctx, rq);
     if (j == NULL)
         return;
     memcpy(j->id, id.p, id.n);
-    if (history)
-        get_history(j);
-    else if (m == MO_HTTP_DELETE)
-        delete_session(j);
-    else
-        get_session(j);
+    serve_one(j, part);
 }
 
 /* --- search and audit ---------------------------------------------------- */
@@ -485,5 +515,5 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
         rc = mo_site_route(s, &routes[i]);
-    return rc;
+    return rc < 0 ? rc : mo_api_servers_routes(s, api);
 }

@@ -3,11 +3,14 @@
  *   GET    /api/sessions             those that are known, last used first
  *   GET    /api/sessions/ID          one of them
  *   DELETE /api/sessions/ID          end it; ?forget=true: its history too
+ *   PATCH  /api/sessions/ID          another name (api_session.h)
+ *   GET    /api/sessions/ID/calls    who decided its calls
  *   GET    /api/sessions/ID/history  its conversation; ?format=markdown
  *   GET    /api/search?q=            in all conversations
  *   GET    /api/audit                who asked, who approved, what came back
  *   GET    /api/models/available     models that can be picked
  *   GET    /api/models/check         the same by id, as older clients ask
+ *   ...    /api/servers              the MCP servers (api_servers.h)
  *   GET    /api/openapi.json         all of this for programs (openapi.h)
  *
  * Answers are JSON, errors application/problem+json with a stable code. What
@@ -17,11 +20,14 @@
 #define MO_WEB_API_H
 
 #include "session/session.h"
-#include "web/site.h"
+#include "web/api_servers.h"
+
+struct mo_agent;
 
 struct mo_api {
     struct mo_sessions *sessions; /* NULL: not there (yet) */
     struct mo_store *store;
+    struct mo_agent *agent;
     const char *(*why)(void *ctx); /* why not, in plain words */
     void *why_ctx;
     /* The list of models as a JSON object; done() once, later. */
@@ -30,6 +36,7 @@ struct mo_api {
                                const struct mo_err *why),
                   void *arg, struct mo_err *e);
     void *models_ctx;
+    struct mo_api_servers servers; /* list NULL: not there (yet) */
 };
 
 /* api is borrowed as long as the site lives. */

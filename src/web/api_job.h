@@ -17,6 +17,7 @@ struct mo_api_job {
     bool answered;
     char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
     bool markdown;
+    uint64_t began; /* mo_now_ns() */
     struct mo_buf out;
 };
 

@@ -16,6 +16,12 @@ struct row {
 #define ID                                                                     \
     "{'name':'id','in':'path','required':true,'description':'of the session'," \
     "'schema':{'type':'string','pattern':'^[A-Za-z0-9_-]{1,64}$'}}"
+#define NAME                                                                   \
+    "{'name':'name','in':'path','required':true,'description':'of the "        \
+    "server','schema':{'type':'string'}}"
+#define TOOL                                                                   \
+    "{'name':'tool','in':'path','required':true,'description':'as its server " \
+    "calls it','schema':{'type':'string'}}"
 #define REF(name) "{'$ref':'#/components/schemas/" name "'}"
 #define JSON_TYPE "application/json"
 
@@ -27,6 +33,22 @@ static const struct row rows[] = {
     {"/api/sessions/{id}", "get", "One session", ID, JSON_TYPE, REF("Session")},
     {"/api/sessions/{id}", "delete", "End a session and its box",
      ID "," Q("forget", "boolean", "its history too"), JSON_TYPE, REF("Ok")},
+    {"/api/sessions/{id}", "patch", "Another name, {title}, while it is open",
+     ID, JSON_TYPE, REF("Ok")},
+    {"/api/sessions/{id}/calls", "get", "Who decided its calls, and when",
+     ID "," Q("after", "integer", "only those after that one") "," Q(
+         "limit", "integer", "at most so many"),
+     JSON_TYPE,
+     "{'type':'object','required':['more','calls'],"
+     "'additionalProperties':false,'properties':{'more':{'type':'boolean'},"
+     "'calls':{'type':'array','items':{'type':'object',"
+     "'required':['callId','seq','at','state'],'additionalProperties':false,"
+     "'properties':{'callId':{'type':'string'},'seq':{'type':'integer'},"
+     "'at':{'type':'integer'},'state':{'enum':['pending','approved',"
+     "'running','done','rejected','unknown']},'name':{'type':'string'},"
+     "'server':{'type':'string'},'by':{'type':'string'},"
+     "'who':{'type':'string'},'reason':{'type':'string'},"
+     "'ms':{'type':'integer'}}}}}}"},
     {"/api/sessions/{id}/history", "get", "A conversation of a session",
      ID "," Q("conversation", "integer", "which; 0: the present one") "," Q(
          "after", "integer",
@@ -68,6 +90,33 @@ static const struct row rows[] = {
      "'models':{'type':'object','additionalProperties':{'type':'string',"
      "'pattern':'^(available|not_found|error: .*)$'}},"
      "'providers':" REF("Providers") "}}"},
+    {"/api/servers", "get", "The configured MCP servers, and how they are", "",
+     JSON_TYPE,
+     "{'type':'object','required':['servers'],'additionalProperties':false,"
+     "'properties':{'servers':{'type':'array','items':" REF("Server") "}}}"},
+    {"/api/servers/{name}/test", "post", "Connect to a server now", NAME,
+     JSON_TYPE,
+     "{'type':'object','required':['ok','ms'],'additionalProperties':false,"
+     "'properties':{'ok':{'type':'boolean'},'ms':{'type':'integer'},"
+     "'error':{'type':'string'},'tools':{'type':'integer'}}}"},
+    {"/api/servers/{name}/tools", "get", "What a server offers", NAME,
+     JSON_TYPE,
+     "{'type':'object','required':['tools'],'additionalProperties':false,"
+     "'properties':{'tools':{'type':'array','items':" REF("Tool") "}}}"},
+    {"/api/servers/{name}/tools/{tool}/call", "post",
+     "Try a tool, as the approval rules allow", NAME "," TOOL, JSON_TYPE,
+     REF("Tried")},
+    {"/api/servers/{name}/tools/{tool}/accept", "post",
+     "Use a tool whose definition has changed as it is now", NAME "," TOOL,
+     JSON_TYPE, REF("Ok")},
+    {"/api/rules", "get", "What people always want, in every session", "",
+     JSON_TYPE,
+     "{'type':'object','required':['rules'],'additionalProperties':false,"
+     "'properties':{'rules':{'type':'array','items':" REF("Rule") "}}}"},
+    {"/api/rules/{id}", "delete", "Ask about it again",
+     "{'name':'id','in':'path','required':true,'description':'of the rule',"
+     "'schema':{'type':'string'}}",
+     JSON_TYPE, REF("Ok")},
     {"/api/openapi.json", "get", "This document", "", JSON_TYPE,
      "{'type':'object','required':['openapi','info','paths']}"},
     {"/healthz", "get", "Is the process alive?", "", "text/plain", NULL},
@@ -93,6 +142,7 @@ static const struct {
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
      "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
      "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
+     "'asleep':{'type':'boolean'},"
      "'title':{'type':'string'},'model':{'type':'string'}}}"},
     {"Message",
      "{'type':'object','required':['seq','at','role'],'properties':"
@@ -108,11 +158,39 @@ static const struct {
      "{'type':'object','required':['at','what'],'additionalProperties':false,"
      "'properties':{'sessionId':{'type':'string'},'seq':{'type':'integer'},"
      "'at':{'type':'integer'},'what':true}}}}}"},
+    {"Rule",
+     "{'type':'object','required':['id','server','tool','action','at','who'],"
+     "'additionalProperties':false,'properties':{'id':{'type':'string'},"
+     "'server':{'type':'string'},'tool':{'type':'string'},"
+     "'action':{'enum':['allow','deny']},'at':{'type':'integer'},"
+     "'who':{'type':'string'},'args':{'type':'object',"
+     "'additionalProperties':{'type':'string'}}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"
      "'string'},'ok':{'type':'boolean'},'models':{'type':'integer'},"
      "'error':{'type':'string'}}}}"},
+    {"Server",
+     "{'type':'object','required':['name','kind','target','state'],"
+     "'additionalProperties':false,'properties':{'name':{'type':'string'},"
+     "'kind':{'enum':['stdio','http','sse','image']},'target':{'type':"
+     "'string'},'description':{'type':'string'},'state':{'enum':['off',"
+     "'cold','starting','ok','failed']},'error':{'type':'string'},"
+     "'retryMs':{'type':'integer'},'stderr':{'type':'string'},"
+     "'version':{'type':'string'},'info':{'type':'object'},"
+     "'calls':{'type':'integer'}}}"},
+    {"Tool",
+     "{'type':'object','required':['name','title','description',"
+     "'inputSchema','annotations','digest'],'additionalProperties':false,"
+     "'properties':{'name':{'type':'string'},'title':{'type':'string'},"
+     "'description':{'type':'string'},'inputSchema':true,"
+     "'annotations':true,'digest':{'type':'string'},'changedFrom':true}}"},
+    {"Tried",
+     "{'type':'object','required':['state'],'additionalProperties':false,"
+     "'properties':{'state':{'enum':['done','ask','denied','changed',"
+     "'unknown']},'digest':{'type':'string'},'reason':{'type':'string'},"
+     "'args':{'type':'object'},'content':{'type':'array'},"
+     "'isError':{'type':'boolean'},'durationMs':{'type':'integer'}}}"},
     {"Ready",
      "{'type':'object','required':['ready','checks'],'properties':{'ready':"
      "{'type':'boolean'},'checks':{'type':'array','items':{'type':'object',"

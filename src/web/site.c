@@ -72,13 +72,15 @@ static void put_cors(struct mo_site *s, struct mo_req *rq)
         return;
     mo_req_header(rq, "Access-Control-Allow-Origin", origin);
     mo_req_header(rq, "Access-Control-Allow-Credentials", MO_SPAN("true"));
+    mo_req_header(rq, "Access-Control-Expose-Headers",
+                  MO_SPAN("Mcp-Session-Id"));
 }
 
 static const struct header preflight[] = {
     {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE"},
     {"Access-Control-Allow-Headers",
      "Authorization, Content-Type, Last-Event-ID, Mcp-Session-Id, "
-     "Mcp-Protocol-Version"},
+     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name"},
     {"Access-Control-Max-Age", "600"},
 };
 

@@ -306,6 +306,7 @@ static bool is_plain(struct mo_json v)
 static void do_approval(struct event *ev)
 {
     struct mo_json v = ev->arg, args = mo_json_get(v, "args");
+    struct mo_json conditions = mo_json_get(v, "conditions");
     struct mo_decision d = {
         .call = str(ev, mo_json_get(v, "callId")),
         .digest = str(ev, mo_json_get(v, "digest")),
@@ -319,14 +320,49 @@ static void do_approval(struct event *ev)
                "an approval is {callId, approved}, each once");
         return;
     }
+    if (conditions.p && (d.remember != MO_REMEMBER_ALWAYS ||
+                         !mo_json_is(conditions, MO_JSON_OBJECT))) {
+        refuse(ev, "bad_request",
+               "conditions are an object, and go with remember: always");
+        return;
+    }
     if (args.p)
         d.args = mo_json_text(args);
+    if (conditions.p)
+        d.conditions = mo_json_text(conditions);
     mo_chat_decide(ev->t->member, &d, on_ack, ev->owed);
 }
 
 static void do_cancel(struct event *ev)
 {
     mo_chat_cancel(ev->t->member, on_ack, ev->owed);
+}
+
+static void do_answer(struct event *ev)
+{
+    static const struct {
+        const char *name;
+        enum mo_answer_action action;
+    } known[] = {{"accept", MO_ANSWER_ACCEPT},
+                 {"decline", MO_ANSWER_DECLINE},
+                 {"cancel", MO_ANSWER_CANCEL}};
+    struct mo_json v = ev->arg, content = mo_json_get(v, "content");
+    struct mo_answer a = {.request = str(ev, mo_json_get(v, "requestId"))};
+    size_t i = 0;
+
+    while (i < MO_COUNT(known) && !mo_json_str_eq(mo_json_get(v, "action"),
+                                                  mo_span_cstr(known[i].name)))
+        i++;
+    if (i == MO_COUNT(known) || !is_plain(v)) {
+        refuse(ev, "bad_request",
+               "an answer is {requestId, action: accept, decline or cancel, "
+               "content}, each once");
+        return;
+    }
+    a.action = known[i].action;
+    if (content.p)
+        a.content = mo_json_text(content);
+    mo_chat_answer(ev->t->member, &a, on_ack, ev->owed);
 }
 
 static void do_accept(struct event *ev)
@@ -351,9 +387,13 @@ static const struct {
     const char *name;
     void (*run)(struct event *ev);
 } events[] = {
-    {"message", do_message},     {"tool:approval", do_approval},
-    {"agent:cancel", do_cancel}, {"history:reset", do_reset},
-    {"session:close", do_close}, {"tool:accept", do_accept},
+    {"message", do_message},
+    {"tool:approval", do_approval},
+    {"agent:cancel", do_cancel},
+    {"history:reset", do_reset},
+    {"session:close", do_close},
+    {"tool:accept", do_accept},
+    {"elicitation:response", do_answer},
 };
 
 static void dispatch(struct event *ev, struct mo_json name)

@@ -1,10 +1,11 @@
 // A real browser before a real server: what the tests of the page share.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 
 import { chromium } from 'playwright-core';
 
@@ -29,14 +30,18 @@ const axeSource = readFile(
 
 export class Bench {
   /** A server in an empty directory and a browser with an empty profile.
-   *  model: a fake one of tests/fakes that answers instead of the demo. */
-  static async open({ model } = {}) {
+   *  model: a fake one of tests/fakes that answers instead of the demo;
+   *  config(dir): what its configuration says. */
+  static async open({ model, config } = {}) {
     const bench = new Bench();
     bench.model = model;
     bench.env = model
       ? { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url }
       : {};
     bench.dir = await mkdtemp(join(tmpdir(), 'mo-page-'));
+    if (config)
+      await writeFile(join(bench.dir, 'mcp-orchestrator.json'),
+        JSON.stringify(config(bench.dir)));
     bench.server = await Server.start([], {
       dir: bench.dir, env: bench.env, house: true,
     });
@@ -73,6 +78,27 @@ export class Bench {
     this.server = await Server.start(['--port', String(port)], {
       dir: this.dir, env: this.env, house: true,
     });
+  }
+
+  /** n messages before what was said in a session; the server is stopped. */
+  async seed(session, n) {
+    const files = await readdir(this.dir, { recursive: true });
+    const db = new DatabaseSync(join(this.dir, files.find((f) => f.endsWith('.db'))));
+    const said = (i) => (i % 2
+      ? { role: 'user', id: `m${i}`, blocks: [{ type: 'text', text: `question ${i}` }] }
+      : { role: 'assistant', stop: 'end', usage: { input: 9, output: 9 }, blocks: [{ type: 'text', text: `Answer **${i}**.\n\n- one\n- \`two\`\n\n${'More words. '.repeat(i % 40)}` }] });
+    const { number } = db.prepare('SELECT max(number) AS number FROM conversation WHERE session = ?').get(session);
+    const put = db.prepare("INSERT INTO entry (session, conversation, seq, at, doc, text) VALUES (?, ?, ?, ?, ?, '')");
+    db.exec('BEGIN');
+    db.prepare('UPDATE entry SET seq = -(seq + ?) WHERE session = ?').run(n, session);
+    db.prepare('UPDATE entry SET seq = -seq WHERE session = ?').run(session); // a place is taken once
+    db.prepare('DELETE FROM place WHERE session = ?').run(session);
+    db.prepare('INSERT INTO place (session, conversation, seq, n) SELECT session, conversation, seq, n FROM entry ' +
+      'WHERE session = ? AND n <= (SELECT n FROM indexed)').run(session);
+    for (let i = 1; i <= n; i++) put.run(session, number, i, Date.now() - (n - i) * 1000, JSON.stringify(said(i)));
+    db.prepare('UPDATE conversation SET seq = seq + ? WHERE session = ? AND number = ?').run(n, session, number);
+    db.exec('COMMIT');
+    db.close();
   }
 
   /** A page of a new visitor; path '/' is a new conversation. */

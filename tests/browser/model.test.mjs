@@ -2,10 +2,11 @@
 // things and can be changed: a fake provider behind the real server.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
 import {
-  Bench, approve, calls, card, lacking, leave, ready, rest, say,
+  Bench, approve, assertAccessible, calls, card, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const skip = await lacking();
@@ -29,7 +30,17 @@ const EVIL = [
 describe('with a model', { skip }, () => {
   let bench;
   before(async () => {
-    bench = await Bench.open({ model: await claude({ key: 'sk-ant-0123456789' }) });
+    bench = await Bench.open({
+      model: await claude({ key: 'sk-ant-0123456789' }),
+      config: () => ({
+        mcpServers: {
+          greeter: {
+            command: process.execPath,
+            args: [fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url))],
+          },
+        },
+      }),
+    });
   });
   after(() => bench?.close());
 
@@ -90,6 +101,42 @@ describe('with a model', { skip }, () => {
     assert.deepEqual(lines, ['one', 'two', 'zwei', 'three']);
     await approve(page).click();
     await page.getByText('Done.').waitFor();
+    await leave(page);
+  });
+
+  test('a server asks in the middle of a call: a form, an address; always is a rule', async () => {
+    const there = 'https://xn--pple-43d.example/a?b';
+    const ask = (args) => ({ calls: [{ name: 'greeter_ask', args }] });
+    bench.model.script.push(ask({}), { text: 'First.' }, ask({ url: there }), { text: 'Second.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'ask me');
+    await card(page).getByLabel('How long').selectOption('always');
+    await approve(page).click();
+    const question = page.locator('[data-question]');
+    await question.getByText('greeter', { exact: true }).waitFor();
+    await question.getByRole('button', { name: 'Send' }).click();
+    await question.getByText('This is needed.').waitFor();
+    await page.reload();
+    await question.getByLabel('Size').selectOption('Large');
+    await question.getByLabel('As a gift').check();
+    await assertAccessible(page, 'a question');
+    await question.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('First.').waitFor();
+    await rest(page);
+    await calls(page, 'done').getByRole('button').first().click();
+    await page.locator('[data-result]').getByText('answered {"action":"accept","content":{"size":"l","gift":true}}').first().waitFor();
+    await say(page, 'again');
+    await question.getByText(there).waitFor();
+    await question.getByText('xn--pple-43d.example', { exact: true }).waitFor();
+    await question.getByRole('button', { name: 'Decline' }).click();
+    await page.getByText('Second.').waitFor();
+    await rest(page);
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.locator('[data-rule]').getByText('ask · greeter').waitFor();
+    await assertAccessible(page, 'rules');
+    await page.getByRole('button', { name: 'Remove the rule for ask' }).click();
+    await page.getByText('None. A card that waits').waitFor();
     await leave(page);
   });
 

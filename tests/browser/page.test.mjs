@@ -88,7 +88,8 @@ describe('the page', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'list the files');
-    await card(page).getByRole('checkbox').check();
+    await card(page).getByLabel('How long').selectOption('session');
+    await card(page).getByText('any arguments, in this conversation').waitFor();
     await approve(page).click();
     await rest(page);
     await say(page, 'list the files');
@@ -110,7 +111,7 @@ describe('the page', { skip }, () => {
     await calls(page, 'done').waitFor();
     await rest(page);
     await page.reload();
-    await calls(page, 'done').waitFor();
+    await calls(page, 'done').getByText(/you approved · \d+/).waitFor();
     assert.equal(await card(page).count(), 0);
     await leave(page);
   });
@@ -173,6 +174,12 @@ describe('the page', { skip }, () => {
     await card(page).waitFor();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 390, `${wide} px`);
+    const sheet = page.locator('[data-sheet]');
+    const bottom = await sheet.evaluate((e) => e.getBoundingClientRect().bottom);
+    assert.equal(bottom, 844, 'it comes from below');
+    await sheet.getByRole('button', { name: 'Fold' }).tap();
+    await approve(page).waitFor({ state: 'hidden' });
+    await sheet.getByRole('button', { name: 'A call waits' }).tap();
     await approve(page).tap();
     await calls(page, 'done').waitFor();
     await page.getByRole('button', { name: 'Conversations' }).tap();
@@ -181,13 +188,23 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
-  test('conversations are listed, exported, deleted', async () => {
+  test('conversations are listed, found, renamed, exported, deleted', async () => {
     const page = await bench.visit();
     await ready(page);
     const list = page.getByRole('navigation', { name: 'Conversations' });
     await say(page, 'list the files of the deleted one');
     await card(page).or(page.locator('.md')).first().waitFor();
-    const row = list.getByRole('listitem').filter({ hasText: 'of the deleted one' });
+    const first = list.getByRole('listitem').filter({ hasText: 'of the deleted one' }).first();
+    await first.hover();
+    await first.getByRole('button', { name: /Rename/ }).click();
+    await page.getByLabel('Name of this conversation').fill('Doomed');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Doomed' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('deleted one');
+    await list.locator('[data-found] mark').getByText('deleted one').waitFor();
+    await page.getByLabel('Search conversations').fill('');
+    const row = list.getByRole('listitem').filter({ hasText: 'Doomed' });
     await row.hover();
     const save = page.waitForEvent('download');
     await row.getByRole('link', { name: /Export/ }).click();

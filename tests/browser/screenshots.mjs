@@ -1,8 +1,10 @@
 // Pictures of every view in both themes, for the documents.
 //
 //     scripts/node tests/browser/screenshots.mjs DIR
+import { writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { Bench, approve, calls, card, ready, rest, say } from './kit.mjs';
 
@@ -36,6 +38,11 @@ async function story(bench, scheme) {
   await approve(page).click();
   await calls(page, 'done').nth(2).waitFor();
   await rest(page);
+  await page.getByRole('link', { name: 'Servers' }).click();
+  await page.getByRole('link', { name: 'greeter' }).click();
+  await page.getByRole('button', { name: /^greet/ }).click();
+  await page.getByLabel('name', { exact: true }).waitFor();
+  await shot(page, 'servers');
   for (const view of ['Overview', 'Settings']) {
     await page.getByRole('link', { name: view }).click();
     await page.waitForTimeout(500);
@@ -57,7 +64,13 @@ async function phone(bench) {
 }
 
 await mkdir(dir, { recursive: true });
-const bench = await Bench.open();
+const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
+const bench = await Bench.open({
+  config: (where) => {
+    writeFileSync(join(where, 'greeter'), `#!/bin/sh\nexec ${process.execPath} ${fake}\n`, { mode: 0o755 });
+    return { mcpServers: { greeter: { command: './greeter', description: 'Says hello to people' } } };
+  },
+});
 try {
   for (const scheme of ['light', 'dark']) await story(bench, scheme);
   await phone(bench);

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
@@ -247,5 +247,80 @@ describe('for scripts', () => {
     assert.equal((await script(['--session', 'kept', 'first'])).out, 'one\n');
     assert.equal((await script(['--session', 'kept', 'second'])).out, 'two\n');
     assert.equal(JSON.parse(model.requests.at(-1).bytes.toString()).messages.length, 3);
+  });
+});
+
+describe('a server asks the person', () => {
+  const fixture = join(process.env.MO_BUILD ?? join(dirname(BIN), '../..'), 'tests/fixture/fixture');
+  const call = (name, args = {}) => model.script.push({ calls: [{ name: `fx_test_${name}`, args }] }, { text: 'Thank you.' });
+  const settings = () => ({ MCP_ORCHESTRATOR_CONFIG: join(dir, 'asks.json') });
+  before(() => writeFile(join(dir, 'asks.json'), JSON.stringify({
+    llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 },
+    mcpServers: { fx: { command: fixture } }, approvals: { rules: [{ server: 'fx', action: 'allow' }] },
+  })));
+  const person = () => new Program('python3', ['-c', PTY, BIN, 'chat'], settings());
+
+  test('field by field, with defaults, choices and a second thought', async () => {
+    call('elicitation_sep1034_defaults');
+    const t = person();
+    await t.sees('> ');
+    t.type('go\n');
+    await t.sees('fx asks: Please review');
+    await t.sees('name (text, else John Doe): ');
+    t.type('Ada \u202e\n');
+    await t.sees('age (whole number, else 30): ');
+    t.type('old\n');
+    await t.sees('that is no whole number');
+    t.type('36\n');
+    await t.sees('score (number, else 95.5): ');
+    t.type('\n');
+    await t.sees('2  inactive');
+    t.type('2\n');
+    await t.sees('verified (yes or no, else true): ');
+    t.type('no\n');
+    await t.sees('Thank you.');
+    const said = results()[0][1];
+    for (const part of ['"age":36', '"score":95.5', '"status":"inactive"', '"verified":false'])
+      assert.ok(said.includes(part), said);
+
+    call('elicitation', { message: 'Who?' });
+    t.type('again\n');
+    await t.sees("username, User's response (text, needed): ");
+    t.type('\n');
+    await t.sees('this one is needed');
+    t.type('/decline\n');
+    await t.sees('Thank you.', 2);
+    assert.match(results()[0][1], /action=decline/);
+
+    call('elicitation_url');
+    t.type('page\n');
+    await t.sees('https://example.com/page');
+    await t.sees('Have you done that?');
+    t.type('y\n');
+    await t.sees('Thank you.', 3);
+    assert.match(results()[0][1], /action=accept/);
+    t.type('/quit\n');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('Ctrl-C in the middle of it stops the turn', async () => {
+    call('elicitation', { message: 'Who?' });
+    const t = person();
+    await t.sees('> ');
+    t.type('go\n');
+    await t.sees('(text, needed): ');
+    t.type('\x03');
+    await t.sees('(stopped)');
+    t.type('/quit\n');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('a script cannot be asked', async () => {
+    call('elicitation', { message: 'Who?' });
+    const { code, out, err } = await script(['go'], '', settings());
+    assert.equal(out, 'Thank you.\n');
+    assert.match(err, /nobody is there to answer/);
+    assert.equal(code, 5);
+    assert.match(results()[0][1], /action=cancel/);
   });
 });

@@ -1,6 +1,7 @@
 /* evil_mcp - an MCP server over stdio that misbehaves in one way, named by
  * argv[1]; "ok" behaves. It speaks 2025-11-25 and answers server/discover
- * with -32601, unless that is its misbehaviour.
+ * with -32601, unless that is its misbehaviour. Its one tool is "t", or what
+ * the file argv[2] says when it is asked.
  *
  * It uses nothing of ours: it is the other side. */
 #include <signal.h>
@@ -191,7 +192,8 @@ static const struct {
     {"stop", stop},
     {"close-stdout", close_stdout},
     {"grandchild", grandchild},
-    /* these misbehave before */
+    /* these misbehave before or after */
+    {"stubborn", ok},
     {"init-silent", ok},
     {"init-leave", ok},
     {"probe-leave", ok},
@@ -239,7 +241,23 @@ static void on_discover(const char *evil)
         answer_as(id, "\"error\":{\"code\":-32601,\"message\":\"no\"}");
 }
 
-static void on_line(const char *line, size_t evil)
+static void on_list(const char *file)
+{
+    char name[64] = "t", body[256];
+    FILE *f = file ? fopen(file, "r") : NULL;
+
+    if (f) {
+        (void)fscanf(f, "%63[a-z]", name);
+        (void)fclose(f);
+    }
+    (void)snprintf(body, sizeof(body),
+                   "\"result\":{\"tools\":[{\"name\":\"%s\","
+                   "\"inputSchema\":{\"type\":\"object\"}}]}",
+                   name);
+    answer_as(id, body);
+}
+
+static void on_line(const char *line, size_t evil, const char *file)
 {
     if (!take_id(line))
         return;
@@ -250,22 +268,35 @@ static void on_line(const char *line, size_t evil)
     else if (is(line, "tools/call"))
         evils[evil].call();
     else if (is(line, "tools/list"))
-        answer_as(id, "\"result\":{\"tools\":[{\"name\":\"t\"}]}");
+        on_list(file);
     else
         answer_as(id, "\"result\":{}");
+}
+
+/* Neither the end of its input nor a signal that can be ignored ends it. */
+static void be_stubborn(void)
+{
+    for (int sig = 1; sig < 32; sig++)
+        (void)signal(sig, SIG_IGN);
 }
 
 int main(int argc, char **argv)
 {
     static char line[65536];
     size_t evil = 0;
+    bool stubborn;
 
     while (argc > 1 && evil < sizeof(evils) / sizeof(evils[0]) &&
            strcmp(evils[evil].name, argv[1]) != 0)
         evil++;
     if (argc < 2 || evil == sizeof(evils) / sizeof(evils[0]))
         return 2;
+    stubborn = strcmp(evils[evil].name, "stubborn") == 0;
+    if (stubborn)
+        be_stubborn();
     while (fgets(line, sizeof(line), stdin))
-        on_line(line, evil);
+        on_line(line, evil, argc > 2 ? argv[2] : NULL);
+    if (stubborn)
+        hang();
     return 0;
 }

@@ -3,24 +3,35 @@
 import Ajv from 'ajv/dist/2020.js';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
+import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
 let house, doc, ajv;
 before(async () => {
-  house = await House.start();
+  const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
+  house = await House.start({ config: {
+    mcpServers: { greeter: { command: process.execPath, args: [fake] } },
+    approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
+  } });
   ({ body: doc } = await house.get('/api/openapi.json'));
   ajv = new Ajv({ strict: false, allErrors: true });
   ajv.addSchema(doc, 'api');
 });
-after(() => house.stop());
+after(async () => {
+  house.server.fresh.fds += 8; // the server stays open for the next
+  house.server.fresh.children += 2; // and its guard
+  await house.stop();
+});
 
 /** A path of the document, as a JSON pointer into it. */
 const at = (...steps) => `api#/${steps.map((s) => encodeURIComponent(s.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
 
-async function ask(path, method, url, status = 200) {
-  const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method: method.toUpperCase() });
-  assert.equal(answer.status, status, url);
+async function ask(path, method, url, status = 200, json) {
+  const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`,
+    { method: method.toUpperCase(), body: json && JSON.stringify(json) });
+  assert.equal(answer.status, status, `${url}: ${answer.status === status || await answer.text()}`);
   const type = answer.headers.get('content-type').split(';')[0];
   const key = status === 200 ? '200' : 'default';
   const described = doc.paths[path][method].responses[key].content[type];
@@ -46,7 +57,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/overview', '/settings', '/socket.io/*']; // the page's own
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/socket.io/*', '/mcp']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -64,17 +75,23 @@ test('every answer is as described', async () => {
   const tab = house.tab();
   await tab.ready();
   await tab.say('find the needle');
-  await tab.decide((await tab.event('tool:approval_required'))[0], true);
+  await tab.decide((await tab.event('tool:approval_required'))[0], true, { remember: 'always' });
   await tab.event('agent:response');
   const seen = new Set();
-  const asked = async (path, method, url, status) => {
+  const asked = async (path, method, url, status, json) => {
     seen.add(`${method} ${path}`);
-    return ask(path, method, url, status);
+    return ask(path, method, url, status, json);
   };
   const one = '/api/sessions/{id}';
   const { sessions } = await asked('/api/sessions', 'get', '/api/sessions');
   assert.deepEqual(sessions.map((s) => s.id), [tab.session]);
   assert.equal((await asked(one, 'get', `/api/sessions/${tab.session}`)).title, 'find the needle');
+  await asked(one, 'patch', `/api/sessions/${tab.session}`, 200, { title: ' The needle\nand more' });
+  assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).title, 'The needle');
+  await ask(one, 'patch', `/api/sessions/${tab.session}`, 400, { title: ' ' });
+  await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
+  const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
+  assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
   assert.ok((await asked('/api/search', 'get', '/api/search?q=needle')).rows.length > 0);
@@ -86,6 +103,40 @@ test('every answer is as described', async () => {
   assert.equal(checked.models['claude-sonnet-5-5'], 'available');
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
+  const servers = '/api/servers/{name}';
+  const call = (tool, json, status) =>
+    asked(`${servers}/tools/{tool}/call`, 'post', `/api/servers/greeter/tools/${tool}/call`, status, json);
+  assert.equal((await asked(`${servers}/test`, 'post', '/api/servers/greeter/test')).tools, 3);
+  const [greeter] = (await asked('/api/servers', 'get', '/api/servers')).servers;
+  assert.deepEqual([greeter.name, greeter.state, greeter.info.title], ['greeter', 'ok', 'The greeter']);
+  assert.match(greeter.stderr, /listening/);
+  const { tools } = await asked(`${servers}/tools`, 'get', '/api/servers/greeter/tools');
+  assert.deepEqual(tools.map((t) => t.name), ['greet', 'ask', 'fail']);
+  const question = await call('greet', { args: { name: 'a' } });
+  assert.equal(question.state, 'ask');
+  assert.equal((await call('greet', { args: { name: 'b' }, digest: question.digest })).state, 'ask', 'other bytes');
+  assert.equal((await call('greet', { args: { name: 'a' }, digest: question.digest })).state, 'ask', 'used up by that');
+  const again = await call('greet', { args: { name: 'a' } });
+  const done = await call('greet', { args: { name: 'a' }, digest: again.digest });
+  assert.deepEqual([done.state, done.isError, done.content[0].text], ['done', false, 'hello {"name":"a"}']);
+  assert.equal((await call('greet', { args: { name: 'a' }, digest: again.digest })).state, 'ask', 'only once');
+  assert.deepEqual(await call('fail', {}), { state: 'denied', reason: 'it only fails' });
+  let logged = []; // how it ended is written behind the answer
+  await until(async () => {
+    logged = (await ask('/api/audit', 'get', '/api/audit?q=greeter')).rows.map((r) => r.what);
+    return logged.length >= 2;
+  }, 'two rows of the log');
+  assert.deepEqual(logged.map((w) => `${w.by} ${w.isError}`).sort(), ['person false', 'person undefined']);
+  await asked(`${servers}/tools/{tool}/accept`, 'post', '/api/servers/greeter/tools/greet/accept', 200, { digest: tools[0].digest });
+  await ask(`${servers}/tools/{tool}/accept`, 'post', '/api/servers/greeter/tools/greet/accept', 409, { digest: 'x' });
+  await call('nothing', {}, 404);
+  await call('greet', [], 400);
+  await ask(`${servers}/tools`, 'get', '/api/servers/nobody/tools', 404);
+  const { rules } = await asked('/api/rules', 'get', '/api/rules');
+  assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
+  assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
+  await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
+
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
   await ask('/api/search', 'get', '/api/search', 400);
@@ -96,7 +147,7 @@ test('every answer is as described', async () => {
 });
 
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/models/check', 'PUT']]) {
+  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));

@@ -330,7 +330,7 @@ describe('a token of one\'s own', () => {
     ['too long', 'x'.repeat(300), /too long/],
     ['a missing variable', '${env:NO_SUCH_THING}', /NO_SUCH_THING/],
     ['a missing file', '${file:/no/such/file}', /\/no\/such\/file/],
-    ['the secret store', '${secret:x}', /\$\{env:NAME\}/],
+    ['a missing secret', '${secret:x}', /secrets set x/],
   ];
   for (const [name, token, says] of bad)
     test(`refused at the start: ${name}`, async () => {

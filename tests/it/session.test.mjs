@@ -2,8 +2,11 @@
 // stampede, no cross-talk, adoption after a SIGKILL, and how a box is lost.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 
+import { missing as noRedis, redis } from '../lib/redis.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
@@ -129,6 +132,80 @@ test('a box that is killed: the call fails once with the cause', { skip }, async
   assert.deepEqual(s.events.filter((e) => e.ev === 'answer' || e.ev === 'lost'), []);
   await s.close();
 });
+
+/** A home and a way to make its sessions older than they are, by the minute. */
+const agingHomes = {
+  sqlite: {
+    skip,
+    make: async () => {
+      const h = home();
+      return { h, age: (id, minutes) => {
+        const db = new DatabaseSync(join(h.dir, 'mcp-orchestrator.db'), { timeout: 20_000 });
+        db.prepare('UPDATE session SET at = at - ? WHERE id = ?').run(minutes * 60_000, id);
+        db.close();
+      } };
+    },
+  },
+  redis: {
+    skip: skip || (noRedis ? `needs ${noRedis}` : false),
+    make: async (t) => {
+      const server = await redis();
+      t.after(() => server.stop());
+      const h = home({ store: { url: `redis://127.0.0.1:${server.port}` } });
+      return { h, age: (id, minutes) => {
+        const at = Number(server.cli('HGET', `mcp:session:{${id}}`, 'at')) - minutes * 60_000;
+        server.cli('HSET', `mcp:session:{${id}}`, 'at', String(at));
+        server.cli('ZADD', 'mcp:session:index', String(at), id);
+      } };
+    },
+  },
+};
+
+for (const [kind, { skip: without, make }] of Object.entries(agingHomes))
+  test(`an idle session loses its box and stays listed, asleep (${kind})`,
+    { skip: without }, async (t) => {
+      const { h, age } = await make(t);
+      const letGo = async (s, hold) => {
+        s.tell('release', { h: hold });
+        await eventually('it is let go', async () => (await s.stats()).open === 0);
+      };
+      const first = await h.server();
+      const { box } = await first.hold('a', 'dozes');
+      await first.append('a', { text: 'remember me' });
+      await letGo(first, 'a');
+      await first.hold('b', 'killed');
+      await letGo(first, 'b');
+      age('dozes', 16);
+      age('killed', 16);
+      await first.sweep();
+      const asleep = h.sessions();
+      assert.deepEqual(asleep.map((r) => [r.id, r.box, r.asleep, r.heldBy]).sort(),
+        [['dozes', null, true, null], ['killed', null, true, null]]);
+      assert.match(h.run('sessions', 'list'), /dozes .* asleep/);
+      assert.match(h.run('sessions', 'show', 'dozes'), /none \(asleep\)[^]* 1 entries/);
+      assert.deepEqual(h.remains(), []);
+      assert.match(h.run('sessions', 'kill', 'killed'), /has ended/);
+      await first.close();
+
+      const second = await h.server(); // whose first sweep leaves it alone
+      await second.sweep();
+      assert.deepEqual(h.sessions(), asleep.filter((r) => r.id === 'dozes'));
+      const again = await second.hold('a', 'dozes');
+      assert.deepEqual([again.resumed, again.workspace], [true, 'lost']);
+      assert.notEqual(again.box, box);
+      assert.equal(await second.append('a', { text: 'and me' }), 2);
+      assert.deepEqual(h.sessions().map((r) => [r.box, r.asleep]), [[again.box, false]]);
+      await letGo(second, 'a');
+      age('dozes', 16);
+      await second.sweep();
+      assert.equal(h.sessions()[0].asleep, true);
+      age('dozes', 24 * 60);
+      await second.sweep();
+      assert.deepEqual(h.sessions(), []);
+      assert.equal((await second.stats()).open, 0);
+      assert.deepEqual(h.remains(), []);
+      await second.close();
+    });
 
 test('sessions kill reaches who holds the session', { skip }, async () => {
   const h = home();

@@ -120,6 +120,20 @@ describe('a turn', () => {
     assert.equal(tab.count('tool:output'), 3);
   });
 
+  test('half a character in the arguments: refused, said, and forgotten', async () => {
+    house.model.script.push({ calls: [read('x')], rawArgs: '{"path":"a\\ud800.txt"}' },
+      { calls: [read('x')], rawArgs: '{"path":"a\\ud83d\\ude00.txt"}' }, { text: 'I see.' });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('try');
+    const [card] = await tab.event('tool:approval_required');
+    assert.equal(card.args.path, 'a\u{1f600}.txt', 'a whole one is a character like others');
+    assert.match(results()[0].text, /not run: .*ud800 is half of a character/);
+    assert.doesNotMatch(JSON.stringify(house.asked().messages.at(-2)), /d800/, 'it does not go back');
+    await tab.decide(card, true);
+    await tab.event('agent:response');
+  });
+
   test('live output while it runs', async () => {
     house.model.script.push({ calls: [run('echo one; sleep 0.3; echo two')] }, { text: 'ok' });
     const tab = house.tab();

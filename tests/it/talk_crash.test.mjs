@@ -18,7 +18,7 @@ const POINTS = [
   { at: 'deciding', pending: true, approve: true }, // the yes is not written
   { at: 'running', unknown: true, approve: true },
   { at: 'outcome', unknown: true, approve: true },
-  { at: 'results', approve: true, done: true },
+  { at: 'results', unknown: true, approve: true }, // one batch with the outcome
   { at: 'asking:2', approve: true, done: true },
   { at: 'keeping:2', approve: true, done: true },
   { at: 'idle:2', approve: true, done: true, over: true },

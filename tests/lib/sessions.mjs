@@ -125,7 +125,7 @@ export class Server {
 
 /** A state directory and its configuration. */
 export class Home {
-  constructor({ driver = 'native', engine, warm = 0, ...more } = {}) {
+  constructor({ driver = 'native', engine, warm = 0, store = {}, ...more } = {}) {
     this.root = mkdtempSync(join(tmpdir(), 'mo-home-'));
     this.dir = join(this.root, 'state');
     this.boxes = join(this.dir, 'boxes');
@@ -133,7 +133,7 @@ export class Home {
     this.ids = new Set();
     this.servers = new Set();
     writeFileSync(this.config, JSON.stringify({
-      store: { dir: this.dir },
+      store: { dir: this.dir, ...store },
       sandbox: { driver, warm, memoryMb: 64, workspaceMb: 8, cpus: 1, pids: 32,
         ...(engine ? { dockerHost: engine } : {}) },
       sessions: { sweepSeconds: 5 },

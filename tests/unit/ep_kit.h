@@ -16,6 +16,8 @@
 #    define KIT_MORE 0 /* capabilities beyond the usual ones */
 #endif
 
+/* KIT_TUNE(&opts): a last word on the options, if defined. */
+
 #define P "io.modelcontextprotocol/"
 #define META_CAPS(caps)                                                        \
     "\"_meta\":{\"" P "protocolVersion\":\"2026-07-28\",\"" P                  \
@@ -28,6 +30,7 @@ struct kit {
     struct mo_endpoint *ep;
     struct mo_ep_call *parked;
     unsigned calls, cancels;
+    struct mo_buf *news; /* of a test's own handler */
 };
 
 static inline void kit_canceled(struct mo_ep_call *c)
@@ -200,6 +203,9 @@ static inline int kit_open(struct kit *k, struct mo_loop *l,
     *k = (struct kit){.l = l};
     if (limits)
         o.limits = *limits;
+#ifdef KIT_TUNE
+    KIT_TUNE(&o);
+#endif
     k->ep = mo_endpoint_new(l, &o, NULL);
     return k->ep ? 0 : MO_ENOMEM;
 }

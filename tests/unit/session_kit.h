@@ -815,6 +815,7 @@ static inline int world_sessions(struct world *w, uint64_t wait_ms)
         .spec = {.limits = mo_box_limits_default, .session = ""},
         .instance = "me",
         .idle_ms = 900000,
+        .keep_ms = 86400000,
         .warn_ms = 60000,
         .sweep_ms = 3600000,
         .wait_ms = wait_ms,

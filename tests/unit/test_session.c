@@ -536,6 +536,18 @@ static void test_lease_lost(void **state)
 
 #define MINUTE ((uint64_t)60000)
 
+static void check_asleep(struct world *w, const char *id, bool asleep)
+{
+    const struct row *r = row_of(&w->store, id, false);
+    struct mo_session_row row;
+
+    assert_non_null(r);
+    assert_int_equal(mo_session_row(mo_span_cstr(r->doc), &row, NULL), 0);
+    assert_int_equal(row.asleep, asleep);
+    assert_int_equal(row.box[0] == '\0', asleep);
+    assert_true(row.created > 0);
+}
+
 static void test_idle(void **state)
 {
     struct world w;
@@ -561,11 +573,13 @@ static void test_idle(void **state)
     assert_string_equal(u.reason, "idle");
     assert_true(mo_loop_until(w.l, none_open, &w, LONG));
     assert_int_equal(running(&w), 0);
-    assert_null(row_of(&w.store, "s1", false));
+    check_asleep(&w, "s1", true);
     assert_true(has_history(&w.store, "s1"));
     hold_ready(&w, &u, "s1");
     assert_true(u.resumed);
     assert_int_equal(u.workspace, MO_WORKSPACE_LOST);
+    assert_int_equal(running(&w), 1);
+    check_asleep(&w, "s1", false);
     world_close(&w);
 }
 
@@ -641,7 +655,7 @@ static void test_idle_rows(void **state)
     w.now += 6 * MINUTE;
     sweep(&w);
     assert_non_null(row_of(&w.store, "s0", false));
-    assert_null(row_of(&w.store, "s1", false));
+    check_asleep(&w, "s1", true);
     assert_non_null(row_of(&w.store, "s2", false));
     assert_int_equal(running(&w), 2);
     assert_int_equal(mo_sessions_stats(w.ss).reaped, 1);
@@ -762,6 +776,49 @@ static void test_end(void **state)
     assert_int_equal(end(&w, "s3", false), MO_EBUSY);
     assert_int_equal(end(&w, "s1", true), 0);
     assert_false(has_history(&w.store, "s1"));
+    world_close(&w);
+}
+
+/* It sleeps through rounds and starts, until its history goes; or until
+ * somebody ends it. */
+static void test_asleep(void **state)
+{
+    struct world w;
+    struct user u;
+    uint64_t began;
+
+    (void)state;
+    world_open(&w);
+    began = w.now;
+    for (int i = 0; i < 2; i++) {
+        hold_ready(&w, &u, i ? "s2" : "s1");
+        say_something(&w.store, i ? "s2" : "s1", true);
+        release(&w, &u);
+    }
+    w.now += 16 * MINUTE;
+    sweep(&w);
+    check_asleep(&w, "s1", true);
+    check_asleep(&w, "s2", true);
+    assert_int_equal(mo_sessions_stats(w.ss).reaped, 2);
+    for (int i = 0; i < 3; i++) {
+        unsigned writes = w.store.writes;
+
+        w.now += 60 * MINUTE;
+        sweep(&w);
+        assert_int_equal(w.store.writes, writes);
+    }
+    assert_int_equal(mo_sessions_stats(w.ss).reaped, 2);
+    assert_int_equal(end(&w, "s2", false), 0);
+    assert_null(row_of(&w.store, "s2", false));
+    assert_true(has_history(&w.store, "s2"));
+    w.now = began + 86400000 - 1;
+    sweep(&w);
+    check_asleep(&w, "s1", true);
+    w.now++;
+    sweep(&w);
+    assert_null(row_of(&w.store, "s1", false));
+    assert_int_equal(mo_sessions_stats(w.ss).expired, 1);
+    assert_int_equal(running(&w), 0);
     world_close(&w);
 }
 
@@ -981,6 +1038,7 @@ int main(void)
         cmocka_unit_test(test_lease_of_the_dead),
         cmocka_unit_test(test_lease_lost),
         cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_asleep),
         cmocka_unit_test(test_warned_before),
         cmocka_unit_test(test_active_and_running),
         cmocka_unit_test(test_idle_rows),

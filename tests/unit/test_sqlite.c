@@ -15,6 +15,8 @@ static const struct mo_write session_w = {.kind = MO_WRITE_SESSION,
 static const struct mo_write entry_w = {
     .kind = MO_WRITE_ENTRY, .doc = {"{}", 2}, .text = {"some words", 10}};
 
+static const struct mo_write forget_w = {.kind = MO_WRITE_FORGET};
+
 static const char *path_of(const struct fix *f)
 {
     return f->url + strlen("sqlite:");
@@ -67,7 +69,7 @@ static void test_newer(void **state)
     fix_close(&f);
     run_sql(&f, "PRAGMA user_version = 99");
     must_refuse(&f, MO_EINVAL, "newer version (its format is 99");
-    run_sql(&f, "PRAGMA user_version = 1");
+    run_sql(&f, "PRAGMA user_version = 2");
     fix_open(&f);
     fix_fini(&f);
 }
@@ -323,6 +325,218 @@ static void test_after_reboot(void **state)
     fix_fini(&f);
 }
 
+/* --- full text, indexed behind the append ----------------------------------
+ */
+
+static struct mo_write said(const char *text)
+{
+    return (struct mo_write){
+        .kind = MO_WRITE_ENTRY, .doc = S("{}"), .text = mo_span_cstr(text)};
+}
+
+static size_t hits(struct fix *f, const char *text)
+{
+    assert_int_equal(GET(f, .kind = MO_READ_SEARCH, .limit = 1000,
+                         .text = mo_span_cstr(text)),
+                     0);
+    return f->n;
+}
+
+/* Fails if the index is damaged or does not say what the entries say. */
+#define CHECK_INDEX                                                            \
+    "INSERT INTO entry_text (entry_text, rank) VALUES ('integrity-check', 1)"
+
+/* Before and after the index has come to them entries go again, and new ones
+ * get their numbers; the index must know which of them it knows. */
+static void test_index_and_deletion(void **state)
+{
+    static const struct {
+        const char *name;
+        bool first, second; /* search before the one and the other goes? */
+    } rows[] = {
+        {"neither was indexed", false, false},
+        {"both were", true, true},
+        {"the older one was", true, false},
+        {"both were, by the second search", false, true},
+    };
+    struct fix f;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        fix_init(&f, &sqlite_backend);
+        assert_int_equal(PUT(&f, "a", session_w, said("apple one")), 0);
+        assert_int_equal(PUT(&f, "stays", session_w, said("apple stays")), 0);
+        if (rows[i].first)
+            check_row(rows[i].name, hits(&f, "apple") == 2);
+        assert_int_equal(PUT(&f, "b", session_w, said("apple two")), 0);
+        if (rows[i].second)
+            check_row(rows[i].name, hits(&f, "apple") == 3);
+        assert_int_equal(PUT(&f, "b", forget_w), 0);
+        assert_int_equal(PUT(&f, "a", forget_w), 0);
+        /* these get the numbers of those that went */
+        assert_int_equal(PUT(&f, "c", session_w, said("pear"), said("pear")),
+                         0);
+        check_row(rows[i].name, hits(&f, "apple") == 1);
+        check_row(rows[i].name, hits(&f, "pear") == 2);
+        assert_int_equal(PUT(&f, "stays", forget_w), 0);
+        assert_int_equal(PUT(&f, "c", forget_w), 0);
+        assert_int_equal(PUT(&f, "d", session_w, said("plum")), 0);
+        check_row(rows[i].name, hits(&f, "pear") + hits(&f, "apple") == 0);
+        check_row(rows[i].name, hits(&f, "plum") == 1);
+        fix_close(&f);
+        run_sql(&f, CHECK_INDEX);
+        fix_fini(&f);
+    }
+}
+
+/* More than a chunk of rows, and one whose text is a chunk by itself. */
+static void test_index_in_chunks(void **state)
+{
+    size_t n = (size_t)1024 * 1024;
+    mo_autofree char *large = mo_alloc(n + 1);
+    struct mo_write w[MO_STORE_BATCH_MAX];
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_non_null(large);
+    for (size_t i = 0; i < n; i++)
+        large[i] = "large "[i % 6];
+    large[n] = '\0';
+    for (size_t i = 0; i < MO_COUNT(w); i++)
+        w[i] = said("many");
+    assert_int_equal(PUT(&f, "a", session_w, said(large), said("behind it")),
+                     0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(put(&f, "a", 0, w, MO_COUNT(w)), 0);
+    assert_int_equal(PUT(&f, "a", said("the last")), 0);
+    assert_int_equal(hits(&f, "last"), 1);
+    assert_int_equal(hits(&f, "large"), 1);
+    assert_int_equal(hits(&f, "behind"), 1);
+    assert_int_equal(hits(&f, "many"), 1000);
+    assert_true(f.more);
+    fix_fini(&f);
+}
+
+static bool index_is_complete(struct fix *f)
+{
+    struct mo_sqlite_lib lib;
+    struct mo_sql q;
+    int64_t n = -1;
+
+    with_sql(f, &lib, &q);
+    assert_int_equal(mo_sql_number(&q, MO_SQL_INDEX_STATE, &n, NULL, ""), 1);
+    mo_sql_close(&q);
+    return n == 3;
+}
+
+static bool never(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+/* Nobody searches, and it is indexed all the same. */
+static void test_index_when_quiet(void **state)
+{
+    uint64_t until = mo_now_ns() + LONG * MO_MS;
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_int_equal(PUT(&f, "a", session_w, said("1"), said("2"), said("")),
+                     0);
+    while (!index_is_complete(&f) && mo_now_ns() < until)
+        (void)mo_loop_until(f.l, never, NULL, 20);
+    assert_true(index_is_complete(&f));
+    fix_fini(&f);
+}
+
+/* What version 1 has indexed is found and goes as before. */
+static void test_index_of_version_1(void **state)
+{
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_int_equal(PUT(&f, "a", session_w, said("apple"), said("pear")), 0);
+    assert_int_equal(PUT(&f, "b", session_w, said("apple")), 0);
+    assert_int_equal(hits(&f, "apple"), 2);
+    fix_close(&f);
+    run_sql(&f,
+            "DROP TRIGGER entry_out; DROP TABLE indexed; DROP TABLE place;"
+            "CREATE UNIQUE INDEX entry_place"
+            " ON entry (session, conversation, seq);"
+            "CREATE INDEX conversation_at ON conversation (at) WHERE at > 0;"
+            "CREATE TRIGGER entry_in AFTER INSERT ON entry WHEN new.text <> ''"
+            " BEGIN INSERT INTO entry_text (rowid, text)"
+            " VALUES (new.n, new.text); END;"
+            "CREATE TRIGGER entry_out AFTER DELETE ON entry"
+            " WHEN old.text <> '' BEGIN INSERT INTO entry_text"
+            " (entry_text, rowid, text) VALUES ('delete', old.n, old.text);"
+            " END; PRAGMA user_version = 1");
+    fix_open(&f);
+    assert_int_equal(hits(&f, "apple"), 2);
+    assert_int_equal(PUT(&f, "b", forget_w), 0);
+    assert_int_equal(PUT(&f, "a", said("apple")), 0);
+    assert_int_equal(hits(&f, "apple"), 2);
+    fix_close(&f);
+    run_sql(&f, CHECK_INDEX);
+    fix_fini(&f);
+}
+
+/* --- a write that cannot be done, among those that can ---------------------
+ */
+
+static unsigned refused, written;
+
+static void on_each(void *ctx, const struct mo_written *w,
+                    const struct mo_err *why)
+{
+    bool poison = ctx != NULL;
+
+    (void)w;
+    assert_int_equal(why ? why->code : 0, poison ? MO_EUNAVAIL : 0);
+    refused += poison;
+    written += !poison;
+}
+
+static bool all_told(void *ctx)
+{
+    (void)ctx;
+    return refused + written == 9;
+}
+
+static void test_fails_alone(void **state)
+{
+    static char poison[] = "poison";
+    struct mo_err e;
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_int_equal(PUT(&f, "a", session_w), 0);
+    run_sql(&f, "CREATE TRIGGER poison BEFORE INSERT ON entry"
+                " WHEN new.doc = 'poison' BEGIN"
+                " SELECT raise(ABORT, 'poison'); END");
+    for (int i = 0; i < 9; i++) {
+        bool bad = i % 4 == 3;
+        struct mo_write w = entry_w;
+        struct mo_store_batch b = {S("a"), 0, &w, 1};
+
+        if (bad)
+            w.doc = mo_span_cstr(poison);
+        assert_int_equal(
+            mo_store_write(f.s, &b, on_each, bad ? poison : NULL, &e), 0);
+    }
+    assert_true(mo_loop_until(f.l, all_told, NULL, LONG));
+    assert_int_equal(refused, 2);
+    assert_int_equal(GET(&f, .kind = MO_READ_HISTORY, .session = S("a")), 0);
+    assert_int_equal(f.n, 7);
+    assert_int_equal(f.rows[6].seq, 7); /* no gap where they would be */
+    fix_fini(&f);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -335,6 +549,11 @@ int main(void)
         cmocka_unit_test(test_group_commit),
         cmocka_unit_test(test_fence_after_loss),
         cmocka_unit_test(test_after_reboot),
+        cmocka_unit_test(test_index_and_deletion),
+        cmocka_unit_test(test_index_in_chunks),
+        cmocka_unit_test(test_index_when_quiet),
+        cmocka_unit_test(test_index_of_version_1),
+        cmocka_unit_test(test_fails_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

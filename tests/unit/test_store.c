@@ -122,6 +122,16 @@ static void test_sessions(void **state)
     }
     assert_int_equal(GET(&f, .kind = MO_READ_SESSIONS, .before = 1010), 0);
     assert_int_equal(f.n, 4);
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_SESSIONS, .newest = true, .limit = 3), 0);
+    assert_int_equal(f.n, 3);
+    assert_true(f.more);
+    assert_int_equal(f.rows[2].at, at);
+    assert_true(f.rows[0].at <= f.rows[1].at && f.rows[0].at >= at - 10);
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSIONS, .newest = true), 0);
+    assert_int_equal(f.n, N);
+    assert_false(f.more);
+    assert_int_equal(f.rows[0].at, 1000);
     for (unsigned limit = 1; limit <= 9; limit += 4)
         read_in_pages(&f, limit, (1u << N) - 1);
     /* closed ones are passed over, and the pages go on behind them */

@@ -159,6 +159,14 @@ static size_t count_rows(struct fix *f, enum mo_read_kind kind)
     return n;
 }
 
+static size_t hits(struct fix *f, const char *text)
+{
+    assert_int_equal(GET(f, .kind = MO_READ_SEARCH, .limit = 1000,
+                         .text = mo_span_cstr(text)),
+                     0);
+    return f->n;
+}
+
 static void test_killed(void **state)
 {
     uint64_t acked = 0;
@@ -183,7 +191,45 @@ static void test_killed(void **state)
         calls = count_rows(&f, MO_READ_CALLS);
         assert_true(entries >= acked);
         assert_int_equal(entries, calls);
+        if (!f.b->redis) /* indexed or not when it was killed */
+            assert_int_equal(hits(&f, "words"),
+                             entries > 1000 ? 1000 : entries);
         fix_close(&f);
+    }
+    fix_fini(&f);
+}
+
+/* --- a search, and what another process has said ---------------------------
+ */
+
+static void say_once(struct fix *f, int out, int n)
+{
+    struct mo_write w = {
+        .kind = MO_WRITE_ENTRY, .doc = S("{}"), .text = S("elsewhere")};
+
+    (void)n;
+    must(put(f, "s", 0, &w, 1) == 0);
+    must(write(out, "", 1) == 1);
+    (void)pause(); /* it lives, and has not closed anything */
+}
+
+static void test_search_elsewhere(void **state)
+{
+    struct fix f;
+    char byte;
+
+    fix_init(&f, *state);
+    assert_int_equal(put(&f, "s", 0, &session_w, 1), 0);
+    for (size_t i = 1; i <= 3; i++) {
+        struct fix other = f;
+        int out;
+        pid_t pid = child(&other, say_once, 0, &out);
+
+        assert_int_equal(read(out, &byte, 1), 1);
+        assert_int_equal(hits(&f, "elsewhere"), i);
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        (void)close(out);
     }
     fix_fini(&f);
 }
@@ -423,8 +469,9 @@ static void test_race(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ALL(test_killed),        ALL(test_stampede), ALL(test_stalled),
-        ALL(test_holder_killed), ALL(test_race),
+        ALL(test_killed),  ALL(test_stampede),
+        ALL(test_stalled), ALL(test_holder_killed),
+        ALL(test_race),    ON(sqlite, test_search_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

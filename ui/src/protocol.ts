@@ -18,6 +18,8 @@ const tool = object({
   description: or(str, ''),
   inputSchema: any,
   annotations: or(record, null),
+  digest: or(str, ''), // of one that has changed
+  changedFrom: any, // undefined: it is as it was
 });
 export type Tool = Checked<typeof tool>;
 
@@ -93,6 +95,18 @@ const turn = object({
   running: or(list(str), []),
 });
 export type Turn = Checked<typeof turn>;
+
+const question = object({
+  requestId: str,
+  server: or(str, ''),
+  callId: or(str, ''),
+  mode: or(str, 'form'),
+  message: or(str, ''),
+  schema: any, // of a form
+  url: or(str, ''), // of an address
+  expiresAt: or(num, 0),
+});
+export type Question = Checked<typeof question>;
 
 // --- server to page: the arguments of each event -------------------------------
 
@@ -175,6 +189,10 @@ export const EVENTS = {
     any,
   ],
   'tool:output': [outputText, outputMeta],
+  'elicitation:required': [question, any],
+  'elicitation:resolved': [
+    object({ requestId: str, action: or(str, ''), by: or(str, '') }), any,
+  ],
   'message:queued': [object({ position: num }), any],
   'session:idle': [object({ secondsLeft: num }), any],
   'session:closed': [object({ reason: or(str, '') }), any],
@@ -194,12 +212,20 @@ export interface Decision {
   digest: string;
   reason?: string;
   args?: Record<string, unknown>;
-  remember?: 'session';
+  remember?: 'session' | 'always';
+}
+
+export interface Answer {
+  requestId: string;
+  action: 'accept' | 'decline' | 'cancel';
+  content?: Record<string, unknown>;
 }
 
 export interface Requests {
+  'elicitation:response': Answer;
   message: { text: string };
   'tool:approval': Decision;
+  'tool:accept': { name: string; digest: string };
   'agent:cancel': undefined;
   'history:reset': undefined;
   'session:close': undefined;
@@ -265,6 +291,85 @@ const audit = object({
 });
 export type Audit = Checked<typeof audit>;
 
+const mcpServer = object({
+  name: str,
+  kind: or(str, ''),
+  target: or(str, ''),
+  description: or(str, ''),
+  state: str,
+  error: or(str, ''),
+  retryMs: or(num, 0),
+  stderr: or(str, ''),
+  version: or(str, ''),
+  info: or(record, null),
+  calls: or(num, 0),
+});
+export type McpServer = Checked<typeof mcpServer>;
+
+const serverTool = object({
+  name: str,
+  title: or(str, ''),
+  description: or(str, ''),
+  inputSchema: any,
+  annotations: or(record, null),
+  digest: str,
+  changedFrom: any, // undefined: it is as it was
+});
+export type ServerTool = Checked<typeof serverTool>;
+
+const tested = object({
+  ok: bool, ms: num, error: or(str, ''), tools: or(num, 0),
+});
+export type Tested = Checked<typeof tested>;
+
+const tried = object({
+  state: str, // done, ask, denied, changed, unknown
+  digest: or(str, ''),
+  reason: or(str, ''),
+  args: or(record, null),
+  content: or(list(content), []),
+  isError: or(bool, false),
+  durationMs: or(num, 0),
+});
+export type Tried = Checked<typeof tried>;
+
+const sessionCalls = object({
+  more: or(bool, false),
+  calls: list(object({
+    callId: str, seq: num, state: str, by: or(str, ''), reason: or(str, ''),
+    ms: or(num, -1),
+  })),
+});
+export type SessionCalls = Checked<typeof sessionCalls>;
+
+const found = object({
+  rows: list(object({ sessionId: str, at: num, what: any })),
+});
+export type Found = Checked<typeof found>['rows'];
+
+const rule = object({
+  id: str,
+  server: or(str, ''),
+  tool: or(str, ''),
+  action: str,
+  at: or(num, 0),
+  who: or(str, ''),
+  args: or(record, null),
+});
+export type Rule = Checked<typeof rule>;
+
+export const readRules = (v: unknown): Rule[] =>
+  object({ rules: list(rule) })(v, 'rules').rules;
+export const readEntries = (v: unknown): Entry[] =>
+  object({ messages: list(entry) })(v, 'history').messages;
+export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
+export const readFound = (v: unknown): Found => found(v, 'search').rows;
+export const readServers = (v: unknown): McpServer[] =>
+  object({ servers: list(mcpServer) })(v, 'servers').servers;
+export const readTools = (v: unknown): ServerTool[] =>
+  object({ tools: list(serverTool) })(v, 'tools').tools;
+export const readTested = (v: unknown): Tested => tested(v, 'test');
+export const readTried = (v: unknown): Tried => tried(v, 'call');
 export const readSessions = (v: unknown): Session[] =>
   object({ sessions: list(session) })(v, 'sessions').sessions;
 export const readModels = (v: unknown): Models => models(v, 'models');

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { snippetOf } from '../src/lib/found';
 import { readAnsi, stripAnsi } from '../src/lib/ansi';
 import { list, num, object, or, str, WireError } from '../src/lib/check';
 import { countDiff, diffLines, foldSame } from '../src/lib/diff';
@@ -165,4 +166,14 @@ describe('files: what was last seen', () => {
       { before: '', after: 'c', known: false });
     expect(changeOf([], 'execute_command', { command: 'ls' })).toBe(null);
   });
+});
+
+test.each([
+  [{ blocks: [{ type: 'text', text: 'the blue\n teapot' }] }, 'TEAPOT', ['the blue ', 'teapot', '']],
+  [{ results: [{ content: [{ text: 'x'.repeat(40) + 'needle' }] }] }, 'needle', ['…' + 'x'.repeat(24), 'needle', '']],
+  [{ blocks: [{ text: 'two words' }] }, 'words two', ['two ', 'words', '']],
+  [{ blocks: [{ text: 'stemmed' }] }, 'other', ['stemmed', '', '']],
+  [null, 'x', ['', '', '']],
+])('the words around what was found', (entry, words, [before, match, after]) => {
+  expect(snippetOf(entry, words)).toEqual({ before, match, after });
 });

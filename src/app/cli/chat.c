@@ -160,6 +160,9 @@ static void line_card(struct cli_chat *t, struct mo_span line)
     case 'a':
         chat_decide(t, true, MO_REMEMBER_SESSION, none, none);
         return;
+    case 'A':
+        chat_decide(t, true, MO_REMEMBER_ALWAYS, none, none);
+        return;
     case 'n':
         if (rest.n > 0) {
             chat_decide(t, false, MO_REMEMBER_NO, rest, none);
@@ -202,8 +205,9 @@ static void line_edit(struct cli_chat *t, struct mo_span line)
 static void on_line(struct cli_chat *t, struct mo_span line)
 {
     static void (*const modes[])(struct cli_chat *, struct mo_span) = {
-        [SAY] = line_said,  [CARD] = line_card, [REASON] = line_reason,
-        [EDIT] = line_edit, [WAIT] = line_said,
+        [SAY] = line_said,       [CARD] = line_card, [REASON] = line_reason,
+        [EDIT] = line_edit,      [WAIT] = line_said, [FORM] = chat_form_line,
+        [PAGE] = chat_page_line,
     };
 
     if (!t->leaving)
@@ -363,6 +367,7 @@ static void end(struct cli_chat *t)
     }
     mo_buf_fini(&t->line);
     mo_buf_fini(&t->ahead);
+    mo_buf_fini(&t->form);
 }
 
 static int talk(struct cli_chat *t)
@@ -403,6 +408,7 @@ static int run(struct mo_cli *c)
     mo_list_init(&t.cards);
     mo_buf_init(&t.line, CHAT_LINE_MAX);
     mo_buf_init(&t.ahead, CHAT_LINE_MAX);
+    mo_buf_init(&t.form, CHAT_LINE_MAX);
     mo_later_init(&t.next, on_next);
     t.tty = isatty(STDIN_FILENO) == 1 && isatty(c->out) == 1 && c->nargs == 0 &&
             !t.json;
@@ -450,14 +456,17 @@ const struct mo_cmd mo_cmd_chat = {
     .summary = "Talk to a model that has tools, in the terminal",
     .args = "[MESSAGE...]",
     .max_args = MO_CLI_ARGS_MAX - 2,
-    .text = "In a terminal it asks before each tool: y runs it, n rejects it "
-            "with a reason, a always runs that tool in this session, e edits "
-            "its arguments. Ctrl-C stops the turn, a second one leaves. With a "
-            "MESSAGE, or without a terminal, there is one turn, and standard "
-            "input is the message; the answer is all of standard output. Ends "
-            "with 1 if the turn failed or was stopped, 4 if there is no "
-            "session or model, 5 if a tool was rejected because nobody could "
-            "be asked.",
+    .text =
+        "In a terminal it asks before each tool: y runs it, n rejects it "
+        "with a reason, a always runs that tool in this session, A in every "
+        "session, e edits "
+        "its arguments. What a server asks meanwhile is asked "
+        "field by field. Ctrl-C stops the turn, a second one leaves. With a "
+        "MESSAGE, or without a terminal, there is one turn, and standard "
+        "input is the message; the answer is all of standard output. Ends "
+        "with 1 if the turn failed or was stopped, 4 if there is no "
+        "session or model, 5 if a tool was rejected because nobody could "
+        "be asked.",
     .example = "chat --yes list the files",
     .example_says = "asks once, lets it use its tools, prints the answer",
     .opts = opts,

@@ -1,6 +1,7 @@
-/* chat_priv.h - `chat`: what its two files share.
+/* chat_priv.h - `chat`: what its files share.
  *
  *   chat_show.c  events of the conversation as text; cards and their answers
+ *   chat_form.c  what servers ask the person, field by field
  *   chat.c       what a person types; the command itself */
 #ifndef MO_APP_CLI_CHAT_PRIV_H
 #define MO_APP_CLI_CHAT_PRIV_H
@@ -12,10 +13,11 @@
 
 #define CHAT_LINE_MAX MO_CHAT_TEXT_MAX
 
-enum mode { SAY, CARD, REASON, EDIT, WAIT };
+enum mode { SAY, CARD, REASON, EDIT, FORM, PAGE, WAIT };
 
 struct card {
     struct mo_list node;
+    bool form; /* a server's question, not a call */
     struct mo_json doc;
     char text[];
 };
@@ -30,10 +32,13 @@ struct cli_chat {
     struct mo_later next; /* takes them */
     struct mo_list cards; /* the first is the one that is asked about */
     enum mode mode;
-    bool tty, json, yes, ours; /* ours: the session ends with us */
-    bool midline;              /* the last text had no line end */
-    bool streamed;             /* text of this turn was shown as it came */
-    bool history;              /* the next session:history is printed */
+    struct mo_buf form; /* the answer so far */
+    struct mo_json_iter fields;
+    struct mo_json field_key, field; /* the one that is asked for */
+    bool tty, json, yes, ours;       /* ours: the session ends with us */
+    bool midline;                    /* the last text had no line end */
+    bool streamed; /* text of this turn was shown as it came */
+    bool history;  /* the next session:history is printed */
     bool leaving, stopping;
     unsigned turns; /* under way and in line */
     int code;       /* to end with */
@@ -53,6 +58,15 @@ void chat_drop(struct card *k);
 void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
                  struct mo_span reason, struct mo_span args);
 void chat_show_card(struct cli_chat *t, bool all);
+void chat_next(struct cli_chat *t); /* the next card, or a prompt */
+void chat_put(struct cli_chat *t, struct mo_buf *b); /* and b is empty */
 int chat_join(struct cli_chat *t, const char *model, struct mo_err *e);
+
+/* --- chat_form.c --------------------------------------------------------- */
+
+void chat_form_begin(struct cli_chat *t);
+void chat_form_prompt(struct cli_chat *t, struct mo_buf *b);
+void chat_form_line(struct cli_chat *t, struct mo_span line);
+void chat_page_line(struct cli_chat *t, struct mo_span line);
 
 #endif

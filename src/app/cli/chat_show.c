@@ -6,7 +6,7 @@
 
 /* --- out ----------------------------------------------------------------- */
 
-static void put(struct cli_chat *t, struct mo_buf *b)
+void chat_put(struct cli_chat *t, struct mo_buf *b)
 {
     struct mo_err e;
 
@@ -46,20 +46,25 @@ void chat_prompt(struct cli_chat *t)
 {
     static const char *const prompts[] = {
         [SAY] = "> ",
-        [CARD] = "Run it? [y]es [n]o [a]lways [e]dit [v]iew all: ",
+        [CARD] =
+            "Run it? [y]es [n]o [a]lways here [A]lways [e]dit [v]iew all: ",
         [REASON] = "Why not (may be empty)? ",
         [EDIT] = "Arguments as one line of JSON (empty: back): ",
+        [PAGE] = "Have you done that? [y]es [n]o: ",
+        [FORM] = "",
         [WAIT] = "",
     };
     struct mo_buf b;
 
     if (!t->tty || t->json || t->leaving || (t->mode == SAY && t->turns > 0))
         return;
-    mo_buf_init(&b, 256);
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (t->midline)
         mo_buf_putc(&b, '\n');
     mo_buf_puts(&b, prompts[t->mode]);
-    put(t, &b);
+    if (t->mode == FORM)
+        chat_form_prompt(t, &b);
+    chat_put(t, &b);
     t->midline = false; /* the person ends it */
 }
 
@@ -111,8 +116,6 @@ struct card *chat_first(struct cli_chat *t)
                : mo_list_first(&t->cards, struct card, node);
 }
 
-static void show_next(struct cli_chat *t);
-
 void chat_drop(struct card *k)
 {
     mo_list_del(&k->node);
@@ -129,7 +132,7 @@ static void on_decided(void *ctx, const struct mo_ack *a)
         chat_say(t, "%.*s", (int)a->message.n, a->message.p);
     if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
         chat_drop(k);
-    show_next(t);
+    chat_next(t);
 }
 
 void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
@@ -159,18 +162,22 @@ void chat_show_card(struct cli_chat *t, bool all)
     if (!t->json)
         mo_term_card(&b, chat_first(t)->doc, t->tty, all);
     if (t->tty)
-        put(t, &b);
+        chat_put(t, &b);
     else
         mo_buf_fini(&b);
 }
 
-static void show_next(struct cli_chat *t)
+void chat_next(struct cli_chat *t)
 {
     static const char nobody[] =
         "there is no terminal to ask a person at (chat --yes allows all)";
 
     if (t->mode != SAY || chat_first(t) == NULL) {
         chat_prompt(t);
+        return;
+    }
+    if (chat_first(t)->form) {
+        chat_form_begin(t);
         return;
     }
     chat_show_card(t, false);
@@ -199,7 +206,7 @@ static void put_span(struct cli_chat *t, struct mo_span text)
         return;
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_text(&b, text, t->tty);
-    put(t, &b);
+    chat_put(t, &b);
 }
 
 static void put_json_text(struct cli_chat *t, struct mo_json v)
@@ -242,7 +249,7 @@ static void on_history(struct cli_chat *t, struct mo_json args)
     mo_json_iter(&it, mo_json_get(about, "messages"));
     while (t->history && mo_json_next(&it, &key, &val))
         mo_term_message(&b, val, t->tty);
-    put(t, &b);
+    chat_put(t, &b);
     t->history = false;
     if (t->turns == 0 && mo_json_is(mo_json_get(about, "turn"), MO_JSON_OBJECT))
         t->turns = 1; /* it goes on from an earlier time */
@@ -282,42 +289,63 @@ static void on_message(struct cli_chat *t, struct mo_json args)
     say_json(t, "* ", mo_json_at(args, 0));
 }
 
-static void on_card(struct cli_chat *t, struct mo_json args)
+static void keep(struct cli_chat *t, struct mo_json doc, bool form)
 {
-    struct mo_json doc = mo_json_at(args, 0);
     struct card *k = mo_alloc(sizeof(*k) + doc.n);
 
     if (k == NULL)
         return;
+    k->form = form;
     memcpy(k->text, doc.p, doc.n);
     k->doc = (struct mo_json){k->text, doc.n};
     mo_list_push(&t->cards, &k->node);
     if (t->mode == SAY)
-        show_next(t);
+        chat_next(t);
+}
+
+static void on_card(struct cli_chat *t, struct mo_json args)
+{
+    keep(t, mo_json_at(args, 0), false);
+}
+
+static void on_question(struct cli_chat *t, struct mo_json args)
+{
+    keep(t, mo_json_at(args, 0), true);
 }
 
 /* Decided elsewhere, or too late: the question goes away. */
-static void on_resolved(struct cli_chat *t, struct mo_json args)
+static void gone(struct cli_chat *t, struct mo_json about, const char *name)
 {
-    struct mo_json about = mo_json_at(args, 0),
-                   id = mo_json_get(about, "callId");
+    struct mo_json id = mo_json_get(about, name);
 
-    if (mo_json_str_eq(mo_json_get(about, "by"), MO_SPAN("person")))
-        return;
     mo_list_each_safe (it, &t->cards) {
         struct card *k = mo_container_of(it, struct card, node);
         bool asked = k == chat_first(t) && t->mode != SAY && t->mode != WAIT;
 
-        if (!mo_span_eq(mo_json_text(mo_json_get(k->doc, "callId")),
+        if (k->form != (strcmp(name, "requestId") == 0) ||
+            !mo_span_eq(mo_json_text(mo_json_get(k->doc, name)),
                         mo_json_text(id)))
             continue;
         chat_say(t, "(that question is over)");
         chat_drop(k);
         if (asked) {
             t->mode = SAY;
-            show_next(t);
+            chat_next(t);
         }
     }
+}
+
+static void on_resolved(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json about = mo_json_at(args, 0);
+
+    if (!mo_json_str_eq(mo_json_get(about, "by"), MO_SPAN("person")))
+        gone(t, about, "callId");
+}
+
+static void on_answered(struct cli_chat *t, struct mo_json args)
+{
+    gone(t, mo_json_at(args, 0), "requestId");
 }
 
 static void on_output(struct cli_chat *t, struct mo_json args)
@@ -330,7 +358,7 @@ static void on_output(struct cli_chat *t, struct mo_json args)
     if (t->midline)
         mo_buf_putc(&b, '\n');
     mo_term_output(&b, args, t->tty);
-    put(t, &b);
+    chat_put(t, &b);
 }
 
 static void on_progress(struct cli_chat *t, struct mo_json args)
@@ -345,11 +373,18 @@ static const struct {
     const char *name;
     event_fn *on;
 } events[] = {
-    {"system:ready", on_ready},          {"session:history", on_history},
-    {"agent:delta", on_delta},           {"agent:response", on_response},
-    {"agent:error", on_error},           {"system:message", on_message},
-    {"tool:approval_required", on_card}, {"tool:resolved", on_resolved},
-    {"tool:output", on_output},          {"tool:progress", on_progress},
+    {"system:ready", on_ready},
+    {"session:history", on_history},
+    {"agent:delta", on_delta},
+    {"agent:response", on_response},
+    {"agent:error", on_error},
+    {"system:message", on_message},
+    {"tool:approval_required", on_card},
+    {"tool:resolved", on_resolved},
+    {"tool:output", on_output},
+    {"tool:progress", on_progress},
+    {"elicitation:required", on_question},
+    {"elicitation:resolved", on_answered},
 };
 
 /* Those that decide how it goes on are heard with --json as well. */
@@ -369,7 +404,7 @@ static void put_event(struct cli_chat *t, const char *name,
     mo_buf_printf(&b, "{\"event\":\"%s\",\"args\":", name);
     mo_buf_span(&b, array);
     mo_buf_puts(&b, "}\n");
-    put(t, &b);
+    chat_put(t, &b);
 }
 
 static void on_event(void *ctx, const char *name, struct mo_span args)

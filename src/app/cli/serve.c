@@ -103,11 +103,12 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_serve = {
     .name = "serve",
-    .summary = "Run the server: web page, health and metrics",
-    .text = "Listens on http://localhost:3000 unless told otherwise. A "
-            "changed configuration file, .env or SIGHUP is taken over "
-            "without a restart; a bad one is reported and the old one kept. "
-            "SIGTERM and SIGINT end it in order.",
+    .summary = "Run the server: web page, gateway, metrics",
+    .text = "Listens on http://localhost:3000 unless told otherwise. MCP "
+            "clients find all configured servers as one at /mcp. A changed "
+            "configuration file, .env or SIGHUP is taken over without a "
+            "restart; a bad one is reported and the old one kept. SIGTERM "
+            "and SIGINT end it in order.",
     .example = "serve --port 8080",
     .example_says = "starts the server on port 8080 of this machine only",
     .opts = opts,

@@ -136,6 +136,8 @@ static void put_one(struct mo_jw *w, const struct one *o)
     mo_jw_cstr(w, o->row.box[0] ? o->row.box : NULL);
     mo_jw_key(w, "driver");
     mo_jw_cstr(w, o->row.driver[0] ? o->row.driver : NULL);
+    mo_jw_key(w, "asleep");
+    mo_jw_bool(w, o->row.asleep);
     mo_jw_key(w, "heldBy");
     mo_jw_cstr(w, o->holder[0] ? o->holder : NULL);
 }
@@ -154,6 +156,13 @@ static void list_json(const struct listing *l, struct mo_buf *b)
     mo_jw_end(&w);
 }
 
+static const char *box_of(const struct one *o)
+{
+    if (o->row.asleep)
+        return "asleep";
+    return o->row.box[0] ? o->row.box : "-";
+}
+
 static void list_text(const struct listing *l, struct mo_buf *b)
 {
     char at[MO_ISO8601_MAX];
@@ -169,8 +178,7 @@ static void list_text(const struct listing *l, struct mo_buf *b)
         mo_wall_format(o->at, at);
         mo_buf_printf(b, "%-24s %-24s %-7s %-16s %.20s\n", o->id, at,
                       o->row.driver[0] ? o->row.driver : "-",
-                      o->holder[0] ? o->holder : "-",
-                      o->row.box[0] ? o->row.box : "-");
+                      o->holder[0] ? o->holder : "-", box_of(o));
     }
 }
 
@@ -204,10 +212,11 @@ static const struct mo_opt json_opts[] = {MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_sessions_list = {
     .name = "sessions list",
-    .summary = "List the sessions that have a box",
+    .summary = "List the sessions",
     .text = "From the store, so those of every process that uses it, oldest "
             "activity first. A session that was idle for too long has lost "
-            "its box and is not listed; its conversation is kept.",
+            "its box and is asleep: it is listed as long as its conversation "
+            "is kept, and opening it gives it a fresh box.",
     .example = "sessions list --json",
     .example_says = "prints every session with its box as JSON",
     .opts = json_opts,
@@ -303,7 +312,8 @@ static void show_text(const struct one *o, struct mo_buf *b)
     if (o->row.box[0])
         mo_buf_printf(b, "box           %s (%s)\n", o->row.box, o->row.driver);
     else
-        mo_buf_puts(b, "box           none\n");
+        mo_buf_printf(b, "box           none%s\n",
+                      o->row.asleep ? " (asleep)" : "");
     mo_buf_printf(b, "held by       %s\n", o->holder[0] ? o->holder : "nobody");
     mo_buf_printf(b, "conversation  number %llu, %llu entries\n",
                   (unsigned long long)o->conversation,

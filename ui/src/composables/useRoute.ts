@@ -1,24 +1,39 @@
-// useRoute - which view the address names. Four views need no router.
+// useRoute - which view the address names. So few views need no router.
 
 import { readonly, ref } from 'vue';
 
-export type View = 'chat' | 'overview' | 'settings';
+export type View = 'chat' | 'servers' | 'overview' | 'settings';
 
 export interface Route {
   view: View;
   session: string; // of the chat; empty: a new one
+  server: string; // that is looked at; empty: none
 }
 
 const SESSION = /^\/s\/([A-Za-z0-9_-]{1,64})\/?$/;
+const SERVER = /^\/servers\/([^/]+)\/?$/;
 
-export function readPath(path: string): Route {
-  const m = SESSION.exec(path);
-  if (m) return { view: 'chat', session: m[1] ?? '' };
-  if (path === '/overview') return { view: 'overview', session: '' };
-  if (path === '/settings') return { view: 'settings', session: '' };
-  return { view: 'chat', session: '' };
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
+export function readPath(path: string): Route {
+  const route: Route = { view: 'chat', session: '', server: '' };
+  const session = SESSION.exec(path);
+  const server = SERVER.exec(path);
+  if (session) return { ...route, session: session[1] ?? '' };
+  if (server) return { ...route, view: 'servers', server: decoded(server[1] ?? '') };
+  for (const view of ['servers', 'overview', 'settings'] as const)
+    if (path === `/${view}`) return { ...route, view };
+  return route;
+}
+
+export const serverPath = (name: string): string =>
+  `/servers/${encodeURIComponent(name)}`;
 export const pathOf = (session: string): string => `/s/${session}`;
 
 const route = ref(readPath(location.pathname));

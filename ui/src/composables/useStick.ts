@@ -1,42 +1,70 @@
 // useStick - a scrolled box that stays at its end while things are added,
 // until the person scrolls away; and goes on when they come back.
+//
+// On the way to the end rows get their true heights and the browser moves
+// things by itself: for a few frames only the end counts, unless a hand says
+// otherwise.
 
 import { onScopeDispose, ref, watch, type Ref } from 'vue';
 
 const NEAR = 48; // px from the end that still count as the end
+const FRAMES = 10; // until everything has its height
+
+const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 
 export function useStick(box: Ref<HTMLElement | null>) {
   const atEnd = ref(true);
   let watcher: ResizeObserver | null = null;
   let from: HTMLElement | null = null;
+  let frame = 0;
+  let left = 0; // frames on the way to the end
 
   let last = 0;
 
   // Only a person scrolls up: growing content never does.
   const look = () => {
     const b = box.value;
-    if (!b) return;
+    if (!b || left > 0) return;
     const near = b.scrollHeight - b.scrollTop - b.clientHeight < NEAR;
     if (near) atEnd.value = true;
     else if (b.scrollTop < last - 1) atEnd.value = false;
     last = b.scrollTop;
   };
-  const toEnd = () => {
+  const go = () => {
     const b = box.value;
-    if (b) b.scrollTop = b.scrollHeight;
+    frame = 0;
+    if (!b || left <= 0) return;
+    b.scrollTop = b.scrollHeight;
+    last = b.scrollTop;
+    left--;
+    frame = requestAnimationFrame(go);
+  };
+  const settle = () => {
+    left = FRAMES;
+    if (!frame) go();
+  };
+  const toEnd = () => {
     atEnd.value = true;
+    settle();
+  };
+  const hand = () => {
+    left = 0;
   };
   const stop = () => {
     watcher?.disconnect();
+    cancelAnimationFrame(frame);
+    frame = left = 0;
     from?.removeEventListener('scroll', look);
+    for (const e of HANDS) from?.removeEventListener(e, hand);
   };
   watch(box, (b) => {
     stop();
     from = b;
     if (!b) return;
     b.addEventListener('scroll', look, { passive: true });
+    for (const e of HANDS) b.addEventListener(e, hand, { passive: true });
     watcher = new ResizeObserver(() => {
-      if (atEnd.value) b.scrollTop = b.scrollHeight;
+      if (atEnd.value) settle();
     });
     watcher.observe(b);
     if (b.firstElementChild) watcher.observe(b.firstElementChild);

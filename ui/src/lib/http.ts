@@ -1,8 +1,11 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readModels, readReadiness, readSessions, type Audit, type Models,
-  type Readiness, type Session,
+  readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
+  readRules, readServers, readSessions, readTested, readTools, readTried,
+  type Audit, type Entry, type Found, type McpServer, type Models,
+  type Readiness, type Rule, type ServerTool, type Session, type SessionCalls,
+  type Tested, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -26,24 +29,79 @@ async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
   return read(await r.json());
 }
 
+async function post<T>(
+  path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
+): Promise<T> {
+  const r = await fetch(path, {
+    method,
+    headers: { accept: 'application/json', 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!r.ok) throw new HttpError(r.status, await reason(r));
+  return read(await r.json());
+}
+
 export const fetchSessions = (): Promise<Session[]> =>
   get('/api/sessions', readSessions);
 export const fetchModels = (): Promise<Models> =>
   get('/api/models/available', readModels);
-export const fetchAudit = (): Promise<Audit> =>
-  get('/api/audit?limit=200', readAudit);
+export const fetchAudit = (after: number): Promise<Audit> =>
+  get(`/api/audit?limit=1000&after=${after}`, readAudit);
+export const fetchMetrics = async (): Promise<string> =>
+  (await fetch('/metrics')).text();
 
 /** 503 is an answer too: it says what is missing. */
 export async function fetchReadiness(): Promise<Readiness> {
   return readReadiness(await (await fetch('/readyz')).json());
 }
 
-export async function forgetSession(id: string): Promise<void> {
-  const path = `/api/sessions/${encodeURIComponent(id)}?forget=true`;
+/** What is gone already is gone. */
+async function remove(path: string): Promise<void> {
   const r = await fetch(path, { method: 'DELETE' });
   if (!r.ok && r.status !== 404)
     throw new HttpError(r.status, await reason(r));
 }
 
+export const forgetSession = (id: string): Promise<void> =>
+  remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
+export const fetchRules = (): Promise<Rule[]> => get('/api/rules', readRules);
+export const dropRule = (id: string): Promise<void> =>
+  remove(`/api/rules/${encodeURIComponent(id)}`);
+
+const sessionAt = (id: string): string =>
+  `/api/sessions/${encodeURIComponent(id)}`;
+
+export const renameSession = (id: string, title: string): Promise<unknown> =>
+  post(sessionAt(id), (v) => v, { title }, 'PATCH');
+export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
+  get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
+export const fetchEntries = (
+  id: string, after: number, limit: number,
+): Promise<Entry[]> =>
+  get(`${sessionAt(id)}/history?after=${after}&limit=${limit}`, readEntries);
+export const searchAll = (words: string): Promise<Found> =>
+  get(`/api/search?limit=50&q=${encodeURIComponent(words)}`, readFound);
+
 export const exportPath = (id: string): string =>
   `/api/sessions/${encodeURIComponent(id)}/history?format=markdown`;
+
+const serverAt = (name: string): string =>
+  `/api/servers/${encodeURIComponent(name)}`;
+const toolAt = (server: string, tool: string): string =>
+  `${serverAt(server)}/tools/${encodeURIComponent(tool)}`;
+
+export const fetchServers = (): Promise<McpServer[]> =>
+  get('/api/servers', readServers);
+export const fetchTools = (server: string): Promise<ServerTool[]> =>
+  get(`${serverAt(server)}/tools`, readTools);
+export const testServer = (server: string): Promise<Tested> =>
+  post(`${serverAt(server)}/test`, readTested);
+export const callTool = (
+  server: string, tool: string, args: Record<string, unknown>, digest: string,
+): Promise<Tried> =>
+  post(`${toolAt(server, tool)}/call`, readTried,
+    { args, ...(digest ? { digest } : {}) });
+export const acceptTool = (
+  server: string, tool: string, digest: string,
+): Promise<unknown> =>
+  post(`${toolAt(server, tool)}/accept`, (v) => v, { digest });

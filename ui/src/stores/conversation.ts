@@ -3,17 +3,16 @@
 // from session:history alone.
 
 import { defineStore } from 'pinia';
-import {
-  computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef,
-  triggerRef, type EffectScope,
-} from 'vue';
+import { computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef, triggerRef, type EffectScope, watch } from 'vue';
 
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
+import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
 import { firstLine, newId } from '../lib/format';
 import { textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Approval, Content, Decision, Entry, History, Ready, Result, Turn,
+  Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
+  Result, Turn,
 } from '../protocol';
 
 export type CallState =
@@ -59,6 +58,7 @@ export interface RawEvent {
 
 const RAW_MAX = 500;
 const NOTICES_MAX = 5;
+const PAGE = 1000; // entries asked for at once
 
 function newCall(callId: string, name: string): Call {
   return reactive<Call>({
@@ -73,9 +73,13 @@ export const useConversation = defineStore('conversation', () => {
   const wanted = ref(''); // the model asked for in the handshake
   const link = shallowRef<Link | null>(null);
   const ready = shallowRef<Ready | null>(null);
+  const joined = ref(false); // the server knows us, and what waits for us
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
+  const hasEarlier = ref(false); // than those
+  const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
+  const questions = shallowRef<Question[]>([]); // of servers
   const live = ref(''); // the text that is being streamed
   const turn = ref(false);
   const sent = ref<Sent[]>([]);
@@ -104,7 +108,10 @@ export const useConversation = defineStore('conversation', () => {
   });
   const state = computed(() => link.value?.state.value ?? 'connecting');
   const isOpen = computed(() =>
-    state.value === 'open' && ready.value !== null && !closed.value);
+    state.value === 'open' && joined.value && !closed.value);
+  watch(state, (s) => {
+    if (s !== 'open') joined.value = false;
+  });
   // What is said before the box is ready, or while the connection is gone, is
   // kept and sent when it can be.
   const canSay = computed(() =>
@@ -196,6 +203,8 @@ export const useConversation = defineStore('conversation', () => {
   }
   function restore(h: History): void {
     entries.value = h.messages;
+    questions.value = []; // those that still wait are told next
+    hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
     for (const e of h.messages) take(e);
@@ -210,6 +219,48 @@ export const useConversation = defineStore('conversation', () => {
     }
     sent.value = sent.value.filter((s) => s.state !== 'sent');
     restored.value = true;
+    if (calls.size) void recall();
+  }
+  /** A long conversation comes from its end; the rest when it is wanted. */
+  async function earlier(): Promise<void> {
+    const id = sessionId.value;
+    const first = entries.value[0]?.seq ?? 0;
+    if (isLoading.value || !hasEarlier.value || first <= 1) return;
+    isLoading.value = true;
+    const found = await fetchEntries(id, Math.max(0, first - 1 - PAGE), PAGE)
+      .catch(() => null);
+    isLoading.value = false;
+    if (!found || sessionId.value !== id || entries.value[0]?.seq !== first)
+      return;
+    const older = found.filter((e) => e.seq < first);
+    const kept = [...calls];
+    calls.clear();
+    older.forEach(take);
+    for (const c of calls.values())
+      if (c.state === 'running') c.state = 'unknown';
+    for (const [key, c] of kept) calls.set(key, c);
+    entries.value = [...older, ...entries.value];
+    hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
+    void recall();
+  }
+  /** Who decided and how long it took is no part of what was said. */
+  async function recall(): Promise<void> {
+    const id = sessionId.value;
+    for (let after = 0, more = true; more;) {
+      const page = await fetchCalls(id, after).catch(() => null);
+      if (!page || sessionId.value !== id) return;
+      for (const r of page.calls) {
+        const c = calls.get(r.callId);
+        after = r.seq;
+        if (!c || c.by) continue;
+        c.by = r.by;
+        c.reason = r.reason;
+        if (r.ms >= 0 && c.state !== 'waiting' && c.state !== 'running')
+          c.durationMs = r.ms;
+        if (r.state === 'rejected') c.state = 'rejected';
+      }
+      more = page.more && page.calls.length > 0;
+    }
   }
   function takeEntry(e: Entry): void {
     if (entries.value.some((x) => x.seq === e.seq)) return;
@@ -224,6 +275,9 @@ export const useConversation = defineStore('conversation', () => {
       notices.value = notices.value.filter((n) => n.text !== text);
     }
   }
+  function forgetQuestion(id: string): void {
+    questions.value = questions.value.filter((q) => q.requestId !== id);
+  }
   function logText(data: unknown): string {
     if (typeof data === 'string') return `${data}\n`;
     if (typeof data === 'object' && data !== null && 'text' in data)
@@ -234,6 +288,7 @@ export const useConversation = defineStore('conversation', () => {
   const handlers: Handlers = {
     'system:ready': (r) => {
       ready.value = r;
+      joined.value = true;
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
@@ -281,6 +336,12 @@ export const useConversation = defineStore('conversation', () => {
       ends(c, content, m.isError);
       lastCall.value = m.callId;
     },
+    'elicitation:required': (q) => {
+      questions.value = [
+        ...questions.value.filter((x) => x.requestId !== q.requestId), q,
+      ];
+    },
+    'elicitation:resolved': (r) => forgetQuestion(r.requestId),
     'message:queued': (q) => {
       const s = sent.value.findLast((x) => x.state === 'sending');
       if (!s) return;
@@ -313,9 +374,12 @@ export const useConversation = defineStore('conversation', () => {
     scope = null;
     link.value = null;
     ready.value = null;
+    joined.value = false;
     restored.value = false;
     entries.value = [];
+    hasEarlier.value = isLoading.value = false;
     calls.clear();
+    questions.value = [];
     setText('');
     turn.value = false;
     sent.value = [];
@@ -370,6 +434,26 @@ export const useConversation = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
+  async function answer(a: Answer): Promise<Ack | null> {
+    if (!link.value) return null;
+    const ack = await link.value.send('elicitation:response', a);
+    if (ack.ok || ack.code === 'unknown_request') forgetQuestion(a.requestId);
+    return ack;
+  }
+  /** A tool that has changed is used as it is now. */
+  async function accept(name: string, digest: string): Promise<void> {
+    const ack = await link.value?.send('tool:accept', { name, digest });
+    if (!ack?.ok) {
+      if (ack) notice(ack.message, 'error');
+      return;
+    }
+    if (ready.value)
+      ready.value = {
+        ...ready.value,
+        tools: ready.value.tools.map((t) =>
+          t.name === name ? { ...t, digest: '', changedFrom: undefined } : t),
+      };
+  }
   async function ask(what: 'agent:cancel' | 'history:reset' | 'session:close') {
     const ack = await link.value?.send(what);
     if (ack && !ack.ok) notice(ack.message, 'error');
@@ -382,10 +466,10 @@ export const useConversation = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, wanted, ready, restored, entries, calls, live, turn, sent,
+    sessionId, wanted, ready, restored, entries, hasEarlier, isLoading, calls, live, turn, sent,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
-    reopen,
+    questions, answer, accept, earlier, reopen,
     stop: () => ask('agent:cancel'),
     reset: () => ask('history:reset'),
     end: () => ask('session:close'),

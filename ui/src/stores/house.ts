@@ -6,9 +6,10 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  fetchModels, fetchReadiness, fetchSessions, forgetSession,
+  fetchModels, fetchReadiness, fetchServers, fetchSessions, forgetSession,
+  renameSession,
 } from '../lib/http';
-import type { Model, Models, Readiness, Session } from '../protocol';
+import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';
 
@@ -18,6 +19,9 @@ export const useHouse = defineStore('house', () => {
   const models = shallowRef<Models | null>(null);
   const modelsFailed = ref(false);
   const readiness = shallowRef<Readiness | null>(null);
+  const servers = shallowRef<McpServer[]>([]);
+  const serversKnown = ref(false);
+  const serversWhy = ref(''); // why they are not known
 
   const known = computed(() => sessions.value.filter((s) => s.title));
   const list = computed<Model[]>(() => models.value?.models ?? []);
@@ -41,9 +45,25 @@ export const useHouse = defineStore('house', () => {
   async function loadReadiness(): Promise<void> {
     readiness.value = await fetchReadiness().catch(() => null);
   }
+  async function loadServers(): Promise<void> {
+    try {
+      servers.value = await fetchServers();
+      serversKnown.value = true;
+      serversWhy.value = '';
+    } catch (e) {
+      serversWhy.value = e instanceof Error ? e.message : 'no answer';
+    }
+  }
   async function forget(id: string): Promise<void> {
     await forgetSession(id);
     sessions.value = sessions.value.filter((s) => s.id !== id);
+  }
+
+  const titleOf = (id: string): string =>
+    sessions.value.find((s) => s.id === id)?.title ?? '';
+  async function rename(id: string, title: string): Promise<void> {
+    await renameSession(id, title);
+    await loadSessions();
   }
 
   /** A new conversation; one that was never used is used first, so that
@@ -60,7 +80,8 @@ export const useHouse = defineStore('house', () => {
   }
 
   return {
-    sessions, hasSessions, models, modelsFailed, readiness, known, list,
-    loadSessions, loadModels, loadReadiness, forget, draft, used,
+    sessions, hasSessions, models, modelsFailed, readiness, servers,
+    serversKnown, serversWhy, known, list, loadSessions, loadModels,
+    loadReadiness, loadServers, forget, titleOf, rename, draft, used,
   };
 });

@@ -1,0 +1,127 @@
+// page.bench.mjs - the page in Chromium: how long until an empty page and one
+// of 10,000 messages can be used, on a processor made four times slower; then
+// at full speed scrolling through all of them, and how long a key waits while
+// 10,000 lines stream in.
+//
+// Needs the parts of tests/ (playwright-core) and chromium.
+import { Bench, approve, card, field, lacking, ready, rest, say } from '../tests/browser/kit.mjs';
+
+const SLOW = 4;
+const MESSAGES = 10_000;
+const TURNS = 5;
+const STREAM = 'run "for i in $(seq 100); do seq $((i * 100 - 99)) $((i * 100)); sleep 0.03; done"';
+
+const line = (what, figure, goal) => console.log(`${what.padEnd(52)} ${figure.padStart(12)}   goal ${goal}`);
+const ms = (n) => `${n.toFixed(0)} ms`;
+const sorted = (v) => v.toSorted((a, b) => a - b);
+const median = (v) => sorted(v)[v.length >> 1] ?? NaN;
+const p95 = (v) => sorted(v)[Math.floor(v.length * 0.95)] ?? NaN;
+
+async function visitor(bench, rate) {
+  const page = await bench.visit('/settings');
+  page.cdp = await page.context().newCDPSession(page);
+  await page.cdp.send('Emulation.setCPUThrottlingRate', { rate });
+  return page;
+}
+
+/** From the address to the thing that is waited for, in the page's own time. */
+async function loaded(bench, page, path, selector) {
+  await page.goto(bench.server.url + path, { waitUntil: 'commit' });
+  await page.locator(selector).first().waitFor();
+  return page.evaluate(() => performance.now());
+}
+
+async function loads(bench, path, selector) {
+  const all = [];
+  for (let i = 0; i < TURNS; i++) {
+    const page = await visitor(bench, SLOW);
+    all.push(await loaded(bench, page, path, selector));
+    await page.context().close();
+  }
+  return median(all);
+}
+
+/** The longest time without a frame while everything is scrolled through. */
+async function scroll(page) {
+  return page.evaluate(async () => {
+    const log = document.querySelector('[role=log]');
+    const frame = () => new Promise((r) => requestAnimationFrame(r));
+    const gaps = [];
+    let last = await frame();
+    let elements = 0;
+    for (let still = 0; still < 60;) {
+      const before = log.scrollTop;
+      log.scrollTop = before - 400;
+      const now = await frame();
+      gaps.push(now - last);
+      last = now;
+      elements = Math.max(elements, log.getElementsByTagName('*').length);
+      still = log.scrollTop === before ? still + 1 : 0;
+    }
+    return { gaps, elements };
+  });
+}
+
+/** For each key: from the event to the frame after it. */
+async function typing(page, while_) {
+  await page.evaluate(() => {
+    window.waits = [];
+    document.addEventListener('input', (e) => {
+      requestAnimationFrame(() => setTimeout(() => window.waits.push(performance.now() - e.timeStamp)));
+    }, true);
+  });
+  await field(page).focus();
+  for (let i = 0; i < 200 && (await while_()); i++) {
+    await page.keyboard.press('x');
+    await page.waitForTimeout(25);
+  }
+  return page.evaluate(() => window.waits);
+}
+
+/** What the main thread has worked so far, in s. */
+async function busy(page) {
+  await page.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const { metrics } = await page.cdp.send('Performance.getMetrics');
+  return Object.fromEntries(metrics.map((m) => [m.name, m.value]));
+}
+
+const why = await lacking();
+if (why) {
+  console.log(`page: left out, ${why}`);
+  process.exit(0);
+}
+const bench = await Bench.open();
+try {
+  line('empty page until it can be used', ms(await loads(bench, '/', '[data-example]')), '1000 ms');
+
+  const page = await bench.visit();
+  await ready(page);
+  await say(page, 'hello');
+  await rest(page);
+  const path = new URL(page.url()).pathname;
+  await page.context().close();
+  await bench.stopServer();
+  await bench.seed(path.split('/').at(-1), MESSAGES);
+  await bench.startServer();
+  line(`${MESSAGES} messages until the last is seen`, ms(await loads(bench, path, '[role=log] .md')), '1000 ms');
+
+  const long = await visitor(bench, 1);
+  await loaded(bench, long, path, '[role=log] .md');
+  const { gaps, elements } = await scroll(long);
+  line('scrolling through all of them, frames p50, p95', `${ms(median(gaps))}, ${ms(p95(gaps))}`, '50 ms');
+  line('elements of the conversation at most', String(elements), 'as few as fit');
+
+  await say(long, STREAM);
+  await card(long).waitFor();
+  await approve(long).click();
+  const state = long.locator('[role=log] [data-state=running]');
+  await state.waitFor();
+  const began = await busy(long);
+  const waits = await typing(long, () => state.count());
+  const used = await busy(long);
+  line(`a key while 10,000 lines stream (${waits.length}), p50, p95`, `${ms(median(waits))}, ${ms(p95(waits))}`, '50 ms');
+  line('the main thread worked for it', ms((used.TaskDuration - began.TaskDuration) * 1000), 'none');
+  await long.context().close();
+} finally {
+  await bench.close();
+}

@@ -1,0 +1,341 @@
+#include "app/always.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "base/clock.h"
+#include "base/rand.h"
+
+#define ID_BYTES       12
+#define NAME_MAX_BYTES 1024
+
+/* All texts of a list live in its arena; a change makes a new list. */
+struct list {
+    struct mo_arena arena;
+    struct mo_rule v[MO_ALWAYS_MAX];
+    struct mo_json docs[MO_ALWAYS_MAX]; /* the same as they are kept */
+    struct mo_rules rules;
+};
+
+struct mo_always {
+    char dir[PATH_MAX], path[PATH_MAX];
+    struct list *now;
+};
+
+static void list_free(struct list *l)
+{
+    if (l == NULL)
+        return;
+    mo_arena_fini(&l->arena);
+    mo_free(l);
+}
+
+static struct list *list_new(void)
+{
+    struct list *l = mo_new(struct list);
+
+    if (l)
+        mo_arena_init(&l->arena, MO_ALWAYS_FILE_MAX * 4);
+    return l;
+}
+
+/* --- one rule ------------------------------------------------------------ */
+
+/* A name, as a pattern that fits nothing else. */
+static int read_name(struct list *l, struct mo_json v, struct mo_span *out)
+{
+    struct mo_buf plain, pattern;
+    int rc = MO_EPROTO;
+
+    mo_buf_init(&plain, NAME_MAX_BYTES);
+    mo_buf_init(&pattern, NAME_MAX_BYTES * 2);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &plain) == 0 &&
+        plain.len > 0)
+        rc = mo_match_literal(&pattern, mo_buf_view(&plain));
+    if (rc == 0) {
+        out->n = pattern.len;
+        out->p = mo_arena_strndup(&l->arena, pattern.p, pattern.len);
+        rc = out->p ? 0 : MO_ENOMEM;
+    }
+    mo_buf_fini(&plain);
+    mo_buf_fini(&pattern);
+    return rc;
+}
+
+static int read_args(struct list *l, struct mo_json args, struct mo_rule *r)
+{
+    struct mo_rule_arg *v = NULL;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    if (args.p == NULL)
+        return 0;
+    if (!mo_json_is(args, MO_JSON_OBJECT))
+        return MO_EPROTO;
+    v = mo_arena_zalloc(&l->arena, (mo_json_len(args) + 1) * sizeof(*v));
+    if (v == NULL)
+        return MO_ENOMEM;
+    r->args = v;
+    mo_json_iter(&it, args);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_rule_arg *a = &v[r->nargs++];
+
+        if (!mo_json_is(val, MO_JSON_STRING) ||
+            mo_json_str(key, &l->arena, &a->path) < 0 ||
+            mo_json_str(val, &l->arena, &a->cond) < 0)
+            return MO_EPROTO;
+    }
+    return 0;
+}
+
+static int add(struct list *l, struct mo_span text, struct mo_err *e)
+{
+    struct mo_rule *r = &l->v[l->rules.n];
+    char *copy = NULL;
+    struct mo_json_doc doc;
+    bool allow = false;
+    int rc = 0;
+
+    if (l->rules.n >= MO_ALWAYS_MAX)
+        return mo_fail(e, MO_EBUSY,
+                       "there are %d rules already; remove some first",
+                       MO_ALWAYS_MAX);
+    copy = mo_arena_strndup(&l->arena, text.p, text.n);
+    if (copy == NULL)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    rc = mo_json_parse(mo_span(copy, text.n), 0, &doc, e);
+    if (rc < 0)
+        return rc;
+    allow = mo_json_str_eq(mo_json_get(doc.root, "action"), MO_SPAN("allow"));
+    *r = (struct mo_rule){.action = allow ? MO_ACTION_ALLOW : MO_ACTION_DENY};
+    if (read_name(l, mo_json_get(doc.root, "server"), &r->server) < 0 ||
+        read_name(l, mo_json_get(doc.root, "tool"), &r->tool) < 0 ||
+        read_args(l, mo_json_get(doc.root, "args"), r) < 0)
+        return mo_fail(e, MO_EINVAL,
+                       "a rule names a server, a tool and "
+                       "conditions, all of them texts");
+    rc = mo_rule_check(r, e);
+    if (rc < 0)
+        return rc;
+    l->docs[l->rules.n++] = doc.root;
+    l->rules.v = l->v;
+    return 0;
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static int read_file(const char *path, struct list *l, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_json_iter it;
+    struct mo_json key, val, all;
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
+    rc = mo_file_read(path, MO_ALWAYS_FILE_MAX, &b, NULL, e);
+    if (rc == 0) {
+        rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
+        all = rc == 0 ? mo_json_get(doc.root, "rules")
+                      : (struct mo_json){NULL, 0};
+        if (rc == 0 && !mo_json_is(all, MO_JSON_ARRAY))
+            rc = mo_fail(e, MO_EINVAL, "no rules in it");
+        mo_json_iter(&it, all);
+        while (rc == 0 && mo_json_next(&it, &key, &val))
+            rc = add(l, mo_json_text(val), e);
+        if (rc < 0)
+            rc = mo_wrap(e,
+                         "%s: broken; look at it, and remove it to be "
+                         "asked about everything again",
+                         path);
+    }
+    mo_buf_fini(&b);
+    return rc == MO_ENOTFOUND ? 0 : rc;
+}
+
+static int sync_path(const char *path, int flags)
+{
+    mo_autofd int fd = open(path, flags | O_CLOEXEC);
+
+    return fd < 0 || fsync(fd) < 0 ? MO_EIO : 0;
+}
+
+static int write_file(const struct mo_always *a, const struct list *l,
+                      struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
+    mo_buf_puts(&b, "{\"version\":1,\"rules\":[");
+    for (size_t i = 0; i < l->rules.n; i++) {
+        mo_buf_puts(&b, i ? ",\n" : "\n");
+        mo_buf_span(&b, mo_json_text(l->docs[i]));
+    }
+    mo_buf_puts(&b, "]}\n");
+    rc = mo_buf_err(&b) ? mo_fail(e, b.err, "rules: too many")
+                        : mo_file_replace(a->path, mo_buf_view(&b), e);
+    mo_buf_fini(&b);
+    if (rc == 0 && (sync_path(a->path, O_RDONLY) < 0 ||
+                    sync_path(a->dir, O_RDONLY | O_DIRECTORY) < 0))
+        rc = mo_fail_sys(e, "%s", a->path);
+    return rc;
+}
+
+/* A list made from the file as it is now takes the place of the last one,
+ * after change() had its way with it and it was written. */
+static int change(struct mo_always *a,
+                  int (*edit)(struct list *l, void *arg, struct mo_err *e),
+                  void *arg, struct mo_err *e)
+{
+    struct list *l = list_new();
+    int rc = l ? read_file(a->path, l, e)
+               : mo_fail(e, MO_ENOMEM, "rules: out of memory");
+
+    if (rc == 0)
+        rc = edit(l, arg, e);
+    if (rc == 0)
+        rc = write_file(a, l, e);
+    if (rc < 0) {
+        list_free(l);
+        return rc;
+    }
+    list_free(a->now);
+    a->now = l;
+    return 0;
+}
+
+/* --- what the agent asks ------------------------------------------------- */
+
+static const struct mo_rules *rules_of(void *ctx)
+{
+    return &((struct mo_always *)ctx)->now->rules;
+}
+
+static int edit_add(struct list *l, void *arg, struct mo_err *e)
+{
+    return add(l, *(struct mo_span *)arg, e);
+}
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
+{
+    char id[MO_TOKEN_LEN(ID_BYTES) + 1];
+    struct mo_span text;
+    struct mo_buf b;
+    struct mo_jw w;
+    int rc = 0;
+
+    mo_random_token(id, ID_BYTES);
+    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    put(&w, "id", mo_span_cstr(id));
+    put(&w, "server", wish->tool->def.server);
+    put(&w, "tool", wish->tool->def.name);
+    put(&w, "action",
+        mo_span_cstr(wish->action == MO_ACTION_ALLOW ? "allow" : "deny"));
+    if (wish->conditions.n > 0) {
+        mo_jw_key(&w, "args");
+        mo_jw_raw(&w, wish->conditions);
+    }
+    mo_jw_key(&w, "at");
+    mo_jw_u64(&w, mo_wall_ms());
+    put(&w, "who", mo_span_cstr(wish->who));
+    mo_jw_end(&w);
+    text = mo_buf_view(&b);
+    rc = mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
+                        : change(ctx, edit_add, &text, e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+struct mo_agent_always mo_always_for(struct mo_always *a)
+{
+    return (struct mo_agent_always){rules_of, keep, a};
+}
+
+/* --- what people look at ------------------------------------------------- */
+
+static int list_them(void *ctx, struct mo_buf *out)
+{
+    const struct list *l = ((struct mo_always *)ctx)->now;
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "rules");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < l->rules.n; i++)
+        mo_jw_raw(&w, mo_json_text(l->docs[i]));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+static int edit_remove(struct list *l, void *arg, struct mo_err *e)
+{
+    struct mo_span id = *(struct mo_span *)arg;
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->rules.n; i++) {
+        if (mo_json_str_eq(mo_json_get(l->docs[i], "id"), id))
+            continue;
+        l->v[n] = l->v[i];
+        l->docs[n++] = l->docs[i];
+    }
+    if (n == l->rules.n)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such rule");
+    l->rules.n = n;
+    return 0;
+}
+
+static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
+{
+    return change(ctx, edit_remove, &id, e);
+}
+
+struct mo_api_rules mo_always_api(struct mo_always *a)
+{
+    return (struct mo_api_rules){list_them, remove_it, a};
+}
+
+int mo_always_open(const char *dir, struct mo_always **out, struct mo_err *e)
+{
+    struct mo_always *a = mo_new(struct mo_always);
+    int n = 0, rc = 0;
+
+    if (a)
+        a->now = list_new();
+    if (a == NULL || a->now == NULL) {
+        mo_always_close(a);
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    }
+    (void)snprintf(a->dir, sizeof(a->dir), "%s", dir);
+    n = snprintf(a->path, sizeof(a->path), "%s/" MO_ALWAYS_FILE, dir);
+    rc = (size_t)n >= sizeof(a->path)
+             ? mo_fail(e, MO_ETOOBIG, "store.dir is too long")
+             : read_file(a->path, a->now, e);
+    if (rc < 0) {
+        mo_always_close(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+void mo_always_close(struct mo_always *a)
+{
+    if (a == NULL)
+        return;
+    list_free(a->now);
+    mo_free(a);
+}

@@ -1,0 +1,521 @@
+#include "app/boxed.h"
+
+#include "app/boxed_sweep.h"
+#include "app/sandbox.h"
+#include "app/target.h"
+
+#define ARENA_MAX ((size_t)1024 * 1024) /* texts of one box */
+/* Output and box end one after the other; so long the one waits for the
+ * other's word. */
+#define DRAIN_MS  1000
+#define TAIL_MAX  120 /* bytes of its stderr that an error shows */
+#define MIB       ((uint64_t)1024 * 1024)
+
+struct place { /* an opened sandbox, and who waits for it */
+    struct mo_list node;
+    struct mo_boxed *all;
+    const struct mo_config *cfg;
+    int driver;
+    const char *image;      /* cfg's, or NULL */
+    struct mo_sandbox *sb;  /* NULL: on its way */
+    struct mo_list waiting; /* struct boxed */
+    bool sweeping, closing; /* closing waits for the sweep */
+};
+
+struct mo_boxed {
+    struct mo_loop *loop;
+    char instance[MO_BOXED_NAME_MAX];
+    struct mo_list places;
+    struct mo_later later; /* the end, step by step */
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+struct boxed { /* one box and its link */
+    struct mo_link k;
+    struct mo_list node; /* while it waits for its place */
+    struct mo_loop *loop;
+    struct mo_arena a; /* texts of spec */
+    struct mo_box_spec spec;
+    struct mo_conn *conn; /* waits for us; NULL: has the link */
+    struct mo_box *box;   /* NULL: none yet, or gone */
+    struct mo_link *inner;
+    struct mo_stream *err;
+    struct mo_timer drain;
+    struct mo_later later; /* the end, from the loop */
+    struct mo_err why;
+    size_t tail_len;
+    char tail[TAIL_MAX];
+};
+
+bool mo_boxed_is(const struct mo_config_mcp *s)
+{
+    return s->image || (s->command && (s->sandbox == MO_DRIVER_NATIVE ||
+                                       s->sandbox == MO_DRIVER_DOCKER));
+}
+
+/* --- the end of a box ---------------------------------------------------- */
+
+static void boxed_free(struct boxed *x)
+{
+    mo_timer_stop(x->loop, &x->drain);
+    mo_later_cancel(&x->later);
+    mo_arena_fini(&x->a);
+    mo_free(x);
+}
+
+/* It never became a link. */
+static void give_up(struct boxed *x, const struct mo_err *why)
+{
+    struct mo_conn *c = x->conn;
+    struct mo_err e = *why;
+
+    boxed_free(x);
+    mo_conn_dialed(c, NULL, &e);
+}
+
+static void maybe_over(struct boxed *x)
+{
+    const struct mo_link_cb *cb = x->k.cb;
+    void *owner = x->k.ctx;
+    struct mo_err why = x->why;
+
+    if (x->box || x->inner || x->err)
+        return;
+    if (x->conn) {
+        give_up(x, &why);
+        return;
+    }
+    if (!cb)
+        return; /* nobody listens yet: said when somebody does */
+    boxed_free(x);
+    cb->on_close(owner, why.code ? &why : NULL);
+}
+
+static void on_over(struct mo_later *d)
+{
+    maybe_over(mo_container_of(d, struct boxed, later));
+}
+
+/* One has ended and the other had its time. */
+static void on_drained(struct mo_timer *t)
+{
+    struct boxed *x = mo_container_of(t, struct boxed, drain);
+
+    if (x->box)
+        mo_box_stop(x->box);
+    if (x->inner)
+        mo_link_close(x->inner, NULL);
+    if (x->err)
+        mo_stream_close(x->err, NULL);
+}
+
+static void tell_cause(struct boxed *x, const struct mo_box_end *end)
+{
+    const char *more = end->why ? end->why->msg : "";
+    int code = end->why ? end->why->code : MO_ECLOSED;
+    struct mo_span said = mo_span_trim(mo_span(x->tail, x->tail_len));
+
+    if (x->k.closing || (x->why.code && x->why.code != MO_ECLOSED))
+        return;
+    (void)mo_fail(&x->why, code, "its box ended: %s%s%s%s%.*s",
+                  mo_box_cause_name(end->cause), *more ? ": " : "", more,
+                  said.n ? "; it said: " : "", (int)said.n, said.p);
+}
+
+static void on_box_gone(void *ctx, const struct mo_box_end *end)
+{
+    struct boxed *x = ctx;
+
+    x->box = NULL;
+    tell_cause(x, end);
+    if (x->inner || x->err)
+        mo_timer_start(x->loop, &x->drain, DRAIN_MS);
+    else
+        maybe_over(x);
+}
+
+/* --- what it says on stderr: the last of it ------------------------------ */
+
+static void on_err_read(void *ctx, char *p, size_t n)
+{
+    struct boxed *x = ctx;
+    size_t keep = 0;
+
+    if (n > TAIL_MAX) {
+        p += n - TAIL_MAX;
+        n = TAIL_MAX;
+    }
+    keep = TAIL_MAX - n < x->tail_len ? TAIL_MAX - n : x->tail_len;
+    memmove(x->tail, x->tail + x->tail_len - keep, keep);
+    for (size_t i = 0; i < n; i++)
+        x->tail[keep + i] = (unsigned char)p[i] < ' ' ? ' ' : p[i];
+    x->tail_len = keep + n;
+}
+
+static void on_err_close(void *ctx, const struct mo_err *why)
+{
+    struct boxed *x = ctx;
+
+    (void)why;
+    x->err = NULL;
+    maybe_over(x);
+}
+
+static const struct mo_stream_cb err_cb = {.on_read = on_err_read,
+                                           .on_close = on_err_close};
+
+/* --- the lines below, the connection above ------------------------------- */
+
+static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+{
+    struct boxed *x = ctx;
+
+    x->k.cb->on_message(x->k.ctx, m, stream_of);
+}
+
+static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
+                      const struct mo_err *why)
+{
+    struct boxed *x = ctx;
+
+    x->k.cb->on_failed(x->k.ctx, id, status, body, why);
+}
+
+static void on_noise(void *ctx, struct mo_span line)
+{
+    struct boxed *x = ctx;
+
+    if (x->k.cb->on_noise)
+        x->k.cb->on_noise(x->k.ctx, line);
+}
+
+static void on_inner_close(void *ctx, const struct mo_err *why)
+{
+    struct boxed *x = ctx;
+
+    x->inner = NULL;
+    if (why && !x->why.code)
+        x->why = *why;
+    if (x->box && !x->k.closing)
+        mo_timer_start(x->loop, &x->drain, DRAIN_MS); /* it may say why */
+    maybe_over(x);
+}
+
+static const struct mo_link_cb inner_cb = {
+    .on_message = on_message,
+    .on_failed = on_failed,
+    .on_noise = on_noise,
+    .on_close = on_inner_close,
+};
+
+static int boxed_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct boxed *x = mo_container_of(k, struct boxed, k);
+
+    return x->inner ? mo_link_send(x->inner, m) : MO_ECLOSED;
+}
+
+static void boxed_start(struct mo_link *k)
+{
+    struct boxed *x = mo_container_of(k, struct boxed, k);
+
+    if (x->inner)
+        mo_link_attach(x->inner, &inner_cb, x);
+    else
+        mo_loop_defer(x->loop, &x->later);
+}
+
+static void boxed_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct boxed *x = mo_container_of(k, struct boxed, k);
+
+    if (why && !x->why.code)
+        x->why = *why;
+    if (x->inner)
+        mo_link_close(x->inner, NULL);
+    if (x->err)
+        mo_stream_close(x->err, NULL);
+    if (x->box)
+        mo_box_stop(x->box);
+    mo_loop_defer(x->loop, &x->later);
+}
+
+static const struct mo_link_ops ops = {
+    .send = boxed_send,
+    .start = boxed_start,
+    .close = boxed_close,
+};
+
+/* --- the beginning of a box ---------------------------------------------- */
+
+static void on_box_ready(void *ctx, struct mo_box *b,
+                         const struct mo_box_io *io)
+{
+    struct boxed *x = ctx;
+    struct mo_conn *c = x->conn;
+
+    x->err = io->err;
+    if (x->err)
+        mo_stream_attach(x->err, &err_cb, x);
+    if (mo_link_lines(x->loop, io->io, 0, &x->inner, &x->why) < 0) {
+        mo_box_stop(b);
+        return;
+    }
+    x->conn = NULL;
+    mo_conn_dialed(c, &x->k, NULL);
+}
+
+static struct mo_boxes *driver_of(const struct place *p, struct mo_err *e)
+{
+    size_t n = 0;
+    struct mo_boxes *const *v = mo_sandbox_drivers(p->sb, &n);
+
+    if (n == 0)
+        (void)mo_fail(e, MO_EUNAVAIL, "there is no sandbox");
+    return n ? v[0] : NULL;
+}
+
+static void start_box(struct place *p, struct boxed *x)
+{
+    static const struct mo_box_cb cb = {on_box_ready, on_box_gone};
+    struct mo_err e = {0};
+    struct mo_boxes *of = driver_of(p, &e);
+
+    if (!of || mo_box_start(of, &x->spec, &cb, x, &x->box, &e) < 0)
+        give_up(x, &e);
+}
+
+/* --- places -------------------------------------------------------------- */
+
+static void place_free(struct place *p)
+{
+    mo_list_del(&p->node);
+    mo_config_unref(p->cfg);
+    mo_free(p);
+}
+
+static void close_place(struct place *p);
+
+static void on_swept(void *ctx)
+{
+    struct place *p = ctx;
+
+    p->sweeping = false;
+    if (p->closing)
+        close_place(p);
+}
+
+static void sweep(struct place *p)
+{
+    struct mo_boxes *of = driver_of(p, NULL);
+
+    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
+}
+
+/* A sandbox that cannot be had is asked for again by the next. */
+static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+                       const struct mo_err *why)
+{
+    struct place *p = ctx;
+    struct mo_list all;
+
+    mo_list_init(&all);
+    mo_list_splice(&all, &p->waiting);
+    p->sb = sb;
+    while (!mo_list_empty(&all)) {
+        struct boxed *x = mo_list_first(&all, struct boxed, node);
+
+        mo_list_del(&x->node);
+        if (sb)
+            start_box(p, x);
+        else
+            give_up(x, why);
+    }
+    if (!sb)
+        place_free(p);
+    else
+        sweep(p);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static struct place *find_place(struct mo_boxed *all,
+                                const struct mo_config *cfg,
+                                const struct mo_config_mcp *s)
+{
+    mo_list_each (it, &all->places) {
+        struct place *p = mo_container_of(it, struct place, node);
+
+        if (p->driver == s->sandbox && is_same(p->image, s->image) &&
+            is_same(p->cfg->sandbox.docker_host, cfg->sandbox.docker_host))
+            return p;
+    }
+    return NULL;
+}
+
+static struct place *open_place(struct mo_boxed *all,
+                                const struct mo_config *cfg,
+                                const struct mo_config_mcp *s, struct mo_err *e)
+{
+    struct mo_sandbox_opts o = {
+        .cfg = cfg,
+        .store = MO_BOXED_STORE,
+        .instance = all->instance,
+        .driver = s->sandbox,
+        .image = s->image,
+    };
+    struct place *p = mo_new(struct place);
+
+    if (!p) {
+        (void)mo_fail(e, MO_ENOMEM, "sandbox");
+        return NULL;
+    }
+    p->all = all;
+    p->cfg = mo_config_ref(cfg);
+    p->driver = s->sandbox;
+    p->image = s->image;
+    mo_list_init(&p->waiting);
+    mo_list_push(&all->places, &p->node);
+    if (mo_sandbox_open(all->loop, &o, on_sandbox, p, e) == 0)
+        return p;
+    place_free(p);
+    return NULL;
+}
+
+/* --- what runs in it ----------------------------------------------------- */
+
+static int fill_argv(struct boxed *x, const struct mo_config_mcp *s)
+{
+    const char **v = NULL;
+    size_t n = 0;
+
+    if (s->args.n == 0 &&
+        (!s->command ||
+         (!s->image && strcmp(s->command, MO_BOXED_TOOLBOX) == 0)))
+        return 0; /* the image's own, or ours */
+    v = mo_arena_zalloc(&x->a, (s->args.n + 2) * sizeof(*v));
+    if (!v)
+        return MO_ENOMEM;
+    if (s->command)
+        v[n++] = s->command;
+    for (size_t i = 0; i < s->args.n; i++)
+        v[n++] = s->args.v[i];
+    x->spec.argv = v;
+    return 0;
+}
+
+static int fill_spec(struct boxed *x, const struct mo_config *cfg,
+                     const struct mo_config_mcp *s, struct mo_err *e)
+{
+    struct mo_box_spec raw = mo_sandbox_spec(cfg, s->image);
+    struct mo_target t = {.a = &x->a};
+    int rc = 0;
+
+    if (s->cwd)
+        return mo_fail(e, MO_EINVAL, "cwd: a box has its own workspace");
+    if (s->memory_mb)
+        raw.limits.memory = (uint64_t)s->memory_mb * MIB;
+    if (s->cpus > 0)
+        raw.limits.cpu_milli = (unsigned)(s->cpus * 1000);
+    if (s->pids)
+        raw.limits.pids = (unsigned)s->pids;
+    rc = mo_target_env(&t, cfg, s, &raw.env, e);
+    if (rc < 0)
+        return rc;
+    if (mo_target_hide(&t, x->loop) < 0)
+        mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
+               "%s: not every secret can be kept out of the log by its value",
+               s->name);
+    if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0 || fill_argv(x, s) < 0)
+        return mo_fail(e, MO_ENOMEM, "box");
+    return mo_box_spec_check(&x->spec, e);
+}
+
+int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, struct mo_conn *c,
+                  struct mo_err *e)
+{
+    struct place *p = NULL;
+    struct boxed *x = mo_new(struct boxed);
+
+    if (!x)
+        return mo_fail(e, MO_ENOMEM, "box");
+    x->k.ops = &ops;
+    x->loop = b->loop;
+    x->conn = c;
+    mo_arena_init(&x->a, ARENA_MAX);
+    mo_timer_init(&x->drain, on_drained);
+    mo_later_init(&x->later, on_over);
+    if (fill_spec(x, cfg, s, e) == 0) {
+        p = find_place(b, cfg, s);
+        p = p ? p : open_place(b, cfg, s, e);
+    }
+    if (!p) {
+        boxed_free(x);
+        return e->code;
+    }
+    if (p->sb)
+        start_box(p, x);
+    else
+        mo_list_push(&p->waiting, &x->node);
+    return 0;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static void on_place_gone(void *ctx)
+{
+    struct place *p = ctx;
+    struct mo_boxed *b = p->all;
+
+    place_free(p);
+    mo_loop_defer(b->loop, &b->later);
+}
+
+static void close_place(struct place *p)
+{
+    p->closing = true;
+    if (!p->sweeping)
+        mo_sandbox_close(p->sb, on_place_gone, p);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_boxed *b = mo_container_of(d, struct mo_boxed, later);
+    void (*gone)(void *) = b->gone;
+    void *ctx = b->gone_ctx;
+
+    struct place *p = mo_list_first(&b->places, struct place, node);
+
+    if (p) {
+        close_place(p);
+        return;
+    }
+    mo_free(b);
+    gone(ctx);
+}
+
+int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e)
+{
+    struct mo_boxed *b = mo_new(struct mo_boxed);
+
+    if (!b)
+        return mo_fail(e, MO_ENOMEM, "boxes");
+    b->loop = l;
+    mo_list_init(&b->places);
+    mo_later_init(&b->later, on_later);
+    mo_boxed_name(b->instance);
+    *out = b;
+    return 0;
+}
+
+void mo_boxed_close(struct mo_boxed *b, void (*gone)(void *ctx), void *ctx)
+{
+    b->gone = gone;
+    b->gone_ctx = ctx;
+    mo_loop_defer(b->loop, &b->later);
+}

@@ -1,0 +1,34 @@
+/* boxed.h - configured MCP servers that run in a box, as links.
+ *
+ * A server with an image, or a command whose `sandbox` names a driver, gets a
+ * box of its own for every link: no network, no rights, only its workspace to
+ * write to (box/box.h). The box ends with the link, and the link with the box;
+ * whoever is waiting hears why it ended. A box dies with us too: nobody comes
+ * back for one.
+ *
+ * A sandbox is opened for each kind of server (driver and image) when the
+ * first of them is dialled, and kept.
+ *
+ * Ownership: the loop is borrowed. All links must be gone before
+ * mo_boxed_close(). */
+#ifndef MO_APP_BOXED_H
+#define MO_APP_BOXED_H
+
+#include "app/config.h"
+
+/* In a box without an image: the toolbox that this program carries. */
+#define MO_BOXED_TOOLBOX "mo-toolbox"
+
+struct mo_boxed;
+
+bool mo_boxed_is(const struct mo_config_mcp *s);
+
+int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e);
+void mo_boxed_close(struct mo_boxed *b, void (*gone)(void *ctx), void *ctx);
+
+/* The link goes to mo_conn_dialed(), later. */
+int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
+                  const struct mo_config_mcp *s, struct mo_conn *c,
+                  struct mo_err *e);
+
+#endif

@@ -1,0 +1,25 @@
+/* mcp_edit.h - what the commands share that change the configured servers. */
+#ifndef MO_APP_CLI_MCP_EDIT_H
+#define MO_APP_CLI_MCP_EDIT_H
+
+#include "app/cli/cmd.h"
+#include "app/rewrite.h"
+
+struct mo_cmd_edit {
+    struct mo_cmd_flags flags;
+    struct mo_config_holder h;
+    struct mo_rewrite file;
+};
+
+/* 0, or an exit code: everything is said on stderr, nothing is to be closed. */
+int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m);
+void mo_cmd_edit_close(struct mo_cmd_edit *m);
+
+/* Check and write; 0 or an exit code. */
+int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m);
+
+/* NULL: there is no such server. */
+const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
+                                             const char *name);
+
+#endif

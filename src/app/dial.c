@@ -1,0 +1,342 @@
+#include "app/dial.h"
+
+#include "app/boxed.h"
+#include "app/sign_in.h"
+#include "app/target.h"
+#include "mcp/link_sse.h"
+
+#define ARENA_MAX    ((size_t)1024 * 1024) /* texts of one link */
+/* Results that a client can take should not end at us. */
+#define MESSAGE_MAX  ((size_t)16 * 1024 * 1024)
+/* Every legacy server over HTTP has a stream open all the time. */
+#define REQUESTS_MAX 2048
+
+/* The tokens of one server; servers that differ do not share them. */
+struct signed_in {
+    struct mo_list node;
+    struct mo_dial *d;
+    struct mo_sign_in *s;
+    char *url;
+    const struct mo_config *cfg; /* s borrows from it */
+    const struct mo_config_mcp *server;
+};
+
+struct mo_dial {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_guard *guard;  /* NULL: no child was started yet */
+    struct mo_httpc *http;   /* NULL: nobody was called yet */
+    struct mo_boxed *boxed;  /* NULL: no box was wanted yet */
+    struct mo_list sign_ins; /* struct signed_in */
+    unsigned nsign_ins;
+    struct mo_later later; /* the end, step by step */
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+static const struct mo_config_mcp *find(const struct mo_config *cfg,
+                                        const char *name)
+{
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        if (strcmp(cfg->mcp.v[i].name, name) == 0)
+            return &cfg->mcp.v[i];
+    }
+    return NULL;
+}
+
+/* --- sign-ins ------------------------------------------------------------ */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_client(const struct mo_config_oauth *a,
+                        const struct mo_config_oauth *b)
+{
+    return same_text(a->client_id, b->client_id) &&
+           same_text(a->client_secret, b->client_secret) &&
+           same_text(a->client_url, b->client_url) &&
+           same_text(a->scope, b->scope) && same_text(a->redirect, b->redirect);
+}
+
+static struct signed_in *
+known_sign_in(struct mo_dial *d, const struct mo_config_mcp *s, const char *url)
+{
+    mo_list_each (it, &d->sign_ins) {
+        struct signed_in *x = mo_container_of(it, struct signed_in, node);
+
+        if (strcmp(x->url, url) == 0 && strcmp(x->server->name, s->name) == 0 &&
+            same_client(&x->server->oauth, &s->oauth))
+            return x;
+    }
+    return NULL;
+}
+
+static void sign_in_free(struct signed_in *x)
+{
+    mo_config_unref(x->cfg);
+    mo_free(x->url);
+    mo_free(x);
+}
+
+static struct signed_in *new_sign_in(struct mo_dial *d,
+                                     const struct mo_config_mcp *s,
+                                     const char *url, struct mo_err *e)
+{
+    struct mo_sign_in_opts o = {
+        .loop = d->loop,
+        .http = d->http,
+        .cfg = d->cfg,
+        .server = s,
+        .url = url,
+        .err = -1,
+    };
+    struct signed_in *x = NULL;
+
+    if (d->nsign_ins == MO_DIAL_SIGN_INS) {
+        (void)mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program");
+        return NULL;
+    }
+    x = mo_new(struct signed_in);
+    if (!x) {
+        (void)mo_fail(e, MO_ENOMEM, "sign-in");
+        return NULL;
+    }
+    x->d = d;
+    x->cfg = mo_config_ref(d->cfg);
+    x->server = s;
+    x->url = mo_strndup(url, strlen(url));
+    if (!x->url)
+        (void)mo_fail(e, MO_ENOMEM, "sign-in");
+    if (!x->url || mo_sign_in_new(&o, &x->s, e) < 0) {
+        sign_in_free(x);
+        return NULL;
+    }
+    mo_list_push(&d->sign_ins, &x->node);
+    d->nsign_ins++;
+    return x;
+}
+
+static int want_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
+                        struct mo_target *t, struct mo_err *e)
+{
+    struct signed_in *x = NULL;
+
+    if (t->old_sse || !mo_sign_in_wanted(s))
+        return 0;
+    x = known_sign_in(d, s, t->remote.url);
+    if (!x)
+        x = new_sign_in(d, s, t->remote.url, e);
+    if (!x)
+        return e->code;
+    t->remote.auth = mo_sign_in_auth(x->s);
+    return 0;
+}
+
+/* --- dialling ------------------------------------------------------------ */
+
+static int link_remote(struct mo_dial *d, const struct mo_config_mcp *s,
+                       struct mo_target *t, struct mo_link **out,
+                       struct mo_err *e)
+{
+    const struct mo_httpc_opts o = {.active = REQUESTS_MAX,
+                                    .waiting = REQUESTS_MAX};
+    int rc = 0;
+
+    if (!d->http)
+        d->http = mo_httpc_new(d->loop, &o, e);
+    if (!d->http)
+        return e->code;
+    t->remote.http = d->http;
+    rc = want_sign_in(d, s, t, e);
+    if (rc < 0)
+        return rc;
+    return t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
+                      : mo_link_http(d->loop, &t->remote, out, e);
+}
+
+static int link_child(struct mo_dial *d, const struct mo_target *t,
+                      struct mo_link **out, struct mo_err *e)
+{
+    if (!d->guard)
+        d->guard = mo_guard_new(d->loop, e);
+    if (!d->guard)
+        return e->code;
+    if (mo_link_child(d->guard, &t->child, out, e) < 0)
+        return mo_wrap(e, "%s", t->child.argv[0]);
+    return 0;
+}
+
+static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
+                   struct mo_arena *a, struct mo_link **out, struct mo_err *e)
+{
+    struct mo_peer_opts po = {.cfg = d->cfg, .server = s};
+    struct mo_target t;
+    int rc = mo_target_init(&t, a, &po, e);
+
+    if (rc < 0)
+        return rc;
+    if (mo_target_hide(&t, d->loop) < 0)
+        mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
+               "%s: not every secret can be kept out of the log by its value",
+               s->name);
+    t.child.line_max = MESSAGE_MAX;
+    t.remote.message_max = MESSAGE_MAX;
+    rc =
+        t.is_remote ? link_remote(d, s, &t, out, e) : link_child(d, &t, out, e);
+    if (rc < 0)
+        mo_target_scrub(&t, e);
+    mo_target_wipe(&t); /* the link has its own */
+    return rc;
+}
+
+static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
+                    struct mo_conn *c, struct mo_err *e)
+{
+    if (!d->boxed && mo_boxed_new(d->loop, &d->boxed, e) < 0)
+        return e->code;
+    return mo_boxed_dial(d->boxed, d->cfg, s, c, e);
+}
+
+int mo_dial_server(void *ctx, const char *server, struct mo_span who,
+                   struct mo_conn *c, struct mo_err *e)
+{
+    struct mo_dial *d = ctx;
+    const struct mo_config_mcp *s = find(d->cfg, server);
+    struct mo_link *k = NULL;
+    struct mo_arena a;
+    int rc = 0;
+
+    (void)who; /* a link of its own is all that a session needs */
+    if (!s)
+        return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
+    if (mo_boxed_is(s))
+        return dial_box(d, s, c, e);
+    mo_arena_init(&a, ARENA_MAX);
+    rc = link_to(d, s, &a, &k, e);
+    mo_arena_fini(&a);
+    if (rc == 0)
+        mo_conn_dialed(c, k, NULL);
+    return rc;
+}
+
+/* --- eras ---------------------------------------------------------------- */
+
+static bool key_of(struct mo_dial *d, const char *server,
+                   struct mo_eras_key *out)
+{
+    const struct mo_config_mcp *s = find(d->cfg, server);
+    struct mo_peer_opts po = {.cfg = d->cfg, .server = s};
+    struct mo_target t;
+    struct mo_arena a;
+    int rc = 0;
+
+    if (!s || mo_boxed_is(s))
+        return false;
+    mo_arena_init(&a, ARENA_MAX);
+    rc = mo_target_init(&t, &a, &po, NULL);
+    if (rc == 0) {
+        *out = t.key;
+        mo_target_wipe(&t);
+    }
+    mo_arena_fini(&a);
+    return rc == 0;
+}
+
+struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server)
+{
+    struct mo_conn_verdict v = {.era = MO_ERA_UNKNOWN};
+    struct mo_dial *d = ctx;
+    struct mo_eras_key key;
+
+    if (key_of(d, server, &key))
+        v = mo_eras_get(d->cfg->store.dir, &key);
+    return v;
+}
+
+void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v)
+{
+    struct mo_dial *d = ctx;
+    struct mo_eras_key key;
+
+    if (key_of(d, server, &key))
+        mo_eras_put(d->cfg->store.dir, &key, v);
+}
+
+/* --- the whole of it ----------------------------------------------------- */
+
+static void next_step(struct mo_dial *d)
+{
+    mo_loop_defer(d->loop, &d->later);
+}
+
+static void on_sign_in_gone(void *ctx)
+{
+    struct signed_in *x = ctx;
+    struct mo_dial *d = x->d;
+
+    sign_in_free(x);
+    next_step(d);
+}
+
+static void on_gone(void *ctx)
+{
+    next_step(ctx);
+}
+
+/* Last come, first gone: tokens, who carries them, children. */
+static void on_later(struct mo_later *w)
+{
+    struct mo_dial *d = mo_container_of(w, struct mo_dial, later);
+    void (*gone)(void *) = d->gone;
+    void *ctx = d->gone_ctx;
+
+    if (!mo_list_empty(&d->sign_ins)) {
+        struct signed_in *x =
+            mo_list_first(&d->sign_ins, struct signed_in, node);
+
+        mo_list_del(&x->node);
+        mo_sign_in_end(x->s, on_sign_in_gone, x);
+    } else if (d->boxed) {
+        mo_boxed_close(mo_take_ptr(&d->boxed), on_gone, d);
+    } else if (d->http) {
+        mo_httpc_close(mo_take_ptr(&d->http), on_gone, d);
+    } else if (d->guard) {
+        mo_guard_stop(mo_take_ptr(&d->guard), on_gone, d);
+    } else {
+        mo_config_unref(d->cfg);
+        mo_free(d);
+        gone(ctx);
+    }
+}
+
+int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
+                struct mo_dial **out, struct mo_err *e)
+{
+    struct mo_dial *d = mo_new(struct mo_dial);
+
+    if (!d)
+        return mo_fail(e, MO_ENOMEM, "dial");
+    d->loop = l;
+    d->cfg = mo_config_ref(cfg);
+    mo_list_init(&d->sign_ins);
+    mo_later_init(&d->later, on_later);
+    *out = d;
+    return 0;
+}
+
+void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg)
+{
+    const struct mo_config *old = d->cfg;
+
+    d->cfg = mo_config_ref(cfg);
+    mo_config_unref(old);
+}
+
+void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx)
+{
+    d->gone = gone;
+    d->gone_ctx = ctx;
+    next_step(d);
+}

@@ -1,0 +1,39 @@
+/* dial.h - a link to any configured server, for the gateway.
+ *
+ * A child process under the guardian, Streamable HTTP, the old HTTP+SSE, or a
+ * program in a box (boxed.h); environment, headers and addresses are resolved
+ * for each link and kept nowhere (target.h). The era that a server was found
+ * to speak is remembered across runs (eras.h). Tokens of remote servers are
+ * used and refreshed, but nobody is asked to sign in from here: the error says
+ * which command does that.
+ *
+ * Guardian, HTTP client and sandbox come with the first server that needs
+ * them. A sign-in is kept until the end, since links may still use it after
+ * its server was configured otherwise; MO_DIAL_SIGN_INS of them, then links to
+ * further ones are refused.
+ *
+ * Ownership: the loop is borrowed, configurations are referenced. All links
+ * must be gone before mo_dial_close(). */
+#ifndef MO_APP_DIAL_H
+#define MO_APP_DIAL_H
+
+#include "app/config.h"
+
+#define MO_DIAL_SIGN_INS 1024
+
+struct mo_dial;
+
+int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
+                struct mo_dial **out, struct mo_err *e);
+void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx);
+
+/* What is dialled from now on. */
+void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg);
+
+/* For struct mo_gateway_opts; ctx is the struct mo_dial. */
+int mo_dial_server(void *ctx, const char *server, struct mo_span who,
+                   struct mo_conn *c, struct mo_err *e);
+struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server);
+void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v);
+
+#endif

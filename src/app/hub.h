@@ -1,0 +1,35 @@
+/* hub.h - the gateway of this process: what is configured, behind an endpoint.
+ *
+ * Makes the gateway's servers out of the configuration, again whenever it
+ * changes, and joins them with the ways to reach them (dial.h). What the
+ * servers offer is kept below the state directory (MO_HUB_CACHE). Transports
+ * are the caller's: `gateway` puts the endpoint on stdio, `serve` at /mcp.
+ *
+ * Ownership: the loop is borrowed, configurations are referenced. Transports
+ * must be closed before mo_hub_close(). */
+#ifndef MO_APP_HUB_H
+#define MO_APP_HUB_H
+
+#include "app/config.h"
+
+#define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
+
+struct mo_hub;
+
+int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
+                struct mo_hub **out, struct mo_err *e);
+/* Children are gone when gone(ctx) comes. */
+void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx);
+
+/* Servers that are as they were keep running. */
+int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
+                  struct mo_err *e);
+
+struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
+struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
+
+/* One server as the gateway wants it; texts stay the configuration's. */
+void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
+                   struct mo_gw_server *out);
+
+#endif

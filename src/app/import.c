@@ -1,0 +1,577 @@
+#include "app/import.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "app/config_keys.h"
+#include "app/jsonc.h"
+#include "codec/jvalue.h"
+
+#define TEXT_MAX   ((size_t)128 * 1024)
+#define SERVER_MAX ((size_t)256 * 1024)
+#define STEPS_MAX  ((uint64_t)1000 * 1000)
+#define LEFT_MAX   ((size_t)400)
+
+/* --- which file is it ---------------------------------------------------- */
+
+static const struct {
+    const char *outer, *key, *format;
+} formats[] = {
+    {NULL, "mcpServers", "mcpServers"},
+    {NULL, "mcps", "registry"},
+    {"mcp", "servers", "VS Code settings"},
+    {NULL, "mcp.servers", "VS Code settings"},
+    {NULL, "servers", "VS Code"},
+};
+
+static struct mo_json find_servers(struct mo_json root, const char **format)
+{
+    for (size_t i = 0; i < MO_COUNT(formats); i++) {
+        struct mo_json in =
+            formats[i].outer ? mo_json_get(root, formats[i].outer) : root;
+        struct mo_json v = mo_json_get(in, formats[i].key);
+
+        *format = formats[i].format;
+        if (mo_json_is(v, MO_JSON_OBJECT))
+            return v;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
+/* --- the keys of a server ------------------------------------------------ */
+
+enum kind { TEXT, REF, LIST, MAP, FLAG, NOT, NUMBER, SKIP };
+
+/* In the order in which ours are written. Of several with one `to` the first
+ * that is there counts. SKIP: known, and of no use here. */
+static const struct {
+    const char *from, *to;
+    enum kind kind;
+} fields[] = {
+    {"command", "command", TEXT},
+    {"args", "args", LIST},
+    {"url", "url", REF},
+    {"serverUrl", "url", REF},
+    {"httpUrl", "url", REF},
+    {"image", "image", TEXT},
+    {"containerImage", "image", TEXT},
+    {"cwd", "cwd", TEXT},
+    {"env", "env", MAP},
+    {"containerEnv", "env", MAP},
+    {"headers", "headers", MAP},
+    {"description", "description", TEXT},
+    {"keywords", "keywords", LIST},
+    {"capabilities", "keywords", LIST},
+    {"toolPrefix", "toolPrefix", TEXT},
+    {"containerMemory", "memoryMb", NUMBER},
+    {"containerCpu", "cpus", NUMBER},
+    {"disabled", "enabled", NOT},
+    {"enabled", "enabled", FLAG},
+    {"type", NULL, SKIP},
+    {"transport", NULL, SKIP},
+    {"transportType", NULL, SKIP},
+    {"tools", NULL, SKIP}, /* the server is asked */
+    {"gallery", NULL, SKIP},
+    {"version", NULL, SKIP},
+};
+
+struct work {
+    struct mo_import_text t;
+    struct mo_jw w;
+    struct mo_buf text; /* one text at a time */
+    int rc;
+};
+
+static int no_memory(struct work *k)
+{
+    k->rc = MO_ENOMEM;
+    return MO_ENOMEM;
+}
+
+static void not_so(struct work *k, const char *key, const char *what)
+{
+    (void)snprintf(k->t.s->cannot, sizeof(k->t.s->cannot), "'%s' %s", key,
+                   what);
+    k->rc = MO_EINVAL;
+}
+
+/* Numbers and truths in a place for texts are their own words. */
+static int plain_text(struct work *k, struct mo_json v, struct mo_span *out)
+{
+    enum mo_json_type t = mo_json_type(v);
+
+    if (t == MO_JSON_STRING)
+        return mo_json_str(v, k->t.a, out) < 0 ? no_memory(k) : 0;
+    *out = mo_json_text(v);
+    return t == MO_JSON_NUMBER || t == MO_JSON_BOOL ? 0 : MO_EINVAL;
+}
+
+/* The text behind a key, translated, into k->text. */
+static int take_text(struct work *k, const char *key, struct mo_json v,
+                     bool refs, struct mo_span *plain)
+{
+    int rc = plain_text(k, v, plain);
+
+    if (rc == MO_EINVAL)
+        not_so(k, key, "is not a text");
+    if (rc < 0)
+        return rc;
+    mo_buf_reset(&k->text);
+    k->t.refs = refs;
+    rc = mo_import_text(&k->t, *plain, &k->text);
+    if (rc == MO_ETOOBIG)
+        not_so(k, key, "is too long");
+    if (rc < 0)
+        k->rc = rc;
+    return rc;
+}
+
+static void put_text(struct work *k, const char *to, struct mo_json v,
+                     bool refs)
+{
+    struct mo_span plain;
+
+    if (take_text(k, to, v, refs, &plain) < 0)
+        return;
+    mo_jw_key(&k->w, to);
+    mo_jw_str(&k->w, mo_buf_view(&k->text));
+}
+
+static void put_list(struct work *k, const char *to, struct mo_json v)
+{
+    struct mo_json_iter it;
+    struct mo_json key, item;
+
+    mo_jw_key(&k->w, to);
+    mo_jw_arr(&k->w);
+    mo_json_iter(&it, v);
+    while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
+        struct mo_span plain;
+
+        if (take_text(k, to, item, false, &plain) < 0)
+            break;
+        if (mo_import_is_key("", plain))
+            k->t.s->key_in_args = true;
+        mo_jw_str(&k->w, mo_buf_view(&k->text));
+    }
+    mo_jw_end(&k->w);
+}
+
+/* A key: written down, and a reference in its place if that is wanted. */
+static int note_key(struct work *k, const char *name, struct mo_span value)
+{
+    struct mo_import_secret *x = mo_arena_new(k->t.a, struct mo_import_secret);
+    char full[MO_KEY_NAME_MAX + 72];
+
+    if (!x)
+        return no_memory(k);
+    (void)snprintf(full, sizeof(full), "%s.%.64s", k->t.s->name, name);
+    for (char *p = full; *p; p++) {
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                    "0123456789_-.",
+                    *p))
+            *p = '_';
+    }
+    x->name = mo_arena_strndup(k->t.a, full, strlen(full));
+    x->value = mo_arena_strndup(k->t.a, value.p, value.n);
+    x->n = value.n;
+    x->next = k->t.s->secrets;
+    k->t.s->secrets = x;
+    if (!x->name || !x->value)
+        return no_memory(k);
+    if (k->t.o->store) {
+        mo_buf_reset(&k->text);
+        mo_buf_printf(&k->text, "${secret:%s}", full);
+    }
+    return 0;
+}
+
+static void put_pair(struct work *k, const char *to, struct mo_json key,
+                     struct mo_json v)
+{
+    struct mo_span name, plain;
+    char *copy;
+
+    if (mo_json_str(key, k->t.a, &name) < 0) {
+        (void)no_memory(k);
+        return;
+    }
+    copy = mo_arena_strndup(k->t.a, name.p, name.n);
+    if (!copy) {
+        (void)no_memory(k);
+        return;
+    }
+    if (mo_json_is(v, MO_JSON_NULL)) /* how VS Code takes one away */
+        return;
+    if (take_text(k, to, v, true, &plain) < 0)
+        return;
+    if (mo_import_is_key(copy, plain) && note_key(k, copy, plain) < 0)
+        return;
+    mo_jw_key_span(&k->w, name);
+    mo_jw_str(&k->w, mo_buf_view(&k->text));
+}
+
+static void put_map(struct work *k, const char *to, struct mo_json v)
+{
+    struct mo_json_iter it;
+    struct mo_json key, item;
+
+    if (mo_json_len(v) == 0)
+        return;
+    mo_jw_key(&k->w, to);
+    mo_jw_obj(&k->w);
+    mo_json_iter(&it, v);
+    while (k->rc == 0 && mo_json_next(&it, &key, &item))
+        put_pair(k, to, key, item);
+    mo_jw_end(&k->w);
+}
+
+static void put_flag(struct work *k, const char *to, struct mo_json v,
+                     bool not )
+{
+    bool on = true;
+
+    if (mo_json_bool(v, &on) < 0 || on != not ) /* true is the default */
+        return;
+    mo_jw_key(&k->w, to);
+    mo_jw_bool(&k->w, false);
+}
+
+static void put_field(struct work *k, size_t i, struct mo_json v)
+{
+    static const enum mo_json_type wants[] = {
+        [LIST] = MO_JSON_ARRAY,
+        [MAP] = MO_JSON_OBJECT,
+        [NUMBER] = MO_JSON_NUMBER,
+        [SKIP] = MO_JSON_NONE,
+    };
+    enum kind kind = fields[i].kind;
+    const char *to = fields[i].to;
+
+    if (wants[kind] != MO_JSON_NONE && !mo_json_is(v, wants[kind])) {
+        not_so(k, fields[i].from, "has a form that is not understood");
+        return;
+    }
+    if (kind == TEXT || kind == REF)
+        put_text(k, to, v, kind == REF);
+    else if (kind == LIST)
+        put_list(k, to, v);
+    else if (kind == MAP)
+        put_map(k, to, v);
+    else if (kind == FLAG || kind == NOT)
+        put_flag(k, to, v, kind == NOT);
+    else if (kind == NUMBER) {
+        mo_jw_key(&k->w, to);
+        mo_jw_raw(&k->w, mo_json_text(v));
+    }
+}
+
+/* --- one server ---------------------------------------------------------- */
+
+static void put_fields(struct work *k, struct mo_json v)
+{
+    const char *done = NULL; /* rows of one `to` are neighbours */
+
+    for (size_t i = 0; k->rc == 0 && i < MO_COUNT(fields); i++) {
+        struct mo_json f = mo_json_get(v, fields[i].from);
+
+        if (!f.p || mo_json_is(f, MO_JSON_NULL) || fields[i].kind == SKIP ||
+            (done && strcmp(done, fields[i].to) == 0))
+            continue;
+        put_field(k, i, f);
+        done = fields[i].to;
+    }
+}
+
+/* The old transport must be said; all others go by what there is. */
+static void put_transport(struct work *k, struct mo_json v)
+{
+    static const char *const names[] = {"type", "transport", "transportType"};
+    static const char *const urls[] = {"url", "serverUrl"};
+    bool sse = false, said = false;
+
+    for (size_t i = 0; i < MO_COUNT(names); i++) {
+        struct mo_json t = mo_json_get(v, names[i]);
+
+        said = said || t.p;
+        sse = sse || mo_json_str_eq(t, MO_SPAN("sse"));
+    }
+    for (size_t i = 0; !said && i < MO_COUNT(urls); i++) {
+        struct mo_span text = mo_json_text(mo_json_get(v, urls[i]));
+
+        sse = sse || mo_span_ends(text, MO_SPAN("/sse\""));
+    }
+    if (!sse)
+        return;
+    mo_jw_key(&k->w, "transport");
+    mo_jw_cstr(&k->w, "sse");
+}
+
+static bool is_known(struct mo_json key)
+{
+    for (size_t i = 0; i < MO_COUNT(fields); i++) {
+        if (mo_json_str_eq(key, mo_span_cstr(fields[i].from)))
+            return true;
+    }
+    return false;
+}
+
+static void note_left_out(struct work *k, struct mo_json v)
+{
+    struct mo_buf *b = &k->t.s->left_out;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_known(key) || key.n > 60 || b->len > LEFT_MAX / 2)
+            continue;
+        mo_buf_puts(b, b->len ? ", " : "");
+        mo_buf_put(b, key.p + 1, key.n - 2);
+    }
+    if (mo_buf_err(b) == MO_ENOMEM)
+        (void)no_memory(k);
+}
+
+/* What is written must have something to start or to connect to. */
+static void check_kind(struct work *k, struct mo_json json)
+{
+    static const char *const kinds[] = {"command", "url", "image"};
+    int n = 0;
+
+    for (size_t i = 0; i < MO_COUNT(kinds); i++)
+        n += mo_json_get(json, kinds[i]).p != NULL;
+    if (n == 1)
+        return;
+    (void)snprintf(k->t.s->cannot, sizeof(k->t.s->cannot), "%s",
+                   n ? "it has more than one of command, url and image"
+                     : "it has neither command nor url nor image");
+    k->rc = MO_EINVAL;
+}
+
+static int keep_json(struct work *k, struct mo_span text)
+{
+    char *copy = mo_arena_strndup(k->t.a, text.p, text.n);
+    struct mo_json_doc doc;
+
+    if (!copy || mo_json_parse(mo_span(copy, text.n), 0, &doc, NULL) < 0)
+        return no_memory(k);
+    check_kind(k, doc.root);
+    if (k->rc == 0)
+        k->t.s->json = doc.root;
+    return k->rc;
+}
+
+/* MO_ENOMEM, else 0: what is wrong with it is in s->cannot. */
+static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
+                       struct mo_import_server *s, struct mo_json v)
+{
+    struct work k = {.t = {.a = a, .o = o, .s = s}};
+    struct mo_buf out;
+
+    mo_buf_init(&out, SERVER_MAX);
+    mo_buf_init(&k.text, TEXT_MAX);
+    mo_jw_init(&k.w, &out);
+    mo_jw_obj(&k.w);
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        not_so(&k, s->name, "is not an object");
+    put_fields(&k, v);
+    if (k.rc == 0)
+        put_transport(&k, v);
+    mo_jw_end(&k.w);
+    if (k.rc == 0 && mo_buf_err(&out) == MO_ETOOBIG)
+        not_so(&k, s->name, "is too long");
+    if (k.rc == 0 && mo_buf_err(&out))
+        k.rc = MO_ENOMEM;
+    if (k.rc == 0)
+        note_left_out(&k, v);
+    if (k.rc == 0)
+        (void)keep_json(&k, mo_buf_view(&out));
+    if (out.p)
+        explicit_bzero(out.p, out.cap);
+    mo_buf_fini(&out);
+    if (k.text.p)
+        explicit_bzero(k.text.p, k.text.cap);
+    mo_buf_fini(&k.text);
+    return k.rc == MO_ENOMEM ? k.rc : 0;
+}
+
+/* --- names --------------------------------------------------------------- */
+
+/* Ours have letters, digits, '-', '_' and '.'; anything else becomes '-'. */
+static int name_server(struct mo_arena *a, struct mo_json key,
+                       struct mo_import_server *s)
+{
+    struct mo_span was;
+    char *name;
+
+    if (mo_json_str(key, a, &was) < 0)
+        return MO_ENOMEM;
+    name = mo_arena_strndup(a, was.p, mo_span_head(was, MO_KEY_NAME_MAX).n);
+    if (!name)
+        return MO_ENOMEM;
+    for (char *p = name; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+
+        if (!ok)
+            *p = '-';
+    }
+    s->name = *name ? name : "server";
+    s->was =
+        mo_span_is(was, s->name) ? NULL : mo_arena_strndup(a, was.p, was.n);
+    return mo_span_is(was, s->name) || s->was ? 0 : MO_ENOMEM;
+}
+
+static bool is_taken(const struct mo_import *im, const char *name)
+{
+    for (size_t i = 0; i < im->n; i++) {
+        if (strcmp(im->v[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static int read_servers(struct mo_arena *a, const struct mo_import_opts *o,
+                        struct mo_json servers, struct mo_import *im)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    int rc = 0;
+
+    mo_json_iter(&it, servers);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        struct mo_import_server *s = &im->v[im->n];
+
+        mo_buf_init(&s->left_out, LEFT_MAX);
+        rc = name_server(a, key, s);
+        if (rc < 0)
+            break;
+        if (is_taken(im, s->name))
+            (void)snprintf(s->cannot, sizeof(s->cannot),
+                           "another server of the file has this name here");
+        else
+            rc = read_server(a, o, s, val);
+        im->n++;
+    }
+    return rc;
+}
+
+static int read_doc(struct mo_arena *a, struct mo_json root,
+                    const struct mo_import_opts *o, struct mo_import *im,
+                    struct mo_err *e)
+{
+    struct mo_json servers = find_servers(root, &im->format);
+    size_t n = mo_json_len(servers);
+
+    if (!servers.p)
+        return mo_fail(e, MO_EINVAL,
+                       "it has no MCP servers that are understood: neither "
+                       "\"mcpServers\" nor \"servers\" nor \"mcps\"");
+    if (n > MO_IMPORT_SERVERS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "it has more than %d servers",
+                       MO_IMPORT_SERVERS_MAX);
+    im->v = mo_arena_zalloc(a, (n + 1) * sizeof(*im->v));
+    if (!im->v || read_servers(a, o, servers, im) < 0)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    return 0;
+}
+
+int mo_import_read(struct mo_arena *a, struct mo_span text,
+                   const struct mo_import_opts *o, struct mo_import *out,
+                   struct mo_err *e)
+{
+    struct mo_json_doc doc = {.bad_at = 0};
+    struct mo_buf plain;
+    int rc;
+
+    *out = (struct mo_import){.n = 0};
+    mo_buf_init(&plain, MO_IMPORT_FILE_MAX);
+    rc = mo_jsonc_plain(text, &plain);
+    if (rc < 0)
+        rc = mo_fail(e, rc, "the file is too big, or memory too small");
+    else
+        rc = mo_json_parse(mo_buf_view(&plain), 0, &doc, e);
+    if (rc == 0)
+        rc = read_doc(a, doc.root, o, out, e);
+    if (rc < 0)
+        mo_import_wipe(out);
+    if (plain.p)
+        explicit_bzero(plain.p, plain.cap);
+    mo_buf_fini(&plain);
+    return rc;
+}
+
+void mo_import_wipe(struct mo_import *im)
+{
+    for (size_t i = 0; i < im->n; i++) {
+        struct mo_import_server *s = &im->v[i];
+
+        for (struct mo_import_secret *x = s->secrets; x; x = x->next) {
+            if (x->value)
+                explicit_bzero(x->value, x->n);
+        }
+        mo_buf_fini(&s->left_out);
+    }
+    im->n = 0;
+}
+
+/* --- the same? ----------------------------------------------------------- */
+
+static bool equal(struct mo_json a, struct mo_json b)
+{
+    uint64_t steps = STEPS_MAX;
+
+    return a.p && b.p ? mo_jvalue_equal(a, b, &steps) == 1 : a.p == b.p;
+}
+
+/* env or headers: a reference here is as good as the key there. */
+static bool same_map(struct mo_json ours, struct mo_json theirs)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    if (mo_json_len(ours) != mo_json_len(theirs))
+        return false;
+    mo_json_iter(&it, theirs);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json mine = mo_jvalue_find(ours, key);
+        bool ref = mo_span_starts(mo_json_text(mine), MO_SPAN("\"${secret:"));
+
+        if (!mine.p || (!ref && !equal(mine, val)))
+            return false;
+    }
+    return true;
+}
+
+bool mo_import_same(struct mo_json ours, struct mo_json imported)
+{
+    static const struct {
+        const char *key;
+        bool map;
+    } rows[] = {{"command", false}, {"args", false},  {"url", false},
+                {"image", false},   {"cwd", false},   {"transport", false},
+                {"env", true},      {"headers", true}};
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_json a = mo_json_get(ours, rows[i].key);
+        struct mo_json b = mo_json_get(imported, rows[i].key);
+        bool empty = mo_json_len(a) == 0 && mo_json_len(b) == 0;
+
+        if (strcmp(rows[i].key, "transport") == 0) {
+            if (!a.p)
+                a = mo_json_get(ours, "type");
+            if (mo_json_str_eq(a, MO_SPAN("sse")) != (b.p != NULL))
+                return false;
+            continue;
+        }
+        if (rows[i].map ? !same_map(a, b)
+                        : !equal(a, b) && !(empty && (!a.p || !b.p) &&
+                                            i == 1)) /* no args, [] */
+            return false;
+    }
+    return true;
+}

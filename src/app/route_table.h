@@ -1,0 +1,25 @@
+/* route_table.h - the router's vectors, as bytes of this program.
+ *
+ * data/route lies in the program (scripts/embed); its origin and licence are
+ * in data/route/README.md. Pages of it that are not used are not read. */
+#ifndef MO_APP_ROUTE_TABLE_H
+#define MO_APP_ROUTE_TABLE_H
+
+#include "base/str.h"
+
+extern const char mo_helper_route_table[], mo_helper_route_table_end[];
+extern const char mo_helper_route_pieces[], mo_helper_route_pieces_end[];
+
+static inline struct mo_span mo_route_table(void)
+{
+    return mo_span(mo_helper_route_table,
+                   (size_t)(mo_helper_route_table_end - mo_helper_route_table));
+}
+
+static inline struct mo_span mo_route_pieces(void)
+{
+    return mo_span(mo_helper_route_pieces, (size_t)(mo_helper_route_pieces_end -
+                                                    mo_helper_route_pieces));
+}
+
+#endif

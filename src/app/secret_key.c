@@ -1,0 +1,256 @@
+#include "app/secret_key.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rand.h"
+
+#define KEY_TEXT_MAX ((size_t)256)
+#define KEY_DIGITS   ((size_t)2 * MO_SECRETS_KEY)
+
+struct key {
+    unsigned char b[MO_SECRETS_KEY];
+};
+
+static void wipe_key(struct key *k)
+{
+    explicit_bzero(k, sizeof(*k));
+}
+
+static void wipe_buf(struct mo_buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->cap);
+    mo_buf_fini(b);
+}
+
+/* --- as text ------------------------------------------------------------- */
+
+static int digit(char c)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+
+    return at ? (int)((at - digits) % 16) : -1;
+}
+
+static int take_text(struct mo_span s, const char *where, struct key *k,
+                     struct mo_err *e)
+{
+    if (mo_span_ends(s, MO_SPAN("\n")))
+        s.n--;
+    for (size_t i = 0; s.n == KEY_DIGITS && i < MO_SECRETS_KEY; i++) {
+        int hi = digit(s.p[2 * i]), lo = digit(s.p[2 * i + 1]);
+
+        if (hi < 0 || lo < 0)
+            s.n = 0;
+        else
+            k->b[i] = (unsigned char)(hi << 4 | lo);
+    }
+    if (s.n == KEY_DIGITS)
+        return 0;
+    return mo_fail(e, MO_EINVAL,
+                   "the key of the secrets in %s must be 64 hex digits "
+                   "(`openssl rand -hex 32` makes one)",
+                   where);
+}
+
+static void put_text(const struct key *k, char out[KEY_DIGITS + 2])
+{
+    for (size_t i = 0; i < MO_SECRETS_KEY; i++) {
+        out[2 * i] = "0123456789abcdef"[k->b[i] >> 4];
+        out[2 * i + 1] = "0123456789abcdef"[k->b[i] & 15];
+    }
+    out[KEY_DIGITS] = '\n';
+    out[KEY_DIGITS + 1] = '\0';
+}
+
+/* --- the places ---------------------------------------------------------- */
+
+static int from_env(const struct mo_config *c, const char *name, struct key *k,
+                    struct mo_err *e)
+{
+    const char *v = mo_config_getenv(c, name);
+
+    if (!v)
+        return mo_fail(e, MO_EPOLICY,
+                       "the key of the secrets is to be in the variable %s, "
+                       "which is not set",
+                       name);
+    return take_text(mo_span_cstr(v), name, k, e);
+}
+
+static int from_file(const char *path, struct key *k, struct mo_err *e)
+{
+    struct mo_file_stamp stamp;
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, KEY_TEXT_MAX);
+    (void)mo_buf_room(&b, KEY_TEXT_MAX); /* growing would leave a copy */
+    rc = mo_file_read(path, KEY_TEXT_MAX, &b, &stamp, e);
+    if (rc == 0 && (stamp.mode & 0077))
+        rc = mo_fail(e, MO_EPOLICY,
+                     "the key %s must be readable by nobody else: chmod 600 "
+                     "it",
+                     path);
+    if (rc == 0)
+        rc = take_text(mo_buf_view(&b), path, k, e);
+    wipe_buf(&b);
+    return rc;
+}
+
+/* A "user" key of the session's, or of the user's keyring. */
+static long find_in_keyring(const char *name)
+{
+    long id = syscall(SYS_request_key, "user", name, NULL, 0);
+
+    if (id < 0)
+        id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user",
+                     name, 0);
+    return id;
+}
+
+static int from_keyring(const char *name, struct key *k, struct mo_err *e)
+{
+    char text[KEY_TEXT_MAX];
+    long id = find_in_keyring(name);
+    long n = id < 0
+                 ? -1
+                 : syscall(SYS_keyctl, KEYCTL_READ, id, text, sizeof(text), 0);
+    int rc;
+
+    if (n < 0 || (size_t)n > sizeof(text))
+        return mo_fail(e, MO_EPOLICY,
+                       "the kernel's keyring has no user key '%s' for us (%s): "
+                       "keyctl add user %s \"$(openssl rand -hex 32)\" @u",
+                       name, n < 0 ? strerror(errno) : "too long", name);
+    rc = take_text(mo_span(text, (size_t)n), name, k, e);
+    explicit_bzero(text, sizeof(text));
+    return rc;
+}
+
+static const struct {
+    struct mo_span word;
+    bool is_path;
+} places[] = {
+    {{"file:", 5}, true},
+    {{"env:", 4}, false},
+    {{"keyring:", 8}, false},
+};
+
+const char *mo_secret_key_wrong(const char *where)
+{
+    struct mo_span s = mo_span_cstr(where);
+
+    for (size_t i = 0; i < MO_COUNT(places); i++) {
+        if (mo_span_starts(s, places[i].word) && s.n > places[i].word.n)
+            return NULL;
+    }
+    return "must be file:PATH, env:NAME or keyring:NAME";
+}
+
+static int from_place(const struct mo_config *c, const char *where,
+                      struct key *k, struct mo_err *e)
+{
+    const char *what = strchr(where, ':') + 1; /* checked by the loader */
+    int rc;
+
+    if (where[0] == 'e')
+        return from_env(c, what, k, e);
+    if (where[0] == 'k')
+        return from_keyring(what, k, e);
+    rc = from_file(what, k, e);
+    return rc == MO_ENOTFOUND ? mo_fail(e, MO_EPOLICY,
+                                        "the key of the secrets is to be in "
+                                        "%s, which is not there: `openssl rand "
+                                        "-hex 32` makes one",
+                                        what)
+                              : rc;
+}
+
+/* --- our own file -------------------------------------------------------- */
+
+/* Never over another one: whoever comes second takes what is there. */
+static int make_file(const char *path, struct mo_err *e)
+{
+    char beside[PATH_MAX], text[KEY_DIGITS + 2];
+    struct key k;
+    int n =
+        snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(beside))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
+    mo_random(&k, sizeof(k));
+    put_text(&k, text);
+    rc = mo_file_save(beside, mo_span(text, KEY_DIGITS + 1), 0600, e);
+    if (rc == 0 && link(beside, path) < 0 && errno != EEXIST)
+        rc = mo_fail_sys(e, "write %s", path);
+    (void)unlink(beside);
+    explicit_bzero(text, sizeof(text));
+    wipe_key(&k);
+    return rc;
+}
+
+static int from_own_file(const char *dir, bool make, struct key *k,
+                         struct mo_err *e)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/" MO_SECRET_KEY_FILE, dir);
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", dir);
+    rc = from_file(path, k, e);
+    if (rc != MO_ENOTFOUND)
+        return rc;
+    if (!make)
+        return mo_fail(e, MO_EPOLICY,
+                       "the key of the secrets is gone (%s): bring it back, or "
+                       "remove " MO_SECRETS_FILE
+                       " beside it and set the secrets again",
+                       path);
+    rc = make_file(path, e);
+    return rc < 0 ? rc : from_file(path, k, e);
+}
+
+static int find_key(const struct mo_config *c, bool make, struct key *k,
+                    struct mo_err *e)
+{
+    if (c->secrets.key)
+        return from_place(c, c->secrets.key, k, e);
+    if (mo_config_getenv(c, MO_SECRET_KEY_ENV))
+        return from_env(c, MO_SECRET_KEY_ENV, k, e);
+    return from_own_file(c->store.dir, make, k, e);
+}
+
+int mo_secrets_for(const struct mo_config *c, bool make,
+                   struct mo_secrets **out, struct mo_err *e)
+{
+    struct mo_file_stamp there;
+    char path[PATH_MAX];
+    struct key k;
+    int n = snprintf(path, sizeof(path), "%s/" MO_SECRETS_FILE, c->store.dir);
+    int rc = 0;
+
+    *out = NULL;
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", c->store.dir);
+    mo_file_stamp(path, &there);
+    if (!there.there && !make)
+        return 0;
+    if (make)
+        rc = mo_file_mkdir(c->store.dir, e);
+    if (rc == 0)
+        rc = find_key(c, make && !there.there, &k, e);
+    if (rc == 0)
+        rc = mo_secrets_open(path, k.b, out, e);
+    wipe_key(&k);
+    return rc;
+}

@@ -1,0 +1,458 @@
+#include "app/secrets.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "app/file.h"
+#include "app/ref.h"
+#include "app/sodium.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rand.h"
+
+#define MAGIC       "MOSECRET"
+#define VERSION     1
+#define ID_BYTES    8
+#define HEAD_BYTES  ((size_t)24)
+#define FIXED_BYTES ((size_t)(8 + 4 + MO_SODIUM_NONCE + MO_SODIUM_TAG))
+#define NAME_AD_MAX (MO_SECRET_NAME_MAX + 8)
+
+struct keys {
+    unsigned char value[MO_SODIUM_MAC];
+    unsigned char mac[MO_SODIUM_MAC];
+    unsigned char id[MO_SODIUM_MAC];
+};
+
+struct entry {
+    struct mo_span record; /* all of it, in the image */
+    struct mo_span name, sealed;
+    const unsigned char *nonce;
+    uint64_t set_ms;
+};
+
+struct mo_secrets {
+    struct mo_sodium lib;
+    char *path;
+    struct keys *keys;   /* a page of its own */
+    struct mo_buf image; /* the file; empty: there is none */
+    struct entry *v;
+    size_t n;
+};
+
+bool mo_secret_name_ok(struct mo_span name)
+{
+    char text[MO_SECRET_NAME_MAX + 16];
+    struct mo_ref_part part = {MO_REF_TEXT, {NULL, 0}};
+    struct mo_span rest;
+    int n;
+
+    if (name.n == 0 || name.n > MO_SECRET_NAME_MAX)
+        return false;
+    n = snprintf(text, sizeof(text), "${secret:%.*s}", (int)name.n, name.p);
+    rest = mo_span(text, (size_t)n);
+    return mo_ref_next(&rest, &part, NULL) == 1 && mo_span_eq(part.text, name);
+}
+
+const char *mo_secret_value_wrong(struct mo_span value)
+{
+    if (value.n == 0)
+        return "is empty";
+    if (value.n > MO_SECRET_MAX)
+        return "is longer than 64 KiB";
+    if (memchr(value.p, '\0', value.n))
+        return "has a NUL character in it, which no variable can hold";
+    return NULL;
+}
+
+/* --- numbers ------------------------------------------------------------- */
+
+static void put_le(struct mo_buf *b, uint64_t v, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        mo_buf_putc(b, (char)(v >> (8 * i) & 0xff));
+}
+
+/* From the front of *s; the caller has looked at its length. */
+static uint64_t take_le(struct mo_span *s, size_t bytes)
+{
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        v |= (uint64_t)(unsigned char)s->p[i] << (8 * i);
+    *s = mo_span_skip(*s, bytes);
+    return v;
+}
+
+static struct mo_span take(struct mo_span *s, size_t n)
+{
+    struct mo_span head = mo_span_head(*s, n);
+
+    *s = mo_span_skip(*s, n);
+    return head;
+}
+
+/* --- keys ---------------------------------------------------------------- */
+
+static int make_keys(struct mo_secrets *s, const unsigned char *key,
+                     struct mo_err *e)
+{
+    void *page = mmap(NULL, sizeof(struct keys), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return mo_fail(e, MO_ENOMEM, "secrets");
+    (void)mlock(page, sizeof(struct keys)); /* where the limits let us */
+    (void)madvise(page, sizeof(struct keys), MADV_DONTDUMP);
+    s->keys = page;
+    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: values"), s->keys->value);
+    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: file"), s->keys->mac);
+    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: id"), s->keys->id);
+    return 0;
+}
+
+static void drop_keys(struct mo_secrets *s)
+{
+    if (!s->keys)
+        return;
+    explicit_bzero(s->keys, sizeof(struct keys));
+    (void)munmap(s->keys, sizeof(struct keys));
+    s->keys = NULL;
+}
+
+/* What a value is bound to. */
+static struct mo_span bound_to(struct mo_span name, uint64_t set_ms,
+                               char out[NAME_AD_MAX])
+{
+    memcpy(out, name.p, name.n);
+    for (size_t i = 0; i < 8; i++)
+        out[name.n + i] = (char)(set_ms >> (8 * i) & 0xff);
+    return mo_span(out, name.n + 8);
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static int damaged(const struct mo_secrets *s, const char *how,
+                   struct mo_err *e)
+{
+    return mo_fail(e, MO_EPROTO,
+                   "the secrets are damaged (%s): restore %s from a backup, or "
+                   "remove it and set them again",
+                   how, s->path);
+}
+
+/* One record off the front of *rest. */
+static bool read_entry(struct mo_span *rest, struct entry *en)
+{
+    struct mo_span from = *rest;
+    size_t name, value;
+
+    if (rest->n < 1)
+        return false;
+    name = (size_t)take_le(rest, 1);
+    if (name == 0 || name > MO_SECRET_NAME_MAX || rest->n < name + FIXED_BYTES)
+        return false;
+    en->name = take(rest, name);
+    en->set_ms = take_le(rest, 8);
+    value = (size_t)take_le(rest, 4);
+    en->nonce = (const unsigned char *)take(rest, MO_SODIUM_NONCE).p;
+    if (value > MO_SECRET_MAX || rest->n < value + MO_SODIUM_TAG)
+        return false;
+    en->sealed = take(rest, value + MO_SODIUM_TAG);
+    en->record = mo_span(from.p, from.n - rest->n);
+    return true;
+}
+
+static int read_entries(struct mo_secrets *s, struct mo_span rest, size_t n,
+                        struct mo_err *e)
+{
+    struct entry *v = n ? mo_zalloc(n * sizeof(*v)) : NULL;
+
+    if (n && !v)
+        return mo_fail(e, MO_ENOMEM, "secrets");
+    s->v = v;
+    for (s->n = 0; s->n < n; s->n++) {
+        if (!read_entry(&rest, &v[s->n]))
+            return damaged(s, "an entry is not whole", e);
+    }
+    return rest.n ? damaged(s, "something follows the last entry", e) : 0;
+}
+
+/* Whose file it is, by its first bytes. */
+static int read_head(const struct mo_secrets *s, struct mo_span text,
+                     size_t *entries, struct mo_err *e)
+{
+    struct mo_span at = text;
+    uint64_t version;
+
+    if (!mo_span_starts(text, mo_span_head(MO_SPAN(MAGIC), text.n)) ||
+        text.n == 0)
+        return mo_fail(e, MO_EPROTO,
+                       "%s is no file of secrets: move it away, and set the "
+                       "secrets again",
+                       s->path);
+    if (text.n < HEAD_BYTES + MO_SODIUM_MAC)
+        return damaged(s, "it was cut off", e);
+    (void)take(&at, sizeof(MAGIC) - 1);
+    version = take_le(&at, 4);
+    *entries = (size_t)take_le(&at, 4);
+    if (version != VERSION)
+        return mo_fail(e, MO_EPROTO,
+                       "%s has version %u, and this program knows %d: use the "
+                       "program that wrote it, or restore a backup",
+                       s->path, (unsigned)version, VERSION);
+    if (!mo_span_eq_ct(take(&at, ID_BYTES),
+                       mo_span((const char *)s->keys->id, ID_BYTES)))
+        return mo_fail(e, MO_EPOLICY,
+                       "%s was written with another key: bring that key back "
+                       "(secrets.key), or remove the file and set the secrets "
+                       "again",
+                       s->path);
+    return *entries > MO_SECRETS_MAX ? damaged(s, "it was changed", e) : 0;
+}
+
+static int read_image(struct mo_secrets *s, struct mo_err *e)
+{
+    struct mo_span text = mo_buf_view(&s->image);
+    unsigned char mac[MO_SODIUM_MAC];
+    struct mo_span body;
+    size_t entries = 0;
+    int rc = read_head(s, text, &entries, e);
+
+    if (rc < 0)
+        return rc;
+    body = mo_span_head(text, text.n - MO_SODIUM_MAC);
+    mo_sodium_mac(&s->lib, s->keys->mac, body, mac);
+    if (!mo_span_eq_ct(mo_span_skip(text, body.n),
+                       mo_span((const char *)mac, sizeof(mac))))
+        return damaged(s, "it was cut off or changed", e);
+    return read_entries(s, mo_span_skip(body, HEAD_BYTES), entries, e);
+}
+
+static void forget(struct mo_secrets *s)
+{
+    mo_free(s->v);
+    s->v = NULL;
+    s->n = 0;
+    mo_buf_reset(&s->image);
+}
+
+/* The file as it is now. */
+static int load(struct mo_secrets *s, struct mo_err *e)
+{
+    struct mo_file_stamp stamp;
+    int rc;
+
+    forget(s);
+    rc = mo_file_read(s->path, MO_SECRETS_FILE_MAX, &s->image, &stamp, e);
+    if (rc == MO_ENOTFOUND) {
+        mo_err_clear(e);
+        return 0;
+    }
+    if (rc == 0 && (stamp.mode & 0077))
+        rc = mo_fail(e, MO_EPOLICY,
+                     "%s must be readable by nobody else: chmod 600 it, and "
+                     "think of its values as known",
+                     s->path);
+    if (rc == 0)
+        rc = read_image(s, e);
+    if (rc < 0)
+        forget(s);
+    return rc;
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+static void put_sealed(const struct mo_secrets *s, struct mo_span name,
+                       struct mo_span value, struct mo_buf *b)
+{
+    unsigned char nonce[MO_SODIUM_NONCE];
+    uint64_t now = mo_wall_ms();
+    char ad[NAME_AD_MAX];
+    char *room;
+
+    mo_random(nonce, sizeof(nonce));
+    put_le(b, name.n, 1);
+    mo_buf_span(b, name);
+    put_le(b, now, 8);
+    put_le(b, value.n, 4);
+    mo_buf_put(b, nonce, sizeof(nonce));
+    room = mo_buf_room(b, value.n + MO_SODIUM_TAG);
+    if (!room)
+        return;
+    mo_sodium_seal(&s->lib, s->keys->value, nonce, bound_to(name, now, ad),
+                   value, room);
+    mo_buf_add(b, value.n + MO_SODIUM_TAG);
+}
+
+static int compare(struct mo_span a, struct mo_span b)
+{
+    int d = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
+
+    return d ? d : (a.n > b.n) - (a.n < b.n);
+}
+
+/* The file with `name` set to value, or without it (value.p NULL). */
+static int compose(const struct mo_secrets *s, struct mo_span name,
+                   struct mo_span value, struct mo_buf *b)
+{
+    bool had = mo_secrets_has(s, name), done = !value.p;
+    unsigned char mac[MO_SODIUM_MAC];
+
+    mo_buf_puts(b, MAGIC);
+    put_le(b, VERSION, 4);
+    put_le(b, s->n - had + (value.p ? 1 : 0), 4);
+    mo_buf_put(b, s->keys->id, ID_BYTES);
+    for (size_t i = 0; i < s->n; i++) {
+        int order = compare(s->v[i].name, name);
+
+        if (!done && order >= 0) {
+            put_sealed(s, name, value, b);
+            done = true;
+        }
+        if (order != 0)
+            mo_buf_span(b, s->v[i].record);
+    }
+    if (!done)
+        put_sealed(s, name, value, b);
+    mo_sodium_mac(&s->lib, s->keys->mac, mo_buf_view(b), mac);
+    return mo_buf_put(b, mac, sizeof(mac));
+}
+
+static int save(struct mo_secrets *s, struct mo_span name, struct mo_span value,
+                struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_SECRETS_FILE_MAX);
+    rc = compose(s, name, value, &b);
+    if (rc < 0)
+        rc = mo_fail(e, rc, "secrets: out of memory");
+    else
+        rc = mo_file_save(s->path, mo_buf_view(&b), 0600, e);
+    mo_buf_fini(&b);
+    return rc == 0 ? load(s, e) : rc;
+}
+
+/* --- the store ----------------------------------------------------------- */
+
+int mo_secrets_open(const char *path, const unsigned char key[MO_SECRETS_KEY],
+                    struct mo_secrets **out, struct mo_err *e)
+{
+    struct mo_secrets *s = mo_new(struct mo_secrets);
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "secrets");
+    mo_buf_init(&s->image, MO_SECRETS_FILE_MAX);
+    s->path = mo_strndup(path, strlen(path));
+    rc =
+        s->path ? mo_sodium_load(&s->lib, e) : mo_fail(e, MO_ENOMEM, "secrets");
+    if (rc == 0)
+        rc = make_keys(s, key, e);
+    if (rc == 0)
+        rc = load(s, e);
+    if (rc < 0) {
+        mo_secrets_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+void mo_secrets_close(struct mo_secrets *s)
+{
+    if (!s)
+        return;
+    drop_keys(s);
+    mo_free(s->v);
+    mo_buf_fini(&s->image);
+    mo_free(s->path);
+    mo_free(s);
+}
+
+size_t mo_secrets_count(const struct mo_secrets *s)
+{
+    return s ? s->n : 0;
+}
+
+struct mo_secret_info mo_secrets_at(const struct mo_secrets *s, size_t i)
+{
+    return (struct mo_secret_info){s->v[i].name, s->v[i].set_ms};
+}
+
+static const struct entry *find(const struct mo_secrets *s, struct mo_span name)
+{
+    for (size_t i = 0; s && i < s->n; i++) {
+        if (mo_span_eq(s->v[i].name, name))
+            return &s->v[i];
+    }
+    return NULL;
+}
+
+bool mo_secrets_has(const struct mo_secrets *s, struct mo_span name)
+{
+    return find(s, name) != NULL;
+}
+
+int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
+                   struct mo_buf *out, struct mo_err *e)
+{
+    const struct entry *en = find(s, name);
+    char ad[NAME_AD_MAX];
+    char *room;
+
+    if (!en)
+        return mo_fail(e, MO_ENOTFOUND,
+                       "${secret:%.*s} has no value; set it: mcp-orchestrator "
+                       "secrets set %.*s",
+                       (int)name.n, name.p, (int)name.n, name.p);
+    room = mo_buf_room(out, en->sealed.n);
+    if (!room)
+        return mo_fail(e, mo_buf_err(out), "${secret:%.*s} is too long here",
+                       (int)name.n, name.p);
+    if (!mo_sodium_open(&s->lib, s->keys->value, en->nonce,
+                        bound_to(en->name, en->set_ms, ad), en->sealed, room))
+        return damaged(s, "a value was changed", e);
+    mo_buf_add(out, en->sealed.n - MO_SODIUM_TAG);
+    return 0;
+}
+
+int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
+                   struct mo_span value, struct mo_err *e)
+{
+    const char *wrong = mo_secret_value_wrong(value);
+    mo_autofd int held = -1;
+    int rc;
+
+    if (!mo_secret_name_ok(name))
+        return mo_fail(e, MO_EINVAL,
+                       "a secret's name has 1 to %zu letters, digits, '_', "
+                       "'-' and '.'",
+                       MO_SECRET_NAME_MAX);
+    if (wrong)
+        return mo_fail(e, MO_EINVAL, "the value %s", wrong);
+    held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
+    if (held < 0)
+        return held;
+    rc = load(s, e);
+    if (rc == 0 && s->n >= MO_SECRETS_MAX && !mo_secrets_has(s, name))
+        rc = mo_fail(e, MO_ETOOBIG,
+                     "there are %d secrets already; remove one first",
+                     MO_SECRETS_MAX);
+    return rc < 0 ? rc : save(s, name, value, e);
+}
+
+int mo_secrets_drop(struct mo_secrets *s, struct mo_span name, struct mo_err *e)
+{
+    mo_autofd int held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
+    int rc;
+
+    if (held < 0)
+        return held;
+    rc = load(s, e);
+    if (rc == 0 && !mo_secrets_has(s, name))
+        rc = mo_fail(e, MO_ENOTFOUND, "there is no secret '%.*s'",
+                     (int)mo_span_head(name, 80).n, name.p);
+    return rc < 0 ? rc : save(s, name, mo_span(NULL, 0), e);
+}

@@ -1,0 +1,314 @@
+/*
+ * try_call.c - may a tool be tried, and trying it; see try.h.
+ */
+#include "app/try_priv.h"
+
+/* {"state":state, ...}: the rest is up to the caller. */
+static void begin_state(struct mo_jw *w, struct mo_buf *b, const char *state)
+{
+    mo_buf_init(b, ANSWER_MAX);
+    mo_jw_init(w, b);
+    mo_jw_obj(w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, state);
+}
+
+static void finish_state(struct job *j, const char *state, struct mo_span why)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    begin_state(&w, &b, state);
+    if (why.n > 0)
+        try_put(&w, "reason", why);
+    mo_jw_end(&w);
+    try_finish_buf(j, &b);
+}
+
+/* --- the audit log ------------------------------------------------------- */
+
+static void put_audit(struct mo_buf *b, const struct job *j)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    try_put(&w, "name", j->tool->def.name);
+    try_put(&w, "server", j->tool->def.server);
+    try_put(&w, "tool", j->tool->def.name);
+    try_put_json(&w, "args", mo_buf_view(&j->args));
+    try_put(&w, "by", mo_span_cstr(j->by));
+    try_put(&w, "who", mo_buf_view(&j->who));
+    mo_jw_end(&w);
+}
+
+static int audit(struct job *j, struct mo_span doc,
+                 void (*done)(void *ctx, const struct mo_written *w,
+                              const struct mo_err *why),
+                 struct mo_err *e)
+{
+    const struct mo_write w = {
+        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = doc};
+    const struct mo_store_batch batch = {.writes = &w, .n = 1};
+
+    return mo_store_write(j->t->o.store, &batch, done, j, e);
+}
+
+/* --- the call ------------------------------------------------------------ */
+
+static void on_told(void *ctx, const struct mo_written *w,
+                    const struct mo_err *why)
+{
+    (void)ctx; /* gone by now */
+    (void)w;
+    (void)why; /* that it ran has been written */
+}
+
+void try_audit(struct job *j, struct mo_span doc)
+{
+    struct mo_err e;
+
+    (void)audit(j, doc, on_told, &e);
+}
+
+static void tell_audit(struct job *j, struct mo_span content, bool is_error,
+                       uint64_t ms)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_STORE_DOC_MAX);
+    put_audit(&b, j);
+    if (mo_buf_err(&b) == 0)
+        b.len--; /* the brace: it goes on */
+    mo_buf_printf(&b, ",\"isError\":%s,\"ms\":%llu,\"content\":",
+                  is_error ? "true" : "false", (unsigned long long)ms);
+    mo_buf_span(&b, content.n <= AUDIT_MAX ? content : MO_SPAN("[]"));
+    mo_buf_putc(&b, '}');
+    if (mo_buf_err(&b) == 0)
+        try_audit(j, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* As the server gave it, or what stands for it in an answer without. */
+static void put_content(struct mo_buf *b, struct mo_json result)
+{
+    struct mo_json content = mo_json_get(result, "content");
+    struct mo_json structured = mo_json_get(result, "structuredContent");
+
+    if (mo_json_is(content, MO_JSON_ARRAY) &&
+        (mo_json_len(content) > 0 || structured.p == NULL))
+        mo_json_compact(content, b);
+    else if (structured.p)
+        mo_entry_text_content(b, mo_json_text(structured));
+    else
+        mo_buf_puts(b, "[]");
+}
+
+static void put_refusal(struct mo_buf *b, struct mo_json error)
+{
+    struct mo_buf text;
+
+    mo_buf_init(&text, (size_t)64 * 1024);
+    mo_buf_puts(&text, "The server refused the call: ");
+    (void)mo_json_str_buf(mo_json_get(error, "message"), &text);
+    mo_entry_text_content(b, mo_buf_view(&text));
+    mo_buf_fini(&text);
+}
+
+static void on_answer(void *ctx, const struct mo_reply *r)
+{
+    struct job *j = ctx;
+    uint64_t ms = (mo_now_ns() - j->began) / MO_MS;
+    bool is_error = r->result.p == NULL;
+    struct mo_buf content, b;
+    struct mo_jw w;
+
+    if (r->result.p == NULL && r->error.p == NULL) {
+        tell_audit(j, MO_SPAN("[]"), true, ms);
+        finish_state(j, "unknown",
+                     mo_span_cstr(r->err ? r->err->msg : "no answer"));
+        return;
+    }
+    mo_buf_init(&content, ANSWER_MAX);
+    if (r->result.p) {
+        (void)mo_json_bool(mo_json_get(r->result, "isError"), &is_error);
+        put_content(&content, r->result);
+    } else {
+        put_refusal(&content, r->error);
+    }
+    tell_audit(j, mo_buf_view(&content), is_error, ms);
+    begin_state(&w, &b, "done");
+    try_put_json(&w, "content", mo_buf_view(&content));
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, is_error);
+    mo_jw_key(&w, "durationMs");
+    mo_jw_u64(&w, ms);
+    mo_jw_end(&w);
+    mo_buf_fini(&content);
+    try_finish_buf(j, &b);
+}
+
+static void send_call(struct job *j)
+{
+    const struct mo_agent_servers *s = &j->t->servers;
+    struct mo_call_opts o = {
+        .name = j->tool->def.name,
+        .idle_ms = s->timeout_ms(s->ctx, j->server),
+        .done = on_answer,
+        .ctx = j,
+    };
+    struct mo_err e = {0};
+    struct mo_conn *conn = s->conn(s->ctx, j->server, &e);
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, MO_API_TRY_MAX * 2);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    try_put(&w, "name", j->tool->def.name);
+    try_put_json(&w, "arguments", mo_buf_view(&j->args));
+    mo_jw_end(&w);
+    j->began = mo_now_ns();
+    if (mo_buf_err(&b))
+        mo_fail(&e, b.err, "out of memory");
+    else if (conn &&
+             mo_conn_request(conn, "tools/call", mo_buf_view(&b), &o, &e))
+        e.code = 0;
+    mo_buf_fini(&b);
+    if (e.code)
+        try_finish(j, mo_span(NULL, 0), &e);
+}
+
+static void on_audited(void *ctx, const struct mo_written *w,
+                       const struct mo_err *why)
+{
+    struct job *j = ctx;
+
+    (void)w;
+    if (why)
+        try_finish(j, mo_span(NULL, 0), why);
+    else if (j->t->stopped)
+        try_finish_fail(j, MO_ECLOSED, "the program is ending");
+    else
+        send_call(j);
+}
+
+static void run(struct job *j, const char *by)
+{
+    struct mo_err e;
+    struct mo_buf b;
+    int rc = 0;
+
+    j->by = by;
+    mo_buf_init(&b, MO_STORE_DOC_MAX);
+    put_audit(&b, j);
+    rc = mo_buf_err(&b) ? mo_fail(&e, b.err, "the call is too big")
+                        : audit(j, mo_buf_view(&b), on_audited, &e);
+    mo_buf_fini(&b);
+    if (rc < 0)
+        try_finish(j, mo_span(NULL, 0), &e);
+}
+
+/* --- may it run? --------------------------------------------------------- */
+
+static void digest_of(const struct job *j, const char *call,
+                      char out[MO_EXACT_DIGEST])
+{
+    const struct mo_exact_call what = {
+        .session = MO_SPAN("try"),
+        .call = mo_span_cstr(call),
+        .server = j->tool->def.server,
+        .tool = j->tool->def.name,
+        .args = mo_buf_view(&j->args),
+        .tool_digest = j->tool->digest,
+    };
+
+    mo_exact_call(&what, out);
+}
+
+/* The answer to a question of ours, for these very bytes; used up by this. */
+static bool was_asked(struct job *j)
+{
+    char now[MO_EXACT_DIGEST];
+
+    for (size_t i = 0; i < QUESTIONS; i++) {
+        struct question *q = &j->t->asked[i];
+
+        if (q->digest[0] == '\0' ||
+            !mo_span_eq_ct(mo_buf_view(&j->digest), mo_span_cstr(q->digest)))
+            continue;
+        digest_of(j, q->call, now);
+        q->digest[0] = '\0';
+        return q->expires > mo_now_ns() &&
+               mo_span_eq_ct(mo_span_cstr(now), mo_buf_view(&j->digest));
+    }
+    return false;
+}
+
+static void ask(struct job *j, struct mo_span reason)
+{
+    struct mo_try *t = j->t;
+    struct question *q = &t->asked[t->next];
+    struct mo_buf b;
+    struct mo_jw w;
+
+    t->next = (t->next + 1) % QUESTIONS;
+    mo_random_token(q->call, CALL_RANDOM);
+    digest_of(j, q->call, q->digest);
+    q->expires = mo_now_ns() + ASK_MS * MO_MS;
+    begin_state(&w, &b, "ask");
+    try_put(&w, "digest", mo_span_cstr(q->digest));
+    try_put_json(&w, "args", mo_buf_view(&j->args));
+    if (reason.n > 0)
+        try_put(&w, "reason", reason);
+    mo_jw_end(&w);
+    try_finish_buf(j, &b);
+}
+
+static struct mo_verdict verdict_of(const struct job *j)
+{
+    struct mo_subject s = {.server = j->tool->def.server,
+                           .tool = j->tool->def.name,
+                           .claims = j->tool->claims};
+    const struct mo_rules none = {NULL, 0};
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(mo_buf_view(&j->args), 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    return mo_rules_ask(j->t->o.rules, &none, j->t->o.fallback, &s);
+}
+
+static void judge(struct job *j)
+{
+    struct mo_verdict v = verdict_of(j);
+    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+    if (v.action == MO_ACTION_DENY)
+        finish_state(j, "denied", why);
+    else if (v.action == MO_ACTION_ALLOW)
+        run(j, "rule");
+    else if (j->digest.len > 0 && was_asked(j))
+        run(j, "person");
+    else
+        ask(j, why);
+}
+
+static bool is_changed(struct job *j)
+{
+    struct mo_buf before;
+    bool same = true;
+
+    mo_buf_init(&before, ANSWER_MAX);
+    same = j->t->pins.look(j->t->pins.ctx, j->tool, &before);
+    j->t->pins.flush(j->t->pins.ctx);
+    mo_buf_fini(&before);
+    return !same;
+}
+
+void try_call(struct job *j)
+{
+    if (is_changed(j))
+        finish_state(j, "changed", mo_span(NULL, 0));
+    else
+        judge(j);
+}

@@ -1,0 +1,68 @@
+/* try_priv.h - what the files of try.h share.
+ *
+ *   try.c       jobs, the list of servers, their tools, accepting a change
+ *   try_call.c  may a call run, and running it */
+#ifndef MO_APP_TRY_PRIV_H
+#define MO_APP_TRY_PRIV_H
+
+#include "agent/entry.h"
+#include "app/try.h"
+#include "base/rand.h"
+
+#define TRIES       32
+#define QUESTIONS   16
+#define ASK_MS      600000
+#define CALL_RANDOM 16 /* bytes of a call's number */
+#define ANSWER_MAX  ((size_t)24 * 1024 * 1024)
+#define AUDIT_MAX   ((size_t)64 * 1024) /* of a result; a longer one is not */
+#define WORD_MAX    1024
+
+struct question {
+    char digest[MO_EXACT_DIGEST]; /* "": none */
+    char call[MO_TOKEN_LEN(CALL_RANDOM) + 1];
+    uint64_t expires; /* ns */
+};
+
+struct mo_try {
+    struct mo_try_opts o;
+    struct mo_agent_servers servers;
+    struct mo_agent_pins pins;
+    struct question asked[QUESTIONS];
+    size_t next;
+    unsigned under_way;
+    bool stopped;
+    void (*gone)(void *ctx); /* NULL: it is not being closed */
+    void *gone_ctx;
+};
+
+enum kind { LIST, CALL, ACCEPT };
+
+struct job {
+    struct mo_try *t;
+    enum kind kind;
+    size_t server;
+    struct mo_tools *tools;
+    const struct mo_tool *tool;
+    struct mo_buf name, args, digest, who;
+    const char *by; /* "person", "rule" */
+    uint64_t began;
+    mo_api_json_fn *done;
+    void *arg;
+};
+
+/* --- try.c --------------------------------------------------------------- */
+
+/* Answer and end the job. */
+void try_finish(struct job *j, struct mo_span json, const struct mo_err *why);
+void try_finish_buf(struct job *j, struct mo_buf *b);
+void try_finish_fail(struct job *j, int code, const char *text);
+void try_put(struct mo_jw *w, const char *key, struct mo_span text);
+void try_put_json(struct mo_jw *w, const char *key, struct mo_span json);
+
+/* --- try_call.c ---------------------------------------------------------- */
+
+void try_call(struct job *j);
+/* One row that belongs to no session; nobody waits for it. */
+void try_audit(struct job *j, struct mo_span doc);
+
+#endif

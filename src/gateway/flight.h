@@ -1,0 +1,112 @@
+/* flight.h - a call that crosses.
+ *
+ * A flight takes a client's request (down) to a server (up) and its answer
+ * back. It wishes for a child, sends the request with only its name changed,
+ * and hands over the result as the bytes it was. Progress and log messages go
+ * the same way; a cancelled request is cancelled there.
+ *
+ * What a server asks meanwhile (sampling, elicitation, roots) becomes questions
+ * of the client's request. A client of the old kind is asked while its request
+ * stays open (down WAITS); one of the new kind gets the questions as the answer
+ * and comes back (down AWAY): the call up stays open and is held under a random
+ * id, which travels sealed in the client's requestState. When the client comes
+ * back the flight goes on; one that does not is given up after GW_AWAY_MS.
+ *
+ *   down:  HELD <-> WAITS     by the question, by the answer
+ *          HELD  -> AWAY -> HELD
+ *          any   -> GONE      nobody waits for an answer
+ *
+ * Whose a question or log message is: the call it came with, if the connection
+ * can say. Else, of a child that serves one session: that session's newest
+ * flight. Of a shared one: if every flight on it is of one connection or
+ * session (or there is only one), the newest; else nobody can say, and it is
+ * refused or dropped.
+ *
+ * Invariants
+ *  1. A flight is in g->flights; in slot->flights while slot is set, which is
+ *     until its call has ended.
+ *  2. down is ours in HELD, the endpoint's in WAITS, NULL in AWAY and GONE.
+ *  3. It is in g->parked from its first question on.
+ *  4. Every question is answered or refused before the flight is freed. */
+#ifndef MO_GATEWAY_FLIGHT_H
+#define MO_GATEWAY_FLIGHT_H
+
+#include "base/rand.h"
+#include "gateway/cross.h"
+#include "mcp/task.h"
+
+#define FLIGHT_TOKEN 16 /* random bytes of an id */
+
+enum flight_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_GONE };
+
+struct question {
+    struct mo_list node;
+    struct flight *f;
+    unsigned no;        /* its key is aNO */
+    bool asked;         /* the client has it */
+    struct mo_ask *ask; /* or: */
+    struct mo_buf key;  /* of a task's input, as written, then its request */
+    size_t key_len;
+};
+
+struct flight {
+    struct mo_list node, snode;
+    struct mo_gateway *g;
+    struct slot *slot;
+    enum flight_down how;
+    struct mo_ep_call *down;
+    struct mo_endpoint *ep;
+    uint64_t peer;
+    char who[CROSS_WHO_MAX];
+    /* up */
+    struct mo_up_wish wish;
+    bool wishing, again;
+    struct mo_child *child;
+    struct mo_call *call;
+    struct mo_task *task;
+    uint64_t number; /* of the call */
+    /* questions */
+    char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
+    struct mo_list questions;
+    unsigned nquestions;
+    struct mo_later later; /* ask them, or hand over the outcome */
+    struct mo_timer expiry;
+    /* an answer that came while the client was not there */
+    bool over, is_error;
+    struct mo_buf outcome;
+    struct mo_buf progress; /* the last one that it missed */
+    struct mo_buf route;    /* of execute: where it went; else empty */
+};
+
+/* A request whose target is known. */
+void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
+                  const struct target *t);
+/* One that has a state: a client has come back. */
+void flight_resume(struct mo_gateway *g, struct mo_ep_call *c);
+void flight_abandoned(void *ctx, struct mo_span state);
+/* At the end of the gateway. */
+void flight_drop_all(struct mo_gateway *g);
+
+/* Whose it is; NULL: nobody can say. */
+struct flight *flight_of(struct slot *s, const struct mo_child *c,
+                         uint64_t number);
+void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params);
+
+/* --- flight_ask.c -------------------------------------------------------- */
+
+void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a);
+void flight_ask_gone(struct mo_ask *a);
+void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
+/* Put all open questions to the client that is here. */
+void flight_put_questions(struct flight *f);
+void flight_drop_questions(struct flight *f, const char *why);
+
+/* --- flight.c, for flight_ask.c ------------------------------------------ */
+
+/* Nobody waits: end it up there. */
+void flight_cancel(struct flight *f, const char *why);
+void flight_hold(struct flight *f, bool on);
+void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
+void flight_attach(struct flight *f, struct mo_ep_call *c);
+
+#endif

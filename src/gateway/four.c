@@ -1,0 +1,622 @@
+#include "gateway/four.h"
+
+#include <stdio.h>
+
+#include "codec/jschema.h"
+#include "gateway/flight.h"
+#include "gateway/four_text.h"
+#include "gateway/guide.h"
+#include "mcp/edit.h"
+
+#define META_ROUTE    "mcp-orchestrator/route"
+#define FIND_LIMIT    5
+#define CANDIDATES    3
+#define PAGE_SERVERS  20 /* of list_capabilities */
+#define PAGE_TOOLS    20 /* of each, unless one server is asked for */
+#define ABOUT_MAX     160
+#define ARGS_ARENA    ((size_t)256 * 1024)
+#define MESSAGE_BYTES 4096
+
+static const struct mo_json none = {NULL, 0};
+
+bool four_is_on(const struct mo_gateway *g)
+{
+    unsigned few = g->o.few ? g->o.few : FOUR_FEW;
+
+    return g->o.expose == MO_GW_SEARCH ||
+           (g->o.expose == MO_GW_AUTO &&
+            mo_catalog_count(g->cat, MO_CAT_TOOLS) > few);
+}
+
+void four_list(struct mo_ep_call *c)
+{
+    mo_ep_call_result(c, mo_span(four_tools, sizeof(four_tools) - 1));
+}
+
+/* --- arguments and answers ----------------------------------------------- */
+
+/* A string among the arguments, or empty; unescaped into the arena. */
+static struct mo_span arg(const struct mo_ep_call *c, struct mo_arena *a,
+                          const char *key)
+{
+    struct mo_json v = mo_json_get(c->arguments, key);
+    struct mo_span s = {NULL, 0};
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str(v, a, &s);
+    return s;
+}
+
+/* The structured answer, and the same as text for those who read only that. */
+static void answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "content");
+    mo_jw_arr(&w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "text");
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, mo_buf_view(made));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "structuredContent");
+    mo_jw_raw(&w, mo_buf_view(made));
+    if (is_error) {
+        mo_jw_key(&w, "isError");
+        mo_jw_bool(&w, true);
+    }
+    mo_jw_end(&w);
+    if (mo_buf_err(made) || mo_buf_err(&b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else
+        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void put_member(struct mo_jw *w, const char *key, struct mo_json v)
+{
+    if (!v.p)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_json_text(v));
+}
+
+static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+/* --- finding by name ----------------------------------------------------- */
+
+static const struct mo_gw_server *server_at(const struct mo_gateway *g,
+                                            unsigned no)
+{
+    return mo_up_server(g->v[no]->up);
+}
+
+/* By its server's name and its own; or, without a server, by the name it is
+ * exposed under, or its own if only one server has that. */
+static const struct mo_cat_item *find_tool(const struct mo_gateway *g,
+                                           struct mo_span server,
+                                           struct mo_span tool)
+{
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+    const struct mo_cat_item *found = NULL;
+
+    if (!server.n)
+        found = mo_catalog_find(g->cat, MO_CAT_TOOLS, tool);
+    for (size_t i = 0; !found && i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (mo_span_eq(it->own, tool) &&
+            (!server.n || mo_span_is(server, server_at(g, it->server)->name)))
+            found = it;
+    }
+    return found;
+}
+
+static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
+                    struct mo_jw *w)
+{
+    const struct mo_cat_item *it = find_tool(g, h->server, h->tool);
+
+    mo_jw_obj(w);
+    put_text(w, "server", h->server);
+    put_text(w, "tool", h->tool);
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
+    if (it) {
+        put_member(w, "description", mo_json_get(it->item, "description"));
+        put_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
+    }
+    if (h->equal) {
+        mo_jw_key(w, "equivalent");
+        mo_jw_bool(w, true);
+    }
+    mo_jw_end(w);
+}
+
+/* --- find_tool ----------------------------------------------------------- */
+
+static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
+                     struct mo_arena *a)
+{
+    struct mo_span query = arg(c, a, "query");
+    struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
+    uint64_t limit = FIND_LIMIT;
+    double least = 0;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    (void)mo_json_u64(mo_json_get(c->arguments, "limit"), &limit);
+    (void)mo_json_f64(mo_json_get(c->arguments, "threshold"), &least);
+    if (!query.n) {
+        mo_ep_call_fail(c, "query is missing: say in plain words what is to "
+                           "be done");
+        return;
+    }
+    if (!found || guide_find(g, query, (size_t)limit, found) < 0) {
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "results");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < found->n; i++)
+        if ((double)found->hits[i].confidence >= least)
+            put_hit(g, &found->hits[i], &w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    answer(c, &b, false);
+    mo_buf_fini(&b);
+}
+
+/* --- execute ------------------------------------------------------------- */
+
+struct choice {
+    const struct mo_cat_item *item;
+    struct mo_span server, tool, request;
+    struct mo_json params;
+    float sure; /* 1: it was named */
+};
+
+/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: nothing is said; MO_EBUSY: not
+ * sure, and the answer is in *found. */
+static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
+                  struct mo_arena *a, struct mo_route_answer *found,
+                  struct choice *ch)
+{
+    *ch = (struct choice){.server = arg(c, a, "server"),
+                          .tool = arg(c, a, "tool"),
+                          .request = arg(c, a, "request"),
+                          .params = mo_json_get(c->arguments, "params"),
+                          .sure = 1};
+    if (ch->tool.n) {
+        ch->item = find_tool(g, ch->server, ch->tool);
+        return ch->item ? 0 : MO_ENOTFOUND;
+    }
+    if (!ch->request.n)
+        return MO_EINVAL;
+    if (guide_find(g, ch->request, CANDIDATES, found) < 0)
+        return MO_ENOMEM;
+    if (found->n)
+        ch->item = find_tool(g, found->hits[0].server, found->hits[0].tool);
+    if (!ch->item)
+        return MO_EBUSY;
+    ch->sure = found->hits[0].confidence;
+    return found->named || ch->sure >= MO_ROUTE_SURE ? 0 : MO_EBUSY;
+}
+
+static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
+                       const struct mo_route_answer *found)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "error");
+    mo_jw_cstr(&w, found->n ? "It is not clear which tool is meant; nothing "
+                              "was done. Call execute again with server, tool "
+                              "and params of one of these."
+                            : "No tool fits; nothing was done. "
+                              "list_capabilities says what there is.");
+    mo_jw_key(&w, "candidates");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < found->n; i++)
+        put_hit(g, &found->hits[i], &w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    answer(c, &b, true);
+    mo_buf_fini(&b);
+}
+
+/* Do the params fit the tool's schema? If not, it has been answered. */
+static bool check_params(struct mo_ep_call *c, const struct choice *ch)
+{
+    static const struct mo_jschema_opts o = {.name = "params"};
+    struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
+    struct mo_json params =
+        ch->params.p ? ch->params : (struct mo_json){"{}", 2};
+    struct mo_jschema_result r;
+    struct mo_buf b, why;
+    struct mo_jw w;
+
+    if (!schema.p || mo_jschema_check(schema, params, &o, &r, NULL) < 0 ||
+        r.valid)
+        return true; /* what we cannot judge is its server's to judge */
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&why, MESSAGE_BYTES);
+    (void)mo_jschema_put(&why, &r);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "error");
+    mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
+    put_text(&w, "problems", mo_buf_view(&why));
+    put_text(&w, "tool", ch->item->own);
+    mo_jw_key(&w, "inputSchema");
+    mo_jw_raw(&w, mo_json_text(schema));
+    mo_jw_end(&w);
+    answer(c, &b, true);
+    mo_buf_fini(&why);
+    mo_buf_fini(&b);
+    return false;
+}
+
+static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
+                        struct mo_arena *a)
+{
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct choice ch;
+    struct target t;
+    int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
+
+    if (rc == MO_EINVAL)
+        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
+                           "request in plain words");
+    else if (rc == MO_ENOTFOUND)
+        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
+                           "words, list_capabilities says what there is");
+    else if (rc == MO_EBUSY)
+        say_unsure(g, c, found);
+    else if (rc < 0)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
+        mo_ep_call_fail(c, "params must be an object");
+    else if (check_params(c, &ch) && four_target(g, c, &t) == 0)
+        flight_start(g, c, &t);
+}
+
+int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                struct target *t)
+{
+    struct mo_route_answer *found = mo_new(struct mo_route_answer);
+    struct choice ch;
+    struct mo_arena a;
+    int rc = found ? 0 : MO_ENOMEM;
+
+    *t = (struct target){.item = none};
+    mo_arena_init(&a, ARGS_ARENA);
+    if (rc == 0)
+        rc = choose(g, c, &a, found, &ch);
+    if (rc == 0) {
+        t->slot = gw_slot(g, ch.item->server);
+        t->own = ch.item->own;
+        t->item = ch.item->item;
+        t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
+        t->sure = ch.sure;
+        rc = t->slot ? 0 : MO_ENOTFOUND;
+    }
+    mo_arena_fini(&a);
+    mo_free(found);
+    return rc;
+}
+
+int four_route(const struct target *t, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "server");
+    mo_jw_cstr(&w, mo_up_server(t->slot->up)->name);
+    put_text(&w, "tool", t->own);
+    mo_jw_key(&w, "confidence");
+    mo_jw_f64(&w, (double)(int)(t->sure * 100 + 0.5f) / 100);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+void four_result(struct mo_ep_call *c, struct mo_json result,
+                 struct mo_span route)
+{
+    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
+    struct mo_buf b, meta;
+    int rc;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&meta, GW_TEXT_MAX);
+    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
+    ed.to = mo_buf_view(&meta);
+    if (rc == 0)
+        rc = mo_edit(&b, result, &ed, 1);
+    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
+    mo_buf_fini(&meta);
+    mo_buf_fini(&b);
+}
+
+/* --- list_capabilities --------------------------------------------------- */
+
+static const char *state_of(const struct mo_gateway *g, unsigned no)
+{
+    static const char *const words[] = {
+        [MO_UP_COLD] = "not started",
+        [MO_UP_STARTING] = "starting",
+        [MO_UP_OK] = "ok",
+        [MO_UP_FAILED] = "failed",
+        [MO_UP_BROKEN] = "out of order",
+        [MO_UP_SIGN_IN] = "needs a sign-in",
+    };
+    struct mo_up_status s;
+
+    mo_up_status(g->v[no]->up, &s);
+    return words[s.state];
+}
+
+static bool holds(const char *text, struct mo_span word)
+{
+    struct mo_span t = mo_span_cstr(text);
+
+    for (size_t i = 0; i + word.n <= t.n; i++)
+        if (mo_span_ieq(mo_span(t.p + i, word.n), word))
+            return true;
+    return false;
+}
+
+static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
+                      struct mo_jw *w)
+{
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS), count = 0;
+
+    mo_jw_key(w, "tools");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (it->server != no || count++ >= most)
+            continue;
+        mo_jw_obj(w);
+        put_text(w, "name", it->own);
+        put_member(w, "description", mo_json_get(it->item, "description"));
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    mo_jw_key(w, "toolCount");
+    mo_jw_u64(w, count);
+}
+
+static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
+                       struct mo_jw *w)
+{
+    const struct mo_gw_server *s = server_at(g, no);
+    const char *why = mo_catalog_why(g->cat, no);
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, s->name);
+    if (s->description) {
+        mo_jw_key(w, "description");
+        mo_jw_cstr(w, s->description);
+    }
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, state_of(g, no));
+    if (why) {
+        mo_jw_key(w, "why");
+        mo_jw_cstr(w, why);
+    }
+    put_tools(g, no, most, w);
+    mo_jw_end(w);
+}
+
+static void run_list(struct mo_gateway *g, struct mo_ep_call *c,
+                     struct mo_arena *a)
+{
+    struct mo_span server = arg(c, a, "server"), cursor = arg(c, a, "cursor");
+    struct mo_span category = arg(c, a, "category");
+    uint64_t from = 0;
+    unsigned no = 0, shown = 0;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    if (cursor.n && mo_span_u64(cursor, &from) < 0) {
+        mo_ep_call_fail(c, "cursor is none that was given here");
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "servers");
+    mo_jw_arr(&w);
+    for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
+         no < g->n && shown < PAGE_SERVERS; no++) {
+        const struct mo_gw_server *s = server_at(g, no);
+
+        if ((server.n && !mo_span_is(server, s->name)) ||
+            (category.n && !holds(s->keywords, category) &&
+             !holds(s->description, category)))
+            continue;
+        put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
+        shown++;
+    }
+    mo_jw_end(&w);
+    if (no < g->n) {
+        char next[16];
+
+        (void)snprintf(next, sizeof(next), "%u", no);
+        mo_jw_key(&w, "nextCursor");
+        mo_jw_cstr(&w, next);
+    }
+    mo_jw_end(&w);
+    answer(c, &b, false);
+    mo_buf_fini(&b);
+}
+
+/* --- explain_tool -------------------------------------------------------- */
+
+/* A value that the schema of a parameter would take, most likely. */
+static void put_example(struct mo_jw *w, struct mo_json schema)
+{
+    static const struct {
+        const char *type, *text;
+    } rows[] = {
+        {"string", "\"...\""}, {"integer", "1"}, {"number", "1"},
+        {"boolean", "true"},   {"array", "[]"},  {"object", "{}"},
+    };
+    struct mo_json type = mo_json_get(schema, "type");
+    struct mo_json v = mo_json_get(schema, "default");
+
+    if (!v.p)
+        v = mo_json_at(mo_json_get(schema, "examples"), 0);
+    if (!v.p)
+        v = mo_json_at(mo_json_get(schema, "enum"), 0);
+    for (size_t i = 0; !v.p && i < MO_COUNT(rows); i++)
+        if (mo_json_str_eq(type, mo_span_cstr(rows[i].type)))
+            v = (struct mo_json){rows[i].text, strlen(rows[i].text)};
+    mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
+}
+
+static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
+                     const struct mo_cat_item *it, struct mo_arena *a)
+{
+    struct mo_json schema = mo_json_get(it->item, "inputSchema");
+    struct mo_json all = mo_json_get(schema, "properties");
+    struct mo_json key, name;
+    struct mo_json_iter walk;
+
+    mo_jw_key(w, "example");
+    mo_jw_obj(w);
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, s->name);
+    put_text(w, "tool", it->own);
+    mo_jw_key(w, "params");
+    mo_jw_obj(w);
+    mo_json_iter(&walk, mo_json_get(schema, "required"));
+    while (mo_json_next(&walk, &key, &name)) {
+        struct mo_span text;
+        char plain[128];
+
+        if (!mo_json_is(name, MO_JSON_STRING) ||
+            mo_json_str(name, a, &text) < 0 || text.n >= sizeof(plain))
+            continue;
+        (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
+        mo_jw_key_span(w, text);
+        put_example(w, mo_json_get(all, plain));
+    }
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void put_health(struct mo_jw *w, const struct mo_gateway *g, unsigned no)
+{
+    struct mo_up_status s;
+
+    mo_up_status(g->v[no]->up, &s);
+    mo_jw_key(w, "health");
+    mo_jw_obj(w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, state_of(g, no));
+    if (s.why.code) {
+        mo_jw_key(w, "why");
+        mo_jw_cstr(w, s.why.msg);
+    }
+    mo_jw_key(w, "callsUnderWay");
+    mo_jw_u64(w, s.calls);
+    mo_jw_end(w);
+}
+
+static void run_explain(struct mo_gateway *g, struct mo_ep_call *c,
+                        struct mo_arena *a)
+{
+    static const char *const parts[] = {"title", "description", "inputSchema",
+                                        "outputSchema", "annotations"};
+    struct mo_span server = arg(c, a, "server"), tool = arg(c, a, "tool");
+    const struct mo_cat_item *it;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    server = server.n ? server : arg(c, a, "mcp_name");
+    tool = tool.n ? tool : arg(c, a, "tool_name");
+    it = tool.n ? find_tool(g, server, tool) : NULL;
+    if (!it) {
+        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
+                           "words, list_capabilities says what there is");
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "server");
+    mo_jw_cstr(&w, server_at(g, it->server)->name);
+    put_text(&w, "tool", it->own);
+    for (size_t i = 0; i < MO_COUNT(parts); i++)
+        put_member(&w, parts[i], mo_json_get(it->item, parts[i]));
+    put_call(&w, server_at(g, it->server), it, a);
+    put_health(&w, g, it->server);
+    mo_jw_end(&w);
+    answer(c, &b, false);
+    mo_buf_fini(&b);
+}
+
+/* --- which --------------------------------------------------------------- */
+
+static const struct row {
+    const char *name;
+    void (*run)(struct mo_gateway *g, struct mo_ep_call *c, struct mo_arena *a);
+} rows[] = {
+    {"find_tool", run_find},
+    {"execute", run_execute},
+    {"list_capabilities", run_list},
+    {"explain_tool", run_explain},
+};
+
+static const struct row *row_of(const struct mo_gateway *g,
+                                const struct mo_ep_call *c)
+{
+    if (!mo_span_is(c->method, "tools/call") || !four_is_on(g))
+        return NULL;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (mo_span_is(c->name, rows[i].name))
+            return &rows[i];
+    return NULL;
+}
+
+bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+{
+    return row_of(g, c) != NULL;
+}
+
+bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c)
+{
+    const struct row *r = row_of(g, c);
+
+    return r && r->run == run_execute;
+}
+
+void four_call(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    struct mo_arena a;
+
+    mo_arena_init(&a, ARGS_ARENA);
+    row_of(g, c)->run(g, c, &a);
+    mo_arena_fini(&a);
+}

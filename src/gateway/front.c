@@ -1,0 +1,209 @@
+/* front.c - what clients ask of the gateway: lists from the catalogue, and
+ * everything else sent on its way.
+ *
+ * A list that is asked for while some servers have never been read makes them
+ * start, all at once, and waits for them: GW_LIST_MS and not longer, then it is
+ * answered with what there is and list_changed follows. A call of something
+ * that nobody is known to have waits likewise. */
+#include "gateway/cross.h"
+#include "gateway/flight.h"
+#include "gateway/four.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+struct wait { /* for lists */
+    struct mo_list node;
+    struct mo_gateway *g;
+    struct mo_ep_call *c;
+    struct mo_timer timer;
+};
+
+static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait);
+
+/* --- waiting for lists --------------------------------------------------- */
+
+static struct mo_ep_call *wait_end(struct wait *w)
+{
+    struct mo_ep_call *c = w->c;
+
+    mo_timer_stop(w->g->loop, &w->timer);
+    mo_list_del(&w->node);
+    mo_free(w);
+    c->data = NULL;
+    c->canceled = NULL;
+    return c;
+}
+
+static void on_canceled(struct mo_ep_call *c)
+{
+    mo_ep_call_error(wait_end(c->data), MO_RPC_INTERNAL, "cancelled", nothing);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct wait *w = mo_container_of(t, struct wait, timer);
+    struct mo_gateway *g = w->g;
+
+    run(g, wait_end(w), false);
+}
+
+/* false: there is nothing to wait for. */
+static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
+                           uint64_t ms)
+{
+    struct mo_span caps = mo_json_text(c->caps);
+    char who[CROSS_WHO_MAX];
+    struct wait *w;
+
+    cross_who(c->peer, c->caller, who);
+    if (!refresh_wanted(g, mo_span_cstr(who), caps.n ? caps : MO_SPAN("{}")))
+        return false;
+    w = mo_new(struct wait);
+    if (!w)
+        return false;
+    w->g = g;
+    w->c = c;
+    mo_timer_init(&w->timer, on_timer);
+    mo_timer_start(g->loop, &w->timer, ms);
+    mo_list_push(&g->waits, &w->node);
+    c->data = w;
+    c->canceled = on_canceled;
+    return true;
+}
+
+void front_settled(struct mo_gateway *g)
+{
+    struct mo_list now;
+
+    if (mo_list_empty(&g->waits) || refresh_pending(g))
+        return;
+    mo_list_init(&now);
+    mo_list_splice(&now, &g->waits);
+    while (!mo_list_empty(&now))
+        run(g, wait_end(mo_list_first(&now, struct wait, node)), false);
+}
+
+/* --- lists --------------------------------------------------------------- */
+
+static const struct {
+    const char *method;
+    enum mo_cat_kind kind;
+    enum mo_ep_what what;
+} lists[] = {
+    {"tools/list", MO_CAT_TOOLS, MO_EP_CH_TOOLS},
+    {"resources/list", MO_CAT_RESOURCES, MO_EP_CH_RESOURCES},
+    {"resources/templates/list", MO_CAT_TEMPLATES, MO_EP_CH_RESOURCES},
+    {"prompts/list", MO_CAT_PROMPTS, MO_EP_CH_PROMPTS},
+};
+
+static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
+                    enum mo_cat_kind kind, struct mo_buf *out)
+{
+    struct mo_json v = mo_json_get(c->params, "cursor");
+    struct mo_buf cursor;
+    int rc = 0;
+
+    if (v.p && !mo_json_is(v, MO_JSON_STRING))
+        return MO_EINVAL;
+    mo_buf_init(&cursor, GW_TEXT_MAX);
+    if (v.p)
+        rc = mo_json_str_buf(v, &cursor);
+    if (rc == 0)
+        rc = mo_catalog_page(g->cat, kind, mo_buf_view(&cursor), 0, out);
+    mo_buf_fini(&cursor);
+    return rc;
+}
+
+static void list(struct mo_gateway *g, struct mo_ep_call *c,
+                 enum mo_cat_kind kind)
+{
+    struct mo_buf b;
+    int rc;
+
+    if (kind == MO_CAT_TOOLS && four_is_on(g)) {
+        four_list(c);
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    rc = put_page(g, c, kind, &b);
+    if (rc == 0)
+        mo_ep_call_result(c, mo_buf_view(&b));
+    else if (rc == MO_EINVAL)
+        mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
+                         "params.cursor is none that we gave", nothing);
+    else
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    mo_buf_fini(&b);
+}
+
+/* --- everything else ----------------------------------------------------- */
+
+static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
+{
+    struct target t;
+    int rc = cross_target(g, c, &t);
+
+    if (rc == 0)
+        flight_start(g, c, &t);
+    else if (rc != MO_ENOTFOUND || !may_wait ||
+             !wait_for_lists(g, c, GW_FIND_MS))
+        cross_refuse(c);
+}
+
+static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
+{
+    if (four_is(g, c)) {
+        if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
+            four_call(g, c);
+        return;
+    }
+    for (size_t i = 0; i < MO_COUNT(lists); i++) {
+        if (!mo_span_is(c->method, lists[i].method))
+            continue;
+        if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
+            four_list(c);
+            return;
+        }
+        if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
+            return;
+        g->listed[lists[i].what] = true;
+        list(g, c, lists[i].kind);
+        return;
+    }
+    call(g, c, may_wait);
+}
+
+void front_handle(void *ctx, struct mo_ep_call *c)
+{
+    struct mo_gateway *g = ctx;
+
+    if (mo_ep_call_state(c).n)
+        flight_resume(g, c);
+    else
+        run(g, c, true);
+}
+
+/* --- what the endpoint wants to know of a tool --------------------------- */
+
+static struct mo_json tool(struct mo_gateway *g, struct mo_span name)
+{
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+
+    return it ? it->item : (struct mo_json){NULL, 0};
+}
+
+struct mo_json front_schema(void *ctx, struct mo_span name)
+{
+    return mo_json_get(tool(ctx, name), "inputSchema");
+}
+
+/* Any call may be a task here, as the endpoint keeps it; only a tool that
+ * says so itself may not. */
+enum mo_ep_task_support front_task(void *ctx, struct mo_span name)
+{
+    struct mo_json how =
+        mo_json_get(mo_json_get(tool(ctx, name), "execution"), "taskSupport");
+
+    return mo_json_str_eq(how, MO_SPAN("forbidden")) ? MO_EP_TASK_FORBIDDEN
+                                                     : MO_EP_TASK_OPTIONAL;
+}

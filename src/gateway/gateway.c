@@ -1,0 +1,436 @@
+#include "gateway/gw_priv.h"
+
+#include "base/rand.h"
+#include "gateway/cross.h"
+#include "gateway/flight.h"
+#include "gateway/guide.h"
+
+#define CAPS                                                                   \
+    (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
+     MO_EP_COMPLETIONS | MO_EP_LOGGING | MO_EP_LISTCHANGED | MO_EP_TASKS |     \
+     MO_EP_CALL_TASKS)
+
+/* --- news of children ---------------------------------------------------- */
+
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
+{
+    mo_list_each (n, &s->kids) {
+        struct kid *k = mo_container_of(n, struct kid, node);
+
+        if (k->child == c)
+            return k;
+    }
+    return NULL;
+}
+
+/* Without memory the child serves calls all the same; only news are lost. */
+static void on_open(void *ctx, struct mo_child *c)
+{
+    struct slot *s = ctx;
+    struct kid *k = mo_new(struct kid);
+
+    if (!k)
+        return;
+    k->slot = s;
+    k->child = c;
+    k->conn = mo_child_conn(c);
+    k->level = MO_MCP_LEVELS;
+    for (size_t i = 0; i < MO_CAT_KINDS; i++)
+        k->lists[i].kid = k;
+    mo_list_push(&s->kids, &k->node);
+    watch_opened(k);
+    refresh_kid(k, LISTS_ALL);
+}
+
+static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
+{
+    struct kid *k = gw_kid(ctx, c);
+
+    (void)why;
+    if (!k)
+        return;
+    MO_BUG_ON(k->busy || k->listen);
+    watch_lost(k);
+    mo_list_del(&k->node);
+    mo_free(k);
+}
+
+static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
+                      uint64_t stream_of)
+{
+    struct kid *k = gw_kid(ctx, c);
+
+    if (k)
+        watch_notify(k, m, stream_of);
+}
+
+static void on_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
+{
+    flight_ask(ctx, c, a);
+}
+
+static void on_ask_gone(void *ctx, struct mo_ask *a)
+{
+    (void)ctx;
+    flight_ask_gone(a);
+}
+
+static void on_state(void *ctx, struct mo_up *u)
+{
+    struct slot *s = ctx;
+    const struct mo_gateway_opts *o = &s->g->o;
+
+    if (o->on_state)
+        o->on_state(o->ctx, mo_up_server(u)->name);
+}
+
+static const struct mo_up_cb up_cb = {
+    .on_open = on_open,
+    .on_ask = on_ask,
+    .on_ask_gone = on_ask_gone,
+    .on_notify = on_notify,
+    .on_lost = on_lost,
+    .on_state = on_state,
+};
+
+/* --- servers ------------------------------------------------------------- */
+
+struct slot *gw_slot(struct mo_gateway *g, unsigned no)
+{
+    return no < g->n ? g->v[no] : NULL;
+}
+
+static struct slot *slot_new(struct mo_gateway *g, const struct mo_gw_server *s,
+                             struct mo_err *e)
+{
+    struct slot *t = mo_new(struct slot);
+
+    if (!t) {
+        (void)mo_fail(e, MO_ENOMEM, "server %s", s->name);
+        return NULL;
+    }
+    t->g = g;
+    t->no = SLOT_NONE;
+    mo_list_init(&t->node);
+    mo_list_init(&t->flights);
+    mo_list_init(&t->kids);
+    t->up = mo_up_new(&g->o, s, &up_cb, t, e);
+    if (!t->up) {
+        mo_free(t);
+        return NULL;
+    }
+    mo_up_join(t->up, &g->pool);
+    return t;
+}
+
+static void end_now(struct mo_later *d)
+{
+    struct mo_gateway *g = mo_container_of(d, struct mo_gateway, ending);
+    void (*closed)(void *) = g->closed;
+    void *ctx = g->closed_ctx;
+
+    MO_BUG_ON(!mo_list_empty(&g->eps));
+    flight_drop_all(g);
+    watch_fini(g);
+    mo_map_fini(&g->parked);
+    MO_BUG_ON(g->visits.len);
+    mo_map_fini(&g->visits);
+    mo_catalog_free(g->cat);
+    guide_free(g->guide);
+    mo_free(g->v);
+    mo_free(g);
+    if (closed)
+        closed(ctx);
+}
+
+void gw_slot_check(struct slot *s)
+{
+    struct mo_gateway *g = s->g;
+
+    if (!s->gone || !mo_list_empty(&s->flights))
+        return;
+    mo_list_del(&s->node);
+    mo_free(s);
+    if (g->closing && mo_list_empty(&g->leaving))
+        mo_loop_defer(g->loop, &g->ending);
+}
+
+static void on_gone(void *ctx)
+{
+    struct slot *s = ctx;
+
+    s->up = NULL;
+    s->gone = true;
+    gw_slot_check(s);
+}
+
+static void slot_leave(struct slot *s)
+{
+    s->no = SLOT_NONE;
+    mo_list_push(&s->g->leaving, &s->node);
+    refresh_stop(s);
+    watch_stop(s);
+    mo_up_close(s->up, on_gone, s);
+}
+
+static bool is_same(const struct slot *s, const struct mo_gw_server *v)
+{
+    const struct mo_gw_server *o = mo_up_server(s->up);
+
+    return strcmp(o->name, v->name) == 0 && strcmp(o->digest, v->digest) == 0;
+}
+
+/* The slot that may stay; it is taken out of the old table. */
+static struct slot *keep_slot(struct mo_gateway *g,
+                              const struct mo_gw_server *s)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *t = g->v[i];
+
+        if (!t || !is_same(t, s))
+            continue;
+        g->v[i] = NULL;
+        return t;
+    }
+    return NULL;
+}
+
+/* Every server of the new table: kept, or new. On failure what is new goes,
+ * what was kept is put back. */
+static int fill_table(struct mo_gateway *g, struct slot **to, bool *fresh,
+                      const struct mo_gw_server *v, size_t n, struct mo_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = keep_slot(g, &v[i]);
+        fresh[i] = !to[i];
+        if (!to[i])
+            to[i] = slot_new(g, &v[i], e);
+        if (!to[i])
+            return e ? e->code : MO_ENOMEM;
+    }
+    return 0;
+}
+
+static void undo(struct mo_gateway *g, struct slot **to, const bool *fresh,
+                 size_t n)
+{
+    for (size_t i = 0; i < n && to[i]; i++) {
+        if (fresh[i]) {
+            slot_leave(to[i]);
+            continue;
+        }
+        for (size_t j = 0; j < g->n; j++) {
+            if (!g->v[j] && to[i]->no == j)
+                g->v[j] = to[i];
+        }
+    }
+}
+
+static void swap_table(struct mo_gateway *g, struct slot **to, size_t n)
+{
+    struct slot **old = g->v;
+    size_t was = g->n;
+
+    g->v = to;
+    g->n = n;
+    for (size_t i = 0; i < n; i++)
+        to[i]->no = (unsigned)i;
+    for (size_t i = 0; i < was; i++) {
+        if (old[i])
+            slot_leave(old[i]);
+    }
+    mo_free(old);
+}
+
+int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
+                       size_t n, struct mo_err *e)
+{
+    struct mo_err own;
+    struct slot **to;
+    mo_autofree bool *fresh = NULL;
+    bool first = g->n == 0;
+    int rc;
+
+    e = e ? e : &own;
+    if (n > MO_GW_SERVERS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d servers",
+                       MO_GW_SERVERS_MAX);
+    to = mo_zalloc((n + 1) * sizeof(struct slot *));
+    fresh = mo_zalloc(n + 1);
+    if (!to || !fresh) {
+        mo_free(to);
+        return mo_fail(e, MO_ENOMEM, "servers");
+    }
+    rc = fill_table(g, to, fresh, v, n, e);
+    if (rc == 0)
+        rc = mo_catalog_servers(g->cat, v, n, e);
+    if (rc < 0) {
+        undo(g, to, fresh, n);
+        mo_free(to);
+        return rc;
+    }
+    for (size_t i = 0; i < n; i++)
+        mo_up_describe(to[i]->up, &v[i]);
+    swap_table(g, to, n);
+    guide_stale(g->guide);
+    watch_again(g);
+    if (first)
+        return 0;
+    gw_changed(g, MO_EP_CH_TOOLS);
+    gw_changed(g, MO_EP_CH_PROMPTS);
+    gw_changed(g, MO_EP_CH_RESOURCES);
+    front_settled(g);
+    return 0;
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
+                   struct mo_err *e)
+{
+    struct mo_gateway *g = mo_new(struct mo_gateway);
+
+    if (!g)
+        return mo_fail(e, MO_ENOMEM, "gateway");
+    g->cat = mo_catalog_new(o->prefix, o->cache, e);
+    if (!g->cat) {
+        mo_free(g);
+        return e ? e->code : MO_ENOMEM;
+    }
+    g->guide = guide_new(o->table, o->pieces);
+    if (!g->guide) {
+        mo_catalog_free(g->cat);
+        mo_free(g);
+        return mo_fail(e, MO_ENOMEM, "gateway");
+    }
+    g->o = *o;
+    g->o.cache = NULL; /* the catalogue's */
+    g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
+    g->loop = o->loop;
+    mo_up_pool_init(&g->pool, 0);
+    mo_list_init(&g->leaving);
+    mo_list_init(&g->eps);
+    mo_list_init(&g->flights);
+    mo_list_init(&g->waits);
+    mo_map_init(&g->parked, GW_AWAY_MAX);
+    mo_map_init(&g->visits, GW_VISITS_MAX);
+    g->key0 = mo_random_u64();
+    g->key1 = mo_random_u64();
+    mo_later_init(&g->ending, end_now);
+    watch_init(g);
+    *out = g;
+    return 0;
+}
+
+void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
+{
+    MO_BUG_ON(g->closing);
+    g->closing = true;
+    g->closed = gone;
+    g->closed_ctx = ctx;
+    for (size_t i = 0; i < g->n; i++)
+        slot_leave(g->v[i]);
+    g->n = 0;
+    if (mo_list_empty(&g->leaving))
+        mo_loop_defer(g->loop, &g->ending);
+}
+
+size_t mo_gateway_count(const struct mo_gateway *g)
+{
+    return g->n;
+}
+
+struct mo_up *mo_gateway_up(const struct mo_gateway *g, size_t i)
+{
+    return i < g->n ? g->v[i]->up : NULL;
+}
+
+const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g)
+{
+    return g->cat;
+}
+
+/* --- endpoints ----------------------------------------------------------- */
+
+static void on_session_gone(void *ctx, uint64_t peer)
+{
+    struct mo_gateway *g = ctx;
+    char who[MO_GW_WHO_MAX];
+
+    cross_who(peer, mo_span(NULL, 0), who);
+    visit_forget(g, NULL, peer);
+    for (size_t i = 0; i < g->n; i++) {
+        if (mo_up_server(g->v[i]->up)->per_session)
+            mo_up_session_gone(g->v[i]->up, mo_span_cstr(who));
+    }
+}
+
+/* A server that all share has nobody's roots. */
+static void on_roots_changed(void *ctx, uint64_t peer)
+{
+    struct mo_gateway *g = ctx;
+    char who[MO_GW_WHO_MAX];
+
+    cross_who(peer, mo_span(NULL, 0), who);
+    for (size_t i = 0; i < g->n; i++) {
+        mo_list_each (n, &g->v[i]->kids) {
+            struct kid *k = mo_container_of(n, struct kid, node);
+
+            if (mo_span_is(mo_child_who(k->child), who) &&
+                mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
+                (void)mo_conn_notify(k->conn,
+                                     "notifications/roots/list_changed",
+                                     mo_span(NULL, 0));
+        }
+    }
+}
+
+void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
+{
+    o->caps = CAPS;
+    o->handler = front_handle;
+    o->schema = front_schema;
+    o->task = front_task;
+    o->watch = watch_uri;
+    o->level = watch_level;
+    o->session_gone = on_session_gone;
+    o->roots_changed = on_roots_changed;
+    o->abandoned = flight_abandoned;
+    o->refusals = true;
+    o->ctx = g;
+}
+
+int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
+{
+    struct gw_ep *x = mo_new(struct gw_ep);
+
+    if (!x)
+        return MO_ENOMEM;
+    x->ep = ep;
+    mo_list_push(&g->eps, &x->node);
+    return 0;
+}
+
+void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
+{
+    mo_list_each_safe (n, &g->eps) {
+        struct gw_ep *x = mo_container_of(n, struct gw_ep, node);
+
+        if (x->ep != ep)
+            continue;
+        mo_list_del(&x->node);
+        mo_free(x);
+    }
+    visit_forget(g, ep, 0);
+}
+
+void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
+{
+    if (what == MO_EP_CH_TOOLS)
+        guide_stale(g->guide);
+    if (!g->listed[what])
+        return;
+    g->listed[what] = false;
+    mo_list_each_safe (n, &g->eps)
+        mo_endpoint_changed(mo_container_of(n, struct gw_ep, node)->ep, what);
+}

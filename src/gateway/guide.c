@@ -1,0 +1,215 @@
+#include "gateway/guide.h"
+
+#include "base/rand.h"
+
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
+
+struct seen { /* a server as it is in the index */
+    uint64_t sum;
+    bool still; /* it is among the servers there are now */
+};
+
+struct guide {
+    struct mo_span table, pieces;
+    struct mo_vectors *vectors;
+    struct mo_route *route; /* NULL: nobody has asked yet */
+    struct mo_map servers;  /* name -> struct seen */
+    uint64_t key0, key1;
+    bool stale;
+};
+
+struct guide *guide_new(struct mo_span table, struct mo_span pieces)
+{
+    struct guide *d = mo_new(struct guide);
+
+    if (!d)
+        return NULL;
+    d->table = table;
+    d->pieces = pieces;
+    mo_map_init(&d->servers, MO_GW_SERVERS_MAX);
+    d->key0 = mo_random_u64();
+    d->key1 = mo_random_u64();
+    d->stale = true;
+    return d;
+}
+
+void guide_free(struct guide *d)
+{
+    if (!d)
+        return;
+    mo_map_each (en, &d->servers)
+        mo_free(en->value);
+    mo_map_fini(&d->servers);
+    mo_route_free(d->route);
+    mo_vectors_free(d->vectors);
+    mo_free(d);
+}
+
+static int begin(struct guide *d)
+{
+    if (d->route)
+        return 0;
+    if (d->table.n && !d->vectors)
+        d->vectors = mo_vectors_new(d->table, d->pieces, NULL);
+    if (d->table.n && !d->vectors)
+        return MO_ENOMEM;
+    d->route = mo_route_new(d->vectors);
+    return d->route ? 0 : MO_ENOMEM;
+}
+
+void guide_stale(struct guide *d)
+{
+    if (d)
+        d->stale = true;
+}
+
+/* --- one server ---------------------------------------------------------- */
+
+static uint64_t mix(const struct guide *d, uint64_t sum, struct mo_span s)
+{
+    return mo_siphash(d->key0 ^ sum, d->key1, s);
+}
+
+/* Of everything that the index is made of. */
+static uint64_t sum_of(const struct guide *d, const struct mo_gateway *g,
+                       unsigned no)
+{
+    const struct mo_gw_server *s = mo_up_server(g->v[no]->up);
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+    uint64_t sum = mix(d, 1, mo_span_cstr(s->description));
+
+    sum = mix(d, sum, mo_span_cstr(s->keywords));
+    for (size_t i = 0; i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (it->server == no)
+            sum = mix(d, sum, mo_json_text(it->item));
+    }
+    return sum;
+}
+
+static struct mo_span text_of(struct mo_arena *a, struct mo_json v)
+{
+    struct mo_span s = {"", 0};
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str(v, a, &s);
+    return s;
+}
+
+static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
+                     struct mo_route_tool *t)
+{
+    struct mo_json all =
+        mo_json_get(mo_json_get(it->item, "inputSchema"), "properties");
+    struct mo_span *names =
+        mo_arena_alloc(a, MO_ROUTE_PARAMS_MAX * sizeof(*names));
+    struct mo_json_iter walk;
+    struct mo_json key, val;
+
+    if (!names)
+        return MO_ENOMEM;
+    *t = (struct mo_route_tool){
+        .name = it->own,
+        .description = text_of(a, mo_json_get(it->item, "description")),
+        .params = names};
+    mo_json_iter(&walk, all);
+    while (mo_json_is(all, MO_JSON_OBJECT) &&
+           t->nparams < MO_ROUTE_PARAMS_MAX && mo_json_next(&walk, &key, &val))
+        names[t->nparams++] = text_of(a, key);
+    return 0;
+}
+
+static int put_server(struct guide *d, const struct mo_gateway *g, unsigned no)
+{
+    const struct mo_gw_server *s = mo_up_server(g->v[no]->up);
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+    struct mo_route_server r = {
+        .name = mo_span_cstr(s->name),
+        .description = mo_span_cstr(s->description),
+        .keywords = mo_span_cstr(s->keywords),
+    };
+    struct mo_route_tool *tools;
+    struct mo_arena a;
+    int rc = 0;
+
+    mo_arena_init(&a, ARENA_MAX);
+    tools = mo_arena_alloc(&a, (n + 1) * sizeof(*tools));
+    for (size_t i = 0; tools && i < n && rc == 0; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (it->server == no)
+            rc = read_tool(&a, it, &tools[r.ntools++]);
+    }
+    r.tools = tools;
+    if (rc == 0)
+        rc = tools ? mo_route_put(d->route, &r) : MO_ENOMEM;
+    mo_arena_fini(&a);
+    return rc;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static int look_at(struct guide *d, const struct mo_gateway *g, unsigned no)
+{
+    struct mo_span name = mo_span_cstr(mo_up_server(g->v[no]->up)->name);
+    struct seen *s = mo_map_get(&d->servers, name);
+    uint64_t sum = sum_of(d, g, no);
+    int rc = 0;
+
+    if (!s) {
+        s = mo_new(struct seen);
+        rc = s ? mo_map_put(&d->servers, name, s, NULL) : MO_ENOMEM;
+        if (rc < 0) {
+            mo_free(s);
+            return rc;
+        }
+        s->sum = ~sum;
+    }
+    s->still = true;
+    if (s->sum == sum)
+        return 0;
+    rc = put_server(d, g, no);
+    if (rc == 0)
+        s->sum = sum;
+    return rc;
+}
+
+/* One name of those that have gone; false: none has. */
+static bool drop_gone(struct guide *d)
+{
+    mo_map_each (en, &d->servers) {
+        struct seen *s = en->value;
+
+        if (s->still)
+            continue;
+        mo_route_drop(d->route, mo_map_key(en));
+        mo_free(mo_map_del(&d->servers, mo_map_key(en)));
+        return true;
+    }
+    return false;
+}
+
+static int bring_up(struct guide *d, const struct mo_gateway *g)
+{
+    int rc = begin(d);
+
+    if (rc < 0 || !d->stale)
+        return rc;
+    mo_map_each (en, &d->servers)
+        ((struct seen *)en->value)->still = false;
+    for (unsigned i = 0; i < g->n && rc == 0; i++)
+        rc = look_at(d, g, i);
+    while (rc == 0 && drop_gone(d))
+        ;
+    d->stale = rc < 0;
+    return rc;
+}
+
+int guide_find(struct mo_gateway *g, struct mo_span words, size_t limit,
+               struct mo_route_answer *out)
+{
+    int rc = bring_up(g->guide, g);
+
+    return rc < 0 ? rc : mo_route_find(g->guide->route, words, limit, out);
+}

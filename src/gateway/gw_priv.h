@@ -1,0 +1,166 @@
+/* gw_priv.h - what the rooms of the gateway share: gateway (life, servers),
+ * front (requests of clients), flight (a call that crosses), refresh (what
+ * servers offer), watch (resources and log levels wanted, news of servers).
+ * Nobody else includes it.
+ *
+ * Invariants
+ *  1. slot->no is the server's number in the catalogue, SLOT_NONE from the
+ *     moment it is to go. Only gateway.c writes it.
+ *  2. A kid is there from a child's on_open to its on_lost.
+ *  3. A slot that is to go is freed when its up is gone and no flight is on
+ *     it; every call on its children has ended by then. */
+#ifndef MO_GATEWAY_GW_PRIV_H
+#define MO_GATEWAY_GW_PRIV_H
+
+#include <limits.h>
+
+#include "base/map.h"
+#include "gateway/catalog.h"
+#include "gateway/up.h"
+#include "mcp/pages.h"
+
+#define SLOT_NONE UINT_MAX
+
+#define GW_LIST_MS     2000  /* a list waits so long for servers */
+#define GW_FIND_MS     60000 /* a call of what nobody is known to have */
+#define GW_AWAY_MS     ((uint64_t)900 * 1000) /* a client that does not return */
+#define GW_AWAY_MAX    1024  /* flights that wait for their client */
+#define GW_WATCHED_MAX 65536 /* resources that somebody listens to */
+#define GW_QUIET_MS    5000  /* before servers are told to log less */
+#define GW_LISTEN_MS   1000  /* before a lost listen is tried again, at first */
+#define GW_LISTEN_MAX  ((uint64_t)300 * 1000)
+#define GW_VISITS_MAX  1024
+#define GW_TEXT_MAX    ((size_t)32 * 1024 * 1024) /* of one message */
+
+struct slot;
+
+struct reading { /* one list of a server, being read */
+    struct kid *kid;
+    struct mo_pages *pages; /* NULL: it is not */
+};
+
+struct kid {             /* an open child */
+    struct mo_list node; /* in slot->kids */
+    struct slot *slot;
+    struct mo_child *child;
+    struct mo_conn *conn;
+    /* refresh.c */
+    struct reading lists[MO_CAT_KINDS];
+    unsigned busy, again; /* kinds, as bits */
+    unsigned said;        /* those it said have changed */
+    bool held, bad;
+    /* watch.c */
+    enum mo_mcp_level level;  /* told; MO_MCP_LEVELS: nothing */
+    struct listening *listen; /* NULL: none is open */
+    struct mo_timer relisten;
+    uint64_t relisten_ms;
+    bool deaf; /* it does not know listens */
+};
+
+struct slot {            /* a server */
+    struct mo_list node; /* in g->leaving */
+    struct mo_gateway *g;
+    struct mo_up *up;
+    unsigned no;
+    bool gone;              /* up is closed */
+    struct mo_list flights; /* under way */
+    struct mo_list kids;
+    struct mo_up_wish start; /* for its lists */
+    bool starting;
+    struct mo_up_wish hold; /* for those who listen */
+    struct mo_child *held;
+    bool holding;
+    unsigned nwatched;
+};
+
+struct watched {       /* a resource that somebody listens to */
+    struct slot *slot; /* NULL: nobody can say whose it is */
+    unsigned n;        /* endpoints that want it */
+};
+
+struct gw_ep {
+    struct mo_list node;
+    struct mo_endpoint *ep;
+};
+
+struct mo_gateway {
+    struct mo_gateway_opts o;
+    struct mo_loop *loop;
+    struct mo_catalog *cat;
+    struct guide *guide;
+    struct slot **v;
+    size_t n;
+    struct mo_up_pool pool;
+    struct mo_list leaving; /* slots */
+    struct mo_list eps;
+    struct mo_list flights; /* all */
+    struct mo_map parked;   /* id -> flight */
+    struct mo_list waits;   /* front.c's */
+    struct mo_map watched;  /* exposed uri -> struct watched */
+    bool listed[3];         /* by enum mo_ep_what: since the last news of it */
+    struct mo_map visits;   /* visit.c's */
+    enum mo_mcp_level level;
+    struct mo_timer quiet;
+    uint64_t key0, key1; /* names of tasks */
+    uint64_t lost_logs;  /* nobody could say whose they were */
+    struct mo_later ending;
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* --- gateway.c ----------------------------------------------------------- */
+
+struct slot *gw_slot(struct mo_gateway *g, unsigned no);
+struct kid *gw_kid(const struct slot *s, const struct mo_child *c);
+/* Tell clients, if any of them has a list that is old now. */
+void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
+/* Something has gone: may the slot, or the gateway, go too? */
+void gw_slot_check(struct slot *s);
+
+/* --- front.c ------------------------------------------------------------- */
+
+void front_handle(void *ctx, struct mo_ep_call *c);
+struct mo_json front_schema(void *ctx, struct mo_span tool);
+enum mo_ep_task_support front_task(void *ctx, struct mo_span tool);
+/* Lists have come, or cannot: who waited for them may go on. */
+void front_settled(struct mo_gateway *g);
+
+/* --- refresh.c ----------------------------------------------------------- */
+
+#define LISTS_ALL ((1u << MO_CAT_KINDS) - 1)
+
+/* Ask for the lists of everybody who has none; true: some are on the way. */
+bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
+                    struct mo_span caps);
+bool refresh_pending(const struct mo_gateway *g);
+void refresh_kid(struct kid *k, unsigned kinds);
+void refresh_said(struct kid *k, enum mo_cat_kind kind);
+void refresh_stop(struct slot *s); /* it is to go */
+
+/* --- watch.c ------------------------------------------------------------- */
+
+void watch_opened(struct kid *k);
+void watch_lost(struct kid *k);
+void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of);
+/* Names may mean something else now. */
+void watch_again(struct mo_gateway *g);
+void watch_stop(struct slot *s);
+void watch_uri(void *ctx, struct mo_span uri, bool on);
+void watch_level(void *ctx, enum mo_mcp_level lv);
+void watch_fini(struct mo_gateway *g);
+void watch_init(struct mo_gateway *g);
+
+/* --- visit.c ------------------------------------------------------------- */
+
+struct flight;
+
+/* The client of the flight is sent to a page by that question. */
+void visit_begin(const struct flight *f, struct mo_json params);
+/* The server says that somebody is done. */
+void visit_done(struct kid *k, struct mo_json params);
+/* peer 0: of the whole endpoint. */
+void visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                  uint64_t peer);
+
+#endif

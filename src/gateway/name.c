@@ -1,0 +1,70 @@
+/* name.c - names of tools and prompts: plain letters, short, always the same.
+ */
+#include "gateway/name.h"
+
+#include "codec/sha256.h"
+
+void mo_gw_hash(struct mo_span a, struct mo_span b,
+                char out[MO_GW_HASH_LEN + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 h;
+
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, a.p, a.n);
+    mo_sha256_put(&h, "", 1);
+    mo_sha256_put(&h, b.p, b.n);
+    mo_sha256_end(&h, sum);
+    for (size_t i = 0; i < MO_GW_HASH_LEN; i++)
+        out[i] = digits[i % 2 ? sum[i / 2] & 15 : sum[i / 2] >> 4];
+    out[MO_GW_HASH_LEN] = '\0';
+}
+
+static bool is_plain(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/* Returns how many bytes there would be, with every odd one made plain. */
+static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
+                        bool *odd)
+{
+    for (size_t i = 0; i < s.n; i++, at++) {
+        bool plain = is_plain((unsigned char)s.p[i]);
+
+        *odd |= !plain;
+        if (at < size - 1)
+            out[at] = plain ? s.p[i] : '_';
+    }
+    return at;
+}
+
+void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
+                   bool taken, char *out, size_t size)
+{
+    bool odd = name.n == 0;
+    size_t n = 0;
+
+    MO_BUG_ON(size < MO_GW_HASH_LEN + 2);
+    if (prefixed) {
+        n = put_plain(out, size, n, prefix, &odd);
+        n = put_plain(out, size, n, MO_SPAN("_"), &odd);
+    }
+    n = put_plain(out, size, n, name, &odd);
+    if (n < size && !odd && !taken) {
+        out[n] = '\0';
+        return;
+    }
+    if (n > size - 2 - MO_GW_HASH_LEN)
+        n = size - 2 - MO_GW_HASH_LEN;
+    out[n] = '_';
+    mo_gw_hash(prefix, name, out + n + 1);
+}
+
+void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
+                bool taken, char out[MO_GW_NAME_MAX])
+{
+    mo_gw_name_in(prefix, name, prefixed, taken, out, MO_GW_NAME_MAX);
+}

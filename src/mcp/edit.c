@@ -1,0 +1,73 @@
+#include "mcp/edit.h"
+
+#define EDITS_MAX 8
+
+static const struct mo_edit *find(const struct mo_edit *v, size_t n,
+                                  struct mo_json key)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (mo_json_str_eq(key, mo_span_cstr(v[i].key)))
+            return &v[i];
+    }
+    return NULL;
+}
+
+static void comma(struct mo_buf *b, bool *any)
+{
+    if (*any)
+        (void)mo_buf_putc(b, ',');
+    *any = true;
+}
+
+/* With the blanks around its colon. */
+static struct mo_span member(struct mo_json key, struct mo_json val)
+{
+    return mo_span(key.p, (size_t)(val.p - key.p) + val.n);
+}
+
+static void put(struct mo_buf *b, bool *any, struct mo_span key,
+                struct mo_span value)
+{
+    comma(b, any);
+    (void)mo_buf_span(b, key);
+    (void)mo_buf_putc(b, ':');
+    (void)mo_buf_span(b, value);
+}
+
+/* What was not there. */
+static void add(struct mo_buf *b, bool *any, const struct mo_edit *e)
+{
+    comma(b, any);
+    (void)mo_json_quote(b, mo_span_cstr(e->key));
+    (void)mo_buf_putc(b, ':');
+    (void)mo_buf_span(b, e->to);
+}
+
+int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
+            size_t n)
+{
+    bool any = false, seen[EDITS_MAX] = {false};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    MO_BUG_ON(n > EDITS_MAX);
+    (void)mo_buf_putc(b, '{');
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        const struct mo_edit *e = find(v, n, key);
+
+        if (e)
+            seen[e - v] = true;
+        if (!e) {
+            comma(b, &any);
+            (void)mo_buf_span(b, member(key, val));
+        } else if (e->to.p) {
+            put(b, &any, mo_json_text(key), e->to);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!seen[i] && v[i].to.p)
+            add(b, &any, &v[i]);
+    }
+    return mo_buf_putc(b, '}');
+}

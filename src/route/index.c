@@ -1,0 +1,437 @@
+#include "route/index.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+
+#define K1        2.0f
+#define TERMS_MAX ((uint32_t)1 << 22)
+#define TEXT_MAX  ((size_t)64 * 1024 * 1024)
+#define QUERY_MAX 128 /* different terms of one request */
+
+static const struct {
+    float weight, b;
+} fields[MO_FIELDS] = {
+    [MO_FIELD_TOOL] = {1.5f, 0.8f},         [MO_FIELD_ABOUT] = {0.4f, 0.6f},
+    [MO_FIELD_PARAMS] = {0.9f, 0.3f},       [MO_FIELD_SERVER] = {1.4f, 0.6f},
+    [MO_FIELD_SERVER_ABOUT] = {1.0f, 0.5f},
+};
+
+int mo_index_init(struct mo_index *x)
+{
+    *x = (struct mo_index){.words = mo_words_new(), .dirty = true};
+    mo_buf_init(&x->text, TEXT_MAX);
+    return x->words ? 0 : MO_ENOMEM;
+}
+
+void mo_index_fini(struct mo_index *x)
+{
+    mo_words_free(x->words);
+    mo_buf_fini(&x->text);
+    mo_free(x->starts);
+    mo_free(x->slots);
+    mo_free(x->first);
+    mo_free(x->docs);
+    mo_free(x->tfs);
+    mo_free(x->lens);
+    mo_free(x->norms);
+    mo_free(x->dead);
+    mo_free(x->fresh);
+}
+
+/* Room for one more of size bytes each; the array or NULL. */
+static void *grown(void *p, size_t n, size_t cap, size_t size)
+{
+    return n < cap ? p : mo_realloc(p, (cap ? cap * 2 : 64) * size);
+}
+
+/* --- terms --------------------------------------------------------------- */
+
+static uint32_t hash(struct mo_span s)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    return h ^ (h >> 15);
+}
+
+static struct mo_span term_text(const struct mo_index *x, uint32_t t)
+{
+    size_t end = t + 1 < x->nterms ? x->starts[t + 1] : x->text.len;
+
+    return mo_span(x->text.p + x->starts[t], end - x->starts[t]);
+}
+
+/* Its slot: where it is, or where it would be. */
+static uint32_t *slot_of(const struct mo_index *x, struct mo_span s)
+{
+    uint32_t i = hash(s) & (x->nslots - 1);
+
+    while (x->slots[i] && !mo_span_eq(term_text(x, x->slots[i] - 1), s))
+        i = (i + 1) & (x->nslots - 1);
+    return &x->slots[i];
+}
+
+static int grow_slots(struct mo_index *x)
+{
+    uint32_t n = x->nslots ? x->nslots * 2 : 1024;
+    uint32_t *old = x->slots;
+
+    x->slots = mo_zalloc(n * sizeof(*x->slots));
+    if (!x->slots) {
+        x->slots = old;
+        return MO_ENOMEM;
+    }
+    x->nslots = n;
+    mo_free(old);
+    for (uint32_t t = 0; t < x->nterms; t++)
+        *slot_of(x, term_text(x, t)) = t + 1;
+    return 0;
+}
+
+static int add_term(struct mo_index *x, struct mo_span s, uint32_t *out)
+{
+    uint32_t *slot, *starts;
+    int rc = 0;
+
+    if (x->nterms * 4 >= x->nslots * 3)
+        rc = grow_slots(x);
+    if (rc < 0)
+        return rc;
+    slot = slot_of(x, s);
+    if (*slot) {
+        *out = *slot - 1;
+        return 0;
+    }
+    if (x->nterms == TERMS_MAX)
+        return MO_ENOMEM;
+    starts = grown(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
+    if (!starts)
+        return MO_ENOMEM;
+    if (x->nterms == x->cap_terms)
+        x->cap_terms = x->cap_terms ? x->cap_terms * 2 : 64;
+    x->starts = starts;
+    starts[x->nterms] = (uint32_t)x->text.len;
+    rc = mo_buf_span(&x->text, s);
+    if (rc < 0)
+        return rc;
+    *slot = ++x->nterms;
+    *out = x->nterms - 1;
+    return 0;
+}
+
+static bool find_term(const struct mo_index *x, struct mo_span s, uint32_t *out)
+{
+    uint32_t *slot = x->nslots ? slot_of(x, s) : NULL;
+
+    if (!slot || !*slot)
+        return false;
+    *out = *slot - 1;
+    return true;
+}
+
+/* --- documents ----------------------------------------------------------- */
+
+int mo_index_begin(struct mo_index *x, uint32_t *doc)
+{
+    uint32_t cap = x->cap_docs ? x->cap_docs * 2 : 64;
+
+    if (x->ndocs == x->cap_docs) {
+        void *lens = mo_realloc(x->lens, cap * sizeof(*x->lens));
+        void *norms, *dead;
+
+        if (!lens)
+            return MO_ENOMEM;
+        x->lens = lens;
+        norms = mo_realloc(x->norms, cap * sizeof(*x->norms));
+        if (!norms)
+            return MO_ENOMEM;
+        x->norms = norms;
+        dead = mo_realloc(x->dead, cap * sizeof(*x->dead));
+        if (!dead)
+            return MO_ENOMEM;
+        x->dead = dead;
+        x->cap_docs = cap;
+    }
+    *doc = x->ndocs++;
+    memset(x->lens[*doc], 0, sizeof(*x->lens));
+    x->dead[*doc] = false;
+    x->from_fresh = x->nfresh;
+    x->dirty = true;
+    return 0;
+}
+
+struct adding {
+    struct mo_index *x;
+    uint32_t doc;
+    enum mo_index_field field;
+    int rc;
+};
+
+static struct mo_index_entry *entry_for(struct mo_index *x, uint32_t term,
+                                        uint32_t doc)
+{
+    struct mo_index_entry *v = x->fresh;
+
+    for (size_t i = x->from_fresh; i < x->nfresh; i++)
+        if (v[i].term == term)
+            return &v[i];
+    v = grown(v, x->nfresh, x->cap_fresh, sizeof(*v));
+    if (!v)
+        return NULL;
+    if (x->nfresh == x->cap_fresh)
+        x->cap_fresh = x->cap_fresh ? x->cap_fresh * 2 : 64;
+    x->fresh = v;
+    v[x->nfresh] = (struct mo_index_entry){.term = term, .doc = doc};
+    return &v[x->nfresh++];
+}
+
+static void on_doc_term(void *ctx, struct mo_span s, bool extra)
+{
+    struct adding *a = ctx;
+    struct mo_index_entry *en = NULL;
+    uint16_t *len = &a->x->lens[a->doc][a->field];
+    uint32_t term = 0;
+
+    if (a->rc == 0)
+        a->rc = add_term(a->x, s, &term);
+    if (a->rc < 0)
+        return;
+    en = entry_for(a->x, term, a->doc);
+    if (!en) {
+        a->rc = MO_ENOMEM;
+        return;
+    }
+    if (en->tf[a->field] < UINT8_MAX)
+        en->tf[a->field]++;
+    if (!extra && *len < UINT16_MAX)
+        (*len)++;
+}
+
+int mo_index_text(struct mo_index *x, uint32_t doc, enum mo_index_field f,
+                  struct mo_span text)
+{
+    struct adding a = {x, doc, f, 0};
+
+    mo_words_each(x->words, text, on_doc_term, &a);
+    return a.rc;
+}
+
+void mo_index_undo(struct mo_index *x, uint32_t from, size_t nfresh)
+{
+    x->ndocs = from;
+    x->nfresh = nfresh;
+    if (mo_buf_err(&x->text)) /* terms stay; text that failed does not */
+        x->text.err = 0;
+}
+
+void mo_index_kill(struct mo_index *x, uint32_t doc)
+{
+    x->dead[doc] = true;
+    x->dirty = true;
+}
+
+/* --- settling ------------------------------------------------------------ */
+
+struct postings {
+    uint32_t *first, *docs;
+    uint8_t (*tfs)[MO_FIELDS];
+};
+
+static void free_postings(struct postings *p)
+{
+    mo_free(p->first);
+    mo_free(p->docs);
+    mo_free(p->tfs);
+}
+
+static bool is_live(const struct mo_index *x, uint32_t doc)
+{
+    return !x->dead[doc];
+}
+
+/* first[t + 1] = how many postings term t has; then their sums. */
+static size_t count(const struct mo_index *x, uint32_t *first)
+{
+    for (uint32_t t = 0; t < x->settled_terms; t++)
+        for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
+            first[t + 1] += is_live(x, x->docs[i]);
+    for (size_t i = 0; i < x->nfresh; i++)
+        first[x->fresh[i].term + 1] += is_live(x, x->fresh[i].doc);
+    for (uint32_t t = 0; t < x->nterms; t++)
+        first[t + 1] += first[t];
+    return first[x->nterms];
+}
+
+/* at[t]: where the next posting of t goes. */
+static void fill(const struct mo_index *x, const struct postings *p,
+                 uint32_t *at, const uint32_t *moved)
+{
+    for (uint32_t t = 0; t < x->settled_terms; t++)
+        for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
+            if (is_live(x, x->docs[i])) {
+                p->docs[at[t]] = moved[x->docs[i]];
+                memcpy(p->tfs[at[t]++], x->tfs[i], MO_FIELDS);
+            }
+    for (size_t i = 0; i < x->nfresh; i++) {
+        const struct mo_index_entry *en = &x->fresh[i];
+
+        if (!is_live(x, en->doc))
+            continue;
+        p->docs[at[en->term]] = moved[en->doc];
+        memcpy(p->tfs[at[en->term]++], en->tf, MO_FIELDS);
+    }
+}
+
+/* Documents close up; moved[old] = new. How many are left. */
+static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
+{
+    uint32_t n = 0;
+
+    for (uint32_t d = 0; d < x->ndocs; d++) {
+        if (!is_live(x, d))
+            continue;
+        moved[d] = n;
+        memmove(x->lens[n++], x->lens[d], sizeof(*x->lens));
+    }
+    return n;
+}
+
+static void weigh(struct mo_index *x)
+{
+    double sum[MO_FIELDS] = {0};
+
+    for (uint32_t d = 0; d < x->ndocs; d++)
+        for (size_t f = 0; f < MO_FIELDS; f++)
+            sum[f] += x->lens[d][f];
+    for (uint32_t d = 0; d < x->ndocs; d++)
+        for (size_t f = 0; f < MO_FIELDS; f++) {
+            double mean = sum[f] / x->ndocs;
+            double len = mean > 0 ? x->lens[d][f] / mean : 1;
+
+            x->norms[d][f] = (float)(fields[f].weight /
+                                     (1 - fields[f].b + fields[f].b * len));
+        }
+}
+
+/* The new postings take the old ones' place; nothing is fresh or dead. */
+static void replace(struct mo_index *x, const struct postings *p,
+                    uint32_t ndocs)
+{
+    struct postings old = {x->first, x->docs, x->tfs};
+
+    free_postings(&old);
+    x->first = p->first;
+    x->docs = p->docs;
+    x->tfs = p->tfs;
+    x->settled_terms = x->nterms;
+    x->npostings = p->first[x->nterms];
+    x->ndocs = ndocs;
+    if (x->cap_docs)
+        memset(x->dead, 0, x->cap_docs * sizeof(*x->dead));
+    mo_free(x->fresh);
+    x->fresh = NULL;
+    x->nfresh = x->cap_fresh = 0;
+    x->dirty = false;
+}
+
+int mo_index_settle(struct mo_index *x)
+{
+    struct postings p = {NULL, NULL, NULL};
+    uint32_t *moved, *at, ndocs;
+    size_t n = 0;
+    int rc = MO_ENOMEM;
+
+    if (!x->dirty)
+        return 0;
+    moved = mo_alloc(((size_t)x->ndocs + 1) * sizeof(*moved));
+    at = mo_alloc(((size_t)x->nterms + 1) * sizeof(*at));
+    p.first = mo_zalloc(((size_t)x->nterms + 1) * sizeof(*p.first));
+    if (moved && at && p.first)
+        n = count(x, p.first) + 1; /* never nothing */
+    if (n) {
+        p.docs = mo_alloc(n * sizeof(*p.docs));
+        p.tfs = mo_alloc(n * sizeof(*p.tfs));
+    }
+    if (p.docs && p.tfs) {
+        memcpy(at, p.first, ((size_t)x->nterms + 1) * sizeof(*at));
+        ndocs = move_docs(x, moved);
+        fill(x, &p, at, moved);
+        replace(x, &p, ndocs);
+        weigh(x);
+        rc = 0;
+    } else {
+        free_postings(&p);
+    }
+    mo_free(moved);
+    mo_free(at);
+    return rc;
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+struct asking {
+    const struct mo_index *x;
+    uint32_t terms[QUERY_MAX];
+    unsigned n, asked;
+};
+
+static void on_query_term(void *ctx, struct mo_span s, bool extra)
+{
+    struct asking *q = ctx;
+    uint32_t term;
+
+    if (!extra)
+        q->asked++;
+    if (q->n == QUERY_MAX || !find_term(q->x, s, &term) ||
+        term >= q->x->settled_terms ||
+        q->x->first[term] == q->x->first[term + 1])
+        return;
+    for (unsigned i = 0; i < q->n; i++)
+        if (q->terms[i] == term)
+            return;
+    q->terms[q->n++] = term;
+}
+
+static void score_term(const struct mo_index *x, uint32_t t, float *scores)
+{
+    uint32_t from = x->first[t], to = x->first[t + 1];
+    float df = (float)(to - from);
+    float idf = logf(1.0f + ((float)x->ndocs - df + 0.5f) / (df + 0.5f));
+
+    for (uint32_t i = from; i < to; i++) {
+        const float *norm = x->norms[x->docs[i]];
+        float tf = 0;
+
+        for (size_t f = 0; f < MO_FIELDS; f++)
+            tf += (float)x->tfs[i][f] * norm[f];
+        scores[x->docs[i]] += idf * tf / (K1 + tf);
+    }
+}
+
+float mo_index_score(struct mo_index *x, struct mo_span request, float *scores,
+                     unsigned *known, unsigned *asked)
+{
+    struct asking q = {.x = x};
+    float best = 0;
+
+    mo_words_each(x->words, request, on_query_term, &q);
+    for (unsigned i = 0; i < q.n; i++)
+        score_term(x, q.terms[i], scores);
+    for (uint32_t d = 0; d < x->ndocs; d++)
+        best = scores[d] > best ? scores[d] : best;
+    *known = q.n;
+    *asked = q.asked;
+    return best;
+}
+
+size_t mo_index_bytes(const struct mo_index *x)
+{
+    return x->text.cap + x->cap_terms * sizeof(*x->starts) +
+           x->nslots * sizeof(*x->slots) +
+           ((size_t)x->settled_terms + 1) * sizeof(*x->first) +
+           x->npostings * (sizeof(*x->docs) + MO_FIELDS) +
+           x->cap_docs * (sizeof(*x->lens) + sizeof(*x->norms) + 1) +
+           x->cap_fresh * sizeof(*x->fresh);
+}

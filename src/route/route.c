@@ -1,0 +1,292 @@
+/* route.c - the servers and tools there are.
+ *
+ * Documents of the index and r->tools go by the same numbers: both are added
+ * at the end, and close up in the same order when servers were dropped. */
+#include "base/mem.h"
+#include "route/route_priv.h"
+#include "route/verbs.h"
+
+#define SERVER_SHARE 0.25f /* of its server's vector in a tool's */
+
+#define ABOUT_MAX        400 /* bytes of a description that vectors see */
+#define SERVER_ABOUT_MAX 300
+#define NAME_WORDS       1  /* of a tool's name that may be its verb */
+#define SERVER_TOOLS     15 /* names of tools that a server's vector sees */
+
+struct mo_route *mo_route_new(const struct mo_vectors *vectors)
+{
+    struct mo_route *r = mo_new(struct mo_route);
+
+    if (!r)
+        return NULL;
+    r->vectors = vectors;
+    if (mo_index_init(&r->index) < 0) {
+        mo_route_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void mo_route_free(struct mo_route *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->ntools; i++)
+        mo_free(r->tools[i].name);
+    for (size_t i = 0; i < r->nservers; i++)
+        mo_free(r->servers[i].name);
+    mo_index_fini(&r->index);
+    mo_free(r->tools);
+    mo_free(r->servers);
+    mo_free(r->words);
+    mo_free(r->scores);
+    mo_free(r->best);
+    mo_free(r->server_scores);
+    mo_free(r->moved);
+    mo_free(r);
+}
+
+/* --- servers come -------------------------------------------------------- */
+
+void mo_route_add_text(const struct mo_route *r, struct mo_span text,
+                       struct mo_vector_sum *sum)
+{
+    if (r->vectors)
+        mo_vector_add(r->vectors, text, sum);
+}
+
+/* A name, cut into its words. */
+static void add_name(const struct mo_route *r, struct mo_span name,
+                     const char *after, struct mo_vector_sum *sum)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_ROUTE_TEXT_MAX);
+    mo_words_split(name, &b);
+    (void)mo_buf_puts(&b, after);
+    mo_route_add_text(r, mo_buf_view(&b), sum);
+    mo_buf_fini(&b);
+}
+
+static void server_vector(const struct mo_route *r,
+                          const struct mo_route_server *s,
+                          struct mo_vector_sum *sum)
+{
+    size_t n = s->ntools < SERVER_TOOLS ? s->ntools : SERVER_TOOLS;
+
+    add_name(r, s->name, ".", sum);
+    mo_route_add_text(r, mo_span_head(s->description, SERVER_ABOUT_MAX), sum);
+    mo_route_add_text(r, s->keywords, sum);
+    mo_route_add_text(r, MO_SPAN("Tools:"), sum);
+    for (size_t i = 0; i < n; i++)
+        add_name(r, s->tools[i].name, i + 1 < n ? "," : "", sum);
+    mo_vector_norm(sum);
+}
+
+static void tool_vectors(const struct mo_route *r,
+                         const struct mo_route_server *s,
+                         const struct mo_route_tool *t, const float *server,
+                         struct tool *out)
+{
+    struct mo_vector_sum sum = {.n = 0};
+
+    add_name(r, s->name, ":", &sum);
+    add_name(r, t->name, ".", &sum);
+    mo_route_add_text(r, mo_span_head(t->description, ABOUT_MAX), &sum);
+    mo_vector_norm(&sum);
+    mo_vector_pack(sum.v, &out->own);
+    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
+        sum.v[i] += SERVER_SHARE * server[i];
+    mo_vector_pack(sum.v, &out->both);
+}
+
+static int index_tool(struct mo_route *r, const struct mo_route_server *s,
+                      const struct mo_route_tool *t)
+{
+    struct mo_index *x = &r->index;
+    size_t n =
+        t->nparams < MO_ROUTE_PARAMS_MAX ? t->nparams : MO_ROUTE_PARAMS_MAX;
+    uint32_t doc = 0;
+    int rc = mo_index_begin(x, &doc);
+
+    if (rc == 0)
+        rc = mo_index_text(x, doc, MO_FIELD_TOOL, t->name);
+    if (rc == 0)
+        rc = mo_index_text(x, doc, MO_FIELD_ABOUT,
+                           mo_span_head(t->description, MO_ROUTE_TEXT_MAX));
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = mo_index_text(x, doc, MO_FIELD_PARAMS, t->params[i]);
+    if (rc == 0)
+        rc = mo_index_text(x, doc, MO_FIELD_SERVER, s->name);
+    if (rc == 0)
+        rc = mo_index_text(x, doc, MO_FIELD_SERVER_ABOUT,
+                           mo_span_head(s->description, MO_ROUTE_TEXT_MAX));
+    if (rc == 0)
+        rc = mo_index_text(x, doc, MO_FIELD_SERVER_ABOUT, s->keywords);
+    return rc;
+}
+
+static int add_tool(struct mo_route *r, const struct mo_route_server *s,
+                    const struct mo_route_tool *t, const float *server)
+{
+    size_t cap = r->cap_tools ? r->cap_tools * 2 : 64;
+    struct tool *to;
+    int rc;
+
+    if (r->ntools == r->cap_tools) {
+        to = mo_realloc(r->tools, cap * sizeof(*to));
+        if (!to)
+            return MO_ENOMEM;
+        r->tools = to;
+        r->cap_tools = cap;
+    }
+    to = &r->tools[r->ntools];
+    *to = (struct tool){.n = t->name.n,
+                        .server = (uint32_t)r->nservers,
+                        .verbs = mo_verbs(t->name, NAME_WORDS)};
+    to->name = mo_strndup(t->name.n ? t->name.p : "", t->name.n);
+    if (!to->name)
+        return MO_ENOMEM;
+    r->ntools++;
+    rc = index_tool(r, s, t);
+    if (rc == 0)
+        tool_vectors(r, s, t, server, to);
+    return rc;
+}
+
+static void forget_tools(struct mo_route *r, size_t from, size_t nfresh)
+{
+    while (r->ntools > from)
+        mo_free(r->tools[--r->ntools].name);
+    mo_index_undo(&r->index, (uint32_t)from, nfresh);
+}
+
+static size_t find_server(const struct mo_route *r, struct mo_span name)
+{
+    size_t i = 0;
+
+    while (i < r->nservers &&
+           (r->servers[i].dead ||
+            !mo_span_eq(mo_span(r->servers[i].name, r->servers[i].n), name)))
+        i++;
+    return i;
+}
+
+int mo_route_put(struct mo_route *r, const struct mo_route_server *s)
+{
+    struct mo_vector_sum sum = {.n = 0};
+    size_t from = r->ntools, nfresh = r->index.nfresh;
+    struct server *v;
+    int rc = 0;
+
+    if (r->nservers == MO_ROUTE_SERVERS_MAX ||
+        s->ntools > MO_ROUTE_TOOLS_MAX - r->ntools)
+        return MO_EBUSY;
+    v = mo_realloc(r->servers, (r->nservers + 1) * sizeof(*v));
+    if (!v)
+        return MO_ENOMEM;
+    r->servers = v;
+    v += r->nservers;
+    *v = (struct server){.n = s->name.n};
+    v->name = mo_strndup(s->name.n ? s->name.p : "", s->name.n);
+    if (!v->name)
+        return MO_ENOMEM;
+    server_vector(r, s, &sum);
+    mo_vector_pack(sum.v, &v->vector);
+    for (size_t i = 0; i < s->ntools && rc == 0; i++)
+        rc = add_tool(r, s, &s->tools[i], sum.v);
+    if (rc < 0) {
+        forget_tools(r, from, nfresh);
+        mo_free(v->name);
+        return rc;
+    }
+    mo_route_drop(r, s->name); /* an older one */
+    r->nservers++;
+    r->index.dirty = true; /* it may have no tools */
+    return 0;
+}
+
+void mo_route_drop(struct mo_route *r, struct mo_span server)
+{
+    size_t s = find_server(r, server);
+
+    if (s == r->nservers)
+        return;
+    r->servers[s].dead = true;
+    for (size_t i = 0; i < r->ntools; i++)
+        if (r->tools[i].server == s)
+            mo_index_kill(&r->index, (uint32_t)i);
+    r->index.dirty = true;
+}
+
+/* --- putting in order ---------------------------------------------------- */
+
+static void close_up(struct mo_route *r)
+{
+    uint32_t *moved = r->moved;
+    size_t n = 0, m = 0;
+
+    for (size_t i = 0; i < r->ntools; i++) {
+        if (r->servers[r->tools[i].server].dead)
+            mo_free(r->tools[i].name);
+        else
+            r->tools[m++] = r->tools[i];
+    }
+    for (size_t i = 0; i < r->nservers; i++) {
+        moved[i] = (uint32_t)n;
+        if (r->servers[i].dead)
+            mo_free(r->servers[i].name);
+        else
+            r->servers[n++] = r->servers[i];
+    }
+    for (size_t i = 0; i < m; i++)
+        r->tools[i].server = moved[r->tools[i].server];
+    r->ntools = m;
+    r->nservers = n;
+}
+
+/* Everything that can fail comes before anything is changed. */
+int mo_route_settle(struct mo_route *r)
+{
+    struct room {
+        void **p;
+        size_t size;
+    } rooms[] = {
+        {(void **)&r->words, r->ntools * sizeof(*r->words)},
+        {(void **)&r->scores, r->ntools * sizeof(*r->scores)},
+        {(void **)&r->best, r->nservers * sizeof(*r->best)},
+        {(void **)&r->server_scores, r->nservers * sizeof(*r->server_scores)},
+        {(void **)&r->moved, r->nservers * sizeof(*r->moved)},
+    };
+    int rc;
+
+    if (!r->index.dirty)
+        return 0;
+    for (size_t i = 0; i < MO_COUNT(rooms); i++) {
+        void *p = mo_realloc(*rooms[i].p, rooms[i].size + 1);
+
+        if (!p)
+            return MO_ENOMEM;
+        *rooms[i].p = p;
+    }
+    rc = mo_index_settle(&r->index);
+    if (rc == 0)
+        close_up(r);
+    return rc;
+}
+
+/* --- how much ------------------------------------------------------------ */
+
+struct mo_route_stats mo_route_stats(const struct mo_route *r)
+{
+    return (struct mo_route_stats){
+        .servers = r->nservers,
+        .tools = r->ntools,
+        .terms = r->index.nterms,
+        .postings = r->index.npostings,
+        .bytes = sizeof(*r) + mo_index_bytes(&r->index) +
+                 r->cap_tools * sizeof(*r->tools) +
+                 r->ntools * 2 * sizeof(float) +
+                 r->nservers * (sizeof(*r->servers) + sizeof(*r->best)),
+    };
+}

@@ -1,0 +1,132 @@
+/*
+ * api_session.c - see api_session.h.
+ */
+#include "web/api_session.h"
+
+#include "agent/title.h"
+
+#define BODY_MAX 4096
+
+/* --- a name -------------------------------------------------------------- */
+
+/* The last part of the path; on_one() in api.c has looked at it. */
+static struct mo_span id_of(const struct mo_req *rq)
+{
+    struct mo_span rest = rq->path, last = rq->path;
+
+    while (rest.p && rest.n > 0)
+        last = mo_span_cut(&rest, '/');
+    return last;
+}
+
+static void on_named(void *ctx, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_buf_puts(&j->out, "{\"ok\":true}");
+    mo_api_reply(j, "application/json");
+}
+
+static void on_body(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api_job *j = mo_api_job(rq->data, rq);
+    struct mo_json_doc doc;
+    struct mo_span title = {NULL, 0};
+    struct mo_arena a;
+    struct mo_err e;
+
+    if (j == NULL)
+        return;
+    mo_arena_init(&a, BODY_MAX * 2);
+    if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
+        mo_json_str(mo_json_get(doc.root, "title"), &a, &title) < 0) {
+        mo_api_problem(j, 400, "bad_request", "the body is {title: string}");
+    } else if (mo_agent_title(j->api->agent, id_of(rq), title, on_named, j,
+                              &e) < 0) {
+        mo_api_error(j, &e);
+    }
+    mo_arena_fini(&a);
+}
+
+void mo_api_rename(struct mo_api *api, struct mo_req *rq)
+{
+    rq->data = api;
+    mo_req_body(rq, BODY_MAX, on_body);
+}
+
+/* --- its calls ----------------------------------------------------------- */
+
+static const char *const states[] = {
+    [MO_CALL_PENDING] = "pending",   [MO_CALL_APPROVED] = "approved",
+    [MO_CALL_RUNNING] = "running",   [MO_CALL_DONE] = "done",
+    [MO_CALL_REJECTED] = "rejected", [MO_CALL_UNKNOWN] = "unknown",
+};
+
+static const char *const told[] = {"name", "server", "by",
+                                   "who",  "reason", "ms"};
+
+static void put_call(struct mo_jw *w, const struct mo_row *row)
+{
+    struct mo_json_doc doc;
+    bool known = mo_json_parse(row->doc, 0, &doc, NULL) == 0;
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "callId");
+    mo_jw_str(w, row->id);
+    mo_jw_key(w, "seq");
+    mo_jw_u64(w, row->seq);
+    mo_jw_key(w, "at");
+    mo_jw_u64(w, row->at);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, states[row->state]);
+    for (size_t i = 0; known && i < MO_COUNT(told); i++) {
+        struct mo_json v = mo_json_get(doc.root, told[i]);
+
+        if (v.p == NULL)
+            continue;
+        mo_jw_key(w, told[i]);
+        mo_jw_raw(w, mo_json_text(v));
+    }
+    mo_jw_end(w);
+}
+
+static void on_calls(void *ctx, const struct mo_rows *rows,
+                     const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_jw_init(&w, &j->out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "more");
+    mo_jw_bool(&w, rows->more);
+    mo_jw_key(&w, "calls");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < rows->n; i++)
+        put_call(&w, &rows->v[i]);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_api_reply(j, "application/json");
+}
+
+void mo_api_calls(struct mo_api_job *j, uint64_t after, unsigned limit)
+{
+    const struct mo_read r = {
+        .kind = MO_READ_CALLS,
+        .session = mo_span_cstr(j->id),
+        .after = after,
+        .limit = limit,
+    };
+    struct mo_err e;
+
+    if (mo_store_read(j->api->store, &r, on_calls, j, &e) < 0)
+        mo_api_error(j, &e);
+}

@@ -1,0 +1,149 @@
+// The gateway for tests: a configuration in a directory of its own, and the
+// program in front of it, on stdio or over HTTP.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const top = fileURLToPath(new URL('../..', import.meta.url));
+const build = process.env.MO_BUILD ?? join(top, 'build-asan');
+
+export const bin = process.env.MO_BIN ?? join(build, 'src/app/mcp-orchestrator');
+export const fixture = join(build, 'tests/fixture/fixture');
+
+// Ends in time: searching for leaks would take each child seconds.
+const quick = { ASAN_OPTIONS: 'detect_leaks=0' };
+
+/** Servers as the configuration has them. */
+export const fixtureServer = (more = {}) => ({ command: fixture, env: quick, ...more });
+export const published = (name, ...args) => ({
+  command: process.execPath,
+  args: [join(top, 'tests/node_modules/@modelcontextprotocol', name, 'dist/index.js'), ...args],
+});
+export const script = (name, ...args) => ({
+  command: process.execPath,
+  args: [join(top, 'tests/it', name), ...args],
+});
+
+/** A configuration and a state directory; close() removes them. */
+export class Place {
+  constructor(mcpServers, more = {}) {
+    this.dir = mkdtempSync(join(tmpdir(), 'mo-gateway-'));
+    this.state = join(this.dir, 'state');
+    this.file = join(this.dir, 'mcp-orchestrator.json');
+    this.write(mcpServers, more);
+    this.gone = () => rmSync(this.dir, { recursive: true, force: true });
+    process.once('exit', this.gone);
+  }
+
+  write(mcpServers, more = {}) {
+    writeFileSync(this.file, JSON.stringify({ mcpServers, ...more }));
+  }
+
+  get env() {
+    return {
+      PATH: process.env.PATH,
+      HOME: this.dir,
+      MCP_ORCHESTRATOR_STATE_DIR: this.state,
+      UBSAN_OPTIONS: process.env.UBSAN_OPTIONS ?? '',
+      ...quick,
+    };
+  }
+
+  /** How a client starts the gateway. */
+  command(...args) {
+    return { command: bin, args: ['gateway', '--config', this.file, ...args], env: this.env };
+  }
+
+  /** Say that these servers were found to be legacy: they are not probed. */
+  legacy(...servers) {
+    const rows = {};
+    for (const { command, args = [], cwd, url } of servers) {
+      const words = url ? ['http', '', url] : ['stdio', cwd ?? '', command, ...args];
+      const key = createHash('sha256').update(words.map((w) => `${w}\0`).join('')).digest('hex');
+      rows[key] = { era: 'legacy', at: Date.now() };
+    }
+    mkdirSync(this.state, { recursive: true, mode: 0o700 });
+    writeFileSync(join(this.state, 'eras.json'), JSON.stringify({ version: 1, servers: rows }));
+  }
+
+  /** Servers of which something is kept on disk. */
+  cached() {
+    const dir = join(this.state, 'catalog');
+    return existsSync(dir) ? readdirSync(dir) : [];
+  }
+
+  /** `serve` with /mcp and nothing else: {url, pid, stop()}. */
+  async serve(...args) {
+    const child = spawn(
+      bin, ['serve', '--port', '0', '--test-bare', '--config', this.file, ...args],
+      { cwd: this.dir, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    const kill = () => child.kill('SIGKILL');
+    const end = once(child, 'exit');
+    let log = '';
+    process.once('exit', kill);
+    child.stderr.setEncoding('utf8').on('data', (d) => (log += d));
+    const lines = createInterface({ input: child.stdout });
+    const port = await new Promise((resolve, reject) => {
+      lines.on('line', (line) => {
+        const m = /is ready: http:\/\/[^:]+:(\d+)\//.exec(line);
+        if (m) resolve(m[1]);
+      });
+      end.then(() => reject(new Error(`it ended: ${log}`)), reject);
+    });
+    const stop = async (signal = 'SIGTERM') => {
+      child.kill(signal);
+      const [code] = await end;
+      process.off('exit', kill);
+      return { code, log };
+    };
+    return { url: new URL(`http://localhost:${port}/mcp`), pid: child.pid, stop };
+  }
+
+  close() {
+    process.off('exit', this.gone);
+    this.gone();
+  }
+}
+
+/** pids of all below a process, itself not counted; our guardian neither. */
+export function below(pid) {
+  const parents = new Map();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      const what = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+      if (fields[0] !== 'Z') parents.set(Number(name), [Number(fields[1]), what]);
+    } catch {
+      // it has just ended
+    }
+  }
+  const all = [];
+  for (const [child] of parents) {
+    for (let at = child; at; at = parents.get(at)?.[0]) {
+      if (at === child || at !== pid) continue;
+      const words = readFileSync(`/proc/${child}/cmdline`, 'utf8');
+      if (!words.startsWith('mo-guardian')) all.push(child);
+      break;
+    }
+  }
+  return all;
+}
+
+/** Is that process there, and no zombie? */
+export function isAlive(pid) {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,237 @@
+/* What people said "always" to: exactly that, and not a word more. */
+#include "app/always.h"
+
+#include <unistd.h>
+
+#include "app/file.h"
+#include "mo_test.h"
+
+static char dir[] = "/tmp/mo-always-XXXXXX";
+static char path[64];
+
+static struct mo_always *must_open(void)
+{
+    struct mo_always *a = NULL;
+    struct mo_err e;
+
+    if (mo_always_open(dir, &a, &e) < 0)
+        fail_msg("%s", e.msg);
+    return a;
+}
+
+static int add(struct mo_always *a, const char *server, const char *name,
+               enum mo_action action, const char *conditions, struct mo_err *e)
+{
+    struct mo_tool t = {
+        .def = {.server = mo_span_cstr(server), .name = mo_span_cstr(name)}};
+    struct mo_agent_wish w = {.tool = &t,
+                              .action = action,
+                              .conditions = mo_span_cstr(conditions),
+                              .who = "me"};
+    struct mo_agent_always v = mo_always_for(a);
+
+    return v.add(v.ctx, &w, e);
+}
+
+static enum mo_action ask(struct mo_always *a, const char *server,
+                          const char *name, const char *args)
+{
+    struct mo_agent_always v = mo_always_for(a);
+    struct mo_subject s = {.server = mo_span_cstr(server),
+                           .tool = mo_span_cstr(name)};
+    struct mo_json_doc doc;
+
+    assert_int_equal(mo_json_parse(mo_span_cstr(args), 0, &doc, NULL), 0);
+    s.args = doc.root;
+    return mo_rules_ask(NULL, v.rules(v.ctx), MO_ACTION_ASK, &s).action;
+}
+
+static void test_exact(void **state)
+{
+    static const struct {
+        const char *server, *tool, *args;
+        enum mo_action action;
+    } rows[] = {
+        {"s", "read", "{}", MO_ACTION_ALLOW},
+        {"s", "rea", "{}", MO_ACTION_ASK},
+        {"s", "reads", "{}", MO_ACTION_ASK},
+        {"t", "read", "{}", MO_ACTION_ASK},
+        {"s", "a*b", "{}", MO_ACTION_ALLOW},
+        {"s", "axb", "{}", MO_ACTION_ASK},
+        {"s", "a|b", "{}", MO_ACTION_DENY},
+        {"s", "a", "{}", MO_ACTION_ASK},
+        {"s", "write", "{\"path\":\"docs/x\"}", MO_ACTION_ALLOW},
+        {"s", "write", "{\"path\":\"src/x\"}", MO_ACTION_ASK},
+        {"s", "write", "{}", MO_ACTION_ASK},
+    };
+    struct mo_always *a = must_open();
+    struct mo_err e;
+
+    (void)state;
+    assert_int_equal(add(a, "s", "read", MO_ACTION_ALLOW, "", &e), 0);
+    assert_int_equal(add(a, "s", "a*b", MO_ACTION_ALLOW, "", &e), 0);
+    assert_int_equal(add(a, "s", "a|b", MO_ACTION_DENY, "", &e), 0);
+    assert_int_equal(
+        add(a, "s", "write", MO_ACTION_ALLOW, "{\"path\":\"docs/**\"}", &e), 0);
+    for (int day = 0; day < 2; day++) {
+        for (size_t i = 0; i < MO_COUNT(rows); i++)
+            check_row(rows[i].tool, ask(a, rows[i].server, rows[i].tool,
+                                        rows[i].args) == rows[i].action);
+        mo_always_close(a);
+        a = must_open();
+    }
+    mo_always_close(a);
+    (void)unlink(path);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *name, *conditions;
+    } rows[] = {
+        {"a number", "{\"n\":5}"},
+        {"no object", "[\"x\"]"},
+        {"no number", "{\"n\":\"> x\"}"},
+        {"no path", "{\"\":\"x\"}"},
+    };
+    struct mo_always *a = must_open();
+    struct mo_err e;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        check_row(rows[i].name, add(a, "s", "t", MO_ACTION_ALLOW,
+                                    rows[i].conditions, &e) < 0);
+    assert_int_equal(add(a, "", "t", MO_ACTION_ALLOW, "", &e), MO_EINVAL);
+    assert_int_equal(ask(a, "s", "t", "{}"), MO_ACTION_ASK);
+    for (int i = 0; i < MO_ALWAYS_MAX; i++)
+        assert_int_equal(add(a, "s", "t", MO_ACTION_ALLOW, "", &e), 0);
+    assert_int_equal(add(a, "s", "t", MO_ACTION_ALLOW, "", &e), MO_EBUSY);
+    mo_always_close(a);
+    (void)unlink(path);
+}
+
+/* Two programs beside each other take nothing away from each other. */
+static void test_two(void **state)
+{
+    struct mo_always *a = must_open(), *b = must_open();
+    struct mo_api_rules v = mo_always_api(b);
+    struct mo_json_doc doc;
+    struct mo_arena arena;
+    struct mo_span id;
+    struct mo_buf out;
+    struct mo_err e;
+
+    (void)state;
+    assert_int_equal(add(a, "s", "one", MO_ACTION_ALLOW, "", &e), 0);
+    assert_int_equal(add(b, "s", "two", MO_ACTION_ALLOW, "", &e), 0);
+    assert_int_equal(ask(b, "s", "one", "{}"), MO_ACTION_ALLOW);
+    mo_buf_init(&out, 65536);
+    mo_arena_init(&arena, 65536);
+    assert_int_equal(v.list(v.ctx, &out), 0);
+    assert_int_equal(mo_json_parse(mo_buf_view(&out), 0, &doc, &e), 0);
+    assert_int_equal(mo_json_len(mo_json_get(doc.root, "rules")), 2);
+    assert_int_equal(
+        mo_json_str(
+            mo_json_get(mo_json_at(mo_json_get(doc.root, "rules"), 0), "id"),
+            &arena, &id),
+        0);
+    assert_int_equal(v.remove(v.ctx, MO_SPAN("nobody"), &e), MO_ENOTFOUND);
+    assert_int_equal(v.remove(v.ctx, id, &e), 0);
+    assert_int_equal(ask(b, "s", "one", "{}"), MO_ACTION_ASK);
+    assert_int_equal(ask(b, "s", "two", "{}"), MO_ACTION_ALLOW);
+    mo_arena_fini(&arena);
+    mo_buf_fini(&out);
+    mo_always_close(a);
+    mo_always_close(b);
+    (void)unlink(path);
+}
+
+static void test_file(void **state)
+{
+    static const struct {
+        const char *name, *text;
+        bool good;
+    } rows[] = {
+        {"empty", "{\"version\":1,\"rules\":[]}", true},
+        {"cut", "{\"version\":1,\"rules\":[", false},
+        {"nothing", "", false},
+        {"no list", "{}", false},
+        {"no server", "{\"rules\":[{\"tool\":\"t\"}]}", false},
+        {"an empty tool", "{\"rules\":[{\"server\":\"s\",\"tool\":\"\"}]}",
+         false},
+        {"a condition of no sense",
+         "{\"rules\":[{\"server\":\"s\",\"tool\":\"t\",\"args\":{\"a\":\"> "
+         "x\"}}]}",
+         false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_always *a = NULL;
+        struct mo_err e = {0};
+        int rc = 0;
+
+        assert_int_equal(mo_file_replace(path, mo_span_cstr(rows[i].text), &e),
+                         0);
+        rc = mo_always_open(dir, &a, &e);
+        check_row(rows[i].name, (rc == 0) == rows[i].good);
+        if (rc < 0)
+            check_row(rows[i].name, strstr(e.msg, MO_ALWAYS_FILE) != NULL);
+        else
+            mo_always_close(a);
+    }
+    (void)unlink(path);
+}
+
+static void some_of_it(void *ctx)
+{
+    struct mo_always *a = NULL;
+    struct mo_buf out;
+    struct mo_err e;
+
+    (void)ctx;
+    (void)unlink(path);
+    if (mo_always_open(dir, &a, &e) < 0)
+        return;
+    (void)add(a, "s", "t", MO_ACTION_ALLOW, "{\"path\":\"x\"}", &e);
+    mo_buf_init(&out, 65536);
+    (void)mo_always_api(a).list(a, &out);
+    (void)mo_always_api(a).remove(a, MO_SPAN("x"), &e);
+    mo_buf_fini(&out);
+    mo_always_close(a);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    torture(some_of_it, NULL);
+    (void)unlink(path);
+    mo_always_close(NULL);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mkdtemp(dir) == NULL)
+        return -1;
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_ALWAYS_FILE);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_two),    cmocka_unit_test(test_file),
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,183 @@
+/* What makes a configured server what it is, and what of it the gateway is
+ * told; and a hub that is opened, changed and closed without any memory. */
+#include "app/hub.h"
+
+#include "loop/loop.h"
+#include "mo_test.h"
+
+static const char *one[] = {"x", "y"}, *joined[] = {"xy"};
+static struct mo_config_pair key[] = {{"K", "v"}}, other_key[] = {{"K", "w"}};
+
+#define OF(who, what, n, ms, start, idle)                                      \
+    .name = (who), .command = (what), .instances = (n), .timeout_ms = (ms),    \
+    .start_ms = (start), .idle_seconds = (idle), .enabled = true
+#define BASE OF("a", "c", 1, 60000, 30000, 300)
+
+static const struct {
+    const char *name;
+    struct mo_config_mcp s;
+} differ[] = {
+    {"plain", {BASE}},
+    {"another name", {OF("b", "c", 1, 60000, 30000, 300)}},
+    {"another command", {OF("a", "d", 1, 60000, 30000, 300)}},
+    {"a directory", {BASE, .cwd = "/"}},
+    {"arguments", {BASE, .args = {one, 2}}},
+    {"arguments joined", {BASE, .args = {joined, 1}}},
+    {"environment", {BASE, .env = {key, 1}}},
+    {"another environment", {BASE, .env = {other_key, 1}}},
+    {"headers", {BASE, .headers = {key, 1}}},
+    {"no prefix", {BASE, .tool_prefix = ""}},
+    {"a prefix", {BASE, .tool_prefix = "p"}},
+    {"of a session", {BASE, .scope = MO_SCOPE_SESSION}},
+    {"two of it", {OF("a", "c", 2, 60000, 30000, 300)}},
+    {"more time", {OF("a", "c", 1, 1, 30000, 300)}},
+    {"more time to start", {OF("a", "c", 1, 60000, 1, 300)}},
+    {"never idle", {OF("a", "c", 1, 60000, 30000, 0)}},
+    {"in a box", {BASE, .sandbox = MO_DRIVER_NATIVE}},
+    {"in another box", {BASE, .sandbox = MO_DRIVER_DOCKER}},
+    {"memory", {BASE, .memory_mb = 64}},
+    {"processors", {BASE, .cpus = 0.25}},
+    {"a client", {BASE, .oauth = {.client_id = "i"}}},
+    {"a client's scope", {BASE, .oauth = {.scope = "i"}}},
+};
+
+static const struct mo_config no_config;
+
+static void test_digests(void **state)
+{
+    struct mo_gw_server v[MO_COUNT(differ)], again;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(differ); i++) {
+        mo_hub_server(&no_config, &differ[i].s, &v[i]);
+        mo_hub_server(&no_config, &differ[i].s, &again);
+        check_row(differ[i].name, strlen(v[i].digest) == 64);
+        check_row(differ[i].name, strcmp(v[i].digest, again.digest) == 0);
+        for (size_t j = 0; j < i; j++)
+            check_row(differ[i].name, strcmp(v[i].digest, v[j].digest) != 0);
+    }
+}
+
+/* What only people read does not restart a server; its box's size does. */
+static void test_same(void **state)
+{
+    const struct mo_config_mcp plain = {BASE}, boxed = {BASE, .image = "i"},
+                               told = {BASE, .description = "d",
+                                       .keywords = {one, 2}};
+    const struct mo_config big = {.sandbox = {.memory_mb = 4096}};
+    struct mo_gw_server a, b;
+
+    (void)state;
+    mo_hub_server(&no_config, &plain, &a);
+    mo_hub_server(&no_config, &told, &b);
+    assert_string_equal(a.digest, b.digest);
+    mo_hub_server(&big, &plain, &b);
+    assert_string_equal(a.digest, b.digest);
+    mo_hub_server(&no_config, &boxed, &a);
+    mo_hub_server(&big, &boxed, &b);
+    assert_string_not_equal(a.digest, b.digest);
+}
+
+static void test_fields(void **state)
+{
+    const struct mo_config_mcp s = {BASE, .tool_prefix = "",
+                                    .scope = MO_SCOPE_SESSION};
+    struct mo_gw_server v;
+
+    (void)state;
+    mo_hub_server(&no_config, &s, &v);
+    assert_string_equal(v.name, "a");
+    assert_string_equal(v.prefix, "");
+    assert_true(v.per_session);
+    assert_int_equal(v.instances, 1);
+    assert_int_equal(v.call_ms, 60000);
+    assert_int_equal(v.start_ms, 30000);
+    assert_int_equal(v.stop_ms, 300000);
+    assert_int_equal(v.mode, MO_CONN_AUTO);
+}
+
+/* --- opened and closed --------------------------------------------------- */
+
+static char dir[] = "/tmp/mo-hub-XXXXXX";
+
+static void on_gone(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+static bool is_true(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
+static int load(struct mo_config_holder *h, struct mo_err *e)
+{
+    static char state[64], file[64];
+    static char *environ[] = {state, NULL};
+    struct mo_config_input in = {.file = file, .environ = environ};
+    struct mo_config_report rep;
+
+    (void)snprintf(state, sizeof(state), "MCP_ORCHESTRATOR_STATE_DIR=%s", dir);
+    (void)snprintf(file, sizeof(file), "%s/config.json", dir);
+    return mo_config_open(h, &in, &rep, e);
+}
+
+static void live(void *ctx)
+{
+    const struct mo_config *cfg = ctx;
+    struct mo_hub *hub = NULL;
+    bool gone = false;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+
+    if (!l)
+        return;
+    if (mo_hub_open(l, cfg, &hub, &e) == 0) {
+        assert_int_equal(mo_gateway_count(mo_hub_gateway(hub)), 2);
+        (void)mo_hub_reload(hub, cfg, &e);
+        mo_hub_close(hub, on_gone, &gone);
+        assert_true(mo_loop_until(l, is_true, &gone, 10000));
+    } else {
+        mo_loop_run(l); /* what is half made */
+    }
+    mo_loop_free(l);
+}
+
+static void test_life(void **state)
+{
+    static const char text[] =
+        "{\"mcpServers\":{\"a\":{\"command\":\"true\"},"
+        "\"b\":{\"url\":\"http://localhost:1/\"},"
+        "\"c\":{\"command\":\"true\",\"enabled\":false}}}";
+    struct mo_config_holder h;
+    char file[64], cache[64];
+    struct mo_err e;
+    FILE *f;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(file, sizeof(file), "%s/config.json", dir);
+    (void)snprintf(cache, sizeof(cache), "%s/" MO_HUB_CACHE, dir);
+    f = fopen(file, "w");
+    assert_non_null(f);
+    (void)fputs(text, f);
+    (void)fclose(f);
+    assert_int_equal(load(&h, &e), 0);
+    torture(live, (void *)(uintptr_t)h.now);
+    mo_config_close(&h);
+    (void)remove(file);
+    (void)remove(cache);
+    (void)remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_life),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

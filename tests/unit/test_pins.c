@@ -1,0 +1,201 @@
+/* Definitions of tools: kept when first seen, compared ever after. */
+#include "app/pins.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "base/log.h"
+#include "mo_test.h"
+
+static char dir[] = "/tmp/mo-pins-XXXXXX";
+static char path[64];
+
+static struct mo_tool tool(const char *server, const char *name,
+                           const char *description)
+{
+    struct mo_tool t = {
+        .def = {.server = mo_span_cstr(server),
+                .name = mo_span_cstr(name),
+                .description = mo_span_cstr(description),
+                .schema = MO_SPAN("{\"type\":\"object\"}")},
+    };
+
+    mo_exact_tool(&t.def, t.digest);
+    return t;
+}
+
+static struct mo_pins *must_open(void)
+{
+    struct mo_pins *p = NULL;
+    struct mo_err e;
+
+    if (mo_pins_open(NULL, dir, &p, &e) < 0)
+        fail_msg("%s", e.msg);
+    return p;
+}
+
+static bool look(struct mo_pins *p, const struct mo_tool *t, char *was,
+                 size_t cap)
+{
+    struct mo_agent_pins v = mo_pins_for(p);
+    struct mo_buf before;
+    bool same = false;
+
+    mo_buf_init(&before, 65536);
+    same = v.look(v.ctx, t, &before);
+    if (was)
+        (void)snprintf(was, cap, "%s", mo_buf_cstr(&before));
+    mo_buf_fini(&before);
+    return same;
+}
+
+static void flush(struct mo_pins *p)
+{
+    struct mo_agent_pins v = mo_pins_for(p);
+
+    v.flush(v.ctx);
+}
+
+static void test_change(void **state)
+{
+    struct mo_tool a = tool("s", "t", "one"), b = tool("s", "t", "two");
+    struct mo_tool other = tool("s2", "t", "two"), split = tool("st", "", "x");
+    struct mo_pins *p = must_open();
+    char was[512];
+
+    (void)state;
+    assert_true(look(p, &a, NULL, 0)); /* new: kept */
+    assert_true(look(p, &a, NULL, 0));
+    assert_false(look(p, &b, was, sizeof(was)));
+    assert_non_null(strstr(was, "\"description\":\"one\""));
+    assert_true(look(p, &other, NULL, 0)); /* of another server */
+    assert_true(look(p, &split, NULL, 0)); /* "st" and "" are not "s", "t" */
+    flush(p);
+    mo_pins_close(p);
+
+    p = must_open(); /* the next day */
+    assert_true(look(p, &a, NULL, 0));
+    assert_false(look(p, &b, NULL, 0));
+    assert_int_equal(mo_pins_for(p).accept(p, &b), 0);
+    assert_true(look(p, &b, NULL, 0));
+    assert_false(look(p, &a, NULL, 0)); /* back is a change, too */
+    flush(p);
+    mo_pins_close(p);
+
+    p = must_open();
+    assert_true(look(p, &b, NULL, 0));
+    mo_pins_close(p);
+}
+
+static void test_file(void **state)
+{
+    static const struct {
+        const char *name, *text;
+        int rc;
+    } rows[] = {
+        {"none", NULL, 0},
+        {"empty list", "{\"version\":1,\"tools\":[]}", 0},
+        {"cut", "{\"version\":1,\"tools\":[", MO_EINVAL},
+        {"nothing in it", "", MO_EINVAL},
+        {"no digest", "{\"tools\":[{\"server\":\"s\",\"tool\":\"t\"}]}",
+         MO_EINVAL},
+        {"a digest too long",
+         "{\"tools\":[{\"server\":\"s\",\"tool\":\"t\",\"digest\":\""
+         "0123456789012345678901234567890123456789012345678901234567890123456"
+         "789\"}]}",
+         MO_EINVAL},
+        {"a name that is a number",
+         "{\"tools\":[{\"server\":1,\"tool\":\"t\",\"digest\":\"0\"}]}",
+         MO_EINVAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_pins *p = NULL;
+        struct mo_err e = {0};
+        int rc = 0;
+
+        (void)unlink(path);
+        if (rows[i].text)
+            assert_int_equal(
+                mo_file_replace(path, mo_span_cstr(rows[i].text), &e), 0);
+        rc = mo_pins_open(NULL, dir, &p, &e);
+        check_row(rows[i].name, rc == rows[i].rc);
+        if (rc < 0)
+            check_row(rows[i].name, strstr(e.msg, MO_PINS_FILE) != NULL);
+        else
+            mo_pins_close(p);
+    }
+    (void)unlink(path);
+}
+
+/* Nothing to write: no file. Nobody else may read one. */
+static void test_quiet(void **state)
+{
+    struct mo_tool a = tool("s", "t", "one");
+    struct mo_pins *p = must_open();
+    struct stat st;
+
+    (void)state;
+    flush(p);
+    assert_int_equal(stat(path, &st), -1);
+    assert_true(look(p, &a, NULL, 0));
+    flush(p);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    mo_pins_close(p);
+    (void)unlink(path);
+    mo_pins_close(NULL);
+}
+
+static void some_of_it(void *ctx)
+{
+    struct mo_tool a = tool("s", "t", "one"), b = tool("s", "t", "two");
+    struct mo_pins *p = NULL;
+    struct mo_err e;
+
+    (void)ctx;
+    if (mo_pins_open(NULL, dir, &p, &e) < 0)
+        return;
+    (void)look(p, &a, NULL, 0);
+    (void)look(p, &b, NULL, 0);
+    (void)mo_pins_for(p).accept(p, &b);
+    flush(p);
+    mo_pins_close(p);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    torture(some_of_it, NULL);
+    (void)unlink(path);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (mkdtemp(dir) == NULL)
+        return -1;
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_PINS_FILE);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

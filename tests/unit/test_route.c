@@ -1,0 +1,390 @@
+/* route: folding, words, vectors, the index and what requests find. */
+#include "mo_test.h"
+
+#include <math.h>
+
+#include "codec/utf8.h"
+#include "route/fold.h"
+#include "route/index.h"
+#include "route/route.h"
+#include "route/verbs.h"
+
+/* --- letters and words --------------------------------------------------- */
+
+static void fold_text(struct mo_span s, struct mo_buf *out)
+{
+    while (s.n) {
+        struct mo_fold_char c;
+        char utf8[4];
+
+        s = mo_span_skip(s, mo_fold_next(s, &c));
+        if (c.what == MO_FOLD_SPACE)
+            mo_buf_putc(out, ' ');
+        else if (c.cp)
+            mo_buf_put(out, utf8, mo_utf8_put(utf8, c.cp));
+    }
+}
+
+static void test_fold(void **state)
+{
+    static const struct {
+        const char *from, *to;
+    } rows[] = {
+        {"Hello, World", "hello, world"},
+        {"\xC3\x80\xC3\x89\xC3\xAE\xC3\xB6\xC3\x9C", "aeiou"}, /* AEiou */
+        {"\xC3\x86\xC3\xA6", "\xC3\xA6\xC3\xA6"},              /* AE ae */
+        {"\xC3\x9F\xC3\x98", "\xC3\x9F\xC3\xB8"},              /* ss O/ */
+        {"\xC5\x81\xC5\x82\xC5\xBB\xC5\xBC", "\xC5\x82\xC5\x82zz"},
+        {"\xC4\xB0\xC4\x9F\xC5\x9E", "igs"},
+        {"\xCE\xA3\xCE\xBF\xCF\x82", "\xCF\x83\xCE\xBF\xCF\x83"}, /* Sos */
+        {"\xD0\x99\xD0\xBE\xD0\x81", "\xD0\xB8\xD0\xBE\xD0\xB5"}, /* Jo Yo */
+        {"e\xCC\x81", "e"},                 /* a combining accent */
+        {"\xE3\x81\x8C", "\xE3\x81\x8B"},   /* ga: ka */
+        {"\xE3\x83\x91", "\xE3\x83\x8F"},   /* PA: HA */
+        {"\xE3\x81\xA5", "\xE3\x81\xA4"},   /* du: tu */
+        {"\xE3\x81\xA3", "\xE3\x81\xA3"},   /* small tu stays */
+        {"\xEF\xBC\xA1\xEF\xBC\x91", "a1"}, /* full width */
+        {"a\xC2\xA0"
+         "b\xE3\x80\x80"
+         "c",
+         "a b c"},
+        {"\xFF\xC3", "  "}, /* no UTF-8 */
+    };
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 256);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&b);
+        fold_text(mo_span_cstr(rows[i].from), &b);
+        if (strcmp(mo_buf_cstr(&b), rows[i].to) != 0)
+            fail_msg("'%s' is '%s'", rows[i].from, mo_buf_cstr(&b));
+    }
+    mo_buf_fini(&b);
+}
+
+static void put_term(void *ctx, struct mo_span term, bool extra)
+{
+    struct mo_buf *b = ctx;
+
+    if (b->len)
+        mo_buf_putc(b, extra ? '+' : ' ');
+    mo_buf_span(b, term);
+}
+
+static void test_words(void **state)
+{
+    static const struct {
+        const char *text, *terms;
+    } rows[] = {
+        {"", ""},
+        {"please show me the files", "file"},
+        {"getRandomImage", "random imag+getrandomimag"},
+        {"HTTPServer", "http server+httpserver"},
+        {"GitHub", "git hub+github"},
+        {"create_issue-now/then.done", "creat issu"},
+        {"S3 md5 x 7", "s3 md5 7"},
+        {"Caf\xC3\xA9s", "cafe"},
+        {"running runner runs", "run runner run"},
+        /* Japanese for "make a logo": pairs of neighbours */
+        {"\xE3\x83\xAD\xE3\x82\xB4\xE3\x82\x92",
+         "\xE3\x83\xAD\xE3\x82\xB3 \xE3\x82\xB3\xE3\x82\x92"},
+        {"\xE7\x94\xBB", "\xE7\x94\xBB"},
+    };
+    struct mo_words *w = mo_words_new();
+    struct mo_buf b;
+
+    (void)state;
+    assert_non_null(w);
+    mo_buf_init(&b, 256);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&b);
+        mo_words_each(w, mo_span_cstr(rows[i].text), put_term, &b);
+        if (strcmp(mo_buf_cstr(&b), rows[i].terms) != 0)
+            fail_msg("'%s' is '%s'", rows[i].text, mo_buf_cstr(&b));
+    }
+    mo_buf_reset(&b);
+    mo_words_split(MO_SPAN("listAll_open-PRs"), &b);
+    assert_string_equal(mo_buf_cstr(&b), "list all open p rs");
+    mo_buf_fini(&b);
+    mo_words_free(w);
+}
+
+static void test_verbs(void **state)
+{
+    (void)state;
+    assert_int_equal(mo_verbs(MO_SPAN("createIssue"), 1),
+                     mo_verbs(MO_SPAN("please generate it"), 6));
+    assert_int_not_equal(mo_verbs(MO_SPAN("delete_all"), 1),
+                         mo_verbs(MO_SPAN("create_all"), 1));
+    assert_int_equal(mo_verbs(MO_SPAN("the quick fox"), 6), 0);
+    assert_int_equal(mo_verbs(MO_SPAN("the quick delete"), 2), 0);
+}
+
+/* --- vectors ------------------------------------------------------------- */
+
+#define ROWS 6
+
+/* Each piece points along an axis of its own. */
+static struct mo_span small_table(char *room)
+{
+    uint32_t head[2] = {ROWS, MO_VECTOR_DIM};
+    char *p = room;
+
+    memcpy(p, "MSV1", 4);
+    memcpy(p + 4, head, sizeof(head));
+    p += 12;
+    for (unsigned i = 0; i < ROWS; i++, p += sizeof(float)) {
+        float scale = 0.5f;
+
+        memcpy(p, &scale, sizeof(scale));
+    }
+    memset(p, 0, (size_t)ROWS * MO_VECTOR_DIM);
+    for (unsigned i = 0; i < ROWS; i++)
+        p[(size_t)i * MO_VECTOR_DIM + i] = 100;
+    return mo_span(room, (size_t)(p + ROWS * MO_VECTOR_DIM - room));
+}
+
+static const char small_pieces[] = "[UNK]\nfile\n##s\nimage\n!\nlogo\n";
+#define PIECES MO_SPAN("[UNK]\nfile\n##s\nimage\n!\nlogo\n")
+#define TABLE  (12 + ROWS * (sizeof(float) + MO_VECTOR_DIM))
+
+static void test_vector(void **state)
+{
+    char room[TABLE];
+    struct mo_vectors *v = mo_vectors_new(small_table(room), PIECES, NULL);
+    struct mo_vector_sum sum = {.n = 0};
+    struct mo_vector8 a, b;
+
+    (void)state;
+    assert_non_null(v);
+    mo_vector_add(v, MO_SPAN("Files! [UNK] strange"), &sum);
+    assert_int_equal(sum.n, 3); /* file, ##s, !  - brackets are no pieces */
+    mo_vector_norm(&sum);
+    assert_true(fabsf(sum.v[1] - sum.v[2]) < 1e-6f);
+    assert_true(fabsf(sum.v[1] - 1 / sqrtf(3)) < 1e-5f);
+    mo_vector_pack(sum.v, &a);
+    assert_true(fabsf(mo_vector_dot(&a, &a) - 1) < 0.02f);
+    sum = (struct mo_vector_sum){.n = 0};
+    mo_vector_add(v, MO_SPAN("logo"), &sum);
+    mo_vector_norm(&sum);
+    mo_vector_pack(sum.v, &b);
+    assert_true(fabsf(mo_vector_dot(&a, &b)) < 1e-6f);
+    sum = (struct mo_vector_sum){.n = 0};
+    mo_vector_norm(&sum); /* nothing at all */
+    mo_vector_pack(sum.v, &b);
+    assert_true(mo_vector_dot(&b, &b) == 0);
+    mo_vectors_free(v);
+}
+
+static void test_bad_table(void **state)
+{
+    char room[TABLE + 1];
+    struct mo_span t = small_table(room);
+    struct mo_err e;
+
+    (void)state;
+    for (size_t n = 0; n < t.n; n += 7)
+        assert_null(mo_vectors_new(mo_span_head(t, n), PIECES, &e));
+    assert_null(mo_vectors_new(mo_span(room, t.n + 1), PIECES, &e));
+    assert_null(mo_vectors_new(t, MO_SPAN("a\nb\n"), &e));
+    assert_null(
+        mo_vectors_new(t, mo_span(small_pieces, sizeof(small_pieces) - 2), &e));
+    room[0] = 'X';
+    assert_null(mo_vectors_new(t, PIECES, &e));
+    assert_int_equal(e.code, MO_EPROTO);
+}
+
+/* --- servers and requests ------------------------------------------------ */
+
+static const struct mo_span path_param[] = {{"path", 4}};
+static const struct mo_route_tool file_tools[] = {
+    {MO_SPAN("read_file"), MO_SPAN("Read the contents of a file"), path_param,
+     1},
+    {MO_SPAN("list_directory"), MO_SPAN("List what is in a folder"), path_param,
+     1},
+};
+static const struct mo_route_tool image_tools[] = {
+    {MO_SPAN("generate_image"), MO_SPAN("Make a picture or a logo from words"),
+     NULL, 0},
+};
+static const struct mo_route_tool other_tools[] = {
+    {MO_SPAN("read_file"), MO_SPAN("Read a file of a repository"), path_param,
+     1},
+    {MO_SPAN("createIssue"), MO_SPAN("Report a bug"), NULL, 0},
+};
+static const struct mo_route_server servers[] = {
+    {MO_SPAN("files"),
+     MO_SPAN("Files and folders here"),
+     {NULL, 0},
+     file_tools,
+     MO_COUNT(file_tools)},
+    {MO_SPAN("pictures"), MO_SPAN("Images"), MO_SPAN("drawing art"),
+     image_tools, MO_COUNT(image_tools)},
+    {MO_SPAN("hub"),
+     MO_SPAN("Repositories"),
+     {NULL, 0},
+     other_tools,
+     MO_COUNT(other_tools)},
+};
+
+static struct mo_route *all_servers(const struct mo_vectors *v)
+{
+    struct mo_route *r = mo_route_new(v);
+
+    for (size_t i = 0; r && i < MO_COUNT(servers); i++)
+        if (mo_route_put(r, &servers[i]) < 0) {
+            mo_route_free(r);
+            return NULL;
+        }
+    return r;
+}
+
+static const char *best(struct mo_route *r, const char *request,
+                        struct mo_route_answer *a)
+{
+    static char text[128];
+
+    assert_int_equal(mo_route_find(r, mo_span_cstr(request), 5, a), 0);
+    if (a->n == 0)
+        return "";
+    (void)snprintf(text, sizeof(text), "%.*s/%.*s", (int)a->hits[0].server.n,
+                   a->hits[0].server.p, (int)a->hits[0].tool.n,
+                   a->hits[0].tool.p);
+    return text;
+}
+
+static void test_find(void **state)
+{
+    static const struct {
+        const char *request, *tool;
+        bool named;
+    } rows[] = {
+        {"generate a logo", "pictures/generate_image", false},
+        {"some drawing, please", "pictures/generate_image", false},
+        {"what is in that folder?", "files/list_directory", false},
+        {"report a bug", "hub/createIssue", false},
+        {"call createIssue.", "hub/createIssue", true},
+        {"use hub/read_file now", "hub/read_file", true},
+        {"files__list_directory", "files/list_directory", true},
+        {"hub:read_file", "hub/read_file", true},
+    };
+    struct mo_route *r = all_servers(NULL);
+    struct mo_route_answer a;
+
+    (void)state;
+    assert_non_null(r);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        const char *is = best(r, rows[i].request, &a);
+
+        if (strcmp(is, rows[i].tool) != 0)
+            fail_msg("'%s' found '%s'", rows[i].request, is);
+        check_row(rows[i].request, a.named == rows[i].named);
+        check_row(rows[i].request,
+                  a.hits[0].confidence > 0 && a.hits[0].confidence <= 1);
+        for (size_t k = 1; k < a.n; k++)
+            check_row(rows[i].request, a.hits[k - 1].score >= a.hits[k].score);
+    }
+    (void)best(r, "qwxzy plugh", &a);
+    assert_true(a.hits[0].confidence < MO_ROUTE_MAYBE);
+    mo_route_free(r);
+}
+
+static void test_change(void **state)
+{
+    struct mo_route *r = all_servers(NULL);
+    struct mo_route_server other = servers[1];
+    struct mo_route_answer a;
+
+    (void)state;
+    assert_string_equal(best(r, "make a logo", &a), "pictures/generate_image");
+    mo_route_drop(r, MO_SPAN("pictures"));
+    mo_route_drop(r, MO_SPAN("nobody"));
+    assert_int_equal(mo_route_find(r, MO_SPAN("logo"), 50, &a), 0);
+    assert_int_equal(a.n, 4);
+    for (size_t i = 0; i < a.n; i++)
+        assert_false(mo_span_is(a.hits[i].server, "pictures"));
+    assert_int_equal(mo_route_put(r, &other), 0);
+    assert_string_equal(best(r, "make a logo", &a), "pictures/generate_image");
+    other.tools = other_tools; /* the same server with other tools */
+    other.ntools = 1;
+    assert_int_equal(mo_route_put(r, &other), 0);
+    assert_int_equal(mo_route_find(r, MO_SPAN("logo"), 50, &a), 0);
+    assert_int_equal(a.n, 5);
+    assert_int_equal(mo_route_stats(r).servers, 3);
+    assert_string_equal(best(r, "call pictures.read_file", &a),
+                        "pictures/read_file");
+    for (size_t i = 0; i < MO_COUNT(servers); i++)
+        mo_route_drop(r, servers[i].name);
+    assert_string_equal(best(r, "make a logo", &a), "");
+    assert_int_equal(a.nservers, 0);
+    mo_route_free(r);
+}
+
+/* Built in any order, and by way of others, the answers are the same. */
+static void test_same_index(void **state)
+{
+    static const char *const asked[] = {"make a logo", "read a file", "bug",
+                                        "folder path contents"};
+    struct mo_route *a = all_servers(NULL), *b = mo_route_new(NULL);
+    struct mo_route_answer x, y;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(servers); i++) {
+        struct mo_route_server s = servers[i];
+
+        s.ntools = 0;
+        assert_int_equal(mo_route_put(b, &s), 0);
+        assert_int_equal(mo_route_find(b, MO_SPAN("x"), 1, &y), 0);
+    }
+    for (size_t i = MO_COUNT(servers); i-- > 0;)
+        assert_int_equal(mo_route_put(b, &servers[i]), 0);
+    for (size_t i = 0; i < MO_COUNT(asked); i++) {
+        assert_int_equal(mo_route_find(a, mo_span_cstr(asked[i]), 1, &x), 0);
+        assert_int_equal(mo_route_find(b, mo_span_cstr(asked[i]), 1, &y), 0);
+        assert_true(fabsf(x.hits[0].score - y.hits[0].score) < 1e-5f);
+        assert_true(mo_span_eq(x.hits[0].tool, y.hits[0].tool));
+    }
+    mo_route_free(a);
+    mo_route_free(b);
+}
+
+static void live_and_change(void *ctx)
+{
+    struct mo_vectors *v = mo_vectors_new(*(struct mo_span *)ctx, PIECES, NULL);
+    struct mo_route *r = all_servers(v);
+    struct mo_route_answer a;
+
+    if (r) {
+        (void)mo_route_find(r, MO_SPAN("make a logo"), 3, &a);
+        (void)mo_route_put(r, &servers[0]);
+        mo_route_drop(r, servers[1].name);
+        if (mo_route_find(r, MO_SPAN("read_file"), 3, &a) == 0)
+            for (size_t i = 0; i < a.n; i++)
+                assert_false(mo_span_is(a.hits[i].server, "pictures"));
+    }
+    mo_route_free(r);
+    mo_vectors_free(v);
+}
+
+static void test_torture(void **state)
+{
+    char room[TABLE];
+    struct mo_span t = small_table(room);
+
+    (void)state;
+    torture(live_and_change, &t);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fold),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_verbs),     cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_bad_table), cmocka_unit_test(test_find),
+        cmocka_unit_test(test_change),    cmocka_unit_test(test_same_index),
+        cmocka_unit_test(test_torture),
+    };
+
+    return cmocka_run_group_tests_name("route", tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+// useAudit - the newest of the audit log, kept up to date by asking only for
+// what is new, and what it says of the last hour.
+
+import { computed, onScopeDispose, ref, shallowRef } from 'vue';
+
+import { fetchAudit, fetchMetrics } from '../lib/http';
+import { gaugeOf, mergeRows, minutesOf } from '../lib/stats';
+import type { Audit } from '../protocol';
+
+const EVERY_MS = 5000;
+const MINUTES = 60;
+const ROWS_MAX = 2000;
+const SAMPLES = 60;
+
+export function useAudit() {
+  const rows = shallowRef<Audit['rows']>([]);
+  const known = ref(false);
+  const now = ref(Date.now());
+  const memory = shallowRef<number[]>([]); // bytes, a sample each time
+  const minutes = computed(() => minutesOf(rows.value, now.value, MINUTES));
+
+  async function load(): Promise<void> {
+    const since = rows.value[0]?.at ?? 0;
+    const [audit, metrics] = await Promise.all([
+      fetchAudit(since ? since - 1 : 0).catch(() => null),
+      fetchMetrics().catch(() => ''),
+    ]);
+    now.value = Date.now();
+    const size = gaugeOf(metrics, 'process_resident_memory_bytes');
+    if (size) memory.value = [...memory.value, size].slice(-SAMPLES);
+    if (!audit) return;
+    known.value = true;
+    rows.value = mergeRows(rows.value, audit.rows, since).slice(0, ROWS_MAX);
+  }
+  void load();
+  const timer = setInterval(() => void load(), EVERY_MS);
+  onScopeDispose(() => clearInterval(timer));
+  return { rows, known, minutes, memory };
+}

@@ -1,0 +1,14 @@
+// useMedia - does a media query hold, now and later?
+
+import { onScopeDispose, readonly, ref, type Ref } from 'vue';
+
+export function useMedia(query: string): Readonly<Ref<boolean>> {
+  const list = matchMedia(query);
+  const fits = ref(list.matches);
+  const look = () => {
+    fits.value = list.matches;
+  };
+  list.addEventListener('change', look);
+  onScopeDispose(() => list.removeEventListener('change', look));
+  return readonly(fits);
+}

@@ -1,0 +1,186 @@
+// schema - a form out of the JSON Schema of an object, and its values back.
+//
+// What has no field of its own (nested objects, lists, unions) is written as
+// JSON. The form helps; whether the values are right is the server's word.
+
+export type FieldKind =
+  | 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'choices' | 'json';
+
+export interface Choice {
+  value: unknown;
+  label: string;
+}
+
+export interface Field {
+  key: string;
+  title: string;
+  about: string;
+  kind: FieldKind;
+  required: boolean;
+  choices: Choice[];
+  input: string; // the type of a text field: text, email, url, date, ...
+  long: boolean;
+  initial: string | boolean | number[];
+}
+
+/** Texts as typed; choices by their number, so that any value can be one. */
+export type Draft = Record<string, string | boolean | number[]>;
+
+type Node = Record<string, unknown>;
+
+const isNode = (v: unknown): v is Node =>
+  typeof v === 'object' && v !== null && !Array.isArray(v);
+const nodeOf = (v: unknown): Node => (isNode(v) ? v : {});
+const listOf = (v: unknown): unknown[] => (Array.isArray(v) ? v : []);
+const textOf = (v: unknown): string => (typeof v === 'string' ? v : '');
+const say = (v: unknown): string =>
+  typeof v === 'string' ? v : JSON.stringify(v);
+
+const INPUTS: Record<string, string> = {
+  email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local',
+};
+
+/** The one type besides null; empty: several, or none said. */
+function typeOf(p: Node): string {
+  const all = (Array.isArray(p['type']) ? p['type'] : [p['type']])
+    .filter((t) => t !== 'null');
+  return all.length === 1 ? textOf(all[0]) : '';
+}
+
+function choicesOf(p: Node): Choice[] {
+  if (Array.isArray(p['enum'])) {
+    const names = listOf(p['enumNames']);
+    return p['enum'].map((value: unknown, i) => ({
+      value, label: textOf(names[i]) || say(value),
+    }));
+  }
+  const titled = [...listOf(p['oneOf']), ...listOf(p['anyOf'])].map(nodeOf);
+  if (!titled.length || titled.some((o) => !('const' in o))) return [];
+  return titled.map((o) => ({
+    value: o['const'], label: textOf(o['title']) || say(o['const']),
+  }));
+}
+
+const YES_NO: Choice[] = [
+  { value: true, label: 'yes' }, { value: false, label: 'no' },
+];
+
+function shapeOf(p: Node, required: boolean): [FieldKind, Choice[]] {
+  const choices = choicesOf(p);
+  if (choices.length) return ['choice', choices];
+  const type = typeOf(p);
+  if (type === 'array') {
+    const many = choicesOf(nodeOf(p['items']));
+    return many.length ? ['choices', many] : ['json', []];
+  }
+  if (type === 'boolean')
+    return required || typeof p['default'] === 'boolean'
+      ? ['boolean', []]
+      : ['choice', YES_NO]; // not saying anything is a third answer
+  if (type === 'number' || type === 'integer') return [type, []];
+  return [type === 'string' ? 'text' : 'json', []];
+}
+
+function initialOf(kind: FieldKind, choices: Choice[], value: unknown) {
+  const at = (v: unknown) => choices.findIndex((c) => say(c.value) === say(v));
+  if (kind === 'boolean') return value === true;
+  if (kind === 'choices') return listOf(value).map(at).filter((i) => i >= 0);
+  if (value === undefined || value === null) return '';
+  if (kind === 'choice') return at(value) >= 0 ? String(at(value)) : '';
+  if (kind === 'json') return JSON.stringify(value, null, 2);
+  return say(value);
+}
+
+export function fieldsOf(schema: unknown): Field[] {
+  const root = nodeOf(schema);
+  const required = new Set(listOf(root['required']));
+  return Object.entries(nodeOf(root['properties'])).map(([key, v]) => {
+    const p = nodeOf(v);
+    const [kind, choices] = shapeOf(p, required.has(key));
+    const format = textOf(p['format']);
+    return {
+      key, kind, choices,
+      title: textOf(p['title']),
+      about: textOf(p['description']),
+      required: required.has(key),
+      input: kind === 'text' ? (INPUTS[format] ?? 'text') : '',
+      long: kind === 'text' && !format && !p['pattern'] &&
+        !(typeof p['maxLength'] === 'number' && p['maxLength'] <= 200),
+      initial: initialOf(kind, choices, p['default']),
+    };
+  });
+}
+
+export function draftOf(fields: Field[]): Draft {
+  return Object.fromEntries(fields.map((f) => [f.key, f.initial]));
+}
+
+interface Read {
+  value?: unknown; // undefined: not given
+  wrong?: string;
+}
+
+function readNumber(f: Field, text: string): Read {
+  const n = Number(text);
+  if (!text.trim() || !Number.isFinite(n)) return { wrong: 'This is no number.' };
+  if (f.kind === 'integer' && !Number.isSafeInteger(n))
+    return { wrong: 'A whole number is wanted.' };
+  return { value: n };
+}
+
+function readJson(text: string): Read {
+  try {
+    return { value: JSON.parse(text) as unknown };
+  } catch (e) {
+    return { wrong: e instanceof Error ? e.message : 'This is no JSON.' };
+  }
+}
+
+function readText(f: Field, text: string): Read {
+  if (f.kind === 'choice') return { value: f.choices[Number(text)]?.value };
+  if (f.kind === 'json') return readJson(text);
+  if (f.kind !== 'text') return readNumber(f, text);
+  // datetime-local has no zone; the schema wants one: the person's own.
+  if (f.input === 'datetime-local') {
+    const at = new Date(text);
+    return Number.isNaN(at.getTime())
+      ? { wrong: 'This is no time.' } : { value: at.toISOString() };
+  }
+  return { value: text };
+}
+
+function readField(f: Field, v: Draft[string] | undefined): Read {
+  if (f.kind === 'boolean') return { value: v === true };
+  if (f.kind === 'choices') {
+    const picked = Array.isArray(v) ? v : [];
+    if (!picked.length && !f.required) return {};
+    return { value: picked.map((i) => f.choices[i]?.value) };
+  }
+  const text = typeof v === 'string' ? v : '';
+  if (text === '') return f.required ? { wrong: 'This is needed.' } : {};
+  return readText(f, text);
+}
+
+export interface Values {
+  values: Record<string, unknown>;
+  wrong: Record<string, string>; // by field; empty: all is well
+}
+
+export function valuesOf(fields: Field[], draft: Draft): Values {
+  const out: Values = { values: {}, wrong: {} };
+  for (const f of fields) {
+    const { value, wrong } = readField(f, draft[f.key]);
+    if (wrong) out.wrong[f.key] = wrong;
+    else if (value !== undefined) out.values[f.key] = value;
+  }
+  return out;
+}
+
+/** A tool's definition as text, so that two of them can be compared. */
+export function definitionText(tool: unknown): string {
+  const t = nodeOf(tool);
+  const parts = [textOf(t['description'])];
+  for (const key of ['inputSchema', 'annotations'])
+    if (t[key]) parts.push(`${key}: ${JSON.stringify(t[key], null, 2)}`);
+  return parts.filter(Boolean).join('\n\n');
+}

@@ -1,0 +1,62 @@
+// stats - the audit log by minutes: how many calls, how long, who decided.
+
+import type { Audit } from '../protocol';
+
+type Row = Audit['rows'][number];
+
+const MINUTE = 60_000;
+
+export interface Minutes {
+  calls: number[]; // ended in that minute, the present one last
+  failed: number[];
+  usual: number[]; // ms, the median; 0: none ended
+  longest: number[];
+  median: number; // of all
+  by: Map<string, number>; // decisions in all of them
+}
+
+const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined;
+
+function median(v: number[]): number {
+  if (!v.length) return 0;
+  const s = v.toSorted((a, b) => a - b);
+  return s[(s.length - 1) >> 1] ?? 0;
+}
+
+export function minutesOf(rows: Row[], now: number, n: number): Minutes {
+  const took = Array.from({ length: n }, (): number[] => []);
+  const failed = new Array<number>(n).fill(0);
+  const by = new Map<string, number>();
+  const first = Math.floor(now / MINUTE) - n + 1;
+  for (const r of rows) {
+    const i = Math.floor(r.at / MINUTE) - first;
+    const { by: who, ms, isError } = r.what ?? {};
+    if (i < 0 || i >= n) continue;
+    if (isEnd(r)) {
+      took[i]?.push(typeof ms === 'number' ? ms : 0);
+      if (isError === true) failed[i] = (failed[i] ?? 0) + 1;
+    } else if (typeof who === 'string' && who)
+      by.set(who, (by.get(who) ?? 0) + 1);
+  }
+  return {
+    calls: took.map((t) => t.length),
+    failed,
+    usual: took.map(median),
+    longest: took.map((t) => Math.max(0, ...t)),
+    median: median(took.flat()),
+    by,
+  };
+}
+
+/** New rows in the place of those they overlap with; newest first. */
+export function mergeRows(old: Row[], fresh: Row[], since: number): Row[] {
+  return [
+    ...fresh.filter((r) => r.at >= since), ...old.filter((r) => r.at < since),
+  ];
+}
+
+/** One gauge of a Prometheus text. */
+export function gaugeOf(text: string, name: string): number {
+  const m = new RegExp(`^${name} ([0-9.e+-]+)$`, 'm').exec(text);
+  return m ? Number(m[1]) : 0;
+}
