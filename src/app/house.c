@@ -228,11 +228,6 @@ struct mo_store *mo_house_store(const struct mo_house *h)
     return h->store;
 }
 
-struct mo_sandbox *mo_house_sandbox(const struct mo_house *h)
-{
-    return h->sandbox;
-}
-
 struct mo_sessions *mo_house_sessions(const struct mo_house *h)
 {
     return h->sessions;

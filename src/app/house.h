@@ -34,7 +34,6 @@ int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
 void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx);
 
 struct mo_store *mo_house_store(const struct mo_house *h);
-struct mo_sandbox *mo_house_sandbox(const struct mo_house *h);
 struct mo_sessions *mo_house_sessions(const struct mo_house *h);
 const char *mo_house_instance(const struct mo_house *h);
 

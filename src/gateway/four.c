@@ -13,7 +13,6 @@
 #define CANDIDATES    3
 #define PAGE_SERVERS  20 /* of list_capabilities */
 #define PAGE_TOOLS    20 /* of each, unless one server is asked for */
-#define ABOUT_MAX     160
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
 

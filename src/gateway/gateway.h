@@ -9,12 +9,12 @@
  * A message that crosses is not rebuilt: names, ids, tokens and cursors are
  * rewritten, everything else stays the bytes it was.
  *
- * Who asks is told apart by struct mo_gw_who: a client's session where it has
- * one, else the caller. What a server wants from a client (sampling,
+ * Who asks is told apart by a client's connection or session where it has one,
+ * else by the caller. What a server wants from a client (sampling,
  * elicitation, roots) goes to the client of the call it belongs to and to
  * nobody else; if nobody can say whose it is, it is refused.
  *
- * Not known here: configuration files, boxes, approval by people, words. */
+ * Not known here: configuration files, boxes, approval by people. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
