@@ -178,7 +178,8 @@ export class Server {
     const tasks = await readdir(`/proc/${this.pid}/task`);
     const lists = await Promise.all(
       tasks.map((t) =>
-        readFile(`/proc/${this.pid}/task/${t}/children`, 'utf8'),
+        // a thread may end between the two looks
+        readFile(`/proc/${this.pid}/task/${t}/children`, 'utf8').catch(() => ''),
       ),
     );
     return lists.join(' ').split(/\s+/).filter(Boolean).map(Number);

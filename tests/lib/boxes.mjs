@@ -220,8 +220,14 @@ export class Docker {
       const dir = groups.find((g) => existsSync(join(g, name)));
       return dir ? readFileSync(join(dir, name), 'utf8') : '';
     };
-    const status = (pid, key) =>
-      new RegExp(`^${key}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    const status = (pid, key) => {
+      try {
+        const text = readFileSync(`/proc/${pid}/status`, 'utf8');
+        return new RegExp(`^${key}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? '';
+      } catch {
+        return ''; // it has ended since it was listed
+      }
+    };
     let pid;
     await eventually('its first process', () => {
       pid = read('cgroup.procs').split('\n').filter(Boolean)

@@ -121,17 +121,16 @@ export function below(pid) {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      const what = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
-      if (fields[0] !== 'Z') parents.set(Number(name), [Number(fields[1]), what]);
+      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+      if (fields[0] !== 'Z') parents.set(Number(name), [Number(fields[1]), words]);
     } catch {
       // it has just ended
     }
   }
   const all = [];
-  for (const [child] of parents) {
+  for (const [child, [, words]] of parents) {
     for (let at = child; at; at = parents.get(at)?.[0]) {
       if (at === child || at !== pid) continue;
-      const words = readFileSync(`/proc/${child}/cmdline`, 'utf8');
       if (!words.startsWith('mo-guardian')) all.push(child);
       break;
     }
