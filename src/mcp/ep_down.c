@@ -51,17 +51,7 @@ static bool too_new(const struct down *d, const struct since *t, size_t n,
 
 static void put_key(struct down *d, struct mo_json key)
 {
-    struct mo_span raw = mo_span(key.p + 1, key.n - 2);
-    struct mo_buf b;
-
-    if (mo_span_find(raw, '\\') < 0) {
-        mo_jw_key_span(&d->w, raw);
-        return;
-    }
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_json_str_buf(key, &b);
-    mo_jw_key_span(&d->w, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    mo_jw_key_raw(&d->w, key);
 }
 
 static void put_raw(struct down *d, struct mo_json v)
@@ -247,6 +237,37 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
     put_raw(d, val);
 }
 
+/* Would put_member() write anything but the same bytes? */
+static bool is_touched(const struct down *d, struct mo_json key,
+                       struct mo_json val)
+{
+    if (too_new(d, tops, MO_COUNT(tops), key))
+        return true;
+    if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
+    if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+        return !mo_json_is(val, MO_JSON_OBJECT);
+    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
+        if (d->v < arrays[i].until &&
+            mo_json_str_eq(key, mo_span_cstr(arrays[i].member)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_all_as_it_is(const struct down *d, struct mo_json result)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, result);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_touched(d, key, val))
+            return false;
+    }
+    return true;
+}
+
 int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
                     enum mo_mcp_version v, struct mo_json result)
 {
@@ -254,6 +275,8 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
     struct mo_json_iter it;
     struct mo_json key, val;
 
+    if (is_all_as_it_is(&d, result))
+        return mo_buf_span(b, mo_json_text(result));
     mo_jw_init(&d.w, b);
     mo_jw_obj(&d.w);
     mo_json_iter(&it, result);
