@@ -81,6 +81,8 @@ bool mo_answer_release(struct answer *a);
 void mo_answer_start(struct answer *a); /* as event stream, primed */
 void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
+/* End its stream as if all had been said; what is pending stays so. */
+void mo_answer_stop(struct answer *a);
 /* Drop the connection, whatever waits; nothing is pending. */
 void mo_answer_cut(struct answer *a);
 
