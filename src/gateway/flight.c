@@ -31,6 +31,7 @@ static void flight_free(struct flight *f)
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
     mo_list_del(&f->node);
+    mo_timer_stop(f->g->loop, &f->gather);
     mo_timer_stop(f->g->loop, &f->expiry);
     mo_later_cancel(&f->later);
     mo_buf_fini(&f->outcome);
@@ -57,6 +58,11 @@ static void on_later(struct mo_later *d)
         flight_put_questions(f);
 }
 
+static void on_gather(struct mo_timer *t)
+{
+    on_later(&mo_container_of(t, struct flight, gather)->later);
+}
+
 static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
                                  struct slot *s)
 {
@@ -71,6 +77,7 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
     cross_who(c->peer, c->caller, f->who);
     mo_list_init(&f->questions);
     mo_later_init(&f->later, on_later);
+    mo_timer_init(&f->gather, on_gather);
     mo_timer_init(&f->expiry, on_expiry);
     mo_buf_init(&f->outcome, GW_TEXT_MAX);
     mo_buf_init(&f->progress, GW_TEXT_MAX);

@@ -69,7 +69,8 @@ struct flight {
     char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
     struct mo_list questions;
     unsigned nquestions;
-    struct mo_later later; /* ask them, or hand over the outcome */
+    struct mo_later later;  /* ask them, or hand over the outcome */
+    struct mo_timer gather; /* more questions may follow the first */
     struct mo_timer expiry;
     /* an answer that came while the client was not there */
     bool over, is_error;

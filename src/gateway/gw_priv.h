@@ -24,6 +24,7 @@
 #define GW_LIST_MS     2000  /* a list waits so long for servers */
 #define GW_FIND_MS     60000 /* a call of what nobody is known to have */
 #define GW_AWAY_MS     ((uint64_t)900 * 1000) /* a client that does not return */
+#define GW_GATHER_MS   100   /* questions of a legacy server, for one answer */
 #define GW_AWAY_MAX    1024  /* flights that wait for their client */
 #define GW_WATCHED_MAX 65536 /* resources that somebody listens to */
 #define GW_QUIET_MS    5000  /* before servers are told to log less */
