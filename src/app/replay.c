@@ -501,8 +501,8 @@ void mo_replay_free(struct mo_replay *r)
 {
     if (!r)
         return;
-    while (!mo_list_empty(&r->playing))
-        end_playing(r, mo_list_first(&r->playing, struct playing, node));
+    mo_list_each_safe (n, &r->playing)
+        end_playing(r, mo_container_of(n, struct playing, node));
     mo_arena_fini(&r->arena);
     mo_free(r);
 }
