@@ -225,7 +225,7 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = mo_hub_open(s->loop, s->first, &s->hub, e);
+    int rc = mo_hub_open(s->loop, s->first, NULL, &s->hub, e);
 
     if (rc < 0)
         return rc;

@@ -73,6 +73,11 @@ struct mo_gateway_opts {
     /* What was learnt of a server's era by asking it; may be NULL. */
     struct mo_conn_verdict (*verdict)(void *ctx, const char *server);
     void (*learnt)(void *ctx, const char *server, struct mo_conn_verdict v);
+    /* Every message between us and a server, borrowed; child: which of its
+     * connections. May be NULL. */
+    void (*tap)(void *ctx, const char *server, uint64_t child, bool to_server,
+                struct mo_span text);
+    void *tap_ctx;
     /* A server's state has changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;

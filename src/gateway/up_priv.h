@@ -51,6 +51,7 @@ struct mo_child {
     bool retried;    /* without what was known of its era */
     bool not_dialed; /* the last dial failed at once */
     struct mo_conn_verdict known;
+    uint64_t number;             /* of our starts */
     uint64_t opened_ms, idle_ms; /* since when */
     uint64_t fault_turn;         /* of the loop, of the last fault */
     struct mo_timer idle;
