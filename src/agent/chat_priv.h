@@ -2,6 +2,7 @@
  *
  *   agent.c   the table of chats; joining and leaving
  *   chat.c    a chat comes to life: session, tools, history; and ends
+ *   entries.c the conversation in memory
  *   turn.c    the turn's states: asking the model, keeping what it said
  *   gather.c  the tools of the box and of the servers
  *   verdict.c which calls may run
@@ -171,20 +172,25 @@ void chat_wants(struct chat *c, const struct mo_join *j);
 void chat_tools(struct chat *c, const struct mo_err *why); /* were read */
 void chat_opened(struct chat *c); /* calls were recovered */
 void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
-void chat_forget_entries(struct chat *c);
 void chat_move(struct chat *c, enum chat_state to);
 /* One batch under the session's fence. done(c, arg, why) once, later; MO_E*
  * and no done() when it was refused. */
 typedef void chat_written(struct chat *c, void *arg, const struct mo_err *why);
 int chat_write(struct chat *c, const struct mo_write *v, size_t n,
                chat_written *done, void *arg, struct mo_err *e);
-/* Into memory, after it was written. doc is copied. */
-int chat_append(struct chat *c, struct mo_span doc);
-struct entry *chat_last(struct chat *c);
 void chat_fail(struct chat *c, const struct mo_err *why); /* it cannot go on */
 void chat_settle(struct chat *c); /* idle or over: see what comes next */
 void chat_ack(struct ack *a, const char *code, const char *message);
 void chat_ack_ok(struct ack *a, struct mo_span extra);
+
+/* --- entries.c ----------------------------------------------------------- */
+#define CHAT_HISTORY_MAX 1000 /* entries of a conversation kept in memory */
+struct entry *entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
+void entries_add(struct chat *c, struct entry *en);
+/* Into memory, after it was written. doc is copied. */
+int chat_append(struct chat *c, struct mo_span doc);
+struct entry *chat_last(struct chat *c);
+void chat_forget_entries(struct chat *c);
 
 /* --- turn.c -------------------------------------------------------------- */
 void turn_next(struct chat *c);  /* idle: the next message in line */
