@@ -53,6 +53,8 @@ struct mo_agent_llm {
     int (*pick)(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
                 struct mo_buf *model, struct mo_err *e);
+    /* Tokens a request to it may have, 0: unknown; or NULL. */
+    uint64_t (*window)(void *ctx, struct mo_span model);
     void *ctx;
 };
 

@@ -4,6 +4,7 @@
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   entries.c the conversation in memory
  *   turn.c    the turn's states: asking the model, keeping what it said
+ *   window.c  how much of the conversation the model is shown
  *   gather.c  the tools of the box and of the servers
  *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
@@ -118,6 +119,9 @@ struct chat {
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
     uint64_t seq;
+    struct entry *summary; /* the newest, or NULL: window.c */
+    uint64_t until;        /* it stands for what is before and at this seq */
+    uint64_t cut;          /* the next one, while it is made */
 
     struct mo_list queue; /* struct message */
     unsigned nqueue;
@@ -143,6 +147,7 @@ struct chat {
 struct entry { /* one document of the conversation, in memory */
     struct mo_list node;
     uint64_t seq, at;
+    size_t cost; /* bytes a model is sent of it, about */
     struct mo_json doc;
     char text[];
 };
@@ -189,7 +194,8 @@ struct entry *entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
 void entries_add(struct chat *c, struct entry *en);
 /* Into memory, after it was written. doc is copied. */
 int chat_append(struct chat *c, struct mo_span doc);
-struct entry *chat_last(struct chat *c);
+struct entry *chat_newest(struct chat *c); /* or NULL */
+struct entry *chat_last(struct chat *c);   /* the last word: no summary */
 void chat_forget_entries(struct chat *c);
 
 /* --- turn.c -------------------------------------------------------------- */
@@ -198,9 +204,22 @@ void turn_ask(struct chat *c);   /* the model, with what there is */
 void turn_tools(struct chat *c); /* the tools are there: go on asking */
 void turn_stop(struct chat *c);  /* the person wants it to end */
 void turn_stuck(struct chat *c); /* the results were refused: it ends */
+/* One request with these entries; quiet: no tool is to be used. */
+int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+              const struct mo_llm_cb *cb, struct mo_err *e);
+void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
+/* Keep it and ask again; doc is taken, NULL: there was no memory. */
+void turn_summary(struct chat *c, struct mo_buf *doc);
 /* All calls ended; last: the outcome of this one is still to be written. */
 void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                   struct call *last);
+
+/* --- window.c ------------------------------------------------------------ */
+/* The model, with what it is shown of the conversation. */
+int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e);
+/* Too long, or refused as that? Then older turns make room (turn_summary()
+ * follows); false: it fits, or nothing older is left. */
+bool window_shrink(struct chat *c, bool refused);
 
 /* --- verdict.c ----------------------------------------------------------- */
 #define REASON_MAX ((size_t)8 * 1024)
@@ -287,6 +306,7 @@ void event_greet(struct mo_member *m);
 void event_greet_all(struct chat *c); /* it is another conversation now */
 void event_entry(struct chat *c, const struct entry *en);
 void event_thinking(struct chat *c);
+void event_compacted(struct chat *c, const struct entry *summary);
 void event_delta(struct chat *c, struct mo_span text);
 void event_response(struct chat *c, struct mo_span text, const char *stop);
 void event_error(struct chat *c, const char *code, struct mo_span text,

@@ -315,7 +315,9 @@ static const struct mo_key llm_rows[] = {
      INT(mo_config_llm, max_history_tokens, 100, 100000000),
      .def = "30000",
      .env = "MAX_HISTORY_TOKENS",
-     .doc = "How much of the conversation is sent along"},
+     .doc = "How much of the conversation is sent along, about; what is older "
+            "is replaced by a summary. The model's own window counts where it "
+            "is known and smaller"},
     {.name = "maxSteps",
      INT(mo_config_llm, max_steps, 1, 1000),
      .def = "32",

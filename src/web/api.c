@@ -173,6 +173,7 @@ static void put_markdown(struct mo_buf *b, struct mo_json entry)
         [MO_ENTRY_ASSISTANT] = "## Assistant\n\n",
         [MO_ENTRY_TOOL] = "### Tools\n\n",
         [MO_ENTRY_NOTE] = NULL,
+        [MO_ENTRY_SUMMARY] = "## Summary of what came before\n\n",
     };
     enum mo_entry_role role = mo_entry_role(entry);
     struct mo_entry_call call;

@@ -81,14 +81,14 @@ export class Tab {
 
 /** The server, the model, and everybody's tabs. */
 export class House {
-  static async start({ config = {}, env = {}, dir, headers = {} } = {}) {
+  /** model: another fake, told of in env and config. */
+  static async start({ config = {}, env = {}, dir, headers = {}, model } = {}) {
     const house = new House();
     house.headers = headers;
-    house.model = await claude({ key: 'sk-ant-0123456789' });
+    house.model = model ?? (await claude({ key: 'sk-ant-0123456789' }));
     house.dir = dir ?? (await mkdtemp(join(tmpdir(), 'mo-talk-')));
     house.env = {
-      ANTHROPIC_API_KEY: house.model.key,
-      ANTHROPIC_BASE_URL: house.model.url,
+      ...(!model && { ANTHROPIC_API_KEY: house.model.key, ANTHROPIC_BASE_URL: house.model.url }),
       ...env,
     };
     await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({
