@@ -100,6 +100,7 @@ struct chat {
     struct mo_agent *agent;
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
+    char owner[MO_SESSION_OWNER_MAX]; /* opening: of who wants it */
     struct mo_list members;
     unsigned nmembers;
 
@@ -187,6 +188,11 @@ void chat_fail(struct chat *c, const struct mo_err *why); /* it cannot go on */
 void chat_settle(struct chat *c); /* idle or over: see what comes next */
 void chat_ack(struct ack *a, const char *code, const char *message);
 void chat_ack_ok(struct ack *a, struct mo_span extra);
+
+/* --- owner.c ------------------------------------------------------------- */
+/* The same writes, rows of the audit with the owner's name in them. */
+int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+               struct mo_write *out, struct mo_buf *docs);
 
 /* --- entries.c ----------------------------------------------------------- */
 #define CHAT_HISTORY_MAX 1000 /* entries of a conversation kept in memory */
