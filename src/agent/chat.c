@@ -99,11 +99,14 @@ static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     *job = (struct write){c, done, arg};
     rc = mo_store_write(c->agent->o.store, &b, on_written, job, e);
-    if (rc < 0)
+    if (rc < 0) {
         mo_free(job);
-    else
-        c->writes++;
-    return rc;
+        return rc;
+    }
+    c->writes++;
+    if (c->hold) /* it was used: the session writes that down, not each time */
+        mo_session_touch(c->hold);
+    return 0;
 }
 
 int chat_write(struct chat *c, const struct mo_write *v, size_t n,
@@ -485,7 +488,10 @@ void chat_free(struct chat *c)
         mo_session_release(c->hold);
     drop_queue(c);
     calls_drop(c);
+    c->unkept = NULL;
+    mo_free(c->unsure);
     chat_forget_entries(c);
+    ahead_drop(c);
     pinned_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)

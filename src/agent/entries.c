@@ -35,6 +35,7 @@ struct entry *entries_read(struct mo_span doc)
         return NULL;
     }
     en->doc = parsed.root;
+    en->seq = en->at = 0;
     en->cost = cost_of(en->doc);
     return en;
 }
@@ -71,6 +72,20 @@ int chat_append(struct chat *c, struct mo_span doc)
     return 0;
 }
 
+void entries_kept(struct chat *c, struct entry *en)
+{
+    en->seq = c->seq;
+    en->at = mo_wall_ms();
+    event_entry(c, en);
+}
+
+void entries_lost(struct chat *c, struct entry *en)
+{
+    mo_list_del(&en->node);
+    mo_free(en);
+    c->nentries--;
+}
+
 struct entry *chat_newest(struct chat *c)
 {
     if (mo_list_empty(&c->entries))
@@ -93,10 +108,11 @@ struct entry *chat_last(struct chat *c)
 void chat_forget_entries(struct chat *c)
 {
     mo_list_each_safe (it, &c->entries) {
-        mo_list_del(it);
-        mo_free(mo_container_of(it, struct entry, node));
+        struct entry *en = mo_container_of(it, struct entry, node);
+
+        if (en != c->unkept)
+            entries_lost(c, en);
     }
-    c->nentries = 0;
     c->summary = NULL;
     c->until = 0;
 }

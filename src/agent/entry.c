@@ -18,7 +18,7 @@ static const struct {
 
 enum mo_entry_role mo_entry_role(struct mo_json entry)
 {
-    struct mo_json role = mo_json_get(entry, "role");
+    struct mo_json role = mo_json_first(entry, "role");
 
     for (size_t i = 0; i < MO_COUNT(roles); i++)
         if (mo_json_str_eq(role, mo_span_cstr(roles[i].name)))

@@ -439,7 +439,7 @@ static void put_turn(struct event *ev, struct chat *c)
     mo_jw_obj(&ev->w);
     put_c(ev, "turnId", c->turn);
     put_c(ev, "state", turn_states[c->state]);
-    put(ev, "text", mo_buf_view(&c->shown));
+    put(ev, "text", c->unkept ? MO_SPAN("") : mo_buf_view(&c->shown));
     put_n(ev, "queued", c->nqueue);
     put_running(ev, c);
     mo_jw_end(&ev->w);
@@ -455,6 +455,8 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_list_each (it, &c->entries) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
+        if (en == c->unkept)
+            break; /* everybody is told when it is written */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);
         if (mo_buf_err(&one) == 0)

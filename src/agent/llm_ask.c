@@ -10,12 +10,12 @@ static const struct mo_json none = {NULL, 0};
 
 bool mo_llm_is_role(struct mo_json entry, const char *role)
 {
-    return mo_json_str_eq(mo_json_get(entry, "role"), mo_span_cstr(role));
+    return mo_json_str_eq(mo_json_first(entry, "role"), mo_span_cstr(role));
 }
 
 bool mo_llm_is_type(struct mo_json block, const char *type)
 {
-    return mo_json_str_eq(mo_json_get(block, "type"), mo_span_cstr(type));
+    return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
 /* --- reading ------------------------------------------------------------- */

@@ -14,6 +14,9 @@
  * already too long) the program writes one: who asked what, and what the
  * answer was ("made":"program").
  *
+ * Room is made when everything is written; an entry that is just being
+ * written (seq 0) counts, and is never before a border.
+ *
  * What fits: the configuration's number, the model's own window where that is
  * known and smaller, and whatever the provider refuses as too long. Lengths
  * are guessed from bytes; only the provider can count.
@@ -43,7 +46,7 @@ static const char before[] =
 
 static bool is_in(const struct chat *c, const struct entry *en)
 {
-    return en->seq > c->until && mo_entry_for_model(en->doc);
+    return (en->seq == 0 || en->seq > c->until) && mo_entry_for_model(en->doc);
 }
 
 static bool is_user(const struct entry *en)
@@ -176,7 +179,7 @@ static uint64_t room(const struct chat *c)
 }
 
 /* The model's window is looked up only when it could matter. */
-static bool is_over(const struct chat *c)
+bool window_is_over(const struct chat *c)
 {
     uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
 
@@ -184,7 +187,7 @@ static bool is_over(const struct chat *c)
         struct entry *en = mo_container_of(it, struct entry, node);
 
         used += is_in(c, en) ? en->cost : 0;
-        n += en->seq > c->until;
+        n += en->seq == 0 || en->seq > c->until;
     }
     if (n > CHAT_HISTORY_MAX / 2 ||
         used > c->agent->o.history_tokens * BYTES_PER_TOKEN)
@@ -407,7 +410,7 @@ bool window_shrink(struct chat *c, bool refused)
     bool is_demo = strcmp(c->provider, "demo") == 0;
     struct mo_err e;
 
-    if (!refused && !is_over(c))
+    if (!refused && !window_is_over(c))
         return false;
     c->cut = border(c, refused ? 0 : room(c) / 2);
     if (c->cut == c->until)

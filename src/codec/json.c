@@ -258,6 +258,22 @@ struct mo_json mo_json_get(struct mo_json v, const char *key)
     return found;
 }
 
+struct mo_json mo_json_first(struct mo_json v, const char *key)
+{
+    struct mo_span want = mo_span_cstr(key);
+    struct mo_json k, val;
+    struct mo_json_iter it;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return (struct mo_json){NULL, 0};
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &k, &val)) {
+        if (mo_json_str_eq(k, want))
+            return val;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
 struct mo_json mo_json_at(struct mo_json v, size_t index)
 {
     struct mo_json k, val;
@@ -368,6 +384,10 @@ bool mo_json_str_eq(struct mo_json v, struct mo_span s)
     if (!mo_json_is(v, MO_JSON_STRING))
         return false;
     raw = body(v);
+    /* No escape is shorter than what it stands for, and most keys that are
+     * looked at are another already by their first byte. */
+    if (raw.n < s.n || (s.n && raw.p[0] != s.p[0] && raw.p[0] != '\\'))
+        return false;
     p = raw.p;
     end = raw.p + raw.n;
     while (p < end) {

@@ -75,6 +75,9 @@ bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
 /* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
  * (as JSON.parse does). None when v is no object or has no such key. */
 struct mo_json mo_json_get(struct mo_json v, const char *key);
+/* The same of an object that has no key twice: one we wrote ourselves. It does
+ * not look behind what it finds. */
+struct mo_json mo_json_first(struct mo_json v, const char *key);
 struct mo_json mo_json_at(struct mo_json v, size_t index);
 size_t mo_json_len(struct mo_json v); /* members or elements */
 
