@@ -16,7 +16,7 @@
  *
  * It is asked in its turn instead when the store is known to be away, when
  * another write of the chat is under way (it may begin a fresh conversation),
- * or when the tools have to be read first.
+ * when the tools have to be read first, or older turns have to make room.
  */
 #include "agent/chat_priv.h"
 
@@ -27,7 +27,7 @@
 static bool may_ask(const struct chat *c)
 {
     return c->writes == 1 && !c->cancel && !(c->stale && c->info.conn) &&
-           c->steps < c->agent->o.steps &&
+           c->steps < c->agent->o.steps && !window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 

@@ -83,8 +83,8 @@ static void on_written(void *ctx, const struct mo_written *w,
     chat_settle(c);
 }
 
-int chat_write(struct chat *c, const struct mo_write *v, size_t n,
-               chat_written *done, void *arg, struct mo_err *e)
+static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
+                       chat_written *done, void *arg, struct mo_err *e)
 {
     struct mo_store_batch b = {
         .session = mo_span_cstr(c->id),
@@ -107,6 +107,23 @@ int chat_write(struct chat *c, const struct mo_write *v, size_t n,
     if (c->hold) /* it was used: the session writes that down, not each time */
         mo_session_touch(c->hold);
     return 0;
+}
+
+int chat_write(struct chat *c, const struct mo_write *v, size_t n,
+               chat_written *done, void *arg, struct mo_err *e)
+{
+    struct mo_write marked[MO_STORE_BATCH_MAX];
+    struct mo_buf docs;
+    int rc = 0;
+
+    if (!c->owner[0] || n > MO_COUNT(marked))
+        return write_batch(c, v, n, done, arg, e);
+    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
+    rc = owner_mark(c, v, n, marked, &docs);
+    rc = rc < 0 ? mo_fail(e, rc, "the audit log")
+                : write_batch(c, marked, n, done, arg, e);
+    mo_buf_fini(&docs);
+    return rc;
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -336,6 +353,7 @@ static void on_ready(void *ctx, struct mo_hold *h,
     (void)h;
     c->info = *info;
     c->ready = true;
+    snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
     if (c->state == CHAT_OPENING)
         gather_start(c);
 }
@@ -523,6 +541,8 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     }
     c->agent = a;
     memcpy(c->id, j->session.p, j->session.n);
+    if (j->owner.n > 0 && j->owner.n < sizeof(c->owner))
+        memcpy(c->owner, j->owner.p, j->owner.n);
     mo_list_init(&c->members);
     mo_list_init(&c->entries);
     mo_list_init(&c->queue);

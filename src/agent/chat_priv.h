@@ -4,6 +4,7 @@
  *   chat.c    a chat comes to life: session, tools, history; and ends
  *   entries.c the conversation in memory
  *   turn.c    the turn's states: asking the model, keeping what it said
+ *   window.c  how much of the conversation the model is shown
  *   ahead.c   what it is asked about, written while it is asked
  *   gather.c  the tools of the box and of the servers
  *   verdict.c which calls may run
@@ -108,6 +109,7 @@ struct chat {
     struct mo_agent *agent;
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
+    char owner[MO_SESSION_OWNER_MAX]; /* opening: of who wants it */
     struct mo_list members;
     unsigned nmembers;
 
@@ -127,6 +129,9 @@ struct chat {
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
     uint64_t seq;
+    struct entry *summary; /* the newest, or NULL: window.c */
+    uint64_t until;        /* it stands for what is before and at this seq */
+    uint64_t cut;          /* the next one, while it is made */
 
     struct mo_list queue; /* struct message */
     unsigned nqueue;
@@ -156,6 +161,7 @@ struct chat {
 struct entry { /* one document of the conversation, in memory */
     struct mo_list node;
     uint64_t seq, at; /* seq 0: it is being written */
+    size_t cost;      /* bytes a model is sent of it, about */
     struct mo_json doc;
     char text[];
 };
@@ -196,6 +202,11 @@ void chat_settle(struct chat *c); /* idle or over: see what comes next */
 void chat_ack(struct ack *a, const char *code, const char *message);
 void chat_ack_ok(struct ack *a, struct mo_span extra);
 
+/* --- owner.c ------------------------------------------------------------- */
+/* The same writes, rows of the audit with the owner's name in them. */
+int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+               struct mo_write *out, struct mo_buf *docs);
+
 /* --- entries.c ----------------------------------------------------------- */
 #define CHAT_HISTORY_MAX 1000 /* entries of a conversation kept in memory */
 struct entry *entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
@@ -204,8 +215,9 @@ void entries_add(struct chat *c, struct entry *en);
 int chat_append(struct chat *c, struct mo_span doc);
 void entries_kept(struct chat *c, struct entry *en); /* is written: is seen */
 void entries_lost(struct chat *c, struct entry *en);
-struct entry *chat_last(struct chat *c);
-void chat_forget_entries(struct chat *c); /* but one that is being written */
+struct entry *chat_newest(struct chat *c); /* or NULL */
+struct entry *chat_last(struct chat *c);   /* the last word: no summary */
+void chat_forget_entries(struct chat *c);  /* but one that is being written */
 
 /* --- turn.c -------------------------------------------------------------- */
 void turn_ask(struct chat *c);   /* the model, with what there is */
@@ -218,6 +230,12 @@ void turn_answer(struct chat *c, const struct mo_llm_reply *r,
                  const struct mo_llm_failure *f);
 void turn_stopped(struct chat *c); /* the person wanted it to */
 void turn_end(struct chat *c);
+/* One request with these entries; quiet: no tool is to be used. */
+int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+              const struct mo_llm_cb *cb, struct mo_err *e);
+void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
+/* Keep it and ask again; doc is taken, NULL: there was no memory. */
+void turn_summary(struct chat *c, struct mo_buf *doc);
 
 /* --- ahead.c ------------------------------------------------------------- */
 void turn_next(struct chat *c); /* idle: the next message in line */
@@ -229,6 +247,14 @@ void turn_stuck(struct chat *c); /* the results were refused: it ends */
 void ahead_done(struct chat *c, const struct mo_llm_reply *r,
                 const struct mo_llm_failure *f);
 void ahead_drop(struct chat *c);
+
+/* --- window.c ------------------------------------------------------------ */
+/* The model, with what it is shown of the conversation. */
+int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e);
+/* Too long, or refused as that? Then older turns make room (turn_summary()
+ * follows); false: it fits, or nothing older is left. */
+bool window_shrink(struct chat *c, bool refused);
+bool window_is_over(const struct chat *c);
 
 /* --- verdict.c ----------------------------------------------------------- */
 #define REASON_MAX ((size_t)8 * 1024)
@@ -315,6 +341,7 @@ void event_greet(struct mo_member *m);
 void event_greet_all(struct chat *c); /* it is another conversation now */
 void event_entry(struct chat *c, const struct entry *en);
 void event_thinking(struct chat *c);
+void event_compacted(struct chat *c, const struct entry *summary);
 void event_delta(struct chat *c, struct mo_span text);
 void event_response(struct chat *c, struct mo_span text, const char *stop);
 void event_error(struct chat *c, const char *code, struct mo_span text,

@@ -4,6 +4,24 @@
  */
 #include "agent/chat_priv.h"
 
+#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* of one endless turn */
+
+/* A provider's own block goes out instead of what it means. */
+static size_t cost_of(struct mo_json doc)
+{
+    struct mo_json_iter it;
+    struct mo_json key, block;
+    size_t n = mo_json_get(doc, "results").n;
+
+    mo_json_iter(&it, mo_json_get(doc, "blocks"));
+    while (mo_json_next(&it, &key, &block)) {
+        struct mo_json raw = mo_json_get(block, "raw");
+
+        n += raw.p ? raw.n : block.n;
+    }
+    return n;
+}
+
 struct entry *entries_read(struct mo_span doc)
 {
     struct entry *en = mo_alloc(sizeof(*en) + doc.n + 1);
@@ -18,16 +36,24 @@ struct entry *entries_read(struct mo_span doc)
     }
     en->doc = parsed.root;
     en->seq = en->at = 0;
+    en->cost = cost_of(en->doc);
     return en;
 }
 
-/* The oldest go when there are too many: the store has them. */
+/* The oldest go when there are too many, but for those a model is still
+ * shown: window.c sees to it that they are not many more. */
 void entries_add(struct chat *c, struct entry *en)
 {
     mo_list_push(&c->entries, &en->node);
-    if (++c->nentries <= CHAT_HISTORY_MAX)
-        return;
+    if (mo_entry_role(en->doc) == MO_ENTRY_SUMMARY &&
+        mo_json_u64(mo_json_get(en->doc, "until"), &c->until) == 0)
+        c->summary = en;
     en = mo_list_first(&c->entries, struct entry, node);
+    if (++c->nentries <= CHAT_HISTORY_MAX ||
+        (en->seq > c->until && c->nentries <= SHOWN_MAX))
+        return;
+    if (c->summary == en)
+        c->summary = NULL;
     mo_list_del(&en->node);
     mo_free(en);
     c->nentries--;
@@ -60,11 +86,23 @@ void entries_lost(struct chat *c, struct entry *en)
     c->nentries--;
 }
 
-struct entry *chat_last(struct chat *c)
+struct entry *chat_newest(struct chat *c)
 {
     if (mo_list_empty(&c->entries))
         return NULL;
     return mo_container_of(c->entries.prev, struct entry, node);
+}
+
+struct entry *chat_last(struct chat *c)
+{
+    for (struct mo_list *it = c->entries.prev; it != &c->entries;
+         it = it->prev) {
+        struct entry *en = mo_container_of(it, struct entry, node);
+
+        if (mo_entry_role(en->doc) != MO_ENTRY_SUMMARY)
+            return en;
+    }
+    return NULL;
 }
 
 void chat_forget_entries(struct chat *c)
@@ -75,4 +113,6 @@ void chat_forget_entries(struct chat *c)
         if (en != c->unkept)
             entries_lost(c, en);
     }
+    c->summary = NULL;
+    c->until = 0;
 }

@@ -11,10 +11,9 @@ static const struct {
     const char *name;
     enum mo_entry_role role;
 } roles[] = {
-    {"user", MO_ENTRY_USER},
-    {"assistant", MO_ENTRY_ASSISTANT},
-    {"tool", MO_ENTRY_TOOL},
-    {"note", MO_ENTRY_NOTE},
+    {"user", MO_ENTRY_USER},       {"assistant", MO_ENTRY_ASSISTANT},
+    {"tool", MO_ENTRY_TOOL},       {"note", MO_ENTRY_NOTE},
+    {"summary", MO_ENTRY_SUMMARY},
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry)

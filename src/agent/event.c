@@ -109,6 +109,22 @@ void event_thinking(struct chat *c)
     send_to(c, NULL, "agent:thinking", &nothing);
 }
 
+void event_compacted(struct chat *c, const struct entry *summary)
+{
+    static const char *const told[] = {"turns", "until", "made"};
+    struct event ev;
+
+    event_text(&ev, MO_SPAN("The conversation has grown too long for the "
+                            "model: its older part is no longer sent, a "
+                            "summary stands for it."));
+    event_object(&ev);
+    put_c(&ev, "turnId", c->turn);
+    for (size_t i = 0; i < MO_COUNT(told); i++)
+        put_json(&ev, told[i],
+                 mo_json_text(mo_json_get(summary->doc, told[i])));
+    event_send(&ev, c, NULL, "history:compacted");
+}
+
 void event_delta(struct chat *c, struct mo_span text)
 {
     struct event ev;

@@ -209,8 +209,10 @@ static int keep_reply(struct chat *c, struct reply *r,
     return rc;
 }
 
-static void add_usage(struct mo_llm_usage *sum, const struct mo_llm_usage *u)
+void turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
+    struct mo_llm_usage *sum = &c->usage;
+
     sum->input += u->input;
     sum->output += u->output;
     sum->cache_read += u->cache_read;
@@ -222,7 +224,7 @@ static void on_reply(struct chat *c, const struct mo_llm_reply *from)
     struct reply *r = mo_new(struct reply);
     struct mo_err e;
 
-    add_usage(&c->usage, &from->usage);
+    turn_usage(c, &from->usage);
     chat_move(c, CHAT_KEEPING);
     if (r && keep_reply(c, r, from, &e) == 0)
         return;
@@ -241,7 +243,7 @@ void turn_answer(struct chat *c, const struct mo_llm_reply *r,
         turn_stopped(c);
     else if (r)
         on_reply(c, r);
-    else
+    else if (strcmp(f->code, "too_long") != 0 || !window_shrink(c, true))
         fail_turn(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
 }
 
@@ -263,42 +265,6 @@ static const struct mo_llm_cb llm_cb = {on_text, NULL, on_wait, on_done};
 
 /* --- what the model is shown --------------------------------------------- */
 
-/* About four bytes of JSON to a token, as the older system counted. */
-#define BYTES_PER_TOKEN 4
-
-/* The first entry that is sent: everything if it fits, else from the start of
- * a later turn, never in the middle of one. */
-static struct mo_list *window(struct chat *c)
-{
-    uint64_t room = c->agent->o.history_tokens * BYTES_PER_TOKEN, used = 0;
-    struct mo_list *start = NULL;
-
-    for (struct mo_list *it = c->entries.prev; it != &c->entries;
-         it = it->prev) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
-        used += en->doc.n;
-        if (used > room && start)
-            break;
-        if (mo_entry_role(en->doc) == MO_ENTRY_USER)
-            start = it;
-    }
-    return start ? start : c->entries.next;
-}
-
-static size_t list_entries(struct chat *c, struct mo_span *v)
-{
-    size_t n = 0;
-
-    for (struct mo_list *it = window(c); it != &c->entries; it = it->next) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
-        if (mo_entry_for_model(en->doc))
-            v[n++] = mo_json_text(en->doc);
-    }
-    return n;
-}
-
 static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
 {
     size_t n = 0;
@@ -313,11 +279,10 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     return n;
 }
 
-int turn_request(struct chat *c, struct mo_err *e)
+int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+              const struct mo_llm_cb *cb, struct mo_err *e)
 {
     struct mo_span system = c->agent->o.instructions;
-    mo_autofree struct mo_span *entries =
-        mo_alloc((c->nentries + 1) * sizeof(*entries));
     mo_autofree struct mo_llm_tool *tools =
         mo_alloc((mo_tools_count(c->tools) + 1) * sizeof(*tools));
     struct mo_llm_request r = {
@@ -326,14 +291,62 @@ int turn_request(struct chat *c, struct mo_err *e)
                       ? system
                       : mo_span(our_instructions, sizeof(our_instructions) - 1),
         .tools = tools,
-        .entries = entries,
+        .entries = v,
+        .nentries = n,
+        .quiet = quiet,
     };
 
-    if (entries == NULL || tools == NULL)
+    if (tools == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r.ntools = list_tools(c, tools);
-    r.nentries = list_entries(c, entries);
-    return mo_llm_start(c->llm, &r, &llm_cb, c, &c->asking, e);
+    return mo_llm_start(c->llm, &r, cb, c, &c->asking, e);
+}
+
+int turn_request(struct chat *c, struct mo_err *e)
+{
+    return window_ask(c, &llm_cb, e);
+}
+
+/* --- older turns make room ----------------------------------------------- */
+
+static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct mo_buf *doc = arg;
+
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
+    } else if (why) {
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        turn_end(c);
+    } else if (chat_append(c, mo_buf_view(doc)) < 0) {
+        fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
+    } else {
+        event_compacted(c, chat_newest(c));
+        if (c->cancel)
+            turn_stopped(c);
+        else
+            turn_ask(c);
+    }
+    doc_free(doc);
+}
+
+void turn_summary(struct chat *c, struct mo_buf *doc)
+{
+    struct mo_err e;
+
+    if (c->cancel) {
+        doc_free(doc);
+        turn_stopped(c);
+        return;
+    }
+    mo_fail(&e, MO_ENOMEM, "out of memory");
+    if (doc) {
+        chat_move(c, CHAT_KEEPING);
+        if (write_entry(c, doc, on_summary, doc, &e) == 0)
+            return;
+        doc_free(doc);
+    }
+    fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
 void turn_tools(struct chat *c)
@@ -344,7 +357,7 @@ void turn_tools(struct chat *c)
         return;
     if (c->cancel)
         turn_stopped(c);
-    else if (turn_request(c, &e) < 0)
+    else if (!window_shrink(c, false) && turn_request(c, &e) < 0)
         fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 

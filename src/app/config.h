@@ -158,6 +158,7 @@ struct mo_config_server {
     const char *listen, *token;
     int64_t port;
     struct mo_config_tls tls;
+    struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
 };

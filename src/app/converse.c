@@ -37,6 +37,13 @@ static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
     return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
+static uint64_t window(void *ctx, struct mo_span model)
+{
+    struct mo_converse *c = ctx;
+
+    return mo_models_window(c->models, model);
+}
+
 /* --- which calls need a person ------------------------------------------- */
 
 static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
@@ -106,7 +113,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
         .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
-        .llm = {pick, c},
+        .llm = {pick, window, c},
         .rules = &c->rules,
         .fallback = (enum mo_action)cfg->approvals.fallback,
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,

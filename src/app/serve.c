@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -69,6 +70,8 @@ static struct mo_gate gate_of(const struct server *s)
     const struct mo_config_list *origins = &s->config->now->server.origins;
 
     return (struct mo_gate){.token = s->door.token[0] ? s->door.token : NULL,
+                            .people = s->door.people,
+                            .npeople = s->door.npeople,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }
@@ -197,13 +200,12 @@ static int make_api(struct server *s, struct mo_err *e)
 
 /* --- the gateway --------------------------------------------------------- */
 
-/* The site's gate has let it in; with one token all are one caller. */
+/* The site's gate has let it in, and says who it is. */
 static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
     (void)ctx;
-    (void)rq;
-    (void)caller;
+    (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->caller);
     return true;
 }
 
@@ -396,6 +398,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
+    s->talk.gate = mo_site_gate_now(s->site);
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;
     return has_house(o) ? make_api(s, e) : 0;

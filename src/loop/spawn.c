@@ -80,7 +80,8 @@ CHILD_SIDE static int default_signals(const struct birth *b)
 
 CHILD_SIDE static int own_session(const struct birth *b)
 {
-    (void)b;
+    if (b->s->foreground)
+        return 0;
     return setsid() < 0 ? errno : 0;
 }
 

@@ -33,6 +33,7 @@ struct mo_spawn {
     const char *cwd;         /* NULL: ours */
     int fds[3];              /* become 0, 1, 2; stay the caller's */
     bool outlive;            /* does not die with us */
+    bool foreground;         /* stays in our session and group: fore.h */
 
     /* May be NULL. enlist runs in the child, in our memory, while we are
      * stopped: system calls only; returns 0 or an errno. delist undoes it in

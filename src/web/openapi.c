@@ -141,13 +141,14 @@ static const struct {
      "{'type':'object','required':['id','lastActive'],"
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
      "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
+     "'owner':{'type':'string'},"
      "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
      "'asleep':{'type':'boolean'},"
      "'title':{'type':'string'},'model':{'type':'string'}}}"},
     {"Message",
      "{'type':'object','required':['seq','at','role'],'properties':"
      "{'seq':{'type':'integer'},'at':{'type':'integer'},"
-     "'role':{'enum':['user','assistant','tool','note']},"
+     "'role':{'enum':['user','assistant','tool','note','summary']},"
      "'blocks':{'type':'array','items':{'type':'object',"
      "'required':['type']}},'results':{'type':'array','items':"
      "{'type':'object','required':['key','name','isError','content']}},"
@@ -290,7 +291,8 @@ static void on_get(void *ctx, struct mo_req *rq)
 
 int mo_openapi_route(struct mo_site *s)
 {
-    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json", 0, on_get, s};
+    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json",
+                               MO_ROUTE_PERSON, on_get, s};
 
     return mo_site_route(s, &r);
 }

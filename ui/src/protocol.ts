@@ -65,6 +65,7 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
+  turns: or(num, 0), // a summary stands for so many
   stop: or(str, ''),
   blocks: or(list(block), []),
   results: or(list(result), []),
