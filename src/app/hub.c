@@ -102,8 +102,7 @@ static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
     put_oauth(&h, &s->oauth);
     put_box(&h, cfg, s);
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, sizeof(sum), out);
 }
 
 void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,

@@ -49,6 +49,11 @@ struct mo_json_doc {
 int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                   struct mo_err *e);
 
+/* The whole text is one object: out[i] is its member names[i], the last of
+ * duplicates, or none. Cheaper than to parse and then to look for them. */
+int mo_json_parse_members(struct mo_span text, const char *const *names,
+                          size_t n, struct mo_json *out, struct mo_err *e);
+
 enum mo_json_type mo_json_type(struct mo_json v);
 
 static inline struct mo_span mo_json_text(struct mo_json v)

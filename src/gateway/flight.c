@@ -326,6 +326,13 @@ static void watch_task(struct flight *f, struct mo_json result)
         mo_task_cancel(f->task);
 }
 
+/* Results may be long: they are only looked into if that can be. */
+static bool is_promise(const struct flight *f, const struct mo_conn *conn,
+                       const struct mo_reply *r)
+{
+    return (r->task || f->as_task) && mo_task_is(conn, r->result);
+}
+
 static void on_done(void *ctx, const struct mo_reply *r)
 {
     struct flight *f = ctx;
@@ -340,7 +347,7 @@ static void on_done(void *ctx, const struct mo_reply *r)
         (void)cross_task_result(f->g, f->down, f->slot, r->result, &f->outcome);
         tell_breaker(f, r);
         settle(f);
-    } else if (!mo_task_is(conn, r->result)) {
+    } else if (!is_promise(f, conn, r)) {
         finish(f, r);
     } else if (!pass_task(f, r->result)) {
         watch_task(f, r->result);
@@ -422,7 +429,8 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
         return mo_fail(e, MO_ECLOSED, "the server has gone");
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
-    rc = cross_params(f->down, t, cross_is_task(t, conn), &b, &params);
+    f->as_task = cross_is_task(t, conn);
+    rc = cross_params(f->down, t, f->as_task, &b, &params);
     if (rc == 0 && t->arguments.p) {
         mo_buf_reset(&f->route);
         rc = four_route(t, &f->route);

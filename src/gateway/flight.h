@@ -65,6 +65,7 @@ struct flight {
     struct mo_call *call;
     struct mo_task *task;
     uint64_t number; /* of the call */
+    bool as_task;    /* legacy: it was asked for a promise */
     /* questions */
     char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
     struct mo_list questions;

@@ -16,6 +16,11 @@ struct guide {
     struct mo_map servers;  /* name -> struct seen */
     uint64_t key0, key1;
     bool stale;
+    /* The last question and its answer: a call by words is looked up when it
+     * comes, when it starts and when its server is there. */
+    struct mo_buf asked; /* empty: none */
+    size_t limit;
+    struct mo_route_answer told;
 };
 
 struct guide *guide_new(struct mo_span table, struct mo_span pieces)
@@ -27,6 +32,7 @@ struct guide *guide_new(struct mo_span table, struct mo_span pieces)
     d->table = table;
     d->pieces = pieces;
     mo_map_init(&d->servers, MO_GW_SERVERS_MAX);
+    mo_buf_init(&d->asked, MO_ROUTE_TEXT_MAX);
     d->key0 = mo_random_u64();
     d->key1 = mo_random_u64();
     d->stale = true;
@@ -40,6 +46,7 @@ void guide_free(struct guide *d)
     mo_map_each (en, &d->servers)
         mo_free(en->value);
     mo_map_fini(&d->servers);
+    mo_buf_fini(&d->asked);
     mo_route_free(d->route);
     mo_vectors_free(d->vectors);
     mo_free(d);
@@ -206,10 +213,33 @@ static int bring_up(struct guide *d, const struct mo_gateway *g)
     return rc;
 }
 
+static bool is_asked_again(const struct guide *d, struct mo_span words,
+                           size_t limit)
+{
+    return !d->stale && d->asked.len && d->limit == limit &&
+           mo_span_eq(words, mo_buf_view(&d->asked));
+}
+
 int guide_find(struct mo_gateway *g, struct mo_span words, size_t limit,
                struct mo_route_answer *out)
 {
-    int rc = bring_up(g->guide, g);
+    struct guide *d = g->guide;
+    int rc;
 
-    return rc < 0 ? rc : mo_route_find(g->guide->route, words, limit, out);
+    words = mo_span_head(words, MO_ROUTE_TEXT_MAX);
+    if (is_asked_again(d, words, limit)) {
+        *out = d->told;
+        return 0;
+    }
+    mo_buf_reset(&d->asked);
+    rc = bring_up(d, g);
+    if (rc == 0)
+        rc = mo_route_find(d->route, words, limit, &d->told);
+    if (rc < 0)
+        return rc;
+    *out = d->told;
+    d->limit = limit;
+    if (mo_buf_span(&d->asked, words) < 0)
+        mo_buf_reset(&d->asked);
+    return 0;
 }

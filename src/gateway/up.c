@@ -370,6 +370,8 @@ static void on_later(struct mo_later *d)
     mo_list_splice(&u->now, &u->ready);
     while (!mo_list_empty(&u->now))
         deliver_one(u, first(&u->now));
+    if (mo_list_empty(&u->ready) && mo_list_empty(&u->wishes) && !u->made_room)
+        mo_later_cancel(&u->later); /* that was all: not once more for it */
     if (!u->closing)
         show(u);
     if (is_over(u))

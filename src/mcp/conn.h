@@ -164,6 +164,7 @@ struct mo_reply {
     const struct mo_err *err; /* no answer: why; else NULL */
     int status;               /* HTTP status of a failure, or 0 */
     struct mo_json result;    /* object, or none: it is an error */
+    bool task;                /* modern: its kind is a promise (task.h) */
     struct mo_json error;     /* the server's error object, or none */
     int64_t code;             /* of error */
 };
