@@ -127,6 +127,7 @@ static struct entry *entry_new(struct mo_span doc)
 /* The oldest go when there are too many: the store has them. */
 static void keep(struct chat *c, struct entry *en)
 {
+    mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
     mo_list_push(&c->entries, &en->node);
     if (++c->nentries <= HISTORY_MAX)
         return;

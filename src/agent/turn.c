@@ -219,20 +219,14 @@ static int keep_reply(struct chat *c, struct reply *r,
     return rc;
 }
 
-static void add_usage(struct mo_llm_usage *sum, const struct mo_llm_usage *u)
-{
-    sum->input += u->input;
-    sum->output += u->output;
-    sum->cache_read += u->cache_read;
-    sum->cache_write += u->cache_write;
-}
-
 static void on_reply(struct chat *c, const struct mo_llm_reply *from)
 {
     struct reply *r = mo_new(struct reply);
     struct mo_err e;
 
-    add_usage(&c->usage, &from->usage);
+    mo_usage_add(&c->usage, &from->usage);
+    mo_tally_reply(&c->agent->tally, c->provider, mo_buf_view(&c->model),
+                   &from->usage, mo_wall_ms());
     chat_move(c, CHAT_KEEPING);
     if (r && keep_reply(c, r, from, &e) == 0)
         return;
