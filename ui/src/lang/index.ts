@@ -37,9 +37,11 @@ const texts: Texts = LANGS[lang] ?? en;
 let rules: Intl.PluralRules | null = null; // made when first needed
 let numbers: Intl.NumberFormat | null = null;
 
-/** Numbers in a text are written as the language writes them. */
+/** Numbers in a text are written as the language writes them. Small ones are
+ *  the same everywhere we know of, and Intl costs 30 ms when first used. */
 function write(v: string | number | undefined): string {
   if (typeof v !== 'number') return v ?? '';
+  if (Number.isInteger(v) && v >= 0 && v < 1000) return String(v);
   numbers ??= new Intl.NumberFormat(lang);
   return numbers.format(v);
 }
