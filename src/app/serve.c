@@ -11,9 +11,10 @@
 #include "app/door.h"
 #include "app/echo.h"
 #include "app/hub.h"
+#include "app/key_state.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
-#include "web/api.h"
+#include "web/api_stats.h"
 #include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
@@ -34,6 +35,7 @@ struct server {
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
+    struct mo_api_stats api_stats;
     struct mo_hub *hub;     /* the gateway, at /mcp */
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
@@ -154,6 +156,11 @@ static int list_models(void *ctx,
     return mo_models_list(mo_converse_models(s->converse), done, arg, e);
 }
 
+static int list_keys(void *ctx, struct mo_buf *out)
+{
+    return mo_key_states(((struct server *)ctx)->first, out);
+}
+
 /* For tests: no last word, nothing written, as if the power went. */
 static void on_point(void *ctx, const char *name)
 {
@@ -190,11 +197,16 @@ static int make_api(struct server *s, struct mo_err *e)
     s->api = (struct mo_api){.why = why_no_agent,
                              .why_ctx = s,
                              .models = list_models,
-                             .models_ctx = s};
+                             .models_ctx = s,
+                             .keys = list_keys,
+                             .keys_ctx = s};
+    s->api_stats.api = &s->api;
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
     if (rc == 0)
         rc = mo_api_rules_routes(s->site, &s->api_rules);
+    if (rc == 0)
+        rc = mo_api_stats_routes(s->site, &s->api_stats);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -464,6 +476,7 @@ static void stop(struct server *s)
     if (s->loop)
         mo_loop_run(s->loop); /* what a half-made site left to the loop */
     mo_tls_free(s->tls);
+    mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);
     mo_config_unref(s->first);
     explicit_bzero(&s->door, sizeof(s->door));
