@@ -160,6 +160,7 @@ struct mo_config_server {
     struct mo_config_tls tls;
     struct mo_config_list origins;
     struct mo_config_limits limits;
+    bool manage; /* where nobody set it: by `listen` (manage.h) */
 };
 
 struct mo_config_secrets {
