@@ -176,6 +176,7 @@ static void step_save(struct job *j, struct mo_rewrite *r)
     struct mo_manage *m = j->m;
     struct mo_err e = {0};
     int rc = save(j, r, &e);
+    bool changed = r->changed;
 
     mo_rewrite_close(r);
     if (rc < 0) {
@@ -184,9 +185,11 @@ static void step_save(struct job *j, struct mo_rewrite *r)
         give_up(j, &e);
         return;
     }
-    mo_log(mo_loop_log(m->o.loop), MO_INFO, "manage", "%s: written",
-           j->server ? j->server : "import");
-    m->o.written(m->o.ctx);
+    if (changed) {
+        mo_log(mo_loop_log(m->o.loop), MO_INFO, "manage", "%s: written",
+               j->server ? j->server : "import");
+        m->o.written(m->o.ctx);
+    }
     succeed(j, true);
 }
 

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(async () => {
   house.server.fresh.fds += 8; // servers that were looked at stay open
-  house.server.fresh.children += 2;
+  house.server.fresh.children += 4; // with their guards
   await house.stop();
   await rm(twin, { recursive: true, force: true });
 });
@@ -182,6 +182,21 @@ test('a server that died: state, reason and its last lines stay', async () => {
   assert.equal(row.stderr, 'first\nmy last words\n');
   assert.equal(row.gateway.breaker, 'closed');
   assert.equal((await fine('GET', '/health')).summary.unhealthy, 1);
+
+  const mcp = (message, session = {}) => fetch(`http://127.0.0.1:${house.server.port}/mcp`, {
+    method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...session },
+  });
+  const opened = await mcp({ id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } } });
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id'), 'mcp-protocol-version': '2025-06-18' };
+  await opened.arrayBuffer();
+  await (await mcp({ method: 'notifications/initialized' }, session)).arrayBuffer();
+  await (await mcp({ id: 2, method: 'tools/list' }, session)).arrayBuffer();
+  const seen = await one('mortal');
+  assert.ok(seen.gateway.starts > 0 && seen.gateway.fails > 0, 'the gateway has tried it too');
+  assert.match(seen.gateway.error, /exit 3/);
+  assert.match(seen.gateway.state, /failed|broken/);
+  assert.ok((await one('greeter')).tools >= 0, 'how many tools another has is known');
   await fine('DELETE', '/mortal');
 });
 
