@@ -58,14 +58,14 @@ int mo_plan_make(struct mo_plan *p, struct mo_span theirs, struct mo_span ours,
 
     mo_arena_init(&p->a, MO_IMPORT_ARENA_MAX);
     rc = mo_import_read(&p->a, theirs, &o, &p->im, e);
-    if (rc == 0) {
-        p->todo = mo_arena_zalloc(&p->a, (p->im.n + 1) * sizeof(*p->todo));
-        if (!p->todo)
-            rc = mo_fail(e, MO_ENOMEM, "out of memory");
-    }
     if (rc < 0) {
         mo_plan_fini(p);
         return rc;
+    }
+    p->todo = mo_arena_zalloc(&p->a, (p->im.n + 1) * sizeof(*p->todo));
+    if (p->todo == NULL) {
+        mo_plan_fini(p);
+        return mo_fail(e, MO_ENOMEM, "out of memory");
     }
     (void)mo_json_parse(ours, 0, &doc, NULL);
     decide(p, mo_json_get(doc.root, "mcpServers"));

@@ -134,6 +134,12 @@ test('added with a test: its tools are there, then disabled, enabled, removed', 
   await until(async () => (await fine('GET', '/health')).summary.total === 1, 'one left');
 });
 
+test('one in a box is tested in a box, and nothing of it stays', async () => {
+  const boxed = await fine('POST', '?dryRun=true&test=true', { name: 'boxed', command: 'mo-toolbox', sandbox: 'native' });
+  assert.deepEqual([boxed.saved, boxed.test.ok, boxed.test.error], [false, true, undefined]);
+  assert.ok(boxed.test.tools > 3);
+});
+
 test('what does not work is not saved, and says why; a dry run saves nothing', async () => {
   const before = await file();
   const dead = node(`console.error('no port is free'); process.exit(7)`);
