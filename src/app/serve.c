@@ -312,6 +312,12 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
+static void end_mcp(struct server *s)
+{
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
 /* Last come, first gone: pages, changes of servers, the gateway,
  * conversations, sessions and boxes. */
 static void on_site_gone(void *ctx)
@@ -319,6 +325,7 @@ static void on_site_gone(void *ctx)
     struct server *s = ctx;
 
     s->site = NULL;
+    end_mcp(s);
     end_next(s);
 }
 
@@ -370,17 +377,11 @@ static void end_next(struct server *s)
         mo_loop_stop(s->loop);
 }
 
-/* Streams of MCP clients would stay open as long as they are let. */
-static void end_mcp(struct server *s)
-{
-    if (s->mcp)
-        mo_ep_http_free(mo_take_ptr(&s->mcp));
-}
-
 static void begin_end(struct server *s)
 {
     s->closing = true;
-    end_mcp(s);
+    if (s->mcp) /* news would go on as long as they are let */
+        mo_ep_http_drain(s->mcp);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }

@@ -131,6 +131,8 @@ void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
 void mo_jw_key(struct mo_jw *w, const char *key);
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
+/* Another's key, as it was written. */
+void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
 void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */
 void mo_jw_cstr(struct mo_jw *w, const char *s);   /* NULL -> null */
 void mo_jw_i64(struct mo_jw *w, int64_t v);

@@ -37,6 +37,8 @@ static void flight_free(struct flight *f)
     mo_buf_fini(&f->outcome);
     mo_buf_fini(&f->progress);
     mo_buf_fini(&f->route);
+    mo_buf_fini(&f->lacked);
+    flight_kept_free(f);
     mo_free(f);
 }
 
@@ -82,6 +84,7 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&f->outcome, GW_TEXT_MAX);
     mo_buf_init(&f->progress, GW_TEXT_MAX);
     mo_buf_init(&f->route, GW_TEXT_MAX);
+    mo_buf_init(&f->lacked, GW_TEXT_MAX);
     mo_list_push(&g->flights, &f->node);
     mo_list_push(&s->flights, &f->snode);
     flight_attach(f, c);
@@ -184,6 +187,15 @@ static void give(const struct flight *f, struct mo_ep_call *c,
         mo_ep_call_result(c, mo_json_text(result));
 }
 
+/* Does a tool say so itself? */
+static bool is_failure(struct mo_json result)
+{
+    bool is = false;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
+    return is;
+}
+
 void flight_deliver(struct flight *f)
 {
     struct mo_ep_call *c = f->down;
@@ -193,6 +205,8 @@ void flight_deliver(struct flight *f)
     f->how = DOWN_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (flight_say_lack(f, c, f->is_error || is_failure(v)))
+        mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
@@ -210,6 +224,8 @@ static void settle(struct flight *f)
         flight_deliver(f);
     else if (f->how == DOWN_WAITS)
         mo_loop_defer(f->g->loop, &f->later);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
     else if (f->how == DOWN_GONE)
         flight_free(f);
 }
@@ -259,23 +275,29 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         mo_pulse(f->child);
 }
 
-/* Its headers did not fit: the schema that we know is old. */
-static void look_again(struct flight *f)
+/* Its headers did not fit: the schema that we know is old. The call was not
+ * done, so it is sent once more when the list has been read. True: it is. */
+static bool look_again(struct flight *f)
 {
     struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+    bool again =
+        k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
+    f->retried = f->stale = again;
     if (k)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
+    return again;
 }
 
 static void finish(struct flight *f, const struct mo_reply *r)
 {
     tell_breaker(f, r);
-    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH)
-        look_again(f);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
+        return;
     if (r->err) {
         no_answer(f, r->err);
-    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
+    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions) &&
+               !f->lacked.len) {
         hand_over(f, r);
     } else {
         f->is_error = r->error.p != NULL;
@@ -291,9 +313,15 @@ static void finish(struct flight *f, const struct mo_reply *r)
 static void on_task_done(void *ctx, const struct mo_reply *r)
 {
     struct flight *f = ctx;
+    struct mo_reply plain = *r;
+    struct mo_buf b;
 
     f->task = NULL;
-    finish(f, r);
+    mo_buf_init(&b, GW_TEXT_MAX);
+    if (r->result.p && flight_plain(r->result, &b) == 0 && b.len)
+        plain.result = (struct mo_json){b.p, b.len};
+    finish(f, &plain);
+    mo_buf_fini(&b);
 }
 
 /* The client speaks of tasks itself: it gets the task, under a name of ours. */
@@ -324,6 +352,8 @@ static void watch_task(struct flight *f, struct mo_json result)
         no_answer(f, &e);
     else if (f->how == DOWN_GONE)
         mo_task_cancel(f->task);
+    else
+        (void)flight_keep(f, mo_json_get(result, "task"));
 }
 
 /* Results may be long: they are only looked into if that can be. */
@@ -480,12 +510,32 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
 
 static void wish(struct flight *f)
 {
-    struct mo_span caps = mo_json_text(f->down->caps);
-
     f->wishing = true;
     f->wish = (struct mo_up_wish){.ready = on_ready};
-    mo_up_want(f->slot->up, mo_span_cstr(f->who), caps.n ? caps : MO_SPAN("{}"),
+    mo_up_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
                &f->wish);
+}
+
+static void send_again(struct flight *f)
+{
+    struct target t;
+    struct mo_err e;
+
+    f->stale = false;
+    if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot)
+        fail(f, "it is not offered any more", false);
+    else if (forward(f, &t, &e) < 0)
+        fail(f, e.msg, false);
+}
+
+void flight_listed(struct kid *k)
+{
+    mo_list_each_safe (n, &k->slot->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        if (f->stale && f->child == k->child)
+            send_again(f);
+    }
 }
 
 void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
@@ -497,61 +547,4 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
         wish(f);
-}
-
-/* --- whose it is --------------------------------------------------------- */
-
-/* Of one connection, or the same flight. */
-static bool is_one(const struct flight *a, const struct flight *b)
-{
-    return a == b || (a->peer && a->peer == b->peer);
-}
-
-struct flight *flight_of(struct slot *s, const struct mo_child *c,
-                         uint64_t number)
-{
-    bool shared = !mo_child_who(c).n;
-    struct flight *newest = NULL;
-
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child == c && number && f->number == number)
-            return f;
-    }
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child != c)
-            continue;
-        if (newest && shared && !is_one(newest, f))
-            return NULL;
-        newest = f;
-    }
-    return newest;
-}
-
-/* Of a child that serves one connection or session: to that one. A caller
- * without any is not there. */
-static bool log_to_session(struct kid *k, struct mo_json params)
-{
-    struct mo_span who = mo_child_who(k->child);
-    uint64_t peer = cross_peer(who);
-
-    if (!peer)
-        return false;
-    mo_list_each_safe (n, &k->slot->g->eps)
-        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
-                        params);
-    return true;
-}
-
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
-{
-    struct flight *f = flight_of(k->slot, k->child, stream_of);
-
-    if (f && f->down)
-        mo_ep_call_log_raw(f->down, params);
-    else if (f || !log_to_session(k, params))
-        k->slot->g->lost_logs++;
 }

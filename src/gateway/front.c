@@ -51,12 +51,11 @@ static void on_timer(struct mo_timer *t)
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            uint64_t ms)
 {
-    struct mo_span caps = mo_json_text(c->caps);
     char who[CROSS_WHO_MAX];
     struct wait *w;
 
     cross_who(c->peer, c->caller, who);
-    if (!refresh_wanted(g, mo_span_cstr(who), caps.n ? caps : MO_SPAN("{}")))
+    if (!refresh_wanted(g, mo_span_cstr(who), cross_caps(c)))
         return false;
     w = mo_new(struct wait);
     if (!w)
@@ -141,8 +140,11 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
 static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 {
     struct target t;
-    int rc = cross_target(g, c, &t);
+    int rc = 0;
 
+    if (flight_kept_method(g, c))
+        return;
+    rc = cross_target(g, c, &t);
     if (rc == 0)
         flight_start(g, c, &t);
     else if (rc != MO_ENOTFOUND || !may_wait ||

@@ -132,6 +132,7 @@ static void end_now(struct mo_later *d)
     MO_BUG_ON(!mo_list_empty(&g->eps));
     flight_drop_all(g);
     watch_fini(g);
+    wtask_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
@@ -314,6 +315,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->waits);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->visits, GW_VISITS_MAX);
+    mo_map_init(&g->wtasks, GW_WATCHED_MAX);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
@@ -369,14 +371,12 @@ static void on_session_gone(void *ctx, uint64_t peer)
 static void on_roots_changed(void *ctx, uint64_t peer)
 {
     struct mo_gateway *g = ctx;
-    char who[MO_GW_WHO_MAX];
 
-    cross_who(peer, mo_span(NULL, 0), who);
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each (n, &g->v[i]->kids) {
             struct kid *k = mo_container_of(n, struct kid, node);
 
-            if (mo_span_is(mo_child_who(k->child), who) &&
+            if (flight_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
                                      "notifications/roots/list_changed",
@@ -392,12 +392,18 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->schema = front_schema;
     o->task = front_task;
     o->watch = watch_uri;
+    o->watch_task = wtask_wanted;
     o->level = watch_level;
     o->session_gone = on_session_gone;
     o->roots_changed = on_roots_changed;
     o->abandoned = flight_abandoned;
     o->refusals = true;
     o->ctx = g;
+}
+
+void mo_gateway_single(struct mo_gateway *g)
+{
+    g->single = true;
 }
 
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)

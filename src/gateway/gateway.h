@@ -103,6 +103,8 @@ const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
  */
 void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o);
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep);
+/* There will never be more than one client: shared servers are its own, too. */
+void mo_gateway_single(struct mo_gateway *g);
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep);
 
 #endif

@@ -100,11 +100,14 @@ struct mo_gateway {
     struct mo_map watched;  /* exposed uri -> struct watched */
     bool listed[3];         /* by enum mo_ep_what: since the last news of it */
     struct mo_map visits;   /* visit.c's */
+    struct mo_map wtasks;   /* watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
     uint64_t lost_logs;  /* nobody could say whose they were */
+    size_t kept_bytes;   /* flight_kept.c's */
     struct mo_later ending;
+    bool single; /* one client, ever */
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -151,6 +154,20 @@ void watch_uri(void *ctx, struct mo_span uri, bool on);
 void watch_level(void *ctx, enum mo_mcp_level lv);
 void watch_fini(struct mo_gateway *g);
 void watch_init(struct mo_gateway *g);
+
+/* The child's listen, anew. */
+void watch_listen(struct kid *k);
+
+/* --- watch_task.c -------------------------------------------------------- */
+
+/* A client wants to hear of a task, or does no longer (opts.watch_task). */
+void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
+                  bool on);
+/* "taskIds":[...] of a child's listen, if there are any. */
+void wtask_put(const struct kid *k, struct mo_jw *w);
+void wtask_news(struct kid *k, struct mo_json params);
+void wtask_stop(const struct slot *s);
+void wtask_fini(struct mo_gateway *g);
 
 /* --- visit.c ------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * lists nobody knows yet is started for them when somebody asks.
  *
  * A list that cannot be read leaves the old one in place. */
+#include "gateway/flight.h"
 #include "gateway/gw_priv.h"
 #include "mcp/mirror.h"
 
@@ -92,6 +93,7 @@ static void finish(struct kid *k)
         k->held = false;
         mo_child_let_go(k->child);
     }
+    flight_listed(k);
     front_settled(g);
 }
 

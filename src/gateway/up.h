@@ -112,7 +112,8 @@ void mo_up_join(struct mo_up *u, struct mo_up_pool *p);
 void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx);
 
 /* who: the client's session (per_session: the key of the child). caps: what
- * that client can do, JSON text; a shared child is told all we can carry. */
+ * that client can do, JSON text; a shared child, and one whose client did not
+ * say it once and for all (empty), is told all we can carry. */
 void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
                 struct mo_up_wish *w);
 void mo_up_unwant(struct mo_up_wish *w);

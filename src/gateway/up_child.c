@@ -401,8 +401,8 @@ struct mo_child *child_new(struct mo_up *u, struct mo_span who,
 
     if (c == NULL)
         return NULL;
-    if (u->s.per_session) {
-        c->caps = mo_strndup(caps.n ? caps.p : "{}", caps.n ? caps.n : 2);
+    if (u->s.per_session && caps.n) {
+        c->caps = mo_strndup(caps.p, caps.n);
         if (c->caps == NULL) {
             mo_free(c);
             return NULL;

@@ -81,6 +81,8 @@ static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
         call_progress(c, m->params);
         return;
     }
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/tasks/status")))
+        task_news(c, mo_json_get(m->params, "taskId"));
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         ask_cancelled(c, mo_json_get(m->params, "requestId"));
     if (c->state != C_OPEN || !c->o.cb->on_notify)

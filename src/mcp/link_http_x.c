@@ -290,6 +290,7 @@ static void deliver(struct xchg *x, struct mo_span text)
     }
     if (is_answer(x, &m)) {
         x->answered = true;
+        mo_budget_earn(&h->budget);
         if (x->call)
             mo_timer_start(h->loop, &x->timer, LINGER_MS);
     } else

@@ -122,9 +122,10 @@ static int start(struct gateway *g, struct mo_err *e)
     }
     if (rc == 0)
         rc = mo_hub_open(g->loop, g->config.now, g->record, &g->hub, e);
-    if (rc == 0)
-        rc = take_stdio(g, e);
-    return rc;
+    if (rc < 0)
+        return rc;
+    mo_gateway_single(mo_hub_gateway(g->hub));
+    return take_stdio(g, e);
 }
 
 static void stop(struct gateway *g)
