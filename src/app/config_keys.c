@@ -192,6 +192,13 @@ static const struct mo_key mcp_rows[] = {
     {.name = "keywords",
      LIST(mo_config_mcp, keywords),
      .doc = "Words that should lead to this server"},
+    {.name = "categories",
+     LIST(mo_config_mcp, categories),
+     .doc = "Kinds of servers it belongs to; `list_capabilities` lists by "
+            "them, the router reads them"},
+    {.name = "tags",
+     LIST(mo_config_mcp, tags),
+     .doc = "The same, for whatever else it is to be found by"},
     {.name = "toolPrefix",
      STR(mo_config_mcp, tool_prefix),
      .doc = "Put in front of its tools' names instead of the server's name; "
@@ -222,7 +229,25 @@ static const struct mo_key mcp_rows[] = {
      .doc = "Stopped after so long without use; 0 never"},
     {.name = "fallback",
      LIST(mo_config_mcp, fallback),
-     .doc = "Servers that take over, in this order, while it is down"},
+     .doc = "Servers that take over, in this order, while it is down: a call "
+            "goes to their tool of the same name"},
+    {.name = "retries",
+     INT(mo_config_mcp, retries, 0, MO_KEY_RETRIES_MAX),
+     .def = "1",
+     .doc = "How often a call without an answer is repeated, if its tool says "
+            "that this does no harm, within `timeoutMs`"},
+    {.name = "resultBytes",
+     INT(mo_config_mcp, result_bytes, -1, 1e9),
+     .def = "-1",
+     .doc = "Text of a result beyond so many bytes is kept for `read_result`; "
+            "0: never; -1: 65536 where tools are run by `execute`, else "
+            "never"},
+    {.name = "tools",
+     DICT(mo_config_mcp, tools, mo_config_tools, mo_config_tools_keys,
+          MO_KEY_TOOLS_MAX),
+     .flags = MO_KEY_TOOL,
+     .doc = "Single tools by the names the server gives them, and how they "
+            "are treated"},
     {.name = "sandbox",
      WORD(mo_config_mcp, sandbox, drivers),
      .def = "auto",

@@ -39,6 +39,7 @@
     }
 
 extern const struct mo_keys mo_config_oauth_keys;   /* config_oauth.c */
+extern const struct mo_keys mo_config_tools_keys;   /* config_tools.c */
 extern const struct mo_keys mo_config_secrets_keys; /* config_secrets.c */
 
 #endif

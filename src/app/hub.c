@@ -119,27 +119,81 @@ void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
         .call_ms = (uint64_t)s->timeout_ms,
         .stop_ms = (uint64_t)s->idle_seconds * 1000,
         .mode = MO_CONN_AUTO,
+        .fallback = {s->fallback.v, s->fallback.n},
+        .retries = (int)s->retries,
+        .result_bytes = s->result_bytes,
     };
     digest(cfg, s, out->digest);
 }
 
 /* --- the gateway's servers ----------------------------------------------- */
 
-#define KEYWORDS_MAX ((size_t)1024 * 1024)
+#define TEXTS_MAX ((size_t)16 * 1024 * 1024)
 
-/* In one text, in the arena; NULL: there are none. */
-static const char *keywords(struct mo_arena *a, const struct mo_config_list *l)
+/* All of them in one text, in the arena; NULL: there are none. */
+static const char *joined(struct mo_arena *a,
+                          const struct mo_config_list *const *lists, size_t n,
+                          char between)
 {
     const char *text = NULL;
     struct mo_buf b;
 
-    mo_buf_init(&b, KEYWORDS_MAX);
-    for (size_t i = 0; i < l->n; i++)
-        (void)mo_buf_printf(&b, "%s%s", i ? " " : "", l->v[i]);
-    if (l->n)
+    mo_buf_init(&b, TEXTS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < lists[i]->n; j++) {
+            if (b.len)
+                (void)mo_buf_putc(&b, between);
+            (void)mo_buf_puts(&b, lists[i]->v[j]);
+        }
+    }
+    if (b.len)
         text = mo_arena_strndup(a, mo_buf_cstr(&b), b.len);
     mo_buf_fini(&b);
     return text;
+}
+
+static struct mo_gw_texts texts(const struct mo_config_list *l)
+{
+    return (struct mo_gw_texts){l->v, l->n};
+}
+
+static int put_tools(struct mo_arena *a, const struct mo_config_tools *from,
+                     struct mo_gw_server *s)
+{
+    struct mo_gw_tool *v = mo_arena_alloc(a, (from->n + 1) * sizeof(*v));
+
+    if (!v)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < from->n; i++) {
+        const struct mo_config_tool *t = &from->v[i];
+
+        v[i] = (struct mo_gw_tool){
+            .name = t->name,
+            .rename = t->rename,
+            .describe = t->describe,
+            .fallback = texts(&t->fallback),
+            .hide = t->hide,
+            .idempotent = t->idempotent,
+            .call_ms = (uint64_t)t->timeout_ms,
+            .retries = (int)t->retries,
+            .result_bytes = t->result_bytes,
+        };
+    }
+    s->tools = v;
+    s->ntools = from->n;
+    return 0;
+}
+
+/* What needs memory of its own. */
+static int put_more(struct mo_arena *a, const struct mo_config_mcp *m,
+                    struct mo_gw_server *s)
+{
+    const struct mo_config_list *const words[] = {&m->keywords, &m->categories,
+                                                  &m->tags};
+
+    s->keywords = joined(a, words, MO_COUNT(words), ' ');
+    s->categories = joined(a, words + 1, MO_COUNT(words) - 1, '\n');
+    return put_tools(a, &m->tools, s);
 }
 
 int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
@@ -149,16 +203,24 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
     struct mo_arena a;
     size_t n = 0;
-    int rc;
+    int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
-    mo_arena_init(&a, KEYWORDS_MAX);
-    for (size_t i = 0; i < cfg->mcp.n && n < MO_GW_SERVERS_MAX; i++) {
-        if (!cfg->mcp.v[i].enabled)
-            continue;
-        mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
-        v[n++].keywords = keywords(&a, &cfg->mcp.v[i].keywords);
+    mo_arena_init(&a, 2 * TEXTS_MAX);
+    for (int off = 0; off <= 1; off++) { /* those that are off stand last */
+        for (size_t i = 0; rc == 0 && i < cfg->mcp.n && n < MO_GW_SERVERS_MAX;
+             i++) {
+            if (cfg->mcp.v[i].enabled == (off != 0))
+                continue;
+            mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
+            v[n].off = off;
+            rc = put_more(&a, &cfg->mcp.v[i], &v[n++]);
+        }
+    }
+    if (rc < 0) {
+        mo_arena_fini(&a);
+        return mo_fail(e, rc, "gateway");
     }
     mo_dial_config(h->dial, cfg);
     rc = mo_gateway_servers(h->gateway, v, n, e);

@@ -11,6 +11,9 @@ static void server_fini(struct cat_server *s)
 {
     if (!s->borrowed)
         cat_shelf_free(s->shelf);
+    manner_free(s->manner);
+    mo_free(s->description);
+    mo_free(s->keywords);
     mo_free(s->name);
     mo_free(s->prefix);
 }
@@ -22,6 +25,12 @@ static void servers_free(struct cat_server *v, size_t n)
     mo_free(v);
 }
 
+static int copy(char **to, const char *text)
+{
+    *to = text ? mo_strndup(text, strlen(text)) : NULL;
+    return text && !*to ? MO_ENOMEM : 0;
+}
+
 static int server_init(struct cat_server *s, const struct mo_gw_server *from)
 {
     const char *prefix = from->prefix ? from->prefix : from->name;
@@ -29,7 +38,11 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
     s->bare = prefix[0] == '\0';
     s->name = mo_strndup(from->name, strlen(from->name));
     s->prefix = mo_strndup(prefix, strlen(prefix));
-    if (s->name == NULL || s->prefix == NULL)
+    s->manner = manner_new(from);
+    s->off = from->off;
+    if (s->name == NULL || s->prefix == NULL || s->manner == NULL ||
+        copy(&s->description, from->description) < 0 ||
+        copy(&s->keywords, from->keywords) < 0)
         return MO_ENOMEM;
     mo_gw_label(mo_span_cstr(from->name), s->label);
     snprintf(s->digest, sizeof(s->digest), "%s", from->digest);

@@ -24,6 +24,13 @@
  * its name; the second of those is hidden. Names that are kept go before
  * names that are made.
  *
+ * A tool may be hidden, called or described otherwise (manner.h). It is then
+ * as if its server had it so, but for its own name, by which it is called
+ * there. On disk is what the server said.
+ *
+ * A server that is off offers nothing. What is on disk of it, and what is
+ * hidden of others, is there for who asks why it is not offered.
+ *
  * Reads are cheap (a tools/list is one copy); changes rebuild what is merged.
  * Limits: MO_CAT_ITEMS_MAX items and MO_CAT_BYTES_MAX bytes of one server, all
  * lists together; what is beyond is left out, and mo_catalog_why() says so.
@@ -53,10 +60,11 @@ enum mo_cat_kind {
 };
 
 struct mo_cat_item {
-    struct mo_span name; /* exposed: a name, a URI or a URI template */
-    struct mo_span own;  /* as its server has it */
-    struct mo_json item; /* as its server gave it */
-    unsigned server;     /* as in mo_gateway_up() */
+    struct mo_span name;  /* exposed: a name, a URI or a URI template */
+    struct mo_span own;   /* as its server has it */
+    struct mo_span given; /* or as it is to be called instead */
+    struct mo_json item;  /* as its server gave it, or described anew */
+    unsigned server;      /* as in mo_gateway_up() */
 };
 
 struct mo_catalog;
@@ -105,6 +113,19 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
  * would ask for. MO_ENOTFOUND: by no URI, another server's hides it. */
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
                       struct mo_span own, struct mo_buf *out);
+
+/* Of all servers, also those that are off. */
+struct mo_cat_about {
+    const char *name, *description, *keywords; /* NULL: none */
+    bool off;
+};
+
+size_t mo_catalog_all(const struct mo_catalog *c);
+struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
+                                     unsigned server);
+/* Tools that are not offered: hidden, or of servers that are off; NULL: no
+ * more. They have no exposed name. */
+const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i);
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind);
 const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,

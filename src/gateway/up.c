@@ -330,6 +330,7 @@ static void up_free(struct mo_up *u)
     mo_free((void *)(uintptr_t)u->s.prefix);
     mo_free((void *)(uintptr_t)u->s.description);
     mo_free((void *)(uintptr_t)u->s.keywords);
+    mo_free((void *)(uintptr_t)u->s.categories);
     mo_free(u);
 }
 
@@ -397,6 +398,7 @@ void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s)
 {
     replace(&u->s.description, s->description);
     replace(&u->s.keywords, s->keywords);
+    replace(&u->s.categories, s->categories);
 }
 
 struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
@@ -411,10 +413,14 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     }
     u->o = *o;
     u->s = *s;
+    u->s.fallback = (struct mo_gw_texts){NULL, 0}; /* manner.h's, not ours */
+    u->s.tools = NULL;
+    u->s.ntools = 0;
     u->s.name = copy(s->name);
     u->s.prefix = copy(s->prefix);
     u->s.description = copy(s->description);
     u->s.keywords = copy(s->keywords);
+    u->s.categories = copy(s->categories);
     u->s.instances = s->instances == 0                   ? 1
                      : s->instances > MO_UP_CHILDREN_MAX ? MO_UP_CHILDREN_MAX
                                                          : s->instances;
@@ -430,7 +436,8 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     mo_timer_init(&u->look, on_look);
     if (!u->s.name || (s->prefix && !u->s.prefix) ||
         (s->description && !u->s.description) ||
-        (s->keywords && !u->s.keywords)) {
+        (s->keywords && !u->s.keywords) ||
+        (s->categories && !u->s.categories)) {
         up_free(u);
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
         return NULL;
