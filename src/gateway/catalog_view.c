@@ -252,6 +252,21 @@ static int splice(struct making *m, struct cat_entry *en)
     return en->piece[1].p ? 0 : MO_ENOMEM;
 }
 
+/* Not offered, and so without a name; but with the words that are wanted. */
+static int put_off(struct making *m, struct cat_entry *en)
+{
+    static const struct mo_span none = {NULL, 0};
+    int rc = 0;
+
+    m->w->off[m->w->noff++] = en;
+    if (en->describe == NULL)
+        return 0;
+    en->pub.name = en->pub.given;
+    rc = splice_words(m, en);
+    en->pub.name = none;
+    return rc;
+}
+
 static int finish(struct making *m)
 {
     struct cat_view *w = m->w;
@@ -260,8 +275,8 @@ static int finish(struct making *m)
     for (size_t i = 0; i < m->n; i++) {
         struct cat_entry *en = &m->v[i];
 
-        if (en->off)
-            w->off[w->noff++] = en;
+        if (en->off && put_off(m, en) < 0)
+            return MO_ENOMEM;
         if (en->hidden)
             continue;
         if (splice(m, en) < 0)

@@ -10,7 +10,8 @@
 
 #define LIMIT     5
 #define WHY_MAX   400
-#define OUT_LEAST 0.2 /* confidence of what is worth ruling out */
+#define LEAST     0.01 /* confidence of what is worth naming */
+#define OUT_LEAST 0.2  /* and of what is worth ruling out */
 
 struct verdict {
     const char *code; /* NULL: it can be used */
@@ -160,7 +161,7 @@ static void put_list(const struct mo_gateway *g, const struct mo_gw_find *f,
         double sure = (double)x.h->confidence;
         struct verdict v;
 
-        if (sure < f->threshold || (ruled_out && sure < OUT_LEAST))
+        if (sure < f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;
         look_up(g->cat, &x);
         judge(g, &x, &v);
