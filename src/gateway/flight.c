@@ -486,6 +486,21 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
 
 static void wish(struct flight *f);
 
+/* Nobody has it just now, and nothing was sent: its server has been replaced,
+ * and the new one is still being asked what it has. As if it came now. */
+static void begin_again(struct flight *f)
+{
+    struct mo_gateway *g = f->g;
+    struct mo_ep_call *c = f->down;
+
+    f->down = NULL;
+    f->how = DOWN_GONE;
+    c->data = NULL;
+    c->canceled = NULL;
+    flight_free(f);
+    front_again(g, c);
+}
+
 static void on_ready(struct mo_up_wish *w, struct mo_child *c,
                      const struct mo_err *why)
 {
@@ -504,8 +519,12 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
     rc = detour_target(f, &t);
     if (rc == MO_EBUSY)
         return;
+    if (rc < 0 && !f->detour.sent) {
+        begin_again(f);
+        return;
+    }
     if (rc < 0) {
-        fail(f, "it is not offered any more", false);
+        fail(f, "it is not offered any more", true);
         return;
     }
     if (forward(f, &t, &e) == 0)

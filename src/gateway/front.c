@@ -208,6 +208,11 @@ void front_handle(void *ctx, struct mo_ep_call *c)
         run(g, c, true);
 }
 
+void front_again(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    run(g, c, true);
+}
+
 /* --- what the endpoint wants to know of a tool --------------------------- */
 
 static struct mo_json tool(struct mo_gateway *g, struct mo_span name)

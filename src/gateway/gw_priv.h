@@ -131,6 +131,8 @@ void gw_slot_check(struct slot *s);
 /* --- front.c ------------------------------------------------------------- */
 
 void front_handle(void *ctx, struct mo_ep_call *c);
+/* A call that was on its way and is not: whose it is has to be found anew. */
+void front_again(struct mo_gateway *g, struct mo_ep_call *c);
 struct mo_json front_schema(void *ctx, struct mo_span tool);
 enum mo_ep_task_support front_task(void *ctx, struct mo_span tool);
 /* Lists have come, or cannot: who waited for them may go on. */

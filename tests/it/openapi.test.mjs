@@ -132,6 +132,9 @@ test('every answer is as described', async () => {
   await call('nothing', {}, 404);
   await call('greet', [], 400);
   await ask(`${servers}/tools`, 'get', '/api/servers/nobody/tools', 404);
+  const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
+  assert.equal(routed.query, 'the greeter');
+  await ask('/api/route', 'get', '/api/route', 400);
   const { rules } = await asked('/api/rules', 'get', '/api/rules');
   assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
   assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
