@@ -100,7 +100,7 @@ struct mo_config_mcp { /* one of mcpServers */
     struct mo_config_tools tools;
     int transport, sandbox, scope;
     int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids,
-        retries, result_bytes;
+        retries, result_bytes, max_calls;
     double cpus;
     bool enabled;
 };
@@ -112,7 +112,7 @@ struct mo_config_mcps {
 
 struct mo_config_gateway {
     int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
-    int64_t few;
+    int64_t few, processes;
 };
 
 struct mo_config_api {

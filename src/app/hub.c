@@ -7,6 +7,7 @@
 #include "app/route_table.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
+#include "gateway/catalog.h"
 
 struct mo_hub {
     struct mo_loop *loop;
@@ -122,6 +123,7 @@ void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
         .fallback = {s->fallback.v, s->fallback.n},
         .retries = (int)s->retries,
         .result_bytes = s->result_bytes,
+        .max_calls = (unsigned)s->max_calls,
     };
     digest(cfg, s, out->digest);
 }
@@ -228,6 +230,21 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
     return rc;
 }
 
+static int cache_dir(const struct mo_config *cfg, char out[PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/" MO_HUB_CACHE, cfg->store.dir);
+
+    return n < 0 || n >= PATH_MAX ? MO_ETOOBIG : 0;
+}
+
+void mo_hub_forget(const struct mo_config *cfg, const char *server)
+{
+    char dir[PATH_MAX];
+
+    if (cache_dir(cfg, dir) == 0)
+        mo_catalog_forget(dir, server);
+}
+
 /* --- from open to close -------------------------------------------------- */
 
 static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
@@ -238,6 +255,7 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
         .prefix = (enum mo_gw_prefix)cfg->gateway.prefix,
         .expose = (enum mo_gw_expose)cfg->gateway.expose,
         .few = (unsigned)cfg->gateway.few,
+        .most = (unsigned)cfg->gateway.processes,
         .table = mo_route_table(),
         .pieces = mo_route_pieces(),
         .dial = mo_dial_server,
@@ -245,11 +263,10 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
         .learnt = mo_dial_learnt,
     };
     char dir[PATH_MAX];
-    int n = snprintf(dir, sizeof(dir), "%s/" MO_HUB_CACHE, cfg->store.dir);
     struct mo_err why;
     int rc = 0;
 
-    if (n < 0 || (size_t)n >= sizeof(dir))
+    if (cache_dir(cfg, dir) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
         o.cache = dir;

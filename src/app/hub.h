@@ -28,6 +28,9 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
 
+/* What is remembered of a server that was taken out. */
+void mo_hub_forget(const struct mo_config *cfg, const char *server);
+
 /* One server as the gateway wants it; texts stay the configuration's. */
 void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
                    struct mo_gw_server *out);

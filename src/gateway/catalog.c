@@ -117,10 +117,28 @@ static int views_new(const struct mo_catalog *c, const struct cat_server *v,
     return 0;
 }
 
+static bool has_name(const struct cat_server *v, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(v[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody will ask what they had. */
+static void drop_gone(const struct mo_catalog *c, const struct cat_server *v,
+                      size_t n)
+{
+    for (size_t i = 0; c->cache && i < c->n; i++)
+        if (!has_name(v, n, c->v[i].name))
+            cat_cache_drop(c->cache, c->v[i].name);
+}
+
 /* The new ones are complete: they take over what they borrowed. */
 static void move_in(struct mo_catalog *c, struct cat_server *v, size_t n,
                     struct cat_view *views[MO_CAT_KINDS])
 {
+    drop_gone(c, v, n);
     for (size_t i = 0; i < n; i++) {
         if (!v[i].borrowed)
             continue;

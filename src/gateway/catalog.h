@@ -8,8 +8,9 @@
  * Each server's lists are one file below the cache directory, with the
  * server's digest and a date: read when the server is added, so that lists are
  * there before any child runs; written when they change (beside, then
- * renamed). A file that is damaged or of another digest is no file. Files of
- * servers that are gone stay: other configurations may use the directory.
+ * renamed). A file that is damaged or of another digest is no file. The file
+ * of a server goes when the server does; those of servers that were never here
+ * stay: other configurations may use the directory.
  *
  * Pages: a cursor names the last item before it, so that it stays good when
  * lists change. One that we never gave out is MO_EINVAL.
@@ -77,6 +78,8 @@ void mo_catalog_free(struct mo_catalog *c);
  * digest) are kept; of others they are read from the cache. */
 int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
+/* What is on disk of a server that is no more. */
+void mo_catalog_forget(const char *cache, const char *server);
 /* A list as it was just read (an array); none: the server has no such list.
  * *changed: what clients see is not what they saw. 0 or MO_ENOMEM. */
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,

@@ -78,6 +78,8 @@ int cat_cache_read(const char *dir, const char *name, const char *digest,
 int cat_cache_write(const char *dir, const char *name, const char *digest,
                     struct cat_shelf *s, struct mo_err *e);
 
+void cat_cache_drop(const char *dir, const char *name);
+
 /* --- view ---------------------------------------------------------------- */
 
 struct cat_server {

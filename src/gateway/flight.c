@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "gateway/four.h"
+#include "gateway/hush.h"
 #include "gateway/manner.h"
 #include "gateway/pulse.h"
 #include "gateway/shape.h"
@@ -17,7 +18,7 @@ static void leave_slot(struct flight *f)
     struct slot *s = f->slot;
 
     if (f->child)
-        mo_child_let_go(f->child);
+        mo_child_call_over(f->child);
     f->child = NULL;
     f->slot = NULL;
     mo_list_del(&f->snode);
@@ -229,9 +230,30 @@ static void settle(struct flight *f)
         flight_free(f);
 }
 
+/* Whoever said it may have said too much. */
+static void clean_outcome(struct flight *f)
+{
+    struct mo_json said = {f->outcome.p, f->outcome.len};
+    struct mo_buf b;
+
+    if (mo_buf_err(&f->outcome))
+        return;
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush(f->g->loop, said, &b);
+    if (!said.p) {
+        f->outcome.err = MO_ENOMEM;
+    } else if (said.p == b.p) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = b;
+        return;
+    }
+    mo_buf_fini(&b);
+}
+
 static void fail(struct flight *f, const char *why, bool sent)
 {
     put_failure(f, why, sent);
+    clean_outcome(f);
     settle(f);
 }
 
@@ -239,13 +261,20 @@ static void fail(struct flight *f, const char *why, bool sent)
 static void hand_over(struct flight *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
+    struct mo_json said;
+    struct mo_buf b;
 
     f->down = NULL;
     f->how = DOWN_GONE;
-    if (r->error.p)
-        mo_ep_call_error_raw(c, r->error);
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    if (!said.p)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (r->error.p)
+        mo_ep_call_error_raw(c, said);
     else
-        give(f, c, r->result);
+        give(f, c, said);
+    mo_buf_fini(&b);
     flight_free(f);
 }
 
@@ -294,6 +323,23 @@ static void look_again(struct flight *f)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
 }
 
+/* For a client that is not here. */
+static void keep_outcome(struct flight *f, const struct mo_reply *r)
+{
+    struct mo_json said;
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    f->is_error = r->error.p != NULL;
+    mo_buf_reset(&f->outcome);
+    if (said.p)
+        (void)mo_buf_span(&f->outcome, mo_json_text(said));
+    else
+        f->outcome.err = MO_ENOMEM;
+    mo_buf_fini(&b);
+}
+
 static void finish(struct flight *f, const struct mo_reply *r)
 {
     if (f->pace)
@@ -310,10 +356,7 @@ static void finish(struct flight *f, const struct mo_reply *r)
     } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
         hand_over(f, r);
     } else {
-        f->is_error = r->error.p != NULL;
-        mo_buf_reset(&f->outcome);
-        (void)mo_buf_span(&f->outcome,
-                          mo_json_text(f->is_error ? r->error : r->result));
+        keep_outcome(f, r);
         settle(f);
     }
 }
@@ -538,7 +581,7 @@ static void wish(struct flight *f)
     struct mo_span caps = mo_json_text(f->down->caps);
 
     f->wishing = true;
-    f->wish = (struct mo_up_wish){.ready = on_ready};
+    f->wish = (struct mo_up_wish){.ready = on_ready, .counts = true};
     mo_up_want(f->slot->up, mo_span_cstr(f->who), caps.n ? caps : MO_SPAN("{}"),
                &f->wish);
 }
@@ -560,61 +603,4 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
         wish(f);
-}
-
-/* --- whose it is --------------------------------------------------------- */
-
-/* Of one connection, or the same flight. */
-static bool is_one(const struct flight *a, const struct flight *b)
-{
-    return a == b || (a->peer && a->peer == b->peer);
-}
-
-struct flight *flight_of(struct slot *s, const struct mo_child *c,
-                         uint64_t number)
-{
-    bool shared = !mo_child_who(c).n;
-    struct flight *newest = NULL;
-
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child == c && number && f->number == number)
-            return f;
-    }
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child != c)
-            continue;
-        if (newest && shared && !is_one(newest, f))
-            return NULL;
-        newest = f;
-    }
-    return newest;
-}
-
-/* Of a child that serves one connection or session: to that one. A caller
- * without any is not there. */
-static bool log_to_session(struct kid *k, struct mo_json params)
-{
-    struct mo_span who = mo_child_who(k->child);
-    uint64_t peer = cross_peer(who);
-
-    if (!peer)
-        return false;
-    mo_list_each_safe (n, &k->slot->g->eps)
-        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
-                        params);
-    return true;
-}
-
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
-{
-    struct flight *f = flight_of(k->slot, k->child, stream_of);
-
-    if (f && f->down)
-        mo_ep_call_log_raw(f->down, params);
-    else if (f || !log_to_session(k, params))
-        k->slot->g->lost_logs++;
 }

@@ -378,7 +378,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o.cache = NULL; /* the catalogue's */
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->loop = o->loop;
-    mo_up_pool_init(&g->pool, 0);
+    mo_up_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
     mo_list_init(&g->flights);

@@ -76,7 +76,9 @@ struct mo_gw_server {
     uint64_t call_ms;   /* without a sign of life; 0: MO_CONN_IDLE_MS */
     uint64_t stop_ms;   /* stopped after so long without a call; 0: never */
     enum mo_conn_mode mode;
-    bool off; /* is not used, only known: for saying why not */
+    unsigned max_calls; /* shared: under way at once; others wait and take
+                         * turns; 0: as many as connections take */
+    bool off;           /* is not used, only known: for saying why not */
     /* What a change of needs no restart (manner.h). */
     struct mo_gw_texts fallback; /* servers that stand in for it */
     int retries;          /* of what may be repeated; -1: MO_GW_RETRIES */
@@ -90,6 +92,7 @@ struct mo_gateway_opts {
     enum mo_gw_prefix prefix;
     enum mo_gw_expose expose;
     unsigned few;                 /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
+    unsigned most;                /* children of all servers; 0: the usual */
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
                                   /* borrowed; empty: words alone */
     const char *cache; /* directory for what servers offer; NULL: none */

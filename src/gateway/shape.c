@@ -276,6 +276,7 @@ static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
         v[n++] = (struct mo_edit){"content", mo_buf_view(&list)};
     }
     mo_jw_end(&w);
+    rc = rc < 0 ? rc : mo_buf_err(&told);
     in.to = mo_buf_view(&told);
     if (rc == 0)
         rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);

@@ -23,6 +23,7 @@ struct mo_child_opts {
     const char *const *env;  /* the whole of it; see mo_child_env() */
     const char *cwd;         /* NULL: ours */
     size_t line_max;         /* 0: MO_LINK_LINE_MAX */
+    uint64_t data_max;       /* as in spawn.h */
 };
 
 /* The options are not needed any more when it returns. */

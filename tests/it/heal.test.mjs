@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { below, isAlive } from '../lib/gateway.mjs';
-import { text } from '../lib/mcp_talk.mjs';
+import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 
 const ROUTE = 'mcp-orchestrator/route';
@@ -126,4 +127,41 @@ test('flapping under load: each call has one outcome, and nothing is done twice'
   process.kill(pid, 'SIGKILL');
   await until(() => !children.some(isAlive), 'the end of all children');
   await client.close();
+});
+
+// --- who is next, and how much there may be
+
+test('a shared server with a limit: nobody waits behind all of another\'s calls', async (t) => {
+  const m = new Moody(t, { a: { maxCalls: 1 } });
+  const serve = await m.place.serve();
+  t.after(() => serve.stop());
+  const connect = async () => {
+    const it = client1();
+    await it.client.connect(new Http1(serve.url));
+    t.after(() => it.client.close());
+    return (n) => it.call({ name: 'a_work', arguments: { n } });
+  };
+  const [ann, bob] = [await connect(), await connect()];
+  await until(async () => text(await ann('first').catch(() => ({ content: [{}] }))) === 'a work first', 'its tool');
+  const order = [];
+  const note = (who) => (r) => order.push(`${who} ${text(r)}`);
+  m.mood('a', 'slow');
+  const some = Array.from({ length: 4 }, (_, i) => ann(i).then(note('ann')));
+  await until(() => m.done('a').length === 2, 'the first of hers');
+  some.push(bob('b').then(note('bob')));
+  await Promise.all(some);
+  assert.deepEqual(order[1], 'bob a work b', order.join(', '));
+  assert.equal(order.length, 5);
+});
+
+test('a plain command with a limit of memory', async (t) => {
+  const m = new Moody(t, { a: { memoryMb: 300 }, b: {} });
+  const { run, tools } = await m.open(t);
+  await until(async () => (await tools()).length === 6, 'their tools');
+  assert.equal(text(await run('a_work', 1)), 'a work 1');
+  m.mood('a', 'eat');
+  assert.match((await error(run('a_work', 2))).message, /a: the server ended/);
+  m.mood('a', 'ok');
+  assert.equal(text(await run('a_work', 3)), 'a work 3');
+  assert.equal(text(await run('b_work', 4)), 'b work 4');
 });

@@ -4,7 +4,7 @@
 //
 //   moody.mjs NAME MOOD_FILE LOG_FILE
 //
-// Moods: ok, die (of the call), hang, slow, error, big:BYTES; none: ok. At
+// Moods: ok, die (of the call), hang, slow, eat (memory), error, big:BYTES. At
 // start: no-init (hangs in initialize), no-start (dies at once), nonsense
 // (answers what is no JSON), noisy (fills stderr), many:N (lists N tools).
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -25,6 +25,7 @@ const calls = {
   ok: (id, what) => say({ id, result: text(`${name} ${what}`) }),
   die: () => process.kill(process.pid, 'SIGKILL'),
   hang: () => {},
+  eat: () => { for (const all = []; ;) all.push(Buffer.alloc(1 << 24, 1)); }, // memory
   slow: (id, what) => setTimeout(() => calls.ok(id, what), 700),
   error: (id) => say({ id, error: { code: -32000, message: `${name} says no, sk-planted-secret-1` } }),
 };

@@ -193,3 +193,27 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   assert.equal(why(broken, 'sick'), 'circuit-open');
   assert.ok(!broken.results.some((r) => r.server === 'sick'));
 });
+
+// --- what is not left, and not said
+
+test('an error of a server does not carry its secrets on', async (t) => {
+  const m = new Moody(t, { a: { env: { API_TOKEN: 'sk-planted-secret-1' } } });
+  const { run, tools } = await m.open(t);
+  await until(async () => (await tools()).length === 3, 'its tools');
+  m.mood('a', 'error');
+  const said = await error(run('a_work', 1));
+  assert.match(said.message, /a says no, \[secret\]/);
+});
+
+test('what is remembered of a server goes with it', async (t) => {
+  const m = new Moody(t, { a: {}, b: {}, c: {} });
+  const { tools, pid } = await m.open(t);
+  await until(async () => (await tools()).length === 9 && m.place.cached().length === 3, 'their lists');
+  const { a, b } = m.servers;
+  m.place.write({ a, b: { ...b, enabled: false } }, { gateway: { prefix: 'always' } });
+  process.kill(pid, 'SIGHUP');
+  await until(async () => (await tools()).length === 3, 'one is left');
+  assert.equal(m.place.cached().length, 2, 'that of the one that is only off stays');
+  await exec(bin, ['mcp', 'remove', 'b', '-c', m.place.file], { env: m.place.env });
+  assert.equal(m.place.cached().length, 1);
+});
