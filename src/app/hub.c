@@ -1,6 +1,8 @@
 #include "app/hub.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/dial.h"
 #include "app/file.h"
@@ -230,18 +232,30 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
     return rc;
 }
 
-static int cache_dir(const struct mo_config *cfg, char out[PATH_MAX])
+static int path_of(const struct mo_config *cfg, const char *name,
+                   char out[PATH_MAX])
 {
-    int n = snprintf(out, PATH_MAX, "%s/" MO_HUB_CACHE, cfg->store.dir);
+    int n = snprintf(out, PATH_MAX, "%s/%s", cfg->store.dir, name);
 
     return n < 0 || n >= PATH_MAX ? MO_ETOOBIG : 0;
+}
+
+int mo_hub_forget_habit(const struct mo_config *cfg, struct mo_err *e)
+{
+    char path[PATH_MAX];
+
+    if (path_of(cfg, MO_HUB_HABIT, path) < 0)
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    if (unlink(path) < 0 && errno != ENOENT)
+        return mo_fail_sys(e, "%s", path);
+    return 0;
 }
 
 void mo_hub_forget(const struct mo_config *cfg, const char *server)
 {
     char dir[PATH_MAX];
 
-    if (cache_dir(cfg, dir) == 0)
+    if (path_of(cfg, MO_HUB_CACHE, dir) == 0)
         mo_catalog_forget(dir, server);
 }
 
@@ -262,17 +276,19 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
         .verdict = mo_dial_verdict,
         .learnt = mo_dial_learnt,
     };
-    char dir[PATH_MAX];
+    char dir[PATH_MAX], habit[PATH_MAX];
     struct mo_err why;
     int rc = 0;
 
-    if (cache_dir(cfg, dir) < 0)
+    if (path_of(cfg, MO_HUB_CACHE, dir) < 0 ||
+        path_of(cfg, MO_HUB_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
         o.cache = dir;
     else
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
+    o.habit = o.cache ? habit : NULL;
     rc = mo_dial_new(h->loop, cfg, &h->dial, e);
     o.ctx = h->dial;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);

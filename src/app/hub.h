@@ -13,6 +13,7 @@
 #include "app/config.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
+#define MO_HUB_HABIT "habit"   /* and what is usually meant by words */
 
 struct mo_hub;
 
@@ -28,6 +29,8 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
 
+/* What was learnt from choices (habit.h). 0, also if there was nothing. */
+int mo_hub_forget_habit(const struct mo_config *cfg, struct mo_err *e);
 /* What is remembered of a server that was taken out. */
 void mo_hub_forget(const struct mo_config *cfg, const char *server);
 

@@ -4,6 +4,7 @@
 #include "gateway/flight.h"
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
+#include "gateway/habit.h"
 #include "gateway/shape.h"
 #include "mcp/edit.h"
 
@@ -141,6 +142,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_span query = four_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
+    char who[CROSS_WHO_MAX];
     double least = 0;
     struct mo_buf b;
     struct mo_jw w;
@@ -156,6 +158,8 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
+    cross_who(c->peer, c->caller, who);
+    habit_shown(g->habit, who, query, found);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -263,6 +267,17 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     return false;
 }
 
+/* It was named: perhaps it was found before. */
+static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
+                        const struct mo_cat_item *it)
+{
+    char who[CROSS_WHO_MAX];
+
+    cross_who(c->peer, c->caller, who);
+    habit_chose(g->habit, who, mo_span_cstr(four_server(g, it->server)->name),
+                it->given);
+}
+
 static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
                         struct mo_arena *a)
 {
@@ -286,8 +301,11 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
         mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && four_target(g, c, &t) == 0)
+    else if (check_params(c, &ch) && four_target(g, c, &t) == 0) {
+        if (ch.tool.n)
+            note_choice(g, c, ch.item);
         flight_start(g, c, &t);
+    }
 }
 
 int four_target(struct mo_gateway *g, const struct mo_ep_call *c,

@@ -4,6 +4,7 @@
 #include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/guide.h"
+#include "gateway/habit.h"
 #include "gateway/manner.h"
 #include "gateway/shape.h"
 
@@ -156,6 +157,7 @@ static void end_now(struct mo_later *d)
     guide_free(g->seek); /* it borrows from the other */
     guide_free(g->guide);
     shape_free(g->shape);
+    habit_free(g->habit);
     pace_fini(&g->pace);
     mo_free(g->v);
     mo_free(g);
@@ -367,15 +369,18 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     }
     g->guide = guide_new(o->table, o->pieces);
     g->shape = shape_new(o->loop);
-    if (!g->guide || !g->shape) {
+    g->habit = habit_new(o->loop, o->habit);
+    if (!g->guide || !g->shape || !g->habit) {
         guide_free(g->guide);
         shape_free(g->shape);
+        habit_free(g->habit);
         mo_catalog_free(g->cat);
         mo_free(g);
         return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
+    g->o.habit = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->loop = o->loop;
     mo_up_pool_init(&g->pool, o->most);

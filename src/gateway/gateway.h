@@ -96,6 +96,7 @@ struct mo_gateway_opts {
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
                                   /* borrowed; empty: words alone */
     const char *cache; /* directory for what servers offer; NULL: none */
+    const char *habit; /* file of what is usually meant; NULL: none */
     uint64_t away_ms;  /* for a modern client to come back with its answers to
                         * a server's questions; 0: 15 min */
     /* Make a link to that server and give it to mo_conn_dialed(). `who` is

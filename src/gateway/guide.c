@@ -1,6 +1,7 @@
 #include "gateway/guide.h"
 
 #include "base/rand.h"
+#include "gateway/habit.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
@@ -254,5 +255,9 @@ int guide_find(struct guide *d, const struct mo_gateway *g,
 {
     int rc = bring_up(d, g);
 
-    return rc < 0 ? rc : mo_route_find(d->route, words, limit, out);
+    if (rc == 0)
+        rc = mo_route_find(d->route, words, limit, out);
+    if (rc == 0)
+        habit_apply(g->habit, words, out);
+    return rc;
 }

@@ -97,6 +97,7 @@ struct mo_gateway {
     struct guide *guide;
     struct guide *seek; /* over all there is; NULL: not asked yet */
     struct shape *shape;
+    struct habit *habit;
     struct mo_pace pace;
     struct slot **v;
     size_t n;

@@ -194,6 +194,27 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   assert.ok(!broken.results.some((r) => r.server === 'sick'));
 });
 
+test('choices are learnt, and forgotten when told', async (t) => {
+  const words = 'look at the work';
+  const m = new Moody(t, { a: {}, b: {} }, search);
+  const find = async (it) => (await it.call({ name: 'find_tool', arguments: { query: words } }))
+    .structuredContent.results.map((r) => `${r.server}/${r.tool}`);
+  const open = await m.open(t);
+  const before = await find(open);
+  const [, second] = before; // the same tool, elsewhere
+  const [server, tool] = second.split('/');
+  for (let i = 0; i < 3; i++) {
+    await find(open);
+    await open.call({ name: 'execute', arguments: { server, tool, params: {} } });
+  }
+  assert.equal((await find(open))[0], second);
+  await open.client.close();
+  const again = await m.open(t);
+  assert.equal((await find(again))[0], second, 'also the next time');
+  await exec(bin, ['find', '--forget', '-c', m.place.file], { env: m.place.env });
+  assert.deepEqual(await find(again), before);
+});
+
 // --- what is not left, and not said
 
 test('an error of a server does not carry its secrets on', async (t) => {

@@ -183,6 +183,19 @@ static bool take_numbers(const struct mo_cli *c, struct mo_gw_find *f)
     return *least && *end == '\0' && f->threshold >= 0 && f->threshold <= 1;
 }
 
+static int forget(const struct mo_cli *c, const struct mo_config *cfg)
+{
+    struct mo_err e;
+
+    if (!mo_cli_has(c, "forget"))
+        return mo_cli_error(c, MO_EXIT_USAGE, "find what?");
+    if (c->nargs)
+        return mo_cli_error(c, MO_EXIT_USAGE, "--forget goes without words");
+    return mo_hub_forget_habit(cfg, &e) < 0
+               ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
+               : MO_EXIT_OK;
+}
+
 static int run(struct mo_cli *c)
 {
     struct mo_config_holder h;
@@ -198,6 +211,11 @@ static int run(struct mo_cli *c)
     rc = mo_cmd_load(c, &flags, &h);
     if (rc)
         return rc;
+    if (mo_cli_has(c, "forget") || c->nargs == 0) {
+        rc = forget(c, h.now);
+        mo_config_close(&h);
+        return rc;
+    }
     (void)signal(SIGPIPE, SIG_IGN);
     mo_log_init(&log, STDERR_FILENO);
     (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
@@ -220,6 +238,8 @@ static const struct mo_opt opts[] = {
      .arg = "X",
      .doc = "Leave out what is less sure, from 0 to 1"},
     {.name = "refresh", .doc = "Start every server first and ask what it has"},
+    {.name = "forget",
+     .doc = "Forget what was learnt from choices, and do nothing else"},
     MO_OPT_JSON,
 };
 
@@ -227,7 +247,6 @@ const struct mo_cmd mo_cmd_find = {
     .name = "find",
     .summary = "What the router would choose for these words",
     .args = "WORDS...",
-    .min_args = 1,
     .max_args = MO_CLI_ARGS_MAX,
     .text = "Prints the tools that fit, the surest first, with a confidence "
             "from 0 to 1, and what would have fitted but cannot be used, and "
