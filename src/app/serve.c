@@ -15,6 +15,7 @@
 #include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
+#include "web/api_route.h"
 #include "web/api_stats.h"
 #include "web/talk.h"
 
@@ -37,6 +38,7 @@ struct server {
     struct mo_api api;
     struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
+    struct mo_api_route api_route;
     struct mo_hub *hub;     /* the gateway, at /mcp */
     struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
@@ -261,6 +263,16 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
+static int find_route(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
+{
+    struct server *s = ctx;
+    const struct mo_gw_find f = {
+        .words = a->words, .limit = a->limit, .threshold = a->threshold};
+
+    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+}
+
 static int make_mcp(struct server *s, struct mo_err *e)
 {
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
@@ -276,7 +288,10 @@ static int make_mcp(struct server *s, struct mo_err *e)
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
+    s->api_route = (struct mo_api_route){find_route, s};
     rc = mo_site_route(s->site, &route);
+    if (rc == 0)
+        rc = mo_api_route_routes(s->site, &s->api_route);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -314,6 +329,7 @@ static void open_house(struct server *s)
 
 static void end_mcp(struct server *s)
 {
+    s->api_route.ctx = NULL;
     if (s->mcp)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }

@@ -159,6 +159,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     if (!t->slot)
         return MO_ENOTFOUND;
     t->own = it->own;
+    t->given = it->given;
     t->item = it->item;
     return 0;
 }

@@ -455,6 +455,12 @@ void mo_child_let_go(struct mo_child *c)
     child_unused(c);
 }
 
+void mo_child_call_over(struct mo_child *c)
+{
+    fair_over(c->up);
+    mo_child_let_go(c);
+}
+
 struct mo_conn *mo_child_conn(const struct mo_child *c)
 {
     return c->state == CH_OPEN ? c->conn : NULL;

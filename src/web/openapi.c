@@ -53,6 +53,17 @@ static const struct mo_openapi_row rows[] = {
                                   "wall time in ms") "," Q("limit", "integer",
                                                            "at most so many"),
      JSON_TYPE, REF("Rows")},
+    {"/api/route", "get", "What the router would choose, and what it cannot",
+     Q("q", "string", "plain words") "," Q(
+         "limit", "integer", "at most so many") "," Q("threshold", "number",
+                                                      "from 0 "
+                                                      "to 1"),
+     JSON_TYPE,
+     "{'type':'object','required':['query','results','ruledOut'],"
+     "'additionalProperties':false,'properties':{'query':{'type':'string'},"
+     "'results':{'type':'array','items':" REF(
+         "Hit") "},"
+                "'ruledOut':{'type':'array','items':" REF("Hit") "}}}"},
     {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
      "{'type':'object','required':['provider','model','models','providers'],"
      "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
@@ -228,6 +239,15 @@ static const struct mo_openapi_schema schemas[] = {
      "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
      "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}}}}"},
     {"Minutes", "{'type':'array','maxItems':60,'items':{'type':'integer'}}"},
+    {"Hit",
+     "{'type':'object','required':['server','confidence'],"
+     "'additionalProperties':false,'properties':{'server':{'type':'string'},"
+     "'tool':{'type':'string'},'name':{'type':'string'},"
+     "'confidence':{'type':'number'},'score':{'type':'number'},"
+     "'words':{'type':'number'},'meaning':{'type':'number'},"
+     "'equivalent':{'type':'boolean'},'description':{'type':'string'},"
+     "'reason':{'enum':['disabled','hidden','unlisted','circuit-open',"
+     "'sign-in']},'why':{'type':'string'}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"

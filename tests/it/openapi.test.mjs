@@ -156,6 +156,9 @@ test('every answer is as described', async () => {
   const listed = await asked('/api/rules', 'get', '/api/rules');
   const { rules } = listed;
   assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true }]);
+  const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
+  assert.equal(routed.query, 'the greeter');
+  await ask('/api/route', 'get', '/api/route', 400);
   assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
   assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
   await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);

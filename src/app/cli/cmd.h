@@ -5,6 +5,7 @@
 #include "app/cli.h"
 #include "app/config.h"
 
+extern const struct mo_cmd mo_cmd_find;
 extern const struct mo_cmd mo_cmd_gateway, mo_cmd_replay, mo_cmd_route_eval,
     mo_cmd_serve, mo_cmd_chat, mo_cmd_version, mo_cmd_doctor,
     mo_cmd_config_check, mo_cmd_config_show, mo_cmd_config_schema,

@@ -12,7 +12,7 @@ static const struct mo_cmd *const commands[] = {
     &mo_cmd_secrets_list,  &mo_cmd_secrets_remove, &mo_cmd_secrets_check,
     &mo_cmd_doctor,        &mo_cmd_config_check,   &mo_cmd_config_show,
     &mo_cmd_config_schema, &mo_cmd_config_docs,    &mo_cmd_version,
-    &mo_cmd_help,          &mo_cmd_completion,
+    &mo_cmd_help,          &mo_cmd_completion,     &mo_cmd_find,
 };
 
 static const struct mo_opt globals[] = {
