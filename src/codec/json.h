@@ -49,6 +49,11 @@ struct mo_json_doc {
 int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                   struct mo_err *e);
 
+/* The whole text is one object: out[i] is its member names[i], the last of
+ * duplicates, or none. Cheaper than to parse and then to look for them. */
+int mo_json_parse_members(struct mo_span text, const char *const *names,
+                          size_t n, struct mo_json *out, struct mo_err *e);
+
 enum mo_json_type mo_json_type(struct mo_json v);
 
 static inline struct mo_span mo_json_text(struct mo_json v)
@@ -75,6 +80,9 @@ bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
 /* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
  * (as JSON.parse does). None when v is no object or has no such key. */
 struct mo_json mo_json_get(struct mo_json v, const char *key);
+/* The same of an object that has no key twice: one we wrote ourselves. It does
+ * not look behind what it finds. */
+struct mo_json mo_json_first(struct mo_json v, const char *key);
 struct mo_json mo_json_at(struct mo_json v, size_t index);
 size_t mo_json_len(struct mo_json v); /* members or elements */
 

@@ -1,5 +1,6 @@
 #include "gateway/cross.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,8 +42,10 @@ bool cross_is_task_method(const struct mo_ep_call *c)
 
 void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
 {
+    uint64_t digits = htobe64(peer);
+
     if (peer)
-        (void)snprintf(out, CROSS_WHO_MAX, "%016llx", (unsigned long long)peer);
+        mo_hex(&digits, sizeof(digits), out);
     else
         (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
@@ -156,6 +159,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     if (!t->slot)
         return MO_ENOTFOUND;
     t->own = it->own;
+    t->given = it->given;
     t->item = it->item;
     return 0;
 }

@@ -34,7 +34,7 @@
 #define MO_GATEWAY_FLIGHT_H
 
 #include "base/rand.h"
-#include "gateway/cross.h"
+#include "gateway/detour.h"
 #include "mcp/task.h"
 
 #define FLIGHT_TOKEN 16 /* random bytes of an id */
@@ -65,24 +65,32 @@ struct flight {
     char who[CROSS_WHO_MAX];
     /* up */
     struct mo_up_wish wish;
-    bool wishing, again;
+    bool wishing;
     bool stale, retried; /* it waits for its server's list of tools, to be sent
                           * once more with the headers that it wants now */
+    struct detour detour;
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;
     uint64_t number; /* of the call */
+    bool as_task;    /* legacy: it was asked for a promise */
+    size_t most;     /* bytes of its result; 0: all */
+    bool promised;   /* a schema, of its structured content */
+    bool by_execute;
+    struct pace_row *pace;
+    uint64_t sent_ns;
     /* questions */
     char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
     struct mo_list questions;
     unsigned nquestions;
-    struct mo_later later; /* ask them, or hand over the outcome */
+    struct mo_later later;  /* ask them, or hand over the outcome */
+    struct mo_timer gather; /* more questions may follow the first */
     struct mo_timer expiry;
     /* an answer that came while the client was not there */
     bool over, is_error;
     struct mo_buf outcome;
     struct mo_buf progress; /* the last one that it missed */
-    struct mo_buf route;    /* of execute: where it went; else empty */
+    struct mo_buf route;    /* where it went, if that is to be said */
     struct mo_buf lacked;   /* a question that the client cannot be asked */
     struct kept *kept;      /* KEPT: else NULL */
 };
@@ -149,5 +157,10 @@ void flight_cancel(struct flight *f, const char *why);
 void flight_hold(struct flight *f, bool on);
 void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
 void flight_attach(struct flight *f, struct mo_ep_call *c);
+
+/* --- flight.c, for detour.c ---------------------------------------------- */
+
+/* To that server, or to another child of its own; it wishes again. */
+void flight_move(struct flight *f, struct slot *to);
 
 #endif

@@ -359,6 +359,19 @@ void flight_answer_questions(struct flight *f, struct mo_json responses)
 
 /* --- from the server ----------------------------------------------------- */
 
+/* A modern client hears all questions in one answer, a legacy server asks them
+ * one by one: it is given a moment. */
+static void ask_soon(struct flight *f, const struct mo_child *c)
+{
+    const struct mo_conn *conn = mo_child_conn(c);
+    bool legacy = conn && !mo_conn_info(conn)->modern;
+
+    if (!legacy || !mo_mcp_is_modern(f->down->version))
+        mo_loop_defer(f->g->loop, &f->later);
+    else if (!mo_timer_on(&f->gather))
+        mo_timer_start(f->g->loop, &f->gather, GW_GATHER_MS);
+}
+
 static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
 {
     struct question *q = ctx;
@@ -427,7 +440,7 @@ void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
     a->user = q;
     flight_hold(f, true);
     if (f->how == DOWN_HELD)
-        mo_loop_defer(f->g->loop, &f->later);
+        ask_soon(f, c);
     else if (f->how == DOWN_KEPT)
         flight_kept_news(f);
 }

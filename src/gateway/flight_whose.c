@@ -1,6 +1,7 @@
 /* flight_whose.c - whose a server's question or log message is, see flight.h:
  * never guessed among several clients. */
 #include "gateway/flight.h"
+#include "gateway/hush.h"
 
 /* Of one connection, or the same flight. */
 static bool is_one(const struct flight *a, const struct flight *b)
@@ -75,7 +76,7 @@ static void log_to(struct kid *k, uint64_t peer, struct mo_json params)
 
 /* Of which of a legacy client's calls it is nobody guesses: it goes where that
  * client's news go. */
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
+static void log_plain(struct kid *k, uint64_t stream_of, struct mo_json params)
 {
     struct flight *f = flight_of_task(k->slot, k->child, params);
     bool sure = true;
@@ -90,4 +91,17 @@ void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
         log_to(k, f->peer, params);
     else
         mo_ep_call_log_raw(f->down, params);
+}
+
+void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    params = hush(k->slot->g->loop, params, &b);
+    if (params.p)
+        log_plain(k, stream_of, params);
+    else
+        k->slot->g->lost_logs++;
+    mo_buf_fini(&b);
 }

@@ -227,6 +227,32 @@ static bool ask_again(struct slot *s)
     return k != NULL;
 }
 
+static void start_for_lists(struct slot *s, struct mo_span who,
+                            struct mo_span caps)
+{
+    s->starting = true;
+    s->start = (struct mo_up_wish){.ready = on_started};
+    mo_up_want(s->up, who, caps, &s->start);
+}
+
+void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *s = g->v[i];
+
+        if (!s->starting && !is_reading(s) && !ask_again(s))
+            start_for_lists(s, who, caps);
+    }
+}
+
+bool refresh_busy(const struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->v[i]->starting || is_reading(g->v[i]))
+            return true;
+    return false;
+}
+
 bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
                     struct mo_span caps)
 {
@@ -236,9 +262,7 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
         if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
             ask_again(s))
             continue;
-        s->starting = true;
-        s->start = (struct mo_up_wish){.ready = on_started};
-        mo_up_want(s->up, who, caps, &s->start);
+        start_for_lists(s, who, caps);
     }
     return refresh_pending(g);
 }

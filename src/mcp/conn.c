@@ -133,6 +133,8 @@ static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 
     if (c->state == C_CLOSING || c->state == C_REDIAL)
         return;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, false, mo_json_text(m->root));
     if (m->kind == MO_RPC_BATCH && c->state == C_OPEN &&
         c->speak == MO_MCP_2025_03_26)
         on_batch(c, m, stream_of);
@@ -195,6 +197,8 @@ int conn_send(struct mo_conn *c, struct mo_link_msg *m)
         return MO_ECLOSED;
     m->version = first ? NULL : mo_mcp_version_text(c->speak);
     m->modern = c->modern;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, true, m->text);
     return mo_link_send(c->link, m);
 }
 

@@ -58,6 +58,7 @@ struct mo_endpoint_limits {
     size_t replay;         /* HTTP, bytes kept per session: 1 MiB */
     size_t replay_all;     /* HTTP, of all sessions: 32 MiB */
     uint64_t keepalive_ms; /* HTTP, SSE comments: 15 s */
+    uint64_t soon_ms;      /* HTTP, an answer is plain JSON until: 20 ms */
     unsigned tasks;        /* MO_EP_CALL_TASKS, kept per session: 64 */
     uint64_t task_ms;      /* one is kept for at most: 1 h */
     size_t task_bytes;     /* outcomes kept, of all sessions: 32 MiB */

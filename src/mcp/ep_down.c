@@ -49,6 +49,18 @@ static bool too_new(const struct down *d, const struct since *t, size_t n,
     return false;
 }
 
+/* Most texts are written as they are; b gets the others. */
+static struct mo_span text_of(struct mo_json v, struct mo_buf *b)
+{
+    struct mo_span raw = mo_span(v.p + 1, v.n - 2);
+
+    mo_buf_init(b, EP_CALL_EXTRA);
+    if (mo_span_find(raw, '\\') < 0)
+        return raw;
+    (void)mo_json_str_buf(v, b);
+    return mo_buf_view(b);
+}
+
 static void put_key(struct down *d, struct mo_json key)
 {
     mo_jw_key_raw(&d->w, key);
@@ -96,33 +108,75 @@ static void put_item(struct down *d, struct mo_json item)
     mo_jw_end(&d->w);
 }
 
-/* {"taskSupport":...}: whether it may be called as a task. */
-static void put_execution(struct down *d, struct mo_json name)
+/* May it be called as a task? The value of its member of the tool. */
+static const char *execution(const struct down *d, struct mo_json name)
 {
-    static const char *const words[] = {"forbidden", "optional", "required"};
+    static const char *const texts[] = {
+        "{\"taskSupport\":\"forbidden\"}",
+        "{\"taskSupport\":\"optional\"}",
+        "{\"taskSupport\":\"required\"}",
+    };
     const struct mo_endpoint_opts *o = &d->ep->o;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
     struct mo_buf b;
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_json_str_buf(name, &b);
-    if (o->task)
-        can = o->task(o->ctx, mo_buf_view(&b));
-    mo_buf_fini(&b);
-    mo_jw_key(&d->w, "execution");
-    mo_jw_obj(&d->w);
-    mo_jw_key(&d->w, "taskSupport");
-    mo_jw_cstr(&d->w, words[can]);
-    mo_jw_end(&d->w);
+    if (o->task && mo_json_is(name, MO_JSON_STRING)) {
+        can = o->task(o->ctx, text_of(name, &b));
+        mo_buf_fini(&b);
+    }
+    return texts[can];
+}
+
+/* What there is to know of a tool, in one walk. */
+struct look {
+    struct mo_json name;
+    bool any;    /* it has members at all */
+    bool change; /* some must go, or be put differently */
+};
+
+static struct look look_at(const struct down *d, struct mo_json tool)
+{
+    struct look l = {.any = false};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, tool);
+    while (mo_json_next(&it, &key, &val)) {
+        l.any = true;
+        if (mo_json_str_eq(key, MO_SPAN("name")))
+            l.name = val;
+        else if (too_new(d, items, MO_COUNT(items), key) ||
+                 mo_json_str_eq(key, MO_SPAN("outputSchema")))
+            l.change = true;
+    }
+    return l;
 }
 
 static void put_tool(struct down *d, struct mo_json tool)
 {
-    mo_jw_obj(&d->w);
-    put_known(d, tool);
-    if (d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS))
-        put_execution(d, mo_json_get(tool, "name"));
-    mo_jw_end(&d->w);
+    bool tasks =
+        d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS);
+    struct look l = look_at(d, tool);
+
+    if (l.change) {
+        mo_jw_obj(&d->w);
+        put_known(d, tool);
+        if (tasks) {
+            mo_jw_key(&d->w, "execution");
+            mo_jw_raw(&d->w, mo_span_cstr(execution(d, l.name)));
+        }
+        mo_jw_end(&d->w);
+        return;
+    }
+    if (!tasks) {
+        put_raw(d, tool);
+        return;
+    }
+    /* its own bytes, and one more before the brace */
+    mo_jw_raw(&d->w, mo_span_head(mo_json_text(tool), tool.n - 1));
+    (void)mo_buf_puts(d->w.b, l.any ? ",\"execution\":" : "\"execution\":");
+    (void)mo_buf_puts(d->w.b, execution(d, l.name));
+    (void)mo_buf_putc(d->w.b, '}');
 }
 
 static void put_block(struct down *d, struct mo_json block)

@@ -5,7 +5,9 @@
  * cancels. Legacy peers get a session (unguessable id, bound to the caller),
  * a GET stream for what no request asked for, and events with ids that can be
  * replayed after a broken connection, as far as a capped buffer reaches back.
- * A call of a legacy peer survives its connection.
+ * A call of a legacy peer survives its connection once its event stream has
+ * begun; that is after limits.soon_ms, and the answer to one that is over by
+ * then is one JSON object, too.
  *
  * Who may ask is the gate's business: it sees every request first. Without
  * one only loopback Host headers and origins equal to the Host are let in.

@@ -143,6 +143,8 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
         e = *why;
     else
         http_describe(x, &e);
+    if (x->streamed && e.code == MO_EUNAVAIL)
+        e.code = MO_ECLOSED; /* the server had the request */
     x->quiet = true; /* whatever the owner does now, it is over */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
