@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "gateway/four.h"
+#include "gateway/judge.h"
 #include "gateway/pulse.h"
 #include "mcp/mirror.h"
 
@@ -27,6 +28,7 @@ static void flight_free(struct flight *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
     flight_drop_questions(f, "the call is over");
+    judge_free(f);
     leave_slot(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -209,7 +211,31 @@ static void settle(struct flight *f)
 
 static void fail(struct flight *f, const char *why, bool sent)
 {
+    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
+    settle(f);
+}
+
+void flight_refuse(struct flight *f, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "content");
+    mo_jw_arr(&w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "text");
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, true);
+    mo_jw_end(&w);
+    f->is_error = false;
     settle(f);
 }
 
@@ -268,7 +294,10 @@ static void finish(struct flight *f, const struct mo_reply *r)
         look_again(f);
     if (r->err) {
         no_answer(f, r->err);
-    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
+        return;
+    }
+    judge_reply(f, r);
+    if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
         hand_over(f, r);
     } else {
         f->is_error = r->error.p != NULL;
@@ -300,6 +329,7 @@ static bool pass_task(struct flight *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
+    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
 }
@@ -450,6 +480,11 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
         fail(f, "it is not offered any more", false);
         return;
     }
+    if (!judge_same(f, &t)) {
+        fail(f, "the tool or the call is not what was looked at; begin again",
+             false);
+        return;
+    }
     if (forward(f, &t, &e) == 0)
         return;
     if (e.code != MO_ECLOSED || f->again) {
@@ -473,6 +508,14 @@ static void wish(struct flight *f)
                &f->wish);
 }
 
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        fail(f, "its server has been removed", false);
+}
+
 void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
                   const struct target *t)
 {
@@ -480,7 +523,7 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
+    else if (judge_begin(f, t))
         wish(f);
 }
 

@@ -44,6 +44,7 @@ struct question {
     struct flight *f;
     unsigned no;        /* its key is aNO */
     bool asked;         /* the client has it */
+    bool own;           /* ours, about the call itself (judge.h); or: */
     struct mo_ask *ask; /* or: */
     struct mo_buf key;  /* of a task's input, as written, then its request */
     size_t key_len;
@@ -76,6 +77,7 @@ struct flight {
     struct mo_buf outcome;
     struct mo_buf progress; /* the last one that it missed */
     struct mo_buf route;    /* of execute: where it went; else empty */
+    struct judged *judged;  /* its case (judge.h), or NULL */
 };
 
 /* A request whose target is known. */
@@ -100,6 +102,9 @@ void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
 /* Put all open questions to the client that is here. */
 void flight_put_questions(struct flight *f);
 void flight_drop_questions(struct flight *f, const char *why);
+/* Ask the client something of our own; params: JSON. */
+int flight_question(struct flight *f, const char *method,
+                    struct mo_span params);
 
 /* --- flight.c, for flight_ask.c ------------------------------------------ */
 
@@ -108,5 +113,9 @@ void flight_cancel(struct flight *f, const char *why);
 void flight_hold(struct flight *f, bool on);
 void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
 void flight_attach(struct flight *f, struct mo_ep_call *c);
+/* For judge.c: it may go to its server; it may not, and this is what the model
+ * gets instead (f may be gone after it). */
+void flight_go(struct flight *f);
+void flight_refuse(struct flight *f, struct mo_span text);
 
 #endif

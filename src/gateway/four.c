@@ -6,6 +6,7 @@
 #include "gateway/flight.h"
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
+#include "gateway/judge.h"
 #include "mcp/edit.h"
 
 #define META_ROUTE    "mcp-orchestrator/route"
@@ -165,6 +166,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
+    judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -280,6 +282,8 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     struct target t;
     int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
 
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        judge_routed(g, c, "execute", ch.request, found, rc == 0);
     if (rc == MO_EINVAL)
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");

@@ -4,6 +4,7 @@
 #include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/guide.h"
+#include "gateway/judge.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -168,6 +169,7 @@ static void slot_leave(struct slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
+    judge_leave(s);
     refresh_stop(s);
     watch_stop(s);
     mo_up_close(s->up, on_gone, s);

@@ -14,10 +14,13 @@
  * elicitation, roots) goes to the client of the call it belongs to and to
  * nobody else; if nobody can say whose it is, it is refused.
  *
- * Not known here: configuration files, boxes, approval by people. */
+ * Whether a call may cross is the owner's to say (case.h).
+ *
+ * Not known here: configuration files, boxes, rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
+#include "gateway/case.h"
 #include "mcp/conn.h"
 #include "mcp/endpoint.h"
 
@@ -76,6 +79,7 @@ struct mo_gateway_opts {
     /* A server's state has changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;
+    struct mo_gw_judge judge; /* of calls; with a context of its own */
 };
 
 int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
