@@ -169,7 +169,7 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 /* --- from open to close -------------------------------------------------- */
 
 static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
-                        struct mo_err *e)
+                        struct mo_desk *desk, struct mo_err *e)
 {
     struct mo_gateway_opts o = {
         .loop = h->loop,
@@ -187,6 +187,8 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
     struct mo_err why;
     int rc = 0;
 
+    if (desk)
+        o.judge = mo_desk_judge(desk);
     if (n < 0 || (size_t)n >= sizeof(dir))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
@@ -255,7 +257,7 @@ void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
 }
 
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_hub **out, struct mo_err *e)
+                struct mo_desk *desk, struct mo_hub **out, struct mo_err *e)
 {
     struct mo_hub *h = mo_new(struct mo_hub);
     int rc = 0;
@@ -263,7 +265,7 @@ int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!h)
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
-    rc = make_gateway(h, cfg, e);
+    rc = make_gateway(h, cfg, desk, e);
     if (rc == 0)
         rc = mo_hub_reload(h, cfg, e);
     if (rc == 0)

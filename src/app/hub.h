@@ -10,14 +10,15 @@
 #ifndef MO_APP_HUB_H
 #define MO_APP_HUB_H
 
-#include "app/config.h"
+#include "app/desk.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
 
 struct mo_hub;
 
+/* desk: who judges calls, borrowed; NULL: nobody. */
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_hub **out, struct mo_err *e);
+                struct mo_desk *desk, struct mo_hub **out, struct mo_err *e);
 /* Children are gone when gone(ctx) comes. */
 void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx);
 

@@ -16,6 +16,7 @@
 #define PAGE_TOOLS    20 /* of each, unless one server is asked for */
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
+#define TOKEN_BYTES   4 /* of English and JSON, about */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -26,6 +27,18 @@ bool four_is_on(const struct mo_gateway *g)
     return g->o.expose == MO_GW_SEARCH ||
            (g->o.expose == MO_GW_AUTO &&
             mo_catalog_count(g->cat, MO_CAT_TOOLS) > few);
+}
+
+uint64_t mo_gateway_saved(const struct mo_gateway *g)
+{
+    size_t n = four_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += mo_catalog_at(g->cat, MO_CAT_TOOLS, i)->item.n;
+    return bytes > sizeof(four_tools)
+               ? (bytes - sizeof(four_tools)) / TOKEN_BYTES
+               : 0;
 }
 
 void four_list(struct mo_ep_call *c)

@@ -96,6 +96,9 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
 size_t mo_gateway_count(const struct mo_gateway *g);
 struct mo_up *mo_gateway_up(const struct mo_gateway *g, size_t i);
 const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
+/* Tokens of definitions, about, that a client does not get since four tools
+ * stand for all of them; 0: they do not. */
+uint64_t mo_gateway_saved(const struct mo_gateway *g);
 
 /* Fill in handler, schema, task, watch, level, caps and ctx. An endpoint made
  * with it is told of changes from mo_gateway_serve() to mo_gateway_unserve().
