@@ -161,6 +161,7 @@ struct mo_config_server {
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
+    bool manage; /* where nobody set it: by `listen` (manage.h) */
 };
 
 struct mo_config_secrets {

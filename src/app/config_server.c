@@ -105,6 +105,11 @@ static const struct mo_key server_rows[] = {
      LIST(mo_config_server, origins),
      .doc = "Web origins besides our own that may connect, such as "
             "`https://chat.example.com`"},
+    {.name = "manage",
+     BOOL(mo_config_server, manage),
+     .doc = "May MCP servers be added, changed and removed over HTTP, which "
+            "is running programs as this user; without it: only while "
+            "`listen` is this machine's own"},
     {.name = "tls",
      SECTION(mo_config_server, tls, mo_config_tls, tls_keys),
      .doc = "HTTPS"},

@@ -261,3 +261,14 @@ struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
 {
     return mo_always_api(c->always);
 }
+
+struct mo_servers *mo_converse_shared(const struct mo_converse *c)
+{
+    return c->servers;
+}
+
+int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
+                       struct mo_err *e)
+{
+    return c->servers ? mo_servers_reload(c->servers, cfg, e) : 0;
+}

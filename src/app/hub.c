@@ -285,3 +285,8 @@ struct mo_gateway *mo_hub_gateway(const struct mo_hub *h)
 {
     return h->gateway;
 }
+
+const struct mo_tails *mo_hub_said(const struct mo_hub *h)
+{
+    return mo_dial_said(h->dial);
+}

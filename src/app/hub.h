@@ -11,6 +11,7 @@
 #define MO_APP_HUB_H
 
 #include "app/config.h"
+#include "app/tails.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
 
@@ -27,6 +28,8 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 
 struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
+/* What its servers last wrote on their standard error. */
+const struct mo_tails *mo_hub_said(const struct mo_hub *h);
 
 /* One server as the gateway wants it; texts stay the configuration's. */
 void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,

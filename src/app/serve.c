@@ -11,6 +11,7 @@
 #include "app/door.h"
 #include "app/echo.h"
 #include "app/hub.h"
+#include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
 #include "web/api.h"
@@ -34,7 +35,8 @@ struct server {
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
-    struct mo_hub *hub;     /* the gateway, at /mcp */
+    struct mo_hub *hub; /* the gateway, at /mcp */
+    struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
     bool closing;
@@ -107,6 +109,8 @@ static void apply(void *ctx)
     renew_tls(s);
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    if (s->converse && mo_converse_reload(s->converse, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "serve", &e, "keeping the servers");
 }
 
 static void reload(struct server *s)
@@ -170,8 +174,34 @@ static void on_point(void *ctx, const char *name)
         (void)raise(SIGKILL);
 }
 
+static void on_file_written(void *ctx)
+{
+    reload(ctx);
+}
+
+/* Without it servers can be looked at and not changed. */
+static void begin_managing(struct server *s)
+{
+    const struct mo_manage_opts o = {
+        .loop = s->loop,
+        .config = s->config,
+        .listen = s->first->server.listen,
+        .has_token = s->door.token[0] != '\0',
+        .store = mo_house_store(s->house),
+        .hub = s->hub,
+        .servers = mo_converse_shared(s->converse),
+        .written = on_file_written,
+        .ctx = s,
+    };
+
+    s->manage = mo_manage_new(&o);
+    if (s->manage)
+        s->api.manage = mo_manage_for(s->manage);
+}
+
 static void begin_talking(struct server *s)
 {
+    begin_managing(s);
     if (s->crash)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
@@ -270,13 +300,21 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* Last come, first gone: pages, the gateway, conversations, sessions and
- * boxes. */
+/* Last come, first gone: pages, changes of servers, the gateway,
+ * conversations, sessions and boxes. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    end_next(s);
+}
+
+static void on_manage_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->manage = NULL;
     end_next(s);
 }
 
@@ -308,7 +346,9 @@ static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
-    if (s->hub)
+    if (s->manage)
+        mo_manage_close(s->manage, on_manage_gone, s);
+    else if (s->hub)
         mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);

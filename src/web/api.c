@@ -545,5 +545,7 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
         rc = mo_site_route(s, &routes[i]);
-    return rc < 0 ? rc : mo_api_servers_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_servers_routes(s, api);
+    return rc < 0 ? rc : mo_api_mcp_routes(s, api);
 }

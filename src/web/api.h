@@ -11,6 +11,7 @@
  *   GET    /api/models/available     models that can be picked
  *   GET    /api/models/check         the same by id, as older clients ask
  *   ...    /api/servers              the MCP servers (api_servers.h)
+ *   ...    /api/mcp                  the same, managed (api_mcp.h)
  *   GET    /api/openapi.json         all of this for programs (openapi.h)
  *
  * Answers are JSON, errors application/problem+json with a stable code. What
@@ -20,6 +21,7 @@
 #define MO_WEB_API_H
 
 #include "session/session.h"
+#include "web/api_mcp.h"
 #include "web/api_servers.h"
 
 struct mo_agent;
@@ -37,6 +39,7 @@ struct mo_api {
                   void *arg, struct mo_err *e);
     void *models_ctx;
     struct mo_api_servers servers; /* list NULL: not there (yet) */
+    struct mo_api_manage manage;   /* ctx NULL: likewise */
 };
 
 /* api is borrowed as long as the site lives. */

@@ -13,7 +13,8 @@ extern const struct mo_cmd mo_cmd_gateway, mo_cmd_route_eval, mo_cmd_serve,
     mo_cmd_sessions_kill, mo_cmd_box_run, mo_cmd_box_image;
 extern const struct mo_cmd mo_cmd_secrets_set, mo_cmd_secrets_list,
     mo_cmd_secrets_remove, mo_cmd_secrets_check, mo_cmd_mcp_add,
-    mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import;
+    mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import,
+    mo_cmd_mcp_health;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
 

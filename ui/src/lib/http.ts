@@ -2,8 +2,8 @@
 
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
-  readRules, readServers, readSessions, readTested, readTools, readTried,
-  type Audit, type Entry, type Found, type McpServer, type Models,
+  readRules, readSessions, readTested, readTools, readTried,
+  type Audit, type Entry, type Found, type Models,
   type Readiness, type Rule, type ServerTool, type Session, type SessionCalls,
   type Tested, type Tried,
 } from '../protocol';
@@ -14,7 +14,7 @@ export class HttpError extends Error {
   }
 }
 
-async function reason(r: Response): Promise<string> {
+export async function reason(r: Response): Promise<string> {
   const body: unknown = await r.json().catch(() => null);
   const detail =
     typeof body === 'object' && body !== null && 'detail' in body
@@ -23,13 +23,13 @@ async function reason(r: Response): Promise<string> {
   return typeof detail === 'string' && detail ? detail : `HTTP ${r.status}`;
 }
 
-async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
+export async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
   const r = await fetch(path, { headers: { accept: 'application/json' } });
   if (!r.ok) throw new HttpError(r.status, await reason(r));
   return read(await r.json());
 }
 
-async function post<T>(
+export async function post<T>(
   path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
 ): Promise<T> {
   const r = await fetch(path, {
@@ -90,8 +90,6 @@ const serverAt = (name: string): string =>
 const toolAt = (server: string, tool: string): string =>
   `${serverAt(server)}/tools/${encodeURIComponent(tool)}`;
 
-export const fetchServers = (): Promise<McpServer[]> =>
-  get('/api/servers', readServers);
 export const fetchTools = (server: string): Promise<ServerTool[]> =>
   get(`${serverAt(server)}/tools`, readTools);
 export const testServer = (server: string): Promise<Tested> =>
