@@ -264,6 +264,7 @@ void call_outcome(struct call *k, enum mo_call_state to)
     elicit_drop(k);
     call_patience(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
+    mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     if (c->state == CHAT_ENDING) {
         chat_settle(c);
         return;

@@ -19,6 +19,7 @@
 
 #include "agent/chat.h"
 #include "agent/entry.h"
+#include "agent/tally.h"
 #include "agent/tools.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -149,6 +150,7 @@ struct chat {
     bool unheard;              /* asked in vain: its end is the turn's */
     struct mo_buf shown;       /* text of the present reply so far */
     struct mo_llm_usage usage; /* of the turn */
+    struct mo_llm_usage spent; /* in all entries that were ever in memory */
     struct mo_list calls;      /* of the present step */
     struct mo_timer expiry;    /* the next unanswered question */
     struct mo_list questions;  /* of servers: elicit.c */
@@ -170,6 +172,7 @@ struct mo_agent {
     struct mo_loop *loop;
     struct mo_agent_opts o;
     struct mo_map chats; /* session id -> struct chat * */
+    struct mo_tally tally;
     bool closing;
     void (*gone)(void *ctx);
     void *gone_ctx;

@@ -44,6 +44,7 @@ struct entry *entries_read(struct mo_span doc)
  * shown: window.c sees to it that they are not many more. */
 void entries_add(struct chat *c, struct entry *en)
 {
+    mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
     mo_list_push(&c->entries, &en->node);
     if (mo_entry_role(en->doc) == MO_ENTRY_SUMMARY &&
         mo_json_u64(mo_json_get(en->doc, "until"), &c->until) == 0)

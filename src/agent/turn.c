@@ -211,12 +211,9 @@ static int keep_reply(struct chat *c, struct reply *r,
 
 void turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
-    struct mo_llm_usage *sum = &c->usage;
-
-    sum->input += u->input;
-    sum->output += u->output;
-    sum->cache_read += u->cache_read;
-    sum->cache_write += u->cache_write;
+    mo_usage_add(&c->usage, u);
+    mo_tally_reply(&c->agent->tally, c->provider, mo_buf_view(&c->model), u,
+                   mo_wall_ms());
 }
 
 static void on_reply(struct chat *c, const struct mo_llm_reply *from)

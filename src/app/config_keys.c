@@ -27,16 +27,6 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED, false},
     {"session", MO_SCOPE_SESSION, false},
 };
-static const struct mo_key_word exposures[] = {
-    {"all", MO_GW_ALL, false},
-    {"search", MO_GW_SEARCH, false},
-    {"auto", MO_GW_AUTO, false},
-};
-static const struct mo_key_word prefixes[] = {
-    {"collision", MO_GW_PREFIX_COLLISION, false},
-    {"always", MO_GW_PREFIX_ALWAYS, false},
-    {"never", MO_GW_PREFIX_NEVER, false},
-};
 static const struct mo_key_word actions[] = {
     {"ask", MO_ACTION_ASK, false},
     {"allow", MO_ACTION_ALLOW, false},
@@ -178,6 +168,13 @@ static const struct mo_key mcp_rows[] = {
     {.name = "keywords",
      LIST(mo_config_mcp, keywords),
      .doc = "Words that should lead to this server"},
+    {.name = "categories",
+     LIST(mo_config_mcp, categories),
+     .doc = "Kinds of servers it belongs to; `list_capabilities` lists by "
+            "them, the router reads them"},
+    {.name = "tags",
+     LIST(mo_config_mcp, tags),
+     .doc = "The same, for whatever else it is to be found by"},
     {.name = "toolPrefix",
      STR(mo_config_mcp, tool_prefix),
      .doc = "Put in front of its tools' names instead of the server's name; "
@@ -208,7 +205,31 @@ static const struct mo_key mcp_rows[] = {
      .doc = "Stopped after so long without use; 0 never"},
     {.name = "fallback",
      LIST(mo_config_mcp, fallback),
-     .doc = "Servers that take over, in this order, while it is down"},
+     .doc = "Servers that take over, in this order, while it is down: a call "
+            "goes to their tool of the same name"},
+    {.name = "retries",
+     INT(mo_config_mcp, retries, 0, MO_KEY_RETRIES_MAX),
+     .def = "1",
+     .doc = "How often a call without an answer is repeated, if its tool says "
+            "that this does no harm, within `timeoutMs`"},
+    {.name = "maxCalls",
+     INT(mo_config_mcp, max_calls, 0, 100000),
+     .def = "0",
+     .doc = "Calls under way at one time on a shared server, all its "
+            "instances together; further ones wait, and callers take turns; "
+            "0: as many as its connections take"},
+    {.name = "resultBytes",
+     INT(mo_config_mcp, result_bytes, -1, 1e9),
+     .def = "-1",
+     .doc = "Text of a result beyond so many bytes is kept for `read_result`; "
+            "0: never; -1: 65536 where tools are run by `execute`, else "
+            "never"},
+    {.name = "tools",
+     DICT(mo_config_mcp, tools, mo_config_tools, mo_config_tools_keys,
+          MO_KEY_TOOLS_MAX),
+     .flags = MO_KEY_TOOL,
+     .doc = "Single tools by the names the server gives them, and how they "
+            "are treated"},
     {.name = "sandbox",
      WORD(mo_config_mcp, sandbox, drivers),
      .def = "auto",
@@ -216,7 +237,8 @@ static const struct mo_key mcp_rows[] = {
             "commands in none"},
     {.name = "memoryMb",
      INT(mo_config_mcp, memory_mb, 4, MIB_MAX),
-     .doc = "Memory of its box; `sandbox.memoryMb` where it is not given"},
+     .doc = "Memory of its box; `sandbox.memoryMb` where it is not given. Of "
+            "a plain command: of each of its processes, where it is given"},
     {.name = "cpus",
      NUM(mo_config_mcp, cpus, CPUS_MIN, CPUS_MAX),
      .doc = "Processors of its box; `sandbox.cpus` where it is not given"},
@@ -226,31 +248,6 @@ static const struct mo_key mcp_rows[] = {
             "not given"},
 };
 static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
-
-static const struct mo_key gateway_rows[] = {
-    {.name = "expose",
-     WORD(mo_config_gateway, expose, exposures),
-     .flags = MO_KEY_RESTART,
-     .def = "all",
-     .doc = "Which tools a client of the gateway is shown; `all`: every tool "
-            "of every server; `search`: four that find and run the others; "
-            "`auto`: all while there are at most `few`. Resources and prompts "
-            "are always shown"},
-    {.name = "few",
-     INT(mo_config_gateway, few, 1, 10000),
-     .flags = MO_KEY_RESTART,
-     .def = "25",
-     .doc = "How many tools `auto` shows before it hides them behind the "
-            "four"},
-    {.name = "prefix",
-     WORD(mo_config_gateway, prefix, prefixes),
-     .flags = MO_KEY_RESTART,
-     .def = "collision",
-     .doc = "When a name gets its server's name in front; `collision`: only "
-            "where two servers have it; `never`: the first one's counts"},
-};
-static const struct mo_keys gateway_keys =
-    KEYS(gateway_rows, struct mo_config_gateway);
 
 #define API(var, who, key_env, url_env)                                        \
     static const struct mo_key var##_rows[] = {                                \
@@ -482,7 +479,7 @@ static const struct mo_key root_rows[] = {
      DICT(mo_config, mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX),
      .doc = "MCP servers by name; each has one of `command`, `url`, `image`"},
     {.name = "gateway",
-     SECTION(mo_config, gateway, mo_config_gateway, gateway_keys),
+     SECTION(mo_config, gateway, mo_config_gateway, mo_config_gateway_keys),
      .doc = "All MCP servers behind one: `gateway`, and `/mcp` of `serve`"},
     {.name = "llm",
      SECTION(mo_config, llm, mo_config_llm, llm_keys),

@@ -5,6 +5,7 @@
 
 #include "app/always.h"
 #include "app/pins.h"
+#include "app/rule_desk.h"
 #include "app/servers.h"
 #include "app/try.h"
 
@@ -18,6 +19,7 @@ struct mo_converse {
     struct mo_servers *servers;
     struct mo_pins *pins;
     struct mo_always *always;
+    struct mo_rule_desk desk;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -257,9 +259,14 @@ struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
     return mo_try_for(c->try);
 }
 
-struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+struct mo_api_rules mo_converse_rules(struct mo_converse *c)
 {
-    return mo_always_api(c->always);
+    c->desk = (struct mo_rule_desk){
+        .operators = &c->rules,
+        .fallback = (enum mo_action)c->cfg->approvals.fallback,
+        .always = c->always,
+    };
+    return mo_rule_desk_api(&c->desk);
 }
 
 struct mo_servers *mo_converse_shared(const struct mo_converse *c)

@@ -25,7 +25,7 @@ void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
 struct mo_agent *mo_converse_agent(const struct mo_converse *c);
 struct mo_models *mo_converse_models(const struct mo_converse *c);
 struct mo_api_servers mo_converse_servers(const struct mo_converse *c);
-struct mo_api_rules mo_converse_rules(const struct mo_converse *c);
+struct mo_api_rules mo_converse_rules(struct mo_converse *c);
 /* The servers that conversations share. */
 struct mo_servers *mo_converse_shared(const struct mo_converse *c);
 /* The servers of another configuration from now on; the rest of it needs a

@@ -195,6 +195,7 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
                "%s: not every secret can be kept out of the log by its value",
                s->name);
     t.child.line_max = MESSAGE_MAX;
+    t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = MESSAGE_MAX;
     rc = t.is_remote ? link_remote(d, s, &t, out, e)
                      : link_child(d, s, &t, out, e);

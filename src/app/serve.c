@@ -11,10 +11,12 @@
 #include "app/door.h"
 #include "app/echo.h"
 #include "app/hub.h"
+#include "app/key_state.h"
 #include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
-#include "web/api.h"
+#include "web/api_route.h"
+#include "web/api_stats.h"
 #include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
@@ -35,7 +37,9 @@ struct server {
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
-    struct mo_hub *hub; /* the gateway, at /mcp */
+    struct mo_api_stats api_stats;
+    struct mo_api_route api_route;
+    struct mo_hub *hub;     /* the gateway, at /mcp */
     struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
@@ -158,6 +162,11 @@ static int list_models(void *ctx,
     return mo_models_list(mo_converse_models(s->converse), done, arg, e);
 }
 
+static int list_keys(void *ctx, struct mo_buf *out)
+{
+    return mo_key_states(((struct server *)ctx)->first, out);
+}
+
 /* For tests: no last word, nothing written, as if the power went. */
 static void on_point(void *ctx, const char *name)
 {
@@ -220,11 +229,16 @@ static int make_api(struct server *s, struct mo_err *e)
     s->api = (struct mo_api){.why = why_no_agent,
                              .why_ctx = s,
                              .models = list_models,
-                             .models_ctx = s};
+                             .models_ctx = s,
+                             .keys = list_keys,
+                             .keys_ctx = s};
+    s->api_stats.api = &s->api;
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
     if (rc == 0)
         rc = mo_api_rules_routes(s->site, &s->api_rules);
+    if (rc == 0)
+        rc = mo_api_stats_routes(s->site, &s->api_stats);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -249,6 +263,16 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
+static int find_route(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
+{
+    struct server *s = ctx;
+    const struct mo_gw_find f = {
+        .words = a->words, .limit = a->limit, .threshold = a->threshold};
+
+    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+}
+
 static int make_mcp(struct server *s, struct mo_err *e)
 {
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
@@ -257,14 +281,17 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = mo_hub_open(s->loop, s->first, &s->hub, e);
+    int rc = mo_hub_open(s->loop, s->first, NULL, &s->hub, e);
 
     if (rc < 0)
         return rc;
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
+    s->api_route = (struct mo_api_route){find_route, s};
     rc = mo_site_route(s->site, &route);
+    if (rc == 0)
+        rc = mo_api_route_routes(s->site, &s->api_route);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -300,6 +327,13 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
+static void end_mcp(struct server *s)
+{
+    s->api_route.ctx = NULL;
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
 /* Last come, first gone: pages, changes of servers, the gateway,
  * conversations, sessions and boxes. */
 static void on_site_gone(void *ctx)
@@ -307,6 +341,7 @@ static void on_site_gone(void *ctx)
     struct server *s = ctx;
 
     s->site = NULL;
+    end_mcp(s);
     end_next(s);
 }
 
@@ -358,17 +393,11 @@ static void end_next(struct server *s)
         mo_loop_stop(s->loop);
 }
 
-/* Streams of MCP clients would stay open as long as they are let. */
-static void end_mcp(struct server *s)
-{
-    if (s->mcp)
-        mo_ep_http_free(mo_take_ptr(&s->mcp));
-}
-
 static void begin_end(struct server *s)
 {
     s->closing = true;
-    end_mcp(s);
+    if (s->mcp) /* news would go on as long as they are let */
+        mo_ep_http_drain(s->mcp);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -504,6 +533,7 @@ static void stop(struct server *s)
     if (s->loop)
         mo_loop_run(s->loop); /* what a half-made site left to the loop */
     mo_tls_free(s->tls);
+    mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);
     mo_config_unref(s->first);
     explicit_bzero(&s->door, sizeof(s->door));

@@ -251,6 +251,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .env = o->env,
         .cwd = o->cwd,
         .err = MO_PROC_ERR_STREAM,
+        .data_max = o->data_max,
     };
     struct child *c = child_new(g, o);
     struct mo_proc_io io;

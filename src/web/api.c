@@ -529,6 +529,17 @@ static void get_check(void *ctx, struct mo_req *rq)
         mo_api_error(j, &e);
 }
 
+static void get_providers(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = mo_api_job(api, rq);
+
+    if (j == NULL)
+        return;
+    (void)api->keys(api->keys_ctx, &j->out);
+    mo_api_reply(j, "application/json");
+}
+
 int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
     const struct mo_route routes[] = {
@@ -540,6 +551,7 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,
          api},
         {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_check, api},
+        {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers, api},
     };
     int rc = mo_openapi_route(s);
 

@@ -53,6 +53,17 @@ static const struct mo_openapi_row rows[] = {
                                   "wall time in ms") "," Q("limit", "integer",
                                                            "at most so many"),
      JSON_TYPE, REF("Rows")},
+    {"/api/route", "get", "What the router would choose, and what it cannot",
+     Q("q", "string", "plain words") "," Q(
+         "limit", "integer", "at most so many") "," Q("threshold", "number",
+                                                      "from 0 "
+                                                      "to 1"),
+     JSON_TYPE,
+     "{'type':'object','required':['query','results','ruledOut'],"
+     "'additionalProperties':false,'properties':{'query':{'type':'string'},"
+     "'results':{'type':'array','items':" REF(
+         "Hit") "},"
+                "'ruledOut':{'type':'array','items':" REF("Hit") "}}}"},
     {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
      "{'type':'object','required':['provider','model','models','providers'],"
      "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
@@ -88,10 +99,26 @@ static const struct mo_openapi_row rows[] = {
     {"/api/servers/{name}/tools/{tool}/accept", "post",
      "Use a tool whose definition has changed as it is now", NAME "," TOOL,
      JSON_TYPE, REF("Ok")},
-    {"/api/rules", "get", "What people always want, in every session", "",
+    {"/api/stats", "get", "How all of it is doing now", "", JSON_TYPE,
+     REF("Stats")},
+    {"/api/providers", "get", "Which providers have a key; never the key", "",
      JSON_TYPE,
-     "{'type':'object','required':['rules'],'additionalProperties':false,"
-     "'properties':{'rules':{'type':'array','items':" REF("Rule") "}}}"},
+     "{'type':'object','required':['providers'],'additionalProperties':false,"
+     "'properties':{'providers':{'type':'array','items':{'type':'object',"
+     "'required':['name','variable','key'],'additionalProperties':false,"
+     "'properties':{'name':{'type':'string'},'variable':{'type':'string'},"
+     "'key':{'enum':['set','none','unreadable']},'from':{'type':'string'},"
+     "'why':{'type':'string'}}}}}}"},
+    {"/api/rules", "get", "What people always want, and what the operator says",
+     "", JSON_TYPE, REF("Rules")},
+    {"/api/rules", "post",
+     "One more of the person's, {server, tool, action, args?}, by exact names",
+     "", JSON_TYPE,
+     "{'type':'object','required':['ok','id'],'additionalProperties':false,"
+     "'properties':{'ok':{'const':true},'id':{'type':'string'}}}"},
+    {"/api/rules/try", "post",
+     "Which rule would decide {server, tool, args?, annotations?, draft?}", "",
+     JSON_TYPE, REF("RuleTrial")},
     {"/api/rules/{id}", "delete", "Ask about it again",
      "{'name':'id','in':'path','required':true,'description':'of the rule',"
      "'schema':{'type':'string'}}",
@@ -143,6 +170,84 @@ static const struct mo_openapi_schema schemas[] = {
      "'action':{'enum':['allow','deny']},'at':{'type':'integer'},"
      "'who':{'type':'string'},'args':{'type':'object',"
      "'additionalProperties':{'type':'string'}}}}"},
+    {"Rules",
+     "{'type':'object','required':['rules','operator','default'],"
+     "'additionalProperties':false,'properties':{'rules':{'type':'array',"
+     "'items':{'$ref':'#/components/schemas/Rule'}},"
+     "'operator':{'type':'array',"
+     "'items':{'$ref':'#/components/schemas/OperatorRule'}},"
+     "'default':{'enum':['ask','allow','deny']}}}"},
+    {"OperatorRule",
+     "{'type':'object','required':['server','tool','action','remember'],"
+     "'additionalProperties':false,'properties':{"
+     "'server':{'type':'string'},'tool':{'type':'string'},"
+     "'action':{'enum':['ask','allow','deny']},"
+     "'args':{'type':'object','additionalProperties':{'type':'string'}},"
+     "'annotations':{'type':'array','items':{'type':'string'}},"
+     "'reason':{'type':'string'},'remember':{'type':'boolean'}}}"},
+    {"RuleTrial", "{'type':'object','required':['action','by','rules'],"
+                  "'additionalProperties':false,'properties':{"
+                  "'action':{'enum':['ask','allow','deny']},"
+                  "'by':{'enum':['operator','person','draft','default']},"
+                  "'reason':{'type':'string'},'rules':{'type':'array','items':"
+                  "{'type':'object','required':['by','index','fits','decides'],"
+                  "'additionalProperties':false,'properties':{"
+                  "'by':{'enum':['operator','person','draft']},"
+                  "'index':{'type':'integer'},'fits':{'type':'boolean'},"
+                  "'misses':{'enum':['server','tool','annotations','args']},"
+                  "'path':{'type':'string'},'decides':{'type':'boolean'}}}}}}"},
+    {"Stats",
+     "{'type':'object','required':['at','since','sessions','boxes',"
+     "'conversations','approvals','tokens','calls'],'properties':{"
+     "'at':{'type':'integer'},'since':{'type':'integer'},"
+     "'sessions':{'type':'object','required':['open','ready','warmBoxes',"
+     "'started','adopted','revived','reaped','lost'],"
+     "'additionalProperties':{'type':'integer'}},"
+     "'boxes':{'type':'array','items':{'type':'object','required':['session',"
+     "'box','driver','memoryBytes','memoryPeak','memoryLimit','cpuPercent',"
+     "'cpuLimit','processes'],'additionalProperties':false,'properties':{"
+     "'session':{'type':'string'},'box':{'type':'string'},"
+     "'driver':{'type':'string'},'memoryBytes':{'type':'integer'},"
+     "'memoryPeak':{'type':'integer'},'memoryLimit':{'type':'integer'},"
+     "'cpuPercent':{'type':['number','null']},'cpuLimit':{'type':'number'},"
+     "'processes':{'type':'integer'}}}},"
+     "'conversations':{'type':'array','items':{'type':'object','required':["
+     "'session','model','input','output','cacheRead','members','busy'],"
+     "'additionalProperties':false,'properties':{'session':{'type':'string'},"
+     "'model':{'type':'string'},'input':{'type':'integer'},"
+     "'output':{'type':'integer'},'cacheRead':{'type':'integer'},"
+     "'members':{'type':'integer'},'busy':{'type':'boolean'}}}},"
+     "'approvals':{'type':'array','items':{'type':'object','required':["
+     "'session','callId','server','tool','since','expiresAt'],"
+     "'additionalProperties':false,'properties':{'session':{'type':'string'},"
+     "'callId':{'type':'string'},'server':{'type':'string'},"
+     "'tool':{'type':'string'},'title':{'type':'string'},"
+     "'since':{'type':'integer'},'expiresAt':{'type':'integer'}}}},"
+     "'tokens':{'type':'array','items':{'type':'object','required':["
+     "'provider','model','input','output','cacheRead','replies'],"
+     "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
+     "'model':{'type':'string'},'input':{'type':'integer'},"
+     "'output':{'type':'integer'},'cacheRead':{'type':'integer'},"
+     "'replies':{'type':'integer'}}}},"
+     "'calls':{'type':'object','required':['total','failed','perMinute',"
+     "'failedPerMinute','meanMs','longestMs','tokensPerMinute'],"
+     "'additionalProperties':false,'properties':{'total':{'type':'integer'},"
+     "'failed':{'type':'integer'},"
+     "'perMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'failedPerMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'meanMs':{'$ref':'#/components/schemas/Minutes'},"
+     "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
+     "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}}}}"},
+    {"Minutes", "{'type':'array','maxItems':60,'items':{'type':'integer'}}"},
+    {"Hit",
+     "{'type':'object','required':['server','confidence'],"
+     "'additionalProperties':false,'properties':{'server':{'type':'string'},"
+     "'tool':{'type':'string'},'name':{'type':'string'},"
+     "'confidence':{'type':'number'},'score':{'type':'number'},"
+     "'words':{'type':'number'},'meaning':{'type':'number'},"
+     "'equivalent':{'type':'boolean'},'description':{'type':'string'},"
+     "'reason':{'enum':['disabled','hidden','unlisted','circuit-open',"
+     "'sign-in']},'why':{'type':'string'}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"

@@ -252,6 +252,7 @@ const session = object({
   driver: or(str, ''),
   title: or(str, ''),
   model: or(str, ''),
+  asleep: or(bool, false), // the janitor has taken its box
 });
 export type Session = Checked<typeof session>;
 
@@ -408,8 +409,81 @@ const rule = object({
 });
 export type Rule = Checked<typeof rule>;
 
-export const readRules = (v: unknown): Rule[] =>
-  object({ rules: list(rule) })(v, 'rules').rules;
+const operatorRule = object({
+  server: or(str, ''),
+  tool: or(str, ''),
+  action: str,
+  args: or(record, null),
+  annotations: or(list(str), []),
+  reason: or(str, ''),
+  remember: or(bool, true),
+});
+export type OperatorRule = Checked<typeof operatorRule>;
+
+const rules = object({
+  rules: list(rule),
+  operator: or(list(operatorRule), []),
+  default: or(str, 'ask'),
+});
+export type Rules = Checked<typeof rules>;
+
+/** A rule of the person's that is not kept yet. */
+export interface Draft {
+  server: string;
+  tool: string;
+  action: 'allow' | 'deny';
+  args?: Record<string, string>;
+}
+
+const trial = object({
+  action: str,
+  by: str,
+  reason: or(str, ''),
+  rules: list(object({
+    by: str, index: num, fits: bool, misses: or(str, ''), path: or(str, ''),
+    decides: bool,
+  })),
+});
+export type Trial = Checked<typeof trial>;
+
+const keyState = object({
+  name: str, variable: or(str, ''), key: str, from: or(str, ''),
+  why: or(str, ''),
+});
+export type Provider = Checked<typeof keyState>;
+
+const stats = object({
+  at: num,
+  since: num,
+  boxes: list(object({
+    session: str, box: or(str, ''), driver: or(str, ''), memoryBytes: num,
+    memoryLimit: or(num, 0), cpuPercent: or(num, null), cpuLimit: or(num, 0),
+    processes: or(num, 0),
+  })),
+  conversations: list(object({
+    session: str, model: or(str, ''), input: num, output: num,
+    busy: or(bool, false),
+  })),
+  approvals: list(object({
+    session: str, callId: str, server: or(str, ''), tool: str,
+    title: or(str, ''), since: num, expiresAt: or(num, 0),
+  })),
+  tokens: list(object({
+    provider: or(str, ''), model: or(str, ''), input: num, output: num,
+    cacheRead: or(num, 0), replies: or(num, 0),
+  })),
+  calls: object({
+    total: num, failed: num, perMinute: list(num), failedPerMinute: list(num),
+    longestMs: list(num), meanMs: list(num), tokensPerMinute: list(num),
+  }),
+});
+export type Stats = Checked<typeof stats>;
+
+export const readStats = (v: unknown): Stats => stats(v, 'stats');
+export const readProviders = (v: unknown): Provider[] =>
+  object({ providers: list(keyState) })(v, 'providers').providers;
+export const readRules = (v: unknown): Rules => rules(v, 'rules');
+export const readTrial = (v: unknown): Trial => trial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');

@@ -1,11 +1,12 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
-  readRules, readSessions, readTested, readTools, readTried,
-  type Audit, type Entry, type Found, type Models,
-  type Readiness, type Rule, type ServerTool, type Session, type SessionCalls,
-  type Tested, type Tried,
+  readAudit, readCalls, readEntries, readFound, readModels, readProviders,
+  readReadiness, readRules, readSessions, readStats, readTested, readTools,
+  readTrial, readTried,
+  type Audit, type Draft, type Entry, type Found, type Models,
+  type Provider, type Readiness, type Rules, type ServerTool, type Session,
+  type SessionCalls, type Stats, type Tested, type Trial, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -64,7 +65,18 @@ async function remove(path: string): Promise<void> {
 
 export const forgetSession = (id: string): Promise<void> =>
   remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
-export const fetchRules = (): Promise<Rule[]> => get('/api/rules', readRules);
+export const fetchStats = (): Promise<Stats> => get('/api/stats', readStats);
+export const fetchProviders = (): Promise<Provider[]> =>
+  get('/api/providers', readProviders);
+export const fetchRules = (): Promise<Rules> => get('/api/rules', readRules);
+export const addRule = (rule: Draft): Promise<unknown> =>
+  post('/api/rules', (v) => v, rule);
+export const tryRules = (
+  server: string, tool: string, args: Record<string, unknown>,
+  draft: Draft | null,
+): Promise<Trial> =>
+  post('/api/rules/try', readTrial,
+    { server, tool, args, ...(draft ? { draft } : {}) });
 export const dropRule = (id: string): Promise<void> =>
   remove(`/api/rules/${encodeURIComponent(id)}`);
 

@@ -2,6 +2,7 @@
 // their order. Pure: the same entries give the same items.
 
 import type { Content, Entry, Usage } from '../protocol';
+import { t } from '../lang';
 
 export interface CallItem {
   kind: 'call';
@@ -95,5 +96,5 @@ export function contentText(content: Content[]): string {
 /** "exit 1" where a command says so in its answer. */
 export function exitOf(content: Content[]): string {
   const m = /\[exit code (\d+)\]\s*$/.exec(contentText(content));
-  return m ? `exit ${m[1]}` : '';
+  return m ? t('call.exit', { code: m[1] ?? '' }) : '';
 }

@@ -80,13 +80,14 @@ export const useHouse = defineStore('house', () => {
     localStorage.setItem(DRAFT, id);
     return id;
   }
+  const isDraft = (id: string): boolean => localStorage.getItem(DRAFT) === id;
   function used(id: string): void {
-    if (localStorage.getItem(DRAFT) === id) localStorage.removeItem(DRAFT);
+    if (isDraft(id)) localStorage.removeItem(DRAFT);
   }
 
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
     serversKnown, serversWhy, canManage, configFile, known, list, loadSessions, loadModels,
-    loadReadiness, loadServers, forget, titleOf, rename, draft, used,
+    loadReadiness, loadServers, forget, titleOf, rename, draft, isDraft, used,
   };
 });
