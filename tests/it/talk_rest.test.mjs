@@ -146,7 +146,7 @@ test('the first start: no key, no engine, no Redis, nothing configured', async (
     assert.ok((await readdir(dir, { recursive: true })).some((f) => /\.db$/.test(f)), 'kept in a file of its own');
   } finally {
     tab.close();
-    server.fresh.fds += 8;
+    server.fresh.fds += 32;
     await server.stopClean().finally(() => rm(dir, { recursive: true, force: true }));
   }
 });
