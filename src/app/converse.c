@@ -39,6 +39,13 @@ static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
     return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
+static uint64_t window(void *ctx, struct mo_span model)
+{
+    struct mo_converse *c = ctx;
+
+    return mo_models_window(c->models, model);
+}
+
 /* --- which calls need a person ------------------------------------------- */
 
 static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
@@ -108,7 +115,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
         .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
-        .llm = {pick, c},
+        .llm = {pick, window, c},
         .rules = &c->rules,
         .fallback = (enum mo_action)cfg->approvals.fallback,
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
@@ -260,4 +267,15 @@ struct mo_api_rules mo_converse_rules(struct mo_converse *c)
         .always = c->always,
     };
     return mo_rule_desk_api(&c->desk);
+}
+
+struct mo_servers *mo_converse_shared(const struct mo_converse *c)
+{
+    return c->servers;
+}
+
+int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
+                       struct mo_err *e)
+{
+    return c->servers ? mo_servers_reload(c->servers, cfg, e) : 0;
 }

@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include "app/echo.h"
 #include "app/hub.h"
 #include "app/key_state.h"
+#include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
+#include "web/api_route.h"
 #include "web/api_stats.h"
 #include "web/talk.h"
 
@@ -35,7 +38,9 @@ struct server {
     struct mo_api api;
     struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
+    struct mo_api_route api_route;
     struct mo_hub *hub;     /* the gateway, at /mcp */
+    struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
     bool closing;
@@ -71,6 +76,8 @@ static struct mo_gate gate_of(const struct server *s)
     const struct mo_config_list *origins = &s->config->now->server.origins;
 
     return (struct mo_gate){.token = s->door.token[0] ? s->door.token : NULL,
+                            .people = s->door.people,
+                            .npeople = s->door.npeople,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }
@@ -106,6 +113,8 @@ static void apply(void *ctx)
     renew_tls(s);
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    if (s->converse && mo_converse_reload(s->converse, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "serve", &e, "keeping the servers");
 }
 
 static void reload(struct server *s)
@@ -174,8 +183,34 @@ static void on_point(void *ctx, const char *name)
         (void)raise(SIGKILL);
 }
 
+static void on_file_written(void *ctx)
+{
+    reload(ctx);
+}
+
+/* Without it servers can be looked at and not changed. */
+static void begin_managing(struct server *s)
+{
+    const struct mo_manage_opts o = {
+        .loop = s->loop,
+        .config = s->config,
+        .listen = s->first->server.listen,
+        .has_token = s->door.token[0] != '\0',
+        .store = mo_house_store(s->house),
+        .hub = s->hub,
+        .servers = mo_converse_shared(s->converse),
+        .written = on_file_written,
+        .ctx = s,
+    };
+
+    s->manage = mo_manage_new(&o);
+    if (s->manage)
+        s->api.manage = mo_manage_for(s->manage);
+}
+
 static void begin_talking(struct server *s)
 {
+    begin_managing(s);
     if (s->crash)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
@@ -209,13 +244,12 @@ static int make_api(struct server *s, struct mo_err *e)
 
 /* --- the gateway --------------------------------------------------------- */
 
-/* The site's gate has let it in; with one token all are one caller. */
+/* The site's gate has let it in, and says who it is. */
 static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
     (void)ctx;
-    (void)rq;
-    (void)caller;
+    (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->caller);
     return true;
 }
 
@@ -229,6 +263,16 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
+static int find_route(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
+{
+    struct server *s = ctx;
+    const struct mo_gw_find f = {
+        .words = a->words, .limit = a->limit, .threshold = a->threshold};
+
+    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+}
+
 static int make_mcp(struct server *s, struct mo_err *e)
 {
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
@@ -237,14 +281,17 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = mo_hub_open(s->loop, s->first, &s->hub, e);
+    int rc = mo_hub_open(s->loop, s->first, NULL, &s->hub, e);
 
     if (rc < 0)
         return rc;
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
+    s->api_route = (struct mo_api_route){find_route, s};
     rc = mo_site_route(s->site, &route);
+    if (rc == 0)
+        rc = mo_api_route_routes(s->site, &s->api_route);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
@@ -280,13 +327,29 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* Last come, first gone: pages, the gateway, conversations, sessions and
- * boxes. */
+static void end_mcp(struct server *s)
+{
+    s->api_route.ctx = NULL;
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
+/* Last come, first gone: pages, changes of servers, the gateway,
+ * conversations, sessions and boxes. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    end_mcp(s);
+    end_next(s);
+}
+
+static void on_manage_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->manage = NULL;
     end_next(s);
 }
 
@@ -318,7 +381,9 @@ static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
-    if (s->hub)
+    if (s->manage)
+        mo_manage_close(s->manage, on_manage_gone, s);
+    else if (s->hub)
         mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
@@ -328,17 +393,11 @@ static void end_next(struct server *s)
         mo_loop_stop(s->loop);
 }
 
-/* Streams of MCP clients would stay open as long as they are let. */
-static void end_mcp(struct server *s)
-{
-    if (s->mcp)
-        mo_ep_http_free(mo_take_ptr(&s->mcp));
-}
-
 static void begin_end(struct server *s)
 {
     s->closing = true;
-    end_mcp(s);
+    if (s->mcp) /* news would go on as long as they are let */
+        mo_ep_http_drain(s->mcp);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -408,6 +467,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
+    s->talk.gate = mo_site_gate_now(s->site);
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;
     return has_house(o) ? make_api(s, e) : 0;

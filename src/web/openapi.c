@@ -1,31 +1,10 @@
 #include "web/openapi.h"
 
+#include "web/openapi_rows.h"
+
 #define DOC_MAX ((size_t)1024 * 1024)
 
-/* Schemas are JSON with ' for ", to be readable here. */
-struct row {
-    const char *path, *method, *summary;
-    const char *params; /* elements of the array, or "" */
-    const char *type;   /* of the answer */
-    const char *schema; /* of the answer; NULL: text */
-};
-
-#define Q(name, type, says)                                                    \
-    "{'name':'" name "','in':'query','description':'" says                     \
-    "','schema':{'type':'" type "'}}"
-#define ID                                                                     \
-    "{'name':'id','in':'path','required':true,'description':'of the session'," \
-    "'schema':{'type':'string','pattern':'^[A-Za-z0-9_-]{1,64}$'}}"
-#define NAME                                                                   \
-    "{'name':'name','in':'path','required':true,'description':'of the "        \
-    "server','schema':{'type':'string'}}"
-#define TOOL                                                                   \
-    "{'name':'tool','in':'path','required':true,'description':'as its server " \
-    "calls it','schema':{'type':'string'}}"
-#define REF(name) "{'$ref':'#/components/schemas/" name "'}"
-#define JSON_TYPE "application/json"
-
-static const struct row rows[] = {
+static const struct mo_openapi_row rows[] = {
     {"/api/sessions", "get", "Sessions that are known, last used first", "",
      JSON_TYPE,
      "{'type':'object','required':['sessions'],'additionalProperties':false,"
@@ -74,6 +53,17 @@ static const struct row rows[] = {
                                   "wall time in ms") "," Q("limit", "integer",
                                                            "at most so many"),
      JSON_TYPE, REF("Rows")},
+    {"/api/route", "get", "What the router would choose, and what it cannot",
+     Q("q", "string", "plain words") "," Q(
+         "limit", "integer", "at most so many") "," Q("threshold", "number",
+                                                      "from 0 "
+                                                      "to 1"),
+     JSON_TYPE,
+     "{'type':'object','required':['query','results','ruledOut'],"
+     "'additionalProperties':false,'properties':{'query':{'type':'string'},"
+     "'results':{'type':'array','items':" REF(
+         "Hit") "},"
+                "'ruledOut':{'type':'array','items':" REF("Hit") "}}}"},
     {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
      "{'type':'object','required':['provider','model','models','providers'],"
      "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
@@ -143,9 +133,7 @@ static const struct row rows[] = {
     {"/metrics", "get", "Prometheus text", "", "text/plain", NULL},
 };
 
-static const struct {
-    const char *name, *schema;
-} schemas[] = {
+static const struct mo_openapi_schema schemas[] = {
     {"Problem",
      "{'type':'object','required':['status','code','detail'],'properties':"
      "{'type':{'type':'string'},'title':{'type':'string'},"
@@ -157,13 +145,14 @@ static const struct {
      "{'type':'object','required':['id','lastActive'],"
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
      "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
+     "'owner':{'type':'string'},"
      "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
      "'asleep':{'type':'boolean'},"
      "'title':{'type':'string'},'model':{'type':'string'}}}"},
     {"Message",
      "{'type':'object','required':['seq','at','role'],'properties':"
      "{'seq':{'type':'integer'},'at':{'type':'integer'},"
-     "'role':{'enum':['user','assistant','tool','note']},"
+     "'role':{'enum':['user','assistant','tool','note','summary']},"
      "'blocks':{'type':'array','items':{'type':'object',"
      "'required':['type']}},'results':{'type':'array','items':"
      "{'type':'object','required':['key','name','isError','content']}},"
@@ -250,6 +239,15 @@ static const struct {
      "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
      "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}}}}"},
     {"Minutes", "{'type':'array','maxItems':60,'items':{'type':'integer'}}"},
+    {"Hit",
+     "{'type':'object','required':['server','confidence'],"
+     "'additionalProperties':false,'properties':{'server':{'type':'string'},"
+     "'tool':{'type':'string'},'name':{'type':'string'},"
+     "'confidence':{'type':'number'},'score':{'type':'number'},"
+     "'words':{'type':'number'},'meaning':{'type':'number'},"
+     "'equivalent':{'type':'boolean'},'description':{'type':'string'},"
+     "'reason':{'enum':['disabled','hidden','unlisted','circuit-open',"
+     "'sign-in']},'why':{'type':'string'}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"
@@ -291,7 +289,7 @@ static void quoted(struct mo_buf *b, const char *text)
         mo_buf_putc(b, *text == '\'' ? '"' : *text);
 }
 
-static void put_answers(struct mo_buf *b, const struct row *r)
+static void put_answers(struct mo_buf *b, const struct mo_openapi_row *r)
 {
     quoted(b, "'responses':{'200':{'description':'as asked','content':{'");
     mo_buf_puts(b, r->type);
@@ -302,7 +300,7 @@ static void put_answers(struct mo_buf *b, const struct row *r)
                   "Problem") "}}}}");
 }
 
-static void put_row(struct mo_buf *b, const struct row *r)
+static void put_row(struct mo_buf *b, const struct mo_openapi_row *r)
 {
     mo_buf_printf(b, "\"%s\":{\"summary\":\"%s\",\"parameters\":[", r->method,
                   r->summary);
@@ -312,26 +310,45 @@ static void put_row(struct mo_buf *b, const struct row *r)
     mo_buf_putc(b, '}');
 }
 
+static const struct mo_openapi_part own = {rows, MO_COUNT(rows), schemas,
+                                           MO_COUNT(schemas)};
+static const struct mo_openapi_part *const parts[] = {&own, &mo_openapi_mcp};
+
 /* Rows of one path stand together. */
 static void put_paths(struct mo_buf *b)
 {
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        bool again = i > 0 && strcmp(rows[i].path, rows[i - 1].path) == 0;
+    const char *last = NULL;
 
-        if (!again)
-            mo_buf_printf(b, "%s\"%s\":{", i > 0 ? "}," : "", rows[i].path);
-        else
-            mo_buf_putc(b, ',');
-        put_row(b, &rows[i]);
+    for (size_t n = 0; n < MO_COUNT(parts); n++) {
+        const struct mo_openapi_part *p = parts[n];
+
+        for (size_t i = 0; i < p->nrows; i++) {
+            const char *path = p->rows[i].path;
+            bool again = last && strcmp(path, last) == 0;
+
+            if (again)
+                mo_buf_putc(b, ',');
+            else
+                mo_buf_printf(b, "%s\"%s\":{", last ? "}," : "", path);
+            put_row(b, &p->rows[i]);
+            last = path;
+        }
     }
     mo_buf_puts(b, "}");
 }
 
 static void put_schemas(struct mo_buf *b)
 {
-    for (size_t i = 0; i < MO_COUNT(schemas); i++) {
-        mo_buf_printf(b, "%s\"%s\":", i > 0 ? "," : "", schemas[i].name);
-        quoted(b, schemas[i].schema);
+    bool first = true;
+
+    for (size_t n = 0; n < MO_COUNT(parts); n++) {
+        const struct mo_openapi_part *p = parts[n];
+
+        for (size_t i = 0; i < p->nschemas; i++) {
+            mo_buf_printf(b, "%s\"%s\":", first ? "" : ",", p->schemas[i].name);
+            quoted(b, p->schemas[i].schema);
+            first = false;
+        }
     }
 }
 
@@ -375,7 +392,8 @@ static void on_get(void *ctx, struct mo_req *rq)
 
 int mo_openapi_route(struct mo_site *s)
 {
-    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json", 0, on_get, s};
+    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json",
+                               MO_ROUTE_PERSON, on_get, s};
 
     return mo_site_route(s, &r);
 }

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
+const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
 let house, doc, ajv;
 before(async () => {
-  const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
   house = await House.start({ config: {
     mcpServers: { greeter: { command: process.execPath, args: [fake] } },
     approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
@@ -132,9 +132,33 @@ test('every answer is as described', async () => {
   await call('nothing', {}, 404);
   await call('greet', [], 400);
   await ask(`${servers}/tools`, 'get', '/api/servers/nobody/tools', 404);
+
+  const mcp = '/api/mcp/{name}';
+  const added = { name: 'more', command: process.execPath, args: [fake] };
+  assert.equal((await asked('/api/mcp', 'post', '/api/mcp?test=true', 200, added)).test.tools, 3);
+  await ask('/api/mcp', 'post', '/api/mcp', 409, added);
+  await ask('/api/mcp', 'post', '/api/mcp', 400, { name: 'bare' });
+  await ask('/api/mcp', 'post', '/api/mcp?test=true', 422, { name: 'dead', command: 'false' });
+  assert.equal((await asked('/api/mcp/add', 'post', '/api/mcp/add', 200, { name: 'older', config: { containerImage: 'x:1', enabled: false } })).saved, true);
+  assert.deepEqual((await asked('/api/mcp', 'get', '/api/mcp')).servers.map((s) => s.name), ['greeter', 'more', 'older']);
+  assert.equal((await asked('/api/mcp/health', 'get', '/api/mcp/health')).summary.total, 3);
+  await asked('/api/mcp/snippets', 'get', '/api/mcp/snippets');
+  await asked('/api/mcp/import', 'post', '/api/mcp/import?dryRun=true', 200, { mcpServers: { x: { command: 'x', env: { A_TOKEN: '0123456789' } } } });
+  await ask('/api/mcp/import', 'post', '/api/mcp/import', 400, { nothing: 1 });
+  await asked(mcp, 'patch', '/api/mcp/more', 200, { description: 'another' });
+  assert.equal((await asked(mcp, 'get', '/api/mcp/more')).config.description, 'another');
+  await asked(`${mcp}/test`, 'post', '/api/mcp/more/test');
+  const offered = await asked(`${mcp}/tools`, 'get', '/api/mcp/more/tools');
+  await asked(`${mcp}/tools/{tool}/call`, 'post', '/api/mcp/more/tools/greet/call', 200, { args: { name: 'a' } });
+  await asked(`${mcp}/tools/{tool}/accept`, 'post', '/api/mcp/more/tools/greet/accept', 200, { digest: offered.tools[0].digest });
+  await asked(mcp, 'delete', '/api/mcp/more');
+  await ask(mcp, 'delete', '/api/mcp/more', 404);
   const listed = await asked('/api/rules', 'get', '/api/rules');
   const { rules } = listed;
   assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true }]);
+  const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
+  assert.equal(routed.query, 'the greeter');
+  await ask('/api/route', 'get', '/api/route', 400);
   assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
   assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
   await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
@@ -195,7 +219,7 @@ async function stats(asked, tab) {
 }
 
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST']]) {
+  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST'], ['/api/mcp', 'PUT'], ['/api/mcp/x', 'POST'], ['/api/mcp/health', 'DELETE']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));

@@ -65,6 +65,7 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
+  turns: or(num, 0), // a summary stands for so many
   stop: or(str, ''),
   blocks: or(list(block), []),
   results: or(list(result), []),
@@ -292,8 +293,24 @@ const audit = object({
 });
 export type Audit = Checked<typeof audit>;
 
+const gatewayState = object({
+  state: str,
+  breaker: or(str, 'closed'),
+  children: or(num, 0),
+  calls: or(num, 0), // under way
+  waiting: or(num, 0),
+  starts: or(num, 0),
+  fails: or(num, 0),
+  retryMs: or(num, 0),
+  error: or(str, ''),
+});
+export type GatewayState = Checked<typeof gatewayState>;
+
 const mcpServer = object({
   name: str,
+  enabled: or(bool, true),
+  tools: or(num, -1), // -1: not known yet
+  gateway: or(gatewayState, null),
   kind: or(str, ''),
   target: or(str, ''),
   description: or(str, ''),
@@ -306,6 +323,39 @@ const mcpServer = object({
   calls: or(num, 0),
 });
 export type McpServer = Checked<typeof mcpServer>;
+
+const managed = object({
+  manage: or(bool, false), // servers may be changed from here
+  file: or(str, ''),
+  servers: list(mcpServer),
+});
+export type Managed = Checked<typeof managed>;
+
+const attempted = object({
+  ok: bool, ms: num, tools: or(num, 0), error: or(str, ''), stderr: or(str, ''),
+});
+export type Attempted = Checked<typeof attempted>;
+
+const change = object({
+  name: str, saved: bool, secrets: list(str), test: or(attempted, null),
+});
+export type Change = Checked<typeof change>;
+
+const plan = object({
+  format: str,
+  written: bool,
+  servers: list(object({
+    name: str, was: str, action: str, why: or(str, ''), leftOut: or(str, ''),
+    keyInArgs: or(bool, false),
+    secrets: list(object({ name: str, known: bool })),
+  })),
+});
+export type Plan = Checked<typeof plan>;
+
+const snippets = object({
+  command: str, args: list(str), url: str, needsToken: bool,
+});
+export type Snippets = Checked<typeof snippets>;
 
 const serverTool = object({
   name: str,
@@ -438,8 +488,11 @@ export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
 export const readFound = (v: unknown): Found => found(v, 'search').rows;
-export const readServers = (v: unknown): McpServer[] =>
-  object({ servers: list(mcpServer) })(v, 'servers').servers;
+export const readManaged = (v: unknown): Managed => managed(v, 'servers');
+export const readAttempted = (v: unknown): Attempted => attempted(v, 'test');
+export const readChange = (v: unknown): Change => change(v, 'change');
+export const readPlan = (v: unknown): Plan => plan(v, 'plan');
+export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
 export const readTested = (v: unknown): Tested => tested(v, 'test');

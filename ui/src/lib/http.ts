@@ -2,9 +2,9 @@
 
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readProviders,
-  readReadiness, readRules, readServers, readSessions, readStats, readTested, readTools,
+  readReadiness, readRules, readSessions, readStats, readTested, readTools,
   readTrial, readTried,
-  type Audit, type Draft, type Entry, type Found, type McpServer, type Models,
+  type Audit, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
   type SessionCalls, type Stats, type Tested, type Trial, type Tried,
 } from '../protocol';
@@ -15,7 +15,7 @@ export class HttpError extends Error {
   }
 }
 
-async function reason(r: Response): Promise<string> {
+export async function reason(r: Response): Promise<string> {
   const body: unknown = await r.json().catch(() => null);
   const detail =
     typeof body === 'object' && body !== null && 'detail' in body
@@ -24,13 +24,13 @@ async function reason(r: Response): Promise<string> {
   return typeof detail === 'string' && detail ? detail : `HTTP ${r.status}`;
 }
 
-async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
+export async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
   const r = await fetch(path, { headers: { accept: 'application/json' } });
   if (!r.ok) throw new HttpError(r.status, await reason(r));
   return read(await r.json());
 }
 
-async function post<T>(
+export async function post<T>(
   path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
 ): Promise<T> {
   const r = await fetch(path, {
@@ -102,8 +102,6 @@ const serverAt = (name: string): string =>
 const toolAt = (server: string, tool: string): string =>
   `${serverAt(server)}/tools/${encodeURIComponent(tool)}`;
 
-export const fetchServers = (): Promise<McpServer[]> =>
-  get('/api/servers', readServers);
 export const fetchTools = (server: string): Promise<ServerTool[]> =>
   get(`${serverAt(server)}/tools`, readTools);
 export const testServer = (server: string): Promise<Tested> =>

@@ -16,6 +16,7 @@ export type Item =
   | { kind: 'thought'; id: string; text: string }
   | CallItem
   | { kind: 'note'; id: string; code: string; text: string }
+  | { kind: 'summary'; id: string; turns: number; text: string }
   | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
 
 const STOPPED = '(stopped by the person)';
@@ -76,6 +77,10 @@ export function timeline(entries: Entry[]): Item[] {
     else if (e.role === 'note')
       out.push({
         kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e),
+      });
+    else if (e.role === 'summary')
+      out.push({
+        kind: 'summary', id: `${e.seq}`, turns: e.turns, text: textOf(e),
       });
   }
   return out;
