@@ -14,9 +14,9 @@ const read = (f: string): string => SOURCES[f] ?? '';
 const LATER = [/^views\/ServersView\.vue$/, /^components\/servers\//];
 const isLater = (f: string) => LATER.some((re) => re.test(f));
 
-/** Not the page's own: Unicode's names, what the server says, words of
- *  programming languages. */
-const FOREIGN = ['Arabic letter mark', 'The person rejected', 'True False try '];
+/** Not the page's own: Unicode's names, what the server says, names of
+ *  programs, words of programming languages. */
+const FOREIGN = ['Arabic letter mark', 'The person rejected', 'True False try ', 'Claude Desktop', 'Bearer '];
 
 /** Not words: names of variables, tokens, keys on a keyboard, signs. */
 const NAMES = /\b(?:[A-Z]+_[A-Z_]+|Esc|[A-Z])\b|[^A-Za-z]/g;
