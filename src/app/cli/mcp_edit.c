@@ -197,7 +197,7 @@ static int test_server(struct mo_cli *c, struct mo_span json)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
     struct mo_config_report rep = {.kept = 0};
-    struct mo_config_holder h;
+    struct mo_config_holder h = {.now = NULL};
     struct mo_cmd_edit m;
     struct mo_err e = {0};
     int rc = mo_cmd_edit_open(c, &m);
