@@ -58,6 +58,7 @@ static int collect(struct making *m, size_t server)
         en->item = &l->v[i];
         en->pub.own = en->item->own;
         en->pub.item = en->item->text;
+        en->pub.execution = en->item->execution;
         en->pub.server = (unsigned)server;
         en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
         if (meet(m, en) < 0)
@@ -94,18 +95,17 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
 static int take(struct making *m, struct cat_entry *en)
 {
     struct mo_span name = mo_buf_view(&m->b);
+    int rc = mo_map_add(&m->w->names, name, en);
 
-    if (mo_map_get(&m->w->names, name))
-        return MO_EEXISTS;
+    if (rc < 0)
+        return rc;
     if (mo_span_eq(name, en->pub.own)) {
         en->pub.name = en->pub.own;
     } else {
         en->pub.name.p = mo_arena_strndup(&m->w->arena, name.p, name.n);
         en->pub.name.n = name.n;
     }
-    if (en->pub.name.p == NULL)
-        return MO_ENOMEM;
-    return mo_map_put(&m->w->names, name, en, NULL);
+    return en->pub.name.p ? 0 : MO_ENOMEM;
 }
 
 static int name_it(struct making *m, struct cat_entry *en)
