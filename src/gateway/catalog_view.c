@@ -87,7 +87,7 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
         return mo_buf_puts(&m->b, name);
     }
     if (en->prefixed)
-        return mo_gw_uri(mo_span_cstr(s->name), en->pub.own, &m->b);
+        return mo_gw_label_uri(s->label, en->pub.own, &m->b);
     return mo_buf_span(&m->b, en->pub.own);
 }
 
