@@ -280,6 +280,22 @@ struct mo_json mo_json_get(struct mo_json v, const char *key)
     return found;
 }
 
+struct mo_json mo_json_first(struct mo_json v, const char *key)
+{
+    struct mo_span want = mo_span_cstr(key);
+    struct mo_json k, val;
+    struct mo_json_iter it;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return (struct mo_json){NULL, 0};
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &k, &val)) {
+        if (mo_json_str_eq(k, want))
+            return val;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
 struct mo_json mo_json_at(struct mo_json v, size_t index)
 {
     struct mo_json k, val;

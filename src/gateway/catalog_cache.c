@@ -270,3 +270,16 @@ int cat_cache_write(const char *dir, const char *name, const char *digest,
     mo_buf_fini(&b);
     return rc;
 }
+
+void cat_cache_drop(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    if (path_of(dir, name, path) == 0)
+        (void)unlink(path);
+}
+
+void mo_catalog_forget(const char *cache, const char *server)
+{
+    cat_cache_drop(cache, server);
+}

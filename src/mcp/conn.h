@@ -114,6 +114,8 @@ struct mo_conn_opts {
     /* Make a link and give it to mo_conn_dialed(), now or later. A failure
      * now is returned. Called again after a probe that cost the link. */
     int (*dial)(void *ctx, struct mo_conn *c, struct mo_err *e);
+    /* Every message as it comes and goes, borrowed; may be NULL. */
+    void (*tap)(void *ctx, bool to_server, struct mo_span text);
     const struct mo_conn_cb *cb;
     void *ctx;
 };

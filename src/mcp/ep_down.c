@@ -63,10 +63,7 @@ static struct mo_span text_of(struct mo_json v, struct mo_buf *b)
 
 static void put_key(struct down *d, struct mo_json key)
 {
-    struct mo_buf b;
-
-    mo_jw_key_span(&d->w, text_of(key, &b));
-    mo_buf_fini(&b);
+    mo_jw_key_raw(&d->w, key);
 }
 
 static void put_raw(struct down *d, struct mo_json v)
@@ -294,6 +291,37 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
     put_raw(d, val);
 }
 
+/* Would put_member() write anything but the same bytes? */
+static bool is_touched(const struct down *d, struct mo_json key,
+                       struct mo_json val)
+{
+    if (too_new(d, tops, MO_COUNT(tops), key))
+        return true;
+    if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
+    if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+        return !mo_json_is(val, MO_JSON_OBJECT);
+    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
+        if (d->v < arrays[i].until &&
+            mo_json_str_eq(key, mo_span_cstr(arrays[i].member)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_all_as_it_is(const struct down *d, struct mo_json result)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, result);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_touched(d, key, val))
+            return false;
+    }
+    return true;
+}
+
 int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
                     enum mo_mcp_version v, struct mo_json result)
 {
@@ -301,6 +329,8 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
     struct mo_json_iter it;
     struct mo_json key, val;
 
+    if (is_all_as_it_is(&d, result))
+        return mo_buf_span(b, mo_json_text(result));
     mo_jw_init(&d.w, b);
     mo_jw_obj(&d.w);
     mo_json_iter(&it, result);

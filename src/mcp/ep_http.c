@@ -483,6 +483,19 @@ static void end_answer(struct answer *a)
         mo_answer_cut(a);
 }
 
+void mo_ep_http_drain(struct mo_ep_http *h)
+{
+    mo_list_each_safe (n, &h->answers) {
+        struct answer *a = mo_container_of(n, struct answer, node);
+        struct mo_ep_call *c = a->way.call;
+
+        if (a->sess && a->sess->get == a)
+            mo_answer_stop(a);
+        else if (a->modern && c && call_of(c)->filter)
+            mo_ep_listen_end(call_of(c), false);
+    }
+}
+
 void mo_ep_http_free(struct mo_ep_http *h)
 {
     if (!h)

@@ -43,6 +43,9 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
                                   struct mo_err *e);
 /* A request whose path is ours. */
 void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq);
+/* We are about to end: streams that only bring news end now, whoever waits for
+ * an answer still gets it, if it comes before mo_ep_http_free(). */
+void mo_ep_http_drain(struct mo_ep_http *h);
 /* Ends every session and stream; requests that are open lose their data
  * pointer, so the httpd may be closed before or after. */
 void mo_ep_http_free(struct mo_ep_http *h);

@@ -315,6 +315,11 @@ static void finish(struct answer *a)
     pump(a);
 }
 
+void mo_answer_stop(struct answer *a)
+{
+    finish(a);
+}
+
 void mo_answer_cut(struct answer *a)
 {
     mo_req_abort(a->rq);

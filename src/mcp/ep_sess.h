@@ -89,6 +89,8 @@ void mo_answer_soon(struct answer *a);  /* the same, unless it is over */
 void mo_answer_on_soon(struct mo_timer *t);
 void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
+/* End its stream as if all had been said; what is pending stays so. */
+void mo_answer_stop(struct answer *a);
 /* Drop the connection, whatever waits; nothing is pending. */
 void mo_answer_cut(struct answer *a);
 

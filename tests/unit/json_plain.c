@@ -17,6 +17,7 @@
 #define mo_json_iter          plain_json_iter
 #define mo_json_next          plain_json_next
 #define mo_json_get           plain_json_get
+#define mo_json_first         plain_json_first
 #define mo_json_at            plain_json_at
 #define mo_json_len           plain_json_len
 #define mo_json_str_eq        plain_json_str_eq

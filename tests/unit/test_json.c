@@ -340,6 +340,12 @@ static void test_get(void **state)
     assert_null(mo_json_get(v, "\\u0063").p);
     assert_null(mo_json_get(parse("[\"a\",1]"), "a").p);
     assert_null(mo_json_get((struct mo_json){NULL, 0}, "a").p);
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "a")), "1"));
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "c")), "3"));
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "")), "5"));
+    assert_null(mo_json_first(v, "d").p);
+    assert_null(mo_json_first(parse("[\"a\",1]"), "a").p);
+    assert_null(mo_json_first((struct mo_json){NULL, 0}, "a").p);
 }
 
 static void test_at(void **state)
