@@ -525,9 +525,12 @@ static int mirror(struct flight *f, const struct target *t,
                   struct mo_err *e)
 {
     struct mo_link *k = mo_conn_link(conn);
-    struct mo_json schema = mo_json_get(t->item, "inputSchema");
+    struct mo_json schema;
 
-    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern || !schema.p)
+    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+        return 0;
+    schema = mo_json_get(t->item, "inputSchema");
+    if (!schema.p)
         return 0;
     return mo_mirror_init(
         m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
