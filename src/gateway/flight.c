@@ -4,10 +4,14 @@
 
 #include "gateway/four.h"
 #include "gateway/hush.h"
+#include "gateway/judge.h"
 #include "gateway/manner.h"
 #include "gateway/pulse.h"
 #include "gateway/shape.h"
 #include "mcp/mirror.h"
+
+#define NOT_THE_SAME                                                           \
+    "the tool or the call is not what was looked at; begin again"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -30,6 +34,7 @@ static void flight_free(struct flight *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
     flight_drop_questions(f, "the call is over");
+    judge_free(f);
     leave_slot(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -275,8 +280,32 @@ static void clean_outcome(struct flight *f)
 
 static void fail(struct flight *f, const char *why, bool sent)
 {
+    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
     clean_outcome(f);
+    settle(f);
+}
+
+void flight_refuse(struct flight *f, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "content");
+    mo_jw_arr(&w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "text");
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, true);
+    mo_jw_end(&w);
+    f->is_error = false;
     settle(f);
 }
 
@@ -381,8 +410,10 @@ static void finish(struct flight *f, const struct mo_reply *r)
 
         if (!detour_take(f, how, r->err))
             no_answer(f, r->err, f->detour.sent);
-    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions) &&
-               !f->lacked.len) {
+        return;
+    }
+    judge_reply(f, r);
+    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
         hand_over(f, r);
     } else {
         keep_outcome(f, r);
@@ -417,6 +448,7 @@ static bool pass_task(struct flight *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
+    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
 }
@@ -615,6 +647,10 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
         fail(f, "it is not offered any more", true);
         return;
     }
+    if (!judge_same(f, &t)) {
+        fail(f, NOT_THE_SAME, false);
+        return;
+    }
     if (forward(f, &t, &e) == 0)
         return;
     if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
@@ -637,6 +673,8 @@ static void send_again(struct flight *f)
     f->stale = false;
     if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot)
         fail(f, "it is not offered any more", false);
+    else if (!judge_same(f, &t))
+        fail(f, NOT_THE_SAME, false);
     else if (forward(f, &t, &e) < 0)
         fail(f, e.msg, false);
 }
@@ -651,12 +689,35 @@ void flight_listed(struct kid *k)
     }
 }
 
-void flight_move(struct flight *f, struct slot *to)
+static void take_slot(struct flight *f, struct slot *to)
 {
     leave_slot(f);
     f->slot = to;
     mo_list_push(&to->flights, &f->snode);
+}
+
+void flight_move(struct flight *f, struct slot *to)
+{
+    take_slot(f, to);
     wish(f);
+}
+
+/* Another server, maybe under other rules: a case of its own. */
+void flight_stand_in(struct flight *f, const struct target *t)
+{
+    take_slot(f, t->slot);
+    judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    judge_free(f);
+    if (judge_begin(f, t))
+        wish(f);
+}
+
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        fail(f, "its server has been removed", false);
 }
 
 void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
@@ -666,6 +727,6 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
+    else if (judge_begin(f, t))
         wish(f);
 }

@@ -181,6 +181,13 @@ test('every answer is as described', async () => {
   assert.doesNotMatch(JSON.stringify(providers), /sk-ant/);
   await stats(asked, tab);
 
+  assert.deepEqual(await asked('/api/approvals', 'get', '/api/approvals'), { approvals: [], changed: [] });
+  await asked('/api/approvals/{id}', 'post', '/api/approvals/nobody', 404, { approved: false });
+  await ask('/api/approvals/{id}', 'post', '/api/approvals/nobody', 400, { approved: 'yes' });
+  await asked('/api/approvals/tools', 'post', '/api/approvals/tools', 404, { server: 'a', tool: 'b', digest: 'c' });
+  const chain = await asked('/api/audit/verify', 'get', '/api/audit/verify');
+  assert.ok(chain.ok && chain.rows >= 2, JSON.stringify(chain));
+
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
   await ask('/api/search', 'get', '/api/search', 400);

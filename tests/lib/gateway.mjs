@@ -38,7 +38,8 @@ export class Place {
     this.state = join(this.dir, 'state');
     this.file = join(this.dir, 'mcp-orchestrator.json');
     this.write(mcpServers, more);
-    this.gone = () => rmSync(this.dir, { recursive: true, force: true });
+    // Its processes may still be writing there.
+    this.gone = () => rmSync(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 });
     process.once('exit', this.gone);
   }
 
