@@ -374,7 +374,8 @@ static bool look_again(struct flight *f)
     bool again =
         k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
-    f->retried = f->stale = again;
+    f->stale = again;
+    f->retried = f->retried || again;
     if (k)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
     return again;
@@ -672,9 +673,12 @@ static void send_again(struct flight *f)
 {
     struct target t;
     struct mo_err e;
+    int rc = detour_target(f, &t);
 
     f->stale = false;
-    if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot)
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0)
         fail(f, "it is not offered any more", false);
     else if (!judge_same(f, &t))
         fail(f, NOT_THE_SAME, false);
