@@ -31,6 +31,17 @@ export const script = (name, ...args) => ({
   args: [join(top, 'tests/it', name), ...args],
 });
 
+/** A directory in which processes may still be writing. */
+function remove(dir) {
+  for (let left = 50; ; left--)
+    try {
+      rmSync(dir, { recursive: true, force: true });
+      return;
+    } catch (e) {
+      if (e.code !== 'ENOTEMPTY' || left === 0) throw e;
+    }
+}
+
 /** A configuration and a state directory; close() removes them. */
 export class Place {
   constructor(mcpServers, more = {}) {
@@ -38,8 +49,7 @@ export class Place {
     this.state = join(this.dir, 'state');
     this.file = join(this.dir, 'mcp-orchestrator.json');
     this.write(mcpServers, more);
-    // Its processes may still be writing there.
-    this.gone = () => rmSync(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 });
+    this.gone = () => remove(this.dir);
     process.once('exit', this.gone);
   }
 
