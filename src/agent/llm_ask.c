@@ -4,17 +4,18 @@
 #include <stdio.h>
 
 #include "agent/llm_priv.h"
+#include "codec/sha256.h"
 
 static const struct mo_json none = {NULL, 0};
 
 bool mo_llm_is_role(struct mo_json entry, const char *role)
 {
-    return mo_json_str_eq(mo_json_get(entry, "role"), mo_span_cstr(role));
+    return mo_json_str_eq(mo_json_first(entry, "role"), mo_span_cstr(role));
 }
 
 bool mo_llm_is_type(struct mo_json block, const char *type)
 {
-    return mo_json_str_eq(mo_json_get(block, "type"), mo_span_cstr(type));
+    return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
 /* --- reading ------------------------------------------------------------- */
@@ -28,6 +29,41 @@ static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
            mo_json_str_eq(mo_json_get(by, "model"),
                           mo_span_cstr(q->r->model)) &&
            mo_json_str_eq(mo_json_get(by, "url"), mo_span_cstr(q->url));
+}
+
+static bool is_bound(const struct mo_llm_ask *q, struct mo_json entry)
+{
+    struct mo_json base = mo_json_get(mo_json_get(entry, "by"), "base");
+
+    return mo_json_str_eq(base, mo_span_cstr(q->base));
+}
+
+static void hash(struct mo_sha256 *s, struct mo_span text)
+{
+    mo_sha256_put(s, &text.n, sizeof(text.n)); /* where one ends */
+    mo_sha256_put(s, text.p, text.n);
+}
+
+/* The first entry says whether it is still the same beginning: the rest of a
+ * conversation only grows. */
+static void name_base(struct mo_llm_ask *q)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    mo_sha256_init(&s);
+    hash(&s, q->r->system);
+    for (size_t i = 0; i < q->r->ntools; i++) {
+        hash(&s, q->r->tools[i].name);
+        hash(&s, q->r->tools[i].description);
+        hash(&s, q->r->tools[i].schema);
+    }
+    if (q->r->nentries)
+        hash(&s, q->r->entries[0]);
+    mo_sha256_end(&s, sum);
+    for (size_t i = 0; i < sizeof(q->base) - 1; i++)
+        q->base[i] = digits[(sum[i / 2] >> (i % 2 ? 0 : 4)) & 15];
 }
 
 static bool good_call(struct mo_json b)
@@ -69,6 +105,7 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
                        "entry %zu of the conversation has a broken call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
+    q->bound[i] = q->own[i] && is_bound(q, doc.root);
     return 0;
 }
 
@@ -146,8 +183,11 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
     q->n = n;
     q->entries = mo_arena_zalloc(a, (n + 1) * sizeof(*q->entries));
     q->own = mo_arena_zalloc(a, n + 1);
-    if (!q->entries || !q->own)
+    q->bound = mo_arena_zalloc(a, n + 1);
+    if (!q->entries || !q->own || !q->bound)
         return mo_fail(e, MO_ENOMEM, "conversation");
+    if (q->kind == MO_LLM_CLAUDE)
+        name_base(q);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = read_entry(q, i, e);
         user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));

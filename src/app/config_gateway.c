@@ -32,6 +32,12 @@ static const struct mo_key gateway_rows[] = {
      .def = "25",
      .doc = "How many tools `auto` shows before it hides them behind the "
             "four"},
+    {.name = "processes",
+     INT(mo_config_gateway, processes, 1, 10000),
+     .flags = MO_KEY_RESTART,
+     .def = "256",
+     .doc = "Servers that may run at one time, instances and sessions counted "
+            "one by one; at the limit the one that is idle for longest ends"},
     {.name = "prefix",
      WORD(mo_config_gateway, prefix, prefixes),
      .flags = MO_KEY_RESTART,

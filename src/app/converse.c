@@ -3,6 +3,7 @@
  */
 #include "app/converse.h"
 
+#include "app/rule_desk.h"
 #include "app/rules.h"
 #include "app/servers.h"
 #include "app/try.h"
@@ -17,6 +18,7 @@ struct mo_converse {
     bool own_desk;
     struct mo_pins *pins;     /* the desk's */
     struct mo_always *always; /* likewise */
+    struct mo_rule_desk rule_desk;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -36,6 +38,13 @@ static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
     return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
+static uint64_t window(void *ctx, struct mo_span model)
+{
+    struct mo_converse *c = ctx;
+
+    return mo_models_window(c->models, model);
+}
+
 /* --- all of it ----------------------------------------------------------- */
 
 static int make_agent(struct mo_converse *c, struct mo_house *h,
@@ -48,7 +57,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
         .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
-        .llm = {pick, c},
+        .llm = {pick, window, c},
         .rules = &c->rules,
         .fallback = (enum mo_action)cfg->approvals.fallback,
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
@@ -218,7 +227,23 @@ struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
     return mo_try_for(c->try);
 }
 
-struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+struct mo_api_rules mo_converse_rules(struct mo_converse *c)
 {
-    return mo_always_api(c->always);
+    c->rule_desk = (struct mo_rule_desk){
+        .operators = &c->rules,
+        .fallback = (enum mo_action)c->cfg->approvals.fallback,
+        .always = c->always,
+    };
+    return mo_rule_desk_api(&c->rule_desk);
+}
+
+struct mo_servers *mo_converse_shared(const struct mo_converse *c)
+{
+    return c->servers;
+}
+
+int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
+                       struct mo_err *e)
+{
+    return c->servers ? mo_servers_reload(c->servers, cfg, e) : 0;
 }

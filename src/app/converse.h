@@ -17,6 +17,7 @@
 #include "web/api_servers.h"
 
 struct mo_converse;
+struct mo_servers;
 
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
                      struct mo_house *h, struct mo_desk *desk,
@@ -26,6 +27,12 @@ void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
 struct mo_agent *mo_converse_agent(const struct mo_converse *c);
 struct mo_models *mo_converse_models(const struct mo_converse *c);
 struct mo_api_servers mo_converse_servers(const struct mo_converse *c);
-struct mo_api_rules mo_converse_rules(const struct mo_converse *c);
+struct mo_api_rules mo_converse_rules(struct mo_converse *c);
+/* The servers that conversations share. */
+struct mo_servers *mo_converse_shared(const struct mo_converse *c);
+/* The servers of another configuration from now on; the rest of it needs a
+ * restart. */
+int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
+                       struct mo_err *e);
 
 #endif

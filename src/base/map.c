@@ -1,5 +1,7 @@
 #include "base/map.h"
 
+#include <endian.h>
+
 #include "base/mem.h"
 #include "base/rand.h"
 
@@ -24,10 +26,23 @@ static void sipround(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-static uint64_t load_le(const unsigned char *p, size_t n)
+static uint64_t load_le(const unsigned char *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
+}
+
+/* The last n < 8 bytes of all of them. */
+static uint64_t load_tail(const unsigned char *p, size_t n, size_t all)
 {
     uint64_t v = 0;
 
+    if (n == 0)
+        return 0;
+    if (all >= sizeof(v)) /* some that were read before, shifted out again */
+        return load_le(p + n - sizeof(v)) >> (8 * (sizeof(v) - n));
     for (size_t i = 0; i < n; i++)
         v |= (uint64_t)p[i] << (8 * i);
     return v;
@@ -42,13 +57,13 @@ uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s)
     uint64_t m;
 
     for (; left >= 8; left -= 8, p += 8) {
-        m = load_le(p, 8);
+        m = load_le(p);
         v[3] ^= m;
         sipround(v);
         sipround(v);
         v[0] ^= m;
     }
-    m = load_le(p, left) | (uint64_t)s.n << 56;
+    m = load_tail(p, left, s.n) | (uint64_t)s.n << 56;
     v[3] ^= m;
     sipround(v);
     sipround(v);

@@ -70,7 +70,8 @@ static void test_list_and_call(void **state)
     peer_say(
         &w.peers[0],
         MO_SPAN(RES("$id", "{ \"content\":[],\"n\": 0.10,\"s\":\"\\/\"}")));
-    hears(c, RES("\"x\\u0031\"", "{\"content\":[],\"n\":0.10,\"s\":\"\\/\"}"));
+    hears(c,
+          RES("\"x\\u0031\"", "{ \"content\":[],\"n\": 0.10,\"s\":\"\\/\"}"));
     end(&w);
 }
 

@@ -21,6 +21,8 @@ struct gateway {
     struct mo_desk *desk;
     struct mo_hatch *hatch;
     struct mo_hub *hub;
+    const char *record_to; /* NULL: nothing is recorded */
+    struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
     struct mo_signal *signals[3];
     struct mo_timer watch;
@@ -138,15 +140,20 @@ static int start(struct gateway *g, struct mo_err *e)
     if (!g->loop)
         return e->code;
     rc = watch_signals(g, e);
+    if (rc == 0 && g->record_to) {
+        g->record = mo_record_open(g->loop, g->record_to, e);
+        rc = g->record ? 0 : e->code;
+    }
     if (rc == 0)
         rc = mo_desk_open(g->loop, g->config.now, &g->desk, e);
     if (rc == 0)
-        rc = mo_hub_open(g->loop, g->config.now, g->desk, &g->hub, e);
-    if (rc == 0)
-        open_hatch(g);
-    if (rc == 0)
-        rc = take_stdio(g, e);
-    return rc;
+        rc =
+            mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);
+    if (rc < 0)
+        return rc;
+    open_hatch(g);
+    mo_gateway_single(mo_hub_gateway(g->hub));
+    return take_stdio(g, e);
 }
 
 static void stop(struct gateway *g)
@@ -159,12 +166,13 @@ static void stop(struct gateway *g)
         mo_signal_stop(g->signals[i]);
     if (g->loop)
         mo_loop_run(g->loop); /* what is half closed */
+    mo_record_close(g->record);
     mo_loop_free(g->loop);
 }
 
 static int run(struct mo_cli *c)
 {
-    struct gateway g = {.io = NULL};
+    struct gateway g = {.record_to = mo_cli_get(c, "record")};
     struct mo_cmd_flags flags;
     struct mo_err e;
     int rc = mo_cmd_load(c, &flags, &g.config);
@@ -199,6 +207,11 @@ static const struct mo_opt opts[] = {
      .key = "gateway.prefix",
      .words = "collision always never",
      .doc = "When a tool gets its server's name in front (collision)"},
+    {.name = "record",
+     .arg = "FILE",
+     .words = "@file",
+     .doc = "Write all that servers say and are told into a new file, for "
+            "`replay`; known secrets are blanked out"},
 };
 
 const struct mo_cmd mo_cmd_gateway = {

@@ -4,6 +4,7 @@
 
 #include "app/cli/mcp.h"
 #include "app/cli/mcp_edit.h"
+#include "app/hub.h"
 #include "app/ref.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
@@ -322,6 +323,8 @@ static int run_remove(struct mo_cli *c)
     if (rc)
         return rc;
     rc = change(c, &m, path, mo_span(NULL, 0), "removed");
+    if (rc == 0)
+        mo_hub_forget(m.h.now, c->args[0]);
     mo_cmd_edit_close(&m);
     return rc;
 }

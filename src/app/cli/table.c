@@ -4,6 +4,7 @@
 static const struct mo_cmd *const commands[] = {
     &mo_cmd_serve,
     &mo_cmd_gateway,
+    &mo_cmd_replay,
     &mo_cmd_chat,
     &mo_cmd_call,
     &mo_cmd_mcp_list,
@@ -16,6 +17,7 @@ static const struct mo_cmd *const commands[] = {
     &mo_cmd_mcp_import,
     &mo_cmd_sessions_list,
     &mo_cmd_sessions_show,
+    &mo_cmd_mcp_health,
     &mo_cmd_sessions_kill,
     &mo_cmd_approvals_list,
     &mo_cmd_approvals_approve,
@@ -39,6 +41,7 @@ static const struct mo_cmd *const commands[] = {
     &mo_cmd_version,
     &mo_cmd_help,
     &mo_cmd_completion,
+    &mo_cmd_find,
 };
 
 static const struct mo_opt globals[] = {

@@ -11,5 +11,6 @@ export const STATES: Record<string, StateWords> = {
   cold: { name: 'not started yet', dot: '' },
   failed: { name: 'failed', dot: 'bg-bad' },
   broken: { name: 'left alone for a while', dot: 'bg-bad' },
+  disabled: { name: 'disabled', dot: '' },
   sign_in: { name: 'wants a sign-in', dot: 'bg-warn' },
 };
