@@ -110,9 +110,18 @@ struct mo_config_mcps {
     size_t n;
 };
 
+/* Which of the gateway's calls a person must agree to. */
+enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
+
 struct mo_config_gateway {
     int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
+    int approvals;      /* enum mo_gw_approvals */
     int64_t few, processes;
+};
+
+struct mo_config_audit {
+    bool arguments;
+    int64_t max_mb, files;
 };
 
 struct mo_config_api {
@@ -201,6 +210,7 @@ struct mo_config {
     struct mo_config_server server;
     struct mo_config_log log;
     struct mo_config_secrets secrets;
+    struct mo_config_audit audit;
 
     uint64_t generation;  /* counts loads of one holder, from 1 */
     const char *file;     /* the one that was read, or NULL */

@@ -505,5 +505,8 @@ static const struct mo_key root_rows[] = {
     {.name = "secrets",
      SECTION(mo_config, secrets, mo_config_secrets, mo_config_secrets_keys),
      .doc = "The secret store"},
+    {.name = "audit",
+     SECTION(mo_config, audit, mo_config_audit, mo_config_audit_keys),
+     .doc = "The audit log"},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows, struct mo_config);

@@ -43,5 +43,6 @@ extern const struct mo_keys mo_config_oauth_keys;   /* config_oauth.c */
 extern const struct mo_keys mo_config_tools_keys;   /* config_tools.c */
 extern const struct mo_keys mo_config_secrets_keys; /* config_secrets.c */
 extern const struct mo_keys mo_config_server_keys;  /* config_server.c */
+extern const struct mo_keys mo_config_audit_keys;   /* config_gateway.c */
 
 #endif

@@ -261,7 +261,8 @@ void mo_hub_forget(const struct mo_config *cfg, const char *server)
 /* --- from open to close -------------------------------------------------- */
 
 static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
-                        struct mo_record *rec, struct mo_err *e)
+                        struct mo_desk *desk, struct mo_record *rec,
+                        struct mo_err *e)
 {
     struct mo_gateway_opts o = {
         .loop = h->loop,
@@ -281,6 +282,8 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
     struct mo_err why;
     int rc = 0;
 
+    if (desk)
+        o.judge = mo_desk_judge(desk);
     if (path_of(cfg, MO_HUB_CACHE, dir) < 0 ||
         path_of(cfg, MO_HUB_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
@@ -351,7 +354,8 @@ void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
 }
 
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_record *rec, struct mo_hub **out, struct mo_err *e)
+                struct mo_desk *desk, struct mo_record *rec,
+                struct mo_hub **out, struct mo_err *e)
 {
     struct mo_hub *h = mo_new(struct mo_hub);
     int rc = 0;
@@ -359,7 +363,7 @@ int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!h)
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
-    rc = make_gateway(h, cfg, rec, e);
+    rc = make_gateway(h, cfg, desk, rec, e);
     if (rc == 0)
         rc = mo_hub_reload(h, cfg, e);
     if (rc == 0)

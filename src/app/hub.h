@@ -10,7 +10,7 @@
 #ifndef MO_APP_HUB_H
 #define MO_APP_HUB_H
 
-#include "app/config.h"
+#include "app/desk.h"
 #include "app/record.h"
 #include "app/tails.h"
 
@@ -19,9 +19,11 @@
 
 struct mo_hub;
 
-/* rec: what to record it with, NULL: it is not; lives longer than the hub. */
+/* desk: who judges calls, NULL: nobody. rec: what to record them with, NULL:
+ * they are not. Both live longer than the hub. */
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_record *rec, struct mo_hub **out, struct mo_err *e);
+                struct mo_desk *desk, struct mo_record *rec,
+                struct mo_hub **out, struct mo_err *e);
 /* Children are gone when gone(ctx) comes. */
 void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx);
 

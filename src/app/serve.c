@@ -10,6 +10,8 @@
 #include "app/converse.h"
 #include "app/door.h"
 #include "app/echo.h"
+#include "app/gauges.h"
+#include "app/hatch.h"
 #include "app/hub.h"
 #include "app/key_state.h"
 #include "app/manage.h"
@@ -39,7 +41,11 @@ struct server {
     struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
     struct mo_api_route api_route;
-    struct mo_hub *hub;     /* the gateway, at /mcp */
+    struct mo_desk *desk;
+    struct mo_api_approvals api_approvals;
+    struct mo_hatch *hatch;
+    struct mo_gauges *gauges;
+    struct mo_hub *hub; /* the gateway, at /mcp */
     struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
@@ -111,6 +117,8 @@ static void apply(void *ctx)
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
     renew_tls(s);
+    if (s->desk && mo_desk_reload(s->desk, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
     if (s->converse && mo_converse_reload(s->converse, now, &e) < 0)
@@ -273,6 +281,23 @@ static int find_route(void *ctx, const struct mo_api_route_ask *a,
     return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
 }
 
+/* Who judges its calls, and where they are decided about. */
+static int make_desk(struct server *s, struct mo_err *e)
+{
+    struct mo_err why;
+    int rc = mo_desk_open(s->loop, s->first, &s->desk, e);
+
+    if (rc < 0)
+        return rc;
+    s->api_approvals = mo_desk_api(s->desk);
+    if (mo_hatch_open(s->loop, s->first->store.dir, &s->api_approvals,
+                      &s->hatch, &why) < 0)
+        mo_log_err(s->log, MO_WARN, "serve", &why,
+                   "`approvals` on the command line will not reach us");
+    rc = mo_api_approvals_routes(s->site, &s->api_approvals);
+    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+}
+
 static int make_mcp(struct server *s, struct mo_err *e)
 {
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
@@ -281,8 +306,10 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = mo_hub_open(s->loop, s->first, NULL, &s->hub, e);
+    int rc = make_desk(s, e);
 
+    if (rc == 0)
+        rc = mo_hub_open(s->loop, s->first, s->desk, NULL, &s->hub, e);
     if (rc < 0)
         return rc;
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
@@ -292,7 +319,9 @@ static int make_mcp(struct server *s, struct mo_err *e)
     rc = mo_site_route(s->site, &route);
     if (rc == 0)
         rc = mo_api_route_routes(s->site, &s->api_route);
-    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+    if (rc < 0)
+        return mo_fail(e, rc, "too many routes");
+    return mo_gauges_new(mo_site_prom(s->site), s->hub, s->desk, &s->gauges, e);
 }
 
 static void end_next(struct server *s);
@@ -304,11 +333,14 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
 
     s->opening = false;
     s->house = h;
+    if (h && s->desk)
+        mo_audit_store(mo_desk_audit(s->desk), mo_house_store(h));
     if (s->closing)
         end_next(s);
     else if (h == NULL)
         no_agent(s, why);
-    else if (mo_converse_open(s->loop, s->first, h, &s->converse, &e) < 0)
+    else if (mo_converse_open(s->loop, s->first, h, s->desk, &s->converse, &e) <
+             0)
         no_agent(s, &e);
     else
         begin_talking(s);
@@ -335,12 +367,13 @@ static void end_mcp(struct server *s)
 }
 
 /* Last come, first gone: pages, changes of servers, the gateway,
- * conversations, sessions and boxes. */
+ * conversations, sessions and boxes, the audit log. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    mo_gauges_stop(s->gauges);
     end_mcp(s);
     end_next(s);
 }
@@ -350,6 +383,30 @@ static void on_manage_gone(void *ctx)
     struct server *s = ctx;
 
     s->manage = NULL;
+    end_next(s);
+}
+
+static void on_manage_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->manage = NULL;
+    end_next(s);
+}
+
+static void on_hatch_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->hatch = NULL;
+    end_next(s);
+}
+
+static void on_desk_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->desk = NULL;
     end_next(s);
 }
 
@@ -377,19 +434,32 @@ static void on_house_gone(void *ctx)
     end_next(s);
 }
 
+static void close_house(struct server *s)
+{
+    if (s->desk)
+        mo_audit_store(mo_desk_audit(s->desk), NULL);
+    mo_house_close(s->house, on_house_gone, s);
+}
+
 static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
     if (s->manage)
         mo_manage_close(s->manage, on_manage_gone, s);
+    else if (s->hatch)
+        mo_hatch_close(s->hatch, on_hatch_gone, s);
     else if (s->hub)
         mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
     else if (s->house)
-        mo_house_close(s->house, on_house_gone, s);
-    else if (!s->opening)
+        close_house(s);
+    else if (s->opening)
+        return;
+    else if (s->desk)
+        mo_desk_close(s->desk, on_desk_gone, s);
+    else
         mo_loop_stop(s->loop);
 }
 
@@ -532,6 +602,7 @@ static void stop(struct server *s)
         mo_signal_stop(s->signals[i]);
     if (s->loop)
         mo_loop_run(s->loop); /* what a half-made site left to the loop */
+    mo_gauges_free(s->gauges);
     mo_tls_free(s->tls);
     mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);

@@ -4,6 +4,7 @@
 
 #include "gateway/four.h"
 #include "gateway/hush.h"
+#include "gateway/judge.h"
 #include "gateway/manner.h"
 #include "gateway/pulse.h"
 #include "gateway/shape.h"
@@ -30,6 +31,7 @@ static void flight_free(struct flight *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
     flight_drop_questions(f, "the call is over");
+    judge_free(f);
     leave_slot(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -275,8 +277,32 @@ static void clean_outcome(struct flight *f)
 
 static void fail(struct flight *f, const char *why, bool sent)
 {
+    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
     clean_outcome(f);
+    settle(f);
+}
+
+void flight_refuse(struct flight *f, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "content");
+    mo_jw_arr(&w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "text");
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, true);
+    mo_jw_end(&w);
+    f->is_error = false;
     settle(f);
 }
 
@@ -382,8 +408,10 @@ static void finish(struct flight *f, const struct mo_reply *r)
 
         if (!detour_take(f, how, r->err))
             no_answer(f, r->err, f->detour.sent);
-    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions) &&
-               !f->lacked.len) {
+        return;
+    }
+    judge_reply(f, r);
+    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
         hand_over(f, r);
     } else {
         keep_outcome(f, r);
@@ -418,6 +446,7 @@ static bool pass_task(struct flight *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
+    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
 }
@@ -494,9 +523,12 @@ static int mirror(struct flight *f, const struct target *t,
                   struct mo_err *e)
 {
     struct mo_link *k = mo_conn_link(conn);
-    struct mo_json schema = mo_json_get(t->item, "inputSchema");
+    struct mo_json schema;
 
-    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern || !schema.p)
+    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+        return 0;
+    schema = mo_json_get(t->item, "inputSchema");
+    if (!schema.p)
         return 0;
     return mo_mirror_init(
         m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
@@ -582,6 +614,7 @@ static void begin_again(struct flight *f)
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
 
+    judge_done(f, MO_GW_ERROR, 0);
     f->down = NULL;
     f->how = DOWN_GONE;
     c->data = NULL;
@@ -616,6 +649,8 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
         fail(f, "it is not offered any more", true);
         return;
     }
+    if (!judge_again(f, &t))
+        return;
     if (forward(f, &t, &e) == 0)
         return;
     if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
@@ -630,6 +665,14 @@ static void wish(struct flight *f)
                &f->wish);
 }
 
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        fail(f, "its server has been removed", false);
+}
+
 static void send_again(struct flight *f)
 {
     struct target t;
@@ -641,7 +684,7 @@ static void send_again(struct flight *f)
         return;
     if (rc < 0)
         fail(f, "it is not offered any more", false);
-    else if (forward(f, &t, &e) < 0)
+    else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
         fail(f, e.msg, false);
 }
 
@@ -670,6 +713,6 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
+    else if (judge_begin(f, t))
         wish(f);
 }

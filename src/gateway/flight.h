@@ -48,6 +48,7 @@ struct question {
     struct flight *f;
     unsigned no;            /* its key is aNO */
     bool asked;             /* the client has it */
+    bool own;               /* ours, about the call itself (judge.h); or: */
     struct mo_ask *ask;     /* or: */
     struct mo_ep_ask *push; /* it belongs to no call: f is NULL */
     struct mo_buf key; /* of a task's input, as written, then its request */
@@ -93,6 +94,7 @@ struct flight {
     struct mo_buf route;    /* where it went, if that is to be said */
     struct mo_buf lacked;   /* a question that the client cannot be asked */
     struct kept *kept;      /* KEPT: else NULL */
+    struct judged *judged;  /* its case (judge.h), or NULL */
 };
 
 /* A request whose target is known. */
@@ -132,6 +134,9 @@ void flight_show_questions(struct flight *f, struct mo_ep_call *c,
 void flight_answer_questions(struct flight *f, struct mo_json responses);
 int flight_park(struct flight *f); /* it can be found under its id */
 void flight_drop_questions(struct flight *f, const char *why);
+/* Ask the client something of our own; params: JSON. */
+int flight_question(struct flight *f, const char *method,
+                    struct mo_span params);
 
 /* The client hears what it lacks: the call failed since it could not be asked.
  * false: that was not so, and c is still to be answered. */
@@ -157,6 +162,10 @@ void flight_cancel(struct flight *f, const char *why);
 void flight_hold(struct flight *f, bool on);
 void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
 void flight_attach(struct flight *f, struct mo_ep_call *c);
+/* For judge.c: it may go to its server; it may not, and this is what the model
+ * gets instead (f may be gone after it). */
+void flight_go(struct flight *f);
+void flight_refuse(struct flight *f, struct mo_span text);
 
 /* --- flight.c, for detour.c ---------------------------------------------- */
 

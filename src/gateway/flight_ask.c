@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "gateway/judge.h"
+
 #define KEY_MAX 128
 
 /* --- questions ----------------------------------------------------------- */
@@ -71,7 +73,9 @@ static struct question *question_new(struct flight *f)
 /* A task cannot be told: it ends by itself, or in time. */
 static void refuse(struct question *q, int code, const char *why)
 {
-    if (q->ask)
+    if (q->own)
+        judge_answer(q->f, (struct mo_json){NULL, 0});
+    else if (q->ask)
         mo_ask_refuse(q->ask, code, why);
     question_free(q);
 }
@@ -80,8 +84,11 @@ static void answer(struct question *q, struct mo_json value)
 {
     struct mo_buf b;
 
-    if (q->ask) {
-        mo_ask_answer(q->ask, mo_json_text(value));
+    if (q->ask || q->own) {
+        if (q->own)
+            judge_answer(q->f, value);
+        else
+            mo_ask_answer(q->ask, mo_json_text(value));
         question_free(q);
         return;
     }
@@ -355,6 +362,25 @@ void flight_answer_questions(struct flight *f, struct mo_json responses)
             }
         }
     } while (any);
+}
+
+/* --- from ourselves ------------------------------------------------------ */
+
+int flight_question(struct flight *f, const char *method, struct mo_span params)
+{
+    struct question *q = question_new(f);
+
+    if (!q)
+        return MO_ENOMEM;
+    q->own = true;
+    (void)mo_buf_printf(&q->key, "{\"method\":\"%s\",\"params\":", method);
+    (void)mo_buf_span(&q->key, params);
+    if (mo_buf_putc(&q->key, '}') < 0) {
+        question_free(q);
+        return MO_ENOMEM;
+    }
+    mo_loop_defer(f->g->loop, &f->later);
+    return 0;
 }
 
 /* --- from the server ----------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
 #include "gateway/habit.h"
+#include "gateway/judge.h"
 #include "gateway/shape.h"
 #include "mcp/edit.h"
 
@@ -13,6 +14,7 @@
 #define CANDIDATES    3
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
+#define TOKEN_BYTES   4 /* of English and JSON, about */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -23,6 +25,18 @@ bool four_is_on(const struct mo_gateway *g)
     return g->o.expose == MO_GW_SEARCH ||
            (g->o.expose == MO_GW_AUTO &&
             mo_catalog_count(g->cat, MO_CAT_TOOLS) > few);
+}
+
+uint64_t mo_gateway_saved(const struct mo_gateway *g)
+{
+    size_t n = four_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += mo_catalog_at(g->cat, MO_CAT_TOOLS, i)->item.n;
+    return bytes > sizeof(four_tools)
+               ? (bytes - sizeof(four_tools)) / TOKEN_BYTES
+               : 0;
 }
 
 void four_list(struct mo_ep_call *c)
@@ -160,6 +174,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
     }
     cross_who(c->peer, c->caller, who);
     habit_shown(g->habit, who, query, found);
+    judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -286,6 +301,8 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     struct target t;
     int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
 
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        judge_routed(g, c, "execute", ch.request, found, rc == 0);
     if (rc == MO_EINVAL)
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");
@@ -325,6 +342,7 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
         t->own = ch.item->own;
         t->given = ch.item->given;
         t->item = ch.item->item;
+        t->execution = ch.item->execution;
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;

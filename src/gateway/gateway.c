@@ -5,6 +5,7 @@
 #include "gateway/flight.h"
 #include "gateway/guide.h"
 #include "gateway/habit.h"
+#include "gateway/judge.h"
 #include "gateway/manner.h"
 #include "gateway/shape.h"
 
@@ -207,6 +208,7 @@ static void slot_leave(struct slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
+    judge_leave(s);
     refresh_stop(s);
     watch_stop(s);
     if (s->g->closing || mo_list_empty(&s->flights))

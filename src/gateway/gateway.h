@@ -14,10 +14,13 @@
  * elicitation, roots) goes to the client of the call it belongs to and to
  * nobody else; if nobody can say whose it is, it is refused.
  *
- * Not known here: configuration files, boxes, approval by people. */
+ * Whether a call may cross is the owner's to say (case.h).
+ *
+ * Not known here: configuration files, boxes, rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
+#include "gateway/case.h"
 #include "mcp/conn.h"
 #include "mcp/endpoint.h"
 
@@ -114,6 +117,7 @@ struct mo_gateway_opts {
     /* A server's state has changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;
+    struct mo_gw_judge judge; /* of calls; with a context of its own */
 };
 
 int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
@@ -145,6 +149,9 @@ bool mo_gateway_busy(const struct mo_gateway *g);
 size_t mo_gateway_count(const struct mo_gateway *g);
 struct mo_up *mo_gateway_up(const struct mo_gateway *g, size_t i);
 const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
+/* Tokens of definitions, about, that a client does not get since four tools
+ * stand for all of them; 0: they do not. */
+uint64_t mo_gateway_saved(const struct mo_gateway *g);
 
 /* Fill in handler, schema, task, watch, level, caps and ctx. An endpoint made
  * with it is told of changes from mo_gateway_serve() to mo_gateway_unserve().

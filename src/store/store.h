@@ -139,6 +139,13 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
 
+/* on_row() hears of every row for the audit log that is accepted, from inside
+ * mo_store_write() and before it is durable. One listener; NULL: none. */
+void mo_store_on_audit(struct mo_store *s,
+                       void (*on_row)(void *ctx, struct mo_span session,
+                                      uint64_t at, struct mo_span doc),
+                       void *ctx);
+
 /* --- reading ------------------------------------------------------------- */
 
 enum mo_read_kind {

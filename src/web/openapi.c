@@ -123,6 +123,29 @@ static const struct mo_openapi_row rows[] = {
      "{'name':'id','in':'path','required':true,'description':'of the rule',"
      "'schema':{'type':'string'}}",
      JSON_TYPE, REF("Ok")},
+    {"/api/approvals", "get", "Calls of the gateway that wait for a person", "",
+     JSON_TYPE,
+     "{'type':'object','required':['approvals','changed'],"
+     "'additionalProperties':false,'properties':{'approvals':{'type':'array',"
+     "'items':" REF("Approval") "},'changed':{'type':'array','items':"
+                                "{'type':'object','required':['server','tool','"
+                                "digest','now']}}}}"},
+    {"/api/approvals/{id}", "post",
+     "Decide about one: {approved, digest, reason?}",
+     "{'name':'id','in':'path','required':true,'description':'of the call',"
+     "'schema':{'type':'string'}}",
+     JSON_TYPE, REF("Ok")},
+    {"/api/approvals/tools", "post",
+     "Use a tool that changed as it is now: {server, tool, digest}", "",
+     JSON_TYPE, REF("Ok")},
+    {"/api/audit/verify", "get", "Is the audit log what was written?", "",
+     JSON_TYPE,
+     "{'type':'object','required':['ok','rows','first','last','files'],"
+     "'additionalProperties':false,'properties':{'ok':{'type':'boolean'},"
+     "'rows':{'type':'integer'},'first':{'type':'integer'},"
+     "'last':{'type':'integer'},'files':{'type':'integer'},"
+     "'file':{'type':'string'},'line':{'type':'integer'},"
+     "'why':{'type':'string'}}}"},
     {"/api/openapi.json", "get", "This document", "", JSON_TYPE,
      "{'type':'object','required':['openapi','info','paths']}"},
     {"/healthz", "get", "Is the process alive?", "", "text/plain", NULL},
@@ -163,6 +186,16 @@ static const struct mo_openapi_schema schemas[] = {
      "{'type':'object','required':['at','what'],'additionalProperties':false,"
      "'properties':{'sessionId':{'type':'string'},'seq':{'type':'integer'},"
      "'at':{'type':'integer'},'what':true}}}}}"},
+    {"Approval",
+     "{'type':'object','required':['id','server','tool','args','digest','who',"
+     "'at','expiresAt','byClient'],'additionalProperties':false,'properties':{"
+     "'id':{'type':'string'},'server':{'type':'string'},"
+     "'tool':{'type':'string'},'definition':{'type':'object'},"
+     "'args':{'type':'object'},'digest':{'type':'string'},"
+     "'who':{'type':'string'},'client':{'type':'object'},"
+     "'reason':{'type':'string'},'words':{'type':'string'},"
+     "'confidence':{'type':'number'},'at':{'type':'integer'},"
+     "'expiresAt':{'type':'integer'},'byClient':{'type':'boolean'}}}"},
     {"Rule",
      "{'type':'object','required':['id','server','tool','action','at','who'],"
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"

@@ -1,6 +1,7 @@
 // Servers in boxes behind the gateway: the toolbox and any program, in native
 // boxes, which end with their server and with us.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { after, describe, test } from 'node:test';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
@@ -59,6 +60,16 @@ describe('boxed servers', { skip }, () => {
     assert.match(said, /\/workspace/);
     assert.match(said, /yes/);
     await client.close();
+    await eventually('nothing remains', () => home.remains().length === 0);
+  });
+
+  test('`call` starts it in its box too', async () => {
+    const home = place({ tools: boxed() });
+    const out = await new Promise((resolve) => execFile(bin,
+      ['call', 'tools', 'execute_command', '{"command":"pwd; id -u; ls /home /root 2>&1 | head -3"}', '--config', home.config],
+      { env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' } }, (e, o, err) => resolve(`${o}${err}`)));
+    assert.match(out, /^\/workspace$/m);
+    assert.match(out, /^2\d{4}$/m);
     await eventually('nothing remains', () => home.remains().length === 0);
   });
 

@@ -59,6 +59,17 @@ export async function serveWith(file, where, ...args) {
   return { url: new URL(`http://localhost:${port}/mcp`), pid: child.pid, stop };
 }
 
+/** A directory in which processes may still be writing. */
+function remove(dir) {
+  for (let left = 50; ; left--)
+    try {
+      rmSync(dir, { recursive: true, force: true });
+      return;
+    } catch (e) {
+      if (e.code !== 'ENOTEMPTY' || left === 0) throw e;
+    }
+}
+
 /** A configuration and a state directory; close() removes them. */
 export class Place {
   constructor(mcpServers, more = {}) {
@@ -66,7 +77,7 @@ export class Place {
     this.state = join(this.dir, 'state');
     this.file = join(this.dir, 'mcp-orchestrator.json');
     this.write(mcpServers, more);
-    this.gone = () => rmSync(this.dir, { recursive: true, force: true });
+    this.gone = () => remove(this.dir);
     process.once('exit', this.gone);
   }
 

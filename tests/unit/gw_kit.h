@@ -38,6 +38,7 @@ struct world {
     const char *refused; /* a server that cannot be dialled; or NULL */
     bool no_dial, gone;
     uint64_t away_ms;
+    struct mo_gw_judge judge;
 };
 
 #define INIT_OK(caps)                                                          \
@@ -141,8 +142,11 @@ static inline void client_close(struct client *c)
 static inline int world_open(struct world *w, struct mo_loop *l,
                              const struct mo_gw_server *v, size_t n)
 {
-    struct mo_gateway_opts o = {
-        .loop = l, .dial = gw_dial, .away_ms = w->away_ms, .ctx = w};
+    struct mo_gateway_opts o = {.loop = l,
+                                .dial = gw_dial,
+                                .away_ms = w->away_ms,
+                                .ctx = w,
+                                .judge = w->judge};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;
 

@@ -338,8 +338,8 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
 
 static int begin(struct cli_chat *t, struct mo_err *e)
 {
-    int rc =
-        mo_converse_open(t->m.loop, t->m.h.now, t->m.house, &t->converse, e);
+    int rc = mo_converse_open(t->m.loop, t->m.h.now, t->m.house, NULL,
+                              &t->converse, e);
 
     if (rc == 0)
         rc = chat_join(t, NULL, e);

@@ -17,6 +17,9 @@ extern const struct mo_cmd mo_cmd_secrets_set, mo_cmd_secrets_list,
     mo_cmd_secrets_remove, mo_cmd_secrets_check, mo_cmd_mcp_add,
     mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import,
     mo_cmd_mcp_health;
+extern const struct mo_cmd mo_cmd_audit_list, mo_cmd_audit_tail,
+    mo_cmd_audit_verify, mo_cmd_approvals_list, mo_cmd_approvals_approve,
+    mo_cmd_approvals_reject, mo_cmd_approvals_accept;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
 

@@ -146,7 +146,7 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
     f.loop = mo_loop_new(log, &e);
     if (!f.loop)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    if (mo_hub_open(f.loop, cfg, NULL, &f.hub, &e) < 0) {
+    if (mo_hub_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
         rc = ask(c, &f, what);
