@@ -80,8 +80,9 @@ for (const [era, transport, share, how] of rows) {
     const seen = await crowd(t, era, transport, calls, how);
     assert.equal(seen.calls, calls);
     assert.equal(seen.progress, 2 * calls);
-    assert.equal(seen.asks + seen.refused, asking(calls));
-    if (era === 'modern' || transport === 'http') assert.equal(seen.refused, 0);
+    // A question that came too late for its call was asked, and refused.
+    assert.ok(seen.asks + seen.refused >= asking(calls));
+    if (how !== 'loose') assert.deepEqual([seen.asks, seen.refused], [asking(calls), 0]);
     if (transport === 'http') assert.equal(seen.logs, calls);
   });
 }
