@@ -335,7 +335,7 @@ void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
     struct mo_jw w;
 
     begin(a, &w, "route");
-    put_text(&w, "by", mo_span_cstr(r->by));
+    put_text(&w, "via", mo_span_cstr(r->by));
     put_text(&w, "who", mo_span_cstr(r->who));
     put_text(&w, "words", r->words);
     mo_jw_key(&w, "acted");

@@ -18,7 +18,7 @@ struct mo_converse {
     bool own_desk;
     struct mo_pins *pins;     /* the desk's */
     struct mo_always *always; /* likewise */
-    struct mo_rule_desk tryout;
+    struct mo_rule_desk rule_desk;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -229,12 +229,12 @@ struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
 
 struct mo_api_rules mo_converse_rules(struct mo_converse *c)
 {
-    c->tryout = (struct mo_rule_desk){
+    c->rule_desk = (struct mo_rule_desk){
         .operators = &c->rules,
         .fallback = (enum mo_action)c->cfg->approvals.fallback,
         .always = c->always,
     };
-    return mo_rule_desk_api(&c->tryout);
+    return mo_rule_desk_api(&c->rule_desk);
 }
 
 struct mo_servers *mo_converse_shared(const struct mo_converse *c)

@@ -201,7 +201,7 @@ static int cut_torn(struct mo_ledger_file *f, struct mo_buf *tail,
 /* A file that was removed or is new: the head knows how it goes on. */
 static void resume_head(struct mo_ledger_file *f)
 {
-    struct mo_ledger_mark mark;
+    struct mo_ledger_mark mark = {.first = 1};
     struct mo_err e;
 
     mo_chain_init(&f->chain);
@@ -375,7 +375,7 @@ static int append(struct mo_ledger_file *f, const char *path,
                   struct mo_span rows, bool sync, struct mo_buf *notes,
                   struct mo_err *e)
 {
-    struct stat st;
+    struct stat st = {.st_size = 0};
     int rc = lock_file(f, path, &st, e);
 
     if (rc < 0)

@@ -115,7 +115,7 @@ static void stand_at(struct mo_chain *c, const struct line *l)
 
 int mo_chain_resume(struct mo_chain *c, struct mo_span line, struct mo_err *e)
 {
-    struct line l;
+    struct line l = {.seq = 0};
     int rc = read_own(line, &l, e);
 
     if (rc == 0)
@@ -125,7 +125,7 @@ int mo_chain_resume(struct mo_chain *c, struct mo_span line, struct mo_err *e)
 
 int mo_chain_check(struct mo_chain *c, struct mo_span line, struct mo_err *e)
 {
-    struct line l;
+    struct line l = {.seq = 0};
     int rc = read_own(line, &l, e);
 
     if (rc < 0)

@@ -175,7 +175,7 @@ static bool go_to_next(struct flight *f, const struct target *home)
     }
     f->detour.away = true;
     f->detour.tries = 0;
-    flight_stand_in(f, &t);
+    flight_move(f, t.slot);
     return true;
 }
 

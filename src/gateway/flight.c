@@ -10,9 +10,6 @@
 #include "gateway/shape.h"
 #include "mcp/mirror.h"
 
-#define NOT_THE_SAME                                                           \
-    "the tool or the call is not what was looked at; begin again"
-
 static const struct mo_span nothing = {NULL, 0};
 
 /* --- life ---------------------------------------------------------------- */
@@ -374,7 +371,8 @@ static bool look_again(struct flight *f)
     bool again =
         k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
-    f->retried = f->stale = again;
+    f->stale = again;
+    f->retried = f->retried || again;
     if (k)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
     return again;
@@ -616,6 +614,7 @@ static void begin_again(struct flight *f)
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
 
+    judge_done(f, MO_GW_ERROR, 0);
     f->down = NULL;
     f->how = DOWN_GONE;
     c->data = NULL;
@@ -650,10 +649,8 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
         fail(f, "it is not offered any more", true);
         return;
     }
-    if (!judge_same(f, &t)) {
-        fail(f, NOT_THE_SAME, false);
+    if (!judge_again(f, &t))
         return;
-    }
     if (forward(f, &t, &e) == 0)
         return;
     if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
@@ -668,17 +665,26 @@ static void wish(struct flight *f)
                &f->wish);
 }
 
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        fail(f, "its server has been removed", false);
+}
+
 static void send_again(struct flight *f)
 {
     struct target t;
     struct mo_err e;
+    int rc = detour_target(f, &t);
 
     f->stale = false;
-    if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot)
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0)
         fail(f, "it is not offered any more", false);
-    else if (!judge_same(f, &t))
-        fail(f, NOT_THE_SAME, false);
-    else if (forward(f, &t, &e) < 0)
+    else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
         fail(f, e.msg, false);
 }
 
@@ -692,35 +698,12 @@ void flight_listed(struct kid *k)
     }
 }
 
-static void take_slot(struct flight *f, struct slot *to)
+void flight_move(struct flight *f, struct slot *to)
 {
     leave_slot(f);
     f->slot = to;
     mo_list_push(&to->flights, &f->snode);
-}
-
-void flight_move(struct flight *f, struct slot *to)
-{
-    take_slot(f, to);
     wish(f);
-}
-
-/* Another server, maybe under other rules: a case of its own. */
-void flight_stand_in(struct flight *f, const struct target *t)
-{
-    take_slot(f, t->slot);
-    judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
-    judge_free(f);
-    if (judge_begin(f, t))
-        wish(f);
-}
-
-void flight_go(struct flight *f)
-{
-    if (f->slot->up)
-        wish(f);
-    else
-        fail(f, "its server has been removed", false);
 }
 
 void flight_start(struct mo_gateway *g, struct mo_ep_call *c,

@@ -171,8 +171,5 @@ void flight_refuse(struct flight *f, struct mo_span text);
 
 /* To that server, or to another child of its own; it wishes again. */
 void flight_move(struct flight *f, struct slot *to);
-/* To a server that stands in: that is another call, and judged as one. It may
- * be over after it. */
-void flight_stand_in(struct flight *f, const struct target *t);
 
 #endif

@@ -109,18 +109,14 @@ static int digest_shown(const struct flight *f, const struct target *t,
     return rc;
 }
 
-bool judge_same(const struct flight *f, const struct target *t)
+static bool is_same(const struct judged *j, const struct target *t)
 {
-    const struct judged *j = f->judged;
     char now[MO_EXACT_DIGEST];
 
-    if (!j)
-        return true;
-    if (!mo_span_eq(j->pub.tool, t->own) ||
-        !mo_span_is(j->pub.server, mo_up_server(t->slot->up)->name))
+    if (!mo_span_eq(j->pub.tool, t->own))
         return false;
     return !j->shown[0] ||
-           (digest_shown(f, t, now) == 0 && strcmp(now, j->shown) == 0);
+           (digest_shown(j->f, t, now) == 0 && strcmp(now, j->shown) == 0);
 }
 
 /* --- the case ------------------------------------------------------------ */
@@ -517,6 +513,54 @@ bool judge_begin(struct flight *f, const struct target *t)
     return what == MO_GW_LET;
 }
 
+/* The first server's case is over; whoever stands in must be let by itself. A
+ * person's yes was for the first one. */
+static bool elsewhere(struct flight *f, const struct target *t)
+{
+    struct mo_buf question;
+    struct judged *j;
+    enum mo_gw_ruling what;
+
+    judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    judge_free(f);
+    j = judged_new(f, t);
+    if (!j) {
+        flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        return false;
+    }
+    mo_buf_init(&question, ASK_MAX / 2);
+    what = rule(j, t, &question);
+    mo_buf_fini(&question);
+    if (what == MO_GW_LET) {
+        judge_move(j, RUNS);
+        return true;
+    }
+    if (what == MO_GW_ASK)
+        (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
+                       "%.*s stands in for its server, and nobody was asked "
+                       "about that one",
+                       (int)j->pub.server.n, j->pub.server.p);
+    j->pub.by = "rule";
+    refuse(j);
+    return false;
+}
+
+bool judge_again(struct flight *f, const struct target *t)
+{
+    struct judged *j = f->judged;
+
+    if (!j)
+        return true;
+    if (!mo_span_is(j->pub.server, mo_up_server(t->slot->up)->name))
+        return elsewhere(f, t);
+    if (is_same(j, t))
+        return true;
+    judge_done(f, MO_GW_ERROR, 0);
+    flight_refuse(f, MO_SPAN("The tool or the call is not what was looked at; "
+                             "it was not run. Begin again."));
+    return false;
+}
+
 /* --- words that were taken for tools ------------------------------------- */
 
 void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
@@ -554,7 +598,7 @@ void judge_leave(struct slot *s)
             (j->state != WAITS && j->state != SAID && j->state != WRITING))
             continue;
         judge_done(f, MO_GW_ERROR, 0);
-        flight_refuse(f, MO_SPAN("Its server has been removed; the call was "
-                                 "not run."));
+        flight_refuse(f, MO_SPAN("Its server has been removed or changed; the "
+                                 "call was not run."));
     }
 }

@@ -21,8 +21,10 @@
 
 /* May it go on now? false: it waits, or has been answered. */
 bool judge_begin(struct flight *f, const struct target *t);
-/* Is that still what was ruled on? */
-bool judge_same(const struct flight *f, const struct target *t);
+/* It is about to be sent there: is that still what was ruled on? Another server
+ * that stands in (detour.h) is a case of its own, which must be let. false: it
+ * has been answered. */
+bool judge_again(struct flight *f, const struct target *t);
 /* The client's answer to our question; none: it refused to answer. */
 void judge_answer(struct flight *f, struct mo_json answer);
 /* The outcome is known; the first one counts. */

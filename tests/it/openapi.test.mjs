@@ -1,5 +1,7 @@
 // /api/openapi.json: every route that is served is described, and every
 // answer is as described, errors included.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import Ajv from 'ajv/dist/2020.js';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -21,7 +23,7 @@ before(async () => {
 });
 after(async () => {
   house.server.fresh.fds += 8; // the server stays open for the next
-  house.server.fresh.children += 2; // and its guard
+  house.server.fresh.children += 4; // and its guard; the gateway has its own
   await house.stop();
 });
 
@@ -195,6 +197,20 @@ test('every answer is as described', async () => {
 
   const all = Object.entries(doc.paths).flatMap(([p, m]) => Object.keys(m).map((k) => `${k} ${p}`));
   assert.deepEqual(all.filter((x) => !seen.has(x)), [], 'described and not asked for here');
+});
+
+test("the gateway's calls are in the same audit log", async () => {
+  const client = new Client({ name: 'it', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp`)));
+  await client.callTool({ name: 'greet', arguments: { name: 'a' } });
+  await client.close();
+  let what;
+  await until(async () => {
+    const { rows } = await ask('/api/audit', 'get', '/api/audit?q=argsDigest');
+    return (what = rows[0]?.what);
+  }, 'its row');
+  assert.deepEqual([what.kind, what.server, what.tool, what.outcome], ['call', 'greeter', 'greet', 'ok']);
+  assert.equal((await ask('/api/audit/verify', 'get', '/api/audit/verify')).ok, true);
 });
 
 /** What the turn of the test above has left, and a call that waits. */

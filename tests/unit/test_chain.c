@@ -42,7 +42,7 @@ static void test_known(void **state)
         "{\"seq\":1,\"prev\":"
         "\"0000000000000000000000000000000000000000000000000000000000000000\","
         "\"a\":1,\"hash\":"
-        "\"b8d2bba69c6fb73eaec00de1ad6e5ef6571d8b46a22e7a2a8b8d5aeba25c4b39\"}"
+        "\"79d849221fb23cd49e2bc95431e155e121723309f579af3db1cc2677c5ec6407\"}"
         "\n";
     struct mo_chain c, again;
     struct mo_err e;
@@ -53,7 +53,7 @@ static void test_known(void **state)
     mo_chain_init(&c);
     assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e), 0);
     assert_int_equal(b.len, sizeof(want) - 1);
-    assert_memory_equal(b.p, want, 90); /* the hash is sha256sum's business */
+    assert_memory_equal(b.p, want, b.len);
     assert_true(
         mo_span_is(mo_chain_members(mo_span(b.p, b.len - 1)), "\"a\":1"));
     assert_int_equal(mo_chain_resume(&again, mo_span(b.p, b.len - 1), &e), 0);

@@ -151,6 +151,7 @@ static int start(struct gateway *g, struct mo_err *e)
             mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);
     if (rc < 0)
         return rc;
+    open_hatch(g);
     mo_gateway_single(mo_hub_gateway(g->hub));
     open_hatch(g);
     return take_stdio(g, e);
