@@ -386,14 +386,6 @@ static void on_manage_gone(void *ctx)
     end_next(s);
 }
 
-static void on_manage_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->manage = NULL;
-    end_next(s);
-}
-
 static void on_hatch_gone(void *ctx)
 {
     struct server *s = ctx;
