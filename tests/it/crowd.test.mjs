@@ -1,7 +1,8 @@
 // Many clients of both eras through one shared server of either era: nobody
 // sees another's progress, log messages, questions or results. The clients are
 // a program of ours (crowd_driver.c), so that there can be many calls: 8,000
-// in the debug build, 100,000 in the release build with MO_LONG=1 (make long).
+// in the debug build, 100,000 in the release build with MO_LONG=1 (make long),
+// or MO_CALLS.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +14,7 @@ import { promisify } from 'node:util';
 
 const top = fileURLToPath(new URL('../..', import.meta.url));
 const long = process.env.MO_LONG === '1';
-const CALLS = long ? 100_000 : 8_000;
+const CALLS = Number(process.env.MO_CALLS ?? (long ? 100_000 : 8_000));
 const [CLIENTS, DEPTH] = [8, 4];
 
 if (long) process.env.MO_BIN = join(top, 'build-bench/src/app/mcp-orchestrator');
@@ -79,8 +80,9 @@ for (const [era, transport, share, how] of rows) {
     const seen = await crowd(t, era, transport, calls, how);
     assert.equal(seen.calls, calls);
     assert.equal(seen.progress, 2 * calls);
-    assert.equal(seen.asks + seen.refused, asking(calls));
-    if (era === 'modern' || transport === 'http') assert.equal(seen.refused, 0);
+    // A question that came too late for its call was asked, and refused.
+    assert.ok(seen.asks + seen.refused >= asking(calls));
+    if (how !== 'loose') assert.deepEqual([seen.asks, seen.refused], [asking(calls), 0]);
     if (transport === 'http') assert.equal(seen.logs, calls);
   });
 }

@@ -156,14 +156,20 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
     struct client *c = ctx;
-    struct job *j = owner(c, a->call, mo_json_get(a->params, "message"),
-                          "another's question");
+    struct mo_json mark = mo_json_get(a->params, "message");
+    struct job *j = NULL;
     char text[128];
-    int n = snprintf(text, sizeof(text),
-                     "{\"action\":\"accept\",\"content\":{\"name\":\"%s\"}}",
-                     j->mark);
+    int n = 0;
 
     (void)conn;
+    if (c->crowd->how == LOOSE && is_mine(c, mark) && !job_marked(c, mark)) {
+        mo_ask_refuse(a, MO_RPC_INTERNAL, "its call has ended");
+        return;
+    }
+    j = owner(c, a->call, mark, "another's question");
+    n = snprintf(text, sizeof(text),
+                 "{\"action\":\"accept\",\"content\":{\"name\":\"%s\"}}",
+                 j->mark);
     j->asked++;
     c->crowd->asks++;
     mo_ask_answer(a, mo_span(text, (size_t)n));
