@@ -108,7 +108,7 @@ static void put_user(struct out *o, size_t i)
     struct mo_json k, b;
     struct mo_jw w;
 
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
@@ -160,9 +160,9 @@ static void put_assistant(struct out *o, size_t i)
     struct mo_json k, b, raw;
     struct mo_jw w;
 
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
     while (mo_json_next(&it, &k, &b)) {
-        raw = mo_json_get(b, "raw");
+        raw = mo_json_first(b, "raw");
         if (o->q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
             put_own(o, raw, o->q->bound[i]);
         } else if (mo_llm_is_type(b, "call")) {

@@ -434,6 +434,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
                "%s: not every secret can be kept out of the log by its value",
                s->name);
+    raw.with_us = true;
     if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0 || fill_argv(x, s) < 0)
         return mo_fail(e, MO_ENOMEM, "box");
     return mo_box_spec_check(&x->spec, e);

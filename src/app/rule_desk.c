@@ -121,7 +121,7 @@ static int add_read(struct mo_rule_desk *d, struct mo_json doc,
     struct mo_json args = mo_json_get(doc, "args");
     struct mo_always_wish wish = {.who = who};
     char id[MO_ALWAYS_ID_MAX];
-    struct mo_rule r;
+    struct mo_rule r = {.nargs = 0};
     int rc = read_action(doc, e);
 
     if (rc == 0)

@@ -39,12 +39,12 @@ struct server {
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
+    struct mo_api_stats api_stats;
+    struct mo_api_route api_route;
     struct mo_desk *desk;
     struct mo_api_approvals api_approvals;
     struct mo_hatch *hatch;
     struct mo_gauges *gauges;
-    struct mo_api_stats api_stats;
-    struct mo_api_route api_route;
     struct mo_hub *hub; /* the gateway, at /mcp */
     struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
@@ -271,6 +271,16 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
+static int find_route(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
+{
+    struct server *s = ctx;
+    const struct mo_gw_find f = {
+        .words = a->words, .limit = a->limit, .threshold = a->threshold};
+
+    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+}
+
 /* Who judges its calls, and where they are decided about. */
 static int make_desk(struct server *s, struct mo_err *e)
 {
@@ -286,16 +296,6 @@ static int make_desk(struct server *s, struct mo_err *e)
                    "`approvals` on the command line will not reach us");
     rc = mo_api_approvals_routes(s->site, &s->api_approvals);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
-}
-
-static int find_route(void *ctx, const struct mo_api_route_ask *a,
-                      struct mo_buf *out)
-{
-    struct server *s = ctx;
-    const struct mo_gw_find f = {
-        .words = a->words, .limit = a->limit, .threshold = a->threshold};
-
-    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
 }
 
 static int make_mcp(struct server *s, struct mo_err *e)
@@ -373,8 +373,8 @@ static void on_site_gone(void *ctx)
     struct server *s = ctx;
 
     s->site = NULL;
-    end_mcp(s);
     mo_gauges_stop(s->gauges);
+    end_mcp(s);
     end_next(s);
 }
 
@@ -437,10 +437,10 @@ static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
-    if (s->hatch)
-        mo_hatch_close(s->hatch, on_hatch_gone, s);
-    else if (s->manage)
+    if (s->manage)
         mo_manage_close(s->manage, on_manage_gone, s);
+    else if (s->hatch)
+        mo_hatch_close(s->hatch, on_hatch_gone, s);
     else if (s->hub)
         mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "app/boxed.h"
 #include "app/config_keys.h"
 #include "app/hub.h"
 #include "app/target.h"
@@ -24,7 +25,7 @@ struct server {
     const struct mo_config *held;    /* `to` borrows from it; NULL: no conn */
     char name[MO_KEY_NAME_MAX + 1];
     char digest[65]; /* of all that makes it what it is */
-    bool leaving;
+    bool leaving, is_boxed;
     struct mo_arena arena; /* texts of `to`, for the present connection */
     struct mo_target to;
     struct mo_conn *conn; /* NULL: none; else open, or being opened */
@@ -40,6 +41,7 @@ struct mo_servers {
     const struct mo_config *cfg;
     struct mo_httpc *http;
     struct mo_guard *guard; /* NULL: no child was started yet */
+    struct mo_boxed *boxed; /* NULL: no box was wanted yet */
     struct mo_agent *agent; /* to be told; or NULL */
     struct mo_tails *said;
     struct server *v[MO_SERVERS_MAX];
@@ -108,6 +110,10 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     struct mo_link *k = NULL;
     int rc = 0;
 
+    if (s->is_boxed && s->leaving)
+        return mo_fail(e, MO_ECLOSED, "it is not configured any more");
+    if (s->is_boxed)
+        return mo_boxed_dial(s->all->boxed, s->all->cfg, s->cfg, c, e);
     if (!s->to.is_remote)
         rc = mo_link_child(s->all->guard, &s->to.child, &k, e);
     else if (s->to.old_sse)
@@ -208,9 +214,34 @@ static const struct mo_conn_cb conn_cb = {.on_open = on_open,
 
 /* --- opening ------------------------------------------------------------- */
 
-static int connect_to(struct server *s, struct mo_err *e)
+/* What its link is made of: a box has its own way (boxed.h). */
+static int prepare(struct server *s, struct mo_err *e)
 {
     struct mo_peer_opts po = {.cfg = s->all->cfg, .server = s->cfg};
+    struct mo_servers *all = s->all;
+
+    s->to = (struct mo_target){.secrets = NULL};
+    s->is_boxed = mo_boxed_is(s->cfg);
+    if (s->is_boxed)
+        return all->boxed ? 0
+                          : mo_boxed_new(all->loop, all->said, &all->boxed, e);
+    if (all->guard == NULL)
+        all->guard = mo_guard_new(all->loop, e);
+    if (all->guard == NULL || mo_target_init(&s->to, &s->arena, &po, e) < 0)
+        return e->code;
+    s->to.remote.http = all->http;
+    s->to.child.said = on_said;
+    s->to.child.said_ctx = all;
+    s->to.child.who = s->name;
+    if (mo_target_hide(&s->to, all->loop) < 0)
+        mo_log(mo_loop_log(all->loop), MO_WARN, "servers",
+               "%s: not every secret can be kept out of the log by its value",
+               s->cfg->name);
+    return 0;
+}
+
+static int connect_to(struct server *s, struct mo_err *e)
+{
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
         .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
@@ -221,24 +252,8 @@ static int connect_to(struct server *s, struct mo_err *e)
     };
     int rc = 0;
 
-    if (s->cfg->image)
-        return mo_fail(e, MO_EINVAL,
-                       "a server with an image is not started "
-                       "for conversations");
-    if (s->all->guard == NULL)
-        s->all->guard = mo_guard_new(s->all->loop, e);
-    if (s->all->guard == NULL)
-        return e->code;
     mo_arena_init(&s->arena, ARENA_MAX);
-    rc = mo_target_init(&s->to, &s->arena, &po, e);
-    s->to.remote.http = s->all->http;
-    s->to.child.said = on_said;
-    s->to.child.said_ctx = s->all;
-    s->to.child.who = s->name;
-    if (rc == 0 && mo_target_hide(&s->to, s->all->loop) < 0)
-        mo_log(mo_loop_log(s->all->loop), MO_WARN, "servers",
-               "%s: not every secret can be kept out of the log by its value",
-               s->cfg->name);
+    rc = prepare(s, e);
     if (rc == 0)
         rc = mo_conn_open(s->all->loop, &co, &s->conn, e);
     if (rc == 0)
@@ -534,6 +549,24 @@ static void on_guard_gone(void *ctx)
     gone(gone_ctx);
 }
 
+static void end_children(struct mo_servers *all);
+
+static void on_boxed_gone(void *ctx)
+{
+    end_children(ctx);
+}
+
+/* Boxes, then plain children. */
+static void end_children(struct mo_servers *all)
+{
+    if (all->boxed)
+        mo_boxed_close(mo_take_ptr(&all->boxed), on_boxed_gone, all);
+    else if (all->guard)
+        mo_guard_stop(all->guard, on_guard_gone, all);
+    else
+        on_guard_gone(all);
+}
+
 static void maybe_gone(struct mo_servers *all)
 {
     for (size_t i = 0; i < all->n; i++)
@@ -542,10 +575,7 @@ static void maybe_gone(struct mo_servers *all)
     if (all->guarded || !mo_list_empty(&all->leaving))
         return;
     all->guarded = true;
-    if (all->guard)
-        mo_guard_stop(all->guard, on_guard_gone, all);
-    else
-        on_guard_gone(all);
+    end_children(all);
 }
 
 void mo_servers_close(struct mo_servers *s, void (*gone)(void *ctx), void *ctx)

@@ -61,11 +61,12 @@ enum mo_cat_kind {
 };
 
 struct mo_cat_item {
-    struct mo_span name;  /* exposed: a name, a URI or a URI template */
-    struct mo_span own;   /* as its server has it */
-    struct mo_span given; /* or as it is to be called instead */
-    struct mo_json item;  /* as its server gave it, or described anew */
-    unsigned server;      /* as in mo_gateway_up() */
+    struct mo_span name;      /* exposed: a name, a URI or a URI template */
+    struct mo_span own;       /* as its server has it */
+    struct mo_span given;     /* or as it is to be called instead */
+    struct mo_json item;      /* as its server gave it, or described anew */
+    struct mo_json execution; /* that member of it, or none */
+    unsigned server;          /* as in mo_gateway_up() */
 };
 
 struct mo_catalog;

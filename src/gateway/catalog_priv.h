@@ -34,8 +34,9 @@ extern const struct cat_kind_info cat_kinds[MO_CAT_KINDS];
 struct cat_item {
     struct mo_json text;
     struct mo_span own;
-    struct mo_json id; /* where its name stands in the text */
-    bool twice;        /* and there are more of that key */
+    struct mo_json id;        /* where its name stands in the text */
+    struct mo_json execution; /* that member of it */
+    bool twice;               /* and there are more of that key */
 };
 
 struct cat_list {

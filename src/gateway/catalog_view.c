@@ -71,6 +71,7 @@ static int collect(struct making *m, size_t server)
         en->pub.own = en->item->own;
         en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
+        en->pub.execution = en->item->execution;
         en->pub.server = (unsigned)server;
         en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
         if (!en->off && meet(m, en) < 0)
@@ -99,7 +100,7 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
         return mo_buf_puts(&m->b, name);
     }
     if (en->prefixed)
-        return mo_gw_uri(mo_span_cstr(s->name), en->pub.own, &m->b);
+        return mo_gw_label_uri(s->label, en->pub.own, &m->b);
     return mo_buf_span(&m->b, en->pub.own);
 }
 
@@ -107,18 +108,17 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
 static int take(struct making *m, struct cat_entry *en)
 {
     struct mo_span name = mo_buf_view(&m->b);
+    int rc = mo_map_add(&m->w->names, name, en);
 
-    if (mo_map_get(&m->w->names, name))
-        return MO_EEXISTS;
+    if (rc < 0)
+        return rc;
     if (mo_span_eq(name, en->pub.given)) {
         en->pub.name = en->pub.given;
     } else {
         en->pub.name.p = mo_arena_strndup(&m->w->arena, name.p, name.n);
         en->pub.name.n = name.n;
     }
-    if (en->pub.name.p == NULL)
-        return MO_ENOMEM;
-    return mo_map_put(&m->w->names, name, en, NULL);
+    return en->pub.name.p ? 0 : MO_ENOMEM;
 }
 
 static int name_it(struct making *m, struct cat_entry *en)

@@ -161,6 +161,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     t->own = it->own;
     t->given = it->given;
     t->item = it->item;
+    t->execution = it->execution;
     return 0;
 }
 
@@ -269,8 +270,7 @@ void cross_refuse(struct mo_ep_call *c)
 
 bool cross_is_task(const struct target *t, const struct mo_conn *conn)
 {
-    struct mo_json how =
-        mo_json_get(mo_json_get(t->item, "execution"), "taskSupport");
+    struct mo_json how = mo_json_get(t->execution, "taskSupport");
 
     return mo_conn_info(conn)->version == MO_MCP_2025_11_25 &&
            mo_json_str_eq(how, MO_SPAN("required")) &&

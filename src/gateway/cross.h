@@ -17,9 +17,10 @@
 
 struct target {
     struct slot *slot;
-    struct mo_span own;   /* the thing's name there */
-    struct mo_span given; /* a tool's, as clients know it here */
-    struct mo_json item;  /* as its server lists it, or none */
+    struct mo_span own;       /* the thing's name there */
+    struct mo_span given;     /* a tool's, as clients know it here */
+    struct mo_json item;      /* as its server lists it, or none */
+    struct mo_json execution; /* that member of it, or none */
     /* of execute (four.h): the tool's arguments, else none; how sure it is */
     struct mo_json arguments;
     float sure;

@@ -371,7 +371,8 @@ static bool look_again(struct flight *f)
     bool again =
         k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
-    f->retried = f->stale = again;
+    f->stale = again;
+    f->retried = f->retried || again;
     if (k)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
     return again;
@@ -522,9 +523,12 @@ static int mirror(struct flight *f, const struct target *t,
                   struct mo_err *e)
 {
     struct mo_link *k = mo_conn_link(conn);
-    struct mo_json schema = mo_json_get(t->item, "inputSchema");
+    struct mo_json schema;
 
-    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern || !schema.p)
+    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+        return 0;
+    schema = mo_json_get(t->item, "inputSchema");
+    if (!schema.p)
         return 0;
     return mo_mirror_init(
         m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
@@ -673,9 +677,12 @@ static void send_again(struct flight *f)
 {
     struct target t;
     struct mo_err e;
+    int rc = detour_target(f, &t);
 
     f->stale = false;
-    if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot)
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0)
         fail(f, "it is not offered any more", false);
     else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
         fail(f, e.msg, false);

@@ -318,25 +318,6 @@ void flight_resume(struct mo_gateway *g, struct mo_ep_call *c)
     flight_put_questions(f);
 }
 
-/* --- from ourselves ------------------------------------------------------ */
-
-int flight_question(struct flight *f, const char *method, struct mo_span params)
-{
-    struct question *q = question_new(f);
-
-    if (!q)
-        return MO_ENOMEM;
-    q->own = true;
-    (void)mo_buf_printf(&q->key, "{\"method\":\"%s\",\"params\":", method);
-    (void)mo_buf_span(&q->key, params);
-    if (mo_buf_putc(&q->key, '}') < 0) {
-        question_free(q);
-        return MO_ENOMEM;
-    }
-    mo_loop_defer(f->g->loop, &f->later);
-    return 0;
-}
-
 /* --- of a task that is kept here ----------------------------------------- */
 
 void flight_show_questions(struct flight *f, struct mo_ep_call *c,
@@ -381,6 +362,25 @@ void flight_answer_questions(struct flight *f, struct mo_json responses)
             }
         }
     } while (any);
+}
+
+/* --- from ourselves ------------------------------------------------------ */
+
+int flight_question(struct flight *f, const char *method, struct mo_span params)
+{
+    struct question *q = question_new(f);
+
+    if (!q)
+        return MO_ENOMEM;
+    q->own = true;
+    (void)mo_buf_printf(&q->key, "{\"method\":\"%s\",\"params\":", method);
+    (void)mo_buf_span(&q->key, params);
+    if (mo_buf_putc(&q->key, '}') < 0) {
+        question_free(q);
+        return MO_ENOMEM;
+    }
+    mo_loop_defer(f->g->loop, &f->later);
+    return 0;
 }
 
 /* --- from the server ----------------------------------------------------- */

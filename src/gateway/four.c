@@ -172,9 +172,9 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
-    judge_routed(g, c, "find_tool", query, found, false);
     cross_who(c->peer, c->caller, who);
     habit_shown(g->habit, who, query, found);
+    judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -342,6 +342,7 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
         t->own = ch.item->own;
         t->given = ch.item->given;
         t->item = ch.item->item;
+        t->execution = ch.item->execution;
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;

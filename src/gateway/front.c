@@ -217,25 +217,25 @@ void front_again(struct mo_gateway *g, struct mo_ep_call *c)
 
 /* --- what the endpoint wants to know of a tool --------------------------- */
 
-static struct mo_json tool(struct mo_gateway *g, struct mo_span name)
-{
-    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
-
-    return it ? it->item : (struct mo_json){NULL, 0};
-}
-
 struct mo_json front_schema(void *ctx, struct mo_span name)
 {
-    return mo_json_get(tool(ctx, name), "inputSchema");
+    const struct mo_gateway *g = ctx;
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+
+    return mo_json_get(it ? it->item : (struct mo_json){NULL, 0},
+                       "inputSchema");
 }
 
 /* Any call may be a task here, as the endpoint keeps it; only a tool that
  * says so itself may not. */
 enum mo_ep_task_support front_task(void *ctx, struct mo_span name)
 {
-    struct mo_json how =
-        mo_json_get(mo_json_get(tool(ctx, name), "execution"), "taskSupport");
+    const struct mo_gateway *g = ctx;
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+    struct mo_json how = {NULL, 0};
 
+    if (it)
+        how = mo_json_get(it->execution, "taskSupport");
     return mo_json_str_eq(how, MO_SPAN("forbidden")) ? MO_EP_TASK_FORBIDDEN
                                                      : MO_EP_TASK_OPTIONAL;
 }

@@ -43,7 +43,8 @@ static void look_up(const struct mo_catalog *c, struct hit *x)
         it = mo_catalog_at(c, MO_CAT_TOOLS, i);
         x->item = is_of(c, it, x->h) ? it : NULL;
     }
-    for (size_t i = 0; !x->item && (it = mo_catalog_off(c, i)) != NULL; i++) {
+    it = x->item ? NULL : mo_catalog_off(c, 0);
+    for (size_t i = 0; it && !x->item; it = mo_catalog_off(c, ++i)) {
         x->item = is_of(c, it, x->h) ? it : NULL;
         x->off = x->item != NULL;
     }

@@ -283,6 +283,7 @@ static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
     v[n++] = (struct mo_edit){"_meta", mo_buf_view(&meta)};
     if (rc == 0 && told.len > 2)
         rc = mo_edit(out, result, v, n);
+    c->meta = NULL;
     mo_buf_fini(&list);
     mo_buf_fini(&told);
     mo_buf_fini(&meta);

@@ -413,9 +413,14 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
     mo_autofd int w = wfd == rfd ? -1 : wfd;
     bool inet = r >= 0 && is_inet(r);
     enum uvs_kind kind = r < 0 ? UVS_NONE : inet ? UVS_TCP : UVS_PIPE;
-    struct uvs *u = mo_uvs_new(l, kind);
+    struct uvs *u;
     int rc = 0;
 
+    /* The kernel cannot tell when there is more, and libuv would abort(). */
+    if (r >= 0 && uv_guess_handle(r) == UV_FILE)
+        return mo_fail(e, MO_EINVAL,
+                       "it is a file or device, not a pipe or socket");
+    u = mo_uvs_new(l, kind);
     if (!u)
         return mo_fail(e, MO_ENOMEM, "stream");
     (void)snprintf(u->s.peer, sizeof(u->s.peer), "pipe");

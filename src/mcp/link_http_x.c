@@ -145,7 +145,7 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
         http_describe(x, &e);
     if (x->streamed && e.code == MO_EUNAVAIL)
         e.code = MO_ECLOSED; /* the server had the request */
-    x->quiet = true; /* whatever the owner does now, it is over */
+    x->quiet = true;         /* whatever the owner does now, it is over */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
         h->session[0] = '\0';

@@ -278,6 +278,19 @@ test('the operator can forbid it, and looking stays possible', async () => {
   await until(async () => (await fine('GET', '')).manage, 'the reload');
 });
 
+test('mcp add --test: only what works is written', async () => {
+  const before = await file(twin);
+  const no = await cli('mcp', 'add', 'dead', '--test', '--', process.execPath, '-e', `console.error('no port is free'); process.exit(7)`);
+  assert.equal(no.code, 4);
+  assert.match(no.err, /'dead' was not saved, since it does not work: .*exit 7.*no port is free/);
+  assert.equal((await cli('mcp', 'add', 'x', '--test', '--url', 'ftp://x')).code, 3);
+  assert.equal(await file(twin), before);
+  const yes = await cli('mcp', 'add', 'fit', '--test', '--disabled', '--', process.execPath, FAKE);
+  assert.deepEqual([yes.code, yes.err], [0, '']);
+  assert.match(yes.out, /'fit' works: 3 tools\nadded 'fit'/);
+  assert.deepEqual(JSON.parse(await file(twin)).mcpServers.fit, { command: process.execPath, args: [FAKE], enabled: false });
+});
+
 test('mcp health: all at once, each with its reason; 1 if one is ill', async () => {
   const dir = join(twin, 'health');
   await mkdir(dir);

@@ -73,6 +73,7 @@ test('what was said is kept before the answer is heard', async () => {
     assert.deepEqual(since(tab, seen), ['session:entry user', 'agent:thinking', 'agent:delta',
       'session:entry assistant', 'agent:response']);
     assert.equal(house.model.requests.length, asked + 1, 'asked once');
+    await late.event('agent:response'); // on a connection of its own
     assert.equal(late.events.filter(([e]) => e === 'agent:delta').map(([, d]) => d.text).join(''),
       'an answer in pieces');
   });

@@ -190,8 +190,8 @@ describe('no summary to be had', () => {
       for (; !house.model.requests.some(isWish); i++) {
         assert.ok(i < 20);
         house.model.script.push({ thinking: 't', text: 'a'.repeat(1500) });
-        await tab.say(`question-${i}`);
         const answers = tab.count('agent:response');
+        await tab.say(`question-${i}`);
         await Promise.race([tab.event('agent:response', answers + 1), wished(house)]);
       }
       assert.equal((await tab.emit('agent:cancel')).ok, true);

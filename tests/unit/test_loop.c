@@ -555,6 +555,27 @@ static void listener_refuses_a_taken_port(void **state)
     mo_loop_free(l);
 }
 
+/* What cannot be waited for is refused, and closed. */
+static void files_are_no_streams(void **state)
+{
+    static const char *const paths[] = {"/dev/null", "/proc/self/exe"};
+    struct mo_loop *l = loop_new();
+    unsigned before = fds_open();
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(paths); i++) {
+        int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+        struct mo_stream *s = NULL;
+        struct mo_err e;
+
+        assert_true(fd >= 0);
+        assert_int_equal(mo_stream_from_fds(l, fd, -1, &s, &e), MO_EINVAL);
+        assert_null(s);
+    }
+    assert_int_equal(fds_open(), before);
+    mo_loop_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +591,7 @@ int main(void)
         cmocka_unit_test(tcp_and_unix_meet),
         cmocka_unit_test(dial_fails_with_a_reason),
         cmocka_unit_test(canceled_dial_still_answers_once),
+        cmocka_unit_test(files_are_no_streams),
         cmocka_unit_test(listener_refuses_a_taken_port),
     };
 

@@ -143,8 +143,7 @@ static void test_add(void **state)
         "{\"server\":\"\",\"tool\":\"t\",\"action\":\"allow\"}",
         "{\"tool\":\"t\",\"action\":\"allow\"}",
         "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\",\"args\":[]}",
-        "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\","
-        "\"args\":{\"\":\"x\"}}",
+        "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\",\"args\":1}",
     };
     struct desk k;
 

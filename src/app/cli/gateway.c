@@ -115,7 +115,7 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
         return mo_fail(e, MO_EIO, "standard input and output");
     (void)close(null);
     if (mo_stream_from_fds(g->loop, in, out, &s, e) < 0)
-        return e->code;
+        return mo_wrap(e, "standard input");
     return mo_ep_stdio_open(mo_hub_endpoint(g->hub), s, on_closed, g, &g->io,
                             e);
 }
@@ -153,6 +153,7 @@ static int start(struct gateway *g, struct mo_err *e)
         return rc;
     open_hatch(g);
     mo_gateway_single(mo_hub_gateway(g->hub));
+    open_hatch(g);
     return take_stdio(g, e);
 }
 

@@ -8,6 +8,7 @@
 
 #include "app/attempt.h"
 #include "app/cli/cmd.h"
+#include "app/cli/mcp_edit.h"
 #include "app/terminal.h"
 #include "base/mem.h"
 #include "loop/loop.h"
@@ -33,6 +34,7 @@ struct round {
     struct mo_dial *dial;
     const struct mo_config *cfg;
     uint64_t timeout_ms;
+    const char *only; /* this one, enabled or not; NULL: all that are */
     struct row *v;
     size_t next, under_way;
     bool dial_gone;
@@ -86,12 +88,17 @@ static void start(struct row *r)
         note(r, &no);
 }
 
+static bool is_meant(const struct round *a, const struct mo_config_mcp *s)
+{
+    return a->only ? strcmp(s->name, a->only) == 0 : s->enabled;
+}
+
 static void go_on(struct round *a)
 {
     while (a->next < a->cfg->mcp.n && a->under_way < AT_ONCE) {
         struct row *r = &a->v[a->next++];
 
-        if (r->server->enabled)
+        if (is_meant(a, r->server))
             start(r);
         else
             r->done = true;
@@ -222,7 +229,7 @@ static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
     return true;
 }
 
-static int run_round(struct round *a)
+static int run_round(struct round *a, int (*told)(const struct round *a))
 {
     struct mo_err e = {0};
     int rc;
@@ -235,11 +242,38 @@ static int run_round(struct round *a)
         mo_buf_init(&a->v[i].json, ROW_MAX);
     }
     rc = ask_all(a, &e) < 0 ? mo_cli_error(a->c, MO_EXIT_FAIL, "%s", e.msg)
-                            : tell(a);
+                            : told(a);
     for (size_t i = 0; i < a->cfg->mcp.n; i++)
         mo_buf_fini(&a->v[i].json);
     mo_free(a->v);
     return rc;
+}
+
+static int tell_one(const struct round *a)
+{
+    for (size_t i = 0; i < a->cfg->mcp.n; i++) {
+        const struct row *r = &a->v[i];
+
+        if (!is_meant(a, r->server))
+            continue;
+        if (r->why.code)
+            return mo_cli_error(
+                a->c, r->sign_in ? MO_EXIT_SIGN_IN : MO_EXIT_UNAVAIL,
+                "'%s' was not saved, since it does not work: %s", a->only,
+                r->why.msg);
+        (void)dprintf(a->c->out, "'%s' works: %zu tool%s\n", a->only, r->tools,
+                      r->tools == 1 ? "" : "s");
+    }
+    return 0;
+}
+
+int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
+                 const char *server)
+{
+    struct round a = {
+        .c = c, .cfg = cfg, .timeout_ms = USUAL_MS, .only = server};
+
+    return run_round(&a, tell_one);
 }
 
 static int run(struct mo_cli *c)
@@ -256,7 +290,7 @@ static int run(struct mo_cli *c)
     if (rc)
         return rc;
     a.cfg = h.now;
-    rc = run_round(&a);
+    rc = run_round(&a, tell);
     mo_config_close(&h);
     return rc;
 }

@@ -53,10 +53,6 @@ export function percent(n: number): string {
   return shares().format(n / 100);
 }
 
-export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
-}
-
 /** Today, Yesterday, or a date. */
 export function dayOf(at: number, now = Date.now()): string {
   const day = (x: number) => new Date(x).setHours(0, 0, 0, 0);
