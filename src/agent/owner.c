@@ -24,6 +24,7 @@ static bool is_ours(const struct mo_write *w)
 int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
                struct mo_write *out, struct mo_buf *docs)
 {
+    struct mo_span name = mo_span_cstr(c->owner);
     size_t at = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -32,7 +33,7 @@ int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
     if (mo_buf_err(docs))
         return mo_buf_err(docs);
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(c->owner) + sizeof("{\"owner\":\"\"") - 1;
+        size_t len = name.n + sizeof("{\"owner\":\"\"") - 1;
 
         out[i] = v[i];
         if (!is_ours(&v[i]))

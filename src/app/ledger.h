@@ -11,7 +11,7 @@
  * is synced to the disk; all others survive the end of this process but not
  * that of the machine.
  *
- * Several processes may write one file: each group takes the file's lock and
+ * Several processes may write one log: each group takes the head's lock and
  * goes on from whatever the last row is by then. A line that a crash left half
  * is cut off and a row says so. A file whose last row cannot be read is set
  * aside as it is, and a row of the next one says so: verifying finds it.

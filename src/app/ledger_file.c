@@ -16,7 +16,7 @@
 #include "app/ledger.h"
 #include "base/mem.h"
 
-#define TRIES     8 /* the file was set aside by another process meanwhile */
+#define TRIES     8 /* names for a file that is set aside */
 #define TAIL_STEP ((size_t)64 * 1024)
 #define HEAD_LEN  (2 * (20 + 1) + MO_CHAIN_HEX + 1) /* numbers, hash, LF */
 #define OLD_NAME  "audit-%020llu%s.jsonl"
@@ -70,19 +70,26 @@ int mo_ledger_head(const char *dir, struct mo_ledger_mark *out,
     return 0;
 }
 
-static int write_head(struct mo_ledger_file *f, struct mo_err *e)
+static int open_head(struct mo_ledger_file *f, struct mo_err *e)
 {
-    char path[PATH_MAX], text[HEAD_LEN + 1];
+    char path[PATH_MAX];
 
-    if (f->head < 0) {
-        if (path_of(path, f->dir, MO_LEDGER_HEAD, e) < 0)
-            return e->code;
-        f->head = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    }
+    if (f->head >= 0)
+        return 0;
+    if (path_of(path, f->dir, MO_LEDGER_HEAD, e) < 0)
+        return e->code;
+    f->head = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return f->head < 0 ? mo_fail_sys(e, "%s", path) : 0;
+}
+
+static int write_head(const struct mo_ledger_file *f, struct mo_err *e)
+{
+    char text[HEAD_LEN + 1];
+
     (void)snprintf(text, sizeof(text), "%020llu %020llu %s\n",
                    (unsigned long long)f->first,
                    (unsigned long long)f->chain.seq, f->chain.hash);
-    if (f->head < 0 || pwrite(f->head, text, HEAD_LEN, 0) != (ssize_t)HEAD_LEN)
+    if (pwrite(f->head, text, HEAD_LEN, 0) != (ssize_t)HEAD_LEN)
         return mo_fail_sys(e, "write %s/" MO_LEDGER_HEAD, f->dir);
     return 0;
 }
@@ -112,28 +119,29 @@ static bool is_there(int fd, const char *path, struct stat *st)
            st->st_ino == now.st_ino && st->st_dev == now.st_dev;
 }
 
-/* Locked, and still the file of that name. */
+/* The head is the lock of all files: it is never replaced, they are. Then: the
+ * file of that name, whatever happened to the one we had. */
 static int lock_file(struct mo_ledger_file *f, const char *path,
                      struct stat *st, struct mo_err *e)
 {
-    for (int i = 0; i < TRIES; i++) {
-        if (f->fd < 0 && open_file(f, path, e) < 0)
-            return e->code;
-        while (flock(f->fd, LOCK_EX) < 0) {
-            if (errno != EINTR)
-                return mo_fail_sys(e, "lock %s", path);
-        }
-        if (is_there(f->fd, path, st))
-            return 0;
-        mo_close_fd(&f->fd);
+    if (open_head(f, e) < 0)
+        return e->code;
+    while (flock(f->head, LOCK_EX) < 0) {
+        if (errno != EINTR)
+            return mo_fail_sys(e, "lock %s/" MO_LEDGER_HEAD, f->dir);
     }
-    return mo_fail(e, MO_EBUSY, "%s is replaced again and again", path);
+    if (f->fd >= 0 && is_there(f->fd, path, st))
+        return 0;
+    mo_close_fd(&f->fd);
+    if (open_file(f, path, e) < 0)
+        return e->code;
+    return fstat(f->fd, st) < 0 ? mo_fail_sys(e, "%s", path) : 0;
 }
 
 static void unlock_file(const struct mo_ledger_file *f)
 {
-    if (f->fd >= 0)
-        (void)flock(f->fd, LOCK_UN);
+    if (f->head >= 0)
+        (void)flock(f->head, LOCK_UN);
 }
 
 /* --- where the chain stands ---------------------------------------------- */
@@ -378,8 +386,10 @@ static int append(struct mo_ledger_file *f, const char *path,
     struct stat st = {.st_size = 0};
     int rc = lock_file(f, path, &st, e);
 
-    if (rc < 0)
+    if (rc < 0) {
+        unlock_file(f);
         return rc;
+    }
     rc = (uint64_t)st.st_size == f->size
              ? 1
              : find_end(f, (uint64_t)st.st_size, notes, e);

@@ -117,18 +117,22 @@ static int check_file(struct look *k, int fd, uint64_t size, struct mo_err *e)
 /* The size by which no group is half written, and the head of then. */
 static uint64_t size_of(struct look *k, int fd, const char *dir)
 {
+    char path[PATH_MAX];
     struct mo_err e;
     struct stat st;
+    mo_autofd int lock = -1;
 
-    (void)flock(fd, LOCK_SH);
     if (dir) {
+        (void)snprintf(path, sizeof(path), "%s/" MO_LEDGER_HEAD, dir);
+        lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (lock >= 0)
+            (void)flock(lock, LOCK_SH);
         k->has_head = mo_ledger_head(dir, &k->head, &e) == 0;
         if (k->head.last.seq > k->chain.seq)
             k->met_head = false;
     }
     if (fstat(fd, &st) < 0)
         st.st_size = 0;
-    (void)flock(fd, LOCK_UN);
     return (uint64_t)st.st_size;
 }
 

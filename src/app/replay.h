@@ -37,7 +37,7 @@ struct mo_replay_opts {
  * servers there are. */
 int mo_replay_new(const struct mo_replay_opts *o, struct mo_replay **out,
                   struct mo_err *e);
-void mo_replay_free(struct mo_replay *r); /* NULL is fine */
+void mo_replay_free(struct mo_replay *r);          /* NULL is fine */
 size_t mo_replay_count(const struct mo_replay *r); /* requests it knows */
 
 /* One message of the client's. */

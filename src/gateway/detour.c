@@ -119,12 +119,14 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
     *t = *home;
     t->own = t->given = own;
     t->item = (struct mo_json){NULL, 0};
+    t->execution = t->item;
     t->slot = slot_named(g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
     it = tool_of(g, t->slot->no, own);
     if (it) {
         t->item = it->item;
+        t->execution = it->execution;
         t->given = it->given;
     }
     return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;

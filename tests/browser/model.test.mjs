@@ -156,7 +156,7 @@ describe('with a model', { skip }, () => {
     await row.locator('[data-cpu]').getByText(/^[\d.]+%$/).waitFor();
     await above.locator('[data-spend]').getByText('claude-sonnet-5-5').waitFor();
     await above.locator('[data-spend]').getByText(/\d+ repl/).waitFor();
-    for (const name of ['Tokens', 'Processor of the boxes', 'Memory of the boxes'])
+    for (const name of ['Tokens', 'CPU of boxes', 'Memory of boxes', 'Waiting'])
       await above.getByRole('img', { name: new RegExp(`^${name}: [\\d.]+`) }).waitFor();
     await assertAccessible(above, 'something waits');
     await waits.getByRole('link').click();

@@ -37,7 +37,7 @@ struct world {
     char names[PEERS][16];           /* of the servers that were dialled */
     const char *refused; /* a server that cannot be dialled; or NULL */
     bool no_dial, gone;
-    uint64_t away_ms;
+    uint64_t away_ms, gather_ms;
     struct mo_gw_judge judge;
 };
 
@@ -145,6 +145,7 @@ static inline int world_open(struct world *w, struct mo_loop *l,
     struct mo_gateway_opts o = {.loop = l,
                                 .dial = gw_dial,
                                 .away_ms = w->away_ms,
+                                .gather_ms = w->gather_ms,
                                 .ctx = w,
                                 .judge = w->judge};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};

@@ -26,7 +26,7 @@ static const struct mo_gw_server one[] = {
 /* --- a judge that does as it is told ------------------------------------- */
 
 static struct {
-    enum mo_gw_ruling ruling;
+    enum mo_gw_ruling ruling, other; /* of the one that stands in */
     const char *question;
     bool slow; /* agreed() waits */
     struct mo_gw_case *held, *agreed;
@@ -40,7 +40,8 @@ static enum mo_gw_ruling on_rule(void *ctx, struct mo_gw_case *k,
 {
     (void)ctx;
     desk.rules++;
-    assert_true(mo_span_is(k->server, "one"));
+    if (mo_span_is(k->server, "b"))
+        return desk.other;
     if (desk.question)
         (void)mo_buf_puts(question, desk.question);
     if (desk.ruling == MO_GW_REFUSE)
@@ -523,6 +524,64 @@ static void test_asked_modern(void **state)
     end(&w);
 }
 
+/* --- somebody else stands in --------------------------------------------- */
+
+#define LOOK                                                                   \
+    LIST("tools/list", "tools",                                                \
+         "{\"name\":\"look\",\"inputSchema\":{\"type\":\"object\"},"           \
+         "\"annotations\":{\"readOnlyHint\":true}}")
+
+static const struct rule dies[] = {
+    INIT_OK("{\"tools\":{}}"), LOOK, {"tools/call", "CLOSE"}, {NULL, NULL}};
+static const struct rule works[] = {
+    INIT_OK("{\"tools\":{}}"),
+    LOOK,
+    {"tools/call", RES("$id", "{\"content\":[7]}")},
+    {NULL, NULL},
+};
+
+static void stand_in(enum mo_gw_ruling other, const char *want,
+                     enum mo_gw_outcome outcome)
+{
+    static const char *const b[] = {"b"};
+    const struct mo_gw_server two[] = {
+        {.name = "a",
+         .digest = "1",
+         .mode = MO_CONN_LEGACY,
+         .fallback = {b, 1}},
+        {.name = "b", .digest = "2", .mode = MO_CONN_LEGACY},
+    };
+    struct world w;
+    struct client *c = &w.clients[0];
+
+    memset(&w, 0, sizeof(w));
+    memset(&desk, 0, sizeof(desk));
+    desk.other = other;
+    w.rules[0] = dies;
+    w.rules[1] = works;
+    w.judge = judge;
+    assert_int_equal(world_open(&w, loop_new(), two, 2), 0);
+    hello(c, HELLO("{}"));
+    tell(c, REQ("1", "tools/list", ""));
+    hears(c, "b_look");
+    tell(c, REQ("2", "tools/call", "\"name\":\"a_look\""));
+    hears(c, want);
+    wait_done(&w, 2);
+    assert_int_equal(desk.last.outcome, outcome);
+    assert_int_equal(desk.rules, 2); /* each is judged by itself */
+    assert_int_equal(desk.helds, 0);
+    assert_int_equal(peer_saw(&w.peers[1], "tools/call"), other == MO_GW_LET);
+    end(&w);
+}
+
+static void test_stand_in(void **state)
+{
+    (void)state;
+    stand_in(MO_GW_LET, "{\"content\":[7]", MO_GW_OK);
+    stand_in(MO_GW_REFUSE, "This call is not allowed here", MO_GW_DENIED);
+    stand_in(MO_GW_ASK, "b stands in for its server", MO_GW_DENIED);
+}
+
 /* --- without memory ------------------------------------------------------ */
 
 static bool few_left(void *ctx)
@@ -626,6 +685,7 @@ int main(void)
         cmocka_unit_test(test_asked_legacy),
         cmocka_unit_test(test_asked_late),
         cmocka_unit_test(test_asked_modern),
+        cmocka_unit_test(test_stand_in),
         cmocka_unit_test(test_torture),
     };
 

@@ -15,11 +15,13 @@ export function useStats() {
   const stats = shallowRef<Stats | null>(null);
   const memory = shallowRef<number[]>([]); // bytes
   const cpu = shallowRef<number[]>([]); // percent of one core
+  const waiting = shallowRef<number[]>([]); // calls, for a person
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   function take(s: Stats): void {
     stats.value = s;
     memory.value = [...memory.value, sumOf(s.boxes, (b) => b.memoryBytes)].slice(-SAMPLES);
+    waiting.value = [...waiting.value, s.approvals.length].slice(-SAMPLES);
     if (s.boxes.every((b) => b.cpuPercent !== null))
       cpu.value = [...cpu.value, sumOf(s.boxes, (b) => b.cpuPercent ?? 0)].slice(-SAMPLES);
   }
@@ -33,5 +35,5 @@ export function useStats() {
     clearTimeout(timer);
     timer = undefined;
   });
-  return { stats, memory, cpu };
+  return { stats, memory, cpu, waiting };
 }
