@@ -63,7 +63,8 @@ void mo_hatch_close(struct mo_hatch *h, void (*gone)(void *ctx), void *ctx)
 {
     h->gone = gone;
     h->ctx = ctx;
-    (void)unlink(h->path);
+    if (h->path[0])
+        (void)unlink(h->path);
     mo_httpd_close(h->httpd, 0, on_gone, h);
 }
 
@@ -95,6 +96,7 @@ int mo_hatch_open(struct mo_loop *l, const char *dir,
     }
     rc = mo_httpd_listen(h->httpd, &at, e);
     if (rc < 0) {
+        h->path[0] = '\0'; /* it is somebody else's */
         mo_hatch_close(h, NULL, NULL);
         return rc;
     }

@@ -1,5 +1,7 @@
 #include "codec/chain.h"
 
+#include <stdio.h>
+
 #include "codec/sha256.h"
 
 #define HEAD     "{\"seq\":"
@@ -108,8 +110,7 @@ static int read_own(struct mo_span text, struct line *out, struct mo_err *e)
 static void stand_at(struct mo_chain *c, const struct line *l)
 {
     c->seq = l->seq;
-    memcpy(c->hash, l->hash.p, MO_CHAIN_HEX);
-    c->hash[MO_CHAIN_HEX] = '\0';
+    (void)snprintf(c->hash, sizeof(c->hash), "%.*s", (int)l->hash.n, l->hash.p);
     c->open = false;
 }
 

@@ -153,7 +153,6 @@ static int start(struct gateway *g, struct mo_err *e)
         return rc;
     open_hatch(g);
     mo_gateway_single(mo_hub_gateway(g->hub));
-    open_hatch(g);
     return take_stdio(g, e);
 }
 
