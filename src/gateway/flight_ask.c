@@ -286,7 +286,7 @@ static void ask_soon(struct flight *f, const struct mo_child *c)
     if (!legacy || !mo_mcp_is_modern(f->down->version))
         mo_loop_defer(f->g->loop, &f->later);
     else if (!mo_timer_on(&f->gather))
-        mo_timer_start(f->g->loop, &f->gather, GW_GATHER_MS);
+        mo_timer_start(f->g->loop, &f->gather, f->g->o.gather_ms);
 }
 
 void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)

@@ -306,6 +306,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
+    g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->loop;
     mo_up_pool_init(&g->pool, 0);
     mo_list_init(&g->leaving);

@@ -63,9 +63,11 @@ struct mo_gateway_opts {
     unsigned few;                 /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
                                   /* borrowed; empty: words alone */
-    const char *cache; /* directory for what servers offer; NULL: none */
-    uint64_t away_ms;  /* for a modern client to come back with its answers to
-                        * a server's questions; 0: 15 min */
+    const char *cache;  /* directory for what servers offer; NULL: none */
+    uint64_t away_ms;   /* for a modern client to come back with its answers to
+                         * a server's questions; 0: 15 min */
+    uint64_t gather_ms; /* for more questions of a legacy server, before a
+                         * modern client is asked; 0: GW_GATHER_MS */
     /* Make a link to that server and give it to mo_conn_dialed(). `who` is
      * the session it is for, empty when it is shared. */
     int (*dial)(void *ctx, const char *server, struct mo_span who,

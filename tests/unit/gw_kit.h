@@ -35,7 +35,7 @@ struct world {
     size_t npeers;
     const struct rule *rules[PEERS]; /* of each dial */
     bool no_dial, gone;
-    uint64_t away_ms;
+    uint64_t away_ms, gather_ms;
 };
 
 #define INIT_OK(caps)                                                          \
@@ -138,8 +138,11 @@ static inline void client_close(struct client *c)
 static inline int world_open(struct world *w, struct mo_loop *l,
                              const struct mo_gw_server *v, size_t n)
 {
-    struct mo_gateway_opts o = {
-        .loop = l, .dial = gw_dial, .away_ms = w->away_ms, .ctx = w};
+    struct mo_gateway_opts o = {.loop = l,
+                                .dial = gw_dial,
+                                .away_ms = w->away_ms,
+                                .gather_ms = w->gather_ms,
+                                .ctx = w};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;
 

@@ -733,6 +733,7 @@ static void torture_body(void *ctx)
     memset(&w, 0, sizeof(w));
     w.rules[0] = t->rules;
     w.l = t->l;
+    w.gather_ms = 1;
     t->got = false;
     if (world_open(&w, t->l, one, 1) == 0) {
         struct client *c = &w.clients[0];
