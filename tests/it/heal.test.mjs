@@ -155,7 +155,7 @@ test('a shared server with a limit: nobody waits behind all of another\'s calls'
 });
 
 test('a plain command with a limit of memory', async (t) => {
-  const m = new Moody(t, { a: { memoryMb: 300 }, b: {} });
+  const m = new Moody(t, { a: { memoryMb: 700 }, b: {} });
   const { run, tools } = await m.open(t);
   await until(async () => (await tools()).length === 6, 'their tools');
   assert.equal(text(await run('a_work', 1)), 'a work 1');
