@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test build release asan clang lint format fuzz bench docs \
-	conformance screenshots setup clean
+	conformance long screenshots setup clean
 
 V ?=
 export V JOBS CI
@@ -56,6 +56,11 @@ conformance: ## the official MCP suite, both wires, server and client
 	@scripts/setup --for test
 	@scripts/build asan
 	@scripts/conformance
+
+long: ## 100,000 calls of a crowd of clients, in the release build
+	@scripts/setup --for test
+	@scripts/build bench
+	@MO_LONG=1 scripts/test it/crowd
 
 bench: ## build and run the benchmarks
 	@scripts/setup --for bench

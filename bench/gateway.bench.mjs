@@ -1,89 +1,113 @@
 // gateway.bench.mjs - one stdio child behind a gateway: ours (serve at /mcp, and
-// gateway on stdio), npm's mcp-proxy and supergateway, next to the same child
-// spoken to directly. CPU time a call costs the gateway, the time a caller
-// waits, calls a second with 32 sessions, memory, and the start with 50 servers.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// gateway on stdio), npm's mcp-proxy, supergateway and mcp-hub, next to the same
+// child spoken to directly. CPU time a call costs the gateway, the time a caller
+// waits, calls a second with 32 sessions, memory, and results of 2 MB.
+//
+// mcp-hub only speaks HTTP+SSE, the transport before the others', and is loaded
+// by a client of that kind (load_sse).
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-import { inTurns, median, native, program, ratio, run, say, start, startAt } from './kit.mjs';
+import {
+  inTurns, median, mib, native, npm, OldClient, program, ratio, run, say, start, startAt,
+} from './kit.mjs';
 
 const TURNS = 3;
+const BIG = 2_000_000;
 const [fixture] = native('mcp_fixture');
-const peer = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
 const us = (list) => (median(list) / 1000).toFixed(1);
 const cpu = (list) => list.map((got) => got.cpu_ns / got.ops);
 const p50 = (list) => list.map((got) => got.p50_ns);
 const rate = (list) => list.map((got) => got.ops / (got.wall_ns / 1e9));
-const mib = (pid) =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
 const dir = mkdtempSync(join(tmpdir(), 'mo-bench-'));
 process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
-function config(name, count) {
-  const servers = Object.fromEntries(
-    Array.from({ length: count }, (_, i) => [`s${i}`, { command: fixture, toolPrefix: i ? undefined : '' }]),
-  );
-  const file = join(dir, `${name}.json`);
-  writeFileSync(file, JSON.stringify({ mcpServers: servers, sandbox: { driver: 'none' } }));
+const write = (name, value) => {
+  const file = join(dir, name);
+  writeFileSync(file, JSON.stringify(value));
   return file;
-}
-const env = { MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'), HOME: dir, XDG_DATA_HOME: dir };
-const one = config('one', 1);
-const fifty = config('fifty', 50);
+};
+const one = write('one.json', {
+  mcpServers: { s: { command: fixture, toolPrefix: '' } },
+  sandbox: { driver: 'none' },
+});
+const hub = write('hub.json', { mcpServers: { s: { command: fixture, args: [] } } });
+const env = {
+  MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'),
+  HOME: dir, XDG_DATA_HOME: dir, XDG_STATE_HOME: dir, XDG_CONFIG_HOME: dir,
+};
+const big = { arguments: JSON.stringify({ bytes: BIG }), want: '"text":"' };
+
+const overHttp = (p, n, warm, calls, what = {}) =>
+  run('load_mcp', [...options({ tool: 'echo', ...what }), 'http', p.at.port, p.at.pid, n, warm, calls]);
+const overSse = (p, n, warm, calls, what = {}) =>
+  run('load_sse', [...options({ ...what, tool: `s__${what.tool ?? 'echo'}` }), '/mcp', p.at.port,
+    p.at.pid, n, warm, calls]);
+const options = (what) => Object.entries(what).flatMap(([k, v]) => [`--${k}`, v]);
 
 const PARTIES = {
-  ours: { command: [program, 'serve', '--port', 'PORT', '--config', one], calls: 20_000 },
+  ours: { command: [program, 'serve', '--port', 'PORT', '--config', one], load: overHttp, calls: 20_000 },
   'mcp-proxy': {
-    command: [process.execPath, peer('mcp-proxy/dist/bin/mcp-proxy.mjs'), '--host', '127.0.0.1',
+    command: [...npm('mcp-proxy/dist/bin/mcp-proxy.mjs'), '--host', '127.0.0.1',
       '--port', 'PORT', '--server', 'stream', '--', fixture],
-    calls: 1000,
+    load: overHttp, calls: 1000,
   },
   supergateway: {
-    command: [process.execPath, peer('supergateway/dist/index.js'), '--stdio', fixture,
+    command: [...npm('supergateway/dist/index.js'), '--stdio', fixture,
       '--outputTransport', 'streamableHttp', '--stateful', '--port', 'PORT', '--logLevel', 'none'],
-    calls: 1000,
+    load: overHttp, calls: 1000,
   },
+  'mcp-hub': {
+    command: [...npm('mcp-hub/dist/cli.js'), '--port', 'PORT', '--config', hub],
+    load: overSse, calls: 1000,
+    ready: (p) => OldClient.tools(p.at.port, '/mcp', 1),
+  },
+};
+const PEERS = Object.keys(PARTIES).slice(1);
+const line = (got, pick) => Object.entries(got).map(([name, list]) => `${name} ${pick(list)}`).join(', ');
+const against = (what, got, parts) => {
+  for (const name of PEERS)
+    say(`${what}: ours to ${name}: ` + Object.entries(parts)
+      .map(([part, pick]) => `${part} ${ratio(pick(got.ours), pick(got[name])).toFixed(3)}`).join(', '));
 };
 
 // --- HTTP in front of one child
-const floor = await start([fixture, '--http', '0']);
+const direct = { at: await start([fixture, '--http', '0']), load: overHttp, calls: 20_000 };
 for (const p of Object.values(PARTIES)) {
   p.at = await startAt(p.command, env);
+  await p.ready?.(p);
   p.idle = mib(p.at.pid);
-  await run('load_mcp', ['http', p.at.port, p.at.pid, 1, 1, p.calls]);
+  await p.load(p, 1, 1, p.calls);
 }
-const all = { direct: { at: floor, calls: 20_000 }, ...PARTIES };
 for (const connections of [1, 32]) {
-  const got = await inTurns(all, TURNS, (p) =>
-    run('load_mcp', ['http', p.at.port, p.at.pid, connections, 100, p.calls]));
-  const line = (pick) => Object.entries(got).map(([name, list]) => `${name} ${pick(list)}`).join(', ');
+  const got = await inTurns({ direct, ...PARTIES }, TURNS, (p) => p.load(p, connections, 100, p.calls));
   const what = `gateway http, ${connections} session${connections > 1 ? 's' : ''}`;
-  say(`${what}: p50 us ${line((l) => us(p50(l)))}${connections === 1 ? ' (goal 50)' : ''}`);
-  say(`${what}: CPU us/call ${line((l) => us(cpu(l)))} (goal 20)`);
-  say(`${what}: calls/s ${line((l) => median(rate(l)).toFixed(0))}${connections > 1 ? ' (goal 40000)' : ''}`);
-  for (const name of Object.keys(PARTIES).slice(1))
-    say(`${what}: ours to ${name}: p50 ${ratio(p50(got.ours), p50(got[name])).toFixed(3)}, ` +
-      `CPU ${ratio(cpu(got.ours), cpu(got[name])).toFixed(3)}`);
+  say(`${what}: p50 us ${line(got, (l) => us(p50(l)))}${connections === 1 ? ' (goal 50)' : ''}`);
+  say(`${what}: CPU us/call ${line(got, (l) => us(cpu(l)))} (goal 20)`);
+  say(`${what}: calls/s ${line(got, (l) => median(rate(l)).toFixed(0))}${connections > 1 ? ' (goal 40000)' : ''}`);
+  against(what, got, { p50, CPU: cpu, 'calls/s': rate });
 }
 for (const [name, p] of Object.entries(PARTIES))
   say(`gateway http: ${name} ready after ${p.at.ms.toFixed(0)} ms, idle ${p.idle.toFixed(1)} MiB, ` +
     `after 32 sessions ${mib(p.at.pid).toFixed(1)} MiB${name === 'ours' ? ' (goals 5, 10)' : ''}`);
-for (const p of Object.values(all)) await p.at.stop();
+
+// --- results of 2 MB: bytes a second of CPU time
+{
+  const got = await inTurns({ direct, ...PARTIES }, TURNS, (p) =>
+    p.load(p, 1, 2, p.calls / 100, { tool: 'big', ...big }));
+  const speed = (list) => cpu(list).map((ns) => (BIG / ns) * 1000);
+  say(`gateway http, 2 MB results: MB/s of CPU time ${line(got, (l) => median(speed(l)).toFixed(0))} (goal 300)`);
+  say(`gateway http, 2 MB results: p50 ms ${line(got, (l) => (median(p50(l)) / 1e6).toFixed(2))}`);
+  against('gateway http, 2 MB results', got, { CPU: cpu, p50 });
+  say(`gateway http, 2 MB results: ours then ${mib(PARTIES.ours.at.pid).toFixed(1)} MiB`);
+}
+for (const p of [direct, ...Object.values(PARTIES)]) await p.at.stop();
 
 // --- stdio in front of one child
 const stdio = await inTurns({
   ours: [program, 'gateway', '--config', one],
   direct: [fixture],
-}, TURNS, (command) => run('load_mcp', ['stdio', 500, 10_000, ...command]));
+}, TURNS, (command) => run('load_mcp', ['stdio', 500, 10_000, ...command], env));
 say(`gateway stdio: p50 us ours ${us(p50(stdio.ours))}, direct ${us(p50(stdio.direct))} (goal 30)`);
-
-// --- fifty servers: from the start to the list, lists kept from an earlier run
-const first = async () => {
-  const got = await run('load_mcp', ['list', program, 'gateway', '--config', fifty]);
-  return got.ns;
-};
-await first(); // reads them once
-say(`gateway stdio, 50 servers: start to tools/list ` +
-  `${(median([await first(), await first(), await first()]) / 1e6).toFixed(1)} ms (goal 5)`);
+say(`gateway stdio: CPU us/call ours ${us(cpu(stdio.ours))}, direct ${us(cpu(stdio.direct))}`);

@@ -6,6 +6,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -17,6 +18,7 @@ const built = (name) => `${process.env.MO_BUILD}/bench/${name}`;
 export const program = process.env.MO_BIN;
 export const node = (name, ...flags) => [process.execPath, ...flags, here(name)];
 export const native = (name) => [built(name)];
+export const npm = (path) => node(`node_modules/${path}`);
 
 const children = new Set();
 process.on('exit', () => {
@@ -90,8 +92,8 @@ export async function startAt(command, env = {}) {
 }
 
 // A program of ours that prints one line of JSON.
-export async function run(file, args) {
-  const { stdout } = await exec(built(file), args.map(String));
+export async function run(file, args, env = {}) {
+  const { stdout } = await exec(built(file), args.map(String), { env: { ...process.env, ...env } });
   return JSON.parse(stdout);
 }
 
@@ -126,3 +128,109 @@ export const say = (text) => console.log(text);
 export const against = (what, name, ours, theirs, goal) =>
   say(`${what}: ratio to ${name} ${ratio(ours, theirs).toFixed(2)} ` +
     `(goal <= ${goal})`);
+
+// --- memory and processes
+
+export const mib = (pid) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
+
+export function family(pid) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+  return {
+    processes: children.length,
+    mib: mib(pid),
+    childrenMib: children.reduce((sum, child) => sum + mib(child), 0),
+  };
+}
+
+// --- MCP clients for what is not timed
+
+export class Client {
+  static async open(port) {
+    const client = new Client();
+    client.url = `http://127.0.0.1:${port}/mcp`;
+    await client.ask('initialize', {
+      protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' },
+    });
+    return client;
+  }
+
+  async ask(method, params) {
+    const answer = await fetch(this.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json', accept: 'application/json, text/event-stream', ...this.session,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: (this.id = (this.id ?? 0) + 1), method, params }),
+    });
+    const id = answer.headers.get('mcp-session-id');
+    if (id) this.session = { 'mcp-session-id': id };
+    const text = await answer.text();
+    return JSON.parse(text.startsWith('{') ? text : /^data: (\{.*)$/m.exec(text)[1]);
+  }
+
+  call(name, args) {
+    return this.ask('tools/call', { name, arguments: args });
+  }
+
+  // The names of all tools.
+  async tools() {
+    const names = [];
+    let cursor;
+    do {
+      const { result } = await this.ask('tools/list', cursor ? { cursor } : {});
+      names.push(...result.tools.map((t) => t.name));
+      cursor = result.nextCursor;
+    } while (cursor);
+    return names;
+  }
+}
+
+// Of the transport of 2024-11-05.
+export class OldClient {
+  // Waits until `count` tools whose name ends in echo are listed.
+  static async tools(port, path, count) {
+    for (;;) {
+      const client = new OldClient();
+      const names = await client.list(`http://127.0.0.1:${port}`, path).catch(() => []);
+      client.abort.abort();
+      if (names.filter((name) => name.endsWith('echo')).length >= count) return names;
+      await new Promise((r) => setTimeout(r, 20));
+    }
+  }
+
+  abort = new AbortController();
+
+  async list(at, path) {
+    const { signal } = this.abort;
+    const events = await fetch(at + path, { headers: { accept: 'text/event-stream' }, signal });
+    const lines = this.lines(events.body);
+    const where = new URL((await lines.next()).value, at);
+    const ask = async (id, method, params) => {
+      const headers = { 'content-type': 'application/json' };
+      const body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+      await fetch(where, { method: 'POST', headers, body, signal });
+      for (;;) {
+        const message = JSON.parse((await lines.next()).value);
+        if (message.id === id) return message.result;
+      }
+    };
+    await ask(1, 'initialize', {
+      protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'bench', version: '1' },
+    });
+    return (await ask(2, 'tools/list', {})).tools.map((t) => t.name);
+  }
+
+  // What stands behind data: in each event.
+  async *lines(body) {
+    let text = '';
+    for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+      text += piece;
+      for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n')) {
+        const line = text.slice(0, at).trimEnd();
+        text = text.slice(at + 1);
+        if (line.startsWith('data: ')) yield line.slice(6);
+      }
+    }
+  }
+}

@@ -1,26 +1,24 @@
-/* load_mcp.c - an MCP client for the servers that are measured: tools/call of
- * `echo` in the 2025-11-25 revision.
+/* load_mcp.c - an MCP client for the servers that are measured: tools/call in
+ * the 2025-11-25 revision, of `echo` or what the options say (tally.h).
  *
- *   load_mcp http PORT PID CONNECTIONS WARM CALLS
- *   load_mcp stdio WARM CALLS COMMAND...
+ *   load_mcp [OPTIONS] http PORT PID CONNECTIONS WARM CALLS
+ *   load_mcp [OPTIONS] stdio WARM CALLS COMMAND...
  *   load_mcp sessions PORT PID COUNT
  *   load_mcp list COMMAND...
  *
  * Closed loop: a connection has a session of its own and one call in flight;
- * on stdio there is one call in flight at all. WARM calls are not counted.
- * The server (PID, or the child) is charged the CPU time that CALLS took, and
- * the median time from the first byte of a call to the last of its answer is
- * told. `sessions` opens COUNT of them, leaves them, and weighs PID's memory.
- * `list` starts COMMAND and tells how long it took until its tools were listed.
- * One line of JSON is the result.
+ * on stdio there is one call in flight at all. `sessions` opens COUNT of them,
+ * leaves them, and weighs PID's memory. `list` starts COMMAND and tells how
+ * long it took until its tools were listed, and how many processes it had
+ * started by then. One line of JSON is the result.
  *
  * Answers may be JSON with a length or a chunked event stream. Each must hold
- * the message that was to be echoed, so a bare echo can be measured too: it is
- * what the floors are. Whatever else comes ends the run with an error. */
+ * the text that is wanted, so a bare echo can be measured too: it is what the
+ * floors are. Whatever else comes ends the run with an error. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,108 +28,33 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "meter.h"
+#include "tally.h"
 
 #define CONNS_MAX    1000
 #define SESSIONS_MAX 100000
-#define CALLS_MAX    10000000
 #define EVENTS_MAX   256
-#define IN_MAX       ((size_t)1024 * 1024) /* bytes of one answer */
+#define IN_MAX       ((size_t)3 * 1024 * 1024) /* bytes of one answer */
 #define SETTLE_US    500000
 #define ALARM_S      120
-
-#define MESSAGE                                                                \
-    "The quick brown fox jumps over the lazy dog, and the dog says that two "  \
-    "hundred bytes of text are about what a tool is asked for when somebody "  \
-    "wants to know what the weather is like in a town by the sea."
-#define INITIALIZE                                                             \
-    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{"     \
-    "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{"  \
-    "\"name\":\"load\",\"version\":\"1\"}}}"
-#define INITIALIZED                                                            \
-    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
-#define CALL                                                                   \
-    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"     \
-    "\"name\":\"echo\",\"arguments\":{\"message\":\"" MESSAGE "\"}}}"
-
-/* --- what is counted ----------------------------------------------------- */
-
-struct tally {
-    pid_t pid;
-    unsigned warm, calls;
-    unsigned sent, done;
-    uint64_t cpu0, cpu, wall0, wall;
-    uint32_t *ns; /* of each counted call */
-};
-
-static void tally_init(struct tally *t, unsigned warm, unsigned calls)
-{
-    *t = (struct tally){.warm = warm, .calls = calls};
-    t->ns = mo_alloc(calls * sizeof(*t->ns));
-    if (!t->ns)
-        meter_die("out of memory");
-}
-
-/* Is there another call to make? */
-static bool tally_next(struct tally *t)
-{
-    if (t->sent == t->warm + t->calls)
-        return false;
-    t->sent++;
-    return true;
-}
-
-static void tally_done(struct tally *t, uint64_t since)
-{
-    uint64_t ns = meter_now_ns() - since;
-
-    t->done++;
-    if (t->done > t->warm)
-        t->ns[t->done - t->warm - 1] = (uint32_t)(ns < UINT32_MAX ? ns : 0);
-    if (t->done == t->warm) {
-        t->cpu0 = meter_cpu_ns(t->pid);
-        t->wall0 = meter_now_ns();
-    }
-    if (t->done == t->warm + t->calls) {
-        t->wall = meter_now_ns() - t->wall0;
-        t->cpu = meter_cpu_ns(t->pid) - t->cpu0;
-    }
-}
-
-static bool tally_over(const struct tally *t)
-{
-    return t->done == t->warm + t->calls;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void tally_print(struct tally *t)
-{
-    qsort(t->ns, t->calls, sizeof(*t->ns), by_size);
-    printf("{\"ops\":%u,\"cpu_ns\":%llu,\"wall_ns\":%llu,\"p50_ns\":%u,"
-           "\"p99_ns\":%u}\n",
-           t->calls, (unsigned long long)t->cpu, (unsigned long long)t->wall,
-           t->ns[t->calls / 2], t->ns[(size_t)t->calls * 99 / 100]);
-    mo_free(t->ns);
-}
 
 /* --- http ---------------------------------------------------------------- */
 
 enum stage { HELLO, READY, CALLING };
 
+struct load {
+    struct wish wish;
+    struct tally t;
+};
+
 struct client {
+    struct load *l;
     int fd;
     enum stage stage;
     uint64_t since;
-    char session[128]; /* a header line, or empty: it gave none */
-    char call[1024];   /* the repeated request */
+    char session[128];             /* a header line, or empty: it gave none */
+    char call[2 * TALLY_TEXT_MAX]; /* the repeated request */
     size_t ncall;
+    char *number; /* in it; NULL: it has none */
     char in[IN_MAX];
     size_t n;
 };
@@ -192,21 +115,30 @@ static void send_all(int fd, const char *p, size_t n)
 
 static void send_text(struct client *c, const char *body)
 {
-    char text[1024];
+    char text[TALLY_TEXT_MAX];
 
     send_all(c->fd, text, put_post(text, sizeof(text), c->session, body));
 }
 
-static void next_call(struct client *c, struct tally *t)
+static void prepare(struct client *c)
 {
-    if (!tally_next(t))
+    char body[TALLY_TEXT_MAX];
+
+    wish_put(&c->l->wish, body);
+    c->ncall = put_post(c->call, sizeof(c->call), c->session, body);
+    c->number = wish_field(c->call);
+}
+
+static void next_call(struct client *c)
+{
+    if (!tally_next(&c->l->t))
         return;
+    wish_number(c->number, c->l->t.sent);
     c->since = meter_now_ns();
     send_all(c->fd, c->call, c->ncall);
 }
 
-static void on_answer(struct client *c, struct tally *t, struct mo_span head,
-                      struct mo_span all)
+static void on_answer(struct client *c, struct mo_span head, struct mo_span all)
 {
     struct mo_span id = header(head, "Mcp-Session-Id");
 
@@ -223,18 +155,18 @@ static void on_answer(struct client *c, struct tally *t, struct mo_span head,
         break;
     case READY:
         c->stage = CALLING;
-        c->ncall = put_post(c->call, sizeof(c->call), c->session, CALL);
-        next_call(c, t);
+        prepare(c);
+        next_call(c);
         break;
     case CALLING:
-        if (mo_span_search(all, MO_SPAN(MESSAGE)) < 0)
+        if (mo_span_search(all, mo_span_cstr(c->l->wish.want)) < 0)
             meter_die("a wrong answer: %.*s", (int)all.n, all.p);
-        tally_done(t, c->since);
-        next_call(c, t);
+        tally_done(&c->l->t, c->since);
+        next_call(c);
     }
 }
 
-static void on_readable(struct client *c, struct tally *t)
+static void on_readable(struct client *c)
 {
     ssize_t n = recv(c->fd, c->in + c->n, sizeof(c->in) - c->n, 0);
     struct mo_span in, head;
@@ -250,52 +182,36 @@ static void on_readable(struct client *c, struct tally *t)
     if (len != c->n)
         meter_die("more than one answer to one request");
     c->n = 0;
-    on_answer(c, t, head, in);
+    on_answer(c, head, in);
 }
 
-static int dial(const char *port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port =
-                                htons((uint16_t)meter_arg(port, "port", 65535)),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int on = 1;
-
-    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        meter_die("connect: %s", strerror(errno));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    return fd;
-}
-
-static void run_http(char **arg)
+static void run_http(struct load *l, char **arg)
 {
     unsigned nclients = meter_arg(arg[2], "connections", CONNS_MAX);
     struct client *clients = mo_zalloc(nclients * sizeof(*clients));
     struct epoll_event ev[EVENTS_MAX];
     int ep = epoll_create1(EPOLL_CLOEXEC);
-    struct tally t;
 
     if (!clients || ep < 0)
         meter_die("out of memory");
-    tally_init(&t, meter_arg(arg[3], "warm", CALLS_MAX),
-               meter_arg(arg[4], "calls", CALLS_MAX));
-    t.pid = (pid_t)meter_arg(arg[1], "pid", 1U << 22);
+    tally_init(&l->t, arg[3], arg[4]);
+    l->t.pid = (pid_t)meter_arg(arg[1], "pid", 1U << 22);
     for (unsigned i = 0; i < nclients; i++) {
         struct client *c = &clients[i];
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
 
-        c->fd = dial(arg[0]);
+        c->l = l;
+        c->fd = tally_dial(arg[0]);
         (void)epoll_ctl(ep, EPOLL_CTL_ADD, c->fd, &e);
         send_text(c, INITIALIZE);
     }
-    while (!tally_over(&t)) {
+    while (!tally_over(&l->t)) {
         int n = epoll_wait(ep, ev, EVENTS_MAX, -1);
 
         for (int i = 0; i < n; i++)
-            on_readable(ev[i].data.ptr, &t);
+            on_readable(ev[i].data.ptr);
     }
-    tally_print(&t);
+    tally_print(&l->t);
     mo_free(clients);
 }
 
@@ -319,7 +235,7 @@ static void talk(struct client *c, const char *body)
         meter_die("no session: %.*s", (int)c->n, c->in);
 }
 
-static void run_sessions(char **arg)
+static void run_sessions(struct load *l, char **arg)
 {
     pid_t pid = (pid_t)meter_arg(arg[1], "pid", 1U << 22);
     unsigned count = meter_arg(arg[2], "sessions", SESSIONS_MAX);
@@ -328,7 +244,8 @@ static void run_sessions(char **arg)
 
     if (!c)
         meter_die("out of memory");
-    c->fd = dial(arg[0]);
+    c->l = l;
+    c->fd = tally_dial(arg[0]);
     talk(c, INITIALIZE);
     (void)usleep(SETTLE_US);
     before = meter_mem(pid);
@@ -352,24 +269,25 @@ struct child {
 
 static void spawn_child(struct child *x, char **command)
 {
+    posix_spawn_file_actions_t fa;
     int in[2], out[2];
 
     if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
         meter_die("pipe: %s", strerror(errno));
-    x->pid = fork();
-    if (x->pid == 0) {
-        (void)dup2(in[0], STDIN_FILENO);
-        (void)dup2(out[1], STDOUT_FILENO);
-        (void)execvp(command[0], command);
-        _exit(127);
-    }
+    (void)posix_spawn_file_actions_init(&fa);
+    (void)posix_spawn_file_actions_adddup2(&fa, in[0], STDIN_FILENO);
+    (void)posix_spawn_file_actions_adddup2(&fa, out[1], STDOUT_FILENO);
+    if (posix_spawnp(&x->pid, command[0], &fa, NULL, command, environ) != 0)
+        meter_die("%s cannot be started", command[0]);
+    (void)posix_spawn_file_actions_destroy(&fa);
     (void)close(in[0]);
     (void)close(out[1]);
     x->to = in[1];
     x->from = out[0];
 }
 
-/* A line out, the next line with an answer in it back; notices are skipped. */
+/* A line out, and back what came up to the end of the line with the wanted
+ * text in it; notices are skipped. Nothing is wanted: nothing is waited for. */
 static struct mo_span line(struct child *x, const char *text, const char *want)
 {
     size_t n = strlen(text);
@@ -377,7 +295,7 @@ static struct mo_span line(struct child *x, const char *text, const char *want)
     if (write(x->to, text, n) != (ssize_t)n)
         meter_die("the child does not read");
     x->n = 0;
-    for (;;) {
+    while (*want) {
         ssize_t got = read(x->from, x->in + x->n, sizeof(x->in) - x->n);
 
         if (got <= 0)
@@ -385,53 +303,74 @@ static struct mo_span line(struct child *x, const char *text, const char *want)
         x->n += (size_t)got;
         if (x->in[x->n - 1] == '\n' &&
             mo_span_search(mo_span(x->in, x->n), mo_span_cstr(want)) >= 0)
-            return mo_span(x->in, x->n);
+            break;
     }
+    return mo_span(x->in, x->n);
 }
 
-static void run_stdio(char **arg)
+static void end_child(struct child *x)
 {
-    struct child x = {.n = 0};
-    struct tally t;
+    (void)close(x->to);
+    (void)kill(x->pid, SIGTERM);
+    (void)waitpid(x->pid, NULL, 0);
+    mo_free(x);
+}
 
-    tally_init(&t, meter_arg(arg[0], "warm", CALLS_MAX),
-               meter_arg(arg[1], "calls", CALLS_MAX));
-    spawn_child(&x, arg + 2);
-    t.pid = x.pid;
-    (void)line(&x, INITIALIZE "\n", "\"protocolVersion\"");
-    (void)line(&x, INITIALIZED "\n" CALL "\n", MESSAGE);
-    while (tally_next(&t)) {
+static struct child *new_child(char **command)
+{
+    struct child *x = mo_new(struct child);
+
+    if (!x)
+        meter_die("out of memory");
+    spawn_child(x, command);
+    (void)line(x, INITIALIZE "\n", "\"protocolVersion\"");
+    (void)line(x, INITIALIZED "\n", "");
+    return x;
+}
+
+static void run_stdio(struct load *l, char **arg)
+{
+    char call[TALLY_TEXT_MAX + 1];
+    struct child *x;
+    char *number;
+
+    wish_put(&l->wish, call);
+    number = wish_field(call);
+    call[strlen(call) + 1] = '\0';
+    call[strlen(call)] = '\n';
+    tally_init(&l->t, arg[0], arg[1]);
+    x = new_child(arg + 2);
+    l->t.pid = x->pid;
+    while (tally_next(&l->t)) {
         uint64_t since = meter_now_ns();
 
-        (void)line(&x, CALL "\n", MESSAGE);
-        tally_done(&t, since);
+        wish_number(number, l->t.sent);
+        (void)line(x, call, l->wish.want);
+        tally_done(&l->t, since);
     }
-    tally_print(&t);
-    (void)close(x.to);
-    (void)kill(x.pid, SIGTERM);
-    (void)waitpid(x.pid, NULL, 0);
+    tally_print(&l->t);
+    end_child(x);
 }
 
-#define LIST "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"
+#define LIST "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n"
 
-static void run_list(char **arg)
+static void run_list(struct load *l, char **arg)
 {
-    struct child x = {.n = 0};
-    uint64_t since = meter_now_ns();
+    uint64_t since = meter_now_ns(), ns;
+    struct child *x = new_child(arg);
+    struct mo_span got = line(x, LIST, "\"tools\":[{");
 
-    spawn_child(&x, arg);
-    (void)line(&x, INITIALIZE "\n", "\"protocolVersion\"");
-    (void)line(&x, INITIALIZED "\n" LIST "\n", "\"tools\":[{");
-    printf("{\"ns\":%llu}\n", (unsigned long long)(meter_now_ns() - since));
-    (void)close(x.to);
-    (void)kill(x.pid, SIGTERM);
-    (void)waitpid(x.pid, NULL, 0);
+    (void)l;
+    ns = meter_now_ns() - since;
+    printf("{\"ns\":%llu,\"bytes\":%zu,\"children\":%u}\n",
+           (unsigned long long)ns, got.n, meter_children(x->pid));
+    end_child(x);
 }
 
 static const struct {
     const char *name;
     int least, most; /* arguments after it */
-    void (*run)(char **arg);
+    void (*run)(struct load *l, char **arg);
 } plans[] = {
     {"http", 5, 5, run_http},
     {"stdio", 3, 64, run_stdio},
@@ -441,13 +380,16 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    struct load l;
+
     (void)alarm(ALARM_S);
+    wish_read(&l.wish, &argc, &argv);
     for (size_t i = 0; argc > 1 && i < MO_COUNT(plans); i++) {
         if (strcmp(argv[1], plans[i].name) != 0 || argc - 2 < plans[i].least ||
             argc - 2 > plans[i].most)
             continue;
-        plans[i].run(argv + 2);
+        plans[i].run(&l, argv + 2);
         return 0;
     }
-    meter_die("usage: load_mcp http|stdio|sessions ... (see the source)");
+    meter_die("usage: load_mcp http|stdio|sessions|list ... (see the source)");
 }

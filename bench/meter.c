@@ -111,3 +111,16 @@ struct meter_mem meter_mem(pid_t pid)
         meter_die("cannot read the memory of process %d", pid);
     return (struct meter_mem){line_kb(s, "Rss"), line_kb(s, "Pss")};
 }
+
+unsigned meter_children(pid_t pid)
+{
+    char path[64], text[TEXT_MAX];
+    struct mo_span s;
+    unsigned n = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+    s = slurp(path, text);
+    while (s.n && mo_span_cut(&s, ' ').n)
+        n++;
+    return n;
+}

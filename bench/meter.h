@@ -17,6 +17,7 @@ struct meter_mem {
 uint64_t meter_now_ns(void); /* monotonic */
 uint64_t meter_cpu_ns(pid_t pid);
 struct meter_mem meter_mem(pid_t pid);
+unsigned meter_children(pid_t pid); /* processes it has started, now */
 
 /* Say "bench: ..." and exit 1: a figure that is not there must be missed. */
 void meter_die(const char *fmt, ...)

@@ -4,9 +4,10 @@
 // The floor is what nobody can leave out: a message to the server and back,
 // and the model asked directly with the very request the server sends, as
 // often as the turn asks it. It is measured in the same minute by the same
-// client. What remains is ours: the store's commits (two of a plain turn,
-// four of one with a tool), the tool itself, and what is to be improved. The
-// same turns with the state in memory show how much of it is the disk.
+// client, in turns with ours. What remains is ours: the store's commits (two
+// of a plain turn, four of one with a tool, of which half run beside the
+// model), the tool itself, and what is to be improved. The same turns with the
+// state in memory show how much of it is the disk.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +18,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 
-import { median, node, program, say, start } from './kit.mjs';
+import { median, node, program, ratio, say, start } from './kit.mjs';
 
 const { noNative } = await import('../tests/lib/sessions.mjs');
 const now = () => Number(process.hrtime.bigint()) / 1e6;
@@ -72,11 +73,11 @@ class House {
   async person(id) {
     const ws = new WebSocket(`ws://127.0.0.1:${this.port}/socket.io/?EIO=4&transport=websocket&sessionId=${id}`,
       { perMessageDeflate: false });
-    const p = { ws, waits: [], deltas: 0 };
+    const p = { ws, waits: [], words: 0 };
     this.sockets.push(ws);
     ws.on('message', (data) => {
       const text = data.toString('latin1');
-      if (text.startsWith('42["agent:delta"')) p.deltas++;
+      if (text.startsWith('42["agent:delta"')) p.words += text.split('word').length - 1;
       else if (text === '2') ws.send('3');
       else if (text.startsWith('42["agent:error"') || text.startsWith('42["error"')) throw new Error(text);
       p.waits = p.waits.filter(({ head, done }) => !text.startsWith(head) || done());
@@ -105,35 +106,40 @@ async function ping(p) {
   return now() - began;
 }
 
-/** The model asked directly, over one connection, `times` requests a turn. */
-async function direct(model, text, bytes, times, n) {
-  const socket = connect(model.port, '127.0.0.1');
-  const body = JSON.stringify({ pad: 'x'.repeat(bytes), messages: [{ role: 'user', content: text }] })
-    .replace('"role": "user"', '"role":"user"');
-  const head = `POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const out = [];
-  socket.setNoDelay(true).setEncoding('latin1');
-  await once(socket, 'connect');
-  let have = '', done = null;
-  socket.on('data', (d) => {
-    have += d;
-    const end = have.indexOf('\r\n\r\n');
-    const need = end < 0 ? Infinity : end + 4 + Number(/content-length: (\d+)/.exec(have)[1]);
-    if (have.length < need) return;
-    have = '';
-    done();
-  });
-  for (let i = 0; i < n; i++) {
+/** The model asked directly, over a connection that stays. */
+class Direct {
+  static async open(model, text, bytes) {
+    const d = new Direct();
+    const body = JSON.stringify({ pad: 'x'.repeat(bytes), messages: [{ role: 'user', content: text }] });
+    d.request = `POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    d.socket = connect(model.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
+    await once(d.socket, 'connect');
+    let have = '';
+    d.socket.on('data', (data) => {
+      have += data;
+      const end = have.indexOf('\r\n\r\n');
+      const need = end < 0 ? Infinity : end + 4 + Number(/content-length: (\d+)/.exec(have)[1]);
+      if (have.length < need) return;
+      have = '';
+      d.done();
+    });
+    return d;
+  }
+
+  /** As often as a turn asks it; ms. */
+  async ask(times) {
     const began = now();
     for (let k = 0; k < times; k++) {
-      const answered = new Promise((resolve) => (done = resolve));
-      socket.write(head + body);
+      const answered = new Promise((resolve) => (this.done = resolve));
+      this.socket.write(this.request);
       await answered;
     }
-    out.push(now() - began);
+    return now() - began;
   }
-  socket.destroy();
-  return out;
+
+  close() {
+    this.socket.destroy();
+  }
 }
 
 async function many(n, f) {
@@ -143,19 +149,58 @@ async function many(n, f) {
 }
 
 const ms = (v) => v.toFixed(2).padStart(6);
+const REQUEST = 9000; // bytes, about what the server sends
+const ROUNDS = 10; // each of turns, then of what they are held against
 
-/** One kind of turn: figure, floor, difference, and processor time. */
+function row(name, ours, floor, cpu, goal) {
+  const over = median(ours.map((v, i) => v - floor[i]));
+  say(`  ${name.padEnd(28)} p50 ${ms(median(ours))} ms  floor ${ms(median(floor))} ms  ` +
+    `ratio ${ratio(ours, floor).toFixed(1).padStart(5)}  over it ${ms(over)} ms  cpu ${ms(cpu)} ms a turn` +
+    `${goal ? `   goal ${goal} ms over it` : ''}`);
+}
+
+/** One kind of turn: a round of turns, a round of the floor, and again. */
 async function kind(h, model, where, name, text, asks, goal) {
   const p = await h.person(`b-${name}-${where}`.replace(/\W/g, '-'));
+  const model_ = await Direct.open(model, text, REQUEST);
+  const ours = [], floor = [];
+  let cpu = 0;
   await many(30, () => turn(p, text));
-  const cpu = h.cpu();
-  const turns = await many(TURNS, () => turn(p, text));
-  const used = (h.cpu() - cpu) / TURNS / 1e6;
-  const there = await many(TURNS, () => ping(p));
-  const model_ = await direct(model, text, 9000, asks, TURNS);
-  const floor = median(there) + median(model_);
-  say(`  ${`${name}, ${where}`.padEnd(28)} p50 ${ms(median(turns))} ms  floor ${ms(floor)} ms  ` +
-    `over it ${ms(median(turns) - floor)} ms  cpu ${ms(used)} ms   goal ${goal} ms over it`);
+  await many(30, () => model_.ask(asks));
+  for (let i = 0; i < ROUNDS; i++) {
+    const before = h.cpu();
+    ours.push(median(await many(TURNS / ROUNDS, () => turn(p, text))));
+    cpu += h.cpu() - before;
+    floor.push(median(await many(TURNS / ROUNDS, () => ping(p))) +
+      median(await many(TURNS / ROUNDS, () => model_.ask(asks))));
+  }
+  model_.close();
+  row(`${name}, ${where}`, ours, floor, cpu / TURNS / 1e6, goal);
+}
+
+/** So many people who all say something at once; from then to the last answer. */
+async function together(h, model, n, name, text, asks) {
+  const people = [], models = [];
+  for (let i = 0; i < n; i++) {
+    people.push(await h.person(`p-${name}-${i}`.replace(/\W/g, '-')));
+    models.push(await Direct.open(model, text, REQUEST));
+  }
+  const all = async (f, of) => {
+    const began = now();
+    await Promise.all(of.map(f));
+    return now() - began;
+  };
+  const ours = [], floor = [];
+  let cpu = 0;
+  await many(3, () => all((p) => turn(p, text), people));
+  for (let i = 0; i < ROUNDS; i++) {
+    const before = h.cpu();
+    ours.push(await all((p) => turn(p, text), people));
+    cpu += h.cpu() - before;
+    floor.push(await all((p) => ping(p), people) + await all((m) => m.ask(asks), models));
+  }
+  for (const m of models) m.close();
+  row(`${n} at once, ${name}`, ours, floor, cpu / ROUNDS / n / 1e6);
 }
 
 /** fdatasync of a page on the same disk: what one commit waits for. */
@@ -179,18 +224,22 @@ async function sync(parent) {
   }
 }
 
+/* Words, each a delta of the model's: several may come in one of ours. */
 async function stream(h, model) {
   const n = 20000, text = `stream ${n}`;
   const p = await h.person('b-stream');
   await turn(p, text);
   const rates = await many(5, async () => {
-    p.deltas = 0;
+    p.words = 0;
     const took = await turn(p, text);
-    return (p.deltas / took) * 1000;
+    if (p.words !== n) throw new Error(`${p.words} of ${n} words came`);
+    return (p.words / took) * 1000;
   });
-  const least = (n / median(await direct(model, text, 100, 1, 5))) * 1000;
+  const model_ = await Direct.open(model, text, 100);
+  const least = (n / median(await many(5, () => model_.ask(1)))) * 1000;
+  model_.close();
   say(`  ${'streamed deltas'.padEnd(28)} ${Math.round(median(rates))} /s   ` +
-    `the model read directly ${Math.round(least)} /s`);
+    `the model read directly ${Math.round(least)} /s   ratio ${(median(rates) / least).toFixed(2)}`);
 }
 
 async function memory(model, sizes) {
@@ -225,7 +274,10 @@ if (noNative) {
       try {
         await kind(h, model, where, 'plain turn', 'hello', 1, 0.3);
         await kind(h, model, where, 'one tool', 'use it', 2, 1);
-        if (where === 'disk') await stream(h, model);
+        if (where === 'memory') continue;
+        await together(h, model, 20, 'plain turn', 'hello', 1);
+        await together(h, model, 20, 'one tool', 'use it', 2);
+        await stream(h, model);
       } finally {
         await h.close();
       }

@@ -105,12 +105,23 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     if (rc < 0)
         mo_fail(e, rc, "agent: more than %d conversations", MO_CHATS_MAX);
     else
-        rc = mo_session_hold(a->o.sessions, j->session, &chat_hold_cb, c,
-                             &c->hold, e);
+        rc = mo_session_hold_as(a->o.sessions, j->session, j->owner,
+                                &chat_hold_cb, c, &c->hold, e);
     if (rc == 0)
         return c;
     chat_free(c);
     return NULL;
+}
+
+/* Whose it is, is known when it is open. */
+static int check_owner(const struct chat *c, const struct mo_join *j,
+                       struct mo_err *e)
+{
+    if (j->owner.n == 0 || mo_span_is(j->owner, c->owner))
+        return 0;
+    if (!c->ready)
+        return mo_fail(e, MO_EBUSY, "the session is being opened; try again");
+    return mo_fail(e, MO_ENOTFOUND, "there is no such session");
 }
 
 int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
@@ -132,6 +143,8 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     if (c && c->nmembers >= MO_CHAT_MEMBERS)
         return mo_fail(e, MO_EBUSY, "the session has %d members already",
                        MO_CHAT_MEMBERS);
+    if (c && check_owner(c, j, e) < 0)
+        return e->code;
     m = mo_new(struct mo_member);
     if (m == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");

@@ -222,16 +222,15 @@ size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc)
 static int move(struct call *k, unsigned from, enum mo_call_state to,
                 chat_written *done, struct mo_err *e)
 {
-    struct mo_write w[3] = {
-        [2] = {.kind = MO_WRITE_TOUCH, .at = mo_wall_ms()},
-    };
+    struct mo_write w[MO_OUTCOME_WRITES];
     struct mo_buf doc;
+    size_t n = 0;
     int rc = 0;
 
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
-    (void)put_move(k, from, to, w, &doc);
+    n = put_move(k, from, to, w, &doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
-                          : chat_write(k->chat, w, MO_COUNT(w), done, k, e);
+                          : chat_write(k->chat, w, n, done, k, e);
     mo_buf_fini(&doc);
     k->writing = rc == 0;
     return rc;
@@ -265,6 +264,7 @@ void call_outcome(struct call *k, enum mo_call_state to)
     elicit_drop(k);
     call_patience(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
+    mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     if (c->state == CHAT_ENDING) {
         chat_settle(c);
         return;

@@ -10,8 +10,6 @@
  */
 #include "agent/chat_priv.h"
 
-#define HISTORY_MAX 1000 /* entries of a conversation kept in memory */
-
 #define TO(state) (1u << (state))
 
 void chat_move(struct chat *c, enum chat_state to)
@@ -85,8 +83,8 @@ static void on_written(void *ctx, const struct mo_written *w,
     chat_settle(c);
 }
 
-int chat_write(struct chat *c, const struct mo_write *v, size_t n,
-               chat_written *done, void *arg, struct mo_err *e)
+static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
+                       chat_written *done, void *arg, struct mo_err *e)
 {
     struct mo_store_batch b = {
         .session = mo_span_cstr(c->id),
@@ -101,68 +99,31 @@ int chat_write(struct chat *c, const struct mo_write *v, size_t n,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     *job = (struct write){c, done, arg};
     rc = mo_store_write(c->agent->o.store, &b, on_written, job, e);
-    if (rc < 0)
+    if (rc < 0) {
         mo_free(job);
-    else
-        c->writes++;
-    return rc;
-}
-
-static struct entry *entry_new(struct mo_span doc)
-{
-    struct entry *en = mo_alloc(sizeof(*en) + doc.n + 1);
-    struct mo_json_doc parsed;
-
-    if (en == NULL)
-        return NULL;
-    memcpy(en->text, doc.p, doc.n);
-    if (mo_json_parse(mo_span(en->text, doc.n), 0, &parsed, NULL) < 0) {
-        mo_free(en);
-        return NULL;
+        return rc;
     }
-    en->doc = parsed.root;
-    return en;
-}
-
-/* The oldest go when there are too many: the store has them. */
-static void keep(struct chat *c, struct entry *en)
-{
-    mo_list_push(&c->entries, &en->node);
-    if (++c->nentries <= HISTORY_MAX)
-        return;
-    en = mo_list_first(&c->entries, struct entry, node);
-    mo_list_del(&en->node);
-    mo_free(en);
-    c->nentries--;
-}
-
-int chat_append(struct chat *c, struct mo_span doc)
-{
-    struct entry *en = entry_new(doc);
-
-    if (en == NULL)
-        return MO_ENOMEM;
-    en->seq = c->seq;
-    en->at = mo_wall_ms();
-    keep(c, en);
-    event_entry(c, en);
+    c->writes++;
+    if (c->hold) /* it was used: the session writes that down, not each time */
+        mo_session_touch(c->hold);
     return 0;
 }
 
-struct entry *chat_last(struct chat *c)
+int chat_write(struct chat *c, const struct mo_write *v, size_t n,
+               chat_written *done, void *arg, struct mo_err *e)
 {
-    if (mo_list_empty(&c->entries))
-        return NULL;
-    return mo_container_of(c->entries.prev, struct entry, node);
-}
+    struct mo_write marked[MO_STORE_BATCH_MAX];
+    struct mo_buf docs;
+    int rc = 0;
 
-void chat_forget_entries(struct chat *c)
-{
-    mo_list_each_safe (it, &c->entries) {
-        mo_list_del(it);
-        mo_free(mo_container_of(it, struct entry, node));
-    }
-    c->nentries = 0;
+    if (!c->owner[0] || n > MO_COUNT(marked))
+        return write_batch(c, v, n, done, arg, e);
+    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
+    rc = owner_mark(c, v, n, marked, &docs);
+    rc = rc < 0 ? mo_fail(e, rc, "the audit log")
+                : write_batch(c, marked, n, done, arg, e);
+    mo_buf_fini(&docs);
+    return rc;
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -280,14 +241,14 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         return;
     }
     for (size_t i = 0; i < rows->n; i++) {
-        struct entry *en = entry_new(rows->v[i].doc);
+        struct entry *en = entries_read(rows->v[i].doc);
 
         if (en == NULL)
             continue;
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
         c->seq = en->seq;
-        keep(c, en);
+        entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
         take_up(c);
@@ -299,7 +260,7 @@ static void read_history(struct chat *c)
     struct mo_read r = {
         .kind = MO_READ_HISTORY,
         .session = mo_span_cstr(c->id),
-        .limit = HISTORY_MAX,
+        .limit = CHAT_HISTORY_MAX,
         .newest = true,
     };
     struct mo_err e;
@@ -392,6 +353,7 @@ static void on_ready(void *ctx, struct mo_hold *h,
     (void)h;
     c->info = *info;
     c->ready = true;
+    snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
     if (c->state == CHAT_OPENING)
         gather_start(c);
 }
@@ -526,7 +488,10 @@ void chat_free(struct chat *c)
         mo_session_release(c->hold);
     drop_queue(c);
     calls_drop(c);
+    c->unkept = NULL;
+    mo_free(c->unsure);
     chat_forget_entries(c);
+    ahead_drop(c);
     pinned_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)
@@ -576,6 +541,8 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     }
     c->agent = a;
     memcpy(c->id, j->session.p, j->session.n);
+    if (j->owner.n > 0 && j->owner.n < sizeof(c->owner))
+        memcpy(c->owner, j->owner.p, j->owner.n);
     mo_list_init(&c->members);
     mo_list_init(&c->entries);
     mo_list_init(&c->queue);

@@ -53,6 +53,8 @@ struct mo_agent_llm {
     int (*pick)(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
                 struct mo_buf *model, struct mo_err *e);
+    /* Tokens a request to it may have, 0: unknown; or NULL. */
+    uint64_t (*window)(void *ctx, struct mo_span model);
     void *ctx;
 };
 
@@ -139,6 +141,9 @@ struct mo_join {
     struct mo_span model; /* empty: as the session has it, or the default */
     struct mo_span key;   /* of the model's provider; empty: ours */
     struct mo_span who;   /* for the audit: "127.0.0.1:4711", "terminal" */
+    /* The person by name; to others the session is not there (MO_ENOTFOUND).
+     * Empty: the operator, who may join every one. [A-Za-z0-9_.@-] */
+    struct mo_span owner;
 };
 
 /* "system:ready" and "session:history" follow when all is there. */

@@ -2,7 +2,10 @@
  *
  *   agent.c   the table of chats; joining and leaving
  *   chat.c    a chat comes to life: session, tools, history; and ends
+ *   entries.c the conversation in memory
  *   turn.c    the turn's states: asking the model, keeping what it said
+ *   window.c  how much of the conversation the model is shown
+ *   ahead.c   what it is asked about, written while it is asked
  *   gather.c  the tools of the box and of the servers
  *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
@@ -16,6 +19,7 @@
 
 #include "agent/chat.h"
 #include "agent/entry.h"
+#include "agent/tally.h"
 #include "agent/tools.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -28,11 +32,11 @@
 enum chat_state {
     CHAT_OPENING, /* session, box, tools, history are on their way */
     CHAT_IDLE,
-    CHAT_SAVING,  /* what the person said is being written */
+    CHAT_SAVING,  /* what the person said is being written (ahead.c) */
     CHAT_ASKING,  /* the model is talking */
     CHAT_KEEPING, /* what it said is being written */
     CHAT_CALLS,   /* its calls wait, run, end */
-    CHAT_RESULTS, /* their results are being written */
+    CHAT_RESULTS, /* their results are being written (ahead.c) */
     CHAT_ENDING,  /* nothing begins any more */
 };
 
@@ -85,6 +89,14 @@ struct call {
     char who[WHO_MAX]; /* the member who decided; or empty */
 };
 
+/* An answer that came before what it answers was kept. */
+struct ahead {
+    bool there;
+    struct mo_arena mem;
+    struct mo_llm_reply reply;
+    struct mo_llm_failure fail; /* code set: there is no reply */
+};
+
 struct mo_member {
     struct mo_list node;
     struct chat *chat;
@@ -98,6 +110,7 @@ struct chat {
     struct mo_agent *agent;
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
+    char owner[MO_SESSION_OWNER_MAX]; /* opening: of who wants it */
     struct mo_list members;
     unsigned nmembers;
 
@@ -117,10 +130,15 @@ struct chat {
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
     uint64_t seq;
+    struct entry *summary; /* the newest, or NULL: window.c */
+    uint64_t until;        /* it stands for what is before and at this seq */
+    uint64_t cut;          /* the next one, while it is made */
 
     struct mo_list queue; /* struct message */
     unsigned nqueue;
     struct message *saying; /* being written, or the turn's own */
+    struct message *unsure; /* the last; whether it was kept nobody knows */
+    struct entry *unkept;   /* being written; the last of entries */
 
     char turn[ID_MAX];
     unsigned steps;
@@ -128,8 +146,11 @@ struct chat {
     bool busy;   /* mo_session_busy() was told */
     bool stuck;  /* turn_stuck() is to come, from the loop */
     struct mo_llm_x *asking;
+    struct ahead ahead;
+    bool unheard;              /* asked in vain: its end is the turn's */
     struct mo_buf shown;       /* text of the present reply so far */
     struct mo_llm_usage usage; /* of the turn */
+    struct mo_llm_usage spent; /* in all entries that were ever in memory */
     struct mo_list calls;      /* of the present step */
     struct mo_timer expiry;    /* the next unanswered question */
     struct mo_list questions;  /* of servers: elicit.c */
@@ -141,7 +162,8 @@ struct chat {
 
 struct entry { /* one document of the conversation, in memory */
     struct mo_list node;
-    uint64_t seq, at;
+    uint64_t seq, at; /* seq 0: it is being written */
+    size_t cost;      /* bytes a model is sent of it, about */
     struct mo_json doc;
     char text[];
 };
@@ -150,6 +172,7 @@ struct mo_agent {
     struct mo_loop *loop;
     struct mo_agent_opts o;
     struct mo_map chats; /* session id -> struct chat * */
+    struct mo_tally tally;
     bool closing;
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -171,30 +194,70 @@ void chat_wants(struct chat *c, const struct mo_join *j);
 void chat_tools(struct chat *c, const struct mo_err *why); /* were read */
 void chat_opened(struct chat *c); /* calls were recovered */
 void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
-void chat_forget_entries(struct chat *c);
 void chat_move(struct chat *c, enum chat_state to);
 /* One batch under the session's fence. done(c, arg, why) once, later; MO_E*
  * and no done() when it was refused. */
 typedef void chat_written(struct chat *c, void *arg, const struct mo_err *why);
 int chat_write(struct chat *c, const struct mo_write *v, size_t n,
                chat_written *done, void *arg, struct mo_err *e);
-/* Into memory, after it was written. doc is copied. */
-int chat_append(struct chat *c, struct mo_span doc);
-struct entry *chat_last(struct chat *c);
 void chat_fail(struct chat *c, const struct mo_err *why); /* it cannot go on */
 void chat_settle(struct chat *c); /* idle or over: see what comes next */
 void chat_ack(struct ack *a, const char *code, const char *message);
 void chat_ack_ok(struct ack *a, struct mo_span extra);
 
+/* --- owner.c ------------------------------------------------------------- */
+/* The same writes, rows of the audit with the owner's name in them. */
+int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+               struct mo_write *out, struct mo_buf *docs);
+
+/* --- entries.c ----------------------------------------------------------- */
+#define CHAT_HISTORY_MAX 1000 /* entries of a conversation kept in memory */
+struct entry *entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
+void entries_add(struct chat *c, struct entry *en);
+/* Into memory, after it was written. doc is copied. */
+int chat_append(struct chat *c, struct mo_span doc);
+void entries_kept(struct chat *c, struct entry *en); /* is written: is seen */
+void entries_lost(struct chat *c, struct entry *en);
+struct entry *chat_newest(struct chat *c); /* or NULL */
+struct entry *chat_last(struct chat *c);   /* the last word: no summary */
+void chat_forget_entries(struct chat *c);  /* but one that is being written */
+
 /* --- turn.c -------------------------------------------------------------- */
-void turn_next(struct chat *c);  /* idle: the next message in line */
 void turn_ask(struct chat *c);   /* the model, with what there is */
 void turn_tools(struct chat *c); /* the tools are there: go on asking */
 void turn_stop(struct chat *c);  /* the person wants it to end */
-void turn_stuck(struct chat *c); /* the results were refused: it ends */
+void turn_step(struct chat *c);  /* the model is asked once more */
+/* One request of what there is; turn_answer() follows, or ahead_done(). */
+int turn_request(struct chat *c, struct mo_err *e);
+void turn_answer(struct chat *c, const struct mo_llm_reply *r,
+                 const struct mo_llm_failure *f);
+void turn_stopped(struct chat *c); /* the person wanted it to */
+void turn_end(struct chat *c);
+/* One request with these entries; quiet: no tool is to be used. */
+int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+              const struct mo_llm_cb *cb, struct mo_err *e);
+void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
+/* Keep it and ask again; doc is taken, NULL: there was no memory. */
+void turn_summary(struct chat *c, struct mo_buf *doc);
+
+/* --- ahead.c ------------------------------------------------------------- */
+void turn_next(struct chat *c); /* idle: the next message in line */
 /* All calls ended; last: the outcome of this one is still to be written. */
 void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                   struct call *last);
+void turn_stuck(struct chat *c); /* the results were refused: it ends */
+/* The model has ended, and what it was asked is still being written. */
+void ahead_done(struct chat *c, const struct mo_llm_reply *r,
+                const struct mo_llm_failure *f);
+void ahead_drop(struct chat *c);
+
+/* --- window.c ------------------------------------------------------------ */
+/* The model, with what it is shown of the conversation. */
+int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e);
+/* Too long, or refused as that? Then older turns make room (turn_summary()
+ * follows); false: it fits, or nothing older is left. */
+bool window_shrink(struct chat *c, bool refused);
+bool window_is_over(const struct chat *c);
 
 /* --- verdict.c ----------------------------------------------------------- */
 #define REASON_MAX ((size_t)8 * 1024)
@@ -281,6 +344,7 @@ void event_greet(struct mo_member *m);
 void event_greet_all(struct chat *c); /* it is another conversation now */
 void event_entry(struct chat *c, const struct entry *en);
 void event_thinking(struct chat *c);
+void event_compacted(struct chat *c, const struct entry *summary);
 void event_delta(struct chat *c, struct mo_span text);
 void event_response(struct chat *c, struct mo_span text, const char *stop);
 void event_error(struct chat *c, const char *code, struct mo_span text,

@@ -11,15 +11,14 @@ static const struct {
     const char *name;
     enum mo_entry_role role;
 } roles[] = {
-    {"user", MO_ENTRY_USER},
-    {"assistant", MO_ENTRY_ASSISTANT},
-    {"tool", MO_ENTRY_TOOL},
-    {"note", MO_ENTRY_NOTE},
+    {"user", MO_ENTRY_USER},       {"assistant", MO_ENTRY_ASSISTANT},
+    {"tool", MO_ENTRY_TOOL},       {"note", MO_ENTRY_NOTE},
+    {"summary", MO_ENTRY_SUMMARY},
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry)
 {
-    struct mo_json role = mo_json_get(entry, "role");
+    struct mo_json role = mo_json_first(entry, "role");
 
     for (size_t i = 0; i < MO_COUNT(roles); i++)
         if (mo_json_str_eq(role, mo_span_cstr(roles[i].name)))

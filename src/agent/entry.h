@@ -5,8 +5,9 @@
  * which a page gets them: without the providers' own blocks, which are large,
  * opaque and nobody's business.
  *
- * Two roles are ours alone and never reach a model: "note" (an error or a
- * remark shown in the conversation) and assistant entries with the stop
+ * These are ours alone and never reach a model: "note" (an error or a remark
+ * shown in the conversation), "summary" (window.c gives a model its words in
+ * another form) and assistant entries with the stop
  * "canceled", which hold what was on the screen when a person pressed stop:
  * those do reach it, as text without any raw block. */
 #ifndef MO_AGENT_ENTRY_H
@@ -24,6 +25,7 @@ enum mo_entry_role {
     MO_ENTRY_ASSISTANT,
     MO_ENTRY_TOOL,
     MO_ENTRY_NOTE,
+    MO_ENTRY_SUMMARY,
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);

@@ -109,6 +109,22 @@ void event_thinking(struct chat *c)
     send_to(c, NULL, "agent:thinking", &nothing);
 }
 
+void event_compacted(struct chat *c, const struct entry *summary)
+{
+    static const char *const told[] = {"turns", "until", "made"};
+    struct event ev;
+
+    event_text(&ev, MO_SPAN("The conversation has grown too long for the "
+                            "model: its older part is no longer sent, a "
+                            "summary stands for it."));
+    event_object(&ev);
+    put_c(&ev, "turnId", c->turn);
+    for (size_t i = 0; i < MO_COUNT(told); i++)
+        put_json(&ev, told[i],
+                 mo_json_text(mo_json_get(summary->doc, told[i])));
+    event_send(&ev, c, NULL, "history:compacted");
+}
+
 void event_delta(struct chat *c, struct mo_span text)
 {
     struct event ev;
@@ -423,7 +439,7 @@ static void put_turn(struct event *ev, struct chat *c)
     mo_jw_obj(&ev->w);
     put_c(ev, "turnId", c->turn);
     put_c(ev, "state", turn_states[c->state]);
-    put(ev, "text", mo_buf_view(&c->shown));
+    put(ev, "text", c->unkept ? MO_SPAN("") : mo_buf_view(&c->shown));
     put_n(ev, "queued", c->nqueue);
     put_running(ev, c);
     mo_jw_end(&ev->w);
@@ -439,6 +455,8 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_list_each (it, &c->entries) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
+        if (en == c->unkept)
+            break; /* everybody is told when it is written */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);
         if (mo_buf_err(&one) == 0)

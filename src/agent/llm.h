@@ -7,11 +7,14 @@
  * page, for another provider) and as the provider's own block, byte for byte
  * (`raw`), which is what goes back to the same provider: signatures, unknown
  * blocks and members survive. Another provider, or another model where the
- * provider binds its opaque parts to one, gets the meaning only.
+ * provider binds its opaque parts to one, gets the meaning only. Claude binds
+ * thinking to everything that stood before it: `base` names the instructions,
+ * the tools and the first entry it was asked with, and thinking goes back
+ * only where they are the same; then so is all that follows them.
  *
  *   {"role":"user","blocks":[{"type":"text","text":"..."}]}
  *   {"role":"assistant",
- *    "by":{"provider":"claude","model":"...","url":"..."},
+ *    "by":{"provider":"claude","model":"...","url":"...","base":"..."},
  *    "blocks":[{"type":"thinking","text":"...","raw":{...}},
  *              {"type":"text","text":"...","raw":{...}},
  *              {"type":"call","key":"<ours>","id":"<theirs or absent>",
@@ -93,6 +96,7 @@ struct mo_llm_request {
     size_t ntools;
     const struct mo_span *entries; /* documents as above, oldest first */
     size_t nentries;
+    bool quiet; /* tools are there, as they were, but not to be used now */
 };
 
 enum mo_llm_stop {

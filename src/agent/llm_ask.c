@@ -4,39 +4,76 @@
 #include <stdio.h>
 
 #include "agent/llm_priv.h"
+#include "codec/sha256.h"
 
 static const struct mo_json none = {NULL, 0};
 
 bool mo_llm_is_role(struct mo_json entry, const char *role)
 {
-    return mo_json_str_eq(mo_json_get(entry, "role"), mo_span_cstr(role));
+    return mo_json_str_eq(mo_json_first(entry, "role"), mo_span_cstr(role));
 }
 
 bool mo_llm_is_type(struct mo_json block, const char *type)
 {
-    return mo_json_str_eq(mo_json_get(block, "type"), mo_span_cstr(type));
+    return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
 /* --- reading ------------------------------------------------------------- */
 
 static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
 {
-    struct mo_json by = mo_json_get(entry, "by");
+    struct mo_json by = mo_json_first(entry, "by");
     struct mo_span kind = mo_span_cstr(mo_llm_kind_name(q->kind));
 
-    return mo_json_str_eq(mo_json_get(by, "provider"), kind) &&
-           mo_json_str_eq(mo_json_get(by, "model"),
+    return mo_json_str_eq(mo_json_first(by, "provider"), kind) &&
+           mo_json_str_eq(mo_json_first(by, "model"),
                           mo_span_cstr(q->r->model)) &&
-           mo_json_str_eq(mo_json_get(by, "url"), mo_span_cstr(q->url));
+           mo_json_str_eq(mo_json_first(by, "url"), mo_span_cstr(q->url));
+}
+
+static bool is_bound(const struct mo_llm_ask *q, struct mo_json entry)
+{
+    struct mo_json base = mo_json_get(mo_json_get(entry, "by"), "base");
+
+    return mo_json_str_eq(base, mo_span_cstr(q->base));
+}
+
+static void hash(struct mo_sha256 *s, struct mo_span text)
+{
+    mo_sha256_put(s, &text.n, sizeof(text.n)); /* where one ends */
+    mo_sha256_put(s, text.p, text.n);
+}
+
+/* The first entry says whether it is still the same beginning: the rest of a
+ * conversation only grows. */
+static void name_base(struct mo_llm_ask *q)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    mo_sha256_init(&s);
+    hash(&s, q->r->system);
+    for (size_t i = 0; i < q->r->ntools; i++) {
+        hash(&s, q->r->tools[i].name);
+        hash(&s, q->r->tools[i].description);
+        hash(&s, q->r->tools[i].schema);
+    }
+    if (q->r->nentries)
+        hash(&s, q->r->entries[0]);
+    mo_sha256_end(&s, sum);
+    for (size_t i = 0; i < sizeof(q->base) - 1; i++)
+        q->base[i] = digits[(sum[i / 2] >> (i % 2 ? 0 : 4)) & 15];
 }
 
 static bool good_call(struct mo_json b)
 {
-    struct mo_json key = mo_json_get(b, "key"), name = mo_json_get(b, "name");
+    struct mo_json key = mo_json_first(b, "key"),
+                   name = mo_json_first(b, "name");
 
     return mo_json_is(key, MO_JSON_STRING) && key.n > 2 &&
            mo_json_is(name, MO_JSON_STRING) && name.n > 2 &&
-           mo_json_is(mo_json_get(b, "args"), MO_JSON_OBJECT);
+           mo_json_is(mo_json_first(b, "args"), MO_JSON_OBJECT);
 }
 
 /* What the dialects take for granted. */
@@ -64,11 +101,12 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
         !mo_llm_is_role(doc.root, "tool"))
         return mo_fail(e, MO_EINVAL,
                        "entry %zu of the conversation has no role", i);
-    if (!good_blocks(mo_json_get(doc.root, "blocks")))
+    if (!good_blocks(mo_json_first(doc.root, "blocks")))
         return mo_fail(e, MO_EINVAL,
                        "entry %zu of the conversation has a broken call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
+    q->bound[i] = q->own[i] && is_bound(q, doc.root);
     return 0;
 }
 
@@ -146,8 +184,11 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
     q->n = n;
     q->entries = mo_arena_zalloc(a, (n + 1) * sizeof(*q->entries));
     q->own = mo_arena_zalloc(a, n + 1);
-    if (!q->entries || !q->own)
+    q->bound = mo_arena_zalloc(a, n + 1);
+    if (!q->entries || !q->own || !q->bound)
         return mo_fail(e, MO_ENOMEM, "conversation");
+    if (q->kind == MO_LLM_CLAUDE)
+        name_base(q);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = read_entry(q, i, e);
         user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
@@ -166,7 +207,8 @@ static struct mo_json result_of(struct mo_json results, struct mo_json key)
 
     mo_json_iter(&it, results);
     while (mo_json_next(&it, &k, &v)) {
-        if (mo_span_eq(mo_json_text(mo_json_get(v, "key")), mo_json_text(key)))
+        if (mo_span_eq(mo_json_text(mo_json_first(v, "key")),
+                       mo_json_text(key)))
             return v;
     }
     return none;
@@ -180,13 +222,13 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
     size_t n = 0;
 
     if (i + 1 < q->n && mo_llm_is_role(q->entries[i + 1], "tool"))
-        results = mo_json_get(q->entries[i + 1], "results");
-    mo_json_iter(&it, mo_json_get(q->entries[i], "blocks"));
+        results = mo_json_first(q->entries[i + 1], "results");
+    mo_json_iter(&it, mo_json_first(q->entries[i], "blocks"));
     while (n < MO_LLM_CALLS_MAX && mo_json_next(&it, &k, &b)) {
         if (!mo_llm_is_type(b, "call"))
             continue;
         v[n].call = b;
-        v[n++].result = result_of(results, mo_json_get(b, "key"));
+        v[n++].result = result_of(results, mo_json_first(b, "key"));
     }
     return n;
 }
@@ -194,11 +236,11 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
 struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
                               struct mo_json call)
 {
-    struct mo_json id = mo_json_get(call, "id");
+    struct mo_json id = mo_json_first(call, "id");
 
     if (q->own[i] && mo_json_is(id, MO_JSON_STRING) && id.n > 2)
         return id;
-    return mo_json_get(call, "key");
+    return mo_json_first(call, "key");
 }
 
 size_t mo_llm_last_user(const struct mo_llm_ask *q)

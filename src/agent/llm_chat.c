@@ -190,30 +190,72 @@ static void put_turn(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     }
 }
 
-/* Plain text stays a string: some servers know nothing else. */
-static void put_user(struct mo_jw *w, struct mo_json entry)
+/* One plain text in it, and nothing else? */
+static bool is_plain(struct mo_json entry, struct mo_llm_piece *p)
 {
-    struct mo_json blocks = mo_json_get(entry, "blocks"), k, b;
+    struct mo_json blocks = mo_json_get(entry, "blocks");
+
+    return mo_json_len(blocks) == 1 && mo_llm_piece(mo_json_at(blocks, 0), p) &&
+           p->kind == MO_PIECE_TEXT && p->text.p;
+}
+
+static void put_pieces(struct mo_jw *w, struct mo_json entry)
+{
     struct mo_llm_piece p;
     struct mo_json_iter it;
-    bool plain = mo_json_len(blocks) == 1 &&
-                 mo_llm_piece(mo_json_at(blocks, 0), &p) &&
-                 p.kind == MO_PIECE_TEXT;
+    struct mo_json k, b;
 
+    mo_json_iter(&it, mo_json_get(entry, "blocks"));
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_piece(b, &p))
+            put_piece(w, &p);
+    }
+}
+
+static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
+                       struct mo_jw *w)
+{
+    struct mo_llm_piece p;
+    struct mo_buf all;
+
+    mo_buf_init(&all, MO_LLM_REQUEST_MAX);
+    for (; i < end; i++) {
+        if (all.len)
+            (void)mo_buf_puts(&all, "\n\n");
+        if (is_plain(q->entries[i], &p))
+            (void)mo_json_str_buf(p.text, &all);
+    }
+    if (mo_buf_err(&all) && !w->b->err)
+        w->b->err = mo_buf_err(&all);
+    mo_jw_str(w, mo_buf_view(&all));
+    mo_buf_fini(&all);
+}
+
+/* What a person said in a row is one message: the templates of many local
+ * models want the roles to take turns. Plain text stays a string: some
+ * servers know nothing else. Returns the entry after it. */
+static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
+{
+    struct mo_llm_piece p;
+    bool plain = true;
+    size_t end = i;
+
+    while (end < q->n && mo_llm_is_role(q->entries[end], "user"))
+        plain = is_plain(q->entries[end++], &p) && plain;
     put_role(w, "user");
     mo_jw_key(w, "content");
-    if (plain) {
+    if (plain && end == i + 1) {
         mo_llm_piece_text(w, &p);
+    } else if (plain) {
+        put_joined(q, i, end, w);
     } else {
         mo_jw_arr(w);
-        mo_json_iter(&it, blocks);
-        while (mo_json_next(&it, &k, &b)) {
-            if (mo_llm_piece(b, &p))
-                put_piece(w, &p);
-        }
+        for (; i < end; i++)
+            put_pieces(w, q->entries[i]);
         mo_jw_end(w);
     }
     mo_jw_end(w);
+    return end;
 }
 
 static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
@@ -226,11 +268,14 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
         mo_jw_str(w, q->r->system);
         mo_jw_end(w);
     }
-    for (size_t i = 0; i < q->n; i++) {
-        if (mo_llm_is_role(q->entries[i], "user"))
-            put_user(w, q->entries[i]);
-        else if (mo_llm_is_role(q->entries[i], "assistant"))
+    for (size_t i = 0; i < q->n;) {
+        if (mo_llm_is_role(q->entries[i], "user")) {
+            i = put_user(q, i, w);
+            continue;
+        }
+        if (mo_llm_is_role(q->entries[i], "assistant"))
             put_turn(q, i, w);
+        i++;
     }
     mo_jw_end(w);
 }
@@ -271,6 +316,10 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     put_messages(q, &w);
     if (q->r->ntools)
         put_tools(&w, q->r);
+    if (q->r->ntools && q->r->quiet) {
+        mo_jw_key(&w, "tool_choice");
+        mo_jw_cstr(&w, "none");
+    }
     if (q->max_output) {
         mo_jw_key(&w, q->kind == MO_LLM_OPENAI ? "max_completion_tokens"
                                                : "max_tokens");

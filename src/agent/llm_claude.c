@@ -8,6 +8,10 @@
  * last block of the newest user message, and that of the one before it, so
  * that a long step still finds what the step before it had stored.
  *
+ * Where that beginning has changed (other tools, a summary in place of old
+ * turns) the thinking that was bound to the old one stays out: that is the
+ * way this API has for it. Everything else goes back as it came.
+ *
  * Sampling parameters are never sent: this version refuses them. Neither is
  * `thinking`: what a model does by itself is what it does best. */
 #include "agent/llm_priv.h"
@@ -104,7 +108,7 @@ static void put_user(struct out *o, size_t i)
     struct mo_json k, b;
     struct mo_jw w;
 
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
@@ -130,12 +134,20 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
     mo_jw_end(&w);
 }
 
+static bool is_thinking(struct mo_json raw)
+{
+    return mo_llm_is_type(raw, "thinking") ||
+           mo_llm_is_type(raw, "redacted_thinking");
+}
+
 /* Blank text is refused, also when the model wrote it. */
-static void put_own(struct out *o, struct mo_json raw)
+static void put_own(struct out *o, struct mo_json raw, bool bound)
 {
     struct mo_jw w;
 
     if (mo_llm_is_type(raw, "text") && mo_llm_blank(mo_json_get(raw, "text")))
+        return;
+    if (!bound && is_thinking(raw))
         return;
     begin(o, assistant, &w);
     mo_jw_raw(&w, mo_json_text(raw));
@@ -148,11 +160,11 @@ static void put_assistant(struct out *o, size_t i)
     struct mo_json k, b, raw;
     struct mo_jw w;
 
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
     while (mo_json_next(&it, &k, &b)) {
-        raw = mo_json_get(b, "raw");
+        raw = mo_json_first(b, "raw");
         if (o->q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
-            put_own(o, raw);
+            put_own(o, raw, o->q->bound[i]);
         } else if (mo_llm_is_type(b, "call")) {
             put_call(o, i, b);
         } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
@@ -332,6 +344,10 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     if (q->r->system.n)
         put_system(&o.w, q->r->system);
     put_messages(&o);
+    if (q->r->quiet && q->r->ntools) {
+        mo_jw_key(&o.w, "tool_choice");
+        mo_jw_raw(&o.w, MO_SPAN("{\"type\":\"none\"}"));
+    }
     mo_jw_end(&o.w);
     mo_buf_fini(&o.block);
     return mo_llm_ask_end(body, e);

@@ -340,6 +340,11 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
         put_system(&o.w, q->r->system);
     if (q->r->ntools)
         put_tools(&o.w, q->r);
+    if (q->r->ntools && q->r->quiet) {
+        mo_jw_key(&o.w, "toolConfig");
+        mo_jw_raw(&o.w,
+                  MO_SPAN("{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"));
+    }
     put_contents(&o);
     if (q->max_output) {
         mo_jw_key(&o.w, "generationConfig");

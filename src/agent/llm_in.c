@@ -442,6 +442,10 @@ static void put_by(struct mo_jw *w, const struct mo_llm_by *by)
     mo_jw_cstr(w, by->model);
     mo_jw_key(w, "url");
     mo_jw_cstr(w, by->url);
+    if (by->base && by->base[0]) {
+        mo_jw_key(w, "base");
+        mo_jw_cstr(w, by->base);
+    }
     mo_jw_end(w);
 }
 

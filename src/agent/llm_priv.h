@@ -23,6 +23,7 @@
  * must still be JSON to us. */
 #define MO_LLM_DEPTH_MAX  200
 #define MO_LLM_HOPS_MAX   32 /* Gemini's CONTINUATION, one after another */
+#define MO_LLM_BASE_MAX   33 /* of a name for a request's beginning; hex */
 
 /* --- a request, read ----------------------------------------------------- */
 
@@ -32,8 +33,10 @@ struct mo_llm_ask {
     unsigned max_output; /* tokens, 0: as the provider likes */
     const struct mo_llm_request *r;
     struct mo_json *entries;
-    bool *own; /* this very model wrote it: its raw blocks go back */
+    bool *own;   /* this very model wrote it: its raw blocks go back */
+    bool *bound; /* and what stood before it then still does */
     size_t n;
+    char base[MO_LLM_BASE_MAX]; /* Claude: what every request begins with */
 };
 
 /* A call and what became of it; result none: nobody ever said. */
@@ -172,6 +175,7 @@ void mo_llm_in_fini(struct mo_llm_in *in);
 
 struct mo_llm_by {
     const char *provider, *model, *url;
+    const char *base; /* or NULL */
 };
 
 /* After the last event: is it a reply? Builds entry, text and calls. */

@@ -191,6 +191,10 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     }
     if (q->r->ntools)
         put_tools(&w, q->r);
+    if (q->r->ntools && q->r->quiet) {
+        mo_jw_key(&w, "tool_choice");
+        mo_jw_cstr(&w, "none");
+    }
     put_input(q, &w);
     if (q->max_output) {
         mo_jw_key(&w, "max_output_tokens");

@@ -37,6 +37,7 @@ struct mo_llm_x {
     struct mo_httpc_x *http;
     struct mo_buf url, body, hop; /* hop: the body with a token */
     char *model;
+    char base[MO_LLM_BASE_MAX];
     struct mo_sse sse;
     struct mo_llm_in in;
     struct mo_llm_hint hint;
@@ -118,7 +119,8 @@ static void fail_with(struct mo_llm_x *x, const struct mo_err *e,
 /* From a callback of the loop: nobody of ours is above us on the stack. */
 static void end(struct mo_llm_x *x)
 {
-    struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url};
+    struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url,
+                           x->base};
     struct mo_llm_reply r;
     struct mo_err e;
     bool good = !x->fail.code;
@@ -535,6 +537,7 @@ static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
 
     mo_arena_init(&a, 4096 + (r->nentries + 1) * 64);
     rc = mo_llm_ask_init(&q, &a, e);
+    memcpy(x->base, q.base, sizeof(x->base));
     if (rc == 0 && x->state == X_DEMO) {
         rc = mo_llm_demo_plan(&q, &x->plan, e);
     } else if (rc == 0) {

@@ -45,7 +45,7 @@ static struct list *list_new(void)
 /* --- one rule ------------------------------------------------------------ */
 
 /* A name, as a pattern that fits nothing else. */
-static int read_name(struct list *l, struct mo_json v, struct mo_span *out)
+static int read_name(struct mo_arena *a, struct mo_json v, struct mo_span *out)
 {
     struct mo_buf plain, pattern;
     int rc = MO_EPROTO;
@@ -57,7 +57,7 @@ static int read_name(struct list *l, struct mo_json v, struct mo_span *out)
         rc = mo_match_literal(&pattern, mo_buf_view(&plain));
     if (rc == 0) {
         out->n = pattern.len;
-        out->p = mo_arena_strndup(&l->arena, pattern.p, pattern.len);
+        out->p = mo_arena_strndup(a, pattern.p, pattern.len);
         rc = out->p ? 0 : MO_ENOMEM;
     }
     mo_buf_fini(&plain);
@@ -65,7 +65,8 @@ static int read_name(struct list *l, struct mo_json v, struct mo_span *out)
     return rc;
 }
 
-static int read_args(struct list *l, struct mo_json args, struct mo_rule *r)
+static int read_args(struct mo_arena *arena, struct mo_json args,
+                     struct mo_rule *r)
 {
     struct mo_rule_arg *v = NULL;
     struct mo_json_iter it;
@@ -75,7 +76,7 @@ static int read_args(struct list *l, struct mo_json args, struct mo_rule *r)
         return 0;
     if (!mo_json_is(args, MO_JSON_OBJECT))
         return MO_EPROTO;
-    v = mo_arena_zalloc(&l->arena, (mo_json_len(args) + 1) * sizeof(*v));
+    v = mo_arena_zalloc(arena, (mo_json_len(args) + 1) * sizeof(*v));
     if (v == NULL)
         return MO_ENOMEM;
     r->args = v;
@@ -84,19 +85,32 @@ static int read_args(struct list *l, struct mo_json args, struct mo_rule *r)
         struct mo_rule_arg *a = &v[r->nargs++];
 
         if (!mo_json_is(val, MO_JSON_STRING) ||
-            mo_json_str(key, &l->arena, &a->path) < 0 ||
-            mo_json_str(val, &l->arena, &a->cond) < 0)
+            mo_json_str(key, arena, &a->path) < 0 ||
+            mo_json_str(val, arena, &a->cond) < 0)
             return MO_EPROTO;
     }
     return 0;
 }
 
+int mo_always_read(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
+                   struct mo_err *e)
+{
+    bool allow = mo_json_str_eq(mo_json_get(doc, "action"), MO_SPAN("allow"));
+
+    *r = (struct mo_rule){.action = allow ? MO_ACTION_ALLOW : MO_ACTION_DENY};
+    if (read_name(a, mo_json_get(doc, "server"), &r->server) < 0 ||
+        read_name(a, mo_json_get(doc, "tool"), &r->tool) < 0 ||
+        read_args(a, mo_json_get(doc, "args"), r) < 0)
+        return mo_fail(e, MO_EINVAL,
+                       "a rule names a server, a tool and "
+                       "conditions, all of them texts");
+    return mo_rule_check(r, e);
+}
+
 static int add(struct list *l, struct mo_span text, struct mo_err *e)
 {
-    struct mo_rule *r = &l->v[l->rules.n];
     char *copy = NULL;
     struct mo_json_doc doc;
-    bool allow = false;
     int rc = 0;
 
     if (l->rules.n >= MO_ALWAYS_MAX)
@@ -107,17 +121,8 @@ static int add(struct list *l, struct mo_span text, struct mo_err *e)
     if (copy == NULL)
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
     rc = mo_json_parse(mo_span(copy, text.n), 0, &doc, e);
-    if (rc < 0)
-        return rc;
-    allow = mo_json_str_eq(mo_json_get(doc.root, "action"), MO_SPAN("allow"));
-    *r = (struct mo_rule){.action = allow ? MO_ACTION_ALLOW : MO_ACTION_DENY};
-    if (read_name(l, mo_json_get(doc.root, "server"), &r->server) < 0 ||
-        read_name(l, mo_json_get(doc.root, "tool"), &r->tool) < 0 ||
-        read_args(l, mo_json_get(doc.root, "args"), r) < 0)
-        return mo_fail(e, MO_EINVAL,
-                       "a rule names a server, a tool and "
-                       "conditions, all of them texts");
-    rc = mo_rule_check(r, e);
+    if (rc == 0)
+        rc = mo_always_read(&l->arena, doc.root, &l->v[l->rules.n], e);
     if (rc < 0)
         return rc;
     l->docs[l->rules.n++] = doc.root;
@@ -212,7 +217,7 @@ static int change(struct mo_always *a,
 
 static const struct mo_rules *rules_of(void *ctx)
 {
-    return &((struct mo_always *)ctx)->now->rules;
+    return mo_always_rules(ctx);
 }
 
 static int edit_add(struct list *l, void *arg, struct mo_err *e)
@@ -226,21 +231,22 @@ static void put(struct mo_jw *w, const char *key, struct mo_span text)
     mo_jw_str(w, text);
 }
 
-static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
+int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
+                  char id[MO_ALWAYS_ID_MAX], struct mo_err *e)
 {
-    char id[MO_TOKEN_LEN(ID_BYTES) + 1];
     struct mo_span text;
     struct mo_buf b;
     struct mo_jw w;
     int rc = 0;
 
+    _Static_assert(MO_TOKEN_LEN(ID_BYTES) + 1 == MO_ALWAYS_ID_MAX, "an id");
     mo_random_token(id, ID_BYTES);
     mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     put(&w, "id", mo_span_cstr(id));
-    put(&w, "server", wish->tool->def.server);
-    put(&w, "tool", wish->tool->def.name);
+    put(&w, "server", wish->server);
+    put(&w, "tool", wish->tool);
     put(&w, "action",
         mo_span_cstr(wish->action == MO_ACTION_ALLOW ? "allow" : "deny"));
     if (wish->conditions.n > 0) {
@@ -253,9 +259,23 @@ static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
     mo_jw_end(&w);
     text = mo_buf_view(&b);
     rc = mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
-                        : change(ctx, edit_add, &text, e);
+                        : change(a, edit_add, &text, e);
     mo_buf_fini(&b);
     return rc;
+}
+
+static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
+{
+    const struct mo_always_wish w = {
+        .server = wish->tool->def.server,
+        .tool = wish->tool->def.name,
+        .action = wish->action,
+        .conditions = wish->conditions,
+        .who = wish->who,
+    };
+    char id[MO_ALWAYS_ID_MAX];
+
+    return mo_always_add(ctx, &w, id, e);
 }
 
 struct mo_agent_always mo_always_for(struct mo_always *a)
@@ -265,20 +285,15 @@ struct mo_agent_always mo_always_for(struct mo_always *a)
 
 /* --- what people look at ------------------------------------------------- */
 
-static int list_them(void *ctx, struct mo_buf *out)
+const struct mo_rules *mo_always_rules(const struct mo_always *a)
 {
-    const struct list *l = ((struct mo_always *)ctx)->now;
-    struct mo_jw w;
+    return &a->now->rules;
+}
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "rules");
-    mo_jw_arr(&w);
-    for (size_t i = 0; i < l->rules.n; i++)
-        mo_jw_raw(&w, mo_json_text(l->docs[i]));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    return mo_buf_err(out);
+struct mo_span mo_always_doc(const struct mo_always *a, size_t i)
+{
+    MO_BUG_ON(i >= a->now->rules.n);
+    return mo_json_text(a->now->docs[i]);
 }
 
 static int edit_remove(struct list *l, void *arg, struct mo_err *e)
@@ -298,14 +313,9 @@ static int edit_remove(struct list *l, void *arg, struct mo_err *e)
     return 0;
 }
 
-static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
+int mo_always_remove(struct mo_always *a, struct mo_span id, struct mo_err *e)
 {
-    return change(ctx, edit_remove, &id, e);
-}
-
-struct mo_api_rules mo_always_api(struct mo_always *a)
-{
-    return (struct mo_api_rules){list_them, remove_it, a};
+    return change(a, edit_remove, &id, e);
 }
 
 int mo_always_open(const char *dir, struct mo_always **out, struct mo_err *e)

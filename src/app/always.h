@@ -16,7 +16,6 @@
 #define MO_APP_ALWAYS_H
 
 #include "agent/chat.h"
-#include "web/api_rules.h"
 
 #define MO_ALWAYS_FILE     "rules.json"
 #define MO_ALWAYS_MAX      256
@@ -29,6 +28,26 @@ int mo_always_open(const char *dir, struct mo_always **out, struct mo_err *e);
 void mo_always_close(struct mo_always *a); /* NULL is fine */
 
 struct mo_agent_always mo_always_for(struct mo_always *a);
-struct mo_api_rules mo_always_api(struct mo_always *a);
+
+/* The present ones, in order; borrowed until the next change. */
+const struct mo_rules *mo_always_rules(const struct mo_always *a);
+struct mo_span mo_always_doc(const struct mo_always *a, size_t i); /* JSON */
+
+/* One rule as it is kept (pure); texts are in the arena or the document. */
+int mo_always_read(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
+                   struct mo_err *e);
+
+struct mo_always_wish {
+    struct mo_span server, tool; /* exact names */
+    enum mo_action action;       /* allow or deny */
+    struct mo_span conditions;   /* {"path":"condition"}, or empty */
+    const char *who;
+};
+/* id: of the new rule, when it is durable. */
+#define MO_ALWAYS_ID_MAX 17
+int mo_always_add(struct mo_always *a, const struct mo_always_wish *w,
+                  char id[MO_ALWAYS_ID_MAX], struct mo_err *e);
+/* MO_ENOTFOUND: there is none of that id. */
+int mo_always_remove(struct mo_always *a, struct mo_span id, struct mo_err *e);
 
 #endif

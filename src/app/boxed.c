@@ -24,6 +24,7 @@ struct place { /* an opened sandbox, and who waits for it */
 
 struct mo_boxed {
     struct mo_loop *loop;
+    struct mo_tails *said;
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* the end, step by step */
@@ -44,6 +45,8 @@ struct boxed { /* one box and its link */
     struct mo_timer drain;
     struct mo_later later; /* the end, from the loop */
     struct mo_err why;
+    struct mo_tails *said;
+    const char *name; /* of the server */
     size_t tail_len;
     char tail[TAIL_MAX];
 };
@@ -142,6 +145,7 @@ static void on_err_read(void *ctx, char *p, size_t n)
     struct boxed *x = ctx;
     size_t keep = 0;
 
+    mo_tails_add(x->said, x->name, mo_span(p, n), x->tail_len == 0);
     if (n > TAIL_MAX) {
         p += n - TAIL_MAX;
         n = TAIL_MAX;
@@ -430,6 +434,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
                "%s: not every secret can be kept out of the log by its value",
                s->name);
+    raw.with_us = true;
     if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0 || fill_argv(x, s) < 0)
         return mo_fail(e, MO_ENOMEM, "box");
     return mo_box_spec_check(&x->spec, e);
@@ -447,10 +452,14 @@ int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
     x->k.ops = &ops;
     x->loop = b->loop;
     x->conn = c;
+    x->said = b->said;
     mo_arena_init(&x->a, ARENA_MAX);
     mo_timer_init(&x->drain, on_drained);
     mo_later_init(&x->later, on_over);
-    if (fill_spec(x, cfg, s, e) == 0) {
+    x->name = mo_arena_strndup(&x->a, s->name, strlen(s->name));
+    if (!x->name)
+        (void)mo_fail(e, MO_ENOMEM, "box");
+    else if (fill_spec(x, cfg, s, e) == 0) {
         p = find_place(b, cfg, s);
         p = p ? p : open_place(b, cfg, s, e);
     }
@@ -499,13 +508,15 @@ static void on_later(struct mo_later *d)
     gone(ctx);
 }
 
-int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e)
+int mo_boxed_new(struct mo_loop *l, struct mo_tails *said,
+                 struct mo_boxed **out, struct mo_err *e)
 {
     struct mo_boxed *b = mo_new(struct mo_boxed);
 
     if (!b)
         return mo_fail(e, MO_ENOMEM, "boxes");
     b->loop = l;
+    b->said = said;
     mo_list_init(&b->places);
     mo_later_init(&b->later, on_later);
     mo_boxed_name(b->instance);

@@ -15,6 +15,7 @@
 #define MO_APP_BOXED_H
 
 #include "app/config.h"
+#include "app/tails.h"
 
 /* In a box without an image: the toolbox that this program carries. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"
@@ -23,7 +24,9 @@ struct mo_boxed;
 
 bool mo_boxed_is(const struct mo_config_mcp *s);
 
-int mo_boxed_new(struct mo_loop *l, struct mo_boxed **out, struct mo_err *e);
+/* said: where their stderr goes; borrowed. */
+int mo_boxed_new(struct mo_loop *l, struct mo_tails *said,
+                 struct mo_boxed **out, struct mo_err *e);
 void mo_boxed_close(struct mo_boxed *b, void (*gone)(void *ctx), void *ctx);
 
 /* The link goes to mo_conn_dialed(), later. */

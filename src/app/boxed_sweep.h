@@ -1,11 +1,13 @@
 /* boxed_sweep.h - boxes that a gateway has left behind by dying.
  *
- * A native box ends by itself when nobody is at its socket any more; one of an
- * engine goes on. Whoever opens a sandbox therefore looks for boxes of
- * gateways that live no more. The name of an instance says which process it
- * is: of which boot and pid namespace, its number, and when it was started, so
- * that a number that was given out again is not taken for it. Others' names
- * are left alone: whether they live cannot be seen from here.
+ * A native box ends by itself when nobody is at its socket any more; in one of
+ * an engine the program has lost its input and ends, as servers do, but the
+ * container stays, and so does a program that goes on all the same. Whoever
+ * opens a sandbox therefore looks for boxes of gateways that live no more. The
+ * name of an instance says which process it is: of which boot and pid
+ * namespace, its number, and when it was started, so that a number that was
+ * given out again is not taken for it. Others' names are left alone: whether
+ * they live cannot be seen from here.
  *
  * Limit: SUSPECTS_MAX at a time; the next look finds the rest. */
 #ifndef MO_APP_BOXED_SWEEP_H

@@ -78,14 +78,29 @@ struct mo_config_oauth {
     bool enabled;
 };
 
+struct mo_config_tool { /* one of mcpServers.NAME.tools */
+    const char *name;
+    const char *rename, *describe;
+    struct mo_config_list fallback;
+    int64_t timeout_ms, retries, result_bytes;
+    bool hide, idempotent;
+};
+
+struct mo_config_tools {
+    struct mo_config_tool *v;
+    size_t n;
+};
+
 struct mo_config_mcp { /* one of mcpServers */
     const char *name;  /* first: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
-    struct mo_config_list args, keywords, fallback;
+    struct mo_config_list args, keywords, categories, tags, fallback;
     struct mo_config_map env, headers;
     struct mo_config_oauth oauth;
+    struct mo_config_tools tools;
     int transport, sandbox, scope;
-    int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids;
+    int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids,
+        retries, result_bytes, max_calls;
     double cpus;
     bool enabled;
 };
@@ -95,9 +110,18 @@ struct mo_config_mcps {
     size_t n;
 };
 
+/* Which of the gateway's calls a person must agree to. */
+enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
+
 struct mo_config_gateway {
     int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
-    int64_t few;
+    int approvals;      /* enum mo_gw_approvals */
+    int64_t few, processes;
+};
+
+struct mo_config_audit {
+    bool arguments;
+    int64_t max_mb, files;
 };
 
 struct mo_config_api {
@@ -158,8 +182,10 @@ struct mo_config_server {
     const char *listen, *token;
     int64_t port;
     struct mo_config_tls tls;
+    struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
+    bool manage; /* where nobody set it: by `listen` (manage.h) */
 };
 
 struct mo_config_secrets {
@@ -184,6 +210,7 @@ struct mo_config {
     struct mo_config_server server;
     struct mo_config_log log;
     struct mo_config_secrets secrets;
+    struct mo_config_audit audit;
 
     uint64_t generation;  /* counts loads of one holder, from 1 */
     const char *file;     /* the one that was read, or NULL */

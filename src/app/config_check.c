@@ -7,31 +7,47 @@ static bool given(const struct mo_config_load *l, const char *const *text)
     return *text || mo_config_origin(l->cfg, text);
 }
 
-static bool has_server(const struct mo_config *c, const char *name)
+static bool has_server(const struct mo_config *c, struct mo_span name)
 {
     for (size_t i = 0; i < c->mcp.n; i++) {
-        if (c->mcp.v[i].name && strcmp(c->mcp.v[i].name, name) == 0)
+        if (c->mcp.v[i].name && mo_span_is(name, c->mcp.v[i].name))
             return true;
     }
     return false;
 }
 
+/* Of a server, or (tool) of one of its tools, where "server/tool" may stand. */
 static void check_fallback(struct mo_config_load *l,
-                           const struct mo_config_mcp *m)
+                           const struct mo_config_mcp *m,
+                           const struct mo_config_list *to, const char *tool)
 {
-    for (size_t i = 0; i < m->fallback.n; i++) {
-        const char *to = m->fallback.v[i];
+    for (size_t i = 0; i < to->n; i++) {
+        struct mo_span rest = mo_span_cstr(to->v[i]);
+        struct mo_span name = tool ? mo_span_cut(&rest, '/') : rest;
 
-        if (strcmp(to, m->name) == 0)
-            mo_config_error_of(l, &m->fallback,
-                               "'mcpServers.%s.fallback' names the server "
-                               "itself",
-                               m->name);
-        else if (!has_server(l->cfg, to))
-            mo_config_error_of(l, &m->fallback,
-                               "'mcpServers.%s.fallback': there is no server "
-                               "'%.64s'",
-                               m->name, to);
+        if (mo_span_is(name, m->name))
+            mo_config_error_of(
+                l, to,
+                "'mcpServers.%s%s%.64s.fallback' names the server itself",
+                m->name, tool ? ".tools." : "", tool ? tool : "");
+        else if (!has_server(l->cfg, name))
+            mo_config_error_of(
+                l, to,
+                "'mcpServers.%s%s%.64s.fallback': there is no server '%.*s'",
+                m->name, tool ? ".tools." : "", tool ? tool : "",
+                (int)mo_span_head(name, 64).n, name.p);
+    }
+}
+
+static void check_fallbacks(struct mo_config_load *l,
+                            const struct mo_config_mcp *m)
+{
+    check_fallback(l, m, &m->fallback, NULL);
+    for (size_t i = 0; i < m->tools.n; i++) {
+        const struct mo_config_tool *t = &m->tools.v[i];
+
+        if (t->name)
+            check_fallback(l, m, &t->fallback, t->name);
     }
 }
 
@@ -69,7 +85,7 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
                            "'clientId'",
                            m->name);
-    check_fallback(l, m);
+    check_fallbacks(l, m);
 }
 
 void mo_config_check(struct mo_config_load *l)

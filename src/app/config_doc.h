@@ -17,4 +17,7 @@ void mo_config_docs(struct mo_buf *b);
 void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b);
 void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b);
 
+/* An address without what may be secret in it. */
+void mo_config_put_url(struct mo_buf *b, const char *url);
+
 #endif

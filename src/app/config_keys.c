@@ -27,16 +27,6 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED, false},
     {"session", MO_SCOPE_SESSION, false},
 };
-static const struct mo_key_word exposures[] = {
-    {"all", MO_GW_ALL, false},
-    {"search", MO_GW_SEARCH, false},
-    {"auto", MO_GW_AUTO, false},
-};
-static const struct mo_key_word prefixes[] = {
-    {"collision", MO_GW_PREFIX_COLLISION, false},
-    {"always", MO_GW_PREFIX_ALWAYS, false},
-    {"never", MO_GW_PREFIX_NEVER, false},
-};
 static const struct mo_key_word actions[] = {
     {"ask", MO_ACTION_ASK, false},
     {"allow", MO_ACTION_ALLOW, false},
@@ -97,20 +87,6 @@ static const char *check_levels(const char *s)
                ? "must be error, warn, info or debug, or levels per room as "
                  "in \"info,httpd=debug\""
                : NULL;
-}
-
-/* An address or a name; the port has a key of its own. */
-static const char *check_listen(const char *s)
-{
-    struct mo_span v = mo_span_cstr(s);
-    bool v6 = mo_span_search(v, MO_SPAN("::")) >= 0 || v.p[0] == '[';
-
-    if (v.n == 0 || mo_span_find(v, ' ') >= 0)
-        return "must be an address such as 127.0.0.1, ::1 or 0.0.0.0";
-    if (!v6 && mo_span_find(v, ':') >= 0 &&
-        !mo_span_starts(v, MO_SPAN("unix:")))
-        return "must be an address without a port (the port is server.port)";
-    return NULL;
 }
 
 static const char *check_not_empty(const char *s)
@@ -192,6 +168,13 @@ static const struct mo_key mcp_rows[] = {
     {.name = "keywords",
      LIST(mo_config_mcp, keywords),
      .doc = "Words that should lead to this server"},
+    {.name = "categories",
+     LIST(mo_config_mcp, categories),
+     .doc = "Kinds of servers it belongs to; `list_capabilities` lists by "
+            "them, the router reads them"},
+    {.name = "tags",
+     LIST(mo_config_mcp, tags),
+     .doc = "The same, for whatever else it is to be found by"},
     {.name = "toolPrefix",
      STR(mo_config_mcp, tool_prefix),
      .doc = "Put in front of its tools' names instead of the server's name; "
@@ -222,7 +205,31 @@ static const struct mo_key mcp_rows[] = {
      .doc = "Stopped after so long without use; 0 never"},
     {.name = "fallback",
      LIST(mo_config_mcp, fallback),
-     .doc = "Servers that take over, in this order, while it is down"},
+     .doc = "Servers that take over, in this order, while it is down: a call "
+            "goes to their tool of the same name"},
+    {.name = "retries",
+     INT(mo_config_mcp, retries, 0, MO_KEY_RETRIES_MAX),
+     .def = "1",
+     .doc = "How often a call without an answer is repeated, if its tool says "
+            "that this does no harm, within `timeoutMs`"},
+    {.name = "maxCalls",
+     INT(mo_config_mcp, max_calls, 0, 100000),
+     .def = "0",
+     .doc = "Calls under way at one time on a shared server, all its "
+            "instances together; further ones wait, and callers take turns; "
+            "0: as many as its connections take"},
+    {.name = "resultBytes",
+     INT(mo_config_mcp, result_bytes, -1, 1e9),
+     .def = "-1",
+     .doc = "Text of a result beyond so many bytes is kept for `read_result`; "
+            "0: never; -1: 65536 where tools are run by `execute`, else "
+            "never"},
+    {.name = "tools",
+     DICT(mo_config_mcp, tools, mo_config_tools, mo_config_tools_keys,
+          MO_KEY_TOOLS_MAX),
+     .flags = MO_KEY_TOOL,
+     .doc = "Single tools by the names the server gives them, and how they "
+            "are treated"},
     {.name = "sandbox",
      WORD(mo_config_mcp, sandbox, drivers),
      .def = "auto",
@@ -230,7 +237,8 @@ static const struct mo_key mcp_rows[] = {
             "commands in none"},
     {.name = "memoryMb",
      INT(mo_config_mcp, memory_mb, 4, MIB_MAX),
-     .doc = "Memory of its box; `sandbox.memoryMb` where it is not given"},
+     .doc = "Memory of its box; `sandbox.memoryMb` where it is not given. Of "
+            "a plain command: of each of its processes, where it is given"},
     {.name = "cpus",
      NUM(mo_config_mcp, cpus, CPUS_MIN, CPUS_MAX),
      .doc = "Processors of its box; `sandbox.cpus` where it is not given"},
@@ -240,31 +248,6 @@ static const struct mo_key mcp_rows[] = {
             "not given"},
 };
 static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
-
-static const struct mo_key gateway_rows[] = {
-    {.name = "expose",
-     WORD(mo_config_gateway, expose, exposures),
-     .flags = MO_KEY_RESTART,
-     .def = "all",
-     .doc = "Which tools a client of the gateway is shown; `all`: every tool "
-            "of every server; `search`: four that find and run the others; "
-            "`auto`: all while there are at most `few`. Resources and prompts "
-            "are always shown"},
-    {.name = "few",
-     INT(mo_config_gateway, few, 1, 10000),
-     .flags = MO_KEY_RESTART,
-     .def = "25",
-     .doc = "How many tools `auto` shows before it hides them behind the "
-            "four"},
-    {.name = "prefix",
-     WORD(mo_config_gateway, prefix, prefixes),
-     .flags = MO_KEY_RESTART,
-     .def = "collision",
-     .doc = "When a name gets its server's name in front; `collision`: only "
-            "where two servers have it; `never`: the first one's counts"},
-};
-static const struct mo_keys gateway_keys =
-    KEYS(gateway_rows, struct mo_config_gateway);
 
 #define API(var, who, key_env, url_env)                                        \
     static const struct mo_key var##_rows[] = {                                \
@@ -315,7 +298,9 @@ static const struct mo_key llm_rows[] = {
      INT(mo_config_llm, max_history_tokens, 100, 100000000),
      .def = "30000",
      .env = "MAX_HISTORY_TOKENS",
-     .doc = "How much of the conversation is sent along"},
+     .doc = "How much of the conversation is sent along, about; what is older "
+            "is replaced by a summary. The model's own window counts where it "
+            "is known and smaller"},
     {.name = "maxSteps",
      INT(mo_config_llm, max_steps, 1, 1000),
      .def = "32",
@@ -474,92 +459,6 @@ static const struct mo_key approvals_rows[] = {
 static const struct mo_keys approvals_keys =
     KEYS(approvals_rows, struct mo_config_approvals);
 
-static const struct mo_key tls_rows[] = {
-    {.name = "cert",
-     STR(mo_config_tls, cert),
-     .check = check_not_empty,
-     .flags = MO_KEY_RESTART,
-     .doc = "Certificate chain (PEM file)"},
-    {.name = "key",
-     STR(mo_config_tls, key),
-     .check = check_not_empty,
-     .flags = MO_KEY_RESTART,
-     .doc = "Its private key (PEM file)"},
-};
-static const struct mo_keys tls_keys = KEYS(tls_rows, struct mo_config_tls);
-
-static const struct mo_key limits_rows[] = {
-    {.name = "connections",
-     INT(mo_config_limits, connections, 1, 1000000),
-     .def = "4096",
-     .doc = "Open connections; further ones wait"},
-    {.name = "headMs",
-     INT(mo_config_limits, head_ms, 1, DAY_MS),
-     .def = "10000",
-     .doc = "Time for a whole request head"},
-    {.name = "bodyMs",
-     INT(mo_config_limits, body_ms, 1, DAY_MS),
-     .def = "30000",
-     .doc = "Longest pause inside a request body"},
-    {.name = "idleMs",
-     INT(mo_config_limits, idle_ms, 1, DAY_MS),
-     .def = "75000",
-     .doc = "Longest pause between two requests"},
-    {.name = "sendMs",
-     INT(mo_config_limits, send_ms, 1, DAY_MS),
-     .def = "30000",
-     .doc = "Longest time a client may take no byte"},
-    {.name = "requests",
-     INT(mo_config_limits, requests, 1, 1e9),
-     .def = "100000",
-     .doc = "Requests on one connection"},
-    {.name = "bodyBytes",
-     INT(mo_config_limits, body_bytes, 1024, 1e9),
-     .def = "4194304",
-     .doc = "Largest request body"},
-    {.name = "queueBytes",
-     INT(mo_config_limits, queue_bytes, 65536, 1e9),
-     .def = "4194304",
-     .doc = "Bytes waiting for one client"},
-};
-static const struct mo_keys limits_keys =
-    KEYS(limits_rows, struct mo_config_limits);
-
-static const struct mo_key server_rows[] = {
-    {.name = "listen",
-     STR(mo_config_server, listen),
-     .check = check_listen,
-     .flags = MO_KEY_RESTART,
-     .env = "MCP_ORCHESTRATOR_LISTEN",
-     .def = "127.0.0.1",
-     .doc = "Address to listen on; anything but loopback needs a token"},
-    {.name = "port",
-     INT(mo_config_server, port, 0, 65535),
-     .flags = MO_KEY_RESTART,
-     .env = "PORT",
-     .def = "3000",
-     .doc = "Port to listen on; 0 takes a free one"},
-    {.name = "token",
-     STR(mo_config_server, token),
-     .flags = MO_KEY_REF | MO_KEY_SECRET,
-     .check = check_not_empty,
-     .env = "MCP_ORCHESTRATOR_TOKEN",
-     .doc = "What a client must show; made up and printed once where one is "
-            "needed and not given"},
-    {.name = "origins",
-     LIST(mo_config_server, origins),
-     .doc = "Web origins besides our own that may connect, such as "
-            "`https://chat.example.com`"},
-    {.name = "tls",
-     SECTION(mo_config_server, tls, mo_config_tls, tls_keys),
-     .doc = "HTTPS"},
-    {.name = "limits",
-     SECTION(mo_config_server, limits, mo_config_limits, limits_keys),
-     .doc = "What one client, and all together, may use"},
-};
-static const struct mo_keys server_keys =
-    KEYS(server_rows, struct mo_config_server);
-
 static const struct mo_key log_rows[] = {
     {.name = "level",
      STR(mo_config_log, level),
@@ -580,7 +479,7 @@ static const struct mo_key root_rows[] = {
      DICT(mo_config, mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX),
      .doc = "MCP servers by name; each has one of `command`, `url`, `image`"},
     {.name = "gateway",
-     SECTION(mo_config, gateway, mo_config_gateway, gateway_keys),
+     SECTION(mo_config, gateway, mo_config_gateway, mo_config_gateway_keys),
      .doc = "All MCP servers behind one: `gateway`, and `/mcp` of `serve`"},
     {.name = "llm",
      SECTION(mo_config, llm, mo_config_llm, llm_keys),
@@ -598,7 +497,7 @@ static const struct mo_key root_rows[] = {
      SECTION(mo_config, approvals, mo_config_approvals, approvals_keys),
      .doc = "Which tool calls a person must agree to"},
     {.name = "server",
-     SECTION(mo_config, server, mo_config_server, server_keys),
+     SECTION(mo_config, server, mo_config_server, mo_config_server_keys),
      .doc = "The web server"},
     {.name = "log",
      SECTION(mo_config, log, mo_config_log, log_keys),
@@ -606,5 +505,8 @@ static const struct mo_key root_rows[] = {
     {.name = "secrets",
      SECTION(mo_config, secrets, mo_config_secrets, mo_config_secrets_keys),
      .doc = "The secret store"},
+    {.name = "audit",
+     SECTION(mo_config, audit, mo_config_audit, mo_config_audit_keys),
+     .doc = "The audit log"},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows, struct mo_config);

@@ -31,13 +31,17 @@ enum mo_key_type {
 #define MO_KEY_RESTART 4u  /* a change needs a restart */
 #define MO_KEY_ALIAS   8u  /* another spelling of the row before it */
 #define MO_KEY_URL     16u /* a password in it is masked when shown */
+#define MO_KEY_TOOL    32u /* its elements are named by tools */
 
-#define MO_KEY_TEXT_MAX  ((size_t)32 * 1024) /* bytes of one text */
-#define MO_KEY_ITEMS_MAX ((size_t)256)       /* of one list or map */
-#define MO_KEY_MCP_MAX   ((size_t)512)
-#define MO_KEY_RULES_MAX ((size_t)1024)
-#define MO_KEY_NAME_MAX  ((size_t)64)  /* of an MCP server */
-#define MO_KEY_PATH_MAX  ((size_t)200) /* "mcpServers.x.env.Y" in messages */
+#define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
+#define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */
+#define MO_KEY_MCP_MAX     ((size_t)512)
+#define MO_KEY_RULES_MAX   ((size_t)1024)
+#define MO_KEY_TOOLS_MAX   ((size_t)1024) /* of one server */
+#define MO_KEY_TOOL_MAX    ((size_t)256)  /* bytes of a tool's name */
+#define MO_KEY_RETRIES_MAX 5
+#define MO_KEY_NAME_MAX    ((size_t)64)  /* of an MCP server */
+#define MO_KEY_PATH_MAX    ((size_t)200) /* "mcpServers.x.env.Y" in messages */
 
 struct mo_key_word {
     const char *word;

@@ -151,6 +151,18 @@ static bool name_ok(struct mo_span s)
     return s.n > 0 && s.n <= MO_KEY_NAME_MAX;
 }
 
+/* Whatever a server calls its tools, but for what no name can hold. */
+static bool tool_ok(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c < 0x20 || c == 0x7f)
+            return false;
+    }
+    return s.n > 0 && s.n <= MO_KEY_TOOL_MAX;
+}
+
 static bool name_taken(const struct mo_key *k, const char *items, size_t n,
                        struct mo_span name)
 {
@@ -178,7 +190,11 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
         return;
     }
     old = push(r, name);
-    if (!name_ok(name))
+    if (k->flags & MO_KEY_TOOL && !tool_ok(name))
+        mo_config_error_at(r->l, key.p,
+                           "'%s': a tool's name has 1 to %zu bytes", r->path,
+                           MO_KEY_TOOL_MAX);
+    else if (!(k->flags & MO_KEY_TOOL) && !name_ok(name))
         mo_config_error_at(r->l, key.p,
                            "'%s': a name has 1 to %zu letters, digits, '-', "
                            "'_' and '.'",

@@ -1,5 +1,5 @@
 /* config_rows.h - how a row of the key tables is written; for the files that
- * hold such rows (config_keys.c, config_oauth.c) and nobody else. */
+ * hold such rows (config_keys.c, config_oauth.c, ...) and nobody else. */
 #ifndef MO_APP_CONFIG_ROWS_H
 #define MO_APP_CONFIG_ROWS_H
 
@@ -38,7 +38,11 @@
         .v = (rows), .n = MO_COUNT(rows), .size = sizeof(T)                    \
     }
 
+extern const struct mo_keys mo_config_gateway_keys; /* config_gateway.c */
 extern const struct mo_keys mo_config_oauth_keys;   /* config_oauth.c */
+extern const struct mo_keys mo_config_tools_keys;   /* config_tools.c */
 extern const struct mo_keys mo_config_secrets_keys; /* config_secrets.c */
+extern const struct mo_keys mo_config_server_keys;  /* config_server.c */
+extern const struct mo_keys mo_config_audit_keys;   /* config_gateway.c */
 
 #endif

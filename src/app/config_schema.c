@@ -190,10 +190,12 @@ static void docs_rows(struct mo_buf *b, const char *prefix,
         char longer[MO_KEY_PATH_MAX];
 
         (void)snprintf(longer, sizeof(longer), "%s%s%s", prefix, k->name,
-                       k->type == MO_KEY_ARRAY ? "[]." : ".");
+                       k->type == MO_KEY_ARRAY  ? "[]."
+                       : k->type == MO_KEY_DICT ? ".NAME."
+                                                : ".");
         if (k->type != MO_KEY_SECTION)
             docs_row(b, prefix, k);
-        if (k->type == MO_KEY_SECTION || k->type == MO_KEY_ARRAY)
+        if (k->sub)
             docs_rows(b, longer, k->sub);
     }
 }

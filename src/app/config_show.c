@@ -12,7 +12,7 @@
 
 /* "redis://user:***@host", "https://host/path?***": a URL keeps what helps
  * and loses what may be secret. */
-static void put_url(struct mo_buf *b, const char *url)
+void mo_config_put_url(struct mo_buf *b, const char *url)
 {
     struct mo_span s = mo_span_cstr(url);
     ptrdiff_t scheme = mo_span_search(s, MO_SPAN("://"));
@@ -44,7 +44,7 @@ static void put_str(struct mo_buf *b, const struct mo_key *k, const char *s)
     if (k->flags & MO_KEY_SECRET)
         mo_ref_mask(mo_span_cstr(s), b);
     else if (k->flags & MO_KEY_URL)
-        put_url(b, s);
+        mo_config_put_url(b, s);
     else
         mo_buf_puts(b, s);
 }

@@ -37,6 +37,7 @@ void mo_key_set_items(void *field, void *v, size_t n)
 
     _Static_assert(
         sizeof(struct mo_key_items) == sizeof(struct mo_config_mcps) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_tools) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_rules),
         "pointer and count");
     memcpy(field, &items, sizeof(items));

@@ -3,12 +3,10 @@
  */
 #include "app/converse.h"
 
-#include "app/always.h"
-#include "app/pins.h"
+#include "app/rule_desk.h"
+#include "app/rules.h"
 #include "app/servers.h"
 #include "app/try.h"
-
-#define RULES_ARENA ((size_t)1024 * 1024)
 
 struct mo_converse {
     struct mo_loop *loop;
@@ -16,8 +14,11 @@ struct mo_converse {
     struct mo_httpc *http;
     struct mo_models *models;
     struct mo_servers *servers;
-    struct mo_pins *pins;
-    struct mo_always *always;
+    struct mo_desk *desk;
+    bool own_desk;
+    struct mo_pins *pins;     /* the desk's */
+    struct mo_always *always; /* likewise */
+    struct mo_rule_desk rule_desk;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -37,61 +38,11 @@ static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
     return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
-/* --- which calls need a person ------------------------------------------- */
-
-static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
-                     struct mo_rule *r)
+static uint64_t window(void *ctx, struct mo_span model)
 {
-    struct mo_rule_arg *v = mo_arena_alloc(a, (m->n + 1) * sizeof(*v));
+    struct mo_converse *c = ctx;
 
-    if (v == NULL)
-        return MO_ENOMEM;
-    for (size_t i = 0; i < m->n; i++)
-        v[i] = (struct mo_rule_arg){mo_span_cstr(m->v[i].name),
-                                    mo_span_cstr(m->v[i].value)};
-    r->args = v;
-    r->nargs = m->n;
-    return 0;
-}
-
-static void copy_claims(const struct mo_config_list *l, struct mo_rule *r)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        const char *s = l->v[i];
-
-        if (*s == '!')
-            r->denials |= mo_claim_bit(mo_span_cstr(s + 1));
-        else
-            r->claims |= mo_claim_bit(mo_span_cstr(s));
-    }
-}
-
-/* The texts stay the configuration's. */
-static int make_rules(struct mo_converse *c, struct mo_err *e)
-{
-    const struct mo_config_rules *from = &c->cfg->approvals.rules;
-    struct mo_rule *v = mo_arena_zalloc(&c->arena, (from->n + 1) * sizeof(*v));
-
-    if (v == NULL)
-        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
-    for (size_t i = 0; i < from->n; i++) {
-        const struct mo_config_rule *f = &from->v[i];
-
-        v[i] = (struct mo_rule){
-            .server = mo_span_cstr(f->server),
-            .tool = mo_span_cstr(f->tool),
-            .reason = mo_span_cstr(f->reason),
-            .action = (enum mo_action)f->action,
-            .final = !f->remember,
-        };
-        copy_claims(&f->annotations, &v[i]);
-        if (copy_args(&c->arena, &f->args, &v[i]) < 0)
-            return mo_fail(e, MO_ENOMEM, "rules: out of memory");
-        if (mo_rule_check(&v[i], e) < 0)
-            return mo_wrap(e, "approvals.rules[%zu]", i);
-    }
-    c->rules = (struct mo_rules){v, from->n};
-    return 0;
+    return mo_models_window(c->models, model);
 }
 
 /* --- all of it ----------------------------------------------------------- */
@@ -106,7 +57,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
         .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
-        .llm = {pick, c},
+        .llm = {pick, window, c},
         .rules = &c->rules,
         .fallback = (enum mo_action)cfg->approvals.fallback,
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
@@ -142,8 +93,6 @@ static void converse_free(struct mo_converse *c)
     void *ctx = c->gone_ctx;
 
     mo_models_free(c->models);
-    mo_pins_close(c->pins);
-    mo_always_close(c->always);
     mo_config_unref(c->cfg);
     mo_arena_fini(&c->arena);
     mo_free(c);
@@ -151,9 +100,19 @@ static void converse_free(struct mo_converse *c)
         gone(ctx);
 }
 
-static void on_http_gone(void *ctx)
+static void on_desk_gone(void *ctx)
 {
     converse_free(ctx);
+}
+
+static void on_http_gone(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    if (c->own_desk)
+        mo_desk_close(c->desk, on_desk_gone, c);
+    else
+        converse_free(c);
 }
 
 static void on_try_gone(void *ctx)
@@ -164,7 +123,7 @@ static void on_try_gone(void *ctx)
     if (c->http)
         mo_httpc_close(c->http, on_http_gone, c);
     else
-        converse_free(c);
+        on_http_gone(c);
 }
 
 static void on_servers_gone(void *ctx)
@@ -192,9 +151,29 @@ static void on_agent_gone(void *ctx)
         on_servers_gone(c);
 }
 
+/* Rules, pins and the audit log; one of our own hears of the store's rows. */
+static int use_desk(struct mo_converse *c, struct mo_house *h,
+                    struct mo_desk *desk, struct mo_err *e)
+{
+    int rc = 0;
+
+    c->desk = desk;
+    if (!desk) {
+        rc = mo_desk_open(c->loop, c->cfg, &c->desk, e);
+        c->own_desk = rc == 0;
+    }
+    if (c->own_desk)
+        mo_audit_store(mo_desk_audit(c->desk), mo_house_store(h));
+    if (rc == 0)
+        rc = mo_desk_pins(c->desk, &c->pins, e);
+    if (rc == 0)
+        c->always = mo_desk_always(c->desk);
+    return rc;
+}
+
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
-                     struct mo_house *h, struct mo_converse **out,
-                     struct mo_err *e)
+                     struct mo_house *h, struct mo_desk *desk,
+                     struct mo_converse **out, struct mo_err *e)
 {
     struct mo_httpc_opts ho = {.gzip = true};
     struct mo_converse *c = mo_new(struct mo_converse);
@@ -204,17 +183,15 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     c->loop = l;
     c->cfg = mo_config_ref(cfg);
-    mo_arena_init(&c->arena, RULES_ARENA);
+    mo_arena_init(&c->arena, MO_RULES_ARENA);
     c->http = mo_httpc_new(l, &ho, e);
     if (c->http)
         c->models = mo_models_new(l, c->http, cfg, e);
-    rc = c->models ? make_rules(c, e) : e->code;
+    rc = c->models ? mo_rules_make(cfg, &c->arena, &c->rules, e) : e->code;
     if (rc == 0)
         rc = mo_servers_open(l, cfg, c->http, &c->servers, e);
     if (rc == 0)
-        rc = mo_pins_open(mo_loop_log(l), cfg->store.dir, &c->pins, e);
-    if (rc == 0)
-        rc = mo_always_open(cfg->store.dir, &c->always, e);
+        rc = use_desk(c, h, desk, e);
     if (rc == 0)
         rc = make_try(c, h, e);
     if (rc == 0)
@@ -250,7 +227,23 @@ struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
     return mo_try_for(c->try);
 }
 
-struct mo_api_rules mo_converse_rules(const struct mo_converse *c)
+struct mo_api_rules mo_converse_rules(struct mo_converse *c)
 {
-    return mo_always_api(c->always);
+    c->rule_desk = (struct mo_rule_desk){
+        .operators = &c->rules,
+        .fallback = (enum mo_action)c->cfg->approvals.fallback,
+        .always = c->always,
+    };
+    return mo_rule_desk_api(&c->rule_desk);
+}
+
+struct mo_servers *mo_converse_shared(const struct mo_converse *c)
+{
+    return c->servers;
+}
+
+int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
+                       struct mo_err *e)
+{
+    return c->servers ? mo_servers_reload(c->servers, cfg, e) : 0;
 }

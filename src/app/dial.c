@@ -29,6 +29,7 @@ struct mo_dial {
     struct mo_boxed *boxed;  /* NULL: no box was wanted yet */
     struct mo_list sign_ins; /* struct signed_in */
     unsigned nsign_ins;
+    struct mo_tails *said;
     struct mo_later later; /* the end, step by step */
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -156,13 +157,25 @@ static int link_remote(struct mo_dial *d, const struct mo_config_mcp *s,
                       : mo_link_http(d->loop, &t->remote, out, e);
 }
 
-static int link_child(struct mo_dial *d, const struct mo_target *t,
-                      struct mo_link **out, struct mo_err *e)
+static void on_said(void *ctx, const char *who, struct mo_span bytes,
+                    bool first)
+{
+    struct mo_dial *d = ctx;
+
+    mo_tails_add(d->said, who, bytes, first);
+}
+
+static int link_child(struct mo_dial *d, const struct mo_config_mcp *s,
+                      struct mo_target *t, struct mo_link **out,
+                      struct mo_err *e)
 {
     if (!d->guard)
         d->guard = mo_guard_new(d->loop, e);
     if (!d->guard)
         return e->code;
+    t->child.said = on_said;
+    t->child.said_ctx = d;
+    t->child.who = s->name;
     if (mo_link_child(d->guard, &t->child, out, e) < 0)
         return mo_wrap(e, "%s", t->child.argv[0]);
     return 0;
@@ -182,9 +195,10 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
                "%s: not every secret can be kept out of the log by its value",
                s->name);
     t.child.line_max = MESSAGE_MAX;
+    t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = MESSAGE_MAX;
-    rc =
-        t.is_remote ? link_remote(d, s, &t, out, e) : link_child(d, &t, out, e);
+    rc = t.is_remote ? link_remote(d, s, &t, out, e)
+                     : link_child(d, s, &t, out, e);
     if (rc < 0)
         mo_target_scrub(&t, e);
     mo_target_wipe(&t); /* the link has its own */
@@ -194,7 +208,7 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
 static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
                     struct mo_conn *c, struct mo_err *e)
 {
-    if (!d->boxed && mo_boxed_new(d->loop, &d->boxed, e) < 0)
+    if (!d->boxed && mo_boxed_new(d->loop, d->said, &d->boxed, e) < 0)
         return e->code;
     return mo_boxed_dial(d->boxed, d->cfg, s, c, e);
 }
@@ -305,6 +319,7 @@ static void on_later(struct mo_later *w)
     } else if (d->guard) {
         mo_guard_stop(mo_take_ptr(&d->guard), on_gone, d);
     } else {
+        mo_tails_free(d->said);
         mo_config_unref(d->cfg);
         mo_free(d);
         gone(ctx);
@@ -318,6 +333,11 @@ int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "dial");
+    d->said = mo_tails_new(l);
+    if (!d->said) {
+        mo_free(d);
+        return mo_fail(e, MO_ENOMEM, "dial");
+    }
     d->loop = l;
     d->cfg = mo_config_ref(cfg);
     mo_list_init(&d->sign_ins);
@@ -332,6 +352,11 @@ void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg)
 
     d->cfg = mo_config_ref(cfg);
     mo_config_unref(old);
+}
+
+const struct mo_tails *mo_dial_said(const struct mo_dial *d)
+{
+    return d->said;
 }
 
 void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx)

@@ -18,6 +18,7 @@
 #define MO_APP_DIAL_H
 
 #include "app/config.h"
+#include "app/tails.h"
 
 #define MO_DIAL_SIGN_INS 1024
 
@@ -29,6 +30,9 @@ void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx);
 
 /* What is dialled from now on. */
 void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg);
+
+/* What its servers last wrote on their standard error. */
+const struct mo_tails *mo_dial_said(const struct mo_dial *d);
 
 /* For struct mo_gateway_opts; ctx is the struct mo_dial. */
 int mo_dial_server(void *ctx, const char *server, struct mo_span who,

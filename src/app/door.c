@@ -49,22 +49,37 @@ static bool fits_headers(const char *token)
     return true;
 }
 
-static int read_token(const struct mo_config *c, struct mo_buf *b,
-                      struct mo_err *e)
+static int read_token(const struct mo_config *c, const char *text,
+                      struct mo_buf *b, struct mo_err *e)
 {
-    if (mo_ref_resolve(c, c->server.token, b, e) < 0) {
+    if (mo_ref_resolve(c, text, b, e) < 0) {
         e->code = MO_EINVAL; /* a file that is not there is a bad value too */
-        return mo_wrap(e, "server.token");
+        return e->code;
     }
     if (b->len < MO_DOOR_TOKEN_MIN)
-        return mo_fail(e, MO_EINVAL,
-                       "server.token: use at least %zu characters",
+        return mo_fail(e, MO_EINVAL, "use at least %zu characters",
                        MO_DOOR_TOKEN_MIN);
     if (!fits_headers(mo_buf_cstr(b)) || strlen(mo_buf_cstr(b)) != b->len)
         return mo_fail(e, MO_EINVAL,
-                       "server.token: use letters, digits and - . _ ~ + / = "
-                       "only");
+                       "use letters, digits and - . _ ~ + / = only");
     return 0;
+}
+
+/* One token of the configuration, checked. */
+static int take_token(const struct mo_config *c, const char *text,
+                      char out[MO_DOOR_TOKEN_MAX], struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_DOOR_TOKEN_MAX - 1);
+    rc = read_token(c, text, &b, e);
+    if (rc == 0)
+        (void)snprintf(out, MO_DOOR_TOKEN_MAX, "%s", mo_buf_cstr(&b));
+    if (b.p)
+        explicit_bzero(b.p, b.len);
+    mo_buf_fini(&b);
+    return rc;
 }
 
 static void set_token(struct mo_door *d, const char *token, bool made)
@@ -75,38 +90,103 @@ static void set_token(struct mo_door *d, const char *token, bool made)
     d->told = !made;
 }
 
-static int take_configured(struct mo_door *d, const struct mo_config *c,
-                           struct mo_err *e)
-{
-    struct mo_buf b;
-    int rc;
+/* --- persons ------------------------------------------------------------- */
 
-    mo_buf_init(&b, MO_DOOR_TOKEN_MAX - 1);
-    rc = read_token(c, &b, e);
-    if (rc == 0)
-        set_token(d, mo_buf_cstr(&b), false);
-    if (b.p)
-        explicit_bzero(b.p, b.len);
-    mo_buf_fini(&b);
-    return rc;
+static bool is_name(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "abcdefghijklmnopqrstuvwxyz0123456789_.@-");
+
+    return n > 0 && n < MO_REQ_CALLER_MAX && name[n] == '\0';
+}
+
+/* A token is one person's: else nobody could say who it was. */
+static bool is_taken(const struct mo_gate_person *v, size_t n,
+                     const char *operators, const char *token)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(v[i].token, token) == 0)
+            return true;
+    return strcmp(operators, token) == 0;
+}
+
+static int read_people(const struct mo_config *c, const char *operators,
+                       struct mo_gate_person *v, struct mo_err *e)
+{
+    const struct mo_config_map *m = &c->server.tokens;
+
+    if (m->n > MO_DOOR_PEOPLE_MAX)
+        return mo_fail(e, MO_EINVAL, "server.tokens: more than %d",
+                       MO_DOOR_PEOPLE_MAX);
+    for (size_t i = 0; i < m->n; i++) {
+        const char *name = m->v[i].name;
+
+        if (!is_name(name))
+            return mo_fail(e, MO_EINVAL,
+                           "server.tokens: a name has 1 to %d of A-Z a-z 0-9 "
+                           "_ . @ -",
+                           MO_REQ_CALLER_MAX - 1);
+        (void)snprintf(v[i].name, sizeof(v[i].name), "%s", name);
+        if (take_token(c, m->v[i].value, v[i].token, e) < 0)
+            return mo_wrap(e, "server.tokens.%s", name);
+        if (is_taken(v, i, operators, v[i].token))
+            return mo_fail(e, MO_EINVAL,
+                           "server.tokens.%s: somebody else has this token",
+                           name);
+    }
+    return 0;
+}
+
+static void set_people(struct mo_door *d, const struct mo_gate_person *v,
+                       size_t n, struct mo_log *log)
+{
+    memset(d->people, 0, sizeof(d->people));
+    memcpy(d->people, v, n * sizeof(*v));
+    d->npeople = n;
+    for (size_t i = 0; i < n; i++)
+        (void)mo_log_secret(log, mo_span_cstr(v[i].token));
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static void set_operators(struct mo_door *d, const struct mo_config *c,
+                          const char *listen, const char *token)
+{
+    char fresh[MO_DOOR_TOKEN_MAX] = "";
+
+    if (c->server.token) {
+        set_token(d, token, false);
+    } else if (mo_listen_is_local(listen) || c->server.tokens.n) {
+        set_token(d, "", false);
+    } else if (!d->made) {
+        mo_random_token(fresh, TOKEN_BYTES);
+        set_token(d, fresh, true);
+    }
+}
+
+static int read_all(const struct mo_config *c, char token[MO_DOOR_TOKEN_MAX],
+                    struct mo_gate_person *people, struct mo_err *e)
+{
+    if (c->server.token && take_token(c, c->server.token, token, e) < 0)
+        return mo_wrap(e, "server.token");
+    return read_people(c, token, people, e);
 }
 
 int mo_door_token(struct mo_door *d, const struct mo_config *c,
                   const char *listen, struct mo_log *log, struct mo_err *e)
 {
-    char fresh[MO_DOOR_TOKEN_MAX] = "";
-    int rc = 0;
+    struct mo_gate_person people[MO_DOOR_PEOPLE_MAX] = {{.name = ""}};
+    char token[MO_DOOR_TOKEN_MAX] = "";
+    int rc = read_all(c, token, people, e);
 
-    if (c->server.token)
-        rc = take_configured(d, c, e);
-    else if (mo_listen_is_local(listen))
-        set_token(d, "", false);
-    else if (!d->made) {
-        mo_random_token(fresh, TOKEN_BYTES);
-        set_token(d, fresh, true);
+    if (rc == 0) {
+        set_people(d, people, c->server.tokens.n, log);
+        set_operators(d, c, listen, token);
+        if (d->token[0])
+            (void)mo_log_secret(log, mo_span_cstr(d->token));
     }
-    if (rc == 0 && d->token[0])
-        (void)mo_log_secret(log, mo_span_cstr(d->token));
+    explicit_bzero(people, sizeof(people));
+    explicit_bzero(token, sizeof(token));
     return rc;
 }
 

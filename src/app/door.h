@@ -4,7 +4,9 @@
  * configured one, or one that is made up for this run and told once on
  * standard output, which is the only place it is ever written to.
  *
- * Nothing is kept here but the token; addresses are read from the
+ * There may be tokens for persons by name besides (gate.h).
+ *
+ * Nothing is kept here but the tokens; addresses are read from the
  * configuration the server started with. */
 #ifndef MO_APP_DOOR_H
 #define MO_APP_DOOR_H
@@ -12,19 +14,22 @@
 #include "app/config.h"
 #include "web/site.h"
 
-#define MO_DOOR_TOKEN_MIN ((size_t)16) /* of a chosen one; ours have 32 */
-#define MO_DOOR_TOKEN_MAX ((size_t)256)
+#define MO_DOOR_TOKEN_MIN  ((size_t)16) /* of a chosen one; ours have 32 */
+#define MO_DOOR_TOKEN_MAX  MO_GATE_TOKEN_MAX
+#define MO_DOOR_PEOPLE_MAX 64
 
 struct mo_door {
     char token[MO_DOOR_TOKEN_MAX]; /* "" = none needed */
     bool made;                     /* by us, for this run */
     bool told;
+    struct mo_gate_person people[MO_DOOR_PEOPLE_MAX];
+    size_t npeople;
 };
 
 /* Only this machine (or, for a unix socket, this user) can reach it. */
 bool mo_listen_is_local(const char *listen);
 
-/* Set or replace the token as `c` wants it, for a server that listens on
+/* Set or replace the tokens as `c` wants them, for a server that listens on
  * `listen`. Nothing changes on failure: MO_EINVAL, the error names the key. */
 int mo_door_token(struct mo_door *d, const struct mo_config *c,
                   const char *listen, struct mo_log *log, struct mo_err *e);

@@ -1,12 +1,15 @@
 #include "app/hub.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/dial.h"
 #include "app/file.h"
 #include "app/route_table.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
+#include "gateway/catalog.h"
 
 struct mo_hub {
     struct mo_loop *loop;
@@ -102,8 +105,7 @@ static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
     put_oauth(&h, &s->oauth);
     put_box(&h, cfg, s);
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, sizeof(sum), out);
 }
 
 void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
@@ -119,27 +121,82 @@ void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
         .call_ms = (uint64_t)s->timeout_ms,
         .stop_ms = (uint64_t)s->idle_seconds * 1000,
         .mode = MO_CONN_AUTO,
+        .fallback = {s->fallback.v, s->fallback.n},
+        .retries = (int)s->retries,
+        .result_bytes = s->result_bytes,
+        .max_calls = (unsigned)s->max_calls,
     };
     digest(cfg, s, out->digest);
 }
 
 /* --- the gateway's servers ----------------------------------------------- */
 
-#define KEYWORDS_MAX ((size_t)1024 * 1024)
+#define TEXTS_MAX ((size_t)16 * 1024 * 1024)
 
-/* In one text, in the arena; NULL: there are none. */
-static const char *keywords(struct mo_arena *a, const struct mo_config_list *l)
+/* All of them in one text, in the arena; NULL: there are none. */
+static const char *joined(struct mo_arena *a,
+                          const struct mo_config_list *const *lists, size_t n,
+                          char between)
 {
     const char *text = NULL;
     struct mo_buf b;
 
-    mo_buf_init(&b, KEYWORDS_MAX);
-    for (size_t i = 0; i < l->n; i++)
-        (void)mo_buf_printf(&b, "%s%s", i ? " " : "", l->v[i]);
-    if (l->n)
+    mo_buf_init(&b, TEXTS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < lists[i]->n; j++) {
+            if (b.len)
+                (void)mo_buf_putc(&b, between);
+            (void)mo_buf_puts(&b, lists[i]->v[j]);
+        }
+    }
+    if (b.len)
         text = mo_arena_strndup(a, mo_buf_cstr(&b), b.len);
     mo_buf_fini(&b);
     return text;
+}
+
+static struct mo_gw_texts texts(const struct mo_config_list *l)
+{
+    return (struct mo_gw_texts){l->v, l->n};
+}
+
+static int put_tools(struct mo_arena *a, const struct mo_config_tools *from,
+                     struct mo_gw_server *s)
+{
+    struct mo_gw_tool *v = mo_arena_alloc(a, (from->n + 1) * sizeof(*v));
+
+    if (!v)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < from->n; i++) {
+        const struct mo_config_tool *t = &from->v[i];
+
+        v[i] = (struct mo_gw_tool){
+            .name = t->name,
+            .rename = t->rename,
+            .describe = t->describe,
+            .fallback = texts(&t->fallback),
+            .hide = t->hide,
+            .idempotent = t->idempotent,
+            .call_ms = (uint64_t)t->timeout_ms,
+            .retries = (int)t->retries,
+            .result_bytes = t->result_bytes,
+        };
+    }
+    s->tools = v;
+    s->ntools = from->n;
+    return 0;
+}
+
+/* What needs memory of its own. */
+static int put_more(struct mo_arena *a, const struct mo_config_mcp *m,
+                    struct mo_gw_server *s)
+{
+    const struct mo_config_list *const words[] = {&m->keywords, &m->categories,
+                                                  &m->tags};
+
+    s->keywords = joined(a, words, MO_COUNT(words), ' ');
+    s->categories = joined(a, words + 1, MO_COUNT(words) - 1, '\n');
+    return put_tools(a, &m->tools, s);
 }
 
 int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
@@ -149,16 +206,24 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
     struct mo_arena a;
     size_t n = 0;
-    int rc;
+    int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
-    mo_arena_init(&a, KEYWORDS_MAX);
-    for (size_t i = 0; i < cfg->mcp.n && n < MO_GW_SERVERS_MAX; i++) {
-        if (!cfg->mcp.v[i].enabled)
-            continue;
-        mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
-        v[n++].keywords = keywords(&a, &cfg->mcp.v[i].keywords);
+    mo_arena_init(&a, 2 * TEXTS_MAX);
+    for (int off = 0; off <= 1; off++) { /* those that are off stand last */
+        for (size_t i = 0; rc == 0 && i < cfg->mcp.n && n < MO_GW_SERVERS_MAX;
+             i++) {
+            if (cfg->mcp.v[i].enabled == (off != 0))
+                continue;
+            mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
+            v[n].off = off;
+            rc = put_more(&a, &cfg->mcp.v[i], &v[n++]);
+        }
+    }
+    if (rc < 0) {
+        mo_arena_fini(&a);
+        return mo_fail(e, rc, "gateway");
     }
     mo_dial_config(h->dial, cfg);
     rc = mo_gateway_servers(h->gateway, v, n, e);
@@ -166,9 +231,37 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
     return rc;
 }
 
+static int path_of(const struct mo_config *cfg, const char *name,
+                   char out[PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/%s", cfg->store.dir, name);
+
+    return n < 0 || n >= PATH_MAX ? MO_ETOOBIG : 0;
+}
+
+int mo_hub_forget_habit(const struct mo_config *cfg, struct mo_err *e)
+{
+    char path[PATH_MAX];
+
+    if (path_of(cfg, MO_HUB_HABIT, path) < 0)
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    if (unlink(path) < 0 && errno != ENOENT)
+        return mo_fail_sys(e, "%s", path);
+    return 0;
+}
+
+void mo_hub_forget(const struct mo_config *cfg, const char *server)
+{
+    char dir[PATH_MAX];
+
+    if (path_of(cfg, MO_HUB_CACHE, dir) == 0)
+        mo_catalog_forget(dir, server);
+}
+
 /* --- from open to close -------------------------------------------------- */
 
 static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
+                        struct mo_desk *desk, struct mo_record *rec,
                         struct mo_err *e)
 {
     struct mo_gateway_opts o = {
@@ -176,24 +269,30 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
         .prefix = (enum mo_gw_prefix)cfg->gateway.prefix,
         .expose = (enum mo_gw_expose)cfg->gateway.expose,
         .few = (unsigned)cfg->gateway.few,
+        .most = (unsigned)cfg->gateway.processes,
         .table = mo_route_table(),
         .pieces = mo_route_pieces(),
         .dial = mo_dial_server,
         .verdict = mo_dial_verdict,
         .learnt = mo_dial_learnt,
+        .tap = rec ? mo_record_message : NULL,
+        .tap_ctx = rec,
     };
-    char dir[PATH_MAX];
-    int n = snprintf(dir, sizeof(dir), "%s/" MO_HUB_CACHE, cfg->store.dir);
+    char dir[PATH_MAX], habit[PATH_MAX];
     struct mo_err why;
     int rc = 0;
 
-    if (n < 0 || (size_t)n >= sizeof(dir))
+    if (desk)
+        o.judge = mo_desk_judge(desk);
+    if (path_of(cfg, MO_HUB_CACHE, dir) < 0 ||
+        path_of(cfg, MO_HUB_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
         o.cache = dir;
     else
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
+    o.habit = o.cache ? habit : NULL;
     rc = mo_dial_new(h->loop, cfg, &h->dial, e);
     o.ctx = h->dial;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
@@ -255,6 +354,7 @@ void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
 }
 
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
+                struct mo_desk *desk, struct mo_record *rec,
                 struct mo_hub **out, struct mo_err *e)
 {
     struct mo_hub *h = mo_new(struct mo_hub);
@@ -263,7 +363,7 @@ int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!h)
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
-    rc = make_gateway(h, cfg, e);
+    rc = make_gateway(h, cfg, desk, rec, e);
     if (rc == 0)
         rc = mo_hub_reload(h, cfg, e);
     if (rc == 0)
@@ -284,4 +384,9 @@ struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h)
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h)
 {
     return h->gateway;
+}
+
+const struct mo_tails *mo_hub_said(const struct mo_hub *h)
+{
+    return mo_dial_said(h->dial);
 }

@@ -10,13 +10,19 @@
 #ifndef MO_APP_HUB_H
 #define MO_APP_HUB_H
 
-#include "app/config.h"
+#include "app/desk.h"
+#include "app/record.h"
+#include "app/tails.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
+#define MO_HUB_HABIT "habit"   /* and what is usually meant by words */
 
 struct mo_hub;
 
+/* desk: who judges calls, NULL: nobody. rec: what to record them with, NULL:
+ * they are not. Both live longer than the hub. */
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
+                struct mo_desk *desk, struct mo_record *rec,
                 struct mo_hub **out, struct mo_err *e);
 /* Children are gone when gone(ctx) comes. */
 void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx);
@@ -27,6 +33,13 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 
 struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
+/* What its servers last wrote on their standard error. */
+const struct mo_tails *mo_hub_said(const struct mo_hub *h);
+
+/* What was learnt from choices (habit.h). 0, also if there was nothing. */
+int mo_hub_forget_habit(const struct mo_config *cfg, struct mo_err *e);
+/* What is remembered of a server that was taken out. */
+void mo_hub_forget(const struct mo_config *cfg, const char *server);
 
 /* One server as the gateway wants it; texts stay the configuration's. */
 void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,

@@ -418,6 +418,31 @@ int mo_models_list(struct mo_models *m,
     return 0;
 }
 
+/* "ID", or "provider:ID" */
+static bool is_model(struct mo_json id, struct mo_span model)
+{
+    struct mo_span s = mo_span(id.p + 1, id.n - 2);
+
+    return mo_json_is(id, MO_JSON_STRING) && mo_span_ends(s, model) &&
+           (s.n == model.n || s.p[s.n - model.n - 1] == ':');
+}
+
+uint64_t mo_models_window(struct mo_models *m, struct mo_span model)
+{
+    uint64_t all = 0, out = (uint64_t)m->cfg->llm.max_output_tokens;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_json_doc doc;
+
+    if (m->made == 0 || mo_json_parse(mo_buf_view(&m->list), 0, &doc, NULL) < 0)
+        return 0;
+    mo_json_iter(&it, mo_json_get(doc.root, "models"));
+    while (mo_json_next(&it, &key, &val))
+        if (is_model(mo_json_get(val, "id"), model))
+            (void)mo_json_u64(mo_json_get(val, "context"), &all);
+    return out < all / 2 ? all - out : all / 2;
+}
+
 struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
                                 const struct mo_config *cfg, struct mo_err *e)
 {

@@ -45,4 +45,8 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    const char **provider, struct mo_buf *model,
                    struct mo_err *e);
 
+/* Tokens a request to that model may have, its longest answer left out; 0:
+ * unknown, because nobody has asked for the list yet or it does not say. */
+uint64_t mo_models_window(struct mo_models *m, struct mo_span model);
+
 #endif

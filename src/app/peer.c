@@ -1,4 +1,5 @@
 #include "app/peer.h"
+#include "app/boxed.h"
 
 #include <signal.h>
 
@@ -14,13 +15,16 @@ struct mo_peer {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_guard *guard;
+    struct mo_boxed *boxed; /* its box is made there; NULL: it has none */
+    const struct mo_config *cfg;
+    const struct mo_config_mcp *server;
     struct mo_httpc *http;      /* instead, for a server with an address */
     struct mo_sign_in *sign_in; /* beside that; NULL: not wanted */
     struct mo_conn *conn;       /* NULL: closed */
     struct mo_target to;
     uint64_t timeout_ms;
     bool *sign_in_needed; /* the caller's, or NULL */
-    bool opened, guard_gone, http_gone;
+    bool opened, guard_gone, http_gone, boxed_gone;
     struct mo_err why; /* how the connection ended */
     /* the call that is waited for */
     bool done;
@@ -39,6 +43,8 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     struct mo_link *k;
     int rc;
 
+    if (p->boxed)
+        return mo_boxed_dial(p->boxed, p->cfg, p->server, c, e);
     if (!p->http)
         rc = mo_link_child(p->guard, &p->to.child, &k, e);
     else if (p->to.old_sse)
@@ -272,7 +278,7 @@ static bool is_gone(void *ctx)
 {
     struct mo_peer *p = ctx;
 
-    return p->guard_gone && p->http_gone;
+    return p->guard_gone && p->http_gone && p->boxed_gone;
 }
 
 static void on_guard_gone(void *ctx)
@@ -289,6 +295,13 @@ static void on_http_gone(void *ctx)
     p->http_gone = true;
 }
 
+static void on_boxed_gone(void *ctx)
+{
+    struct mo_peer *p = ctx;
+
+    p->boxed_gone = true;
+}
+
 void mo_peer_close(struct mo_peer *p)
 {
     if (!p)
@@ -300,6 +313,9 @@ void mo_peer_close(struct mo_peer *p)
     mo_sign_in_close(p->sign_in);
     p->guard_gone = !p->guard;
     p->http_gone = !p->http;
+    p->boxed_gone = !p->boxed;
+    if (p->boxed)
+        mo_boxed_close(p->boxed, on_boxed_gone, p);
     if (p->guard)
         mo_guard_stop(p->guard, on_guard_gone, p);
     if (p->http)
@@ -336,18 +352,24 @@ static int want_sign_in(struct mo_peer *p, const struct mo_peer_opts *o,
     return rc;
 }
 
-/* What carries the messages: a child's guardian, or an HTTP client. */
+/* What carries the messages: a child's guardian, an HTTP client, or a box for
+ * a server that is to be in one. */
 static int carrier(struct mo_peer *p, const struct mo_peer_opts *o,
                    struct mo_err *e)
 {
     const struct mo_httpc_opts ho = {.active = 0};
-    int rc = mo_target_init(&p->to, &p->a, o, e);
+    bool boxed = o->server && mo_boxed_is(o->server);
+    int rc = boxed ? 0 : mo_target_init(&p->to, &p->a, o, e);
 
     if (rc < 0)
         return rc;
     p->loop = mo_loop_new(NULL, e);
     if (!p->loop)
         return e->code;
+    p->cfg = o->cfg;
+    p->server = o->server;
+    if (boxed)
+        return mo_boxed_new(p->loop, NULL, &p->boxed, e);
     if (p->to.is_remote)
         p->http = mo_httpc_new(p->loop, &ho, e);
     else
@@ -419,6 +441,7 @@ static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
 
     if (rc < 0)
         return rc;
+    any = any && !p->boxed; /* a box is new each time: nothing is remembered */
     rc = any ? open_as_known(p, &co, o->cfg->store.dir, e)
              : open_once(p, &co, e);
     if (rc == 0 && any)

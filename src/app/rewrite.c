@@ -34,11 +34,11 @@ static int make_dir(const char *path, struct mo_err *e)
 }
 
 /* Not even a directory: then nobody else is there either. */
-static int take_lock(struct mo_rewrite *r, struct mo_err *e)
+static int take_lock(struct mo_rewrite *r, unsigned ms, struct mo_err *e)
 {
     struct mo_err why = {0};
 
-    r->lock = mo_file_lock(r->path, MO_REWRITE_LOCK_MS, &why);
+    r->lock = mo_file_lock(r->path, ms, &why);
     if (r->lock >= 0 || why.sys == ENOENT)
         return 0;
     *e = why;
@@ -55,8 +55,8 @@ static int read_text(struct mo_rewrite *r, struct mo_err *e)
     return mo_buf_puts(&r->text, "{}\n");
 }
 
-int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
-                    struct mo_err *e)
+static int open_within(struct mo_rewrite *r, const struct mo_config_holder *h,
+                       unsigned ms, struct mo_err *e)
 {
     int rc;
 
@@ -64,12 +64,24 @@ int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
     mo_buf_init(&r->text, MO_CONFIG_FILE_MAX);
     rc = real_path(h->path, r->path, e);
     if (rc == 0)
-        rc = take_lock(r, e);
+        rc = take_lock(r, ms, e);
     if (rc == 0)
         rc = read_text(r, e);
     if (rc < 0)
         mo_rewrite_close(r);
     return rc;
+}
+
+int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
+                    struct mo_err *e)
+{
+    return open_within(r, h, MO_REWRITE_LOCK_MS, e);
+}
+
+int mo_rewrite_open_now(struct mo_rewrite *r, const struct mo_config_holder *h,
+                        struct mo_err *e)
+{
+    return open_within(r, h, 0, e);
 }
 
 void mo_rewrite_close(struct mo_rewrite *r)
@@ -119,25 +131,26 @@ static void rename_in(struct mo_config_report *rep, const char *tried,
     }
 }
 
-/* What the loader says to it. */
-static int try_it(struct mo_rewrite *r, struct mo_config_report *rep,
-                  struct mo_err *e)
+int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
+                   struct mo_config_report *rep, struct mo_err *e)
 {
     struct mo_config_input in = r->h->in;
-    struct mo_config_holder h;
     char tried[PATH_MAX];
     int n = snprintf(tried, sizeof(tried), "%s.new", r->path);
     int rc;
 
     if (n < 0 || (size_t)n >= sizeof(tried))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", r->path);
-    rc = mo_file_replace(tried, mo_buf_view(&r->text), e);
+    *rep = (struct mo_config_report){.kept = 0};
+    rc = make_dir(r->path, e);
+    if (rc == 0)
+        rc = mo_file_replace(tried, mo_buf_view(&r->text), e);
     if (rc < 0)
         return rc;
     in.file = tried;
-    rc = mo_config_open(&h, &in, rep, e);
+    rc = mo_config_open(h, &in, rep, e);
     if (rc == 0)
-        mo_config_close(&h);
+        h->in.file = NULL; /* it is gone */
     (void)unlink(tried);
     rename_in(rep, tried, r->path);
     return rc;
@@ -166,17 +179,17 @@ int mo_rewrite_save(struct mo_rewrite *r, struct mo_config_report *rep,
                     struct mo_err *e)
 {
     mode_t mode = r->stamp.there ? r->stamp.mode & 0777 : 0600;
+    struct mo_config_holder h;
     struct mo_file_stamp now;
     int rc = 0;
 
     *rep = (struct mo_config_report){.kept = 0};
     if (!r->changed)
         return 0;
-    rc = make_dir(r->path, e);
-    if (rc == 0)
-        rc = try_it(r, rep, e);
+    rc = mo_rewrite_try(r, &h, rep, e);
     if (rc < 0)
         return rc;
+    mo_config_close(&h);
     mo_file_stamp(r->path, &now);
     if (!mo_file_same(&now, &r->stamp))
         return mo_fail(e, MO_EBUSY,

@@ -24,14 +24,23 @@ struct mo_rewrite {
     int lock;
 };
 
-/* h is loaded and good. On failure nothing is to be closed. */
+/* h is loaded and good. Another writer is waited for MO_REWRITE_LOCK_MS. On
+ * failure nothing is to be closed. */
 int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
                     struct mo_err *e);
+/* The same for who must not wait: MO_EBUSY at once. */
+int mo_rewrite_open_now(struct mo_rewrite *r, const struct mo_config_holder *h,
+                        struct mo_err *e);
 void mo_rewrite_close(struct mo_rewrite *r);
 
 /* Set or delete (value empty) by path; only in memory. */
 int mo_rewrite_set(struct mo_rewrite *r, const char *const *path,
                    struct mo_span value, struct mo_err *e);
+
+/* What the loader makes of it as it is now: *h is to be closed, or MO_EINVAL
+ * and rep says why, by the file's own name. */
+int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
+                   struct mo_config_report *rep, struct mo_err *e);
 
 /* To the disk. MO_EINVAL: the loader refuses it; rep says why, by the file's
  * own name. */

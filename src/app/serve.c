@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,10 +10,15 @@
 #include "app/converse.h"
 #include "app/door.h"
 #include "app/echo.h"
+#include "app/gauges.h"
+#include "app/hatch.h"
 #include "app/hub.h"
+#include "app/key_state.h"
+#include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
-#include "web/api.h"
+#include "web/api_route.h"
+#include "web/api_stats.h"
 #include "web/talk.h"
 
 #define GRACE_MS 10000 /* for running answers at the end */
@@ -33,7 +39,14 @@ struct server {
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
-    struct mo_hub *hub;     /* the gateway, at /mcp */
+    struct mo_api_stats api_stats;
+    struct mo_api_route api_route;
+    struct mo_desk *desk;
+    struct mo_api_approvals api_approvals;
+    struct mo_hatch *hatch;
+    struct mo_gauges *gauges;
+    struct mo_hub *hub; /* the gateway, at /mcp */
+    struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */
     bool opening;           /* the house is on its way */
     bool closing;
@@ -69,6 +82,8 @@ static struct mo_gate gate_of(const struct server *s)
     const struct mo_config_list *origins = &s->config->now->server.origins;
 
     return (struct mo_gate){.token = s->door.token[0] ? s->door.token : NULL,
+                            .people = s->door.people,
+                            .npeople = s->door.npeople,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }
@@ -102,8 +117,12 @@ static void apply(void *ctx)
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
     renew_tls(s);
+    if (s->desk && mo_desk_reload(s->desk, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    if (s->converse && mo_converse_reload(s->converse, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "serve", &e, "keeping the servers");
 }
 
 static void reload(struct server *s)
@@ -151,6 +170,11 @@ static int list_models(void *ctx,
     return mo_models_list(mo_converse_models(s->converse), done, arg, e);
 }
 
+static int list_keys(void *ctx, struct mo_buf *out)
+{
+    return mo_key_states(((struct server *)ctx)->first, out);
+}
+
 /* For tests: no last word, nothing written, as if the power went. */
 static void on_point(void *ctx, const char *name)
 {
@@ -167,8 +191,34 @@ static void on_point(void *ctx, const char *name)
         (void)raise(SIGKILL);
 }
 
+static void on_file_written(void *ctx)
+{
+    reload(ctx);
+}
+
+/* Without it servers can be looked at and not changed. */
+static void begin_managing(struct server *s)
+{
+    const struct mo_manage_opts o = {
+        .loop = s->loop,
+        .config = s->config,
+        .listen = s->first->server.listen,
+        .has_token = s->door.token[0] != '\0',
+        .store = mo_house_store(s->house),
+        .hub = s->hub,
+        .servers = mo_converse_shared(s->converse),
+        .written = on_file_written,
+        .ctx = s,
+    };
+
+    s->manage = mo_manage_new(&o);
+    if (s->manage)
+        s->api.manage = mo_manage_for(s->manage);
+}
+
 static void begin_talking(struct server *s)
 {
+    begin_managing(s);
     if (s->crash)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
     s->api.store = mo_house_store(s->house);
@@ -187,23 +237,27 @@ static int make_api(struct server *s, struct mo_err *e)
     s->api = (struct mo_api){.why = why_no_agent,
                              .why_ctx = s,
                              .models = list_models,
-                             .models_ctx = s};
+                             .models_ctx = s,
+                             .keys = list_keys,
+                             .keys_ctx = s};
+    s->api_stats.api = &s->api;
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
     if (rc == 0)
         rc = mo_api_rules_routes(s->site, &s->api_rules);
+    if (rc == 0)
+        rc = mo_api_stats_routes(s->site, &s->api_stats);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
 /* --- the gateway --------------------------------------------------------- */
 
-/* The site's gate has let it in; with one token all are one caller. */
+/* The site's gate has let it in, and says who it is. */
 static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
     (void)ctx;
-    (void)rq;
-    (void)caller;
+    (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->caller);
     return true;
 }
 
@@ -217,6 +271,33 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
+static int find_route(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
+{
+    struct server *s = ctx;
+    const struct mo_gw_find f = {
+        .words = a->words, .limit = a->limit, .threshold = a->threshold};
+
+    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+}
+
+/* Who judges its calls, and where they are decided about. */
+static int make_desk(struct server *s, struct mo_err *e)
+{
+    struct mo_err why;
+    int rc = mo_desk_open(s->loop, s->first, &s->desk, e);
+
+    if (rc < 0)
+        return rc;
+    s->api_approvals = mo_desk_api(s->desk);
+    if (mo_hatch_open(s->loop, s->first->store.dir, &s->api_approvals,
+                      &s->hatch, &why) < 0)
+        mo_log_err(s->log, MO_WARN, "serve", &why,
+                   "`approvals` on the command line will not reach us");
+    rc = mo_api_approvals_routes(s->site, &s->api_approvals);
+    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+}
+
 static int make_mcp(struct server *s, struct mo_err *e)
 {
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
@@ -225,15 +306,22 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = mo_hub_open(s->loop, s->first, &s->hub, e);
+    int rc = make_desk(s, e);
 
+    if (rc == 0)
+        rc = mo_hub_open(s->loop, s->first, s->desk, NULL, &s->hub, e);
     if (rc < 0)
         return rc;
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
+    s->api_route = (struct mo_api_route){find_route, s};
     rc = mo_site_route(s->site, &route);
-    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+    if (rc == 0)
+        rc = mo_api_route_routes(s->site, &s->api_route);
+    if (rc < 0)
+        return mo_fail(e, rc, "too many routes");
+    return mo_gauges_new(mo_site_prom(s->site), s->hub, s->desk, &s->gauges, e);
 }
 
 static void end_next(struct server *s);
@@ -245,11 +333,14 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
 
     s->opening = false;
     s->house = h;
+    if (h && s->desk)
+        mo_audit_store(mo_desk_audit(s->desk), mo_house_store(h));
     if (s->closing)
         end_next(s);
     else if (h == NULL)
         no_agent(s, why);
-    else if (mo_converse_open(s->loop, s->first, h, &s->converse, &e) < 0)
+    else if (mo_converse_open(s->loop, s->first, h, s->desk, &s->converse, &e) <
+             0)
         no_agent(s, &e);
     else
         begin_talking(s);
@@ -268,13 +359,46 @@ static void open_house(struct server *s)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* Last come, first gone: pages, the gateway, conversations, sessions and
- * boxes. */
+static void end_mcp(struct server *s)
+{
+    s->api_route.ctx = NULL;
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
+/* Last come, first gone: pages, changes of servers, the gateway,
+ * conversations, sessions and boxes, the audit log. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    mo_gauges_stop(s->gauges);
+    end_mcp(s);
+    end_next(s);
+}
+
+static void on_manage_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->manage = NULL;
+    end_next(s);
+}
+
+static void on_hatch_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->hatch = NULL;
+    end_next(s);
+}
+
+static void on_desk_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->desk = NULL;
     end_next(s);
 }
 
@@ -302,31 +426,40 @@ static void on_house_gone(void *ctx)
     end_next(s);
 }
 
+static void close_house(struct server *s)
+{
+    if (s->desk)
+        mo_audit_store(mo_desk_audit(s->desk), NULL);
+    mo_house_close(s->house, on_house_gone, s);
+}
+
 static void end_next(struct server *s)
 {
     if (s->site)
         return; /* it has been told, or will be */
-    if (s->hub)
+    if (s->manage)
+        mo_manage_close(s->manage, on_manage_gone, s);
+    else if (s->hatch)
+        mo_hatch_close(s->hatch, on_hatch_gone, s);
+    else if (s->hub)
         mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
     else if (s->house)
-        mo_house_close(s->house, on_house_gone, s);
-    else if (!s->opening)
+        close_house(s);
+    else if (s->opening)
+        return;
+    else if (s->desk)
+        mo_desk_close(s->desk, on_desk_gone, s);
+    else
         mo_loop_stop(s->loop);
-}
-
-/* Streams of MCP clients would stay open as long as they are let. */
-static void end_mcp(struct server *s)
-{
-    if (s->mcp)
-        mo_ep_http_free(mo_take_ptr(&s->mcp));
 }
 
 static void begin_end(struct server *s)
 {
     s->closing = true;
-    end_mcp(s);
+    if (s->mcp) /* news would go on as long as they are let */
+        mo_ep_http_drain(s->mcp);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -396,6 +529,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     if (!s->site)
         return e->code;
     s->siod = mo_site_sio(s->site);
+    s->talk.gate = mo_site_gate_now(s->site);
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;
     return has_house(o) ? make_api(s, e) : 0;
@@ -460,7 +594,9 @@ static void stop(struct server *s)
         mo_signal_stop(s->signals[i]);
     if (s->loop)
         mo_loop_run(s->loop); /* what a half-made site left to the loop */
+    mo_gauges_free(s->gauges);
     mo_tls_free(s->tls);
+    mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);
     mo_config_unref(s->first);
     explicit_bzero(&s->door, sizeof(s->door));

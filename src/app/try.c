@@ -11,6 +11,7 @@
 static void job_free(struct job *j)
 {
     mo_tools_free(j->tools);
+    mo_buf_fini(&j->server);
     mo_buf_fini(&j->name);
     mo_buf_fini(&j->args);
     mo_buf_fini(&j->digest);
@@ -121,7 +122,20 @@ static void put_open(struct mo_jw *w, struct mo_conn *c)
     mo_jw_u64(w, mo_conn_stats(c)->calls);
 }
 
-static void put_server(struct mo_jw *w, const struct mo_server_look *look)
+static void put_stderr(const struct mo_try *t, struct mo_jw *w,
+                       const char *server)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_TAIL_MAX);
+    if (mo_tails_get(mo_servers_said(t->o.servers), server, &b) == 0 &&
+        b.len > 0)
+        try_put(w, "stderr", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void put_server(const struct mo_try *t, struct mo_jw *w,
+                       const struct mo_server_look *look)
 {
     mo_jw_obj(w);
     put_config(w, look->cfg);
@@ -133,8 +147,7 @@ static void put_server(struct mo_jw *w, const struct mo_server_look *look)
         mo_jw_key(w, "retryMs");
         mo_jw_u64(w, look->retry_ms);
     }
-    if (look->stderr_tail.n > 0)
-        try_put(w, "stderr", look->stderr_tail);
+    put_stderr(t, w, look->cfg->name);
     if (look->conn)
         put_open(w, look->conn);
     mo_jw_end(w);
@@ -153,7 +166,7 @@ static int list(void *ctx, struct mo_buf *out)
     mo_jw_arr(&w);
     for (size_t i = 0; i < n; i++) {
         mo_servers_look(t->o.servers, i, &look);
-        put_server(&w, &look);
+        put_server(t, &w, &look);
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -274,10 +287,13 @@ static void on_there(void *arg, const struct mo_err *why)
     const struct mo_agent_servers *s = &j->t->servers;
     struct mo_tool_source src = {.bare = true};
     struct mo_err e = {0};
+    size_t i = 0;
 
-    if (why == NULL) {
-        src.conn = s->conn(s->ctx, j->server, &e);
-        src.name = mo_span_cstr(s->name(s->ctx, j->server));
+    if (why == NULL && !try_server(j, &i))
+        mo_fail(&e, MO_EUNAVAIL, "it is not configured any more");
+    else if (why == NULL) {
+        src.conn = s->conn(s->ctx, i, &e);
+        src.name = mo_span_cstr(s->name(s->ctx, i));
     }
     if (why)
         try_finish_fail(j, MO_EUNAVAIL, why->msg);
@@ -286,15 +302,9 @@ static void on_there(void *arg, const struct mo_err *why)
         try_finish_fail(j, MO_EUNAVAIL, e.msg);
 }
 
-static bool find_server(const struct mo_try *t, struct mo_span name,
-                        size_t *out)
+bool try_server(const struct job *j, size_t *out)
 {
-    size_t n = t->servers.count(t->servers.ctx);
-
-    for (*out = 0; *out < n; ++*out)
-        if (mo_span_is(name, t->servers.name(t->servers.ctx, *out)))
-            return true;
-    return false;
+    return mo_servers_find(j->t->o.servers, mo_buf_view(&j->server), out);
 }
 
 static struct job *job_new(struct mo_try *t, enum kind kind)
@@ -305,6 +315,7 @@ static struct job *job_new(struct mo_try *t, enum kind kind)
         return NULL;
     j->t = t;
     j->kind = kind;
+    mo_buf_init(&j->server, WORD_MAX);
     mo_buf_init(&j->name, WORD_MAX);
     mo_buf_init(&j->args, MO_EXACT_MAX);
     mo_buf_init(&j->digest, WORD_MAX);
@@ -318,8 +329,9 @@ static int take(struct job *j, const struct mo_api_try *a, struct mo_err *e)
 {
     struct mo_json_doc doc;
 
-    if (j->tools == NULL || mo_buf_span(&j->name, a->tool) ||
-        mo_buf_span(&j->digest, a->digest) || mo_buf_span(&j->who, a->who))
+    if (j->tools == NULL || mo_buf_span(&j->server, a->server) ||
+        mo_buf_span(&j->name, a->tool) || mo_buf_span(&j->digest, a->digest) ||
+        mo_buf_span(&j->who, a->who))
         return mo_fail(e, MO_EINVAL, "that is too long");
     if (mo_json_parse(a->args.n > 0 ? a->args : MO_SPAN("{}"), 0, &doc, e) <
             0 ||
@@ -339,14 +351,13 @@ static int start(struct mo_try *t, enum kind kind, const struct mo_api_try *a,
 
     if (t->stopped)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (!find_server(t, a->server, &server))
+    if (!mo_servers_find(t->o.servers, a->server, &server))
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
     if (t->under_way >= TRIES)
         return mo_fail(e, MO_EBUSY, "too many are being tried");
     j = job_new(t, kind);
     if (j == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    j->server = server;
     j->done = done;
     j->arg = arg;
     rc = take(j, a, e);
@@ -366,7 +377,7 @@ static int tools(void *ctx, struct mo_span server, bool now,
     struct mo_try *t = ctx;
     size_t i = 0;
 
-    if (now && !t->stopped && find_server(t, server, &i))
+    if (now && !t->stopped && mo_servers_find(t->o.servers, server, &i))
         mo_servers_retry(t->o.servers, i);
     return start(t, LIST, &a, done, arg, e);
 }

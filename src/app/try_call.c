@@ -152,15 +152,19 @@ static void send_call(struct job *j)
 {
     const struct mo_agent_servers *s = &j->t->servers;
     struct mo_call_opts o = {
-        .name = j->tool->def.name,
-        .idle_ms = s->timeout_ms(s->ctx, j->server),
-        .done = on_answer,
-        .ctx = j,
-    };
+        .name = j->tool->def.name, .done = on_answer, .ctx = j};
     struct mo_err e = {0};
-    struct mo_conn *conn = s->conn(s->ctx, j->server, &e);
+    struct mo_conn *conn = NULL;
     struct mo_buf b;
     struct mo_jw w;
+    size_t i = 0;
+
+    if (try_server(j, &i)) {
+        conn = s->conn(s->ctx, i, &e);
+        o.idle_ms = s->timeout_ms(s->ctx, i);
+    } else {
+        mo_fail(&e, MO_EUNAVAIL, "it is not configured any more");
+    }
 
     mo_buf_init(&b, MO_API_TRY_MAX * 2);
     mo_jw_init(&w, &b);

@@ -40,10 +40,9 @@ enum kind { LIST, CALL, ACCEPT };
 struct job {
     struct mo_try *t;
     enum kind kind;
-    size_t server;
     struct mo_tools *tools;
     const struct mo_tool *tool;
-    struct mo_buf name, args, digest, who;
+    struct mo_buf server, name, args, digest, who;
     const char *by; /* "person", "rule" */
     uint64_t began;
     mo_api_json_fn *done;
@@ -58,6 +57,8 @@ void try_finish_buf(struct job *j, struct mo_buf *b);
 void try_finish_fail(struct job *j, int code, const char *text);
 void try_put(struct mo_jw *w, const char *key, struct mo_span text);
 void try_put_json(struct mo_jw *w, const char *key, struct mo_span json);
+/* The server's number at this moment; false: it is configured no more. */
+bool try_server(const struct job *j, size_t *out);
 
 /* --- try_call.c ---------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 #include "base/map.h"
 
+#include <endian.h>
+
 #include "base/mem.h"
 #include "base/rand.h"
 
@@ -10,7 +12,9 @@ static uint64_t rotl(uint64_t x, int b)
     return (x << b) | (x >> (64 - b));
 }
 
-static void sipround(uint64_t v[4])
+/* In registers, if it is inlined: four words would go through memory twice a
+ * round. */
+static inline __attribute__((always_inline)) void sipround(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = rotl(v[1], 13) ^ v[0];
@@ -24,10 +28,23 @@ static void sipround(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-static uint64_t load_le(const unsigned char *p, size_t n)
+static uint64_t load_le(const unsigned char *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
+}
+
+/* The last n < 8 bytes of all of them. */
+static uint64_t load_tail(const unsigned char *p, size_t n, size_t all)
 {
     uint64_t v = 0;
 
+    if (n == 0)
+        return 0;
+    if (all >= sizeof(v)) /* some that were read before, shifted out again */
+        return load_le(p + n - sizeof(v)) >> (8 * (sizeof(v) - n));
     for (size_t i = 0; i < n; i++)
         v |= (uint64_t)p[i] << (8 * i);
     return v;
@@ -42,13 +59,13 @@ uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s)
     uint64_t m;
 
     for (; left >= 8; left -= 8, p += 8) {
-        m = load_le(p, 8);
+        m = load_le(p);
         v[3] ^= m;
         sipround(v);
         sipround(v);
         v[0] ^= m;
     }
-    m = load_le(p, left) | (uint64_t)s.n << 56;
+    m = load_tail(p, left, s.n) | (uint64_t)s.n << 56;
     v[3] ^= m;
     sipround(v);
     sipround(v);
@@ -127,21 +144,13 @@ void *mo_map_get(const struct mo_map *m, struct mo_span key)
     return en->key ? en->value : NULL;
 }
 
-int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
+/* A key that is not there yet. */
+static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
+                  void *value)
 {
-    uint64_t hash = mo_siphash(m->k0, m->k1, key);
-    struct mo_map_entry *en = m->cap ? probe(m, hash, key) : NULL;
+    struct mo_map_entry *en;
     char *copy;
 
-    MO_BUG_ON(!value);
-    if (old)
-        *old = NULL;
-    if (en && en->key) {
-        if (old)
-            *old = en->value;
-        en->value = value;
-        return 0;
-    }
     if (m->len >= m->max)
         return MO_EBUSY;
     copy = mo_strndup(key.p, key.n);
@@ -155,6 +164,32 @@ int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
     *en = (struct mo_map_entry){hash, copy, key.n, value};
     m->len++;
     return 0;
+}
+
+int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
+{
+    uint64_t hash = mo_siphash(m->k0, m->k1, key);
+    struct mo_map_entry *en = m->cap ? probe(m, hash, key) : NULL;
+
+    MO_BUG_ON(!value);
+    if (old)
+        *old = NULL;
+    if (!en || !en->key)
+        return insert(m, hash, key, value);
+    if (old)
+        *old = en->value;
+    en->value = value;
+    return 0;
+}
+
+int mo_map_add(struct mo_map *m, struct mo_span key, void *value)
+{
+    uint64_t hash = mo_siphash(m->k0, m->k1, key);
+
+    MO_BUG_ON(!value);
+    if (m->cap && probe(m, hash, key)->key)
+        return MO_EEXISTS;
+    return insert(m, hash, key, value);
 }
 
 /* Close the hole at i: entries after it that would no longer be found from

@@ -36,6 +36,9 @@ void *mo_map_get(const struct mo_map *m, struct mo_span key); /* or NULL */
  * MO_EBUSY at max, MO_ENOMEM; the map is unchanged then. value != NULL. */
 int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old);
 
+/* Insert only: MO_EEXISTS if the key is there, and nothing is changed. */
+int mo_map_add(struct mo_map *m, struct mo_span key, void *value);
+
 /* The removed value, or NULL. */
 void *mo_map_del(struct mo_map *m, struct mo_span key);
 

@@ -21,6 +21,7 @@
 
 #ifdef POISONED
 #    include <sanitizer/asan_interface.h>
+#    include <stdatomic.h>
 #    define GAP ALIGN
 #else
 #    define GAP                               ((size_t)0)
@@ -54,23 +55,58 @@ uint64_t mo_mem_count(void)
     return inject.count;
 }
 
+/* Only the tests' build counts: every thread would wait for it. */
+#ifdef POISONED
+static atomic_llong live;
+
+static void count(int by)
+{
+    atomic_fetch_add_explicit(&live, by, memory_order_relaxed);
+}
+
+int64_t mo_mem_live(void)
+{
+    return atomic_load_explicit(&live, memory_order_relaxed);
+}
+#else
+static void count(int by)
+{
+    (void)by;
+}
+
+int64_t mo_mem_live(void)
+{
+    return -1;
+}
+#endif
+
 void *mo_alloc(size_t n)
 {
-    return denied() ? NULL : malloc(n ? n : 1);
+    void *p = denied() ? NULL : malloc(n ? n : 1);
+
+    count(p != NULL);
+    return p;
 }
 
 void *mo_zalloc(size_t n)
 {
-    return denied() ? NULL : calloc(1, n ? n : 1);
+    void *p = denied() ? NULL : calloc(1, n ? n : 1);
+
+    count(p != NULL);
+    return p;
 }
 
 void *mo_realloc(void *p, size_t n)
 {
-    return denied() ? NULL : realloc(p, n ? n : 1);
+    void *q = denied() ? NULL : realloc(p, n ? n : 1);
+
+    count(!p && q);
+    return q;
 }
 
 void mo_free(void *p)
 {
+    count(-(p != NULL));
     free(p);
 }
 

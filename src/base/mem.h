@@ -28,6 +28,8 @@ char *mo_strndup(const char *p, size_t n); /* NUL-terminated copy */
  * later one fails; 0 disarms. mo_mem_count() counts since the last arming. */
 void mo_mem_fail_at(uint64_t i, bool sticky);
 uint64_t mo_mem_count(void);
+/* Test hook: pieces that were not given back; -1: not counted in this build. */
+int64_t mo_mem_live(void);
 
 /* --- arena --------------------------------------------------------------- */
 

@@ -131,6 +131,18 @@ int mo_span_i64(struct mo_span s, int64_t *out)
     return 0;
 }
 
+void mo_hex(const void *p, size_t n, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *b = p;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[b[i] >> 4];
+        out[2 * i + 1] = digits[b[i] & 15];
+    }
+    out[2 * n] = '\0';
+}
+
 void mo_buf_init(struct mo_buf *b, size_t max)
 {
     *b = (struct mo_buf){.max = max};

@@ -65,6 +65,8 @@ ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 /* Whole span, decimal, no sign (u64) or optional '-' (i64), no blanks, no
  * overflow. 0 or MO_EINVAL. */
 int mo_span_u64(struct mo_span s, uint64_t *out);
+/* n bytes as 2 n small hexadecimal digits and a NUL. */
+void mo_hex(const void *p, size_t n, char *out);
 int mo_span_i64(struct mo_span s, int64_t *out);
 
 /* --- capped buffer ------------------------------------------------------- */

@@ -58,6 +58,9 @@ struct mo_box_spec {
     const char *session; /* label; "" for a box kept warm */
     uint64_t expires;    /* wall s, hard end for who finds it orphaned */
     uint64_t linger_ms;  /* how long it may live with nobody attached */
+    bool with_us;        /* docker: its program's input ends when we do, so that
+                            it does not go on for nobody; the next sweep takes
+                            away what is left (a stopped container) */
 };
 
 /* --- the life of a box --------------------------------------------------- */

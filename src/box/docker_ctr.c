@@ -122,6 +122,7 @@ int dk_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .uid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
         .volumes = b->image ? b->image->volumes : NULL,
         .seccomp = mo_buf_cstr(&d->seccomp),
+        .once = b->spec.with_us && !d->facts.podman,
         .memory = lim->memory,
         .workspace = lim->workspace,
         .tmp = lim->tmp,

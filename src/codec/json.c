@@ -29,6 +29,28 @@ int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
     return 0;
 }
 
+int mo_json_parse_members(struct mo_span text, const char *const *names,
+                          size_t n, struct mo_json *out, struct mo_err *e)
+{
+    struct mo_json key, val;
+    struct mo_jscan s;
+    int more;
+
+    memset(out, 0, n * sizeof(*out));
+    mo_jscan_init(&s, text, 0);
+    if (s.p == s.end || *s.p != '{')
+        return mo_fail(e, MO_EPROTO, "no object");
+    mo_jscan_enter(&s);
+    for (more = mo_jscan_member(&s, &key, &val); more > 0;
+         more = mo_jscan_member(&s, &key, &val)) {
+        for (size_t i = 0; i < n; i++) {
+            if (mo_json_str_eq(key, mo_span_cstr(names[i])))
+                out[i] = val;
+        }
+    }
+    return more < 0 || !mo_jscan_end(&s) ? mo_jscan_fail(&s, e) : 0;
+}
+
 enum mo_json_type mo_json_type(struct mo_json v)
 {
     if (v.n == 0)
@@ -258,6 +280,22 @@ struct mo_json mo_json_get(struct mo_json v, const char *key)
     return found;
 }
 
+struct mo_json mo_json_first(struct mo_json v, const char *key)
+{
+    struct mo_span want = mo_span_cstr(key);
+    struct mo_json k, val;
+    struct mo_json_iter it;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return (struct mo_json){NULL, 0};
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &k, &val)) {
+        if (mo_json_str_eq(k, want))
+            return val;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
 struct mo_json mo_json_at(struct mo_json v, size_t index)
 {
     struct mo_json k, val;
@@ -368,6 +406,11 @@ bool mo_json_str_eq(struct mo_json v, struct mo_span s)
     if (!mo_json_is(v, MO_JSON_STRING))
         return false;
     raw = body(v);
+    /* No escape is shorter than what it means. */
+    if (raw.n <= s.n)
+        return mo_span_eq(raw, s) && mo_span_find(raw, '\\') < 0;
+    if (raw.p[0] != '\\' && (!s.n || raw.p[0] != s.p[0]))
+        return false;
     p = raw.p;
     end = raw.p + raw.n;
     while (p < end) {

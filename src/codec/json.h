@@ -49,6 +49,11 @@ struct mo_json_doc {
 int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                   struct mo_err *e);
 
+/* The whole text is one object: out[i] is its member names[i], the last of
+ * duplicates, or none. Cheaper than to parse and then to look for them. */
+int mo_json_parse_members(struct mo_span text, const char *const *names,
+                          size_t n, struct mo_json *out, struct mo_err *e);
+
 enum mo_json_type mo_json_type(struct mo_json v);
 
 static inline struct mo_span mo_json_text(struct mo_json v)
@@ -75,6 +80,9 @@ bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
 /* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
  * (as JSON.parse does). None when v is no object or has no such key. */
 struct mo_json mo_json_get(struct mo_json v, const char *key);
+/* The same of an object that has no key twice: one we wrote ourselves. It does
+ * not look behind what it finds. */
+struct mo_json mo_json_first(struct mo_json v, const char *key);
 struct mo_json mo_json_at(struct mo_json v, size_t index);
 size_t mo_json_len(struct mo_json v); /* members or elements */
 
@@ -123,6 +131,8 @@ void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
 void mo_jw_key(struct mo_jw *w, const char *key);
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
+/* Another's key, as it was written. */
+void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
 void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */
 void mo_jw_cstr(struct mo_jw *w, const char *s);   /* NULL -> null */
 void mo_jw_i64(struct mo_jw *w, int64_t v);

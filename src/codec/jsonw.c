@@ -158,6 +158,15 @@ void mo_jw_key_span(struct mo_jw *w, struct mo_span key)
     w->after_key = true;
 }
 
+void mo_jw_key_raw(struct mo_jw *w, struct mo_json key)
+{
+    MO_BUG_ON(!(w->is_obj & level_bit(w)) || w->after_key);
+    comma(w);
+    mo_buf_span(w->b, mo_json_text(key));
+    mo_buf_putc(w->b, ':');
+    w->after_key = true;
+}
+
 void mo_jw_key(struct mo_jw *w, const char *key)
 {
     mo_jw_key_span(w, mo_span_cstr(key));

@@ -1,6 +1,7 @@
 #include "codec/sse.h"
 
 #include "base/mem.h"
+#include "codec/vec.h"
 
 #define KEEP_MAX ((size_t)16 * 1024) /* bigger buffers are given back */
 
@@ -8,6 +9,14 @@ static size_t line_length(struct mo_span s)
 {
     size_t n = 0;
 
+    for (; s.n - n >= MO_VEC_WIDTH; n += MO_VEC_WIDTH) {
+        mo_vec v = mo_vec_load(s.p + n);
+        uint64_t ends =
+            mo_vec_mask(mo_vec_or(mo_vec_eq(v, '\n'), mo_vec_eq(v, '\r')));
+
+        if (ends)
+            return n + mo_vec_first(ends);
+    }
     while (n < s.n && s.p[n] != '\n' && s.p[n] != '\r')
         n++;
     return n;

@@ -49,6 +49,11 @@ static void w_false(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_bool(w, false);
 }
 
+static void w_once(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_bool(w, c->once);
+}
+
 static void w_words(struct mo_jw *w, const char *const *v)
 {
     mo_jw_arr(w);
@@ -325,9 +330,9 @@ static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
 
 /* --- the table -------------------------------------------------------------
  *
- * StdinOnce and AutoRemove are false because a box outlives us: the session
- * it belongs to is found and attached to again. What is nobody's any more is
- * removed by the sweep. */
+ * AutoRemove is false, and StdinOnce as a rule, because a box outlives us: the
+ * session it belongs to is found and attached to again. What is nobody's any
+ * more is removed by the sweep. */
 
 #define FIXED true
 
@@ -341,7 +346,7 @@ static const struct row rows[] = {
     {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, w_true},
     {CONFIG, "Tty", SAME, FIXED, ALIKE, w_false},
     {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, w_true},
-    {CONFIG, "StdinOnce", SAME, FIXED, ALIKE, w_false},
+    {CONFIG, "StdinOnce", SAME, false, ALIKE, w_once},
     {CONFIG, "AttachStdin", SAME, FIXED, SILENT, w_true},
     {CONFIG, "AttachStdout", SAME, FIXED, SILENT, w_true},
     {CONFIG, "AttachStderr", SAME, FIXED, SILENT, w_true},

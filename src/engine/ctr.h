@@ -37,6 +37,7 @@ struct mo_ctr {
     const char *seccomp; /* docker: the profile itself, podman: its path */
     const struct mo_ctr_label *labels;
     size_t nlabels;
+    bool once; /* its input ends with the first who was attached */
     uint64_t memory, workspace, tmp, file_size; /* bytes */
     unsigned cpu_milli, pids, open_files, workspace_inodes, tmp_inodes;
 };

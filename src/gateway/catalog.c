@@ -11,6 +11,9 @@ static void server_fini(struct cat_server *s)
 {
     if (!s->borrowed)
         cat_shelf_free(s->shelf);
+    manner_free(s->manner);
+    mo_free(s->description);
+    mo_free(s->keywords);
     mo_free(s->name);
     mo_free(s->prefix);
 }
@@ -22,6 +25,12 @@ static void servers_free(struct cat_server *v, size_t n)
     mo_free(v);
 }
 
+static int copy(char **to, const char *text)
+{
+    *to = text ? mo_strndup(text, strlen(text)) : NULL;
+    return text && !*to ? MO_ENOMEM : 0;
+}
+
 static int server_init(struct cat_server *s, const struct mo_gw_server *from)
 {
     const char *prefix = from->prefix ? from->prefix : from->name;
@@ -29,7 +38,11 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
     s->bare = prefix[0] == '\0';
     s->name = mo_strndup(from->name, strlen(from->name));
     s->prefix = mo_strndup(prefix, strlen(prefix));
-    if (s->name == NULL || s->prefix == NULL)
+    s->manner = manner_new(from);
+    s->off = from->off;
+    if (s->name == NULL || s->prefix == NULL || s->manner == NULL ||
+        copy(&s->description, from->description) < 0 ||
+        copy(&s->keywords, from->keywords) < 0)
         return MO_ENOMEM;
     mo_gw_label(mo_span_cstr(from->name), s->label);
     snprintf(s->digest, sizeof(s->digest), "%s", from->digest);
@@ -104,10 +117,28 @@ static int views_new(const struct mo_catalog *c, const struct cat_server *v,
     return 0;
 }
 
+static bool has_name(const struct cat_server *v, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(v[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody will ask what they had. */
+static void drop_gone(const struct mo_catalog *c, const struct cat_server *v,
+                      size_t n)
+{
+    for (size_t i = 0; c->cache && i < c->n; i++)
+        if (!has_name(v, n, c->v[i].name))
+            cat_cache_drop(c->cache, c->v[i].name);
+}
+
 /* The new ones are complete: they take over what they borrowed. */
 static void move_in(struct mo_catalog *c, struct cat_server *v, size_t n,
                     struct cat_view *views[MO_CAT_KINDS])
 {
+    drop_gone(c, v, n);
     for (size_t i = 0; i < n; i++) {
         if (!v[i].borrowed)
             continue;

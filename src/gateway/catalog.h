@@ -8,8 +8,9 @@
  * Each server's lists are one file below the cache directory, with the
  * server's digest and a date: read when the server is added, so that lists are
  * there before any child runs; written when they change (beside, then
- * renamed). A file that is damaged or of another digest is no file. Files of
- * servers that are gone stay: other configurations may use the directory.
+ * renamed). A file that is damaged or of another digest is no file. The file
+ * of a server goes when the server does; those of servers that were never here
+ * stay: other configurations may use the directory.
  *
  * Pages: a cursor names the last item before it, so that it stays good when
  * lists change. One that we never gave out is MO_EINVAL.
@@ -23,6 +24,13 @@
  * order does not matter (MO_GW_PREFIX_COLLISION). Who is never prefixed keeps
  * its name; the second of those is hidden. Names that are kept go before
  * names that are made.
+ *
+ * A tool may be hidden, called or described otherwise (manner.h). It is then
+ * as if its server had it so, but for its own name, by which it is called
+ * there. On disk is what the server said.
+ *
+ * A server that is off offers nothing. What is on disk of it, and what is
+ * hidden of others, is there for who asks why it is not offered.
  *
  * Reads are cheap (a tools/list is one copy); changes rebuild what is merged.
  * Limits: MO_CAT_ITEMS_MAX items and MO_CAT_BYTES_MAX bytes of one server, all
@@ -53,10 +61,12 @@ enum mo_cat_kind {
 };
 
 struct mo_cat_item {
-    struct mo_span name; /* exposed: a name, a URI or a URI template */
-    struct mo_span own;  /* as its server has it */
-    struct mo_json item; /* as its server gave it */
-    unsigned server;     /* as in mo_gateway_up() */
+    struct mo_span name;      /* exposed: a name, a URI or a URI template */
+    struct mo_span own;       /* as its server has it */
+    struct mo_span given;     /* or as it is to be called instead */
+    struct mo_json item;      /* as its server gave it, or described anew */
+    struct mo_json execution; /* that member of it, or none */
+    unsigned server;          /* as in mo_gateway_up() */
 };
 
 struct mo_catalog;
@@ -69,6 +79,8 @@ void mo_catalog_free(struct mo_catalog *c);
  * digest) are kept; of others they are read from the cache. */
 int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
+/* What is on disk of a server that is no more. */
+void mo_catalog_forget(const char *cache, const char *server);
 /* A list as it was just read (an array); none: the server has no such list.
  * *changed: what clients see is not what they saw. 0 or MO_ENOMEM. */
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
@@ -105,6 +117,19 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
  * would ask for. MO_ENOTFOUND: by no URI, another server's hides it. */
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
                       struct mo_span own, struct mo_buf *out);
+
+/* Of all servers, also those that are off. */
+struct mo_cat_about {
+    const char *name, *description, *keywords; /* NULL: none */
+    bool off;
+};
+
+size_t mo_catalog_all(const struct mo_catalog *c);
+struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
+                                     unsigned server);
+/* Tools that are not offered: hidden, or of servers that are off; NULL: no
+ * more. They have no exposed name. */
+const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i);
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind);
 const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,

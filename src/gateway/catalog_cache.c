@@ -27,16 +27,14 @@ static int path_of(const char *dir, const char *name, char out[PATH_MAX])
     mo_sha256_init(&h);
     mo_sha256_put(&h, name, strlen(name));
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < FILE_HASH / 2; i++)
-        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, FILE_HASH / 2, hex);
     n = snprintf(out, PATH_MAX, "%s/%s.json", dir, hex);
     return n > 0 && n < PATH_MAX - 16 ? 0 : MO_ETOOBIG;
 }
 
 /* --- reading ------------------------------------------------------------- */
 
-/* What we look for in a file. It is walked once: every look-up by key would
- * walk all of it again. */
+/* What we look for in a file. */
 enum field {
     F_VERSION,
     F_NAME,
@@ -53,21 +51,13 @@ static const char *const field_names[F_LISTS] = {
     [F_DATE] = "date",       [F_CAPS] = "capabilities", [F_INFO] = "info",
 };
 
-static const char *field_name(size_t f)
+static int read_fields(struct mo_span text, struct mo_json out[F_COUNT])
 {
-    return f < F_LISTS ? field_names[f] : cat_kinds[f - F_LISTS].list;
-}
+    const char *names[F_COUNT];
 
-static void read_fields(struct mo_json root, struct mo_json out[F_COUNT])
-{
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, root);
-    while (mo_json_next(&it, &k, &v))
-        for (size_t f = 0; f < F_COUNT; f++)
-            if (mo_json_str_eq(k, mo_span_cstr(field_name(f))))
-                out[f] = v;
+    for (size_t f = 0; f < F_COUNT; f++)
+        names[f] = f < F_LISTS ? field_names[f] : cat_kinds[f - F_LISTS].list;
+    return mo_json_parse_members(text, names, F_COUNT, out, NULL);
 }
 
 static bool is_or_none(struct mo_json v, enum mo_json_type t)
@@ -109,13 +99,9 @@ static int read_extra(struct mo_json v, struct mo_buf *out)
 int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
                     struct cat_shelf *out)
 {
-    struct mo_json v[F_COUNT] = {{NULL, 0}};
-    struct mo_json_doc d;
+    struct mo_json v[F_COUNT];
 
-    if (mo_json_parse(text, 0, &d, NULL) < 0)
-        return MO_EPROTO;
-    read_fields(d.root, v);
-    if (!is_ours(v, name, digest))
+    if (read_fields(text, v) < 0 || !is_ours(v, name, digest))
         return MO_EPROTO;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         if (v[F_LISTS + k].p == NULL)
@@ -283,4 +269,17 @@ int cat_cache_write(const char *dir, const char *name, const char *digest,
         rc = replace(path, mo_buf_view(&b), e);
     mo_buf_fini(&b);
     return rc;
+}
+
+void cat_cache_drop(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    if (path_of(dir, name, path) == 0)
+        (void)unlink(path);
+}
+
+void mo_catalog_forget(const char *cache, const char *server)
+{
+    cat_cache_drop(cache, server);
 }

@@ -12,6 +12,27 @@ const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,
     return i < c->view[kind]->n ? &c->view[kind]->at[i]->pub : NULL;
 }
 
+size_t mo_catalog_all(const struct mo_catalog *c)
+{
+    return c->n;
+}
+
+struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
+                                     unsigned server)
+{
+    const struct cat_server *s = &c->v[server];
+
+    MO_BUG_ON(server >= c->n);
+    return (struct mo_cat_about){s->name, s->description, s->keywords, s->off};
+}
+
+const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i)
+{
+    const struct cat_view *w = c->view[MO_CAT_TOOLS];
+
+    return i < w->noff ? &w->off[i]->pub : NULL;
+}
+
 static const struct cat_entry *
 listed(const struct mo_catalog *c, enum mo_cat_kind kind, struct mo_span name)
 {
@@ -33,7 +54,8 @@ const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
 
 static bool may_prefix(const struct mo_catalog *c, size_t server)
 {
-    return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].bare;
+    return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].bare &&
+           !c->v[server].off;
 }
 
 static int by_label(const struct mo_catalog *c, struct mo_span uri,
@@ -69,6 +91,8 @@ static int by_being_alone(const struct mo_catalog *c, unsigned *server)
     size_t found = 0;
 
     for (size_t i = 0; i < c->n; i++) {
+        if (c->v[i].off)
+            continue;
         if (!c->v[i].shelf->known)
             return MO_ENOTFOUND;
         if (!has_resources(c->v[i].shelf))

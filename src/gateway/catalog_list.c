@@ -19,7 +19,8 @@ static bool has_newline(struct mo_json v)
     return memchr(v.p, '\n', v.n) || memchr(v.p, '\r', v.n);
 }
 
-/* The last of its kind counts, as for whoever reads it with JSON.parse. */
+/* What is asked for with every call is found once, here. The last of its kind
+ * counts, as for whoever reads it with JSON.parse. */
 static void find_id(const char *key, struct cat_item *it)
 {
     struct mo_span want = mo_span_cstr(key);
@@ -28,6 +29,8 @@ static void find_id(const char *key, struct cat_item *it)
 
     mo_json_iter(&iter, it->text);
     while (mo_json_next(&iter, &k, &v)) {
+        if (mo_json_str_eq(k, MO_SPAN("execution")))
+            it->execution = v;
         if (!mo_json_str_eq(k, want))
             continue;
         it->twice = it->id.p != NULL;

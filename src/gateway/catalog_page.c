@@ -164,7 +164,7 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
     mo_jw_init(&w, out);
     for (size_t i = 0; i < c->n; i++) {
         cat_why(c, i, kind, why);
-        if (why[0] == '\0' && !c->v[i].shelf->known)
+        if (why[0] == '\0' && !c->v[i].shelf->known && !c->v[i].off)
             snprintf(why, sizeof(why), "it has not answered yet");
         if (why[0] == '\0')
             continue;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "gateway/catalog.h"
+#include "gateway/manner.h"
 #include "gateway/name.h"
 
 #define CAT_FILE_MAX  ((size_t)32 * 1024 * 1024)
@@ -33,8 +34,9 @@ extern const struct cat_kind_info cat_kinds[MO_CAT_KINDS];
 struct cat_item {
     struct mo_json text;
     struct mo_span own;
-    struct mo_json id; /* where its name stands in the text */
-    bool twice;        /* and there are more of that key */
+    struct mo_json id;        /* where its name stands in the text */
+    struct mo_json execution; /* that member of it */
+    bool twice;               /* and there are more of that key */
 };
 
 struct cat_list {
@@ -77,6 +79,8 @@ int cat_cache_read(const char *dir, const char *name, const char *digest,
 int cat_cache_write(const char *dir, const char *name, const char *digest,
                     struct cat_shelf *s, struct mo_err *e);
 
+void cat_cache_drop(const char *dir, const char *name);
+
 /* --- view ---------------------------------------------------------------- */
 
 struct cat_server {
@@ -86,6 +90,9 @@ struct cat_server {
     bool bare;     /* its names are never prefixed */
     bool borrowed; /* the shelf is still another's */
     struct cat_shelf *shelf;
+    struct manner *manner;
+    char *description, *keywords; /* NULL: none */
+    bool off;
     char fail[240];    /* why it cannot be asked; or "" */
     char unsaved[240]; /* why its lists are not on disk; or "" */
     char why[CAT_WHY_MAX];
@@ -94,11 +101,13 @@ struct cat_server {
 struct cat_entry {
     struct mo_cat_item pub;
     const struct cat_item *item;
+    const char *describe;    /* said of it instead; or NULL */
     struct mo_span piece[3]; /* together: as it is given out */
     size_t end;              /* bytes up to here, a comma behind each */
     bool bare, bare_before;  /* not to be prefixed; nor one before it */
     bool shared;             /* another server has that name too */
     bool prefixed, hidden;
+    bool off; /* hidden, because somebody wants it so */
 };
 
 struct cat_left { /* of a server */
@@ -110,6 +119,8 @@ struct cat_view {
     struct mo_map names;   /* exposed -> struct cat_entry */
     struct cat_entry **at; /* in order */
     size_t n;
+    struct cat_entry **off; /* of tools: those that are not offered */
+    size_t noff;
     struct cat_left *left; /* by server */
 };
 

@@ -4,6 +4,7 @@
  * who is prefixed must take what is left. Within a round the order of the
  * servers decides. What finds no name of its own is hidden. */
 #include "gateway/catalog_priv.h"
+#include "mcp/edit.h"
 
 #define FITS_WORK_MAX ((size_t)16 * 1024 * 1024) /* template by URI bytes */
 
@@ -14,7 +15,7 @@ struct making {
     const struct cat_server *servers;
     struct cat_entry *v; /* hidden ones too */
     size_t n;
-    struct mo_map owns; /* own name -> the last entry that has it */
+    struct mo_map owns; /* given name -> the last entry that has it */
     struct mo_buf b;    /* for names and texts in the making */
 };
 
@@ -31,7 +32,7 @@ static const struct cat_list *list_of(const struct cat_server *s,
 static int meet(struct making *m, struct cat_entry *en)
 {
     void *old = NULL;
-    int rc = mo_map_put(&m->owns, en->item->own, en, &old);
+    int rc = mo_map_put(&m->owns, en->pub.given, en, &old);
     struct cat_entry *was = old;
 
     if (rc < 0 || was == NULL)
@@ -48,19 +49,32 @@ static int meet(struct making *m, struct cat_entry *en)
     return 0;
 }
 
+static const struct mo_gw_tool *treat(const struct making *m, size_t server,
+                                      struct mo_span own)
+{
+    bool tool = m->kind == MO_CAT_TOOLS;
+
+    return manner_tool(tool ? m->servers[server].manner : NULL, own);
+}
+
 static int collect(struct making *m, size_t server)
 {
     const struct cat_list *l = list_of(&m->servers[server], m->kind);
 
     for (size_t i = 0; l && i < l->n; i++) {
+        const struct mo_gw_tool *t = treat(m, server, l->v[i].own);
         struct cat_entry *en = &m->v[m->n++];
 
+        en->off = en->hidden = t->hide || m->servers[server].off;
         en->item = &l->v[i];
+        en->describe = t->describe;
         en->pub.own = en->item->own;
+        en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
+        en->pub.execution = en->item->execution;
         en->pub.server = (unsigned)server;
         en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
-        if (meet(m, en) < 0)
+        if (!en->off && meet(m, en) < 0)
             return MO_ENOMEM;
     }
     return 0;
@@ -81,12 +95,12 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
 
     mo_buf_reset(&m->b);
     if (!cat_kinds[m->kind].uri) {
-        mo_gw_name(mo_span_cstr(s->prefix), en->pub.own, en->prefixed, taken,
+        mo_gw_name(mo_span_cstr(s->prefix), en->pub.given, en->prefixed, taken,
                    name);
         return mo_buf_puts(&m->b, name);
     }
     if (en->prefixed)
-        return mo_gw_uri(mo_span_cstr(s->name), en->pub.own, &m->b);
+        return mo_gw_label_uri(s->label, en->pub.own, &m->b);
     return mo_buf_span(&m->b, en->pub.own);
 }
 
@@ -94,18 +108,17 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
 static int take(struct making *m, struct cat_entry *en)
 {
     struct mo_span name = mo_buf_view(&m->b);
+    int rc = mo_map_add(&m->w->names, name, en);
 
-    if (mo_map_get(&m->w->names, name))
-        return MO_EEXISTS;
-    if (mo_span_eq(name, en->pub.own)) {
-        en->pub.name = en->pub.own;
+    if (rc < 0)
+        return rc;
+    if (mo_span_eq(name, en->pub.given)) {
+        en->pub.name = en->pub.given;
     } else {
         en->pub.name.p = mo_arena_strndup(&m->w->arena, name.p, name.n);
         en->pub.name.n = name.n;
     }
-    if (en->pub.name.p == NULL)
-        return MO_ENOMEM;
-    return mo_map_put(&m->w->names, name, en, NULL);
+    return en->pub.name.p ? 0 : MO_ENOMEM;
 }
 
 static int name_it(struct making *m, struct cat_entry *en)
@@ -191,11 +204,40 @@ static int splice_all(struct making *m, struct cat_entry *en)
     return en->piece[0].p ? 0 : MO_ENOMEM;
 }
 
+/* Other words for it: whoever asks for the item gets those, too. */
+static int splice_words(struct making *m, struct cat_entry *en)
+{
+    struct mo_edit v[] = {{cat_kinds[m->kind].id, {NULL, 0}},
+                          {"description", {NULL, 0}}};
+    struct mo_buf name, words;
+    int rc = 0;
+
+    mo_buf_reset(&m->b);
+    mo_buf_init(&name, MO_CAT_BYTES_MAX);
+    mo_buf_init(&words, MO_CAT_BYTES_MAX);
+    rc = mo_json_quote(&name, en->pub.name);
+    rc = rc < 0 ? rc : mo_json_quote(&words, mo_span_cstr(en->describe));
+    v[0].to = mo_buf_view(&name);
+    v[1].to = mo_buf_view(&words);
+    if (rc == 0)
+        rc = mo_edit(&m->b, en->item->text, v, MO_COUNT(v));
+    if (rc == 0)
+        en->piece[0] = keep(m);
+    mo_buf_fini(&name);
+    mo_buf_fini(&words);
+    if (rc < 0 || en->piece[0].p == NULL)
+        return MO_ENOMEM;
+    en->pub.item = (struct mo_json){en->piece[0].p, en->piece[0].n};
+    return 0;
+}
+
 static int splice(struct making *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text, id = en->item->id;
     const char *after = id.p + id.n;
 
+    if (en->describe)
+        return splice_words(m, en);
     if (mo_span_eq(en->pub.name, en->pub.own)) {
         en->piece[0] = mo_json_text(text);
         return 0;
@@ -210,6 +252,21 @@ static int splice(struct making *m, struct cat_entry *en)
     return en->piece[1].p ? 0 : MO_ENOMEM;
 }
 
+/* Not offered, and so without a name; but with the words that are wanted. */
+static int put_off(struct making *m, struct cat_entry *en)
+{
+    static const struct mo_span none = {NULL, 0};
+    int rc = 0;
+
+    m->w->off[m->w->noff++] = en;
+    if (en->describe == NULL)
+        return 0;
+    en->pub.name = en->pub.given;
+    rc = splice_words(m, en);
+    en->pub.name = none;
+    return rc;
+}
+
 static int finish(struct making *m)
 {
     struct cat_view *w = m->w;
@@ -218,6 +275,8 @@ static int finish(struct making *m)
     for (size_t i = 0; i < m->n; i++) {
         struct cat_entry *en = &m->v[i];
 
+        if (en->off && put_off(m, en) < 0)
+            return MO_ENOMEM;
         if (en->hidden)
             continue;
         if (splice(m, en) < 0)
@@ -244,7 +303,9 @@ static int make(struct making *m, size_t nservers)
     m->w->left = mo_arena_zalloc(a, (nservers + 1) * sizeof(*m->w->left));
     m->v = mo_arena_zalloc(a, (n + 1) * sizeof(*m->v));
     m->w->at = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
-    if (m->w->left == NULL || m->v == NULL || m->w->at == NULL)
+    m->w->off = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
+    if (m->w->left == NULL || m->v == NULL || m->w->at == NULL ||
+        m->w->off == NULL)
         return MO_ENOMEM;
     for (size_t i = 0; i < nservers; i++)
         if (collect(m, i) < 0)

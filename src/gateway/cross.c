@@ -1,5 +1,6 @@
 #include "gateway/cross.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,10 +42,21 @@ bool cross_is_task_method(const struct mo_ep_call *c)
 
 void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
 {
+    uint64_t digits = htobe64(peer);
+
     if (peer)
-        (void)snprintf(out, CROSS_WHO_MAX, "%016llx", (unsigned long long)peer);
+        mo_hex(&digits, sizeof(digits), out);
     else
         (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
+}
+
+struct mo_span cross_caps(const struct mo_ep_call *c)
+{
+    struct mo_span caps = mo_json_text(c->caps);
+
+    if (mo_mcp_is_modern(c->version))
+        return mo_span(NULL, 0);
+    return caps.n ? caps : MO_SPAN("{}");
 }
 
 uint64_t cross_peer(struct mo_span who)
@@ -83,25 +95,26 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
 }
 
 static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
-                       const struct slot *s, struct mo_span own)
+                       const struct slot *s, struct mo_span id)
 {
+    struct mo_span own = mo_span_skip(id, MAC_LEN + 1);
     struct mo_buf mac;
     bool is;
 
     mo_buf_init(&mac, MAC_LEN + 1);
     is = put_mac(g, c, s, own, &mac) == 0 &&
-         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(c->name, MAC_LEN + 1));
+         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN + 1));
     mo_buf_fini(&mac);
     return is;
 }
 
-static int find_task(struct mo_gateway *g, const struct mo_ep_call *c,
-                     struct target *t)
+int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
+               struct mo_span id, struct target *t)
 {
-    t->own = mo_span_skip(c->name, MAC_LEN + 1);
+    t->own = mo_span_skip(id, MAC_LEN + 1);
     for (size_t i = 0; t->own.n && i < g->n; i++) {
         t->slot = g->v[i];
-        if (is_task_of(g, c, t->slot, t->own))
+        if (is_task_of(g, c, t->slot, id))
             return 0;
     }
     return MO_ENOTFOUND;
@@ -146,7 +159,9 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     if (!t->slot)
         return MO_ENOTFOUND;
     t->own = it->own;
+    t->given = it->given;
     t->item = it->item;
+    t->execution = it->execution;
     return 0;
 }
 
@@ -219,7 +234,7 @@ int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
     case REF:
         return find_ref(g, c, t);
     case TASK:
-        return find_task(g, c, t);
+        return cross_task(g, c, c->name, t);
     case NOTHING:
         break;
     }
@@ -255,8 +270,7 @@ void cross_refuse(struct mo_ep_call *c)
 
 bool cross_is_task(const struct target *t, const struct mo_conn *conn)
 {
-    struct mo_json how =
-        mo_json_get(mo_json_get(t->item, "execution"), "taskSupport");
+    struct mo_json how = mo_json_get(t->execution, "taskSupport");
 
     return mo_conn_info(conn)->version == MO_MCP_2025_11_25 &&
            mo_json_str_eq(how, MO_SPAN("required")) &&

@@ -17,8 +17,10 @@
 
 struct target {
     struct slot *slot;
-    struct mo_span own;  /* the thing's name there */
-    struct mo_json item; /* as its server lists it, or none */
+    struct mo_span own;       /* the thing's name there */
+    struct mo_span given;     /* a tool's, as clients know it here */
+    struct mo_json item;      /* as its server lists it, or none */
+    struct mo_json execution; /* that member of it, or none */
     /* of execute (four.h): the tool's arguments, else none; how sure it is */
     struct mo_json arguments;
     float sure;
@@ -44,10 +46,16 @@ int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
                       const struct slot *s, struct mo_json result,
                       struct mo_buf *out);
 bool cross_is_task_method(const struct mo_ep_call *c);
+/* Whose task that is, if it is one of c's client. */
+int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
+               struct mo_span id, struct target *t);
 
 /* Who asks, for what must not get to another: the connection or session, else
  * the caller. */
 void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX]);
+/* What a child of its own may be told that it can do, for good. Empty: that
+ * differs from request to request (modern clients). */
+struct mo_span cross_caps(const struct mo_ep_call *c);
 /* The connection or session in it, 0: it is a caller. */
 uint64_t cross_peer(struct mo_span who);
 

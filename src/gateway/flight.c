@@ -3,7 +3,11 @@
 #include <stdio.h>
 
 #include "gateway/four.h"
+#include "gateway/hush.h"
+#include "gateway/judge.h"
+#include "gateway/manner.h"
 #include "gateway/pulse.h"
+#include "gateway/shape.h"
 #include "mcp/mirror.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -15,7 +19,7 @@ static void leave_slot(struct flight *f)
     struct slot *s = f->slot;
 
     if (f->child)
-        mo_child_let_go(f->child);
+        mo_child_call_over(f->child);
     f->child = NULL;
     f->slot = NULL;
     mo_list_del(&f->snode);
@@ -27,6 +31,7 @@ static void flight_free(struct flight *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
     flight_drop_questions(f, "the call is over");
+    judge_free(f);
     leave_slot(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -37,6 +42,9 @@ static void flight_free(struct flight *f)
     mo_buf_fini(&f->outcome);
     mo_buf_fini(&f->progress);
     mo_buf_fini(&f->route);
+    mo_buf_fini(&f->lacked);
+    flight_kept_free(f);
+    detour_fini(&f->detour);
     mo_free(f);
 }
 
@@ -82,6 +90,7 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&f->outcome, GW_TEXT_MAX);
     mo_buf_init(&f->progress, GW_TEXT_MAX);
     mo_buf_init(&f->route, GW_TEXT_MAX);
+    mo_buf_init(&f->lacked, GW_TEXT_MAX);
     mo_list_push(&g->flights, &f->node);
     mo_list_push(&s->flights, &f->snode);
     flight_attach(f, c);
@@ -168,8 +177,14 @@ static void put_failure(struct flight *f, const char *why, bool sent)
         mo_jw_key(&w, "server");
         mo_jw_cstr(&w, mo_up_server(s->up)->name);
     }
+    if (f->detour.from) {
+        mo_jw_key(&w, "insteadOf");
+        mo_jw_cstr(&w, f->detour.from);
+        mo_jw_key(&w, "why");
+        mo_jw_cstr(&w, f->detour.why);
+    }
     mo_jw_key(&w, "outcome");
-    mo_jw_cstr(&w, sent ? "unknown" : "not sent");
+    mo_jw_cstr(&w, sent || f->detour.sent ? "unknown" : "not sent");
     mo_jw_end(&w);
     mo_jw_end(&w);
     f->is_error = true;
@@ -178,10 +193,32 @@ static void put_failure(struct flight *f, const char *why, bool sent)
 static void give(const struct flight *f, struct mo_ep_call *c,
                  struct mo_json result)
 {
+    struct shape_how how = {
+        .who = f->who,
+        .most = f->most,
+        .promised = f->promised,
+        .by_execute = f->by_execute,
+    };
+    struct mo_buf cut;
+
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    if (f->most && result.n > f->most &&
+        shape_cut(f->g->shape, &how, result, &cut))
+        result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
         four_result(c, result, mo_buf_view(&f->route));
     else
         mo_ep_call_result(c, mo_json_text(result));
+    mo_buf_fini(&cut);
+}
+
+/* Does a tool say so itself? */
+static bool is_failure(struct mo_json result)
+{
+    bool is = false;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
+    return is;
 }
 
 void flight_deliver(struct flight *f)
@@ -193,6 +230,8 @@ void flight_deliver(struct flight *f)
     f->how = DOWN_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (flight_say_lack(f, c, f->is_error || is_failure(v)))
+        mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
@@ -210,13 +249,60 @@ static void settle(struct flight *f)
         flight_deliver(f);
     else if (f->how == DOWN_WAITS)
         mo_loop_defer(f->g->loop, &f->later);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
     else if (f->how == DOWN_GONE)
         flight_free(f);
 }
 
+/* Whoever said it may have said too much. */
+static void clean_outcome(struct flight *f)
+{
+    struct mo_json said = {f->outcome.p, f->outcome.len};
+    struct mo_buf b;
+
+    if (mo_buf_err(&f->outcome))
+        return;
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush(f->g->loop, said, &b);
+    if (!said.p) {
+        f->outcome.err = MO_ENOMEM;
+    } else if (said.p == b.p) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = b;
+        return;
+    }
+    mo_buf_fini(&b);
+}
+
 static void fail(struct flight *f, const char *why, bool sent)
 {
+    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
+    clean_outcome(f);
+    settle(f);
+}
+
+void flight_refuse(struct flight *f, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "content");
+    mo_jw_arr(&w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "text");
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, true);
+    mo_jw_end(&w);
+    f->is_error = false;
     settle(f);
 }
 
@@ -224,26 +310,43 @@ static void fail(struct flight *f, const char *why, bool sent)
 static void hand_over(struct flight *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
+    struct mo_json said;
+    struct mo_buf b;
 
     f->down = NULL;
     f->how = DOWN_GONE;
-    if (r->error.p)
-        mo_ep_call_error_raw(c, r->error);
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    if (!said.p)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (r->error.p)
+        mo_ep_call_error_raw(c, said);
     else
-        give(f, c, r->result);
+        give(f, c, said);
+    mo_buf_fini(&b);
     flight_free(f);
 }
 
-static void no_answer(struct flight *f, const struct mo_err *why)
+static void no_answer(struct flight *f, const struct mo_err *why, bool sent)
 {
     const char *name =
         f->slot && f->slot->up ? mo_up_server(f->slot->up)->name : "the server";
     char text[sizeof(why->msg) + 160];
 
-    (void)snprintf(text, sizeof(text),
-                   "%s: %s; it is not known whether the call was done", name,
-                   why->msg);
-    fail(f, text, true);
+    (void)snprintf(text, sizeof(text), "%s: %s; %s", name, why->msg,
+                   sent ? "it is not known whether the call was done"
+                        : "nothing was done");
+    fail(f, text, sent);
+}
+
+/* A connection that lives on and a call that was cut off all the same. */
+static bool is_cut_off(const struct flight *f, const struct mo_reply *r)
+{
+    struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_link *k = conn ? mo_conn_link(conn) : NULL;
+
+    return k && mo_link_is_http(k) &&
+           (r->err->code == MO_ECLOSED || detour_is_unsent(r));
 }
 
 /* What a call says of its server. */
@@ -253,35 +356,65 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
         return;
     if (!r->err)
         mo_child_told(f->child, false);
-    else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO)
+    else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO ||
+             is_cut_off(f, r))
         mo_child_fault(f->child, r->err);
     if (r->err && r->err->code == MO_ETIMEOUT)
         mo_pulse(f->child);
 }
 
-/* Its headers did not fit: the schema that we know is old. */
-static void look_again(struct flight *f)
+/* Its headers did not fit: the schema that we know is old. The call was not
+ * done, so it is sent once more when the list has been read. True: it is. */
+static bool look_again(struct flight *f)
 {
     struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+    bool again =
+        k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
+    f->stale = again;
+    f->retried = f->retried || again;
     if (k)
         refresh_kid(k, 1u << MO_CAT_TOOLS);
+    return again;
+}
+
+/* For a client that is not here. */
+static void keep_outcome(struct flight *f, const struct mo_reply *r)
+{
+    struct mo_json said;
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    f->is_error = r->error.p != NULL;
+    mo_buf_reset(&f->outcome);
+    if (said.p)
+        (void)mo_buf_span(&f->outcome, mo_json_text(said));
+    else
+        f->outcome.err = MO_ENOMEM;
+    mo_buf_fini(&b);
 }
 
 static void finish(struct flight *f, const struct mo_reply *r)
 {
+    if (f->pace)
+        pace_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000, r->err != NULL);
     tell_breaker(f, r);
-    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH)
-        look_again(f);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
+        return;
     if (r->err) {
-        no_answer(f, r->err);
-    } else if (f->how == DOWN_HELD && mo_list_empty(&f->questions)) {
+        enum detour_how how =
+            detour_is_unsent(r) ? DETOUR_NO_CHILD : DETOUR_SENT;
+
+        if (!detour_take(f, how, r->err))
+            no_answer(f, r->err, f->detour.sent);
+        return;
+    }
+    judge_reply(f, r);
+    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
         hand_over(f, r);
     } else {
-        f->is_error = r->error.p != NULL;
-        mo_buf_reset(&f->outcome);
-        (void)mo_buf_span(&f->outcome,
-                          mo_json_text(f->is_error ? r->error : r->result));
+        keep_outcome(f, r);
         settle(f);
     }
 }
@@ -291,9 +424,15 @@ static void finish(struct flight *f, const struct mo_reply *r)
 static void on_task_done(void *ctx, const struct mo_reply *r)
 {
     struct flight *f = ctx;
+    struct mo_reply plain = *r;
+    struct mo_buf b;
 
     f->task = NULL;
-    finish(f, r);
+    mo_buf_init(&b, GW_TEXT_MAX);
+    if (r->result.p && flight_plain(r->result, &b) == 0 && b.len)
+        plain.result = (struct mo_json){b.p, b.len};
+    finish(f, &plain);
+    mo_buf_fini(&b);
 }
 
 /* The client speaks of tasks itself: it gets the task, under a name of ours. */
@@ -307,6 +446,7 @@ static bool pass_task(struct flight *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
+    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
 }
@@ -320,10 +460,20 @@ static void watch_task(struct flight *f, struct mo_json result)
     };
     struct mo_err e;
 
+    f->detour.rooted = true;
     if (mo_task_watch(mo_child_conn(f->child), result, &o, &f->task, &e) < 0)
-        no_answer(f, &e);
+        no_answer(f, &e, true);
     else if (f->how == DOWN_GONE)
         mo_task_cancel(f->task);
+    else
+        (void)flight_keep(f, mo_json_get(result, "task"));
+}
+
+/* Results may be long: they are only looked into if that can be. */
+static bool is_promise(const struct flight *f, const struct mo_conn *conn,
+                       const struct mo_reply *r)
+{
+    return (r->task || f->as_task) && mo_task_is(conn, r->result);
 }
 
 static void on_done(void *ctx, const struct mo_reply *r)
@@ -340,7 +490,7 @@ static void on_done(void *ctx, const struct mo_reply *r)
         (void)cross_task_result(f->g, f->down, f->slot, r->result, &f->outcome);
         tell_breaker(f, r);
         settle(f);
-    } else if (!mo_task_is(conn, r->result)) {
+    } else if (!is_promise(f, conn, r)) {
         finish(f, r);
     } else if (!pass_task(f, r->result)) {
         watch_task(f, r->result);
@@ -373,12 +523,27 @@ static int mirror(struct flight *f, const struct target *t,
                   struct mo_err *e)
 {
     struct mo_link *k = mo_conn_link(conn);
-    struct mo_json schema = mo_json_get(t->item, "inputSchema");
+    struct mo_json schema;
 
-    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern || !schema.p)
+    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+        return 0;
+    schema = mo_json_get(t->item, "inputSchema");
+    if (!schema.p)
         return 0;
     return mo_mirror_init(
         m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
+}
+
+/* What is known of the tool now, for when its answer comes. */
+static void note_tool(struct flight *f, const struct target *t)
+{
+    f->by_execute = t->arguments.p != NULL;
+    if (!mo_span_is(f->down->method, "tools/call"))
+        return;
+    f->most = manner_result_bytes(t->slot->manner, t->own,
+                                  f->by_execute ? SHAPE_USUAL : 0);
+    f->promised = !f->by_execute && mo_json_get(t->item, "outputSchema").p;
+    f->pace = pace_row(&f->g->pace, mo_up_server(t->slot->up)->name, t->own);
 }
 
 static int send(struct flight *f, const struct target *t, struct mo_span params,
@@ -388,7 +553,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
     struct mo_span caps = mo_json_text(c->caps);
     char method[64];
     struct mo_call_opts o = {
-        .idle_ms = mo_up_server(f->slot->up)->call_ms,
+        .idle_ms = detour_begin(f, t),
         .name = t->own,
         .params = m->v,
         .nparams = m->n,
@@ -407,6 +572,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
     if (!f->call)
         return e->code;
     f->number = mo_call_number(f->call);
+    f->sent_ns = mo_now_ns();
     return 0;
 }
 
@@ -422,17 +588,18 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
         return mo_fail(e, MO_ECLOSED, "the server has gone");
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
-    rc = cross_params(f->down, t, cross_is_task(t, conn), &b, &params);
-    if (rc == 0 && t->arguments.p) {
-        mo_buf_reset(&f->route);
-        rc = four_route(t, &f->route);
-    }
+    f->as_task = cross_is_task(t, conn);
+    rc = cross_params(f->down, t, f->as_task, &b, &params);
+    if (rc == 0)
+        rc = detour_route(f, t);
     if (rc < 0)
         (void)mo_fail(e, rc, "the request cannot be passed on");
     else
         rc = mirror(f, t, conn, &m, e);
-    if (rc == 0)
+    if (rc == 0) {
+        note_tool(f, t);
         rc = send(f, t, params, &m, e);
+    }
     mo_mirror_fini(&m);
     mo_buf_fini(&b);
     return rc;
@@ -440,44 +607,103 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
 
 static void wish(struct flight *f);
 
+/* Nobody has it just now, and nothing was sent: its server has been replaced,
+ * and the new one is still being asked what it has. As if it came now. */
+static void begin_again(struct flight *f)
+{
+    struct mo_gateway *g = f->g;
+    struct mo_ep_call *c = f->down;
+
+    judge_done(f, MO_GW_ERROR, 0);
+    f->down = NULL;
+    f->how = DOWN_GONE;
+    c->data = NULL;
+    c->canceled = NULL;
+    flight_free(f);
+    front_again(g, c);
+}
+
 static void on_ready(struct mo_up_wish *w, struct mo_child *c,
                      const struct mo_err *why)
 {
     struct flight *f = mo_container_of(w, struct flight, wish);
     struct target t;
     struct mo_err e;
+    int rc;
 
     f->wishing = false;
     f->child = c;
     if (!c) {
-        fail(f, why->msg, false);
+        if (!detour_take(f, DETOUR_NO_CHILD, why))
+            fail(f, why->msg, false);
         return;
     }
-    if (cross_target(f->g, f->down, &t) < 0 || t.slot != f->slot) {
-        fail(f, "it is not offered any more", false);
+    rc = detour_target(f, &t);
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0 && !f->detour.sent) {
+        begin_again(f);
         return;
     }
+    if (rc < 0) {
+        fail(f, "it is not offered any more", true);
+        return;
+    }
+    if (!judge_again(f, &t))
+        return;
     if (forward(f, &t, &e) == 0)
         return;
-    if (e.code != MO_ECLOSED || f->again) {
+    if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
         fail(f, e.msg, false);
-        return;
-    }
-    /* Nothing was sent: another child may have it. */
-    f->again = true;
-    mo_child_let_go(f->child);
-    f->child = NULL;
-    wish(f);
 }
 
 static void wish(struct flight *f)
 {
-    struct mo_span caps = mo_json_text(f->down->caps);
-
     f->wishing = true;
-    f->wish = (struct mo_up_wish){.ready = on_ready};
-    mo_up_want(f->slot->up, mo_span_cstr(f->who), caps.n ? caps : MO_SPAN("{}"),
+    f->wish = (struct mo_up_wish){.ready = on_ready, .counts = true};
+    mo_up_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
                &f->wish);
+}
+
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        fail(f, "its server has been removed", false);
+}
+
+static void send_again(struct flight *f)
+{
+    struct target t;
+    struct mo_err e;
+    int rc = detour_target(f, &t);
+
+    f->stale = false;
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0)
+        fail(f, "it is not offered any more", false);
+    else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
+        fail(f, e.msg, false);
+}
+
+void flight_listed(struct kid *k)
+{
+    mo_list_each_safe (n, &k->slot->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        if (f->stale && f->child == k->child)
+            send_again(f);
+    }
+}
+
+void flight_move(struct flight *f, struct slot *to)
+{
+    leave_slot(f);
+    f->slot = to;
+    mo_list_push(&to->flights, &f->snode);
+    wish(f);
 }
 
 void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
@@ -487,63 +713,6 @@ void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
+    else if (judge_begin(f, t))
         wish(f);
-}
-
-/* --- whose it is --------------------------------------------------------- */
-
-/* Of one connection, or the same flight. */
-static bool is_one(const struct flight *a, const struct flight *b)
-{
-    return a == b || (a->peer && a->peer == b->peer);
-}
-
-struct flight *flight_of(struct slot *s, const struct mo_child *c,
-                         uint64_t number)
-{
-    bool shared = !mo_child_who(c).n;
-    struct flight *newest = NULL;
-
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child == c && number && f->number == number)
-            return f;
-    }
-    mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
-
-        if (f->child != c)
-            continue;
-        if (newest && shared && !is_one(newest, f))
-            return NULL;
-        newest = f;
-    }
-    return newest;
-}
-
-/* Of a child that serves one connection or session: to that one. A caller
- * without any is not there. */
-static bool log_to_session(struct kid *k, struct mo_json params)
-{
-    struct mo_span who = mo_child_who(k->child);
-    uint64_t peer = cross_peer(who);
-
-    if (!peer)
-        return false;
-    mo_list_each_safe (n, &k->slot->g->eps)
-        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
-                        params);
-    return true;
-}
-
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
-{
-    struct flight *f = flight_of(k->slot, k->child, stream_of);
-
-    if (f && f->down)
-        mo_ep_call_log_raw(f->down, params);
-    else if (f || !log_to_session(k, params))
-        k->slot->g->lost_logs++;
 }

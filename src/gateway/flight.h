@@ -14,10 +14,12 @@
  *
  *   down:  HELD <-> WAITS     by the question, by the answer
  *          HELD  -> AWAY -> HELD
+ *          HELD  -> KEPT      the client has a task, and asks (flight_kept.c)
  *          any   -> GONE      nobody waits for an answer
  *
- * Whose a question or log message is: the call it came with, if the connection
- * can say. Else, of a child that serves one session: that session's newest
+ * Whose a question or log message is: the task it names, or the call it came
+ * with, if the connection can say. Else, of a child that serves one session:
+ * that session's newest
  * flight. Of a shared one: if every flight on it is of one connection or
  * session (or there is only one), the newest; else nobody can say, and it is
  * refused or dropped.
@@ -25,27 +27,31 @@
  * Invariants
  *  1. A flight is in g->flights; in slot->flights while slot is set, which is
  *     until its call has ended.
- *  2. down is ours in HELD, the endpoint's in WAITS, NULL in AWAY and GONE.
- *  3. It is in g->parked from its first question on.
+ *  2. down is ours in HELD, the endpoint's in WAITS, else NULL.
+ *  3. It is in g->parked from its first question on, or since it is KEPT.
  *  4. Every question is answered or refused before the flight is freed. */
 #ifndef MO_GATEWAY_FLIGHT_H
 #define MO_GATEWAY_FLIGHT_H
 
 #include "base/rand.h"
-#include "gateway/cross.h"
+#include "gateway/detour.h"
 #include "mcp/task.h"
 
 #define FLIGHT_TOKEN 16 /* random bytes of an id */
 
-enum flight_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_GONE };
+enum flight_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
+
+struct kept;
 
 struct question {
     struct mo_list node;
     struct flight *f;
-    unsigned no;        /* its key is aNO */
-    bool asked;         /* the client has it */
-    struct mo_ask *ask; /* or: */
-    struct mo_buf key;  /* of a task's input, as written, then its request */
+    unsigned no;            /* its key is aNO */
+    bool asked;             /* the client has it */
+    bool own;               /* ours, about the call itself (judge.h); or: */
+    struct mo_ask *ask;     /* or: */
+    struct mo_ep_ask *push; /* it belongs to no call: f is NULL */
+    struct mo_buf key; /* of a task's input, as written, then its request */
     size_t key_len;
 };
 
@@ -60,11 +66,20 @@ struct flight {
     char who[CROSS_WHO_MAX];
     /* up */
     struct mo_up_wish wish;
-    bool wishing, again;
+    bool wishing;
+    bool stale, retried; /* it waits for its server's list of tools, to be sent
+                          * once more with the headers that it wants now */
+    struct detour detour;
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;
     uint64_t number; /* of the call */
+    bool as_task;    /* legacy: it was asked for a promise */
+    size_t most;     /* bytes of its result; 0: all */
+    bool promised;   /* a schema, of its structured content */
+    bool by_execute;
+    struct pace_row *pace;
+    uint64_t sent_ns;
     /* questions */
     char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
     struct mo_list questions;
@@ -76,7 +91,10 @@ struct flight {
     bool over, is_error;
     struct mo_buf outcome;
     struct mo_buf progress; /* the last one that it missed */
-    struct mo_buf route;    /* of execute: where it went; else empty */
+    struct mo_buf route;    /* where it went, if that is to be said */
+    struct mo_buf lacked;   /* a question that the client cannot be asked */
+    struct kept *kept;      /* KEPT: else NULL */
+    struct judged *judged;  /* its case (judge.h), or NULL */
 };
 
 /* A request whose target is known. */
@@ -88,10 +106,20 @@ void flight_abandoned(void *ctx, struct mo_span state);
 /* At the end of the gateway. */
 void flight_drop_all(struct mo_gateway *g);
 
-/* Whose it is; NULL: nobody can say. */
+/* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
+ * just one of the same client's. */
 struct flight *flight_of(struct slot *s, const struct mo_child *c,
-                         uint64_t number);
+                         uint64_t number, bool *sure);
 void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params);
+/* By the task that its _meta names; NULL: it names none of ours. */
+struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
+                              struct mo_json params);
+/* The connection or session that a child works for alone; 0: for several, or
+ * for a caller without any. */
+uint64_t flight_session_of(const struct mo_gateway *g,
+                           const struct mo_child *c);
+/* The list of tools has been read, or cannot be. */
+void flight_listed(struct kid *k);
 
 /* --- flight_ask.c -------------------------------------------------------- */
 
@@ -100,7 +128,32 @@ void flight_ask_gone(struct mo_ask *a);
 void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
 /* Put all open questions to the client that is here. */
 void flight_put_questions(struct flight *f);
+/* KEPT: as members of inputRequests, for a client that asks for them now. */
+void flight_show_questions(struct flight *f, struct mo_ep_call *c,
+                           struct mo_jw *w);
+void flight_answer_questions(struct flight *f, struct mo_json responses);
+int flight_park(struct flight *f); /* it can be found under its id */
 void flight_drop_questions(struct flight *f, const char *why);
+/* Ask the client something of our own; params: JSON. */
+int flight_question(struct flight *f, const char *method,
+                    struct mo_span params);
+
+/* The client hears what it lacks: the call failed since it could not be asked.
+ * false: that was not so, and c is still to be answered. */
+bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed);
+
+/* --- flight_kept.c ------------------------------------------------------- */
+
+/* A legacy server's task for a modern client that speaks of tasks: true: it
+ * has been given one, and the flight is KEPT. task: as the server gave it. */
+bool flight_keep(struct flight *f, struct mo_json task);
+/* Something has changed: questions, or the outcome is there. */
+void flight_kept_news(struct flight *f);
+void flight_kept_free(struct flight *f);
+/* A method of tasks; false: it is about none that is kept here. */
+bool flight_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
+/* The result without what a legacy server says there of its own task. */
+int flight_plain(struct mo_json result, struct mo_buf *out);
 
 /* --- flight.c, for flight_ask.c ------------------------------------------ */
 
@@ -109,5 +162,14 @@ void flight_cancel(struct flight *f, const char *why);
 void flight_hold(struct flight *f, bool on);
 void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
 void flight_attach(struct flight *f, struct mo_ep_call *c);
+/* For judge.c: it may go to its server; it may not, and this is what the model
+ * gets instead (f may be gone after it). */
+void flight_go(struct flight *f);
+void flight_refuse(struct flight *f, struct mo_span text);
+
+/* --- flight.c, for detour.c ---------------------------------------------- */
+
+/* To that server, or to another child of its own; it wishes again. */
+void flight_move(struct flight *f, struct slot *to);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "gateway/judge.h"
+
 #define KEY_MAX 128
 
 /* --- questions ----------------------------------------------------------- */
@@ -71,7 +73,9 @@ static struct question *question_new(struct flight *f)
 /* A task cannot be told: it ends by itself, or in time. */
 static void refuse(struct question *q, int code, const char *why)
 {
-    if (q->ask)
+    if (q->own)
+        judge_answer(q->f, (struct mo_json){NULL, 0});
+    else if (q->ask)
         mo_ask_refuse(q->ask, code, why);
     question_free(q);
 }
@@ -80,8 +84,11 @@ static void answer(struct question *q, struct mo_json value)
 {
     struct mo_buf b;
 
-    if (q->ask) {
-        mo_ask_answer(q->ask, mo_json_text(value));
+    if (q->ask || q->own) {
+        if (q->own)
+            judge_answer(q->f, value);
+        else
+            mo_ask_answer(q->ask, mo_json_text(value));
         question_free(q);
         return;
     }
@@ -106,8 +113,7 @@ void flight_drop_questions(struct flight *f, const char *why)
 
 /* --- to the client ------------------------------------------------------- */
 
-/* The flight can be found again under its id. */
-static int park(struct flight *f)
+int flight_park(struct flight *f)
 {
     int rc;
 
@@ -130,18 +136,56 @@ static bool can_be_told(const struct question *q)
     return q->ask && (!conn || !mo_conn_info(conn)->modern);
 }
 
-static void refuse_what_it_lacks(struct flight *f)
+/* {"method":...,"params":...}: should the call fail, that is why. */
+static void note_lack(struct flight *f, const struct question *q)
+{
+    struct mo_json params = params_of(q);
+
+    if (f->lacked.len)
+        return;
+    (void)mo_buf_printf(&f->lacked,
+                        "{\"method\":\"%s\",\"params\":", method_of(q));
+    (void)mo_buf_span(&f->lacked,
+                      params.p ? mo_json_text(params) : MO_SPAN("{}"));
+    (void)mo_buf_putc(&f->lacked, '}');
+}
+
+static void refuse_what_it_lacks(struct flight *f, struct mo_ep_call *c)
 {
     mo_list_each_safe (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
-        struct mo_json params = params_of(q);
 
-        if (can_be_told(q) && !mo_ep_call_takes(f->down, method_of(q), params))
-            refuse(q,
-                   q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
-                                                 : MO_RPC_METHOD_NOT_FOUND,
-                   "the client did not say that it can do this");
+        if (!can_be_told(q) || mo_ep_call_takes(c, method_of(q), params_of(q)))
+            continue;
+        note_lack(f, q);
+        refuse(q,
+               q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
+                                             : MO_RPC_METHOD_NOT_FOUND,
+               "the client did not say that it can do this");
     }
+}
+
+/* A server of the new kind would have said so by itself. */
+bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed)
+{
+    struct mo_json q = {f->lacked.p, f->lacked.len};
+    struct mo_json params = mo_json_get(q, "params");
+    const char *method = NULL;
+
+    if (!failed || !f->lacked.len || mo_buf_err(&f->lacked) ||
+        !mo_mcp_is_modern(c->version) || !mo_ep_call_may_ask(c))
+        return false;
+    for (int i = 0; i < MO_ASK_KINDS && !method; i++) {
+        const char *m = mo_ask_method((enum mo_ask_kind)i);
+
+        if (mo_json_str_eq(mo_json_get(q, "method"), mo_span_cstr(m)))
+            method = m;
+    }
+    if (!method || mo_ep_call_takes(c, method, params))
+        return false;
+    mo_ep_call_need(c, "lacked", method, mo_json_text(params));
+    (void)mo_ep_call_wait(c); /* ends it: -32021 */
+    return true;
 }
 
 static void put(struct flight *f)
@@ -162,8 +206,8 @@ void flight_put_questions(struct flight *f)
 {
     struct mo_ep_call *c = f->down;
 
-    refuse_what_it_lacks(f);
-    if (!mo_list_empty(&f->questions) && park(f) < 0)
+    refuse_what_it_lacks(f, c);
+    if (!mo_list_empty(&f->questions) && flight_park(f) < 0)
         flight_drop_questions(f, "too many questions are open");
     if (mo_list_empty(&f->questions)) {
         flight_hold(f, false);
@@ -274,6 +318,71 @@ void flight_resume(struct mo_gateway *g, struct mo_ep_call *c)
     flight_put_questions(f);
 }
 
+/* --- of a task that is kept here ----------------------------------------- */
+
+void flight_show_questions(struct flight *f, struct mo_ep_call *c,
+                           struct mo_jw *w)
+{
+    refuse_what_it_lacks(f, c);
+    mo_list_each (n, &f->questions) {
+        struct question *q = mo_container_of(n, struct question, node);
+        struct mo_json params = params_of(q);
+        char key[KEY_MAX];
+
+        key_of(q, key);
+        q->asked = true;
+        mo_jw_key(w, key);
+        mo_jw_obj(w);
+        mo_jw_key(w, "method");
+        mo_jw_cstr(w, method_of(q));
+        mo_jw_key(w, "params");
+        mo_jw_raw(w, params.p ? mo_json_text(params) : MO_SPAN("{}"));
+        mo_jw_end(w);
+    }
+}
+
+/* From the beginning each time, see take_answers(). */
+void flight_answer_questions(struct flight *f, struct mo_json responses)
+{
+    bool any;
+
+    do {
+        any = false;
+        mo_list_each (n, &f->questions) {
+            struct question *q = mo_container_of(n, struct question, node);
+            struct mo_json in;
+            char key[KEY_MAX];
+
+            key_of(q, key);
+            in = mo_json_get(responses, key);
+            any = q->asked && mo_json_is(in, MO_JSON_OBJECT);
+            if (any) {
+                answer(q, in);
+                break;
+            }
+        }
+    } while (any);
+}
+
+/* --- from ourselves ------------------------------------------------------ */
+
+int flight_question(struct flight *f, const char *method, struct mo_span params)
+{
+    struct question *q = question_new(f);
+
+    if (!q)
+        return MO_ENOMEM;
+    q->own = true;
+    (void)mo_buf_printf(&q->key, "{\"method\":\"%s\",\"params\":", method);
+    (void)mo_buf_span(&q->key, params);
+    if (mo_buf_putc(&q->key, '}') < 0) {
+        question_free(q);
+        return MO_ENOMEM;
+    }
+    mo_loop_defer(f->g->loop, &f->later);
+    return 0;
+}
+
 /* --- from the server ----------------------------------------------------- */
 
 /* A modern client hears all questions in one answer, a legacy server asks them
@@ -289,12 +398,55 @@ static void ask_soon(struct flight *f, const struct mo_child *c)
         mo_timer_start(f->g->loop, &f->gather, f->g->o.gather_ms);
 }
 
+static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
+{
+    struct question *q = ctx;
+
+    q->push = NULL;
+    if (mo_json_is(result, MO_JSON_OBJECT))
+        answer(q, result);
+    else if (error.p)
+        take_refusal(q, error);
+    else
+        refuse(q, MO_RPC_INTERNAL, "the client did not answer");
+}
+
+/* It belongs to no call, but to one client. false: it does not. */
+static bool ask_session(const struct slot *s, const struct mo_child *c,
+                        struct mo_ask *a)
+{
+    uint64_t peer = flight_session_of(s->g, c);
+    struct question *q = peer ? mo_new(struct question) : NULL;
+
+    if (!q)
+        return false;
+    mo_list_init(&q->node);
+    mo_buf_init(&q->key, 0);
+    q->ask = a;
+    mo_list_each (n, &s->g->eps) {
+        struct mo_endpoint *ep = mo_container_of(n, struct gw_ep, node)->ep;
+
+        if (!q->push)
+            q->push = mo_endpoint_ask(ep, peer, mo_ask_method(a->kind),
+                                      mo_json_text(a->params), on_pushed, q);
+    }
+    if (!q->push)
+        question_free(q);
+    else
+        a->user = q;
+    return a->user != NULL;
+}
+
 void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
 {
-    struct flight *f = flight_of(s, c, a->call);
+    struct flight *f = flight_of_task(s, c, a->params);
     struct question *q = NULL;
 
+    if (!f)
+        f = flight_of(s, c, a->call, NULL);
     a->user = NULL;
+    if ((!f || f->how == DOWN_GONE) && ask_session(s, c, a))
+        return;
     if (!f || f->how == DOWN_GONE) {
         mo_ask_refuse(a, MO_RPC_INTERNAL,
                       "nobody can tell whose question this is");
@@ -315,6 +467,8 @@ void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
     flight_hold(f, true);
     if (f->how == DOWN_HELD)
         ask_soon(f, c);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
 }
 
 /* It must still be ended; nothing is sent then. */
@@ -327,11 +481,17 @@ void flight_ask_gone(struct mo_ask *a)
     mo_ask_refuse(a, MO_RPC_INTERNAL, "gone");
     if (!q)
         return;
+    if (q->push)
+        mo_endpoint_unask(q->push);
     question_free(q);
+    if (!f)
+        return;
     if (f->how == DOWN_WAITS && out)
         (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
     else if (f->how == DOWN_HELD && mo_list_empty(&f->questions))
         flight_hold(f, false);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
 }
 
 static int take_input(struct flight *f, struct mo_json key,

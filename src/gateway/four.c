@@ -1,20 +1,20 @@
-#include "gateway/four.h"
-
-#include <stdio.h>
+#include "gateway/four_priv.h"
 
 #include "codec/jschema.h"
 #include "gateway/flight.h"
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
+#include "gateway/habit.h"
+#include "gateway/judge.h"
+#include "gateway/shape.h"
 #include "mcp/edit.h"
 
 #define META_ROUTE    "mcp-orchestrator/route"
 #define FIND_LIMIT    5
 #define CANDIDATES    3
-#define PAGE_SERVERS  20 /* of list_capabilities */
-#define PAGE_TOOLS    20 /* of each, unless one server is asked for */
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
+#define TOKEN_BYTES   4 /* of English and JSON, about */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -27,6 +27,18 @@ bool four_is_on(const struct mo_gateway *g)
             mo_catalog_count(g->cat, MO_CAT_TOOLS) > few);
 }
 
+uint64_t mo_gateway_saved(const struct mo_gateway *g)
+{
+    size_t n = four_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += mo_catalog_at(g->cat, MO_CAT_TOOLS, i)->item.n;
+    return bytes > sizeof(four_tools)
+               ? (bytes - sizeof(four_tools)) / TOKEN_BYTES
+               : 0;
+}
+
 void four_list(struct mo_ep_call *c)
 {
     mo_ep_call_result(c, mo_span(four_tools, sizeof(four_tools) - 1));
@@ -34,9 +46,8 @@ void four_list(struct mo_ep_call *c)
 
 /* --- arguments and answers ----------------------------------------------- */
 
-/* A string among the arguments, or empty; unescaped into the arena. */
-static struct mo_span arg(const struct mo_ep_call *c, struct mo_arena *a,
-                          const char *key)
+struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
+                        const char *key)
 {
     struct mo_json v = mo_json_get(c->arguments, key);
     struct mo_span s = {NULL, 0};
@@ -46,8 +57,7 @@ static struct mo_span arg(const struct mo_ep_call *c, struct mo_arena *a,
     return s;
 }
 
-/* The structured answer, and the same as text for those who read only that. */
-static void answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
+void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
 {
     struct mo_buf b;
     struct mo_jw w;
@@ -78,7 +88,7 @@ static void answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
     mo_buf_fini(&b);
 }
 
-static void put_member(struct mo_jw *w, const char *key, struct mo_json v)
+void four_member(struct mo_jw *w, const char *key, struct mo_json v)
 {
     if (!v.p)
         return;
@@ -86,7 +96,7 @@ static void put_member(struct mo_jw *w, const char *key, struct mo_json v)
     mo_jw_raw(w, mo_json_text(v));
 }
 
-static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
+void four_text(struct mo_jw *w, const char *key, struct mo_span s)
 {
     mo_jw_key(w, key);
     mo_jw_str(w, s);
@@ -94,17 +104,13 @@ static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
 
 /* --- finding by name ----------------------------------------------------- */
 
-static const struct mo_gw_server *server_at(const struct mo_gateway *g,
-                                            unsigned no)
+const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no)
 {
     return mo_up_server(g->v[no]->up);
 }
 
-/* By its server's name and its own; or, without a server, by the name it is
- * exposed under, or its own if only one server has that. */
-static const struct mo_cat_item *find_tool(const struct mo_gateway *g,
-                                           struct mo_span server,
-                                           struct mo_span tool)
+const struct mo_cat_item *four_find(const struct mo_gateway *g,
+                                    struct mo_span server, struct mo_span tool)
 {
     size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
     const struct mo_cat_item *found = NULL;
@@ -114,8 +120,8 @@ static const struct mo_cat_item *find_tool(const struct mo_gateway *g,
     for (size_t i = 0; !found && i < n; i++) {
         const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
 
-        if (mo_span_eq(it->own, tool) &&
-            (!server.n || mo_span_is(server, server_at(g, it->server)->name)))
+        if (mo_span_eq(it->given, tool) &&
+            (!server.n || mo_span_is(server, four_server(g, it->server)->name)))
             found = it;
     }
     return found;
@@ -124,16 +130,16 @@ static const struct mo_cat_item *find_tool(const struct mo_gateway *g,
 static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
                     struct mo_jw *w)
 {
-    const struct mo_cat_item *it = find_tool(g, h->server, h->tool);
+    const struct mo_cat_item *it = four_find(g, h->server, h->tool);
 
     mo_jw_obj(w);
-    put_text(w, "server", h->server);
-    put_text(w, "tool", h->tool);
+    four_text(w, "server", h->server);
+    four_text(w, "tool", h->tool);
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it) {
-        put_member(w, "description", mo_json_get(it->item, "description"));
-        put_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
+        four_member(w, "description", mo_json_get(it->item, "description"));
+        four_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
     }
     if (h->equal) {
         mo_jw_key(w, "equivalent");
@@ -147,9 +153,10 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
 static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
                      struct mo_arena *a)
 {
-    struct mo_span query = arg(c, a, "query");
+    struct mo_span query = four_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
+    char who[CROSS_WHO_MAX];
     double least = 0;
     struct mo_buf b;
     struct mo_jw w;
@@ -161,10 +168,13 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
                            "be done");
         return;
     }
-    if (!found || guide_find(g, query, (size_t)limit, found) < 0) {
+    if (!found || guide_find(g->guide, g, query, (size_t)limit, found) < 0) {
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
+    cross_who(c->peer, c->caller, who);
+    habit_shown(g->habit, who, query, found);
+    judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -175,7 +185,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
             put_hit(g, &found->hits[i], &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    answer(c, &b, false);
+    four_answer(c, &b, false);
     mo_buf_fini(&b);
 }
 
@@ -194,21 +204,21 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
                   struct mo_arena *a, struct mo_route_answer *found,
                   struct choice *ch)
 {
-    *ch = (struct choice){.server = arg(c, a, "server"),
-                          .tool = arg(c, a, "tool"),
-                          .request = arg(c, a, "request"),
+    *ch = (struct choice){.server = four_arg(c, a, "server"),
+                          .tool = four_arg(c, a, "tool"),
+                          .request = four_arg(c, a, "request"),
                           .params = mo_json_get(c->arguments, "params"),
                           .sure = 1};
     if (ch->tool.n) {
-        ch->item = find_tool(g, ch->server, ch->tool);
+        ch->item = four_find(g, ch->server, ch->tool);
         return ch->item ? 0 : MO_ENOTFOUND;
     }
     if (!ch->request.n)
         return MO_EINVAL;
-    if (guide_find(g, ch->request, CANDIDATES, found) < 0)
+    if (guide_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
         return MO_ENOMEM;
     if (found->n)
-        ch->item = find_tool(g, found->hits[0].server, found->hits[0].tool);
+        ch->item = four_find(g, found->hits[0].server, found->hits[0].tool);
     if (!ch->item)
         return MO_EBUSY;
     ch->sure = found->hits[0].confidence;
@@ -236,7 +246,7 @@ static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
         put_hit(g, &found->hits[i], &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    answer(c, &b, true);
+    four_answer(c, &b, true);
     mo_buf_fini(&b);
 }
 
@@ -261,15 +271,26 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     mo_jw_obj(&w);
     mo_jw_key(&w, "error");
     mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
-    put_text(&w, "problems", mo_buf_view(&why));
-    put_text(&w, "tool", ch->item->own);
+    four_text(&w, "problems", mo_buf_view(&why));
+    four_text(&w, "tool", ch->item->given);
     mo_jw_key(&w, "inputSchema");
     mo_jw_raw(&w, mo_json_text(schema));
     mo_jw_end(&w);
-    answer(c, &b, true);
+    four_answer(c, &b, true);
     mo_buf_fini(&why);
     mo_buf_fini(&b);
     return false;
+}
+
+/* It was named: perhaps it was found before. */
+static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
+                        const struct mo_cat_item *it)
+{
+    char who[CROSS_WHO_MAX];
+
+    cross_who(c->peer, c->caller, who);
+    habit_chose(g->habit, who, mo_span_cstr(four_server(g, it->server)->name),
+                it->given);
 }
 
 static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
@@ -280,9 +301,14 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     struct target t;
     int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
 
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        judge_routed(g, c, "execute", ch.request, found, rc == 0);
     if (rc == MO_EINVAL)
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");
+    else if (rc == MO_ENOTFOUND && !ch.server.n &&
+             mo_span_is(ch.tool, SHAPE_TOOL))
+        shape_call(g, c, ch.params);
     else if (rc == MO_ENOTFOUND)
         mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
                            "words, list_capabilities says what there is");
@@ -292,8 +318,11 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
         mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && four_target(g, c, &t) == 0)
+    else if (check_params(c, &ch) && four_target(g, c, &t) == 0) {
+        if (ch.tool.n)
+            note_choice(g, c, ch.item);
         flight_start(g, c, &t);
+    }
 }
 
 int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
@@ -311,7 +340,9 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
     if (rc == 0) {
         t->slot = gw_slot(g, ch.item->server);
         t->own = ch.item->own;
+        t->given = ch.item->given;
         t->item = ch.item->item;
+        t->execution = ch.item->execution;
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;
@@ -321,19 +352,15 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
-int four_route(const struct target *t, struct mo_buf *out)
+void four_put_route(struct mo_jw *w, const struct target *t)
 {
-    struct mo_jw w;
-
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "server");
-    mo_jw_cstr(&w, mo_up_server(t->slot->up)->name);
-    put_text(&w, "tool", t->own);
-    mo_jw_key(&w, "confidence");
-    mo_jw_f64(&w, (double)(int)(t->sure * 100 + 0.5f) / 100);
-    mo_jw_end(&w);
-    return mo_buf_err(out);
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, mo_up_server(t->slot->up)->name);
+    four_text(w, "tool", t->given);
+    if (!t->arguments.p)
+        return;
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
 }
 
 void four_result(struct mo_ep_call *c, struct mo_json result,
@@ -354,228 +381,6 @@ void four_result(struct mo_ep_call *c, struct mo_json result,
     mo_buf_fini(&b);
 }
 
-/* --- list_capabilities --------------------------------------------------- */
-
-static const char *state_of(const struct mo_gateway *g, unsigned no)
-{
-    static const char *const words[] = {
-        [MO_UP_COLD] = "not started",
-        [MO_UP_STARTING] = "starting",
-        [MO_UP_OK] = "ok",
-        [MO_UP_FAILED] = "failed",
-        [MO_UP_BROKEN] = "out of order",
-        [MO_UP_SIGN_IN] = "needs a sign-in",
-    };
-    struct mo_up_status s;
-
-    mo_up_status(g->v[no]->up, &s);
-    return words[s.state];
-}
-
-static bool holds(const char *text, struct mo_span word)
-{
-    struct mo_span t = mo_span_cstr(text);
-
-    for (size_t i = 0; i + word.n <= t.n; i++)
-        if (mo_span_ieq(mo_span(t.p + i, word.n), word))
-            return true;
-    return false;
-}
-
-static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
-                      struct mo_jw *w)
-{
-    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS), count = 0;
-
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
-    for (size_t i = 0; i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
-
-        if (it->server != no || count++ >= most)
-            continue;
-        mo_jw_obj(w);
-        put_text(w, "name", it->own);
-        put_member(w, "description", mo_json_get(it->item, "description"));
-        mo_jw_end(w);
-    }
-    mo_jw_end(w);
-    mo_jw_key(w, "toolCount");
-    mo_jw_u64(w, count);
-}
-
-static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
-                       struct mo_jw *w)
-{
-    const struct mo_gw_server *s = server_at(g, no);
-    const char *why = mo_catalog_why(g->cat, no);
-
-    mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, s->name);
-    if (s->description) {
-        mo_jw_key(w, "description");
-        mo_jw_cstr(w, s->description);
-    }
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, state_of(g, no));
-    if (why) {
-        mo_jw_key(w, "why");
-        mo_jw_cstr(w, why);
-    }
-    put_tools(g, no, most, w);
-    mo_jw_end(w);
-}
-
-static void run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                     struct mo_arena *a)
-{
-    struct mo_span server = arg(c, a, "server"), cursor = arg(c, a, "cursor");
-    struct mo_span category = arg(c, a, "category");
-    uint64_t from = 0;
-    unsigned no = 0, shown = 0;
-    struct mo_buf b;
-    struct mo_jw w;
-
-    if (cursor.n && mo_span_u64(cursor, &from) < 0) {
-        mo_ep_call_fail(c, "cursor is none that was given here");
-        return;
-    }
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
-    for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
-         no < g->n && shown < PAGE_SERVERS; no++) {
-        const struct mo_gw_server *s = server_at(g, no);
-
-        if ((server.n && !mo_span_is(server, s->name)) ||
-            (category.n && !holds(s->keywords, category) &&
-             !holds(s->description, category)))
-            continue;
-        put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
-        shown++;
-    }
-    mo_jw_end(&w);
-    if (no < g->n) {
-        char next[16];
-
-        (void)snprintf(next, sizeof(next), "%u", no);
-        mo_jw_key(&w, "nextCursor");
-        mo_jw_cstr(&w, next);
-    }
-    mo_jw_end(&w);
-    answer(c, &b, false);
-    mo_buf_fini(&b);
-}
-
-/* --- explain_tool -------------------------------------------------------- */
-
-/* A value that the schema of a parameter would take, most likely. */
-static void put_example(struct mo_jw *w, struct mo_json schema)
-{
-    static const struct {
-        const char *type, *text;
-    } rows[] = {
-        {"string", "\"...\""}, {"integer", "1"}, {"number", "1"},
-        {"boolean", "true"},   {"array", "[]"},  {"object", "{}"},
-    };
-    struct mo_json type = mo_json_get(schema, "type");
-    struct mo_json v = mo_json_get(schema, "default");
-
-    if (!v.p)
-        v = mo_json_at(mo_json_get(schema, "examples"), 0);
-    if (!v.p)
-        v = mo_json_at(mo_json_get(schema, "enum"), 0);
-    for (size_t i = 0; !v.p && i < MO_COUNT(rows); i++)
-        if (mo_json_str_eq(type, mo_span_cstr(rows[i].type)))
-            v = (struct mo_json){rows[i].text, strlen(rows[i].text)};
-    mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
-}
-
-static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
-                     const struct mo_cat_item *it, struct mo_arena *a)
-{
-    struct mo_json schema = mo_json_get(it->item, "inputSchema");
-    struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json key, name;
-    struct mo_json_iter walk;
-
-    mo_jw_key(w, "example");
-    mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, s->name);
-    put_text(w, "tool", it->own);
-    mo_jw_key(w, "params");
-    mo_jw_obj(w);
-    mo_json_iter(&walk, mo_json_get(schema, "required"));
-    while (mo_json_next(&walk, &key, &name)) {
-        struct mo_span text;
-        char plain[128];
-
-        if (!mo_json_is(name, MO_JSON_STRING) ||
-            mo_json_str(name, a, &text) < 0 || text.n >= sizeof(plain))
-            continue;
-        (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
-        mo_jw_key_span(w, text);
-        put_example(w, mo_json_get(all, plain));
-    }
-    mo_jw_end(w);
-    mo_jw_end(w);
-}
-
-static void put_health(struct mo_jw *w, const struct mo_gateway *g, unsigned no)
-{
-    struct mo_up_status s;
-
-    mo_up_status(g->v[no]->up, &s);
-    mo_jw_key(w, "health");
-    mo_jw_obj(w);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, state_of(g, no));
-    if (s.why.code) {
-        mo_jw_key(w, "why");
-        mo_jw_cstr(w, s.why.msg);
-    }
-    mo_jw_key(w, "callsUnderWay");
-    mo_jw_u64(w, s.calls);
-    mo_jw_end(w);
-}
-
-static void run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                        struct mo_arena *a)
-{
-    static const char *const parts[] = {"title", "description", "inputSchema",
-                                        "outputSchema", "annotations"};
-    struct mo_span server = arg(c, a, "server"), tool = arg(c, a, "tool");
-    const struct mo_cat_item *it;
-    struct mo_buf b;
-    struct mo_jw w;
-
-    server = server.n ? server : arg(c, a, "mcp_name");
-    tool = tool.n ? tool : arg(c, a, "tool_name");
-    it = tool.n ? find_tool(g, server, tool) : NULL;
-    if (!it) {
-        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
-                           "words, list_capabilities says what there is");
-        return;
-    }
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "server");
-    mo_jw_cstr(&w, server_at(g, it->server)->name);
-    put_text(&w, "tool", it->own);
-    for (size_t i = 0; i < MO_COUNT(parts); i++)
-        put_member(&w, parts[i], mo_json_get(it->item, parts[i]));
-    put_call(&w, server_at(g, it->server), it, a);
-    put_health(&w, g, it->server);
-    mo_jw_end(&w);
-    answer(c, &b, false);
-    mo_buf_fini(&b);
-}
-
 /* --- which --------------------------------------------------------------- */
 
 static const struct row {
@@ -584,8 +389,8 @@ static const struct row {
 } rows[] = {
     {"find_tool", run_find},
     {"execute", run_execute},
-    {"list_capabilities", run_list},
-    {"explain_tool", run_explain},
+    {"list_capabilities", four_run_list},
+    {"explain_tool", four_run_explain},
 };
 
 static const struct row *row_of(const struct mo_gateway *g,

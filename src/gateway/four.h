@@ -30,8 +30,8 @@ void four_call(struct mo_gateway *g, struct mo_ep_call *c);
 /* What execute is about, as cross_target(). */
 int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
                 struct target *t);
-/* Where it goes, as JSON: what its result will say of it. */
-int four_route(const struct target *t, struct mo_buf *out);
+/* Where it goes, as members: what its result will say of it. */
+void four_put_route(struct mo_jw *w, const struct target *t);
 /* The result of its flight. */
 void four_result(struct mo_ep_call *c, struct mo_json result,
                  struct mo_span route);

@@ -44,12 +44,15 @@ static const char four_tools[] =
     "{\"name\":\"list_capabilities\",\"title\":\"What there is\","
     "\"description\":\"List the servers and their tools, a page at a time.\","
     "\"inputSchema\":" OBJECT_OF "\"category\":" TEXT_THAT
-    "\"Only servers with this word in their keywords or description\"},"
+    "\"Only servers of this category or tag, or with this word in their "
+    "keywords or description\"},"
     "\"server\":" TEXT_THAT "\"Only this server, with all its tools\"},"
     "\"cursor\":" TEXT_THAT "\"nextCursor of the page before\"}}},"
     "\"outputSchema\":" OBJECT_OF
     "\"servers\":{\"type\":\"array\",\"items\":" OBJECT_OF
     "\"server\":{\"type\":\"string\"},\"description\":{\"type\":\"string\"},"
+    "\"categories\":{\"type\":\"array\",\"items\":"
+    "{\"type\":\"string\"}},"
     "\"state\":{\"type\":\"string\"},"
     "\"toolCount\":{\"type\":\"integer\"},"
     "\"tools\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}},"
@@ -67,7 +70,8 @@ static const char four_tools[] =
     "\"outputSchema\":" OBJECT_OF "\"server\":{\"type\":\"string\"},"
     "\"tool\":{\"type\":\"string\"},\"description\":{\"type\":\"string\"},"
     "\"inputSchema\":{\"type\":\"object\"},\"example\":{\"type\":\"object\"},"
-    "\"health\":{\"type\":\"object\"}},"
+    "\"health\":{\"type\":\"object\"},"
+    "\"latency\":{\"type\":\"object\"}},"
     "\"required\":[\"server\",\"tool\",\"inputSchema\"]}," READS_ONLY "}"
     "]}";
 

@@ -8,6 +8,7 @@
 #include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/four.h"
+#include "gateway/shape.h"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -51,12 +52,11 @@ static void on_timer(struct mo_timer *t)
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            uint64_t ms)
 {
-    struct mo_span caps = mo_json_text(c->caps);
     char who[CROSS_WHO_MAX];
     struct wait *w;
 
     cross_who(c->peer, c->caller, who);
-    if (!refresh_wanted(g, mo_span_cstr(who), caps.n ? caps : MO_SPAN("{}")))
+    if (!refresh_wanted(g, mo_span_cstr(who), cross_caps(c)))
         return false;
     w = mo_new(struct wait);
     if (!w)
@@ -114,6 +114,26 @@ static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
     return rc;
 }
 
+static bool is_first(const struct mo_ep_call *c)
+{
+    struct mo_json v = mo_json_get(c->params, "cursor");
+
+    return !v.p || mo_json_str_eq(v, MO_SPAN(""));
+}
+
+/* Our own tool before those of the servers. */
+static int add_ours(struct mo_buf *page)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    rc = shape_list(mo_buf_view(page), &b);
+    mo_buf_fini(page);
+    *page = b;
+    return rc;
+}
+
 static void list(struct mo_gateway *g, struct mo_ep_call *c,
                  enum mo_cat_kind kind)
 {
@@ -126,6 +146,8 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
     }
     mo_buf_init(&b, GW_TEXT_MAX);
     rc = put_page(g, c, kind, &b);
+    if (rc == 0 && kind == MO_CAT_TOOLS && is_first(c) && shape_is_on(g))
+        rc = add_ours(&b);
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
     else if (rc == MO_EINVAL)
@@ -141,10 +163,15 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
 static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 {
     struct target t;
-    int rc = cross_target(g, c, &t);
+    int rc = 0;
 
+    if (flight_kept_method(g, c))
+        return;
+    rc = cross_target(g, c, &t);
     if (rc == 0)
         flight_start(g, c, &t);
+    else if (shape_is(g, c))
+        shape_call(g, c, c->arguments);
     else if (rc != MO_ENOTFOUND || !may_wait ||
              !wait_for_lists(g, c, GW_FIND_MS))
         cross_refuse(c);
@@ -183,27 +210,32 @@ void front_handle(void *ctx, struct mo_ep_call *c)
         run(g, c, true);
 }
 
-/* --- what the endpoint wants to know of a tool --------------------------- */
-
-static struct mo_json tool(struct mo_gateway *g, struct mo_span name)
+void front_again(struct mo_gateway *g, struct mo_ep_call *c)
 {
-    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
-
-    return it ? it->item : (struct mo_json){NULL, 0};
+    run(g, c, true);
 }
+
+/* --- what the endpoint wants to know of a tool --------------------------- */
 
 struct mo_json front_schema(void *ctx, struct mo_span name)
 {
-    return mo_json_get(tool(ctx, name), "inputSchema");
+    const struct mo_gateway *g = ctx;
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+
+    return mo_json_get(it ? it->item : (struct mo_json){NULL, 0},
+                       "inputSchema");
 }
 
 /* Any call may be a task here, as the endpoint keeps it; only a tool that
  * says so itself may not. */
 enum mo_ep_task_support front_task(void *ctx, struct mo_span name)
 {
-    struct mo_json how =
-        mo_json_get(mo_json_get(tool(ctx, name), "execution"), "taskSupport");
+    const struct mo_gateway *g = ctx;
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+    struct mo_json how = {NULL, 0};
 
+    if (it)
+        how = mo_json_get(it->execution, "taskSupport");
     return mo_json_str_eq(how, MO_SPAN("forbidden")) ? MO_EP_TASK_FORBIDDEN
                                                      : MO_EP_TASK_OPTIONAL;
 }

@@ -4,6 +4,10 @@
 #include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/guide.h"
+#include "gateway/habit.h"
+#include "gateway/judge.h"
+#include "gateway/manner.h"
+#include "gateway/shape.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -100,6 +104,19 @@ struct slot *gw_slot(struct mo_gateway *g, unsigned no)
     return no < g->n ? g->v[no] : NULL;
 }
 
+static void slot_close(struct slot *s);
+
+/* Whoever is still waiting for it has waited long enough. */
+static void on_drain(struct mo_timer *t)
+{
+    slot_close(mo_container_of(t, struct slot, drain));
+}
+
+static void on_leave(struct mo_later *d)
+{
+    slot_close(mo_container_of(d, struct slot, leave));
+}
+
 static struct slot *slot_new(struct mo_gateway *g, const struct mo_gw_server *s,
                              struct mo_err *e)
 {
@@ -114,6 +131,8 @@ static struct slot *slot_new(struct mo_gateway *g, const struct mo_gw_server *s,
     mo_list_init(&t->node);
     mo_list_init(&t->flights);
     mo_list_init(&t->kids);
+    mo_timer_init(&t->drain, on_drain);
+    mo_later_init(&t->leave, on_leave);
     t->up = mo_up_new(&g->o, s, &up_cb, t, e);
     if (!t->up) {
         mo_free(t);
@@ -132,11 +151,16 @@ static void end_now(struct mo_later *d)
     MO_BUG_ON(!mo_list_empty(&g->eps));
     flight_drop_all(g);
     watch_fini(g);
+    wtask_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
+    guide_free(g->seek); /* it borrows from the other */
     guide_free(g->guide);
+    shape_free(g->shape);
+    habit_free(g->habit);
+    pace_fini(&g->pace);
     mo_free(g->v);
     mo_free(g);
     if (closed)
@@ -147,9 +171,15 @@ void gw_slot_check(struct slot *s)
 {
     struct mo_gateway *g = s->g;
 
-    if (!s->gone || !mo_list_empty(&s->flights))
+    if (!mo_list_empty(&s->flights))
+        return;
+    if (s->no == SLOT_NONE && !s->closing)
+        mo_loop_defer(g->loop, &s->leave);
+    if (!s->gone)
         return;
     mo_list_del(&s->node);
+    mo_later_cancel(&s->leave);
+    manner_free(s->manner);
     mo_free(s);
     if (g->closing && mo_list_empty(&g->leaving))
         mo_loop_defer(g->loop, &g->ending);
@@ -164,13 +194,27 @@ static void on_gone(void *ctx)
     gw_slot_check(s);
 }
 
+static void slot_close(struct slot *s)
+{
+    mo_timer_stop(s->g->loop, &s->drain);
+    if (s->closing)
+        return;
+    s->closing = true;
+    mo_up_close(s->up, on_gone, s);
+}
+
+/* Nobody finds it any more; who is on it may finish. */
 static void slot_leave(struct slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
+    judge_leave(s);
     refresh_stop(s);
     watch_stop(s);
-    mo_up_close(s->up, on_gone, s);
+    if (s->g->closing || mo_list_empty(&s->flights))
+        slot_close(s);
+    else
+        mo_timer_start(s->g->loop, &s->drain, GW_DRAIN_MS);
 }
 
 static bool is_same(const struct slot *s, const struct mo_gw_server *v)
@@ -242,37 +286,66 @@ static void swap_table(struct mo_gateway *g, struct slot **to, size_t n)
     mo_free(old);
 }
 
+static void free_manners(struct manner **m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        manner_free(m[i]);
+}
+
+static int make_manners(struct manner **m, const struct mo_gw_server *v,
+                        size_t n, struct mo_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        m[i] = manner_new(&v[i]);
+        if (!m[i])
+            return mo_fail(e, MO_ENOMEM, "server %s", v[i].name);
+    }
+    return 0;
+}
+
 int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e)
 {
     struct mo_err own;
     struct slot **to;
     mo_autofree bool *fresh = NULL;
+    mo_autofree struct manner **manners = NULL;
     bool first = g->n == 0;
+    size_t all = n;
     int rc;
 
     e = e ? e : &own;
-    if (n > MO_GW_SERVERS_MAX)
+    while (n > 0 && v[n - 1].off)
+        n--;
+    if (all > MO_GW_SERVERS_MAX)
         return mo_fail(e, MO_ETOOBIG, "more than %d servers",
                        MO_GW_SERVERS_MAX);
     to = mo_zalloc((n + 1) * sizeof(struct slot *));
     fresh = mo_zalloc(n + 1);
-    if (!to || !fresh) {
+    manners = mo_zalloc((n + 1) * sizeof(struct manner *));
+    if (!to || !fresh || !manners) {
         mo_free(to);
         return mo_fail(e, MO_ENOMEM, "servers");
     }
     rc = fill_table(g, to, fresh, v, n, e);
     if (rc == 0)
-        rc = mo_catalog_servers(g->cat, v, n, e);
+        rc = make_manners(manners, v, n, e);
+    if (rc == 0)
+        rc = mo_catalog_servers(g->cat, v, all, e);
     if (rc < 0) {
+        free_manners(manners, n);
         undo(g, to, fresh, n);
         mo_free(to);
         return rc;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         mo_up_describe(to[i]->up, &v[i]);
+        manner_free(to[i]->manner);
+        to[i]->manner = manners[i];
+    }
     swap_table(g, to, n);
     guide_stale(g->guide);
+    guide_stale(g->seek);
     watch_again(g);
     if (first)
         return 0;
@@ -298,23 +371,31 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         return e ? e->code : MO_ENOMEM;
     }
     g->guide = guide_new(o->table, o->pieces);
-    if (!g->guide) {
+    g->shape = shape_new(o->loop);
+    g->habit = habit_new(o->loop, o->habit);
+    if (!g->guide || !g->shape || !g->habit) {
+        guide_free(g->guide);
+        shape_free(g->shape);
+        habit_free(g->habit);
         mo_catalog_free(g->cat);
         mo_free(g);
         return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
     g->o.cache = NULL; /* the catalogue's */
+    g->o.habit = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->loop;
-    mo_up_pool_init(&g->pool, 0);
+    mo_up_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
     mo_list_init(&g->flights);
     mo_list_init(&g->waits);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->visits, GW_VISITS_MAX);
+    mo_map_init(&g->wtasks, GW_WATCHED_MAX);
+    pace_init(&g->pace);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
@@ -329,6 +410,8 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
     g->closing = true;
     g->closed = gone;
     g->closed_ctx = ctx;
+    mo_list_each_safe (n, &g->leaving)
+        slot_close(mo_container_of(n, struct slot, node));
     for (size_t i = 0; i < g->n; i++)
         slot_leave(g->v[i]);
     g->n = 0;
@@ -370,14 +453,12 @@ static void on_session_gone(void *ctx, uint64_t peer)
 static void on_roots_changed(void *ctx, uint64_t peer)
 {
     struct mo_gateway *g = ctx;
-    char who[MO_GW_WHO_MAX];
 
-    cross_who(peer, mo_span(NULL, 0), who);
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each (n, &g->v[i]->kids) {
             struct kid *k = mo_container_of(n, struct kid, node);
 
-            if (mo_span_is(mo_child_who(k->child), who) &&
+            if (flight_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
                                      "notifications/roots/list_changed",
@@ -393,12 +474,18 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->schema = front_schema;
     o->task = front_task;
     o->watch = watch_uri;
+    o->watch_task = wtask_wanted;
     o->level = watch_level;
     o->session_gone = on_session_gone;
     o->roots_changed = on_roots_changed;
     o->abandoned = flight_abandoned;
     o->refusals = true;
     o->ctx = g;
+}
+
+void mo_gateway_single(struct mo_gateway *g)
+{
+    g->single = true;
 }
 
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
@@ -427,8 +514,10 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
-    if (what == MO_EP_CH_TOOLS)
+    if (what == MO_EP_CH_TOOLS) {
         guide_stale(g->guide);
+        guide_stale(g->seek);
+    }
     if (!g->listed[what])
         return;
     g->listed[what] = false;

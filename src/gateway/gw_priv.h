@@ -7,8 +7,9 @@
  *  1. slot->no is the server's number in the catalogue, SLOT_NONE from the
  *     moment it is to go. Only gateway.c writes it.
  *  2. A kid is there from a child's on_open to its on_lost.
- *  3. A slot that is to go is freed when its up is gone and no flight is on
- *     it; every call on its children has ended by then. */
+ *  3. A slot that is to go closes its up when no flight is on it, or after
+ *     GW_DRAIN_MS; it is freed when its up is gone and no flight is on it:
+ *     every call on its children has ended by then. */
 #ifndef MO_GATEWAY_GW_PRIV_H
 #define MO_GATEWAY_GW_PRIV_H
 
@@ -16,6 +17,7 @@
 
 #include "base/map.h"
 #include "gateway/catalog.h"
+#include "gateway/pace.h"
 #include "gateway/up.h"
 #include "mcp/pages.h"
 
@@ -25,6 +27,7 @@
 #define GW_FIND_MS     60000 /* a call of what nobody is known to have */
 #define GW_AWAY_MS     ((uint64_t)900 * 1000) /* a client that does not return */
 #define GW_GATHER_MS   100   /* questions of a legacy server, for one answer */
+#define GW_DRAIN_MS    30000 /* calls on a server that is to go */
 #define GW_AWAY_MAX    1024  /* flights that wait for their client */
 #define GW_WATCHED_MAX 65536 /* resources that somebody listens to */
 #define GW_QUIET_MS    5000  /* before servers are told to log less */
@@ -63,7 +66,11 @@ struct slot {            /* a server */
     struct mo_gateway *g;
     struct mo_up *up;
     unsigned no;
-    bool gone;              /* up is closed */
+    bool gone;    /* up is closed */
+    bool closing; /* it was told to close */
+    struct manner *manner;
+    struct mo_timer drain;  /* to go: for calls that are under way */
+    struct mo_later leave;  /* the last of them is over */
     struct mo_list flights; /* under way */
     struct mo_list kids;
     struct mo_up_wish start; /* for its lists */
@@ -89,6 +96,10 @@ struct mo_gateway {
     struct mo_loop *loop;
     struct mo_catalog *cat;
     struct guide *guide;
+    struct guide *seek; /* over all there is; NULL: not asked yet */
+    struct shape *shape;
+    struct habit *habit;
+    struct mo_pace pace;
     struct slot **v;
     size_t n;
     struct mo_up_pool pool;
@@ -100,11 +111,14 @@ struct mo_gateway {
     struct mo_map watched;  /* exposed uri -> struct watched */
     bool listed[3];         /* by enum mo_ep_what: since the last news of it */
     struct mo_map visits;   /* visit.c's */
+    struct mo_map wtasks;   /* watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
     uint64_t lost_logs;  /* nobody could say whose they were */
+    size_t kept_bytes;   /* flight_kept.c's */
     struct mo_later ending;
+    bool single; /* one client, ever */
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -122,6 +136,8 @@ void gw_slot_check(struct slot *s);
 /* --- front.c ------------------------------------------------------------- */
 
 void front_handle(void *ctx, struct mo_ep_call *c);
+/* A call that was on its way and is not: whose it is has to be found anew. */
+void front_again(struct mo_gateway *g, struct mo_ep_call *c);
 struct mo_json front_schema(void *ctx, struct mo_span tool);
 enum mo_ep_task_support front_task(void *ctx, struct mo_span tool);
 /* Lists have come, or cannot: who waited for them may go on. */
@@ -135,6 +151,9 @@ void front_settled(struct mo_gateway *g);
 bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
                     struct mo_span caps);
 bool refresh_pending(const struct mo_gateway *g);
+/* Everybody's, also those that are known; are any of them on the way? */
+void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps);
+bool refresh_busy(const struct mo_gateway *g);
 void refresh_kid(struct kid *k, unsigned kinds);
 void refresh_said(struct kid *k, enum mo_cat_kind kind);
 void refresh_stop(struct slot *s); /* it is to go */
@@ -151,6 +170,20 @@ void watch_uri(void *ctx, struct mo_span uri, bool on);
 void watch_level(void *ctx, enum mo_mcp_level lv);
 void watch_fini(struct mo_gateway *g);
 void watch_init(struct mo_gateway *g);
+
+/* The child's listen, anew. */
+void watch_listen(struct kid *k);
+
+/* --- watch_task.c -------------------------------------------------------- */
+
+/* A client wants to hear of a task, or does no longer (opts.watch_task). */
+void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
+                  bool on);
+/* "taskIds":[...] of a child's listen, if there are any. */
+void wtask_put(const struct kid *k, struct mo_jw *w);
+void wtask_news(struct kid *k, struct mo_json params);
+void wtask_stop(const struct slot *s);
+void wtask_fini(struct mo_gateway *g);
 
 /* --- visit.c ------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 void mo_gw_hash(struct mo_span a, struct mo_span b,
                 char out[MO_GW_HASH_LEN + 1])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 
@@ -16,27 +15,24 @@ void mo_gw_hash(struct mo_span a, struct mo_span b,
     mo_sha256_put(&h, "", 1);
     mo_sha256_put(&h, b.p, b.n);
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < MO_GW_HASH_LEN; i++)
-        out[i] = digits[i % 2 ? sum[i / 2] & 15 : sum[i / 2] >> 4];
-    out[MO_GW_HASH_LEN] = '\0';
+    mo_hex(sum, MO_GW_HASH_LEN / 2, out);
 }
 
-static bool is_plain(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+static const bool plain[256] = {
+    ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true,
+    ['_'] = true,         ['-'] = true,
+};
 
 /* Returns how many bytes there would be, with every odd one made plain. */
 static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
                         bool *odd)
 {
     for (size_t i = 0; i < s.n; i++, at++) {
-        bool plain = is_plain((unsigned char)s.p[i]);
+        bool ok = plain[(unsigned char)s.p[i]];
 
-        *odd |= !plain;
+        *odd |= !ok;
         if (at < size - 1)
-            out[at] = plain ? s.p[i] : '_';
+            out[at] = ok ? s.p[i] : '_';
     }
     return at;
 }

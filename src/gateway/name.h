@@ -29,6 +29,8 @@ void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
 void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX]);
 /* The exposed form of a URI or URI template; MO_ETOOBIG by the buffer. */
 int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out);
+/* The same for who knows the server's label. */
+int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out);
 /* Has it the form of one of ours? Then *server (its label) and *uri are its
  * parts; whether there is such a server is for the caller to see. */
 bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,

@@ -3,6 +3,7 @@
  * lists nobody knows yet is started for them when somebody asks.
  *
  * A list that cannot be read leaves the old one in place. */
+#include "gateway/flight.h"
 #include "gateway/gw_priv.h"
 #include "mcp/mirror.h"
 
@@ -92,6 +93,7 @@ static void finish(struct kid *k)
         k->held = false;
         mo_child_let_go(k->child);
     }
+    flight_listed(k);
     front_settled(g);
 }
 
@@ -225,6 +227,32 @@ static bool ask_again(struct slot *s)
     return k != NULL;
 }
 
+static void start_for_lists(struct slot *s, struct mo_span who,
+                            struct mo_span caps)
+{
+    s->starting = true;
+    s->start = (struct mo_up_wish){.ready = on_started};
+    mo_up_want(s->up, who, caps, &s->start);
+}
+
+void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *s = g->v[i];
+
+        if (!s->starting && !is_reading(s) && !ask_again(s))
+            start_for_lists(s, who, caps);
+    }
+}
+
+bool refresh_busy(const struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->v[i]->starting || is_reading(g->v[i]))
+            return true;
+    return false;
+}
+
 bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
                     struct mo_span caps)
 {
@@ -234,9 +262,7 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
         if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
             ask_again(s))
             continue;
-        s->starting = true;
-        s->start = (struct mo_up_wish){.ready = on_started};
-        mo_up_want(s->up, who, caps, &s->start);
+        start_for_lists(s, who, caps);
     }
     return refresh_pending(g);
 }

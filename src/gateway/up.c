@@ -50,6 +50,7 @@ void up_grant(struct mo_up_wish *w, struct mo_child *c)
 {
     w->child = c;
     w->granted = true;
+    fair_had(c->up, w);
     child_busy(c);
     put_ready(w);
 }
@@ -87,6 +88,11 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
         (void)mo_fail(e, MO_EBUSY,
                       "%s: too many servers are busy (%u in all), try later",
                       name, u->pool->running);
+        break;
+    case NO_TURN:
+        (void)mo_fail(e, MO_EBUSY,
+                      "%s: %u calls are under way and others wait, try later",
+                      name, u->under_way);
         break;
     case NO_MEMORY:
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", name);
@@ -143,11 +149,13 @@ static enum no grow(struct mo_up *u)
 
 static void give_out(struct mo_up *u)
 {
-    while (!mo_list_empty(&u->wishes)) {
-        struct mo_up_wish *w = first(&u->wishes);
-        struct mo_child *c = least_busy(u);
+    for (;;) {
+        struct mo_up_wish *w = fair_next(u);
+        struct mo_child *c = w ? least_busy(u) : NULL;
         enum no no = NO_NOT;
 
+        if (!w)
+            return;
         if (c && (c->calls == 0 || (!coming(u) && !may_grow(u)))) {
             up_grant(w, c);
             continue;
@@ -202,6 +210,10 @@ static void want_own(struct mo_up *u, struct mo_span who, struct mo_span caps,
 
 static void want_any(struct mo_up *u, struct mo_up_wish *w)
 {
+    if (w->counts && fair_full(u)) {
+        up_refuse(w, NO_TURN);
+        return;
+    }
     mo_list_push(&u->wishes, &w->node);
     up_changed(u);
 }
@@ -216,6 +228,8 @@ void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
     w->child = NULL;
     w->no = NO_NOT;
     w->granted = w->trial = false;
+    w->who = w->counts ? fair_who(u, who) : 0;
+    w->since_ms = now;
     if (u->closing) {
         up_refuse(w, NO_CLOSED);
         return;
@@ -240,8 +254,11 @@ void mo_up_unwant(struct mo_up_wish *w)
     mo_list_del(&w->node);
     if (w->trial)
         mo_breaker_skip(&w->up->breaker);
-    if (c && w->granted)
+    if (c && w->granted) {
         c->calls--;
+        if (w->counts)
+            fair_over(w->up);
+    }
     w->up = NULL;
     w->child = NULL;
     if (c)
@@ -258,6 +275,8 @@ static void grant_another(struct mo_up *u, struct mo_up_wish *w)
     mo_list_del(&w->node);
     w->child = NULL;
     w->granted = false;
+    if (w->counts)
+        fair_over(u);
     if (u->closing)
         up_refuse(w, NO_CLOSED);
     else if (u->s.per_session)
@@ -325,11 +344,13 @@ static void on_look(struct mo_timer *t)
 static void up_free(struct mo_up *u)
 {
     mo_timer_stop(u->o.loop, &u->look);
+    fair_fini(u);
     mo_later_cancel(&u->later);
     mo_free((void *)(uintptr_t)u->s.name);
     mo_free((void *)(uintptr_t)u->s.prefix);
     mo_free((void *)(uintptr_t)u->s.description);
     mo_free((void *)(uintptr_t)u->s.keywords);
+    mo_free((void *)(uintptr_t)u->s.categories);
     mo_free(u);
 }
 
@@ -370,6 +391,8 @@ static void on_later(struct mo_later *d)
     mo_list_splice(&u->now, &u->ready);
     while (!mo_list_empty(&u->now))
         deliver_one(u, first(&u->now));
+    if (mo_list_empty(&u->ready) && mo_list_empty(&u->wishes) && !u->made_room)
+        mo_later_cancel(&u->later); /* that was all: not once more for it */
     if (!u->closing)
         show(u);
     if (is_over(u))
@@ -395,8 +418,10 @@ static void replace(const char **to, const char *text)
 
 void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s)
 {
+    u->s.max_calls = s->max_calls;
     replace(&u->s.description, s->description);
     replace(&u->s.keywords, s->keywords);
+    replace(&u->s.categories, s->categories);
 }
 
 struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
@@ -411,10 +436,14 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     }
     u->o = *o;
     u->s = *s;
+    u->s.fallback = (struct mo_gw_texts){NULL, 0}; /* manner.h's, not ours */
+    u->s.tools = NULL;
+    u->s.ntools = 0;
     u->s.name = copy(s->name);
     u->s.prefix = copy(s->prefix);
     u->s.description = copy(s->description);
     u->s.keywords = copy(s->keywords);
+    u->s.categories = copy(s->categories);
     u->s.instances = s->instances == 0                   ? 1
                      : s->instances > MO_UP_CHILDREN_MAX ? MO_UP_CHILDREN_MAX
                                                          : s->instances;
@@ -428,9 +457,11 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     mo_list_init(&u->now);
     mo_later_init(&u->later, on_later);
     mo_timer_init(&u->look, on_look);
+    fair_init(u);
     if (!u->s.name || (s->prefix && !u->s.prefix) ||
         (s->description && !u->s.description) ||
-        (s->keywords && !u->s.keywords)) {
+        (s->keywords && !u->s.keywords) ||
+        (s->categories && !u->s.categories)) {
         up_free(u);
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
         return NULL;
@@ -451,6 +482,7 @@ void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx)
     u->gone = gone;
     u->gone_ctx = ctx;
     mo_timer_stop(u->o.loop, &u->look);
+    mo_timer_stop(u->o.loop, &u->tired);
     up_refuse_all(&u->wishes, NO_CLOSED);
     mo_list_each_safe (it, &u->children) {
         struct mo_child *c = mo_container_of(it, struct mo_child, node);

@@ -10,6 +10,11 @@
  * being started, a call waits for it or for the first one to become idle,
  * whichever is sooner; if it cannot be started, the least busy one takes all.
  *
+ * A shared server may have a limit of calls under way (max_calls). Beyond it
+ * wishes that count wait, and whoever has been served least lately is next, so
+ * that nobody with many calls keeps out one with few (up_fair.c). They wait as
+ * long as a call may take, then they fail with MO_EBUSY.
+ *
  * States of a child: NEW (waits for room) -> STARTING -> OPEN -> CLOSING ->
  * GONE. A failed start is not tried again before a pause (backoff.h:
  * exponential, with jitter); while the breaker (breaker.h) is open a wish
@@ -41,6 +46,7 @@
 
 #define MO_UP_CHILDREN_MAX 128   /* of one server */
 #define MO_UP_ALL_MAX      256   /* of a pool, unless told otherwise */
+#define MO_UP_QUEUE_MAX    4096  /* wishes that wait for their turn */
 #define MO_UP_SIGN_IN_MS   5000  /* between two looks whether somebody did */
 #define MO_UP_YOUNG_MS     10000 /* who ends before without a call is ill */
 
@@ -55,6 +61,8 @@ struct mo_up_wish { /* zeroed before the first use, but for ready */
     struct mo_child *child;
     unsigned char no;
     bool granted, trial;
+    bool counts; /* set before: it is a call, for max_calls */
+    uint64_t who, since_ms;
 };
 
 /* The children of many servers, counted together. The owner's storage; lives
@@ -112,11 +120,14 @@ void mo_up_join(struct mo_up *u, struct mo_up_pool *p);
 void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx);
 
 /* who: the client's session (per_session: the key of the child). caps: what
- * that client can do, JSON text; a shared child is told all we can carry. */
+ * that client can do, JSON text; a shared child, and one whose client did not
+ * say it once and for all (empty), is told all we can carry. */
 void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
                 struct mo_up_wish *w);
 void mo_up_unwant(struct mo_up_wish *w);
 void mo_child_let_go(struct mo_child *c);
+/* The same for a wish that counted. */
+void mo_child_call_over(struct mo_child *c);
 /* Once more granted: one more mo_child_let_go(). */
 void mo_child_hold(struct mo_child *c);
 /* How a call went, for the breaker: a fault of the server's, or none. What

@@ -202,6 +202,14 @@ static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
     return why->code != MO_ETIMEOUT;
 }
 
+static void on_tap(void *ctx, bool to_server, struct mo_span text)
+{
+    const struct mo_child *c = ctx;
+    const struct mo_gateway_opts *o = &c->up->o;
+
+    o->tap(o->tap_ctx, c->up->s.name, c->number, to_server, text);
+}
+
 static int connect_to(struct mo_child *c, struct mo_err *e);
 
 static void on_close(void *ctx, const struct mo_err *given)
@@ -335,6 +343,8 @@ static int connect_to(struct mo_child *c, struct mo_err *e)
         .ctx = c,
     };
 
+    if (o->tap)
+        co.tap = on_tap;
     c->known = (struct mo_conn_verdict){.era = MO_ERA_UNKNOWN};
     if (o->verdict && !c->retried)
         c->known = o->verdict(o->ctx, s->name);
@@ -347,7 +357,7 @@ void child_start(struct mo_child *c)
     struct mo_err e;
 
     child_move(c, CH_STARTING);
-    c->up->starts++;
+    c->number = ++c->up->starts;
     if (connect_to(c, &e) < 0)
         start_failed(c, &e);
 }
@@ -391,8 +401,8 @@ struct mo_child *child_new(struct mo_up *u, struct mo_span who,
 
     if (c == NULL)
         return NULL;
-    if (u->s.per_session) {
-        c->caps = mo_strndup(caps.n ? caps.p : "{}", caps.n ? caps.n : 2);
+    if (u->s.per_session && caps.n) {
+        c->caps = mo_strndup(caps.p, caps.n);
         if (c->caps == NULL) {
             mo_free(c);
             return NULL;
@@ -443,6 +453,12 @@ void mo_child_let_go(struct mo_child *c)
         up_changed(c->up);
     c->calls--;
     child_unused(c);
+}
+
+void mo_child_call_over(struct mo_child *c)
+{
+    fair_over(c->up);
+    mo_child_let_go(c);
 }
 
 struct mo_conn *mo_child_conn(const struct mo_child *c)

@@ -15,6 +15,7 @@
 #ifndef MO_GATEWAY_UP_PRIV_H
 #define MO_GATEWAY_UP_PRIV_H
 
+#include "base/map.h"
 #include "gateway/backoff.h"
 #include "gateway/up.h"
 
@@ -33,6 +34,7 @@ enum no { /* why a wish is not granted */
           NO_PAUSE,  /* after a failed start */
           NO_BROKEN, /* the breaker */
           NO_ROOM,
+          NO_TURN, /* too many others, for too long */
           NO_MEMORY,
           NO_CLOSED,
 };
@@ -51,6 +53,7 @@ struct mo_child {
     bool retried;    /* without what was known of its era */
     bool not_dialed; /* the last dial failed at once */
     struct mo_conn_verdict known;
+    uint64_t number;             /* of our starts */
     uint64_t opened_ms, idle_ms; /* since when */
     uint64_t fault_turn;         /* of the loop, of the last fault */
     struct mo_timer idle;
@@ -77,6 +80,10 @@ struct mo_up {
     bool sign_in;         /* that was because a person must sign in */
     uint64_t starts, fails;
     enum mo_up_state shown;
+    unsigned under_way;    /* calls that count, granted and not over */
+    struct mo_map turns;   /* who -> number of the turn it last had */
+    uint64_t turn, k0, k1; /* the present one; of names */
+    struct mo_timer tired; /* the oldest of them has waited long enough */
     struct mo_later later;
     struct mo_timer look; /* a pause is over: another state to show */
     bool made_room;       /* a child is gone: others may start */
@@ -104,6 +111,16 @@ void child_drop(struct mo_child *c, enum no no); /* NEW: it never began */
 void child_busy(struct mo_child *c);
 void child_unused(struct mo_child *c); /* a call or a wish less */
 struct mo_span child_who(const struct mo_child *c);
+
+/* up_fair.c */
+void fair_init(struct mo_up *u);
+void fair_fini(struct mo_up *u);
+uint64_t fair_who(const struct mo_up *u, struct mo_span who);
+bool fair_full(const struct mo_up *u); /* no more may wait */
+/* Whose turn it is; NULL: nobody's, all must wait. */
+struct mo_up_wish *fair_next(struct mo_up *u);
+void fair_had(struct mo_up *u, const struct mo_up_wish *w); /* granted */
+void fair_over(struct mo_up *u);
 
 /* up_room.c */
 /* A NEW child is started, waits, or (false) is dropped. */

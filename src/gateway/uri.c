@@ -50,6 +50,11 @@ int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out)
     char label[MO_GW_LABEL_MAX];
 
     mo_gw_label(server, label);
+    return mo_gw_label_uri(label, uri, out);
+}
+
+int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out)
+{
     mo_buf_puts(out, label);
     mo_buf_putc(out, '+');
     return mo_buf_span(out, uri);

@@ -89,8 +89,9 @@ static void put_uris(const struct slot *s, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static int put_listen(const struct slot *s, struct mo_buf *b)
+static int put_listen(const struct kid *k, struct mo_buf *b)
 {
+    const struct slot *s = k->slot;
     static const char *const keys[] = {"toolsListChanged", "promptsListChanged",
                                        "resourcesListChanged"};
     struct mo_jw w;
@@ -105,6 +106,7 @@ static int put_listen(const struct slot *s, struct mo_buf *b)
     }
     if (s->nwatched)
         put_uris(s, &w);
+    wtask_put(k, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -147,7 +149,7 @@ static int start_listen(struct kid *k, struct listening *l)
     struct mo_buf b;
 
     mo_buf_init(&b, LISTEN_TEXT_MAX);
-    if (put_listen(k->slot, &b) == 0)
+    if (put_listen(k, &b) == 0)
         l->call = mo_conn_request(k->conn, "subscriptions/listen",
                                   mo_buf_view(&b), &o, NULL);
     mo_buf_fini(&b);
@@ -155,7 +157,7 @@ static int start_listen(struct kid *k, struct listening *l)
 }
 
 /* The new one is open before the old one ends: nothing is missed. */
-static void listen(struct kid *k)
+void watch_listen(struct kid *k)
 {
     struct listening *old = k->listen, *l;
 
@@ -177,7 +179,7 @@ static void listen(struct kid *k)
 
 static void on_relisten(struct mo_timer *t)
 {
-    listen(mo_container_of(t, struct kid, relisten));
+    watch_listen(mo_container_of(t, struct kid, relisten));
 }
 
 /* --- one child, all of it ------------------------------------------------ */
@@ -190,7 +192,7 @@ void watch_opened(struct kid *k)
     mo_timer_init(&k->relisten, on_relisten);
     k->relisten_ms = GW_LISTEN_MS;
     if (is_modern(k)) {
-        listen(k);
+        watch_listen(k);
         return;
     }
     tell_level(k);
@@ -260,7 +262,7 @@ static void tell_kids(struct slot *s, struct mo_span own, bool on)
         struct kid *k = mo_container_of(n, struct kid, node);
 
         if (is_modern(k))
-            listen(k);
+            watch_listen(k);
         else if (can_subscribe(k))
             request(k, on ? "resources/subscribe" : "resources/unsubscribe",
                     "uri", own);
@@ -342,6 +344,7 @@ void watch_stop(struct slot *s)
             x->slot = NULL;
     }
     s->nwatched = 0;
+    wtask_stop(s);
     let_go(s);
 }
 
@@ -395,6 +398,13 @@ static void on_complete(struct kid *k, const struct mo_rpc *m,
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         visit_done(k, m->params);
+}
+
+static void on_task(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+{
+    (void)stream_of;
+    if (mo_json_is(m->params, MO_JSON_OBJECT))
+        wtask_news(k, m->params);
 }
 
 static void on_tools(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
@@ -455,6 +465,7 @@ void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
         {"notifications/resources/list_changed", on_resources},
         {"notifications/resources/updated", on_updated},
         {"notifications/elicitation/complete", on_complete},
+        {"notifications/tasks", on_task},
     };
 
     for (size_t i = 0; i < MO_COUNT(news); i++) {

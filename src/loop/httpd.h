@@ -85,12 +85,16 @@ struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 
 /* --- one request --------------------------------------------------------- */
 
+#define MO_REQ_CALLER_MAX 33
+
 struct mo_req {
     const struct mo_http_head *head;
     struct mo_span path;  /* target up to '?', percent-encoded as sent */
     struct mo_span query; /* after '?', or empty */
     void *data;           /* the handler's */
     const char *tag;      /* the handler's name for it, for `done` */
+    /* Who asks, as the handler's gate found out; "": nobody by name. */
+    char caller[MO_REQ_CALLER_MAX];
     /* Set by the handler; may stay NULL. hangup: the client closed its side
      * while the answer is still to come; a streamed one ends by itself. */
     void (*gone)(struct mo_req *rq);

@@ -6,6 +6,8 @@
 
 #include "loop/priv.h"
 
+#define SOON_ROUNDS 8 /* in a row; the rest after a look at the sockets */
+
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
 {
     va_list ap;
@@ -23,26 +25,77 @@ int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
     return MO_EIO;
 }
 
-/* Only what was deferred before this turn runs in it: a task that defers
- * itself again cannot keep the loop from its sockets. */
-static void run_later(uv_idle_t *h)
+static void run_later(uv_idle_t *h);
+
+/* Only what was in the list before it runs: a task that defers itself again
+ * cannot keep the loop from its sockets. */
+static void run_list(struct mo_list *list)
 {
-    struct mo_loop *l = h->data;
     struct mo_list now;
 
-    l->stats.turns++;
     mo_list_init(&now);
-    mo_list_splice(&now, &l->later);
+    mo_list_splice(&now, list);
     while (!mo_list_empty(&now)) {
         struct mo_later *d = mo_container_of(now.next, struct mo_later, node);
 
         mo_list_del(&d->node);
         d->fire(d);
     }
-    if (mo_list_empty(&l->later))
+}
+
+/* What these ask for in their turn is run as well: before the loop waits
+ * nothing may be left that nobody would wake it for. */
+static void run_soon(struct mo_loop *l)
+{
+    bool some = !mo_list_empty(&l->soon);
+
+    for (int i = 0; i < SOON_ROUNDS && !mo_list_empty(&l->soon); i++)
+        run_list(&l->soon);
+    if (mo_list_empty(&l->soon))
+        uv_unref((uv_handle_t *)&l->before);
+    else
+        (void)uv_idle_start(&l->spin, run_later);
+    if (l->until && some)
+        uv_stop(&l->uv);
+}
+
+static void run_before(uv_prepare_t *h)
+{
+    run_soon(h->data);
+}
+
+static void run_after(uv_check_t *h)
+{
+    run_soon(h->data);
+}
+
+static void run_later(uv_idle_t *h)
+{
+    struct mo_loop *l = h->data;
+
+    l->stats.turns++;
+    run_list(&l->later);
+    if (mo_list_empty(&l->later) && mo_list_empty(&l->soon))
         (void)uv_idle_stop(&l->spin);
     if (l->until)
         uv_stop(&l->uv);
+}
+
+/* None of these can fail. */
+static void init_handles(struct mo_loop *l)
+{
+    (void)uv_timer_init(&l->uv, &l->tick);
+    (void)uv_idle_init(&l->uv, &l->spin);
+    (void)uv_prepare_init(&l->uv, &l->before);
+    (void)uv_check_init(&l->uv, &l->after);
+    l->tick.data = l;
+    l->spin.data = l;
+    l->before.data = l;
+    l->after.data = l;
+    (void)uv_prepare_start(&l->before, run_before);
+    (void)uv_check_start(&l->after, run_after);
+    uv_unref((uv_handle_t *)&l->before);
+    uv_unref((uv_handle_t *)&l->after);
 }
 
 struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
@@ -64,10 +117,8 @@ struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
     }
     l->log = log;
     mo_list_init(&l->later);
-    (void)uv_timer_init(&l->uv, &l->tick);
-    (void)uv_idle_init(&l->uv, &l->spin);
-    l->tick.data = l;
-    l->spin.data = l;
+    mo_list_init(&l->soon);
+    init_handles(l);
     (void)signal(SIGPIPE, SIG_IGN);
     return l;
 nomem:
@@ -82,6 +133,8 @@ void mo_loop_free(struct mo_loop *l)
         return;
     uv_close((uv_handle_t *)&l->tick, NULL);
     uv_close((uv_handle_t *)&l->spin, NULL);
+    uv_close((uv_handle_t *)&l->before, NULL);
+    uv_close((uv_handle_t *)&l->after, NULL);
     (void)uv_run(&l->uv, UV_RUN_DEFAULT);
     MO_BUG_ON(l->stats.streams != 0);
     MO_BUG_ON(uv_loop_close(&l->uv) != 0);
@@ -153,6 +206,14 @@ void mo_loop_defer(struct mo_loop *l, struct mo_later *d)
         return;
     mo_list_push(&l->later, &d->node);
     (void)uv_idle_start(&l->spin, run_later);
+}
+
+void mo_loop_soon(struct mo_loop *l, struct mo_later *d)
+{
+    if (!mo_list_empty(&d->node))
+        return;
+    mo_list_push(&l->soon, &d->node);
+    uv_ref((uv_handle_t *)&l->before); /* the loop does not end before it */
 }
 
 void mo_later_cancel(struct mo_later *d)

@@ -74,6 +74,9 @@ static inline void mo_later_init(struct mo_later *d,
 }
 
 void mo_loop_defer(struct mo_loop *l, struct mo_later *d); /* twice = once */
+/* Sooner, without a turn of the loop for it: when what came together has been
+ * served. For what gathers until then: bytes to send, writes to group. */
+void mo_loop_soon(struct mo_loop *l, struct mo_later *d);
 void mo_later_cancel(struct mo_later *d);
 
 /* --- signals ------------------------------------------------------------- */

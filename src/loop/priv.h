@@ -14,10 +14,12 @@
 struct mo_loop {
     uv_loop_t uv;
     struct mo_log *log;
-    uv_timer_t tick; /* the one libuv timer behind all of ours */
-    uv_idle_t spin;  /* active while something is deferred */
+    uv_timer_t tick;     /* the one libuv timer behind all of ours */
+    uv_idle_t spin;      /* active while something is deferred */
+    uv_prepare_t before; /* it waits; both run what is due soon */
+    uv_check_t after;
     struct mo_timer *heap;
-    struct mo_list later;
+    struct mo_list later, soon;
     struct mo_loop_stats stats;
     bool until;     /* inside mo_loop_until(): do not wait after news */
     char *read_buf; /* shared by all streams: a read is consumed at once */

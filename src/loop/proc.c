@@ -209,6 +209,7 @@ static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
         .env = o->env,
         .cwd = o->cwd,
         .fds = {pl->in[0], pl->out[1], pl->err[1]},
+        .data_max = o->data_max,
     };
 
     return mo_guard_spawn(p->g, &s, &p->ward, e);

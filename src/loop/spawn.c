@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,6 +39,7 @@ enum step {
     STEP_SESSION,
     STEP_STDIO,
     STEP_CHDIR,
+    STEP_MEMORY,
     STEP_ENLIST,
     STEP_CLOSE,
     STEP_UNMASK,
@@ -80,7 +82,8 @@ CHILD_SIDE static int default_signals(const struct birth *b)
 
 CHILD_SIDE static int own_session(const struct birth *b)
 {
-    (void)b;
+    if (b->s->foreground)
+        return 0;
     return setsid() < 0 ? errno : 0;
 }
 
@@ -118,6 +121,18 @@ CHILD_SIDE static int close_rest(const struct birth *b)
     return 0;
 }
 
+/* Of its own, not of ours: limits are a process's, memory is not yet. Not
+ * RLIMIT_AS: runtimes reserve address space by the gigabyte and never use it.
+ */
+CHILD_SIDE static int limit_memory(const struct birth *b)
+{
+    struct rlimit r = {b->s->data_max, b->s->data_max};
+
+    if (b->s->data_max == 0)
+        return 0;
+    return syscall(SYS_prlimit64, 0, RLIMIT_DATA, &r, NULL) < 0 ? errno : 0;
+}
+
 CHILD_SIDE static int unmask(const struct birth *b)
 {
     static const uint64_t none;
@@ -144,15 +159,11 @@ CHILD_SIDE static int run(const struct birth *b)
 CHILD_SIDE static int child_main(void *arg)
 {
     static int (*const steps[STEP_COUNT])(const struct birth *) = {
-        [STEP_ORPHAN] = tie_to_parent,
-        [STEP_SIGNALS] = default_signals,
-        [STEP_SESSION] = own_session,
-        [STEP_STDIO] = wire_stdio,
-        [STEP_CHDIR] = enter_cwd,
-        [STEP_ENLIST] = enlist,
-        [STEP_CLOSE] = close_rest,
-        [STEP_UNMASK] = unmask,
-        [STEP_EXEC] = run,
+        [STEP_ORPHAN] = tie_to_parent, [STEP_SIGNALS] = default_signals,
+        [STEP_SESSION] = own_session,  [STEP_STDIO] = wire_stdio,
+        [STEP_CHDIR] = enter_cwd,      [STEP_MEMORY] = limit_memory,
+        [STEP_ENLIST] = enlist,        [STEP_CLOSE] = close_rest,
+        [STEP_UNMASK] = unmask,        [STEP_EXEC] = run,
     };
     struct birth *b = arg;
 
@@ -205,13 +216,10 @@ static int explain_exec(const struct birth *b, struct mo_err *e)
 static int explain(const struct birth *b, struct mo_err *e)
 {
     static const char *const what[STEP_COUNT] = {
-        [STEP_ORPHAN] = "parent-death signal",
-        [STEP_SIGNALS] = "signals",
-        [STEP_SESSION] = "new session",
-        [STEP_STDIO] = "stdio",
-        [STEP_ENLIST] = "guardian",
-        [STEP_CLOSE] = "descriptors",
-        [STEP_UNMASK] = "signal mask",
+        [STEP_ORPHAN] = "parent-death signal", [STEP_SIGNALS] = "signals",
+        [STEP_SESSION] = "new session",        [STEP_STDIO] = "stdio",
+        [STEP_MEMORY] = "memory limit",        [STEP_ENLIST] = "guardian",
+        [STEP_CLOSE] = "descriptors",          [STEP_UNMASK] = "signal mask",
     };
     int code = b->step == STEP_ENLIST ? MO_EUNAVAIL : code_of(b->err);
 

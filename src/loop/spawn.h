@@ -19,6 +19,7 @@
 #ifndef MO_LOOP_SPAWN_H
 #define MO_LOOP_SPAWN_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -33,6 +34,9 @@ struct mo_spawn {
     const char *cwd;         /* NULL: ours */
     int fds[3];              /* become 0, 1, 2; stay the caller's */
     bool outlive;            /* does not die with us */
+    bool foreground;         /* stays in our session and group: fore.h */
+    uint64_t data_max;       /* bytes of memory of its own, each process of
+                              * it (RLIMIT_DATA); 0: as ours */
 
     /* May be NULL. enlist runs in the child, in our memory, while we are
      * stopped: system calls only; returns 0 or an errno. delist undoes it in

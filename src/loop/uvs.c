@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "loop/priv.h"
@@ -148,24 +149,30 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
     return u->s.closing ? MO_ECLOSED : 0;
 }
 
-/* send() of one piece is the cheapest way into a socket: neither the file
- * layer nor a list of pieces. Small ones are worth putting together for it. */
-static ssize_t send_tcp(struct mo_loop *l, int fd, const uv_buf_t *v,
-                        unsigned n, size_t total)
+/* send() of one piece is the cheapest way into a socket, write() into a pipe:
+ * neither the file layer nor a list of pieces. Small ones are worth putting
+ * together for it. */
+static ssize_t send_one(int fd, bool tcp, const char *p, size_t n)
 {
-    struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)v,
-                       .msg_iovlen = n};
+    return tcp ? send(fd, p, n, MSG_NOSIGNAL) : write(fd, p, n);
+}
+
+static ssize_t send_pieces(struct mo_loop *l, int fd, bool tcp,
+                           const uv_buf_t *v, unsigned n, size_t total)
+{
+    struct iovec *iov = (struct iovec *)(uintptr_t)v;
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
     size_t at = 0;
 
     if (n == 1)
-        return send(fd, v->base, v->len, MSG_NOSIGNAL);
+        return send_one(fd, tcp, v->base, v->len);
     if (total > sizeof(l->gather))
-        return sendmsg(fd, &m, MSG_NOSIGNAL);
+        return tcp ? sendmsg(fd, &m, MSG_NOSIGNAL) : writev(fd, iov, (int)n);
     for (unsigned i = 0; i < n; i++) {
         memcpy(l->gather + at, v[i].base, v[i].len);
         at += v[i].len;
     }
-    return send(fd, l->gather, at, MSG_NOSIGNAL);
+    return send_one(fd, tcp, l->gather, at);
 }
 
 /* Bytes the kernel took, or a libuv error. libuv's own queue is empty. */
@@ -175,10 +182,10 @@ static int write_now(struct uvs *u, const uv_buf_t *v, unsigned n, size_t total)
     uv_os_fd_t fd;
     ssize_t rc;
 
-    if (h->type != UV_TCP || uv_fileno((uv_handle_t *)h, &fd) < 0)
+    if (uv_fileno((uv_handle_t *)h, &fd) < 0)
         return uv_try_write(h, v, n);
     do {
-        rc = send_tcp(u->s.loop, fd, v, n, total);
+        rc = send_pieces(u->s.loop, fd, h->type == UV_TCP, v, n, total);
     } while (rc < 0 && errno == EINTR);
     return rc < 0 ? uv_translate_sys_error(errno) : (int)rc;
 }
@@ -406,9 +413,14 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
     mo_autofd int w = wfd == rfd ? -1 : wfd;
     bool inet = r >= 0 && is_inet(r);
     enum uvs_kind kind = r < 0 ? UVS_NONE : inet ? UVS_TCP : UVS_PIPE;
-    struct uvs *u = mo_uvs_new(l, kind);
+    struct uvs *u;
     int rc = 0;
 
+    /* The kernel cannot tell when there is more, and libuv would abort(). */
+    if (r >= 0 && uv_guess_handle(r) == UV_FILE)
+        return mo_fail(e, MO_EINVAL,
+                       "it is a file or device, not a pipe or socket");
+    u = mo_uvs_new(l, kind);
     if (!u)
         return mo_fail(e, MO_ENOMEM, "stream");
     (void)snprintf(u->s.peer, sizeof(u->s.peer), "pipe");

@@ -155,8 +155,8 @@ int mo_work_submit(struct mo_work *w, struct mo_job *j)
     j->state = MO_JOB_QUEUED;
     j->canceled = false;
     mo_list_push(&w->queue, &j->node);
-    pthread_cond_signal(&w->more);
     pthread_mutex_unlock(&w->lock);
+    pthread_cond_signal(&w->more); /* who wakes up finds the lock free */
     return 0;
 }
 

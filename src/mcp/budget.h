@@ -1,8 +1,10 @@
 /* budget.h - how many unasked messages a peer may send us.
  *
  * So many at once (MO_LINK_BURST), so many a second after that
- * (MO_LINK_RATE). Who has used them up is not read from for a breath; who is
- * held back MO_LINK_FLOODS_MAX times without ever catching up is given up.
+ * (MO_LINK_RATE), and so many more for each call that it answers
+ * (MO_LINK_NOTES): who works much may say much. Who has used them up is not
+ * read from for a breath; who is held back MO_LINK_FLOODS_MAX times without
+ * ever catching up is given up.
  * No clock and no timer of its own: the caller says what time it is. */
 #ifndef MO_MCP_BUDGET_H
 #define MO_MCP_BUDGET_H
@@ -31,6 +33,16 @@ static inline void mo_budget_fill(struct mo_budget *b, uint64_t now)
         return;
     b->left = MO_LINK_BURST;
     b->filled = now;
+    b->floods = 0;
+}
+
+/* A call of ours was answered. */
+static inline void mo_budget_earn(struct mo_budget *b)
+{
+    b->left += MO_LINK_NOTES;
+    if (b->left < MO_LINK_BURST)
+        return;
+    b->left = MO_LINK_BURST;
     b->floods = 0;
 }
 

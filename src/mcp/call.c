@@ -454,14 +454,16 @@ void call_again(struct mo_call *k)
 static void take_result(struct mo_call *k, struct mo_json result)
 {
     struct mo_reply r = {.result = result};
-    struct mo_json type = mo_json_get(result, "resultType");
+    struct mo_json type = {NULL, 0};
 
+    if (k->c->modern) /* to look means to walk over all of it */
+        type = mo_json_get(result, "resultType");
+    r.task = mo_json_str_eq(type, MO_SPAN("task"));
     if (!mo_json_is(result, MO_JSON_OBJECT))
         fail_now(k, MO_EPROTO, "the result is no object");
-    else if (!k->c->modern || !type.p ||
-             mo_json_str_eq(type, MO_SPAN("complete")))
+    else if (!type.p || mo_json_str_eq(type, MO_SPAN("complete")))
         call_end(k, &r);
-    else if (mo_json_str_eq(type, MO_SPAN("task")) && k->c->can & CAN_TASKS)
+    else if (r.task && k->c->can & CAN_TASKS)
         call_end(k, &r);
     else if (mo_json_str_eq(type, MO_SPAN("input_required")) && k->may_ask)
         need_input(k, result);

@@ -81,6 +81,8 @@ static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
         call_progress(c, m->params);
         return;
     }
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/tasks/status")))
+        task_news(c, mo_json_get(m->params, "taskId"));
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
         ask_cancelled(c, mo_json_get(m->params, "requestId"));
     if (c->state != C_OPEN || !c->o.cb->on_notify)
@@ -131,6 +133,8 @@ static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 
     if (c->state == C_CLOSING || c->state == C_REDIAL)
         return;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, false, mo_json_text(m->root));
     if (m->kind == MO_RPC_BATCH && c->state == C_OPEN &&
         c->speak == MO_MCP_2025_03_26)
         on_batch(c, m, stream_of);
@@ -193,6 +197,8 @@ int conn_send(struct mo_conn *c, struct mo_link_msg *m)
         return MO_ECLOSED;
     m->version = first ? NULL : mo_mcp_version_text(c->speak);
     m->modern = c->modern;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, true, m->text);
     return mo_link_send(c->link, m);
 }
 

@@ -114,6 +114,8 @@ struct mo_conn_opts {
     /* Make a link and give it to mo_conn_dialed(), now or later. A failure
      * now is returned. Called again after a probe that cost the link. */
     int (*dial)(void *ctx, struct mo_conn *c, struct mo_err *e);
+    /* Every message as it comes and goes, borrowed; may be NULL. */
+    void (*tap)(void *ctx, bool to_server, struct mo_span text);
     const struct mo_conn_cb *cb;
     void *ctx;
 };
@@ -162,6 +164,7 @@ struct mo_reply {
     const struct mo_err *err; /* no answer: why; else NULL */
     int status;               /* HTTP status of a failure, or 0 */
     struct mo_json result;    /* object, or none: it is an error */
+    bool task;                /* modern: its kind is a promise (task.h) */
     struct mo_json error;     /* the server's error object, or none */
     int64_t code;             /* of error */
 };

@@ -249,6 +249,8 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
     struct mo_json supported = mo_json_get(data, "supported");
     bool barred = r->status == 401 || r->status == 403;
 
+    if (c->state == C_CLOSING)
+        return; /* closed meanwhile: the link may be gone */
     if (r->err)
         on_no_answer(c, r);
     else if (r->error.p && (barred || r->status >= 500))

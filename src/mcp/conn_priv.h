@@ -141,5 +141,6 @@ void ask_orphan(struct mo_list *asks);
 
 /* task.c */
 void task_end_all(struct mo_conn *c, const struct mo_err *why);
+void task_news(struct mo_conn *c, struct mo_json id);
 
 #endif

@@ -70,6 +70,7 @@ static void fill_limits(struct mo_endpoint_limits *l)
         .replay = (size_t)1024 * 1024,
         .replay_all = (size_t)32 * 1024 * 1024,
         .keepalive_ms = (uint64_t)15 * 1000,
+        .soon_ms = 20,
         .tasks = 64,
         .task_ms = (uint64_t)3600 * 1000,
         .task_bytes = (size_t)32 * 1024 * 1024,
@@ -88,6 +89,7 @@ static void fill_limits(struct mo_endpoint_limits *l)
     FILL(replay);
     FILL(replay_all);
     FILL(keepalive_ms);
+    FILL(soon_ms);
     FILL(tasks);
     FILL(task_ms);
     FILL(task_bytes);

@@ -58,6 +58,7 @@ struct mo_endpoint_limits {
     size_t replay;         /* HTTP, bytes kept per session: 1 MiB */
     size_t replay_all;     /* HTTP, of all sessions: 32 MiB */
     uint64_t keepalive_ms; /* HTTP, SSE comments: 15 s */
+    uint64_t soon_ms;      /* HTTP, an answer is plain JSON until: 20 ms */
     unsigned tasks;        /* MO_EP_CALL_TASKS, kept per session: 64 */
     uint64_t task_ms;      /* one is kept for at most: 1 h */
     size_t task_bytes;     /* outcomes kept, of all sessions: 32 MiB */
@@ -98,6 +99,10 @@ struct mo_endpoint_opts {
     /* The first one wants to hear of that resource, or the last one no longer;
      * may be NULL. */
     void (*watch)(void *ctx, struct mo_span uri, bool on);
+    /* With MO_EP_TASKS: a listen wants to hear of that task (of its caller's,
+     * if it is any), or does no longer; may be NULL. */
+    void (*watch_task)(void *ctx, const struct mo_ep_call *listen,
+                       struct mo_span id, bool on);
     /* The most verbose level that anybody has asked for is another one now;
      * MO_MCP_LEVELS: nobody has. May be NULL. */
     void (*level)(void *ctx, enum mo_mcp_level lv);
@@ -139,6 +144,20 @@ void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
                       struct mo_span params);
 void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params);
+/* A question that belongs to no call, for one connection or session that is
+ * legacy and said that it takes such; NULL: there is none, or it does not, or
+ * too many are open. done is called once, later: result or error is there, or
+ * neither (it did not answer, or is gone). */
+struct mo_ep_ask;
+typedef void mo_ep_ask_done(void *ctx, struct mo_json result,
+                            struct mo_json error);
+struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
+                                  const char *method, struct mo_span params,
+                                  mo_ep_ask_done *done, void *ctx);
+/* It need not be answered any more: the client is told, done is not called. */
+void mo_endpoint_unask(struct mo_ep_ask *a);
+/* The one legacy connection or session that there is; 0: none, or several. */
+uint64_t mo_endpoint_only(const struct mo_endpoint *ep);
 /* A call that waits here (MO_EP_WAITS) under that state need not: questions
  * that are out are taken back and the handler is called again, now. False:
  * there is none. */

@@ -42,16 +42,16 @@ static int kind_of(const struct ep_need *q)
 }
 
 /* An empty elicitation means forms: that was all there was, once. */
-static bool can(const struct call *c, int kind)
+static bool can(struct mo_json caps, enum mo_mcp_version v, int kind)
 {
     struct mo_json cap;
 
     if (kind == NO_KIND)
         return false; /* nobody can declare that */
-    cap = mo_json_get(c->pub.caps, kinds[kind].cap);
+    cap = mo_json_get(caps, kinds[kind].cap);
     if (!mo_json_is(cap, MO_JSON_OBJECT))
         return false;
-    if (kind == URL && c->pub.version < MO_MCP_2025_11_25)
+    if (kind == URL && v < MO_MCP_2025_11_25)
         return false;
     if (kind == FORM && !mo_json_get(cap, "url").p)
         return true;
@@ -66,7 +66,7 @@ unsigned mo_ep_missing(const struct call *c)
     mo_list_each (n, &c->needs) {
         int kind = kind_of(mo_container_of(n, struct ep_need, node));
 
-        if (!can(c, kind))
+        if (!can(c->pub.caps, c->pub.version, kind))
             missing |= 1U << kind;
     }
     return missing;
@@ -78,7 +78,17 @@ bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
     struct ep_need q = {.method = mo_span_cstr(method),
                         .params = mo_json_text(params)};
 
-    return can(call_of(pub), kind_of(&q));
+    return can(pub->caps, pub->version, kind_of(&q));
+}
+
+bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
+                      struct mo_json params)
+{
+    struct ep_need q = {.method = mo_span_cstr(method),
+                        .params = mo_json_text(params)};
+    struct mo_json caps = {s->caps, s->caps ? strlen(s->caps) : 0};
+
+    return can(caps, s->version, kind_of(&q));
 }
 
 bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
@@ -336,8 +346,10 @@ void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
     if (mo_json_u64(m->id, &id) < 0)
         return;
     q = find_need(s, id, &c);
-    if (!q)
+    if (!q) {
+        mo_ep_push_reply(s, id, m);
         return;
+    }
     q->answered = true;
     error = m->kind == MO_RPC_ERROR;
     if (error && !s->ep->o.refusals)

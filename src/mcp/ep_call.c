@@ -12,8 +12,10 @@ static void free_filter(struct call *c)
 {
     if (!c->filter)
         return;
-    if (c->filter->counted)
+    if (c->filter->counted) {
+        mo_ep_watch_tasks(c, false);
         mo_ep_unwatch_all(c->ep, &c->filter->uris);
+    }
     mo_map_fini(&c->filter->uris);
     mo_map_fini(&c->filter->tasks);
     mo_free(c->filter);

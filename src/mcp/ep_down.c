@@ -49,19 +49,21 @@ static bool too_new(const struct down *d, const struct since *t, size_t n,
     return false;
 }
 
+/* Most texts are written as they are; b gets the others. */
+static struct mo_span text_of(struct mo_json v, struct mo_buf *b)
+{
+    struct mo_span raw = mo_span(v.p + 1, v.n - 2);
+
+    mo_buf_init(b, EP_CALL_EXTRA);
+    if (mo_span_find(raw, '\\') < 0)
+        return raw;
+    (void)mo_json_str_buf(v, b);
+    return mo_buf_view(b);
+}
+
 static void put_key(struct down *d, struct mo_json key)
 {
-    struct mo_span raw = mo_span(key.p + 1, key.n - 2);
-    struct mo_buf b;
-
-    if (mo_span_find(raw, '\\') < 0) {
-        mo_jw_key_span(&d->w, raw);
-        return;
-    }
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_json_str_buf(key, &b);
-    mo_jw_key_span(&d->w, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    mo_jw_key_raw(&d->w, key);
 }
 
 static void put_raw(struct down *d, struct mo_json v)
@@ -106,33 +108,75 @@ static void put_item(struct down *d, struct mo_json item)
     mo_jw_end(&d->w);
 }
 
-/* {"taskSupport":...}: whether it may be called as a task. */
-static void put_execution(struct down *d, struct mo_json name)
+/* May it be called as a task? The value of its member of the tool. */
+static const char *execution(const struct down *d, struct mo_json name)
 {
-    static const char *const words[] = {"forbidden", "optional", "required"};
+    static const char *const texts[] = {
+        "{\"taskSupport\":\"forbidden\"}",
+        "{\"taskSupport\":\"optional\"}",
+        "{\"taskSupport\":\"required\"}",
+    };
     const struct mo_endpoint_opts *o = &d->ep->o;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
     struct mo_buf b;
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
-    (void)mo_json_str_buf(name, &b);
-    if (o->task)
-        can = o->task(o->ctx, mo_buf_view(&b));
-    mo_buf_fini(&b);
-    mo_jw_key(&d->w, "execution");
-    mo_jw_obj(&d->w);
-    mo_jw_key(&d->w, "taskSupport");
-    mo_jw_cstr(&d->w, words[can]);
-    mo_jw_end(&d->w);
+    if (o->task && mo_json_is(name, MO_JSON_STRING)) {
+        can = o->task(o->ctx, text_of(name, &b));
+        mo_buf_fini(&b);
+    }
+    return texts[can];
+}
+
+/* What there is to know of a tool, in one walk. */
+struct look {
+    struct mo_json name;
+    bool any;    /* it has members at all */
+    bool change; /* some must go, or be put differently */
+};
+
+static struct look look_at(const struct down *d, struct mo_json tool)
+{
+    struct look l = {.any = false};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, tool);
+    while (mo_json_next(&it, &key, &val)) {
+        l.any = true;
+        if (mo_json_str_eq(key, MO_SPAN("name")))
+            l.name = val;
+        else if (too_new(d, items, MO_COUNT(items), key) ||
+                 mo_json_str_eq(key, MO_SPAN("outputSchema")))
+            l.change = true;
+    }
+    return l;
 }
 
 static void put_tool(struct down *d, struct mo_json tool)
 {
-    mo_jw_obj(&d->w);
-    put_known(d, tool);
-    if (d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS))
-        put_execution(d, mo_json_get(tool, "name"));
-    mo_jw_end(&d->w);
+    bool tasks =
+        d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS);
+    struct look l = look_at(d, tool);
+
+    if (l.change) {
+        mo_jw_obj(&d->w);
+        put_known(d, tool);
+        if (tasks) {
+            mo_jw_key(&d->w, "execution");
+            mo_jw_raw(&d->w, mo_span_cstr(execution(d, l.name)));
+        }
+        mo_jw_end(&d->w);
+        return;
+    }
+    if (!tasks) {
+        put_raw(d, tool);
+        return;
+    }
+    /* its own bytes, and one more before the brace */
+    mo_jw_raw(&d->w, mo_span_head(mo_json_text(tool), tool.n - 1));
+    (void)mo_buf_puts(d->w.b, l.any ? ",\"execution\":" : "\"execution\":");
+    (void)mo_buf_puts(d->w.b, execution(d, l.name));
+    (void)mo_buf_putc(d->w.b, '}');
 }
 
 static void put_block(struct down *d, struct mo_json block)
@@ -247,6 +291,37 @@ static void put_member(struct down *d, struct mo_json key, struct mo_json val)
     put_raw(d, val);
 }
 
+/* Would put_member() write anything but the same bytes? */
+static bool is_touched(const struct down *d, struct mo_json key,
+                       struct mo_json val)
+{
+    if (too_new(d, tops, MO_COUNT(tops), key))
+        return true;
+    if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
+    if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+        return !mo_json_is(val, MO_JSON_OBJECT);
+    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
+        if (d->v < arrays[i].until &&
+            mo_json_str_eq(key, mo_span_cstr(arrays[i].member)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_all_as_it_is(const struct down *d, struct mo_json result)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, result);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_touched(d, key, val))
+            return false;
+    }
+    return true;
+}
+
 int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
                     enum mo_mcp_version v, struct mo_json result)
 {
@@ -254,6 +329,8 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
     struct mo_json_iter it;
     struct mo_json key, val;
 
+    if (is_all_as_it_is(&d, result))
+        return mo_buf_span(b, mo_json_text(result));
     mo_jw_init(&d.w, b);
     mo_jw_obj(&d.w);
     mo_json_iter(&it, result);

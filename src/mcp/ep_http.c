@@ -219,7 +219,7 @@ static void on_request(struct hsess *s, struct mo_req *rq,
     a->held = true;
     give_one(s, a, m);
     if (mo_answer_release(a) && primed)
-        mo_answer_start(a); /* with an id to come back with */
+        mo_answer_soon(a); /* with an id to come back with */
 }
 
 static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
@@ -462,6 +462,8 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
     mo_map_init(&h->by_id, ep->o.limits.sessions);
     mo_list_init(&h->sessions);
     mo_list_init(&h->answers);
+    mo_list_init(&h->young);
+    mo_timer_init(&h->soon, mo_answer_on_soon);
     mo_buf_init(&h->sse, ep->o.limits.message + EP_SCRATCH_KEEP);
     mo_timer_init(&h->sweep, on_sweep);
     mo_timer_start(ep->loop, &h->sweep, ep->o.limits.keepalive_ms);
@@ -481,6 +483,19 @@ static void end_answer(struct answer *a)
         mo_answer_cut(a);
 }
 
+void mo_ep_http_drain(struct mo_ep_http *h)
+{
+    mo_list_each_safe (n, &h->answers) {
+        struct answer *a = mo_container_of(n, struct answer, node);
+        struct mo_ep_call *c = a->way.call;
+
+        if (a->sess && a->sess->get == a)
+            mo_answer_stop(a);
+        else if (a->modern && c && call_of(c)->filter)
+            mo_ep_listen_end(call_of(c), false);
+    }
+}
+
 void mo_ep_http_free(struct mo_ep_http *h)
 {
     if (!h)
@@ -490,6 +505,7 @@ void mo_ep_http_free(struct mo_ep_http *h)
     while (!mo_list_empty(&h->answers))
         end_answer(mo_container_of(h->answers.next, struct answer, node));
     mo_timer_stop(h->ep->loop, &h->sweep);
+    mo_timer_stop(h->ep->loop, &h->soon);
     mo_map_fini(&h->by_id);
     mo_buf_fini(&h->sse);
     mo_free(h);

@@ -5,7 +5,9 @@
  * cancels. Legacy peers get a session (unguessable id, bound to the caller),
  * a GET stream for what no request asked for, and events with ids that can be
  * replayed after a broken connection, as far as a capped buffer reaches back.
- * A call of a legacy peer survives its connection.
+ * A call of a legacy peer survives its connection once its event stream has
+ * begun; that is after limits.soon_ms, and the answer to one that is over by
+ * then is one JSON object, too.
  *
  * Who may ask is the gate's business: it sees every request first. Without
  * one only loopback Host headers and origins equal to the Host are let in.
@@ -41,6 +43,9 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
                                   struct mo_err *e);
 /* A request whose path is ours. */
 void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq);
+/* We are about to end: streams that only bring news end now, whoever waits for
+ * an answer still gets it, if it comes before mo_ep_http_free(). */
+void mo_ep_http_drain(struct mo_ep_http *h);
 /* Ends every session and stream; requests that are open lose their data
  * pointer, so the httpd may be closed before or after. */
 void mo_ep_http_free(struct mo_ep_http *h);

@@ -12,6 +12,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
     *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
     mo_list_init(&s->calls);
     mo_list_init(&s->tasks);
+    mo_list_init(&s->asks);
     mo_map_init(&s->uris, ep->o.limits.uris);
     mo_list_push(&ep->sessions, &s->node);
     ep->nsessions++;
@@ -22,6 +23,7 @@ void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 void mo_ep_sess_fini(struct mo_ep_sess *s)
 {
     mo_ep_tasks_end(s);
+    mo_ep_push_end(s);
     while (!mo_list_empty(&s->calls)) {
         struct call *c = mo_container_of(s->calls.next, struct call, snode);
 

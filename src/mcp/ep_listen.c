@@ -137,6 +137,7 @@ void mo_ep_listen(struct call *c)
     }
     c->filter->counted = true;
     c->state = CALL_LISTENING;
+    mo_ep_watch_tasks(c, true);
     put_ack(c, wanted);
     if (!mo_buf_err(&c->ep->scratch))
         c->way->note(c->way, mo_buf_view(&c->ep->scratch));

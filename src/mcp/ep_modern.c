@@ -117,14 +117,9 @@ void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
 
     mo_json_iter(&it, obj);
     while (mo_json_next(&it, &key, &val)) {
-        struct mo_buf name;
-
         if (skip(key))
             continue;
-        mo_buf_init(&name, EP_CALL_EXTRA);
-        (void)mo_json_str_buf(key, &name);
-        mo_jw_key_span(w, mo_buf_view(&name));
-        mo_buf_fini(&name);
+        mo_jw_key_raw(w, key);
         mo_jw_raw(w, mo_json_text(val));
     }
 }

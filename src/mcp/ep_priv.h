@@ -53,6 +53,8 @@ struct mo_ep_sess {
     uint64_t next_ask;
     struct mo_list tasks; /* ep_task.c's */
     unsigned ntasks;
+    struct mo_list asks; /* ep_push.c's */
+    unsigned nasks;
 };
 
 struct ep_task;
@@ -169,6 +171,8 @@ int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri);
 void mo_ep_unwatch(struct mo_endpoint *ep, struct mo_span uri);
 int mo_ep_watch_all(struct mo_endpoint *ep, const struct mo_map *uris);
 void mo_ep_unwatch_all(struct mo_endpoint *ep, const struct mo_map *uris);
+/* The tasks that a listen is about. */
+void mo_ep_watch_tasks(struct call *c, bool on);
 /* Somebody asked for that level, or does no longer. */
 void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on);
 
@@ -206,8 +210,18 @@ void mo_ep_legacy_ask(struct call *c);
 unsigned mo_ep_missing(const struct call *c);
 void mo_ep_put_missing(const struct call *c, unsigned missing,
                        struct mo_buf *b);
+/* Does its client take such a question? */
+bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
+                      struct mo_json params);
 /* A result or error that answers us, perhaps. */
 void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
+
+/* --- ep_push.c: questions of no call ---------------------------------------
+ */
+
+void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id,
+                      const struct mo_rpc *m);
+void mo_ep_push_end(struct mo_ep_sess *s); /* there will be no answers */
 
 /* --- ep_task.c: 2025-11-25 ----------------------------------------------- */
 

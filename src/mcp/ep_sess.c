@@ -106,6 +106,7 @@ static void free_answer(struct answer *a)
 {
     mo_list_del(&a->node);
     mo_list_del(&a->snode);
+    mo_list_del(&a->ynode);
     mo_buf_fini(&a->out);
     mo_free(a);
 }
@@ -125,21 +126,28 @@ static void detach(struct answer *a)
     drop_out(a);
 }
 
-/* Hand on as much as is taken without waiting; the end follows the last
- * byte. a may be freed by maybe_free() afterwards. */
-static void pump(struct answer *a)
+/* What is left of msg when the connection takes no more without waiting. */
+static struct mo_span give_pieces(struct answer *a, struct mo_span msg)
 {
-    while (a->sent < a->out.len && !mo_req_queued(a->rq)) {
-        struct mo_span rest = mo_span_skip(mo_buf_view(&a->out), a->sent);
-        struct mo_span piece = mo_span_head(rest, SESS_PIECE);
+    while (msg.n && !mo_req_queued(a->rq)) {
+        struct mo_span piece = mo_span_head(msg, SESS_PIECE);
 
         if (mo_req_write(a->rq, piece) < 0) {
             mo_req_abort(a->rq);
-            a->sent = a->out.len;
-            break;
+            return mo_span(NULL, 0);
         }
-        a->sent += piece.n;
+        msg = mo_span_skip(msg, piece.n);
     }
+    return msg;
+}
+
+/* Hand on as much as is taken; the end follows the last byte. a may be freed
+ * by maybe_free() afterwards. */
+static void pump(struct answer *a)
+{
+    struct mo_span rest = mo_span_skip(mo_buf_view(&a->out), a->sent);
+
+    a->sent = a->out.len - give_pieces(a, rest).n;
     if (a->sent < a->out.len)
         return;
     drop_out(a);
@@ -164,11 +172,13 @@ static void on_drain(struct mo_req *rq)
 static void send_out(struct answer *a, struct mo_buf *b)
 {
     bool direct = !a->out.len && b->len <= SESS_PIECE;
+    struct mo_span msg = mo_buf_view(b);
     int rc = mo_buf_err(b);
 
+    if (rc == 0 && !direct && !a->out.len)
+        msg = give_pieces(a, msg);
     if (rc == 0)
-        rc = direct ? mo_req_write(a->rq, mo_buf_view(b))
-                    : mo_buf_span(&a->out, mo_buf_view(b));
+        rc = direct ? mo_req_write(a->rq, msg) : mo_buf_span(&a->out, msg);
     if (rc < 0) {
         mo_req_abort(a->rq);
         drop_out(a);
@@ -200,6 +210,36 @@ void mo_answer_start(struct answer *a)
         return;
     put_event(&a->h->sse, true, a->no, a->seq, MO_SPAN(""), SESS_RETRY_MS);
     send_out(a, &a->h->sse);
+}
+
+/* Left running when there are none: calls come far more often than it
+ * fires. */
+void mo_answer_on_soon(struct mo_timer *t)
+{
+    struct mo_ep_http *h = mo_container_of(t, struct mo_ep_http, soon);
+    uint64_t now = mo_now_ns(), soon = h->ep->o.limits.soon_ms;
+
+    while (!mo_list_empty(&h->young)) {
+        struct answer *a = mo_container_of(h->young.next, struct answer, ynode);
+        uint64_t due = a->since + soon * MO_MS;
+
+        if (due > now) {
+            mo_timer_start(h->ep->loop, t, (due - now) / MO_MS + 1);
+            return;
+        }
+        mo_list_del(&a->ynode);
+        mo_answer_start(a);
+    }
+}
+
+void mo_answer_soon(struct answer *a)
+{
+    struct mo_ep_http *h = a->h;
+
+    a->since = mo_loop_now(h->ep->loop);
+    mo_list_push(&h->young, &a->ynode);
+    if (!mo_timer_on(&h->soon))
+        mo_timer_start(h->ep->loop, &h->soon, h->ep->o.limits.soon_ms);
 }
 
 /* Nothing is said into an answer that waits to go out: it is alive by itself,
@@ -275,6 +315,11 @@ static void finish(struct answer *a)
     pump(a);
 }
 
+void mo_answer_stop(struct answer *a)
+{
+    finish(a);
+}
+
 void mo_answer_cut(struct answer *a)
 {
     mo_req_abort(a->rq);
@@ -317,7 +362,7 @@ static void reply_json(struct answer *a, int status, struct mo_span msg)
     mo_req_start(a->rq, status, "application/json");
     a->streaming = true;
     a->ending = true;
-    if (mo_buf_span(&a->out, msg) < 0)
+    if (mo_buf_span(&a->out, give_pieces(a, msg)) < 0)
         mo_answer_cut(a);
     else
         pump(a);
@@ -377,6 +422,7 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
     a->pending = 1;
     mo_buf_init(&a->out, h->ep->o.limits.message + SESS_OUT_MORE);
     mo_list_init(&a->snode);
+    mo_list_init(&a->ynode);
     mo_list_push(&h->answers, &a->node);
     if (s) {
         a->no = s->next_stream++;

@@ -9,7 +9,10 @@
  *  3. Kept events are in order of sending, in one list per session.
  *  4. What is in `out` goes before anything else: a connection is given a
  *     piece when it has taken the one before, so a message may be longer than
- *     the httpd would queue. */
+ *     the httpd would queue.
+ *  5. An answer in h->young has not begun and will, as an event stream, when
+ *     it is limits.soon_ms old. Most calls are over by then: theirs is one
+ * piece of JSON, of which nothing has to be kept. */
 #ifndef MO_MCP_EP_SESS_H
 #define MO_MCP_EP_SESS_H
 
@@ -28,6 +31,8 @@ struct mo_ep_http {
     struct mo_map by_id;
     struct mo_list sessions; /* the longest unused first */
     struct mo_list answers;
+    struct mo_list young; /* the oldest first */
+    struct mo_timer soon; /* for the oldest of them, or earlier */
     struct mo_timer sweep;
     struct mo_buf sse; /* one event while it is written */
 };
@@ -41,7 +46,8 @@ struct kept { /* an event that may be asked for again */
 
 struct answer {
     struct mo_ep_way way;
-    struct mo_list node, snode;
+    struct mo_list node, snode, ynode;
+    uint64_t since; /* ns, when it became young */
     struct mo_ep_http *h;
     struct hsess *sess; /* NULL: modern, or it has ended */
     struct mo_req *rq;  /* NULL: nobody is connected */
@@ -79,8 +85,12 @@ void mo_answer_done(struct answer *a);
 /* Let go of it; is an answer still to come? If not it may be gone. */
 bool mo_answer_release(struct answer *a);
 void mo_answer_start(struct answer *a); /* as event stream, primed */
+void mo_answer_soon(struct answer *a);  /* the same, unless it is over */
+void mo_answer_on_soon(struct mo_timer *t);
 void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
+/* End its stream as if all had been said; what is pending stays so. */
+void mo_answer_stop(struct answer *a);
 /* Drop the connection, whatever waits; nothing is pending. */
 void mo_answer_cut(struct answer *a);
 

@@ -62,6 +62,16 @@ void mo_ep_unwatch_all(struct mo_endpoint *ep, const struct mo_map *uris)
         mo_ep_unwatch(ep, mo_map_key(en));
 }
 
+void mo_ep_watch_tasks(struct call *c, bool on)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+
+    mo_map_each (en, &c->filter->tasks) {
+        if (o->watch_task)
+            o->watch_task(o->ctx, &c->pub, mo_map_key(en), on);
+    }
+}
+
 void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on)
 {
     unsigned least = 0;

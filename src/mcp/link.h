@@ -33,6 +33,7 @@
  * sender; one that is stopped so often without ever catching up is closed. */
 #define MO_LINK_BURST      4000
 #define MO_LINK_RATE       2000
+#define MO_LINK_NOTES      16
 #define MO_LINK_FLOODS_MAX 30
 #define MO_LINK_BREATH_MS  100
 /* So many bytes of answers waiting to be sent make us stop reading, too: who

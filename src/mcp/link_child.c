@@ -1,5 +1,7 @@
 #include "mcp/link_child.h"
 
+#include <stdio.h>
+
 #define DRAIN_MS 200 /* for output that is still on its way at the exit */
 
 /* Three things end on their own: the process, its output (inner), its
@@ -15,6 +17,9 @@ struct child {
     struct mo_err why; /* of the owner, or what the child did wrong */
     struct mo_exit x;
     bool exited;
+    void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
+    void *said_ctx;
+    char who[MO_CHILD_WHO_MAX];
     size_t tail_len;
     char tail[MO_CHILD_TAIL_MAX];
 };
@@ -31,6 +36,8 @@ static void on_err_read(void *ctx, char *p, size_t n)
     struct child *c = ctx;
     size_t keep;
 
+    if (c->said)
+        c->said(c->said_ctx, c->who, mo_span(p, n), c->tail_len == 0);
     if (n > sizeof(c->tail)) {
         p += n - sizeof(c->tail);
         n = sizeof(c->tail);
@@ -219,7 +226,8 @@ struct mo_span mo_link_child_said(struct mo_link *k)
 
 /* --- the beginning ------------------------------------------------------- */
 
-static struct child *child_new(struct mo_guard *g)
+static struct child *child_new(struct mo_guard *g,
+                               const struct mo_child_opts *o)
 {
     struct child *c = mo_new(struct child);
 
@@ -227,6 +235,9 @@ static struct child *child_new(struct mo_guard *g)
         return NULL;
     c->k.ops = &child_ops;
     c->loop = mo_guard_loop(g);
+    c->said = o->said;
+    c->said_ctx = o->said_ctx;
+    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
     mo_timer_init(&c->drain, on_drained);
     return c;
 }
@@ -240,8 +251,9 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .env = o->env,
         .cwd = o->cwd,
         .err = MO_PROC_ERR_STREAM,
+        .data_max = o->data_max,
     };
-    struct child *c = child_new(g);
+    struct child *c = child_new(g, o);
     struct mo_proc_io io;
     int rc;
 

@@ -17,12 +17,20 @@
 
 #define MO_CHILD_TAIL_MAX 4096 /* bytes of stderr that are kept */
 #define MO_CHILD_ENV_MAX  128  /* variables a child may have */
+#define MO_CHILD_WHO_MAX  80
 
 struct mo_child_opts {
     const char *const *argv; /* NULL-terminated; argv[0] is the program */
     const char *const *env;  /* the whole of it; see mo_child_env() */
     const char *cwd;         /* NULL: ours */
     size_t line_max;         /* 0: MO_LINK_LINE_MAX */
+    /* What it says on stderr, as it comes, also while it is being stopped;
+     * NULL: nobody listens. first: it had said nothing before. ctx must live
+     * as long as the guard. */
+    void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
+    void *said_ctx;
+    const char *who;   /* for said(); copied, up to MO_CHILD_WHO_MAX */
+    uint64_t data_max; /* as in spawn.h */
 };
 
 /* The options are not needed any more when it returns. */

@@ -32,7 +32,7 @@
 #include "mcp/link.h"
 
 #define MO_LINK_HTTP_STREAMS   48  /* requests at once; then MO_EBUSY */
-#define MO_LINK_HTTP_EXTRA     16  /* more for what awaits no answer */
+#define MO_LINK_HTTP_EXTRA     128 /* more for what awaits no answer */
 #define MO_LINK_HTTP_OWN_MAX   16  /* headers of the owner */
 #define MO_LINK_HTTP_PARAMS    32  /* Mcp-Param-* in one message */
 #define MO_LINK_HTTP_SESSION   512 /* bytes of a session id */

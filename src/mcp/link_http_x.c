@@ -143,7 +143,9 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
         e = *why;
     else
         http_describe(x, &e);
-    x->quiet = true; /* whatever the owner does now, it is over */
+    if (x->streamed && e.code == MO_EUNAVAIL)
+        e.code = MO_ECLOSED; /* the server had the request */
+    x->quiet = true;         /* whatever the owner does now, it is over */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
         h->session[0] = '\0';
@@ -290,6 +292,7 @@ static void deliver(struct xchg *x, struct mo_span text)
     }
     if (is_answer(x, &m)) {
         x->answered = true;
+        mo_budget_earn(&h->budget);
         if (x->call)
             mo_timer_start(h->loop, &x->timer, LINGER_MS);
     } else

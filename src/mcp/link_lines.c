@@ -93,6 +93,7 @@ static void charge(struct lines *ln, const struct mo_rpc *m)
 
     if (answer && ln->owed) {
         ln->owed--;
+        mo_budget_earn(&ln->budget);
         return;
     }
     mo_budget_take(&ln->budget, mo_loop_now(ln->loop));

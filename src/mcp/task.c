@@ -58,6 +58,11 @@ bool mo_task_is(const struct mo_conn *c, struct mo_json result)
                       MO_JSON_STRING);
 }
 
+bool mo_task_is_named(const struct mo_task *t, struct mo_json id)
+{
+    return mo_json_str_eq(id, mo_buf_view(&t->name));
+}
+
 /* --- the end ------------------------------------------------------------- */
 
 static void task_free(struct mo_task *t)
@@ -360,6 +365,18 @@ static void on_get(void *ctx, const struct mo_reply *r)
 static void on_poll(struct mo_timer *timer)
 {
     send(mo_container_of(timer, struct mo_task, poll), "tasks/get", on_get, 0);
+}
+
+/* It has changed, its server says: it is looked at now. */
+void task_news(struct mo_conn *c, struct mo_json id)
+{
+    mo_list_each (n, &c->tasks) {
+        struct mo_task *t = mo_container_of(n, struct mo_task, node);
+
+        if (!t->over && !t->call && mo_timer_on(&t->poll) &&
+            mo_json_str_eq(id, mo_buf_view(&t->name)))
+            mo_timer_start(c->loop, &t->poll, 0);
+    }
 }
 
 /* --- the beginning ------------------------------------------------------- */

@@ -59,6 +59,8 @@ int mo_task_watch(struct mo_conn *c, struct mo_json result,
 /* Answers by key (object text), all or some. An answer that the server does
  * not like leaves it waiting. 0, MO_EBUSY, MO_ETOOBIG, ... */
 int mo_task_input(struct mo_task *t, struct mo_span responses);
+/* Is that (a JSON string) its name? */
+bool mo_task_is_named(const struct mo_task *t, struct mo_json id);
 /* The server is told; done follows with MO_ECANCELED. Again = nothing. */
 void mo_task_cancel(struct mo_task *t);
 

@@ -10,19 +10,28 @@ static enum mo_match_want want_of(const struct mo_rule *r)
     return r->action == MO_ACTION_ALLOW ? MO_MATCH_EVERY : MO_MATCH_ANY;
 }
 
-bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s)
+enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
+                                 const struct mo_subject *s, size_t *arg)
 {
     if (r->server.n > 0 && !mo_match_text(r->server, s->server))
-        return false;
+        return MO_RULE_SERVER;
     if (r->tool.n > 0 && !mo_match_text(r->tool, s->tool))
-        return false;
+        return MO_RULE_TOOL;
     if ((s->claims & r->claims) != r->claims || (s->claims & r->denials) != 0)
-        return false;
-    for (size_t i = 0; i < r->nargs; i++)
+        return MO_RULE_CLAIMS;
+    for (size_t i = 0; i < r->nargs; i++) {
+        if (arg)
+            *arg = i;
         if (!mo_match_args(s->args, r->args[i].path, r->args[i].cond,
                            want_of(r)))
-            return false;
-    return true;
+            return MO_RULE_ARG;
+    }
+    return MO_RULE_FITS;
+}
+
+bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s)
+{
+    return mo_rule_misses(r, s, NULL) == MO_RULE_FITS;
 }
 
 static const struct mo_rule *first(const struct mo_rules *rules,

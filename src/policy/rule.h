@@ -63,6 +63,18 @@ struct mo_verdict {
 int mo_rule_check(const struct mo_rule *r, struct mo_err *e);
 bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s);
 
+/* The first part of a rule that does not fit, for a person who wonders. arg
+ * (may be NULL) gets the number of the condition. */
+enum mo_rule_part {
+    MO_RULE_FITS,
+    MO_RULE_SERVER,
+    MO_RULE_TOOL,
+    MO_RULE_CLAIMS,
+    MO_RULE_ARG,
+};
+enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
+                                 const struct mo_subject *s, size_t *arg);
+
 struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
                                const struct mo_rules *persons,
                                enum mo_action fallback,

@@ -19,9 +19,11 @@ struct tool {
     char *name;
     size_t n;
     uint32_t server;
-    unsigned verbs;         /* what it does */
-    struct mo_vector8 own;  /* what the tool is about */
-    struct mo_vector8 both; /* with its server's share */
+    unsigned verbs; /* what it does */
+    /* What the tool is about: with its server's share, beside what every
+     * request looks at, and without. */
+    struct mo_vector8 both;
+    struct mo_vector8 own;
 };
 
 struct best { /* tools of one server, best first */

@@ -24,6 +24,7 @@ static void fill_info(struct session *s)
         .id = s->id,
         .box = s->row.box,
         .driver = s->row.driver,
+        .owner = s->row.owner,
         .resumed = s->known,
         .workspace = kept           ? MO_WORKSPACE_KEPT
                      : s->old_files ? MO_WORKSPACE_LOST

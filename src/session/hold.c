@@ -258,6 +258,26 @@ bool holds_ask(struct session *s, struct mo_ask *a)
     return false;
 }
 
+/* --- whose it is --------------------------------------------------------- */
+
+static int not_there(struct mo_err *e)
+{
+    return mo_fail(e, MO_ENOTFOUND, "there is no such session");
+}
+
+static bool is_owner(const struct session *s, const struct mo_hold *h)
+{
+    return !h->owner[0] || strcmp(h->owner, s->row.owner) == 0;
+}
+
+bool holds_owned(const struct session *s)
+{
+    mo_list_each (it, &s->holds)
+        if (mo_container_of(it, struct mo_hold, node)->owner[0])
+            return true;
+    return false;
+}
+
 /* --- coming and going ---------------------------------------------------- */
 
 static size_t count(const struct mo_list *l)
@@ -280,17 +300,37 @@ static int find_or_make(struct mo_sessions *ss, struct mo_span id,
     return *out ? 0 : session_new(ss, id, out, e);
 }
 
+/* Its row was read, and it is not on its way to be read again. */
+static bool has_owner(const struct session *s)
+{
+    return s->state != S_WAITING && s->state != S_READING &&
+           s->state != S_ENDING;
+}
+
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
                     const struct mo_hold_cb *cb, void *ctx,
                     struct mo_hold **out, struct mo_err *e)
+{
+    return mo_session_hold_as(ss, id, mo_span(NULL, 0), cb, ctx, out, e);
+}
+
+int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
+                       struct mo_span owner, const struct mo_hold_cb *cb,
+                       void *ctx, struct mo_hold **out, struct mo_err *e)
 {
     struct mo_hold *h = mo_new(struct mo_hold);
     struct session *s = NULL;
     bool fresh = false;
     int rc = h ? 0 : mo_fail(e, MO_ENOMEM, "session");
 
+    if (rc == 0 && owner.n >= sizeof(h->owner))
+        rc = mo_fail(e, MO_EINVAL, "the owner's name is too long");
+    if (rc == 0 && owner.n)
+        memcpy(h->owner, owner.p, owner.n);
     if (rc == 0)
         rc = find_or_make(ss, id, &s, &fresh, e);
+    if (rc == 0 && has_owner(s) && !is_owner(s, h))
+        rc = not_there(e);
     if (rc < 0) {
         mo_free(h);
         return rc;
@@ -326,6 +366,23 @@ static void detach(struct mo_hold *h)
     h->s = NULL;
 }
 
+/* It is over for this one; what it waits for is answered with why. */
+static void part(struct mo_hold *h, const char *reason,
+                 const struct mo_err *why)
+{
+    detach(h);
+    mo_list_push(&h->ss->parting, &h->node);
+    h->reason = reason;
+    h->news = 0;
+    mo_list_each (a, &h->asks) {
+        struct ask *ask = mo_container_of(a, struct ask, mine);
+
+        if (ask->used && !ask->why.code)
+            ask_answer(ask, why);
+    }
+    hold_tell(h, N_CLOSED);
+}
+
 void holds_part(struct session *s, const char *reason, const struct mo_err *why)
 {
     struct mo_err gone;
@@ -335,19 +392,29 @@ void holds_part(struct session *s, const char *reason, const struct mo_err *why)
     mo_list_each_safe (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
 
-        detach(h);
-        mo_list_push(&h->ss->parting, &h->node);
-        h->reason = reason;
+        part(h, reason, why ? why : &gone);
         if (why)
             h->why = *why;
-        h->news = 0;
-        mo_list_each (a, &h->asks) {
-            struct ask *ask = mo_container_of(a, struct ask, mine);
+    }
+}
 
-            if (ask->used && !ask->why.code)
-                ask_answer(ask, why ? why : &gone);
-        }
-        hold_tell(h, N_CLOSED);
+void holds_sort(struct session *s)
+{
+    struct mo_hold *first = mo_list_first(&s->holds, struct mo_hold, node);
+    struct mo_err e;
+
+    if (first == NULL)
+        return;
+    if (!s->known)
+        memcpy(s->row.owner, first->owner, sizeof(s->row.owner));
+    (void)not_there(&e);
+    mo_list_each_safe (it, &s->holds) {
+        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
+
+        if (is_owner(s, h))
+            continue;
+        part(h, "failed", &e);
+        h->why = e;
     }
 }
 

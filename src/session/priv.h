@@ -50,7 +50,8 @@ enum session_end {
 struct session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];
-    bool asleep; /* the janitor has taken its box */
+    char owner[MO_SESSION_OWNER_MAX]; /* who made it; "": nobody */
+    bool asleep;                      /* the janitor has taken its box */
     uint64_t created;
     struct mo_buf data;
 };
@@ -208,7 +209,8 @@ struct mo_hold {
     struct mo_later later;
     unsigned news; /* enum news, to be told */
     unsigned busy, idle_left;
-    bool ready; /* was told so */
+    bool ready;                       /* was told so */
+    char owner[MO_SESSION_OWNER_MAX]; /* for whom; "": for anybody */
     struct mo_list asks;
     const char *reason;
     struct mo_err why;
@@ -218,6 +220,10 @@ void hold_tell(struct mo_hold *h, enum news what);
 void holds_tell(struct session *s, enum news what);
 void holds_part(struct session *s, const char *reason,
                 const struct mo_err *why);
+/* The row was read: to whom it is somebody else's, it is not there. The
+ * first to come owns one that is new. */
+void holds_sort(struct session *s);
+bool holds_owned(const struct session *s); /* any of them for a person? */
 void holds_notify(struct session *s, const struct mo_rpc *m);
 bool holds_ask(struct session *s, struct mo_ask *a);
 void uses_answer(struct session *s, const struct mo_err *why);

@@ -1,7 +1,9 @@
 /* row.c - what the store keeps of a session, as a document.
  *
- * {"v":1,"box":"...","driver":"native","created":1700000000000,"data":{...}}
+ * {"v":1,"box":"...","driver":"native","owner":"...",
+ *  "created":1700000000000,"data":{...}}
  *
+ * The owner is left out where it is nobody in particular.
  * One whose box the janitor has taken says "asleep":true and has no box.
  *
  * A reader takes what it knows and skips the rest, so that newer programs may
@@ -45,6 +47,7 @@ int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e)
         return mo_wrap(e, "the session's row");
     read_text(mo_json_get(d.root, "box"), r->box, sizeof(r->box));
     read_text(mo_json_get(d.root, "driver"), r->driver, sizeof(r->driver));
+    read_text(mo_json_get(d.root, "owner"), r->owner, sizeof(r->owner));
     (void)mo_json_u64(mo_json_get(d.root, "created"), &r->created);
     r->asleep = false;
     (void)mo_json_bool(mo_json_get(d.root, "asleep"), &r->asleep);
@@ -65,6 +68,7 @@ int mo_session_row(struct mo_span doc, struct mo_session_row *out,
     *out = (struct mo_session_row){.created = r.created, .asleep = r.asleep};
     memcpy(out->box, r.box, sizeof(out->box));
     memcpy(out->driver, r.driver, sizeof(out->driver));
+    memcpy(out->owner, r.owner, sizeof(out->owner));
     row_fini(&r);
     return rc;
 }
@@ -81,6 +85,10 @@ int row_write(const struct session_row *r, struct mo_buf *b)
     mo_jw_cstr(&w, r->box);
     mo_jw_key(&w, "driver");
     mo_jw_cstr(&w, r->driver);
+    if (r->owner[0]) {
+        mo_jw_key(&w, "owner");
+        mo_jw_cstr(&w, r->owner);
+    }
     if (r->asleep) {
         mo_jw_key(&w, "asleep");
         mo_jw_bool(&w, true);
@@ -95,16 +103,21 @@ int row_write(const struct session_row *r, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
+/* An id that somebody else may have used before begins from nothing. */
 int session_keep_row(struct session *s,
                      void (*done)(void *ctx, const struct mo_written *w,
                                   const struct mo_err *why),
                      void *ctx, struct mo_err *e)
 {
-    struct mo_write w = {.kind = MO_WRITE_SESSION, .at = s->active};
+    struct mo_write w[] = {
+        {.kind = MO_WRITE_FORGET},
+        {.kind = MO_WRITE_SESSION, .at = s->active},
+    };
+    bool clean = !s->has_row && s->row.owner[0];
     struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
                                    .fence = s->fence,
-                                   .writes = &w,
-                                   .n = 1};
+                                   .writes = clean ? w : w + 1,
+                                   .n = clean ? 2 : 1};
     struct mo_buf doc;
     int rc;
 
@@ -113,7 +126,7 @@ int session_keep_row(struct session *s,
     if (rc < 0) {
         (void)mo_fail(e, rc, "the session's row");
     } else {
-        w.doc = mo_buf_view(&doc);
+        w[1].doc = mo_buf_view(&doc);
         rc = mo_store_write(s->ss->o.store, &batch, done, ctx, e);
     }
     mo_buf_fini(&doc);

@@ -171,6 +171,7 @@ static void decide(struct session *s)
         session_end(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
         return;
     }
+    holds_sort(s);
     if (!mo_list_empty(&s->holds)) {
         s->attempt = s->row.box[0] && session_driver(s) ? TRY_ADOPT : TRY_START;
         s->active = now;
@@ -194,6 +195,8 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         return;
     }
     s->known = s->old_files = rows->n > 0;
+    if (holds_owned(s)) /* whose it was, nobody knows any more */
+        s->known = s->old_files = false;
     decide(s);
 }
 

@@ -28,6 +28,9 @@
  *     its cause; its connection's calls fail with the same cause. The next
  *     mo_session_use() brings a fresh one, with the old files where the
  *     driver kept them, and says which.
+ *  6. A session belongs to who made it, for good. To somebody else's hold it
+ *     is not there (MO_ENOTFOUND). Who makes one under an id that was used
+ *     before finds nothing of what was left there.
  *
  * It knows MCP connections and boxes; nothing of turns, models or the web. */
 #ifndef MO_SESSION_SESSION_H
@@ -41,6 +44,7 @@
 #define MO_SESSIONS_MAX      1024
 #define MO_SESSION_HOLDS_MAX 256
 #define MO_SESSION_DATA_MAX  ((size_t)64 * 1024)
+#define MO_SESSION_OWNER_MAX 33 /* bytes of a name, NUL included */
 
 struct mo_sessions;
 struct mo_hold; /* somebody's stake in a session */
@@ -92,7 +96,8 @@ enum mo_workspace {
 
 struct mo_session_info {
     const char *id, *box, *driver;
-    bool resumed; /* the session was known to the store */
+    const char *owner; /* "": nobody in particular */
+    bool resumed;      /* the session was known to the store */
     enum mo_workspace workspace;
     uint64_t fence;       /* for what the owner writes to the store */
     struct mo_span data;  /* what mo_session_keep() kept */
@@ -120,6 +125,10 @@ struct mo_hold_cb {
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
                     const struct mo_hold_cb *cb, void *ctx,
                     struct mo_hold **out, struct mo_err *e);
+/* The same for that person. Empty: for the operator, whose are all. */
+int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
+                       struct mo_span owner, const struct mo_hold_cb *cb,
+                       void *ctx, struct mo_hold **out, struct mo_err *e);
 /* No callback any more, that of use and keep included. What was to be kept is
  * kept all the same. */
 void mo_session_release(struct mo_hold *h);
@@ -160,8 +169,9 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 struct mo_session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];         /* of its box, or of the last it had */
-    bool asleep;             /* the janitor has taken its box */
-    uint64_t created;        /* wall ms */
+    char owner[MO_SESSION_OWNER_MAX];
+    bool asleep;      /* the janitor has taken its box */
+    uint64_t created; /* wall ms */
 };
 int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e);

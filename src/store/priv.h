@@ -101,6 +101,9 @@ struct mo_store {
     bool closing, closed;
     void (*gone)(void *ctx);
     void *gone_ctx;
+    void (*on_audit)(void *ctx, struct mo_span session, uint64_t at,
+                     struct mo_span doc);
+    void *on_audit_ctx;
 };
 
 /* store.c, for the backends */

@@ -38,7 +38,8 @@ enum mo_lua {
 /* KEYS: session, conversation, call, lock, audit; five times audit for a
  *       batch that belongs to no session
  * ARGV: fence ('0': any), history ttl, audit ttl, now, n, then for each write
- *       kind (a letter), id, to, from (bits), at, doc
+ *       kind (a letter), id, to (of an entry: 1, asked for again), from
+ *       (bits), at, doc
  * Answer: {code, which, conversation, seq}; code 0 or a letter. */
 #define MO_LUA_WRITE_TEXT                                                      \
     "local ks, kc, kk, kl, ka = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]\n" \
@@ -119,9 +120,14 @@ enum mo_lua {
     "    conv = 1\n"                                                           \
     "  elseif k == 'e' then\n"                                                 \
     "    local list = kc .. ':' .. conv\n"                                     \
-    "    seq = redis.call('HINCRBY', kc, 's:' .. conv, 1)\n"                   \
-    "    redis.call('HSETNX', kc, 'n', conv)\n"                                \
-    "    redis.call('RPUSH', list, at .. '\\n' .. doc)\n"                      \
+    "    local last = to == '1' and redis.call('LINDEX', list, -1)\n"          \
+    "    if last and last:sub(last:find('\\n', 1, true) + 1) == doc then\n"    \
+    "      seq = tonumber(redis.call('HGET', kc, 's:' .. conv))\n"             \
+    "    else\n"                                                               \
+    "      seq = redis.call('HINCRBY', kc, 's:' .. conv, 1)\n"                 \
+    "      redis.call('HSETNX', kc, 'n', conv)\n"                              \
+    "      redis.call('RPUSH', list, at .. '\\n' .. doc)\n"                    \
+    "    end\n"                                                                \
     "    keep(list)\n"                                                         \
     "  elseif k == 'n' then\n"                                                 \
     "    conv = conv + 1\n"                                                    \

@@ -125,7 +125,7 @@ void mo_redis_write(struct mo_rop *o)
 
         mo_rcall_puts(k, kinds[w->kind]);
         mo_rcall_put(k, w->id);
-        mo_rcall_u64(k, w->to);
+        mo_rcall_u64(k, w->kind == MO_WRITE_ENTRY ? w->again : w->to);
         mo_rcall_u64(k, w->from);
         mo_rcall_u64(k, w->at);
         mo_rcall_put(k, w->doc);

@@ -125,6 +125,14 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_ENTRY_PUT] =
         "INSERT INTO entry (session, conversation, seq, at, doc, text)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    /* the last of the present conversation, if it has that document */
+    [MO_SQL_ENTRY_SAME] =
+        "SELECT c.seq FROM conversation c CROSS JOIN entry e"
+        " WHERE c.session = ?1 AND c.number = ?2 AND e.n IN"
+        " (SELECT n FROM place WHERE session = ?1 AND conversation = ?2"
+        " AND seq = c.seq UNION ALL SELECT n FROM entry WHERE " BEHIND_MARK
+        " AND session = ?1 AND conversation = ?2 AND seq = c.seq)"
+        " AND e.doc = ?3",
     [MO_SQL_ENTRY_DEL_ALL] =
         "DELETE FROM entry WHERE n IN (SELECT n FROM place WHERE session = ?1"
         " UNION ALL SELECT n FROM entry WHERE " BEHIND_MARK

@@ -252,7 +252,7 @@ static void done_one(struct mo_op *op)
     }
     mo_list_del(&op->node);
     mo_list_push(&to->waiting, &op->node);
-    mo_loop_defer(op->s->loop, &to->go);
+    mo_loop_soon(op->s->loop, &to->go);
 }
 
 /* The answers first: what they bring along belongs to the next group. */
@@ -268,7 +268,7 @@ static void on_lane_done(struct mo_job *j, bool canceled)
         note_index(lane->q);
     mo_list_init(&done);
     mo_list_splice(&done, &lane->group);
-    mo_loop_defer(lane->q->s.loop, &lane->go);
+    mo_loop_soon(lane->q->s.loop, &lane->go);
     while (!mo_list_empty(&done))
         done_one(mo_container_of(done.next, struct mo_op, node));
 }
@@ -280,7 +280,7 @@ static void sqlite_submit(struct mo_store *s, struct mo_op *op)
     struct mo_lane *lane = reads ? &q->reader : &q->writer;
 
     mo_list_push(&lane->waiting, &op->node);
-    mo_loop_defer(s->loop, &lane->go); /* with all of this turn of the loop */
+    mo_loop_soon(s->loop, &lane->go); /* with all that came together */
 }
 
 static bool in_file(struct mo_span name, const void *file)

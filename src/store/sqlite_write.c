@@ -126,11 +126,29 @@ static int begin_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
     return rc;
 }
 
+/* 1: it is there already, as the last. */
+static int is_last(struct batch *b, const struct mo_write *w, int64_t *seq)
+{
+    int rc = need_session(b);
+
+    if (rc >= 0)
+        rc = need_conv(b);
+    if (rc >= 0)
+        rc = mo_sql_number(b->sql, MO_SQL_ENTRY_SAME, seq, &b->op->err, "tit",
+                           b->session, b->conv, w->doc);
+    return rc;
+}
+
 static int put_entry(struct batch *b, const struct mo_write *w)
 {
     int64_t seq = 0;
-    int rc = step_conv(b, w, &seq);
+    int rc = w->again ? is_last(b, w, &seq) : 0;
 
+    if (rc == 1)
+        b->op->written.seq = (uint64_t)seq;
+    if (rc != 0)
+        return rc;
+    rc = step_conv(b, w, &seq);
     if (rc == 0)
         rc = begin_conv(b, w, &seq);
     if (rc < 0)

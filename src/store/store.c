@@ -353,6 +353,25 @@ static bool copy_batch(struct mo_op *op, const struct mo_store_batch *b)
     return true;
 }
 
+void mo_store_on_audit(struct mo_store *s,
+                       void (*on_row)(void *ctx, struct mo_span session,
+                                      uint64_t at, struct mo_span doc),
+                       void *ctx)
+{
+    s->on_audit = on_row;
+    s->on_audit_ctx = ctx;
+}
+
+static void tell_audit(const struct mo_store *s, const struct mo_store_batch *b)
+{
+    for (size_t i = 0; s->on_audit && i < b->n; i++) {
+        const struct mo_write *w = &b->writes[i];
+
+        if (w->kind == MO_WRITE_AUDIT)
+            s->on_audit(s->on_audit_ctx, b->session, w->at, w->doc);
+    }
+}
+
 int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
                    void (*done)(void *ctx, const struct mo_written *w,
                                 const struct mo_err *why),
@@ -371,6 +390,7 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
         return no_memory(op, e);
     op->on_written = done;
     op->ctx = ctx;
+    tell_audit(s, &op->batch);
     mo_op_submit(op);
     return 0;
 }

@@ -16,7 +16,8 @@
  *  5. A store that is away is MO_EUNAVAIL, at once or after the deadline,
  *     never silence; whether that write happened is then unknown to us, and
  *     the callers' writes are made so that asking again is harmless (ids are
- *     the caller's; a second new call with the same id is MO_EEXISTS).
+ *     the caller's; a second new call with the same id is MO_EEXISTS; an entry
+ *     that is asked for `again` and is the last already stays the only one).
  *  6. A write that carries the fence of an old lease is refused (MO_EPOLICY):
  *     who was asleep while another took over cannot do harm.
  *
@@ -112,6 +113,8 @@ struct mo_write {
     uint64_t at;         /* wall ms; 0: now */
     unsigned from;       /* MO_CALL_BITs */
     enum mo_call_state to;
+    bool again; /* ENTRY: asked for before, with an outcome nobody knows. If */
+                /* the last entry has this very document, it is that one */
 };
 
 struct mo_store_batch {
@@ -135,6 +138,13 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
                    void (*done)(void *ctx, const struct mo_written *w,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
+
+/* on_row() hears of every row for the audit log that is accepted, from inside
+ * mo_store_write() and before it is durable. One listener; NULL: none. */
+void mo_store_on_audit(struct mo_store *s,
+                       void (*on_row)(void *ctx, struct mo_span session,
+                                      uint64_t at, struct mo_span doc),
+                       void *ctx);
 
 /* --- reading ------------------------------------------------------------- */
 

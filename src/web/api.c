@@ -6,6 +6,7 @@
 #include "agent/entry.h"
 #include "codec/url.h"
 #include "web/api_job.h"
+#include "web/api_owner.h"
 #include "web/api_session.h"
 #include "web/openapi.h"
 
@@ -94,6 +95,7 @@ static void put_session(struct mo_jw *w, const struct mo_row *row)
     if (mo_json_parse(row->doc, 0, &doc, NULL) == 0) {
         struct mo_json data = mo_json_get(doc.root, "data");
 
+        put_member(w, doc.root, "owner");
         put_member(w, doc.root, "created");
         put_member(w, doc.root, "box");
         put_member(w, doc.root, "driver");
@@ -120,7 +122,8 @@ static void on_sessions(void *ctx, const struct mo_rows *rows,
     mo_jw_key(&w, "sessions");
     mo_jw_arr(&w);
     for (size_t i = rows->n; i > 0; i--)
-        put_session(&w, &rows->v[i - 1]);
+        if (mo_api_is_mine(j, rows->v[i - 1].doc))
+            put_session(&w, &rows->v[i - 1]);
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_api_reply(j, "application/json");
@@ -173,6 +176,7 @@ static void put_markdown(struct mo_buf *b, struct mo_json entry)
         [MO_ENTRY_ASSISTANT] = "## Assistant\n\n",
         [MO_ENTRY_TOOL] = "### Tools\n\n",
         [MO_ENTRY_NOTE] = NULL,
+        [MO_ENTRY_SUMMARY] = "## Summary of what came before\n\n",
     };
     enum mo_entry_role role = mo_entry_role(entry);
     struct mo_entry_call call;
@@ -309,8 +313,19 @@ static bool may(enum mo_http_method m, enum part part)
     return part == ITSELF && (m == MO_HTTP_DELETE || m == MO_HTTP_PATCH);
 }
 
-static void serve_one(struct mo_api_job *j, enum part part)
+/* What is asked is in the request: a client that has gone gets nothing. */
+static void serve_one(struct mo_api_job *j)
 {
+    struct mo_span rest = {NULL, 0};
+    enum part part = ITSELF;
+
+    if (j->rq == NULL) {
+        mo_api_problem(j, 408, "gone", "nobody waits for it");
+        return;
+    }
+    rest = mo_span_skip(j->rq->path, sizeof(SESSIONS) - 1);
+    (void)mo_span_cut(&rest, '/');
+    part = part_of(rest);
     if (part == HISTORY_OF)
         get_history(j);
     else if (part == CALLS_OF)
@@ -349,7 +364,7 @@ static void on_one(void *ctx, struct mo_req *rq)
     if (j == NULL)
         return;
     memcpy(j->id, id.p, id.n);
-    serve_one(j, part);
+    mo_api_if_mine(j, serve_one);
 }
 
 /* --- search and audit ---------------------------------------------------- */
@@ -384,26 +399,31 @@ static void on_rows(void *ctx, const struct mo_rows *rows,
     mo_jw_key(&w, "rows");
     mo_jw_arr(&w);
     for (size_t i = 0; i < rows->n; i++)
-        put_row(&w, &rows->v[i]);
+        if (j->is_search ? mo_api_among(j, rows->v[i].session)
+                         : mo_api_is_mine(j, rows->v[i].doc))
+            put_row(&w, &rows->v[i]);
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_api_reply(j, "application/json");
 }
 
-static void ask(struct mo_api *api, struct mo_req *rq, enum mo_read_kind kind)
+static void ask(struct mo_api_job *j)
 {
-    struct mo_api_job *j = mo_api_job(api, rq);
-    struct mo_read r = {.kind = kind, .limit = limit(rq, LIMIT)};
+    struct mo_req *rq = j->rq;
+    struct mo_read r = {.kind = j->is_search ? MO_READ_SEARCH : MO_READ_AUDIT};
     struct mo_buf q;
 
-    if (j == NULL)
+    if (rq == NULL) {
+        mo_api_problem(j, 408, "gone", "nobody waits for it");
         return;
+    }
     mo_buf_init(&q, 1024);
     (void)mo_query_get(rq->query, "q", &q);
+    r.limit = limit(rq, LIMIT);
     r.text = mo_buf_view(&q);
     r.before = number(rq, "before", 0);
     r.after = number(rq, "after", 0);
-    if (kind == MO_READ_SEARCH && r.text.n == 0)
+    if (j->is_search && r.text.n == 0)
         mo_api_problem(j, 400, "bad_request", "?q= says what to look for");
     else
         read_rows(j, &r, on_rows);
@@ -412,12 +432,20 @@ static void ask(struct mo_api *api, struct mo_req *rq, enum mo_read_kind kind)
 
 static void get_search(void *ctx, struct mo_req *rq)
 {
-    ask(ctx, rq, MO_READ_SEARCH);
+    struct mo_api_job *j = mo_api_job(ctx, rq);
+
+    if (j == NULL)
+        return;
+    j->is_search = true;
+    mo_api_find_mine(j, ask);
 }
 
 static void get_audit(void *ctx, struct mo_req *rq)
 {
-    ask(ctx, rq, MO_READ_AUDIT);
+    struct mo_api_job *j = mo_api_job(ctx, rq);
+
+    if (j)
+        ask(j);
 }
 
 /* --- models -------------------------------------------------------------- */
@@ -501,19 +529,35 @@ static void get_check(void *ctx, struct mo_req *rq)
         mo_api_error(j, &e);
 }
 
+static void get_providers(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = mo_api_job(api, rq);
+
+    if (j == NULL)
+        return;
+    (void)api->keys(api->keys_ctx, &j->out);
+    mo_api_reply(j, "application/json");
+}
+
 int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
     const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/sessions", 0, get_sessions, api},
-        {MO_HTTP_OTHER, SESSIONS, MO_ROUTE_PREFIX, on_one, api},
-        {MO_HTTP_GET, "/api/search", 0, get_search, api},
-        {MO_HTTP_GET, "/api/audit", 0, get_audit, api},
-        {MO_HTTP_GET, "/api/models/available", 0, get_models, api},
-        {MO_HTTP_GET, "/api/models/check", 0, get_check, api},
+        {MO_HTTP_GET, "/api/sessions", MO_ROUTE_PERSON, get_sessions, api},
+        {MO_HTTP_OTHER, SESSIONS, MO_ROUTE_PREFIX | MO_ROUTE_PERSON, on_one,
+         api},
+        {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search, api},
+        {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit, api},
+        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,
+         api},
+        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_check, api},
+        {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers, api},
     };
     int rc = mo_openapi_route(s);
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
         rc = mo_site_route(s, &routes[i]);
-    return rc < 0 ? rc : mo_api_servers_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_servers_routes(s, api);
+    return rc < 0 ? rc : mo_api_mcp_routes(s, api);
 }

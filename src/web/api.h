@@ -10,7 +10,10 @@
  *   GET    /api/audit                who asked, who approved, what came back
  *   GET    /api/models/available     models that can be picked
  *   GET    /api/models/check         the same by id, as older clients ask
+ *   GET    /api/providers            which providers have a key
+ *   GET    /api/stats                how all of it is doing (api_stats.h)
  *   ...    /api/servers              the MCP servers (api_servers.h)
+ *   ...    /api/mcp                  the same, managed (api_mcp.h)
  *   GET    /api/openapi.json         all of this for programs (openapi.h)
  *
  * Answers are JSON, errors application/problem+json with a stable code. What
@@ -20,6 +23,7 @@
 #define MO_WEB_API_H
 
 #include "session/session.h"
+#include "web/api_mcp.h"
 #include "web/api_servers.h"
 
 struct mo_agent;
@@ -36,7 +40,10 @@ struct mo_api {
                                const struct mo_err *why),
                   void *arg, struct mo_err *e);
     void *models_ctx;
+    int (*keys)(void *ctx, struct mo_buf *out); /* of providers, as JSON */
+    void *keys_ctx;
     struct mo_api_servers servers; /* list NULL: not there (yet) */
+    struct mo_api_manage manage;   /* ctx NULL: likewise */
 };
 
 /* api is borrowed as long as the site lives. */

@@ -16,7 +16,10 @@ struct mo_api_job {
     struct mo_req *rq; /* NULL: the client has gone */
     bool answered;
     char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
-    bool markdown;
+    char caller[MO_REQ_CALLER_MAX]; /* the request's */
+    bool markdown, is_search;
+    struct mo_buf arg; /* what the handler needs later */
+    void (*next)(struct mo_api_job *j);
     uint64_t began; /* mo_now_ns() */
     struct mo_buf out;
 };

@@ -2,12 +2,40 @@
 
 #define RULES    "/api/rules/"
 #define LIST_MAX ((size_t)4 * 1024 * 1024)
+#define BODY_MAX ((size_t)1024 * 1024)
 
 static bool is_there(const struct mo_api_rules *r, struct mo_req *rq)
 {
     if (r->ctx == NULL)
         mo_req_problem(rq, 503, "not_ready", "the rules are not there yet");
     return r->ctx != NULL;
+}
+
+static const struct {
+    int code, status;
+    const char *name;
+} problems[] = {
+    {MO_ENOTFOUND, 404, "not_found"}, {MO_EINVAL, 400, "bad_request"},
+    {MO_EPROTO, 400, "bad_request"},  {MO_EBUSY, 409, "too_many"},
+    {MO_ETOOBIG, 400, "too_big"},
+};
+
+static void fail(struct mo_req *rq, const struct mo_err *e)
+{
+    for (size_t i = 0; i < MO_COUNT(problems); i++)
+        if (problems[i].code == e->code) {
+            mo_req_problem(rq, problems[i].status, problems[i].name, e->msg);
+            return;
+        }
+    mo_req_problem(rq, 503, "unavailable", e->msg);
+}
+
+static void reply(struct mo_req *rq, const struct mo_buf *b)
+{
+    if (mo_buf_err(b))
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    else
+        mo_req_reply(rq, 200, "application/json", mo_buf_view(b));
 }
 
 static void on_list(void *ctx, struct mo_req *rq)
@@ -18,19 +46,65 @@ static void on_list(void *ctx, struct mo_req *rq)
     if (!is_there(r, rq))
         return;
     mo_buf_init(&b, LIST_MAX);
-    if (r->list(r->ctx, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-    else
-        mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
+    if (r->list(r->ctx, &b) < 0 && !b.err)
+        b.err = MO_ENOMEM;
+    reply(rq, &b);
     mo_buf_fini(&b);
 }
+
+/* --- what comes with a body ---------------------------------------------- */
+
+static void on_new(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api_rules *r = rq->data;
+    struct mo_buf b;
+    struct mo_err e;
+
+    if (!is_there(r, rq))
+        return;
+    mo_buf_init(&b, LIST_MAX);
+    if (r->add(r->ctx, body, mo_req_peer(rq), &b, &e) < 0)
+        fail(rq, &e);
+    else
+        reply(rq, &b);
+    mo_buf_fini(&b);
+}
+
+static void on_tried(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api_rules *r = rq->data;
+    struct mo_buf b;
+    struct mo_err e;
+
+    if (!is_there(r, rq))
+        return;
+    mo_buf_init(&b, LIST_MAX);
+    if (r->try(r->ctx, body, &b, &e) < 0)
+        fail(rq, &e);
+    else
+        reply(rq, &b);
+    mo_buf_fini(&b);
+}
+
+static void post_new(void *ctx, struct mo_req *rq)
+{
+    rq->data = ctx;
+    mo_req_body(rq, BODY_MAX, on_new);
+}
+
+static void post_try(void *ctx, struct mo_req *rq)
+{
+    rq->data = ctx;
+    mo_req_body(rq, BODY_MAX, on_tried);
+}
+
+/* --- one of them --------------------------------------------------------- */
 
 static void on_one(void *ctx, struct mo_req *rq)
 {
     struct mo_api_rules *r = ctx;
     struct mo_span id = mo_span_skip(rq->path, sizeof(RULES) - 1);
     struct mo_err e;
-    int rc = 0;
 
     if (rq->head->method != MO_HTTP_DELETE) {
         mo_req_header(rq, "Allow", MO_SPAN("DELETE"));
@@ -40,11 +114,8 @@ static void on_one(void *ctx, struct mo_req *rq)
     }
     if (!is_there(r, rq))
         return;
-    rc = r->remove(r->ctx, id, &e);
-    if (rc == MO_ENOTFOUND)
-        mo_req_problem(rq, 404, "not_found", e.msg);
-    else if (rc < 0)
-        mo_req_problem(rq, 503, "unavailable", e.msg);
+    if (r->remove(r->ctx, id, &e) < 0)
+        fail(rq, &e);
     else
         mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
 }
@@ -53,6 +124,8 @@ int mo_api_rules_routes(struct mo_site *s, struct mo_api_rules *rules)
 {
     const struct mo_route routes[] = {
         {MO_HTTP_GET, "/api/rules", 0, on_list, rules},
+        {MO_HTTP_POST, "/api/rules", 0, post_new, rules},
+        {MO_HTTP_POST, "/api/rules/try", 0, post_try, rules},
         {MO_HTTP_OTHER, RULES, MO_ROUTE_PREFIX, on_one, rules},
     };
     int rc = 0;

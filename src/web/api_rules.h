@@ -1,7 +1,13 @@
-/* api_rules.h - what people said "always" to, to be looked at and taken back.
+/* api_rules.h - the rules about calls: to be looked at, added, taken back, and
+ * tried before they matter.
  *
- *   GET    /api/rules     {"rules":[{id, server, tool, action, args?, at,
- * who}]} DELETE /api/rules/ID  it is asked about again
+ *   GET    /api/rules      {"rules":[{id, server, tool, action, args?, at,
+ *                          who}], "operator":[...], "default"}
+ *   POST   /api/rules      {server, tool, action, args?}: one more of the
+ *                          person's, by exact names
+ *   POST   /api/rules/try  {server, tool, args?, annotations?, draft?}: which
+ *                          rule would decide, and why not the others
+ *   DELETE /api/rules/ID   it is asked about again
  *
  * Who keeps them is not known here. ctx NULL: they are not there yet (503). */
 #ifndef MO_WEB_API_RULES_H
@@ -13,6 +19,11 @@ struct mo_api_rules {
     int (*list)(void *ctx, struct mo_buf *out);
     /* MO_ENOTFOUND: there is none of that id. */
     int (*remove)(void *ctx, struct mo_span id, struct mo_err *e);
+    /* body: whatever was sent. MO_EINVAL and MO_EPROTO: it makes no sense. */
+    int (*add)(void *ctx, struct mo_span body, const char *who,
+               struct mo_buf *out, struct mo_err *e);
+    int (*try)(void *ctx, struct mo_span body, struct mo_buf *out,
+               struct mo_err *e);
     void *ctx;
 };
 

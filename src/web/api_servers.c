@@ -6,6 +6,7 @@
 #include "codec/url.h"
 #include "web/api_job.h"
 
+#define API      "/api/"
 #define SERVERS  "/api/servers/"
 #define WORD_MAX 1024 /* of a server or tool, decoded */
 
@@ -104,10 +105,14 @@ static enum verb verb_of(struct mo_span rest, struct mo_buf *tool)
     return mo_span_is(rest, "accept") ? ACCEPT : NOTHING;
 }
 
+/* /api/WORD/NAME/...: the same below either word. */
 static void what_init(struct what *x, const struct mo_req *rq)
 {
-    struct mo_span rest = mo_span_skip(rq->path, sizeof(SERVERS) - 1);
-    struct mo_span name = mo_span_cut(&rest, '/');
+    struct mo_span rest = mo_span_skip(rq->path, sizeof(API) - 1);
+    struct mo_span name;
+
+    (void)mo_span_cut(&rest, '/');
+    name = mo_span_cut(&rest, '/');
 
     mo_buf_init(&x->server, WORD_MAX);
     mo_buf_init(&x->tool, WORD_MAX);
@@ -193,8 +198,7 @@ static void on_body(struct mo_req *rq, struct mo_span body)
     mo_arena_fini(&a);
 }
 
-/* One below /api/servers/. */
-static void on_one(void *ctx, struct mo_req *rq)
+void mo_api_servers_one(void *ctx, struct mo_req *rq)
 {
     struct what x;
     enum verb verb = NOTHING;
@@ -223,7 +227,7 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
 {
     const struct mo_route routes[] = {
         {MO_HTTP_GET, "/api/servers", 0, get_servers, api},
-        {MO_HTTP_OTHER, SERVERS, MO_ROUTE_PREFIX, on_one, api},
+        {MO_HTTP_OTHER, SERVERS, MO_ROUTE_PREFIX, mo_api_servers_one, api},
     };
     int rc = 0;
 

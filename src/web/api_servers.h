@@ -47,5 +47,7 @@ struct mo_api_servers {
 struct mo_api;
 
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
+/* A request below the name of a server; ctx is the struct mo_api. */
+void mo_api_servers_one(void *ctx, struct mo_req *rq);
 
 #endif

@@ -4,6 +4,7 @@
 #include "web/api_session.h"
 
 #include "agent/title.h"
+#include "web/api_owner.h"
 
 #define BODY_MAX 4096
 
@@ -31,25 +32,30 @@ static void on_named(void *ctx, const struct mo_err *why)
     mo_api_reply(j, "application/json");
 }
 
+static void rename_it(struct mo_api_job *j)
+{
+    struct mo_err e;
+
+    if (mo_agent_title(j->api->agent, mo_span_cstr(j->id), mo_buf_view(&j->arg),
+                       on_named, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
 static void on_body(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_job *j = mo_api_job(rq->data, rq);
+    struct mo_span id = id_of(rq);
     struct mo_json_doc doc;
-    struct mo_span title = {NULL, 0};
-    struct mo_arena a;
-    struct mo_err e;
 
     if (j == NULL)
         return;
-    mo_arena_init(&a, BODY_MAX * 2);
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
-        mo_json_str(mo_json_get(doc.root, "title"), &a, &title) < 0) {
+        mo_json_str_buf(mo_json_get(doc.root, "title"), &j->arg) < 0) {
         mo_api_problem(j, 400, "bad_request", "the body is {title: string}");
-    } else if (mo_agent_title(j->api->agent, id_of(rq), title, on_named, j,
-                              &e) < 0) {
-        mo_api_error(j, &e);
+        return;
     }
-    mo_arena_fini(&a);
+    memcpy(j->id, id.p, id.n);
+    mo_api_if_mine(j, rename_it);
 }
 
 void mo_api_rename(struct mo_api *api, struct mo_req *rq)

@@ -129,6 +129,15 @@ static void on_post(struct engine *g, struct mo_req *rq)
     mo_req_body(rq, g->d->o.max_payload, on_post_body);
 }
 
+/* Somebody else's session is unknown to who asks. */
+static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
+                           struct mo_span sid)
+{
+    struct engine *g = mo_map_get(&d->sessions, sid);
+
+    return g && strcmp(g->pub.caller, rq->caller) == 0 ? g : NULL;
+}
+
 static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
 {
     struct engine *g;
@@ -149,7 +158,7 @@ static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
         eiod_engine_open(g);
         return;
     }
-    g = mo_map_get(&d->sessions, sid);
+    g = find(d, rq, sid);
     if (!g)
         refuse(d, rq, UNKNOWN_SID);
     else if (g->ws)
@@ -178,7 +187,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
     struct wsc *w;
 
     if (sid.p) {
-        g = mo_map_get(&d->sessions, sid);
+        g = find(d, rq, sid);
         if (!g || g->closed || g->ws || g->probe) {
             refuse(d, rq, g ? BAD_REQUEST : UNKNOWN_SID);
             return;

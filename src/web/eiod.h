@@ -27,6 +27,7 @@ struct mo_eng {
     struct mo_span query; /* of the handshake, percent-encoded as sent */
     char sid[28];
     char peer[64];
+    char caller[MO_REQ_CALLER_MAX]; /* who asked; every request is theirs */
 };
 
 struct mo_eiod_opts {

@@ -312,6 +312,7 @@ struct engine *eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     g->d = d;
     g->pub.query = mo_span(query, rq->query.n);
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
+    memcpy(g->pub.caller, rq->caller, sizeof(g->pub.caller));
     /* What is fetched goes out behind the head of an HTTP answer. */
     mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);
     mo_timer_init(&g->beat, on_beat);

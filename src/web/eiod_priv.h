@@ -56,6 +56,8 @@ struct wsc {
     struct engine *g;
     struct mo_stream *s;
     struct mo_ws ws;
+    struct mo_buf out;     /* frames of this turn of the loop */
+    struct mo_later flush; /* they go out together */
     bool ending;
 };
 

@@ -3,13 +3,35 @@
 #include "web/eiod_priv.h"
 
 #define WS_FINISH_MS 1000
+#define GATHER_MAX   ((size_t)16 * 1024) /* larger frames are not copied */
 
+static int flush(struct wsc *w)
+{
+    int rc = 0;
+
+    mo_later_cancel(&w->flush);
+    if (w->out.len)
+        rc = mo_stream_write(w->s, mo_buf_view(&w->out));
+    mo_buf_fini(&w->out);
+    return rc;
+}
+
+static void on_flush(struct mo_later *d)
+{
+    struct wsc *w = mo_container_of(d, struct wsc, flush);
+
+    if (flush(w) < 0 && w->g)
+        eiod_engine_close(w->g, MO_ENG_POLICY, "client too slow");
+}
+
+/* What is said in one turn of the loop is one write. */
 int mo_wsc_send(struct wsc *w, enum mo_ws_op op, const struct mo_span *v,
                 size_t n)
 {
     unsigned char head[10];
     struct mo_span all[4];
     size_t total = 0;
+    int rc = 0;
 
     MO_BUG_ON(n > MO_COUNT(all) - 1);
     for (size_t i = 0; i < n; i++) {
@@ -17,7 +39,15 @@ int mo_wsc_send(struct wsc *w, enum mo_ws_op op, const struct mo_span *v,
         total += v[i].n;
     }
     all[0] = mo_span((char *)head, mo_ws_server_head(head, op, total));
-    return mo_stream_writev(w->s, all, n + 1);
+    if (w->out.len + total > GATHER_MAX) {
+        rc = flush(w);
+        if (rc < 0 || total > GATHER_MAX)
+            return rc < 0 ? rc : mo_stream_writev(w->s, all, n + 1);
+    }
+    for (size_t i = 0; i <= n; i++)
+        (void)mo_buf_span(&w->out, all[i]);
+    mo_loop_soon(w->d->loop, &w->flush);
+    return mo_buf_err(&w->out);
 }
 
 /* Say goodbye with a close frame and let the stream go. */
@@ -28,6 +58,7 @@ static void ws_end(struct wsc *w, uint16_t code, const char *why)
     if (w->ending)
         return;
     w->ending = true;
+    (void)flush(w);
     mo_buf_init(&b, 256);
     (void)mo_ws_put_close(&b, MO_WS_SERVER, code, mo_span_cstr(why));
     (void)mo_stream_write(w->s, mo_buf_view(&b));
@@ -166,6 +197,8 @@ static void ws_closed(void *ctx, const struct mo_err *why)
 
     ws_lost(w, why ? "transport error" : "transport close");
     mo_ws_fini(&w->ws);
+    mo_later_cancel(&w->flush);
+    mo_buf_fini(&w->out);
     mo_free(w);
     d->wscs--;
     mo_eiod_maybe_ended(d);
@@ -194,6 +227,8 @@ struct wsc *mo_wsc_accept(struct mo_eiod *d, struct mo_req *rq,
         return NULL;
     }
     w->d = d;
+    mo_buf_init(&w->out, 2 * GATHER_MAX);
+    mo_later_init(&w->flush, on_flush);
     d->wscs++;
     mo_ws_init(&w->ws, MO_WS_SERVER, d->o.max_payload);
     mo_stream_limit(w->s, d->o.max_queue);

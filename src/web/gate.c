@@ -1,5 +1,7 @@
 #include "web/gate.h"
 
+#include <stdio.h>
+
 #include "codec/url.h"
 
 static const struct mo_refusal let_in = {0, NULL, NULL};
@@ -50,9 +52,28 @@ static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
             listed(g, &origin));
 }
 
+bool mo_gate_has_tokens(const struct mo_gate *g)
+{
+    return g->token || g->npeople;
+}
+
+/* Whose it is; "": the operator's; NULL: nobody's. All are looked at, so that
+ * time tells nothing. */
+static const char *whose(const struct mo_gate *g, struct mo_span token)
+{
+    const char *name = NULL;
+
+    for (size_t i = 0; i < g->npeople; i++)
+        if (mo_span_eq_ct(token, mo_span_cstr(g->people[i].token)))
+            name = g->people[i].name;
+    if (g->token && mo_span_eq_ct(token, mo_span_cstr(g->token)))
+        name = "";
+    return token.n ? name : NULL;
+}
+
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token)
 {
-    return g->token && mo_span_eq_ct(token, mo_span_cstr(g->token));
+    return whose(g, token) != NULL;
 }
 
 static struct mo_span bearer(const struct mo_req *rq)
@@ -96,21 +117,27 @@ struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
 
     if (mo_host_parse(mo_http_get(rq->head, "Host"), port, &host) < 0)
         return bad;
-    if (!g->token && !mo_host_is_loopback(&host))
+    if (!mo_gate_has_tokens(g) && !mo_host_is_loopback(&host))
         return stranger;
     return origin_ok(g, rq, &host) ? let_in : foreign;
 }
 
-struct mo_refusal mo_gate_check(const struct mo_gate *g,
-                                const struct mo_req *rq)
+struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
 {
     static const struct mo_refusal who = {
         401, "token_required",
         "send Authorization: Bearer TOKEN, or open /?token=TOKEN once"};
     struct mo_refusal no = mo_gate_check_page(g, rq);
+    const char *name = NULL;
 
-    if (no.status || !g->token || mo_gate_token_ok(g, bearer(rq)) ||
-        mo_gate_token_ok(g, cookie(rq)))
+    rq->caller[0] = '\0';
+    if (no.status || !mo_gate_has_tokens(g))
         return no;
-    return who;
+    name = whose(g, bearer(rq));
+    if (!name)
+        name = whose(g, cookie(rq));
+    if (!name)
+        return who;
+    (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
+    return no;
 }

@@ -1,31 +1,10 @@
 #include "web/openapi.h"
 
+#include "web/openapi_rows.h"
+
 #define DOC_MAX ((size_t)1024 * 1024)
 
-/* Schemas are JSON with ' for ", to be readable here. */
-struct row {
-    const char *path, *method, *summary;
-    const char *params; /* elements of the array, or "" */
-    const char *type;   /* of the answer */
-    const char *schema; /* of the answer; NULL: text */
-};
-
-#define Q(name, type, says)                                                    \
-    "{'name':'" name "','in':'query','description':'" says                     \
-    "','schema':{'type':'" type "'}}"
-#define ID                                                                     \
-    "{'name':'id','in':'path','required':true,'description':'of the session'," \
-    "'schema':{'type':'string','pattern':'^[A-Za-z0-9_-]{1,64}$'}}"
-#define NAME                                                                   \
-    "{'name':'name','in':'path','required':true,'description':'of the "        \
-    "server','schema':{'type':'string'}}"
-#define TOOL                                                                   \
-    "{'name':'tool','in':'path','required':true,'description':'as its server " \
-    "calls it','schema':{'type':'string'}}"
-#define REF(name) "{'$ref':'#/components/schemas/" name "'}"
-#define JSON_TYPE "application/json"
-
-static const struct row rows[] = {
+static const struct mo_openapi_row rows[] = {
     {"/api/sessions", "get", "Sessions that are known, last used first", "",
      JSON_TYPE,
      "{'type':'object','required':['sessions'],'additionalProperties':false,"
@@ -74,6 +53,17 @@ static const struct row rows[] = {
                                   "wall time in ms") "," Q("limit", "integer",
                                                            "at most so many"),
      JSON_TYPE, REF("Rows")},
+    {"/api/route", "get", "What the router would choose, and what it cannot",
+     Q("q", "string", "plain words") "," Q(
+         "limit", "integer", "at most so many") "," Q("threshold", "number",
+                                                      "from 0 "
+                                                      "to 1"),
+     JSON_TYPE,
+     "{'type':'object','required':['query','results','ruledOut'],"
+     "'additionalProperties':false,'properties':{'query':{'type':'string'},"
+     "'results':{'type':'array','items':" REF(
+         "Hit") "},"
+                "'ruledOut':{'type':'array','items':" REF("Hit") "}}}"},
     {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
      "{'type':'object','required':['provider','model','models','providers'],"
      "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
@@ -109,14 +99,53 @@ static const struct row rows[] = {
     {"/api/servers/{name}/tools/{tool}/accept", "post",
      "Use a tool whose definition has changed as it is now", NAME "," TOOL,
      JSON_TYPE, REF("Ok")},
-    {"/api/rules", "get", "What people always want, in every session", "",
+    {"/api/stats", "get", "How all of it is doing now", "", JSON_TYPE,
+     REF("Stats")},
+    {"/api/providers", "get", "Which providers have a key; never the key", "",
      JSON_TYPE,
-     "{'type':'object','required':['rules'],'additionalProperties':false,"
-     "'properties':{'rules':{'type':'array','items':" REF("Rule") "}}}"},
+     "{'type':'object','required':['providers'],'additionalProperties':false,"
+     "'properties':{'providers':{'type':'array','items':{'type':'object',"
+     "'required':['name','variable','key'],'additionalProperties':false,"
+     "'properties':{'name':{'type':'string'},'variable':{'type':'string'},"
+     "'key':{'enum':['set','none','unreadable']},'from':{'type':'string'},"
+     "'why':{'type':'string'}}}}}}"},
+    {"/api/rules", "get", "What people always want, and what the operator says",
+     "", JSON_TYPE, REF("Rules")},
+    {"/api/rules", "post",
+     "One more of the person's, {server, tool, action, args?}, by exact names",
+     "", JSON_TYPE,
+     "{'type':'object','required':['ok','id'],'additionalProperties':false,"
+     "'properties':{'ok':{'const':true},'id':{'type':'string'}}}"},
+    {"/api/rules/try", "post",
+     "Which rule would decide {server, tool, args?, annotations?, draft?}", "",
+     JSON_TYPE, REF("RuleTrial")},
     {"/api/rules/{id}", "delete", "Ask about it again",
      "{'name':'id','in':'path','required':true,'description':'of the rule',"
      "'schema':{'type':'string'}}",
      JSON_TYPE, REF("Ok")},
+    {"/api/approvals", "get", "Calls of the gateway that wait for a person", "",
+     JSON_TYPE,
+     "{'type':'object','required':['approvals','changed'],"
+     "'additionalProperties':false,'properties':{'approvals':{'type':'array',"
+     "'items':" REF("Approval") "},'changed':{'type':'array','items':"
+                                "{'type':'object','required':['server','tool','"
+                                "digest','now']}}}}"},
+    {"/api/approvals/{id}", "post",
+     "Decide about one: {approved, digest, reason?}",
+     "{'name':'id','in':'path','required':true,'description':'of the call',"
+     "'schema':{'type':'string'}}",
+     JSON_TYPE, REF("Ok")},
+    {"/api/approvals/tools", "post",
+     "Use a tool that changed as it is now: {server, tool, digest}", "",
+     JSON_TYPE, REF("Ok")},
+    {"/api/audit/verify", "get", "Is the audit log what was written?", "",
+     JSON_TYPE,
+     "{'type':'object','required':['ok','rows','first','last','files'],"
+     "'additionalProperties':false,'properties':{'ok':{'type':'boolean'},"
+     "'rows':{'type':'integer'},'first':{'type':'integer'},"
+     "'last':{'type':'integer'},'files':{'type':'integer'},"
+     "'file':{'type':'string'},'line':{'type':'integer'},"
+     "'why':{'type':'string'}}}"},
     {"/api/openapi.json", "get", "This document", "", JSON_TYPE,
      "{'type':'object','required':['openapi','info','paths']}"},
     {"/healthz", "get", "Is the process alive?", "", "text/plain", NULL},
@@ -127,9 +156,7 @@ static const struct row rows[] = {
     {"/metrics", "get", "Prometheus text", "", "text/plain", NULL},
 };
 
-static const struct {
-    const char *name, *schema;
-} schemas[] = {
+static const struct mo_openapi_schema schemas[] = {
     {"Problem",
      "{'type':'object','required':['status','code','detail'],'properties':"
      "{'type':{'type':'string'},'title':{'type':'string'},"
@@ -141,13 +168,14 @@ static const struct {
      "{'type':'object','required':['id','lastActive'],"
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
      "'lastActive':{'type':'integer'},'created':{'type':'integer'},"
+     "'owner':{'type':'string'},"
      "'box':{'type':['string','null']},'driver':{'type':['string','null']},"
      "'asleep':{'type':'boolean'},"
      "'title':{'type':'string'},'model':{'type':'string'}}}"},
     {"Message",
      "{'type':'object','required':['seq','at','role'],'properties':"
      "{'seq':{'type':'integer'},'at':{'type':'integer'},"
-     "'role':{'enum':['user','assistant','tool','note']},"
+     "'role':{'enum':['user','assistant','tool','note','summary']},"
      "'blocks':{'type':'array','items':{'type':'object',"
      "'required':['type']}},'results':{'type':'array','items':"
      "{'type':'object','required':['key','name','isError','content']}},"
@@ -158,6 +186,16 @@ static const struct {
      "{'type':'object','required':['at','what'],'additionalProperties':false,"
      "'properties':{'sessionId':{'type':'string'},'seq':{'type':'integer'},"
      "'at':{'type':'integer'},'what':true}}}}}"},
+    {"Approval",
+     "{'type':'object','required':['id','server','tool','args','digest','who',"
+     "'at','expiresAt','byClient'],'additionalProperties':false,'properties':{"
+     "'id':{'type':'string'},'server':{'type':'string'},"
+     "'tool':{'type':'string'},'definition':{'type':'object'},"
+     "'args':{'type':'object'},'digest':{'type':'string'},"
+     "'who':{'type':'string'},'client':{'type':'object'},"
+     "'reason':{'type':'string'},'words':{'type':'string'},"
+     "'confidence':{'type':'number'},'at':{'type':'integer'},"
+     "'expiresAt':{'type':'integer'},'byClient':{'type':'boolean'}}}"},
     {"Rule",
      "{'type':'object','required':['id','server','tool','action','at','who'],"
      "'additionalProperties':false,'properties':{'id':{'type':'string'},"
@@ -165,6 +203,84 @@ static const struct {
      "'action':{'enum':['allow','deny']},'at':{'type':'integer'},"
      "'who':{'type':'string'},'args':{'type':'object',"
      "'additionalProperties':{'type':'string'}}}}"},
+    {"Rules",
+     "{'type':'object','required':['rules','operator','default'],"
+     "'additionalProperties':false,'properties':{'rules':{'type':'array',"
+     "'items':{'$ref':'#/components/schemas/Rule'}},"
+     "'operator':{'type':'array',"
+     "'items':{'$ref':'#/components/schemas/OperatorRule'}},"
+     "'default':{'enum':['ask','allow','deny']}}}"},
+    {"OperatorRule",
+     "{'type':'object','required':['server','tool','action','remember'],"
+     "'additionalProperties':false,'properties':{"
+     "'server':{'type':'string'},'tool':{'type':'string'},"
+     "'action':{'enum':['ask','allow','deny']},"
+     "'args':{'type':'object','additionalProperties':{'type':'string'}},"
+     "'annotations':{'type':'array','items':{'type':'string'}},"
+     "'reason':{'type':'string'},'remember':{'type':'boolean'}}}"},
+    {"RuleTrial", "{'type':'object','required':['action','by','rules'],"
+                  "'additionalProperties':false,'properties':{"
+                  "'action':{'enum':['ask','allow','deny']},"
+                  "'by':{'enum':['operator','person','draft','default']},"
+                  "'reason':{'type':'string'},'rules':{'type':'array','items':"
+                  "{'type':'object','required':['by','index','fits','decides'],"
+                  "'additionalProperties':false,'properties':{"
+                  "'by':{'enum':['operator','person','draft']},"
+                  "'index':{'type':'integer'},'fits':{'type':'boolean'},"
+                  "'misses':{'enum':['server','tool','annotations','args']},"
+                  "'path':{'type':'string'},'decides':{'type':'boolean'}}}}}}"},
+    {"Stats",
+     "{'type':'object','required':['at','since','sessions','boxes',"
+     "'conversations','approvals','tokens','calls'],'properties':{"
+     "'at':{'type':'integer'},'since':{'type':'integer'},"
+     "'sessions':{'type':'object','required':['open','ready','warmBoxes',"
+     "'started','adopted','revived','reaped','lost'],"
+     "'additionalProperties':{'type':'integer'}},"
+     "'boxes':{'type':'array','items':{'type':'object','required':['session',"
+     "'box','driver','memoryBytes','memoryPeak','memoryLimit','cpuPercent',"
+     "'cpuLimit','processes'],'additionalProperties':false,'properties':{"
+     "'session':{'type':'string'},'box':{'type':'string'},"
+     "'driver':{'type':'string'},'memoryBytes':{'type':'integer'},"
+     "'memoryPeak':{'type':'integer'},'memoryLimit':{'type':'integer'},"
+     "'cpuPercent':{'type':['number','null']},'cpuLimit':{'type':'number'},"
+     "'processes':{'type':'integer'}}}},"
+     "'conversations':{'type':'array','items':{'type':'object','required':["
+     "'session','model','input','output','cacheRead','members','busy'],"
+     "'additionalProperties':false,'properties':{'session':{'type':'string'},"
+     "'model':{'type':'string'},'input':{'type':'integer'},"
+     "'output':{'type':'integer'},'cacheRead':{'type':'integer'},"
+     "'members':{'type':'integer'},'busy':{'type':'boolean'}}}},"
+     "'approvals':{'type':'array','items':{'type':'object','required':["
+     "'session','callId','server','tool','since','expiresAt'],"
+     "'additionalProperties':false,'properties':{'session':{'type':'string'},"
+     "'callId':{'type':'string'},'server':{'type':'string'},"
+     "'tool':{'type':'string'},'title':{'type':'string'},"
+     "'since':{'type':'integer'},'expiresAt':{'type':'integer'}}}},"
+     "'tokens':{'type':'array','items':{'type':'object','required':["
+     "'provider','model','input','output','cacheRead','replies'],"
+     "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
+     "'model':{'type':'string'},'input':{'type':'integer'},"
+     "'output':{'type':'integer'},'cacheRead':{'type':'integer'},"
+     "'replies':{'type':'integer'}}}},"
+     "'calls':{'type':'object','required':['total','failed','perMinute',"
+     "'failedPerMinute','meanMs','longestMs','tokensPerMinute'],"
+     "'additionalProperties':false,'properties':{'total':{'type':'integer'},"
+     "'failed':{'type':'integer'},"
+     "'perMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'failedPerMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'meanMs':{'$ref':'#/components/schemas/Minutes'},"
+     "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
+     "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}}}}"},
+    {"Minutes", "{'type':'array','maxItems':60,'items':{'type':'integer'}}"},
+    {"Hit",
+     "{'type':'object','required':['server','confidence'],"
+     "'additionalProperties':false,'properties':{'server':{'type':'string'},"
+     "'tool':{'type':'string'},'name':{'type':'string'},"
+     "'confidence':{'type':'number'},'score':{'type':'number'},"
+     "'words':{'type':'number'},'meaning':{'type':'number'},"
+     "'equivalent':{'type':'boolean'},'description':{'type':'string'},"
+     "'reason':{'enum':['disabled','hidden','unlisted','circuit-open',"
+     "'sign-in']},'why':{'type':'string'}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"
@@ -206,7 +322,7 @@ static void quoted(struct mo_buf *b, const char *text)
         mo_buf_putc(b, *text == '\'' ? '"' : *text);
 }
 
-static void put_answers(struct mo_buf *b, const struct row *r)
+static void put_answers(struct mo_buf *b, const struct mo_openapi_row *r)
 {
     quoted(b, "'responses':{'200':{'description':'as asked','content':{'");
     mo_buf_puts(b, r->type);
@@ -217,7 +333,7 @@ static void put_answers(struct mo_buf *b, const struct row *r)
                   "Problem") "}}}}");
 }
 
-static void put_row(struct mo_buf *b, const struct row *r)
+static void put_row(struct mo_buf *b, const struct mo_openapi_row *r)
 {
     mo_buf_printf(b, "\"%s\":{\"summary\":\"%s\",\"parameters\":[", r->method,
                   r->summary);
@@ -227,26 +343,45 @@ static void put_row(struct mo_buf *b, const struct row *r)
     mo_buf_putc(b, '}');
 }
 
+static const struct mo_openapi_part own = {rows, MO_COUNT(rows), schemas,
+                                           MO_COUNT(schemas)};
+static const struct mo_openapi_part *const parts[] = {&own, &mo_openapi_mcp};
+
 /* Rows of one path stand together. */
 static void put_paths(struct mo_buf *b)
 {
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        bool again = i > 0 && strcmp(rows[i].path, rows[i - 1].path) == 0;
+    const char *last = NULL;
 
-        if (!again)
-            mo_buf_printf(b, "%s\"%s\":{", i > 0 ? "}," : "", rows[i].path);
-        else
-            mo_buf_putc(b, ',');
-        put_row(b, &rows[i]);
+    for (size_t n = 0; n < MO_COUNT(parts); n++) {
+        const struct mo_openapi_part *p = parts[n];
+
+        for (size_t i = 0; i < p->nrows; i++) {
+            const char *path = p->rows[i].path;
+            bool again = last && strcmp(path, last) == 0;
+
+            if (again)
+                mo_buf_putc(b, ',');
+            else
+                mo_buf_printf(b, "%s\"%s\":{", last ? "}," : "", path);
+            put_row(b, &p->rows[i]);
+            last = path;
+        }
     }
     mo_buf_puts(b, "}");
 }
 
 static void put_schemas(struct mo_buf *b)
 {
-    for (size_t i = 0; i < MO_COUNT(schemas); i++) {
-        mo_buf_printf(b, "%s\"%s\":", i > 0 ? "," : "", schemas[i].name);
-        quoted(b, schemas[i].schema);
+    bool first = true;
+
+    for (size_t n = 0; n < MO_COUNT(parts); n++) {
+        const struct mo_openapi_part *p = parts[n];
+
+        for (size_t i = 0; i < p->nschemas; i++) {
+            mo_buf_printf(b, "%s\"%s\":", first ? "" : ",", p->schemas[i].name);
+            quoted(b, p->schemas[i].schema);
+            first = false;
+        }
     }
 }
 
@@ -290,7 +425,8 @@ static void on_get(void *ctx, struct mo_req *rq)
 
 int mo_openapi_route(struct mo_site *s)
 {
-    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json", 0, on_get, s};
+    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json",
+                               MO_ROUTE_PERSON, on_get, s};
 
     return mo_site_route(s, &r);
 }

@@ -161,32 +161,38 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
+static void give_cookie(struct mo_req *rq, const char *token)
+{
+    struct mo_buf set;
+
+    mo_buf_init(&set, 2 * TOKEN_MAX);
+    (void)mo_buf_printf(
+        &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token,
+        mo_req_is_tls(rq) ? "; Secure" : "");
+    mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
+    mo_req_header(rq, "Location", MO_SPAN("/"));
+    mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
+    mo_buf_fini(&set);
+}
+
 /* /?token=…: the one way a browser gets its cookie. The token leaves the
  * address bar by the redirect. */
 static bool took_token(struct mo_site *s, struct mo_req *rq)
 {
     enum mo_http_method m = rq->head->method;
-    struct mo_buf token, set;
+    struct mo_buf token;
     bool ok;
 
-    if (!s->gate.token || !mo_span_is(rq->path, "/") || !rq->query.n ||
-        (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
+    if (!mo_gate_has_tokens(&s->gate) || !mo_span_is(rq->path, "/") ||
+        !rq->query.n || (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
         return false;
     mo_buf_init(&token, TOKEN_MAX);
     ok = mo_query_get(rq->query, "token", &token) == 0 &&
          mo_gate_token_ok(&s->gate, mo_buf_view(&token));
+    if (ok)
+        give_cookie(rq, mo_buf_cstr(&token));
     mo_buf_fini(&token);
-    if (!ok)
-        return false;
-    mo_buf_init(&set, 2 * TOKEN_MAX);
-    (void)mo_buf_printf(
-        &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s",
-        s->gate.token, mo_req_is_tls(rq) ? "; Secure" : "");
-    mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
-    mo_req_header(rq, "Location", MO_SPAN("/"));
-    mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
-    mo_buf_fini(&set);
-    return true;
+    return ok;
 }
 
 static void answer(struct mo_site *s, struct mo_req *rq,
@@ -221,6 +227,14 @@ static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
                                "too many requests without the right token"};
 }
 
+/* Of the API a person gets what was made for persons; what is new is the
+ * operator's until somebody has thought about it. */
+static bool is_operators(const struct mo_route *r)
+{
+    return !(r->flags & MO_ROUTE_PERSON) &&
+           mo_span_starts(mo_span_cstr(r->path), MO_SPAN("/api/"));
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -230,6 +244,7 @@ static void on_request(void *ctx, struct mo_req *rq)
 
     r = find(s, rq, &path_known);
     rq->tag = r ? r->path : "other";
+    rq->caller[0] = '\0';
     put_cors(s, rq);
     if (took_preflight(s, rq) || took_token(s, rq))
         return;
@@ -237,6 +252,9 @@ static void on_request(void *ctx, struct mo_req *rq)
         no = mo_gate_check(&s->gate, rq);
     if (no.status == 401)
         no = no_token(s, rq, no);
+    if (!no.status && r && rq->caller[0] && is_operators(r))
+        no = (struct mo_refusal){403, "operator_only",
+                                 "this needs the operator's token"};
     if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
     else
@@ -542,6 +560,11 @@ unsigned mo_site_port(const struct mo_site *s)
 void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls)
 {
     mo_httpd_tls(s->httpd, tls);
+}
+
+const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
+{
+    return &s->gate;
 }
 
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)

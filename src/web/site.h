@@ -29,6 +29,7 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e);
 int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
                    struct mo_err *e);
+const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 unsigned mo_site_port(const struct mo_site *s);
 /* For new connections; the old context may be freed. */
 void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls);
@@ -40,6 +41,7 @@ void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m);
 enum {
     MO_ROUTE_OPEN = 1,   /* no gate: for probes that know no token */
     MO_ROUTE_PREFIX = 2, /* every path below it too */
+    MO_ROUTE_PERSON = 4, /* of the API: not only for the operator */
 };
 
 struct mo_route {

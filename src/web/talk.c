@@ -86,6 +86,8 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
     take(t, auth, "model", &t->model);
     if (mo_json_is(key, MO_JSON_STRING) && mo_json_str_buf(key, &t->key) < 0)
         mo_buf_reset(&t->key);
+    if (t->talk->gate && mo_gate_token_ok(t->talk->gate, mo_buf_view(&t->key)))
+        mo_buf_reset(&t->key); /* ours: no provider is to see it */
     k->data = t;
     return true;
 }
@@ -135,11 +137,13 @@ static const struct mo_member_cb member_cb = {member_event, member_closed};
 
 static void join(struct talker *t)
 {
+    const struct mo_eng *eng = t->sock->eng;
     struct mo_join j = {
         .session = mo_buf_view(&t->session),
         .model = mo_buf_view(&t->model),
         .key = mo_buf_view(&t->key),
-        .who = mo_span_cstr(t->sock->eng->peer),
+        .who = mo_span_cstr(eng->caller[0] ? eng->caller : eng->peer),
+        .owner = mo_span_cstr(eng->caller),
     };
     struct mo_err e;
     char text[320];
@@ -280,6 +284,12 @@ static void do_message(struct event *ev)
     mo_chat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
 }
 
+/* Of what holds for all persons none decides alone. */
+static bool is_person(const struct event *ev)
+{
+    return ev->t->sock && ev->t->sock->eng->caller[0];
+}
+
 static enum mo_remember remember_of(struct mo_json v)
 {
     if (mo_json_str_eq(v, MO_SPAN("session")))
@@ -326,6 +336,11 @@ static void do_approval(struct event *ev)
                "conditions are an object, and go with remember: always");
         return;
     }
+    if (d.remember == MO_REMEMBER_ALWAYS && is_person(ev)) {
+        refuse(ev, "operator_only",
+               "only the operator can say always; say it for this session");
+        return;
+    }
     if (args.p)
         d.args = mo_json_text(args);
     if (conditions.p)
@@ -367,6 +382,10 @@ static void do_answer(struct event *ev)
 
 static void do_accept(struct event *ev)
 {
+    if (is_person(ev)) {
+        refuse(ev, "operator_only", "only the operator can accept a tool");
+        return;
+    }
     mo_chat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
                    str(ev, mo_json_get(ev->arg, "digest")), on_ack, ev->owed);
 }

@@ -8,20 +8,25 @@
  * A client names its session in the handshake (`sessionId` and `model`, in
  * `auth` or in the query; `auth.token` may be a key of the model's provider).
  * Without one it gets an `error` event and is disconnected, as the clients of
- * the older system expect. */
+ * the older system expect.
+ *
+ * A person (gate.h) joins no session but their own; what holds for everybody
+ * ("always", another definition of a tool) is for the operator to say. */
 #ifndef MO_WEB_TALK_H
 #define MO_WEB_TALK_H
 
 #include "agent/chat.h"
 #include "base/list.h"
+#include "web/gate.h"
 #include "web/siod.h"
 
 #define MO_TALK_EARLY_MAX 16 /* events of one client before we are ready */
 
 struct mo_talk {
-    struct mo_agent *agent; /* NULL: not there yet; clients wait */
-    struct mo_list waiting; /* private */
-    char why[240];          /* there will be none: clients are told */
+    struct mo_agent *agent;     /* NULL: not there yet; clients wait */
+    struct mo_list waiting;     /* private */
+    char why[240];              /* there will be none: clients are told */
+    const struct mo_gate *gate; /* who has which token; or NULL */
 };
 
 /* Fill in the callbacks; t must outlive the Socket.IO server. */

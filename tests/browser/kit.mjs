@@ -101,6 +101,14 @@ export class Bench {
     db.close();
   }
 
+  /** Nothing was done in that session for so long; the server is stopped. */
+  async age(session, ms) {
+    const files = await readdir(this.dir, { recursive: true });
+    const db = new DatabaseSync(join(this.dir, files.find((f) => f.endsWith('.db'))));
+    db.prepare('UPDATE session SET at = at - ? WHERE id = ?').run(ms, session);
+    db.close();
+  }
+
   /** A page of a new visitor; path '/' is a new conversation. */
   async visit(path = '/', options = {}) {
     const context = await this.browser.newContext({
@@ -130,6 +138,13 @@ export class Bench {
         page.sins.push(`request: ${r.url()}`);
     });
     await page.addInitScript(() => {
+      const add = EventTarget.prototype.addEventListener;
+      const heard = new WeakMap(); // element -> what it listens to
+      EventTarget.prototype.addEventListener = function listen(type, ...more) {
+        if (this instanceof Element) heard.set(this, [...(heard.get(this) ?? []), type]);
+        return add.call(this, type, ...more);
+      };
+      window.hears = (el, ...types) => types.some((x) => heard.get(el)?.includes(x));
       document.addEventListener('securitypolicyviolation', (e) =>
         console.error(`Content Security Policy: ${e.violatedDirective}`));
     });
@@ -174,8 +189,23 @@ export async function rest(page) {
 
 // --- accessibility ---
 
-/** No violation of any rule axe knows for WCAG 2 A and AA. */
+/** Every control does something: it is listened to, or leads somewhere. */
+export async function assertAlive(page, what) {
+  const dead = await page.evaluate(() => {
+    const alive = (el) => {
+      if (el.matches('a')) return /^(\/|https?:|mailto:|blob:)/.test(el.getAttribute('href') ?? '');
+      if (el.matches('button')) return window.hears(el, 'click') || (el.type === 'submit' && window.hears(el.form, 'submit'));
+      return window.hears(el, 'input', 'change');
+    };
+    return [...document.querySelectorAll('a, button, input, select, textarea')]
+      .filter((el) => !alive(el)).map((el) => el.outerHTML.slice(0, 200));
+  });
+  assert.deepEqual(dead, [], `${what}: dead controls`);
+}
+
+/** No violation of any rule axe knows for WCAG 2 A and AA, and nothing dead. */
 export async function assertAccessible(page, what) {
+  await assertAlive(page, what);
   // Not by a script tag: the page's own policy forbids it, as it should.
   await page.evaluate(await axeSource);
   const { violations } = await page.evaluate(() =>

@@ -140,6 +140,34 @@ describe('with a model', { skip }, () => {
     await leave(page);
   });
 
+  test('from above: what waits and for how long, what a box takes, what it cost', async () => {
+    bench.model.script.push({ calls: [write('over', 'view')] }, { text: 'Seen.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'look from above');
+    await card(page).waitFor();
+    const session = page.url().split('/').at(-1);
+    const above = await bench.look(page.context(), '/overview');
+    const waits = above.locator('[data-waiting]');
+    await waits.getByText(/^for \d+ (ms|s)|^for [\d.]+ s/).waitFor();
+    await waits.getByText('look from above').waitFor();
+    const row = above.locator(`[data-session="${session}"]`);
+    await row.locator('[data-memory]').getByText(/^[\d.]+ (kB|MB) of 512 MB$/).waitFor();
+    await row.locator('[data-cpu]').getByText(/^[\d.]+%$/).waitFor();
+    await above.locator('[data-spend]').getByText('claude-sonnet-5-5').waitFor();
+    await above.locator('[data-spend]').getByText(/\d+ repl/).waitFor();
+    for (const name of ['Tokens', 'CPU of boxes', 'Memory of boxes', 'Waiting'])
+      await above.getByRole('img', { name: new RegExp(`^${name}: [\\d.]+`) }).waitFor();
+    await assertAccessible(above, 'something waits');
+    await waits.getByRole('link').click();
+    await approve(above).click();
+    await page.getByText('Seen.').waitFor();
+    await above.getByRole('link', { name: 'Overview' }).click();
+    await waits.getByText('No call waits for anybody.').waitFor();
+    assert.deepEqual(above.sins, []);
+    await leave(page);
+  });
+
   test('another model: asked first, then the conversation starts fresh', async () => {
     bench.model.script.push({ text: 'Old.' }, { text: 'New.' });
     const page = await bench.visit();

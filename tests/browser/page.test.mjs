@@ -64,6 +64,50 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
+  /** Tab until what has the focus is called so. */
+  async function tabTo(page, name) {
+    const here = () => page.evaluate(() => {
+      const el = document.activeElement;
+      return el?.getAttribute('aria-label') || el?.labels?.[0]?.textContent.trim() || el?.textContent.trim();
+    });
+    for (let i = 0; i < 80 && (await here()) !== name; i++) await page.keyboard.press('Tab');
+    assert.equal(await here(), name);
+  }
+
+  test('the whole way without a mouse', async () => {
+    const page = await bench.visit('/', { colorScheme: 'light' });
+    await ready(page);
+    const keys = page.keyboard;
+    await keys.type('write first to keys.txt');
+    await keys.press('Enter');
+    await card(page).waitFor();
+    await keys.press('e');
+    await keys.press('Control+a');
+    await keys.type('{"path":"keys.txt","content":"typed"}');
+    await keys.press('Control+Enter');
+    await calls(page, 'done').waitFor();
+    await rest(page);
+    await tabTo(page, 'Console');
+    await keys.press('ArrowRight');
+    assert.equal(await page.locator('[role=tab][aria-selected=true]').textContent(), 'Box');
+    await keys.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await keys.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await keys.press('/');
+    await keys.type('keys.txt');
+    await page.getByRole('navigation').getByText('write first to keys.txt').waitFor();
+    await tabTo(page, 'Settings');
+    await keys.press('Enter');
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
+    await tabTo(page, 'As the system');
+    await keys.press('ArrowUp'); // the last of three: dark
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+    await keys.press('n');
+    await page.locator('[data-example]').first().waitFor();
+    await leave(page);
+  });
+
   test('edited arguments are what runs', async () => {
     const page = await bench.visit();
     await ready(page);
@@ -141,6 +185,8 @@ describe('the page', { skip }, () => {
     await say(page, 'run sleep 60');
     await card(page).waitFor();
     await page.keyboard.press('a');
+    await calls(page, 'running').waitFor();
+    await page.reload(); // in the middle of the turn
     await calls(page, 'running').waitFor();
     await say(page, 'list the files');
     await page.getByText('in line, number 1').waitFor();

@@ -2,6 +2,7 @@
 // weighs what it may weigh.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { Bench, approve, calls, card, lacking, leave, ready, rest, say } from './kit.mjs';
 
@@ -26,7 +27,18 @@ const PAYLOADS = [
 describe('text of others', { skip }, () => {
   let bench;
   before(async () => {
-    bench = await Bench.open();
+    bench = await Bench.open({
+      config: () => ({
+        mcpServers: {
+          evil: {
+            command: process.execPath,
+            args: [fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url)), PAYLOADS[0]],
+            env: { MO_FAKE_EVIL: PAYLOADS.join(' ') },
+            description: PAYLOADS.join(' '),
+          },
+        },
+      }),
+    });
   });
   after(() => bench?.close());
 
@@ -73,6 +85,31 @@ describe('text of others', { skip }, () => {
     await leave(page);
   });
 
+  test('what servers say of themselves, of their tools, and answer', async () => {
+    const page = await bench.visit('/servers/evil');
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: /^(Connect and test|Test it)$/ }).click();
+    await main.getByText(/Answered in .*: 3 tools/).waitFor();
+    await main.locator('[data-stderr]').getByText('onerror=window.pwned').waitFor();
+    await main.getByRole('button', { name: /^greet/ }).click();
+    await main.getByLabel('name', { exact: true }).fill(PAYLOADS[0]);
+    await main.getByRole('button', { name: 'Try it' }).click();
+    await main.getByRole('button', { name: 'Run it' }).click();
+    await main.locator('[data-result]').getByText('onerror=window.pwned').nth(1).waitFor();
+    assert.equal(await main.locator('img, iframe, script, svg:not([aria-hidden])').count(), 0);
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await main.locator('details').filter({ hasText: 'evil' }).first().locator('summary').click();
+    await main.locator('pre').getByText('onerror=window.pwned').first().waitFor();
+    await page.getByRole('link', { name: 'MCP Orchestrator' }).click();
+    await ready(page);
+    await page.getByRole('tab', { name: 'Box' }).click();
+    const tool = page.locator('details').filter({ hasText: 'evil_greet' });
+    await tool.locator('summary').click();
+    await tool.getByText('onerror=window.pwned').first().waitFor();
+    assert.equal(await page.locator('aside :is(img, iframe, script)').count(), 0);
+    await leave(page);
+  });
+
   test('nothing hides in what is to be approved', async () => {
     const page = await bench.visit();
     await ready(page);
@@ -108,6 +145,8 @@ describe('text of others', { skip }, () => {
       headers: { 'if-none-match': index.headers.get('etag') },
     });
     assert.equal(again.status, 304);
+    const icon = await fetch(`${bench.server.url}/icon.svg`); // from memory, as all of it
+    assert.match(icon.headers.get('content-type'), /svg/);
     for (const [, path] of html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
       for (const coding of ['br', 'gzip', 'identity']) {
         const r = await fetch(bench.server.url + path, {

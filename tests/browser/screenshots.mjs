@@ -45,7 +45,8 @@ async function story(bench, scheme) {
   await shot(page, 'servers');
   for (const view of ['Overview', 'Settings']) {
     await page.getByRole('link', { name: view }).click();
-    await page.waitForTimeout(500);
+    if (view === 'Overview') await page.getByRole('img', { name: /^CPU of boxes: \d/ }).waitFor();
+    else await page.waitForTimeout(500);
     await shot(page, view.toLowerCase());
   }
   await page.context().close();

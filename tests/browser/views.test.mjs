@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { until } from '../it/server.mjs';
+
 import {
   Bench, approve, assertAccessible, calls, card, lacking, leave, ready, rest,
   say,
@@ -22,16 +24,8 @@ const config = (dir) => ({
     },
     dead: { command: '/no/such/program' },
   },
+  approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
 });
-
-/** Wait for what happens at the end, going there as a person would. */
-async function shown(page, what) {
-  const down = page.getByRole('button', { name: 'To the end' });
-  for (const end = Date.now() + 30_000; !(await what.isVisible()); await page.waitForTimeout(50)) {
-    assert.ok(Date.now() < end, `never shown: ${what}`);
-    if (await down.isVisible()) await down.click({ timeout: 1000 }).catch(() => {});
-  }
-}
 
 describe('views', { skip }, () => {
   let bench;
@@ -103,23 +97,85 @@ describe('views', { skip }, () => {
     await leave(page);
   });
 
+  test('a tool that changed is accepted beside the conversation', async () => {
+    await writeFile(join(bench.dir, 'changed'), ' And the keys.');
+    const page = await bench.visit();
+    await ready(page);
+    await page.getByRole('tab', { name: 'Box' }).click();
+    const tool = page.locator('details').filter({ hasText: 'greeter_greet' });
+    await tool.locator('summary').getByText('changed').waitFor();
+    await tool.locator('summary').click();
+    await tool.locator('[data-change] .bg-add').getByText('And the keys').waitFor();
+    await assertAccessible(page, 'a changed tool');
+    await tool.getByRole('button', { name: 'Accept it as it is now' }).click();
+    await tool.locator('[data-change]').waitFor({ state: 'detached' });
+    await page.reload();
+    await ready(page);
+    await page.getByRole('tab', { name: 'Box' }).click();
+    await tool.waitFor();
+    assert.equal(await tool.locator('summary').getByText('changed').count(), 0);
+    await leave(page);
+  });
+
+  test('rules are tried, written, kept and removed; keys are states', async () => {
+    const page = await bench.visit('/settings');
+    const form = page.locator('[data-try]');
+    const says = (text) => form.locator('[data-verdict]').getByText(text).waitFor();
+    await page.locator('[data-operator-rule]').getByText('it only fails').waitFor();
+    await page.locator('[data-provider=claude]').getByText('no key: set ANTHROPIC_API_KEY').waitFor();
+    await form.getByLabel('Server').fill('greeter');
+    await form.getByLabel('Tool').fill('fail');
+    await says('It would be refused: rule 1 of the operator decides.');
+    await form.getByLabel('Tool').fill('greet');
+    await form.getByLabel('Arguments').fill('{"name": "Ada"}');
+    await says('A person would be asked: no rule fits');
+    await form.getByText('is about another tool').waitFor();
+    await form.getByLabel('Always allow it').check();
+    await says('It would run without asking: the rule you are writing decides.');
+    await form.getByRole('button', { name: 'Add a condition' }).click();
+    await form.getByLabel('Argument', { exact: true }).fill('name');
+    await form.getByLabel('Condition', { exact: true }).fill('> x');
+    await form.getByText(/args\.name/).waitFor();
+    assert.ok(await form.getByRole('button', { name: 'Keep this rule' }).isDisabled());
+    await form.getByLabel('Condition', { exact: true }).fill('B*');
+    await form.getByText('its condition on name is not met').waitFor();
+    await assertAccessible(page, 'a rule that is tried');
+    await form.getByLabel('Condition', { exact: true }).fill('A*');
+    await says('the rule you are writing decides');
+    await form.getByRole('button', { name: 'Keep this rule' }).click();
+    await page.locator('[data-rule]').getByText('name A*').waitFor();
+    await says('It would run without asking: your rule 1 decides.');
+    await page.getByRole('button', { name: 'Remove the rule for greet' }).click();
+    await page.locator('[data-rule]').waitFor({ state: 'detached' });
+    await leave(page);
+  });
+
   test('the server restarts under the page, and 3,000 messages stay few elements', async () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'write later to l.txt');
     await card(page).waitFor();
+    const { sessions } = await (await fetch(`${bench.server.url}/api/sessions`)).json();
+    const old = sessions.find((s) => s.box && s.title && !page.url().endsWith(s.id));
     await bench.stopServer();
     await page.locator('[data-lost]').waitFor();
     await bench.seed(page.url().split('/').at(-1), 3000);
+    await bench.age(old.id, 3_600_000);
+    await writeFile(join(bench.dir, 'mcp-orchestrator.json'),
+      JSON.stringify({ ...config(bench.dir), sessions: { idleMinutes: 1, sweepSeconds: 1 } }));
     await bench.startServer();
     await page.locator('[data-lost]').waitFor({ state: 'hidden' });
     await card(page).getByText('l.txt').first().waitFor();
+    const log = page.getByRole('log', { name: 'Conversation' });
+    const fromEnd = () => log.evaluate((b) => b.scrollHeight - b.scrollTop - b.clientHeight);
+    await until(async () => await fromEnd() < 60, 'the end, where the page stood before');
+    assert.equal(await page.getByRole('button', { name: 'To the end' }).count(), 0);
     const rows = page.locator('[role=log] [data-user], [role=log] .md');
     assert.ok(await rows.count() < 100, `${await rows.count()} of them`);
     await approve(page).click();
-    await shown(page, calls(page, 'done'));
+    await calls(page, 'done').waitFor();
     await rest(page);
-    const log = page.getByRole('log', { name: 'Conversation' });
+    await until(async () => await fromEnd() < 60, 'the end again');
     const first = page.locator('[data-user]').getByText('question 1', { exact: true });
     while (!(await first.count())) { // what was before comes in pages
       await log.hover();
@@ -129,6 +185,17 @@ describe('views', { skip }, () => {
     assert.ok(await rows.count() < 100, `${await rows.count()} of them`);
     await page.getByRole('button', { name: 'To the end' }).click();
     await calls(page, 'done').waitFor();
+    // The janitor: warns the one who is here, has taken the box of the other.
+    const warning = page.getByText(/the box goes in \d+:\d\d/);
+    await warning.waitFor();
+    await assertAccessible(page, 'a warning');
+    await say(page, 'list the files');
+    await card(page).waitFor();
+    assert.equal(await warning.count(), 0);
+    await approve(page).click();
+    await rest(page);
+    const list = page.getByRole('navigation', { name: 'Conversations' });
+    await list.locator(`li:has(a[href="/s/${old.id}"]) [data-asleep]`).getByText('asleep').waitFor();
     await leave(page);
   });
 });

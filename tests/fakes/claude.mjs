@@ -2,7 +2,7 @@
 // real one is said to be: what it refuses is what old clients trip over.
 import { createHash } from 'node:crypto';
 
-import { Refusal, blank, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, blank, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
 
 const refuse = (status, type, message) =>
   new Refusal(status, {
@@ -39,6 +39,7 @@ const BLOCKS = {
   web_search_tool_result: ['type', 'tool_use_id', 'content', 'cache_control'],
 };
 const NAME = /^[a-zA-Z0-9_-]{1,128}$/;
+const CHOICES = ['auto', 'any', 'tool', 'none'];
 
 /** Without the marks, which thinking is not bound to. */
 const bare = (value) =>
@@ -165,7 +166,11 @@ function check(fake, body) {
     throw refuse(404, 'not_found_error', `model: ${body.model}`);
   if (!Number.isInteger(body.max_tokens) || body.max_tokens < 1) throw bad('max_tokens: required');
   checkTools(body.tools);
+  if (body.tool_choice && (!CHOICES.includes(body.tool_choice.type) || !body.tools?.length))
+    throw bad('tool_choice may only be specified while providing tools');
   checkMessages(fake, body);
+  if (!body.tools?.length && body.messages.some(({ content }) => content.some((b) => b.type === 'tool_use')))
+    throw bad('Requests which include `tool_use` or `tool_result` blocks must define tools');
   const marks = JSON.stringify(body).split('"cache_control":').length - 1;
   if (marks > 4) throw bad(`A maximum of 4 blocks with cache_control may be provided. Found ${marks}.`);
 }
@@ -247,6 +252,7 @@ function eventsOf(blocks, row, body) {
 function messages({ fake, rq, body }) {
   checkAuth(rq, fake.key);
   check(fake, body);
+  checkWindow(fake, (n, max) => bad(`prompt is too long: ${n} tokens > ${max} maximum`));
   const row = fake.next();
   if (row.status) throw scripted(row, refuse(row.status, row.type ?? 'api_error', 'as told').body);
   const blocks = blocksOf(fake, row);
@@ -277,7 +283,7 @@ function models({ fake, rq, url }) {
   return {
     json: {
       data: page.map(([id, display_name, max_input_tokens, max_tokens, lifecycle]) => ({
-        type: 'model', id, display_name, max_input_tokens, max_tokens, lifecycle,
+        type: 'model', id, display_name, max_input_tokens: fake.told ?? max_input_tokens, max_tokens, lifecycle,
         created_at: '2026-11-09T00:00:00Z', capabilities: null,
       })),
       has_more: from + limit < MODELS.length,

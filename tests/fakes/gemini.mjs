@@ -2,7 +2,7 @@
 // rules of Gemini 3 and later: signatures, ids, schema words, CONTINUATION.
 import { isDeepStrictEqual } from 'node:util';
 
-import { Refusal, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
 
 const STATUS = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED', 500: 'INTERNAL', 503: 'UNAVAILABLE' };
@@ -140,6 +140,8 @@ function check(fake, body, model) {
   }
   if (body.contents[0].role !== 'user') throw bad('the first content is the user\'s');
   checkTools(body.tools);
+  const mode = body.toolConfig?.functionCallingConfig?.mode;
+  if (mode !== undefined && !['AUTO', 'ANY', 'NONE', 'VALIDATED'].includes(mode)) throw bad(`mode ${mode}`);
   checkPairs(body.contents);
   checkSignatures(fake, body.contents, model);
 }
@@ -199,6 +201,7 @@ function generate({ fake, rq, url, body, match }) {
   if (streamed && url.searchParams.get('alt') !== 'sse') throw bad('this fake streams with alt=sse only');
   check(fake, body, model);
   const rest = checkContinuation(fake, body);
+  checkWindow(fake, (n, max) => bad(`The input token count (${n}) exceeds the maximum number of tokens allowed (${max}).`));
   const row = fake.next();
   if (row.status) {
     const { body: said } = refuse(row.status, '', 'as told', row.details);
@@ -221,7 +224,7 @@ function models({ fake, rq, url }) {
     json: {
       models: page.map(([id, displayName, supportedGenerationMethods]) => ({
         name: `models/${id}`, displayName, supportedGenerationMethods,
-        inputTokenLimit: 1048576, outputTokenLimit: 65536, thinking: true,
+        inputTokenLimit: fake.told ?? 1048576, outputTokenLimit: 65536, thinking: true,
       })),
       ...(from + PAGE < MODELS.length && { nextPageToken: String(from + PAGE) }),
     },

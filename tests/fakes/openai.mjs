@@ -5,7 +5,7 @@
 //   stopWithCalls noUsage noDone think reasoning: 'member' details
 import { isDeepStrictEqual } from 'node:util';
 
-import { Refusal, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
 
 const refuse = (status, code, message, type = 'invalid_request_error') =>
   new Refusal(status, { error: { message, type, param: null, code } });
@@ -40,6 +40,12 @@ function checkStrict(schema) {
     if (names.some((n) => !schema.required?.includes(n))) throw bad('strict: all must be required');
     Object.values(schema.properties).forEach(checkStrict);
   }
+}
+
+function checkChoice({ tools, tool_choice: choice }) {
+  if (choice === undefined) return;
+  if (!tools?.length) throw bad("'tool_choice' is only allowed when 'tools' are specified.");
+  if (!isObject(choice) && !['none', 'auto', 'required'].includes(choice)) throw bad(`tool_choice ${choice}`);
 }
 
 function checkFunction(f, seen) {
@@ -109,6 +115,7 @@ function checkChat(fake, body) {
     if (t.type !== 'function' || !t.function) throw bad('tools.type');
     checkFunction(t.function, seen);
   }
+  checkChoice(body);
   if (!body.messages?.length) throw bad('messages: empty');
   checkMessages(fake, body.messages);
 }
@@ -170,6 +177,8 @@ function chatEvents(fake, row, body) {
 function chat({ fake, rq, body }) {
   checkAuth(rq, fake);
   checkChat(fake, body);
+  checkWindow(fake, (n, max) => refuse(400, 'context_length_exceeded',
+    `This model's maximum context length is ${max} tokens. However, your messages resulted in ${n} tokens.`));
   const row = fake.next();
   if (row.status) throw scripted(row, refuse(row.status, row.code ?? null, row.message ?? 'as told', row.type).body);
   if (!body.stream || row.unstreamed) {
@@ -300,7 +309,10 @@ function responses({ fake, rq, body }) {
     if (t.type !== 'function') throw bad('tools.type');
     checkFunction(t, seen);
   }
+  checkChoice(body);
   checkInput(fake, body);
+  checkWindow(fake, () => refuse(400, 'context_length_exceeded',
+    'Your input exceeds the context window of this model. Please adjust your input and try again.'));
   const row = fake.next();
   if (row.status) throw scripted(row, refuse(row.status, row.code ?? null, row.message ?? 'as told', row.type).body);
   const encrypted = body.include?.includes('reasoning.encrypted_content');

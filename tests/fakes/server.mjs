@@ -147,7 +147,8 @@ export async function serve(provider, options = {}) {
     },
   };
   const answer = async (rq, rs) => {
-    const url = new URL(rq.url, 'http://fake');
+    // A proxy's path in front, as in http://proxy/api.openai.com/v1.
+    const url = new URL(rq.url.replace(/^\/api\.openai\.com\//, '/'), 'http://fake');
     const route = provider.routes.find(
       ([method, path]) => rq.method === method && path.test(url.pathname),
     );
@@ -201,6 +202,18 @@ export function scripted(row, fallback) {
   const refusal = new Refusal(row.status, row.body ?? fallback, row.headers);
   refusal.scripted = true;
   return refusal;
+}
+
+/**
+ * With { window } a fake refuses what has more tokens, four bytes each. That
+ * is no mistake of the client's, who cannot count them; it is counted in
+ * `long`. say(tokens, window) is the provider's refusal.
+ */
+export function checkWindow(fake, say) {
+  const tokens = Math.ceil(fake.requests.at(-1).bytes.length / 4);
+  if (!fake.window || tokens <= fake.window) return;
+  fake.long = (fake.long ?? 0) + 1;
+  throw Object.assign(say(tokens, fake.window), { scripted: true });
 }
 
 /** Only these members; the first other one, or undefined. */

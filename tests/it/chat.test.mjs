@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -74,7 +74,8 @@ class Program {
   }
 }
 
-const terminal = (...args) => new Program('python3', ['-c', PTY, BIN, 'chat', ...args]);
+const inPty = (args, more) => new Program('python3', ['-c', PTY, BIN, 'chat', ...args], more);
+const terminal = (...args) => inPty(args);
 const ASK = 'Run it?';
 
 async function script(args, input = '', more = {}) {
@@ -127,6 +128,61 @@ describe('in a terminal', () => {
     assert.match(t.out, /\| mine/);
     assert.match(t.out, /\| again/);
     assert.equal(t.out.split(ASK).length - 1, 5, 'always means not again');
+    t.type('/quit\r');
+    assert.equal(await t.end(), 0);
+  });
+
+  test('arguments in the person\'s own editor', async () => {
+    const tmp = join(dir, 'tmp');
+    await mkdir(tmp);
+    // What it does to the file, and what it saw, by the number of the time.
+    const script = join(dir, 'editor');
+    await writeFile(script, `#!/bin/sh
+stat -c '%a %n' "$2" >> '${dir}/saw'; cat "$2" >> '${dir}/saw'
+echo x >> '${dir}/times'
+read line # it has the terminal
+case $(wc -l < '${dir}/times') in
+1) exit 3 ;;
+2) ;;
+3) echo '{"path": "b.txt",' > "$2" ;;
+4) printf '"content": "%s"}' "$line" >> "$2" ;;
+esac
+`, { mode: 0o755 });
+    model.script.push({ calls: [write('a.txt', 'theirs')] }, { calls: [run('cat b.txt')] });
+    const t = inPty([], { EDITOR: 'false', VISUAL: `${script} -w`, TMPDIR: tmp });
+    const edits = async (n) => {
+      t.type('e\r');
+      await until(async () => (await readFile(join(dir, 'times'), 'utf8').catch(() => '')).split('\n').length > n, `edit ${n}`);
+      assert.equal((await readdir(tmp)).filter((f) => f.endsWith('.json')).length, 1);
+    };
+    await t.sees('> ');
+    t.type('write it\r');
+    await t.sees(ASK);
+    await edits(1);
+    t.type('\x03'); // only the editor's, which is a shell: it ends
+    await t.sees('the editor ended with');
+    await t.sees(ASK, 2);
+    await edits(2);
+    t.type('\r');
+    await t.sees('(unchanged)');
+    await t.sees(ASK, 3);
+    await edits(3);
+    t.type('\r');
+    await t.sees('that is no JSON');
+    await t.sees(ASK, 4);
+    assert.equal(model.requests.at(-1).body.messages.length, 1, 'nothing was decided yet');
+    await edits(4);
+    t.type('typed there\r');
+    await t.sees(ASK, 5);
+    assert.match(t.out, /write_file done/);
+    const saw = await readFile(join(dir, 'saw'), 'utf8');
+    assert.match(saw, /^600 .*\.json\n\{\n {2}"path": "a\.txt",\n {2}"content": "theirs"\n\}\n/);
+    assert.match(saw, /600 [^\n]*\n\{"path": "b\.txt",\n$/, 'the last edit begins where the one before was left');
+    assert.deepEqual(await readdir(tmp), [], 'no file is left');
+    model.script.push({ text: 'I see.' });
+    t.type('y\r');
+    await t.sees('| typed there');
+    await t.sees('I see.');
     t.type('/quit\r');
     assert.equal(await t.end(), 0);
   });

@@ -8,7 +8,7 @@ import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Place, fixtureServer, published } from '../lib/gateway.mjs';
-import { client1, client2, text } from '../lib/mcp_talk.mjs';
+import { client1, client2, text, until } from '../lib/mcp_talk.mjs';
 
 const FOUR = ['execute', 'explain_tool', 'find_tool', 'list_capabilities'];
 const ROUTE = 'mcp-orchestrator/route';
@@ -50,6 +50,9 @@ for (const [name, make, transport] of kinds)
       const { tools } = await it.client.listTools();
       assert.deepEqual(tools.map((t) => t.name).sort(), FOUR);
       for (const t of tools) assert.ok(t.description.length > 20 && t.inputSchema.type === 'object');
+      // On a busy machine some servers take longer than an answer waits for.
+      await until(async () => (await call('list_capabilities', {})).structuredContent.servers
+        .every((s) => s.toolCount > 0));
     });
 
     test('words find a tool', async () => {

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, describe, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Place, below, fixtureServer, isAlive, published } from '../lib/gateway.mjs';
+import { Place, below, fixtureServer, isAlive } from '../lib/gateway.mjs';
 import { evil } from '../lib/mcp.mjs';
 import { client1, client2, text } from '../lib/mcp_talk.mjs';
 
@@ -60,67 +60,6 @@ async function connect(t, serve, options) {
   return it;
 }
 
-// --- many servers at once
-
-describe('four servers at once', () => {
-  const place = new Place({});
-  const docs = join(place.dir, 'docs');
-  let serve;
-
-  mkdirSync(docs);
-  writeFileSync(join(docs, 'a.txt'), 'in the file');
-  place.write({
-    fixture: fixtureServer(),
-    everything: published('server-everything'),
-    files: published('server-filesystem', docs),
-    memory: { ...published('server-memory'), env: { MEMORY_FILE_PATH: join(docs, 'memory.json') } },
-  });
-  after(async () => {
-    const { code, log } = await serve.stop();
-    assert.equal(code, 0, log);
-    place.close();
-  });
-
-  const kinds = [
-    ['sdk 1.x, stdio', client1, () => new Stdio1(place.command())],
-    ['sdk 1.x, http', client1, () => new Http1(serve.url)],
-    ['client 2.x auto, http', () => client2('auto'),
-      () => new v2.StreamableHTTPClientTransport(serve.url)],
-  ];
-  for (const [name, make, transport] of kinds) {
-    test(name, async () => {
-      serve ??= await place.serve();
-      const it = make();
-      await it.client.connect(transport());
-      try {
-        await until(async () => {
-          const all = await names(it.client);
-          return ['create_entities', 'get-sum', 'read_text_file', 'test_simple_text']
-            .every((n) => all.includes(n));
-        }, 'tools of all four');
-        const all = await names(it.client);
-        assert.ok(all.includes('fixture_echo'), 'two servers have an echo');
-        assert.ok(all.includes('everything_echo'));
-        assert.ok(!all.includes('echo'));
-        const say = async (tool, args) => text(await it.call({ name: tool, arguments: args }));
-        assert.equal(await say('fixture_echo', { message: 'hé' }), 'hé');
-        assert.match(await say('everything_echo', { message: 'hé' }), /hé/);
-        assert.match(await say('get-sum', { a: 2, b: 3 }), /5/);
-        assert.equal(await say('read_text_file', { path: join(docs, 'a.txt') }), 'in the file');
-        const entity = { name: `ann ${name}`, entityType: 'person', observations: ['kind'] };
-        assert.match(await say('create_entities', { entities: [entity] }), /ann/);
-        const { prompts } = await it.client.listPrompts();
-        assert.ok(prompts.some((p) => p.name === 'test_simple_prompt'));
-        assert.ok(prompts.length > 5, 'of more than one server');
-        const { contents } = await it.client.readResource({ uri: 'test://static-text' });
-        assert.match(contents[0].text, /./);
-      } finally {
-        await it.client.close();
-      }
-    });
-  }
-});
-
 // --- their lives
 
 const numbered = (n, server) =>
@@ -133,6 +72,7 @@ test('fifty servers: none runs before a call; lists are remembered', async (t) =
   const all = Object.keys(servers).map((s) => `${s}_t`).sort();
   place.legacy(small());
   const first = await open(t, place);
+  assert.deepEqual(below(first.pid), [], 'nothing was started for a client alone');
   await until(async () => (await names(first.client)).length === 50, 'all lists');
   await until(() => place.cached().length === 50, 'all lists on disk');
   await first.client.close();

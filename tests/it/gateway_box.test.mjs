@@ -1,14 +1,24 @@
 // Servers in boxes behind the gateway: the toolbox and any program, in native
 // boxes, which end with their server and with us.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { after, describe, test } from 'node:test';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { bin } from '../lib/gateway.mjs';
+import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { below, bin, isAlive } from '../lib/gateway.mjs';
+import { evil } from '../lib/mcp.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
 const boxed = (more = {}) => ({ command: 'mo-toolbox', sandbox: 'native', memoryMb: 64, ...more });
+const stubborn = { command: evil, args: ['stubborn'] };
+const many = (name, server) =>
+  Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${name}${i}`, server]));
+
+// A client that is left open would keep this process from its end.
+const clients = [];
+after(() => Promise.all(clients.map((c) => c.close().catch(() => {}))));
 
 /** The gateway with a client: {client, call, pid}. */
 async function open(home) {
@@ -19,6 +29,7 @@ async function open(home) {
     env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
   });
   await it.client.connect(transport);
+  clients.push(it.client);
   return { ...it, pid: transport.pid };
 }
 
@@ -52,14 +63,62 @@ describe('boxed servers', { skip }, () => {
     await eventually('nothing remains', () => home.remains().length === 0);
   });
 
-  test('kill -9 leaves no box', async () => {
-    const servers = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`s${i}`, boxed()]));
-    const home = place(servers, { gateway: { prefix: 'always' } });
-    const { client, pid } = await open(home);
-    await eventually('all tools', async () => (await names(client)).length >= 8 * 4);
-    assert.equal(home.sockets().length, 8);
-    process.kill(pid, 'SIGKILL');
+  test('`call` starts it in its box too', async () => {
+    const home = place({ tools: boxed() });
+    const out = await new Promise((resolve) => execFile(bin,
+      ['call', 'tools', 'execute_command', '{"command":"pwd; id -u; ls /home /root 2>&1 | head -3"}', '--config', home.config],
+      { env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' } }, (e, o, err) => resolve(`${o}${err}`)));
+    assert.match(out, /^\/workspace$/m);
+    assert.match(out, /^2\d{4}$/m);
     await eventually('nothing remains', () => home.remains().length === 0);
+  });
+
+  test('kill -9 leaves nobody, neither boxes nor the stubborn', async (t) => {
+    const home = place(
+      { ...many('box', boxed()), ...many('stub', stubborn) }, { gateway: { prefix: 'always' } });
+    const { client, call, pid } = await open(home);
+    await eventually('all tools', async () => (await names(client)).length >= 8 * 5);
+    assert.equal(home.sockets().length, 8);
+    for (let i = 0; i < 8; i++) await call({ name: `stub${i}_t`, arguments: {} });
+    const children = below(pid);
+    assert.equal(children.length, 8); // those in boxes are the keepers'
+    const since = performance.now();
+    process.kill(pid, 'SIGKILL');
+    await eventually('nothing remains',
+      () => home.remains().length === 0 && !children.some(isAlive));
+    t.diagnostic(`all gone after ${Math.round(performance.now() - since)} ms`);
     await client.close();
   });
+});
+
+const noEngine = noDocker ? `needs ${noDocker}` : false;
+
+test('kill -9 leaves nothing running in containers', { skip: noEngine }, async (t) => {
+  const engine = await dockerd();
+  t.after(() => engine.cleanUp());
+  const home = new Home({
+    driver: 'docker', engine: engine.host, gateway: { prefix: 'always' },
+    mcpServers: { ...many('box', { ...boxed(), sandbox: 'docker' }), ...many('stub', stubborn) },
+  });
+  t.after(() => home.removeAll());
+  const { client, call, pid } = await open(home);
+  const containers = async (all = 0) =>
+    (await engine.api('GET', `/containers/json?all=${all}`)).json;
+  await eventually('all tools', async () => (await names(client)).length >= 8 * 5);
+  for (let i = 0; i < 8; i++) await call({ name: `stub${i}_t`, arguments: {} });
+  assert.equal((await containers()).length, 8);
+  const children = below(pid);
+  const since = performance.now();
+  process.kill(pid, 'SIGKILL');
+  await eventually('nothing remains',
+    async () => (await containers()).length === 0 && !children.some(isAlive));
+  t.diagnostic(`all gone after ${Math.round(performance.now() - since)} ms`);
+  await client.close();
+  // The containers, empty, are taken away by whoever opens the sandbox next.
+  assert.equal((await containers(1)).length, 8);
+  const next = await open(home);
+  await eventually('a box again', async () => (await next.client.listTools()).tools.length > 0);
+  await next.call({ name: 'box0_execute_command', arguments: { command: 'true' } });
+  await eventually('only its own', async () => (await containers(1)).length <= 1);
+  await next.client.close();
 });

@@ -82,6 +82,21 @@ describe('claude', () => {
     assert.equal(all.at(-1).headers.authorization, `Bearer ${box.fake.key}`);
   });
 
+  test('other tools, other instructions: thinking stays out, the rest goes on', async () => {
+    const entries = [user('go')];
+    const { done } = await go(entries, { thinking: 'hm', redacted: true, text: 'I look.', calls: [{ name: 'list_files' }] });
+    entries.push(done.entry, results(done.calls));
+    const ask = (more) => driver.run({ provider: 'claude', model: 'claude-opus-5-5', url: box.fake.url, key: box.fake.key,
+      system: 'Be brief.', tools, entries, ...more });
+    for (const [more, kept] of [[{ tools: tools.slice(1) }, 0], [{ system: 'Be long.' }, 0], [{}, 2]]) {
+      assert.equal((await ask(more)).done.text, 'ok');
+      fine();
+      const back = box.fake.requests.at(-1).body.messages[1].content;
+      assert.equal(back.filter((b) => /thinking/.test(b.type)).length, kept);
+      assert.deepEqual(back.slice(-2).map((b) => b.type), ['text', 'tool_use']);
+    }
+  });
+
   test('pause_turn is asked again as it is', async () => {
     const entries = [user('search')];
     const { done } = await go(entries, { text: 'searching', stop: 'pause_turn' });

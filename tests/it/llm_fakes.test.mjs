@@ -97,6 +97,8 @@ describe('claude', () => {
     ['(16) five marks', base({ system: Array.from({ length: 5 }, (_, i) => ({ type: 'text', text: `${i}`, cache_control: { type: 'ephemeral' } })) }), /maximum of 4/],
     ['(17) input as text', base({ messages: [say('x'), say([{ ...use, input: '{}' }], 'assistant'), say([result])] }), /object/],
     ['roles', base({ messages: [say('x'), say('y')] }), /alternate/],
+    ['a choice among no tools', base({ tool_choice: { type: 'none' } }), /tool_choice/],
+    ['calls without tools', base({ messages: [say('x'), say([use], 'assistant'), say([result])] }), /must define tools/],
     ['no such model', base({ model: 'claude-2' }), /not_found/],
   ]);
 

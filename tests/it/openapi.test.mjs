@@ -1,5 +1,7 @@
 // /api/openapi.json: every route that is served is described, and every
 // answer is as described, errors included.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import Ajv from 'ajv/dist/2020.js';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -8,9 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
+const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
 let house, doc, ajv;
 before(async () => {
-  const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
   house = await House.start({ config: {
     mcpServers: { greeter: { command: process.execPath, args: [fake] } },
     approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
@@ -21,7 +23,7 @@ before(async () => {
 });
 after(async () => {
   house.server.fresh.fds += 8; // the server stays open for the next
-  house.server.fresh.children += 2; // and its guard
+  house.server.fresh.children += 4; // and its guard; the gateway has its own
   await house.stop();
 });
 
@@ -132,10 +134,61 @@ test('every answer is as described', async () => {
   await call('nothing', {}, 404);
   await call('greet', [], 400);
   await ask(`${servers}/tools`, 'get', '/api/servers/nobody/tools', 404);
-  const { rules } = await asked('/api/rules', 'get', '/api/rules');
+
+  const mcp = '/api/mcp/{name}';
+  const added = { name: 'more', command: process.execPath, args: [fake] };
+  assert.equal((await asked('/api/mcp', 'post', '/api/mcp?test=true', 200, added)).test.tools, 3);
+  await ask('/api/mcp', 'post', '/api/mcp', 409, added);
+  await ask('/api/mcp', 'post', '/api/mcp', 400, { name: 'bare' });
+  await ask('/api/mcp', 'post', '/api/mcp?test=true', 422, { name: 'dead', command: 'false' });
+  assert.equal((await asked('/api/mcp/add', 'post', '/api/mcp/add', 200, { name: 'older', config: { containerImage: 'x:1', enabled: false } })).saved, true);
+  assert.deepEqual((await asked('/api/mcp', 'get', '/api/mcp')).servers.map((s) => s.name), ['greeter', 'more', 'older']);
+  assert.equal((await asked('/api/mcp/health', 'get', '/api/mcp/health')).summary.total, 3);
+  await asked('/api/mcp/snippets', 'get', '/api/mcp/snippets');
+  await asked('/api/mcp/import', 'post', '/api/mcp/import?dryRun=true', 200, { mcpServers: { x: { command: 'x', env: { A_TOKEN: '0123456789' } } } });
+  await ask('/api/mcp/import', 'post', '/api/mcp/import', 400, { nothing: 1 });
+  await asked(mcp, 'patch', '/api/mcp/more', 200, { description: 'another' });
+  assert.equal((await asked(mcp, 'get', '/api/mcp/more')).config.description, 'another');
+  await asked(`${mcp}/test`, 'post', '/api/mcp/more/test');
+  const offered = await asked(`${mcp}/tools`, 'get', '/api/mcp/more/tools');
+  await asked(`${mcp}/tools/{tool}/call`, 'post', '/api/mcp/more/tools/greet/call', 200, { args: { name: 'a' } });
+  await asked(`${mcp}/tools/{tool}/accept`, 'post', '/api/mcp/more/tools/greet/accept', 200, { digest: offered.tools[0].digest });
+  await asked(mcp, 'delete', '/api/mcp/more');
+  await ask(mcp, 'delete', '/api/mcp/more', 404);
+  const listed = await asked('/api/rules', 'get', '/api/rules');
+  const { rules } = listed;
+  assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true }]);
+  const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
+  assert.equal(routed.query, 'the greeter');
+  await ask('/api/route', 'get', '/api/route', 400);
   assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
   assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
   await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
+  const trial = (json, status) => asked('/api/rules/try', 'post', '/api/rules/try', status, json);
+  assert.deepEqual(await trial({ server: 'greeter', tool: 'fail' }), {
+    action: 'deny', by: 'operator', reason: 'it only fails', rules: [{ by: 'operator', index: 0, fits: true, decides: true }],
+  });
+  const rule = { server: 'greeter', tool: 'greet', action: 'allow', args: { name: 'A*' } };
+  const draft = await trial({ server: 'greeter', tool: 'greet', args: { name: 'Bob' }, draft: rule });
+  assert.deepEqual([draft.action, draft.by], ['ask', 'default']);
+  assert.deepEqual(draft.rules.at(-1), { by: 'draft', index: 0, fits: false, misses: 'args', path: 'name', decides: false });
+  await trial({ server: 'greeter' }, 400);
+  const kept = await asked('/api/rules', 'post', '/api/rules', 200, rule);
+  assert.equal((await trial({ server: 'greeter', tool: 'greet', args: { name: 'Ada' } })).by, 'person');
+  await ask('/api/rules', 'post', '/api/rules', 400, { ...rule, action: 'ask' });
+  assert.equal((await ask('/api/rules/{id}', 'delete', `/api/rules/${kept.id}`)).ok, true);
+  const { providers } = await asked('/api/providers', 'get', '/api/providers');
+  assert.deepEqual(providers.map((p) => [p.name, p.key, p.from]),
+    [['claude', 'set', 'ANTHROPIC_API_KEY'], ['gemini', 'none', undefined], ['openai', 'none', undefined]]);
+  assert.doesNotMatch(JSON.stringify(providers), /sk-ant/);
+  await stats(asked, tab);
+
+  assert.deepEqual(await asked('/api/approvals', 'get', '/api/approvals'), { approvals: [], changed: [] });
+  await asked('/api/approvals/{id}', 'post', '/api/approvals/nobody', 404, { approved: false });
+  await ask('/api/approvals/{id}', 'post', '/api/approvals/nobody', 400, { approved: 'yes' });
+  await asked('/api/approvals/tools', 'post', '/api/approvals/tools', 404, { server: 'a', tool: 'b', digest: 'c' });
+  const chain = await asked('/api/audit/verify', 'get', '/api/audit/verify');
+  assert.ok(chain.ok && chain.rows >= 2, JSON.stringify(chain));
 
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
@@ -146,8 +199,50 @@ test('every answer is as described', async () => {
   assert.deepEqual(all.filter((x) => !seen.has(x)), [], 'described and not asked for here');
 });
 
+test("the gateway's calls are in the same audit log", async () => {
+  const client = new Client({ name: 'it', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp`)));
+  await client.callTool({ name: 'greet', arguments: { name: 'a' } });
+  await client.close();
+  let what;
+  await until(async () => {
+    const { rows } = await ask('/api/audit', 'get', '/api/audit?q=argsDigest');
+    return (what = rows[0]?.what);
+  }, 'its row');
+  assert.deepEqual([what.kind, what.server, what.tool, what.outcome], ['call', 'greeter', 'greet', 'ok']);
+  assert.equal((await ask('/api/audit/verify', 'get', '/api/audit/verify')).ok, true);
+});
+
+/** What the turn of the test above has left, and a call that waits. */
+async function stats(asked, tab) {
+  const now = () => asked('/api/stats', 'get', '/api/stats');
+  house.model.script.push({ calls: [run('echo again')] }, { text: 'Done.' });
+  const asks = tab.count('tool:approval_required');
+  await tab.say('once more');
+  await tab.event('tool:approval_required', asks + 1);
+  const first = await now();
+  assert.deepEqual(first.approvals.map((a) => [a.session, a.server, a.tool, a.title]), [[tab.session, 'box', 'execute_command', 'The needle']]);
+  assert.ok(first.approvals[0].since <= first.at && first.approvals[0].expiresAt > first.at);
+  const [model] = first.tokens;
+  assert.deepEqual([first.tokens.length, model.provider, model.model, model.replies], [1, 'claude', 'claude-sonnet-5-5', 3]);
+  const [chat] = first.conversations.filter((c) => c.session === tab.session);
+  assert.deepEqual([chat.input, chat.output, chat.busy, chat.members], [model.input, model.output, true, 1]);
+  assert.ok(model.input > 0 && model.output > 0);
+  assert.deepEqual([first.calls.total, first.calls.failed, first.calls.perMinute.length], [1, 0, 60]);
+  assert.equal(first.calls.tokensPerMinute.reduce((n, x) => n + x), model.input + model.output);
+  const [box] = first.boxes.filter((b) => b.session === tab.session);
+  assert.ok(box.memoryBytes > 0 && box.memoryLimit >= box.memoryBytes && box.processes > 0);
+  const answers = tab.count('agent:response');
+  await tab.decide((await tab.event('tool:approval_required', asks + 1))[0], true);
+  await tab.event('agent:response', answers + 1);
+  const second = await now();
+  assert.deepEqual(second.approvals, []);
+  assert.equal(second.calls.total, 2);
+  assert.ok(second.boxes.find((b) => b.session === tab.session).cpuPercent >= 0);
+}
+
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST']]) {
+  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST'], ['/api/mcp', 'PUT'], ['/api/mcp/x', 'POST'], ['/api/mcp/health', 'DELETE']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));

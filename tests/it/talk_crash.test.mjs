@@ -12,7 +12,8 @@ const CALL = run('echo ran >> ran; cat ran');
 /** Points where we die; calls: what a call of that turn must have come to. */
 const POINTS = [
   { at: 'saving', heard: false },
-  { at: 'asking' }, // said and acknowledged, the model not asked yet
+  { at: 'ahead' }, // the model is being asked, it is being written
+  { at: 'asking' }, // said and acknowledged, the model may be heard
   { at: 'keeping' }, // it has answered, nothing of that is written
   { at: 'calls', pending: true },
   { at: 'deciding', pending: true, approve: true }, // the yes is not written

@@ -18,7 +18,7 @@ export const run = (command) => ({ name: 'execute_command', args: { command } })
 
 /** One tab: what it was told, in order, and what it can do. */
 export class Tab {
-  constructor(house, { session, model, early } = {}) {
+  constructor(house, { session, model, early, headers = house.headers, auth } = {}) {
     this.session = session ?? `s-${process.pid}-${++people}`;
     house.sessions.add(this.session);
     this.events = []; // [name, ...args]
@@ -26,7 +26,7 @@ export class Tab {
     this.socket = io(`http://127.0.0.1:${house.server.port}`, {
       query: { sessionId: this.session, ...(model && { model }) },
       transports: ['websocket'], forceNew: true, reconnection: false,
-      extraHeaders: house.headers,
+      extraHeaders: headers, ...(auth && { auth }),
     });
     const saw = (...event) => {
       this.events.push(event);
@@ -81,14 +81,14 @@ export class Tab {
 
 /** The server, the model, and everybody's tabs. */
 export class House {
-  static async start({ config = {}, env = {}, dir, headers = {} } = {}) {
+  /** model: another fake, told of in env and config. */
+  static async start({ config = {}, env = {}, dir, headers = {}, model } = {}) {
     const house = new House();
     house.headers = headers;
-    house.model = await claude({ key: 'sk-ant-0123456789' });
+    house.model = model ?? (await claude({ key: 'sk-ant-0123456789' }));
     house.dir = dir ?? (await mkdtemp(join(tmpdir(), 'mo-talk-')));
     house.env = {
-      ANTHROPIC_API_KEY: house.model.key,
-      ANTHROPIC_BASE_URL: house.model.url,
+      ...(!model && { ANTHROPIC_API_KEY: house.model.key, ANTHROPIC_BASE_URL: house.model.url }),
       ...env,
     };
     await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({

@@ -31,6 +31,45 @@ export const script = (name, ...args) => ({
   args: [join(top, 'tests/it', name), ...args],
 });
 
+/** `serve` of that configuration, with /mcp and nothing else. */
+export async function serveWith(file, where, ...args) {
+  const child = spawn(
+    bin, ['serve', '--port', '0', '--test-bare', '--config', file, ...args],
+    { ...where, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const kill = () => child.kill('SIGKILL');
+  const end = once(child, 'exit');
+  let log = '';
+  process.once('exit', kill);
+  child.stderr.setEncoding('utf8').on('data', (d) => (log += d));
+  const lines = createInterface({ input: child.stdout });
+  const port = await new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      const m = /is ready: http:\/\/[^:]+:(\d+)\//.exec(line);
+      if (m) resolve(m[1]);
+    });
+    end.then(() => reject(new Error(`it ended: ${log}`)), reject);
+  });
+  const stop = async (signal = 'SIGTERM') => {
+    child.kill(signal);
+    const [code] = await end;
+    process.off('exit', kill);
+    return { code, log };
+  };
+  return { url: new URL(`http://localhost:${port}/mcp`), pid: child.pid, stop };
+}
+
+/** A directory in which processes may still be writing. */
+function remove(dir) {
+  for (let left = 50; ; left--)
+    try {
+      rmSync(dir, { recursive: true, force: true });
+      return;
+    } catch (e) {
+      if (e.code !== 'ENOTEMPTY' || left === 0) throw e;
+    }
+}
+
 /** A configuration and a state directory; close() removes them. */
 export class Place {
   constructor(mcpServers, more = {}) {
@@ -38,7 +77,7 @@ export class Place {
     this.state = join(this.dir, 'state');
     this.file = join(this.dir, 'mcp-orchestrator.json');
     this.write(mcpServers, more);
-    this.gone = () => rmSync(this.dir, { recursive: true, force: true });
+    this.gone = () => remove(this.dir);
     process.once('exit', this.gone);
   }
 
@@ -80,31 +119,8 @@ export class Place {
   }
 
   /** `serve` with /mcp and nothing else: {url, pid, stop()}. */
-  async serve(...args) {
-    const child = spawn(
-      bin, ['serve', '--port', '0', '--test-bare', '--config', this.file, ...args],
-      { cwd: this.dir, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    const kill = () => child.kill('SIGKILL');
-    const end = once(child, 'exit');
-    let log = '';
-    process.once('exit', kill);
-    child.stderr.setEncoding('utf8').on('data', (d) => (log += d));
-    const lines = createInterface({ input: child.stdout });
-    const port = await new Promise((resolve, reject) => {
-      lines.on('line', (line) => {
-        const m = /is ready: http:\/\/[^:]+:(\d+)\//.exec(line);
-        if (m) resolve(m[1]);
-      });
-      end.then(() => reject(new Error(`it ended: ${log}`)), reject);
-    });
-    const stop = async (signal = 'SIGTERM') => {
-      child.kill(signal);
-      const [code] = await end;
-      process.off('exit', kill);
-      return { code, log };
-    };
-    return { url: new URL(`http://localhost:${port}/mcp`), pid: child.pid, stop };
+  serve(...args) {
+    return serveWith(this.file, { cwd: this.dir, env: this.env }, ...args);
   }
 
   close() {

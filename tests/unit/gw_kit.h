@@ -34,8 +34,11 @@ struct world {
     struct peer peers[PEERS];
     size_t npeers;
     const struct rule *rules[PEERS]; /* of each dial */
+    char names[PEERS][16];           /* of the servers that were dialled */
+    const char *refused; /* a server that cannot be dialled; or NULL */
     bool no_dial, gone;
     uint64_t away_ms, gather_ms;
+    struct mo_gw_judge judge;
 };
 
 #define INIT_OK(caps)                                                          \
@@ -68,9 +71,9 @@ static inline int gw_dial(void *ctx, const char *server, struct mo_span who,
     struct mo_link *k = NULL;
     int v[2], rc;
 
-    (void)server;
     (void)who;
-    if (w->no_dial || w->npeers == PEERS)
+    if (w->no_dial || w->npeers == PEERS ||
+        (w->refused && strcmp(server, w->refused) == 0))
         return mo_fail(e, MO_EUNAVAIL, "no such server");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, v), 0);
     rc = mo_stream_from_fds(w->l, v[0], v[0], &ours, e);
@@ -83,6 +86,7 @@ static inline int gw_dial(void *ctx, const char *server, struct mo_span who,
         mo_stream_close(ours, NULL);
         return rc;
     }
+    (void)snprintf(w->names[w->npeers], sizeof(w->names[0]), "%s", server);
     w->npeers++;
     peer_up(w, &w->peers[w->npeers - 1], theirs);
     rc = mo_link_lines(w->l, ours, 0, &k, e);
@@ -142,7 +146,8 @@ static inline int world_open(struct world *w, struct mo_loop *l,
                                 .dial = gw_dial,
                                 .away_ms = w->away_ms,
                                 .gather_ms = w->gather_ms,
-                                .ctx = w};
+                                .ctx = w,
+                                .judge = w->judge};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;
 

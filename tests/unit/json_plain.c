@@ -4,28 +4,30 @@
  * Types keep their layout, so a test hands the same structs to both. */
 #define MO_VEC_PLAIN
 
-#define mo_jscan_init       plain_jscan_init
-#define mo_jscan_value      plain_jscan_value
-#define mo_jscan_enter      plain_jscan_enter
-#define mo_jscan_member     plain_jscan_member
-#define mo_jscan_end        plain_jscan_end
-#define mo_jscan_fail       plain_jscan_fail
-#define mo_json_skip_string plain_json_skip_string
-#define mo_json_parse       plain_json_parse
-#define mo_json_type        plain_json_type
-#define mo_json_iter        plain_json_iter
-#define mo_json_next        plain_json_next
-#define mo_json_get         plain_json_get
-#define mo_json_at          plain_json_at
-#define mo_json_len         plain_json_len
-#define mo_json_str_eq      plain_json_str_eq
-#define mo_json_str         plain_json_str
-#define mo_json_str_buf     plain_json_str_buf
-#define mo_json_i64         plain_json_i64
-#define mo_json_u64         plain_json_u64
-#define mo_json_f64         plain_json_f64
-#define mo_json_bool        plain_json_bool
-#define mo_json_where       plain_json_where
+#define mo_jscan_init         plain_jscan_init
+#define mo_jscan_value        plain_jscan_value
+#define mo_jscan_enter        plain_jscan_enter
+#define mo_jscan_member       plain_jscan_member
+#define mo_jscan_end          plain_jscan_end
+#define mo_jscan_fail         plain_jscan_fail
+#define mo_json_skip_string   plain_json_skip_string
+#define mo_json_parse         plain_json_parse
+#define mo_json_parse_members plain_json_parse_members
+#define mo_json_type          plain_json_type
+#define mo_json_iter          plain_json_iter
+#define mo_json_next          plain_json_next
+#define mo_json_get           plain_json_get
+#define mo_json_first         plain_json_first
+#define mo_json_at            plain_json_at
+#define mo_json_len           plain_json_len
+#define mo_json_str_eq        plain_json_str_eq
+#define mo_json_str           plain_json_str
+#define mo_json_str_buf       plain_json_str_buf
+#define mo_json_i64           plain_json_i64
+#define mo_json_u64           plain_json_u64
+#define mo_json_f64           plain_json_f64
+#define mo_json_bool          plain_json_bool
+#define mo_json_where         plain_json_where
 
 #include "codec/jscan.c"
 #include "codec/json.c"

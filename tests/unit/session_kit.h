@@ -431,6 +431,9 @@ struct world {
     struct record recs[RECORDS];
     unsigned started, adopted, revived, stopped, let_go, removed, most;
     bool refuse_start, refuse_init, no_kept, mute;
+    bool no_stats, slow_stats;
+    struct weighed *weighed[RECORDS]; /* slow_stats: who waits */
+    size_t nweighed;
     bool closed;
     uint64_t now;
     const char *dead; /* an instance */
@@ -778,6 +781,52 @@ static inline void fake_close(struct mo_boxes *bs, void (*gone)(void *),
         gone(ctx);
 }
 
+/* One answer is due: it comes by itself, or when the test says so. */
+struct weighed {
+    struct mo_later later;
+    struct world *w;
+    void (*done)(void *, const struct mo_box_stats *, const struct mo_err *);
+    void *ctx;
+};
+
+static inline void on_weighed(struct mo_later *d)
+{
+    struct weighed *a = mo_container_of(d, struct weighed, later);
+    const struct mo_box_stats s = {
+        .memory = 4096, .memory_peak = 8192, .cpu_us = 77, .pids = 3};
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ECLOSED, "it went");
+    a->done(a->ctx, a->w->no_stats ? NULL : &s, a->w->no_stats ? &e : NULL);
+    mo_free(a);
+}
+
+static inline int fake_stats(struct mo_box *b,
+                             void (*done)(void *, const struct mo_box_stats *,
+                                          const struct mo_err *),
+                             void *ctx, struct mo_err *e)
+{
+    struct weighed *a = mo_new(struct weighed);
+    struct world *w = world_of(b);
+
+    if (!a)
+        return mo_fail(e, MO_ENOMEM, "stats");
+    *a = (struct weighed){.w = w, .done = done, .ctx = ctx};
+    mo_later_init(&a->later, on_weighed);
+    if (w->slow_stats && w->nweighed < RECORDS)
+        w->weighed[w->nweighed++] = a;
+    else
+        mo_loop_defer(b->bs->loop, &a->later);
+    return 0;
+}
+
+/* Those who are late answer now. */
+static inline void weigh(struct world *w)
+{
+    while (w->nweighed > 0)
+        on_weighed(&w->weighed[--w->nweighed]->later);
+}
+
 static const struct mo_box_ops fake_ops = {
     .name = "fake",
     .box_size = sizeof(struct fake_box),
@@ -786,6 +835,7 @@ static const struct mo_box_ops fake_ops = {
     .revive = fake_revive,
     .stop = fake_stop,
     .let_go = fake_let_go,
+    .stats = fake_stats,
     .list = fake_list,
     .remove = fake_remove,
     .close = fake_close,

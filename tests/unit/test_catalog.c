@@ -148,6 +148,57 @@ static void test_reload(void **state)
     mo_catalog_free(c);
 }
 
+/* Called otherwise, described otherwise, hidden; servers that are off. */
+static void test_manners(void **state)
+{
+    static const struct mo_gw_tool tools[] = {
+        {.name = "r", .rename = "read"},
+        {.name = "s", .describe = "other \"words\""},
+        {.name = "t", .hide = true, .describe = "gone"},
+    };
+    struct mo_catalog *c = kit_new(COLLISION, NULL, MO_CAT_TOOLS,
+                                   "a - r s,\"description\":\"old\" t u;"
+                                   "b - read;o - x");
+    struct kit_servers k;
+    const struct mo_cat_item *it;
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 1 << 16);
+    kit_spec(&k, "a -;b -;o -");
+    k.v[0].tools = tools;
+    k.v[0].ntools = MO_COUNT(tools);
+    k.v[2].off = true;
+    k.v[2].description = "what it was for";
+    assert_int_equal(mo_catalog_servers(c, k.v, k.n, NULL), 0);
+    assert_string_equal(kit_words(c, MO_CAT_TOOLS, &b),
+                        "a_read=0/r s=0/s u=0/u b_read=1/read");
+    it = mo_catalog_find(c, MO_CAT_TOOLS, MO_SPAN("a_read"));
+    assert_true(mo_span_is(it->given, "read"));
+    it = mo_catalog_find(c, MO_CAT_TOOLS, MO_SPAN("s"));
+    assert_true(mo_span_is(mo_json_text(mo_json_get(it->item, "description")),
+                           "\"other \\\"words\\\"\""));
+    assert_null(mo_catalog_find(c, MO_CAT_TOOLS, MO_SPAN("t")));
+    assert_null(mo_catalog_find(c, MO_CAT_TOOLS, MO_SPAN("x")));
+    mo_buf_reset(&b);
+    assert_int_equal(mo_catalog_page(c, MO_CAT_TOOLS, mo_span(NULL, 0), 0, &b),
+                     0);
+    assert_non_null(strstr(mo_buf_cstr(&b), "\"name\":\"a_read\""));
+    assert_null(strstr(mo_buf_cstr(&b), "old"));
+    /* what is not offered is there for who asks why */
+    it = mo_catalog_off(c, 0);
+    assert_true(mo_span_is(it->given, "t"));
+    assert_true(
+        mo_json_str_eq(mo_json_get(it->item, "description"), MO_SPAN("gone")));
+    assert_true(mo_span_is(mo_catalog_off(c, 1)->own, "x"));
+    assert_null(mo_catalog_off(c, 2));
+    assert_int_equal(mo_catalog_all(c), 3);
+    assert_true(mo_catalog_about(c, 2).off);
+    assert_string_equal(mo_catalog_about(c, 2).description, "what it was for");
+    mo_buf_fini(&b);
+    mo_catalog_free(c);
+}
+
 static void test_missing(void **state)
 {
     struct mo_catalog *c =
@@ -580,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_merging),
         cmocka_unit_test(test_changed),
         cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_manners),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_resources),
         cmocka_unit_test(test_expose),

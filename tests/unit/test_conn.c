@@ -251,6 +251,41 @@ static void test_verdict(void **state)
     }
 }
 
+static bool is_probed(void *ctx)
+{
+    struct fix *f = ctx;
+
+    return f->dials == 1 && peer_saw(&f->peers[0], "server/discover");
+}
+
+/* Whoever closes it while the probe is under way gets that, and nothing is
+ * tried again for the reason he gave. */
+static void test_close_in_probe(void **state)
+{
+    static const struct rule silent[] = {{"server/discover", NULL}, END};
+    static const int codes[] = {0, MO_ETIMEOUT, MO_ECANCELED};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(codes); i++) {
+        struct mo_conn_opts o = {
+            .mode = MO_CONN_AUTO, .dial = fix_dial, .cb = &fix_cb};
+        struct mo_err e = {.code = codes[i]};
+        struct fix f;
+
+        fix_init(&f, silent);
+        f.rules[1] = legacy;
+        o.ctx = &f;
+        assert_int_equal(mo_conn_open(f.l, &o, &f.c, &e), 0);
+        assert_true(mo_loop_until(f.l, is_probed, &f, LONG));
+        mo_conn_close(f.c, codes[i] ? &e : NULL);
+        assert_true(mo_loop_until(f.l, is_closed, &f, LONG));
+        assert_int_equal(f.closed, 1);
+        assert_int_equal(f.opened, 0);
+        assert_int_equal(f.dials, 1);
+        fix_fini(&f);
+    }
+}
+
 static void test_no_server(void **state)
 {
     struct fix f;
@@ -1153,6 +1188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_revisions),
         cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_close_in_probe),
         cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_no_server),
         cmocka_unit_test(test_call),

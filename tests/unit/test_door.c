@@ -107,12 +107,77 @@ static void test_made(void **state)
     mo_log_fini(&log);
 }
 
+/* Tokens by name: each good, each one person's. */
+static void test_people(void **state)
+{
+    static const struct {
+        const char *what, *name[2], *token[2];
+        int rc;
+    } rows[] = {
+        {"two",
+         {"alice", "b.o_b@x-1"},
+         {"alice-0123456789", "bob-0123456789"},
+         MO_EINVAL}, /* the second is too short */
+        {"two good ones",
+         {"alice", "b.o_b@x-1"},
+         {"alice-0123456789", "bobby-0123456789"},
+         0},
+        {"the same",
+         {"alice", "bob"},
+         {"alice-0123456789", "alice-0123456789"},
+         MO_EINVAL},
+        {"the operator's",
+         {"alice", "bob"},
+         {"alice-0123456789", "the-operator-0123"},
+         MO_EINVAL},
+        {"a bad name",
+         {"alice", "b b"},
+         {"alice-0123456789", "bobby-0123456789"},
+         MO_EINVAL},
+        {"no name",
+         {"alice", ""},
+         {"alice-0123456789", "bobby-0123456789"},
+         MO_EINVAL},
+        {"a long name",
+         {"alice", "a-name-of-more-than-32-characters"},
+         {"alice-0123456789", "bobby-0123456789"},
+         MO_EINVAL},
+    };
+    struct mo_log log = {.fd = -1};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_config_pair v[] = {{rows[i].name[0], rows[i].token[0]},
+                                     {rows[i].name[1], rows[i].token[1]}};
+        struct mo_config c = {
+            .server = {.token = "the-operator-0123", .tokens = {v, 2}}};
+        struct mo_door d = {.token = "the old one"};
+        struct mo_err e = {0};
+        int rc = mo_door_token(&d, &c, "0.0.0.0", &log, &e);
+
+        check_row(rows[i].what, rc == rows[i].rc);
+        check_row(rows[i].what, d.npeople == (rc == 0 ? 2 : 0));
+        check_row(rows[i].what, rc == 0 || strstr(e.msg, "server.tokens"));
+        check_row(rows[i].what, rc == 0 || !strcmp(d.token, "the old one"));
+        if (rc < 0)
+            continue;
+        assert_string_equal(d.people[1].name, rows[i].name[1]);
+        assert_string_equal(d.people[1].token, rows[i].token[1]);
+        /* without the operator's none is made up */
+        c.server.token = NULL;
+        assert_int_equal(mo_door_token(&d, &c, "0.0.0.0", &log, &e), 0);
+        assert_true(d.token[0] == '\0' && !d.made && d.npeople == 2);
+    }
+    mo_log_fini(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local),
         cmocka_unit_test(test_chosen),
         cmocka_unit_test(test_made),
+        cmocka_unit_test(test_people),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

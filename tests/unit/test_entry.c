@@ -48,6 +48,7 @@ static void test_roles(void **state)
         {"{\"role\":\"assistant\"}", MO_ENTRY_ASSISTANT, true},
         {"{\"role\":\"tool\"}", MO_ENTRY_TOOL, true},
         {"{\"role\":\"note\"}", MO_ENTRY_NOTE, false},
+        {"{\"role\":\"summary\"}", MO_ENTRY_SUMMARY, false},
         {"{\"role\":\"new\"}", MO_ENTRY_OTHER, false},
         {"{}", MO_ENTRY_OTHER, false},
         {"[]", MO_ENTRY_OTHER, false},

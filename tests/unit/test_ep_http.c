@@ -459,14 +459,37 @@ static void test_resume(void **state)
     assert_int_equal(t.k.cancels, 0);
 }
 
-static bool was_canceled(void *ctx)
-{
-    return ((struct site *)ctx)->k.cancels > 0;
-}
-
 static bool is_parked(void *ctx)
 {
     return ((struct site *)ctx)->k.parked != NULL;
+}
+
+/* An answer that comes soon is one piece of JSON, of which nothing is kept. */
+static void test_soon(void **state)
+{
+    struct mo_endpoint_limits patient = {.soon_ms = 3600000};
+    char id[64], headers[256];
+    struct end post;
+    struct site t;
+
+    (void)state;
+    site_open(&t, &patient, false);
+    open_session(&t, "", id);
+    (void)snprintf(headers, sizeof(headers), BOTH "Mcp-Session-Id: %s\r\n", id);
+    ask(&t, &post, "POST", headers, CALL("park", ""));
+    wait_for(t.k.l, is_parked, &t);
+    mo_ep_call_result(t.k.parked, MO_SPAN(TEXT("quick")));
+    expect(&t, &post, "quick");
+    assert_non_null(strstr(post.got.p, "Content-Type: application/json\r\n"));
+    assert_null(strstr(post.got.p, "id: "));
+    assert_int_equal(mo_endpoint_stats(t.k.ep).replay, 0);
+    hang_up(&t, &post);
+    site_close(&t);
+}
+
+static bool was_canceled(void *ctx)
+{
+    return ((struct site *)ctx)->k.cancels > 0;
 }
 
 static void test_modern_hangup(void **state)
@@ -775,6 +798,7 @@ int main(void)
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_replay_cap),
         cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_soon),
         cmocka_unit_test(test_modern_hangup),
         cmocka_unit_test(test_listen),
         cmocka_unit_test(test_task),

@@ -183,6 +183,43 @@ static void test_token(void **state)
     }
 }
 
+/* Who it is goes by the token; the operator has no name. */
+static void test_people(void **state)
+{
+    static const struct mo_gate_person people[] = {
+        {"alice", "alice-0123456789abcdef"}, {"bob", "bob-0123456789abcdef"}};
+    static const struct {
+        const char *rows;
+        int status;
+        const char *caller;
+    } rows[] = {
+        {HOST, 401, ""},
+        {HOST "Authorization: Bearer alice\r\n", 401, ""},
+        {HOST "Authorization: Bearer \r\n", 401, ""},
+        {HOST "Authorization: Bearer alice-0123456789abcdef\r\n", 0, "alice"},
+        {HOST "Cookie: mo_token=bob-0123456789abcdef\r\n", 0, "bob"},
+        {HOST "Authorization: Bearer " T "\r\n", 0, ""},
+    };
+    struct mo_gate g = {
+        .token = T, .people = people, .npeople = MO_COUNT(people)};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct asked a;
+
+        ask(&a, false, rows[i].rows);
+        (void)snprintf(a.conn.rq.caller, sizeof(a.conn.rq.caller), "mallory");
+        check_row(rows[i].rows,
+                  mo_gate_check(&g, &a.conn.rq).status == rows[i].status);
+        check_row(rows[i].rows, !strcmp(a.conn.rq.caller, rows[i].caller));
+        asked_fini(&a);
+    }
+    g.token = NULL;
+    assert_true(mo_gate_has_tokens(&g));
+    assert_false(mo_gate_token_ok(&g, MO_SPAN(T)));
+    assert_true(mo_gate_token_ok(&g, MO_SPAN("bob-0123456789abcdef")));
+}
+
 static void test_token_ok(void **state)
 {
     struct mo_gate g = {.token = T};
@@ -219,9 +256,8 @@ static void test_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loopback),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_token_ok),
+        cmocka_unit_test(test_loopback), cmocka_unit_test(test_token),
+        cmocka_unit_test(test_people),   cmocka_unit_test(test_token_ok),
         cmocka_unit_test(test_listed),
     };
 

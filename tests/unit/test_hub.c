@@ -132,7 +132,7 @@ static void live(void *ctx)
 
     if (!l)
         return;
-    if (mo_hub_open(l, cfg, &hub, &e) == 0) {
+    if (mo_hub_open(l, cfg, NULL, NULL, &hub, &e) == 0) {
         assert_int_equal(mo_gateway_count(mo_hub_gateway(hub)), 2);
         (void)mo_hub_reload(hub, cfg, &e);
         mo_hub_close(hub, on_gone, &gone);

@@ -340,6 +340,12 @@ static void test_get(void **state)
     assert_null(mo_json_get(v, "\\u0063").p);
     assert_null(mo_json_get(parse("[\"a\",1]"), "a").p);
     assert_null(mo_json_get((struct mo_json){NULL, 0}, "a").p);
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "a")), "1"));
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "c")), "3"));
+    assert_true(mo_span_is(mo_json_text(mo_json_first(v, "")), "5"));
+    assert_null(mo_json_first(v, "d").p);
+    assert_null(mo_json_first(parse("[\"a\",1]"), "a").p);
+    assert_null(mo_json_first((struct mo_json){NULL, 0}, "a").p);
 }
 
 static void test_at(void **state)
@@ -544,19 +550,64 @@ static void test_no_memory(void **state)
     mo_buf_fini(&b);
 }
 
+/* One pass that validates and finds. */
+static void test_parse_members(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const struct {
+        const char *text, *a, *b;
+        int rc;
+    } rows[] = {
+        {"{\"b\":[1,2],\"x\":{\"a\":3},\"a\":\"z\"}", "\"z\"", "[1,2]", 0},
+        {" { \"a\" : 1 , \"a\" : 2 } ", "2", NULL, 0},
+        {"{\"\\u0061\":null}", "null", NULL, 0},
+        {"{}", NULL, NULL, 0},
+        {"", NULL, NULL, MO_EPROTO},
+        {"[]", NULL, NULL, MO_EPROTO},
+        {"{\"a\":1", NULL, NULL, MO_EPROTO},
+        {"{\"a\":1} x", NULL, NULL, MO_EPROTO},
+        {"{\"a\":01}", NULL, NULL, MO_EPROTO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_json v[3];
+        int rc = mo_json_parse_members(mo_span_cstr(rows[i].text), names, 3, v,
+                                       NULL);
+
+        assert_int_equal(rc, rows[i].rc);
+        if (rc < 0)
+            continue;
+        assert_true(mo_span_is(mo_json_text(v[0]), rows[i].a ? rows[i].a : ""));
+        assert_true(mo_span_is(mo_json_text(v[1]), rows[i].b ? rows[i].b : ""));
+        assert_null(v[2].p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),      cmocka_unit_test(test_rows_shifted),
-        cmocka_unit_test(test_prefixes),  cmocka_unit_test(test_every_byte),
-        cmocka_unit_test(test_depth),     cmocka_unit_test(test_has_nl),
-        cmocka_unit_test(test_message),   cmocka_unit_test(test_types),
-        cmocka_unit_test(test_iter),      cmocka_unit_test(test_iter_object),
-        cmocka_unit_test(test_iter_none), cmocka_unit_test(test_skip_blocks),
-        cmocka_unit_test(test_get),       cmocka_unit_test(test_at),
-        cmocka_unit_test(test_strings),   cmocka_unit_test(test_strings_not),
-        cmocka_unit_test(test_integers),  cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_bools),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_parse_members),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rows_shifted),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_has_nl),
+        cmocka_unit_test(test_message),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_iter),
+        cmocka_unit_test(test_iter_object),
+        cmocka_unit_test(test_iter_none),
+        cmocka_unit_test(test_skip_blocks),
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_at),
+        cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_strings_not),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_bools),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

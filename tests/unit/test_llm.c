@@ -345,6 +345,145 @@ static void requests_by_the_byte(void **state)
     }
 }
 
+/* --- what Claude thought ------------------------------------------------- */
+
+#define THOUGHT                                                                \
+    "{\"role\":\"assistant\",\"by\":{\"provider\":\"claude\",\"model\":\"m\"," \
+    "\"url\":\"u\",\"base\":\"%s\"},\"blocks\":[{\"type\":\"thinking\","       \
+    "\"text\""                                                                 \
+    ":\"t\",\"raw\":{\"type\":\"thinking\",\"signature\":\"THOUGHT\"}},{"      \
+    "\"type\":\"other\",\"raw\":{\"type\":\"redacted_thinking\",\"data\":"     \
+    "\"HIDDEN\"}},{\"type\":\"text\",\"text\":\"b\",\"raw\":{\"type\":"        \
+    "\"text\","                                                                \
+    "\"text\":\"b\",\"own\":1}}]}"
+
+static const struct mo_llm_tool other_tool = {MO_SPAN("x"), MO_SPAN("d"),
+                                              MO_SPAN("{\"type\":\"object\"}")};
+
+static void base_of(const struct mo_llm_request *r, char out[MO_LLM_BASE_MAX])
+{
+    struct mo_llm_ask q = {.kind = MO_LLM_CLAUDE, .url = "u", .r = r};
+    struct mo_arena a;
+    struct mo_err e;
+
+    mo_arena_init(&a, 65536);
+    assert_int_equal(mo_llm_ask_init(&q, &a, &e), 0);
+    memcpy(out, q.base, MO_LLM_BASE_MAX);
+    mo_arena_fini(&a);
+}
+
+/* It goes back only behind the very beginning it was bound to. */
+static void thinking_stays_with_its_beginning(void **state)
+{
+    static const char elsewhere[] =
+        "{\"role\":\"user\",\"blocks\":[{\"type\":\"text\",\"text\":"
+        "\"[summary]\"}]}";
+    static const struct {
+        const char *name, *system, *first;
+        const struct mo_llm_tool *tool;
+        bool back;
+    } rows[] = {
+        {"as it was", "s", USER, &tool, true},
+        {"other instructions", "S", USER, &tool, false},
+        {"other tools", "s", USER, &other_tool, false},
+        {"a summary first", "s", elsewhere, &tool, false},
+    };
+    struct mo_span then[] = {MO_SPAN(USER)};
+    struct mo_llm_request was = {.model = "m",
+                                 .system = MO_SPAN("s"),
+                                 .tools = &tool,
+                                 .ntools = 1,
+                                 .entries = then,
+                                 .nentries = 1};
+    char base[MO_LLM_BASE_MAX], thought[1024];
+
+    (void)state;
+    base_of(&was, base);
+    assert_int_equal(strlen(base), MO_LLM_BASE_MAX - 1);
+    (void)snprintf(thought, sizeof(thought), THOUGHT, base);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_span now[] = {mo_span_cstr(rows[i].first),
+                                mo_span_cstr(thought), MO_SPAN(USER)};
+        struct mo_llm_request r = {.model = "m",
+                                   .system = mo_span_cstr(rows[i].system),
+                                   .tools = rows[i].tool,
+                                   .ntools = 1,
+                                   .entries = now,
+                                   .nentries = MO_COUNT(now)};
+        struct mo_buf body, path;
+        struct mo_err e;
+
+        mo_buf_init(&body, 65536);
+        mo_buf_init(&path, 1024);
+        assert_int_equal(ask(MO_LLM_CLAUDE, &r, &body, &path, &e), 0);
+        check_row(rows[i].name,
+                  !strstr(mo_buf_cstr(&body), "THOUGHT") == !rows[i].back);
+        check_row(rows[i].name,
+                  !strstr(mo_buf_cstr(&body), "HIDDEN") == !rows[i].back);
+        check_row(rows[i].name, strstr(mo_buf_cstr(&body), "\"own\":1"));
+        mo_buf_fini(&body);
+        mo_buf_fini(&path);
+    }
+}
+
+/* No tool is to be used, but they are told of as always. */
+static void quiet_requests(void **state)
+{
+    static const struct {
+        enum mo_llm_kind kind;
+        const char *model, *says;
+    } rows[] = {
+        {MO_LLM_CLAUDE, "m", "\"tool_choice\":{\"type\":\"none\"}"},
+        {MO_LLM_GEMINI, "m",
+         "\"toolConfig\":{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"},
+        {MO_LLM_COMPATIBLE, "m", "\"tool_choice\":\"none\""},
+        {MO_LLM_OPENAI, "gpt-6", "\"tool_choice\":\"none\""},
+    };
+    struct mo_span entry = MO_SPAN(USER);
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows) * 2; i++) {
+        size_t at = i / 2;
+        bool tools = i % 2;
+        struct mo_llm_request r = {.model = rows[at].model,
+                                   .tools = &tool,
+                                   .ntools = tools,
+                                   .entries = &entry,
+                                   .nentries = 1,
+                                   .quiet = true};
+        struct mo_buf body, path;
+        struct mo_err e;
+
+        mo_buf_init(&body, 65536);
+        mo_buf_init(&path, 1024);
+        assert_int_equal(ask(rows[at].kind, &r, &body, &path, &e), 0);
+        check_row(rows[at].says,
+                  !!strstr(mo_buf_cstr(&body), rows[at].says) == tools);
+        mo_buf_fini(&body);
+        mo_buf_fini(&path);
+    }
+}
+
+/* What a person said in a row is one message of Chat. */
+static void one_after_the_other(void **state)
+{
+    struct mo_span entries[] = {MO_SPAN(USER), MO_SPAN(USER)};
+    struct mo_llm_request r = {
+        .model = "m", .entries = entries, .nentries = MO_COUNT(entries)};
+    struct mo_buf body, path;
+    struct mo_err e;
+
+    (void)state;
+    mo_buf_init(&body, 65536);
+    mo_buf_init(&path, 1024);
+    assert_int_equal(ask(MO_LLM_COMPATIBLE, &r, &body, &path, &e), 0);
+    assert_non_null(strstr(mo_buf_cstr(&body),
+                           "\"messages\":[{\"role\":\"user\",\"content\":"
+                           "\"a\\n\\na\"}]"));
+    mo_buf_fini(&body);
+    mo_buf_fini(&path);
+}
+
 static void bad_requests(void **state)
 {
     static const struct {
@@ -394,6 +533,9 @@ int main(void)
         cmocka_unit_test(limits),
         cmocka_unit_test(streams_without_memory),
         cmocka_unit_test(requests_by_the_byte),
+        cmocka_unit_test(thinking_stays_with_its_beginning),
+        cmocka_unit_test(quiet_requests),
+        cmocka_unit_test(one_after_the_other),
         cmocka_unit_test(bad_requests),
     };
 

@@ -102,6 +102,7 @@ struct chore {
     struct mo_loop *l;
     int runs, again;
     struct chore *cancel;
+    bool soon; /* again, when it is due */
 };
 
 static void on_chore(struct mo_later *d)
@@ -111,7 +112,11 @@ static void on_chore(struct mo_later *d)
     c->runs++;
     if (c->cancel)
         mo_later_cancel(&c->cancel->d);
-    if (c->runs <= c->again)
+    if (c->runs > c->again)
+        return;
+    if (c->soon)
+        mo_loop_soon(c->l, &c->d);
+    else
         mo_loop_defer(c->l, &c->d);
 }
 
@@ -136,6 +141,42 @@ static void deferred_runs_once_and_later(void **state)
     assert_int_equal(a.runs, 4);
     assert_int_equal(b.runs, 1);
     assert_int_equal(c.runs, 0);
+    mo_loop_free(l);
+}
+
+static bool has_run(void *ctx)
+{
+    return ((struct chore *)ctx)->runs > 0;
+}
+
+/* With nothing else to do, many times over, and not when it was taken back;
+ * the loop ends after it. */
+static void soon_runs_before_the_loop_waits(void **state)
+{
+    struct mo_loop *l = loop_new();
+    struct chore a = {.l = l, .again = 100, .soon = true};
+    struct chore b = {.l = l};
+    struct chore c = {.l = l};
+
+    (void)state;
+    mo_later_init(&a.d, on_chore);
+    mo_later_init(&b.d, on_chore);
+    mo_later_init(&c.d, on_chore);
+    mo_loop_soon(l, &a.d);
+    mo_loop_soon(l, &b.d);
+    mo_loop_soon(l, &b.d);
+    mo_loop_soon(l, &c.d);
+    mo_later_cancel(&c.d);
+    assert_int_equal(a.runs, 0);
+    mo_loop_run(l);
+    assert_int_equal(a.runs, 101);
+    assert_int_equal(b.runs, 1);
+    assert_int_equal(c.runs, 0);
+    mo_loop_soon(l, &c.d);
+    mo_later_cancel(&c.d);
+    mo_loop_run(l); /* comes back */
+    mo_loop_soon(l, &c.d);
+    assert_true(mo_loop_until(l, has_run, &c, 60000));
     mo_loop_free(l);
 }
 
@@ -514,12 +555,34 @@ static void listener_refuses_a_taken_port(void **state)
     mo_loop_free(l);
 }
 
+/* What cannot be waited for is refused, and closed. */
+static void files_are_no_streams(void **state)
+{
+    static const char *const paths[] = {"/dev/null", "/proc/self/exe"};
+    struct mo_loop *l = loop_new();
+    unsigned before = fds_open();
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(paths); i++) {
+        int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+        struct mo_stream *s = NULL;
+        struct mo_err e;
+
+        assert_true(fd >= 0);
+        assert_int_equal(mo_stream_from_fds(l, fd, -1, &s, &e), MO_EINVAL);
+        assert_null(s);
+    }
+    assert_int_equal(fds_open(), before);
+    mo_loop_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_fire_in_order),
         cmocka_unit_test(a_timer_may_stop_another),
         cmocka_unit_test(deferred_runs_once_and_later),
+        cmocka_unit_test(soon_runs_before_the_loop_waits),
         cmocka_unit_test(bytes_cross_in_order),
         cmocka_unit_test(queue_is_capped_and_drains),
         cmocka_unit_test(half_close_still_reads),
@@ -528,6 +591,7 @@ int main(void)
         cmocka_unit_test(tcp_and_unix_meet),
         cmocka_unit_test(dial_fails_with_a_reason),
         cmocka_unit_test(canceled_dial_still_answers_once),
+        cmocka_unit_test(files_are_no_streams),
         cmocka_unit_test(listener_refuses_a_taken_port),
     };
 

@@ -176,10 +176,27 @@ static void maps_survive_failures(void **s)
     torture(map_body, &v);
 }
 
+static void add_does_not_replace(void **s)
+{
+    int one = 1, two = 2;
+    struct mo_map m;
+
+    (void)s;
+    mo_map_init(&m, 2);
+    assert_int_equal(mo_map_add(&m, MO_SPAN("a"), &one), 0);
+    assert_int_equal(mo_map_add(&m, MO_SPAN("a"), &two), MO_EEXISTS);
+    assert_ptr_equal(mo_map_get(&m, MO_SPAN("a")), &one);
+    assert_int_equal(mo_map_add(&m, MO_SPAN("b"), &two), 0);
+    assert_int_equal(mo_map_add(&m, MO_SPAN("c"), &two), MO_EBUSY);
+    assert_int_equal(m.len, 2);
+    mo_map_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(siphash_is_siphash),
+        cmocka_unit_test(add_does_not_replace),
         cmocka_unit_test(empty_maps_are_usable),
         cmocka_unit_test(put_get_replace_delete),
         cmocka_unit_test(full_maps_say_so),

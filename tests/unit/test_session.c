@@ -122,6 +122,62 @@ static void test_release_anywhen(void **state)
     }
 }
 
+/* --- whose it is --------------------------------------------------------- */
+
+static int hold_as(struct world *w, struct user *u, const char *who)
+{
+    struct mo_err e;
+
+    memset(u, 0, sizeof(*u));
+    return mo_session_hold_as(w->ss, MO_SPAN("s1"), mo_span_cstr(who), &user_cb,
+                              u, &u->h, &e);
+}
+
+static void settles(struct world *w, struct user *u, bool in)
+{
+    assert_true(mo_loop_until(w->l, is_settled, u, LONG));
+    assert_int_equal(u->ready, in);
+    if (in)
+        return;
+    assert_int_equal(u->why.code, MO_ENOTFOUND);
+    assert_null(strstr(u->why.msg, "alice"));
+}
+
+static void test_owner(void **state)
+{
+    struct user alice, bob, third;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    /* both at once, nobody has it: the first one does */
+    assert_int_equal(hold_as(&w, &alice, "alice"), 0);
+    assert_int_equal(hold_as(&w, &bob, "bob"), 0);
+    settles(&w, &bob, false);
+    settles(&w, &alice, true);
+    /* while it is open */
+    assert_int_equal(hold_as(&w, &bob, "bob"), MO_ENOTFOUND);
+    assert_int_equal(hold_as(&w, &bob, "alice2"), MO_ENOTFOUND);
+    assert_int_equal(hold_as(&w, &third, ""), 0);
+    settles(&w, &third, true);
+    mo_session_release(third.h);
+    release(&w, &alice);
+    /* left alone: the row says whose it is, and its box stays */
+    assert_int_equal(hold_as(&w, &bob, "bob"), 0);
+    settles(&w, &bob, false);
+    assert_int_equal(running(&w), 1);
+    /* who comes in between is served */
+    assert_int_equal(hold_as(&w, &bob, "bob"), 0);
+    assert_int_equal(hold_as(&w, &alice, "alice"), 0);
+    settles(&w, &bob, false);
+    settles(&w, &alice, true);
+    assert_true(alice.resumed);
+    release(&w, &alice);
+    assert_int_equal(hold_as(&w, &bob, "a-name-of-more-than-32-characters"),
+                     MO_EINVAL);
+    world_close(&w);
+}
+
 /* A hold that comes while the last one is being let go waits for its turn. */
 static void test_again_while_ending(void **state)
 {
@@ -1021,6 +1077,7 @@ int main(void)
         cmocka_unit_test(test_stampede),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_release_anywhen),
+        cmocka_unit_test(test_owner),
         cmocka_unit_test(test_again_while_ending),
         cmocka_unit_test(test_bad_ids),
         cmocka_unit_test(test_oom),

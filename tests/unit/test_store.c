@@ -251,6 +251,47 @@ static void test_history(void **state)
     fix_fini(&f);
 }
 
+/* Who does not know whether it was written asks again, and it stands once. */
+static void test_again(void **state)
+{
+    struct mo_write one = entry("one"), two = entry("two");
+    struct fix f;
+
+    one.again = two.again = true;
+    fix_init(&f, *state);
+    assert_int_equal(PUT(&f, "a", one), MO_ENOTFOUND);
+    assert_int_equal(PUT(&f, "a", session_w), 0);
+    assert_int_equal(PUT(&f, "a", one), 0); /* it was not */
+    assert_int_equal(f.w.seq, 1);
+    assert_int_equal(PUT(&f, "a", one, simple(MO_WRITE_TOUCH, 5000)), 0);
+    assert_int_equal(f.w.seq, 1);
+    assert_int_equal(f.w.conversation, 1);
+    assert_int_equal(PUT(&f, "a", two), 0);
+    assert_int_equal(f.w.seq, 2);
+    assert_int_equal(PUT(&f, "a", one), 0); /* only the last is looked at */
+    assert_int_equal(f.w.seq, 3);
+    assert_int_equal(PUT(&f, "a", entry("one")), 0); /* said twice */
+    assert_int_equal(f.w.seq, 4);
+    assert_int_equal(GET(&f, .kind = MO_READ_HISTORY, .session = S("a")), 0);
+    assert_int_equal(f.n, 4);
+    assert_true(row_is(&f, 1, "two") && row_is(&f, 3, "one"));
+
+    /* another conversation does not know it */
+    assert_int_equal(PUT(&f, "a", simple(MO_WRITE_FRESH, 0)), 0);
+    assert_int_equal(PUT(&f, "a", one), 0);
+    assert_int_equal(f.w.seq, 1);
+    assert_int_equal(f.w.conversation, 2);
+
+    /* found also behind and before the mark of the index */
+    if (!f.b->redis) {
+        assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("nothing")),
+                         0);
+        assert_int_equal(PUT(&f, "a", one), 0);
+        assert_int_equal(f.w.seq, 1);
+    }
+    fix_fini(&f);
+}
+
 static void test_fresh(void **state)
 {
     struct fix f;
@@ -1037,6 +1078,7 @@ int main(void)
         ALL(test_sessions),
         ALL(test_close_and_forget),
         ALL(test_history),
+        ALL(test_again),
         ALL(test_fresh),
         ALL(test_bytes),
         ALL(test_calls),

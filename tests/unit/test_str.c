@@ -270,9 +270,22 @@ static void buffers_survive_failures(void **s)
     torture(buf_body, NULL);
 }
 
+static void test_hex(void **state)
+{
+    const unsigned char b[] = {0x00, 0x9f, 0xa0, 0xff};
+    char out[2 * sizeof(b) + 1];
+
+    (void)state;
+    mo_hex(b, sizeof(b), out);
+    assert_string_equal(out, "009fa0ff");
+    mo_hex(b, 0, out);
+    assert_string_equal(out, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hex),
         cmocka_unit_test(spans_of_strings),
         cmocka_unit_test(skip_and_head_clamp),
         cmocka_unit_test(trim_takes_blanks_only),

@@ -65,6 +65,7 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
+  turns: or(num, 0), // a summary stands for so many
   stop: or(str, ''),
   blocks: or(list(block), []),
   results: or(list(result), []),
@@ -251,6 +252,7 @@ const session = object({
   driver: or(str, ''),
   title: or(str, ''),
   model: or(str, ''),
+  asleep: or(bool, false), // the janitor has taken its box
 });
 export type Session = Checked<typeof session>;
 
@@ -291,8 +293,24 @@ const audit = object({
 });
 export type Audit = Checked<typeof audit>;
 
+const gatewayState = object({
+  state: str,
+  breaker: or(str, 'closed'),
+  children: or(num, 0),
+  calls: or(num, 0), // under way
+  waiting: or(num, 0),
+  starts: or(num, 0),
+  fails: or(num, 0),
+  retryMs: or(num, 0),
+  error: or(str, ''),
+});
+export type GatewayState = Checked<typeof gatewayState>;
+
 const mcpServer = object({
   name: str,
+  enabled: or(bool, true),
+  tools: or(num, -1), // -1: not known yet
+  gateway: or(gatewayState, null),
   kind: or(str, ''),
   target: or(str, ''),
   description: or(str, ''),
@@ -305,6 +323,39 @@ const mcpServer = object({
   calls: or(num, 0),
 });
 export type McpServer = Checked<typeof mcpServer>;
+
+const managed = object({
+  manage: or(bool, false), // servers may be changed from here
+  file: or(str, ''),
+  servers: list(mcpServer),
+});
+export type Managed = Checked<typeof managed>;
+
+const attempted = object({
+  ok: bool, ms: num, tools: or(num, 0), error: or(str, ''), stderr: or(str, ''),
+});
+export type Attempted = Checked<typeof attempted>;
+
+const change = object({
+  name: str, saved: bool, secrets: list(str), test: or(attempted, null),
+});
+export type Change = Checked<typeof change>;
+
+const plan = object({
+  format: str,
+  written: bool,
+  servers: list(object({
+    name: str, was: str, action: str, why: or(str, ''), leftOut: or(str, ''),
+    keyInArgs: or(bool, false),
+    secrets: list(object({ name: str, known: bool })),
+  })),
+});
+export type Plan = Checked<typeof plan>;
+
+const snippets = object({
+  command: str, args: list(str), url: str, needsToken: bool,
+});
+export type Snippets = Checked<typeof snippets>;
 
 const serverTool = object({
   name: str,
@@ -358,14 +409,90 @@ const rule = object({
 });
 export type Rule = Checked<typeof rule>;
 
-export const readRules = (v: unknown): Rule[] =>
-  object({ rules: list(rule) })(v, 'rules').rules;
+const operatorRule = object({
+  server: or(str, ''),
+  tool: or(str, ''),
+  action: str,
+  args: or(record, null),
+  annotations: or(list(str), []),
+  reason: or(str, ''),
+  remember: or(bool, true),
+});
+export type OperatorRule = Checked<typeof operatorRule>;
+
+const rules = object({
+  rules: list(rule),
+  operator: or(list(operatorRule), []),
+  default: or(str, 'ask'),
+});
+export type Rules = Checked<typeof rules>;
+
+/** A rule of the person's that is not kept yet. */
+export interface Draft {
+  server: string;
+  tool: string;
+  action: 'allow' | 'deny';
+  args?: Record<string, string>;
+}
+
+const trial = object({
+  action: str,
+  by: str,
+  reason: or(str, ''),
+  rules: list(object({
+    by: str, index: num, fits: bool, misses: or(str, ''), path: or(str, ''),
+    decides: bool,
+  })),
+});
+export type Trial = Checked<typeof trial>;
+
+const keyState = object({
+  name: str, variable: or(str, ''), key: str, from: or(str, ''),
+  why: or(str, ''),
+});
+export type Provider = Checked<typeof keyState>;
+
+const stats = object({
+  at: num,
+  since: num,
+  boxes: list(object({
+    session: str, box: or(str, ''), driver: or(str, ''), memoryBytes: num,
+    memoryLimit: or(num, 0), cpuPercent: or(num, null), cpuLimit: or(num, 0),
+    processes: or(num, 0),
+  })),
+  conversations: list(object({
+    session: str, model: or(str, ''), input: num, output: num,
+    busy: or(bool, false),
+  })),
+  approvals: list(object({
+    session: str, callId: str, server: or(str, ''), tool: str,
+    title: or(str, ''), since: num, expiresAt: or(num, 0),
+  })),
+  tokens: list(object({
+    provider: or(str, ''), model: or(str, ''), input: num, output: num,
+    cacheRead: or(num, 0), replies: or(num, 0),
+  })),
+  calls: object({
+    total: num, failed: num, perMinute: list(num), failedPerMinute: list(num),
+    longestMs: list(num), meanMs: list(num), tokensPerMinute: list(num),
+  }),
+});
+export type Stats = Checked<typeof stats>;
+
+export const readStats = (v: unknown): Stats => stats(v, 'stats');
+export const readProviders = (v: unknown): Provider[] =>
+  object({ providers: list(keyState) })(v, 'providers').providers;
+export const readRules = (v: unknown): Rules => rules(v, 'rules');
+export const readTrial = (v: unknown): Trial => trial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
 export const readFound = (v: unknown): Found => found(v, 'search').rows;
-export const readServers = (v: unknown): McpServer[] =>
-  object({ servers: list(mcpServer) })(v, 'servers').servers;
+export const readManaged = (v: unknown): Managed => managed(v, 'servers');
+export const readAttempted = (v: unknown): Attempted => attempted(v, 'test');
+export const readChange = (v: unknown): Change => change(v, 'change');
+export const readPlan = (v: unknown): Plan => plan(v, 'plan');
+export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
 export const readTested = (v: unknown): Tested => tested(v, 'test');

@@ -121,7 +121,7 @@ describe('format', () => {
     expect(duration(n)).toBe(s));
   test.each([[581_000, '9:41'], [-5, '0:00'], [999, '0:01']])('%d left', (n, s) =>
     expect(countdown(n)).toBe(s));
-  test.each([[999, '999'], [3100, '3.1k'], [2_500_000, '2.5M']])('%d', (n, s) =>
+  test.each([[999, '999'], [3100, '3.1K'], [2_500_000, '2.5M']])('%d', (n, s) =>
     expect(count(n)).toBe(s));
   test('days', () => {
     const now = new Date(2026, 5, 15, 12).getTime();

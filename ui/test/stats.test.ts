@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gaugeOf, mergeRows, minutesOf } from '../src/lib/stats';
+import { gaugeOf, mergeRows, minutesOf, sumOf, whoDecided } from '../src/lib/stats';
 
 const NOW = 600_000 + 30_000;
 const end = (at: number, ms: number, isError = false) => ({ sessionId: '', at, what: { ms, isError, content: [] } });
@@ -26,4 +26,9 @@ test('what is new comes in front, what overlaps once', () => {
 test('one gauge of many', () => {
   expect(gaugeOf('# HELP a b\na_total 3\na 1.5e+3\n', 'a')).toBe(1500);
   expect(gaugeOf('', 'a')).toBe(0);
+});
+
+test('sums, and who decided', () => {
+  expect(sumOf([{ n: 1 }, { n: 2 }], (x) => x.n)).toBe(3);
+  expect([whoDecided('rule'), whoDecided('somebody')]).toEqual(['a rule', 'somebody']);
 });

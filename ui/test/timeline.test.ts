@@ -17,13 +17,15 @@ const ENTRIES = [
     blocks: [{ type: 'text', text: 'Done.' }],
   }),
   entry({ seq: 5, role: 'note', code: 'auth', text: 'no key' }),
+  entry({ seq: 6, role: 'summary', until: 4, turns: 1, made: 'model', blocks: [{ type: 'text', text: 'hi was said' }] }),
 ];
 
 test('a turn in its order, with its sum', () => {
   const items = timeline(ENTRIES);
-  expect(items.map((i) => i.kind)).toEqual(['user', 'thought', 'text', 'call', 'text', 'end', 'note']);
+  expect(items.map((i) => i.kind)).toEqual(['user', 'thought', 'text', 'call', 'text', 'end', 'note', 'summary']);
   expect(items[5]).toMatchObject({ ms: 3000, usage: { input: 12, output: 3 }, stop: 'end' });
   expect(items[6]).toMatchObject({ code: 'auth', text: 'no key' });
+  expect(items[7]).toMatchObject({ turns: 1, text: 'hi was said' });
   expect(new Set(items.map((i) => i.id)).size).toBe(items.length);
 });
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/rand.h"
+#include "policy/exact.h"
 
 #define ID_BYTES 12
 
@@ -171,6 +172,8 @@ static void line_card(struct cli_chat *t, struct mo_span line)
         t->mode = REASON;
         break;
     case 'e':
+        if (chat_edit(t))
+            return;
         t->mode = EDIT;
         break;
     case 'v':
@@ -270,6 +273,8 @@ static void on_interrupt(void *ctx, int signo)
     struct cli_chat *t = ctx;
 
     (void)signo;
+    if (t->edit.fore)
+        return; /* it is the editor's */
     if (t->turns == 0 || t->stopping || t->member == NULL) {
         t->code = t->tty ? t->code : MO_EXIT_FAIL;
         chat_leave(t);
@@ -333,8 +338,8 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
 
 static int begin(struct cli_chat *t, struct mo_err *e)
 {
-    int rc =
-        mo_converse_open(t->m.loop, t->m.h.now, t->m.house, &t->converse, e);
+    int rc = mo_converse_open(t->m.loop, t->m.h.now, t->m.house, NULL,
+                              &t->converse, e);
 
     if (rc == 0)
         rc = chat_join(t, NULL, e);
@@ -355,6 +360,7 @@ static void on_gone(void *ctx)
 static void end(struct cli_chat *t)
 {
     mo_later_cancel(&t->next);
+    chat_edit_end(t);
     while (chat_first(t))
         chat_drop(chat_first(t));
     if (t->in)
@@ -409,6 +415,8 @@ static int run(struct mo_cli *c)
     mo_buf_init(&t.line, CHAT_LINE_MAX);
     mo_buf_init(&t.ahead, CHAT_LINE_MAX);
     mo_buf_init(&t.form, CHAT_LINE_MAX);
+    mo_buf_init(&t.edit.text, MO_EXACT_MAX);
+    mo_buf_init(&t.edit.held, MO_CMD_TEXT_MAX);
     mo_later_init(&t.next, on_next);
     t.tty = isatty(STDIN_FILENO) == 1 && isatty(c->out) == 1 && c->nargs == 0 &&
             !t.json;
@@ -460,7 +468,8 @@ const struct mo_cmd mo_cmd_chat = {
         "In a terminal it asks before each tool: y runs it, n rejects it "
         "with a reason, a always runs that tool in this session, A in every "
         "session, e edits "
-        "its arguments. What a server asks meanwhile is asked "
+        "its arguments ($VISUAL or $EDITOR, else as a line). What a server "
+        "asks meanwhile is asked "
         "field by field. Ctrl-C stops the turn, a second one leaves. With a "
         "MESSAGE, or without a terminal, there is one turn, and standard "
         "input is the message; the answer is all of standard output. Ends "

@@ -2,6 +2,7 @@
  *
  *   chat_show.c  events of the conversation as text; cards and their answers
  *   chat_form.c  what servers ask the person, field by field
+ *   chat_edit.c  arguments in the person's own editor
  *   chat.c       what a person types; the command itself */
 #ifndef MO_APP_CLI_CHAT_PRIV_H
 #define MO_APP_CLI_CHAT_PRIV_H
@@ -9,6 +10,7 @@
 #include "app/cli/house.h"
 #include "app/converse.h"
 #include "codec/json.h"
+#include "loop/fore.h"
 #include "loop/stream.h"
 
 #define CHAT_LINE_MAX MO_CHAT_TEXT_MAX
@@ -22,8 +24,17 @@ struct card {
     char text[];
 };
 
+struct chat_edit { /* an editor has the terminal while there is a fore */
+    struct mo_fore *fore;
+    char path[4096];           /* its file; "": none */
+    char call[MO_LLM_KEY_MAX]; /* whose arguments */
+    struct mo_buf text;        /* what was in the file, if it is no JSON */
+    struct mo_buf held;        /* what is to be shown afterwards */
+};
+
 struct cli_chat {
     struct mo_cmd_house m;
+    struct chat_edit edit;
     struct mo_converse *converse;
     struct mo_member *member;
     struct mo_stream *in;
@@ -61,6 +72,13 @@ void chat_show_card(struct cli_chat *t, bool all);
 void chat_next(struct cli_chat *t); /* the next card, or a prompt */
 void chat_put(struct cli_chat *t, struct mo_buf *b); /* and b is empty */
 int chat_join(struct cli_chat *t, const char *model, struct mo_err *e);
+void chat_release(struct cli_chat *t); /* shows what was held back */
+
+/* --- chat_edit.c --------------------------------------------------------- */
+
+/* The first card's arguments; false: there is no editor, ask for a line. */
+bool chat_edit(struct cli_chat *t);
+void chat_edit_end(struct cli_chat *t); /* the file goes, the editor too */
 
 /* --- chat_form.c --------------------------------------------------------- */
 

@@ -6,12 +6,29 @@
 
 /* --- out ----------------------------------------------------------------- */
 
-void chat_put(struct cli_chat *t, struct mo_buf *b)
+/* While an editor has the screen it would be painted over. */
+static void out(struct cli_chat *t, int fd, struct mo_span text)
 {
     struct mo_err e;
 
+    if (t->edit.fore)
+        mo_buf_span(&t->edit.held, text);
+    else
+        (void)mo_file_write_all(fd, text, &e);
+}
+
+void chat_release(struct cli_chat *t)
+{
+    struct mo_err e;
+
+    (void)mo_file_write_all(t->m.c->out, mo_buf_view(&t->edit.held), &e);
+    mo_buf_reset(&t->edit.held);
+}
+
+void chat_put(struct cli_chat *t, struct mo_buf *b)
+{
     if (b->len > 0 && mo_buf_err(b) == 0) {
-        (void)mo_file_write_all(t->m.c->out, mo_buf_view(b), &e);
+        out(t, t->m.c->out, mo_buf_view(b));
         t->midline = b->p[b->len - 1] != '\n';
     }
     mo_buf_fini(b);
@@ -21,7 +38,6 @@ void chat_put(struct cli_chat *t, struct mo_buf *b)
 void chat_say(struct cli_chat *t, const char *fmt, ...)
 {
     struct mo_buf b, safe;
-    struct mo_err e;
     va_list ap;
 
     if (t->json)
@@ -36,8 +52,7 @@ void chat_say(struct cli_chat *t, const char *fmt, ...)
     mo_term_text(&safe, mo_buf_view(&b), true);
     mo_buf_putc(&safe, '\n');
     t->midline = false;
-    (void)mo_file_write_all(t->tty ? t->m.c->out : t->m.c->err,
-                            mo_buf_view(&safe), &e);
+    out(t, t->tty ? t->m.c->out : t->m.c->err, mo_buf_view(&safe));
     mo_buf_fini(&b);
     mo_buf_fini(&safe);
 }
@@ -379,6 +394,7 @@ static const struct {
     {"agent:response", on_response},
     {"agent:error", on_error},
     {"system:message", on_message},
+    {"history:compacted", on_message},
     {"tool:approval_required", on_card},
     {"tool:resolved", on_resolved},
     {"tool:output", on_output},

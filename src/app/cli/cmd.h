@@ -5,15 +5,21 @@
 #include "app/cli.h"
 #include "app/config.h"
 
-extern const struct mo_cmd mo_cmd_gateway, mo_cmd_route_eval, mo_cmd_serve,
-    mo_cmd_chat, mo_cmd_version, mo_cmd_doctor, mo_cmd_config_check,
-    mo_cmd_config_show, mo_cmd_config_schema, mo_cmd_config_docs, mo_cmd_help,
-    mo_cmd_completion, mo_cmd_call, mo_cmd_mcp_list, mo_cmd_mcp_test,
-    mo_cmd_mcp_info, mo_cmd_sessions_list, mo_cmd_sessions_show,
-    mo_cmd_sessions_kill, mo_cmd_box_run, mo_cmd_box_image;
+extern const struct mo_cmd mo_cmd_find;
+extern const struct mo_cmd mo_cmd_gateway, mo_cmd_replay, mo_cmd_route_eval,
+    mo_cmd_serve, mo_cmd_chat, mo_cmd_version, mo_cmd_doctor,
+    mo_cmd_config_check, mo_cmd_config_show, mo_cmd_config_schema,
+    mo_cmd_config_docs, mo_cmd_help, mo_cmd_completion, mo_cmd_call,
+    mo_cmd_mcp_list, mo_cmd_mcp_test, mo_cmd_mcp_info, mo_cmd_sessions_list,
+    mo_cmd_sessions_show, mo_cmd_sessions_kill, mo_cmd_box_run,
+    mo_cmd_box_image;
 extern const struct mo_cmd mo_cmd_secrets_set, mo_cmd_secrets_list,
     mo_cmd_secrets_remove, mo_cmd_secrets_check, mo_cmd_mcp_add,
-    mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import;
+    mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import,
+    mo_cmd_mcp_health;
+extern const struct mo_cmd mo_cmd_audit_list, mo_cmd_audit_tail,
+    mo_cmd_audit_verify, mo_cmd_approvals_list, mo_cmd_approvals_approve,
+    mo_cmd_approvals_reject, mo_cmd_approvals_accept;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
+#include "app/hatch.h"
 #include "app/hub.h"
 #include "app/reload.h"
 #include "mcp/ep_stdio.h"
@@ -17,7 +18,11 @@ struct gateway {
     struct mo_config_holder config;
     struct mo_log log;
     struct mo_loop *loop;
+    struct mo_desk *desk;
+    struct mo_hatch *hatch;
     struct mo_hub *hub;
+    const char *record_to; /* NULL: nothing is recorded */
+    struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
     struct mo_signal *signals[3];
     struct mo_timer watch;
@@ -30,6 +35,8 @@ static void apply(void *ctx)
     struct gateway *g = ctx;
     struct mo_err e;
 
+    if (mo_desk_reload(g->desk, g->config.now, &e) < 0)
+        mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (mo_hub_reload(g->hub, g->config.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the servers");
 }
@@ -45,12 +52,19 @@ static void on_watch(struct mo_timer *t)
 
 /* --- the end ------------------------------------------------------------- */
 
-static void on_hub_gone(void *ctx)
+/* Last come, first gone. */
+static void end_next(void *ctx)
 {
     struct gateway *g = ctx;
 
-    g->hub = NULL;
-    mo_loop_stop(g->loop);
+    if (g->hatch)
+        mo_hatch_close(mo_take_ptr(&g->hatch), end_next, g);
+    else if (g->hub)
+        mo_hub_close(mo_take_ptr(&g->hub), end_next, g);
+    else if (g->desk)
+        mo_desk_close(mo_take_ptr(&g->desk), end_next, g);
+    else
+        mo_loop_stop(g->loop);
 }
 
 static void on_closed(void *ctx, const struct mo_err *why)
@@ -61,7 +75,7 @@ static void on_closed(void *ctx, const struct mo_err *why)
     if (why)
         mo_log_err(&g->log, MO_WARN, "gateway", why, "the client is gone");
     mo_timer_stop(g->loop, &g->watch);
-    mo_hub_close(g->hub, on_hub_gone, g);
+    end_next(g);
 }
 
 static void on_signal(void *ctx, int signo)
@@ -101,9 +115,21 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
         return mo_fail(e, MO_EIO, "standard input and output");
     (void)close(null);
     if (mo_stream_from_fds(g->loop, in, out, &s, e) < 0)
-        return e->code;
+        return mo_wrap(e, "standard input");
     return mo_ep_stdio_open(mo_hub_endpoint(g->hub), s, on_closed, g, &g->io,
                             e);
+}
+
+/* Without it, held calls can only be decided by nobody. */
+static void open_hatch(struct gateway *g)
+{
+    const struct mo_api_approvals api = mo_desk_api(g->desk);
+    struct mo_err e;
+
+    if (mo_hatch_open(g->loop, g->config.now->store.dir, &api, &g->hatch, &e) <
+        0)
+        mo_log_err(&g->log, MO_WARN, "gateway", &e,
+                   "`approvals` will not reach this process");
 }
 
 static int start(struct gateway *g, struct mo_err *e)
@@ -114,29 +140,39 @@ static int start(struct gateway *g, struct mo_err *e)
     if (!g->loop)
         return e->code;
     rc = watch_signals(g, e);
+    if (rc == 0 && g->record_to) {
+        g->record = mo_record_open(g->loop, g->record_to, e);
+        rc = g->record ? 0 : e->code;
+    }
     if (rc == 0)
-        rc = mo_hub_open(g->loop, g->config.now, &g->hub, e);
+        rc = mo_desk_open(g->loop, g->config.now, &g->desk, e);
     if (rc == 0)
-        rc = take_stdio(g, e);
-    return rc;
+        rc =
+            mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);
+    if (rc < 0)
+        return rc;
+    open_hatch(g);
+    mo_gateway_single(mo_hub_gateway(g->hub));
+    return take_stdio(g, e);
 }
 
 static void stop(struct gateway *g)
 {
-    if (g->hub) { /* it never came to a conversation */
-        mo_hub_close(g->hub, on_hub_gone, g);
+    if (g->desk) { /* it never came to a conversation */
+        end_next(g);
         mo_loop_run(g->loop);
     }
     for (size_t i = 0; i < MO_COUNT(g->signals); i++)
         mo_signal_stop(g->signals[i]);
     if (g->loop)
         mo_loop_run(g->loop); /* what is half closed */
+    mo_record_close(g->record);
     mo_loop_free(g->loop);
 }
 
 static int run(struct mo_cli *c)
 {
-    struct gateway g = {.io = NULL};
+    struct gateway g = {.record_to = mo_cli_get(c, "record")};
     struct mo_cmd_flags flags;
     struct mo_err e;
     int rc = mo_cmd_load(c, &flags, &g.config);
@@ -171,6 +207,11 @@ static const struct mo_opt opts[] = {
      .key = "gateway.prefix",
      .words = "collision always never",
      .doc = "When a tool gets its server's name in front (collision)"},
+    {.name = "record",
+     .arg = "FILE",
+     .words = "@file",
+     .doc = "Write all that servers say and are told into a new file, for "
+            "`replay`; known secrets are blanked out"},
 };
 
 const struct mo_cmd mo_cmd_gateway = {

@@ -4,6 +4,7 @@
 
 #include "app/cli/mcp.h"
 #include "app/cli/mcp_edit.h"
+#include "app/hub.h"
 #include "app/ref.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
@@ -190,6 +191,33 @@ static int put_server(struct mo_cli *c, struct mo_jw *w)
     return rc;
 }
 
+/* The file as it would be, and then the server. Nobody waits for our lock
+ * meanwhile. */
+static int test_server(struct mo_cli *c, struct mo_span json)
+{
+    const char *path[] = {"mcpServers", c->args[0], NULL};
+    struct mo_config_report rep = {.kept = 0};
+    struct mo_config_holder h = {.now = NULL};
+    struct mo_cmd_edit m;
+    struct mo_err e = {0};
+    int rc = mo_cmd_edit_open(c, &m);
+
+    if (rc)
+        return rc;
+    if (mo_rewrite_set(&m.file, path, json, &e) < 0 ||
+        mo_rewrite_try(&m.file, &h, &rep, &e) < 0) {
+        mo_cmd_print_report(c, &rep);
+        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    }
+    if (rc == 0) {
+        mo_close_fd(&m.file.lock);
+        rc = mo_cmd_works(c, h.now, c->args[0]);
+        mo_config_close(&h);
+    }
+    mo_cmd_edit_close(&m);
+    return rc;
+}
+
 static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
                       struct mo_span json)
 {
@@ -227,6 +255,8 @@ static int run_add(struct mo_cli *c)
     rc = put_server(c, &w);
     if (rc == 0 && mo_buf_err(&b))
         rc = mo_cli_error(c, MO_EXIT_USAGE, "the server's texts are too long");
+    if (rc == 0 && mo_cli_has(c, "test"))
+        rc = test_server(c, mo_buf_view(&b));
     if (rc == 0)
         rc = mo_cmd_edit_open(c, &m);
     if (rc == 0) {
@@ -260,6 +290,7 @@ static const struct mo_opt add_opts[] = {
     {.name = "description", .arg = "TEXT", .doc = "What it is good for"},
     {.name = "disabled", .doc = "Write it down, but do not use it yet"},
     {.name = "replace", .doc = "Write over a server of that name"},
+    {.name = "test", .doc = "Connect to it first, and save only what works"},
 };
 
 const struct mo_cmd mo_cmd_mcp_add = {
@@ -322,6 +353,8 @@ static int run_remove(struct mo_cli *c)
     if (rc)
         return rc;
     rc = change(c, &m, path, mo_span(NULL, 0), "removed");
+    if (rc == 0)
+        mo_hub_forget(m.h.now, c->args[0]);
     mo_cmd_edit_close(&m);
     return rc;
 }

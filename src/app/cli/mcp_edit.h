@@ -18,6 +18,11 @@ void mo_cmd_edit_close(struct mo_cmd_edit *m);
 /* Check and write; 0 or an exit code. */
 int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m);
 
+/* Connect to one of them, enabled or not; 0 or an exit code, and the reason is
+ * said (mcp_health.c). */
+int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
+                 const char *server);
+
 /* NULL: there is no such server. */
 const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
                                              const char *name);

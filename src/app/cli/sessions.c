@@ -136,6 +136,10 @@ static void put_one(struct mo_jw *w, const struct one *o)
     mo_jw_cstr(w, o->row.box[0] ? o->row.box : NULL);
     mo_jw_key(w, "driver");
     mo_jw_cstr(w, o->row.driver[0] ? o->row.driver : NULL);
+    if (o->row.owner[0]) {
+        mo_jw_key(w, "owner");
+        mo_jw_cstr(w, o->row.owner);
+    }
     mo_jw_key(w, "asleep");
     mo_jw_bool(w, o->row.asleep);
     mo_jw_key(w, "heldBy");

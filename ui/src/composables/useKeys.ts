@@ -4,10 +4,12 @@ import { onScopeDispose } from 'vue';
 
 export type Keys = Record<string, (e: KeyboardEvent) => unknown>;
 
+/** A field that takes letters; a box to tick does not. */
 function isWriting(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement)
+    return target.type !== 'radio' && target.type !== 'checkbox';
   return target instanceof HTMLElement &&
-    (target.isContentEditable ||
-      /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+    (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
 /** A handler that returns false leaves the key to others. Escape is heard

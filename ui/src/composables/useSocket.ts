@@ -11,6 +11,7 @@ import {
   EVENTS, readAck, type Ack, type EventName, type First, type Requests,
   type Second,
 } from '../protocol';
+import { t } from '../lang';
 
 export type LinkState = 'connecting' | 'open' | 'lost' | 'refused';
 
@@ -100,7 +101,7 @@ export function useSocket(o: SocketOptions): Link {
       } catch {
         return {
           ok: false, code: 'no_answer', messageId: '',
-          message: 'The server did not answer.',
+          message: t('chat.noAnswer'),
         };
       }
     },

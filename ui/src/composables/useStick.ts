@@ -9,6 +9,7 @@ import { onScopeDispose, ref, watch, type Ref } from 'vue';
 
 const NEAR = 48; // px from the end that still count as the end
 const FRAMES = 10; // until everything has its height
+const HAND_MS = 3000; // a swing goes on for so long
 
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 
@@ -20,14 +21,17 @@ export function useStick(box: Ref<HTMLElement | null>) {
   let left = 0; // frames on the way to the end
 
   let last = 0;
+  let handAt = -HAND_MS;
 
-  // Only a person scrolls up: growing content never does.
+  // Only a person leaves the end: a list that was replaced or measured anew
+  // may jump, and is followed.
   const look = () => {
     const b = box.value;
     if (!b || left > 0) return;
     const near = b.scrollHeight - b.scrollTop - b.clientHeight < NEAR;
     if (near) atEnd.value = true;
-    else if (b.scrollTop < last - 1) atEnd.value = false;
+    else if (b.scrollTop < last - 1 && performance.now() - handAt < HAND_MS)
+      atEnd.value = false;
     last = b.scrollTop;
   };
   const go = () => {
@@ -49,6 +53,7 @@ export function useStick(box: Ref<HTMLElement | null>) {
   };
   const hand = () => {
     left = 0;
+    handAt = performance.now();
   };
   const stop = () => {
     watcher?.disconnect();

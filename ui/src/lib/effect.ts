@@ -2,6 +2,7 @@
 // known. Everything else is shown by its arguments alone.
 
 import type { Approval, Tool } from '../protocol';
+import { t } from '../lang';
 
 export type Args = Record<string, unknown>;
 
@@ -59,9 +60,9 @@ export function effectOf(name: string, args: Args): Effect {
 }
 
 const HEADS: Record<Effect['kind'], string> = {
-  write: 'Write a file',
-  edit: 'Change a file',
-  command: 'Run a command',
+  write: t('call.write'),
+  edit: t('call.change'),
+  command: t('call.run'),
   other: '',
 };
 
@@ -93,10 +94,10 @@ export function claimsOf(
   if (!annotations) return out;
   const say = (label: string, why: string) => out.push({ label, why });
   if (annotations['readOnlyHint'] === true)
-    say('only reads', 'Its server says it changes nothing.');
+    say(t('claim.reads'), t('claim.readsWhy'));
   else if (annotations['destructiveHint'] !== false)
-    say('may change or delete', 'Its server does not rule out lasting changes.');
+    say(t('claim.changes'), t('claim.changesWhy'));
   if (annotations['openWorldHint'] === true)
-    say('reaches outside', 'Its server says it deals with the outside world.');
+    say(t('claim.outside'), t('claim.outsideWhy'));
   return out;
 }

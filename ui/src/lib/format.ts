@@ -1,9 +1,36 @@
-// format - numbers and times as people say them.
+// format - numbers and times as people say them, in the page's language.
+
+import { lang, t } from '../lang';
+
+/** Made when first needed: each costs as much as a small view. */
+function lazy<T>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => (made ??= make());
+}
+const number = (o: Intl.NumberFormatOptions) =>
+  lazy(() => new Intl.NumberFormat(lang, o));
+const tenths = number({ minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const compact = number({ notation: 'compact', maximumFractionDigits: 1 });
+const kilobytes = number({ style: 'unit', unit: 'kilobyte', maximumFractionDigits: 0 });
+const megabytes = number({ style: 'unit', unit: 'megabyte', maximumFractionDigits: 1 });
+const shares = number({ style: 'percent', maximumFractionDigits: 1 });
+const date = (o: Intl.DateTimeFormatOptions) =>
+  lazy(() => new Intl.DateTimeFormat(lang, o));
+const days = date({ day: 'numeric', month: 'long' });
+const daysOfYears = date({ day: 'numeric', month: 'long', year: 'numeric' });
+const times = date({
+  hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
+});
 
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  if (ms < 1000) return t('time.ms', { v: Math.round(ms) });
+  if (ms < 60_000) return t('time.s', { v: tenths().format(ms / 1000) });
+  const s = Math.round(ms / 1000);
+  if (s < 3600)
+    return t('time.min', { min: Math.floor(s / 60), s: s % 60 });
+  return t('time.hours', {
+    h: Math.floor(s / 3600), min: Math.floor((s % 3600) / 60),
+  });
 }
 
 /** 9:41 */
@@ -13,36 +40,30 @@ export function countdown(ms: number): string {
 }
 
 export function count(n: number): string {
-  if (n < 1000) return String(n);
-  if (n < 1_000_000) return `${(n / 1000).toFixed(1)}k`;
-  return `${(n / 1_000_000).toFixed(1)}M`;
+  return compact().format(n);
 }
 
 export function bytes(n: number): string {
-  if (n < 1024 * 1024) return `${Math.round(n / 1024)} KB`;
-  return `${(n / 1024 / 1024).toFixed(n < 100 * 1024 * 1024 ? 1 : 0)} MB`;
+  return n < 1024 * 1024
+    ? kilobytes().format(n / 1024) : megabytes().format(n / 1024 / 1024);
 }
 
-export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
+/** 50 for one half of something. */
+export function percent(n: number): string {
+  return shares().format(n / 100);
 }
 
 /** Today, Yesterday, or a date. */
 export function dayOf(at: number, now = Date.now()): string {
-  const day = (t: number) => new Date(t).setHours(0, 0, 0, 0);
-  const days = Math.round((day(now) - day(at)) / 86_400_000);
-  if (days <= 0) return 'Today';
-  if (days === 1) return 'Yesterday';
-  return new Date(at).toLocaleDateString('en', {
-    day: 'numeric', month: 'long',
-    ...(days > 300 ? { year: 'numeric' } : {}),
-  });
+  const day = (x: number) => new Date(x).setHours(0, 0, 0, 0);
+  const ago = Math.round((day(now) - day(at)) / 86_400_000);
+  if (ago <= 0) return t('day.today');
+  if (ago === 1) return t('day.yesterday');
+  return (ago > 300 ? daysOfYears() : days()).format(at);
 }
 
 export function clock(at: number): string {
-  return new Date(at).toLocaleTimeString('en-GB', {
-    hour: '2-digit', minute: '2-digit', second: '2-digit',
-  });
+  return times().format(at);
 }
 
 /** A name nobody can guess: 128 random bits. */

@@ -1,11 +1,12 @@
 // http - the few things that are asked for by plain requests.
 
 import {
-  readAudit, readCalls, readEntries, readFound, readModels, readReadiness,
-  readRules, readServers, readSessions, readTested, readTools, readTried,
-  type Audit, type Entry, type Found, type McpServer, type Models,
-  type Readiness, type Rule, type ServerTool, type Session, type SessionCalls,
-  type Tested, type Tried,
+  readAudit, readCalls, readEntries, readFound, readModels, readProviders,
+  readReadiness, readRules, readSessions, readStats, readTested, readTools,
+  readTrial, readTried,
+  type Audit, type Draft, type Entry, type Found, type Models,
+  type Provider, type Readiness, type Rules, type ServerTool, type Session,
+  type SessionCalls, type Stats, type Tested, type Trial, type Tried,
 } from '../protocol';
 
 export class HttpError extends Error {
@@ -14,7 +15,7 @@ export class HttpError extends Error {
   }
 }
 
-async function reason(r: Response): Promise<string> {
+export async function reason(r: Response): Promise<string> {
   const body: unknown = await r.json().catch(() => null);
   const detail =
     typeof body === 'object' && body !== null && 'detail' in body
@@ -23,13 +24,13 @@ async function reason(r: Response): Promise<string> {
   return typeof detail === 'string' && detail ? detail : `HTTP ${r.status}`;
 }
 
-async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
+export async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
   const r = await fetch(path, { headers: { accept: 'application/json' } });
   if (!r.ok) throw new HttpError(r.status, await reason(r));
   return read(await r.json());
 }
 
-async function post<T>(
+export async function post<T>(
   path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
 ): Promise<T> {
   const r = await fetch(path, {
@@ -64,7 +65,18 @@ async function remove(path: string): Promise<void> {
 
 export const forgetSession = (id: string): Promise<void> =>
   remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
-export const fetchRules = (): Promise<Rule[]> => get('/api/rules', readRules);
+export const fetchStats = (): Promise<Stats> => get('/api/stats', readStats);
+export const fetchProviders = (): Promise<Provider[]> =>
+  get('/api/providers', readProviders);
+export const fetchRules = (): Promise<Rules> => get('/api/rules', readRules);
+export const addRule = (rule: Draft): Promise<unknown> =>
+  post('/api/rules', (v) => v, rule);
+export const tryRules = (
+  server: string, tool: string, args: Record<string, unknown>,
+  draft: Draft | null,
+): Promise<Trial> =>
+  post('/api/rules/try', readTrial,
+    { server, tool, args, ...(draft ? { draft } : {}) });
 export const dropRule = (id: string): Promise<void> =>
   remove(`/api/rules/${encodeURIComponent(id)}`);
 
@@ -90,8 +102,6 @@ const serverAt = (name: string): string =>
 const toolAt = (server: string, tool: string): string =>
   `${serverAt(server)}/tools/${encodeURIComponent(tool)}`;
 
-export const fetchServers = (): Promise<McpServer[]> =>
-  get('/api/servers', readServers);
 export const fetchTools = (server: string): Promise<ServerTool[]> =>
   get(`${serverAt(server)}/tools`, readTools);
 export const testServer = (server: string): Promise<Tested> =>

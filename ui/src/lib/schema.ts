@@ -3,6 +3,8 @@
 // What has no field of its own (nested objects, lists, unions) is written as
 // JSON. The form helps; whether the values are right is the server's word.
 
+import { t } from '../lang';
+
 export type FieldKind =
   | 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'choices' | 'json';
 
@@ -62,7 +64,7 @@ function choicesOf(p: Node): Choice[] {
 }
 
 const YES_NO: Choice[] = [
-  { value: true, label: 'yes' }, { value: false, label: 'no' },
+  { value: true, label: t('form.yes') }, { value: false, label: t('form.no') },
 ];
 
 function shapeOf(p: Node, required: boolean): [FieldKind, Choice[]] {
@@ -122,9 +124,9 @@ interface Read {
 
 function readNumber(f: Field, text: string): Read {
   const n = Number(text);
-  if (!text.trim() || !Number.isFinite(n)) return { wrong: 'This is no number.' };
+  if (!text.trim() || !Number.isFinite(n)) return { wrong: t('form.noNumber') };
   if (f.kind === 'integer' && !Number.isSafeInteger(n))
-    return { wrong: 'A whole number is wanted.' };
+    return { wrong: t('form.noInteger') };
   return { value: n };
 }
 
@@ -132,7 +134,7 @@ function readJson(text: string): Read {
   try {
     return { value: JSON.parse(text) as unknown };
   } catch (e) {
-    return { wrong: e instanceof Error ? e.message : 'This is no JSON.' };
+    return { wrong: e instanceof Error ? e.message : t('form.noJson') };
   }
 }
 
@@ -144,7 +146,7 @@ function readText(f: Field, text: string): Read {
   if (f.input === 'datetime-local') {
     const at = new Date(text);
     return Number.isNaN(at.getTime())
-      ? { wrong: 'This is no time.' } : { value: at.toISOString() };
+      ? { wrong: t('form.noTime') } : { value: at.toISOString() };
   }
   return { value: text };
 }
@@ -157,7 +159,7 @@ function readField(f: Field, v: Draft[string] | undefined): Read {
     return { value: picked.map((i) => f.choices[i]?.value) };
   }
   const text = typeof v === 'string' ? v : '';
-  if (text === '') return f.required ? { wrong: 'This is needed.' } : {};
+  if (text === '') return f.required ? { wrong: t('form.needed') } : {};
   return readText(f, text);
 }
 
@@ -178,9 +180,9 @@ export function valuesOf(fields: Field[], draft: Draft): Values {
 
 /** A tool's definition as text, so that two of them can be compared. */
 export function definitionText(tool: unknown): string {
-  const t = nodeOf(tool);
-  const parts = [textOf(t['description'])];
+  const def = nodeOf(tool);
+  const parts = [textOf(def['description'])];
   for (const key of ['inputSchema', 'annotations'])
-    if (t[key]) parts.push(`${key}: ${JSON.stringify(t[key], null, 2)}`);
+    if (def[key]) parts.push(`${key}: ${JSON.stringify(def[key], null, 2)}`);
   return parts.filter(Boolean).join('\n\n');
 }

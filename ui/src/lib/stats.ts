@@ -1,5 +1,6 @@
 // stats - the audit log by minutes: how many calls, how long, who decided.
 
+import { t } from '../lang';
 import type { Audit } from '../protocol';
 
 type Row = Audit['rows'][number];
@@ -16,6 +17,9 @@ export interface Minutes {
 }
 
 const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined;
+
+export const sumOf = <T>(all: T[], of: (x: T) => number): number =>
+  all.reduce((n, x) => n + of(x), 0);
 
 function median(v: number[]): number {
   if (!v.length) return 0;
@@ -59,4 +63,12 @@ export function mergeRows(old: Row[], fresh: Row[], since: number): Row[] {
 export function gaugeOf(text: string, name: string): number {
   const m = new RegExp(`^${name} ([0-9.e+-]+)$`, 'm').exec(text);
   return m ? Number(m[1]) : 0;
+}
+
+const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel'] as const;
+
+/** Who decided about a call, in words; others as the server calls them. */
+export function whoDecided(by: string): string {
+  const known = DECIDERS.find((d) => d === by);
+  return known ? t(`over.by.${known}`) : by;
 }

@@ -2,6 +2,7 @@
 // their order. Pure: the same entries give the same items.
 
 import type { Content, Entry, Usage } from '../protocol';
+import { t } from '../lang';
 
 export interface CallItem {
   kind: 'call';
@@ -15,6 +16,7 @@ export type Item =
   | { kind: 'thought'; id: string; text: string }
   | CallItem
   | { kind: 'note'; id: string; code: string; text: string }
+  | { kind: 'summary'; id: string; turns: number; text: string }
   | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
 
 const STOPPED = '(stopped by the person)';
@@ -76,6 +78,10 @@ export function timeline(entries: Entry[]): Item[] {
       out.push({
         kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e),
       });
+    else if (e.role === 'summary')
+      out.push({
+        kind: 'summary', id: `${e.seq}`, turns: e.turns, text: textOf(e),
+      });
   }
   return out;
 }
@@ -90,5 +96,5 @@ export function contentText(content: Content[]): string {
 /** "exit 1" where a command says so in its answer. */
 export function exitOf(content: Content[]): string {
   const m = /\[exit code (\d+)\]\s*$/.exec(contentText(content));
-  return m ? `exit ${m[1]}` : '';
+  return m ? t('call.exit', { code: m[1] ?? '' }) : '';
 }

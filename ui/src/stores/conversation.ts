@@ -14,6 +14,7 @@ import type {
   Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
   Result, Turn,
 } from '../protocol';
+import { t } from '../lang';
 
 export type CallState =
   | 'waiting' | 'running' | 'done' | 'failed' | 'rejected' | 'unknown';
@@ -293,7 +294,7 @@ export const useConversation = defineStore('conversation', () => {
       closed.value = '';
       idleEnds.value = 0;
       if (r.workspace === 'lost')
-        notice('The box is new: the files of the old one are lost.');
+        notice(t('chat.boxIsNew'));
     },
     'session:history': restore,
     'session:entry': takeEntry,
@@ -398,7 +399,7 @@ export const useConversation = defineStore('conversation', () => {
       link.value = useSocket({
         sessionId: id, model, handlers, raw: keepRaw,
         broken: (why) =>
-          notice(`The server said something unexpected (${why}).`, 'error'),
+          notice(t('chat.unexpected', { why }), 'error'),
       });
     });
   }

@@ -6,9 +6,9 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  fetchModels, fetchReadiness, fetchServers, fetchSessions, forgetSession,
-  renameSession,
+  fetchModels, fetchReadiness, fetchSessions, forgetSession, renameSession,
 } from '../lib/http';
+import { fetchManaged } from '../lib/manage';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';
@@ -22,6 +22,8 @@ export const useHouse = defineStore('house', () => {
   const servers = shallowRef<McpServer[]>([]);
   const serversKnown = ref(false);
   const serversWhy = ref(''); // why they are not known
+  const canManage = ref(false); // they may be changed from here
+  const configFile = ref('');
 
   const known = computed(() => sessions.value.filter((s) => s.title));
   const list = computed<Model[]>(() => models.value?.models ?? []);
@@ -47,7 +49,10 @@ export const useHouse = defineStore('house', () => {
   }
   async function loadServers(): Promise<void> {
     try {
-      servers.value = await fetchServers();
+      const all = await fetchManaged();
+      servers.value = all.servers;
+      canManage.value = all.manage;
+      configFile.value = all.file;
       serversKnown.value = true;
       serversWhy.value = '';
     } catch (e) {
@@ -75,13 +80,14 @@ export const useHouse = defineStore('house', () => {
     localStorage.setItem(DRAFT, id);
     return id;
   }
+  const isDraft = (id: string): boolean => localStorage.getItem(DRAFT) === id;
   function used(id: string): void {
-    if (localStorage.getItem(DRAFT) === id) localStorage.removeItem(DRAFT);
+    if (isDraft(id)) localStorage.removeItem(DRAFT);
   }
 
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
-    serversKnown, serversWhy, known, list, loadSessions, loadModels,
-    loadReadiness, loadServers, forget, titleOf, rename, draft, used,
+    serversKnown, serversWhy, canManage, configFile, known, list, loadSessions, loadModels,
+    loadReadiness, loadServers, forget, titleOf, rename, draft, isDraft, used,
   };
 });

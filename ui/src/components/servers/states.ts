@@ -1,15 +1,18 @@
 // states - how a server is, in words and as a mark.
 
+import { t } from '../../lang';
+
 export interface StateWords {
   name: string;
   dot: string;
 }
 
 export const STATES: Record<string, StateWords> = {
-  ok: { name: 'connected', dot: 'bg-ok' },
-  starting: { name: 'starting', dot: 'bg-accent breathe' },
-  cold: { name: 'not started yet', dot: '' },
-  failed: { name: 'failed', dot: 'bg-bad' },
-  broken: { name: 'left alone for a while', dot: 'bg-bad' },
-  sign_in: { name: 'wants a sign-in', dot: 'bg-warn' },
+  ok: { name: t('state.ok'), dot: 'bg-ok' },
+  starting: { name: t('state.starting'), dot: 'bg-accent breathe' },
+  cold: { name: t('state.cold'), dot: '' },
+  failed: { name: t('state.failed'), dot: 'bg-bad' },
+  broken: { name: t('state.broken'), dot: 'bg-bad' },
+  disabled: { name: t('state.disabled'), dot: '' },
+  sign_in: { name: t('state.sign_in'), dot: 'bg-warn' },
 };

@@ -1,0 +1,190 @@
+#include "app/attempt.h"
+
+#include "base/mem.h"
+#include "loop/loop.h"
+#include "mcp/pages.h"
+
+#define INFO_MAX ((size_t)64 * 1024)
+
+struct mo_attempt {
+    struct mo_attempt_opts o;
+    struct mo_conn *conn;
+    struct mo_timer late;
+    uint64_t began;
+    bool settled;    /* the result stands; the rest is clearing up */
+    bool not_dialed; /* there was nobody who could want a sign-in */
+    struct mo_attempt_result r;
+    struct mo_buf info;
+};
+
+static void settle(struct mo_attempt *a, const struct mo_err *why)
+{
+    if (a->settled)
+        return;
+    a->settled = true;
+    a->r.ms = (mo_now_ns() - a->began) / MO_MS;
+    if (why)
+        a->r.why = *why;
+    a->r.sign_in = why && why->code == MO_EPOLICY && !a->not_dialed;
+    mo_timer_stop(a->o.loop, &a->late);
+    if (a->conn)
+        mo_conn_close(a->conn, why);
+}
+
+/* --- the connection's news ----------------------------------------------- */
+
+static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
+{
+    struct mo_attempt *a = ctx;
+    int rc =
+        mo_dial_server(a->o.dial, a->o.server->name, mo_span(NULL, 0), c, e);
+
+    a->not_dialed = rc < 0;
+    return rc;
+}
+
+static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
+{
+    struct mo_attempt *a = ctx;
+    struct mo_err e = {0};
+
+    if (items.p) {
+        a->r.tools = mo_json_len(items);
+        settle(a, NULL);
+        return;
+    }
+    if (r->err)
+        e = *r->err;
+    else
+        (void)mo_fail(&e, MO_EPROTO, "it refuses to list its tools (%lld)",
+                      (long long)r->code);
+    settle(a, &e);
+}
+
+static void on_open(void *ctx, struct mo_conn *c)
+{
+    struct mo_attempt *a = ctx;
+    const struct mo_conn_info *info = mo_conn_info(c);
+    const struct mo_pages_opts o = {
+        .method = "tools/list",
+        .key = "tools",
+        .page_ms = (uint64_t)a->o.server->timeout_ms,
+        .done = on_list,
+        .ctx = a,
+    };
+    struct mo_pages *list = NULL;
+    struct mo_err e;
+
+    a->r.version = mo_mcp_version_text(info->version);
+    if (mo_json_is(info->server, MO_JSON_OBJECT) &&
+        mo_json_compact(info->server, &a->info) == 0)
+        a->r.info = mo_buf_view(&a->info);
+    if (!mo_conn_can(c, "tools"))
+        settle(a, NULL);
+    else if (mo_pages_start(c, &o, &list, &e) < 0)
+        settle(a, &e);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct mo_attempt *a = ctx;
+    struct mo_err e;
+
+    a->conn = NULL;
+    if (why == NULL) {
+        (void)mo_fail(&e, MO_ECLOSED, "it was closed");
+        why = &e;
+    }
+    settle(a, why);
+    mo_loop_blank(a->o.loop, &a->r.why);
+    a->o.done(a->o.ctx, &a->r);
+    mo_buf_fini(&a->info);
+    mo_free(a);
+}
+
+static const struct mo_conn_cb conn_cb = {.on_open = on_open,
+                                          .on_close = on_close};
+
+static void on_late(struct mo_timer *t)
+{
+    struct mo_attempt *a = mo_container_of(t, struct mo_attempt, late);
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ETIMEOUT, "it gave no answer within %llu s",
+                  (unsigned long long)(a->o.timeout_ms + 999) / 1000);
+    settle(a, &e);
+}
+
+int mo_attempt_start(const struct mo_attempt_opts *o, struct mo_attempt **out,
+                     struct mo_err *e)
+{
+    struct mo_attempt *a = mo_new(struct mo_attempt);
+    struct mo_conn_opts co = {
+        .mode = MO_CONN_AUTO,
+        .known = mo_dial_verdict(o->dial, o->server->name),
+        .open_ms = (uint64_t)o->server->start_ms,
+        .dial = on_dial,
+        .cb = &conn_cb,
+        .ctx = a,
+    };
+    int rc = 0;
+
+    if (a == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    a->o = *o;
+    a->began = mo_now_ns();
+    mo_buf_init(&a->info, INFO_MAX);
+    mo_timer_init(&a->late, on_late);
+    rc = mo_conn_open(o->loop, &co, &a->conn, e);
+    if (rc < 0) {
+        mo_free(a);
+        return rc;
+    }
+    if (o->timeout_ms)
+        mo_timer_start(o->loop, &a->late, o->timeout_ms);
+    *out = a;
+    return 0;
+}
+
+void mo_attempt_stop(struct mo_attempt *a)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ECANCELED, "it was stopped");
+    settle(a, &e);
+}
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
+                     const struct mo_tails *said, const char *server)
+{
+    struct mo_buf b;
+
+    mo_jw_key(w, "ok");
+    mo_jw_bool(w, r->why.code == 0);
+    mo_jw_key(w, "ms");
+    mo_jw_u64(w, r->ms);
+    if (r->version)
+        put(w, "protocolVersion", mo_span_cstr(r->version));
+    if (r->info.n > 0) {
+        mo_jw_key(w, "serverInfo");
+        mo_jw_raw(w, r->info);
+    }
+    if (r->why.code == 0) {
+        mo_jw_key(w, "tools");
+        mo_jw_u64(w, r->tools);
+        return;
+    }
+    put(w, "error", mo_span_cstr(r->why.msg));
+    if (r->sign_in)
+        put(w, "signIn", MO_SPAN("needed"));
+    mo_buf_init(&b, MO_TAIL_MAX);
+    if (mo_tails_get(said, server, &b) == 0 && b.len > 0)
+        put(w, "stderr", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}

@@ -1,0 +1,505 @@
+#include "app/audit.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "codec/sha256.h"
+#include "loop/work.h"
+
+#define BACKLOG   MO_STORE_BATCH_MAX /* rows that wait for the store */
+#define STORE_MS  50                 /* a group for it gathers so long */
+#define ROW_MAX   MO_LEDGER_LINE
+#define WHAT_MAX  MO_STORE_DOC_MAX
+#define CHECK_MAX ((size_t)4096)
+
+struct mo_audit {
+    struct mo_loop *loop;
+    struct mo_ledger *ledger;
+    struct mo_store *store;
+    bool whole; /* audit.arguments */
+    bool mine;  /* the row that the store tells of is our own */
+    char dir[PATH_MAX];
+    /* for the store */
+    struct mo_buf docs;
+    struct {
+        uint64_t at;
+        size_t end;
+    } rows[BACKLOG];
+    size_t nrows;
+    struct mo_timer timer;
+    struct mo_buf scratch, line;
+    /* checking */
+    struct mo_work *work;
+    struct mo_job job;
+    bool checking;
+    struct mo_ledger_report report;
+    struct mo_err why;
+    void (*checked)(void *arg, struct mo_span json, const struct mo_err *why);
+    void *checked_arg;
+    void (*gone)(void *ctx);
+    void *ctx;
+};
+
+/* --- what must not be in it ---------------------------------------------- */
+
+static void blank(struct mo_buf *b, struct mo_span secret)
+{
+    mo_log_blank(b->p, secret);
+    b->len = strlen(b->p);
+}
+
+/* As it is, and as JSON has to write it. */
+static void blank_all(const struct mo_audit *a, struct mo_buf *b)
+{
+    const struct mo_log *log = mo_loop_log(a->loop);
+    struct mo_buf quoted;
+
+    if (!log || !log->nsecrets || !b->len || !mo_buf_cstr(b)[0])
+        return;
+    mo_buf_init(&quoted, (size_t)1024 * 1024);
+    for (size_t i = 0; i < log->nsecrets; i++) {
+        struct mo_span plain = mo_span_cstr(log->secrets[i]);
+
+        blank(b, plain);
+        mo_buf_reset(&quoted);
+        if (mo_json_quote(&quoted, plain) == 0 && quoted.len != plain.n + 2)
+            blank(b, mo_span(quoted.p + 1, quoted.len - 2));
+    }
+    mo_buf_fini(&quoted);
+}
+
+/* --- into the file ------------------------------------------------------- */
+
+static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    if (!s.n)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+static void put_number(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+/* "at":...,"session":...,"what":{...} */
+static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
+                     struct mo_span what)
+{
+    char when[MO_ISO8601_MAX];
+    struct mo_jw w;
+
+    mo_wall_format(at, when);
+    mo_buf_reset(&a->line);
+    mo_jw_init(&w, &a->line);
+    mo_jw_obj(&w);
+    put_text(&w, "at", mo_span_cstr(when));
+    put_text(&w, "session", session);
+    mo_jw_key(&w, "what");
+    mo_jw_raw(&w, what);
+    mo_jw_end(&w);
+    blank_all(a, &a->line);
+    if (mo_buf_err(&a->line) || a->line.len < 2)
+        (void)mo_ledger_put(a->ledger, MO_SPAN("\"note\":\"a row was too big "
+                                               "to be written\""));
+    else
+        (void)mo_ledger_put(a->ledger, mo_span(a->line.p + 1, a->line.len - 2));
+}
+
+static void digest(struct mo_span text, char out[65])
+{
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 h;
+
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, text.p, text.n);
+    mo_sha256_end(&h, sum);
+    for (size_t i = 0; i < sizeof(sum); i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+}
+
+/* --- rows that others wrote into the store ------------------------------- */
+
+static void put_value(struct mo_jw *w, struct mo_json v)
+{
+    struct mo_buf b;
+
+    if (mo_span_find(mo_json_text(v), '\n') < 0) {
+        mo_jw_raw(w, mo_json_text(v));
+        return;
+    }
+    mo_buf_init(&b, ROW_MAX);
+    if (mo_json_compact(v, &b) == 0)
+        mo_jw_raw(w, mo_buf_view(&b));
+    else
+        mo_jw_null(w);
+    mo_buf_fini(&b);
+}
+
+static void put_member(const struct mo_audit *a, struct mo_jw *w,
+                       struct mo_json key, struct mo_json val)
+{
+    char sum[65];
+
+    if (mo_json_str_eq(key, MO_SPAN("content"))) {
+        put_number(w, "contentBytes", val.n);
+        return;
+    }
+    if (mo_json_str_eq(key, MO_SPAN("args"))) {
+        digest(mo_json_text(val), sum);
+        put_text(w, "argsDigest", mo_span_cstr(sum));
+        put_number(w, "argsBytes", val.n);
+        if (!a->whole)
+            return;
+    }
+    mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
+    put_value(w, val);
+}
+
+static void on_store_row(void *ctx, struct mo_span session, uint64_t at,
+                         struct mo_span doc)
+{
+    struct mo_audit *a = ctx;
+    struct mo_json key, val;
+    struct mo_json_iter it;
+    struct mo_json_doc d;
+    struct mo_jw w;
+
+    if (a->mine || mo_json_parse(doc, 0, &d, NULL) < 0)
+        return;
+    mo_buf_reset(&a->scratch);
+    mo_jw_init(&w, &a->scratch);
+    mo_jw_obj(&w);
+    mo_json_iter(&it, d.root);
+    while (mo_json_next(&it, &key, &val))
+        put_member(a, &w, key, val);
+    mo_jw_end(&w);
+    put_line(a, at ? at : mo_wall_ms(), session, mo_buf_view(&a->scratch));
+}
+
+/* --- into the store ------------------------------------------------------ */
+
+static void on_stored(void *ctx, const struct mo_written *w,
+                      const struct mo_err *why)
+{
+    (void)ctx;
+    (void)w;
+    (void)why; /* the file has it */
+}
+
+static void store_rows(struct mo_audit *a)
+{
+    struct mo_write v[BACKLOG];
+    struct mo_store_batch b = {.writes = v, .n = a->nrows};
+    size_t from = 0;
+    struct mo_err e;
+
+    mo_timer_stop(a->loop, &a->timer);
+    for (size_t i = 0; i < a->nrows; i++) {
+        v[i] = (struct mo_write){
+            .kind = MO_WRITE_AUDIT,
+            .at = a->rows[i].at,
+            .doc = mo_span(a->docs.p + from, a->rows[i].end - from)};
+        from = a->rows[i].end;
+    }
+    a->mine = true;
+    if (a->nrows && mo_store_write(a->store, &b, on_stored, NULL, &e) < 0)
+        mo_log_err(mo_loop_log(a->loop), MO_WARN, "audit", &e,
+                   "%zu rows are in the file only", a->nrows);
+    a->mine = false;
+    a->nrows = 0;
+    mo_buf_reset(&a->docs);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct mo_audit *a = mo_container_of(t, struct mo_audit, timer);
+
+    if (a->store)
+        store_rows(a);
+}
+
+/* Without a store the first ones wait, later ones are in the file only. */
+static void for_store(struct mo_audit *a, uint64_t at, struct mo_span doc)
+{
+    if (a->nrows == BACKLOG || mo_buf_span(&a->docs, doc) < 0)
+        return;
+    a->rows[a->nrows].at = at;
+    a->rows[a->nrows++].end = a->docs.len;
+    if (a->store && a->nrows == BACKLOG)
+        store_rows(a);
+    else if (!mo_timer_on(&a->timer))
+        mo_timer_start(a->loop, &a->timer, STORE_MS);
+}
+
+/* The row is in scratch. */
+static void tell(struct mo_audit *a)
+{
+    uint64_t now = mo_wall_ms();
+
+    blank_all(a, &a->scratch);
+    if (mo_buf_err(&a->scratch) == 0)
+        for_store(a, now, mo_buf_view(&a->scratch));
+    put_line(a, now, mo_span(NULL, 0),
+             mo_buf_err(&a->scratch) ? MO_SPAN("null")
+                                     : mo_buf_view(&a->scratch));
+}
+
+/* --- rows of the gateway ------------------------------------------------- */
+
+static void begin(struct mo_audit *a, struct mo_jw *w, const char *kind)
+{
+    mo_buf_reset(&a->scratch);
+    mo_jw_init(w, &a->scratch);
+    mo_jw_obj(w);
+    put_text(w, "kind", mo_span_cstr(kind));
+}
+
+static void put_sure(struct mo_jw *w, float sure)
+{
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(sure * 1000 + 0.5f) / 1000);
+}
+
+static void put_route(struct mo_jw *w, const struct mo_gw_case *k)
+{
+    if (!k->routed)
+        return;
+    mo_jw_key(w, "route");
+    mo_jw_obj(w);
+    put_text(w, "words", k->words);
+    put_sure(w, k->sure);
+    mo_jw_end(w);
+}
+
+static void put_args(const struct mo_audit *a, struct mo_jw *w,
+                     const struct mo_gw_case *k, struct mo_span args)
+{
+    put_text(w, "argsDigest", mo_span_cstr(k->digest));
+    put_number(w, "argsBytes", k->args_bytes);
+    if (!a->whole || !args.n)
+        return;
+    mo_jw_key(w, "args");
+    put_value(w, (struct mo_json){args.p, args.n});
+}
+
+static void put_outcome(struct mo_jw *w, const struct mo_gw_case *k)
+{
+    static const char *const words[MO_GW_OUTCOMES] = {
+        [MO_GW_OK] = "ok",
+        [MO_GW_TOOL_ERROR] = "tool error",
+        [MO_GW_ERROR] = "error",
+        [MO_GW_LOST] = "unknown",
+        [MO_GW_CANCELED] = "cancelled",
+        [MO_GW_DENIED] = "denied",
+    };
+
+    put_text(w, "outcome", mo_span_cstr(words[k->outcome]));
+    put_number(w, "ms", k->ms);
+    put_number(w, "bytes", k->bytes);
+}
+
+void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
+                   const struct mo_gw_case *k, struct mo_span args,
+                   const char *who)
+{
+    struct mo_jw w;
+
+    begin(a, &w, step == MO_AUDIT_AGREED ? "agreed" : "call");
+    put_text(&w, "id", mo_span_cstr(k->id));
+    put_text(&w, "server", k->server);
+    put_text(&w, "tool", k->tool);
+    put_text(&w, "who", k->who);
+    if (k->client.n) {
+        mo_jw_key(&w, "client");
+        put_value(&w, (struct mo_json){k->client.p, k->client.n});
+    }
+    put_route(&w, k);
+    put_args(a, &w, k, args);
+    put_text(&w, "by", mo_span_cstr(k->by));
+    put_text(&w, "decidedBy", mo_span_cstr(who));
+    put_text(&w, "reason", mo_span_cstr(k->reason));
+    if (k->id[0])
+        put_number(&w, "waitedMs", k->waited_ms);
+    if (step == MO_AUDIT_DONE)
+        put_outcome(&w, k);
+    put_text(&w, "traceparent", k->trace);
+    mo_jw_end(&w);
+    tell(a);
+}
+
+void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
+{
+    struct mo_jw w;
+
+    begin(a, &w, "route");
+    put_text(&w, "via", mo_span_cstr(r->by));
+    put_text(&w, "who", mo_span_cstr(r->who));
+    put_text(&w, "words", r->words);
+    mo_jw_key(&w, "acted");
+    mo_jw_bool(&w, r->acted);
+    mo_jw_key(&w, "candidates");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < r->n; i++) {
+        mo_jw_obj(&w);
+        put_text(&w, "server", r->v[i].server);
+        put_text(&w, "tool", r->v[i].tool);
+        put_sure(&w, r->v[i].sure);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    tell(a);
+}
+
+void mo_audit_note(struct mo_audit *a, struct mo_span members)
+{
+    mo_buf_reset(&a->scratch);
+    (void)mo_buf_putc(&a->scratch, '{');
+    (void)mo_buf_span(&a->scratch, members);
+    (void)mo_buf_putc(&a->scratch, '}');
+    tell(a);
+}
+
+int mo_audit_sure(struct mo_audit *a,
+                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                  struct mo_err *e)
+{
+    return mo_ledger_sure(a->ledger, done, ctx, e);
+}
+
+struct mo_ledger_stats mo_audit_stats(const struct mo_audit *a)
+{
+    return mo_ledger_stats(a->ledger);
+}
+
+/* --- checking ------------------------------------------------------------ */
+
+static void check(struct mo_job *j)
+{
+    struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
+
+    mo_err_clear(&a->why);
+    (void)mo_ledger_verify(a->dir, NULL, &a->report, &a->why);
+}
+
+static void on_checked(struct mo_job *j, bool canceled)
+{
+    struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
+    struct mo_buf b;
+
+    a->checking = false;
+    mo_buf_init(&b, CHECK_MAX);
+    if (canceled)
+        (void)mo_fail(&a->why, MO_ECANCELED, "the program ends");
+    else if (!a->why.code && mo_ledger_put_report(&a->report, &b) < 0)
+        (void)mo_fail(&a->why, MO_ENOMEM, "out of memory");
+    a->checked(a->checked_arg, mo_buf_view(&b), a->why.code ? &a->why : NULL);
+    mo_buf_fini(&b);
+}
+
+int mo_audit_verify(struct mo_audit *a,
+                    void (*done)(void *arg, struct mo_span json,
+                                 const struct mo_err *why),
+                    void *arg, struct mo_err *e)
+{
+    int rc;
+
+    if (a->checking)
+        return mo_fail(e, MO_EBUSY, "it is being verified already");
+    if (!a->work)
+        a->work = mo_work_start(a->loop, "audit-check", 1, e);
+    if (!a->work)
+        return e->code;
+    rc = mo_work_submit(a->work, &a->job);
+    if (rc < 0)
+        return mo_fail(e, rc, "it cannot be verified now");
+    a->checking = true;
+    a->checked = done;
+    a->checked_arg = arg;
+    return 0;
+}
+
+/* --- from open to close -------------------------------------------------- */
+
+void mo_audit_config(struct mo_audit *a, const struct mo_config *cfg)
+{
+    a->whole = cfg->audit.arguments;
+}
+
+void mo_audit_store(struct mo_audit *a, struct mo_store *s)
+{
+    if (a->store && !s && a->nrows)
+        store_rows(a);
+    if (a->store)
+        mo_store_on_audit(a->store, NULL, NULL);
+    a->store = s;
+    if (!s)
+        return;
+    mo_store_on_audit(s, on_store_row, a);
+    if (a->nrows)
+        store_rows(a);
+}
+
+int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
+                  struct mo_audit **out, struct mo_err *e)
+{
+    const struct mo_ledger_opts o = {
+        .dir = cfg->store.dir,
+        .max = (uint64_t)cfg->audit.max_mb * 1024 * 1024,
+        .files = (unsigned)cfg->audit.files,
+    };
+    struct mo_audit *a = mo_new(struct mo_audit);
+
+    if (!a)
+        return mo_fail(e, MO_ENOMEM, "audit log");
+    a->loop = l;
+    if (mo_ledger_open(l, &o, &a->ledger, e) < 0) {
+        mo_free(a);
+        return e->code;
+    }
+    (void)snprintf(a->dir, sizeof(a->dir), "%s", cfg->store.dir);
+    mo_audit_config(a, cfg);
+    mo_buf_init(&a->docs, 2 * WHAT_MAX);
+    mo_buf_init(&a->scratch, WHAT_MAX);
+    mo_buf_init(&a->line, ROW_MAX);
+    mo_timer_init(&a->timer, on_timer);
+    mo_job_init(&a->job, check, on_checked);
+    *out = a;
+    return 0;
+}
+
+static void on_work_gone(void *ctx)
+{
+    struct mo_audit *a = ctx;
+    void (*gone)(void *) = a->gone;
+    void *gone_ctx = a->ctx;
+
+    mo_buf_fini(&a->docs);
+    mo_buf_fini(&a->scratch);
+    mo_buf_fini(&a->line);
+    mo_free(a);
+    if (gone)
+        gone(gone_ctx);
+}
+
+static void on_ledger_gone(void *ctx)
+{
+    struct mo_audit *a = ctx;
+
+    if (a->work)
+        mo_work_stop(mo_take_ptr(&a->work), MO_WORK_CANCEL, on_work_gone, a);
+    else
+        on_work_gone(a);
+}
+
+void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx)
+{
+    a->gone = gone;
+    a->ctx = ctx;
+    mo_audit_store(a, NULL);
+    mo_timer_stop(a->loop, &a->timer);
+    mo_ledger_close(a->ledger, on_ledger_gone, a);
+}

@@ -1,0 +1,393 @@
+#include "app/desk_priv.h"
+
+#include <stdio.h>
+
+#include "base/rand.h"
+
+/* --- a matter ------------------------------------------------------------ */
+
+static struct matter *matter_new(struct mo_desk *d, struct mo_gw_case *k)
+{
+    struct matter *m = mo_new(struct matter);
+
+    if (!m)
+        return NULL;
+    m->d = d;
+    m->k = k;
+    mo_list_init(&m->node);
+    mo_buf_init(&m->args, MO_EXACT_MAX);
+    mo_buf_init(&m->def, MO_EXACT_MAX);
+    k->data = m;
+    return m;
+}
+
+static void unhold(struct matter *m)
+{
+    if (mo_list_empty(&m->node))
+        return;
+    mo_list_del(&m->node);
+    mo_list_init(&m->node);
+    m->d->nheld--;
+}
+
+static void matter_free(struct matter *m)
+{
+    unhold(m);
+    mo_buf_fini(&m->args);
+    mo_buf_fini(&m->def);
+    mo_free(m);
+}
+
+/* --- judging ------------------------------------------------------------- */
+
+static enum mo_gw_ruling refuse(struct mo_gw_case *k, const char *why)
+{
+    k->by = "rule";
+    (void)snprintf(k->reason, sizeof(k->reason), "%s", why);
+    return MO_GW_REFUSE;
+}
+
+static bool has_rules(const struct mo_desk *d)
+{
+    return d->cfg->gateway.approvals == MO_GW_ASK_REST || d->rules.n ||
+           mo_always_for(d->always).rules(d->always)->n;
+}
+
+static struct mo_verdict verdict_of(const struct mo_desk *d,
+                                    const struct mo_gw_case *k,
+                                    struct mo_span args)
+{
+    struct mo_subject s = {
+        .server = k->server,
+        .tool = k->tool,
+        .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
+    };
+    enum mo_action rest = d->cfg->gateway.approvals == MO_GW_ASK_REST
+                              ? MO_ACTION_ASK
+                              : MO_ACTION_ALLOW;
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(args, 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    return mo_rules_ask(&d->rules, mo_always_for(d->always).rules(d->always),
+                        rest, &s);
+}
+
+static void put_member(struct mo_jw *w, struct mo_json item, const char *key)
+{
+    struct mo_json v = mo_json_get(item, key);
+
+    if (!v.p)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_json_text(v));
+}
+
+static void put_def(struct mo_buf *b, struct mo_json item)
+{
+    static const char *const keys[] = {"title", "description", "annotations"};
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(keys); i++)
+        put_member(&w, item, keys[i]);
+    mo_jw_end(&w);
+}
+
+/* A person is asked: what is shown is kept. */
+static enum mo_gw_ruling ask(struct mo_desk *d, struct matter *m,
+                             struct mo_buf *question)
+{
+    struct mo_gw_case *k = m->k;
+
+    if (d->nheld >= HELD_MAX)
+        return refuse(k, "too many calls wait for a person already");
+    put_def(&m->def, k->item);
+    if (mo_buf_err(&m->def) || desk_digest(k, m->tool_digest) < 0)
+        return refuse(k, "out of memory");
+    (void)snprintf(m->why, sizeof(m->why), "%s", k->reason);
+    m->at = mo_wall_ms();
+    m->expires = m->at + (uint64_t)d->cfg->approvals.timeout_seconds * 1000;
+    if (desk_question(m, question) < 0)
+        mo_buf_reset(question); /* too long for a form: people look elsewhere */
+    return MO_GW_ASK;
+}
+
+static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
+                                  struct mo_buf *question)
+{
+    struct mo_gw_case *k = m->k;
+    struct mo_verdict v;
+    struct mo_err e;
+
+    if (mo_exact_args(k->arguments, &m->args, &e) < 0) {
+        mo_buf_reset(&m->args);
+        return refuse(k, e.msg);
+    }
+    v = verdict_of(d, k, mo_buf_view(&m->args));
+    k->by = v.remembered ? "remembered" : v.rule ? "rule" : NULL;
+    if (v.rule)
+        (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
+                       (int)v.rule->reason.n, v.rule->reason.p);
+    if (v.action == MO_ACTION_DENY)
+        return MO_GW_REFUSE;
+    if (v.action == MO_ACTION_ASK)
+        return ask(d, m, question);
+    k->reason[0] = '\0';
+    if (!d->cfg->audit.arguments)
+        mo_buf_fini(&m->args);
+    return MO_GW_LET;
+}
+
+static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
+                              struct mo_buf *question)
+{
+    struct mo_desk *d = ctx;
+    bool off = d->cfg->gateway.approvals == MO_GW_NO_RULES;
+    struct mo_pins *pins;
+    struct matter *m;
+    struct mo_err e;
+
+    k->by = NULL;
+    if (!off && mo_desk_pins(d, &pins, &e) < 0)
+        return refuse(k, e.msg);
+    if (!off && !desk_is_same(d, k))
+        return refuse(k, "its server changed this tool since it was first "
+                         "seen; a person must look at it and accept it "
+                         "(`mcp-orchestrator approvals list`)");
+    if ((off || !has_rules(d)) && !d->cfg->audit.arguments)
+        return MO_GW_LET;
+    m = matter_new(d, k);
+    if (!m)
+        return refuse(k, "out of memory");
+    if (!off && has_rules(d))
+        return by_rules(d, m, question);
+    if (k->arguments.p)
+        (void)mo_buf_span(&m->args, mo_json_text(k->arguments));
+    return MO_GW_LET;
+}
+
+/* --- what becomes of it -------------------------------------------------- */
+
+static void held(void *ctx, struct mo_gw_case *k)
+{
+    struct mo_desk *d = ctx;
+    struct matter *m = k->data;
+    const struct mo_exact_call what = {
+        .session = k->who,
+        .call = mo_span_cstr(k->id),
+        .server = k->server,
+        .tool = k->tool,
+        .args = mo_buf_view(&m->args),
+        .tool_digest = m->tool_digest,
+    };
+
+    mo_exact_call(&what, m->digest);
+    mo_list_push(&d->held, &m->node);
+    d->nheld++;
+}
+
+static void on_sure(void *ctx, const struct mo_err *why)
+{
+    struct matter *m = ctx;
+
+    m->writing = false;
+    if (m->k)
+        mo_gw_run(m->k, why);
+    else
+        matter_free(m);
+}
+
+static void agreed(void *ctx, struct mo_gw_case *k)
+{
+    struct mo_desk *d = ctx;
+    struct matter *m = k->data;
+    struct mo_err e;
+
+    unhold(m);
+    mo_audit_call(d->audit, MO_AUDIT_AGREED, k, mo_buf_view(&m->args), m->who);
+    if (mo_audit_sure(d->audit, on_sure, m, &e) == 0)
+        m->writing = true;
+    else
+        mo_gw_run(k, &e);
+}
+
+static void done(void *ctx, struct mo_gw_case *k)
+{
+    struct mo_desk *d = ctx;
+    struct matter *m = k->data;
+
+    mo_audit_call(d->audit, MO_AUDIT_DONE, k,
+                  m ? mo_buf_view(&m->args) : mo_span(NULL, 0),
+                  m ? m->who : NULL);
+    if (d->watch.done)
+        d->watch.done(d->watch.ctx, k);
+    k->data = NULL;
+    if (!m)
+        return;
+    m->k = NULL;
+    unhold(m);
+    if (!m->writing)
+        matter_free(m);
+}
+
+static void routed(void *ctx, const struct mo_gw_routing *r)
+{
+    mo_audit_routing(((struct mo_desk *)ctx)->audit, r);
+}
+
+struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
+{
+    return (struct mo_gw_judge){
+        .rule = rule,
+        .held = held,
+        .agreed = agreed,
+        .done = done,
+        .routed = routed,
+        .ctx = d,
+        .wait_ms = (uint64_t)d->cfg->approvals.timeout_seconds * 1000,
+    };
+}
+
+/* --- from open to close -------------------------------------------------- */
+
+static void on_flush(struct mo_timer *t)
+{
+    struct mo_desk *d = mo_container_of(t, struct mo_desk, flush);
+    struct mo_agent_pins p = mo_pins_for(d->pins);
+
+    p.flush(p.ctx);
+}
+
+int mo_desk_reload(struct mo_desk *d, const struct mo_config *cfg,
+                   struct mo_err *e)
+{
+    struct mo_rules rules;
+    struct mo_arena arena;
+    int rc;
+
+    mo_arena_init(&arena, MO_RULES_ARENA);
+    rc = mo_rules_make(cfg, &arena, &rules, e);
+    if (rc < 0) {
+        mo_arena_fini(&arena);
+        return rc;
+    }
+    mo_arena_fini(&d->arena);
+    d->arena = arena;
+    d->rules = rules;
+    mo_config_unref(d->cfg);
+    d->cfg = mo_config_ref(cfg);
+    if (d->audit)
+        mo_audit_config(d->audit, cfg);
+    return 0;
+}
+
+static void desk_over(void *ctx)
+{
+    struct mo_desk *d = ctx;
+    void (*gone)(void *) = d->gone;
+    void *gone_ctx = d->ctx;
+
+    MO_BUG_ON(d->nheld);
+    while (!mo_list_empty(&d->changed))
+        changed_free(d, mo_list_first(&d->changed, struct changed, node));
+    mo_map_fini(&d->known);
+    mo_pins_close(d->pins);
+    mo_always_close(d->always);
+    mo_arena_fini(&d->arena);
+    mo_config_unref(d->cfg);
+    mo_free(d);
+    if (gone)
+        gone(gone_ctx);
+}
+
+void mo_desk_close(struct mo_desk *d, void (*gone)(void *ctx), void *ctx)
+{
+    d->gone = gone;
+    d->ctx = ctx;
+    if (mo_timer_on(&d->flush))
+        on_flush(&d->flush);
+    mo_timer_stop(d->loop, &d->flush);
+    if (d->audit)
+        mo_audit_close(mo_take_ptr(&d->audit), desk_over, d);
+    else
+        desk_over(d);
+}
+
+int mo_desk_open(struct mo_loop *l, const struct mo_config *cfg,
+                 struct mo_desk **out, struct mo_err *e)
+{
+    struct mo_desk *d = mo_new(struct mo_desk);
+    int rc;
+
+    if (!d)
+        return mo_fail(e, MO_ENOMEM, "approvals");
+    d->loop = l;
+    d->cfg = mo_config_ref(cfg);
+    d->key0 = mo_random_u64();
+    d->key1 = mo_random_u64();
+    mo_arena_init(&d->arena, MO_RULES_ARENA);
+    mo_list_init(&d->held);
+    mo_list_init(&d->changed);
+    mo_map_init(&d->known, KNOWN_MAX);
+    mo_timer_init(&d->flush, on_flush);
+    rc = mo_rules_make(cfg, &d->arena, &d->rules, e);
+    if (rc == 0)
+        rc = mo_always_open(cfg->store.dir, &d->always, e);
+    if (rc == 0)
+        rc = mo_audit_open(l, cfg, &d->audit, e);
+    if (rc < 0) {
+        mo_desk_close(d, NULL, NULL);
+        return rc;
+    }
+    *out = d;
+    return 0;
+}
+
+static int verify(void *ctx,
+                  void (*told)(void *arg, struct mo_span json,
+                               const struct mo_err *why),
+                  void *arg, struct mo_err *e)
+{
+    return mo_audit_verify(((struct mo_desk *)ctx)->audit, told, arg, e);
+}
+
+struct mo_api_approvals mo_desk_api(struct mo_desk *d)
+{
+    return (struct mo_api_approvals){.list = desk_list,
+                                     .decide = desk_decide,
+                                     .accept = desk_accept,
+                                     .verify = verify,
+                                     .ctx = d};
+}
+
+int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e)
+{
+    int rc = d->pins ? 0
+                     : mo_pins_open(mo_loop_log(d->loop), d->cfg->store.dir,
+                                    &d->pins, e);
+
+    *out = d->pins;
+    return rc;
+}
+
+struct mo_always *mo_desk_always(const struct mo_desk *d)
+{
+    return d->always;
+}
+
+struct mo_audit *mo_desk_audit(const struct mo_desk *d)
+{
+    return d->audit;
+}
+
+void mo_desk_watch(struct mo_desk *d, const struct mo_desk_watch *w)
+{
+    d->watch = *w;
+}
+
+unsigned mo_desk_waiting(const struct mo_desk *d)
+{
+    return d->nheld;
+}

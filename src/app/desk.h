@@ -1,0 +1,55 @@
+/* desk.h - where calls of the gateway are judged and wait for a person.
+ *
+ * Joins the gateway's seam (gateway/case.h) with what this program knows: the
+ * operator's rules, what people said "always" to, the definitions of tools as
+ * they were first seen, and the audit log. Those last three are one for the
+ * process: conversations use the same (mo_desk_pins() and so on).
+ *
+ * Rules of the house
+ *  1. The first rule that fits decides, as in conversations. Where none does,
+ *     `gateway.approvals` says: a client asks its own person most of the time,
+ *     so the call runs unless the operator wants otherwise.
+ *  2. Arguments that two readers could read differently are refused where a
+ *     rule could be about them.
+ *  3. A tool whose definition changed is not run before a person accepted it.
+ *  4. A decision names the call and the digest of what was shown; it is used
+ *     up by that. A yes is on the disk before the call runs.
+ *  5. Nobody's answer in time is a no.
+ *
+ * Limits: HELD_MAX calls wait at once, one more is refused; CHANGED_MAX tools
+ * that changed are remembered for being looked at. */
+#ifndef MO_APP_DESK_H
+#define MO_APP_DESK_H
+
+#include "app/always.h"
+#include "app/audit.h"
+#include "app/pins.h"
+#include "web/api_approvals.h"
+
+struct mo_desk;
+
+int mo_desk_open(struct mo_loop *l, const struct mo_config *cfg,
+                 struct mo_desk **out, struct mo_err *e);
+/* After the gateway. gone(ctx) once, later. */
+void mo_desk_close(struct mo_desk *d, void (*gone)(void *ctx), void *ctx);
+/* On failure the old rules stay. */
+int mo_desk_reload(struct mo_desk *d, const struct mo_config *cfg,
+                   struct mo_err *e);
+
+struct mo_gw_judge mo_desk_judge(struct mo_desk *d);
+struct mo_api_approvals mo_desk_api(struct mo_desk *d);
+
+/* Read when they are first wanted: a start should not wait for them. */
+int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e);
+struct mo_always *mo_desk_always(const struct mo_desk *d);
+struct mo_audit *mo_desk_audit(const struct mo_desk *d);
+
+/* Hears of every call that is over, and how many wait; may be NULL. */
+struct mo_desk_watch {
+    void (*done)(void *ctx, const struct mo_gw_case *k);
+    void *ctx;
+};
+void mo_desk_watch(struct mo_desk *d, const struct mo_desk_watch *w);
+unsigned mo_desk_waiting(const struct mo_desk *d);
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * desk_list.c - what waits at the desk, shown to people, and their decisions;
+ * see desk.h.
+ */
+#include "app/desk_priv.h"
+
+#include <stdio.h>
+
+#define SHOWN_MAX ((size_t)16 * 1024) /* of a question in a form */
+
+/* --- text that hides nothing --------------------------------------------- */
+
+/* Characters that are not seen or turn others around. */
+static bool hides(uint32_t c)
+{
+    static const struct {
+        uint32_t from, to;
+    } rows[] = {
+        {0x00, 0x09},     {0x0b, 0x1f},     {0x7f, 0x9f},
+        {0xad, 0xad},     {0x34f, 0x34f},   {0x61c, 0x61c},
+        {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f},
+        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+        {0x3164, 0x3164}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff},
+        {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0xe0000, 0xe0fff},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (c >= rows[i].from && c <= rows[i].to)
+            return true;
+    return false;
+}
+
+static void put_hidden(struct mo_buf *b, uint32_t c)
+{
+    if (c < 0x10000)
+        (void)mo_buf_printf(b, "\\u%04x", (unsigned)c);
+    else
+        (void)mo_buf_printf(b, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
+                            (unsigned)(0xdc00 + (c & 0x3ff)));
+}
+
+/* The text was valid UTF-8 when it was parsed. */
+static void put_plain(struct mo_buf *b, struct mo_span s)
+{
+    size_t i = 0;
+
+    while (i < s.n) {
+        unsigned char lead = (unsigned char)s.p[i];
+        size_t n = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+        uint32_t c = n == 1 ? lead : lead & (0xffu >> (n + 1));
+
+        n = n < s.n - i ? n : s.n - i;
+        for (size_t k = 1; k < n; k++)
+            c = c << 6 | ((unsigned char)s.p[i + k] & 0x3f);
+        if (hides(c))
+            put_hidden(b, c);
+        else
+            (void)mo_buf_put(b, s.p + i, n);
+        i += n;
+    }
+}
+
+int desk_question(const struct matter *m, struct mo_buf *out)
+{
+    const struct mo_gw_case *k = m->k;
+
+    if (m->args.len > SHOWN_MAX)
+        return MO_ETOOBIG;
+    (void)mo_buf_puts(out, "May this tool be run?\n\nserver: ");
+    put_plain(out, k->server);
+    (void)mo_buf_puts(out, "\ntool: ");
+    put_plain(out, k->tool);
+    (void)mo_buf_puts(out, "\narguments: ");
+    put_plain(out, mo_buf_view(&m->args));
+    if (k->words.n) {
+        (void)mo_buf_puts(out, "\nfound for: ");
+        put_plain(out, k->words);
+    }
+    if (m->why[0]) {
+        (void)mo_buf_puts(out, "\nwhy you are asked: ");
+        put_plain(out, mo_span_cstr(m->why));
+    }
+    return mo_buf_err(out);
+}
+
+/* --- the list ------------------------------------------------------------ */
+
+static void put(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    if (!s.n)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+static void put_raw(struct mo_jw *w, const char *key, struct mo_span json)
+{
+    if (!json.n)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, json);
+}
+
+static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static void put_matter(struct mo_jw *w, const struct matter *m)
+{
+    const struct mo_gw_case *k = m->k;
+
+    mo_jw_obj(w);
+    put(w, "id", mo_span_cstr(k->id));
+    put(w, "server", k->server);
+    put(w, "tool", k->tool);
+    put_raw(w, "definition", mo_buf_view(&m->def));
+    put_raw(w, "args", mo_buf_view(&m->args));
+    put(w, "digest", mo_span_cstr(m->digest));
+    put(w, "who", k->who);
+    put_raw(w, "client", k->client);
+    put(w, "reason", mo_span_cstr(m->why));
+    if (k->routed) {
+        put(w, "words", k->words);
+        mo_jw_key(w, "confidence");
+        mo_jw_f64(w, (double)(int)(k->sure * 1000 + 0.5f) / 1000);
+    }
+    put_u64(w, "at", m->at);
+    put_u64(w, "expiresAt", m->expires);
+    mo_jw_key(w, "byClient");
+    mo_jw_bool(w, k->by_client);
+    mo_jw_end(w);
+}
+
+static void put_changed(struct mo_jw *w, const struct changed *c)
+{
+    const struct mo_tool_def *d = &c->tool.def;
+
+    mo_jw_obj(w);
+    put(w, "server", d->server);
+    put(w, "tool", d->name);
+    put(w, "digest", mo_span_cstr(c->tool.digest));
+    put_raw(w, "before", mo_buf_view(&c->before));
+    mo_jw_key(w, "now");
+    mo_jw_obj(w);
+    put(w, "description", d->description);
+    put_raw(w, "inputSchema", d->schema);
+    put_raw(w, "annotations", d->annotations);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+int desk_list(void *ctx, struct mo_buf *out)
+{
+    const struct mo_desk *d = ctx;
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "approvals");
+    mo_jw_arr(&w);
+    mo_list_each (n, &d->held)
+        put_matter(&w, mo_container_of(n, struct matter, node));
+    mo_jw_end(&w);
+    mo_jw_key(&w, "changed");
+    mo_jw_arr(&w);
+    mo_list_each (n, &d->changed)
+        put_changed(&w, mo_container_of(n, struct changed, node));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+/* --- decisions ----------------------------------------------------------- */
+
+static struct matter *find(const struct mo_desk *d, struct mo_span id)
+{
+    mo_list_each (n, &d->held) {
+        struct matter *m = mo_container_of(n, struct matter, node);
+
+        if (mo_span_eq_ct(mo_span_cstr(m->k->id), id))
+            return m;
+    }
+    return NULL;
+}
+
+int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e)
+{
+    struct mo_desk *d = ctx;
+    struct matter *m = find(d, x->id);
+
+    if (!m)
+        return mo_fail(e, MO_ENOTFOUND,
+                       "no such call waits for a decision (any more)");
+    if (m->k->by_client)
+        return mo_fail(e, MO_EPOLICY,
+                       "its client was asked, who answers by itself");
+    if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(m->digest)))
+        return mo_fail(e, MO_EPOLICY,
+                       "the call is not what was shown; look at it again");
+    (void)snprintf(m->who, sizeof(m->who), "%s", x->who);
+    (void)snprintf(m->k->reason, sizeof(m->k->reason), "%.*s", (int)x->reason.n,
+                   x->reason.p ? x->reason.p : "");
+    if (!mo_gw_decide(m->k, x->approved, "person"))
+        return mo_fail(e, MO_ENOTFOUND, "it is decided already");
+    return 0;
+}
+
+static void note_accepted(struct mo_desk *d, const struct changed *c,
+                          const char *who)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, (size_t)64 * 1024);
+    (void)mo_buf_puts(&b, "\"kind\":\"accepted\",\"server\":");
+    (void)mo_json_quote(&b, c->tool.def.server);
+    (void)mo_buf_puts(&b, ",\"tool\":");
+    (void)mo_json_quote(&b, c->tool.def.name);
+    (void)mo_buf_printf(&b,
+                        ",\"digest\":\"%s\",\"decidedBy\":", c->tool.digest);
+    (void)mo_json_quote(&b, mo_span_cstr(who));
+    if (mo_buf_err(&b) == 0)
+        mo_audit_note(d->audit, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e)
+{
+    struct mo_desk *d = ctx;
+    struct mo_agent_pins p = mo_pins_for(d->pins);
+
+    mo_list_each (n, &d->changed) {
+        struct changed *c = mo_container_of(n, struct changed, node);
+
+        if (!mo_span_eq(c->tool.def.server, x->server) ||
+            !mo_span_eq(c->tool.def.name, x->tool))
+            continue;
+        if (!mo_span_eq_ct(x->digest, mo_span_cstr(c->tool.digest)))
+            return mo_fail(e, MO_EPOLICY, "the tool is not what was shown");
+        if (p.accept(p.ctx, &c->tool) < 0)
+            return mo_fail(e, MO_ENOMEM, "out of memory");
+        p.flush(p.ctx);
+        note_accepted(d, c, x->who);
+        changed_free(d, c);
+        return 0;
+    }
+    return mo_fail(e, MO_ENOTFOUND, "no such tool waits to be accepted");
+}

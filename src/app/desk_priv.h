@@ -1,0 +1,73 @@
+/* desk_priv.h - what desk.c (judging) and desk_list.c (looking at what waits,
+ * deciding) share.
+ *
+ * Invariants
+ *  1. A matter is k->data of its case while k is set; k is NULL when the case
+ *     is over and the matter only waits for the disk.
+ *  2. A matter is in d->held while its case can be seen by people. */
+#ifndef MO_APP_DESK_PRIV_H
+#define MO_APP_DESK_PRIV_H
+
+#include "app/desk.h"
+#include "app/rules.h"
+#include "base/map.h"
+#include "policy/exact.h"
+
+#define HELD_MAX    256
+#define CHANGED_MAX 256
+#define KNOWN_MAX   16384 /* definitions that were seen to be as they were */
+#define WHO_MAX     128
+#define LIST_MAX    ((size_t)32 * 1024 * 1024)
+
+struct matter {
+    struct mo_list node;
+    struct mo_desk *d;
+    struct mo_gw_case *k;
+    struct mo_buf args; /* exact; empty: not kept */
+    struct mo_buf def;  /* of the tool: what people want to see of it */
+    char digest[MO_EXACT_DIGEST];
+    char tool_digest[MO_EXACT_DIGEST];
+    char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* who decided; why asked */
+    uint64_t at, expires;                     /* wall ms */
+    bool writing;
+};
+
+struct changed { /* a tool that is not what it was */
+    struct mo_list node;
+    struct mo_tool tool; /* texts in the arena */
+    struct mo_arena arena;
+    struct mo_buf before;
+};
+
+struct mo_desk {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_arena arena; /* the rules */
+    struct mo_rules rules;
+    struct mo_pins *pins;
+    struct mo_always *always;
+    struct mo_audit *audit;
+    struct mo_desk_watch watch;
+    struct mo_list held, changed;
+    unsigned nheld, nchanged;
+    struct mo_map known; /* server NUL tool -> hash of its definition */
+    uint64_t key0, key1;
+    struct mo_timer flush; /* of pins */
+    void (*gone)(void *ctx);
+    void *ctx;
+};
+
+/* desk_list.c */
+int desk_list(void *ctx, struct mo_buf *out);
+int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e);
+int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
+/* The question as text: what would run, nothing in it that hides. */
+int desk_question(const struct matter *m, struct mo_buf *out);
+void changed_free(struct mo_desk *d, struct changed *c);
+
+/* desk_tool.c: is the tool of this case what it was? */
+bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k);
+/* The digest of its definition, as pins have it. */
+int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * desk_tool.c - is the tool that is called the one that was first seen?
+ *
+ * Definitions are compared by pins.h, which reads and digests them whole. A
+ * call should not pay for that each time, so a keyed hash of the bytes that
+ * were found to be good is kept; other bytes are looked at again.
+ */
+#include "app/desk_priv.h"
+
+#define FLUSH_MS 1000 /* new ones are kept on disk in groups */
+#define TEXT_MAX ((size_t)4 * 1024 * 1024)
+
+static struct mo_span text_of(struct mo_json v)
+{
+    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
+}
+
+/* As conversations read it (agent/tools.c), or the digests would differ. */
+static int read_tool(const struct mo_gw_case *k, struct mo_arena *a,
+                     struct mo_tool *t)
+{
+    struct mo_json d = mo_json_get(k->item, "description");
+
+    *t = (struct mo_tool){.def = {.server = k->server, .name = k->tool}};
+    if (mo_json_is(d, MO_JSON_STRING) &&
+        mo_json_str(d, a, &t->def.description) < 0)
+        return MO_ENOMEM;
+    t->def.schema = text_of(mo_json_get(k->item, "inputSchema"));
+    t->def.annotations = text_of(mo_json_get(k->item, "annotations"));
+    mo_exact_tool(&t->def, t->digest);
+    return 0;
+}
+
+static int put_key(struct mo_buf *b, const struct mo_gw_case *k)
+{
+    (void)mo_buf_span(b, k->server);
+    (void)mo_buf_putc(b, '\0');
+    return mo_buf_span(b, k->tool);
+}
+
+/* --- those that changed -------------------------------------------------- */
+
+void changed_free(struct mo_desk *d, struct changed *c)
+{
+    mo_list_del(&c->node);
+    d->nchanged--;
+    mo_buf_fini(&c->before);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+}
+
+static struct changed *find_changed(struct mo_desk *d, const struct mo_tool *t)
+{
+    mo_list_each (n, &d->changed) {
+        struct changed *c = mo_container_of(n, struct changed, node);
+
+        if (mo_span_eq(c->tool.def.server, t->def.server) &&
+            mo_span_eq(c->tool.def.name, t->def.name))
+            return c;
+    }
+    return NULL;
+}
+
+static int copy(struct mo_arena *a, struct mo_span *s)
+{
+    const char *p = s->n ? mo_arena_strndup(a, s->p, s->n) : "";
+
+    if (!p)
+        return MO_ENOMEM;
+    s->p = p;
+    return 0;
+}
+
+/* For people to look at; without memory it is refused all the same. */
+static void remember(struct mo_desk *d, const struct mo_tool *t,
+                     struct mo_buf *before)
+{
+    struct changed *c = find_changed(d, t);
+    struct mo_tool_def *def;
+
+    if (c && strcmp(c->tool.digest, t->digest) == 0)
+        return;
+    if (c)
+        changed_free(d, c);
+    c = d->nchanged < CHANGED_MAX ? mo_new(struct changed) : NULL;
+    if (!c)
+        return;
+    mo_arena_init(&c->arena, TEXT_MAX);
+    mo_buf_init(&c->before, TEXT_MAX);
+    mo_list_push(&d->changed, &c->node);
+    d->nchanged++;
+    c->tool = *t;
+    def = &c->tool.def;
+    if (copy(&c->arena, &def->server) < 0 || copy(&c->arena, &def->name) < 0 ||
+        copy(&c->arena, &def->description) < 0 ||
+        copy(&c->arena, &def->schema) < 0 ||
+        copy(&c->arena, &def->annotations) < 0 ||
+        mo_buf_span(&c->before, mo_buf_view(before)) < 0)
+        changed_free(d, c);
+}
+
+/* --- looking ------------------------------------------------------------- */
+
+static bool look(struct mo_desk *d, const struct mo_tool *t)
+{
+    struct mo_agent_pins p = mo_pins_for(d->pins);
+    struct changed *c = find_changed(d, t);
+    struct mo_buf before;
+    bool same;
+
+    mo_buf_init(&before, TEXT_MAX);
+    same = p.look(p.ctx, t, &before);
+    if (!same)
+        remember(d, t, &before);
+    else if (c)
+        changed_free(d, c);
+    mo_buf_fini(&before);
+    if (same && !mo_timer_on(&d->flush))
+        mo_timer_start(d->loop, &d->flush, FLUSH_MS);
+    return same;
+}
+
+bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
+{
+    /* Never 0: a map's value of NULL is none. */
+    uint64_t hash = mo_siphash(d->key0, d->key1, mo_json_text(k->item)) | 1;
+    struct mo_tool t;
+    struct mo_arena a;
+    struct mo_buf key;
+    bool same, keep;
+
+    mo_buf_init(&key, (size_t)16 * 1024);
+    keep = put_key(&key, k) == 0;
+    same = keep && (uintptr_t)mo_map_get(&d->known, mo_buf_view(&key)) ==
+                       (uintptr_t)hash;
+    if (!same) {
+        mo_arena_init(&a, TEXT_MAX);
+        same = read_tool(k, &a, &t) == 0 && look(d, &t);
+        if (same && keep)
+            (void)mo_map_put(&d->known, mo_buf_view(&key),
+                             (void *)(uintptr_t)hash, NULL);
+        mo_arena_fini(&a);
+    }
+    mo_buf_fini(&key);
+    return same;
+}
+
+int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
+{
+    struct mo_arena a;
+    struct mo_tool t;
+    int rc;
+
+    mo_arena_init(&a, TEXT_MAX);
+    rc = read_tool(k, &a, &t);
+    if (rc == 0)
+        memcpy(out, t.digest, MO_EXACT_DIGEST);
+    mo_arena_fini(&a);
+    return rc;
+}

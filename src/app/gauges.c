@@ -1,0 +1,178 @@
+#include "app/gauges.h"
+
+#include "base/mem.h"
+#include "gateway/catalog.h"
+#include "gateway/up.h"
+
+#define NAME(x) "mo_" x
+
+enum {
+    CALLS,
+    ERRORS,
+    SECONDS,
+    OUTCOMES,
+    BREAKER,
+    CHILDREN,
+    QUEUE,
+    WAITING,
+    APPROVAL,
+    SAVED,
+    ROWS,
+    LOST,
+    METRICS,
+};
+
+/* 100 us to 10 min: a call, and a person. */
+static const double call_seconds[] = {
+    0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+    0.25,   0.5,    1,     2.5,    5,     10,   30,    60};
+static const double people_seconds[] = {0.5, 1,  2,   5,   10, 20,
+                                        30,  60, 120, 300, 600};
+
+static const struct mo_prom_desc descs[METRICS] = {
+    [CALLS] = {.name = NAME("gateway_calls_total"),
+               .help = "Calls of tools that crossed or were refused",
+               .kind = MO_PROM_COUNTER,
+               .labels = {"server", "tool"}},
+    [ERRORS] = {.name = NAME("gateway_errors_total"),
+                .help = "Of those, all that did not end well",
+                .kind = MO_PROM_COUNTER,
+                .labels = {"server", "tool"}},
+    [SECONDS] = {.name = NAME("gateway_call_seconds"),
+                 .help = "How long calls took, without waiting for a person",
+                 .kind = MO_PROM_HISTOGRAM,
+                 .labels = {"server", "tool"},
+                 .buckets = call_seconds,
+                 .nbuckets = MO_COUNT(call_seconds)},
+    [OUTCOMES] = {.name = NAME("gateway_outcomes_total"),
+                  .help = "Calls by how they ended",
+                  .kind = MO_PROM_COUNTER,
+                  .labels = {"outcome"}},
+    [BREAKER] = {.name = NAME("gateway_breaker"),
+                 .help = "0 closed, 1 open, 2 trying again",
+                 .kind = MO_PROM_GAUGE,
+                 .labels = {"server"}},
+    [CHILDREN] = {.name = NAME("gateway_children"),
+                  .help = "Connections to a server that are open",
+                  .kind = MO_PROM_GAUGE,
+                  .labels = {"server"}},
+    [QUEUE] = {.name = NAME("gateway_queue"),
+               .help = "Calls that wait for a server to be ready",
+               .kind = MO_PROM_GAUGE,
+               .labels = {"server"}},
+    [WAITING] = {.name = NAME("gateway_approvals_waiting"),
+                 .help = "Calls that wait for a person",
+                 .kind = MO_PROM_GAUGE},
+    [APPROVAL] = {.name = NAME("gateway_approval_seconds"),
+                  .help = "How long calls waited for a person",
+                  .kind = MO_PROM_HISTOGRAM,
+                  .buckets = people_seconds,
+                  .nbuckets = MO_COUNT(people_seconds)},
+    [SAVED] = {.name = NAME("gateway_schema_tokens_saved"),
+               .help = "Tokens of definitions that clients are not shown, "
+                       "about, since four tools stand for all",
+               .kind = MO_PROM_GAUGE},
+    [ROWS] = {.name = NAME("audit_rows_total"),
+              .help = "Rows written to the audit log",
+              .kind = MO_PROM_GAUGE},
+    [LOST] = {.name = NAME("audit_lost_total"),
+              .help = "Rows that could not be written",
+              .kind = MO_PROM_GAUGE},
+};
+
+struct mo_gauges {
+    struct mo_hub *hub; /* NULL: stopped */
+    struct mo_desk *desk;
+    struct mo_prom_metric *m[METRICS];
+};
+
+static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
+{
+    return mo_prom_with(g->m[which], NULL);
+}
+
+static void on_done(void *ctx, const struct mo_gw_case *k)
+{
+    static const char *const words[MO_GW_OUTCOMES] = {
+        "ok", "tool_error", "error", "unknown", "cancelled", "denied"};
+    const struct mo_gauges *g = ctx;
+    const struct mo_span labels[] = {k->server, k->tool};
+    const struct mo_span outcome = mo_span_cstr(words[k->outcome]);
+
+    mo_prom_count(mo_prom_with(g->m[CALLS], labels), 1);
+    if (k->outcome != MO_GW_OK)
+        mo_prom_count(mo_prom_with(g->m[ERRORS], labels), 1);
+    mo_prom_count(mo_prom_with(g->m[OUTCOMES], &outcome), 1);
+    if (k->outcome != MO_GW_DENIED)
+        mo_prom_observe(mo_prom_with(g->m[SECONDS], labels),
+                        (double)(k->ms - k->waited_ms) / 1000);
+    if (k->id[0])
+        mo_prom_observe(plain(g, APPROVAL), (double)k->waited_ms / 1000);
+}
+
+static void measure_server(const struct mo_gauges *g, const struct mo_up *u)
+{
+    const struct mo_span name = mo_span_cstr(mo_up_server(u)->name);
+    struct mo_up_status s;
+
+    mo_up_status(u, &s);
+    mo_prom_set(mo_prom_with(g->m[BREAKER], &name), s.breaker);
+    mo_prom_set(mo_prom_with(g->m[CHILDREN], &name), s.children);
+    mo_prom_set(mo_prom_with(g->m[QUEUE], &name), s.waiting);
+}
+
+static void measure(void *ctx)
+{
+    const struct mo_gauges *g = ctx;
+    const struct mo_gateway *gw;
+    struct mo_ledger_stats s;
+
+    if (!g->hub)
+        return;
+    gw = mo_hub_gateway(g->hub);
+    for (size_t i = 0; i < mo_gateway_count(gw); i++)
+        measure_server(g, mo_gateway_up(gw, i));
+    s = mo_audit_stats(mo_desk_audit(g->desk));
+    mo_prom_set(plain(g, WAITING), mo_desk_waiting(g->desk));
+    mo_prom_set(plain(g, SAVED), (double)mo_gateway_saved(gw));
+    mo_prom_set(plain(g, ROWS), (double)s.rows);
+    mo_prom_set(plain(g, LOST), (double)s.lost);
+}
+
+int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
+                  struct mo_gauges **out, struct mo_err *e)
+{
+    struct mo_gauges *g = mo_new(struct mo_gauges);
+    int rc = 0;
+
+    if (!g)
+        return mo_fail(e, MO_ENOMEM, "metrics");
+    g->hub = hub;
+    g->desk = desk;
+    for (size_t i = 0; rc == 0 && i < METRICS; i++) {
+        g->m[i] = mo_prom_add(p, &descs[i], e);
+        rc = g->m[i] ? 0 : e->code;
+    }
+    if (rc == 0)
+        rc = mo_prom_hook(p, measure, g);
+    if (rc < 0) {
+        mo_free(g);
+        return mo_fail(e, rc, "metrics");
+    }
+    mo_desk_watch(desk, &(struct mo_desk_watch){on_done, g});
+    *out = g;
+    return 0;
+}
+
+void mo_gauges_stop(struct mo_gauges *g)
+{
+    if (!g || !g->hub)
+        return;
+    mo_desk_watch(g->desk, &(struct mo_desk_watch){NULL, NULL});
+    g->hub = NULL;
+}
+
+void mo_gauges_free(struct mo_gauges *g)
+{
+    mo_free(g);
+}

@@ -1,0 +1,30 @@
+/* gauges.h - the gateway in numbers, for /metrics.
+ *
+ *   gateway_calls_total, _errors_total      by server and tool
+ *   gateway_call_seconds                    histogram, by server and tool
+ *   gateway_outcomes_total                  by outcome
+ *   gateway_breaker, _children, _queue      by server, now
+ *   gateway_approvals_waiting               now
+ *   gateway_approval_seconds                how long a person took
+ *   gateway_schema_tokens_saved             by showing four tools, about
+ *   audit_rows_total, audit_lost_total
+ *
+ * Time in which a person was waited for is no part of a call's seconds. Labels
+ * are bounded by prom.h: what is beyond is counted as "other". */
+#ifndef MO_APP_GAUGES_H
+#define MO_APP_GAUGES_H
+
+#include "app/desk.h"
+#include "app/hub.h"
+#include "codec/prom.h"
+
+struct mo_gauges;
+
+/* hub and desk are borrowed until mo_gauges_stop(), the registry as long as
+ * it is written. */
+int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
+                  struct mo_gauges **out, struct mo_err *e);
+void mo_gauges_stop(struct mo_gauges *g); /* numbers stay as they are */
+void mo_gauges_free(struct mo_gauges *g); /* after the registry; NULL is fine */
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * key_state.c - see key_state.h.
+ */
+#include "app/key_state.h"
+
+#include "app/ref.h"
+#include "app/resolve.h"
+#include "codec/json.h"
+
+#define KEY_MAX  ((size_t)16 * 1024)
+#define FROM_MAX ((size_t)4096)
+
+static const struct {
+    const char *name, *variable;
+    size_t off;
+} providers[] = {
+    {"claude", "ANTHROPIC_API_KEY", offsetof(struct mo_config_llm, claude)},
+    {"gemini", "GEMINI_API_KEY", offsetof(struct mo_config_llm, gemini)},
+    {"openai", "OPENAI_API_KEY", offsetof(struct mo_config_llm, openai)},
+};
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+/* A variable, a file with its line; where it refers to, without what it says
+ * itself. */
+static void put_from(struct mo_jw *w, const struct mo_config *cfg,
+                     const char *const *field)
+{
+    const struct mo_config_origin *o = mo_config_origin(cfg, field);
+    struct mo_buf b;
+
+    mo_buf_init(&b, FROM_MAX);
+    if (o && o->name)
+        mo_buf_puts(&b, o->name);
+    if (o && o->line > 0)
+        mo_buf_printf(&b, ":%u", o->line);
+    if (mo_ref_any(mo_span_cstr(*field))) {
+        mo_buf_puts(&b, b.len > 0 ? ", " : "");
+        (void)mo_ref_mask(mo_span_cstr(*field), &b);
+    }
+    if (b.len > 0)
+        put(w, "from", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void put_key(struct mo_jw *w, const struct mo_config *cfg,
+                    const struct mo_config_api *api)
+{
+    struct mo_buf value;
+    struct mo_err e;
+    int rc = 0;
+
+    mo_buf_init(&value, KEY_MAX);
+    rc = mo_ref_resolve(cfg, api->api_key, &value, &e);
+    if (value.p)
+        explicit_bzero(value.p, value.cap);
+    mo_buf_fini(&value);
+    put(w, "key", mo_span_cstr(rc < 0 ? "unreadable" : "set"));
+    put_from(w, cfg, &api->api_key);
+    if (rc < 0)
+        put(w, "why", mo_span_cstr(e.msg));
+}
+
+int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "providers");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < MO_COUNT(providers); i++) {
+        const struct mo_config_api *api =
+            (const void *)((const char *)&cfg->llm + providers[i].off);
+
+        mo_jw_obj(&w);
+        put(&w, "name", mo_span_cstr(providers[i].name));
+        put(&w, "variable", mo_span_cstr(providers[i].variable));
+        if (api->api_key)
+            put_key(&w, cfg, api);
+        else
+            put(&w, "key", MO_SPAN("none"));
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}

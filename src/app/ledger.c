@@ -1,0 +1,287 @@
+/*
+ * ledger.c - rows gather here while a group is being written; see ledger.h.
+ */
+#include "app/ledger.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "loop/work.h"
+
+#define WAIT_MS    20
+#define GROUP_SOON ((size_t)256 * 1024)
+#define WAITERS    4096
+
+struct waiter {
+    struct mo_list node;
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+};
+
+struct mo_ledger {
+    struct mo_loop *loop;
+    struct mo_work *work; /* NULL: no row yet */
+    struct mo_timer timer;
+    struct mo_buf rows; /* that wait */
+    uint64_t nrows, lost, told;
+    struct mo_list waiters; /* for them */
+    unsigned nwaiters;
+    /* the group that is being written */
+    struct mo_job job;
+    bool busy, sync;
+    struct mo_buf group;
+    uint64_t ngroup;
+    struct mo_list waiting;
+    struct mo_ledger_file file; /* the worker's */
+    struct mo_err why;
+    struct mo_ledger_stats stats;
+    bool closing, ill;
+    struct mo_later later;
+    void (*gone)(void *ctx);
+    void *ctx;
+};
+
+static void flush(struct mo_ledger *g);
+
+/* --- writing a group ----------------------------------------------------- */
+
+static void run(struct mo_job *j)
+{
+    struct mo_ledger *g = mo_container_of(j, struct mo_ledger, job);
+
+    mo_err_clear(&g->why);
+    (void)mo_ledger_append(&g->file, mo_buf_view(&g->group), g->sync, &g->why);
+}
+
+static void tell(struct mo_ledger *g, struct mo_list *to,
+                 const struct mo_err *why)
+{
+    struct mo_list now;
+
+    mo_list_init(&now);
+    mo_list_splice(&now, to);
+    while (!mo_list_empty(&now)) {
+        struct waiter *w = mo_list_first(&now, struct waiter, node);
+        struct waiter was = *w;
+
+        mo_list_del(&w->node);
+        mo_free(w);
+        g->nwaiters--;
+        was.done(was.ctx, why);
+    }
+}
+
+/* Once for each time that it begins to fail. */
+static void note(struct mo_ledger *g, bool failed)
+{
+    if (failed && !g->ill)
+        mo_log_err(mo_loop_log(g->loop), MO_ERROR, "audit", &g->why,
+                   "the audit log cannot be written");
+    else if (!failed && g->ill)
+        mo_log(mo_loop_log(g->loop), MO_INFO, "audit",
+               "the audit log is written again");
+    g->ill = failed;
+}
+
+static void check_end(struct mo_ledger *g)
+{
+    if (!g->closing || g->busy)
+        return;
+    if (g->rows.len || !mo_list_empty(&g->waiters))
+        flush(g);
+    else
+        mo_loop_defer(g->loop, &g->later);
+}
+
+static void on_written(struct mo_job *j, bool canceled)
+{
+    struct mo_ledger *g = mo_container_of(j, struct mo_ledger, job);
+    bool failed = canceled || g->why.code;
+
+    if (canceled && !g->why.code)
+        (void)mo_fail(&g->why, MO_ECANCELED, "the program ends");
+    g->busy = false;
+    note(g, failed);
+    g->stats.fails += failed;
+    g->stats.rows += failed ? 0 : g->ngroup;
+    g->lost += failed ? g->ngroup : 0;
+    g->stats.lost += failed ? g->ngroup : 0;
+    mo_buf_reset(&g->group);
+    tell(g, &g->waiting, failed ? &g->why : NULL);
+    if (!g->closing &&
+        (g->rows.len >= GROUP_SOON || !mo_list_empty(&g->waiters)))
+        flush(g);
+    check_end(g);
+}
+
+static int start(struct mo_ledger *g, struct mo_err *e)
+{
+    if (g->work)
+        return 0;
+    g->work = mo_work_start(g->loop, "audit", 1, e);
+    return g->work ? 0 : e->code;
+}
+
+/* Those that had no room get a row of their own. */
+static void put_lost(struct mo_ledger *g)
+{
+    uint64_t n = g->lost - g->told;
+
+    if (n == 0)
+        return;
+    if (mo_buf_printf(&g->rows, "\"note\":\"%llu rows were lost here\"\n",
+                      (unsigned long long)n) < 0)
+        return;
+    g->told = g->lost;
+    g->nrows++;
+}
+
+static void take_group(struct mo_ledger *g)
+{
+    struct mo_buf empty = g->group;
+
+    put_lost(g);
+    g->group = g->rows;
+    g->rows = empty;
+    g->ngroup = g->nrows;
+    g->nrows = 0;
+    g->sync = !mo_list_empty(&g->waiters);
+    mo_list_splice(&g->waiting, &g->waiters);
+}
+
+static void flush(struct mo_ledger *g)
+{
+    mo_timer_stop(g->loop, &g->timer);
+    if (g->busy)
+        return;
+    take_group(g);
+    g->busy = true;
+    mo_err_clear(&g->why);
+    if (start(g, &g->why) == 0 && mo_work_submit(g->work, &g->job) == 0)
+        return;
+    on_written(&g->job, true);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    flush(mo_container_of(t, struct mo_ledger, timer));
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+int mo_ledger_put(struct mo_ledger *g, struct mo_span members)
+{
+    size_t had = g->rows.len;
+
+    if (g->closing || members.n > MO_LEDGER_LINE || mo_buf_err(&g->rows) != 0 ||
+        !mo_buf_room(&g->rows, members.n + 1)) {
+        if (mo_buf_err(&g->rows)) { /* keep what there is */
+            g->rows.err = 0;
+            g->rows.len = had;
+        }
+        g->lost++;
+        g->stats.lost++;
+        return MO_EBUSY;
+    }
+    (void)mo_buf_span(&g->rows, members);
+    (void)mo_buf_putc(&g->rows, '\n');
+    g->nrows++;
+    if (g->busy)
+        return 0; /* with the next group */
+    if (g->rows.len >= GROUP_SOON)
+        mo_timer_start(g->loop, &g->timer, 0);
+    else if (!mo_timer_on(&g->timer))
+        mo_timer_start(g->loop, &g->timer, WAIT_MS);
+    return 0;
+}
+
+int mo_ledger_sure(struct mo_ledger *g,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
+{
+    struct waiter *w;
+
+    if (g->closing)
+        return mo_fail(e, MO_ECLOSED, "the program ends");
+    if (g->nwaiters >= WAITERS)
+        return mo_fail(e, MO_EBUSY, "too many wait for the audit log");
+    w = mo_new(struct waiter);
+    if (!w)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    w->done = done;
+    w->ctx = ctx;
+    mo_list_push(&g->waiters, &w->node);
+    g->nwaiters++;
+    if (!g->busy)
+        mo_timer_start(g->loop, &g->timer, 0);
+    return 0;
+}
+
+struct mo_ledger_stats mo_ledger_stats(const struct mo_ledger *g)
+{
+    return g->stats;
+}
+
+/* --- from open to close -------------------------------------------------- */
+
+static void ledger_free(void *ctx)
+{
+    struct mo_ledger *g = ctx;
+    void (*gone)(void *) = g->gone;
+    void *gone_ctx = g->ctx;
+
+    mo_ledger_file_close(&g->file);
+    mo_buf_fini(&g->rows);
+    mo_buf_fini(&g->group);
+    mo_free(g);
+    if (gone)
+        gone(gone_ctx);
+}
+
+static void on_end(struct mo_later *d)
+{
+    struct mo_ledger *g = mo_container_of(d, struct mo_ledger, later);
+
+    if (g->work)
+        mo_work_stop(mo_take_ptr(&g->work), MO_WORK_DRAIN, ledger_free, g);
+    else
+        ledger_free(g);
+}
+
+int mo_ledger_open(struct mo_loop *l, const struct mo_ledger_opts *o,
+                   struct mo_ledger **out, struct mo_err *e)
+{
+    struct mo_ledger *g = mo_new(struct mo_ledger);
+
+    if (!g)
+        return mo_fail(e, MO_ENOMEM, "audit log");
+    if (strlen(o->dir) >= sizeof(g->file.dir)) {
+        mo_free(g);
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    }
+    g->loop = l;
+    (void)snprintf(g->file.dir, sizeof(g->file.dir), "%s", o->dir);
+    g->file.max = o->max ? o->max : MO_LEDGER_MAX;
+    g->file.files = o->files ? o->files : MO_LEDGER_FILES;
+    g->file.fd = g->file.head = -1;
+    mo_buf_init(&g->rows, MO_LEDGER_QUEUE);
+    mo_buf_init(&g->group, MO_LEDGER_QUEUE);
+    mo_list_init(&g->waiters);
+    mo_list_init(&g->waiting);
+    mo_timer_init(&g->timer, on_timer);
+    mo_later_init(&g->later, on_end);
+    mo_job_init(&g->job, run, on_written);
+    *out = g;
+    return 0;
+}
+
+void mo_ledger_close(struct mo_ledger *g, void (*gone)(void *ctx), void *ctx)
+{
+    MO_BUG_ON(g->closing);
+    g->closing = true;
+    g->gone = gone;
+    g->ctx = ctx;
+    mo_timer_stop(g->loop, &g->timer);
+    check_end(g);
+}

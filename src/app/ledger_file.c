@@ -1,0 +1,426 @@
+/*
+ * ledger_file.c - a group of rows appended to the file, on the thread that may
+ * block; see ledger.h.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "app/ledger.h"
+#include "base/mem.h"
+
+#define TRIES     8 /* names for a file that is set aside */
+#define TAIL_STEP ((size_t)64 * 1024)
+#define HEAD_LEN  (2 * (20 + 1) + MO_CHAIN_HEX + 1) /* numbers, hash, LF */
+#define OLD_NAME  "audit-%020llu%s.jsonl"
+
+static int path_of(char out[PATH_MAX], const char *dir, const char *name,
+                   struct mo_err *e)
+{
+    int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
+
+    if (n < 0 || n >= PATH_MAX)
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    return 0;
+}
+
+void mo_ledger_file_close(struct mo_ledger_file *f)
+{
+    mo_close_fd(&f->fd);
+    mo_close_fd(&f->head);
+}
+
+/* --- the head ------------------------------------------------------------ */
+
+static int take_number(struct mo_span *s, uint64_t *out)
+{
+    struct mo_span v = mo_span_cut(s, ' ');
+
+    while (v.n > 1 && v.p[0] == '0')
+        v = mo_span_skip(v, 1);
+    return mo_span_u64(v, out);
+}
+
+int mo_ledger_head(const char *dir, struct mo_ledger_mark *out,
+                   struct mo_err *e)
+{
+    char path[PATH_MAX], text[HEAD_LEN + 1];
+    mo_autofd int fd = -1;
+    struct mo_span s;
+
+    if (path_of(path, dir, MO_LEDGER_HEAD, e) < 0)
+        return e->code;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || pread(fd, text, sizeof(text), 0) != (ssize_t)HEAD_LEN)
+        return mo_fail(e, MO_ENOTFOUND, "%s: there is none", path);
+    s = mo_span(text, HEAD_LEN);
+    mo_chain_init(&out->last);
+    if (take_number(&s, &out->first) < 0 ||
+        take_number(&s, &out->last.seq) < 0 || s.n != MO_CHAIN_HEX + 1 ||
+        s.p[MO_CHAIN_HEX] != '\n')
+        return mo_fail(e, MO_ENOTFOUND, "%s: not whole", path);
+    memcpy(out->last.hash, s.p, MO_CHAIN_HEX);
+    return 0;
+}
+
+static int open_head(struct mo_ledger_file *f, struct mo_err *e)
+{
+    char path[PATH_MAX];
+
+    if (f->head >= 0)
+        return 0;
+    if (path_of(path, f->dir, MO_LEDGER_HEAD, e) < 0)
+        return e->code;
+    f->head = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return f->head < 0 ? mo_fail_sys(e, "%s", path) : 0;
+}
+
+static int write_head(const struct mo_ledger_file *f, struct mo_err *e)
+{
+    char text[HEAD_LEN + 1];
+
+    (void)snprintf(text, sizeof(text), "%020llu %020llu %s\n",
+                   (unsigned long long)f->first,
+                   (unsigned long long)f->chain.seq, f->chain.hash);
+    if (pwrite(f->head, text, HEAD_LEN, 0) != (ssize_t)HEAD_LEN)
+        return mo_fail_sys(e, "write %s/" MO_LEDGER_HEAD, f->dir);
+    return 0;
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static int open_file(struct mo_ledger_file *f, const char *path,
+                     struct mo_err *e)
+{
+    struct stat st;
+
+    f->fd =
+        open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return mo_fail_sys(e, "%s", path);
+    if (!S_ISREG(st.st_mode))
+        return mo_fail(e, MO_EINVAL, "%s: not a regular file", path);
+    f->size = UINT64_MAX; /* not known yet */
+    return 0;
+}
+
+static bool is_there(int fd, const char *path, struct stat *st)
+{
+    struct stat now;
+
+    return fstat(fd, st) == 0 && stat(path, &now) == 0 &&
+           st->st_ino == now.st_ino && st->st_dev == now.st_dev;
+}
+
+/* The head is the lock of all files: it is never replaced, they are. Then: the
+ * file of that name, whatever happened to the one we had. */
+static int lock_file(struct mo_ledger_file *f, const char *path,
+                     struct stat *st, struct mo_err *e)
+{
+    if (open_head(f, e) < 0)
+        return e->code;
+    while (flock(f->head, LOCK_EX) < 0) {
+        if (errno != EINTR)
+            return mo_fail_sys(e, "lock %s/" MO_LEDGER_HEAD, f->dir);
+    }
+    if (f->fd >= 0 && is_there(f->fd, path, st))
+        return 0;
+    mo_close_fd(&f->fd);
+    if (open_file(f, path, e) < 0)
+        return e->code;
+    return fstat(f->fd, st) < 0 ? mo_fail_sys(e, "%s", path) : 0;
+}
+
+static void unlock_file(const struct mo_ledger_file *f)
+{
+    if (f->head >= 0)
+        (void)flock(f->head, LOCK_UN);
+}
+
+/* --- where the chain stands ---------------------------------------------- */
+
+/* The end of the file from the last line's first byte on; *from: where. */
+static int read_tail(int fd, uint64_t size, struct mo_buf *b, uint64_t *from,
+                     struct mo_err *e)
+{
+    uint64_t want = TAIL_STEP;
+
+    for (;; want *= 4) {
+        uint64_t n = want < size ? want : size;
+        ptrdiff_t at = -1;
+        char *room;
+
+        mo_buf_reset(b);
+        room = mo_buf_room(b, n + 1);
+        if (!room)
+            return mo_fail(e, mo_buf_err(b), "its last row is too long");
+        if (pread(fd, room, n, (off_t)(size - n)) != (ssize_t)n)
+            return mo_fail_sys(e, "read");
+        mo_buf_add(b, n);
+        for (size_t i = n; i-- > 1 && at < 0;)
+            if (b->p[i - 1] == '\n' && i < n)
+                at = (ptrdiff_t)i;
+        if (at < 0 && n < size)
+            continue;
+        at = at < 0 ? 0 : at;
+        *from = size - n + (uint64_t)at;
+        mo_buf_drop(b, (size_t)at);
+        return 0;
+    }
+}
+
+static void note(struct mo_buf *notes, const char *text)
+{
+    (void)mo_buf_printf(notes, "\"note\":\"%s\"\n", text);
+}
+
+/* A crash left half a line: it is cut off. */
+static int cut_torn(struct mo_ledger_file *f, struct mo_buf *tail,
+                    struct mo_buf *notes, struct mo_err *e)
+{
+    char text[96];
+    uint64_t from = 0;
+
+    while (f->size > 0) {
+        mo_buf_reset(tail);
+        if (read_tail(f->fd, f->size, tail, &from, e) < 0)
+            return e->code;
+        if (tail->len && tail->p[tail->len - 1] == '\n')
+            return 0;
+        if (ftruncate(f->fd, (off_t)from) < 0)
+            return mo_fail_sys(e, "cut");
+        (void)snprintf(text, sizeof(text),
+                       "a half written row of %llu bytes was cut off",
+                       (unsigned long long)(f->size - from));
+        note(notes, text);
+        f->size = from;
+    }
+    mo_buf_reset(tail);
+    return 0;
+}
+
+/* A file that was removed or is new: the head knows how it goes on. */
+static void resume_head(struct mo_ledger_file *f)
+{
+    struct mo_ledger_mark mark = {.first = 1};
+    struct mo_err e;
+
+    mo_chain_init(&f->chain);
+    f->first = 1;
+    if (mo_ledger_head(f->dir, &mark, &e) < 0)
+        return;
+    f->chain = mark.last;
+    f->first = mark.first;
+}
+
+/* 1: the file goes on; 0: it does not, it must be set aside. */
+static int find_end(struct mo_ledger_file *f, uint64_t size,
+                    struct mo_buf *notes, struct mo_err *e)
+{
+    struct mo_buf tail;
+    int rc;
+
+    f->size = size;
+    resume_head(f);
+    mo_buf_init(&tail, MO_LEDGER_LINE + 1024);
+    rc = cut_torn(f, &tail, notes, e);
+    if (rc == MO_ETOOBIG)
+        rc = 0;
+    else if (rc == 0)
+        rc = tail.len == 0 ||
+             mo_chain_resume(&f->chain, mo_span(tail.p, tail.len - 1), e) == 0;
+    mo_buf_fini(&tail);
+    return rc;
+}
+
+/* --- setting files aside ------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static bool is_old(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 12 && n < 64 && strncmp(name, "audit-", 6) == 0 &&
+           strcmp(name + n - 6, ".jsonl") == 0;
+}
+
+int mo_ledger_files(const char *dir, char (*out)[64], size_t max, size_t *n,
+                    struct mo_err *e)
+{
+    DIR *d = opendir(dir);
+    char path[PATH_MAX];
+    struct stat st;
+
+    *n = 0;
+    if (!d && errno == ENOENT)
+        return 0;
+    if (!d)
+        return mo_fail_sys(e, "%s", dir);
+    for (struct dirent *x = readdir(d); x && *n + 1 < max; x = readdir(d))
+        if (is_old(x->d_name))
+            (void)snprintf(out[(*n)++], 64, "%.63s", x->d_name);
+    (void)closedir(d);
+    qsort(out, *n, 64, by_name);
+    if (path_of(path, dir, MO_LEDGER_FILE, e) == 0 && stat(path, &st) == 0)
+        (void)snprintf(out[(*n)++], 64, "%s", MO_LEDGER_FILE);
+    return 0;
+}
+
+#define LISTED 1024
+
+/* The last row of a file that was set aside; its name says which. */
+static uint64_t last_of(const char *name)
+{
+    return strtoull(name + sizeof("audit-") - 1, NULL, 10);
+}
+
+static void prune(struct mo_ledger_file *f)
+{
+    mo_autofree char(*names)[64] = mo_alloc(LISTED * sizeof(*names));
+    char path[PATH_MAX];
+    struct mo_err e;
+    size_t n = 0;
+
+    if (!names || mo_ledger_files(f->dir, names, LISTED, &n, &e) < 0)
+        return;
+    for (size_t i = 0; i + f->files < n && is_old(names[i]); i++) {
+        if (path_of(path, f->dir, names[i], &e) < 0 || unlink(path) < 0)
+            return;
+        f->first = last_of(names[i]) + 1;
+    }
+}
+
+/* A name that is taken (of a file that was damaged) is not taken away. */
+static int link_old(const struct mo_ledger_file *f, const char *path,
+                    struct mo_err *e)
+{
+    unsigned long long seq = f->chain.seq;
+    char name[64], old[PATH_MAX];
+
+    (void)snprintf(name, sizeof(name), OLD_NAME, seq, "");
+    for (int i = 1; i < TRIES; i++) {
+        char again[8];
+
+        if (path_of(old, f->dir, name, e) < 0)
+            return e->code;
+        if (link(path, old) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+        (void)snprintf(again, sizeof(again), ".%d", i);
+        (void)snprintf(name, sizeof(name), OLD_NAME, seq, again);
+    }
+    return mo_fail_sys(e, "set aside %s", path);
+}
+
+/* The chain goes on in the next one. */
+static int set_aside(struct mo_ledger_file *f, const char *path,
+                     struct mo_err *e)
+{
+    if (link_old(f, path, e) < 0)
+        return e->code;
+    if (unlink(path) < 0)
+        return mo_fail_sys(e, "set aside %s", path);
+    mo_close_fd(&f->fd);
+    prune(f);
+    return write_head(f, e);
+}
+
+/* --- a group ------------------------------------------------------------- */
+
+static int put_rows(struct mo_chain *c, struct mo_span rows, struct mo_buf *out,
+                    struct mo_err *e)
+{
+    while (rows.n) {
+        struct mo_span row = mo_span_cut(&rows, '\n');
+        int rc = row.n ? mo_chain_put(c, row, out, e) : 0;
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* All or nothing: what was written of a group that failed is cut off. */
+static int write_rows(struct mo_ledger_file *f, struct mo_span notes,
+                      struct mo_span rows, bool sync, struct mo_err *e)
+{
+    struct mo_chain next = f->chain;
+    struct mo_buf out;
+    int rc;
+
+    mo_buf_init(&out, 3 * MO_LEDGER_QUEUE);
+    rc = put_rows(&next, notes, &out, e);
+    if (rc == 0)
+        rc = put_rows(&next, rows, &out, e);
+    if (rc == 0)
+        rc = mo_file_write_all(f->fd, mo_buf_view(&out), e);
+    if (rc == 0 && sync && fdatasync(f->fd) < 0)
+        rc = mo_fail_sys(e, "sync");
+    if (rc == 0) {
+        f->chain = next;
+        f->size += out.len;
+        rc = write_head(f, e);
+    } else if (ftruncate(f->fd, (off_t)f->size) < 0) {
+        f->size = UINT64_MAX; /* looked at again */
+    }
+    mo_buf_fini(&out);
+    return rc;
+}
+
+static int append(struct mo_ledger_file *f, const char *path,
+                  struct mo_span rows, bool sync, struct mo_buf *notes,
+                  struct mo_err *e)
+{
+    struct stat st = {.st_size = 0};
+    int rc = lock_file(f, path, &st, e);
+
+    if (rc < 0) {
+        unlock_file(f);
+        return rc;
+    }
+    rc = (uint64_t)st.st_size == f->size
+             ? 1
+             : find_end(f, (uint64_t)st.st_size, notes, e);
+    if (rc == 0) {
+        note(notes, "the file before this one cannot be continued");
+        rc = set_aside(f, path, e);
+        if (rc == 0)
+            rc = lock_file(f, path, &st, e);
+        f->size = 0;
+    }
+    if (rc >= 0)
+        rc = write_rows(f, mo_buf_view(notes), rows, sync, e);
+    if (rc == 0 && f->size >= f->max)
+        rc = set_aside(f, path, e);
+    unlock_file(f);
+    return rc;
+}
+
+int mo_ledger_append(struct mo_ledger_file *f, struct mo_span rows, bool sync,
+                     struct mo_err *e)
+{
+    char path[PATH_MAX];
+    struct mo_buf notes;
+    int rc = path_of(path, f->dir, MO_LEDGER_FILE, e);
+
+    if (rc < 0)
+        return rc;
+    mo_buf_init(&notes, 4096);
+    rc = append(f, path, rows, sync, &notes, e);
+    if (rc < 0)
+        f->size = UINT64_MAX;
+    mo_buf_fini(&notes);
+    return rc < 0 ? mo_wrap(e, "%s", path) : 0;
+}

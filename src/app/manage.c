@@ -1,0 +1,490 @@
+/*
+ * manage.c - see manage.h.
+ */
+#include "app/manage_priv.h"
+
+#include "app/door.h"
+#include "base/mem.h"
+
+bool mo_manage_allowed(const struct mo_config *c, const char *listen)
+{
+    return mo_config_origin(c, &c->server.manage) ? c->server.manage
+                                                  : mo_listen_is_local(listen);
+}
+
+/* --- the end of a job ---------------------------------------------------- */
+
+static void wipe(struct mo_buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->cap);
+    mo_buf_fini(b);
+}
+
+static void undo_free(struct job *j)
+{
+    for (struct undo *u = j->undo; u; u = u->next) {
+        if (u->value)
+            explicit_bzero(u->value, u->n);
+    }
+    j->undo = NULL;
+}
+
+static void job_free(struct job *j)
+{
+    mo_timer_stop(j->m->o.loop, &j->again);
+    mo_entry_wipe(&j->entry);
+    undo_free(j);
+    wipe(&j->body);
+    mo_buf_fini(&j->who);
+    mo_buf_fini(&j->report);
+    mo_buf_fini(&j->plan);
+    if (j->tried.now)
+        mo_config_close(&j->tried);
+    mo_arena_fini(&j->a);
+    mo_free(j);
+}
+
+static void maybe_gone(struct mo_manage *m)
+{
+    void (*gone)(void *) = m->gone;
+    void *ctx = m->gone_ctx;
+
+    if (gone == NULL || m->under_way > 0)
+        return;
+    mo_free(m);
+    gone(ctx);
+}
+
+static void finish(struct job *j, struct mo_span json, const struct mo_err *why)
+{
+    struct mo_manage *m = j->m;
+
+    mo_list_del(&j->node);
+    j->done(j->arg, json, why);
+    job_free(j);
+    m->under_way--;
+    maybe_gone(m);
+}
+
+static void give_up(struct job *j, const struct mo_err *why)
+{
+    edit_unstore(j);
+    finish(j, mo_span(NULL, 0), why);
+}
+
+/* --- what is answered ---------------------------------------------------- */
+
+static void put_secrets(struct mo_jw *w, const struct job *j)
+{
+    mo_jw_key(w, "secrets");
+    mo_jw_arr(w);
+    for (const struct mo_entry_secret *s = j->entry.secrets; s; s = s->next)
+        mo_jw_str(w, s->name);
+    mo_jw_end(w);
+}
+
+static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
+{
+    static const char *const says[] = {
+        [MO_API_ADD] = "MCP server added successfully",
+        [MO_API_PATCH] = "MCP server changed successfully",
+        [MO_API_REMOVE] = "MCP server removed successfully",
+    };
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "name");
+    mo_jw_cstr(&w, j->server);
+    mo_jw_key(&w, "saved");
+    mo_jw_bool(&w, saved);
+    if (saved) {
+        mo_jw_key(&w, "message");
+        mo_jw_cstr(&w, says[j->verb]);
+    }
+    put_secrets(&w, j);
+    if (j->report.len > 0) {
+        mo_jw_key(&w, "test");
+        mo_jw_raw(&w, mo_buf_view(&j->report));
+    }
+    mo_jw_end(&w);
+}
+
+static void succeed(struct job *j, bool saved)
+{
+    struct mo_buf b;
+    struct mo_err e;
+
+    mo_buf_init(&b, ANSWER_MAX);
+    if (j->verb == MO_API_IMPORT)
+        mo_buf_span(&b, mo_buf_view(&j->plan));
+    else if (j->verb == MO_API_TEST)
+        mo_buf_span(&b, mo_buf_view(&j->report));
+    else
+        put_answer(j, saved, &b);
+    if (!saved)
+        edit_unstore(j);
+    if (mo_buf_err(&b)) {
+        mo_fail(&e, MO_ENOMEM, "the answer is too big");
+        finish(j, mo_span(NULL, 0), &e);
+    } else {
+        finish(j, mo_buf_view(&b), NULL);
+    }
+    mo_buf_fini(&b);
+}
+
+/* --- saved --------------------------------------------------------------- */
+
+/* Messages say where in the file; a request has another. */
+static void why_not(const struct mo_rewrite *r,
+                    const struct mo_config_report *rep, struct mo_err *e)
+{
+    for (unsigned i = 0; e->code == MO_EINVAL && i < rep->kept; i++) {
+        struct mo_span text = mo_span_cstr(rep->v[i].text);
+
+        if (rep->v[i].warning)
+            continue;
+        if (mo_span_starts(text, mo_span_cstr(r->path))) {
+            text = mo_span_skip(text, strlen(r->path));
+            for (unsigned n = 0; n < 3 && mo_span_find(text, ':') >= 0; n++)
+                (void)mo_span_cut(&text, ':');
+            text = mo_span_trim(text);
+        }
+        (void)mo_fail(e, MO_EINVAL, "%.*s", (int)text.n, text.p);
+        return;
+    }
+}
+
+static int save(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    struct mo_config_report rep = {.kept = 0};
+    int rc = edit_apply(j, r, e);
+
+    if (rc == 0)
+        rc = edit_store(j, e);
+    if (rc == 0) {
+        rc = mo_rewrite_save(r, &rep, e);
+        if (rc < 0)
+            why_not(r, &rep, e);
+    }
+    return rc;
+}
+
+static void step_save(struct job *j, struct mo_rewrite *r)
+{
+    struct mo_manage *m = j->m;
+    struct mo_err e = {0};
+    int rc = save(j, r, &e);
+    bool changed = r->changed;
+
+    mo_rewrite_close(r);
+    if (rc < 0) {
+        mo_log_err(mo_loop_log(m->o.loop), MO_WARN, "manage", &e, "%s",
+                   j->server ? j->server : "import");
+        give_up(j, &e);
+        return;
+    }
+    if (changed) {
+        mo_log(mo_loop_log(m->o.loop), MO_INFO, "manage", "%s: written",
+               j->server ? j->server : "import");
+        m->o.written(m->o.ctx);
+    }
+    succeed(j, true);
+}
+
+static void on_audited(void *ctx, const struct mo_written *w,
+                       const struct mo_err *why)
+{
+    struct job *j = ctx;
+    struct mo_err e;
+
+    (void)w;
+    if (why) {
+        mo_fail(&e, MO_EIO, "not written, since the audit log cannot be: %s",
+                why->msg);
+        give_up(j, &e);
+    } else if (j->m->closing) {
+        mo_fail(&e, MO_ECLOSED, "the program is ending");
+        give_up(j, &e);
+    } else {
+        j->step = SAVE;
+        j->until = mo_now_ns() + LOCK_MS * MO_MS;
+        mo_timer_start(j->m->o.loop, &j->again, 0);
+    }
+}
+
+static void audit(struct job *j)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    const struct mo_store_batch batch = {.writes = &w, .n = 1};
+    struct mo_err e;
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_STORE_DOC_MAX);
+    edit_audit(j, &b);
+    w.doc = mo_buf_view(&b);
+    rc = mo_buf_err(&b)
+             ? mo_fail(&e, MO_EINVAL, "the request is too big")
+             : mo_store_write(j->m->o.store, &batch, on_audited, j, &e);
+    mo_buf_fini(&b);
+    if (rc < 0)
+        give_up(j, &e);
+}
+
+/* --- tested -------------------------------------------------------------- */
+
+static void on_tested(struct job *j)
+{
+    struct mo_err e;
+
+    if (j->m->closing) {
+        mo_fail(&e, MO_ECLOSED, "the program is ending");
+        give_up(j, &e);
+        return;
+    }
+    if (j->verb == MO_API_TEST && j->failed.code == 0)
+        look_works(j->m, j->server);
+    if (j->verb == MO_API_TEST || j->dry) {
+        succeed(j, false);
+    } else if (j->failed.code) {
+        mo_fail(&e, MO_EUNAVAIL, "not saved, since it does not work: %s",
+                j->failed.msg);
+        give_up(j, &e);
+    } else {
+        audit(j);
+    }
+}
+
+static void on_dial_gone(void *ctx)
+{
+    struct job *j = ctx;
+
+    j->dial = NULL;
+    on_tested(j);
+}
+
+static void on_attempt(void *ctx, const struct mo_attempt_result *r)
+{
+    struct job *j = ctx;
+    struct mo_jw w;
+
+    j->attempt = NULL;
+    j->failed = r->why;
+    mo_jw_init(&w, &j->report);
+    mo_jw_obj(&w);
+    mo_attempt_json(&w, r, mo_dial_said(j->dial), j->server);
+    mo_jw_end(&w);
+    mo_dial_close(j->dial, on_dial_gone, j);
+}
+
+static const struct mo_config_mcp *find(const struct mo_config *c,
+                                        const char *name)
+{
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (strcmp(c->mcp.v[i].name, name) == 0)
+            return &c->mcp.v[i];
+    }
+    return NULL;
+}
+
+static int start_test(struct job *j, const struct mo_config *cfg,
+                      struct mo_err *e)
+{
+    struct mo_attempt_opts o = {
+        .loop = j->m->o.loop,
+        .server = find(cfg, j->server),
+        .timeout_ms = TEST_MS,
+        .done = on_attempt,
+        .ctx = j,
+    };
+    int rc = 0;
+
+    if (o.server == NULL)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such server");
+    rc = mo_dial_new(j->m->o.loop, cfg, &j->dial, e);
+    if (rc < 0)
+        return rc;
+    o.dial = j->dial;
+    rc = mo_attempt_start(&o, &j->attempt, e);
+    if (rc < 0) { /* told when the dial is gone */
+        const struct mo_attempt_result r = {.why = *e};
+
+        on_attempt(j, &r);
+    }
+    return 0;
+}
+
+/* --- checked ------------------------------------------------------------- */
+
+static int check(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    struct mo_config_report rep = {.kept = 0};
+    int rc = edit_apply(j, r, e);
+
+    if (rc < 0)
+        return rc;
+    rc = mo_rewrite_try(r, &j->tried, &rep, e);
+    if (rc < 0) {
+        j->tried.now = NULL;
+        why_not(r, &rep, e);
+    }
+    return rc;
+}
+
+static void step_check(struct job *j, struct mo_rewrite *r)
+{
+    struct mo_err e = {0};
+    int rc = check(j, r, &e);
+
+    mo_rewrite_close(r);
+    if (rc == 0 && j->test)
+        rc = edit_store(j, &e);
+    if (rc == 0 && j->test)
+        rc = start_test(j, j->tried.now, &e);
+    if (rc < 0)
+        give_up(j, &e);
+    else if (!j->test && j->dry)
+        succeed(j, false);
+    else if (!j->test)
+        audit(j);
+}
+
+static void begin_test(struct job *j)
+{
+    struct mo_err e = {0};
+
+    j->tried.now = mo_config_ref(j->m->o.config->now);
+    if (start_test(j, j->tried.now, &e) < 0)
+        give_up(j, &e);
+}
+
+/* The next step, when the file is ours; until then again and again. */
+static void on_again(struct mo_timer *t)
+{
+    struct job *j = mo_container_of(t, struct job, again);
+    struct mo_err e = {0};
+    struct mo_rewrite r;
+    int rc = 0;
+
+    if (j->verb == MO_API_TEST) {
+        begin_test(j);
+        return;
+    }
+    rc = mo_rewrite_open_now(&r, j->m->o.config, &e);
+    if (rc == MO_EBUSY && mo_now_ns() < j->until && !j->m->closing)
+        mo_timer_start(j->m->o.loop, &j->again, AGAIN_MS);
+    else if (rc < 0)
+        give_up(j, &e);
+    else if (j->step == CHECK)
+        step_check(j, &r);
+    else
+        step_save(j, &r);
+}
+
+/* --- asked --------------------------------------------------------------- */
+
+static int take(struct job *j, const struct mo_api_change *c, struct mo_err *e)
+{
+    mo_arena_init(&j->a, BODY_ARENA);
+    mo_buf_init(&j->body, MO_API_MCP_MAX + 1);
+    mo_buf_init(&j->who, WORD_MAX);
+    mo_buf_init(&j->report, ANSWER_MAX);
+    mo_buf_init(&j->plan, ANSWER_MAX);
+    mo_timer_init(&j->again, on_again);
+    j->verb = c->verb;
+    j->test = c->test;
+    j->dry = c->dry;
+    j->replace = c->replace;
+    j->clear = c->clear;
+    if (c->server.n > 0)
+        j->server = mo_arena_strndup(&j->a, c->server.p, c->server.n);
+    if (mo_buf_span(&j->body, c->body) || mo_buf_span(&j->who, c->who) ||
+        (c->server.n > 0 && j->server == NULL))
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    return edit_read(j, e);
+}
+
+static int refused(const struct mo_manage *m, const struct mo_api_change *c,
+                   struct mo_err *e)
+{
+    if (m->closing)
+        return mo_fail(e, MO_ECLOSED, "the program is ending");
+    if (c->verb != MO_API_TEST &&
+        !mo_manage_allowed(m->o.config->now, m->o.listen))
+        return mo_fail(e, MO_EPOLICY,
+                       "servers cannot be changed over HTTP here; "
+                       "\"server\": {\"manage\": true} in the configuration "
+                       "allows it, the `mcp` commands do without");
+    if (m->under_way >= JOBS)
+        return mo_fail(e, MO_EBUSY, "too many changes at once");
+    return 0;
+}
+
+static int change(void *ctx, const struct mo_api_change *c,
+                  mo_api_json_fn *done, void *arg, struct mo_err *e)
+{
+    struct mo_manage *m = ctx;
+    struct job *j = NULL;
+    int rc = refused(m, c, e);
+
+    if (rc < 0)
+        return rc;
+    j = mo_new(struct job);
+    if (j == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    j->m = m;
+    j->done = done;
+    j->arg = arg;
+    rc = take(j, c, e);
+    if (rc < 0) {
+        job_free(j);
+        return rc;
+    }
+    m->under_way++;
+    mo_list_push(&m->jobs, &j->node);
+    j->until = mo_now_ns() + LOCK_MS * MO_MS;
+    mo_timer_start(m->o.loop, &j->again, 0);
+    return 0;
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+struct mo_manage *mo_manage_new(const struct mo_manage_opts *o)
+{
+    struct mo_manage *m = mo_new(struct mo_manage);
+
+    if (m == NULL)
+        return NULL;
+    m->o = *o;
+    mo_list_init(&m->jobs);
+    return m;
+}
+
+/* A job that waits for nothing but its file ends at its next look. */
+void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
+{
+    m->closing = true;
+    m->gone = gone;
+    m->gone_ctx = ctx;
+    mo_list_each (it, &m->jobs) {
+        struct job *j = mo_container_of(it, struct job, node);
+
+        if (j->attempt)
+            mo_attempt_stop(j->attempt);
+    }
+    maybe_gone(m);
+}
+
+struct mo_api_manage mo_manage_for(struct mo_manage *m)
+{
+    return (struct mo_api_manage){
+        .list = look_list,
+        .one = look_one,
+        .health = look_health,
+        .snippets = look_snippets,
+        .change = change,
+        .ctx = m,
+    };
+}

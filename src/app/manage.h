@@ -1,0 +1,50 @@
+/* manage.h - the configured servers changed while the program runs.
+ *
+ * What web/api_mcp.h asks for. A change goes the same way as a command's
+ * (rewrite.h): only the place that is meant is written, under the lock that
+ * commands take too, after the loader has read the result; then the program
+ * reads its configuration again. Nothing is kept here of what stands there.
+ *
+ * Rules of the house
+ *  1. Who adds a command runs it: it needs server.manage (where that is not
+ *     set: only a server that listens to this machine alone).
+ *  2. Nothing is written before the audit log has it.
+ *  3. A test happens before that, beside everything that runs, and what does
+ *     not work is not written.
+ *  4. Keys go to the secret store before the file refers to them, and out of
+ *     it again if the file was not written after all. They are never told.
+ *
+ * Ownership: everything given is borrowed until gone(). Limit: JOBS at once;
+ * another writer is waited for LOCK_MS. */
+#ifndef MO_APP_MANAGE_H
+#define MO_APP_MANAGE_H
+
+#include "app/config.h"
+#include "store/store.h"
+#include "web/api_mcp.h"
+
+struct mo_hub;
+struct mo_manage;
+struct mo_servers;
+
+struct mo_manage_opts {
+    struct mo_loop *loop;
+    struct mo_config_holder *config;
+    const char *listen; /* what the server listens on */
+    bool has_token;     /* clients must show one */
+    struct mo_store *store;
+    struct mo_hub *hub;         /* NULL: there is no gateway */
+    struct mo_servers *servers; /* of the conversations */
+    void (*written)(void *ctx); /* the file is another: read it */
+    void *ctx;
+};
+
+struct mo_manage *mo_manage_new(const struct mo_manage_opts *o);
+/* What is under way is stopped; gone(ctx) later. Before servers and store. */
+void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx);
+struct mo_api_manage mo_manage_for(struct mo_manage *m);
+
+/* May servers be changed over HTTP? */
+bool mo_manage_allowed(const struct mo_config *c, const char *listen);
+
+#endif

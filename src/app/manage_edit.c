@@ -1,0 +1,345 @@
+/*
+ * manage_edit.c - a request as a change of the file; see manage_priv.h.
+ */
+#include "app/manage_priv.h"
+
+#include "app/secret_key.h"
+
+/* --- the request, read --------------------------------------------------- */
+
+static void flag(struct mo_json body, const char *key, bool *on)
+{
+    bool b = false;
+
+    if (mo_json_bool(mo_json_get(body, key), &b) == 0)
+        *on |= b;
+}
+
+static int read_name(struct job *j, struct mo_json body, struct mo_err *e)
+{
+    struct mo_json name = mo_json_get(body, "name");
+    struct mo_span text = {NULL, 0};
+
+    if (j->server == NULL && mo_json_is(name, MO_JSON_STRING) &&
+        mo_json_str(name, &j->a, &text) == 0)
+        j->server = mo_arena_strndup(&j->a, text.p, text.n);
+    if (j->server == NULL || *j->server == '\0' ||
+        (text.p && strlen(j->server) != text.n))
+        return mo_fail(e, MO_EINVAL,
+                       "the body is {name, and one of command, "
+                       "url or image}");
+    return 0;
+}
+
+/* {name, config: {...}} or all in one. */
+static int read_wish(struct job *j, struct mo_json body, struct mo_err *e)
+{
+    struct mo_json config = mo_json_get(body, "config");
+
+    if (config.p && !mo_json_is(config, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "'config' is an object");
+    j->wish = config.p ? config : body;
+    j->entry.keep = mo_json_get(body, "secrets");
+    flag(body, "test", &j->test);
+    flag(body, "dryRun", &j->dry);
+    flag(body, "replace", &j->replace);
+    return 0;
+}
+
+int edit_read(struct job *j, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    int rc = 0;
+
+    j->entry.a = &j->a;
+    if (j->verb == MO_API_IMPORT) {
+        j->test = false;
+        return 0;
+    }
+    if (j->verb == MO_API_REMOVE || j->verb == MO_API_TEST) {
+        j->test = j->verb == MO_API_TEST;
+        j->entry.server = j->server;
+        return 0;
+    }
+    if (mo_json_parse(mo_buf_view(&j->body), 0, &doc, e) < 0)
+        return mo_wrap(e, "the body is not JSON");
+    if (!mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "the body is an object");
+    rc = read_name(j, doc.root, e);
+    if (rc == 0)
+        rc = read_wish(j, doc.root, e);
+    j->entry.server = j->server;
+    return rc;
+}
+
+/* --- one more ------------------------------------------------------------ */
+
+static struct mo_json present(const struct mo_rewrite *r, const char *server)
+{
+    struct mo_json_doc doc = {.bad_at = 0};
+
+    (void)mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL);
+    return mo_json_get(mo_json_get(doc.root, "mcpServers"), server);
+}
+
+static int apply_add(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    const char *path[] = {"mcpServers", j->server, NULL};
+    struct mo_buf b;
+    int rc = 0;
+
+    if (present(r, j->server).p && !j->replace)
+        return mo_fail(e, MO_EEXISTS,
+                       "there is a server '%.64s' already; replace it by "
+                       "\"replace\": true",
+                       j->server);
+    mo_buf_init(&b, MO_ENTRY_JSON_MAX);
+    rc = mo_entry_put(&j->entry, j->wish, &b, e);
+    if (rc == 0)
+        rc = mo_rewrite_set(r, path, mo_buf_view(&b), e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* --- changed ------------------------------------------------------------- */
+
+/* Takes out what is null, also when it is not there. */
+static int set(struct mo_rewrite *r, const char *const *path, struct mo_json v,
+               struct mo_span value, struct mo_err *e)
+{
+    bool out = mo_json_is(v, MO_JSON_NULL);
+    int rc = mo_rewrite_set(r, path, out ? mo_span(NULL, 0) : value, e);
+
+    if (out && rc == MO_ENOTFOUND) {
+        mo_err_clear(e);
+        rc = 0;
+    }
+    return rc;
+}
+
+static const char *text_of(struct job *j, struct mo_json key)
+{
+    struct mo_span s;
+
+    return mo_json_str(key, &j->a, &s) == 0 ? mo_arena_strndup(&j->a, s.p, s.n)
+                                            : NULL;
+}
+
+/* Members of env, headers and oauth one by one: others stay as they are. */
+static int patch_section(struct job *j, struct mo_rewrite *r, const char *name,
+                         struct mo_json section, struct mo_err *e)
+{
+    bool keys = mo_entry_has_keys(mo_span_cstr(name));
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_ENTRY_JSON_MAX);
+    mo_json_iter(&it, section);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        const char *path[] = {"mcpServers", j->server, name, text_of(j, key),
+                              NULL};
+
+        if (path[3] == NULL) {
+            rc = mo_fail(e, MO_ENOMEM, "out of memory");
+            break;
+        }
+        mo_buf_reset(&b);
+        if (keys)
+            rc = mo_entry_value(&j->entry, mo_span_cstr(path[3]), val, &b, e);
+        else
+            mo_json_compact(val, &b);
+        if (rc == 0)
+            rc = set(r, path, val, mo_buf_view(&b), e);
+    }
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* `enabled` as it is already is no reason to write. */
+static bool is_so(struct mo_json entry, const char *name, struct mo_json v)
+{
+    bool is = true, wanted = true;
+
+    if (strcmp(name, "enabled") != 0 || mo_json_bool(v, &wanted) < 0)
+        return false;
+    (void)mo_json_bool(mo_json_get(entry, "enabled"), &is);
+    return is == wanted;
+}
+
+static int apply_patch(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    int rc = 0;
+
+    if (!present(r, j->server).p)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such server");
+    mo_json_iter(&it, j->wish);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        const char *name = text_of(j, key);
+        const char *path[] = {"mcpServers", j->server, name, NULL};
+
+        if (name == NULL)
+            return mo_fail(e, MO_ENOMEM, "out of memory");
+        if (mo_entry_reserved(mo_span_cstr(name)) ||
+            is_so(present(r, j->server), name, val))
+            continue;
+        rc = mo_json_is(val, MO_JSON_OBJECT)
+                 ? patch_section(j, r, name, val, e)
+                 : set(r, path, val, mo_json_text(val), e);
+    }
+    return rc;
+}
+
+static int apply_remove(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    const char *path[] = {"mcpServers", j->server, NULL};
+
+    if (!present(r, j->server).p)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such server");
+    return mo_rewrite_set(r, path, mo_span(NULL, 0), e);
+}
+
+/* --- taken over ---------------------------------------------------------- */
+
+static int apply_import(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    const struct mo_config *cfg = j->m->o.config->now;
+    struct mo_plan p = {.store = !j->clear, .replace = j->replace};
+    bool write = j->step == SAVE;
+    int rc = mo_plan_make(&p, mo_buf_view(&j->body), mo_buf_view(&r->text),
+                          mo_config_getenv(cfg, "HOME"), e);
+
+    if (rc < 0)
+        return rc;
+    if (write)
+        rc = mo_plan_write(&p, cfg, r, e);
+    mo_buf_reset(&j->plan);
+    mo_plan_json(&p, NULL, write && p.writes > 0, &j->plan);
+    if (rc == 0 && mo_buf_err(&j->plan))
+        rc = mo_fail(e, MO_ENOMEM, "the plan is too big");
+    mo_plan_fini(&p);
+    return rc;
+}
+
+int edit_apply(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+{
+    mo_entry_wipe(&j->entry); /* a second time: the same again */
+    switch (j->verb) {
+    case MO_API_ADD:
+        return apply_add(j, r, e);
+    case MO_API_PATCH:
+        return apply_patch(j, r, e);
+    case MO_API_REMOVE:
+        return apply_remove(j, r, e);
+    case MO_API_IMPORT:
+        return apply_import(j, r, e);
+    case MO_API_TEST:
+        break;
+    }
+    return 0;
+}
+
+/* --- secrets ------------------------------------------------------------- */
+
+/* What is behind that name now, into the list. */
+static int remember(struct job *j, struct mo_secrets *store,
+                    struct mo_span name, struct mo_err *e)
+{
+    struct undo *u = mo_arena_new(&j->a, struct undo);
+    struct mo_buf b;
+    int rc = 0;
+
+    if (u == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    u->name = name;
+    if (mo_secrets_has(store, name)) {
+        mo_buf_init(&b, MO_SECRET_MAX + 64);
+        rc = mo_secrets_get(store, name, &b, e);
+        if (rc == 0) {
+            u->n = b.len;
+            u->value = mo_arena_strndup(&j->a, b.p, b.len);
+            rc = u->value ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+        }
+        if (b.p)
+            explicit_bzero(b.p, b.cap);
+        mo_buf_fini(&b);
+    }
+    u->next = j->undo;
+    j->undo = u;
+    return rc;
+}
+
+int edit_store(struct job *j, struct mo_err *e)
+{
+    struct mo_secrets *store = NULL;
+    int rc = 0;
+
+    if (j->entry.secrets == NULL || j->undo)
+        return 0;
+    rc = mo_secrets_for(j->m->o.config->now, true, &store, e);
+    for (struct mo_entry_secret *s = j->entry.secrets; rc == 0 && s;
+         s = s->next) {
+        rc = remember(j, store, s->name, e);
+        if (rc == 0)
+            rc = mo_secrets_put(store, s->name, mo_span(s->value, s->n), e);
+    }
+    mo_secrets_close(store);
+    if (rc < 0)
+        e->code = MO_EIO; /* it is ours to put right, not the asker's */
+    return rc < 0 ? MO_EIO : 0;
+}
+
+void edit_unstore(struct job *j)
+{
+    struct mo_secrets *store = NULL;
+    struct mo_err e;
+    int rc = 0;
+
+    if (j->undo == NULL)
+        return;
+    rc = mo_secrets_for(j->m->o.config->now, true, &store, &e);
+    for (struct undo *u = j->undo; rc == 0 && u; u = u->next)
+        rc = u->value
+                 ? mo_secrets_put(store, u->name, mo_span(u->value, u->n), &e)
+                 : mo_secrets_drop(store, u->name, &e);
+    mo_secrets_close(store);
+    if (rc < 0)
+        mo_log_err(mo_loop_log(j->m->o.loop), MO_WARN, "manage", &e,
+                   "%s: a secret of what was not saved is still there",
+                   j->server);
+}
+
+/* --- the audit log ------------------------------------------------------- */
+
+void edit_audit(const struct job *j, struct mo_buf *b)
+{
+    static const char *const verbs[] = {
+        [MO_API_ADD] = "add",
+        [MO_API_PATCH] = "change",
+        [MO_API_REMOVE] = "remove",
+        [MO_API_IMPORT] = "import",
+    };
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "managed");
+    mo_jw_cstr(&w, verbs[j->verb]);
+    if (j->server) {
+        mo_jw_key(&w, "server");
+        mo_jw_cstr(&w, j->server);
+    }
+    mo_jw_key(&w, "who");
+    mo_jw_str(&w, mo_buf_view(&j->who));
+    if (j->verb == MO_API_IMPORT) {
+        mo_jw_key(&w, "plan");
+        mo_jw_raw(&w, mo_buf_view(&j->plan));
+    } else if (j->wish.p) {
+        mo_jw_key(&w, "entry");
+        mo_entry_show(&w, j->wish);
+    }
+    mo_jw_end(&w);
+}

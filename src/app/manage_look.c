@@ -1,0 +1,451 @@
+/*
+ * manage_look.c - the configured servers as people see them; see manage_priv.h.
+ *
+ * A server can be connected to twice: by the gateway, for MCP clients, and by
+ * the conversations. What is shown is one state: that it is being left alone
+ * goes before that it works, which goes before everything that does not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "app/config_doc.h"
+#include "app/hub.h"
+#include "app/manage_priv.h"
+#include "app/servers.h"
+#include "base/mem.h"
+#include "gateway/catalog.h"
+#include "gateway/up.h"
+
+/* In the order of `states`. */
+enum state { BROKEN, OK, SIGN_IN, FAILED, STARTING, COLD, DISABLED };
+
+static const char *const states[] = {
+    [BROKEN] = "broken",     [OK] = "ok",
+    [SIGN_IN] = "sign_in",   [FAILED] = "failed",
+    [STARTING] = "starting", [COLD] = "cold",
+    [DISABLED] = "disabled",
+};
+
+static const enum state of_up[] = {
+    [MO_UP_COLD] = COLD,     [MO_UP_STARTING] = STARTING,
+    [MO_UP_OK] = OK,         [MO_UP_FAILED] = FAILED,
+    [MO_UP_BROKEN] = BROKEN, [MO_UP_SIGN_IN] = SIGN_IN,
+};
+
+struct view { /* all that is known of one server */
+    const struct mo_config_mcp *cfg;
+    enum state state;
+    struct mo_up *up; /* NULL: the gateway does not have it */
+    size_t no;        /* its number there */
+    struct mo_up_status gw;
+    bool shared; /* the conversations have it */
+    struct mo_server_look look;
+};
+
+/* --- put together -------------------------------------------------------- */
+
+static struct mo_up *find_up(const struct mo_manage *m, const char *name,
+                             size_t *no)
+{
+    struct mo_gateway *g = m->o.hub ? mo_hub_gateway(m->o.hub) : NULL;
+    size_t n = g ? mo_gateway_count(g) : 0;
+
+    for (*no = 0; *no < n; ++*no) {
+        struct mo_up *u = mo_gateway_up(g, *no);
+
+        if (strcmp(mo_up_server(u)->name, name) == 0)
+            return u;
+    }
+    return NULL;
+}
+
+static enum state state_of(const char *word)
+{
+    for (size_t i = 0; i < MO_COUNT(states); i++) {
+        if (strcmp(states[i], word) == 0)
+            return (enum state)i;
+    }
+    return COLD;
+}
+
+static void view_init(struct view *v, const struct mo_manage *m,
+                      const struct mo_config_mcp *c)
+{
+    size_t i = 0;
+
+    *v = (struct view){.cfg = c, .state = c->enabled ? COLD : DISABLED};
+    if (!c->enabled)
+        return;
+    v->up = find_up(m, c->name, &v->no);
+    if (v->up) {
+        mo_up_status(v->up, &v->gw);
+        v->state = of_up[v->gw.state];
+    }
+    v->shared = mo_servers_find(m->o.servers, mo_span_cstr(c->name), &i);
+    if (v->shared) {
+        mo_servers_look(m->o.servers, i, &v->look);
+        if (state_of(v->look.state) < v->state)
+            v->state = state_of(v->look.state);
+    }
+}
+
+static const struct mo_err *why_of(const struct view *v)
+{
+    return v->up && v->gw.why.code ? &v->gw.why : &v->look.why;
+}
+
+/* --- written ------------------------------------------------------------- */
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static const char *transport(const struct mo_config_mcp *c)
+{
+    static const char *const words[] = {
+        [MO_TRANSPORT_STDIO] = "stdio",
+        [MO_TRANSPORT_HTTP] = "http",
+        [MO_TRANSPORT_SSE] = "sse",
+        [MO_TRANSPORT_BOX] = "box",
+    };
+
+    if (c->transport != MO_TRANSPORT_AUTO)
+        return words[c->transport];
+    return c->command ? "stdio" : c->url ? "http" : "box";
+}
+
+static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, (size_t)64 * 1024);
+    if (c->url) {
+        mo_config_put_url(&b, c->url);
+    } else {
+        mo_buf_puts(&b, c->image ? c->image : c->command);
+        for (size_t i = 0; i < c->args.n; i++)
+            mo_buf_printf(&b, " %s", c->args.v[i]);
+    }
+    put(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* As `mcp list --json` says it, and what it is started with. */
+static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
+{
+    struct mo_buf b;
+
+    put(w, "name", mo_span_cstr(c->name));
+    put(w, "transport", mo_span_cstr(transport(c)));
+    mo_buf_init(&b, (size_t)64 * 1024);
+    if (c->url && !c->command)
+        mo_config_put_url(&b, c->url);
+    else
+        mo_buf_puts(&b, c->command ? c->command : c->image);
+    put(w, "where", mo_buf_view(&b));
+    mo_buf_fini(&b);
+    mo_jw_key(w, "enabled");
+    mo_jw_bool(w, c->enabled);
+    put(w, "kind",
+        mo_span_cstr(c->image ? "image"
+                     : c->url ? transport(c)
+                              : "stdio"));
+    put_target(w, c);
+    if (c->description && c->description[0])
+        put(w, "description", mo_span_cstr(c->description));
+}
+
+static void put_gateway(struct mo_jw *w, const struct mo_up_status *s)
+{
+    put(w, "state", mo_span_cstr(states[of_up[s->state]]));
+    put(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
+    put_u64(w, "children", s->children);
+    put_u64(w, "calls", s->calls);
+    put_u64(w, "waiting", s->waiting);
+    put_u64(w, "starts", s->starts);
+    put_u64(w, "fails", s->fails);
+    put_u64(w, "retryMs", s->retry_ms);
+    if (s->why.code)
+        put(w, "error", mo_span_cstr(s->why.msg));
+}
+
+static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
+                       const struct view *v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_TAIL_MAX * 2);
+    if (v->up)
+        (void)mo_tails_get(mo_hub_said(m->o.hub), v->cfg->name, &b);
+    if (b.len == 0)
+        (void)mo_tails_get(mo_servers_said(m->o.servers), v->cfg->name, &b);
+    if (mo_buf_err(&b) == 0 && b.len > 0)
+        put(w, "stderr", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* What is wrong with it, if anything. */
+static void put_state(struct mo_jw *w, const struct mo_manage *m,
+                      const struct view *v)
+{
+    uint64_t retry = v->gw.retry_ms > 0 ? v->gw.retry_ms : v->look.retry_ms;
+
+    put(w, "state", mo_span_cstr(states[v->state]));
+    if (why_of(v)->code)
+        put(w, "error", mo_span_cstr(why_of(v)->msg));
+    if (retry > 0 && v->state != OK)
+        put_u64(w, "retryMs", retry);
+    put_stderr(w, m, v);
+}
+
+static size_t tools_of(const struct mo_catalog *c, size_t no)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < mo_catalog_count(c, MO_CAT_TOOLS); i++)
+        n += mo_catalog_at(c, MO_CAT_TOOLS, i)->server == no;
+    return n;
+}
+
+static void put_known(struct mo_jw *w, const struct mo_manage *m,
+                      const struct view *v)
+{
+    const struct mo_catalog *c =
+        v->up ? mo_gateway_catalog(mo_hub_gateway(m->o.hub)) : NULL;
+    struct mo_json info = {NULL, 0};
+
+    if (c && mo_catalog_known(c, (unsigned)v->no)) {
+        put_u64(w, "tools", tools_of(c, v->no));
+        info = mo_catalog_info(c, (unsigned)v->no);
+    }
+    if (v->look.conn) {
+        const struct mo_conn_info *i = mo_conn_info(v->look.conn);
+
+        put(w, "version", mo_span_cstr(mo_mcp_version_text(i->version)));
+        put_u64(w, "calls", mo_conn_stats(v->look.conn)->calls);
+        info = i->server;
+    }
+    if (mo_json_is(info, MO_JSON_OBJECT)) {
+        mo_jw_key(w, "info");
+        mo_jw_raw(w, mo_json_text(info));
+    }
+}
+
+static void put_view(struct mo_jw *w, const struct mo_manage *m,
+                     const struct view *v)
+{
+    put_config(w, v->cfg);
+    put_state(w, m, v);
+    put_known(w, m, v);
+    if (v->up) {
+        mo_jw_key(w, "gateway");
+        mo_jw_obj(w);
+        put_gateway(w, &v->gw);
+        mo_jw_end(w);
+    }
+}
+
+/* --- asked --------------------------------------------------------------- */
+
+int look_list(void *ctx, struct mo_buf *out)
+{
+    const struct mo_manage *m = ctx;
+    const struct mo_config *cfg = m->o.config->now;
+    char path[PATH_MAX];
+    struct view v;
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "manage");
+    mo_jw_bool(&w, mo_manage_allowed(cfg, m->o.listen));
+    put(&w, "file",
+        mo_span_cstr(realpath(m->o.config->path, path) ? path
+                                                       : m->o.config->path));
+    mo_jw_key(&w, "servers");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        view_init(&v, m, &cfg->mcp.v[i]);
+        mo_jw_obj(&w);
+        put_view(&w, m, &v);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+static const struct mo_config_mcp *find(const struct mo_config *c,
+                                        struct mo_span name)
+{
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (mo_span_is(name, c->mcp.v[i].name))
+            return &c->mcp.v[i];
+    }
+    return NULL;
+}
+
+/* Its entry, as it stands in the file. */
+static void put_entry(struct mo_jw *w, const struct mo_manage *m,
+                      const char *name)
+{
+    struct mo_json_doc doc = {.bad_at = 0};
+    struct mo_json entry = {NULL, 0};
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CONFIG_FILE_MAX);
+    if (mo_file_read(m->o.config->path, MO_CONFIG_FILE_MAX, &b, NULL, NULL) ==
+            0 &&
+        mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0)
+        entry = mo_json_get(mo_json_get(doc.root, "mcpServers"), name);
+    if (mo_json_is(entry, MO_JSON_OBJECT)) {
+        mo_jw_key(w, "config");
+        mo_entry_show(w, entry);
+    }
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+}
+
+int look_one(void *ctx, struct mo_span server, struct mo_buf *out,
+             struct mo_err *e)
+{
+    const struct mo_manage *m = ctx;
+    const struct mo_config_mcp *c = find(m->o.config->now, server);
+    struct view v;
+    struct mo_jw w;
+
+    if (c == NULL)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such server");
+    view_init(&v, m, c);
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    put_view(&w, m, &v);
+    put_entry(&w, m, c->name);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+/* As older clients count them. */
+static const enum {
+    HEALTHY,
+    UNHEALTHY,
+    RECONNECTING,
+    DISCONNECTED
+} sums[] = {
+    [BROKEN] = UNHEALTHY,      [OK] = HEALTHY,
+    [SIGN_IN] = UNHEALTHY,     [FAILED] = UNHEALTHY,
+    [STARTING] = RECONNECTING, [COLD] = DISCONNECTED,
+    [DISABLED] = DISCONNECTED,
+};
+
+static void put_summary(struct mo_jw *w, const struct mo_manage *m)
+{
+    static const char *const words[] = {"healthy", "unhealthy", "reconnecting",
+                                        "disconnected"};
+    const struct mo_config *cfg = m->o.config->now;
+    uint64_t n[MO_COUNT(words)] = {0};
+    struct view v;
+
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        view_init(&v, m, &cfg->mcp.v[i]);
+        n[sums[v.state]]++;
+    }
+    mo_jw_key(w, "summary");
+    mo_jw_obj(w);
+    put_u64(w, "total", cfg->mcp.n);
+    for (size_t i = 0; i < MO_COUNT(words); i++)
+        put_u64(w, words[i], n[i]);
+    mo_jw_end(w);
+}
+
+int look_health(void *ctx, struct mo_buf *out)
+{
+    const struct mo_manage *m = ctx;
+    const struct mo_config *cfg = m->o.config->now;
+    struct view v;
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    put_summary(&w, m);
+    mo_jw_key(&w, "servers");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        view_init(&v, m, &cfg->mcp.v[i]);
+        mo_jw_obj(&w);
+        put(&w, "name", mo_span_cstr(v.cfg->name));
+        mo_jw_key(&w, "enabled");
+        mo_jw_bool(&w, v.cfg->enabled);
+        put_state(&w, m, &v);
+        if (v.up) {
+            mo_jw_key(&w, "gateway");
+            mo_jw_obj(&w);
+            put_gateway(&w, &v.gw);
+            mo_jw_end(&w);
+        }
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
+{
+    char exe[PATH_MAX], config[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));
+
+    put(w, "command",
+        n > 0 ? mo_span(exe, (size_t)n) : MO_SPAN("mcp-orchestrator"));
+    mo_jw_key(w, "args");
+    mo_jw_arr(w);
+    mo_jw_cstr(w, "gateway");
+    if (realpath(h->path, config)) {
+        mo_jw_cstr(w, "--config");
+        mo_jw_cstr(w, config);
+    }
+    mo_jw_end(w);
+}
+
+/* How another program starts us, or reaches us. */
+int look_snippets(void *ctx, const struct mo_api_where *where,
+                  struct mo_buf *out)
+{
+    const struct mo_manage *m = ctx;
+    struct mo_buf url;
+    struct mo_jw w;
+
+    mo_buf_init(&url, WORD_MAX);
+    mo_buf_printf(&url, "%s://%.*s/mcp", where->tls ? "https" : "http",
+                  (int)where->host.n, where->host.p);
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    put_start(&w, m->o.config);
+    put(&w, "url", mo_buf_view(&url));
+    mo_jw_key(&w, "needsToken");
+    mo_jw_bool(&w, m->o.has_token);
+    mo_jw_end(&w);
+    mo_buf_fini(&url);
+    return mo_buf_err(out);
+}
+
+void look_works(struct mo_manage *m, const char *server)
+{
+    size_t i = 0;
+    struct mo_up *u = find_up(m, server, &i);
+
+    if (u)
+        mo_up_again(u);
+    if (mo_servers_find(m->o.servers, mo_span_cstr(server), &i))
+        mo_servers_retry(m->o.servers, i);
+}

@@ -1,0 +1,93 @@
+/* manage_priv.h - what the files of manage.h share.
+ *
+ *   manage.c       jobs: checked, tested, audited, saved, in this order
+ *   manage_edit.c  what is written, and the secrets that go with it
+ *   manage_look.c  what is shown of servers, without a job
+ *
+ * States of a job: CHECK -> [TEST] -> [AUDIT -> SAVE] -> over. Between two of
+ * them it is waited for one thing: the lock of the file (timer), a test, the
+ * end of its dial, or the store. */
+#ifndef MO_APP_MANAGE_PRIV_H
+#define MO_APP_MANAGE_PRIV_H
+
+#include "app/attempt.h"
+#include "app/import_plan.h"
+#include "app/manage.h"
+#include "app/manage_entry.h"
+#include "loop/loop.h"
+
+#define JOBS       8
+#define LOCK_MS    5000
+#define AGAIN_MS   20
+#define TEST_MS    60000
+#define ANSWER_MAX ((size_t)8 * 1024 * 1024)
+#define BODY_ARENA ((size_t)8 * 1024 * 1024)
+#define WORD_MAX   1024
+
+struct mo_manage {
+    struct mo_manage_opts o;
+    struct mo_list jobs;
+    unsigned under_way;
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* A secret as it was before; value NULL: it was not there. */
+struct undo {
+    struct undo *next;
+    struct mo_span name;
+    char *value;
+    size_t n;
+};
+
+enum step { CHECK, SAVE };
+
+struct job {
+    struct mo_list node;
+    struct mo_manage *m;
+    enum mo_api_verb verb;
+    enum step step;
+    struct mo_arena a;
+    struct mo_buf body, who;
+    const char *server;  /* in the arena */
+    struct mo_json wish; /* the object that describes it, of the body */
+    bool test, dry, replace, clear;
+    struct mo_entry entry;
+    struct undo *undo;
+    struct mo_timer again; /* for the lock */
+    uint64_t until;        /* ns */
+    /* the test */
+    struct mo_config_holder tried; /* now NULL: none */
+    struct mo_dial *dial;
+    struct mo_attempt *attempt;
+    struct mo_err failed; /* code 0: it works */
+    struct mo_buf report; /* of the test; empty: there was none */
+    struct mo_buf plan;   /* of an import */
+    mo_api_json_fn *done;
+    void *arg;
+};
+
+/* --- manage_edit.c ------------------------------------------------------- */
+
+/* Take the request apart: name, wish, flags. */
+int edit_read(struct job *j, struct mo_err *e);
+/* The change, in memory. */
+int edit_apply(struct job *j, struct mo_rewrite *r, struct mo_err *e);
+/* Keys into the store; what was there before is remembered. Once is enough. */
+int edit_store(struct job *j, struct mo_err *e);
+void edit_unstore(struct job *j);
+/* One row for the audit log. */
+void edit_audit(const struct job *j, struct mo_buf *b);
+
+/* --- manage_look.c ------------------------------------------------------- */
+
+int look_list(void *ctx, struct mo_buf *out);
+int look_one(void *ctx, struct mo_span server, struct mo_buf *out,
+             struct mo_err *e);
+int look_health(void *ctx, struct mo_buf *out);
+int look_snippets(void *ctx, const struct mo_api_where *w, struct mo_buf *out);
+/* Somebody has seen that it works: no pause holds any more. */
+void look_works(struct mo_manage *m, const char *server);
+
+#endif

@@ -1,0 +1,179 @@
+#include "app/record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "base/clock.h"
+#include "codec/json.h"
+
+#define TEXT_MAX   ((size_t)64 * 1024 * 1024)
+#define SECRET_MAX ((size_t)1024 * 1024)
+
+struct mo_record {
+    struct mo_loop *loop;
+    int fd; /* -1: given up */
+    uint64_t start_ns;
+    struct mo_buf text; /* the message without secrets */
+    struct mo_buf line;
+};
+
+/* --- secrets ------------------------------------------------------------- */
+
+static void blank(struct mo_buf *b, struct mo_span what)
+{
+    struct mo_span rest = mo_buf_view(b);
+    ptrdiff_t at = mo_span_search(rest, what);
+
+    while (at >= 0) {
+        memset(b->p + (rest.p - b->p) + at, '*', what.n);
+        rest = mo_span_skip(rest, (size_t)at + what.n);
+        at = mo_span_search(rest, what);
+    }
+}
+
+/* As it is, as it stands in JSON, and in JSON that is text in JSON. */
+static void blank_secret(struct mo_buf *text, const char *secret)
+{
+    struct mo_span form = mo_span_cstr(secret);
+    struct mo_buf q[2];
+
+    blank(text, form);
+    for (size_t i = 0; i < MO_COUNT(q); i++) {
+        mo_buf_init(&q[i], SECRET_MAX);
+        if (mo_json_quote(&q[i], form) < 0)
+            continue;
+        form = mo_span(q[i].p + 1, q[i].len - 2);
+        blank(text, form);
+    }
+    for (size_t i = 0; i < MO_COUNT(q); i++)
+        mo_buf_fini(&q[i]);
+}
+
+static void blank_secrets(struct mo_record *r)
+{
+    const struct mo_log *log = mo_loop_log(r->loop);
+
+    for (size_t i = 0; log && i < log->nsecrets; i++)
+        blank_secret(&r->text, log->secrets[i]);
+}
+
+/* --- lines --------------------------------------------------------------- */
+
+static void put_message(struct mo_record *r, struct mo_jw *w)
+{
+    struct mo_json_doc doc;
+    struct mo_buf flat;
+
+    mo_jw_key(w, "message");
+    if (mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL) < 0) {
+        mo_jw_null(w);
+        mo_jw_key(w, "withheld");
+        mo_jw_cstr(w, "it was no JSON any more without its secrets");
+        return;
+    }
+    mo_buf_init(&flat, TEXT_MAX);
+    if (doc.has_nl && mo_json_compact(doc.root, &flat) == 0)
+        mo_jw_raw(w, mo_buf_view(&flat));
+    else
+        mo_jw_raw(w, mo_json_text(doc.root));
+    mo_buf_fini(&flat);
+}
+
+static void write_line(struct mo_record *r)
+{
+    struct mo_err e;
+
+    (void)mo_buf_putc(&r->line, '\n');
+    if (mo_buf_err(&r->line) == 0 &&
+        mo_file_write_all(r->fd, mo_buf_view(&r->line), &e) == 0)
+        return;
+    if (mo_buf_err(&r->line))
+        (void)mo_fail(&e, mo_buf_err(&r->line), "a message is too large");
+    mo_log_err(mo_loop_log(r->loop), MO_ERROR, "gateway", &e,
+               "the recording ends here");
+    (void)close(r->fd);
+    r->fd = -1;
+}
+
+static void put_head(struct mo_record *r)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, &r->line);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "recording");
+    mo_jw_u64(&w, 1);
+    mo_jw_key(&w, "program");
+    mo_jw_cstr(&w, "mcp-orchestrator " MO_VERSION);
+    mo_jw_key(&w, "at");
+    mo_jw_u64(&w, mo_wall_ms());
+    mo_jw_end(&w);
+    write_line(r);
+}
+
+void mo_record_message(void *ctx, const char *server, uint64_t child,
+                       bool to_server, struct mo_span text)
+{
+    struct mo_record *r = ctx;
+    struct mo_jw w;
+
+    if (r->fd < 0)
+        return;
+    mo_buf_reset(&r->text);
+    mo_buf_reset(&r->line);
+    if (mo_buf_span(&r->text, text) == 0)
+        blank_secrets(r);
+    mo_jw_init(&w, &r->line);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "ms");
+    mo_jw_u64(&w, (mo_now_ns() - r->start_ns) / MO_MS);
+    mo_jw_key(&w, "server");
+    mo_jw_cstr(&w, server);
+    mo_jw_key(&w, "child");
+    mo_jw_u64(&w, child);
+    mo_jw_key(&w, "to");
+    mo_jw_cstr(&w, to_server ? "server" : "client");
+    put_message(r, &w);
+    mo_jw_end(&w);
+    write_line(r);
+}
+
+/* --- from open to close -------------------------------------------------- */
+
+struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
+                                 struct mo_err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                  S_IRUSR | S_IWUSR);
+    struct mo_record *r = NULL;
+
+    if (fd < 0) {
+        (void)mo_fail_sys(e, "recording '%s'", path);
+        return NULL;
+    }
+    r = mo_new(struct mo_record);
+    if (!r) {
+        (void)close(fd);
+        (void)mo_fail(e, MO_ENOMEM, "recording");
+        return NULL;
+    }
+    r->loop = l;
+    r->fd = fd;
+    r->start_ns = mo_now_ns();
+    mo_buf_init(&r->text, TEXT_MAX);
+    mo_buf_init(&r->line, TEXT_MAX);
+    put_head(r);
+    return r;
+}
+
+void mo_record_close(struct mo_record *r)
+{
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        (void)close(r->fd);
+    mo_buf_fini(&r->text);
+    mo_buf_fini(&r->line);
+    mo_free(r);
+}

@@ -1,0 +1,303 @@
+/*
+ * rule_desk.c - see rule_desk.h.
+ */
+#include "app/rule_desk.h"
+
+#define TRY_MEMORY ((size_t)4 * 1024 * 1024)
+
+static const char *const actions[] = {
+    [MO_ACTION_ASK] = "ask",
+    [MO_ACTION_ALLOW] = "allow",
+    [MO_ACTION_DENY] = "deny",
+};
+
+static void put(struct mo_jw *w, const char *key, struct mo_span text)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, text);
+}
+
+/* --- looking ------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} claims[] = {
+    {"readOnlyHint", MO_CLAIM_READ_ONLY},
+    {"destructiveHint", MO_CLAIM_DESTRUCTIVE},
+    {"idempotentHint", MO_CLAIM_IDEMPOTENT},
+    {"openWorldHint", MO_CLAIM_OPEN_WORLD},
+};
+
+static void put_claims(struct mo_jw *w, const struct mo_rule *r)
+{
+    struct mo_buf b;
+
+    if (r->claims == 0 && r->denials == 0)
+        return;
+    mo_buf_init(&b, 64);
+    mo_jw_key(w, "annotations");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < MO_COUNT(claims); i++) {
+        bool not = (r->denials & claims[i].bit) != 0;
+
+        if (!not &&!(r->claims & claims[i].bit))
+            continue;
+        mo_buf_reset(&b);
+        mo_buf_printf(&b, "%s%s", not ? "!" : "", claims[i].name);
+        mo_jw_str(w, mo_buf_view(&b));
+    }
+    mo_jw_end(w);
+    mo_buf_fini(&b);
+}
+
+static void put_operator(struct mo_jw *w, const struct mo_rule *r)
+{
+    mo_jw_obj(w);
+    put(w, "server", r->server);
+    put(w, "tool", r->tool);
+    put(w, "action", mo_span_cstr(actions[r->action]));
+    if (r->nargs > 0) {
+        mo_jw_key(w, "args");
+        mo_jw_obj(w);
+        for (size_t i = 0; i < r->nargs; i++) {
+            mo_jw_key_span(w, r->args[i].path);
+            mo_jw_str(w, r->args[i].cond);
+        }
+        mo_jw_end(w);
+    }
+    put_claims(w, r);
+    if (r->reason.n > 0)
+        put(w, "reason", r->reason);
+    mo_jw_key(w, "remember");
+    mo_jw_bool(w, !r->final);
+    mo_jw_end(w);
+}
+
+static int list(void *ctx, struct mo_buf *out)
+{
+    const struct mo_rule_desk *d = ctx;
+    size_t n = mo_always_rules(d->always)->n;
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "rules");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < n; i++)
+        mo_jw_raw(&w, mo_always_doc(d->always, i));
+    mo_jw_end(&w);
+    mo_jw_key(&w, "operator");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < d->operators->n; i++)
+        put_operator(&w, &d->operators->v[i]);
+    mo_jw_end(&w);
+    put(&w, "default", mo_span_cstr(actions[d->fallback]));
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
+{
+    return mo_always_remove(((struct mo_rule_desk *)ctx)->always, id, e);
+}
+
+/* --- one more ------------------------------------------------------------ */
+
+static int read_action(struct mo_json doc, struct mo_err *e)
+{
+    struct mo_json v = mo_json_get(doc, "action");
+
+    if (mo_json_str_eq(v, MO_SPAN("allow")) ||
+        mo_json_str_eq(v, MO_SPAN("deny")))
+        return 0;
+    return mo_fail(e, MO_EINVAL, "action is \"allow\" or \"deny\"");
+}
+
+static int add_read(struct mo_rule_desk *d, struct mo_json doc,
+                    struct mo_arena *a, const char *who, struct mo_buf *out,
+                    struct mo_err *e)
+{
+    struct mo_json args = mo_json_get(doc, "args");
+    struct mo_always_wish wish = {.who = who};
+    char id[MO_ALWAYS_ID_MAX];
+    struct mo_rule r = {.nargs = 0};
+    int rc = read_action(doc, e);
+
+    if (rc == 0)
+        rc = mo_always_read(a, doc, &r, e);
+    if (rc < 0)
+        return rc;
+    wish.action = r.action;
+    if (r.nargs > 0)
+        wish.conditions = mo_json_text(args);
+    if (mo_json_str(mo_json_get(doc, "server"), a, &wish.server) < 0 ||
+        mo_json_str(mo_json_get(doc, "tool"), a, &wish.tool) < 0)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    rc = mo_always_add(d->always, &wish, id, e);
+    if (rc == 0)
+        mo_buf_printf(out, "{\"ok\":true,\"id\":\"%s\"}", id);
+    return rc;
+}
+
+static int add(void *ctx, struct mo_span body, const char *who,
+               struct mo_buf *out, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_arena a;
+    int rc = mo_json_parse(body, 0, &doc, e);
+
+    if (rc < 0)
+        return rc;
+    mo_arena_init(&a, TRY_MEMORY);
+    rc = add_read(ctx, doc.root, &a, who, out, e);
+    mo_arena_fini(&a);
+    return rc;
+}
+
+/* --- trying -------------------------------------------------------------- */
+
+struct trial {
+    struct mo_subject s;
+    struct mo_rules persons; /* and, with has_draft, the draft behind them */
+    bool has_draft;
+    struct mo_verdict v;
+};
+
+static int read_draft(const struct mo_rule_desk *d, struct mo_json draft,
+                      struct mo_arena *a, struct trial *t, struct mo_err *e)
+{
+    const struct mo_rules *kept = mo_always_rules(d->always);
+    struct mo_rule *v = mo_arena_zalloc(a, (kept->n + 1) * sizeof(*v));
+    int rc = 0;
+
+    if (v == NULL)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    if (kept->n > 0)
+        memcpy(v, kept->v, kept->n * sizeof(*v));
+    t->persons = (struct mo_rules){v, kept->n};
+    if (draft.p == NULL)
+        return 0;
+    rc = read_action(draft, e);
+    if (rc == 0)
+        rc = mo_always_read(a, draft, &v[kept->n], e);
+    if (rc < 0)
+        return mo_wrap(e, "draft");
+    t->persons.n++;
+    t->has_draft = true;
+    return 0;
+}
+
+static int read_trial(const struct mo_rule_desk *d, struct mo_json doc,
+                      struct mo_arena *a, struct trial *t, struct mo_err *e)
+{
+    struct mo_json args = mo_json_get(doc, "args");
+    struct mo_json server = mo_json_get(doc, "server");
+    struct mo_json tool = mo_json_get(doc, "tool");
+
+    if (!mo_json_is(server, MO_JSON_STRING) ||
+        !mo_json_is(tool, MO_JSON_STRING) ||
+        mo_json_str(server, a, &t->s.server) < 0 ||
+        mo_json_str(tool, a, &t->s.tool) < 0)
+        return mo_fail(e, MO_EINVAL, "server and tool are texts");
+    if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "args is an object");
+    t->s.args = args.p ? args : (struct mo_json){"{}", 2};
+    t->s.claims = mo_claims_of(mo_json_get(doc, "annotations"));
+    return read_draft(d, mo_json_get(doc, "draft"), a, t, e);
+}
+
+static void put_misses(struct mo_jw *w, const struct mo_rule *r,
+                       const struct mo_subject *s)
+{
+    static const char *const parts[] = {
+        [MO_RULE_SERVER] = "server",
+        [MO_RULE_TOOL] = "tool",
+        [MO_RULE_CLAIMS] = "annotations",
+        [MO_RULE_ARG] = "args",
+    };
+    size_t arg = 0;
+    enum mo_rule_part part = mo_rule_misses(r, s, &arg);
+
+    mo_jw_key(w, "fits");
+    mo_jw_bool(w, part == MO_RULE_FITS);
+    if (part == MO_RULE_FITS)
+        return;
+    put(w, "misses", mo_span_cstr(parts[part]));
+    if (part == MO_RULE_ARG)
+        put(w, "path", r->args[arg].path);
+}
+
+static void put_looked(struct mo_jw *w, const struct trial *t, const char *by,
+                       size_t i, const struct mo_rule *r)
+{
+    mo_jw_obj(w);
+    put(w, "by", mo_span_cstr(by));
+    mo_jw_key(w, "index");
+    mo_jw_u64(w, i);
+    put_misses(w, r, &t->s);
+    mo_jw_key(w, "decides");
+    mo_jw_bool(w, t->v.rule == r);
+    mo_jw_end(w);
+}
+
+static const char *person_at(const struct trial *t, size_t i)
+{
+    return t->has_draft && i == t->persons.n - 1 ? "draft" : "person";
+}
+
+static const char *who_decides(const struct trial *t)
+{
+    if (t->v.rule == NULL)
+        return "default";
+    if (!t->v.remembered)
+        return "operator";
+    return person_at(t, (size_t)(t->v.rule - t->persons.v));
+}
+
+static void put_trial(struct mo_jw *w, const struct mo_rule_desk *d,
+                      const struct trial *t)
+{
+    mo_jw_obj(w);
+    put(w, "action", mo_span_cstr(actions[t->v.action]));
+    put(w, "by", mo_span_cstr(who_decides(t)));
+    if (t->v.rule && t->v.rule->reason.n > 0)
+        put(w, "reason", t->v.rule->reason);
+    mo_jw_key(w, "rules");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < d->operators->n; i++)
+        put_looked(w, t, "operator", i, &d->operators->v[i]);
+    for (size_t i = 0; i < t->persons.n; i++)
+        put_looked(w, t, person_at(t, i), i, &t->persons.v[i]);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static int try_it(void *ctx, struct mo_span body, struct mo_buf *out,
+                  struct mo_err *e)
+{
+    const struct mo_rule_desk *d = ctx;
+    struct trial t = {.has_draft = false};
+    struct mo_json_doc doc;
+    struct mo_arena a;
+    struct mo_jw w;
+    int rc = mo_json_parse(body, 0, &doc, e);
+
+    if (rc < 0)
+        return rc;
+    mo_arena_init(&a, TRY_MEMORY);
+    rc = read_trial(d, doc.root, &a, &t, e);
+    if (rc == 0) {
+        t.v = mo_rules_ask(d->operators, &t.persons, d->fallback, &t.s);
+        mo_jw_init(&w, out);
+        put_trial(&w, d, &t);
+    }
+    mo_arena_fini(&a);
+    return rc;
+}
+
+struct mo_api_rules mo_rule_desk_api(struct mo_rule_desk *d)
+{
+    return (struct mo_api_rules){
+        .list = list, .remove = remove_it, .add = add, .try = try_it, .ctx = d};
+}

@@ -1,0 +1,15 @@
+/* rules.h - the operator's approval rules, as policy/rule.h wants them.
+ *
+ * Ownership: rules live in the arena, their texts in the configuration. */
+#ifndef MO_APP_RULES_H
+#define MO_APP_RULES_H
+
+#include "app/config.h"
+#include "policy/rule.h"
+
+#define MO_RULES_ARENA ((size_t)1024 * 1024)
+
+int mo_rules_make(const struct mo_config *cfg, struct mo_arena *a,
+                  struct mo_rules *out, struct mo_err *e);
+
+#endif

@@ -1,0 +1,108 @@
+#include "app/tails.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "loop/loop.h"
+
+struct tail {
+    size_t len;
+    bool cut;
+    char text[MO_TAIL_MAX];
+};
+
+struct mo_tails {
+    struct mo_loop *loop;
+    struct mo_map all; /* name -> struct tail */
+};
+
+struct mo_tails *mo_tails_new(struct mo_loop *l)
+{
+    struct mo_tails *t = mo_new(struct mo_tails);
+
+    if (t == NULL)
+        return NULL;
+    t->loop = l;
+    mo_map_init(&t->all, MO_TAILS_MAX);
+    return t;
+}
+
+void mo_tails_free(struct mo_tails *t)
+{
+    if (t == NULL)
+        return;
+    mo_map_each (en, &t->all)
+        mo_free(en->value);
+    mo_map_fini(&t->all);
+    mo_free(t);
+}
+
+static struct tail *tail_of(struct mo_tails *t, const char *server)
+{
+    struct tail *x = mo_map_get(&t->all, mo_span_cstr(server));
+
+    if (x)
+        return x;
+    x = mo_new(struct tail);
+    if (x && mo_map_put(&t->all, mo_span_cstr(server), x, NULL) < 0) {
+        mo_free(x);
+        x = NULL;
+    }
+    return x;
+}
+
+void mo_tails_add(struct mo_tails *t, const char *server, struct mo_span said,
+                  bool first)
+{
+    struct tail *x = t ? tail_of(t, server) : NULL;
+    size_t keep = 0;
+
+    if (x == NULL)
+        return;
+    if (first) {
+        x->len = 0;
+        x->cut = false;
+    }
+    if (said.n > MO_TAIL_MAX) {
+        said = mo_span_skip(said, said.n - MO_TAIL_MAX);
+        x->cut = true;
+    }
+    keep = MO_TAIL_MAX - said.n < x->len ? MO_TAIL_MAX - said.n : x->len;
+    x->cut |= keep < x->len;
+    memmove(x->text, x->text + x->len - keep, keep);
+    memcpy(x->text + keep, said.p, said.n);
+    x->len = keep + said.n;
+}
+
+void mo_tails_drop(struct mo_tails *t, const char *server)
+{
+    if (t)
+        mo_free(mo_map_del(&t->all, mo_span_cstr(server)));
+}
+
+/* Half a line may begin with half a secret, which nobody would recognise. */
+static struct mo_span whole_lines(const struct tail *x)
+{
+    struct mo_span s = {x->text, x->len};
+    ptrdiff_t nl = x->cut ? mo_span_find(s, '\n') : -1;
+
+    return nl < 0 ? s : mo_span_skip(s, (size_t)nl + 1);
+}
+
+int mo_tails_get(const struct mo_tails *t, const char *server,
+                 struct mo_buf *out)
+{
+    const struct tail *x = t ? mo_map_get(&t->all, mo_span_cstr(server)) : NULL;
+    const struct mo_log *log = t ? mo_loop_log(t->loop) : NULL;
+    char text[MO_TAIL_MAX + 1];
+    struct mo_span s;
+
+    if (x == NULL)
+        return 0;
+    s = whole_lines(x);
+    for (size_t i = 0; i < s.n; i++) /* a NUL would end it */
+        text[i] = s.p[i] ? s.p[i] : ' ';
+    text[s.n] = '\0';
+    for (size_t i = 0; log && i < log->nsecrets; i++)
+        mo_log_blank(text, mo_span_cstr(log->secrets[i]));
+    return mo_buf_puts(out, text);
+}

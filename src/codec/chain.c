@@ -1,0 +1,174 @@
+#include "codec/chain.h"
+
+#include <stdio.h>
+
+#include "codec/sha256.h"
+
+#define HEAD     "{\"seq\":"
+#define PREV     ",\"prev\":\""
+#define HASH     ",\"hash\":\""
+#define TAIL     "\"}"
+#define HASH_LEN (sizeof(HASH) - 1 + MO_CHAIN_HEX + sizeof(TAIL) - 1)
+
+struct line {
+    uint64_t seq;
+    struct mo_span prev, members, body, hash;
+};
+
+void mo_chain_init(struct mo_chain *c)
+{
+    *c = (struct mo_chain){.seq = 0};
+    memset(c->hash, '0', MO_CHAIN_HEX);
+}
+
+static void digest(struct mo_span body, char out[MO_CHAIN_HEX + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 h;
+
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, body.p, body.n);
+    mo_sha256_end(&h, sum);
+    for (size_t i = 0; i < sizeof(sum); i++) {
+        out[2 * i] = digits[sum[i] >> 4];
+        out[2 * i + 1] = digits[sum[i] & 15];
+    }
+    out[MO_CHAIN_HEX] = '\0';
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static bool take(struct mo_span *s, struct mo_span text)
+{
+    if (!mo_span_starts(*s, text))
+        return false;
+    *s = mo_span_skip(*s, text.n);
+    return true;
+}
+
+/* As we write it: no zero in front, or it would be another spelling. */
+static bool take_seq(struct mo_span *s, uint64_t *out)
+{
+    size_t n = 0;
+
+    while (n < s->n && s->p[n] >= '0' && s->p[n] <= '9')
+        n++;
+    if (n == 0 || s->p[0] == '0' || mo_span_u64(mo_span_head(*s, n), out) < 0)
+        return false;
+    *s = mo_span_skip(*s, n);
+    return true;
+}
+
+static bool take_hex(struct mo_span *s, struct mo_span *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    if (s->n < MO_CHAIN_HEX)
+        return false;
+    *out = mo_span_head(*s, MO_CHAIN_HEX);
+    for (size_t i = 0; i < MO_CHAIN_HEX; i++)
+        if (!memchr(digits, out->p[i], sizeof(digits) - 1))
+            return false;
+    *s = mo_span_skip(*s, MO_CHAIN_HEX);
+    return true;
+}
+
+static bool read_line(struct mo_span text, struct line *out)
+{
+    struct mo_span s = text, end;
+
+    if (s.n <= HASH_LEN)
+        return false;
+    end = mo_span_skip(s, s.n - HASH_LEN);
+    out->body = s = mo_span_head(s, s.n - HASH_LEN);
+    if (!take(&end, MO_SPAN(HASH)) || !take_hex(&end, &out->hash) ||
+        !mo_span_is(end, TAIL))
+        return false;
+    if (!take(&s, MO_SPAN(HEAD)) || !take_seq(&s, &out->seq) ||
+        !take(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
+        !take(&s, MO_SPAN("\",")))
+        return false;
+    out->members = s;
+    return s.n > 0;
+}
+
+/* The line by itself: its form, and its own hash. */
+static int read_own(struct mo_span text, struct line *out, struct mo_err *e)
+{
+    char hash[MO_CHAIN_HEX + 1];
+
+    if (!read_line(text, out))
+        return mo_fail(e, MO_EPROTO, "it is no row of this log");
+    digest(out->body, hash);
+    if (!mo_span_is(out->hash, hash))
+        return mo_fail(e, MO_EPROTO, "row %llu was changed",
+                       (unsigned long long)out->seq);
+    return 0;
+}
+
+static void stand_at(struct mo_chain *c, const struct line *l)
+{
+    c->seq = l->seq;
+    (void)snprintf(c->hash, sizeof(c->hash), "%.*s", (int)l->hash.n, l->hash.p);
+    c->open = false;
+}
+
+int mo_chain_resume(struct mo_chain *c, struct mo_span line, struct mo_err *e)
+{
+    struct line l = {.seq = 0};
+    int rc = read_own(line, &l, e);
+
+    if (rc == 0)
+        stand_at(c, &l);
+    return rc;
+}
+
+int mo_chain_check(struct mo_chain *c, struct mo_span line, struct mo_err *e)
+{
+    struct line l = {.seq = 0};
+    int rc = read_own(line, &l, e);
+
+    if (rc < 0)
+        return rc;
+    if (!c->open && l.seq != c->seq + 1)
+        return mo_fail(e, MO_EPROTO, "row %llu stands where row %llu should",
+                       (unsigned long long)l.seq,
+                       (unsigned long long)c->seq + 1);
+    if (!c->open && !mo_span_is(l.prev, c->hash))
+        return mo_fail(e, MO_EPROTO,
+                       "row %llu does not belong to the row before it",
+                       (unsigned long long)l.seq);
+    stand_at(c, &l);
+    return 0;
+}
+
+struct mo_span mo_chain_members(struct mo_span line)
+{
+    struct line l;
+
+    return read_line(line, &l) ? l.members : mo_span(NULL, 0);
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
+                 struct mo_err *e)
+{
+    size_t at = out->len;
+    char hash[MO_CHAIN_HEX + 1];
+
+    if (members.n == 0 || mo_span_find(members, '\n') >= 0)
+        return mo_fail(e, MO_EINVAL, "a row is one line");
+    (void)mo_buf_printf(out, HEAD "%llu" PREV "%s\",",
+                        (unsigned long long)c->seq + 1, c->hash);
+    if (mo_buf_span(out, members) < 0)
+        return mo_fail(e, mo_buf_err(out), "a row is too big");
+    digest(mo_span(out->p + at, out->len - at), hash);
+    if (mo_buf_printf(out, HASH "%s" TAIL "\n", hash) < 0)
+        return mo_fail(e, mo_buf_err(out), "a row is too big");
+    c->seq++;
+    memcpy(c->hash, hash, sizeof(hash));
+    c->open = false;
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* hush.h - secrets are not repeated to clients by what a server says of its
+ * troubles.
+ *
+ * Every secret that was resolved for a server is known to the log by its value
+ * (mo_loop_secret). An error, a failed result or a log message of a server
+ * that holds one has "[secret]" in its place, also where JSON writes it with
+ * escapes. Good results are the server's own affair and cross as they are. */
+#ifndef MO_GATEWAY_HUSH_H
+#define MO_GATEWAY_HUSH_H
+
+#include "mcp/conn.h"
+
+/* The text without them: in b if there was one, else as it is; none without
+ * memory, for what cannot be cleaned must not cross. */
+struct mo_json hush(const struct mo_loop *l, struct mo_json text,
+                    struct mo_buf *b);
+/* What a reply says, its error or its result. */
+struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
+                          struct mo_buf *b);
+
+#endif

@@ -1,0 +1,98 @@
+/* fore.c - see fore.h. */
+#include "loop/fore.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop/priv.h"
+#include "loop/spawn.h"
+
+struct mo_fore {
+    struct mo_fore_opts o;
+    uv_poll_t poll;
+    pid_t pid;
+    int pidfd;
+    bool freed;
+    struct mo_exit exit;
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    struct mo_fore *f = h->data;
+    struct mo_fore_opts o = f->o;
+    struct mo_exit x = f->exit;
+    bool told = !f->freed;
+    siginfo_t si;
+
+    (void)waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG);
+    mo_close_fd(&f->pidfd);
+    mo_free(f);
+    if (told)
+        o.on_exit(o.ctx, x);
+}
+
+static void on_ready(uv_poll_t *h, int status, int events)
+{
+    struct mo_fore *f = h->data;
+    siginfo_t si = {.si_pid = 0};
+
+    (void)status;
+    (void)events;
+    if (waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        si.si_pid == 0)
+        return;
+    f->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
+    f->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
+    uv_close((uv_handle_t *)h, on_closed);
+}
+
+static int watch(struct mo_loop *l, struct mo_fore *f, struct mo_err *e)
+{
+    int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
+
+    if (rc < 0)
+        return mo_fail_uv(e, rc, "the editor's end");
+    f->poll.data = f;
+    rc = uv_poll_start(&f->poll, UV_READABLE, on_ready);
+    MO_BUG_ON(rc < 0); /* of a descriptor that was just taken */
+    return 0;
+}
+
+int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
+                  struct mo_fore **out, struct mo_err *e)
+{
+    const struct mo_spawn s = {
+        .file = o->file,
+        .argv = o->argv,
+        .env = o->env,
+        .fds = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+        .foreground = true,
+    };
+    struct mo_fore *f = mo_new(struct mo_fore);
+    int rc = f ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+
+    if (rc == 0) {
+        f->o = *o;
+        rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
+    }
+    if (rc == 0 && watch(l, f, e) < 0) {
+        (void)kill(f->pid, SIGKILL);
+        (void)waitid(P_PIDFD, (id_t)f->pidfd, &(siginfo_t){0}, WEXITED);
+        mo_close_fd(&f->pidfd);
+        rc = e->code;
+    }
+    if (rc < 0)
+        mo_free(f);
+    else
+        *out = f;
+    return rc;
+}
+
+void mo_fore_free(struct mo_fore *f)
+{
+    f->freed = true;
+    (void)kill(f->pid, SIGTERM); /* not reaped: the number means it */
+    if (!uv_is_closing((uv_handle_t *)&f->poll))
+        uv_close((uv_handle_t *)&f->poll, on_closed);
+}

@@ -1,0 +1,30 @@
+/* fore.h - a program that takes our terminal for a while: a person's editor.
+ *
+ * It has our standard input, output and error, our session and our process
+ * group, so that the terminal treats it as the one in front; what is typed,
+ * Ctrl-C too, reaches both of us, and the owner reads nothing meanwhile. It
+ * dies with us (spawn.h). It is not of the guardian's children: those have a
+ * group of their own, which would put them in the background here.
+ *
+ * on_exit fires exactly once, from the loop, and the fore is gone then,
+ * unless mo_fore_free() came before it. */
+#ifndef MO_LOOP_FORE_H
+#define MO_LOOP_FORE_H
+
+#include "loop/proc.h"
+
+struct mo_fore;
+
+struct mo_fore_opts {
+    const char *file; /* as mo_spawn() takes them */
+    const char *const *argv, *const *env;
+    void (*on_exit)(void *ctx, struct mo_exit x);
+    void *ctx;
+};
+
+int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
+                  struct mo_fore **out, struct mo_err *e);
+/* SIGTERM, and nobody waits for it any more. */
+void mo_fore_free(struct mo_fore *f);
+
+#endif

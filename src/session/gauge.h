@@ -1,0 +1,32 @@
+/* gauge.h - what the boxes in use here take: memory, processor time, processes.
+ *
+ * Asked only when somebody looks: each box's keeper or engine is asked once,
+ * all at the same time, and whoever has not answered within GAUGE_MS is left
+ * out. Boxes that were let go are nobody's to ask about.
+ *
+ * Processor time is a counter; a rate is whoever looks twice's. */
+#ifndef MO_SESSION_GAUGE_H
+#define MO_SESSION_GAUGE_H
+
+#include "session/session.h"
+
+struct mo_gauge {
+    char session[MO_SESSION_ID_MAX + 1];
+    char box[MO_BOX_ID_MAX], driver[16];
+    struct mo_box_stats stats;
+    uint64_t at; /* mo_now_ns() of the answer */
+};
+
+struct mo_gauges {
+    const struct mo_gauge *v; /* borrowed during the call */
+    size_t n;
+    uint64_t memory_limit; /* bytes, of each box */
+    unsigned cpu_milli;    /* 1000: one core, of each box */
+};
+
+/* done() once, later. */
+int mo_sessions_gauge(struct mo_sessions *ss,
+                      void (*done)(void *ctx, const struct mo_gauges *g),
+                      void *ctx, struct mo_err *e);
+
+#endif

@@ -1,0 +1,48 @@
+/* api_approvals.h - calls of the gateway that wait for a person, and the state
+ * of the audit log.
+ *
+ *   GET  /api/approvals        {"approvals":[...],"changed":[...]}
+ *   POST /api/approvals/ID     {approved, digest, reason?}: yes or no
+ *   POST /api/approvals/tools  {server, tool, digest}: a changed tool may be
+ *                              used as it is now
+ *   GET  /api/audit/verify     is the audit log what was written?
+ *
+ * A yes needs the digest of what was shown; a no does not. The same requests
+ * are answered on a socket beside the state (app/hatch.h). Who keeps the calls
+ * is not known here. ctx NULL: they are not there yet (503). */
+#ifndef MO_WEB_API_APPROVALS_H
+#define MO_WEB_API_APPROVALS_H
+
+#include "web/site.h"
+
+struct mo_api_decision {
+    struct mo_span id, digest, reason;
+    bool approved;
+    const char *who;
+};
+
+struct mo_api_accept {
+    struct mo_span server, tool, digest;
+    const char *who;
+};
+
+struct mo_api_approvals {
+    int (*list)(void *ctx, struct mo_buf *out);
+    /* MO_ENOTFOUND: it does not wait (any more); MO_EPOLICY: it is not what
+     * was shown. */
+    int (*decide)(void *ctx, const struct mo_api_decision *d, struct mo_err *e);
+    int (*accept)(void *ctx, const struct mo_api_accept *a, struct mo_err *e);
+    /* The report as JSON, later. */
+    int (*verify)(void *ctx,
+                  void (*done)(void *arg, struct mo_span json,
+                               const struct mo_err *why),
+                  void *arg, struct mo_err *e);
+    void *ctx;
+};
+
+/* a is borrowed as long as the site lives. */
+int mo_api_approvals_routes(struct mo_site *s, struct mo_api_approvals *a);
+/* One request of any of them; what is not ours is a 404. */
+void mo_api_approvals_handle(struct mo_api_approvals *a, struct mo_req *rq);
+
+#endif

@@ -1,0 +1,30 @@
+/* api_route.h - what the router would choose, over plain HTTP.
+ *
+ *   GET /api/route?q=WORDS[&limit=N][&threshold=X]
+ *     {query, results: [...], ruledOut: [...]}, the same as `find --json`
+ *
+ * Asks the running gateway; starts nothing. Who that is is not known here:
+ * ctx NULL: it is not there (yet, or any more; 503). */
+#ifndef MO_WEB_API_ROUTE_H
+#define MO_WEB_API_ROUTE_H
+
+#include "web/site.h"
+
+#define MO_API_ROUTE_LIMIT 50 /* results, at most */
+
+struct mo_api_route_ask {
+    struct mo_span words;
+    size_t limit; /* 0: as usual */
+    double threshold;
+};
+
+struct mo_api_route {
+    int (*find)(void *ctx, const struct mo_api_route_ask *a,
+                struct mo_buf *out);
+    void *ctx;
+};
+
+/* r is borrowed as long as the site lives. */
+int mo_api_route_routes(struct mo_site *s, struct mo_api_route *r);
+
+#endif

@@ -1,0 +1,292 @@
+/*
+ * api_stats.c - see api_stats.h.
+ */
+#include "web/api_stats.h"
+
+#include <stdio.h>
+
+#include "agent/overview.h"
+#include "base/clock.h"
+#include "session/gauge.h"
+#include "web/api_job.h"
+
+static void put(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+/* --- boxes --------------------------------------------------------------- */
+
+struct mo_stats_sample mo_stats_compare(const struct mo_stats_sample *last,
+                                        const char *box, uint64_t cpu_us,
+                                        uint64_t at)
+{
+    struct mo_stats_sample s = {.cpu_us = cpu_us, .at = at, .permille = -1};
+    uint64_t us = 0;
+
+    (void)snprintf(s.box, sizeof(s.box), "%s", box);
+    if (last == NULL || cpu_us < last->cpu_us || at <= last->at)
+        return s;
+    us = (at - last->at) / 1000;
+    if (us < (uint64_t)MO_STATS_FRESH_MS * 1000 && last->permille >= 0)
+        return *last; /* two people look at the same time */
+    if (us > 0)
+        s.permille = (int)((cpu_us - last->cpu_us) * 1000 / us);
+    return s;
+}
+
+static const struct mo_stats_sample *last_of(const struct mo_api_stats *st,
+                                             const char *box)
+{
+    for (size_t i = 0; i < st->nlast; i++)
+        if (strcmp(st->last[i].box, box) == 0)
+            return &st->last[i];
+    return NULL;
+}
+
+static void put_box(struct mo_jw *w, const struct mo_gauge *g,
+                    const struct mo_gauges *all, int permille)
+{
+    mo_jw_obj(w);
+    put_text(w, "session", mo_span_cstr(g->session));
+    put_text(w, "box", mo_span_cstr(g->box));
+    put_text(w, "driver", mo_span_cstr(g->driver));
+    put(w, "memoryBytes", g->stats.memory);
+    put(w, "memoryPeak", g->stats.memory_peak);
+    put(w, "memoryLimit", all->memory_limit);
+    mo_jw_key(w, "cpuPercent");
+    if (permille < 0)
+        mo_jw_null(w);
+    else
+        mo_jw_f64(w, permille / 10.0);
+    mo_jw_key(w, "cpuLimit");
+    mo_jw_f64(w, all->cpu_milli / 10.0);
+    put(w, "processes", g->stats.pids);
+    mo_jw_end(w);
+}
+
+/* Without memory for what was seen now, the next look does not know. */
+static void put_boxes(struct mo_jw *w, struct mo_api_stats *st,
+                      const struct mo_gauges *g)
+{
+    struct mo_stats_sample *now = mo_alloc((g->n + 1) * sizeof(*now));
+
+    mo_jw_key(w, "boxes");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < g->n; i++) {
+        const struct mo_gauge *v = &g->v[i];
+        struct mo_stats_sample s = mo_stats_compare(last_of(st, v->box), v->box,
+                                                    v->stats.cpu_us, v->at);
+
+        put_box(w, v, g, s.permille);
+        if (now)
+            now[i] = s;
+    }
+    mo_jw_end(w);
+    mo_free(st->last);
+    st->last = now;
+    st->nlast = now ? g->n : 0;
+}
+
+/* --- conversations ------------------------------------------------------- */
+
+static void put_usage(struct mo_jw *w, const struct mo_llm_usage *u)
+{
+    put(w, "input", u->input);
+    put(w, "output", u->output);
+    put(w, "cacheRead", u->cache_read);
+}
+
+static void put_chat(void *ctx, const struct mo_chat_look *c)
+{
+    struct mo_jw *w = ctx;
+
+    mo_jw_obj(w);
+    put_text(w, "session", mo_span_cstr(c->session));
+    put_text(w, "model", c->model);
+    put_usage(w, &c->spent);
+    put(w, "members", c->members);
+    mo_jw_key(w, "busy");
+    mo_jw_bool(w, c->busy);
+    mo_jw_end(w);
+}
+
+static void put_waiting(void *ctx, const struct mo_waiting *k)
+{
+    struct mo_jw *w = ctx;
+
+    mo_jw_obj(w);
+    put_text(w, "session", mo_span_cstr(k->session));
+    put_text(w, "callId", mo_span_cstr(k->call));
+    put_text(w, "server", k->server);
+    put_text(w, "tool", k->tool);
+    if (k->title.n > 0)
+        put_text(w, "title", k->title);
+    put(w, "since", k->since);
+    put(w, "expiresAt", k->expires);
+    mo_jw_end(w);
+}
+
+static void put_agent(struct mo_jw *w, const struct mo_agent *a)
+{
+    mo_jw_key(w, "conversations");
+    mo_jw_arr(w);
+    if (a)
+        mo_agent_chats(a, put_chat, w);
+    mo_jw_end(w);
+    mo_jw_key(w, "approvals");
+    mo_jw_arr(w);
+    if (a)
+        mo_agent_waiting(a, put_waiting, w);
+    mo_jw_end(w);
+}
+
+/* --- sums ---------------------------------------------------------------- */
+
+static void put_tokens(struct mo_jw *w, const struct mo_tally *t)
+{
+    mo_jw_key(w, "tokens");
+    mo_jw_arr(w);
+    for (size_t i = 0; t && i < t->nmodels; i++) {
+        const struct mo_tally_model *m = &t->models[i];
+
+        mo_jw_obj(w);
+        put_text(w, "provider", mo_span_cstr(m->provider));
+        put_text(w, "model", mo_span_cstr(m->model));
+        put_usage(w, &m->usage);
+        put(w, "replies", m->replies);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+enum column { CALLS, FAILED, MEAN_MS, LONGEST_MS, TOKENS, COLUMNS };
+
+static uint64_t cell(const struct mo_tally_minute *m, enum column c)
+{
+    const uint64_t v[COLUMNS] = {
+        [CALLS] = m->calls,
+        [FAILED] = m->failed,
+        [MEAN_MS] = m->calls > 0 ? m->ms / m->calls : 0,
+        [LONGEST_MS] = m->longest_ms,
+        [TOKENS] = m->tokens,
+    };
+
+    return v[c];
+}
+
+/* The present minute last. */
+static void put_calls(struct mo_jw *w, const struct mo_tally *t, uint64_t now)
+{
+    static const char *const names[COLUMNS] = {"perMinute", "failedPerMinute",
+                                               "meanMs", "longestMs",
+                                               "tokensPerMinute"};
+
+    mo_jw_key(w, "calls");
+    mo_jw_obj(w);
+    put(w, "total", t ? t->calls : 0);
+    put(w, "failed", t ? t->failed : 0);
+    for (int c = 0; c < COLUMNS; c++) {
+        mo_jw_key(w, names[c]);
+        mo_jw_arr(w);
+        for (unsigned ago = MO_TALLY_MINUTES; t && ago > 0; ago--) {
+            struct mo_tally_minute m = mo_tally_at(t, now, ago - 1);
+
+            mo_jw_u64(w, cell(&m, (enum column)c));
+        }
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static void put_sessions(struct mo_jw *w, const struct mo_sessions *ss)
+{
+    const struct mo_sessions_stats st = mo_sessions_stats(ss);
+
+    mo_jw_key(w, "sessions");
+    mo_jw_obj(w);
+    put(w, "open", st.open);
+    put(w, "ready", st.ready);
+    put(w, "warmBoxes", st.warm);
+    put(w, "started", st.started);
+    put(w, "adopted", st.adopted);
+    put(w, "revived", st.revived);
+    put(w, "reaped", st.reaped);
+    put(w, "lost", st.lost);
+    mo_jw_end(w);
+}
+
+/* --- the answer ---------------------------------------------------------- */
+
+struct look {
+    struct mo_api_stats *st;
+    struct mo_api_job *job;
+};
+
+static void on_gauges(void *ctx, const struct mo_gauges *g)
+{
+    struct look *l = ctx;
+    struct mo_api_job *j = l->job;
+    const struct mo_agent *agent = j->api->agent;
+    const struct mo_tally *t = agent ? mo_agent_tally(agent) : NULL;
+    uint64_t now = mo_wall_ms();
+    struct mo_jw w;
+
+    if (j->rq) { /* else the server may be closing: nothing is there */
+        mo_jw_init(&w, &j->out);
+        mo_jw_obj(&w);
+        put(&w, "at", now);
+        put(&w, "since", l->st->began);
+        put_sessions(&w, j->api->sessions);
+        put_boxes(&w, l->st, g);
+        put_agent(&w, agent);
+        put_tokens(&w, t);
+        put_calls(&w, t, now);
+        mo_jw_end(&w);
+    }
+    mo_free(l);
+    mo_api_reply(j, "application/json");
+}
+
+static void get_stats(void *ctx, struct mo_req *rq)
+{
+    struct mo_api_stats *st = ctx;
+    struct mo_api_job *j = mo_api_job(st->api, rq);
+    struct look *l = NULL;
+    struct mo_err e;
+
+    if (j == NULL)
+        return;
+    l = mo_new(struct look);
+    if (l == NULL) {
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+        return;
+    }
+    *l = (struct look){st, j};
+    if (mo_sessions_gauge(st->api->sessions, on_gauges, l, &e) == 0)
+        return;
+    mo_free(l);
+    mo_api_error(j, &e);
+}
+
+int mo_api_stats_routes(struct mo_site *s, struct mo_api_stats *st)
+{
+    const struct mo_route r = {MO_HTTP_GET, "/api/stats", 0, get_stats, st};
+
+    st->began = mo_wall_ms();
+    return mo_site_route(s, &r);
+}
+
+void mo_api_stats_fini(struct mo_api_stats *st)
+{
+    mo_free(st->last);
+    st->last = NULL;
+    st->nlast = 0;
+}

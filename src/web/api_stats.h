@@ -1,0 +1,38 @@
+/* api_stats.h - how all of it is doing now, in one answer.
+ *
+ *   GET /api/stats  sessions, boxes with what they take, calls that wait for a
+ *                   person, tokens by model, calls by the minute
+ *
+ * Boxes are asked when somebody looks and not otherwise. What a box used of
+ * the processor is told against the look before, so the first one does not
+ * say; looks within MO_STATS_FRESH_MS of each other get the same figure. */
+#ifndef MO_WEB_API_STATS_H
+#define MO_WEB_API_STATS_H
+
+#include "web/api.h"
+
+#define MO_STATS_FRESH_MS 1000
+
+struct mo_stats_sample { /* one box, when it was looked at last */
+    char box[MO_BOX_ID_MAX];
+    uint64_t cpu_us, at;
+    int permille; /* of one core; -1: not known */
+};
+
+struct mo_api_stats {
+    struct mo_api *api;
+    uint64_t began; /* wall ms */
+    struct mo_stats_sample *last;
+    size_t nlast;
+};
+
+/* st is borrowed as long as the site lives. */
+int mo_api_stats_routes(struct mo_site *s, struct mo_api_stats *st);
+void mo_api_stats_fini(struct mo_api_stats *st);
+
+/* What a box used since `last`; NULL: not known (pure). */
+struct mo_stats_sample mo_stats_compare(const struct mo_stats_sample *last,
+                                        const char *box, uint64_t cpu_us,
+                                        uint64_t at);
+
+#endif

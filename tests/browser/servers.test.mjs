@@ -1,0 +1,154 @@
+// MCP servers managed from the page: added with a test, tried, switched off and
+// on, removed; imported; and what other programs need to connect.
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { Bench, assertAccessible, lacking, leave } from './kit.mjs';
+
+const skip = await lacking();
+const FAKE = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
+const data = (name) => fileURLToPath(new URL(`../data/import/${name}`, import.meta.url));
+const KEY = 'sk-ant-typed-0123456789abcdef';
+
+const config = () => ({
+  mcpServers: { mortal: { command: process.execPath, args: ['-e', `console.error('<b>boom</b>'); process.exit(1)`], description: '<script>pwned=1</script>' } },
+});
+
+describe('servers', { skip }, () => {
+  let bench, servers;
+  before(async () => {
+    bench = await Bench.open({ config });
+    servers = async () => JSON.parse(await readFile(join(bench.dir, 'mcp-orchestrator.json'), 'utf8')).mcpServers;
+  });
+  after(() => bench?.close());
+
+  test('added, tried, disabled, enabled, removed', async () => {
+    const page = await bench.visit('/servers', { reducedMotion: 'reduce' });
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: 'Add a server' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Add a server' });
+    await dialog.getByRole('button', { name: 'Test and save' }).click();
+    assert.equal(await dialog.getByText('This is needed.').count(), 2);
+    await dialog.getByLabel('Name', { exact: true }).fill('helper');
+    await dialog.getByLabel('Command').fill(`${process.execPath} -e "console.error('no luck'); process.exit(4)"`);
+    await dialog.getByRole('button', { name: 'Test', exact: true }).click();
+    await dialog.getByRole('alert').getByText(/It does not work: .*exit 4/).waitFor();
+    await dialog.getByRole('alert').locator('pre').getByText('no luck').waitFor();
+    await assertAccessible(page, 'a failed test');
+    await dialog.getByRole('button', { name: 'Test and save' }).click();
+    await dialog.getByRole('button', { name: 'Save all the same' }).waitFor();
+    assert.equal((await servers()).helper, undefined, 'what does not work is not saved');
+    await dialog.getByLabel('Command').fill(`${process.execPath} '${FAKE}'`);
+    await dialog.getByRole('button', { name: 'Add a variable' }).click();
+    await dialog.locator('[data-pair]').getByLabel('Name').fill('MY_API_KEY');
+    assert.ok(await dialog.getByLabel('secret', { exact: true }).isChecked(), 'guessed by its name');
+    await dialog.locator('[data-pair]').getByLabel('Value').fill(KEY);
+    await dialog.getByRole('button', { name: 'Test', exact: true }).click();
+    await dialog.locator('[data-works]').getByText('It works: 3 tools').waitFor();
+    assert.equal((await servers()).helper, undefined, 'a test saves nothing');
+    await dialog.getByRole('button', { name: 'Test and save' }).click();
+    await main.getByRole('heading', { name: 'helper' }).waitFor();
+    assert.deepEqual((await servers()).helper, {
+      command: process.execPath, args: [FAKE], env: { MY_API_KEY: '${secret:helper.MY_API_KEY}' },
+    });
+
+    await main.getByRole('button', { name: 'Connect and test' }).click();
+    await main.getByText(/Answered in .*: 3 tools/).waitFor();
+    await main.getByRole('button', { name: /^greet/ }).click();
+    await main.getByLabel('name', { exact: true }).fill('Ada');
+    await main.getByRole('button', { name: 'Try it' }).click();
+    await main.getByRole('button', { name: 'Run it' }).click();
+    await main.locator('[data-result]').getByText('hello').waitFor();
+    await main.locator('[data-health]').getByText('Calls go through').waitFor();
+    await main.locator('[data-health]').getByRole('img', { name: /^The last 1 call: usually/ }).waitFor();
+    await assertAccessible(page, 'a server');
+
+    await main.getByRole('button', { name: 'Disable' }).click();
+    await main.getByRole('link', { name: /helper disabled/ }).waitFor();
+    assert.equal((await servers()).helper.enabled, false);
+    assert.equal(await main.locator('[data-tool]').count(), 0);
+    await main.getByRole('button', { name: 'Enable' }).click();
+    await main.getByRole('button', { name: 'Disable' }).waitFor();
+    assert.equal((await servers()).helper.enabled, true);
+
+    await main.getByRole('button', { name: 'Remove…' }).click();
+    const sure = page.getByRole('dialog', { name: 'Remove helper?' });
+    await assertAccessible(page, 'the question');
+    await sure.getByRole('button', { name: 'Cancel' }).click();
+    assert.ok((await servers()).helper, 'not without a yes');
+    await main.getByRole('button', { name: 'Remove…' }).click();
+    await sure.getByRole('button', { name: 'Remove it' }).click();
+    await main.getByRole('link', { name: /helper/ }).waitFor({ state: 'detached' });
+    assert.equal((await servers()).helper, undefined);
+    const { rows } = await (await fetch(`${bench.server.url}/api/audit?q=helper`)).json();
+    assert.deepEqual(rows.map((r) => r.what.managed).filter(Boolean).toSorted(), ['add', 'change', 'change', 'remove']);
+    assert.ok(!JSON.stringify(rows).includes(KEY));
+    await leave(page);
+  });
+
+  test('one that dies: the reason and its last lines, as text', async () => {
+    const page = await bench.visit('/servers');
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: 'Connect and test' }).click();
+    await main.getByRole('heading', { name: 'Last error' }).waitFor();
+    await main.locator('[data-stderr]').getByText('<b>boom</b>').waitFor();
+    await main.getByText('<script>pwned=1</script>').waitFor();
+    await leave(page);
+  });
+
+  test('imported: a plan first, then written', async () => {
+    const page = await bench.visit('/servers', { colorScheme: 'dark', reducedMotion: 'reduce' });
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: 'Import…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Import servers' });
+    await dialog.getByLabel('Or paste its text').fill('servers: nonsense');
+    await dialog.getByRole('button', { name: 'Show the plan' }).click();
+    await dialog.getByRole('alert').waitFor();
+    await dialog.getByLabel('Choose a file').setInputFiles(data('cursor_mcp.json'));
+    const plan = dialog.locator('[data-plan]');
+    await plan.getByText('mcpServers: 5 servers').waitFor();
+    await plan.getByText(/workspaceFolder.*only inside the editor/).waitFor();
+    await plan.getByText('key sentry.X-Api-Key: into the secret store').waitFor();
+    await assertAccessible(page, 'a plan');
+    assert.deepEqual(Object.keys(await servers()).length, 1, 'only a plan');
+    await dialog.getByRole('button', { name: 'Write 4 servers' }).click();
+    await plan.getByText('Written: 4 servers.').waitFor();
+    assert.deepEqual(Object.keys(await servers()).slice(1), ['linear', 'figma', 'playwright', 'sentry']);
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await main.getByRole('link', { name: /sentry disabled/ }).waitFor();
+    await leave(page);
+  });
+
+  test('on a phone and by keyboard: what other programs need', async () => {
+    const page = await bench.visit('/servers', {
+      viewport: { width: 390, height: 844 }, reducedMotion: 'reduce', permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    await page.getByRole('button', { name: 'Connect a client…' }).focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Connect a client' });
+    await dialog.getByLabel('VS Code').check();
+    await dialog.getByLabel('It connects to this address').check();
+    const said = await dialog.locator('[data-snippet]').textContent();
+    assert.deepEqual(JSON.parse(said), { servers: { orchestrator: { type: 'http', url: `${bench.server.url}/mcp` } } });
+    await dialog.getByRole('button', { name: 'Copy the entry for VS Code' }).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), said);
+    await assertAccessible(page, 'snippets');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing sticks out');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await leave(page);
+  });
+
+  test('where the operator forbids it, nothing offers it', async () => {
+    const file = join(bench.dir, 'mcp-orchestrator.json');
+    await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), server: { manage: false } }));
+    const page = await bench.visit('/servers');
+    await page.getByText('Servers cannot be changed from here').waitFor();
+    for (const name of ['Add a server', 'Import…', 'Disable', 'Remove…'])
+      assert.equal(await page.getByRole('button', { name }).count(), 0, name);
+    await leave(page);
+  });
+});

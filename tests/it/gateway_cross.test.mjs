@@ -1,0 +1,296 @@
+// What crosses the gateway besides calls and answers: tasks and news of them
+// between the eras, roots and their changes, a second try with other headers,
+// and answers that are still on their way when the gateway is told to end.
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
+import { Place, fixtureServer, published } from '../lib/gateway.mjs';
+import { client1, text, until } from '../lib/mcp_talk.mjs';
+
+const P = 'io.modelcontextprotocol/';
+const MODERN = '2026-07-28';
+
+function placeFor(t, servers, more) {
+  const place = new Place(servers, more);
+  t.after(() => place.close());
+  return place;
+}
+
+async function serveFor(t, place) {
+  const serve = await place.serve();
+  t.after(async () => {
+    const { code, log } = await serve.stop();
+    assert.equal(code, 0, log);
+    assert.doesNotMatch(log, /runtime error|Sanitizer/);
+  });
+  return serve;
+}
+
+/** One modern request: the events of its answer as they come. */
+async function* events(url, method, params, capabilities = {}, signal) {
+  const name = params.name ?? params.uri ?? params.taskId;
+  const answer = await fetch(url, {
+    method: 'POST',
+    signal,
+    body: JSON.stringify({
+      jsonrpc: '2.0', id: 1, method,
+      params: {
+        ...params,
+        _meta: { [`${P}protocolVersion`]: MODERN, [`${P}clientCapabilities`]: capabilities },
+      },
+    }),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': MODERN,
+      'mcp-method': method,
+      ...(name && { 'mcp-name': name }),
+    },
+  });
+  if (!/event-stream/.test(answer.headers.get('content-type'))) {
+    yield await answer.json();
+    return;
+  }
+  let left = '';
+  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+    const all = (left + piece).split('\n\n');
+    left = all.pop();
+    for (const event of all) {
+      const data = event.split('\n').filter((l) => l.startsWith('data:'))
+        .map((l) => l.slice(5)).join('\n');
+      if (data.trim()) yield JSON.parse(data);
+    }
+  }
+}
+
+/** Its answer. */
+async function ask(url, method, params, capabilities) {
+  let last;
+  for await (const m of events(url, method, params, capabilities)) last = m;
+  return last;
+}
+
+// --- tasks
+
+const tasks = { elicitation: {}, extensions: { [`${P}tasks`]: {} } };
+
+for (const era of ['modern', 'legacy']) {
+  test(`tasks of a ${era} server: news, questions and the end cross`, async (t) => {
+    const place = placeFor(t, { fixture: fixtureServer() });
+    if (era === 'legacy') place.legacy(fixtureServer());
+    const serve = await serveFor(t, place);
+    await until(async () => (await ask(serve.url, 'tools/list', {})).result.tools.length > 10);
+    const { result: task } = await ask(
+      serve.url, 'tools/call', { name: 'confirm_delete', arguments: {} }, tasks);
+    assert.equal(task.resultType, 'task');
+    const { taskId } = task;
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    const heard = [];
+    const listening = (async () => {
+      const wanted = { notifications: { taskIds: [taskId] } };
+      for await (const m of events(serve.url, 'subscriptions/listen', wanted, tasks, stop.signal))
+        heard.push(m);
+    })();
+    listening.catch(() => {});
+    await until(() => heard.length > 0);
+    assert.equal(heard[0].method, 'notifications/subscriptions/acknowledged');
+    let now;
+    await until(async () => {
+      now = (await ask(serve.url, 'tasks/get', { taskId }, tasks)).result;
+      return now.status === 'input_required';
+    });
+    const [[key, question]] = Object.entries(now.inputRequests);
+    assert.equal(question.method, 'elicitation/create');
+    const inputResponses = { [key]: { action: 'accept', content: { confirm: true } } };
+    await ask(serve.url, 'tasks/update', { taskId, inputResponses }, tasks);
+    const done = () => heard.find((m) => m.params.status === 'completed');
+    await until(done);
+    assert.equal(done().method, 'notifications/tasks');
+    assert.equal(done().params.taskId, taskId);
+    assert.equal(text(done().params.result), 'deleted');
+    const end = (await ask(serve.url, 'tasks/get', { taskId }, tasks)).result;
+    assert.equal(text(end.result), 'deleted');
+    assert.equal(end.result._meta?.[`${P}related-task`], undefined);
+    // Somebody else's name for it means nothing.
+    const other = await ask(serve.url, 'tasks/get', { taskId: `x${taskId}` }, tasks);
+    assert.equal(other.error.code, -32602);
+  });
+}
+
+test('a legacy server\'s task is cancelled by its modern client', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() });
+  place.legacy(fixtureServer());
+  const serve = await serveFor(t, place);
+  const slow = { name: 'slow_compute', arguments: { seconds: 600 } };
+  await until(async () => (await ask(serve.url, 'tools/list', {})).result.tools.length > 10);
+  const { result: { taskId } } = await ask(serve.url, 'tools/call', slow, tasks);
+  assert.deepEqual((await ask(serve.url, 'tasks/cancel', { taskId }, tasks)).error, undefined);
+  const { result } = await ask(serve.url, 'tasks/get', { taskId }, tasks);
+  assert.equal(result.status, 'cancelled');
+  // Without tasks the gateway waits for it.
+  const { result: waited } = await ask(
+    serve.url, 'tools/call', { name: 'slow_compute', arguments: { seconds: 0.1 } });
+  assert.equal(waited.resultType, 'complete');
+  assert.equal(text(waited), 'computed');
+});
+
+test('what a modern client lacks is said as such', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() });
+  place.legacy(fixtureServer());
+  const serve = await serveFor(t, place);
+  await until(async () => (await ask(serve.url, 'tools/list', {})).result.tools.length > 10);
+  const call = { name: 'test_missing_capability', arguments: {} };
+  const { error } = await ask(serve.url, 'tools/call', call);
+  assert.equal(error.code, -32021);
+  assert.deepEqual(error.data.requiredCapabilities, { sampling: {} });
+});
+
+// --- roots
+
+const allowed = async (it) => text(await it.call({ name: 'list_allowed_directories', arguments: {} }));
+
+/** server-filesystem asks for roots as soon as it runs, and again when told. */
+async function rootsCross(t, place, it, dirs) {
+  let now = dirs[0];
+  it.client.setRequestHandler(types.ListRootsRequestSchema,
+    () => ({ roots: [{ uri: `file://${now}` }] }));
+  await until(async () => (await allowed(it)).includes(dirs[0]));
+  [, now] = dirs;
+  // Over HTTP the question goes by the GET stream, which may be between two
+  // connections: a client says it again.
+  await until(async () => {
+    await it.client.sendRootsListChanged();
+    return (await allowed(it)).includes(dirs[1]);
+  });
+  assert.ok(!(await allowed(it)).includes(dirs[0]));
+}
+
+function rooms(place) {
+  const dirs = ['first', 'one', 'two'].map((d) => join(place.dir, d));
+  dirs.forEach((d) => mkdirSync(d));
+  return dirs;
+}
+
+test('on stdio every server has the client\'s roots', async (t) => {
+  const place = placeFor(t, {});
+  const [given, ...dirs] = rooms(place);
+  place.write({ files: published('server-filesystem', given) });
+  const it = client1({ roots: { listChanged: true } });
+  await it.client.connect(new Stdio1(place.command()));
+  t.after(() => it.client.close());
+  await rootsCross(t, place, it, dirs);
+});
+
+test('over HTTP a server of its own has, a shared one has nobody\'s', async (t) => {
+  const place = placeFor(t, {});
+  const [given, ...dirs] = rooms(place);
+  place.write({ files: { ...published('server-filesystem', given), scope: 'session' } });
+  const serve = await serveFor(t, place);
+  const connect = async () => {
+    const it = client1({ roots: { listChanged: true } });
+    await it.client.connect(new Http1(serve.url));
+    t.after(() => it.client.close());
+    return it;
+  };
+  await rootsCross(t, place, await connect(), dirs);
+  place.write({ files: published('server-filesystem', given) });
+  const it = await connect();
+  it.client.setRequestHandler(types.ListRootsRequestSchema,
+    () => ({ roots: [{ uri: `file://${dirs[0]}` }] }));
+  await until(async () => (await allowed(it).catch(() => '')).includes(given));
+  await it.client.sendRootsListChanged();
+  assert.ok(!(await allowed(it)).includes(dirs[0]));
+});
+
+// --- headers that do not fit any more
+
+/** A modern server whose tool begins to want its argument in a header. */
+async function changing(t) {
+  const seen = [];
+  let wants = false;
+  const tool = () => ({
+    name: 'where', description: 'd',
+    inputSchema: {
+      type: 'object',
+      properties: { region: { type: 'string', ...(wants && { 'x-mcp-header': 'Region' }) } },
+    },
+  });
+  const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+  const answers = {
+    'server/discover': () => ({
+      ...complete, supportedVersions: [MODERN], capabilities: { tools: {} },
+      _meta: { [`${P}serverInfo`]: { name: 'changing', version: '1' } },
+    }),
+    'tools/list': () => ({ ...complete, tools: [tool()] }),
+    'tools/call': () => ({ resultType: 'complete', content: [{ type: 'text', text: 'there' }] }),
+  };
+  const server = http.createServer(async (req, res) => {
+    let body = '';
+    for await (const piece of req.setEncoding('utf8')) body += piece;
+    const { id, method } = JSON.parse(body);
+    const say = (status, more) => {
+      res.writeHead(status, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ jsonrpc: '2.0', id, ...more }));
+    };
+    if (method === 'tools/call') seen.push(req.headers['mcp-param-region']);
+    if (method === 'tools/call' && wants && !req.headers['mcp-param-region'])
+      return say(400, { error: { code: -32020, message: 'Mcp-Param-Region is missing' } });
+    if (!answers[method])
+      return say(404, { error: { code: -32601, message: 'no such method' } });
+    return say(200, { result: answers[method]() });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${server.address().port}/mcp`, seen, change: () => (wants = true),
+  };
+}
+
+test('a call whose headers do not fit is sent once more', async (t) => {
+  const far = await changing(t);
+  // A tool that changes is held back, unless nobody minds.
+  const place = placeFor(t, { far: { url: far.url } }, { gateway: { approvals: 'off' } });
+  const it = client1();
+  await it.client.connect(new Stdio1(place.command()));
+  t.after(() => it.client.close());
+  await until(async () => (await it.client.listTools()).tools.length === 1);
+  const call = () => it.call({ name: 'where', arguments: { region: 'north' } });
+  assert.equal(text(await call()), 'there');
+  far.change();
+  assert.equal(text(await call()), 'there');
+  assert.deepEqual(far.seen, [undefined, undefined, 'north']);
+  assert.equal(text(await call()), 'there');
+  assert.equal(far.seen.length, 4, 'from now on at the first try');
+});
+
+// --- the end
+
+test('answers on their way come before the end', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() });
+  const serve = await place.serve();
+  let stopped;
+  t.after(() => stopped ?? serve.stop('SIGKILL'));
+  const it = client1();
+  await it.client.connect(new Http1(serve.url));
+  t.after(() => it.client.close());
+  await until(async () => (await it.client.listTools()).tools.length > 10);
+  const begun = [];
+  const tool = { name: 'test_tool_with_progress', arguments: {} };
+  const legacy = it.call(tool, { onprogress: (p) => begun.push(p) });
+  const modern = ask(serve.url, 'tools/call', tool);
+  await until(() => begun.length > 0);
+  stopped = serve.stop();
+  assert.equal(text(await legacy), 'Progress completed');
+  assert.equal(text((await modern).result), 'Progress completed');
+  const { code, log } = await stopped;
+  assert.equal(code, 0, log);
+});

@@ -1,0 +1,66 @@
+// A server of the tests that does as its mood is: a file that says so, read at
+// every call. Each call it gets is a line in another file, so that a test can
+// count what was really done.
+//
+//   moody.mjs NAME MOOD_FILE LOG_FILE
+//
+// Moods: ok, die (of the call), hang, slow, eat (memory), error, big:BYTES. At
+// start: no-init (hangs in initialize), no-start (dies at once), nonsense
+// (answers what is no JSON), noisy (fills stderr), many:N (lists N tools).
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const [name, moodFile, logFile] = process.argv.slice(2);
+const mood = () => (existsSync(moodFile) ? readFileSync(moodFile, 'utf8').trim() : 'ok') || 'ok';
+const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
+const text = (t) => ({ content: [{ type: 'text', text: t }] });
+const inputSchema = { type: 'object' };
+const tools = [
+  { name: 'work', description: 'Do the work', inputSchema },
+  { name: 'look', description: 'Look at the work', inputSchema, annotations: { readOnlyHint: true } },
+  { name: 'set', description: 'Set the work', inputSchema, annotations: { idempotentHint: true } },
+];
+
+const calls = {
+  ok: (id, what) => say({ id, result: text(`${name} ${what}`) }),
+  die: () => process.kill(process.pid, 'SIGKILL'),
+  hang: () => {},
+  eat: () => { for (const all = []; ;) all.push(Buffer.alloc(1 << 24, 1)); }, // memory
+  slow: (id, what) => setTimeout(() => calls.ok(id, what), 700),
+  error: (id) => say({ id, error: { code: -32000, message: `${name} says no, sk-planted-secret-1` } }),
+};
+
+function call(id, { name: tool, arguments: args }) {
+  const now = mood();
+  appendFileSync(logFile, `${name} ${tool} ${args?.n ?? ''} ${now}\n`);
+  if (now.startsWith('big:')) say({ id, result: text('é'.repeat(Number(now.slice(4)) / 2)) });
+  else (calls[now] ?? calls.ok)(id, `${tool} ${args?.n ?? ''}`);
+}
+
+function list(id) {
+  const many = Number(/^many:(\d+)/.exec(mood())?.[1] ?? 0);
+  const more = Array.from({ length: many }, (_, i) => ({ name: `t${i}`, inputSchema }));
+  say({ id, result: { tools: [...tools, ...more] } });
+}
+
+const methods = {
+  initialize: (id) => mood() === 'no-init' || say({
+    id,
+    result: {
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name, version: '1' },
+    },
+  }),
+  'server/discover': (id) => say({ id, error: { code: -32601, message: 'no' } }),
+  'tools/list': list,
+  'tools/call': call,
+};
+
+if (mood() === 'no-start') process.exit(3);
+if (mood() === 'noisy') for (let i = 0; i < 2000; i++) process.stderr.write(`${'noise '.repeat(100)}\n`);
+createInterface({ input: process.stdin }).on('line', (line) => {
+  if (mood() === 'nonsense') for (let i = 0; i < 100; i++) process.stdout.write('what a nice day\n');
+  const m = JSON.parse(line);
+  if (m.id !== undefined) (methods[m.method] ?? ((id) => say({ id, result: {} })))(m.id, m.params);
+}).on('close', () => process.exit(0));

@@ -1,0 +1,161 @@
+// The model is asked while what it is asked is still being written: nothing of
+// its answer is seen, kept or run before that is.
+//
+// The store is slow here because somebody else has SQLite's lock.
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { until, within } from './server.mjs';
+import { House, run } from './talk_kit.mjs';
+
+const ENV = { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' };
+const QUIET = 300; // ms in which something wrong would show itself
+
+/** Nobody else writes until release(). */
+function lock(house) {
+  const file = readdirSync(house.dir, { recursive: true }).find((f) => f.endsWith('.db'));
+  const db = new DatabaseSync(join(house.dir, file), { timeout: 20_000 });
+  db.exec('BEGIN IMMEDIATE');
+  return { release() {
+    if (db.isOpen) db.exec('ROLLBACK');
+    if (db.isOpen) db.close();
+  } };
+}
+
+const since = (tab, n) => tab.events.slice(n)
+  .map(([name, arg]) => (name === 'session:entry' ? `${name} ${arg.role}` : name))
+  .filter((name, i, all) => name !== 'agent:delta' || all[i - 1] !== name);
+
+/** f(house, hold) in a house of its own; what is still held then is let go. */
+async function live(config, f) {
+  const house = await House.start({ env: ENV, config });
+  const held = [];
+  try {
+    await f(house, () => {
+      held.push(lock(house));
+      return held.at(-1);
+    });
+  } finally {
+    for (const l of held) l.release();
+    await house.stop();
+  }
+}
+const ALLOWED = { approvals: { rules: [{ server: 'box', action: 'allow' }] } };
+
+test('what was said is kept before the answer is heard', async () => {
+  await live({}, async (house, hold) => {
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('first'); // the title, the tools: nothing else is under way
+    await tab.event('agent:response');
+    const asked = house.model.requests.length, seen = tab.events.length;
+    const slow = hold();
+    house.model.script.push({ text: 'an answer in pieces' });
+    const ack = tab.say('second');
+    let acked = false;
+    ack.then(() => (acked = true), () => {});
+    await until(() => house.model.requests.length > asked, 'the model is asked');
+    await sleep(QUIET);
+    assert.deepEqual(since(tab, seen), []);
+    assert.equal(acked, false);
+    const late = house.tab({ session: tab.session }); // somebody looks in
+    const { history } = await late.ready();
+    assert.deepEqual(history.messages.map((m) => m.role), ['user', 'assistant']);
+    assert.equal(history.turn.state, 'saving');
+    assert.equal(history.turn.text, '');
+    slow.release();
+    assert.equal((await ack).ok, true);
+    await tab.event('agent:response', 2);
+    assert.deepEqual(since(tab, seen), ['session:entry user', 'agent:thinking', 'agent:delta',
+      'session:entry assistant', 'agent:response']);
+    assert.equal(house.model.requests.length, asked + 1, 'asked once');
+    await late.event('agent:response'); // on a connection of its own
+    assert.equal(late.events.filter(([e]) => e === 'agent:delta').map(([, d]) => d.text).join(''),
+      'an answer in pieces');
+  });
+});
+
+test('results are kept before the answer to them is heard', async () => {
+  await live(ALLOWED, async (house, hold) => {
+    const tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ calls: [run('sleep 1; echo ran >> ran; cat ran')] }, { text: 'the end' });
+    await tab.say('do it');
+    await until(() => tab.count('session:entry') === 2 && tab.count('agent:thinking') === 2, 'it runs');
+    const seen = tab.events.length, asked = house.model.requests.length;
+    const slow = hold();
+    await until(() => house.model.requests.length > asked, 'the model has the results');
+    assert.match(house.results()[0].text, /^ran/);
+    await sleep(QUIET);
+    assert.deepEqual(since(tab, seen).filter((e) => e !== 'tool:progress'), []);
+    slow.release();
+    await tab.event('agent:response');
+    assert.deepEqual(since(tab, seen).filter((e) => e !== 'tool:progress'), ['tool:output', 'session:entry tool',
+      'agent:thinking', 'agent:delta', 'session:entry assistant', 'agent:response']);
+  });
+});
+
+test('what cannot be kept has no answer, and is the same when it is said again', async () => {
+  await live({}, async (house, hold) => {
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('first');
+    await tab.event('agent:response');
+    const asked = house.model.requests.length, seen = tab.events.length;
+    const slow = hold();
+    house.model.script.push({ text: 'never heard of' });
+    const refused = await tab.say('second'); // the store's deadline
+    assert.equal(refused.code, 'state_unavailable');
+    assert.equal(house.model.requests.length, asked + 1);
+    slow.release();
+    assert.deepEqual(since(tab, seen), []);
+    house.model.script.push({ text: 'heard' });
+    assert.equal((await tab.say('second')).ok, true);
+    await tab.event('agent:response', 2);
+    const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+    assert.deepEqual(body.messages.map((m) => m.blocks[0].text), ['first', 'ok', 'second', 'heard']);
+  });
+});
+
+/** Points of an answer that came too early; kept: what the store has then. */
+for (const [point, kept] of [['early', []], ['early-results', ['user', 'assistant']]])
+  test(`our death at ${point}`, async () => {
+    await live(ALLOWED, async (house, hold) => {
+      await house.server.stop();
+      await house.up(['--test-crash', point]);
+      house.model.script.push({ calls: [run('sleep 1; echo ran >> ran')] }, { text: 'never heard of' });
+      const tab = house.tab();
+      await tab.ready();
+      let ack = null;
+      if (point !== 'early') {
+        ack = await tab.say('do it');
+        await until(() => tab.count('agent:thinking') === 2, 'it runs');
+      }
+      const slow = hold();
+      if (point === 'early') tab.socket.emitWithAck('message', 'do it').then((a) => (ack = a), () => {});
+      await within(house.server.exit, `the end at ${point}`, 30_000);
+      assert.equal(house.server.ended.signal, 'SIGKILL');
+      slow.release();
+      await until(() => tab.count('(disconnect)'), 'the disconnect');
+      house.model.script.length = 0;
+      await house.up();
+      const back = house.tab({ session: tab.session });
+      const { history } = await back.ready();
+      assert.deepEqual(history.messages.map((m) => m.role), kept);
+      if (point === 'early') {
+        assert.equal(ack, null);
+        assert.equal(history.turn, null);
+        return;
+      }
+      assert.equal(ack.ok, true);
+      await back.event('agent:response'); // it goes on, and says what nobody knows
+      const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+      assert.deepEqual(body.messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
+      assert.match(JSON.stringify(body.messages[2]), /Whether it had an effect is unknown; it was not run again/);
+      assert.doesNotMatch(JSON.stringify(body.messages), /never heard of/);
+    });
+  });

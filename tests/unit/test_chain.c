@@ -1,0 +1,176 @@
+/* Lines that cannot be changed, taken out or moved unnoticed. */
+#include "codec/chain.h"
+
+#include "mo_test.h"
+
+#define LINES 5
+
+static void make(struct mo_buf *b, size_t n)
+{
+    struct mo_chain c;
+    struct mo_err e;
+    char row[64];
+
+    mo_chain_init(&c);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(row, sizeof(row), "\"n\":%zu,\"t\":\"a\\nb\"", i);
+        assert_int_equal(mo_chain_put(&c, mo_span_cstr(row), b, &e), 0);
+    }
+}
+
+/* How many lines are good, from the first on. */
+static size_t good(struct mo_span text)
+{
+    struct mo_chain c;
+    struct mo_err e;
+    size_t n = 0;
+
+    mo_chain_init(&c);
+    while (text.n) {
+        struct mo_span line = mo_span_cut(&text, '\n');
+
+        if (!text.p || mo_chain_check(&c, line, &e) < 0)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static void test_known(void **state)
+{
+    static const char want[] =
+        "{\"seq\":1,\"prev\":"
+        "\"0000000000000000000000000000000000000000000000000000000000000000\","
+        "\"a\":1,\"hash\":"
+        "\"79d849221fb23cd49e2bc95431e155e121723309f579af3db1cc2677c5ec6407\"}"
+        "\n";
+    struct mo_chain c, again;
+    struct mo_err e;
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 4096);
+    mo_chain_init(&c);
+    assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e), 0);
+    assert_int_equal(b.len, sizeof(want) - 1);
+    assert_memory_equal(b.p, want, b.len);
+    assert_true(
+        mo_span_is(mo_chain_members(mo_span(b.p, b.len - 1)), "\"a\":1"));
+    assert_int_equal(mo_chain_resume(&again, mo_span(b.p, b.len - 1), &e), 0);
+    assert_int_equal(again.seq, 1);
+    assert_string_equal(again.hash, c.hash);
+    assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":\n1"), &b, &e), MO_EINVAL);
+    assert_int_equal(mo_chain_put(&c, MO_SPAN(""), &b, &e), MO_EINVAL);
+    assert_int_equal(c.seq, 1);
+    mo_buf_fini(&b);
+}
+
+/* Every byte, every bit, and every other value of it. */
+static void test_any_byte(void **state)
+{
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 65536);
+    make(&b, LINES);
+    assert_int_equal(good(mo_buf_view(&b)), LINES);
+    for (size_t i = 0; i < b.len; i++) {
+        for (unsigned x = 1; x < 256; x++) {
+            b.p[i] = (char)((unsigned char)b.p[i] ^ x);
+            if (good(mo_buf_view(&b)) >= LINES)
+                fail_msg("byte %zu ^ %u goes unnoticed", i, x);
+            b.p[i] = (char)((unsigned char)b.p[i] ^ x);
+        }
+    }
+    mo_buf_fini(&b);
+}
+
+static void test_lines(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned order[LINES + 1];
+        size_t n, good;
+    } rows[] = {
+        {"as they are", {0, 1, 2, 3, 4}, 5, 5},
+        {"the first is gone", {1, 2, 3, 4}, 4, 0},
+        {"one is gone", {0, 1, 3, 4}, 4, 2},
+        {"two are swapped", {0, 2, 1, 3, 4}, 5, 1},
+        {"one is there twice", {0, 1, 1, 2, 3, 4}, 6, 2},
+        {"backwards", {4, 3, 2, 1, 0}, 5, 0},
+    };
+    struct mo_span lines[LINES], rest;
+    struct mo_buf b, other;
+
+    (void)state;
+    mo_buf_init(&b, 65536);
+    mo_buf_init(&other, 65536);
+    make(&b, LINES);
+    rest = mo_buf_view(&b);
+    for (size_t i = 0; i < LINES; i++)
+        lines[i] = mo_span_cut(&rest, '\n');
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&other);
+        for (size_t k = 0; k < rows[i].n; k++) {
+            (void)mo_buf_span(&other, lines[rows[i].order[k]]);
+            (void)mo_buf_putc(&other, '\n');
+        }
+        check_row(rows[i].name, good(mo_buf_view(&other)) == rows[i].good);
+    }
+    mo_buf_fini(&other);
+    mo_buf_fini(&b);
+}
+
+static void test_bad(void **state)
+{
+    static const char *const rows[] = {
+        "",
+        "{}",
+        "{\"seq\":1}",
+        "not JSON at all",
+        "{\"seq\":0,\"prev\":\"\",\"hash\":\"\"}",
+    };
+    struct mo_chain c;
+    struct mo_err e;
+
+    (void)state;
+    mo_chain_init(&c);
+    c.open = true;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        check_row(rows[i],
+                  mo_chain_check(&c, mo_span_cstr(rows[i]), &e) == MO_EPROTO);
+        check_row(rows[i], mo_chain_members(mo_span_cstr(rows[i])).n == 0);
+    }
+    assert_true(c.open);
+}
+
+static void body(void *ctx)
+{
+    struct mo_chain c;
+    struct mo_err e;
+    struct mo_buf b;
+
+    (void)ctx;
+    mo_buf_init(&b, 4096);
+    mo_chain_init(&c);
+    if (mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e) < 0)
+        assert_int_equal(c.seq, 0);
+    mo_buf_fini(&b);
+}
+
+static void test_torture(void **state)
+{
+    (void)state;
+    torture(body, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known),   cmocka_unit_test(test_any_byte),
+        cmocka_unit_test(test_lines),   cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_torture),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* What is learnt from choices: bounded, kept, and forgotten when told. */
+#include "mo_test.h"
+
+#include <unistd.h>
+
+#include "gateway/habit.h"
+#include "loop/loop.h"
+
+static struct mo_route_answer answer(void)
+{
+    struct mo_route_answer a = {.n = 3};
+
+    a.hits[0] = (struct mo_route_hit){.server = MO_SPAN("a"),
+                                      .tool = MO_SPAN("x"),
+                                      .score = 2.0f,
+                                      .confidence = 0.75f};
+    a.hits[1] = (struct mo_route_hit){.server = MO_SPAN("b"),
+                                      .tool = MO_SPAN("y"),
+                                      .score = 1.9f,
+                                      .confidence = 0.7f};
+    a.hits[2] = (struct mo_route_hit){.server = MO_SPAN("c"),
+                                      .tool = MO_SPAN("z"),
+                                      .score = 0.5f,
+                                      .confidence = 0.1f};
+    return a;
+}
+
+static void choose(struct habit *h, const char *words, const char *server,
+                   const char *tool)
+{
+    struct mo_route_answer a = answer();
+
+    habit_shown(h, "me", mo_span_cstr(words), &a);
+    habit_chose(h, "me", mo_span_cstr(server), mo_span_cstr(tool));
+}
+
+static struct mo_route_answer ask(struct habit *h, const char *words)
+{
+    struct mo_route_answer a = answer();
+
+    habit_apply(h, mo_span_cstr(words), &a);
+    return a;
+}
+
+static void test_learns(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct habit *h = habit_new(l, NULL);
+    struct mo_route_answer a;
+
+    (void)state;
+    a = ask(h, "open the ticket");
+    assert_true(mo_span_is(a.hits[0].server, "a"));
+    choose(h, "open the ticket", "b", "y");
+    a = ask(h, "Open a TICKET!");
+    assert_true(mo_span_is(a.hits[0].server, "b"));
+    a = ask(h, "something else altogether");
+    assert_true(mo_span_is(a.hits[0].server, "a"));
+    /* a request that says the name needs no habit */
+    a = answer();
+    a.named = true;
+    habit_apply(h, MO_SPAN("open the ticket"), &a);
+    assert_true(mo_span_is(a.hits[0].server, "a"));
+    habit_free(h);
+    mo_loop_free(l);
+}
+
+/* However often: what is far away stays there, and unsure stays unsure. */
+static void test_bounded(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct habit *h = habit_new(l, NULL);
+    struct mo_route_answer a;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        choose(h, "open the ticket", "c", "z");
+    a = ask(h, "open the ticket");
+    assert_true(mo_span_is(a.hits[2].server, "c"));
+    assert_true(a.hits[2].confidence <= 0.1f + HABIT_SURE + 1e-6f);
+    assert_true(a.hits[2].score <= 0.5f + HABIT_SCORE + 1e-6f);
+    for (size_t i = 0; i < a.n; i++)
+        assert_true(a.hits[i].confidence < MO_ROUTE_SURE);
+    /* more words than there are rows */
+    for (int i = 0; i < 3000; i++) {
+        char words[64];
+
+        (void)snprintf(words, sizeof(words), "word%d other%d", i, i);
+        choose(h, words, "a", "x");
+    }
+    habit_free(h);
+    mo_loop_free(l);
+}
+
+/* Only what this one was shown, and only what was among it. */
+static void test_whose(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct habit *h = habit_new(l, NULL);
+    struct mo_route_answer a = answer();
+
+    (void)state;
+    habit_shown(h, "me", MO_SPAN("open the ticket"), &a);
+    habit_chose(h, "somebody", MO_SPAN("b"), MO_SPAN("y"));
+    habit_chose(h, "me", MO_SPAN("b"), MO_SPAN("never shown"));
+    habit_chose(h, "me", MO_SPAN("b"), MO_SPAN("y")); /* used up by that */
+    a = ask(h, "open the ticket");
+    assert_true(mo_span_is(a.hits[0].server, "a"));
+    habit_free(h);
+    mo_loop_free(l);
+}
+
+static void test_kept(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    char path[] = "/tmp/mo-habit-XXXXXX";
+    int fd = mkstemp(path);
+    struct habit *h;
+
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    (void)unlink(path);
+    h = habit_new(l, path);
+    choose(h, "open the ticket", "b", "y");
+    habit_free(h); /* writes it */
+    h = habit_new(l, path);
+    assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "b"));
+    assert_int_equal(unlink(path), 0);
+    assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "a"));
+    habit_free(h);
+    assert_int_not_equal(access(path, F_OK), 0); /* and is not made again */
+    mo_loop_free(l);
+}
+
+/* A file is a peer: whatever is in it. */
+static void test_bad_file(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "mo-habit 1\n",
+        "mo-habit 1\nzz",
+        "mo-habit 1\n1 2 3",
+        "mo-habit 1\n1 2 99999999999999999999\n1 2 x\n",
+        "mo-habit 9\n1 2 3\n",
+        "mo-habit 1\n\n\n"};
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(texts); i++) {
+        char path[] = "/tmp/mo-habit-XXXXXX";
+        int fd = mkstemp(path);
+        struct habit *h;
+
+        assert_int_equal(write(fd, texts[i], strlen(texts[i])),
+                         strlen(texts[i]));
+        (void)close(fd);
+        h = habit_new(l, path);
+        assert_true(mo_span_is(ask(h, "open").hits[0].server, "a"));
+        habit_free(h);
+        (void)unlink(path);
+    }
+    mo_loop_free(l);
+}
+
+static void torture_body(void *arg)
+{
+    struct habit *h = habit_new(arg, "/nonexistent/habit");
+
+    if (!h)
+        return;
+    choose(h, "open the ticket", "b", "y");
+    (void)ask(h, "open the ticket");
+    habit_free(h);
+}
+
+static void test_torture(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+
+    (void)state;
+    torture(torture_body, l);
+    mo_loop_free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learns),   cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_whose),    cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_bad_file), cmocka_unit_test(test_torture),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,430 @@
+/* The audit log's file: groups, half lines, several writers, files that are
+ * full, and whatever can be done to it afterwards. */
+#include "app/ledger.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "mo_net.h"
+#include "mo_test.h"
+
+static char dir[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    (void)snprintf(dir, sizeof(dir), "/tmp/mo-ledger-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static void path_of(char out[256], const char *name)
+{
+    (void)snprintf(out, 256, "%s/%.100s", dir, name);
+}
+
+static int tear_down(void **state)
+{
+    char names[64][64], path[256];
+    struct mo_err e;
+    size_t n = 0;
+
+    (void)state;
+    (void)mo_ledger_files(dir, names, 64, &n, &e);
+    for (size_t i = 0; i < n; i++) {
+        path_of(path, names[i]);
+        (void)unlink(path);
+    }
+    path_of(path, MO_LEDGER_HEAD);
+    (void)unlink(path);
+    return rmdir(dir);
+}
+
+static void slurp(const char *name, struct mo_buf *b)
+{
+    char path[256];
+    struct mo_err e;
+
+    path_of(path, name);
+    mo_buf_reset(b);
+    if (mo_file_read(path, b->max, b, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void spit(const char *name, struct mo_span text)
+{
+    char path[256];
+    int fd;
+
+    path_of(path, name);
+    fd = open(path, O_WRONLY | O_TRUNC | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text.p, text.n), text.n);
+    (void)close(fd);
+}
+
+static struct mo_ledger_report verify(void)
+{
+    struct mo_ledger_report r;
+    struct mo_err e;
+
+    if (mo_ledger_verify(dir, NULL, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    return r;
+}
+
+/* --- through the loop ---------------------------------------------------- */
+
+static void set_flag(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+static bool flag(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
+struct sure {
+    bool done;
+    int code;
+};
+
+static void on_sure(void *ctx, const struct mo_err *why)
+{
+    struct sure *s = ctx;
+
+    s->done = true;
+    s->code = why ? why->code : 0;
+}
+
+static void close_it(struct mo_loop *l, struct mo_ledger *g)
+{
+    bool gone = false;
+
+    mo_ledger_close(g, set_flag, &gone);
+    assert_false(gone);
+    assert_true(mo_loop_until(l, flag, &gone, WAIT_MS));
+}
+
+static void put_n(struct mo_ledger *g, unsigned n)
+{
+    char row[64];
+
+    for (unsigned i = 0; i < n; i++) {
+        (void)snprintf(row, sizeof(row), "\"n\":%u", i);
+        assert_int_equal(mo_ledger_put(g, mo_span_cstr(row)), 0);
+    }
+}
+
+static void test_groups(void **state)
+{
+    const struct mo_ledger_opts o = {.dir = dir};
+    struct mo_loop *l = loop_new();
+    struct mo_ledger *g = NULL;
+    struct mo_ledger_report r;
+    struct sure s = {0};
+    struct mo_err e;
+    struct stat st;
+    char path[256];
+
+    (void)state;
+    r = verify(); /* nothing is all right */
+    assert_true(r.ok && r.rows == 0);
+    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
+    path_of(path, MO_LEDGER_FILE);
+    assert_int_not_equal(stat(path, &st), 0); /* not before the first row */
+    put_n(g, 3);
+    assert_int_equal(mo_ledger_sure(g, on_sure, &s, &e), 0);
+    assert_false(s.done);
+    assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
+    assert_int_equal(s.code, 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    put_n(g, 1000); /* behind; the end waits for them */
+    close_it(l, g);
+    r = verify();
+    assert_true(r.ok);
+    assert_int_equal(r.rows, 1003);
+    assert_int_equal(r.first, 1);
+    assert_int_equal(r.last, 1003);
+    /* the next run goes on */
+    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
+    put_n(g, 2);
+    close_it(l, g);
+    r = verify();
+    assert_true(r.ok);
+    assert_int_equal(r.last, 1005);
+    mo_loop_free(l);
+}
+
+static void test_cannot(void **state)
+{
+    const struct mo_ledger_opts o = {.dir = "/nowhere/at/all"};
+    struct mo_loop *l = loop_new();
+    struct mo_ledger *g = NULL;
+    struct sure s = {0};
+    struct mo_err e;
+
+    (void)state;
+    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
+    put_n(g, 2);
+    assert_int_equal(mo_ledger_sure(g, on_sure, &s, &e), 0);
+    assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
+    assert_int_equal(s.code, MO_EIO);
+    assert_int_equal(mo_ledger_stats(g).lost, 2);
+    close_it(l, g);
+    mo_loop_free(l);
+}
+
+static void body(void *ctx)
+{
+    const struct mo_ledger_opts o = {.dir = dir};
+    struct mo_loop *l = ctx;
+    struct mo_ledger *g = NULL;
+    struct sure s = {0};
+    struct mo_err e;
+
+    if (mo_ledger_open(l, &o, &g, &e) < 0)
+        return;
+    (void)mo_ledger_put(g, MO_SPAN("\"a\":1"));
+    if (mo_ledger_sure(g, on_sure, &s, &e) == 0)
+        assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
+    close_it(l, g);
+}
+
+static void test_torture(void **state)
+{
+    struct mo_loop *l = loop_new();
+
+    (void)state;
+    torture(body, l);
+    assert_true(verify().ok);
+    mo_loop_free(l);
+}
+
+/* --- the file alone ------------------------------------------------------ */
+
+static void file_init(struct mo_ledger_file *f, uint64_t max, unsigned files)
+{
+    *f = (struct mo_ledger_file){
+        .max = max, .files = files, .fd = -1, .head = -1};
+    (void)snprintf(f->dir, sizeof(f->dir), "%s", dir);
+}
+
+static void append(struct mo_ledger_file *f, const char *rows)
+{
+    struct mo_err e;
+
+    if (mo_ledger_append(f, mo_span_cstr(rows), false, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void write_some(void)
+{
+    struct mo_ledger_file f;
+
+    file_init(&f, 4000, 100);
+    for (int i = 0; i < 40; i++)
+        append(&f, i % 2 ? "\"a\":1\n" : "\"b\":1\n\"b\":2\n");
+    mo_ledger_file_close(&f);
+}
+
+/* Processes that write one log at the same time, through many files. */
+static void test_writers(void **state)
+{
+    struct mo_ledger_report r;
+    pid_t pids[4];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(pids); i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            write_some();
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < MO_COUNT(pids); i++) {
+        int how = -1;
+
+        assert_int_equal(waitpid(pids[i], &how, 0), pids[i]);
+        assert_int_equal(how, 0);
+    }
+    r = verify();
+    if (!r.ok)
+        fail_msg("%s line %llu: %s", r.file, (unsigned long long)r.line,
+                 r.why.msg);
+    assert_int_equal(r.rows, 4 * 60);
+    assert_true(r.files > 1);
+}
+
+/* A crash: the group was not whole, so the head never heard of it. */
+static void test_torn(void **state)
+{
+    struct mo_ledger_file f;
+    struct mo_ledger_report r;
+    struct mo_buf text, head;
+
+    (void)state;
+    mo_buf_init(&text, 65536);
+    mo_buf_init(&head, 4096);
+    file_init(&f, MO_LEDGER_MAX, 4);
+    append(&f, "\"a\":1\n\"a\":2\n");
+    slurp(MO_LEDGER_HEAD, &head);
+    append(&f, "\"a\":3\n");
+    slurp(MO_LEDGER_FILE, &text);
+    mo_ledger_file_close(&f);
+    for (size_t cut = 1; cut < 40; cut++) {
+        spit(MO_LEDGER_FILE, mo_span(text.p, text.len - cut));
+        spit(MO_LEDGER_HEAD, mo_buf_view(&head));
+        file_init(&f, MO_LEDGER_MAX, 4);
+        append(&f, "\"a\":4\n");
+        mo_ledger_file_close(&f);
+        r = verify();
+        assert_true(r.ok);
+        assert_int_equal(r.rows, 4); /* one of them says what was cut off */
+    }
+    slurp(MO_LEDGER_FILE, &text);
+    assert_true(mo_span_search(mo_buf_view(&text), MO_SPAN("was cut off")) >=
+                0);
+    mo_buf_fini(&text);
+    mo_buf_fini(&head);
+}
+
+static void test_full(void **state)
+{
+    struct mo_ledger_file f;
+    struct mo_ledger_report r;
+    char names[16][64], path[256];
+    struct mo_err e;
+    size_t n;
+
+    (void)state;
+    file_init(&f, 600, 3); /* three rows a file, three files */
+    for (int i = 0; i < 30; i++)
+        append(&f, "\"a\":1\n");
+    mo_ledger_file_close(&f);
+    assert_int_equal(mo_ledger_files(dir, names, 16, &n, &e), 0);
+    assert_true(n >= 3 && n <= 4);
+    r = verify();
+    if (!r.ok)
+        fail_msg("%s line %llu: %s", r.file, (unsigned long long)r.line,
+                 r.why.msg);
+    assert_int_equal(r.last, 30);
+    assert_true(r.first > 1 && r.rows == r.last - r.first + 1);
+    path_of(path, names[1]); /* one in the middle goes */
+    assert_int_equal(unlink(path), 0);
+    assert_false(verify().ok);
+}
+
+/* A last line that is none: set aside as it is, never written over. */
+static void test_damaged(void **state)
+{
+    struct mo_ledger_file f;
+    struct mo_ledger_report r;
+    struct mo_buf text;
+    char names[16][64];
+    struct mo_err e;
+    size_t n;
+
+    (void)state;
+    mo_buf_init(&text, 65536);
+    file_init(&f, MO_LEDGER_MAX, 4);
+    append(&f, "\"a\":1\n");
+    slurp(MO_LEDGER_FILE, &text);
+    text.p[text.len - 10] ^= 1;
+    spit(MO_LEDGER_FILE, mo_buf_view(&text));
+    mo_ledger_file_close(&f);
+    file_init(&f, MO_LEDGER_MAX, 4);
+    append(&f, "\"a\":2\n");
+    mo_ledger_file_close(&f);
+    assert_int_equal(mo_ledger_files(dir, names, 16, &n, &e), 0);
+    assert_int_equal(n, 2);
+    r = verify();
+    assert_false(r.ok);
+    assert_string_equal(r.file, names[0]);
+    assert_int_equal(r.line, 1);
+    slurp(MO_LEDGER_FILE, &text);
+    assert_true(mo_span_search(mo_buf_view(&text),
+                               MO_SPAN("cannot be continued")) >= 0);
+    mo_buf_fini(&text);
+}
+
+/* Every byte flipped, every line taken out, every pair swapped. */
+static void test_tampered(void **state)
+{
+    struct mo_span lines[4], rest;
+    struct mo_ledger_file f;
+    struct mo_buf text, head, other;
+
+    (void)state;
+    mo_buf_init(&text, 65536);
+    mo_buf_init(&head, 65536);
+    mo_buf_init(&other, 65536);
+    file_init(&f, MO_LEDGER_MAX, 4);
+    append(&f, "\"a\":1\n\"a\":2\n\"a\":3\n\"a\":4\n");
+    mo_ledger_file_close(&f);
+    slurp(MO_LEDGER_FILE, &text);
+    slurp(MO_LEDGER_HEAD, &head);
+    assert_true(verify().ok);
+    for (size_t i = 0; i < text.len; i++) {
+        text.p[i] ^= 1;
+        spit(MO_LEDGER_FILE, mo_buf_view(&text));
+        if (verify().ok)
+            fail_msg("byte %zu goes unnoticed", i);
+        text.p[i] ^= 1;
+    }
+    for (size_t i = 0; i < head.len; i++) {
+        head.p[i] ^= 1;
+        spit(MO_LEDGER_FILE, mo_buf_view(&text));
+        spit(MO_LEDGER_HEAD, mo_buf_view(&head));
+        if (verify().ok && i > 20) /* a first row that may be missing */
+            fail_msg("byte %zu of the head goes unnoticed", i);
+        head.p[i] ^= 1;
+    }
+    spit(MO_LEDGER_HEAD, mo_buf_view(&head));
+    rest = mo_buf_view(&text);
+    for (size_t i = 0; i < 4; i++)
+        lines[i] = mo_span_cut(&rest, '\n');
+    for (size_t skip = 0; skip < 4; skip++) {
+        mo_buf_reset(&other);
+        for (size_t i = 0; i < 4; i++)
+            if (i != skip)
+                (void)mo_buf_printf(&other, "%.*s\n", (int)lines[i].n,
+                                    lines[i].p);
+        spit(MO_LEDGER_FILE, mo_buf_view(&other));
+        if (verify().ok)
+            fail_msg("line %zu can be taken out", skip);
+    }
+    for (size_t at = 0; at < 3; at++) {
+        mo_buf_reset(&other);
+        for (size_t i = 0; i < 4; i++) {
+            size_t k = i == at ? at + 1 : i == at + 1 ? at : i;
+
+            (void)mo_buf_printf(&other, "%.*s\n", (int)lines[k].n, lines[k].p);
+        }
+        spit(MO_LEDGER_FILE, mo_buf_view(&other));
+        assert_false(verify().ok);
+    }
+    spit(MO_LEDGER_FILE, mo_span(NULL, 0));
+    assert_false(verify().ok);
+    mo_buf_fini(&text);
+    mo_buf_fini(&head);
+    mo_buf_fini(&other);
+}
+
+#define EACH(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EACH(test_groups),  EACH(test_cannot),   EACH(test_torture),
+        EACH(test_writers), EACH(test_torn),     EACH(test_full),
+        EACH(test_damaged), EACH(test_tampered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

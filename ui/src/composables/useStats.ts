@@ -1,0 +1,39 @@
+// useStats - how all of it is doing, asked again and again while somebody
+// looks, and what the boxes took together at each of those times.
+
+import { onScopeDispose, shallowRef } from 'vue';
+
+import { fetchStats } from '../lib/http';
+import { sumOf } from '../lib/stats';
+import type { Stats } from '../protocol';
+
+const FIRST_MS = 1500; // the processor is known from the second look on
+const EVERY_MS = 5000;
+const SAMPLES = 60;
+
+export function useStats() {
+  const stats = shallowRef<Stats | null>(null);
+  const memory = shallowRef<number[]>([]); // bytes
+  const cpu = shallowRef<number[]>([]); // percent of one core
+  const waiting = shallowRef<number[]>([]); // calls, for a person
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function take(s: Stats): void {
+    stats.value = s;
+    memory.value = [...memory.value, sumOf(s.boxes, (b) => b.memoryBytes)].slice(-SAMPLES);
+    waiting.value = [...waiting.value, s.approvals.length].slice(-SAMPLES);
+    if (s.boxes.every((b) => b.cpuPercent !== null))
+      cpu.value = [...cpu.value, sumOf(s.boxes, (b) => b.cpuPercent ?? 0)].slice(-SAMPLES);
+  }
+  async function load(next: number): Promise<void> {
+    const s = await fetchStats().catch(() => null);
+    if (s) take(s);
+    if (timer !== undefined) timer = setTimeout(() => void load(EVERY_MS), next);
+  }
+  timer = setTimeout(() => void load(FIRST_MS), 0);
+  onScopeDispose(() => {
+    clearTimeout(timer);
+    timer = undefined;
+  });
+  return { stats, memory, cpu, waiting };
+}

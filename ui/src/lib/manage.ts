@@ -1,0 +1,85 @@
+// manage - MCP servers looked at, added, changed and removed over HTTP.
+
+import {
+  readAttempted, readAudit, readChange, readManaged, readPlan, readSnippets,
+  type Attempted, type Change, type Managed, type Plan, type Snippets,
+} from '../protocol';
+import { get, HttpError, post, reason } from './http';
+
+const at = (name: string): string => `/api/mcp/${encodeURIComponent(name)}`;
+
+/** An entry of the configuration file, as far as it is described here. */
+export interface Entry {
+  command?: string;
+  args?: string[];
+  url?: string;
+  image?: string;
+  description?: string;
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+}
+
+export interface Wish {
+  name: string;
+  entry: Entry;
+  secrets: string[]; // names whose values go to the secret store
+}
+
+export const fetchManaged = (): Promise<Managed> =>
+  get('/api/mcp', readManaged);
+export const fetchSnippets = (): Promise<Snippets> =>
+  get('/api/mcp/snippets', readSnippets);
+
+/** Connect to a server that need not be saved, and save nothing. */
+export const tryServer = ({ name, entry, secrets }: Wish): Promise<Change> =>
+  post('/api/mcp?dryRun=true&test=true', readChange,
+    { name, config: entry, secrets });
+export const addServer = (
+  { name, entry, secrets }: Wish, test: boolean,
+): Promise<Change> =>
+  post(`/api/mcp?test=${test}`, readChange, { name, config: entry, secrets });
+export const enableServer = (name: string, enabled: boolean): Promise<Change> =>
+  post(at(name), readChange, { enabled }, 'PATCH');
+export const removeServer = (name: string): Promise<Change> =>
+  post(at(name), readChange, {}, 'DELETE');
+/** Connect to a configured one, beside what runs. */
+export const attemptServer = (name: string): Promise<Attempted> =>
+  post(`${at(name)}/test`, readAttempted);
+
+export interface ImportHow {
+  dry: boolean;
+  replace: boolean;
+  secrets: boolean;
+}
+
+/** The file as it is: it may hold comments. */
+export async function importServers(
+  text: string, { dry, replace, secrets }: ImportHow,
+): Promise<Plan> {
+  const r = await fetch(
+    `/api/mcp/import?dryRun=${dry}&replace=${replace}&secrets=${secrets}`,
+    { method: 'POST', headers: { 'content-type': 'text/plain' }, body: text });
+  if (!r.ok) throw new HttpError(r.status, await reason(r));
+  return readPlan(await r.json());
+}
+
+export interface Took {
+  at: number;
+  ms: number;
+  failed: boolean;
+}
+
+/** How long the last calls of a server took, the newest last. */
+export async function fetchTook(server: string, n: number): Promise<Took[]> {
+  const { rows } = await get(
+    `/api/audit?limit=400&q=${encodeURIComponent(server)}`, readAudit);
+  return rows
+    .flatMap(({ at: when, what }) => {
+      const ms = what?.['ms'];
+      return what?.['server'] === server && typeof ms === 'number'
+        ? [{ at: when, ms, failed: what['isError'] === true }]
+        : [];
+    })
+    .toSorted((a, b) => a.at - b.at)
+    .slice(-n);
+}
