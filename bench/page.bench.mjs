@@ -66,6 +66,7 @@ async function scroll(page) {
     let elements = 0;
     for (let still = 0; still < 60;) {
       const before = log.scrollTop;
+      log.dispatchEvent(new WheelEvent('wheel')); // without a hand the page stays at its end
       log.scrollTop = before - 400;
       const now = await frame();
       gaps.push(now - last);
