@@ -28,6 +28,8 @@ struct mo_audit {
     size_t nrows;
     struct mo_timer timer;
     struct mo_buf scratch, line;
+    uint64_t second; /* that `when` is written for */
+    char when[MO_ISO8601_MAX];
     /* checking */
     struct mo_work *work;
     struct mo_job job;
@@ -84,28 +86,44 @@ static void put_number(struct mo_jw *w, const char *key, uint64_t n)
     mo_jw_u64(w, n);
 }
 
+#define MS_AT (sizeof("2026-11-15T12:18:17.") - 1)
+
+/* Of rows within one second only the milliseconds differ. */
+static struct mo_span when(struct mo_audit *a, uint64_t at)
+{
+    unsigned ms = (unsigned)(at % 1000);
+
+    if (at / 1000 != a->second || !a->when[0])
+        mo_wall_format(at, a->when);
+    a->second = at / 1000;
+    a->when[MS_AT] = (char)('0' + ms / 100);
+    a->when[MS_AT + 1] = (char)('0' + ms / 10 % 10);
+    a->when[MS_AT + 2] = (char)('0' + ms % 10);
+    return mo_span_cstr(a->when);
+}
+
 /* "at":...,"session":...,"what":{...} */
 static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
                      struct mo_span what)
 {
-    char when[MO_ISO8601_MAX];
-    struct mo_jw w;
+    struct mo_buf *b = &a->line;
 
-    mo_wall_format(at, when);
-    mo_buf_reset(&a->line);
-    mo_jw_init(&w, &a->line);
-    mo_jw_obj(&w);
-    put_text(&w, "at", mo_span_cstr(when));
-    put_text(&w, "session", session);
-    mo_jw_key(&w, "what");
-    mo_jw_raw(&w, what);
-    mo_jw_end(&w);
-    blank_all(a, &a->line);
-    if (mo_buf_err(&a->line) || a->line.len < 2)
+    mo_buf_reset(b);
+    (void)mo_buf_span(b, MO_SPAN("\"at\":\""));
+    (void)mo_buf_span(b, when(a, at));
+    (void)mo_buf_putc(b, '"');
+    if (session.n) {
+        (void)mo_buf_span(b, MO_SPAN(",\"session\":"));
+        (void)mo_json_quote(b, session);
+    }
+    (void)mo_buf_span(b, MO_SPAN(",\"what\":"));
+    (void)mo_buf_span(b, what);
+    blank_all(a, b);
+    if (mo_buf_err(b))
         (void)mo_ledger_put(a->ledger, MO_SPAN("\"note\":\"a row was too big "
                                                "to be written\""));
     else
-        (void)mo_ledger_put(a->ledger, mo_span(a->line.p + 1, a->line.len - 2));
+        (void)mo_ledger_put(a->ledger, mo_buf_view(b));
 }
 
 static void digest(struct mo_span text, char out[65])
@@ -259,8 +277,17 @@ static void begin(struct mo_audit *a, struct mo_jw *w, const char *kind)
 
 static void put_sure(struct mo_jw *w, float sure)
 {
+    unsigned n = sure > 0 ? (unsigned)(sure * 1000 + 0.5f) : 0;
+    char text[8] = "0.000";
+    size_t len = sizeof("0.000") - 1;
+
     mo_jw_key(w, "confidence");
-    mo_jw_f64(w, (double)(int)(sure * 1000 + 0.5f) / 1000);
+    text[0] = (char)('0' + (n < 1000 ? 0 : 1));
+    for (size_t i = 4; n < 1000 && i > 1; i--, n /= 10)
+        text[i] = (char)('0' + n % 10);
+    while (len > 1 && (text[len - 1] == '0' || text[len - 1] == '.'))
+        len--;
+    mo_jw_raw(w, mo_span(text, len));
 }
 
 static void put_route(struct mo_jw *w, const struct mo_gw_case *k)

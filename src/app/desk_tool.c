@@ -31,11 +31,19 @@ static int read_tool(const struct mo_gw_case *k, struct mo_arena *a,
     return 0;
 }
 
-static int put_key(struct mo_buf *b, const struct mo_gw_case *k)
+#define KEY_MAX ((size_t)1024) /* longer ones are looked at each time */
+
+/* Server, NUL, tool. Empty: too long. */
+static struct mo_span key_of(char b[KEY_MAX], const struct mo_gw_case *k)
 {
-    (void)mo_buf_span(b, k->server);
-    (void)mo_buf_putc(b, '\0');
-    return mo_buf_span(b, k->tool);
+    size_t n = k->server.n + 1 + k->tool.n;
+
+    if (n > KEY_MAX || !k->server.n || !k->tool.n)
+        return mo_span(NULL, 0);
+    memcpy(b, k->server.p, k->server.n);
+    b[k->server.n] = '\0';
+    memcpy(b + k->server.n + 1, k->tool.p, k->tool.n);
+    return mo_span(b, n);
 }
 
 /* --- those that changed -------------------------------------------------- */
@@ -126,22 +134,18 @@ bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
     uint64_t hash = mo_siphash(d->key0, d->key1, mo_json_text(k->item)) | 1;
     struct mo_tool t;
     struct mo_arena a;
-    struct mo_buf key;
-    bool same, keep;
+    char room[KEY_MAX];
+    struct mo_span key = key_of(room, k);
+    bool same =
+        key.n && (uintptr_t)mo_map_get(&d->known, key) == (uintptr_t)hash;
 
-    mo_buf_init(&key, (size_t)16 * 1024);
-    keep = put_key(&key, k) == 0;
-    same = keep && (uintptr_t)mo_map_get(&d->known, mo_buf_view(&key)) ==
-                       (uintptr_t)hash;
-    if (!same) {
-        mo_arena_init(&a, TEXT_MAX);
-        same = read_tool(k, &a, &t) == 0 && look(d, &t);
-        if (same && keep)
-            (void)mo_map_put(&d->known, mo_buf_view(&key),
-                             (void *)(uintptr_t)hash, NULL);
-        mo_arena_fini(&a);
-    }
-    mo_buf_fini(&key);
+    if (same)
+        return true;
+    mo_arena_init(&a, TEXT_MAX);
+    same = read_tool(k, &a, &t) == 0 && look(d, &t);
+    if (same && key.n)
+        (void)mo_map_put(&d->known, key, (void *)(uintptr_t)hash, NULL);
+    mo_arena_fini(&a);
     return same;
 }
 

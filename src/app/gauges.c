@@ -1,10 +1,13 @@
 #include "app/gauges.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "gateway/catalog.h"
 #include "gateway/up.h"
 
-#define NAME(x) "mo_" x
+#define NAME(x)  "mo_" x
+#define KEY_MAX  ((size_t)512) /* of server and tool together */
+#define ROWS_MAX ((size_t)4096)
 
 enum {
     CALLS,
@@ -80,10 +83,18 @@ static const struct mo_prom_desc descs[METRICS] = {
               .kind = MO_PROM_GAUGE},
 };
 
+/* Where calls of a tool are counted; NULL: not yet. Finding a series by its
+ * labels writes them out, which is too much for every call. */
+struct row {
+    struct mo_prom_series *calls, *errors, *seconds;
+};
+
 struct mo_gauges {
     struct mo_hub *hub; /* NULL: stopped */
     struct mo_desk *desk;
     struct mo_prom_metric *m[METRICS];
+    struct mo_map rows; /* server NUL tool -> struct row */
+    struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
 };
 
 static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
@@ -91,20 +102,55 @@ static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
     return mo_prom_with(g->m[which], NULL);
 }
 
+/* NULL: no room for it, and it is looked up each time. */
+static struct row *row_of(struct mo_gauges *g, const struct mo_gw_case *k)
+{
+    size_t n = k->server.n + 1 + k->tool.n;
+    struct row *r = NULL;
+    char key[KEY_MAX];
+
+    if (n > sizeof(key))
+        return NULL;
+    memcpy(key, k->server.p, k->server.n);
+    key[k->server.n] = '\0';
+    memcpy(key + k->server.n + 1, k->tool.p, k->tool.n);
+    r = mo_map_get(&g->rows, mo_span(key, n));
+    if (r)
+        return r;
+    r = mo_new(struct row);
+    if (r && mo_map_put(&g->rows, mo_span(key, n), r, NULL) < 0) {
+        mo_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+static struct mo_prom_series *series(struct mo_prom_series **at,
+                                     struct mo_prom_metric *m,
+                                     const struct mo_span *labels)
+{
+    if (!*at)
+        *at = mo_prom_with(m, labels);
+    return *at;
+}
+
 static void on_done(void *ctx, const struct mo_gw_case *k)
 {
     static const char *const words[MO_GW_OUTCOMES] = {
         "ok", "tool_error", "error", "unknown", "cancelled", "denied"};
-    const struct mo_gauges *g = ctx;
+    struct mo_gauges *g = ctx;
     const struct mo_span labels[] = {k->server, k->tool};
     const struct mo_span outcome = mo_span_cstr(words[k->outcome]);
+    struct row none = {.calls = NULL}, *r = row_of(g, k);
 
-    mo_prom_count(mo_prom_with(g->m[CALLS], labels), 1);
+    r = r ? r : &none;
+    mo_prom_count(series(&r->calls, g->m[CALLS], labels), 1);
     if (k->outcome != MO_GW_OK)
-        mo_prom_count(mo_prom_with(g->m[ERRORS], labels), 1);
-    mo_prom_count(mo_prom_with(g->m[OUTCOMES], &outcome), 1);
+        mo_prom_count(series(&r->errors, g->m[ERRORS], labels), 1);
+    mo_prom_count(series(&g->outcomes[k->outcome], g->m[OUTCOMES], &outcome),
+                  1);
     if (k->outcome != MO_GW_DENIED)
-        mo_prom_observe(mo_prom_with(g->m[SECONDS], labels),
+        mo_prom_observe(series(&r->seconds, g->m[SECONDS], labels),
                         (double)(k->ms - k->waited_ms) / 1000);
     if (k->id[0])
         mo_prom_observe(plain(g, APPROVAL), (double)k->waited_ms / 1000);
@@ -149,6 +195,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
         return mo_fail(e, MO_ENOMEM, "metrics");
     g->hub = hub;
     g->desk = desk;
+    mo_map_init(&g->rows, ROWS_MAX);
     for (size_t i = 0; rc == 0 && i < METRICS; i++) {
         g->m[i] = mo_prom_add(p, &descs[i], e);
         rc = g->m[i] ? 0 : e->code;
@@ -174,5 +221,10 @@ void mo_gauges_stop(struct mo_gauges *g)
 
 void mo_gauges_free(struct mo_gauges *g)
 {
+    if (!g)
+        return;
+    mo_map_each (en, &g->rows)
+        mo_free(en->value);
+    mo_map_fini(&g->rows);
     mo_free(g);
 }

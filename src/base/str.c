@@ -206,9 +206,15 @@ void mo_buf_drop(struct mo_buf *b, size_t n)
     b->len -= n;
 }
 
+/* Most of the time: there is room, and nothing else to look at. */
+static inline bool fits(const struct mo_buf *b, size_t n)
+{
+    return !b->err && b->len + n < b->cap && n <= b->max - b->len;
+}
+
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n)
 {
-    int rc = reserve(b, n);
+    int rc = n < b->cap && fits(b, n) ? 0 : reserve(b, n);
 
     if (rc < 0)
         return rc;
@@ -220,7 +226,10 @@ int mo_buf_put(struct mo_buf *b, const void *p, size_t n)
 
 int mo_buf_putc(struct mo_buf *b, char c)
 {
-    return mo_buf_put(b, &c, 1);
+    if (!fits(b, 1))
+        return mo_buf_put(b, &c, 1);
+    b->p[b->len++] = c;
+    return 0;
 }
 
 int mo_buf_puts(struct mo_buf *b, const char *s)

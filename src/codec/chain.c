@@ -160,12 +160,17 @@ int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
 
     if (members.n == 0 || mo_span_find(members, '\n') >= 0)
         return mo_fail(e, MO_EINVAL, "a row is one line");
-    (void)mo_buf_printf(out, HEAD "%llu" PREV "%s\",",
-                        (unsigned long long)c->seq + 1, c->hash);
+    (void)mo_buf_span(out, MO_SPAN(HEAD));
+    (void)mo_buf_u64(out, c->seq + 1);
+    (void)mo_buf_span(out, MO_SPAN(PREV));
+    (void)mo_buf_put(out, c->hash, MO_CHAIN_HEX);
+    (void)mo_buf_span(out, MO_SPAN("\","));
     if (mo_buf_span(out, members) < 0)
         return mo_fail(e, mo_buf_err(out), "a row is too big");
     digest(mo_span(out->p + at, out->len - at), hash);
-    if (mo_buf_printf(out, HASH "%s" TAIL "\n", hash) < 0)
+    (void)mo_buf_span(out, MO_SPAN(HASH));
+    (void)mo_buf_put(out, hash, MO_CHAIN_HEX);
+    if (mo_buf_span(out, MO_SPAN(TAIL "\n")) < 0)
         return mo_fail(e, mo_buf_err(out), "a row is too big");
     c->seq++;
     memcpy(c->hash, hash, sizeof(hash));

@@ -29,7 +29,7 @@ static const char *clean_run(const char *p, const char *end)
     }
     while (p < end) {
         unsigned char c = (unsigned char)*p;
-        size_t n = mo_utf8_len(p, end);
+        size_t n = c < 0x80 ? 1 : mo_utf8_len(p, end);
 
         if (n == 0 || c < 0x20 || c == '"' || c == '\\')
             break;

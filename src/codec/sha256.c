@@ -1,6 +1,8 @@
 #include "codec/sha256.h"
 
-static const uint32_t k[64] = {
+#include "codec/sha256_mix.h"
+
+const uint32_t mo_sha256_k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
     0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3,
     0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
@@ -37,24 +39,51 @@ static void schedule(uint32_t w[64], const unsigned char *p)
     }
 }
 
-static void mix(uint32_t h[8], const unsigned char *p)
+/* Round i, 0 to 7: instead of the eight values their places turn. */
+static inline void turn(uint32_t v[8], unsigned i, uint32_t kw)
 {
+    uint32_t a = v[(8 - i) & 7], b = v[(9 - i) & 7], c = v[(10 - i) & 7];
+    uint32_t e = v[(12 - i) & 7], f = v[(13 - i) & 7], g = v[(14 - i) & 7];
+    uint32_t *d = &v[(11 - i) & 7], *h = &v[(15 - i) & 7];
+
+    *h += (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & f) ^ (~e & g)) + kw;
+    *d += *h;
+    *h += (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
+static void mix_block(uint32_t h[8], const unsigned char *p)
+{
+    const uint32_t *k = mo_sha256_k;
     uint32_t w[64], v[8];
 
     schedule(w, p);
     memcpy(v, h, sizeof(v));
-    for (unsigned i = 0; i < 64; i++) {
-        uint32_t t1 = v[7] + (ror(v[4], 6) ^ ror(v[4], 11) ^ ror(v[4], 25)) +
-                      ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-        uint32_t t2 = (ror(v[0], 2) ^ ror(v[0], 13) ^ ror(v[0], 22)) +
-                      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-
-        memmove(v + 1, v, 7 * sizeof(v[0]));
-        v[4] += t1;
-        v[0] = t1 + t2;
+    for (const uint32_t *x = w; x < w + 64; x += 8, k += 8) {
+        turn(v, 0, k[0] + x[0]);
+        turn(v, 1, k[1] + x[1]);
+        turn(v, 2, k[2] + x[2]);
+        turn(v, 3, k[3] + x[3]);
+        turn(v, 4, k[4] + x[4]);
+        turn(v, 5, k[5] + x[5]);
+        turn(v, 6, k[6] + x[6]);
+        turn(v, 7, k[7] + x[7]);
     }
     for (unsigned i = 0; i < 8; i++)
         h[i] += v[i];
+}
+
+void mo_sha256_mix_plain(uint32_t h[8], const unsigned char *p, size_t n)
+{
+    for (; n; n--, p += MO_SHA256_BLOCK)
+        mix_block(h, p);
+}
+
+static void mix(uint32_t h[8], const unsigned char *p, size_t n)
+{
+    if (mo_sha256_can())
+        mo_sha256_mix_cpu(h, p, n);
+    else
+        mo_sha256_mix_plain(h, p, n);
 }
 
 void mo_sha256_init(struct mo_sha256 *s)
@@ -68,38 +97,50 @@ void mo_sha256_init(struct mo_sha256 *s)
     s->len = 0;
 }
 
+/* What a block is still short of, and with it that block. */
+static size_t fill(struct mo_sha256 *s, const unsigned char *p, size_t n)
+{
+    size_t at = s->len % MO_SHA256_BLOCK, take = MO_SHA256_BLOCK - at;
+
+    if (take > n)
+        take = n;
+    memcpy(s->block + at, p, take);
+    s->len += take;
+    if (at + take == MO_SHA256_BLOCK)
+        mix(s->h, s->block, 1);
+    return take;
+}
+
 void mo_sha256_put(struct mo_sha256 *s, const void *p, size_t n)
 {
     const unsigned char *in = p;
+    size_t took, whole;
 
-    while (n) {
-        size_t at = s->len % MO_SHA256_BLOCK;
-        size_t take = MO_SHA256_BLOCK - at;
-
-        if (take > n)
-            take = n;
-        memcpy(s->block + at, in, take);
-        s->len += take;
-        in += take;
-        n -= take;
-        if (at + take == MO_SHA256_BLOCK)
-            mix(s->h, s->block);
-    }
+    if (!n)
+        return;
+    took = s->len % MO_SHA256_BLOCK ? fill(s, in, n) : 0;
+    whole = (n - took) / MO_SHA256_BLOCK;
+    if (whole)
+        mix(s->h, in + took, whole);
+    s->len += whole * MO_SHA256_BLOCK;
+    took += whole * MO_SHA256_BLOCK;
+    if (took < n)
+        (void)fill(s, in + took, n - took);
 }
 
 void mo_sha256_end(struct mo_sha256 *s, unsigned char out[MO_SHA256_LEN])
 {
-    static const unsigned char zeros[MO_SHA256_BLOCK];
-    unsigned char tail[8];
+    unsigned char tail[2 * MO_SHA256_BLOCK] = {0};
+    size_t at = s->len % MO_SHA256_BLOCK;
+    size_t n = at + 9 > MO_SHA256_BLOCK ? 2 : 1;
     uint64_t bits = s->len * 8;
-    size_t pad;
 
+    memcpy(tail, s->block, at);
+    tail[at] = 0x80;
     for (unsigned i = 0; i < 8; i++)
-        tail[i] = (unsigned char)(bits >> (56 - 8 * i));
-    mo_sha256_put(s, "\x80", 1);
-    pad = (MO_SHA256_BLOCK + 56 - s->len % MO_SHA256_BLOCK) % MO_SHA256_BLOCK;
-    mo_sha256_put(s, zeros, pad);
-    mo_sha256_put(s, tail, sizeof(tail));
+        tail[n * MO_SHA256_BLOCK - 8 + i] =
+            (unsigned char)(bits >> (56 - 8 * i));
+    mix(s->h, tail, n);
     for (unsigned i = 0; i < MO_SHA256_LEN; i++)
         out[i] = (unsigned char)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }

@@ -45,7 +45,7 @@ static void flight_free(struct flight *f)
     mo_buf_fini(&f->lacked);
     flight_kept_free(f);
     detour_fini(&f->detour);
-    mo_free(f);
+    mo_pool_give(&f->g->spare_flights, f);
 }
 
 /* Nobody will come for it. */
@@ -74,7 +74,7 @@ static void on_gather(struct mo_timer *t)
 static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
                                  struct slot *s)
 {
-    struct flight *f = mo_new(struct flight);
+    struct flight *f = mo_pool_take(&g->spare_flights, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -306,7 +306,8 @@ void flight_refuse(struct flight *f, struct mo_span text)
     settle(f);
 }
 
-/* The usual case: the client waits, the bytes go straight through. */
+/* The usual case: the client waits, the bytes go straight through. It is told
+ * before it is written down what came of the call: that waits for nobody. */
 static void hand_over(struct flight *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
@@ -314,7 +315,6 @@ static void hand_over(struct flight *f, const struct mo_reply *r)
     struct mo_buf b;
 
     f->down = NULL;
-    f->how = DOWN_GONE;
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
     said = hush_reply(f->g->loop, r, &b);
     if (!said.p)
@@ -324,6 +324,8 @@ static void hand_over(struct flight *f, const struct mo_reply *r)
     else
         give(f, c, said);
     mo_buf_fini(&b);
+    judge_reply(f, r);
+    f->how = DOWN_GONE;
     flight_free(f);
 }
 
@@ -410,10 +412,10 @@ static void finish(struct flight *f, const struct mo_reply *r)
             no_answer(f, r->err, f->detour.sent);
         return;
     }
-    judge_reply(f, r);
     if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
         hand_over(f, r);
     } else {
+        judge_reply(f, r);
         keep_outcome(f, r);
         settle(f);
     }
@@ -546,6 +548,15 @@ static void note_tool(struct flight *f, const struct target *t)
     f->pace = pace_row(&f->g->pace, mo_up_server(t->slot->up)->name, t->own);
 }
 
+static void copy_method(char *to, size_t size, struct mo_span method)
+{
+    size_t n = method.n < size ? method.n : size - 1;
+
+    if (n)
+        memcpy(to, method.p, n);
+    to[n] = '\0';
+}
+
 static int send(struct flight *f, const struct target *t, struct mo_span params,
                 const struct mo_mirror *m, struct mo_err *e)
 {
@@ -566,8 +577,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
         .ctx = f,
     };
 
-    (void)snprintf(method, sizeof(method), "%.*s", (int)c->method.n,
-                   c->method.p);
+    copy_method(method, sizeof(method), c->method);
     f->call = mo_conn_request(mo_child_conn(f->child), method, params, &o, e);
     if (!f->call)
         return e->code;

@@ -161,6 +161,8 @@ static void end_now(struct mo_later *d)
     shape_free(g->shape);
     habit_free(g->habit);
     pace_fini(&g->pace);
+    mo_pool_fini(&g->spare_flights);
+    mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
     mo_free(g);
     if (closed)

@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "base/map.h"
+#include "base/pool.h"
 #include "gateway/catalog.h"
 #include "gateway/pace.h"
 #include "gateway/up.h"
@@ -106,6 +107,7 @@ struct mo_gateway {
     struct mo_list leaving; /* slots */
     struct mo_list eps;
     struct mo_list flights; /* all */
+    struct mo_pool spare_flights, spare_cases;
     struct mo_map parked;   /* id -> flight */
     struct mo_list waits;   /* front.c's */
     struct mo_map watched;  /* exposed uri -> struct watched */

@@ -190,7 +190,7 @@ static void on_beat(struct mo_timer *t);
 
 static struct judged *judged_new(struct flight *f, const struct target *t)
 {
-    struct judged *j = mo_new(struct judged);
+    struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
     size_t room = t->own.n + CROSS_WHO_MAX + WORDS_MAX + CLIENT_MAX + TRACE_LEN;
 
     if (!j)
@@ -210,7 +210,7 @@ static struct judged *judged_new(struct flight *f, const struct target *t)
     if (!mo_buf_room(&j->texts, room)) {
         mo_buf_fini(&j->texts);
         f->judged = NULL;
-        mo_free(j);
+        mo_pool_give(&f->g->spare_cases, j);
         return NULL;
     }
     take_texts(j, t);
@@ -229,7 +229,7 @@ void judge_free(struct flight *f)
     mo_timer_stop(f->g->loop, &j->beat);
     mo_buf_fini(&j->texts);
     f->judged = NULL;
-    mo_free(j);
+    mo_pool_give(&f->g->spare_cases, j);
 }
 
 /* --- the outcome --------------------------------------------------------- */

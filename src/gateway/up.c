@@ -12,7 +12,7 @@ uint64_t up_now(void)
 
 void up_changed(struct mo_up *u)
 {
-    mo_loop_defer(u->o.loop, &u->later);
+    mo_loop_soon(u->o.loop, &u->later);
 }
 
 /* --- what a wish comes to ------------------------------------------------ */

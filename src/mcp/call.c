@@ -84,7 +84,7 @@ static void call_free(struct mo_call *k)
     mo_arena_fini(&k->keep);
     k->c->ncalls--;
     mo_free(k->method);
-    mo_free(k);
+    mo_pool_give(&k->c->spare, k);
 }
 
 /* The owner hears it while the call is out of the table but still there. */
@@ -332,7 +332,7 @@ static int keep_for_retry(struct mo_call *k, struct mo_span params)
 static struct mo_call *call_new(struct mo_conn *c, const char *method,
                                 const struct mo_call_opts *o)
 {
-    struct mo_call *k = mo_new(struct mo_call);
+    struct mo_call *k = mo_pool_take(&c->spare, sizeof(*k));
 
     if (!k)
         return NULL;

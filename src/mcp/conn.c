@@ -48,6 +48,7 @@ static void over(struct mo_conn *c)
     mo_buf_fini(&c->compact);
     mo_buf_fini(&c->opened);
     mo_arena_fini(&c->a);
+    mo_pool_fini(&c->spare);
     mo_free(c);
     cb->on_close(ctx, why.code ? &why : NULL);
 }

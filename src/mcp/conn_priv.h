@@ -5,6 +5,7 @@
 #ifndef MO_MCP_CONN_PRIV_H
 #define MO_MCP_CONN_PRIV_H
 
+#include "base/pool.h"
 #include "mcp/conn.h"
 
 #define CALL_BUCKETS 256 /* numbers count up: they spread by themselves */
@@ -46,6 +47,7 @@ struct mo_conn {
     struct mo_list calls[CALL_BUCKETS];
     struct mo_list parked; /* calls without a number in flight */
     size_t ncalls;
+    struct mo_pool spare; /* calls that have ended */
     uint64_t last_id;
     uint64_t given_up[GIVEN_UP_MAX];
     size_t ngiven;

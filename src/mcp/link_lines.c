@@ -8,15 +8,22 @@
  * was read and not yet looked at stays in `rest`: never more than one read of
  * the stream, because the stream is paused.
  *
+ * What is sent goes out at once, and what follows it before the loop looks at
+ * its sockets again goes out in one write: many callers' requests come together
+ * and cost one wake-up of the server.
+ *
  * Invariants:
  *  1. rest is empty unless held.
  *  2. Nothing is delivered once the link is closing or failing.
  *  3. owed counts requests whose answers may still come; answers beyond it
- *     are charged to the budget like any other unasked message. */
+ *     are charged to the budget like any other unasked message.
+ *  4. out is empty unless flush is to come, and the stream's own queue is empty
+ *     then: what is in out can always be written, or the stream is broken. */
 #include "codec/frame.h"
 #include "mcp/budget.h"
 
 #define LAST_WORDS_MS 500 /* for the queue when we close */
+#define GATHER_MAX    ((size_t)32 * 1024)
 
 enum { HELD_RATE = 1u, HELD_QUEUE = 2u };
 
@@ -26,6 +33,8 @@ struct lines {
     struct mo_stream *s;
     struct mo_frame f;
     struct mo_buf rest;
+    struct mo_buf out; /* gathers from the first that was sent to flush */
+    struct mo_later flush;
     struct mo_timer breath, stall;
     struct mo_err why;
     uint64_t owed;
@@ -223,8 +232,10 @@ static void on_close(void *ctx, const struct mo_err *why)
 
     mo_timer_stop(ln->loop, &ln->breath);
     mo_timer_stop(ln->loop, &ln->stall);
+    mo_later_cancel(&ln->flush);
     mo_frame_fini(&ln->f);
     mo_buf_fini(&ln->rest);
+    mo_buf_fini(&ln->out);
     mo_free(ln);
     if (!e.code && why)
         e = *why;
@@ -240,11 +251,57 @@ static const struct mo_stream_cb stream_cb = {
 
 /* --- the link's side ----------------------------------------------------- */
 
+static int flush(struct lines *ln)
+{
+    int rc = ln->out.len ? mo_stream_write(ln->s, mo_buf_view(&ln->out)) : 0;
+    struct mo_err e;
+
+    mo_buf_reset(&ln->out);
+    if (rc == 0 || rc == MO_ECLOSED)
+        return rc;
+    (void)mo_fail(&e, rc, "requests that were gathered cannot be sent");
+    die(ln, &e);
+    return MO_ECLOSED;
+}
+
+static void on_flush(struct mo_later *d)
+{
+    (void)flush(mo_container_of(d, struct lines, flush));
+}
+
+static bool gathers(const struct lines *ln, size_t n)
+{
+    return !mo_list_empty(&ln->flush.node) && ln->out.len + n < GATHER_MAX &&
+           !mo_stream_queued(ln->s);
+}
+
+static int put_line(struct lines *ln, struct mo_span text)
+{
+    struct mo_span v[] = {text, MO_SPAN("\n")};
+    size_t had = ln->out.len;
+    int rc;
+
+    if (gathers(ln, text.n + 1)) {
+        (void)mo_buf_span(&ln->out, text);
+        rc = mo_buf_putc(&ln->out, '\n');
+        if (rc < 0) { /* the others stay as they are */
+            ln->out.err = 0;
+            ln->out.len = had;
+        }
+        return rc;
+    }
+    rc = flush(ln);
+    if (rc == 0)
+        rc = mo_stream_writev(ln->s, v, 2);
+    if (rc == 0)
+        mo_loop_soon(ln->loop, &ln->flush);
+    return rc;
+}
+
 static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
 {
     struct lines *ln = from_link(k);
-    struct mo_span v[] = {m->text, MO_SPAN("\n")};
-    int rc = ln->failing ? MO_ECLOSED : mo_stream_writev(ln->s, v, 2);
+    int rc = ln->failing ? MO_ECLOSED : put_line(ln, m->text);
 
     if (rc == 0 && m->id)
         ln->owed++;
@@ -271,6 +328,8 @@ static void lines_close(struct mo_link *k, const struct mo_err *why)
         ln->why = *why;
     mo_timer_stop(ln->loop, &ln->breath);
     mo_timer_stop(ln->loop, &ln->stall);
+    mo_later_cancel(&ln->flush);
+    (void)flush(ln);
     mo_stream_finish(ln->s, LAST_WORDS_MS);
 }
 
@@ -294,6 +353,8 @@ int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
     ln->s = s;
     mo_frame_init(&ln->f, line_max ? line_max : MO_LINK_LINE_MAX);
     mo_buf_init(&ln->rest, MO_LINK_LINE_MAX);
+    mo_buf_init(&ln->out, GATHER_MAX);
+    mo_later_init(&ln->flush, on_flush);
     mo_timer_init(&ln->breath, on_breath);
     mo_timer_init(&ln->stall, on_stall);
     *out = &ln->k;

@@ -44,12 +44,13 @@ static void score_tools(struct mo_route *r, struct mo_span request,
     mo_route_add_text(r, request, &sum);
     mo_vector_norm(&sum);
     mo_vector_pack(sum.v, &a->about);
+    if (r->ntools)
+        mo_vector_dots(&a->about, &r->tools[0].both, sizeof(*r->tools),
+                       r->ntools, r->scores);
     for (size_t i = 0; i < r->ntools; i++) {
-        if (most > 0)
+        if (most > 0 && r->words[i] != 0)
             r->words[i] /= most;
-        r->scores[i] =
-            r->words[i] +
-            mo_vector_dot(&a->about, &r->tools[i].both) / MEANING_SCALE;
+        r->scores[i] = r->words[i] + r->scores[i] / MEANING_SCALE;
         if (r->tools[i].verbs & verbs)
             r->scores[i] += SAME_VERB;
     }

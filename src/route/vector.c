@@ -1,6 +1,10 @@
 #include "route/vector.h"
 
 #include <math.h>
+#if defined(__aarch64__) && !defined(__clang__)
+#    include <arm_neon.h>
+#    include <sys/auxv.h>
+#endif
 
 #include "base/mem.h"
 #include "codec/utf8.h"
@@ -251,11 +255,65 @@ void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out)
     out->scale = most / 127.0f;
 }
 
-float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b)
+static int32_t sum_plain(const int8_t *a, const int8_t *b)
 {
     int32_t sum = 0;
 
     for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        sum += (int32_t)a->q[i] * b->q[i];
-    return (float)sum * a->scale * b->scale;
+        sum += (int32_t)a[i] * b[i];
+    return sum;
+}
+
+/* Processors that multiply sixteen pairs at once take a fifth of the time.
+ * clang 14 offers that only to whole files; its builds are not shipped. */
+#if defined(__aarch64__) && !defined(__clang__)
+
+static bool can(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+
+__attribute__((target("arch=armv8.2-a+dotprod"))) static int32_t
+sum_cpu(const int8_t *a, const int8_t *b)
+{
+    int32x4_t even = vdupq_n_s32(0), odd = even;
+
+    for (size_t i = 0; i < MO_VECTOR_DIM; i += 32) {
+        even = vdotq_s32(even, vld1q_s8(a + i), vld1q_s8(b + i));
+        odd = vdotq_s32(odd, vld1q_s8(a + i + 16), vld1q_s8(b + i + 16));
+    }
+    return vaddvq_s32(vaddq_s32(even, odd));
+}
+
+#else
+
+static bool can(void)
+{
+    return false;
+}
+
+static int32_t sum_cpu(const int8_t *a, const int8_t *b)
+{
+    return sum_plain(a, b);
+}
+
+#endif
+
+float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b)
+{
+    return (float)sum_plain(a->q, b->q) * a->scale * b->scale;
+}
+
+void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *first,
+                    size_t step, size_t n, float *out)
+{
+    const char *at = (const char *)first;
+    bool cpu = can();
+
+    for (size_t i = 0; i < n; i++, at += step) {
+        const struct mo_vector8 *b = (const void *)at;
+        int32_t sum = cpu ? sum_cpu(a->q, b->q) : sum_plain(a->q, b->q);
+
+        out[i] = (float)sum * a->scale * b->scale;
+    }
 }

@@ -40,5 +40,8 @@ struct mo_vector8 {
 
 void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out);
 float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b);
+/* The same with n vectors, `step` bytes from each other: a whole catalogue. */
+void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *first,
+                    size_t step, size_t n, float *out);
 
 #endif

@@ -24,6 +24,11 @@ struct mo_site {
     size_t nready;
     struct mo_prom *prom;
     struct mo_prom_metric *requests, *seconds;
+    struct {
+        const char *tag; /* as the route has it, not its text */
+        int status;
+        struct mo_prom_series *n, *seconds;
+    } last; /* request that was counted: most are like it */
     struct mo_prom_series *gauges[8];
     struct mo_buf headers; /* of every answer */
     uint64_t started;
@@ -433,15 +438,21 @@ static int add_metrics(struct mo_site *s, struct mo_err *e)
 static void on_done(void *ctx, const struct mo_req *rq, int status, uint64_t ns)
 {
     struct mo_site *s = ctx;
-    char code[8];
+    const char *tag = rq->tag ? rq->tag : "bad";
     struct mo_span labels[2];
+    char code[8];
 
-    (void)snprintf(code, sizeof(code), "%d", status);
-    labels[0] = mo_span_cstr(rq->tag ? rq->tag : "bad");
-    labels[1] = mo_span_cstr(code);
-    mo_prom_count(mo_prom_with(s->requests, labels), 1);
-    mo_prom_observe(mo_prom_with(s->seconds, labels),
-                    (double)ns / (double)MO_S);
+    if (s->last.tag != tag || s->last.status != status) {
+        (void)snprintf(code, sizeof(code), "%d", status);
+        labels[0] = mo_span_cstr(tag);
+        labels[1] = mo_span_cstr(code);
+        s->last.tag = tag;
+        s->last.status = status;
+        s->last.n = mo_prom_with(s->requests, labels);
+        s->last.seconds = mo_prom_with(s->seconds, labels);
+    }
+    mo_prom_count(s->last.n, 1);
+    mo_prom_observe(s->last.seconds, (double)ns / (double)MO_S);
 }
 
 static void on_metrics(void *ctx, struct mo_req *rq)

@@ -408,6 +408,60 @@ static void lines_life(void *ctx)
         mo_close_fd(&p.fd);
 }
 
+static size_t hear(int fd, char *to, size_t size)
+{
+    ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
+
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The first goes at once, the others when the loop comes by, in order; closing
+ * does not lose them. Long ones do not gather, and stay behind what does. */
+static void test_gather(void **state)
+{
+    static const struct {
+        const char *name;
+        bool close;
+        size_t pad; /* of the fourth */
+    } rows[] = {{"settled", false, 0},
+                {"closed", true, 0},
+                {"long", false, (size_t)40 * 1024},
+                {"long and closed", true, (size_t)40 * 1024}};
+    static const char *const text[] = {"1", "2", "3", "4", "5"};
+    char *room = mo_zalloc(128 << 10), *want = mo_zalloc(128 << 10);
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        size_t got = 0, n = 0;
+        struct pair p;
+
+        assert_int_equal(pair_open(&p, 0), 0);
+        for (size_t k = 0; k < MO_COUNT(text); k++) {
+            size_t len = 1 + (k == 3 ? rows[i].pad : 0);
+            struct mo_link_msg m = {.text = mo_span(want + n, len),
+                                    .method = "m"};
+
+            memset(want + n, text[k][0], len);
+            want[n + len] = '\n';
+            assert_int_equal(mo_link_send(p.o.k, &m), 0);
+            n += len + 1;
+            if (k == 1) /* the second waits */
+                got = hear(p.fd, room, 128 << 10);
+        }
+        check_row(rows[i].name, got == 2 && memcmp(room, want, 2) == 0);
+        if (rows[i].close)
+            mo_link_close(p.o.k, NULL);
+        while (got < n) {
+            settle(p.o.l);
+            got += hear(p.fd, room + got, (128 << 10) - got);
+        }
+        check_row(rows[i].name, got == n && memcmp(room, want, n) == 0);
+        pair_close(&p);
+    }
+    mo_free(room);
+    mo_free(want);
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -599,6 +653,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_answers_are_free),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_gather),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_child_ends),
         cmocka_unit_test(test_child_close),

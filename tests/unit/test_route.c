@@ -177,6 +177,29 @@ static void test_vector(void **state)
     mo_vectors_free(v);
 }
 
+/* Whoever multiplies: to the last bit what one by one gives. */
+static void test_many_vectors(void **state)
+{
+    struct {
+        struct mo_vector8 v;
+        char between[12];
+    } many[9];
+    struct mo_vector8 a = {.scale = 0.5f};
+    float out[MO_COUNT(many)];
+
+    (void)state;
+    for (int i = 0; i < MO_VECTOR_DIM; i++)
+        a.q[i] = (int8_t)(i % 3 == 0 ? -127 : 127 - i);
+    for (size_t k = 0; k < MO_COUNT(many); k++) {
+        many[k].v.scale = 0.01f * (float)k;
+        for (size_t i = 0; i < MO_VECTOR_DIM; i++)
+            many[k].v.q[i] = (int8_t)(k == 1 ? -127 : (int)(i * k * 37) % 127);
+    }
+    mo_vector_dots(&a, &many[0].v, sizeof(many[0]), MO_COUNT(many), out);
+    for (size_t k = 0; k < MO_COUNT(many); k++)
+        assert_true(out[k] == mo_vector_dot(&a, &many[k].v));
+}
+
 static void test_bad_table(void **state)
 {
     char room[TABLE + 1];
@@ -379,11 +402,11 @@ static void test_torture(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fold),      cmocka_unit_test(test_words),
-        cmocka_unit_test(test_verbs),     cmocka_unit_test(test_vector),
-        cmocka_unit_test(test_bad_table), cmocka_unit_test(test_find),
-        cmocka_unit_test(test_change),    cmocka_unit_test(test_same_index),
-        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_fold),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_verbs),        cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_many_vectors), cmocka_unit_test(test_bad_table),
+        cmocka_unit_test(test_find),         cmocka_unit_test(test_change),
+        cmocka_unit_test(test_same_index),   cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests_name("route", tests, NULL, NULL);

@@ -1,0 +1,53 @@
+#include "base/pool.h"
+
+#include <string.h>
+
+#define KEPT MO_POOL_MAX
+#if defined(__SANITIZE_ADDRESS__)
+#    undef KEPT
+#    define KEPT 0
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        undef KEPT
+#        define KEPT 0
+#    endif
+#endif
+
+/* A piece that is kept begins with the address of the next one. */
+static void *pop(struct mo_pool *p)
+{
+    void *piece = p->first;
+
+    memcpy(&p->first, piece, sizeof(p->first));
+    p->n--;
+    return piece;
+}
+
+void *mo_pool_take(struct mo_pool *p, size_t size)
+{
+    void *piece;
+
+    MO_BUG_ON(size < sizeof(p->first));
+    if (!p->first)
+        return mo_zalloc(size);
+    piece = pop(p);
+    memset(piece, 0, size);
+    return piece;
+}
+
+void mo_pool_give(struct mo_pool *p, void *piece)
+{
+    if (!piece || p->n + 1 > KEPT) {
+        mo_free(piece);
+        return;
+    }
+    memcpy(piece, &p->first, sizeof(p->first));
+    p->first = piece;
+    p->n++;
+}
+
+void mo_pool_fini(struct mo_pool *p)
+{
+    while (p->first)
+        mo_free(pop(p));
+}
