@@ -28,6 +28,7 @@
 #include "codec/json.h"
 #include "loop/loop.h"
 #include "mcp/era.h"
+#include "mcp/trace.h"
 
 struct mo_endpoint;
 struct mo_ep_call;
@@ -184,6 +185,7 @@ struct mo_ep_call {
     struct mo_json caps;         /* the client's capabilities, object or none */
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* who, as the transport knows it */
+    struct mo_trace trace;       /* as the head of its request says */
     const char *session;         /* legacy over HTTP; else NULL */
     uint64_t peer;               /* the connection or session it came by, a
                                   * random number; 0: none (modern HTTP) */
