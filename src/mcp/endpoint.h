@@ -147,7 +147,8 @@ void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params);
 /* A question that belongs to no call, for one connection or session that is
  * legacy and said that it takes such; NULL: there is none, or it does not, or
- * too many are open. done is called once, later: result or error is there, or
+ * too many are open. If it is not connected to hear it just now the question
+ * waits for that. done is called once, later: result or error is there, or
  * neither (it did not answer, or is gone). */
 struct mo_ep_ask;
 typedef void mo_ep_ask_done(void *ctx, struct mo_json result,
@@ -155,6 +156,8 @@ typedef void mo_ep_ask_done(void *ctx, struct mo_json result,
 struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
                                   const char *method, struct mo_span params,
                                   mo_ep_ask_done *done, void *ctx);
+/* Is it connected to hear such a question now? */
+bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer);
 /* It need not be answered any more: the client is told, done is not called. */
 void mo_endpoint_unask(struct mo_ep_ask *a);
 /* The one legacy connection or session that there is; 0: none, or several. */
