@@ -78,17 +78,18 @@ async function setUp(t) {
     assert.equal(code, 0, log);
     assert.doesNotMatch(log, /runtime error|Sanitizer/);
   });
+  await until(async () => (await ask(serve.url, 'tools/list', {})).tools.length === 2);
   return { place, url: serve.url };
 }
 
-/** One modern call with these headers and that _meta: what the tool was told. */
-async function told(url, name, headers, meta = {}) {
+/** One modern request with these headers and that _meta: its result. */
+async function ask(url, method, params, headers = {}, meta = {}) {
   const answer = await fetch(url, {
     method: 'POST',
     body: JSON.stringify({
-      jsonrpc: '2.0', id: 1, method: 'tools/call',
+      jsonrpc: '2.0', id: 1, method,
       params: {
-        name, arguments: {},
+        ...params,
         _meta: {
           ...meta, [`${P}protocolVersion`]: MODERN, [`${P}clientCapabilities`]: {},
         },
@@ -96,14 +97,18 @@ async function told(url, name, headers, meta = {}) {
     }),
     headers: {
       'content-type': 'application/json', accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': MODERN, 'mcp-method': 'tools/call', 'mcp-name': name, ...headers,
+      'mcp-protocol-version': MODERN, 'mcp-method': method, ...headers,
     },
   });
   const said = await answer.text();
   const { result, error } = JSON.parse(said.replace(/^[^{]*/, '').split('\n')[0]);
   assert.equal(error, undefined, said);
-  return JSON.parse(text(result));
+  return result;
 }
+
+/** What the tool was told. */
+const told = async (url, name, headers, meta) => JSON.parse(text(
+  await ask(url, 'tools/call', { name, arguments: {} }, { 'mcp-name': name, ...headers }, meta)));
 
 test('a trace reaches servers of either kind, and the audit log', async (t) => {
   const { place, url } = await setUp(t);
@@ -127,7 +132,8 @@ test('a trace reaches servers of either kind, and the audit log', async (t) => {
 
   const rows = () => readFileSync(join(place.state, 'audit.jsonl'), 'utf8').trim().split('\n')
     .map((l) => JSON.parse(l).what).filter((w) => w?.kind === 'call');
-  await until(() => rows().length === 7);
+  await until(() => rows().length >= 7);
+  assert.deepEqual(rows().map((r) => r.outcome), Array(7).fill('ok'));
   assert.deepEqual(rows().map((r) => r.traceparent),
     [PARENT, PARENT, OTHER, OTHER, OTHER, undefined, undefined]);
 });
