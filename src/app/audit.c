@@ -367,6 +367,8 @@ void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
     put_text(&w, "words", r->words);
     mo_jw_key(&w, "acted");
     mo_jw_bool(&w, r->acted);
+    if (!r->acted)
+        put_text(&w, "outcome", MO_SPAN("looked"));
     mo_jw_key(&w, "candidates");
     mo_jw_arr(&w);
     for (size_t i = 0; i < r->n; i++) {

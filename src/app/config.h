@@ -94,6 +94,7 @@ struct mo_config_tools {
 struct mo_config_mcp { /* one of mcpServers */
     const char *name;  /* first: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
+    const char *network; /* of its box */
     struct mo_config_list args, keywords, categories, tags, fallback;
     struct mo_config_map env, headers;
     struct mo_config_oauth oauth;

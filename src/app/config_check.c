@@ -51,6 +51,12 @@ static void check_fallbacks(struct mo_config_load *l,
     }
 }
 
+static bool is_boxed(const struct mo_config_mcp *m)
+{
+    return m->command &&
+           (m->sandbox == MO_DRIVER_NATIVE || m->sandbox == MO_DRIVER_DOCKER);
+}
+
 static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
@@ -80,6 +86,11 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
         mo_config_error_of(l, &m->transport,
                            "'mcpServers.%s.transport' needs '%s'", m->name,
                            needs[m->transport]);
+    if (m->network && !m->image && !is_boxed(m))
+        mo_config_error_of(l, &m->network,
+                           "'mcpServers.%s.network' is of a box, and it has "
+                           "none: give it a 'sandbox' (native or docker)",
+                           m->name);
     if (m->oauth.client_secret && !given(l, &m->oauth.client_id))
         mo_config_error_of(l, &m->oauth.client_secret,
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "

@@ -49,6 +49,16 @@ static bool starts_with_any(const char *s, const char *const *with, size_t n)
     return false;
 }
 
+/* What the drivers can hold, and no promise beyond it. */
+#define NETWORK                                                                \
+    "must be \"none\": no driver of boxes can hold a box to a list of hosts. " \
+    "Run what needs the network without 'sandbox', or behind a 'url'"
+
+static const char *check_network(const char *s)
+{
+    return strcmp(s, "none") == 0 ? NULL : NETWORK;
+}
+
 static const char *check_http(const char *s)
 {
     static const char *const ok[] = {"http://", "https://"};
@@ -235,6 +245,12 @@ static const struct mo_key mcp_rows[] = {
      .def = "auto",
      .doc = "Box it runs in; `auto`: images in the sandbox's driver, plain "
             "commands in none"},
+    {.name = "network",
+     STR(mo_config_mcp, network),
+     .check = check_network,
+     .wrong = NETWORK,
+     .doc = "Network of its box: `none`, as also without this key; only for "
+            "servers in boxes, so that nobody relies on it elsewhere"},
     {.name = "memoryMb",
      INT(mo_config_mcp, memory_mb, 4, MIB_MAX),
      .doc = "Memory of its box; `sandbox.memoryMb` where it is not given. Of "

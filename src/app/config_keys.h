@@ -64,6 +64,7 @@ struct mo_key {
     const char *doc; /* sentences without a full stop at the end */
     /* What is wrong with a text, or NULL; not asked about references. */
     const char *(*check)(const char *text);
+    const char *wrong; /* said of what is no text; NULL: as usual */
     size_t max_items;
     const struct mo_keys *sub; /* SECTION, DICT, ARRAY */
 };

@@ -107,7 +107,8 @@ static int put_json_text(struct mo_config_load *l, const struct mo_key *k,
     struct mo_span s;
 
     if (!mo_json_is(v, MO_JSON_STRING))
-        return mo_fail(e, MO_EINVAL, "must be a text in double quotes");
+        return mo_fail(e, MO_EINVAL, "%s",
+                       k->wrong ? k->wrong : "must be a text in double quotes");
     if (mo_json_str(v, l->arena, &s) < 0)
         return no_memory(l, e);
     return put_text(l, k, out, s, e);

@@ -278,6 +278,15 @@ void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v)
         mo_eras_put(d->cfg->store.dir, &key, v);
 }
 
+void mo_dial_noise(void *ctx, const char *server, struct mo_span line)
+{
+    struct mo_dial *d = ctx;
+
+    mo_tails_add(d->said, server, MO_SPAN("[not JSON on stdout] "), false);
+    mo_tails_add(d->said, server, mo_span_trim(line), false);
+    mo_tails_add(d->said, server, MO_SPAN("\n"), false);
+}
+
 /* --- the whole of it ----------------------------------------------------- */
 
 static void next_step(struct mo_dial *d)

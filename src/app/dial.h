@@ -39,5 +39,7 @@ int mo_dial_server(void *ctx, const char *server, struct mo_span who,
                    struct mo_conn *c, struct mo_err *e);
 struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server);
 void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v);
+/* Shown with what it says on its standard error. */
+void mo_dial_noise(void *ctx, const char *server, struct mo_span line);
 
 #endif

@@ -6,6 +6,7 @@
 #include "app/build.h"
 #include "app/ref.h"
 #include "app/secret_key.h"
+#include "app/secret_sys.h"
 #include "codec/json.h"
 
 #define NAME_COLUMN 10
@@ -68,7 +69,7 @@ static bool has_secret(const struct mo_config *c, struct mo_span name)
         mo_secrets_for(c, false, &s, NULL) == 0 && mo_secrets_has(s, name);
 
     mo_secrets_close(s);
-    return has;
+    return has || mo_secret_sys_has(c, name);
 }
 
 /* NULL: a value is there (or will be looked up when used); else what is

@@ -275,6 +275,7 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
         .dial = mo_dial_server,
         .verdict = mo_dial_verdict,
         .learnt = mo_dial_learnt,
+        .noise = mo_dial_noise,
         .tap = rec ? mo_record_message : NULL,
         .tap_ctx = rec,
     };

@@ -2,6 +2,8 @@
  * processes is this same program under another name (guard.h). */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/cli.h"
@@ -37,10 +39,24 @@ static int all_freed(int status)
     return LEAKED;
 }
 
+/* A core would have every secret that is in memory, ours and (the limit is
+ * inherited) our children's. 1 instead of 0: only that also keeps the kernel
+ * from feeding one to a program (core(5)). */
+static void leave_no_core(void)
+{
+    struct rlimit r;
+
+    if (getenv("MCP_ORCHESTRATOR_CORE") || getrlimit(RLIMIT_CORE, &r) < 0)
+        return;
+    r.rlim_cur = r.rlim_max ? 1 : 0;
+    (void)setrlimit(RLIMIT_CORE, &r);
+}
+
 int main(int argc, char **argv)
 {
     if (mo_guard_wanted(argc, argv))
         mo_guard_main();
     fill_std_fds();
+    leave_no_core();
     return all_freed(mo_cli_main(argc, argv, environ));
 }

@@ -2,6 +2,7 @@
 
 #include "app/ref.h"
 #include "app/secret_key.h"
+#include "app/secret_sys.h"
 
 #define SECRET_FILE_MAX ((size_t)64 * 1024)
 
@@ -39,13 +40,21 @@ static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
 static int from_store(const struct mo_config *c, struct mo_span name,
                       struct mo_buf *out, struct mo_err *e)
 {
+    struct mo_err why = {0};
     struct mo_secrets *s;
-    int rc = mo_secrets_for(c, false, &s, e);
+    int rc = mo_secrets_for(c, false, &s, e), sub;
 
     if (rc < 0)
         return mo_wrap(e, "${secret:%.*s}", (int)name.n, name.p);
-    rc = mo_secrets_get(s, name, out, e);
+    rc = mo_secrets_get(s, name, out, &why);
     mo_secrets_close(s);
+    if (rc == MO_ENOTFOUND) {
+        sub = mo_secret_sys_get(c, name, out, e);
+        if (sub != MO_ENOTFOUND)
+            return sub;
+    }
+    if (rc < 0 && e)
+        *e = why;
     return rc;
 }
 

@@ -2,11 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/keyctl.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "app/secret_sys.h"
 #include "base/mem.h"
 #include "base/rand.h"
 
@@ -105,24 +104,10 @@ static int from_file(const char *path, struct key *k, struct mo_err *e)
     return rc;
 }
 
-/* A "user" key of the session's, or of the user's keyring. */
-static long find_in_keyring(const char *name)
-{
-    long id = syscall(SYS_request_key, "user", name, NULL, 0);
-
-    if (id < 0)
-        id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user",
-                     name, 0);
-    return id;
-}
-
 static int from_keyring(const char *name, struct key *k, struct mo_err *e)
 {
     char text[KEY_TEXT_MAX];
-    long id = find_in_keyring(name);
-    long n = id < 0
-                 ? -1
-                 : syscall(SYS_keyctl, KEYCTL_READ, id, text, sizeof(text), 0);
+    long n = mo_keyring_read(name, text, sizeof(text));
     int rc;
 
     if (n < 0 || (size_t)n > sizeof(text))

@@ -14,6 +14,7 @@
 #include "app/hatch.h"
 #include "app/hub.h"
 #include "app/key_state.h"
+#include "app/looked.h"
 #include "app/manage.h"
 #include "app/reload.h"
 #include "mcp/ep_http.h"
@@ -277,8 +278,17 @@ static int find_route(void *ctx, const struct mo_api_route_ask *a,
     struct server *s = ctx;
     const struct mo_gw_find f = {
         .words = a->words, .limit = a->limit, .threshold = a->threshold};
+    int rc = mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+    const struct mo_looked looked = {
+        .via = "/api/route",
+        .who = mo_span_cstr(a->who),
+        .words = a->words,
+        .answer = mo_buf_view(out),
+    };
 
-    return mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
+    if (rc == 0)
+        mo_looked(mo_desk_audit(s->desk), &looked);
+    return rc;
 }
 
 /* Who judges its calls, and where they are decided about. */

@@ -572,6 +572,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
         .capabilities = mo_mcp_is_modern(c->version)
                             ? (caps.n ? caps : MO_SPAN("{}"))
                             : nothing,
+        .trace = c->trace,
         .on_progress = mo_ep_call_wants_progress(c) ? on_progress : NULL,
         .done = on_done,
         .ctx = f,

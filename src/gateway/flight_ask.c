@@ -437,14 +437,36 @@ static bool ask_session(const struct slot *s, const struct mo_child *c,
     return a->user != NULL;
 }
 
+/* Roots are a client's, not a call's: a legacy server asks for them when it
+ * likes. A call that happens to be under way may be over before its client has
+ * answered, and its questions with it. */
+static bool is_of_session(const struct slot *s, const struct mo_child *c,
+                          const struct mo_ask *a)
+{
+    const struct mo_conn *conn = mo_child_conn(c);
+    const struct mo_link *link = conn ? mo_conn_link(conn) : NULL;
+    uint64_t peer = flight_session_of(s->g, c);
+    bool hears = false;
+
+    if (a->kind != MO_ASK_ROOTS || !peer || !link ||
+        mo_conn_info(conn)->modern || mo_link_is_http(link))
+        return false;
+    mo_list_each (n, &s->g->eps)
+        hears = hears || mo_endpoint_hears(
+                             mo_container_of(n, struct gw_ep, node)->ep, peer);
+    return hears;
+}
+
 void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
 {
     struct flight *f = flight_of_task(s, c, a->params);
     struct question *q = NULL;
 
+    a->user = NULL;
+    if (!f && is_of_session(s, c, a) && ask_session(s, c, a))
+        return;
     if (!f)
         f = flight_of(s, c, a->call, NULL);
-    a->user = NULL;
     if ((!f || f->how == DOWN_GONE) && ask_session(s, c, a))
         return;
     if (!f || f->how == DOWN_GONE) {

@@ -12,6 +12,7 @@
  * GW_AWAY_MAX of them together with the calls that wait for their client; and
  * outcomes of KEPT_BYTES in all, what is longer is lost and says so. */
 #include "gateway/flight.h"
+#include "gateway/shape.h"
 #include "mcp/edit.h"
 
 #define KEPT_MS      ((uint64_t)3600 * 1000)
@@ -110,6 +111,26 @@ static void tell(struct flight *f)
     mo_buf_fini(&b);
 }
 
+/* As long as its tool's results may be. */
+static void shorten(struct flight *f)
+{
+    struct mo_json whole = {f->outcome.p, f->outcome.len};
+    struct shape_how how = {
+        .who = f->who, .most = f->most, .promised = f->promised};
+    struct mo_buf cut;
+
+    if (f->is_error || !f->most || mo_buf_err(&f->outcome) ||
+        whole.n <= f->most)
+        return;
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    if (shape_cut(f->g->shape, &how, whole, &cut)) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = cut;
+    } else {
+        mo_buf_fini(&cut);
+    }
+}
+
 /* The outcome is counted; one that is too big is replaced. */
 static void count(struct flight *f)
 {
@@ -131,8 +152,10 @@ static void count(struct flight *f)
 void flight_kept_news(struct flight *f)
 {
     f->kept->updated = mo_wall_ms();
-    if (f->over && !f->kept->bytes)
+    if (f->over && !f->kept->bytes) {
+        shorten(f);
         count(f);
+    }
     tell(f);
 }
 

@@ -116,6 +116,8 @@ struct mo_gateway_opts {
     void (*tap)(void *ctx, const char *server, uint64_t child, bool to_server,
                 struct mo_span text);
     void *tap_ctx;
+    /* A line of a server that is no message; may be NULL. */
+    void (*noise)(void *ctx, const char *server, struct mo_span line);
     /* A server's state has changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;

@@ -11,7 +11,6 @@
 #define CLIENT_MAX ((size_t)2048)
 #define ASK_MAX    ((size_t)256 * 1024) /* of a question */
 #define GUESSES    3                    /* of a routing that are told */
-#define TRACE_LEN  55                   /* 00-{32}-{16}-{2} */
 
 enum state { NEW, WAITS, SAID, WRITING, RUNS, OVER };
 
@@ -147,12 +146,6 @@ static struct mo_span keep_string(struct judged *j, struct mo_json v,
     return kept;
 }
 
-static bool is_trace(struct mo_json v)
-{
-    return mo_json_is(v, MO_JSON_STRING) && v.n == TRACE_LEN + 2 &&
-           v.p[3] == '-' && v.p[36] == '-' && v.p[53] == '-';
-}
-
 /* Unsent words are none: the tool was named. */
 static struct mo_json words_of(const struct mo_ep_call *c)
 {
@@ -166,8 +159,7 @@ static struct mo_json words_of(const struct mo_ep_call *c)
 static void take_texts(struct judged *j, const struct target *t)
 {
     const struct mo_ep_call *c = j->f->down;
-    struct mo_json trace =
-        mo_json_get(mo_json_get(c->params, "_meta"), "traceparent");
+    struct mo_trace trace = c->trace;
     struct mo_gw_case *k = &j->pub;
 
     k->server =
@@ -176,8 +168,8 @@ static void take_texts(struct judged *j, const struct target *t)
     k->who = keep(j, mo_span_cstr(j->f->who), SIZE_MAX);
     if (c->client.n <= CLIENT_MAX)
         k->client = keep(j, mo_json_text(c->client), SIZE_MAX);
-    if (is_trace(trace))
-        k->trace = keep_string(j, trace, TRACE_LEN);
+    mo_trace_meta(mo_json_get(c->params, "_meta"), &trace);
+    k->trace = keep(j, trace.v[MO_TRACE_PARENT], MO_TRACE_PARENT_LEN);
     k->routed = t->arguments.p != NULL;
     k->sure = t->sure;
     if (k->routed)
@@ -191,7 +183,8 @@ static void on_beat(struct mo_timer *t);
 static struct judged *judged_new(struct flight *f, const struct target *t)
 {
     struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
-    size_t room = t->own.n + CROSS_WHO_MAX + WORDS_MAX + CLIENT_MAX + TRACE_LEN;
+    size_t room =
+        t->own.n + CROSS_WHO_MAX + WORDS_MAX + CLIENT_MAX + MO_TRACE_PARENT_LEN;
 
     if (!j)
         return NULL;

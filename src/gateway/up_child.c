@@ -309,8 +309,17 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
         c->up->cb->on_notify(c->up->ctx, c, m, stream_of);
 }
 
+static void on_noise(void *ctx, struct mo_span line)
+{
+    const struct mo_up *u = ((struct mo_child *)ctx)->up;
+
+    if (u->o.noise)
+        u->o.noise(u->o.ctx, u->s.name, line);
+}
+
 static const struct mo_conn_cb conn_cb = {
     .on_open = on_open,
+    .on_noise = on_noise,
     .on_ask = on_ask,
     .on_ask_gone = on_ask_gone,
     .on_notify = on_notify,

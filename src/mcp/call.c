@@ -262,6 +262,7 @@ static int call_send(struct mo_call *k, struct mo_span params)
         return rc;
     m.text = mo_buf_view(&c->out);
     m.id = k->id;
+    codec_trace(c, k, params, &m.trace);
     k->told = false;
     rc = conn_send(c, &m);
     if (rc < 0)
@@ -285,6 +286,8 @@ static int keep_headers(struct mo_call *k)
 
     if (rc == 0)
         rc = keep_span(k, &k->o.capabilities);
+    for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++)
+        rc = keep_span(k, &k->o.trace.v[i]);
     for (size_t i = 0; i < n && rc == 0; i++) {
         v[i] = k->o.params[i];
         rc = keep_span(k, &v[i].name);

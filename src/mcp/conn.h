@@ -176,6 +176,7 @@ struct mo_call_opts {
     size_t nparams;
     const char *log_level; /* modern, a constant: instead of the connection's */
     struct mo_span capabilities; /* modern, object text: likewise; or empty */
+    struct mo_trace trace; /* for _meta where that has none, and heads (HTTP) */
     /* Asked for only when set. Each one restarts the idle timeout. */
     void (*on_progress)(void *ctx, struct mo_json params);
     void (*done)(void *ctx, const struct mo_reply *r);

@@ -97,6 +97,39 @@ static void put_envelope(struct members *m, const struct mo_conn *c,
         put_str(m, "\"" MO_MCP_P_LOG "\"", level);
 }
 
+/* A trace and its state belong together: theirs are kept, or ours put. */
+static void put_trace(struct members *m, const struct mo_trace *t,
+                      struct mo_json theirs)
+{
+    bool has[MO_TRACE_KEYS];
+
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++)
+        has[i] = mo_json_get(theirs, mo_trace_name((enum mo_trace_key)i)).p;
+    has[MO_TRACE_PARENT] = has[MO_TRACE_PARENT] || has[MO_TRACE_STATE];
+    has[MO_TRACE_STATE] = has[MO_TRACE_PARENT];
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
+        const char *name = mo_trace_name((enum mo_trace_key)i);
+
+        if (has[i] || !t->v[i].n)
+            continue;
+        mo_buf_puts(m->b, m->any ? ",\"" : "\"");
+        m->any = true;
+        mo_buf_puts(m->b, name);
+        mo_buf_puts(m->b, "\":");
+        mo_json_quote(m->b, t->v[i]);
+    }
+}
+
+void codec_trace(const struct mo_conn *c, const struct mo_call *k,
+                 struct mo_span params, struct mo_trace *out)
+{
+    struct mo_json v = {params.p, params.n};
+
+    *out = k->o.trace;
+    if (c->link && mo_link_is_http(c->link))
+        mo_trace_meta(mo_json_get(v, "_meta"), out);
+}
+
 static void put_meta(struct members *m, const struct mo_conn *c,
                      const struct mo_call *k, struct mo_json theirs)
 {
@@ -107,6 +140,8 @@ static void put_meta(struct members *m, const struct mo_conn *c,
 
     put_text(m, MO_SPAN("\"_meta\""), MO_SPAN("{"));
     put_others(&in, theirs, ours);
+    if (mo_trace_any(&k->o.trace))
+        put_trace(&in, &k->o.trace, theirs);
     if (c->modern)
         put_envelope(&in, c, k);
     if (k->o.on_progress) {
@@ -138,7 +173,8 @@ static void put_params(struct mo_conn *c, const struct mo_call *k,
 
     mo_buf_putc(m.b, '{');
     put_others(&m, params, k->rounds ? again : fresh);
-    if (c->modern || k->o.on_progress || mo_json_len(meta))
+    if (c->modern || k->o.on_progress || mo_trace_any(&k->o.trace) ||
+        mo_json_len(meta))
         put_meta(&m, c, k, meta);
     if (k->rounds)
         put_inputs(&m, k);
@@ -161,7 +197,8 @@ int codec_request(struct mo_conn *c, const struct mo_call *k,
                   struct mo_span params)
 {
     struct mo_json v = {params.p, params.n};
-    bool plain = !c->modern && !k->o.on_progress && !mo_json_get(v, "_meta").p;
+    bool plain = !c->modern && !k->o.on_progress &&
+                 !mo_trace_any(&k->o.trace) && !mo_json_get(v, "_meta").p;
 
     mo_buf_reset(&c->out);
     mo_buf_puts(&c->out, "{\"jsonrpc\":\"2.0\",\"id\":");

@@ -117,6 +117,9 @@ int codec_request(struct mo_conn *c, const struct mo_call *k,
 int codec_initialize(struct mo_conn *c, struct mo_buf *b,
                      enum mo_mcp_version v);
 int codec_keep_opened(struct mo_conn *c, struct mo_json result, bool modern);
+/* What the head of an HTTP request says, which is what its _meta says. */
+void codec_trace(const struct mo_conn *c, const struct mo_call *k,
+                 struct mo_span params, struct mo_trace *out);
 struct mo_span codec_one_line(struct mo_conn *c, struct mo_span text);
 
 /* call.c */

@@ -28,6 +28,7 @@
 #include "codec/json.h"
 #include "loop/loop.h"
 #include "mcp/era.h"
+#include "mcp/trace.h"
 
 struct mo_endpoint;
 struct mo_ep_call;
@@ -146,7 +147,8 @@ void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params);
 /* A question that belongs to no call, for one connection or session that is
  * legacy and said that it takes such; NULL: there is none, or it does not, or
- * too many are open. done is called once, later: result or error is there, or
+ * too many are open. If it is not connected to hear it just now the question
+ * waits for that. done is called once, later: result or error is there, or
  * neither (it did not answer, or is gone). */
 struct mo_ep_ask;
 typedef void mo_ep_ask_done(void *ctx, struct mo_json result,
@@ -154,6 +156,8 @@ typedef void mo_ep_ask_done(void *ctx, struct mo_json result,
 struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
                                   const char *method, struct mo_span params,
                                   mo_ep_ask_done *done, void *ctx);
+/* Is it connected to hear such a question now? */
+bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer);
 /* It need not be answered any more: the client is told, done is not called. */
 void mo_endpoint_unask(struct mo_ep_ask *a);
 /* The one legacy connection or session that there is; 0: none, or several. */
@@ -184,6 +188,7 @@ struct mo_ep_call {
     struct mo_json caps;         /* the client's capabilities, object or none */
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* who, as the transport knows it */
+    struct mo_trace trace;       /* as the head of its request says */
     const char *session;         /* legacy over HTTP; else NULL */
     uint64_t peer;               /* the connection or session it came by, a
                                   * random number; 0: none (modern HTTP) */

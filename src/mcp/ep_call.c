@@ -201,6 +201,8 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
+    if (from->head && mo_trace_head(from->head, &c->arena, &c->pub.trace) < 0)
+        return MO_ENOMEM;
     take_parts(c);
     c->token = mo_json_get(c->parts.meta, "progressToken");
     return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);

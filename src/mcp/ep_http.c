@@ -70,7 +70,7 @@ static void preflight(struct mo_req *rq)
     mo_req_header(rq, "Access-Control-Allow-Headers",
                   MO_SPAN("Authorization, Content-Type, Last-Event-ID, "
                           "MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
-                          "Mcp-Name"));
+                          "Mcp-Name, traceparent, tracestate, baggage"));
     mo_req_reply(rq, 204, NULL, nothing);
 }
 
@@ -199,9 +199,11 @@ static void on_initialize(struct mo_ep_http *h, struct mo_req *rq,
         mo_hsess_free(s);
 }
 
-static void give_one(struct hsess *s, struct answer *a, const struct mo_rpc *m)
+static void give_one(struct hsess *s, struct answer *a,
+                     const struct mo_http_head *head, const struct mo_rpc *m)
 {
-    struct mo_ep_from from = {.way = &a->way, .caller = s->s.caller};
+    struct mo_ep_from from = {
+        .way = &a->way, .caller = s->s.caller, .head = head};
 
     mo_ep_legacy(&s->s, &from, m);
 }
@@ -217,7 +219,7 @@ static void on_request(struct hsess *s, struct mo_req *rq,
         return;
     }
     a->held = true;
-    give_one(s, a, m);
+    give_one(s, a, rq->head, m);
     if (mo_answer_release(a) && primed)
         mo_answer_soon(a); /* with an id to come back with */
 }
@@ -246,7 +248,7 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
         if (mo_rpc_parse(mo_json_text(val), &m, NULL) < 0)
             continue;
         a->pending += m.kind == MO_RPC_REQUEST;
-        give_one(s, a, &m);
+        give_one(s, a, rq->head, &m);
     }
     a->pending--;
     mo_answer_done(a);

@@ -32,6 +32,7 @@ struct mo_ep_way {
     void (*answer)(struct mo_ep_way *w, int status, struct mo_span msg);
     void (*drop)(struct mo_ep_way *w); /* there will be no answer */
     void (*pause)(struct mo_ep_way *w);
+    bool (*open)(const struct mo_ep_way *w); /* somebody hears; NULL: always */
     struct mo_ep_call *call; /* the last one; for ways of a single request */
 };
 
@@ -222,6 +223,8 @@ void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
 void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id,
                       const struct mo_rpc *m);
 void mo_ep_push_end(struct mo_ep_sess *s); /* there will be no answers */
+/* Somebody is connected where its news go. */
+void mo_ep_push_open(struct mo_ep_sess *s);
 
 /* --- ep_task.c: 2025-11-25 ----------------------------------------------- */
 

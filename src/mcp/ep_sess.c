@@ -394,6 +394,11 @@ static void on_pause(struct mo_ep_way *w)
     detach(a);
 }
 
+static bool is_open(const struct mo_ep_way *w)
+{
+    return mo_container_of(w, const struct answer, way)->rq;
+}
+
 void mo_answer_attach(struct answer *a, struct mo_req *rq)
 {
     if (a->rq && a->streaming)
@@ -416,7 +421,8 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
 
     if (!a)
         return NULL;
-    a->way = (struct mo_ep_way){on_note, on_answer, on_drop, on_pause, NULL};
+    a->way = (struct mo_ep_way){on_note,  on_answer, on_drop,
+                                on_pause, is_open,   NULL};
     a->h = h;
     a->sess = s;
     a->pending = 1;
@@ -522,6 +528,7 @@ void mo_hsess_listen(struct hsess *s, struct mo_req *rq)
     s->s.push = &s->get->way;
     mo_answer_attach(s->get, rq);
     mo_answer_start(s->get);
+    mo_ep_push_open(&s->s);
 }
 
 static int read_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
@@ -578,4 +585,6 @@ void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last)
     replay(s, rq, stream, seq);
     if (!a)
         mo_req_end(rq);
+    else if (a == s->get)
+        mo_ep_push_open(&s->s);
 }

@@ -22,6 +22,7 @@
 
 #include "codec/rpc.h"
 #include "loop/stream.h"
+#include "mcp/trace.h"
 
 #define MO_LINK_LINE_MAX   ((size_t)4 * 1024 * 1024)
 /* A byte stream is closed when there were so many more lines of noise than
@@ -57,6 +58,7 @@ struct mo_link_msg {
     bool modern;         /* Mcp-Method and friends are sent */
     const struct mo_link_param *params;
     size_t nparams;
+    struct mo_trace trace; /* for the head */
 };
 
 struct mo_link_cb {

@@ -146,6 +146,29 @@ static int add_params(struct xchg *x, const struct mo_link_msg *m)
     return rc;
 }
 
+/* What the operator set stays. */
+static bool is_own(const struct http *h, const char *name)
+{
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), mo_span_cstr(name)))
+            return true;
+    }
+    return false;
+}
+
+static int add_trace(struct xchg *x, const struct mo_trace *t)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++) {
+        const char *name = mo_trace_name((enum mo_trace_key)i);
+
+        if (t->v[i].n && !is_own(x->h, name))
+            rc = add(x, name, t->v[i]);
+    }
+    return rc;
+}
+
 int http_build_post(struct xchg *x, const struct mo_link_msg *m)
 {
     int rc = http_build_bare(x, m->version);
@@ -161,6 +184,8 @@ int http_build_post(struct xchg *x, const struct mo_link_msg *m)
         rc = add_encoded(x, "Mcp-Name", m->name);
     if (rc == 0 && m->modern)
         rc = add_params(x, m);
+    if (rc == 0)
+        rc = add_trace(x, &m->trace);
     if (rc < 0)
         return rc;
     text = mo_arena_strndup(&x->a, m->text.p, m->text.n);

@@ -42,7 +42,7 @@ static void answer(const struct mo_api_route *r, struct mo_req *rq,
 static void on_route(void *ctx, struct mo_req *rq)
 {
     const struct mo_api_route *r = ctx;
-    struct mo_api_route_ask a = {.limit = 0};
+    struct mo_api_route_ask a = {.who = mo_req_peer(rq)};
     struct mo_buf words;
     double limit = 0;
 

@@ -14,7 +14,8 @@
 
 struct mo_api_route_ask {
     struct mo_span words;
-    size_t limit; /* 0: as usual */
+    const char *who; /* asks: its address */
+    size_t limit;    /* 0: as usual */
     double threshold;
 };
 

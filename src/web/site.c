@@ -85,7 +85,8 @@ static const struct header preflight[] = {
     {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE"},
     {"Access-Control-Allow-Headers",
      "Authorization, Content-Type, Last-Event-ID, Mcp-Session-Id, "
-     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name"},
+     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, "
+     "traceparent, tracestate, baggage"},
     {"Access-Control-Max-Age", "600"},
 };
 

@@ -2,6 +2,8 @@
 // boxes, which end with their server and with us.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
@@ -61,6 +63,50 @@ describe('boxed servers', { skip }, () => {
     assert.match(said, /yes/);
     await client.close();
     await eventually('nothing remains', () => home.remains().length === 0);
+  });
+
+  test('network none: nothing leaves, nothing of ours is reached', async (t) => {
+    const heard = [];
+    const server = createServer((s) => heard.push(s.end('here\n'))).listen(0, '0.0.0.0');
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const { port } = server.address();
+    const home = place({ tools: boxed({ network: 'none' }), open: stubborn });
+    const { client, call } = await open(home);
+    await eventually('the tools', async () => (await names(client)).length > 3);
+    const said = text(await call({
+      name: 'execute_command',
+      arguments: {
+        command: `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port} && head -1 <&3'; echo tcp $?;`
+          + ` bash -c 'echo x > /dev/udp/127.0.0.1/${port}'; echo udp $?;`
+          + ' ls /sys/class/net 2>&1; getent hosts localhost.example. ; echo done',
+      },
+    }));
+    assert.match(said, /tcp [1-9]/);
+    assert.match(said, /udp [1-9]/);
+    assert.match(said, /done/);
+    assert.doesNotMatch(said, /^here$|eth0/m);
+    assert.equal(heard.length, 0);
+    await client.close();
+    await eventually('nothing remains', () => home.remains().length === 0);
+  });
+
+  test('a network that cannot be held is refused', async () => {
+    const check = (server) => {
+      const home = place({ it: server });
+      return new Promise((resolve) => execFile(bin, ['config', 'check', '--config', home.config],
+        { env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' } },
+        (e, o, err) => resolve({ code: e?.code ?? 0, said: `${o}${err}` })));
+    };
+    assert.equal((await check(boxed({ network: 'none' }))).code, 0);
+    for (const network of ['host', ['api.example.com:443']]) {
+      const { code, said } = await check(boxed({ network }));
+      assert.notEqual(code, 0);
+      assert.match(said, /mcpServers\.it\.network.*must be "none".*without 'sandbox', or behind a 'url'/);
+    }
+    const { code, said } = await check({ command: 'true', network: 'none' });
+    assert.notEqual(code, 0);
+    assert.match(said, /network' is of a box, and it has none/);
   });
 
   test('`call` starts it in its box too', async () => {

@@ -177,7 +177,18 @@ test('a key goes to the store and is never told', async () => {
   await fine('DELETE', '/keyed');
 });
 
+// Log lines on standard output, as so many have.
+const CHATTY = `
+console.log('Chatty is ready');
+require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  const tools = [{ name: 'chatty_tool', inputSchema: { type: 'object' } }];
+  const result = { initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'c', version: '1' } }, 'tools/list': { tools } }[method];
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'no' } }) }));
+});`;
+
 test('a server that died: state, reason and its last lines stay', async () => {
+  await fine('POST', '', { name: 'chatty', ...node(CHATTY) });
   await fine('POST', '', { name: 'mortal', ...node(`console.error('first'); console.error('my last words'); process.exit(3)`) });
   const { body } = await house.get('/api/servers');
   assert.ok(body.servers.some((s) => s.name === 'mortal'), 'the older list knows it too');
@@ -197,13 +208,16 @@ test('a server that died: state, reason and its last lines stay', async () => {
   const session = { 'mcp-session-id': opened.headers.get('mcp-session-id'), 'mcp-protocol-version': '2025-06-18' };
   await opened.arrayBuffer();
   await (await mcp({ method: 'notifications/initialized' }, session)).arrayBuffer();
-  await (await mcp({ id: 2, method: 'tools/list' }, session)).arrayBuffer();
+  const list = await (await mcp({ id: 2, method: 'tools/list' }, session)).text();
+  assert.ok(list.includes('chatty_tool') && !list.includes('is ready'));
+  assert.match((await one('chatty')).stderr, /^\[not JSON on stdout\] Chatty is ready$/m);
   const seen = await one('mortal');
   assert.ok(seen.gateway.starts > 0 && seen.gateway.fails > 0, 'the gateway has tried it too');
   assert.match(seen.gateway.error, /exit 3/);
   assert.match(seen.gateway.state, /failed|broken/);
   assert.ok((await one('greeter')).tools >= 0, 'how many tools another has is known');
   await fine('DELETE', '/mortal');
+  await fine('DELETE', '/chatty');
 });
 
 test('refused, and the file is as it was', async () => {

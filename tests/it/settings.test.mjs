@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -192,6 +194,22 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   const broken = (await route({ q: 'fly to the moon in a rocket' })).body;
   assert.equal(why(broken, 'sick'), 'circuit-open');
   assert.ok(!broken.results.some((r) => r.server === 'sick'));
+
+  // Who looked, and what was found, stands in the audit log.
+  const rows = () => readFileSync(join(m.place.state, 'audit.jsonl'), 'utf8').trim().split('\n')
+    .map((l) => JSON.parse(l).what).filter((w) => w?.kind === 'route');
+  const last = () => rows().findLast((r) => r.via === '/api/route');
+  await until(() => last()?.ruledOut.some((x) => x.reason === 'circuit-open'));
+  assert.deepEqual([last().words, last().acted, last().outcome],
+    ['fly to the moon in a rocket', false, 'looked']);
+  assert.match(last().who, /^127\.0\.0\.1:\d+$|^\[?::/);
+  const byHand = rows().find((r) => r.via === 'find' && r.words === 'look at the work of paint');
+  assert.equal(byHand.who, `uid:${process.getuid()}`);
+  assert.equal(byHand.outcome, 'looked');
+  assert.deepEqual([byHand.candidates[0].server, byHand.candidates[0].tool], ['a', 'look']);
+  assert.ok(byHand.candidates[0].confidence > 0 && byHand.candidates.length <= 3);
+  const { stdout } = await exec(bin, ['audit', 'verify', '-c', m.place.file], { env: m.place.env });
+  assert.match(stdout, /^ok: /);
 });
 
 test('choices are learnt, and forgotten when told', async (t) => {

@@ -393,6 +393,93 @@ static void test_push(void **state)
     assert_int_equal(t.k.cancels, 0);
 }
 
+static void reply_to(struct site *t, const char *id, const char *no)
+{
+    char body[128];
+
+    (void)snprintf(body, sizeof(body),
+                   "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}", no);
+    on_session(t, id, "POST", "", body, " 202 ");
+}
+
+static void on_asked(void *ctx, struct mo_json result, struct mo_json error)
+{
+    unsigned *answers = ctx;
+
+    assert_null(error.p);
+    *answers += result.p != NULL;
+}
+
+static bool is_deaf(void *ctx)
+{
+    struct mo_endpoint *ep = ((struct site *)ctx)->k.ep;
+
+    return !mo_endpoint_hears(ep, mo_endpoint_only(ep));
+}
+
+/* What is asked while nobody is connected to hear it waits for that. */
+static void test_push_waits(void **state)
+{
+    char id[64], headers[256], name[16];
+    unsigned answers = 0;
+    struct mo_ep_ask *last = NULL;
+    struct end get;
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    open_session(&t, "", id);
+    on_session(&t, id, "POST", "",
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+               " 202 ");
+    (void)snprintf(headers, sizeof(headers), SSE "Mcp-Session-Id: %s\r\n", id);
+    for (unsigned round = 1; round <= 2; round++) {
+        wait_for(t.k.l, is_deaf, &t);
+        assert_non_null(mo_endpoint_ask(
+            t.k.ep, mo_endpoint_only(t.k.ep), "elicitation/create",
+            MO_SPAN("{\"message\":\"m\"}"), on_asked, &answers));
+        last = mo_endpoint_ask(
+            t.k.ep, mo_endpoint_only(t.k.ep), "elicitation/create",
+            MO_SPAN("{\"message\":\"unsaid\"}"), on_asked, &answers);
+        mo_endpoint_unask(last);
+        ask(&t, &get, "GET", headers, "");
+        expect(&t, &get, "elicitation/create");
+        assert_null(strstr(get.got.p, "unsaid"));
+        assert_false(is_deaf(&t));
+        (void)snprintf(name, sizeof(name), "%u", 2 * round - 1);
+        reply_to(&t, id, name);
+        assert_int_equal(answers, round);
+        hang_up(&t, &get);
+    }
+    site_close(&t);
+}
+
+/* So many may wait; the end of the session ends them. */
+static void test_push_most(void **state)
+{
+    unsigned answers = 0, n = 0;
+    uint64_t peer;
+    char id[64];
+    struct site t;
+
+    (void)state;
+    site_open(&t, NULL, false);
+    open_session(&t, "", id);
+    on_session(&t, id, "POST", "",
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+               " 202 ");
+    peer = mo_endpoint_only(t.k.ep);
+    assert_null(mo_endpoint_ask(t.k.ep, peer, "roots/list", MO_SPAN("{}"),
+                                on_asked, &answers)); /* not offered */
+    while (mo_endpoint_ask(t.k.ep, peer, "elicitation/create",
+                           MO_SPAN("{\"message\":\"m\"}"), on_asked, &answers))
+        n++;
+    assert_int_equal(n, 16);
+    on_session(&t, id, "DELETE", "", "", " 204 ");
+    assert_int_equal(answers, 0);
+    site_close(&t);
+}
+
 static void listen_on(struct site *t, char id[64])
 {
     char headers[256];
@@ -796,6 +883,8 @@ int main(void)
         cmocka_unit_test(test_session_cap),
         cmocka_unit_test(test_session_idle),
         cmocka_unit_test(test_push),
+        cmocka_unit_test(test_push_waits),
+        cmocka_unit_test(test_push_most),
         cmocka_unit_test(test_replay_cap),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_soon),

@@ -124,6 +124,43 @@ static void test_outcome(void **state)
     end(&w);
 }
 
+#define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+static const struct rule talking[] = {
+    OPENS,
+    {"tasks/get", RES("$id", "{" TASK ",\"status\":\"completed\"}")},
+    {"tasks/result",
+     RES("$id",
+         "{\"content\":[{\"type\":\"text\",\"text\":\"" X64 X64 X64 X64 X64 X64
+         "end\"}]," RELATED "}")},
+    {NULL, NULL},
+};
+
+/* A result may be as long as its tool's, whoever waits for it. */
+static void test_long_outcome(void **state)
+{
+    static const struct mo_gw_server brief[] = {
+        {.name = "one",
+         .digest = "1",
+         .mode = MO_CONN_LEGACY,
+         .result_bytes = 256},
+    };
+    struct world w;
+    struct client *c = &w.clients[0];
+    char id[64];
+
+    (void)state;
+    memset(&w, 0, sizeof(w));
+    w.rules[0] = talking;
+    assert_int_equal(world_open(&w, loop_new(), brief, 1), 0);
+    start_task(c, id);
+    comes_to(c, id, "\"status\":\"completed\"");
+    assert_true(heard(c, X64));
+    assert_false(heard(c, "end\""));
+    assert_true(heard(c, "read_result"));
+    end(&w);
+}
+
 static void test_questions(void **state)
 {
     struct world w;
@@ -333,10 +370,10 @@ static void test_torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outcome), cmocka_unit_test(test_questions),
-        cmocka_unit_test(test_cancel),  cmocka_unit_test(test_push),
-        cmocka_unit_test(test_nobody),  cmocka_unit_test(test_lack),
-        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_outcome),   cmocka_unit_test(test_long_outcome),
+        cmocka_unit_test(test_questions), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_push),      cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_lack),      cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

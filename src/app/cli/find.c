@@ -3,11 +3,13 @@
  * Reads the configuration and what is remembered of its servers; starts
  * nothing, unless it is told to ask them all anew. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
 #include "app/hub.h"
+#include "app/looked.h"
 #include "codec/json.h"
 
 #define REFRESH_MS 60000 /* for all servers together */
@@ -17,6 +19,7 @@
 struct finding {
     struct mo_loop *loop;
     struct mo_hub *hub;
+    struct mo_audit *audit;
     bool gone;
 };
 
@@ -107,6 +110,19 @@ static bool has_all(void *ctx)
     return !mo_gateway_busy(mo_hub_gateway(f->hub));
 }
 
+static void tell(const struct finding *f, const struct mo_gw_find *what,
+                 struct mo_span answer)
+{
+    char who[32];
+    struct mo_looked looked = {
+        .via = "find", .words = what->words, .answer = answer};
+
+    (void)snprintf(who, sizeof(who), "uid:%u", (unsigned)getuid());
+    looked.who = mo_span_cstr(who);
+    if (f->audit)
+        mo_looked(f->audit, &looked);
+}
+
 static int ask(const struct mo_cli *c, struct finding *f,
                const struct mo_gw_find *what)
 {
@@ -120,8 +136,10 @@ static int ask(const struct mo_cli *c, struct finding *f,
     }
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     rc = mo_gateway_find(g, what, &b);
-    if (rc == 0)
+    if (rc == 0) {
+        tell(f, what, mo_buf_view(&b));
         return print(c, &b);
+    }
     mo_buf_fini(&b);
     return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
 }
@@ -149,7 +167,11 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
     if (mo_hub_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
+        if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
+            mo_log_err(log, MO_ERROR, "find", &e, "this is not audited");
         rc = ask(c, &f, what);
+        if (f.audit)
+            mo_audit_close(f.audit, NULL, NULL);
         mo_hub_close(f.hub, on_gone, &f);
         (void)mo_loop_until(f.loop, is_gone, &f, REFRESH_MS);
     }

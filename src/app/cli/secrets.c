@@ -12,6 +12,7 @@
 #include "app/cli/cmd.h"
 #include "app/ref.h"
 #include "app/secret_key.h"
+#include "app/secret_sys.h"
 #include "base/clock.h"
 #include "codec/json.h"
 
@@ -251,6 +252,7 @@ const struct mo_cmd mo_cmd_secrets_remove = {
 /* --- check --------------------------------------------------------------- */
 
 struct check {
+    const struct mo_config *cfg;
     const struct mo_secrets *s;
     struct mo_buf *b;
     size_t missing, found;
@@ -276,6 +278,10 @@ static void check_text(void *ctx, const char *path, const char *text)
             continue;
         if (mo_secrets_has(k->s, part.text)) {
             note_used(k, part.text);
+            k->found++;
+            continue;
+        }
+        if (mo_secret_sys_has(k->cfg, part.text)) {
             k->found++;
             continue;
         }
@@ -312,6 +318,7 @@ static int run_check(struct mo_cli *c)
     if (rc)
         return rc;
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    k.cfg = o.h.now;
     k.s = o.s;
     k.b = &b;
     mo_config_texts(o.h.now, check_text, &k);

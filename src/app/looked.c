@@ -1,0 +1,68 @@
+#include "app/looked.h"
+
+#define LOOKED_MOST 3
+#define LOOKED_MAX  ((size_t)64 * 1024)
+
+static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    if (!s.n)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+static void put_hit(struct mo_jw *w, struct mo_json hit)
+{
+    static const char *const keys[] = {"server", "tool",    "confidence",
+                                       "words",  "meaning", "reason"};
+
+    mo_jw_obj(w);
+    for (size_t i = 0; i < MO_COUNT(keys); i++) {
+        struct mo_json v = mo_json_get(hit, keys[i]);
+
+        if (!v.p)
+            continue;
+        mo_jw_key(w, keys[i]);
+        mo_jw_raw(w, mo_json_text(v));
+    }
+    mo_jw_end(w);
+}
+
+static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
+{
+    struct mo_json_iter it;
+    struct mo_json no, hit;
+
+    mo_jw_key(w, key);
+    mo_jw_arr(w);
+    mo_json_iter(&it, list);
+    for (size_t i = 0; i < LOOKED_MOST && mo_json_next(&it, &no, &hit); i++)
+        put_hit(w, hit);
+    mo_jw_end(w);
+}
+
+void mo_looked(struct mo_audit *a, const struct mo_looked *l)
+{
+    struct mo_json_doc doc;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    if (mo_json_parse(l->answer, 0, &doc, NULL) < 0)
+        return;
+    mo_buf_init(&b, LOOKED_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    put_text(&w, "kind", MO_SPAN("route"));
+    put_text(&w, "via", mo_span_cstr(l->via));
+    put_text(&w, "who", l->who);
+    put_text(&w, "words", l->words);
+    put_hits(&w, "candidates", mo_json_get(doc.root, "results"));
+    put_hits(&w, "ruledOut", mo_json_get(doc.root, "ruledOut"));
+    mo_jw_key(&w, "acted");
+    mo_jw_bool(&w, false);
+    put_text(&w, "outcome", MO_SPAN("looked"));
+    mo_jw_end(&w);
+    if (!mo_buf_err(&b))
+        mo_audit_note(a, mo_span(b.p + 1, b.len - 2));
+    mo_buf_fini(&b);
+}

@@ -1,0 +1,134 @@
+#include "app/secret_sys.h"
+
+#include <linux/keyctl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "app/file.h"
+#include "app/secrets.h"
+#include "base/mem.h"
+
+static void wipe(struct mo_buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->cap);
+    mo_buf_fini(b);
+}
+
+/* --- systemd ------------------------------------------------------------- */
+
+/* false: there is no place for it. */
+static bool path_of(const struct mo_config *c, struct mo_span name,
+                    char out[PATH_MAX])
+{
+    const char *dir = mo_config_getenv(c, "CREDENTIALS_DIRECTORY");
+    int n;
+
+    if (!dir || dir[0] != '/' || !mo_secret_name_ok(name) || name.p[0] == '.')
+        return false;
+    n = snprintf(out, PATH_MAX, "%s/%.*s", dir, (int)name.n, name.p);
+    return n > 0 && n < PATH_MAX;
+}
+
+static int from_systemd(const struct mo_config *c, struct mo_span name,
+                        struct mo_buf *out, struct mo_err *e)
+{
+    char path[PATH_MAX];
+    struct mo_buf text;
+    struct mo_span v;
+    int rc;
+
+    if (!path_of(c, name, path) || access(path, F_OK) < 0)
+        return MO_ENOTFOUND;
+    mo_buf_init(&text, MO_SECRET_MAX + 1);
+    (void)mo_buf_room(&text, MO_SECRET_MAX + 1); /* growing leaves a copy */
+    rc = mo_file_read(path, MO_SECRET_MAX + 1, &text, NULL, e);
+    v = mo_buf_view(&text);
+    if (mo_span_ends(v, MO_SPAN("\n")))
+        v.n--;
+    if (rc == 0)
+        rc = mo_buf_span(out, v);
+    wipe(&text);
+    return rc;
+}
+
+/* --- the kernel's keyring ------------------------------------------------ */
+
+/* Of the session's keyring, or of the user's. */
+static long find_key(const char *name)
+{
+    long id = syscall(SYS_request_key, "user", name, NULL, 0);
+
+    if (id < 0)
+        id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, "user",
+                     name, 0);
+    return id;
+}
+
+long mo_keyring_read(const char *name, char *out, size_t n)
+{
+    long id = find_key(name);
+
+    return id < 0 ? -1 : syscall(SYS_keyctl, KEYCTL_READ, id, out, n, 0);
+}
+
+static bool key_name(struct mo_span name, char out[MO_SECRET_NAME_MAX + 32])
+{
+    if (!mo_secret_name_ok(name))
+        return false;
+    (void)snprintf(out, MO_SECRET_NAME_MAX + 32, MO_KEYRING_PREFIX "%.*s",
+                   (int)name.n, name.p);
+    return true;
+}
+
+static int from_keyring(struct mo_span name, struct mo_buf *out,
+                        struct mo_err *e)
+{
+    char key[MO_SECRET_NAME_MAX + 32];
+    long n = key_name(name, key) ? mo_keyring_read(key, NULL, 0) : -1;
+    char *room;
+
+    if (n < 0)
+        return MO_ENOTFOUND;
+    if ((size_t)n > MO_SECRET_MAX)
+        return mo_fail(e, MO_ETOOBIG, "%s in the keyring is too long", key);
+    room = mo_buf_room(out, (size_t)n + 1);
+    if (!room)
+        return mo_buf_err(out);
+    if (mo_keyring_read(key, room, (size_t)n + 1) != n)
+        return mo_fail(e, MO_EBUSY, "%s in the keyring is being changed", key);
+    mo_buf_add(out, (size_t)n);
+    return 0;
+}
+
+/* --- both ---------------------------------------------------------------- */
+
+int mo_secret_sys_get(const struct mo_config *c, struct mo_span name,
+                      struct mo_buf *out, struct mo_err *e)
+{
+    size_t from = out->len;
+    int rc = from_systemd(c, name, out, e);
+    const char *wrong;
+
+    if (rc == MO_ENOTFOUND)
+        rc = from_keyring(name, out, e);
+    if (rc < 0)
+        return rc;
+    wrong = mo_secret_value_wrong(mo_span(out->p + from, out->len - from));
+    if (wrong)
+        return mo_fail(e, MO_EINVAL, "${secret:%.*s} of the system %s",
+                       (int)name.n, name.p, wrong);
+    return 0;
+}
+
+const char *mo_secret_sys_has(const struct mo_config *c, struct mo_span name)
+{
+    char key[MO_SECRET_NAME_MAX + 32], path[PATH_MAX];
+
+    if (path_of(c, name, path) && access(path, R_OK) == 0)
+        return "systemd";
+    if (key_name(name, key) && mo_keyring_read(key, NULL, 0) >= 0)
+        return "keyring";
+    return NULL;
+}

@@ -1,0 +1,223 @@
+#include "mcp/trace.h"
+
+static const char *const names[MO_TRACE_KEYS] = {
+    [MO_TRACE_PARENT] = "traceparent",
+    [MO_TRACE_STATE] = "tracestate",
+    [MO_TRACE_BAGGAGE] = "baggage",
+};
+
+static const size_t most[MO_TRACE_KEYS] = {
+    [MO_TRACE_PARENT] = MO_TRACE_PARENT_MAX,
+    [MO_TRACE_STATE] = MO_TRACE_STATE_MAX,
+    [MO_TRACE_BAGGAGE] = MO_TRACE_BAGGAGE_MAX,
+};
+
+/* Whatever is joined to it. */
+static const struct mo_span wrong = {"\n", 1};
+
+const char *mo_trace_name(enum mo_trace_key k)
+{
+    return names[k];
+}
+
+/* --- forms --------------------------------------------------------------- */
+
+static bool all_of(struct mo_span s, const char *chars)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\0' || !strchr(chars, s.p[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_hex(struct mo_span s)
+{
+    return all_of(s, "0123456789abcdef");
+}
+
+/* version-traceid-parentid-flags; newer versions may say more after them. */
+static bool is_parent(struct mo_span v)
+{
+    struct mo_span version = mo_span_head(v, 2);
+    struct mo_span trace = mo_span_head(mo_span_skip(v, 3), 32);
+    struct mo_span parent = mo_span_head(mo_span_skip(v, 36), 16);
+    struct mo_span flags = mo_span_head(mo_span_skip(v, 53), 2);
+    struct mo_span more = mo_span_skip(v, MO_TRACE_PARENT_LEN);
+
+    if (v.n < MO_TRACE_PARENT_LEN || v.n > MO_TRACE_PARENT_MAX)
+        return false;
+    if (v.p[2] != '-' || v.p[35] != '-' || v.p[52] != '-')
+        return false;
+    if (!is_hex(version) || !is_hex(trace) || !is_hex(parent) || !is_hex(flags))
+        return false;
+    if (mo_span_is(version, "ff") || all_of(trace, "0") || all_of(parent, "0"))
+        return false;
+    if (!more.n)
+        return true;
+    if (mo_span_is(version, "00") || more.p[0] != '-')
+        return false;
+    return all_of(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
+}
+
+/* Printable ASCII but for the given ones. */
+static bool is_printable(struct mo_span s, const char *but)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < 0x20 || s.p[i] > 0x7E || strchr(but, s.p[i]))
+            return false;
+    }
+    return true;
+}
+
+/* key=value of a tracestate; members may be empty. */
+static bool is_state(struct mo_span one)
+{
+    static const char start[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    static const char rest[] = "abcdefghijklmnopqrstuvwxyz0123456789_-*/@";
+    struct mo_span key = mo_span_cut(&one, '=');
+
+    if (!one.p)
+        return !key.n;
+    return key.n && key.n <= 256 && one.n && one.n <= 256 &&
+           all_of(mo_span_head(key, 1), start) && all_of(key, rest) &&
+           is_printable(one, ",=");
+}
+
+/* key=value of baggage, or (a property of it) a key alone. */
+static bool is_pair(struct mo_span pair, bool may_be_bare)
+{
+    bool bare = mo_span_find(pair, '=') < 0;
+    struct mo_span key = mo_span_trim(mo_span_cut(&pair, '='));
+
+    if (!mo_http_is_token(key))
+        return false;
+    return bare ? may_be_bare : is_printable(mo_span_trim(pair), " \",;\\");
+}
+
+static bool is_baggage(struct mo_span one)
+{
+    if (!is_pair(mo_span_cut(&one, ';'), false))
+        return false;
+    while (one.p) {
+        if (!is_pair(mo_span_cut(&one, ';'), true))
+            return false;
+    }
+    return true;
+}
+
+static bool is_list(struct mo_span v, bool (*is_one)(struct mo_span one))
+{
+    size_t n = 0;
+
+    while (v.p) {
+        if (++n > MO_TRACE_MEMBERS ||
+            !is_one(mo_span_trim(mo_span_cut(&v, ','))))
+            return false;
+    }
+    return n > 0;
+}
+
+bool mo_trace_is(enum mo_trace_key k, struct mo_span value)
+{
+    if (!value.n || value.n > most[k])
+        return false;
+    if (k == MO_TRACE_PARENT)
+        return is_parent(value);
+    return is_list(value, k == MO_TRACE_STATE ? is_state : is_baggage);
+}
+
+bool mo_trace_any(const struct mo_trace *t)
+{
+    return t->v[MO_TRACE_PARENT].n || t->v[MO_TRACE_BAGGAGE].n;
+}
+
+static void drop_wrong(struct mo_trace *t)
+{
+    for (size_t k = 0; k < MO_TRACE_KEYS; k++) {
+        if (!mo_trace_is((enum mo_trace_key)k, t->v[k]))
+            t->v[k] = mo_span(NULL, 0);
+    }
+    if (!t->v[MO_TRACE_PARENT].n)
+        t->v[MO_TRACE_STATE] = mo_span(NULL, 0);
+}
+
+/* --- where they are ------------------------------------------------------ */
+
+static bool is_key(struct mo_span name, enum mo_trace_key *k)
+{
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
+        *k = (enum mo_trace_key)i;
+        if (mo_span_ieq(name, mo_span_cstr(names[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Several lists of one name are one list. Two parents are none: their comma
+ * makes them wrong. */
+static int join(struct mo_arena *a, struct mo_span *to, struct mo_span more)
+{
+    size_t n = to->n + more.n + 1;
+    char *p;
+
+    if (!to->n) {
+        p = mo_arena_strndup(a, more.p, more.n);
+        *to = mo_span(p, p ? more.n : 0);
+        return p ? 0 : MO_ENOMEM;
+    }
+    if (n > MO_TRACE_BAGGAGE_MAX) {
+        *to = wrong;
+        return 0;
+    }
+    p = mo_arena_alloc(a, n);
+    if (!p)
+        return MO_ENOMEM;
+    memcpy(p, to->p, to->n);
+    p[to->n] = ',';
+    memcpy(p + to->n + 1, more.p, more.n);
+    *to = mo_span(p, n);
+    return 0;
+}
+
+int mo_trace_head(const struct mo_http_head *h, struct mo_arena *a,
+                  struct mo_trace *t)
+{
+    enum mo_trace_key k;
+    int rc = 0;
+
+    for (size_t i = 0; i < h->nheaders && rc == 0; i++) {
+        struct mo_span v = mo_span_trim(h->headers[i].value);
+
+        if (v.n && is_key(h->headers[i].name, &k))
+            rc = join(a, &t->v[k], v.n > most[k] ? wrong : v);
+    }
+    drop_wrong(t);
+    return rc;
+}
+
+/* Its bytes, if they are those of the string: none of what is good here needs
+ * to be escaped, but for two signs in a tracestate. */
+static struct mo_span plain(struct mo_json v)
+{
+    struct mo_span s = mo_json_text(v);
+
+    if (!mo_json_is(v, MO_JSON_STRING) || mo_span_find(s, '\\') >= 0)
+        return mo_span(NULL, 0);
+    return mo_span(s.p + 1, s.n - 2);
+}
+
+void mo_trace_meta(struct mo_json meta, struct mo_trace *t)
+{
+    struct mo_json v[MO_TRACE_KEYS];
+
+    for (size_t k = 0; k < MO_TRACE_KEYS; k++)
+        v[k] = mo_json_get(meta, names[k]);
+    if (v[MO_TRACE_PARENT].p || v[MO_TRACE_STATE].p) {
+        t->v[MO_TRACE_PARENT] = plain(v[MO_TRACE_PARENT]);
+        t->v[MO_TRACE_STATE] = plain(v[MO_TRACE_STATE]);
+    }
+    if (v[MO_TRACE_BAGGAGE].p)
+        t->v[MO_TRACE_BAGGAGE] = plain(v[MO_TRACE_BAGGAGE]);
+    drop_wrong(t);
+}
