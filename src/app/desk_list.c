@@ -121,6 +121,8 @@ static void put_matter(struct mo_jw *w, const struct matter *m)
     put(w, "who", k->who);
     put_raw(w, "client", k->client);
     put(w, "reason", mo_span_cstr(m->why));
+    if (mo_buf_err(&m->rule) == 0)
+        put_raw(w, "rule", mo_buf_view(&m->rule));
     if (k->routed) {
         put(w, "words", k->words);
         mo_jw_key(w, "confidence");

@@ -25,6 +25,7 @@ struct matter {
     struct mo_gw_case *k;
     struct mo_buf args; /* exact; empty: not kept */
     struct mo_buf def;  /* of the tool: what people want to see of it */
+    struct mo_buf rule; /* that wants a person to be asked, JSON */
     char digest[MO_EXACT_DIGEST];
     char tool_digest[MO_EXACT_DIGEST];
     char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* who decided; why asked */
