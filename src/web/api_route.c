@@ -106,10 +106,10 @@ static void on_lesson(struct mo_req *rq, struct mo_span body)
     struct mo_api_lesson l;
     struct mo_arena a;
 
+    if (!is_there(r, rq)) /* it went while the body came */
+        return;
     mo_arena_init(&a, BODY_MAX * 4);
-    if (!is_there(r, rq))
-        (void)0; /* it went while the body came */
-    else if (read_lesson(body, &a, &l) < 0 || l.words.n > WORDS_MAX)
+    if (read_lesson(body, &a, &l) < 0 || l.words.n > WORDS_MAX)
         mo_req_problem(rq, 400, "bad_request",
                        "the body is {words: string, server: string, tool: "
                        "string, right: boolean}");
