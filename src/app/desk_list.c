@@ -155,9 +155,10 @@ static void put_changed(struct mo_jw *w, const struct changed *c)
 
 int desk_list(void *ctx, struct mo_buf *out)
 {
-    const struct mo_desk *d = ctx;
+    struct mo_desk *d = ctx;
     struct mo_jw w;
 
+    desk_drop_accepted(d);
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "approvals");

@@ -66,7 +66,9 @@ int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
 int desk_question(const struct matter *m, struct mo_buf *out);
 void changed_free(struct mo_desk *d, struct changed *c);
 
-/* desk_tool.c: is the tool of this case what it was? */
+/* desk_tool.c: forget changes that were accepted elsewhere; is the tool of
+ * this case what it was? */
+void desk_drop_accepted(struct mo_desk *d);
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k);
 /* The digest of its definition, as pins have it. */
 int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);

@@ -105,6 +105,18 @@ static bool look(struct mo_desk *d, const struct mo_tool *t)
     return same;
 }
 
+void desk_drop_accepted(struct mo_desk *d)
+{
+    struct mo_list *n = d->changed.next;
+
+    while (n != &d->changed) {
+        struct changed *c = mo_container_of(n, struct changed, node);
+
+        n = n->next; /* c may go */
+        (void)look(d, &c->tool);
+    }
+}
+
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
 {
     /* Never 0: a map's value of NULL is none. */
