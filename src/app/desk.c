@@ -17,6 +17,7 @@ static struct matter *matter_new(struct mo_desk *d, struct mo_gw_case *k)
     mo_list_init(&m->node);
     mo_buf_init(&m->args, MO_EXACT_MAX);
     mo_buf_init(&m->def, MO_EXACT_MAX);
+    mo_buf_init(&m->rule, MO_EXACT_MAX);
     k->data = m;
     return m;
 }
@@ -35,6 +36,7 @@ static void matter_free(struct matter *m)
     unhold(m);
     mo_buf_fini(&m->args);
     mo_buf_fini(&m->def);
+    mo_buf_fini(&m->rule);
     mo_free(m);
 }
 
@@ -95,6 +97,29 @@ static void put_def(struct mo_buf *b, struct mo_json item)
     mo_jw_end(&w);
 }
 
+/* {"by":"operator","index":0,...}, counted as /api/rules lists them. */
+static void put_rule(const struct mo_desk *d, const struct mo_verdict *v,
+                     struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "by");
+    mo_jw_cstr(&w, v->rule ? "operator" : "default");
+    if (v->rule) {
+        mo_jw_key(&w, "index");
+        mo_jw_u64(&w, (uint64_t)(v->rule - d->rules.v));
+        mo_jw_key(&w, "server");
+        mo_jw_str(&w, v->rule->server);
+        mo_jw_key(&w, "tool");
+        mo_jw_str(&w, v->rule->tool);
+        mo_jw_key(&w, "remember");
+        mo_jw_bool(&w, !v->rule->final);
+    }
+    mo_jw_end(&w);
+}
+
 /* A person is asked: what is shown is kept. */
 static enum mo_gw_ruling ask(struct mo_desk *d, struct matter *m,
                              struct mo_buf *question)
@@ -132,8 +157,10 @@ static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
                        (int)v.rule->reason.n, v.rule->reason.p);
     if (v.action == MO_ACTION_DENY)
         return MO_GW_REFUSE;
-    if (v.action == MO_ACTION_ASK)
+    if (v.action == MO_ACTION_ASK) {
+        put_rule(d, &v, &m->rule);
         return ask(d, m, question);
+    }
     k->reason[0] = '\0';
     if (!d->cfg->audit.arguments)
         mo_buf_fini(&m->args);

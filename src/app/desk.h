@@ -41,6 +41,10 @@ struct mo_api_approvals mo_desk_api(struct mo_desk *d);
 
 /* Read when they are first wanted: a start should not wait for them. */
 int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e);
+/* Is a tool not what people saw first? As mo_gw_find wants it, ctx: the desk;
+ * one that is not is listed for people to accept. */
+bool mo_desk_changed(void *ctx, struct mo_span server, struct mo_span tool,
+                     struct mo_json item);
 struct mo_always *mo_desk_always(const struct mo_desk *d);
 struct mo_audit *mo_desk_audit(const struct mo_desk *d);
 

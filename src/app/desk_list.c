@@ -121,6 +121,8 @@ static void put_matter(struct mo_jw *w, const struct matter *m)
     put(w, "who", k->who);
     put_raw(w, "client", k->client);
     put(w, "reason", mo_span_cstr(m->why));
+    if (mo_buf_err(&m->rule) == 0)
+        put_raw(w, "rule", mo_buf_view(&m->rule));
     if (k->routed) {
         put(w, "words", k->words);
         mo_jw_key(w, "confidence");
@@ -153,9 +155,10 @@ static void put_changed(struct mo_jw *w, const struct changed *c)
 
 int desk_list(void *ctx, struct mo_buf *out)
 {
-    const struct mo_desk *d = ctx;
+    struct mo_desk *d = ctx;
     struct mo_jw w;
 
+    desk_drop_accepted(d);
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "approvals");

@@ -25,6 +25,7 @@ struct matter {
     struct mo_gw_case *k;
     struct mo_buf args; /* exact; empty: not kept */
     struct mo_buf def;  /* of the tool: what people want to see of it */
+    struct mo_buf rule; /* that wants a person to be asked, JSON */
     char digest[MO_EXACT_DIGEST];
     char tool_digest[MO_EXACT_DIGEST];
     char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* who decided; why asked */
@@ -65,7 +66,9 @@ int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
 int desk_question(const struct matter *m, struct mo_buf *out);
 void changed_free(struct mo_desk *d, struct changed *c);
 
-/* desk_tool.c: is the tool of this case what it was? */
+/* desk_tool.c: forget changes that were accepted elsewhere; is the tool of
+ * this case what it was? */
+void desk_drop_accepted(struct mo_desk *d);
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k);
 /* The digest of its definition, as pins have it. */
 int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);

@@ -10,25 +10,10 @@
 #define FLUSH_MS 1000 /* new ones are kept on disk in groups */
 #define TEXT_MAX ((size_t)4 * 1024 * 1024)
 
-static struct mo_span text_of(struct mo_json v)
-{
-    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
-}
-
-/* As conversations read it (agent/tools.c), or the digests would differ. */
 static int read_tool(const struct mo_gw_case *k, struct mo_arena *a,
                      struct mo_tool *t)
 {
-    struct mo_json d = mo_json_get(k->item, "description");
-
-    *t = (struct mo_tool){.def = {.server = k->server, .name = k->tool}};
-    if (mo_json_is(d, MO_JSON_STRING) &&
-        mo_json_str(d, a, &t->def.description) < 0)
-        return MO_ENOMEM;
-    t->def.schema = text_of(mo_json_get(k->item, "inputSchema"));
-    t->def.annotations = text_of(mo_json_get(k->item, "annotations"));
-    mo_exact_tool(&t->def, t->digest);
-    return 0;
+    return mo_pins_tool(k->server, k->tool, k->item, a, t);
 }
 
 #define KEY_MAX ((size_t)1024) /* longer ones are looked at each time */
@@ -128,6 +113,18 @@ static bool look(struct mo_desk *d, const struct mo_tool *t)
     return same;
 }
 
+void desk_drop_accepted(struct mo_desk *d)
+{
+    struct mo_list *n = d->changed.next;
+
+    while (n != &d->changed) {
+        struct changed *c = mo_container_of(n, struct changed, node);
+
+        n = n->next; /* c may go */
+        (void)look(d, &c->tool);
+    }
+}
+
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
 {
     /* Never 0: a map's value of NULL is none. */
@@ -161,4 +158,19 @@ int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
         memcpy(out, t.digest, MO_EXACT_DIGEST);
     mo_arena_fini(&a);
     return rc;
+}
+
+bool mo_desk_changed(void *ctx, struct mo_span server, struct mo_span tool,
+                     struct mo_json item)
+{
+    struct mo_gw_case k = {.server = server, .tool = tool, .item = item};
+    struct mo_desk *d = ctx;
+    struct mo_pins *pins;
+    struct mo_err e;
+
+    if (d->cfg->gateway.approvals == MO_GW_NO_RULES ||
+        mo_desk_pins(d, &pins, &e) < 0 ||
+        !mo_pins_changed(pins, server, tool, item))
+        return false;
+    return !desk_is_same(d, &k); /* from now on people see what changed */
 }

@@ -1,13 +1,16 @@
 #include "app/gauges.h"
 
+#include "app/callsum.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "gateway/catalog.h"
 #include "gateway/up.h"
 
-#define NAME(x)  "mo_" x
-#define KEY_MAX  ((size_t)512) /* of server and tool together */
-#define ROWS_MAX ((size_t)4096)
+#define NAME(x)     "mo_" x
+#define KEY_MAX     ((size_t)512) /* of server and tool together */
+#define ROWS_MAX    ((size_t)4096)
+#define TOOLS_SHOWN 20 /* of a server, most used first */
 
 enum {
     CALLS,
@@ -95,6 +98,7 @@ struct mo_gauges {
     struct mo_prom_metric *m[METRICS];
     struct mo_map rows; /* server NUL tool -> struct row */
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
+    struct mo_callsum *sums;
 };
 
 static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
@@ -141,9 +145,14 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
     struct mo_gauges *g = ctx;
     const struct mo_span labels[] = {k->server, k->tool};
     const struct mo_span outcome = mo_span_cstr(words[k->outcome]);
+    const struct mo_callsum_call call = {.server = k->server,
+                                         .tool = k->tool,
+                                         .ms = k->ms - k->waited_ms,
+                                         .failed = k->outcome != MO_GW_OK};
     struct row none = {.calls = NULL}, *r = row_of(g, k);
 
     r = r ? r : &none;
+    mo_callsum_add(g->sums, &call, mo_wall_ms());
     mo_prom_count(series(&r->calls, g->m[CALLS], labels), 1);
     if (k->outcome != MO_GW_OK)
         mo_prom_count(series(&r->errors, g->m[ERRORS], labels), 1);
@@ -185,6 +194,66 @@ static void measure(void *ctx)
     mo_prom_set(plain(g, LOST), (double)s.lost);
 }
 
+/* --- for the page -------------------------------------------------------- */
+
+static void put(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static void put_server(const struct mo_gauges *g, const struct mo_up *u,
+                       struct mo_jw *w)
+{
+    static const char *const states[] = {
+        [MO_UP_COLD] = "cold",     [MO_UP_STARTING] = "starting",
+        [MO_UP_OK] = "ok",         [MO_UP_FAILED] = "failed",
+        [MO_UP_BROKEN] = "broken", [MO_UP_SIGN_IN] = "sign_in",
+    };
+    const struct mo_span name = mo_span_cstr(mo_up_server(u)->name);
+    struct mo_up_status s;
+
+    mo_up_status(u, &s);
+    mo_jw_obj(w);
+    mo_jw_key(w, "name");
+    mo_jw_str(w, name);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, states[s.state]);
+    mo_jw_key(w, "breaker");
+    mo_jw_cstr(w, mo_breaker_name(s.breaker));
+    put(w, "children", s.children);
+    put(w, "queue", s.waiting);
+    mo_callsum_put_server(g->sums, name, TOOLS_SHOWN, w);
+    mo_jw_end(w);
+}
+
+void mo_gauges_put(void *ctx, struct mo_jw *w)
+{
+    const struct mo_gauges *g = ctx;
+    const struct mo_gateway *gw = g->hub ? mo_hub_gateway(g->hub) : NULL;
+    uint64_t children = 0, queue = 0;
+    struct mo_up_status s;
+
+    mo_jw_obj(w);
+    mo_callsum_put(g->sums, mo_wall_ms(), w);
+    mo_jw_key(w, "servers");
+    mo_jw_arr(w);
+    for (size_t i = 0; gw && i < mo_gateway_count(gw); i++) {
+        mo_up_status(mo_gateway_up(gw, i), &s);
+        children += s.children;
+        queue += s.waiting;
+        put_server(g, mo_gateway_up(gw, i), w);
+    }
+    mo_jw_end(w);
+    put(w, "children", children);
+    put(w, "queue", queue);
+    put(w, "waiting", gw ? mo_desk_waiting(g->desk) : 0);
+    put(w, "savedTokens", gw ? mo_gateway_saved(gw) : 0);
+    mo_jw_end(w);
+}
+
+/* --- from start to end --------------------------------------------------- */
+
 int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
                   struct mo_gauges **out, struct mo_err *e)
 {
@@ -196,6 +265,8 @@ int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
     g->hub = hub;
     g->desk = desk;
     mo_map_init(&g->rows, ROWS_MAX);
+    g->sums = mo_callsum_new();
+    rc = g->sums ? 0 : mo_fail(e, MO_ENOMEM, "metrics");
     for (size_t i = 0; rc == 0 && i < METRICS; i++) {
         g->m[i] = mo_prom_add(p, &descs[i], e);
         rc = g->m[i] ? 0 : e->code;
@@ -203,7 +274,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
     if (rc == 0)
         rc = mo_prom_hook(p, measure, g);
     if (rc < 0) {
-        mo_free(g);
+        mo_gauges_free(g);
         return mo_fail(e, rc, "metrics");
     }
     mo_desk_watch(desk, &(struct mo_desk_watch){on_done, g});
@@ -226,5 +297,6 @@ void mo_gauges_free(struct mo_gauges *g)
     mo_map_each (en, &g->rows)
         mo_free(en->value);
     mo_map_fini(&g->rows);
+    mo_callsum_free(g->sums);
     mo_free(g);
 }

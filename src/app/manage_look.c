@@ -164,8 +164,11 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
         put(w, "description", mo_span_cstr(c->description));
 }
 
-static void put_gateway(struct mo_jw *w, const struct mo_up_status *s)
+static void put_gateway(struct mo_jw *w, const struct view *v)
 {
+    const struct mo_gw_server *server = mo_up_server(v->up);
+    const struct mo_up_status *s = &v->gw;
+
     put(w, "state", mo_span_cstr(states[of_up[s->state]]));
     put(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
     put_u64(w, "children", s->children);
@@ -174,6 +177,9 @@ static void put_gateway(struct mo_jw *w, const struct mo_up_status *s)
     put_u64(w, "starts", s->starts);
     put_u64(w, "fails", s->fails);
     put_u64(w, "retryMs", s->retry_ms);
+    put_u64(w, "instances", server->instances ? server->instances : 1);
+    mo_jw_key(w, "perSession");
+    mo_jw_bool(w, server->per_session);
     if (s->why.code)
         put(w, "error", mo_span_cstr(s->why.msg));
 }
@@ -249,7 +255,7 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
     if (v->up) {
         mo_jw_key(w, "gateway");
         mo_jw_obj(w);
-        put_gateway(w, &v->gw);
+        put_gateway(w, v);
         mo_jw_end(w);
     }
 }
@@ -390,7 +396,7 @@ int look_health(void *ctx, struct mo_buf *out)
         if (v.up) {
             mo_jw_key(&w, "gateway");
             mo_jw_obj(&w);
-            put_gateway(&w, &v.gw);
+            put_gateway(&w, &v);
             mo_jw_end(&w);
         }
         mo_jw_end(&w);

@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "base/map.h"
 
-#define KEY_MAX 1024
+#define KEY_MAX  1024
+#define TEXT_MAX ((size_t)4 * 1024 * 1024)
 
 struct pin {
     char digest[MO_EXACT_DIGEST];
@@ -213,6 +214,51 @@ static int accept_it(void *ctx, const struct mo_tool *t)
         rc = pin_it(p, mo_buf_view(&key), t);
     mo_buf_fini(&key);
     return rc;
+}
+
+/* --- what others ask ----------------------------------------------------- */
+
+static struct mo_span text_of(struct mo_json v)
+{
+    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
+}
+
+int mo_pins_tool(struct mo_span server, struct mo_span name,
+                 struct mo_json item, struct mo_arena *a, struct mo_tool *out)
+{
+    struct mo_json d = mo_json_get(item, "description");
+
+    *out = (struct mo_tool){.def = {.server = server, .name = name}};
+    if (mo_json_is(d, MO_JSON_STRING) &&
+        mo_json_str(d, a, &out->def.description) < 0)
+        return MO_ENOMEM;
+    out->def.schema = text_of(mo_json_get(item, "inputSchema"));
+    out->def.annotations = text_of(mo_json_get(item, "annotations"));
+    mo_exact_tool(&out->def, out->digest);
+    return 0;
+}
+
+bool mo_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
+                     struct mo_json item)
+{
+    const struct mo_pins *p = ctx;
+    const struct pin *pin = NULL;
+    bool changed = false;
+    struct mo_arena a;
+    struct mo_tool t;
+    struct mo_buf key;
+
+    mo_buf_init(&key, KEY_MAX);
+    if (key_of(&key, server, name))
+        pin = mo_map_get(&p->map, mo_buf_view(&key));
+    mo_buf_fini(&key);
+    if (!pin)
+        return false;
+    mo_arena_init(&a, TEXT_MAX);
+    if (mo_pins_tool(server, name, item, &a, &t) == 0)
+        changed = strcmp(pin->digest, t.digest) != 0;
+    mo_arena_fini(&a);
+    return changed;
 }
 
 struct mo_agent_pins mo_pins_for(struct mo_pins *p)

@@ -28,4 +28,14 @@ void mo_pins_close(struct mo_pins *p); /* NULL is fine */
 
 struct mo_agent_pins mo_pins_for(struct mo_pins *p);
 
+/* A tool as its server lists it, read as conversations read it
+ * (agent/tools.c), or the digests would differ. Texts are borrowed from the
+ * item or live with the arena. 0 or MO_ENOMEM. */
+int mo_pins_tool(struct mo_span server, struct mo_span name,
+                 struct mo_json item, struct mo_arena *a, struct mo_tool *out);
+/* Is it another one than was first seen? One that was never seen is not, and
+ * is not kept by asking. ctx: struct mo_pins, as mo_gw_find wants it. */
+bool mo_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
+                     struct mo_json item);
+
 #endif

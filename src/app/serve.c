@@ -14,11 +14,10 @@
 #include "app/hatch.h"
 #include "app/hub.h"
 #include "app/key_state.h"
-#include "app/looked.h"
 #include "app/manage.h"
 #include "app/reload.h"
+#include "app/router.h"
 #include "mcp/ep_http.h"
-#include "web/api_route.h"
 #include "web/api_stats.h"
 #include "web/talk.h"
 
@@ -41,6 +40,7 @@ struct server {
     struct mo_api api;
     struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
+    struct mo_router router;
     struct mo_api_route api_route;
     struct mo_desk *desk;
     struct mo_api_approvals api_approvals;
@@ -272,25 +272,6 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
-static int find_route(void *ctx, const struct mo_api_route_ask *a,
-                      struct mo_buf *out)
-{
-    struct server *s = ctx;
-    const struct mo_gw_find f = {
-        .words = a->words, .limit = a->limit, .threshold = a->threshold};
-    int rc = mo_gateway_find(mo_hub_gateway(s->hub), &f, out);
-    const struct mo_looked looked = {
-        .via = "/api/route",
-        .who = mo_span_cstr(a->who),
-        .words = a->words,
-        .answer = mo_buf_view(out),
-    };
-
-    if (rc == 0)
-        mo_looked(mo_desk_audit(s->desk), &looked);
-    return rc;
-}
-
 /* Who judges its calls, and where they are decided about. */
 static int make_desk(struct server *s, struct mo_err *e)
 {
@@ -325,13 +306,17 @@ static int make_mcp(struct server *s, struct mo_err *e)
     s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
-    s->api_route = (struct mo_api_route){find_route, s};
+    s->router = (struct mo_router){s->hub, s->desk};
+    s->api_route = mo_router_api(&s->router);
     rc = mo_site_route(s->site, &route);
     if (rc == 0)
         rc = mo_api_route_routes(s->site, &s->api_route);
     if (rc < 0)
         return mo_fail(e, rc, "too many routes");
-    return mo_gauges_new(mo_site_prom(s->site), s->hub, s->desk, &s->gauges, e);
+    rc = mo_gauges_new(mo_site_prom(s->site), s->hub, s->desk, &s->gauges, e);
+    s->api_stats.gateway = rc == 0 ? mo_gauges_put : NULL;
+    s->api_stats.gateway_ctx = s->gauges;
+    return rc;
 }
 
 static void end_next(struct server *s);

@@ -139,12 +139,26 @@ struct mo_gw_find {
     struct mo_span words;
     size_t limit;     /* 0: 5 */
     double threshold; /* what is less sure is left out */
+    /* Is that tool not what people saw first? NULL: nobody knows. */
+    bool (*changed)(void *ctx, struct mo_span server, struct mo_span tool,
+                    struct mo_json item);
+    void *ctx;
 };
 
 /* What the router would choose, and what it cannot and why: JSON. 0 or
  * MO_ENOMEM. Starts nothing. */
 int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
                     struct mo_buf *out);
+
+/* A person says what words mean, or do not mean. false: no such tool. */
+struct mo_gw_lesson {
+    struct mo_span words, server, tool;
+    bool right;
+};
+bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l);
+/* All that was learnt from choices and lessons. */
+void mo_gateway_forget_habit(struct mo_gateway *g);
+
 /* Start every server and read its lists anew; whether any are on the way. */
 void mo_gateway_refresh(struct mo_gateway *g);
 bool mo_gateway_busy(const struct mo_gateway *g);

@@ -373,19 +373,27 @@ static struct shown *last_shown(struct habit *h, uint64_t who)
     return best;
 }
 
+static void count_one(struct habit *h, uint64_t word, uint64_t tool, int more)
+{
+    struct pair p = {word, tool};
+
+    set(h, p, count(h, word, tool) + more);
+}
+
+static void save_soon(struct habit *h)
+{
+    if (h->path && !mo_timer_on(&h->save))
+        mo_timer_start(h->loop, &h->save, HABIT_SAVE_MS);
+}
+
 static void learn(struct habit *h, const struct shown *s, size_t chosen)
 {
     make_room(h);
     for (size_t i = 0; i < s->nwords; i++) {
-        for (size_t k = 0; k <= chosen; k++) {
-            struct pair p = {s->words[i], s->tools[k]};
-            int more = k == chosen ? 1 : -1;
-
-            set(h, p, count(h, p.word, p.tool) + more);
-        }
+        for (size_t k = 0; k <= chosen; k++)
+            count_one(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
     }
-    if (h->path && !mo_timer_on(&h->save))
-        mo_timer_start(h->loop, &h->save, HABIT_SAVE_MS);
+    save_soon(h);
 }
 
 void habit_chose(struct habit *h, const char *who, struct mo_span server,
@@ -401,4 +409,45 @@ void habit_chose(struct habit *h, const char *who, struct mo_span server,
         if (s->tools[i] == t)
             learn(h, s, i);
     s->who = 0;
+}
+
+/* --- what people say ----------------------------------------------------- */
+
+void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool, bool right)
+{
+    uint64_t v[HABIT_WORDS];
+    size_t n = read_words(words, v);
+
+    look(h);
+    make_room(h);
+    for (size_t i = 0; i < n; i++)
+        count_one(h, v[i], tool_number(server, tool), right ? 1 : -1);
+    save_soon(h);
+}
+
+void habit_forget(struct habit *h)
+{
+    mo_timer_stop(h->loop, &h->save);
+    mo_map_clear(&h->rows);
+    memset(h->shown, 0, sizeof(h->shown));
+    if (h->path)
+        (void)unlink(h->path);
+    h->on_disk = false;
+}
+
+size_t habit_count(struct habit *h)
+{
+    look(h);
+    return h->rows.len;
+}
+
+float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool)
+{
+    uint64_t v[HABIT_WORDS];
+
+    if (h->rows.len == 0)
+        return 0;
+    return leaning(h, v, read_words(words, v), tool_number(server, tool));
 }

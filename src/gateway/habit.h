@@ -9,7 +9,10 @@
  *
  * Kept in one file, words and tools only as numbers that nobody can read
  * back; HABIT_ROWS_MAX pairs, beyond that all are halved and the weak ones go.
- * A file that is taken away (`find --forget`) is forgotten at once. */
+ * A file that is taken away (`find --forget`) is forgotten at once.
+ *
+ * People may also say it straight out (habit_teach), which counts like one
+ * choice. */
 #ifndef MO_GATEWAY_HABIT_H
 #define MO_GATEWAY_HABIT_H
 
@@ -39,6 +42,15 @@ void habit_apply(struct habit *h, struct mo_span words,
 void habit_shown(struct habit *h, const char *who, struct mo_span words,
                  const struct mo_route_answer *a);
 void habit_chose(struct habit *h, const char *who, struct mo_span server,
+                 struct mo_span tool);
+/* A person says that these words mean that tool, or that they do not. */
+void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool, bool right);
+/* All of it, also the file. */
+void habit_forget(struct habit *h);
+/* How many pairs are known, and which way they lean, from -1 to 1. */
+size_t habit_count(struct habit *h);
+float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
                  struct mo_span tool);
 
 #endif

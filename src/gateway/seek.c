@@ -2,11 +2,15 @@
  *
  * One index over everything that is configured (guide_new_all), so that what
  * cannot be used is measured against what can. A tool is ruled out when its
- * server is off, its circuit open or a sign-in missing, when it is hidden, or
- * when nobody knows yet what its server has. */
+ * server is off, its circuit open or a sign-in missing, when it is hidden,
+ * when nobody knows yet what its server has, or when it is not what people saw
+ * first (quarantined). Each comes with why: the words it shares with the
+ * request, its two scores, and what was learnt here. */
 #include <stdio.h>
 
 #include "gateway/guide.h"
+#include "gateway/habit.h"
+#include "gateway/seek_why.h"
 
 #define LIMIT     5
 #define WHY_MAX   400
@@ -16,6 +20,13 @@
 struct verdict {
     const char *code; /* NULL: it can be used */
     char why[WHY_MAX];
+};
+
+struct seeking {
+    struct mo_gateway *g;
+    const struct mo_gw_find *f;
+    struct mo_route_answer *a;
+    struct seek_why *why;
 };
 
 struct hit {
@@ -79,9 +90,23 @@ static void judge_server(const struct mo_gateway *g, const struct hit *x,
                    (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
 }
 
-static void judge(const struct mo_gateway *g, const struct hit *x,
+/* What people saw of it first is not what it is now. */
+static void judge_tool(const struct mo_gw_find *f, const struct hit *x,
+                       struct verdict *v)
+{
+    if (!f->changed ||
+        !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
+        return;
+    say(v, "quarantined",
+        "its server changed it since it was first seen; look at it and accept "
+        "it: ",
+        "approvals list");
+}
+
+static void judge(const struct seeking *k, const struct hit *x,
                   struct verdict *v)
 {
+    const struct mo_gateway *g = k->g;
     struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
     const char *why = mo_catalog_why(g->cat, x->server);
 
@@ -100,6 +125,8 @@ static void judge(const struct mo_gateway *g, const struct hit *x,
             s.name);
     else
         judge_server(g, x, v);
+    if (!v->code)
+        judge_tool(k->f, x, v);
 }
 
 /* --- what is said -------------------------------------------------------- */
@@ -110,8 +137,20 @@ static void put_number(struct mo_jw *w, const char *key, float v)
     mo_jw_f64(w, (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
 }
 
-static void put_hit(const struct hit *x, const struct verdict *v,
+/* Beside its scores: shared words, and what was learnt of them here. */
+static void put_why(const struct seeking *k, const struct hit *x,
                     struct mo_jw *w)
+{
+    struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
+    float lean = habit_lean(k->g->habit, k->f->words, x->h->server, x->h->tool);
+
+    seek_why_put(k->why, x->item, &s, w);
+    if (lean > 0 || lean < 0)
+        put_number(w, "learnt", lean);
+}
+
+static void put_hit(const struct seeking *k, const struct hit *x,
+                    const struct verdict *v, struct mo_jw *w)
 {
     struct mo_json text = {NULL, 0};
 
@@ -122,6 +161,10 @@ static void put_hit(const struct hit *x, const struct verdict *v,
         mo_jw_key(w, "tool");
         mo_jw_str(w, x->h->tool);
         text = mo_json_get(x->item->item, "description");
+    }
+    if (x->item && !mo_span_eq(x->item->own, x->h->tool)) {
+        mo_jw_key(w, "own");
+        mo_jw_str(w, x->item->own);
     }
     if (x->item && x->item->name.p) {
         mo_jw_key(w, "name");
@@ -139,6 +182,7 @@ static void put_hit(const struct hit *x, const struct verdict *v,
         mo_jw_key(w, "description");
         mo_jw_raw(w, mo_json_text(text));
     }
+    put_why(k, x, w);
     if (v->code) {
         mo_jw_key(w, "reason");
         mo_jw_cstr(w, v->code);
@@ -149,11 +193,10 @@ static void put_hit(const struct hit *x, const struct verdict *v,
 }
 
 /* Those that can be used, or those that cannot. */
-static void put_list(const struct mo_gateway *g, const struct mo_gw_find *f,
-                     const struct mo_route_answer *a, bool ruled_out,
-                     struct mo_jw *w)
+static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
 {
-    size_t most = f->limit ? f->limit : LIMIT, n = 0;
+    const struct mo_route_answer *a = k->a;
+    size_t most = k->f->limit ? k->f->limit : LIMIT, n = 0;
 
     mo_jw_key(w, ruled_out ? "ruledOut" : "results");
     mo_jw_arr(w);
@@ -162,42 +205,73 @@ static void put_list(const struct mo_gateway *g, const struct mo_gw_find *f,
         double sure = (double)x.h->confidence;
         struct verdict v;
 
-        if (sure < f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
+        if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;
-        look_up(g->cat, &x);
-        judge(g, &x, &v);
+        look_up(k->g->cat, &x);
+        judge(k, &x, &v);
         if ((v.code != NULL) != ruled_out)
             continue;
-        put_hit(&x, &v, w);
+        put_hit(k, &x, &v, w);
         n++;
     }
     mo_jw_end(w);
 }
 
+static void put_answer(const struct seeking *k, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "query");
+    mo_jw_str(&w, k->f->words);
+    mo_jw_key(&w, "learnt");
+    mo_jw_u64(&w, habit_count(k->g->habit));
+    put_list(k, false, &w);
+    put_list(k, true, &w);
+    mo_jw_end(&w);
+}
+
 int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
                     struct mo_buf *out)
 {
-    struct mo_route_answer *a = mo_new(struct mo_route_answer);
-    struct mo_jw w;
-    int rc = a ? 0 : MO_ENOMEM;
+    struct seeking k = {.g = g,
+                        .f = f,
+                        .a = mo_new(struct mo_route_answer),
+                        .why = seek_why_new(f->words)};
+    int rc = k.a && k.why ? 0 : MO_ENOMEM;
 
     if (rc == 0 && !g->seek)
         g->seek = guide_new_all(g->guide);
     if (rc == 0)
-        rc = g->seek ? guide_find(g->seek, g, f->words, MO_ROUTE_HITS_MAX, a)
+        rc = g->seek ? guide_find(g->seek, g, f->words, MO_ROUTE_HITS_MAX, k.a)
                      : MO_ENOMEM;
     if (rc == 0) {
-        mo_jw_init(&w, out);
-        mo_jw_obj(&w);
-        mo_jw_key(&w, "query");
-        mo_jw_str(&w, f->words);
-        put_list(g, f, a, false, &w);
-        put_list(g, f, a, true, &w);
-        mo_jw_end(&w);
+        put_answer(&k, out);
         rc = mo_buf_err(out);
     }
-    mo_free(a);
+    seek_why_free(k.why);
+    mo_free(k.a);
     return rc;
+}
+
+/* --- what people teach it ------------------------------------------------ */
+
+bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
+{
+    const struct mo_route_hit h = {.server = l->server, .tool = l->tool};
+    struct hit x = {.h = &h};
+
+    look_up(g->cat, &x);
+    if (!x.item)
+        return false;
+    habit_teach(g->habit, l->words, l->server, l->tool, l->right);
+    return true;
+}
+
+void mo_gateway_forget_habit(struct mo_gateway *g)
+{
+    habit_forget(g->habit);
 }
 
 void mo_gateway_refresh(struct mo_gateway *g)

@@ -1,7 +1,12 @@
 /* api_route.h - what the router would choose, over plain HTTP.
  *
  *   GET /api/route?q=WORDS[&limit=N][&threshold=X]
- *     {query, results: [...], ruledOut: [...]}, the same as `find --json`
+ *     {query, learnt, results: [...], ruledOut: [...]}, the same as
+ *     `find --json`
+ *   POST /api/route/teach  {words, server, tool, right}
+ *     these words mean that tool, or do not: it counts like one choice
+ *   DELETE /api/route/learnt
+ *     forget all that was learnt
  *
  * Asks the running gateway; starts nothing. Who that is is not known here:
  * ctx NULL: it is not there (yet, or any more; 503). */
@@ -19,9 +24,16 @@ struct mo_api_route_ask {
     double threshold;
 };
 
+struct mo_api_lesson {
+    struct mo_span words, server, tool;
+    bool right;
+};
+
 struct mo_api_route {
     int (*find)(void *ctx, const struct mo_api_route_ask *a,
                 struct mo_buf *out);
+    bool (*teach)(void *ctx, const struct mo_api_lesson *l); /* no such tool */
+    void (*forget)(void *ctx);
     void *ctx;
 };
 

@@ -249,6 +249,10 @@ static void on_gauges(void *ctx, const struct mo_gauges *g)
         put_agent(&w, agent);
         put_tokens(&w, t);
         put_calls(&w, t, now);
+        if (l->st->gateway) {
+            mo_jw_key(&w, "gateway");
+            l->st->gateway(l->st->gateway_ctx, &w);
+        }
         mo_jw_end(&w);
     }
     mo_free(l);

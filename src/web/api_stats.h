@@ -1,7 +1,8 @@
 /* api_stats.h - how all of it is doing now, in one answer.
  *
  *   GET /api/stats  sessions, boxes with what they take, calls that wait for a
- *                   person, tokens by model, calls by the minute
+ *                   person, tokens by model, calls by the minute, and the
+ *                   gateway's own figures, if somebody has them
  *
  * Boxes are asked when somebody looks and not otherwise. What a box used of
  * the processor is told against the look before, so the first one does not
@@ -24,6 +25,9 @@ struct mo_api_stats {
     uint64_t began; /* wall ms */
     struct mo_stats_sample *last;
     size_t nlast;
+    /* The gateway's: writes one object. NULL: none. */
+    void (*gateway)(void *ctx, struct mo_jw *w);
+    void *gateway_ctx;
 };
 
 /* st is borrowed as long as the site lives. */

@@ -59,11 +59,17 @@ static const struct mo_openapi_row rows[] = {
                                                       "from 0 "
                                                       "to 1"),
      JSON_TYPE,
-     "{'type':'object','required':['query','results','ruledOut'],"
+     "{'type':'object','required':['query','learnt','results','ruledOut'],"
      "'additionalProperties':false,'properties':{'query':{'type':'string'},"
+     "'learnt':{'type':'integer'},"
      "'results':{'type':'array','items':" REF(
          "Hit") "},"
                 "'ruledOut':{'type':'array','items':" REF("Hit") "}}}"},
+    {"/api/route/teach", "post",
+     "These words mean that tool, or not: {words, server, tool, right}", "",
+     JSON_TYPE, REF("Ok")},
+    {"/api/route/learnt", "delete", "Forget what the router has learnt", "",
+     JSON_TYPE, REF("Ok")},
     {"/api/models/available", "get", "Models that can be picked", "", JSON_TYPE,
      "{'type':'object','required':['provider','model','models','providers'],"
      "'additionalProperties':false,'properties':{'provider':{'type':'string'},"
@@ -193,7 +199,11 @@ static const struct mo_openapi_schema schemas[] = {
      "'tool':{'type':'string'},'definition':{'type':'object'},"
      "'args':{'type':'object'},'digest':{'type':'string'},"
      "'who':{'type':'string'},'client':{'type':'object'},"
-     "'reason':{'type':'string'},'words':{'type':'string'},"
+     "'reason':{'type':'string'},'rule':{'type':'object',"
+     "'required':['by'],'additionalProperties':false,'properties':{"
+     "'by':{'enum':['operator','default']},'index':{'type':'integer'},"
+     "'server':{'type':'string'},'tool':{'type':'string'},"
+     "'remember':{'type':'boolean'}}},'words':{'type':'string'},"
      "'confidence':{'type':'number'},'at':{'type':'integer'},"
      "'expiresAt':{'type':'integer'},'byClient':{'type':'boolean'}}}"},
     {"Rule",
@@ -270,17 +280,47 @@ static const struct mo_openapi_schema schemas[] = {
      "'failedPerMinute':{'$ref':'#/components/schemas/Minutes'},"
      "'meanMs':{'$ref':'#/components/schemas/Minutes'},"
      "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
-     "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}}}}"},
+     "'tokensPerMinute':{'$ref':'#/components/schemas/Minutes'}}},"
+     "'gateway':{'$ref':'#/components/schemas/GatewayStats'}}}"},
+    {"GatewayStats",
+     "{'type':'object','required':['calls','errors','p50Ms','p95Ms',"
+     "'perMinute','errorsPerMinute','longestMs','servers','children','queue',"
+     "'waiting','savedTokens'],'additionalProperties':false,'properties':{"
+     "'calls':{'type':'integer'},'errors':{'type':'integer'},"
+     "'p50Ms':{'type':'number'},'p95Ms':{'type':'number'},"
+     "'perMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'errorsPerMinute':{'$ref':'#/components/schemas/Minutes'},"
+     "'longestMs':{'$ref':'#/components/schemas/Minutes'},"
+     "'children':{'type':'integer'},'queue':{'type':'integer'},"
+     "'waiting':{'type':'integer'},'savedTokens':{'type':'integer'},"
+     "'servers':{'type':'array','items':{'type':'object','required':['name',"
+     "'state','breaker','children','queue','calls','errors','p50Ms','p95Ms',"
+     "'tools'],'additionalProperties':false,'properties':{"
+     "'name':{'type':'string'},'state':{'enum':['cold','starting','ok',"
+     "'failed','broken','sign_in']},'breaker':{'enum':['closed','open',"
+     "'half-open']},'children':{'type':'integer'},'queue':{'type':'integer'},"
+     "'calls':{'type':'integer'},'errors':{'type':'integer'},"
+     "'p50Ms':{'type':'number'},'p95Ms':{'type':'number'},"
+     "'tools':{'type':'array','items':{'type':'object','required':['name',"
+     "'calls','errors','p50Ms','p95Ms'],'additionalProperties':false,"
+     "'properties':{'name':{'type':'string'},'calls':{'type':'integer'},"
+     "'errors':{'type':'integer'},'p50Ms':{'type':'number'},"
+     "'p95Ms':{'type':'number'}}}}}}}}}"},
     {"Minutes", "{'type':'array','maxItems':60,'items':{'type':'integer'}}"},
     {"Hit",
      "{'type':'object','required':['server','confidence'],"
      "'additionalProperties':false,'properties':{'server':{'type':'string'},"
-     "'tool':{'type':'string'},'name':{'type':'string'},"
+     "'tool':{'type':'string'},'own':{'type':'string'},"
+     "'name':{'type':'string'},"
      "'confidence':{'type':'number'},'score':{'type':'number'},"
      "'words':{'type':'number'},'meaning':{'type':'number'},"
+     "'shared':{'type':'array','items':{'type':'object',"
+     "'required':['word','in'],'additionalProperties':false,'properties':{"
+     "'word':{'type':'string'},'in':{'type':'array','items':{'enum':['tool',"
+     "'description','arguments','server']}}}}},'learnt':{'type':'number'},"
      "'equivalent':{'type':'boolean'},'description':{'type':'string'},"
      "'reason':{'enum':['disabled','hidden','unlisted','circuit-open',"
-     "'sign-in']},'why':{'type':'string'}}}"},
+     "'sign-in','quarantined']},'why':{'type':'string'}}}"},
     {"Providers",
      "{'type':'array','items':{'type':'object','required':['name','ok',"
      "'models'],'additionalProperties':false,'properties':{'name':{'type':"

@@ -92,7 +92,8 @@ static const struct mo_openapi_schema schemas[] = {
          "'state':" STRING
          ",'breaker':{'enum':['closed','open','half-open']},'children':" NUMBER
          ",'calls':" NUMBER ",'waiting':" NUMBER ",'starts':" NUMBER
-         ",'fails':" NUMBER ",'retryMs':" NUMBER ",'error':" STRING)},
+         ",'fails':" NUMBER ",'retryMs':" NUMBER ",'instances':" NUMBER
+         ",'perSession':" BOOLEAN ",'error':" STRING)},
     {"Test", OBJ("'ok','ms'", "'ok':" BOOLEAN ",'ms':" NUMBER ",'tools':" NUMBER
                               ",'protocolVersion':" STRING
                               ",'serverInfo':" OBJECT ",'error':" STRING

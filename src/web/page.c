@@ -68,8 +68,14 @@ static const struct {
     const char *path;
     unsigned flags;
 } views[] = {
-    {"/", 0},        {"/s/", MO_ROUTE_PREFIX},       {"/overview", 0},
-    {"/servers", 0}, {"/servers/", MO_ROUTE_PREFIX}, {"/settings", 0},
+    {"/", 0},
+    {"/s/", MO_ROUTE_PREFIX},
+    {"/overview", 0},
+    {"/servers", 0},
+    {"/servers/", MO_ROUTE_PREFIX},
+    {"/settings", 0},
+    {"/router", 0},
+    {"/approvals", 0},
 };
 
 static void add(struct mo_site *s, const char *path, unsigned flags,

@@ -14,7 +14,7 @@
 #include "web/gate.h"
 #include "web/siod.h"
 
-#define MO_SITE_ROUTES_MAX 64
+#define MO_SITE_ROUTES_MAX 128
 
 struct mo_site;
 

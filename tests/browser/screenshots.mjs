@@ -6,6 +6,9 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+
 import { Bench, approve, calls, card, ready, rest, say } from './kit.mjs';
 
 const dir = process.argv[2] ?? 'docs/img';
@@ -22,6 +25,22 @@ async function approved(page, text, n = 1) {
     await page.locator(`[data-card="${id}"]`).waitFor({ state: 'detached' });
   }
   await rest(page);
+}
+
+async function connected(bench) {
+  const client = new Client({ name: 'Claude Desktop', version: '1.4' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${bench.server.url}/mcp`)));
+  return client;
+}
+
+/** A program whose call waits for a person while `look` looks. */
+async function held(bench, look) {
+  const client = await connected(bench);
+  for (const name of ['Bea', 'Cy', 'Di']) await client.callTool({ name: 'greet', arguments: { name } });
+  const call = client.callTool({ name: 'greet', arguments: { name: 'Ada Lovelace', tone: 'warm', times: 2 } });
+  await look();
+  await call;
+  await client.close();
 }
 
 async function story(bench, scheme) {
@@ -43,6 +62,16 @@ async function story(bench, scheme) {
   await page.getByRole('button', { name: /^greet/ }).click();
   await page.getByLabel('name', { exact: true }).waitFor();
   await shot(page, 'servers');
+  await page.getByRole('link', { name: 'Router' }).click();
+  await page.getByLabel('What is to be done').fill('greet somebody');
+  await page.locator('[data-hit]').first().waitFor();
+  await shot(page, 'router');
+  await held(bench, async () => {
+    await page.getByRole('link', { name: /^Approvals/ }).click();
+    await card(page).waitFor();
+    await shot(page, 'approvals');
+    await page.keyboard.press('a');
+  });
   for (const view of ['Overview', 'Settings']) {
     await page.getByRole('link', { name: view }).click();
     if (view === 'Overview') await page.getByRole('img', { name: /^CPU of boxes: \d/ }).waitFor();
@@ -69,10 +98,19 @@ const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
 const bench = await Bench.open({
   config: (where) => {
     writeFileSync(join(where, 'greeter'), `#!/bin/sh\nexec ${process.execPath} ${fake}\n`, { mode: 0o755 });
-    return { mcpServers: { greeter: { command: './greeter', description: 'Says hello to people' } } };
+    return {
+      mcpServers: {
+        greeter: { command: './greeter', description: 'Greets people' },
+        night: { command: './greeter', description: 'Greets people at night', enabled: false },
+      },
+      approvals: { rules: [{ tool: 'greet', args: { name: 'Ada*' }, action: 'ask', reason: 'she is busy' }] },
+    };
   },
 });
 try {
+  const client = await connected(bench);
+  await client.listTools(); // the gateway reads what there is
+  await client.close();
   for (const scheme of ['light', 'dark']) await story(bench, scheme);
   await phone(bench);
 } finally {

@@ -107,6 +107,12 @@ describe('servers', { skip }, () => {
     await dialog.getByLabel('Or paste its text').fill('servers: nonsense');
     await dialog.getByRole('button', { name: 'Show the plan' }).click();
     await dialog.getByRole('alert').waitFor();
+    for (const name of ['claude_desktop_config.json', 'vscode_mcp.json', 'windsurf_mcp_config.json']) {
+      await dialog.getByLabel('Choose a file').setInputFiles(data(name));
+      await dialog.locator('[data-plan]').getByText('add', { exact: true }).first().waitFor();
+      await dialog.getByLabel('Or paste its text').fill(''); // and the plan is gone
+      await dialog.locator('[data-plan]').waitFor({ state: 'detached' });
+    }
     await dialog.getByLabel('Choose a file').setInputFiles(data('cursor_mcp.json'));
     const plan = dialog.locator('[data-plan]');
     await plan.getByText('mcpServers: 5 servers').waitFor();
@@ -129,6 +135,10 @@ describe('servers', { skip }, () => {
     await page.getByRole('button', { name: 'Connect a client…' }).focus();
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog', { name: 'Connect a client' });
+    for (const [name, entry] of [['Claude Desktop', /"mcpServers"/], ['Cursor', /"mcpServers"/], ['Windsurf', /"mcpServers"/]]) {
+      await dialog.getByLabel(name, { exact: true }).check();
+      assert.match(await dialog.locator('[data-snippet]').textContent(), entry);
+    }
     await dialog.getByLabel('VS Code').check();
     await dialog.getByLabel('It connects to this address').check();
     const said = await dialog.locator('[data-snippet]').textContent();

@@ -59,7 +59,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/socket.io/*', '/mcp']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/router', '/approvals', '/socket.io/*', '/mcp']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -161,6 +161,10 @@ test('every answer is as described', async () => {
   const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
   assert.equal(routed.query, 'the greeter');
   await ask('/api/route', 'get', '/api/route', 400);
+  const lesson = { words: 'say hello', server: 'greeter', tool: 'nothing', right: true };
+  await asked('/api/route/teach', 'post', '/api/route/teach', 404, lesson);
+  await ask('/api/route/teach', 'post', '/api/route/teach', 400, { ...lesson, right: 'yes' });
+  assert.equal((await asked('/api/route/learnt', 'delete', '/api/route/learnt')).ok, true);
   assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action]), [['box', 'execute_command', 'allow']]);
   assert.equal((await asked('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`)).ok, true);
   await ask('/api/rules/{id}', 'delete', `/api/rules/${rules[0].id}`, 404);
@@ -211,6 +215,43 @@ test("the gateway's calls are in the same audit log", async () => {
   }, 'its row');
   assert.deepEqual([what.kind, what.server, what.tool, what.outcome], ['call', 'greeter', 'greet', 'ok']);
   assert.equal((await ask('/api/audit/verify', 'get', '/api/audit/verify')).ok, true);
+
+  const { gateway } = await ask('/api/stats', 'get', '/api/stats');
+  const [greeter] = gateway.servers;
+  assert.deepEqual([gateway.calls, gateway.errors, greeter.calls, greeter.children], [1, 0, 1, 1]);
+  assert.deepEqual([greeter.name, greeter.state, greeter.breaker, greeter.tools[0].name], ['greeter', 'ok', 'closed', 'greet']);
+  assert.equal(gateway.perMinute.reduce((n, x) => n + x), 1);
+});
+
+test('the router: why, what it is taught, and what is quarantined', async () => {
+  const route = () => ask('/api/route', 'get', '/api/route?q=greet+somebody');
+  const first = await route();
+  const [hit] = first.results;
+  assert.deepEqual([hit.server, hit.tool, first.learnt], ['greeter', 'greet', 0]);
+  assert.ok(hit.shared.some((s) => s.word === 'greet' && s.in.includes('tool')), JSON.stringify(hit.shared));
+  const lesson = { words: 'greet somebody', server: 'greeter', tool: 'greet', right: true };
+  await ask('/api/route/teach', 'post', '/api/route/teach', 200, lesson);
+  const taught = await route();
+  assert.equal(taught.learnt, 2);
+  assert.ok(taught.results[0].learnt > 0 && taught.results[0].score > hit.score);
+  await ask('/api/route/learnt', 'delete', '/api/route/learnt');
+  assert.equal((await route()).results[0].score, hit.score);
+
+  // The file of MO_FAKE_CHANGED need only be there; this one is.
+  await ask('/api/mcp/{name}', 'patch', '/api/mcp/greeter', 200, { env: { MO_FAKE_CHANGED: '/dev/null' } });
+  const client = new Client({ name: 'it', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp`)));
+  let out;
+  await until(async () => {
+    await client.listTools();
+    return ([out] = (await route()).ruledOut)?.[0]?.reason === 'quarantined';
+  }, 'it is ruled out');
+  assert.deepEqual([out.server, out.tool], ['greeter', 'greet']);
+  assert.match(out.why, /changed it since it was first seen/);
+  const { changed } = await ask('/api/approvals', 'get', '/api/approvals');
+  await ask('/api/approvals/tools', 'post', '/api/approvals/tools', 200, { server: 'greeter', tool: 'greet', digest: changed[0].digest });
+  assert.equal((await route()).results[0].tool, 'greet');
+  await client.close();
 });
 
 /** What the turn of the test above has left, and a call that waits. */

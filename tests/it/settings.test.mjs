@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -170,6 +170,10 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   assert.equal(why(await find('weld the pipes'), 'a'), 'hidden');
   assert.equal(why(await find('bake', 'bread', 'in an oven'), 'off'), 'disabled');
   assert.equal(why(await find('sign a contract with a notary'), 'locked'), 'unlisted');
+  const pins = join(m.place.state, 'pins.json'); // of one who saw it otherwise
+  writeFileSync(pins, JSON.stringify({ version: 1, tools: [{ server: 'a', tool: 'look', digest: 'another' }] }), { mode: 0o600 });
+  assert.equal(why(await find('look at the work of paint'), 'a'), 'quarantined');
+  rmSync(pins);
   assert.equal((await find('--limit', '1', 'the work')).results.length, 1);
   assert.deepEqual((await find('--threshold', '1', 'xyzzy')).results, []);
   const people = (await exec(bin, ['find', '-c', m.place.file, 'bake bread in an oven'], { env: m.place.env })).stdout;

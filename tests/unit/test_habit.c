@@ -133,6 +133,36 @@ static void test_kept(void **state)
     mo_loop_free(l);
 }
 
+/* Said straight out, for and against, and forgotten with its file. */
+static void test_taught(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    const struct mo_span words = MO_SPAN("open the ticket");
+    char path[] = "/tmp/mo-habit-XXXXXX";
+    int fd = mkstemp(path);
+    struct habit *h;
+
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    h = habit_new(l, path);
+    assert_int_equal(habit_count(h), 0);
+    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), true);
+    assert_int_equal(habit_count(h), 3); /* a pair for each word */
+    assert_true(habit_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) > 0);
+    assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "b"));
+    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
+    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
+    assert_true(habit_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) < 0);
+    assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "a"));
+    habit_forget(h);
+    assert_int_equal(habit_count(h), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
+    habit_free(h);
+    assert_int_not_equal(access(path, F_OK), 0);
+    mo_loop_free(l);
+}
+
 /* A file is a peer: whatever is in it. */
 static void test_bad_file(void **state)
 {
@@ -170,6 +200,7 @@ static void torture_body(void *arg)
     if (!h)
         return;
     choose(h, "open the ticket", "b", "y");
+    habit_teach(h, MO_SPAN("open the door"), MO_SPAN("b"), MO_SPAN("y"), false);
     (void)ask(h, "open the ticket");
     habit_free(h);
 }
@@ -189,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_learns),   cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_whose),    cmocka_unit_test(test_kept),
         cmocka_unit_test(test_bad_file), cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_taught),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

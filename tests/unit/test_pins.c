@@ -172,6 +172,44 @@ static void test_memory(void **state)
     (void)unlink(path);
 }
 
+/* Asking whether a tool changed keeps nothing. */
+static void test_changed(void **state)
+{
+    static const struct {
+        const char *name, *item;
+        bool changed;
+    } rows[] = {
+        {"t",
+         "{\"description\":\"one\",\"inputSchema\":{\"type\":"
+         "\"object\"}}",
+         false},
+        {"t",
+         "{\"description\":\"two\",\"inputSchema\":{\"type\":"
+         "\"object\"}}",
+         true},
+        {"t", "{}", true},
+        {"never", "{}", false},
+    };
+    struct mo_tool a = tool("s", "t", "one");
+    struct mo_pins *p = must_open();
+
+    (void)state;
+    assert_true(look(p, &a, NULL, 0));
+    for (int twice = 0; twice < 2; twice++) {
+        for (size_t i = 0; i < MO_COUNT(rows); i++) {
+            struct mo_json_doc doc;
+
+            assert_int_equal(
+                mo_json_parse(mo_span_cstr(rows[i].item), 0, &doc, NULL), 0);
+            assert_int_equal(mo_pins_changed(p, MO_SPAN("s"),
+                                             mo_span_cstr(rows[i].name),
+                                             doc.root),
+                             rows[i].changed);
+        }
+    }
+    mo_pins_close(p);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -191,10 +229,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_change),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_change),  cmocka_unit_test(test_file),
+        cmocka_unit_test(test_quiet),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_changed),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

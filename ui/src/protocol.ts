@@ -302,6 +302,8 @@ const gatewayState = object({
   starts: or(num, 0),
   fails: or(num, 0),
   retryMs: or(num, 0),
+  instances: or(num, 1), // at most
+  perSession: or(bool, false),
   error: or(str, ''),
 });
 export type GatewayState = Checked<typeof gatewayState>;
@@ -452,6 +454,20 @@ const keyState = object({
 });
 export type Provider = Checked<typeof keyState>;
 
+const figures = {
+  calls: num, errors: num, p50Ms: num, p95Ms: num,
+};
+const gatewayStats = object({
+  ...figures,
+  perMinute: list(num), errorsPerMinute: list(num), longestMs: list(num),
+  children: num, queue: num, waiting: num, savedTokens: num,
+  servers: list(object({
+    name: str, state: str, breaker: str, children: num, queue: num, ...figures,
+    tools: list(object({ name: str, ...figures })),
+  })),
+});
+export type GatewayStats = Checked<typeof gatewayStats>;
+
 const stats = object({
   at: num,
   since: num,
@@ -476,9 +492,73 @@ const stats = object({
     total: num, failed: num, perMinute: list(num), failedPerMinute: list(num),
     longestMs: list(num), meanMs: list(num), tokensPerMinute: list(num),
   }),
+  gateway: or(gatewayStats, null),
 });
 export type Stats = Checked<typeof stats>;
 
+// The gateway: what it would choose, what waits at it, its audit log.
+
+const hit = object({
+  server: str,
+  tool: or(str, ''), // none: its server was never read
+  own: or(str, ''), // its server's name for it, if that is another
+  confidence: num,
+  score: or(num, 0),
+  words: or(num, 0),
+  meaning: or(num, 0),
+  equivalent: or(bool, false),
+  description: or(str, ''),
+  shared: or(list(object({ word: str, in: list(str) })), []),
+  learnt: or(num, 0), // from -1 to 1
+  reason: or(str, ''), // why it cannot be used
+  why: or(str, ''),
+});
+export type Hit = Checked<typeof hit>;
+
+const routed = object({
+  query: str, learnt: or(num, 0), results: list(hit), ruledOut: list(hit),
+});
+export type Routed = Checked<typeof routed>;
+
+const held = object({
+  id: str,
+  server: str,
+  tool: str,
+  definition: or(record, null),
+  args: record,
+  digest: str,
+  who: or(str, ''),
+  client: or(record, null),
+  reason: or(str, ''),
+  rule: or(object({
+    by: str, index: or(num, 0), server: or(str, ''), tool: or(str, ''),
+    remember: or(bool, true),
+  }), null),
+  words: or(str, ''),
+  confidence: or(num, -1), // -1: the tool was named
+  at: num,
+  expiresAt: num,
+  byClient: or(bool, false),
+});
+export type Held = Checked<typeof held>;
+
+const changedTool = object({
+  server: str, tool: str, digest: str, before: any, now: record,
+});
+export type ChangedTool = Checked<typeof changedTool>;
+
+const desk = object({ approvals: list(held), changed: list(changedTool) });
+export type Desk = Checked<typeof desk>;
+
+const chain = object({
+  ok: bool, rows: num, first: num, last: num, files: or(num, 0),
+  file: or(str, ''), line: or(num, 0), why: or(str, ''),
+});
+export type Chain = Checked<typeof chain>;
+
+export const readRouted = (v: unknown): Routed => routed(v, 'route');
+export const readDesk = (v: unknown): Desk => desk(v, 'approvals');
+export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');
 export const readProviders = (v: unknown): Provider[] =>
   object({ providers: list(keyState) })(v, 'providers').providers;

@@ -84,7 +84,8 @@ describe('effect', () => {
     ['write_file', { path: 'p', content: 'c' }, { kind: 'write', path: 'p', content: 'c' }],
     ['edit_file', { path: 'p', old_string: 'a', new_string: 'b', replace_all: true }, { kind: 'edit', all: true }],
     ['anything', {}, { kind: 'other' }],
-    ['write_file', { path: 7 }, { kind: 'write', path: '' }],
+    ['write_file', { path: 7 }, { kind: 'other' }],
+    ['edit_file', { path: 'a', edits: [{ oldText: 'x', newText: 'y' }] }, { kind: 'other' }],
   ])('%s', (name, args, want) => {
     expect(effectOf(name, args)).toMatchObject(want);
   });

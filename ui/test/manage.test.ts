@@ -38,6 +38,7 @@ describe('entries for other programs', () => {
     const start = { command: from.command, args: from.args };
     expect(entry('Claude Desktop', 'start')).toEqual({ mcpServers: { orchestrator: start } });
     expect(entry('Cursor', 'address')).toEqual({ mcpServers: { orchestrator: { url: from.url } } });
+    expect(entry('Windsurf', 'address')).toEqual({ mcpServers: { orchestrator: { serverUrl: from.url } } });
     expect(entry('VS Code', 'start')).toEqual({ servers: { orchestrator: { type: 'stdio', ...start } } });
     expect(entry('VS Code', 'address')).toEqual({ servers: { orchestrator: { type: 'http', url: from.url } } });
   });

@@ -10,6 +10,7 @@
 #include "app/cli/cmd.h"
 #include "app/hub.h"
 #include "app/looked.h"
+#include "app/pins.h"
 #include "codec/json.h"
 
 #define REFRESH_MS 60000 /* for all servers together */
@@ -20,6 +21,7 @@ struct finding {
     struct mo_loop *loop;
     struct mo_hub *hub;
     struct mo_audit *audit;
+    struct mo_pins *pins; /* NULL: they cannot be read, nothing is ruled out */
     bool gone;
 };
 
@@ -124,9 +126,10 @@ static void tell(const struct finding *f, const struct mo_gw_find *what,
 }
 
 static int ask(const struct mo_cli *c, struct finding *f,
-               const struct mo_gw_find *what)
+               const struct mo_gw_find *words)
 {
     struct mo_gateway *g = mo_hub_gateway(f->hub);
+    struct mo_gw_find what = *words;
     struct mo_buf b;
     int rc;
 
@@ -134,10 +137,14 @@ static int ask(const struct mo_cli *c, struct finding *f,
         mo_gateway_refresh(g);
         (void)mo_loop_until(f->loop, has_all, f, REFRESH_MS);
     }
+    if (f->pins) {
+        what.changed = mo_pins_changed;
+        what.ctx = f->pins;
+    }
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    rc = mo_gateway_find(g, what, &b);
+    rc = mo_gateway_find(g, &what, &b);
     if (rc == 0) {
-        tell(f, what, mo_buf_view(&b));
+        tell(f, &what, mo_buf_view(&b));
         return print(c, &b);
     }
     mo_buf_fini(&b);
@@ -169,7 +176,11 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
     } else {
         if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
             mo_log_err(log, MO_ERROR, "find", &e, "this is not audited");
+        if (cfg->gateway.approvals != MO_GW_NO_RULES &&
+            mo_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
+            mo_log_err(log, MO_WARN, "find", &e, "what changed is not known");
         rc = ask(c, &f, what);
+        mo_pins_close(f.pins);
         if (f.audit)
             mo_audit_close(f.audit, NULL, NULL);
         mo_hub_close(f.hub, on_gone, &f);
@@ -273,7 +284,8 @@ const struct mo_cmd mo_cmd_find = {
     .text = "Prints the tools that fit, the surest first, with a confidence "
             "from 0 to 1, and what would have fitted but cannot be used, and "
             "why: a server that is disabled, out of order, never read or in "
-            "want of a sign-in, a tool that is hidden. It reads what is "
+            "want of a sign-in, a tool that is hidden or has changed since it "
+            "was first seen. It reads what is "
             "remembered of the servers and starts none.",
     .example = "find 'read a file' --limit 3",
     .example_says = "the three tools that fit best",

@@ -3,18 +3,20 @@
 
 import { computed, onScopeDispose, ref, shallowRef } from 'vue';
 
-import { fetchAudit, fetchMetrics } from '../lib/http';
+import { fetchAudit, fetchMetrics, fetchOlderAudit } from '../lib/http';
 import { gaugeOf, mergeRows, minutesOf } from '../lib/stats';
 import type { Audit } from '../protocol';
 
 const EVERY_MS = 5000;
 const MINUTES = 60;
-const ROWS_MAX = 2000;
+const ROWS_MAX = 2000; // and those that were asked for
 const SAMPLES = 60;
 
 export function useAudit() {
   const rows = shallowRef<Audit['rows']>([]);
   const known = ref(false);
+  const more = ref(false); // there are older ones
+  let most = ROWS_MAX;
   const now = ref(Date.now());
   const memory = shallowRef<number[]>([]); // bytes, a sample each time
   const minutes = computed(() => minutesOf(rows.value, now.value, MINUTES));
@@ -29,11 +31,20 @@ export function useAudit() {
     const size = gaugeOf(metrics, 'process_resident_memory_bytes');
     if (size) memory.value = [...memory.value, size].slice(-SAMPLES);
     if (!audit) return;
+    if (!known.value) more.value = audit.more;
     known.value = true;
-    rows.value = mergeRows(rows.value, audit.rows, since).slice(0, ROWS_MAX);
+    rows.value = mergeRows(rows.value, audit.rows, since).slice(0, most);
+  }
+  async function older(): Promise<void> {
+    const before = rows.value.at(-1)?.at ?? 0;
+    const audit = await fetchOlderAudit(before + 1).catch(() => null);
+    if (!audit) return;
+    more.value = audit.more;
+    most += audit.rows.length;
+    rows.value = [...rows.value.filter((r) => r.at > before), ...audit.rows];
   }
   void load();
   const timer = setInterval(() => void load(), EVERY_MS);
   onScopeDispose(() => clearInterval(timer));
-  return { rows, known, minutes, memory };
+  return { rows, known, more, minutes, memory, older };
 }

@@ -2,16 +2,18 @@
 
 import { readonly, ref } from 'vue';
 
-export type View = 'chat' | 'servers' | 'overview' | 'settings';
+export type View =
+  | 'chat' | 'servers' | 'router' | 'approvals' | 'overview' | 'settings';
 
 export interface Route {
   view: View;
   session: string; // of the chat; empty: a new one
   server: string; // that is looked at; empty: none
+  tool: string; // of it; empty: none
 }
 
 const SESSION = /^\/s\/([A-Za-z0-9_-]{1,64})\/?$/;
-const SERVER = /^\/servers\/([^/]+)\/?$/;
+const SERVER = /^\/servers\/([^/]+)(?:\/tools\/([^/]+))?\/?$/;
 
 function decoded(text: string): string {
   try {
@@ -22,18 +24,24 @@ function decoded(text: string): string {
 }
 
 export function readPath(path: string): Route {
-  const route: Route = { view: 'chat', session: '', server: '' };
+  const route: Route = { view: 'chat', session: '', server: '', tool: '' };
   const session = SESSION.exec(path);
   const server = SERVER.exec(path);
   if (session) return { ...route, session: session[1] ?? '' };
-  if (server) return { ...route, view: 'servers', server: decoded(server[1] ?? '') };
-  for (const view of ['servers', 'overview', 'settings'] as const)
+  if (server)
+    return {
+      ...route, view: 'servers', server: decoded(server[1] ?? ''),
+      tool: decoded(server[2] ?? ''),
+    };
+  for (const view of ['servers', 'router', 'approvals', 'overview', 'settings'] as const)
     if (path === `/${view}`) return { ...route, view };
   return route;
 }
 
 export const serverPath = (name: string): string =>
   `/servers/${encodeURIComponent(name)}`;
+export const toolPath = (server: string, tool: string): string =>
+  `${serverPath(server)}/tools/${encodeURIComponent(tool)}`;
 export const pathOf = (session: string): string => `/s/${session}`;
 
 const route = ref(readPath(location.pathname));
@@ -46,6 +54,13 @@ export function go(path: string, replace = false): void {
   if (path !== location.pathname)
     history[replace ? 'replaceState' : 'pushState'](null, '', path);
   route.value = readPath(path);
+}
+
+/** For links: other tabs and windows are the browser's. */
+export function follow(e: MouseEvent, path: string): void {
+  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  go(path);
 }
 
 export function useRoute() {

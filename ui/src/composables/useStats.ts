@@ -16,12 +16,18 @@ export function useStats() {
   const memory = shallowRef<number[]>([]); // bytes
   const cpu = shallowRef<number[]>([]); // percent of one core
   const waiting = shallowRef<number[]>([]); // calls, for a person
+  const children = shallowRef<number[]>([]); // of the gateway's servers
+  const queue = shallowRef<number[]>([]); // calls that wait for a server
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   function take(s: Stats): void {
     stats.value = s;
     memory.value = [...memory.value, sumOf(s.boxes, (b) => b.memoryBytes)].slice(-SAMPLES);
-    waiting.value = [...waiting.value, s.approvals.length].slice(-SAMPLES);
+    waiting.value = [...waiting.value, s.approvals.length + (s.gateway?.waiting ?? 0)].slice(-SAMPLES);
+    if (s.gateway) {
+      children.value = [...children.value, s.gateway.children].slice(-SAMPLES);
+      queue.value = [...queue.value, s.gateway.queue].slice(-SAMPLES);
+    }
     if (s.boxes.every((b) => b.cpuPercent !== null))
       cpu.value = [...cpu.value, sumOf(s.boxes, (b) => b.cpuPercent ?? 0)].slice(-SAMPLES);
   }
@@ -35,5 +41,5 @@ export function useStats() {
     clearTimeout(timer);
     timer = undefined;
   });
-  return { stats, memory, cpu, waiting };
+  return { stats, memory, cpu, waiting, children, queue };
 }

@@ -39,16 +39,20 @@ function command(args: Args): Effect {
   };
 }
 
+/** Tools of other servers have the same names and other arguments: what is
+ *  not as ours is shown by its arguments alone. */
 export function effectOf(name: string, args: Args): Effect {
-  if (isTool(name, 'execute_command')) return command(args);
-  if (isTool(name, 'write_file'))
+  const has = (key: string) => typeof args[key] === 'string';
+  if (isTool(name, 'execute_command') && (has('command') || Array.isArray(args['argv'])))
+    return command(args);
+  if (isTool(name, 'write_file') && has('path') && has('content'))
     return {
       kind: 'write',
       path: text(args['path']),
       content: text(args['content']),
       binary: args['encoding'] === 'base64',
     };
-  if (isTool(name, 'edit_file'))
+  if (isTool(name, 'edit_file') && has('path') && has('old_string') && has('new_string'))
     return {
       kind: 'edit',
       path: text(args['path']),

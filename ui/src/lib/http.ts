@@ -48,6 +48,8 @@ export const fetchModels = (): Promise<Models> =>
   get('/api/models/available', readModels);
 export const fetchAudit = (after: number): Promise<Audit> =>
   get(`/api/audit?limit=1000&after=${after}`, readAudit);
+export const fetchOlderAudit = (before: number): Promise<Audit> =>
+  get(`/api/audit?limit=1000&before=${before}`, readAudit);
 export const fetchMetrics = async (): Promise<string> =>
   (await fetch('/metrics')).text();
 

@@ -77,7 +77,7 @@ export async function fetchTook(server: string, n: number): Promise<Took[]> {
     .flatMap(({ at: when, what }) => {
       const ms = what?.['ms'];
       return what?.['server'] === server && typeof ms === 'number'
-        ? [{ at: when, ms, failed: what['isError'] === true }]
+        ? [{ at: when, ms, failed: what['isError'] === true || (what['kind'] === 'call' && what['outcome'] !== 'ok') }]
         : [];
     })
     .toSorted((a, b) => a.at - b.at)

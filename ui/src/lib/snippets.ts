@@ -26,6 +26,8 @@ export function snippetsFor(s: Snippets): Snippet[] {
     { client: 'Claude Desktop', file: 'claude_desktop_config.json', way: 'start', text: mcp(start) },
     { client: 'Cursor', file: '~/.cursor/mcp.json', way: 'start', text: mcp(start) },
     { client: 'Cursor', file: '~/.cursor/mcp.json', way: 'address', text: mcp(address) },
+    { client: 'Windsurf', file: '~/.codeium/windsurf/mcp_config.json', way: 'start', text: mcp(start) },
+    { client: 'Windsurf', file: '~/.codeium/windsurf/mcp_config.json', way: 'address', text: mcp({ serverUrl: s.url, ...headers }) },
     { client: 'VS Code', file: '.vscode/mcp.json', way: 'start', text: code({ type: 'stdio', ...start }) },
     { client: 'VS Code', file: '.vscode/mcp.json', way: 'address', text: code({ type: 'http', ...address }) },
   ];

@@ -16,10 +16,15 @@ export interface Minutes {
   by: Map<string, number>; // decisions in all of them
 }
 
-const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined;
+const isCall = (r: Row): boolean => r.what?.['kind'] === 'call'; // of the gateway
+const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined || isCall(r);
+const hasFailed = (r: Row): boolean =>
+  isCall(r) ? r.what?.['outcome'] !== 'ok' : r.what?.['isError'] === true;
 
 export const sumOf = <T>(all: T[], of: (x: T) => number): number =>
   all.reduce((n, x) => n + of(x), 0);
+
+export const sum = (all: number[]): number => sumOf(all, (x) => x);
 
 function median(v: number[]): number {
   if (!v.length) return 0;
@@ -34,12 +39,14 @@ export function minutesOf(rows: Row[], now: number, n: number): Minutes {
   const first = Math.floor(now / MINUTE) - n + 1;
   for (const r of rows) {
     const i = Math.floor(r.at / MINUTE) - first;
-    const { by: who, ms, isError } = r.what ?? {};
+    const { by: who, ms, kind } = r.what ?? {};
     if (i < 0 || i >= n) continue;
     if (isEnd(r)) {
       took[i]?.push(typeof ms === 'number' ? ms : 0);
-      if (isError === true) failed[i] = (failed[i] ?? 0) + 1;
-    } else if (typeof who === 'string' && who)
+      if (hasFailed(r)) failed[i] = (failed[i] ?? 0) + 1;
+    }
+    // A yes at the gateway has a row of its own before its call's.
+    if ((!isEnd(r) || isCall(r)) && kind !== 'agreed' && typeof who === 'string' && who)
       by.set(who, (by.get(who) ?? 0) + 1);
   }
   return {
@@ -65,7 +72,7 @@ export function gaugeOf(text: string, name: string): number {
   return m ? Number(m[1]) : 0;
 }
 
-const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel'] as const;
+const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel', 'client'] as const;
 
 /** Who decided about a call, in words; others as the server calls them. */
 export function whoDecided(by: string): string {

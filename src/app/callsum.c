@@ -1,0 +1,235 @@
+#include "app/callsum.h"
+
+#include <stdlib.h>
+
+#include "agent/tally.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+#define KEY_MAX ((size_t)8192)
+
+/* Upper bounds in ms, each about a third above the last; beyond: one more. */
+static const unsigned bounds[] = {
+    1,     2,     3,     4,     6,     8,      11,     15,    20,   27,
+    36,    48,    64,    85,    110,   150,    200,    270,   360,  480,
+    640,   850,   1100,  1500,  2000,  2700,   3600,   4800,  6400, 8500,
+    11000, 15000, 20000, 30000, 60000, 120000, 300000, 600000};
+
+struct row {
+    uint64_t calls, errors;
+    uint64_t longest;
+    uint32_t took[MO_COUNT(bounds) + 1];
+    size_t server; /* bytes of the key that are the server; tool: the rest */
+};
+
+struct mo_callsum {
+    struct row all;
+    struct mo_tally minutes;
+    struct mo_map rows; /* "server" or "server NUL tool" -> struct row */
+};
+
+struct mo_callsum *mo_callsum_new(void)
+{
+    struct mo_callsum *s = mo_new(struct mo_callsum);
+
+    if (s)
+        mo_map_init(&s->rows, MO_CALLSUM_ROWS);
+    return s;
+}
+
+void mo_callsum_free(struct mo_callsum *s)
+{
+    if (!s)
+        return;
+    mo_map_each (en, &s->rows)
+        mo_free(en->value);
+    mo_map_fini(&s->rows);
+    mo_free(s);
+}
+
+/* --- counting ------------------------------------------------------------ */
+
+static size_t bucket_of(uint64_t ms)
+{
+    size_t i = 0;
+
+    while (i < MO_COUNT(bounds) && ms > bounds[i])
+        i++;
+    return i;
+}
+
+static void count(struct row *r, const struct mo_callsum_call *c)
+{
+    r->calls++;
+    r->errors += c->failed;
+    r->took[bucket_of(c->ms)]++;
+    r->longest = c->ms > r->longest ? c->ms : r->longest;
+}
+
+/* NULL: there is no room for one more. */
+static struct row *row_of(struct mo_callsum *s, struct mo_span key,
+                          size_t server)
+{
+    struct row *r = mo_map_get(&s->rows, key);
+
+    if (r)
+        return r;
+    r = mo_new(struct row);
+    if (!r)
+        return NULL;
+    r->server = server;
+    if (mo_map_put(&s->rows, key, r, NULL) == 0)
+        return r;
+    mo_free(r);
+    return NULL;
+}
+
+void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
+                    uint64_t now)
+{
+    struct row *server = NULL, *tool = NULL;
+    struct mo_buf key;
+
+    count(&s->all, c);
+    mo_tally_call(&s->minutes, c->ms, c->failed, now);
+    mo_buf_init(&key, KEY_MAX);
+    (void)mo_buf_span(&key, c->server);
+    if (mo_buf_err(&key) == 0)
+        server = row_of(s, mo_buf_view(&key), c->server.n);
+    (void)mo_buf_putc(&key, '\0');
+    (void)mo_buf_span(&key, c->tool);
+    if (server && mo_buf_err(&key) == 0)
+        tool = row_of(s, mo_buf_view(&key), c->server.n);
+    if (server)
+        count(server, c);
+    if (tool)
+        count(tool, c);
+    mo_buf_fini(&key);
+}
+
+/* --- looking ------------------------------------------------------------- */
+
+/* Below it are so many of a hundred calls: by the bucket it falls into, as if
+ * those in it lay evenly. */
+static double quantile(const struct row *r, double percent)
+{
+    double want = (double)r->calls * percent / 100, below = 0;
+
+    for (size_t i = 0; i < MO_COUNT(r->took); i++) {
+        double n = r->took[i], from = i ? bounds[i - 1] : 0;
+        double to = i < MO_COUNT(bounds) ? bounds[i] : (double)r->longest;
+
+        to = to < (double)r->longest ? to : (double)r->longest;
+        if (n > 0 && below + n >= want)
+            return to > from ? from + (to - from) * (want - below) / n : to;
+        below += n;
+    }
+    return 0;
+}
+
+static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, n);
+}
+
+static void put_ms(struct mo_jw *w, const char *key, double ms)
+{
+    mo_jw_key(w, key);
+    mo_jw_f64(w, (double)(int64_t)(ms * 10 + 0.5) / 10);
+}
+
+static void put_row(struct mo_jw *w, const struct row *r)
+{
+    put_u64(w, "calls", r->calls);
+    put_u64(w, "errors", r->errors);
+    put_ms(w, "p50Ms", quantile(r, 50));
+    put_ms(w, "p95Ms", quantile(r, 95));
+}
+
+enum column { CALLS, ERRORS, LONGEST, COLUMNS };
+
+static uint64_t cell(const struct mo_tally_minute *m, enum column c)
+{
+    return c == CALLS ? m->calls : c == ERRORS ? m->failed : m->longest_ms;
+}
+
+/* The present minute last. */
+static void put_minutes(const struct mo_callsum *s, uint64_t now,
+                        struct mo_jw *w)
+{
+    static const char *const names[COLUMNS] = {"perMinute", "errorsPerMinute",
+                                               "longestMs"};
+
+    for (int c = 0; c < COLUMNS; c++) {
+        mo_jw_key(w, names[c]);
+        mo_jw_arr(w);
+        for (unsigned ago = MO_TALLY_MINUTES; ago > 0; ago--) {
+            struct mo_tally_minute m = mo_tally_at(&s->minutes, now, ago - 1);
+
+            mo_jw_u64(w, cell(&m, (enum column)c));
+        }
+        mo_jw_end(w);
+    }
+}
+
+void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w)
+{
+    put_row(w, &s->all);
+    put_minutes(s, now, w);
+}
+
+/* --- one server ---------------------------------------------------------- */
+
+static int by_calls(const void *a, const void *b)
+{
+    const struct row *x = (*(struct mo_map_entry *const *)a)->value;
+    const struct row *y = (*(struct mo_map_entry *const *)b)->value;
+
+    return (x->calls < y->calls) - (x->calls > y->calls);
+}
+
+static bool is_tool_of(const struct mo_map_entry *en, struct mo_span server)
+{
+    const struct row *r = en->value;
+
+    return en->key_len > r->server &&
+           mo_span_eq(mo_span(en->key, r->server), server);
+}
+
+static void put_tools(const struct mo_callsum *s, struct mo_span server,
+                      size_t most, struct mo_jw *w)
+{
+    mo_autofree struct mo_map_entry **v =
+        mo_alloc((s->rows.len + 1) * sizeof(struct mo_map_entry *));
+    size_t n = 0;
+
+    mo_map_each (en, &s->rows)
+        if (v && is_tool_of(en, server))
+            v[n++] = en;
+    if (n > 1)
+        qsort(v, n, sizeof(*v), by_calls);
+    for (size_t i = 0; i < n && i < most; i++) {
+        const struct row *r = v[i]->value;
+
+        mo_jw_obj(w);
+        mo_jw_key(w, "name");
+        mo_jw_str(w, mo_span_skip(mo_map_key(v[i]), r->server + 1));
+        put_row(w, r);
+        mo_jw_end(w);
+    }
+}
+
+void mo_callsum_put_server(const struct mo_callsum *s, struct mo_span server,
+                           size_t most, struct mo_jw *w)
+{
+    static const struct row none;
+    const struct row *r = mo_map_get(&s->rows, server);
+
+    put_row(w, r ? r : &none);
+    mo_jw_key(w, "tools");
+    mo_jw_arr(w);
+    if (r)
+        put_tools(s, server, most, w);
+    mo_jw_end(w);
+}

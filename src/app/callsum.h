@@ -1,0 +1,40 @@
+/* callsum.h - the gateway's calls in sums, for the page: by server and tool,
+ * and by the minute of the last hour.
+ *
+ * Written once for every call that is over, read when somebody looks; fixed
+ * cost for each, nothing of it is kept. Times are counted in buckets, so that
+ * the usual and the slow ones (p50, p95) are known without keeping them all:
+ * each is right to about a third.
+ *
+ * Limits: CALLSUM_ROWS servers and tools together; what is beyond counts in
+ * the sums of all. Not known here: what a call was, who made it. */
+#ifndef MO_APP_CALLSUM_H
+#define MO_APP_CALLSUM_H
+
+#include "codec/json.h"
+
+#define MO_CALLSUM_ROWS 2048
+
+struct mo_callsum;
+
+struct mo_callsum *mo_callsum_new(void);    /* NULL: no memory */
+void mo_callsum_free(struct mo_callsum *s); /* NULL is fine */
+
+struct mo_callsum_call {
+    struct mo_span server, tool;
+    uint64_t ms; /* without what people took */
+    bool failed;
+};
+/* now: wall ms. */
+void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
+                    uint64_t now);
+
+/* Members of the object that is being written: "calls", "errors", "p50Ms",
+ * "p95Ms", "perMinute", "errorsPerMinute", "longestMs". */
+void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w);
+/* The same of one server but for the minutes, and "tools", most used first, at
+ * most `most` of them. */
+void mo_callsum_put_server(const struct mo_callsum *s, struct mo_span server,
+                           size_t most, struct mo_jw *w);
+
+#endif

@@ -1,0 +1,46 @@
+#include "app/router.h"
+
+#include "app/desk.h"
+#include "app/looked.h"
+
+static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
+{
+    const struct mo_router *r = ctx;
+    const struct mo_gw_find f = {.words = a->words,
+                                 .limit = a->limit,
+                                 .threshold = a->threshold,
+                                 .changed = mo_desk_changed,
+                                 .ctx = r->desk};
+    int rc = mo_gateway_find(mo_hub_gateway(r->hub), &f, out);
+    const struct mo_looked looked = {
+        .via = "/api/route",
+        .who = mo_span_cstr(a->who),
+        .words = a->words,
+        .answer = mo_buf_view(out),
+    };
+
+    if (rc == 0)
+        mo_looked(mo_desk_audit(r->desk), &looked);
+    return rc;
+}
+
+static bool teach(void *ctx, const struct mo_api_lesson *l)
+{
+    const struct mo_router *r = ctx;
+    const struct mo_gw_lesson x = {.words = l->words,
+                                   .server = l->server,
+                                   .tool = l->tool,
+                                   .right = l->right};
+
+    return mo_gateway_teach(mo_hub_gateway(r->hub), &x);
+}
+
+static void forget(void *ctx)
+{
+    mo_gateway_forget_habit(mo_hub_gateway(((struct mo_router *)ctx)->hub));
+}
+
+struct mo_api_route mo_router_api(struct mo_router *r)
+{
+    return (struct mo_api_route){find, teach, forget, r};
+}

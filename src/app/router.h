@@ -1,0 +1,18 @@
+/* router.h - the router of the running gateway, as the web asks for it.
+ *
+ * Joins the gateway, which finds, with the desk, which knows what people saw
+ * of a tool first. Both are borrowed as long as the API lives. */
+#ifndef MO_APP_ROUTER_H
+#define MO_APP_ROUTER_H
+
+#include "app/hub.h"
+#include "web/api_route.h"
+
+struct mo_router {
+    struct mo_hub *hub;
+    struct mo_desk *desk;
+};
+
+struct mo_api_route mo_router_api(struct mo_router *r);
+
+#endif

@@ -1,0 +1,217 @@
+// The gateway's views: the router that says why, calls of other programs that
+// wait for a person, the audit log and its chain, figures. A program with an
+// evil name is connected to the gateway all the while.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import assert from 'node:assert/strict';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { until } from '../it/server.mjs';
+
+import { Bench, assertAccessible, lacking, leave } from './kit.mjs';
+
+const skip = await lacking();
+const FAKE = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
+const EVIL = '<img src=x onerror=window.pwned=1>';
+const fake = { command: process.execPath, args: [FAKE] };
+
+const config = () => ({
+  gateway: { expose: 'search' },
+  mcpServers: {
+    greeter: { ...fake, env: { MO_FAKE_EVIL: ` ${EVIL}` }, description: `Greets people ${EVIL}` },
+    asleep: { ...fake, enabled: false, description: 'Greets people at night' },
+    dead: { command: '/no/such/program', description: 'Greets nobody' },
+  },
+  approvals: { rules: [
+    { tool: 'greet', args: { name: 'ask*' }, action: 'ask', reason: `better ask ${EVIL}` },
+    { tool: 'greet', args: { name: 'no*' }, action: 'deny', reason: 'not that' },
+  ] },
+});
+
+describe('the gateway on the page', { skip }, () => {
+  let bench, client;
+  before(async () => {
+    bench = await Bench.open({ config });
+    client = new Client({ name: EVIL, version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${bench.server.url}/mcp`)));
+    await client.callTool({ name: 'list_capabilities', arguments: {} });
+  });
+  after(async () => {
+    await client?.close();
+    await bench?.close();
+  });
+  const run = (name) => client.callTool({ name: 'execute', arguments: { server: 'greeter', tool: 'greet', params: { name } } });
+  const dark = { colorScheme: 'dark', reducedMotion: 'reduce' };
+
+  test('the router: candidates, why, what is ruled out; taught and forgotten', async () => {
+    const page = await bench.visit('/router', { reducedMotion: 'reduce' });
+    const main = page.getByRole('main');
+    await assertAccessible(page, 'an empty router');
+    await main.getByLabel('What is to be done').fill('greet somebody');
+    const hit = main.locator('[data-hit]').first();
+    await hit.getByRole('heading', { name: 'greet · greeter' }).waitFor();
+    await hit.locator('[data-shared]').getByText('in its name').first().waitFor();
+    await hit.getByText(EVIL).first().waitFor();
+    assert.match(await hit.locator('[data-confidence]').textContent(), /^\d+(\.\d)?%$/);
+    await main.locator('[data-out=disabled]').getByText('mcp enable asleep').waitFor();
+    await main.locator('[data-out=unlisted]').getByText('dead').first().waitFor();
+    await assertAccessible(page, 'the router');
+
+    await main.locator('[data-habit]').getByText('learned nothing').waitFor();
+    await hit.getByRole('button', { name: 'That is it: greet' }).click();
+    await hit.locator('[data-learnt]').getByText('meant it before').waitFor();
+    await main.locator('[data-habit]').getByText('learned 2 pairs').waitFor();
+    for (let i = 0; i < 2; i++) {
+      const answer = page.waitForResponse((r) => r.url().includes('/api/route?'));
+      await main.getByRole('button', { name: 'Not this: greet' }).click();
+      await answer;
+    }
+    await main.locator('[data-learnt]').getByText('did not mean it').waitFor();
+    await main.getByRole('button', { name: 'Forget what was learned…' }).click();
+    const sure = page.getByRole('dialog', { name: 'Forget what was learned?' });
+    await assertAccessible(page, 'the question');
+    await sure.getByRole('button', { name: 'Forget it' }).click();
+    await main.locator('[data-habit]').getByText('learned nothing').waitFor();
+
+    await main.getByRole('link', { name: 'Open and try it' }).first().click();
+    await main.getByLabel('name', { exact: true }).waitFor(); // its form is open
+    assert.match(page.url(), /\/servers\/greeter\/tools\/greet$/);
+    await page.goBack();
+    await main.getByRole('heading', { name: 'greet · greeter' }).waitFor();
+    assert.equal(await main.getByLabel('What is to be done').inputValue(), 'greet somebody');
+    await leave(page);
+  });
+
+  test('held calls: a mark in the shell, a card in both tabs, by keys', async () => {
+    const page = await bench.visit('/overview', { reducedMotion: 'reduce' });
+    const first = run(`ask ${EVIL}\u202E`);
+    await page.locator('[data-badge]').getByText('1').waitFor();
+    await page.locator('[data-waiting]').getByText('greet').waitFor();
+    await page.getByRole('link', { name: /^Approvals/ }).click();
+    const held = page.locator('[data-gateway-held] [data-card]');
+    await held.getByText('rule 1 of the operator (greet of any server)').waitFor();
+    await held.getByText(`better ask ${EVIL}`).waitFor();
+    await held.getByText(`${EVIL} 1`).waitFor(); // the program's name
+    await held.getByText(/expires in \d+:\d\d/).waitFor();
+    assert.deepEqual(await held.locator('.odd').allTextContents(), ['U+202E']);
+    assert.equal(await held.locator('img, iframe, script').count(), 0);
+    assert.equal(await held.getByRole('button', { name: 'Edit' }).count(), 0, "another program's call");
+    assert.match(await page.title(), /^\(1\) /);
+    await assertAccessible(page, 'a held call');
+    const other = await bench.look(page.context(), '/approvals');
+    await other.locator('[data-card]').waitFor();
+    await page.bringToFront();
+    await page.keyboard.press('a');
+    assert.match((await first).content[0].text, /hello .*ask/);
+    await held.waitFor({ state: 'detached' });
+    await other.locator('[data-card]').waitFor({ state: 'detached' });
+    await other.close();
+
+    const second = run('ask again');
+    await held.getByText('ask again').waitFor();
+    await page.keyboard.press('r');
+    await page.keyboard.type('rather not');
+    await page.keyboard.press('Enter');
+    const rejected = await second;
+    assert.equal(rejected.isError, true);
+    assert.match(rejected.content[0].text, /rather not/);
+    await held.waitFor({ state: 'detached' });
+
+    const third = run('ask for good');
+    await held.getByLabel('How long this answer counts').selectOption('always');
+    await held.getByText('for every program and conversation').waitFor();
+    await held.getByRole('button', { name: /^Approve/ }).click();
+    assert.ok(!(await third).isError);
+    assert.ok(!(await run('ask no more')).isError, 'nobody is asked any more');
+    assert.equal((await run('no way')).isError, true);
+    await page.getByText('No call waits.').waitFor();
+    await leave(page);
+  });
+
+  test('a tool that changed is ruled out until it is accepted', async () => {
+    await fetch(`${bench.server.url}/api/mcp/greeter`, {
+      method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ env: { MO_FAKE_CHANGED: '/dev/null' } }),
+    });
+    await until(async () => (await run('no')).content[0].text.includes('changed'), 'it is refused');
+    const page = await bench.visit('/router?q=greet%20somebody', dark);
+    const main = page.getByRole('main');
+    await main.locator('[data-out=quarantined]').getByText('changed, not accepted').waitFor();
+    await assertAccessible(page, 'the router in the dark');
+    await page.getByRole('link', { name: 'Approvals' }).click();
+    const changed = main.locator('[data-changed]');
+    await changed.locator('.bg-add').getByText('passwords').waitFor();
+    await assertAccessible(page, 'a changed tool in the dark');
+    await changed.getByRole('button', { name: 'Accept it as it is now' }).click();
+    await changed.waitFor({ state: 'detached' });
+    await page.goBack();
+    await main.getByRole('heading', { name: 'greet · greeter' }).waitFor();
+    await leave(page);
+  });
+
+  test('the overview: figures, the audit log, its filters and its chain', async () => {
+    await client.callTool({ name: 'find_tool', arguments: { query: `greet ${EVIL}` } });
+    const page = await bench.visit('/overview', dark);
+    const main = page.getByRole('main');
+    const figures = main.locator('[data-gateway]');
+    await figures.getByRole('img', { name: /^Calls at the gateway: \d+\. \d+ failed/ }).waitFor();
+    await figures.locator('[data-server=greeter] [data-calls]').getByText(/^\d+$/).waitFor();
+    await figures.locator('[data-server=greeter]').getByText('greet', { exact: true }).waitFor();
+
+    const audit = main.locator('[data-audit]');
+    const rows = audit.locator('[data-row]');
+    await audit.locator('[data-chain][data-ok=true]').getByText(/^Chain verified up to row \d+/).waitFor();
+    await audit.getByLabel('Outcome').selectOption('denied');
+    await rows.getByText('refused').first().waitFor();
+    const count = await rows.count();
+    assert.ok(count >= 2, `${count} refused`);
+    await audit.getByLabel('Who').selectOption(EVIL);
+    await audit.getByLabel('Server', { exact: true }).selectOption('greeter');
+    await audit.getByLabel('Tool', { exact: true }).selectOption('greet');
+    assert.equal(await rows.count(), count);
+    for (const name of ['Server', 'Tool', 'Who']) await audit.getByLabel(name, { exact: true }).selectOption('');
+    await audit.getByLabel('Outcome').selectOption('routed');
+    await rows.first().locator('summary').click();
+    await rows.first().locator('[data-guesses]').getByText(/%$/).first().waitFor();
+    await assertAccessible(page, 'the overview');
+    assert.equal(await audit.locator('img, iframe, script').count(), 0);
+
+    const file = join(bench.dir, (await readdir(bench.dir, { recursive: true })).find((f) => f.endsWith('audit.jsonl')));
+    const bytes = await readFile(file);
+    const bad = Buffer.from(bytes);
+    bad[bytes.indexOf('\n') + 40] ^= 1; // in the second row
+    await writeFile(file, bad);
+    await audit.getByRole('button', { name: 'Verify again' }).click();
+    await audit.locator('[data-chain][data-ok=false]').getByText('Chain broken at row 2').waitFor();
+    await assertAccessible(page, 'a broken chain');
+    await writeFile(file, bytes);
+    await audit.getByRole('button', { name: 'Verify again' }).click();
+    await audit.locator('[data-chain][data-ok=true]').waitFor();
+    await leave(page);
+  });
+
+  test('a server that cannot be started: why, and when it is tried again', async () => {
+    const page = await bench.visit('/servers/dead', { reducedMotion: 'reduce' });
+    const health = page.locator('[data-health]');
+    await health.getByText(/no\/such\/program/).first().waitFor();
+    await health.getByText('1 at once, for all clients').waitFor();
+    await health.getByText(/^Failed$/).waitFor();
+    await assertAccessible(page, 'a dead server');
+    await leave(page);
+  });
+
+  test('on a phone nothing sticks out', async () => {
+    const page = await bench.visit('/router?q=greet', { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' });
+    await page.locator('[data-hit]').first().waitFor();
+    const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+    assert.ok(await fits(), 'router');
+    for (const path of ['/approvals', '/overview']) {
+      await page.goto(bench.server.url + path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      assert.ok(await fits(), path);
+    }
+    await leave(page);
+  });
+});

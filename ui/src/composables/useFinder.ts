@@ -1,0 +1,52 @@
+// useFinder - words, and what the router would choose for them, asked while
+// they are typed. The words stand in the address, to come back to.
+
+import { ref, shallowRef, watch } from 'vue';
+
+import { fetchRoute, forgetLearnt, teachRoute } from '../lib/gateway';
+import { t } from '../lang';
+import type { Hit, Routed } from '../protocol';
+
+const PAUSE_MS = 150;
+
+export function useFinder() {
+  const words = ref(new URLSearchParams(location.search).get('q') ?? '');
+  const found = shallowRef<Routed | null>(null);
+  const why = ref('');
+  let round = 0;
+
+  async function look(): Promise<void> {
+    const text = words.value.trim();
+    const mine = ++round;
+    if (!text) {
+      found.value = null;
+      why.value = '';
+      return;
+    }
+    try {
+      const got = await fetchRoute(text);
+      if (mine !== round) return;
+      found.value = got;
+      why.value = '';
+    } catch (e) {
+      if (mine === round) why.value = e instanceof Error ? e.message : t('router.no');
+    }
+  }
+  async function change(done: Promise<unknown>): Promise<void> {
+    const failed = await done.then(() => '', (e: Error) => e.message);
+    await look();
+    why.value = failed || why.value;
+  }
+  const teach = (h: Hit, right: boolean): Promise<void> =>
+    change(teachRoute({ words: words.value.trim(), server: h.server, tool: h.tool, right }));
+  const forget = (): Promise<void> => change(forgetLearnt());
+
+  watch(words, (w, _old, onCleanup) => {
+    const q = w.trim();
+    history.replaceState(null, '', q ? `/router?q=${encodeURIComponent(q)}` : '/router');
+    const timer = setTimeout(() => void look(), PAUSE_MS);
+    onCleanup(() => clearTimeout(timer));
+  });
+  void look();
+  return { words, found, why, look, teach, forget };
+}

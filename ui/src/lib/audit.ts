@@ -1,0 +1,101 @@
+// audit - a row of the audit log in a person's words. Rows are written by
+// conversations (a decision, then how the call ended) and by the gateway (a
+// call, what words were taken for, a yes, a change of servers).
+
+import { t } from '../lang';
+import { duration } from './format';
+import { whoDecided } from './stats';
+import type { Audit } from '../protocol';
+
+export type What = Audit['rows'][number]['what'];
+
+export const OUTCOMES = [
+  'ok', 'failed', 'denied', 'unknown', 'cancelled', 'decided', 'routed', 'other',
+] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+export interface Guess {
+  server: string;
+  tool: string;
+  confidence: number;
+}
+
+const isRecord = (v: unknown): v is Record<string, unknown> =>
+  typeof v === 'object' && v !== null && !Array.isArray(v);
+export const textAt = (what: What, key: string): string => {
+  const v = what?.[key];
+  return typeof v === 'string' ? v : '';
+};
+
+export const toolOf = (what: What): string =>
+  textAt(what, 'tool') || textAt(what, 'name');
+
+/** The program, if it said its name; else who it was to the server. */
+export function whoOf(what: What): string {
+  const client = what?.['client'];
+  const name = isRecord(client) && typeof client['name'] === 'string' ? client['name'] : '';
+  return name || textAt(what, 'who');
+}
+
+const GATEWAY: Record<string, Outcome> = {
+  ok: 'ok', 'tool error': 'failed', error: 'failed', unknown: 'unknown',
+  cancelled: 'cancelled', denied: 'denied',
+};
+
+export function outcomeOf(what: What): Outcome {
+  if (!what) return 'other';
+  const kind = textAt(what, 'kind');
+  if (kind === 'route') return 'routed';
+  if (kind === 'call') return GATEWAY[textAt(what, 'outcome')] ?? 'other';
+  if (what['content'] !== undefined) return what['isError'] === true ? 'failed' : 'ok';
+  return textAt(what, 'by') ? 'decided' : 'other';
+}
+
+/** One line about what came of it. */
+export function outcomeText(what: What): string {
+  const outcome = outcomeOf(what);
+  const by = textAt(what, 'by');
+  const ms = what?.['ms'];
+  if (outcome === 'decided') return t('over.decidedRow', { who: whoDecided(by) });
+  if (outcome === 'other') return textAt(what, 'kind') || textAt(what, 'managed');
+  const name = t(`audit.${outcome}`);
+  return typeof ms === 'number' && outcome !== 'denied'
+    ? t('over.took', { what: name, time: duration(ms) }) : name;
+}
+
+/** What words were taken for, the best first; empty: no such row. */
+export function guessesOf(what: What): Guess[] {
+  const all = what?.['candidates'];
+  if (!Array.isArray(all)) return [];
+  return all.filter(isRecord).map((c) => ({
+    server: typeof c['server'] === 'string' ? c['server'] : '',
+    tool: typeof c['tool'] === 'string' ? c['tool'] : '',
+    confidence: typeof c['confidence'] === 'number' ? c['confidence'] : 0,
+  }));
+}
+
+export interface Filter {
+  words: string;
+  server: string;
+  tool: string;
+  outcome: string;
+  who: string;
+}
+export const NO_FILTER: Filter = { words: '', server: '', tool: '', outcome: '', who: '' };
+
+export function passes(row: Audit['rows'][number], f: Filter): boolean {
+  const { what, sessionId } = row;
+  const words = f.words.trim().toLowerCase();
+  return (!f.server || textAt(what, 'server') === f.server) &&
+    (!f.tool || toolOf(what) === f.tool) &&
+    (!f.outcome || outcomeOf(what) === f.outcome) &&
+    (!f.who || whoOf(what) === f.who) &&
+    (!words || sessionId.includes(words) || JSON.stringify(what).toLowerCase().includes(words));
+}
+
+/** What there is to choose from, each once, in order. */
+export function choicesOf(
+  rows: Audit['rows'], of: (what: What) => string,
+): string[] {
+  return [...new Set(rows.map((r) => of(r.what)).filter(Boolean))].toSorted();
+}

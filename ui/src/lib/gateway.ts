@@ -1,0 +1,40 @@
+// gateway - what waits at the gateway, what it would choose, and whether its
+// audit log is what was written, over HTTP.
+
+import {
+  readChain, readDesk, readRouted,
+  type Chain, type Desk, type Routed,
+} from '../protocol';
+import { get, HttpError, post, reason } from './http';
+
+const LIMIT = 8;
+
+export const fetchRoute = (words: string): Promise<Routed> =>
+  get(`/api/route?limit=${LIMIT}&q=${encodeURIComponent(words)}`, readRouted);
+
+export interface Lesson {
+  words: string;
+  server: string;
+  tool: string;
+  right: boolean;
+}
+export const teachRoute = (lesson: Lesson): Promise<unknown> =>
+  post('/api/route/teach', (v) => v, lesson);
+export async function forgetLearnt(): Promise<void> {
+  const r = await fetch('/api/route/learnt', { method: 'DELETE' });
+  if (!r.ok) throw new HttpError(r.status, await reason(r));
+}
+
+export const fetchDesk = (): Promise<Desk> => get('/api/approvals', readDesk);
+export const decideHeld = (
+  id: string, approved: boolean, digest: string, why: string,
+): Promise<unknown> =>
+  post(`/api/approvals/${encodeURIComponent(id)}`, (v) => v,
+    { approved, digest, ...(why ? { reason: why } : {}) });
+export const acceptChanged = (
+  server: string, tool: string, digest: string,
+): Promise<unknown> =>
+  post('/api/approvals/tools', (v) => v, { server, tool, digest });
+
+export const verifyAudit = (): Promise<Chain> =>
+  get('/api/audit/verify', readChain);

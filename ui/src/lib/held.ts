@@ -1,0 +1,42 @@
+// held - a call that the gateway holds, as the conversation's card shows calls.
+
+import { t } from '../lang';
+import type { Approval, Held } from '../protocol';
+
+const text = (v: unknown): string => (typeof v === 'string' ? v : '');
+const isRecord = (v: unknown): v is Record<string, unknown> =>
+  typeof v === 'object' && v !== null && !Array.isArray(v);
+
+export function asApproval(c: Held): Approval {
+  const annotations = c.definition?.['annotations'];
+  return {
+    name: c.tool,
+    server: c.server,
+    args: c.args,
+    callId: c.id,
+    queuePosition: 1,
+    totalInQueue: 1,
+    title: text(c.definition?.['title']),
+    description: text(c.definition?.['description']),
+    annotations: isRecord(annotations) ? annotations : null,
+    digest: c.digest,
+    expiresAt: c.expiresAt,
+  };
+}
+
+/** The program that calls, as it calls itself. */
+export function clientOf(c: Pick<Held, 'client'>): string {
+  const name = text(c.client?.['title']) || text(c.client?.['name']);
+  const version = text(c.client?.['version']);
+  return name ? [name, version].filter(Boolean).join(' ') : t('held.noName');
+}
+
+/** Which rule wants a person to be asked. */
+export function ruleOf(c: Pick<Held, 'rule'>): string {
+  if (!c.rule || c.rule.by !== 'operator') return t('held.byDefault');
+  return t('held.byRule', {
+    n: c.rule.index + 1,
+    tool: c.rule.tool || t('rules.anyTool'),
+    server: c.rule.server || t('rules.anyServer'),
+  });
+}

@@ -1,0 +1,44 @@
+// held - calls of other programs that wait at the gateway for a person, and
+// tools that changed. Tabs tell each other when one of them has decided.
+
+import { defineStore } from 'pinia';
+import { computed, ref, shallowRef } from 'vue';
+
+import { acceptChanged, decideHeld, fetchDesk } from '../lib/gateway';
+import type { ChangedTool, Held } from '../protocol';
+
+export const useHeld = defineStore('held', () => {
+  const calls = shallowRef<Held[]>([]);
+  const changed = shallowRef<ChangedTool[]>([]);
+  const known = ref(false);
+  const why = ref(''); // it is not known
+  // Those a person can decide here; the others are asked by their client.
+  const waiting = computed(() => calls.value.filter((c) => !c.byClient).length);
+  const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('mo.held');
+
+  async function load(): Promise<void> {
+    try {
+      const desk = await fetchDesk();
+      calls.value = desk.approvals.toSorted((a, b) => a.expiresAt - b.expiresAt);
+      changed.value = desk.changed;
+      known.value = true;
+      why.value = '';
+    } catch (e) {
+      why.value = e instanceof Error ? e.message : String(e);
+    }
+  }
+  async function tell(done: Promise<unknown>): Promise<string> {
+    const failed = await done.then(() => '', (e: Error) => e.message);
+    await load();
+    tabs?.postMessage('');
+    return failed;
+  }
+  /** Why it did not work, or nothing. */
+  const decide = (c: Held, approved: boolean, reason: string): Promise<string> =>
+    tell(decideHeld(c.id, approved, c.digest, reason));
+  const accept = (c: ChangedTool): Promise<string> =>
+    tell(acceptChanged(c.server, c.tool, c.digest));
+
+  tabs?.addEventListener('message', () => void load());
+  return { calls, changed, known, why, waiting, load, decide, accept };
+});
