@@ -200,7 +200,7 @@ static void greet_all(struct chat *c)
 static void take_up(struct chat *c)
 {
     struct entry *last = chat_last(c);
-    enum mo_entry_role role = last ? mo_entry_role(last->doc) : MO_ENTRY_OTHER;
+    enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
     struct mo_entry_call k;
     struct mo_json_iter it;
     struct mo_err e;

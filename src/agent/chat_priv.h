@@ -129,6 +129,7 @@ struct chat {
 
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
+    uint64_t last_id; /* of an entry */
     uint64_t seq;
     struct entry *summary; /* the newest, or NULL: window.c */
     uint64_t until;        /* it stands for what is before and at this seq */
@@ -164,6 +165,8 @@ struct entry { /* one document of the conversation, in memory */
     struct mo_list node;
     uint64_t seq, at; /* seq 0: it is being written */
     size_t cost;      /* bytes a model is sent of it, about */
+    enum mo_entry_role role;
+    uint64_t id; /* its own as long as there is the chat */
     struct mo_json doc;
     char text[];
 };
@@ -234,7 +237,12 @@ void turn_answer(struct chat *c, const struct mo_llm_reply *r,
 void turn_stopped(struct chat *c); /* the person wanted it to */
 void turn_end(struct chat *c);
 /* One request with these entries; quiet: no tool is to be used. */
-int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+struct shown {
+    struct mo_span *v;
+    uint64_t *ids;
+    size_t n;
+};
+int turn_send(struct chat *c, const struct shown *s, bool quiet,
               const struct mo_llm_cb *cb, struct mo_err *e);
 void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
 /* Keep it and ask again; doc is taken, NULL: there was no memory. */
