@@ -156,6 +156,7 @@ struct chat {
     struct mo_timer expiry;    /* the next unanswered question */
     struct mo_list questions;  /* of servers: elicit.c */
     struct mo_later later;     /* leave, or go on, from the loop */
+    struct mo_later soon;      /* ahead_ask() is to come */
     unsigned writes;           /* what must come back before it can end */
     unsigned recovering;       /* calls being looked up */
     struct remembered remembered;
@@ -258,6 +259,7 @@ void turn_stuck(struct chat *c); /* the results were refused: it ends */
 void ahead_done(struct chat *c, const struct mo_llm_reply *r,
                 const struct mo_llm_failure *f);
 void ahead_drop(struct chat *c);
+void ahead_ask(struct mo_later *d); /* what is being written: ask about it */
 
 /* --- window.c ------------------------------------------------------------ */
 /* The model, with what it is shown of the conversation. */
