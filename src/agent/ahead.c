@@ -31,11 +31,13 @@ static bool may_ask(const struct chat *c)
            mo_store_health(c->agent->o.store).up;
 }
 
-static void ask_ahead(struct chat *c)
+/* The store's thread has been woken by now: both work at the same time. */
+void ahead_ask(struct mo_later *d)
 {
+    struct chat *c = mo_container_of(d, struct chat, soon);
     struct mo_err e;
 
-    if (!may_ask(c))
+    if (c->state == CHAT_ENDING || c->unkept == NULL || !may_ask(c))
         return;
     mo_buf_reset(&c->shown);
     if (turn_request(c, &e) < 0)
@@ -166,7 +168,7 @@ static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
     }
     entries_add(c, en);
     c->unkept = en;
-    ask_ahead(c);
+    mo_loop_soon(c->agent->loop, &c->soon);
     return 0;
 }
 

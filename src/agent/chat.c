@@ -200,7 +200,7 @@ static void greet_all(struct chat *c)
 static void take_up(struct chat *c)
 {
     struct entry *last = chat_last(c);
-    enum mo_entry_role role = last ? mo_entry_role(last->doc) : MO_ENTRY_OTHER;
+    enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
     struct mo_entry_call k;
     struct mo_json_iter it;
     struct mo_err e;
@@ -483,6 +483,7 @@ void chat_free(struct chat *c)
     struct mo_agent *a = c->agent;
 
     mo_later_cancel(&c->later);
+    mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->expiry);
     if (c->hold)
         mo_session_release(c->hold);
@@ -559,6 +560,7 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_span(&c->key, j->key);
     remember_init(&c->remembered);
     mo_later_init(&c->later, on_later);
+    mo_later_init(&c->soon, ahead_ask);
     mo_timer_init(&c->expiry, calls_expire);
     return c;
 }

@@ -129,6 +129,7 @@ struct chat {
 
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
+    uint64_t last_id; /* of an entry */
     uint64_t seq;
     struct entry *summary; /* the newest, or NULL: window.c */
     uint64_t until;        /* it stands for what is before and at this seq */
@@ -155,6 +156,7 @@ struct chat {
     struct mo_timer expiry;    /* the next unanswered question */
     struct mo_list questions;  /* of servers: elicit.c */
     struct mo_later later;     /* leave, or go on, from the loop */
+    struct mo_later soon;      /* ahead_ask() is to come */
     unsigned writes;           /* what must come back before it can end */
     unsigned recovering;       /* calls being looked up */
     struct remembered remembered;
@@ -164,6 +166,8 @@ struct entry { /* one document of the conversation, in memory */
     struct mo_list node;
     uint64_t seq, at; /* seq 0: it is being written */
     size_t cost;      /* bytes a model is sent of it, about */
+    enum mo_entry_role role;
+    uint64_t id; /* its own as long as there is the chat */
     struct mo_json doc;
     char text[];
 };
@@ -234,7 +238,12 @@ void turn_answer(struct chat *c, const struct mo_llm_reply *r,
 void turn_stopped(struct chat *c); /* the person wanted it to */
 void turn_end(struct chat *c);
 /* One request with these entries; quiet: no tool is to be used. */
-int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+struct shown {
+    struct mo_span *v;
+    uint64_t *ids;
+    size_t n;
+};
+int turn_send(struct chat *c, const struct shown *s, bool quiet,
               const struct mo_llm_cb *cb, struct mo_err *e);
 void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
 /* Keep it and ask again; doc is taken, NULL: there was no memory. */
@@ -250,6 +259,7 @@ void turn_stuck(struct chat *c); /* the results were refused: it ends */
 void ahead_done(struct chat *c, const struct mo_llm_reply *r,
                 const struct mo_llm_failure *f);
 void ahead_drop(struct chat *c);
+void ahead_ask(struct mo_later *d); /* what is being written: ask about it */
 
 /* --- window.c ------------------------------------------------------------ */
 /* The model, with what it is shown of the conversation. */

@@ -37,6 +37,7 @@ struct entry *entries_read(struct mo_span doc)
     en->doc = parsed.root;
     en->seq = en->at = 0;
     en->cost = cost_of(en->doc);
+    en->role = mo_entry_role(en->doc);
     return en;
 }
 
@@ -45,8 +46,9 @@ struct entry *entries_read(struct mo_span doc)
 void entries_add(struct chat *c, struct entry *en)
 {
     mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
+    en->id = ++c->last_id;
     mo_list_push(&c->entries, &en->node);
-    if (mo_entry_role(en->doc) == MO_ENTRY_SUMMARY &&
+    if (en->role == MO_ENTRY_SUMMARY &&
         mo_json_u64(mo_json_get(en->doc, "until"), &c->until) == 0)
         c->summary = en;
     en = mo_list_first(&c->entries, struct entry, node);
@@ -100,7 +102,7 @@ struct entry *chat_last(struct chat *c)
          it = it->prev) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (mo_entry_role(en->doc) != MO_ENTRY_SUMMARY)
+        if (en->role != MO_ENTRY_SUMMARY)
             return en;
     }
     return NULL;

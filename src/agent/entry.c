@@ -26,10 +26,8 @@ enum mo_entry_role mo_entry_role(struct mo_json entry)
     return MO_ENTRY_OTHER;
 }
 
-bool mo_entry_for_model(struct mo_json entry)
+bool mo_entry_for_model(enum mo_entry_role r)
 {
-    enum mo_entry_role r = mo_entry_role(entry);
-
     return r == MO_ENTRY_USER || r == MO_ENTRY_ASSISTANT || r == MO_ENTRY_TOOL;
 }
 

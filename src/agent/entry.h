@@ -30,7 +30,7 @@ enum mo_entry_role {
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);
 /* user, assistant, tool: what a model is shown. */
-bool mo_entry_for_model(struct mo_json entry);
+bool mo_entry_for_model(enum mo_entry_role role);
 
 /* id: the message's own, so that it is never taken twice. */
 void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text);

@@ -151,6 +151,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     m->kind = o->kind;
     m->max_output = o->max_output;
     m->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
+    mo_llm_memo_init(&m->memo);
     mo_buf_init(&m->key, KEY_BYTES_MAX);
     mo_buf_init(&url, MO_URL_MAX);
     rc = put_url(o->kind, o->base_url, &url, e);
@@ -180,6 +181,7 @@ void mo_llm_free(struct mo_llm *m)
         return;
     MO_BUG_ON(m->active);
     wipe(&m->key);
+    mo_llm_memo_fini(&m->memo);
     mo_free(m->url);
     mo_free(m);
 }

@@ -87,6 +87,8 @@ struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */
     struct mo_span description;
     struct mo_span schema; /* JSON Schema, an object */
+    /* Of all of it: the same digest, the same bytes. Or empty. */
+    struct mo_span digest;
 };
 
 struct mo_llm_request {
@@ -96,6 +98,9 @@ struct mo_llm_request {
     size_t ntools;
     const struct mo_span *entries; /* documents as above, oldest first */
     size_t nentries;
+    /* Of each entry a number that never was another's in requests to this
+     * mo_llm, so that it is known again; or NULL: by its bytes. */
+    const uint64_t *ids;
     bool quiet; /* tools are there, as they were, but not to be used now */
 };
 

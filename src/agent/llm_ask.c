@@ -178,8 +178,8 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 {
     size_t n = q->r->nentries;
-    bool user = false;
-    int rc = check_tools(q->r, e);
+    bool user = q->from.entry > 0; /* what is before it has been read */
+    int rc = q->from.len ? 0 : check_tools(q->r, e);
 
     q->n = n;
     q->entries = mo_arena_zalloc(a, (n + 1) * sizeof(*q->entries));
@@ -187,9 +187,9 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
     q->bound = mo_arena_zalloc(a, n + 1);
     if (!q->entries || !q->own || !q->bound)
         return mo_fail(e, MO_ENOMEM, "conversation");
-    if (q->kind == MO_LLM_CLAUDE)
+    if (q->kind == MO_LLM_CLAUDE && q->from.len == 0)
         name_base(q);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
+    for (size_t i = q->from.entry; rc == 0 && i < n; i++) {
         rc = read_entry(q, i, e);
         user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
         if (rc == 0 && !user)

@@ -258,17 +258,28 @@ static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     return end;
 }
 
-static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
+static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
 {
+    mo_jw_obj(w);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, r->model);
     mo_jw_key(w, "messages");
     mo_jw_arr(w);
-    if (q->r->system.n) {
+    if (r->system.n) {
         put_role(w, "system");
         mo_jw_key(w, "content");
-        mo_jw_str(w, q->r->system);
+        mo_jw_str(w, r->system);
         mo_jw_end(w);
     }
-    for (size_t i = 0; i < q->n;) {
+}
+
+static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
+{
+    size_t knot = mo_llm_last_said(q);
+
+    for (size_t i = q->from.entry; i < q->n;) {
+        if (i == knot)
+            mo_llm_knot(q, i, w, NULL);
         if (mo_llm_is_role(q->entries[i], "user")) {
             i = put_user(q, i, w);
             continue;
@@ -309,10 +320,8 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
 {
     struct mo_jw w;
 
-    mo_jw_init(&w, body);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "model");
-    mo_jw_cstr(&w, q->r->model);
+    if (!mo_llm_go_on(q, body, &w))
+        put_head(&w, q->r);
     put_messages(q, &w);
     if (q->r->ntools)
         put_tools(&w, q->r);

@@ -25,6 +25,7 @@ struct out {
     const char *role;    /* of the message that is open, or NULL */
     struct mo_buf block; /* the newest, not written yet: it may get a mark */
     size_t mark[2];      /* entries whose last block does */
+    size_t knot;         /* the entry it is tied at */
 };
 
 /* --- blocks -------------------------------------------------------------- */
@@ -235,7 +236,7 @@ static void find_marks(struct out *o)
     size_t found = 0;
 
     o->mark[0] = o->mark[1] = o->q->n;
-    for (size_t i = o->q->n; i > 0 && found < 2; i--) {
+    for (size_t i = o->q->n; i > o->q->from.entry && found < 2; i--) {
         bool last = i == o->q->n || !speaks_user(o->q, i);
 
         if (speaks_user(o->q, i - 1) && last)
@@ -243,11 +244,32 @@ static void find_marks(struct out *o)
     }
 }
 
+/* The older mark will be gone from the next request: before the message it
+ * stands in, and where that is results, before the calls they belong to. */
+static void find_knot(struct out *o)
+{
+    size_t i = o->mark[1], first = o->q->from.entry;
+
+    if (i == o->q->n)
+        i = first;
+    while (i > first && speaks_user(o->q, i - 1))
+        i--;
+    if (i > first && mo_llm_is_role(o->q->entries[i], "tool"))
+        i--;
+    o->knot = i;
+}
+
+static void tie(struct out *o, size_t i)
+{
+    flush(o, false);
+    mo_llm_knot(o->q, i, &o->w, o->role);
+}
+
 static void put_messages(struct out *o)
 {
-    mo_jw_key(&o->w, "messages");
-    mo_jw_arr(&o->w);
-    for (size_t i = 0; i < o->q->n; i++) {
+    for (size_t i = o->q->from.entry; i < o->q->n; i++) {
+        if (i == o->knot)
+            tie(o, i);
         if (mo_llm_is_role(o->q->entries[i], "user")) {
             put_user(o, i);
         } else if (mo_llm_is_role(o->q->entries[i], "assistant")) {
@@ -324,25 +346,33 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_end(w);
 }
 
+static void put_head(struct mo_jw *w, const struct mo_llm_ask *q)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, q->r->model);
+    mo_jw_key(w, "max_tokens");
+    mo_jw_u64(w, q->max_output ? q->max_output : MAX_TOKENS);
+    mo_jw_key(w, "stream");
+    mo_jw_bool(w, true);
+    if (q->r->ntools)
+        put_tools(w, q->r);
+    if (q->r->system.n)
+        put_system(w, q->r->system);
+    mo_jw_key(w, "messages");
+    mo_jw_arr(w);
+}
+
 static int put(const struct mo_llm_ask *q, struct mo_buf *body,
                struct mo_err *e)
 {
-    struct out o = {.q = q};
+    struct out o = {.q = q, .role = q->from.role};
 
     mo_buf_init(&o.block, MO_LLM_REQUEST_MAX);
-    mo_jw_init(&o.w, body);
+    if (!mo_llm_go_on(q, body, &o.w))
+        put_head(&o.w, q);
     find_marks(&o);
-    mo_jw_obj(&o.w);
-    mo_jw_key(&o.w, "model");
-    mo_jw_cstr(&o.w, q->r->model);
-    mo_jw_key(&o.w, "max_tokens");
-    mo_jw_u64(&o.w, q->max_output ? q->max_output : MAX_TOKENS);
-    mo_jw_key(&o.w, "stream");
-    mo_jw_bool(&o.w, true);
-    if (q->r->ntools)
-        put_tools(&o.w, q->r);
-    if (q->r->system.n)
-        put_system(&o.w, q->r->system);
+    find_knot(&o);
     put_messages(&o);
     if (q->r->quiet && q->r->ntools) {
         mo_jw_key(&o.w, "tool_choice");

@@ -250,11 +250,13 @@ static bool is_refused(struct mo_json entry)
 
 static void put_contents(struct out *o)
 {
-    mo_jw_key(&o->w, "contents");
-    mo_jw_arr(&o->w);
-    for (size_t i = 0; i < o->q->n; i++) {
+    size_t knot = mo_llm_last_said(o->q);
+
+    for (size_t i = o->q->from.entry; i < o->q->n; i++) {
         struct mo_json entry = o->q->entries[i];
 
+        if (i == knot)
+            mo_llm_knot(o->q, i, &o->w, NULL);
         if (mo_llm_is_role(entry, "user")) {
             put_user(o, i);
         } else if (mo_llm_is_role(entry, "assistant") && !is_refused(entry)) {
@@ -328,23 +330,30 @@ static bool is_modern(const char *model)
     return m.n == 0 || m.p[0] < '1' || m.p[0] > '2';
 }
 
+static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
+{
+    mo_jw_obj(w);
+    if (r->system.n)
+        put_system(w, r->system);
+    if (r->ntools)
+        put_tools(w, r);
+    if (r->ntools && r->quiet) {
+        mo_jw_key(w, "toolConfig");
+        mo_jw_raw(w,
+                  MO_SPAN("{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"));
+    }
+    mo_jw_key(w, "contents");
+    mo_jw_arr(w);
+}
+
 static int put(const struct mo_llm_ask *q, struct mo_buf *body,
                struct mo_err *e)
 {
     struct out o = {
         .q = q, .modern = is_modern(q->r->model), .since = mo_llm_last_user(q)};
 
-    mo_jw_init(&o.w, body);
-    mo_jw_obj(&o.w);
-    if (q->r->system.n)
-        put_system(&o.w, q->r->system);
-    if (q->r->ntools)
-        put_tools(&o.w, q->r);
-    if (q->r->ntools && q->r->quiet) {
-        mo_jw_key(&o.w, "toolConfig");
-        mo_jw_raw(&o.w,
-                  MO_SPAN("{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"));
-    }
+    if (!mo_llm_go_on(q, body, &o.w))
+        put_head(&o.w, q->r);
     put_contents(&o);
     if (q->max_output) {
         mo_jw_key(&o.w, "generationConfig");

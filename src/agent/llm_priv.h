@@ -27,6 +27,15 @@
 
 /* --- a request, read ----------------------------------------------------- */
 
+/* A place in a body where it can be taken up: nothing before it changes while
+ * the conversation only grows. */
+struct mo_llm_knot {
+    size_t entry;     /* the first that is not before it */
+    size_t len;       /* bytes before it; 0: there is none */
+    struct mo_jw w;   /* the writer there, but for its buffer */
+    const char *role; /* Claude: of the message that is open, or NULL */
+};
+
 struct mo_llm_ask {
     enum mo_llm_kind kind;
     const char *url;     /* where the model lives, as entries have it */
@@ -37,6 +46,10 @@ struct mo_llm_ask {
     bool *bound; /* and what stood before it then still does */
     size_t n;
     char base[MO_LLM_BASE_MAX]; /* Claude: what every request begins with */
+    /* Where the body, which has that much already, goes on. Entries before it
+     * are not read and must not be looked at. */
+    struct mo_llm_knot from;
+    struct mo_llm_knot *knot; /* put() ties the next one; or NULL */
 };
 
 /* A call and what became of it; result none: nobody ever said. */
@@ -82,6 +95,37 @@ void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p);
 /* What an unanswered call is answered with. */
 #define MO_LLM_UNKNOWN                                                         \
     "This call was interrupted. Whether it took effect is unknown."
+
+/* --- the beginning of the last request ----------------------------------- */
+
+struct mo_llm_memo {
+    uint64_t key[2];
+    uint64_t head, entries; /* sums of what the last body was made of */
+    size_t n;               /* of so many entries */
+    struct mo_llm_knot knot;
+    struct mo_buf text; /* the body before the knot */
+    char base[MO_LLM_BASE_MAX];
+    struct mo_llm_knot next; /* of the request that is being written */
+    uint64_t next_head;
+};
+
+void mo_llm_memo_init(struct mo_llm_memo *m);
+void mo_llm_memo_fini(struct mo_llm_memo *m);
+/* Before mo_llm_ask_init(): what is known of the body goes into it, q->from,
+ * q->base and q->knot are set. */
+void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
+                      struct mo_buf *body);
+/* After put(), when that went well. */
+void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
+                      const struct mo_buf *body);
+/* For wires: before entry nothing will change. */
+void mo_llm_knot(const struct mo_llm_ask *q, size_t entry,
+                 const struct mo_jw *w, const char *role);
+/* A writer into body; true: it stands at q->from, else at its beginning. */
+bool mo_llm_go_on(const struct mo_llm_ask *q, struct mo_buf *body,
+                  struct mo_jw *w);
+/* The first of the entries in which a person last spoke. */
+size_t mo_llm_last_said(const struct mo_llm_ask *q);
 
 /* --- a stream being read ------------------------------------------------- */
 
@@ -258,6 +302,7 @@ struct mo_llm {
     struct mo_buf key;
     unsigned max_output, idle_ms;
     unsigned active; /* replies and lists under way */
+    struct mo_llm_memo memo;
 };
 
 const char *mo_llm_label(enum mo_llm_kind k);

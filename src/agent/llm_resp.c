@@ -161,11 +161,32 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_end(w);
 }
 
-static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
+static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
 {
+    mo_jw_obj(w);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, r->model);
+    if (r->system.n) {
+        mo_jw_key(w, "instructions");
+        mo_jw_str(w, r->system);
+    }
+    if (r->ntools)
+        put_tools(w, r);
+    if (r->ntools && r->quiet) {
+        mo_jw_key(w, "tool_choice");
+        mo_jw_cstr(w, "none");
+    }
     mo_jw_key(w, "input");
     mo_jw_arr(w);
-    for (size_t i = 0; i < q->n; i++) {
+}
+
+static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
+{
+    size_t knot = mo_llm_last_said(q);
+
+    for (size_t i = q->from.entry; i < q->n; i++) {
+        if (i == knot)
+            mo_llm_knot(q, i, w, NULL);
         if (mo_llm_is_role(q->entries[i], "user")) {
             put_user(w, q->entries[i]);
         } else if (mo_llm_is_role(q->entries[i], "assistant")) {
@@ -181,20 +202,8 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
 {
     struct mo_jw w;
 
-    mo_jw_init(&w, body);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "model");
-    mo_jw_cstr(&w, q->r->model);
-    if (q->r->system.n) {
-        mo_jw_key(&w, "instructions");
-        mo_jw_str(&w, q->r->system);
-    }
-    if (q->r->ntools)
-        put_tools(&w, q->r);
-    if (q->r->ntools && q->r->quiet) {
-        mo_jw_key(&w, "tool_choice");
-        mo_jw_cstr(&w, "none");
-    }
+    if (!mo_llm_go_on(q, body, &w))
+        put_head(&w, q->r);
     put_input(q, &w);
     if (q->max_output) {
         mo_jw_key(&w, "max_output_tokens");

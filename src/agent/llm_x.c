@@ -536,6 +536,8 @@ static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
     int rc;
 
     mo_arena_init(&a, 4096 + (r->nentries + 1) * 64);
+    if (x->state != X_DEMO)
+        mo_llm_memo_find(&x->m->memo, &q, &x->body);
     rc = mo_llm_ask_init(&q, &a, e);
     memcpy(x->base, q.base, sizeof(x->base));
     if (rc == 0 && x->state == X_DEMO) {
@@ -543,6 +545,8 @@ static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
     } else if (rc == 0) {
         (void)mo_buf_puts(&x->url, x->m->url);
         rc = x->wire->put(&q, &x->body, e);
+        if (rc == 0)
+            mo_llm_memo_keep(&x->m->memo, &q, &x->body);
         if (rc == 0 && x->wire->put_path(&q, &x->url) < 0)
             rc = mo_fail(e, mo_buf_err(&x->url), "request");
     }

@@ -270,13 +270,14 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
         if (!pinned_is_blocked(c, t))
-            v[n++] = (struct mo_llm_tool){t->name, t->def.description,
-                                          t->def.schema};
+            v[n++] =
+                (struct mo_llm_tool){t->name, t->def.description, t->def.schema,
+                                     mo_span_cstr(t->digest)};
     }
     return n;
 }
 
-int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
+int turn_send(struct chat *c, const struct shown *s, bool quiet,
               const struct mo_llm_cb *cb, struct mo_err *e)
 {
     struct mo_span system = c->agent->o.instructions;
@@ -288,8 +289,9 @@ int turn_send(struct chat *c, const struct mo_span *v, size_t n, bool quiet,
                       ? system
                       : mo_span(our_instructions, sizeof(our_instructions) - 1),
         .tools = tools,
-        .entries = v,
-        .nentries = n,
+        .entries = s->v,
+        .nentries = s->n,
+        .ids = s->ids,
         .quiet = quiet,
     };
 

@@ -44,14 +44,39 @@ static const char before[] =
 
 /* --- what is in it ------------------------------------------------------- */
 
+static bool is_after(const struct chat *c, const struct entry *en)
+{
+    return en->seq == 0 || en->seq > c->until;
+}
+
 static bool is_in(const struct chat *c, const struct entry *en)
 {
-    return (en->seq == 0 || en->seq > c->until) && mo_entry_for_model(en->doc);
+    return is_after(c, en) && mo_entry_for_model(en->role);
 }
 
 static bool is_user(const struct entry *en)
 {
-    return mo_entry_role(en->doc) == MO_ENTRY_USER;
+    return en->role == MO_ENTRY_USER;
+}
+
+/* The last entry before the window, which stand in order; or the list. What
+ * is in memory for people to read may be much more. */
+static struct mo_list *edge(const struct chat *c)
+{
+    struct mo_list *it = c->entries.prev;
+
+    while (it != &c->entries &&
+           is_after(c, mo_container_of(it, struct entry, node)))
+        it = it->prev;
+    return it;
+}
+
+static bool any_user(const struct chat *c, struct mo_list *until)
+{
+    for (struct mo_list *it = until; it != &c->entries; it = it->prev)
+        if (is_user(mo_container_of(it, struct entry, node)))
+            return true;
+    return false;
 }
 
 static void put_text(struct mo_jw *w, struct mo_span text)
@@ -108,42 +133,62 @@ static void put_first(struct mo_buf *b, const struct entry *summary)
     mo_buf_fini(&text);
 }
 
-/* Entries of the window up to that seq; the summary is put into first. */
-static size_t list(struct chat *c, struct mo_span *v, struct mo_buf *first,
-                   uint64_t until)
+static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
 {
-    bool begun = false;
-    size_t n = 0;
+    size_t n = c->nentries + 2; /* with a summary and a question */
+
+    *s = (struct shown){.v = mo_alloc(n * sizeof(*s->v)),
+                        .ids = mo_alloc(n * sizeof(*s->ids))};
+    return s->v && s->ids ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+static void shown_fini(struct shown *s)
+{
+    mo_free(s->v);
+    mo_free(s->ids);
+}
+
+static void show(struct shown *s, struct mo_span text, uint64_t id)
+{
+    s->v[s->n] = text;
+    s->ids[s->n++] = id;
+}
+
+/* Entries of the window up to that seq; the summary is put into first. */
+static void list(struct chat *c, struct shown *s, struct mo_buf *first,
+                 uint64_t until)
+{
+    struct mo_list *it = edge(c);
+    bool begun = any_user(c, it);
 
     if (c->summary) {
         put_first(first, c->summary);
-        v[n++] = mo_buf_view(first);
+        show(s, mo_buf_view(first), c->summary->id);
     }
-    mo_list_each (it, &c->entries) {
+    for (it = it->next; it != &c->entries; it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         begun = begun || is_user(en);
         if (begun && is_in(c, en) && en->seq <= until)
-            v[n++] = mo_json_text(en->doc);
+            show(s, mo_json_text(en->doc), en->id);
     }
-    return n;
 }
 
 int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e)
 {
-    mo_autofree struct mo_span *v = mo_alloc((c->nentries + 1) * sizeof(*v));
+    struct shown s;
     struct mo_buf first;
-    size_t n = 0;
-    int rc = 0;
+    int rc = shown_init(&s, c, e);
 
-    if (v == NULL)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
     mo_buf_init(&first, MO_ENTRY_MAX);
-    n = list(c, v, &first, UINT64_MAX);
-    rc = mo_buf_err(&first);
-    rc = rc < 0 ? mo_fail(e, rc, "the summary")
-                : turn_send(c, v, n, false, cb, e);
+    if (rc == 0) {
+        list(c, &s, &first, UINT64_MAX);
+        rc = mo_buf_err(&first) ? mo_fail(e, first.err, "the summary") : 0;
+    }
+    if (rc == 0)
+        rc = turn_send(c, &s, false, cb, e);
     mo_buf_fini(&first);
+    shown_fini(&s);
     return rc;
 }
 
@@ -183,11 +228,11 @@ bool window_is_over(const struct chat *c)
 {
     uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
 
-    mo_list_each (it, &c->entries) {
+    for (struct mo_list *it = edge(c)->next; it != &c->entries; it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         used += is_in(c, en) ? en->cost : 0;
-        n += en->seq == 0 || en->seq > c->until;
+        n++;
     }
     if (n > CHAT_HISTORY_MAX / 2 ||
         used > c->agent->o.history_tokens * BYTES_PER_TOKEN)
@@ -261,7 +306,7 @@ static void put_turns(struct chat *c, struct mo_buf *b)
 {
     mo_list_each (it, &c->entries) {
         struct entry *en = mo_container_of(it, struct entry, node);
-        enum mo_entry_role role = mo_entry_role(en->doc);
+        enum mo_entry_role role = en->role;
 
         if (!is_in(c, en) || en->seq > c->cut)
             continue;
@@ -385,23 +430,24 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
 static int ask_model(struct chat *c, struct mo_err *e)
 {
     static const struct mo_llm_cb cb = {on_text, NULL, NULL, on_done};
-    mo_autofree struct mo_span *v = mo_alloc((c->nentries + 2) * sizeof(*v));
+    struct shown s;
     struct mo_buf first, last;
-    size_t n = 0;
-    int rc = 0;
+    int rc = shown_init(&s, c, e);
 
-    if (v == NULL)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
     mo_buf_init(&first, MO_ENTRY_MAX);
     mo_buf_init(&last, sizeof(please) * 2);
-    n = list(c, v, &first, c->cut);
     put_words(&last, mo_span(please, sizeof(please) - 1));
-    v[n++] = mo_buf_view(&last);
-    rc = mo_buf_err(&first) ? mo_buf_err(&first) : mo_buf_err(&last);
-    rc = rc < 0 ? mo_fail(e, rc, "the summary")
-                : turn_send(c, v, n, true, &cb, e);
+    if (rc == 0) {
+        list(c, &s, &first, c->cut);
+        show(&s, mo_buf_view(&last), ++c->last_id);
+        rc = mo_buf_err(&first) ? mo_buf_err(&first) : mo_buf_err(&last);
+        rc = rc < 0 ? mo_fail(e, rc, "the summary") : 0;
+    }
+    if (rc == 0)
+        rc = turn_send(c, &s, true, &cb, e);
     mo_buf_fini(&first);
     mo_buf_fini(&last);
+    shown_fini(&s);
     return rc;
 }
 

@@ -202,8 +202,11 @@ static void on_x_later(struct mo_later *d)
     mo_loop_defer(c->loop, &c->later);
 }
 
+/* What was added begins at once: libcurl would ask for a timer of 0 ms. */
 static void feed(struct mo_httpc *c)
 {
+    bool added = false;
+
     while (!mo_list_empty(&c->waiting) && c->nactive < c->max_active) {
         struct mo_httpc_x *x =
             mo_container_of(c->waiting.next, struct mo_httpc_x, node);
@@ -225,7 +228,10 @@ static void feed(struct mo_httpc *c)
         }
         x->running = true;
         c->nactive++;
+        added = true;
     }
+    if (added)
+        act(c, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static void fail_all(struct mo_httpc *c)
@@ -263,7 +269,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
     mo_list_push(&c->waiting, &x->node);
     if (call->total_ms)
         mo_timer_start(c->loop, &x->total, call->total_ms);
-    mo_loop_defer(c->loop, &c->later);
+    mo_loop_soon(c->loop, &c->later);
     *out = x;
     return 0;
 }

@@ -60,7 +60,8 @@ static void test_roles(void **state)
         struct mo_json v = parse(mo_span_cstr(rows[i].text), &doc);
 
         check_row(rows[i].text, mo_entry_role(v) == rows[i].role);
-        check_row(rows[i].text, mo_entry_for_model(v) == rows[i].model);
+        check_row(rows[i].text,
+                  mo_entry_for_model(rows[i].role) == rows[i].model);
     }
 }
 
