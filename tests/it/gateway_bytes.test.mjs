@@ -281,6 +281,7 @@ describe('what the published servers say', () => {
         const said = () => readFileSync(kept, 'utf8').split('\n').slice(0, -1)
           .filter((line) => member(line, 'method') === undefined);
         let asked = 0;
+        const errors = [];
         for (const [method, params] of await everything(client, special)) {
           if (special[params.name] === null) continue;
           const answer = await Promise.race([
@@ -289,6 +290,7 @@ describe('what the published servers say', () => {
           const what = `${method} ${params.name ?? params.uri}`;
           assert.ok(answer, `${what}: no answer`);
           const error = member(answer, 'error');
+          if (error) errors.push(`${what}: ${error}`);
           if (error && era === 'modern' && member(error, 'code') === '-32021') continue;
           if (error) {
             const message = member(error, 'message');
@@ -307,7 +309,7 @@ describe('what the published servers say', () => {
           assert.ok(results.some((r) => JSON.stringify(payload(r)) === want),
             `${what}: ${result.slice(0, 500)}`);
         }
-        assert.ok(asked >= least, `only ${asked} results`);
+        assert.ok(asked >= least, `only ${asked} results; ${errors.join('; ')}`);
         // The tools as they are listed.
         const listed = (line) => members(member(line, 'result') ?? '{}')
           .filter(([key]) => key === '"tools"').flatMap(([, value]) => items(value));
