@@ -112,6 +112,8 @@ static void on_written(struct mo_job *j, bool canceled)
     if (!g->closing &&
         (g->rows.len >= GROUP_SOON || !mo_list_empty(&g->waiters)))
         flush(g);
+    else if (!g->closing && g->rows.len && !mo_timer_on(&g->timer))
+        mo_timer_start(g->loop, &g->timer, WAIT_MS); /* came meanwhile */
     check_end(g);
 }
 

@@ -108,12 +108,12 @@ struct mo_gateway {
     struct mo_list eps;
     struct mo_list flights; /* all */
     struct mo_pool spare_flights, spare_cases;
-    struct mo_map parked;   /* id -> flight */
-    struct mo_list waits;   /* front.c's */
-    struct mo_map watched;  /* exposed uri -> struct watched */
-    bool listed[3];         /* by enum mo_ep_what: since the last news of it */
-    struct mo_map visits;   /* visit.c's */
-    struct mo_map wtasks;   /* watch_task.c's */
+    struct mo_map parked;  /* id -> flight */
+    struct mo_list waits;  /* front.c's */
+    struct mo_map watched; /* exposed uri -> struct watched */
+    bool listed[3];        /* by enum mo_ep_what: since the last news of it */
+    struct mo_map visits;  /* visit.c's */
+    struct mo_map wtasks;  /* watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
