@@ -102,6 +102,18 @@ static void drop(struct call *k, struct owned *o, const struct mo_tool *before)
     k->tool = before;
 }
 
+/* Unsent words are none: the tool was named. */
+static void take_words(struct owned *o, struct mo_json args, float sure)
+{
+    struct mo_json request = mo_json_get(args, "request");
+    struct mo_span words = {NULL, 0};
+
+    o->sure = sure;
+    if (!mo_json_get(args, "tool").p && mo_json_is(request, MO_JSON_STRING) &&
+        mo_json_str(request, &o->arena, &words) == 0)
+        o->words = dup(o, words); /* the arguments are replaced */
+}
+
 void router_choose(struct call *k)
 {
     const struct mo_tool *before = k->tool;
@@ -119,10 +131,7 @@ void router_choose(struct call *k)
     if (rc == 0)
         rc = take_tool(k, o, ch.server, ch.tool);
     if (rc == 0) {
-        o->sure = ch.sure;
-        if (!mo_json_get(doc.root, "tool").p)
-            (void)mo_json_str(mo_json_get(doc.root, "request"), &o->arena,
-                              &o->words);
+        take_words(o, doc.root, ch.sure);
         rc = take_args(k, ch.params);
     }
     if (rc < 0)

@@ -24,6 +24,7 @@ static bool is_pending(const struct mo_gw_read *r)
 static void finish(struct mo_gw_read *r)
 {
     mo_gateway_unread(r);
+    r->g->listed[MO_EP_CH_TOOLS] = true; /* what comes now is news */
     r->done(r);
 }
 
@@ -49,7 +50,6 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     struct slot *s;
 
     r->g = g;
-    g->listed[MO_EP_CH_TOOLS] = true;
     mo_timer_init(&r->timer, on_late);
     mo_later_init(&r->later, on_later);
     mo_list_push(&g->reads, &r->node);
