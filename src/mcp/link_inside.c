@@ -203,8 +203,8 @@ static void end(struct inside *x)
     void *ctx = x->k.ctx;
 
     mo_ep_sess_fini(&x->sess);
-    while (!mo_list_empty(&x->ways))
-        way_free(mo_list_first(&x->ways, struct way, node));
+    mo_list_each_safe (n, &x->ways)
+        way_free(mo_container_of(n, struct way, node));
     drop_queue(&x->queue);
     mo_later_cancel(&x->later);
     mo_free(x);
