@@ -307,6 +307,7 @@ static const struct mo_key llm_rows[] = {
      .doc = "Model calls in one turn before it is stopped"},
     {.name = "tools",
      WORD(mo_config_llm, tools, mo_config_exposures),
+     .flags = MO_KEY_RESTART,
      .def = "auto",
      .doc = "Which tools of the configured servers the model is offered beside "
             "those of its box; `all`: each; `search`: four that find and run "
