@@ -463,6 +463,8 @@ void calls_cancel(struct chat *c)
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
+        else if (k->look)
+            call_stop_looking(k);
         else if (k->in_line)
             call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&

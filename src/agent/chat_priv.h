@@ -79,6 +79,7 @@ struct call {
     uint64_t expires;         /* wall ms; 0: nobody is asked */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
+    struct look *look; /* its server is asked whether it changed: run.c */
     struct mo_call *running;
     const struct mo_conn *conn; /* where it runs; only to compare */
     unsigned questions;         /* of its server, open ones */
@@ -308,7 +309,8 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
-void call_patience(struct call *k); /* runs, or is paused by a question */
+void call_stop_looking(struct call *k); /* if it does: it is stopped */
+void call_patience(struct call *k);     /* runs, or is paused by a question */
 void call_late(struct mo_timer *t);
 
 /* --- elicit.c ------------------------------------------------------------ */

@@ -11,9 +11,10 @@
 
 /* At once in one box, which refuses more than twice as many. */
 #define AT_ONCE 8
-#define LOOK_MS 30000 /* for a server to say whether a tool is still the same  \
-                       */
-#define ROUTE   "mcp-orchestrator/route"
+#define LOOK_MS                                                                \
+    30000 /* for a server to say whether a tool is still the same              \
+           */
+#define ROUTE "mcp-orchestrator/route"
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -251,17 +252,26 @@ static const char *why_not(const struct mo_gw_read *r)
                    : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)i);
 }
 
+static void looked(struct call *k)
+{
+    mo_free(mo_take_ptr(&k->look));
+    k->chat->writes--;
+}
+
+void call_stop_looking(struct call *k)
+{
+    mo_gateway_unread(&k->look->read);
+    looked(k);
+    call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+}
+
 static void on_looked(struct mo_gw_read *r)
 {
-    struct look *l = mo_container_of(r, struct look, read);
-    struct call *k = l->call;
+    struct call *k = mo_container_of(r, struct look, read)->call;
     const char *why = why_not(r);
 
-    mo_free(l);
-    k->chat->writes--;
-    if (k->canceled)
-        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
-    else if (why)
+    looked(k);
+    if (why)
         call_fail(k, MO_CALL_DONE,
                   "The call was not run: its server did not say whether the "
                   "tool is still the same (%s).",
@@ -286,6 +296,7 @@ static int look_again(struct call *k, struct mo_err *e)
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = LOOK_MS,
                                   .done = on_looked};
+    k->look = l;
     mo_gateway_read(k->chat->agent->o.servers.gateway, &l->read);
     return 0;
 }

@@ -107,6 +107,9 @@ test('one process serves a conversation and an MCP client at once', async () => 
     const [mine, theirs] = await Promise.all([call(tab, 'a_work', { n: 1 }), ask({ name: 'a_work', arguments: { n: 2 } })]);
     assert.deepEqual([mine.text, text(theirs)], ['a work 1', 'a work 2']);
     assert.equal(processes('a').length, 1);
+    const metrics = await (await fetch(`http://127.0.0.1:${house.server.port}/metrics`)).text();
+    const counted = metrics.split('\n').filter((l) => /^\w*gateway_calls_total\{.*server="a"/.test(l));
+    assert.equal(counted.reduce((n, l) => n + Number(l.split(' ').at(-1)), 0), 2, counted.join());
   } finally {
     mood('a', 'ok');
     await client.close();
