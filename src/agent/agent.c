@@ -45,7 +45,12 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
     a->gone_ctx = ctx;
     mo_map_each (en, &a->chats)
         chat_end(en->value, "shutdown", NULL);
-    if (a->chats.len == 0)
+    agent_check(a);
+}
+
+void agent_check(struct mo_agent *a)
+{
+    if (a->closing && a->chats.len == 0 && a->nreach == 0)
         mo_loop_defer(a->loop, &a->later);
 }
 
@@ -54,8 +59,7 @@ void agent_forget(struct chat *c)
     struct mo_agent *a = c->agent;
 
     mo_map_del(&a->chats, mo_span_cstr(c->id));
-    if (a->closing && a->chats.len == 0)
-        mo_loop_defer(a->loop, &a->later);
+    agent_check(a);
 }
 
 void mo_agent_watch(struct mo_agent *a,

@@ -14,6 +14,8 @@
 
 #include "codec/json.h"
 
+#define ROUTE_MAX ((size_t)4096)
+
 /* --- as documents -------------------------------------------------------- */
 
 static void put(struct mo_jw *w, const char *key, struct mo_span text)
@@ -59,6 +61,10 @@ static void call_doc(struct mo_buf *b, const struct call *k)
         put(&w, "who", mo_span_cstr(k->who));
     if (k->reason.len > 0)
         put(&w, "reason", mo_buf_view(&k->reason));
+    if (k->route.len > 0) {
+        mo_jw_key(&w, "route");
+        mo_jw_raw(&w, mo_buf_view(&k->route));
+    }
     put_outcome(&w, k);
     mo_jw_end(&w);
 }
@@ -78,6 +84,7 @@ struct call *calls_new(struct chat *c)
     mo_buf_init(&k->args, MO_EXACT_MAX);
     mo_buf_init(&k->reason, REASON_MAX);
     mo_buf_init(&k->content, MO_STORE_DOC_MAX);
+    mo_buf_init(&k->route, ROUTE_MAX);
     mo_list_push(&c->calls, &k->node);
     return k;
 }
@@ -93,6 +100,8 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->args);
     mo_buf_fini(&k->reason);
     mo_buf_fini(&k->content);
+    mo_buf_fini(&k->route);
+    router_free(k);
     mo_free(k);
 }
 
@@ -125,6 +134,19 @@ struct call *calls_only(struct chat *c)
         only = k;
     }
     return only;
+}
+
+struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
+                              uint64_t number)
+{
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->running && k->conn == conn &&
+            mo_call_number(k->running) == number)
+            return k;
+    }
+    return NULL;
 }
 
 struct call *calls_find(struct chat *c, struct mo_span key)
@@ -441,6 +463,8 @@ void calls_cancel(struct chat *c)
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
+        else if (k->look)
+            call_stop_looking(k);
         else if (k->in_line)
             call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&

@@ -444,6 +444,7 @@ void chat_end(struct chat *c, const char *reason, const struct mo_err *why)
         mo_llm_cancel(c->asking);
     event_closed(c, reason);
     chat_move(c, CHAT_ENDING);
+    gather_stop(c);
     calls_cancel(c);
     end_members(c, reason, why);
     chat_settle(c);
@@ -489,6 +490,7 @@ void chat_free(struct chat *c)
         mo_session_release(c->hold);
     drop_queue(c);
     calls_drop(c);
+    reach_drop(c);
     c->unkept = NULL;
     mo_free(c->unsure);
     chat_forget_entries(c);

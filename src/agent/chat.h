@@ -29,6 +29,7 @@
 
 #include "agent/llm.h"
 #include "agent/tools.h"
+#include "gateway/gateway.h"
 #include "policy/rule.h"
 #include "session/session.h"
 
@@ -58,18 +59,12 @@ struct mo_agent_llm {
     void *ctx;
 };
 
-/* MCP servers that all conversations share, beside each one's own box.
- * conn() is the present connection, or NULL and why there is none; use()
- * makes one if need be: done() once, from the loop, then ask conn(). */
+/* MCP servers that all conversations share, beside each one's own box: each
+ * conversation is a client of that gateway, inside this program. */
 struct mo_agent_servers {
-    size_t (*count)(void *ctx); /* NULL: there are none */
-    const char *(*name)(void *ctx, size_t i);
-    struct mo_conn *(*conn)(void *ctx, size_t i, struct mo_err *e);
-    int (*use)(void *ctx, size_t i,
-               void (*done)(void *arg, const struct mo_err *why), void *arg,
-               struct mo_err *e);
-    uint64_t (*timeout_ms)(void *ctx, size_t i); /* of one call; 0: usual */
-    void *ctx;
+    struct mo_gateway *gateway; /* NULL: there are none */
+    struct mo_endpoint *endpoint;
+    enum mo_gw_expose offer; /* of their tools, to the model */
 };
 
 /* Definitions as they were first seen. look(): is it as it was (or new, and
@@ -116,10 +111,6 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 /* The servers' tools may be others than they were: they are read again before
  * a model is asked next. */
 void mo_agent_stale(struct mo_agent *a);
-/* A shared server asks something in the middle of a call (conn.h), and does
- * not want to know any more. The ask is the agent's from here on. */
-void mo_agent_ask(struct mo_agent *a, struct mo_conn *conn, struct mo_ask *ask);
-void mo_agent_ask_gone(struct mo_ask *ask);
 /* on_point() hears of every place where a turn stands ("saving", "asking",
  * "keeping", "calls", "running", "outcome", "results", ...), before anything
  * of it is done: for tests of what a sudden end leaves. */

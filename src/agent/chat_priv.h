@@ -69,14 +69,17 @@ struct call {
     bool in_line;  /* may run, waits for others to end */
     bool started;  /* given to the box, and not back yet */
     const struct mo_tool *tool; /* NULL: there is none of that name */
+    struct owned *owned;        /* the tool is its own: router.c; or NULL */
     struct mo_buf id;           /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
+    struct mo_buf route; /* another server took it: JSON; else empty */
     char digest[MO_EXACT_DIGEST];
     bool is_error;
     unsigned position, total; /* among those asked with it, from 1 */
     uint64_t expires;         /* wall ms; 0: nobody is asked */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
+    struct look *look; /* its server is asked whether it changed: run.c */
     struct mo_call *running;
     const struct mo_conn *conn; /* where it runs; only to compare */
     unsigned questions;         /* of its server, open ones */
@@ -120,6 +123,7 @@ struct chat {
     struct mo_tools *tools;
     bool stale;            /* another box or server since the tools were read */
     struct gather *gather; /* they are being read */
+    struct reach *reach;   /* the way to the servers; or NULL */
     struct mo_list blocked; /* of them, changed: pinned.c */
     struct mo_buf troubles; /* which are missing and why; each with a NUL */
 
@@ -178,6 +182,7 @@ struct mo_agent {
     struct mo_map chats; /* session id -> struct chat * */
     struct mo_tally tally;
     bool closing;
+    unsigned nreach; /* connections to the gateway */
     void (*gone)(void *ctx);
     void *gone_ctx;
     struct mo_later later;
@@ -186,7 +191,8 @@ struct mo_agent {
 };
 
 /* --- agent.c ------------------------------------------------------------- */
-void agent_forget(struct chat *c); /* it is over: out of the table */
+void agent_forget(struct chat *c);    /* it is over: out of the table */
+void agent_check(struct mo_agent *a); /* may it go? */
 void agent_point(struct mo_agent *a, const char *name);
 
 /* --- chat.c -------------------------------------------------------------- */
@@ -292,6 +298,9 @@ void calls_drop(struct chat *c); /* out of memory; none runs */
 struct call *calls_find(struct chat *c, struct mo_span key);
 bool calls_running(const struct chat *c);
 struct call *calls_only(struct chat *c); /* the one that runs, or NULL */
+/* The one that runs there under that number; or NULL. */
+struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
+                              uint64_t number);
 struct call *calls_new(struct chat *c);
 void calls_digest(struct call *k);
 void calls_refuse(struct call *k, const char *text);
@@ -310,7 +319,8 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
-void call_patience(struct call *k); /* runs, or is paused by a question */
+void call_stop_looking(struct call *k); /* if it does: it is stopped */
+void call_patience(struct call *k);     /* runs, or is paused by a question */
 void call_late(struct mo_timer *t);
 
 /* --- elicit.c ------------------------------------------------------------ */
@@ -324,18 +334,46 @@ struct elicit_view { /* what members are shown of a question */
 };
 
 void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
+/* A server behind the gateway asks, and does not want to know any more. c may
+ * be NULL: it has gone. The ask is ours from here on. */
+void elicit_ask(struct chat *c, const struct mo_conn *conn, struct mo_ask *a);
+void elicit_gone(struct mo_ask *a);
 void elicit_drop(struct call *k);      /* its questions are over */
 void elicit_tell(struct mo_member *m); /* a member came: what is open */
 
 /* --- gather.c ------------------------------------------------------------ */
+
+/* Where a tool is from, mo_tool.source. */
+enum { SOURCE_BOX, SOURCE_ROUTER, SOURCE_SERVERS };
+#define ROUTER_NAME "router" /* for people: the gateway's own tools */
+
 /* Reads the tools of all servers; chat_tools() follows, from the loop. */
 void gather_start(struct chat *c);
-bool gather_server(const struct chat *c, const struct mo_tool *t, size_t *out);
+void gather_stop(struct chat *c); /* it is not waited for any longer */
+
+/* --- reach.c ------------------------------------------------------------- */
+int reach_open(struct chat *c, struct mo_err *e); /* again: nothing */
+void reach_drop(struct chat *c);
+struct mo_conn *reach_conn(const struct chat *c); /* NULL: it is not open */
+uint64_t reach_peer(const struct chat *c);        /* 0: there is none */
+
+/* --- router.c ------------------------------------------------------------ */
+bool router_is_run(const struct call *k);
+/* The tool that execute would run takes its place, with its arguments; where
+ * there is none nothing changes. */
+void router_choose(struct call *k);
+/* The same after a restart, by what was kept of it. */
+void router_recall(struct call *k, struct mo_json kept);
+void router_free(struct call *k);
+/* What it was found for, and how sure that is; empty: it was named. */
+struct mo_span router_words(const struct call *k, float *sure);
 
 /* --- pinned.c ------------------------------------------------------------ */
 int pinned_look(struct chat *c); /* after the tools were read */
 void pinned_forget(struct chat *c);
 bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t);
+/* One that is in no list: is it what it was? */
+bool pinned_is_same(const struct chat *c, const struct mo_tool *t);
 /* Its definition when it was first seen; empty: it is not blocked. */
 struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
 

@@ -1,10 +1,10 @@
 /*
  * elicit.c - a server asks the person something while it runs a call.
  *
- * A question belongs to one running call, and so to one conversation: whose
- * call it was made for is known by the connection and the call's number. A
- * server that cannot say (two calls at once over one stream) is refused: a
- * question is never shown to somebody else. While it is open the call's own
+ * A question belongs to one running call: which one is known by the connection
+ * and the call's number. A server that cannot say (two calls at once over one
+ * stream) is refused, by the gateway if it is behind that: a question is never
+ * shown to somebody else. While it is open the call's own
  * time stands still; the approvals' deadline counts instead.
  *
  * Ownership: the ask is ours until answered, also when nobody waits for it
@@ -292,19 +292,6 @@ static const char *open_it(struct call *k, struct mo_ask *a)
 
 /* --- from the servers ---------------------------------------------------- */
 
-static struct call *asked_for(struct chat *c, const struct mo_conn *conn,
-                              uint64_t number)
-{
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
-        if (k->running && k->conn == conn &&
-            mo_call_number(k->running) == number)
-            return k;
-    }
-    return NULL;
-}
-
 static void take(struct call *k, struct mo_ask *a)
 {
     const char *why = "it is not known whom to ask";
@@ -322,20 +309,15 @@ void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
     struct chat *c = ctx;
 
     (void)h;
-    take(asked_for(c, c->info.conn, a->call), a);
+    take(calls_running_as(c, c->info.conn, a->call), a);
 }
 
-void mo_agent_ask(struct mo_agent *a, struct mo_conn *conn, struct mo_ask *ask)
+void elicit_ask(struct chat *c, const struct mo_conn *conn, struct mo_ask *a)
 {
-    struct call *k = NULL;
-
-    mo_map_each (en, &a->chats)
-        if (k == NULL && ask->call != 0)
-            k = asked_for(en->value, conn, ask->call);
-    take(k, ask);
+    take(c && a->call ? calls_running_as(c, conn, a->call) : NULL, a);
 }
 
-void mo_agent_ask_gone(struct mo_ask *ask)
+void elicit_gone(struct mo_ask *ask)
 {
     if (ask->user)
         close_it(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server", "");

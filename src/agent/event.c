@@ -222,11 +222,19 @@ void event_closed(struct chat *c, const char *reason)
 
 /* --- calls --------------------------------------------------------------- */
 
+/* A tool that stands in the place of execute is called by its own name. */
+static struct mo_span name_of(const struct call *k)
+{
+    return k->owned ? k->tool->name : mo_buf_view(&k->name);
+}
+
 static void put_call(struct event *ev, struct call *k)
 {
     const struct mo_tool *t = k->tool;
+    float sure = 1;
+    struct mo_span words = router_words(k, &sure);
 
-    put(ev, "name", mo_buf_view(&k->name));
+    put(ev, "name", name_of(k));
     put_json(ev, "args", mo_buf_view(&k->args));
     put_c(ev, "callId", k->key);
     put_n(ev, "queuePosition", k->position);
@@ -237,6 +245,11 @@ static void put_call(struct event *ev, struct call *k)
     put_json(ev, "annotations", t ? t->def.annotations : MO_SPAN("null"));
     put_c(ev, "digest", k->digest);
     put_n(ev, "expiresAt", k->expires);
+    if (words.n == 0)
+        return;
+    put(ev, "words", words);
+    mo_jw_key(&ev->w, "confidence");
+    mo_jw_f64(&ev->w, (double)(int)(sure * 100 + 0.5f) / 100);
 }
 
 void event_approval(struct call *k)
@@ -299,7 +312,7 @@ void event_output(struct call *k)
     event_text(&ev, mo_buf_view(&k->content));
     event_object(&ev);
     put_c(&ev, "callId", k->key);
-    put(&ev, "name", mo_buf_view(&k->name));
+    put(&ev, "name", name_of(k));
     put_bool(&ev, "isError", k->is_error);
     put_n(&ev, "durationMs", k->took_ms);
     put_bool(&ev, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);

@@ -1,35 +1,27 @@
 /*
- * gather.c - the tools of a conversation, from its box and from the servers
- * that all conversations share.
+ * gather.c - the tools of a conversation: of its box, of the servers behind
+ * the gateway, and the gateway's own.
  *
- * Servers are asked for a connection all at once; who has none after
- * GATHER_MS is left out, and brings its tools when it is there after all
- * (mo_agent_stale()). A server that fails only lacks its tools: members are
- * told why when they come.
+ * Servers whose lists nobody knows are started for them, all at once; who has
+ * not answered after GATHER_MS is left out, and brings its tools when it is
+ * there after all (reach.c hears of it). A server that fails only lacks its
+ * tools: members are told why when they come.
+ *
+ * Where there are many tools the model is offered those that find and run the
+ * others instead (router.c); the rest stay where they are.
  */
 #include "agent/chat_priv.h"
+#include "gateway/inside.h"
 
 #define GATHER_MS 10000
+#define OURS_MAX  ((size_t)256 * 1024)
 
 struct gather {
-    struct chat *chat;     /* NULL: it is over, answers only come home */
-    unsigned waiting;      /* servers that have not answered */
-    bool loading;          /* the catalogue is being read */
-    struct mo_timer timer; /* no longer than that */
-    struct mo_later later; /* all have answered */
-    size_t n;
-    struct wait {
-        struct gather *g;
-        size_t server;
-        bool answered;
-    } v[];
+    struct chat *chat;
+    bool reading;           /* servers' lists; else the catalogue */
+    struct mo_gw_read read; /* of the gateway */
+    struct mo_later later;  /* there is nothing to wait for */
 };
-
-static void release(struct gather *g)
-{
-    if (g->chat == NULL && g->waiting == 0)
-        mo_free(g);
-}
 
 static void trouble(struct chat *c, const char *server, const char *why)
 {
@@ -37,6 +29,21 @@ static void trouble(struct chat *c, const char *server, const char *why)
 
     mo_buf_printf(b, "The tools of %s are not there: %s", server, why);
     mo_buf_putc(b, '\0');
+}
+
+static void tell_missing(struct chat *c)
+{
+    const struct mo_gateway *g = c->agent->o.servers.gateway;
+    size_t n = g ? mo_gateway_count(g) : 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct mo_catalog *cat = mo_gateway_catalog(g);
+        const char *why = mo_catalog_why(cat, i);
+
+        if (!mo_catalog_known(cat, i))
+            trouble(c, mo_catalog_about(cat, i).name,
+                    why ? why : "it is still starting");
+    }
 }
 
 static void tell_blocked(struct chat *c)
@@ -58,92 +65,102 @@ static void tell_blocked(struct chat *c)
 static void on_tools(void *ctx, const struct mo_err *why)
 {
     struct gather *g = ctx;
-    struct chat *c = mo_take_ptr(&g->chat);
-    const struct mo_agent_servers *s = &c->agent->o.servers;
+    struct chat *c = g->chat;
 
-    for (size_t i = 0; why == NULL && i < g->n; i++) {
-        const char *failed = mo_tools_failed(c->tools, i + 1);
-
-        if (failed)
-            trouble(c, s->name(s->ctx, g->v[i].server), failed);
-    }
-    release(g);
+    mo_free(g);
     c->gather = NULL;
-    if (why == NULL && pinned_look(c) < 0)
-        trouble(c, "changed servers", "out of memory");
-    tell_blocked(c);
+    if (why == NULL) {
+        tell_missing(c);
+        if (pinned_look(c) < 0)
+            trouble(c, "changed servers", "out of memory");
+        tell_blocked(c);
+    }
     chat_tools(c, why);
+}
+
+static bool is_search(const struct mo_agent_servers *s)
+{
+    if (s->offer != MO_GW_AUTO)
+        return s->offer == MO_GW_SEARCH;
+    return mo_gateway_is_large(s->gateway);
+}
+
+/* The gateway's own tools; the box's come before them, the servers' after. */
+static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
+                          struct mo_buf *ours)
+{
+    const struct mo_agent_servers *s = &c->agent->o.servers;
+    bool search = is_search(s);
+    struct mo_json_doc doc;
+
+    v[SOURCE_ROUTER] =
+        (struct mo_tool_source){.name = MO_SPAN(ROUTER_NAME), .bare = true};
+    if (mo_gateway_ours(s->gateway, search, ours) == 0 &&
+        mo_json_parse(mo_buf_view(ours), 0, &doc, NULL) == 0)
+        v[SOURCE_ROUTER].list = mo_json_get(doc.root, "tools");
+    v[SOURCE_SERVERS] = (struct mo_tool_source){.gateway = s->gateway};
+    return search ? SOURCE_SERVERS : SOURCE_SERVERS + 1;
 }
 
 static void load(struct gather *g)
 {
     struct chat *c = g->chat;
-    const struct mo_agent_servers *s = &c->agent->o.servers;
-    struct mo_tool_source v[MO_TOOLS_SOURCES_MAX] = {
-        {MO_SPAN("box"), c->info.conn, true}};
-    size_t n = 0;
+    struct mo_tool_source v[SOURCE_SERVERS + 1] = {
+        {.name = MO_SPAN("box"), .conn = c->info.conn, .bare = true}};
+    struct mo_buf ours;
+    struct mo_err e;
+    size_t n = 1;
+    int rc = 0;
+
+    c->stale = false; /* what is known now is what is read */
+    mo_buf_init(&ours, OURS_MAX);
+    if (c->agent->o.servers.gateway)
+        n = add_gateway(c, v, &ours);
+    if (c->state == CHAT_ENDING)
+        rc = mo_fail(&e, MO_ECLOSED, "the session ended");
+    else if (c->info.conn == NULL)
+        rc = mo_fail(&e, MO_EUNAVAIL, "the box has gone");
+    else
+        rc = mo_tools_load(c->tools, v, n, on_tools, g, &e);
+    mo_buf_fini(&ours);
+    if (rc < 0)
+        on_tools(g, &e);
+}
+
+static void on_later(struct mo_later *d)
+{
+    load(mo_container_of(d, struct gather, later));
+}
+
+static void on_read(struct mo_gw_read *r)
+{
+    struct gather *g = mo_container_of(r, struct gather, read);
+
+    g->reading = false;
+    load(g);
+}
+
+static void read_lists(struct gather *g)
+{
+    struct chat *c = g->chat;
     struct mo_err e;
 
-    g->loading = true;
-    c->stale = false; /* what is open now is what is read */
-    mo_timer_stop(c->agent->loop, &g->timer);
-    for (size_t i = 0; i < g->n; i++) {
-        size_t at = g->v[i].server;
-        struct mo_conn *conn = s->conn(s->ctx, at, &e);
-
-        if (conn == NULL) {
-            trouble(c, s->name(s->ctx, at), e.msg);
-            continue;
-        }
-        g->v[n].server = at; /* the n-th source is this server */
-        v[++n] = (struct mo_tool_source){mo_span_cstr(s->name(s->ctx, at)),
-                                         conn, false};
-    }
-    g->n = n;
-    if (c->info.conn == NULL)
-        mo_fail(&e, MO_EUNAVAIL, "the box has gone");
-    else if (mo_tools_load(c->tools, v, n + 1, on_tools, g, &e) == 0)
-        return;
-    on_tools(g, &e);
-}
-
-static void on_late(struct mo_timer *t)
-{
-    load(mo_container_of(t, struct gather, timer));
-}
-
-static void on_all(struct mo_later *d)
-{
-    struct gather *g = mo_container_of(d, struct gather, later);
-
-    if (g->chat && !g->loading)
-        load(g);
-}
-
-static void on_server(void *arg, const struct mo_err *why)
-{
-    struct wait *w = arg;
-    struct gather *g = w->g;
-
-    (void)why; /* asked again when the list is made */
-    g->waiting--;
-    if (g->chat == NULL)
-        release(g);
-    else if (g->waiting == 0)
-        mo_loop_defer(g->chat->agent->loop, &g->later);
+    if (reach_open(c, &e) < 0)
+        trouble(c, "all servers", e.msg);
+    g->read = (struct mo_gw_read){.peer = reach_peer(c),
+                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .ms = GATHER_MS,
+                                  .done = on_read};
+    g->reading = true;
+    mo_gateway_read(c->agent->o.servers.gateway, &g->read);
 }
 
 void gather_start(struct chat *c)
 {
-    const struct mo_agent_servers *s = &c->agent->o.servers;
-    size_t n = s->count ? s->count(s->ctx) : 0;
-    struct gather *g = NULL;
+    struct gather *g = mo_new(struct gather);
     struct mo_err e;
 
-    if (n > MO_TOOLS_SOURCES_MAX - 1)
-        n = MO_TOOLS_SOURCES_MAX - 1;
     mo_buf_reset(&c->troubles);
-    g = mo_zalloc(sizeof(*g) + n * sizeof(g->v[0]));
     c->writes++;
     c->gather = g;
     if (g == NULL) {
@@ -152,28 +169,20 @@ void gather_start(struct chat *c)
         return;
     }
     g->chat = c;
-    g->n = n;
-    mo_timer_init(&g->timer, on_late);
-    mo_later_init(&g->later, on_all);
-    for (size_t i = 0; i < n; i++) {
-        g->v[i] = (struct wait){.g = g, .server = i};
-        if (s->use(s->ctx, i, on_server, &g->v[i], &e) == 0)
-            g->waiting++;
-    }
-    if (g->waiting > 0)
-        mo_timer_start(c->agent->loop, &g->timer, GATHER_MS);
+    mo_later_init(&g->later, on_later);
+    if (c->agent->o.servers.gateway)
+        read_lists(g);
     else
         mo_loop_defer(c->agent->loop, &g->later);
 }
 
-/* The server a tool is from; false: it is the box's own. */
-bool gather_server(const struct chat *c, const struct mo_tool *t, size_t *out)
+void gather_stop(struct chat *c)
 {
-    const struct mo_agent_servers *s = &c->agent->o.servers;
-    size_t n = t->source > 0 && s->count ? s->count(s->ctx) : 0;
+    struct gather *g = c->gather;
 
-    for (*out = 0; *out < n; ++*out)
-        if (mo_span_is(t->def.server, s->name(s->ctx, *out)))
-            return true;
-    return false;
+    if (g == NULL || !g->reading)
+        return;
+    g->reading = false;
+    mo_gateway_unread(&g->read);
+    mo_loop_defer(c->agent->loop, &g->later);
 }

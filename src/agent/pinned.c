@@ -2,8 +2,8 @@
  * pinned.c - tools whose definition changed since a person first saw it.
  *
  * They are not offered to the model and not run; members see what they were
- * and what they are, and one of them may accept the change. The box's own
- * tools come with the program and are not watched.
+ * and what they are, and one of them may accept the change. The tools of the
+ * box and the gateway's own come with the program and are not watched.
  */
 #include "agent/chat_priv.h"
 
@@ -53,10 +53,25 @@ int pinned_look(struct chat *c)
     if (p->look == NULL)
         return 0;
     for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
-        if (mo_tools_at(c->tools, i)->source > 0)
+        if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
             rc = look(c, mo_tools_at(c->tools, i));
     p->flush(p->ctx);
     return rc;
+}
+
+bool pinned_is_same(const struct chat *c, const struct mo_tool *t)
+{
+    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct mo_buf before;
+    bool same = true;
+
+    if (p->look == NULL)
+        return true;
+    mo_buf_init(&before, BEFORE_MAX);
+    same = p->look(p->ctx, t, &before);
+    p->flush(p->ctx);
+    mo_buf_fini(&before);
+    return same;
 }
 
 static struct blocked *find(const struct chat *c, const struct mo_tool *t)

@@ -97,6 +97,8 @@ static void found(struct call *k, const struct mo_row *row)
         unknown(k);
         return;
     }
+    if (router_is_run(k))
+        router_recall(k, doc.root);
     read_outcome(k, doc.root);
     if (k->state == MO_CALL_PENDING)
         wait_again(k, doc.root);

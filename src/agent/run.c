@@ -1,14 +1,20 @@
 /*
- * run.c - a call that may run: the box it runs in, its progress, its answer.
+ * run.c - a call that may run: where it runs (the session's box, or a server
+ * behind the gateway), its progress, its answer.
  *
  * The store calls it running already (calls.c). Whatever happens from here
  * on, it has exactly one outcome; when nobody can say whether it had an
  * effect, that is the outcome.
  */
 #include "agent/chat_priv.h"
+#include "gateway/inside.h"
 
 /* At once in one box, which refuses more than twice as many. */
 #define AT_ONCE 8
+#define LOOK_MS                                                                \
+    30000 /* for a server to say whether a tool is still the same              \
+           */
+#define ROUTE "mcp-orchestrator/route"
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -26,7 +32,7 @@ void call_patience(struct call *k)
     struct mo_loop *l = k->chat->agent->loop;
 
     mo_timer_stop(l, &k->patience);
-    if (k->running && k->questions == 0)
+    if (k->running && k->questions == 0 && k->idle_ms != MO_CALL_FOREVER)
         mo_timer_start(l, &k->patience, k->idle_ms);
 }
 
@@ -54,25 +60,56 @@ static void take_content(struct call *k, struct mo_json result)
         mo_buf_puts(&k->content, "[]");
 }
 
+/* Another server than was asked took it: that goes to the log. */
+static void take_route(struct call *k, struct mo_json result)
+{
+    struct mo_json route = mo_json_get(mo_json_get(result, "_meta"), ROUTE);
+
+    if (k->tool->source != SOURCE_SERVERS || !route.p)
+        return;
+    if (mo_json_compact(route, &k->route) < 0)
+        mo_buf_reset(&k->route);
+}
+
+/* An error in the place of a result. The gateway says of its own whether the
+ * call may have been done. */
+static void take_error(struct call *k, struct mo_json error)
+{
+    struct mo_json outcome = mo_json_get(mo_json_get(error, "data"), "outcome");
+    struct mo_span text = MO_SPAN("no reason given");
+    bool ours = k->tool->source == SOURCE_SERVERS;
+    struct mo_arena a;
+
+    mo_arena_init(&a, 65536);
+    (void)mo_json_str(mo_json_get(error, "message"), &a, &text);
+    if (ours && mo_json_str_eq(outcome, MO_SPAN("unknown")))
+        call_fail(k, MO_CALL_UNKNOWN,
+                  "The call did not come back (%.*s). Whether it had an effect "
+                  "is unknown.",
+                  (int)text.n, text.p);
+    else if (ours && mo_json_str_eq(outcome, MO_SPAN("not sent")))
+        call_fail(k, MO_CALL_DONE, "The call was not run: %.*s", (int)text.n,
+                  text.p);
+    else
+        call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
+                  (int)text.n, text.p);
+    mo_arena_fini(&a);
+}
+
 static void on_answer(void *ctx, const struct mo_reply *r)
 {
     struct call *k = ctx;
-    struct mo_arena a;
-    struct mo_span text = MO_SPAN("no reason given");
 
     agent_point(k->chat->agent, "outcome");
     if (r->result.p) {
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
         take_content(k, r->result);
+        take_route(k, r->result);
         call_outcome(k, MO_CALL_DONE);
         return;
     }
     if (r->error.p) {
-        mo_arena_init(&a, 65536);
-        (void)mo_json_str(mo_json_get(r->error, "message"), &a, &text);
-        call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
-                  (int)text.n, text.p);
-        mo_arena_fini(&a);
+        take_error(k, r->error);
         return;
     }
     if (k->canceled && !k->late)
@@ -94,7 +131,7 @@ static void call_changed(struct call *k)
     snprintf(text, sizeof(text),
              "%.*s was changed by its server after it was offered; the call "
              "was not run.",
-             (int)k->name.len, k->name.p);
+             (int)k->tool->name.n, k->tool->name.p);
     event_message(k->chat, NULL, text);
     k->chat->stale = true; /* what it is now is read before the next step */
     call_fail(k, MO_CALL_DONE,
@@ -103,10 +140,12 @@ static void call_changed(struct call *k)
               "again.");
 }
 
-static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
+/* name: what it is called there; ms: without a sign of life. */
+static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
+                      uint64_t ms)
 {
     struct mo_call_opts o = {
-        .name = k->tool->def.name,
+        .name = name,
         .idle_ms = MO_CALL_FOREVER, /* call_patience() looks after it */
         .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
@@ -121,7 +160,7 @@ static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
     mo_jw_init(&w, &params);
     mo_jw_obj(&w);
     mo_jw_key(&w, "name");
-    mo_jw_str(&w, k->tool->def.name);
+    mo_jw_str(&w, name);
     mo_jw_key(&w, "arguments");
     mo_jw_raw(&w, mo_buf_view(&k->args));
     mo_jw_end(&w);
@@ -132,7 +171,7 @@ static void send_call(struct call *k, struct mo_conn *conn, uint64_t ms)
         mo_fail(&e, params.err, "out of memory");
     mo_buf_fini(&params);
     k->conn = conn;
-    k->idle_ms = ms ? ms : MO_CONN_IDLE_MS;
+    k->idle_ms = ms;
     call_patience(k);
     if (k->running == NULL)
         call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
@@ -150,125 +189,149 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
     else if (k->canceled)
         call_fail(k, MO_CALL_DONE, "The person stopped this call.");
     else
-        send_call(k, info->conn, 0);
+        send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
 
 /* --- is it still what was offered? --------------------------------------- */
 
 /* Whoever waited for a person may have been overtaken by the server: its list
  * is read once more before the call is sent. One that was allowed at once is
- * only looked at when the server said that something changed. */
+ * only looked at when the gateway said that something changed. */
 struct look {
+    struct mo_gw_read read; /* its server's name is behind all this */
     struct call *call;
-    struct mo_tools *tools;
 };
 
-static const struct mo_tool *now_called(const struct look *l)
+static const struct mo_cat_item *item_of(const struct call *k)
 {
-    for (size_t i = 0; i < mo_tools_count(l->tools); i++) {
-        const struct mo_tool *t = mo_tools_at(l->tools, i);
-
-        if (mo_span_eq(t->def.name, l->call->tool->def.name))
-            return t;
-    }
-    return NULL;
+    return mo_gateway_tool(k->chat->agent->o.servers.gateway,
+                           k->tool->def.server, k->tool->def.name);
 }
 
+static bool is_same(const struct call *k, const struct mo_cat_item *it)
+{
+    struct mo_tool now = {.source = SOURCE_SERVERS};
+    struct mo_arena a;
+    bool same = false;
+
+    mo_arena_init(&a, MO_TOOLS_BYTES_MAX);
+    same = mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
+                        &now) == 0 &&
+           strcmp(now.digest, k->tool->digest) == 0;
+    mo_arena_fini(&a);
+    return same;
+}
+
+/* How long a call may take is the gateway's to say. */
 static void send_to_server(struct call *k)
 {
-    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
-    struct mo_conn *conn = NULL;
-    struct mo_err e = {0};
-    size_t i = 0;
+    struct mo_conn *conn = reach_conn(k->chat);
+    const struct mo_cat_item *it = item_of(k);
 
-    if (gather_server(k->chat, k->tool, &i))
-        conn = s->conn(s->ctx, i, &e);
-    if (conn)
-        send_call(k, conn, s->timeout_ms(s->ctx, i));
+    if (conn == NULL)
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: the gateway cannot be reached.");
+    else if (it == NULL)
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: its server is not configured any "
+                  "more, or does not have this tool any more.");
+    else if (!is_same(k, it))
+        call_changed(k);
     else
-        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+        send_call(k, conn, it->name, MO_CALL_FOREVER);
 }
 
-static void on_looked(void *ctx, const struct mo_err *why)
+/* Why its list could not be read. */
+static const char *why_not(const struct mo_gw_read *r)
 {
-    struct look *l = ctx;
-    struct call *k = l->call;
-    const char *failed = why ? why->msg : mo_tools_failed(l->tools, 0);
-    const struct mo_tool *t = failed ? NULL : now_called(l);
-    bool same = t && strcmp(t->digest, k->tool->digest) == 0;
+    size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
 
+    if (i >= mo_gateway_count(r->g))
+        return "it is not configured any more";
+    return r->late ? "no answer in time"
+                   : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)i);
+}
+
+static void looked(struct call *k)
+{
+    mo_free(mo_take_ptr(&k->look));
     k->chat->writes--;
-    if (k->canceled)
-        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
-    else if (failed)
+}
+
+void call_stop_looking(struct call *k)
+{
+    mo_gateway_unread(&k->look->read);
+    looked(k);
+    call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+}
+
+static void on_looked(struct mo_gw_read *r)
+{
+    struct call *k = mo_container_of(r, struct look, read)->call;
+    const char *why = why_not(r);
+
+    looked(k);
+    if (why)
         call_fail(k, MO_CALL_DONE,
                   "The call was not run: its server did not say whether the "
                   "tool is still the same (%s).",
-                  failed);
-    else if (!same)
-        call_changed(k);
+                  why);
     else
         send_to_server(k);
-    mo_tools_free(l->tools);
-    mo_free(l);
 }
 
-static int look_again(struct call *k, struct mo_conn *conn, struct mo_err *e)
+static int look_again(struct call *k, struct mo_err *e)
 {
-    const struct mo_tool_source from = {k->tool->def.server, conn, false};
-    struct look *l = mo_new(struct look);
-    int rc = MO_ENOMEM;
+    struct mo_span server = k->tool->def.server;
+    struct look *l = mo_zalloc(sizeof(*l) + server.n + 1);
+    char *name = NULL;
 
-    if (l)
-        l->tools = mo_tools_new(k->chat->agent->loop);
-    if (l && l->tools) {
-        l->call = k;
-        rc = mo_tools_load(l->tools, &from, 1, on_looked, l, e);
-    } else {
-        mo_fail(e, MO_ENOMEM, "out of memory");
-    }
-    if (rc == 0) {
-        k->chat->writes++;
-        return 0;
-    }
-    if (l)
-        mo_tools_free(l->tools);
-    mo_free(l);
-    return rc;
+    if (l == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    name = (char *)(l + 1);
+    memcpy(name, server.p, server.n);
+    l->call = k;
+    l->read = (struct mo_gw_read){.server = name,
+                                  .peer = reach_peer(k->chat),
+                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .ms = LOOK_MS,
+                                  .done = on_looked};
+    k->look = l;
+    mo_gateway_read(k->chat->agent->o.servers.gateway, &l->read);
+    return 0;
 }
 
-static void on_server_there(void *arg, const struct mo_err *why)
+/* One of the gateway's own. */
+static void send_to_router(struct call *k)
 {
-    struct call *k = arg;
-    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
-    struct mo_conn *conn = NULL;
-    struct mo_err e = {0};
-    size_t i = 0;
+    struct mo_conn *conn = reach_conn(k->chat);
+    char name[sizeof(MO_GW_OURS) + MO_LLM_NAME_MAX];
 
-    k->chat->writes--;
-    if (why)
-        e = *why;
-    else if (gather_server(k->chat, k->tool, &i))
-        conn = s->conn(s->ctx, i, &e);
-    if (k->canceled)
-        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
-    else if (conn && k->expires == 0 && !k->chat->stale)
-        send_call(k, conn, s->timeout_ms(s->ctx, i));
-    else if (conn == NULL || look_again(k, conn, &e) < 0)
-        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+    (void)snprintf(name, sizeof(name), MO_GW_OURS "%.*s",
+                   (int)k->tool->def.name.n, k->tool->def.name.p);
+    if (conn)
+        send_call(k, conn, mo_span_cstr(name), MO_CALL_FOREVER);
+    else
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: the gateway cannot be reached.");
 }
 
-/* Where it runs: in the session's box, or at a server all share. */
+/* Where it runs: in the session's box, at a server behind the gateway, or in
+ * the gateway itself. 1: it has begun, or ended. */
 static int go_there(struct call *k, struct mo_err *e)
 {
-    const struct mo_agent_servers *s = &k->chat->agent->o.servers;
-    size_t i = 0;
-
-    if (k->tool->source == 0)
+    if (k->tool->source == SOURCE_BOX)
         return mo_session_use(k->chat->hold, on_box_there, k, e);
-    if (!gather_server(k->chat, k->tool, &i))
-        return mo_fail(e, MO_ENOTFOUND, "its server is not configured");
-    return s->use(s->ctx, i, on_server_there, k, e);
+    if (reach_open(k->chat, e) < 0)
+        return e->code;
+    if (k->tool->source == SOURCE_SERVERS &&
+        (k->expires != 0 || k->chat->stale))
+        return look_again(k, e);
+    if (k->tool->source == SOURCE_SERVERS)
+        send_to_server(k);
+    else
+        send_to_router(k);
+    return 1;
 }
 
 static unsigned under_way(const struct chat *c)
@@ -294,6 +357,7 @@ void call_run(struct call *k)
 {
     struct chat *c = k->chat;
     struct mo_err e;
+    int rc = 0;
 
     agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
@@ -302,8 +366,9 @@ void call_run(struct call *k)
     if (k->in_line)
         return;
     k->started = true;
-    if (go_there(k, &e) < 0)
+    rc = go_there(k, &e);
+    if (rc < 0)
         call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
-    else
+    else if (rc == 0)
         c->writes++;
 }

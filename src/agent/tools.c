@@ -4,6 +4,7 @@
 #include "agent/tools.h"
 
 #include "base/map.h"
+#include "gateway/catalog.h"
 #include "gateway/name.h"
 #include "mcp/pages.h"
 #include "policy/rule.h"
@@ -87,21 +88,24 @@ static struct mo_span text_of(struct mo_json v)
     return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
 }
 
-static int read_str(struct catalogue *c, struct mo_json v, struct mo_span *out)
+static int read_str(struct mo_arena *a, struct mo_json v, struct mo_span *out)
 {
     *out = (struct mo_span){NULL, 0};
     if (!mo_json_is(v, MO_JSON_STRING))
         return 0;
-    return mo_json_str(v, &c->arena, out);
+    return mo_json_str(v, a, out);
 }
 
-static int read_def(struct catalogue *c, struct mo_json item, struct mo_tool *t)
+int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
+                 struct mo_json item, struct mo_tool *t)
 {
     struct mo_tool_def *d = &t->def;
 
-    if (read_str(c, mo_json_get(item, "name"), &d->name) < 0 ||
-        read_str(c, mo_json_get(item, "title"), &t->title) < 0 ||
-        read_str(c, mo_json_get(item, "description"), &d->description) < 0)
+    d->server = server;
+    d->name = own;
+    if ((own.n == 0 && read_str(a, mo_json_get(item, "name"), &d->name) < 0) ||
+        read_str(a, mo_json_get(item, "title"), &t->title) < 0 ||
+        read_str(a, mo_json_get(item, "description"), &d->description) < 0)
         return MO_ENOMEM;
     d->schema = text_of(mo_json_get(item, "inputSchema"));
     d->annotations = text_of(mo_json_get(item, "annotations"));
@@ -111,13 +115,15 @@ static int read_def(struct catalogue *c, struct mo_json item, struct mo_tool *t)
     return 0;
 }
 
-static int name_it(struct catalogue *c, struct mo_tool *t, bool bare)
+/* given: its name, or the one it is to be called by instead. */
+static int name_it(struct catalogue *c, struct mo_tool *t, struct mo_span given,
+                   bool bare)
 {
     char name[MO_LLM_NAME_MAX];
 
-    mo_tools_name(t->def.server, t->def.name, bare, false, name);
+    mo_tools_name(t->def.server, given, bare, false, name);
     if (mo_map_get(&c->names, mo_span_cstr(name)))
-        mo_tools_name(t->def.server, t->def.name, bare, true, name);
+        mo_tools_name(t->def.server, given, bare, true, name);
     t->name.n = strlen(name);
     t->name.p = mo_arena_strndup(&c->arena, name, t->name.n);
     if (t->name.p == NULL)
@@ -134,14 +140,67 @@ static int add(struct catalogue *c, const struct page *p, size_t source,
     struct mo_tool *t = &c->v[c->n];
     int rc = 0;
 
-    t->def.server = p->source.name;
     t->source = (unsigned)source;
-    if (read_def(c, item, t) < 0)
+    if (mo_tool_read(&c->arena, p->source.name, (struct mo_span){NULL, 0}, item,
+                     t) < 0)
         return MO_ENOMEM;
-    rc = t->def.name.n > 0 ? name_it(c, t, p->source.bare) : MO_EEXISTS;
+    rc = t->def.name.n > 0 ? name_it(c, t, t->def.name, p->source.bare)
+                           : MO_EEXISTS;
     if (rc == 0)
         c->n++;
     return rc == MO_EEXISTS ? 0 : rc;
+}
+
+static bool is_of(const struct page *p, const struct mo_cat_item *it)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+
+    return p->source.name.n == 0 ||
+           mo_span_is(p->source.name, mo_catalog_about(from, it->server).name);
+}
+
+static struct mo_span dup(struct catalogue *c, struct mo_span s)
+{
+    const char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+/* What the gateway has may change; what we have does not. */
+static int add_item(struct catalogue *c, const struct page *p, size_t source,
+                    const struct mo_cat_item *it)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+    struct mo_tool *t = &c->v[c->n];
+    struct mo_span text = dup(c, mo_json_text(it->item));
+    struct mo_span own = dup(c, it->own);
+    struct mo_span server =
+        dup(c, mo_span_cstr(mo_catalog_about(from, it->server).name));
+    int rc = 0;
+
+    t->source = (unsigned)source;
+    if (!text.p || !server.p || !own.p ||
+        mo_tool_read(&c->arena, server, own, (struct mo_json){text.p, text.n},
+                     t) < 0)
+        return MO_ENOMEM;
+    rc = name_it(c, t, it->given, p->source.bare);
+    if (rc == 0)
+        c->n++;
+    return rc == MO_EEXISTS ? 0 : rc;
+}
+
+static int add_gateway(struct catalogue *c, const struct page *p, size_t source)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+    size_t n = mo_catalog_count(from, MO_CAT_TOOLS);
+
+    for (size_t i = 0; i < n && c->n < MO_TOOLS_MAX; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(from, MO_CAT_TOOLS, i);
+
+        if (is_of(p, it) && add_item(c, p, source, it) < 0)
+            return MO_ENOMEM;
+    }
+    return 0;
 }
 
 static int add_source(struct catalogue *c, const struct page *p, size_t i)
@@ -149,6 +208,8 @@ static int add_source(struct catalogue *c, const struct page *p, size_t i)
     struct mo_json_iter it;
     struct mo_json key, item;
 
+    if (p->source.gateway)
+        return add_gateway(c, p, i);
     mo_json_iter(&it, p->items);
     while (c->n < MO_TOOLS_MAX && mo_json_next(&it, &key, &item))
         if (add(c, p, i, item) < 0)
@@ -163,7 +224,11 @@ static int build(struct load *l)
     size_t n = 0;
 
     for (size_t i = 0; i < l->n; i++)
-        n += mo_json_len(l->pages[i].items);
+        n += l->pages[i].source.gateway
+                 ? mo_catalog_count(
+                       mo_gateway_catalog(l->pages[i].source.gateway),
+                       MO_CAT_TOOLS)
+                 : mo_json_len(l->pages[i].items);
     if (n > MO_TOOLS_MAX)
         n = MO_TOOLS_MAX;
     c->v = mo_arena_zalloc(&c->arena, (n + 1) * sizeof(*c->v));
@@ -206,6 +271,17 @@ static void answered(struct load *l, struct mo_loop *loop)
         mo_loop_defer(loop, &l->later);
 }
 
+static void take_items(struct page *p, struct mo_json items)
+{
+    struct load *l = p->load;
+    struct mo_span text = dup(l->next, mo_json_text(items));
+
+    p->items = (struct mo_json){text.p, text.n};
+    if (text.p == NULL)
+        fail_source(l->next, (size_t)(p - l->pages),
+                    "its list of tools is too big");
+}
+
 static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct page *p = ctx;
@@ -214,10 +290,7 @@ static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
 
     p->pages = NULL;
     if (items.p) {
-        p->items.p = mo_arena_strndup(&l->next->arena, items.p, items.n);
-        p->items.n = p->items.p ? items.n : 0;
-        if (p->items.p == NULL)
-            fail_source(l->next, i, "its list of tools is too big");
+        take_items(p, items);
     } else {
         fail_source(l->next, i,
                     r->err ? r->err->msg : "it answered with an error");
@@ -232,7 +305,9 @@ static void ask(struct load *l, size_t i)
         .method = "tools/list", .key = "tools", .done = on_page, .ctx = p};
     struct mo_err e;
 
-    if (!mo_conn_can(p->source.conn, "tools"))
+    if (p->source.list.p)
+        take_items(p, p->source.list);
+    if (p->source.conn == NULL || !mo_conn_can(p->source.conn, "tools"))
         return;
     if (mo_pages_start(p->source.conn, &o, &p->pages, &e) == 0)
         l->waiting++;

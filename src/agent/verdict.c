@@ -43,6 +43,13 @@ void calls_refuse(struct call *k, const char *text)
     call_refuse(k, "rule", "%s", text);
 }
 
+/* What no rule is about. The gateway's own tools do nothing but tell. */
+static enum mo_action rest_of(const struct call *k)
+{
+    return k->tool->source == SOURCE_ROUTER ? MO_ACTION_ALLOW
+                                            : k->chat->agent->o.fallback;
+}
+
 static struct mo_verdict verdict_of(const struct call *k)
 {
     struct mo_agent *a = k->chat->agent;
@@ -55,11 +62,10 @@ static struct mo_verdict verdict_of(const struct call *k)
 
     if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
         s.args = doc.root;
-    v = mo_rules_ask(a->o.rules, &k->chat->remembered.rules, a->o.fallback, &s);
+    v = mo_rules_ask(a->o.rules, &k->chat->remembered.rules, rest_of(k), &s);
     if (v.remembered || always->rules == NULL)
         return v; /* this session's answer comes first */
-    return mo_rules_ask(a->o.rules, always->rules(always->ctx), a->o.fallback,
-                        &s);
+    return mo_rules_ask(a->o.rules, always->rules(always->ctx), rest_of(k), &s);
 }
 
 static void judge(struct call *k)
@@ -124,8 +130,11 @@ static int take(struct chat *c, const struct mo_llm_call *from,
                     (int)from->name.n, from->name.p);
         return 0;
     }
+    if (router_is_run(k))
+        router_choose(k);
     calls_digest(k);
-    if (pinned_is_blocked(c, k->tool))
+    if (pinned_is_blocked(c, k->tool) ||
+        (k->owned && !pinned_is_same(c, k->tool)))
         call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "

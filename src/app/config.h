@@ -133,6 +133,7 @@ struct mo_config_llm {
     int provider;
     const char *model, *system_prompt;
     int64_t max_output_tokens, max_history_tokens, max_steps, timeout_ms;
+    int tools; /* enum mo_gw_expose: which the model is offered */
     struct mo_config_api claude, gemini, openai;
 };
 

@@ -1,7 +1,7 @@
 /* config_gateway.c - the keys of `gateway` and of `audit`. */
 #include "app/config_rows.h"
 
-static const struct mo_key_word exposures[] = {
+const struct mo_key_word mo_config_exposures[] = {
     {"all", MO_GW_ALL, false},
     {"search", MO_GW_SEARCH, false},
     {"auto", MO_GW_AUTO, false},
@@ -19,7 +19,7 @@ static const struct mo_key_word approvals[] = {
 
 static const struct mo_key gateway_rows[] = {
     {.name = "expose",
-     WORD(mo_config_gateway, expose, exposures),
+     WORD(mo_config_gateway, expose, mo_config_exposures),
      .flags = MO_KEY_RESTART,
      .def = "all",
      .doc = "Which tools a client of the gateway is shown; `all`: every tool "

@@ -321,6 +321,13 @@ static const struct mo_key llm_rows[] = {
      INT(mo_config_llm, max_steps, 1, 1000),
      .def = "32",
      .doc = "Model calls in one turn before it is stopped"},
+    {.name = "tools",
+     WORD(mo_config_llm, tools, mo_config_exposures),
+     .flags = MO_KEY_RESTART,
+     .def = "auto",
+     .doc = "Which tools of the configured servers the model is offered beside "
+            "those of its box; `all`: each; `search`: four that find and run "
+            "the others; `auto`: all while there are at most `gateway.few`"},
     {.name = "timeoutMs",
      INT(mo_config_llm, timeout_ms, 1000, DAY_MS),
      .def = "600000",

@@ -38,11 +38,12 @@
         .v = (rows), .n = MO_COUNT(rows), .size = sizeof(T)                    \
     }
 
-extern const struct mo_keys mo_config_gateway_keys; /* config_gateway.c */
-extern const struct mo_keys mo_config_oauth_keys;   /* config_oauth.c */
-extern const struct mo_keys mo_config_tools_keys;   /* config_tools.c */
-extern const struct mo_keys mo_config_secrets_keys; /* config_secrets.c */
-extern const struct mo_keys mo_config_server_keys;  /* config_server.c */
-extern const struct mo_keys mo_config_audit_keys;   /* config_gateway.c */
+extern const struct mo_key_word mo_config_exposures[3]; /* likewise */
+extern const struct mo_keys mo_config_gateway_keys;     /* config_gateway.c */
+extern const struct mo_keys mo_config_oauth_keys;       /* config_oauth.c */
+extern const struct mo_keys mo_config_tools_keys;       /* config_tools.c */
+extern const struct mo_keys mo_config_secrets_keys;     /* config_secrets.c */
+extern const struct mo_keys mo_config_server_keys;      /* config_server.c */
+extern const struct mo_keys mo_config_audit_keys;       /* config_gateway.c */
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "app/rule_desk.h"
 #include "app/rules.h"
-#include "app/servers.h"
 #include "app/try.h"
 
 struct mo_converse {
@@ -13,9 +12,9 @@ struct mo_converse {
     const struct mo_config *cfg;
     struct mo_httpc *http;
     struct mo_models *models;
-    struct mo_servers *servers;
     struct mo_desk *desk;
-    bool own_desk;
+    struct mo_hub *hub;
+    bool own_desk, own_hub;
     struct mo_pins *pins;     /* the desk's */
     struct mo_always *always; /* likewise */
     struct mo_rule_desk rule_desk;
@@ -52,7 +51,9 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
 {
     const struct mo_config *cfg = c->cfg;
     struct mo_agent_opts o = {
-        .servers = mo_servers_for(c->servers),
+        .servers = {.gateway = mo_hub_gateway(c->hub),
+                    .endpoint = mo_hub_endpoint(c->hub),
+                    .offer = (enum mo_gw_expose)cfg->llm.tools},
         .pins = mo_pins_for(c->pins),
         .always = mo_always_for(c->always),
         .sessions = mo_house_sessions(h),
@@ -67,24 +68,31 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
     };
 
     c->agent = mo_agent_new(c->loop, &o, e);
-    if (c->agent)
-        mo_servers_tell(c->servers, c->agent);
     return c->agent ? 0 : e->code;
+}
+
+static void on_accepted(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    if (c->agent)
+        mo_agent_stale(c->agent);
 }
 
 static int make_try(struct mo_converse *c, struct mo_house *h, struct mo_err *e)
 {
     const struct mo_try_opts o = {
         .loop = c->loop,
-        .servers = c->servers,
+        .hub = c->hub,
         .pins = c->pins,
         .store = mo_house_store(h),
         .rules = &c->rules,
         .fallback = (enum mo_action)c->cfg->approvals.fallback,
+        .accepted = on_accepted,
+        .ctx = c,
     };
 
-    c->try = mo_try_new(&o);
-    return c->try ? 0 : mo_fail(e, MO_ENOMEM, "agent: out of memory");
+    return mo_try_new(&o, &c->try, e);
 }
 
 static void converse_free(struct mo_converse *c)
@@ -105,7 +113,7 @@ static void on_desk_gone(void *ctx)
     converse_free(ctx);
 }
 
-static void on_http_gone(void *ctx)
+static void on_hub_gone(void *ctx)
 {
     struct mo_converse *c = ctx;
 
@@ -113,6 +121,16 @@ static void on_http_gone(void *ctx)
         mo_desk_close(c->desk, on_desk_gone, c);
     else
         converse_free(c);
+}
+
+static void on_http_gone(void *ctx)
+{
+    struct mo_converse *c = ctx;
+
+    if (c->own_hub)
+        mo_hub_close(c->hub, on_hub_gone, c);
+    else
+        on_hub_gone(c);
 }
 
 static void on_try_gone(void *ctx)
@@ -126,17 +144,6 @@ static void on_try_gone(void *ctx)
         on_http_gone(c);
 }
 
-static void on_servers_gone(void *ctx)
-{
-    struct mo_converse *c = ctx;
-
-    c->servers = NULL;
-    if (c->try)
-        mo_try_close(c->try, on_try_gone, c);
-    else
-        on_try_gone(c);
-}
-
 /* Last come, first gone. */
 static void on_agent_gone(void *ctx)
 {
@@ -144,11 +151,9 @@ static void on_agent_gone(void *ctx)
 
     c->agent = NULL;
     if (c->try)
-        mo_try_stop(c->try);
-    if (c->servers)
-        mo_servers_close(c->servers, on_servers_gone, c);
+        mo_try_close(c->try, on_try_gone, c);
     else
-        on_servers_gone(c);
+        on_try_gone(c);
 }
 
 /* Rules, pins and the audit log; one of our own hears of the store's rows. */
@@ -171,9 +176,22 @@ static int use_desk(struct mo_converse *c, struct mo_house *h,
     return rc;
 }
 
+static int use_hub(struct mo_converse *c, struct mo_hub *hub, struct mo_err *e)
+{
+    int rc = 0;
+
+    c->hub = hub;
+    if (!hub) {
+        rc = mo_hub_open(c->loop, c->cfg, c->desk, NULL, &c->hub, e);
+        c->own_hub = rc == 0;
+    }
+    return rc;
+}
+
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
                      struct mo_house *h, struct mo_desk *desk,
-                     struct mo_converse **out, struct mo_err *e)
+                     struct mo_hub *hub, struct mo_converse **out,
+                     struct mo_err *e)
 {
     struct mo_httpc_opts ho = {.gzip = true};
     struct mo_converse *c = mo_new(struct mo_converse);
@@ -189,9 +207,9 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
         c->models = mo_models_new(l, c->http, cfg, e);
     rc = c->models ? mo_rules_make(cfg, &c->arena, &c->rules, e) : e->code;
     if (rc == 0)
-        rc = mo_servers_open(l, cfg, c->http, &c->servers, e);
-    if (rc == 0)
         rc = use_desk(c, h, desk, e);
+    if (rc == 0)
+        rc = use_hub(c, hub, e);
     if (rc == 0)
         rc = make_try(c, h, e);
     if (rc == 0)
@@ -235,15 +253,4 @@ struct mo_api_rules mo_converse_rules(struct mo_converse *c)
         .always = c->always,
     };
     return mo_rule_desk_api(&c->rule_desk);
-}
-
-struct mo_servers *mo_converse_shared(const struct mo_converse *c)
-{
-    return c->servers;
-}
-
-int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
-                       struct mo_err *e)
-{
-    return c->servers ? mo_servers_reload(c->servers, cfg, e) : 0;
 }

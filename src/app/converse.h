@@ -4,35 +4,34 @@
  * Where no provider is named, the first that has a key is taken, and the
  * built-in demo where there is none (models.h).
  *
- * Ownership: house, configuration and desk are borrowed until it is closed.
- * Without a desk it has one of its own. */
+ * Conversations are clients of the gateway (hub.h) like any other: the same
+ * children, breakers and settings serve them and MCP clients.
+ *
+ * Ownership: house, configuration, desk and hub are borrowed until it is
+ * closed. Without a desk it has one of its own, and a gateway too. */
 #ifndef MO_APP_CONVERSE_H
 #define MO_APP_CONVERSE_H
 
 #include "agent/chat.h"
 #include "app/desk.h"
 #include "app/house.h"
+#include "app/hub.h"
 #include "app/models.h"
 #include "web/api_rules.h"
 #include "web/api_servers.h"
 
 struct mo_converse;
-struct mo_servers;
 
+/* desk and hub: both, or neither. */
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
                      struct mo_house *h, struct mo_desk *desk,
-                     struct mo_converse **out, struct mo_err *e);
+                     struct mo_hub *hub, struct mo_converse **out,
+                     struct mo_err *e);
 void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
                        void *ctx);
 struct mo_agent *mo_converse_agent(const struct mo_converse *c);
 struct mo_models *mo_converse_models(const struct mo_converse *c);
 struct mo_api_servers mo_converse_servers(const struct mo_converse *c);
 struct mo_api_rules mo_converse_rules(struct mo_converse *c);
-/* The servers that conversations share. */
-struct mo_servers *mo_converse_shared(const struct mo_converse *c);
-/* The servers of another configuration from now on; the rest of it needs a
- * restart. */
-int mo_converse_reload(struct mo_converse *c, const struct mo_config *cfg,
-                       struct mo_err *e);
 
 #endif

@@ -167,6 +167,37 @@ static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
     return MO_GW_LET;
 }
 
+/* A call of a conversation: its person has been asked there, by the same rules
+ * and what that person said before. What the operator denies is denied here
+ * too, and nobody was asked about a server that stands in. */
+static enum mo_gw_ruling from_inside(const struct mo_desk *d,
+                                     struct mo_gw_case *k)
+{
+    const struct mo_rules none = {NULL, 0};
+    struct mo_subject s = {
+        .server = k->server,
+        .tool = k->tool,
+        .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
+        .args = k->arguments,
+    };
+    struct mo_verdict v;
+
+    if (k->routed)
+        return refuse(k, "nobody was asked about this tool; name it and begin "
+                         "again");
+    v = mo_rules_ask(&d->rules,
+                     k->stand_in ? mo_always_for(d->always).rules(d->always)
+                                 : &none,
+                     (enum mo_action)d->cfg->approvals.fallback, &s);
+    k->by = "rule";
+    if (v.rule)
+        (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
+                       (int)v.rule->reason.n, v.rule->reason.p);
+    if (v.action == MO_ACTION_DENY && (v.rule || k->stand_in))
+        return MO_GW_REFUSE;
+    return v.action == MO_ACTION_ASK && k->stand_in ? MO_GW_ASK : MO_GW_LET;
+}
+
 static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
                               struct mo_buf *question)
 {
@@ -183,6 +214,8 @@ static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
         return refuse(k, "its server changed this tool since it was first "
                          "seen; a person must look at it and accept it "
                          "(`mcp-orchestrator approvals list`)");
+    if (k->inside.n)
+        return from_inside(d, k);
     if ((off || !has_rules(d)) && !d->cfg->audit.arguments)
         return MO_GW_LET;
     m = matter_new(d, k);
@@ -245,9 +278,10 @@ static void done(void *ctx, struct mo_gw_case *k)
     struct mo_desk *d = ctx;
     struct matter *m = k->data;
 
-    mo_audit_call(d->audit, MO_AUDIT_DONE, k,
-                  m ? mo_buf_view(&m->args) : mo_span(NULL, 0),
-                  m ? m->who : NULL);
+    if (!k->inside.n) /* who asked writes it down, with the rest of it */
+        mo_audit_call(d->audit, MO_AUDIT_DONE, k,
+                      m ? mo_buf_view(&m->args) : mo_span(NULL, 0),
+                      m ? m->who : NULL);
     if (d->watch.done)
         d->watch.done(d->watch.ctx, k);
     k->data = NULL;

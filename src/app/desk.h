@@ -15,6 +15,9 @@
  *  4. A decision names the call and the digest of what was shown; it is used
  *     up by that. A yes is on the disk before the call runs.
  *  5. Nobody's answer in time is a no.
+ *  6. A call of a conversation was judged there, is not asked about again and
+ *     has its rows in the log from there; what the operator denies, or what
+ *     changed, does not run for it either.
  *
  * Limits: HELD_MAX calls wait at once, one more is refused; CHANGED_MAX tools
  * that changed are remembered for being looked at. */

@@ -363,6 +363,11 @@ void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg)
     mo_config_unref(old);
 }
 
+const struct mo_config *mo_dial_now(const struct mo_dial *d)
+{
+    return d->cfg;
+}
+
 const struct mo_tails *mo_dial_said(const struct mo_dial *d)
 {
     return d->said;

@@ -30,6 +30,7 @@ void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx);
 
 /* What is dialled from now on. */
 void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg);
+const struct mo_config *mo_dial_now(const struct mo_dial *d);
 
 /* What its servers last wrote on their standard error. */
 const struct mo_tails *mo_dial_said(const struct mo_dial *d);

@@ -299,12 +299,25 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
 }
 
-static int make_endpoint(struct mo_hub *h, struct mo_err *e)
+/* Who answers a server's question has as long as for an approval, and the
+ * asker hears of it before we give up. */
+#define ANSWER_MS 600000
+
+static uint64_t answer_ms(const struct mo_config *cfg)
+{
+    uint64_t ms = (uint64_t)cfg->approvals.timeout_seconds * 1000;
+
+    return (ms > ANSWER_MS ? ms : ANSWER_MS) + 5000;
+}
+
+static int make_endpoint(struct mo_hub *h, const struct mo_config *cfg,
+                         struct mo_err *e)
 {
     struct mo_endpoint_opts o = {
         .name = "mcp-orchestrator",
         .title = "MCP Orchestrator",
         .version = MO_VERSION,
+        .limits = {.ask_ms = answer_ms(cfg)},
     };
     int rc = 0;
 
@@ -368,7 +381,7 @@ int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_hub_reload(h, cfg, e);
     if (rc == 0)
-        rc = make_endpoint(h, e);
+        rc = make_endpoint(h, cfg, e);
     if (rc < 0) {
         mo_hub_close(h, NULL, NULL); /* what is left ends with the loop */
         return rc;
@@ -385,6 +398,11 @@ struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h)
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h)
 {
     return h->gateway;
+}
+
+const struct mo_config *mo_hub_config(const struct mo_hub *h)
+{
+    return mo_dial_now(h->dial);
 }
 
 const struct mo_tails *mo_hub_said(const struct mo_hub *h)

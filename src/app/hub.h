@@ -33,6 +33,8 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
 
 struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h);
 struct mo_gateway *mo_hub_gateway(const struct mo_hub *h);
+/* The configuration that its servers are of; until the next mo_hub_reload(). */
+const struct mo_config *mo_hub_config(const struct mo_hub *h);
 /* What its servers last wrote on their standard error. */
 const struct mo_tails *mo_hub_said(const struct mo_hub *h);
 

@@ -25,7 +25,6 @@
 
 struct mo_hub;
 struct mo_manage;
-struct mo_servers;
 
 struct mo_manage_opts {
     struct mo_loop *loop;
@@ -34,7 +33,6 @@ struct mo_manage_opts {
     bool has_token;     /* clients must show one */
     struct mo_store *store;
     struct mo_hub *hub;         /* NULL: there is no gateway */
-    struct mo_servers *servers; /* of the conversations */
     void (*written)(void *ctx); /* the file is another: read it */
     void *ctx;
 };

@@ -1,9 +1,7 @@
 /*
  * manage_look.c - the configured servers as people see them; see manage_priv.h.
  *
- * A server can be connected to twice: by the gateway, for MCP clients, and by
- * the conversations. What is shown is one state: that it is being left alone
- * goes before that it works, which goes before everything that does not.
+ * Their state is the gateway's, which serves conversations and MCP clients.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +10,8 @@
 #include "app/config_doc.h"
 #include "app/hub.h"
 #include "app/manage_priv.h"
-#include "app/servers.h"
 #include "base/mem.h"
-#include "gateway/catalog.h"
+#include "gateway/inside.h"
 #include "gateway/up.h"
 
 /* In the order of `states`. */
@@ -39,8 +36,6 @@ struct view { /* all that is known of one server */
     struct mo_up *up; /* NULL: the gateway does not have it */
     size_t no;        /* its number there */
     struct mo_up_status gw;
-    bool shared; /* the conversations have it */
-    struct mo_server_look look;
 };
 
 /* --- put together -------------------------------------------------------- */
@@ -60,20 +55,9 @@ static struct mo_up *find_up(const struct mo_manage *m, const char *name,
     return NULL;
 }
 
-static enum state state_of(const char *word)
-{
-    for (size_t i = 0; i < MO_COUNT(states); i++) {
-        if (strcmp(states[i], word) == 0)
-            return (enum state)i;
-    }
-    return COLD;
-}
-
 static void view_init(struct view *v, const struct mo_manage *m,
                       const struct mo_config_mcp *c)
 {
-    size_t i = 0;
-
     *v = (struct view){.cfg = c, .state = c->enabled ? COLD : DISABLED};
     if (!c->enabled)
         return;
@@ -82,17 +66,6 @@ static void view_init(struct view *v, const struct mo_manage *m,
         mo_up_status(v->up, &v->gw);
         v->state = of_up[v->gw.state];
     }
-    v->shared = mo_servers_find(m->o.servers, mo_span_cstr(c->name), &i);
-    if (v->shared) {
-        mo_servers_look(m->o.servers, i, &v->look);
-        if (state_of(v->look.state) < v->state)
-            v->state = state_of(v->look.state);
-    }
-}
-
-static const struct mo_err *why_of(const struct view *v)
-{
-    return v->up && v->gw.why.code ? &v->gw.why : &v->look.why;
 }
 
 /* --- written ------------------------------------------------------------- */
@@ -192,8 +165,6 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
     mo_buf_init(&b, MO_TAIL_MAX * 2);
     if (v->up)
         (void)mo_tails_get(mo_hub_said(m->o.hub), v->cfg->name, &b);
-    if (b.len == 0)
-        (void)mo_tails_get(mo_servers_said(m->o.servers), v->cfg->name, &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
         put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
@@ -203,13 +174,11 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
 static void put_state(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
-    uint64_t retry = v->gw.retry_ms > 0 ? v->gw.retry_ms : v->look.retry_ms;
-
     put(w, "state", mo_span_cstr(states[v->state]));
-    if (why_of(v)->code)
-        put(w, "error", mo_span_cstr(why_of(v)->msg));
-    if (retry > 0 && v->state != OK)
-        put_u64(w, "retryMs", retry);
+    if (v->gw.why.code)
+        put(w, "error", mo_span_cstr(v->gw.why.msg));
+    if (v->gw.retry_ms > 0 && v->state != OK)
+        put_u64(w, "retryMs", v->gw.retry_ms);
     put_stderr(w, m, v);
 }
 
@@ -227,17 +196,19 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
 {
     const struct mo_catalog *c =
         v->up ? mo_gateway_catalog(mo_hub_gateway(m->o.hub)) : NULL;
+    struct mo_conn *conn =
+        v->up ? mo_gateway_conn(mo_hub_gateway(m->o.hub), v->no) : NULL;
     struct mo_json info = {NULL, 0};
 
     if (c && mo_catalog_known(c, (unsigned)v->no)) {
         put_u64(w, "tools", tools_of(c, v->no));
         info = mo_catalog_info(c, (unsigned)v->no);
     }
-    if (v->look.conn) {
-        const struct mo_conn_info *i = mo_conn_info(v->look.conn);
+    if (conn) {
+        const struct mo_conn_info *i = mo_conn_info(conn);
 
         put(w, "version", mo_span_cstr(mo_mcp_version_text(i->version)));
-        put_u64(w, "calls", mo_conn_stats(v->look.conn)->calls);
+        put_u64(w, "calls", mo_conn_stats(conn)->calls);
         info = i->server;
     }
     if (mo_json_is(info, MO_JSON_OBJECT)) {
@@ -452,6 +423,4 @@ void look_works(struct mo_manage *m, const char *server)
 
     if (u)
         mo_up_again(u);
-    if (mo_servers_find(m->o.servers, mo_span_cstr(server), &i))
-        mo_servers_retry(m->o.servers, i);
 }

@@ -122,8 +122,6 @@ static void apply(void *ctx)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
-    if (s->converse && mo_converse_reload(s->converse, now, &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "serve", &e, "keeping the servers");
 }
 
 static void reload(struct server *s)
@@ -207,7 +205,6 @@ static void begin_managing(struct server *s)
         .has_token = s->door.token[0] != '\0',
         .store = mo_house_store(s->house),
         .hub = s->hub,
-        .servers = mo_converse_shared(s->converse),
         .written = on_file_written,
         .ctx = s,
     };
@@ -334,8 +331,8 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
         end_next(s);
     else if (h == NULL)
         no_agent(s, why);
-    else if (mo_converse_open(s->loop, s->first, h, s->desk, &s->converse, &e) <
-             0)
+    else if (mo_converse_open(s->loop, s->first, h, s->desk, s->hub,
+                              &s->converse, &e) < 0)
         no_agent(s, &e);
     else
         begin_talking(s);
@@ -361,8 +358,8 @@ static void end_mcp(struct server *s)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }
 
-/* Last come, first gone: pages, changes of servers, the gateway,
- * conversations, sessions and boxes, the audit log. */
+/* Last come, first gone: pages, changes of servers, conversations, the gateway
+ * they use, sessions and boxes, the audit log. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
@@ -436,10 +433,10 @@ static void end_next(struct server *s)
         mo_manage_close(s->manage, on_manage_gone, s);
     else if (s->hatch)
         mo_hatch_close(s->hatch, on_hatch_gone, s);
-    else if (s->hub)
-        mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
+    else if (s->hub)
+        mo_hub_close(s->hub, on_hub_gone, s);
     else if (s->house)
         close_house(s);
     else if (s->opening)

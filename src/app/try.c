@@ -5,11 +5,19 @@
  * once; what it was asked with is copied, because the asker may be gone.
  */
 #include "app/try_priv.h"
+#include "gateway/up.h"
+#include "mcp/link_inside.h"
 
 /* --- a job --------------------------------------------------------------- */
 
+struct mo_gateway *try_gateway(const struct mo_try *t)
+{
+    return mo_hub_gateway(t->o.hub);
+}
+
 static void job_free(struct job *j)
 {
+    mo_list_del(&j->node);
     mo_tools_free(j->tools);
     mo_buf_fini(&j->server);
     mo_buf_fini(&j->name);
@@ -24,7 +32,7 @@ static void maybe_gone(struct mo_try *t)
     void (*gone)(void *) = t->gone;
     void *ctx = t->gone_ctx;
 
-    if (gone == NULL || t->under_way > 0)
+    if (gone == NULL || t->under_way > 0 || t->conn)
         return;
     mo_free(t);
     gone(ctx);
@@ -128,45 +136,56 @@ static void put_stderr(const struct mo_try *t, struct mo_jw *w,
     struct mo_buf b;
 
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_tails_get(mo_servers_said(t->o.servers), server, &b) == 0 &&
-        b.len > 0)
+    if (mo_tails_get(mo_hub_said(t->o.hub), server, &b) == 0 && b.len > 0)
         try_put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
+static const char *const states[] = {
+    [MO_UP_COLD] = "cold",     [MO_UP_STARTING] = "starting",
+    [MO_UP_OK] = "ok",         [MO_UP_FAILED] = "failed",
+    [MO_UP_BROKEN] = "broken", [MO_UP_SIGN_IN] = "sign_in",
+};
+
 static void put_server(const struct mo_try *t, struct mo_jw *w,
-                       const struct mo_server_look *look)
+                       const struct mo_config_mcp *c, size_t no)
 {
+    struct mo_conn *conn = mo_gateway_conn(try_gateway(t), no);
+    struct mo_up_status s;
+
+    mo_up_status(mo_gateway_up(try_gateway(t), no), &s);
     mo_jw_obj(w);
-    put_config(w, look->cfg);
+    put_config(w, c);
     mo_jw_key(w, "state");
-    mo_jw_cstr(w, look->state);
-    if (look->why.code)
-        try_put(w, "error", mo_span_cstr(look->why.msg));
-    if (look->retry_ms > 0) {
+    mo_jw_cstr(w, states[s.state]);
+    if (s.why.code)
+        try_put(w, "error", mo_span_cstr(s.why.msg));
+    if (s.retry_ms > 0) {
         mo_jw_key(w, "retryMs");
-        mo_jw_u64(w, look->retry_ms);
+        mo_jw_u64(w, s.retry_ms);
     }
-    put_stderr(t, w, look->cfg->name);
-    if (look->conn)
-        put_open(w, look->conn);
+    put_stderr(t, w, c->name);
+    if (conn)
+        put_open(w, conn);
     mo_jw_end(w);
 }
 
 static int list(void *ctx, struct mo_buf *out)
 {
     struct mo_try *t = ctx;
-    size_t n = t->servers.count(t->servers.ctx);
-    struct mo_server_look look;
+    const struct mo_config_mcps *all = &mo_hub_config(t->o.hub)->mcp;
+    struct mo_gateway *g = try_gateway(t);
     struct mo_jw w;
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "servers");
     mo_jw_arr(&w);
-    for (size_t i = 0; i < n; i++) {
-        mo_servers_look(t->o.servers, i, &look);
-        put_server(t, &w, &look);
+    for (size_t i = 0; i < all->n; i++) {
+        size_t no = mo_gateway_server(g, mo_span_cstr(all->v[i].name));
+
+        if (no < mo_gateway_count(g))
+            put_server(t, &w, &all->v[i], no);
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -253,7 +272,7 @@ static void accept_tool(struct job *j)
     if (mo_buf_err(&b) == 0)
         try_audit(j, mo_buf_view(&b));
     mo_buf_fini(&b);
-    mo_servers_stale(j->t->o.servers);
+    j->t->o.accepted(j->t->o.ctx);
     try_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }
 
@@ -281,30 +300,41 @@ static void on_tools(void *ctx, const struct mo_err *why)
         try_call(j);
 }
 
-static void on_there(void *arg, const struct mo_err *why)
+/* Why nobody can say what it has. */
+static const char *why_not(const struct mo_gw_read *r)
 {
-    struct job *j = arg;
-    const struct mo_agent_servers *s = &j->t->servers;
-    struct mo_tool_source src = {.bare = true};
-    struct mo_err e = {0};
-    size_t i = 0;
+    size_t no = mo_gateway_server(r->g, mo_span_cstr(r->server));
 
-    if (why == NULL && !try_server(j, &i))
-        mo_fail(&e, MO_EUNAVAIL, "it is not configured any more");
-    else if (why == NULL) {
-        src.conn = s->conn(s->ctx, i, &e);
-        src.name = mo_span_cstr(s->name(s->ctx, i));
-    }
+    if (no >= mo_gateway_count(r->g))
+        return "it is not configured any more";
+    return r->late ? "it did not answer in time"
+                   : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)no);
+}
+
+static void on_read(struct mo_gw_read *r)
+{
+    struct job *j = mo_container_of(r, struct job, read);
+    struct mo_tool_source src = {
+        .name = mo_buf_view(&j->server), .gateway = r->g, .bare = true};
+    const char *why = why_not(r);
+    struct mo_err e = {0};
+
+    j->reading = false;
     if (why)
-        try_finish_fail(j, MO_EUNAVAIL, why->msg);
-    else if (src.conn == NULL ||
-             mo_tools_load(j->tools, &src, 1, on_tools, j, &e) < 0)
+        try_finish_fail(j, MO_EUNAVAIL, why);
+    else if (mo_tools_load(j->tools, &src, 1, on_tools, j, &e) < 0)
         try_finish_fail(j, MO_EUNAVAIL, e.msg);
 }
 
-bool try_server(const struct job *j, size_t *out)
+static void read_it(struct job *j)
 {
-    return mo_servers_find(j->t->o.servers, mo_buf_view(&j->server), out);
+    j->read = (struct mo_gw_read){.server = mo_buf_cstr(&j->server),
+                                  .peer = j->t->peer,
+                                  .caps = MO_SPAN("{}"),
+                                  .ms = READ_MS,
+                                  .done = on_read};
+    j->reading = true;
+    mo_gateway_read(try_gateway(j->t), &j->read);
 }
 
 static struct job *job_new(struct mo_try *t, enum kind kind)
@@ -315,6 +345,7 @@ static struct job *job_new(struct mo_try *t, enum kind kind)
         return NULL;
     j->t = t;
     j->kind = kind;
+    mo_list_push(&t->jobs, &j->node);
     mo_buf_init(&j->server, WORD_MAX);
     mo_buf_init(&j->name, WORD_MAX);
     mo_buf_init(&j->args, MO_EXACT_MAX);
@@ -342,16 +373,70 @@ static int take(struct job *j, const struct mo_api_try *a, struct mo_err *e)
     return 0;
 }
 
+/* --- the way to the gateway ---------------------------------------------- */
+
+static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
+{
+    struct mo_try *t = ctx;
+
+    if (t->link == NULL)
+        return mo_fail(e, MO_ECLOSED, "the gateway was left");
+    mo_conn_dialed(conn, mo_take_ptr(&t->link), NULL);
+    return 0;
+}
+
+static void on_open(void *ctx, struct mo_conn *conn)
+{
+    (void)conn;
+    ((struct mo_try *)ctx)->open = true;
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct mo_try *t = ctx;
+
+    (void)why; /* who called hears of it */
+    t->conn = NULL;
+    t->open = false;
+    if (t->link)
+        mo_link_close(mo_take_ptr(&t->link), NULL);
+    maybe_gone(t);
+}
+
+static const struct mo_conn_cb conn_cb = {.on_open = on_open,
+                                          .on_close = on_close};
+
+static int connect_it(struct mo_try *t, struct mo_err *e)
+{
+    const struct mo_conn_opts o = {
+        .mode = MO_CONN_LEGACY, .dial = on_dial, .cb = &conn_cb, .ctx = t};
+    int rc = 0;
+
+    if (t->conn)
+        return 0;
+    rc = mo_link_inside(t->o.loop, mo_hub_endpoint(t->o.hub), MO_SPAN("try"),
+                        &t->link, e);
+    if (rc < 0)
+        return rc;
+    t->peer = mo_link_inside_peer(t->link);
+    rc = mo_conn_open(t->o.loop, &o, &t->conn, e);
+    if (rc < 0)
+        mo_link_close(mo_take_ptr(&t->link), NULL);
+    return rc;
+}
+
+/* --- asked --------------------------------------------------------------- */
+
 static int start(struct mo_try *t, enum kind kind, const struct mo_api_try *a,
                  mo_api_json_fn *done, void *arg, struct mo_err *e)
 {
+    struct mo_gateway *g = try_gateway(t);
     struct job *j = NULL;
-    size_t server = 0;
     int rc = 0;
 
     if (t->stopped)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (!mo_servers_find(t->o.servers, a->server, &server))
+    if (mo_gateway_server(g, a->server) >= mo_gateway_count(g))
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
     if (t->under_way >= TRIES)
         return mo_fail(e, MO_EBUSY, "too many are being tried");
@@ -362,12 +447,14 @@ static int start(struct mo_try *t, enum kind kind, const struct mo_api_try *a,
     j->arg = arg;
     rc = take(j, a, e);
     if (rc == 0)
-        rc = t->servers.use(t->servers.ctx, server, on_there, j, e);
-    if (rc < 0)
+        rc = connect_it(t, e);
+    if (rc < 0) {
         job_free(j);
-    else
-        t->under_way++;
-    return rc;
+        return rc;
+    }
+    t->under_way++;
+    read_it(j);
+    return 0;
 }
 
 static int tools(void *ctx, struct mo_span server, bool now,
@@ -375,10 +462,11 @@ static int tools(void *ctx, struct mo_span server, bool now,
 {
     const struct mo_api_try a = {.server = server};
     struct mo_try *t = ctx;
-    size_t i = 0;
+    struct mo_up *u = mo_gateway_up(try_gateway(t),
+                                    mo_gateway_server(try_gateway(t), server));
 
-    if (now && !t->stopped && mo_servers_find(t->o.servers, server, &i))
-        mo_servers_retry(t->o.servers, i);
+    if (now && !t->stopped && u)
+        mo_up_again(u);
     return start(t, LIST, &a, done, arg, e);
 }
 
@@ -396,29 +484,37 @@ static int accept_change(void *ctx, const struct mo_api_try *a,
 
 /* --- all of it ----------------------------------------------------------- */
 
-struct mo_try *mo_try_new(const struct mo_try_opts *o)
+int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
+               struct mo_err *e)
 {
     struct mo_try *t = mo_new(struct mo_try);
 
     if (t == NULL)
-        return NULL;
+        return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     t->o = *o;
-    t->servers = mo_servers_for(o->servers);
     t->pins = mo_pins_for(o->pins);
-    return t;
-}
-
-void mo_try_stop(struct mo_try *t)
-{
-    t->stopped = true;
+    mo_list_init(&t->jobs);
+    *out = t;
+    return 0;
 }
 
 void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx)
 {
     t->stopped = true;
+    mo_list_each_safe (n, &t->jobs) {
+        struct job *j = mo_container_of(n, struct job, node);
+
+        if (!j->reading)
+            continue;
+        mo_gateway_unread(&j->read);
+        try_finish_fail(j, MO_ECLOSED, "the program is ending");
+    }
     t->gone = gone;
     t->gone_ctx = ctx;
-    maybe_gone(t);
+    if (t->conn)
+        mo_conn_close(t->conn, NULL);
+    else
+        maybe_gone(t);
 }
 
 struct mo_api_servers mo_try_for(struct mo_try *t)

@@ -1,8 +1,8 @@
 /* try.h - the configured servers for people who look at them and try a tool.
  *
- * What web/api_servers.h asks for, out of the servers that conversations
- * share (servers.h), the definitions that were seen first (pins.h) and the
- * operator's approval rules.
+ * What web/api_servers.h asks for, out of the gateway (hub.h), the definitions
+ * that were seen first (pins.h) and the operator's approval rules. It is a
+ * client of the gateway as conversations are (mcp/link_inside.h).
  *
  * Rules of the house
  *  1. A tool is tried with the rules a conversation has, without what people
@@ -13,13 +13,13 @@
  *  3. Nothing runs before the audit log has it.
  *  4. A tool whose definition has changed is not run before it is accepted.
  *
- * Ownership: everything given is borrowed: the servers until mo_try_stop(),
- * the rest until it is closed. Limit: TRIES at once. */
+ * Ownership: everything given is borrowed until it is closed. Limit: TRIES at
+ * once. */
 #ifndef MO_APP_TRY_H
 #define MO_APP_TRY_H
 
+#include "app/hub.h"
 #include "app/pins.h"
-#include "app/servers.h"
 #include "store/store.h"
 #include "web/api_servers.h"
 
@@ -27,17 +27,19 @@ struct mo_try;
 
 struct mo_try_opts {
     struct mo_loop *loop;
-    struct mo_servers *servers;
+    struct mo_hub *hub;
     struct mo_pins *pins;
     struct mo_store *store;
     const struct mo_rules *rules;
     enum mo_action fallback;
+    void (*accepted)(void *ctx); /* a changed tool may be used from now on */
+    void *ctx;
 };
 
-struct mo_try *mo_try_new(const struct mo_try_opts *o);
-/* Nothing new is begun and no server asked any more; when the servers have
- * gone, mo_try_close() waits for the store and then says gone(ctx). */
-void mo_try_stop(struct mo_try *t);
+int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
+               struct mo_err *e);
+/* Nothing new is begun; gone(ctx) when what was under way has ended. Before the
+ * hub. */
 void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx);
 struct mo_api_servers mo_try_for(struct mo_try *t);
 

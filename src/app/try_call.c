@@ -115,6 +115,26 @@ static void put_refusal(struct mo_buf *b, struct mo_json error)
     mo_buf_fini(&text);
 }
 
+/* The gateway says of its own errors whether the call may have been done. */
+static bool is_unknown(struct mo_json error)
+{
+    return mo_json_str_eq(mo_json_get(mo_json_get(error, "data"), "outcome"),
+                          MO_SPAN("unknown"));
+}
+
+static void finish_unknown(struct job *j, const struct mo_reply *r)
+{
+    struct mo_buf why;
+
+    mo_buf_init(&why, (size_t)64 * 1024);
+    if (r->error.p)
+        (void)mo_json_str_buf(mo_json_get(r->error, "message"), &why);
+    else
+        mo_buf_puts(&why, r->err ? r->err->msg : "no answer");
+    finish_state(j, "unknown", mo_buf_view(&why));
+    mo_buf_fini(&why);
+}
+
 static void on_answer(void *ctx, const struct mo_reply *r)
 {
     struct job *j = ctx;
@@ -123,10 +143,9 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct mo_buf content, b;
     struct mo_jw w;
 
-    if (r->result.p == NULL && r->error.p == NULL) {
+    if (r->result.p == NULL && (r->error.p == NULL || is_unknown(r->error))) {
         tell_audit(j, MO_SPAN("[]"), true, ms);
-        finish_state(j, "unknown",
-                     mo_span_cstr(r->err ? r->err->msg : "no answer"));
+        finish_unknown(j, r);
         return;
     }
     mo_buf_init(&content, ANSWER_MAX);
@@ -150,33 +169,30 @@ static void on_answer(void *ctx, const struct mo_reply *r)
 
 static void send_call(struct job *j)
 {
-    const struct mo_agent_servers *s = &j->t->servers;
-    struct mo_call_opts o = {
-        .name = j->tool->def.name, .done = on_answer, .ctx = j};
+    const struct mo_cat_item *it = mo_gateway_tool(
+        try_gateway(j->t), j->tool->def.server, j->tool->def.name);
+    struct mo_call_opts o = {.idle_ms = MO_CALL_FOREVER, /* the gateway's */
+                             .done = on_answer,
+                             .ctx = j};
     struct mo_err e = {0};
-    struct mo_conn *conn = NULL;
     struct mo_buf b;
     struct mo_jw w;
-    size_t i = 0;
 
-    if (try_server(j, &i)) {
-        conn = s->conn(s->ctx, i, &e);
-        o.idle_ms = s->timeout_ms(s->ctx, i);
-    } else {
-        mo_fail(&e, MO_EUNAVAIL, "it is not configured any more");
+    if (it == NULL || !j->t->open) {
+        try_finish_fail(j, MO_EUNAVAIL, "it is not there any more");
+        return;
     }
-
+    o.name = it->name;
     mo_buf_init(&b, MO_API_TRY_MAX * 2);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    try_put(&w, "name", j->tool->def.name);
+    try_put(&w, "name", it->name);
     try_put_json(&w, "arguments", mo_buf_view(&j->args));
     mo_jw_end(&w);
     j->began = mo_now_ns();
     if (mo_buf_err(&b))
         mo_fail(&e, b.err, "out of memory");
-    else if (conn &&
-             mo_conn_request(conn, "tools/call", mo_buf_view(&b), &o, &e))
+    else if (mo_conn_request(j->t->conn, "tools/call", mo_buf_view(&b), &o, &e))
         e.code = 0;
     mo_buf_fini(&b);
     if (e.code)

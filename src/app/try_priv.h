@@ -8,6 +8,7 @@
 #include "agent/entry.h"
 #include "app/try.h"
 #include "base/rand.h"
+#include "gateway/inside.h"
 
 #define TRIES       32
 #define QUESTIONS   16
@@ -16,6 +17,7 @@
 #define ANSWER_MAX  ((size_t)24 * 1024 * 1024)
 #define AUDIT_MAX   ((size_t)64 * 1024) /* of a result; a longer one is not */
 #define WORD_MAX    1024
+#define READ_MS     60000 /* for a server to say what it has */
 
 struct question {
     char digest[MO_EXACT_DIGEST]; /* "": none */
@@ -25,8 +27,12 @@ struct question {
 
 struct mo_try {
     struct mo_try_opts o;
-    struct mo_agent_servers servers;
     struct mo_agent_pins pins;
+    struct mo_link *link; /* until the connection has it */
+    struct mo_conn *conn; /* NULL: there is none */
+    bool open;            /* it is */
+    uint64_t peer;        /* its number at the gateway */
+    struct mo_list jobs;
     struct question asked[QUESTIONS];
     size_t next;
     unsigned under_way;
@@ -38,8 +44,11 @@ struct mo_try {
 enum kind { LIST, CALL, ACCEPT };
 
 struct job {
+    struct mo_list node;
     struct mo_try *t;
     enum kind kind;
+    bool reading; /* the server's list */
+    struct mo_gw_read read;
     struct mo_tools *tools;
     const struct mo_tool *tool;
     struct mo_buf server, name, args, digest, who;
@@ -57,8 +66,7 @@ void try_finish_buf(struct job *j, struct mo_buf *b);
 void try_finish_fail(struct job *j, int code, const char *text);
 void try_put(struct mo_jw *w, const char *key, struct mo_span text);
 void try_put_json(struct mo_jw *w, const char *key, struct mo_span json);
-/* The server's number at this moment; false: it is configured no more. */
-bool try_server(const struct job *j, size_t *out);
+struct mo_gateway *try_gateway(const struct mo_try *t);
 
 /* --- try_call.c ---------------------------------------------------------- */
 

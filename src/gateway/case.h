@@ -47,6 +47,9 @@ struct mo_gw_case {
     struct mo_span client;       /* its clientInfo, JSON; or empty */
     struct mo_span words;        /* execute by words: the request; or empty */
     struct mo_span trace;        /* traceparent of the call, or empty */
+    struct mo_span inside;       /* it came from this program, which has asked
+                                  * about it already: by whom; or empty */
+    bool stand_in;               /* for another server, about which it was */
     struct mo_json item;         /* the tool as its server lists it, or none */
     struct mo_json arguments;    /* or none */
     char digest[65];             /* of the arguments' bytes, sha256 */

@@ -319,6 +319,11 @@ bool mo_catalog_known(const struct mo_catalog *c, unsigned server)
     return server < c->n && c->v[server].shelf->known;
 }
 
+const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].fail[0] ? c->v[server].fail : NULL;
+}
+
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
 {
     return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;

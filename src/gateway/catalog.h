@@ -96,6 +96,8 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
 /* Why something of it is missing; NULL: nothing is. */
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server);
+/* Why it could not be asked for them the last time; NULL: it could. */
+const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
 /* Why its lists could not be kept on disk; NULL: they could. */
 const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server);
 /* What was given to mo_catalog_done(), also from the cache; or none. */

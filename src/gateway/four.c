@@ -5,6 +5,7 @@
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
 #include "gateway/habit.h"
+#include "gateway/inside.h"
 #include "gateway/judge.h"
 #include "gateway/shape.h"
 #include "mcp/edit.h"
@@ -18,13 +19,15 @@
 
 static const struct mo_json none = {NULL, 0};
 
+unsigned four_few(const struct mo_gateway *g)
+{
+    return g->o.few ? g->o.few : FOUR_FEW;
+}
+
 bool four_is_on(const struct mo_gateway *g)
 {
-    unsigned few = g->o.few ? g->o.few : FOUR_FEW;
-
     return g->o.expose == MO_GW_SEARCH ||
-           (g->o.expose == MO_GW_AUTO &&
-            mo_catalog_count(g->cat, MO_CAT_TOOLS) > few);
+           (g->o.expose == MO_GW_AUTO && mo_gateway_is_large(g));
 }
 
 uint64_t mo_gateway_saved(const struct mo_gateway *g)
@@ -39,9 +42,14 @@ uint64_t mo_gateway_saved(const struct mo_gateway *g)
                : 0;
 }
 
+struct mo_span four_tools_text(void)
+{
+    return mo_span(four_tools, sizeof(four_tools) - 1);
+}
+
 void four_list(struct mo_ep_call *c)
 {
-    mo_ep_call_result(c, mo_span(four_tools, sizeof(four_tools) - 1));
+    mo_ep_call_result(c, four_tools_text());
 }
 
 /* --- arguments and answers ----------------------------------------------- */
@@ -250,20 +258,29 @@ static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_fini(&b);
 }
 
-/* Do the params fit the tool's schema? If not, it has been answered. */
-static bool check_params(struct mo_ep_call *c, const struct choice *ch)
+/* Do the params fit the tool's schema? */
+static bool do_fit(const struct choice *ch, struct mo_jschema_result *r)
 {
     static const struct mo_jschema_opts o = {.name = "params"};
     struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
     struct mo_json params =
         ch->params.p ? ch->params : (struct mo_json){"{}", 2};
+
+    /* What we cannot judge is its server's to judge. */
+    return !schema.p || mo_jschema_check(schema, params, &o, r, NULL) < 0 ||
+           r->valid;
+}
+
+/* If they do not, it has been answered. */
+static bool check_params(struct mo_ep_call *c, const struct choice *ch)
+{
+    struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
     struct mo_jschema_result r;
     struct mo_buf b, why;
     struct mo_jw w;
 
-    if (!schema.p || mo_jschema_check(schema, params, &o, &r, NULL) < 0 ||
-        r.valid)
-        return true; /* what we cannot judge is its server's to judge */
+    if (do_fit(ch, &r))
+        return true;
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_buf_init(&why, MESSAGE_BYTES);
     (void)mo_jschema_put(&why, &r);
@@ -352,6 +369,39 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
+static int copy(struct mo_arena *a, struct mo_span from, struct mo_span *to)
+{
+    to->p = mo_arena_strndup(a, from.p, from.n);
+    to->n = to->p ? from.n : 0;
+    return to->p ? 0 : MO_ENOMEM;
+}
+
+int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
+                      struct mo_json arguments, struct mo_arena *a,
+                      struct mo_gw_choice *out)
+{
+    const struct mo_ep_call c = {.arguments = arguments, .peer = peer};
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct mo_jschema_result r;
+    struct choice ch;
+    int rc = found ? choose(g, &c, a, found, &ch) : MO_ENOMEM;
+
+    if (rc < 0)
+        return rc;
+    if ((ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT)) ||
+        !do_fit(&ch, &r))
+        return MO_EINVAL;
+    if (ch.tool.n)
+        note_choice(g, &c, ch.item);
+    else
+        judge_routed(g, &c, "execute", ch.request, found, true);
+    out->params = ch.params;
+    out->sure = ch.sure;
+    rc = copy(a, mo_span_cstr(four_server(g, ch.item->server)->name),
+              &out->server);
+    return rc < 0 ? rc : copy(a, ch.item->own, &out->tool);
+}
+
 void four_put_route(struct mo_jw *w, const struct target *t)
 {
     mo_jw_key(w, "server");
@@ -396,10 +446,13 @@ static const struct row {
 static const struct row *row_of(const struct mo_gateway *g,
                                 const struct mo_ep_call *c)
 {
-    if (!mo_span_is(c->method, "tools/call") || !four_is_on(g))
+    struct mo_span name = c->name;
+
+    if (!mo_span_is(c->method, "tools/call") ||
+        !(c->inside.n ? inside_name(&name) : four_is_on(g)))
         return NULL;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
-        if (mo_span_is(c->name, rows[i].name))
+        if (mo_span_is(name, rows[i].name))
             return &rows[i];
     return NULL;
 }

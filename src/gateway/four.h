@@ -23,6 +23,10 @@ bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c);
 /* Is it a call of execute? */
 bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c);
 
+/* How many tools are few. */
+unsigned four_few(const struct mo_gateway *g);
+/* {"tools":[...]} */
+struct mo_span four_tools_text(void);
 void four_list(struct mo_ep_call *c);
 /* Answers it, or starts a flight. */
 void four_call(struct mo_gateway *g, struct mo_ep_call *c);

@@ -75,6 +75,7 @@ void front_settled(struct mo_gateway *g)
 {
     struct mo_list now;
 
+    inside_settled(g);
     if (mo_list_empty(&g->waits) || refresh_pending(g))
         return;
     mo_list_init(&now);

@@ -148,7 +148,7 @@ static void end_now(struct mo_later *d)
     void (*closed)(void *) = g->closed;
     void *ctx = g->closed_ctx;
 
-    MO_BUG_ON(!mo_list_empty(&g->eps));
+    MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     flight_drop_all(g);
     watch_fini(g);
     wtask_fini(g);
@@ -394,6 +394,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->eps);
     mo_list_init(&g->flights);
     mo_list_init(&g->waits);
+    mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->visits, GW_VISITS_MAX);
     mo_map_init(&g->wtasks, GW_WATCHED_MAX);

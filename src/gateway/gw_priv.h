@@ -110,6 +110,7 @@ struct mo_gateway {
     struct mo_pool spare_flights, spare_cases;
     struct mo_map parked;  /* id -> flight */
     struct mo_list waits;  /* front.c's */
+    struct mo_list reads;  /* inside.c's */
     struct mo_map watched; /* exposed uri -> struct watched */
     bool listed[3];        /* by enum mo_ep_what: since the last news of it */
     struct mo_map visits;  /* visit.c's */
@@ -159,6 +160,16 @@ bool refresh_busy(const struct mo_gateway *g);
 void refresh_kid(struct kid *k, unsigned kinds);
 void refresh_said(struct kid *k, enum mo_cat_kind kind);
 void refresh_stop(struct slot *s); /* it is to go */
+/* One server's, also if they are known; is it being asked? */
+void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps);
+bool refresh_reading(const struct slot *s);
+
+/* --- inside.c ------------------------------------------------------------ */
+
+/* Lists have come, or cannot. */
+void inside_settled(struct mo_gateway *g);
+/* Is it one of our own tools, called from inside? Then that is its name. */
+bool inside_name(struct mo_span *name);
 
 /* --- watch.c ------------------------------------------------------------- */
 

@@ -170,6 +170,7 @@ static void take_texts(struct judged *j, const struct target *t)
         k->client = keep(j, mo_json_text(c->client), SIZE_MAX);
     mo_trace_meta(mo_json_get(c->params, "_meta"), &trace);
     k->trace = keep(j, trace.v[MO_TRACE_PARENT], MO_TRACE_PARENT_LEN);
+    k->inside = keep(j, c->inside, SIZE_MAX);
     k->routed = t->arguments.p != NULL;
     k->sure = t->sure;
     if (k->routed)
@@ -194,7 +195,7 @@ static struct judged *judged_new(struct flight *f, const struct target *t)
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);
-    room += strlen(mo_up_server(t->slot->up)->name);
+    room += strlen(mo_up_server(t->slot->up)->name) + f->down->inside.n;
     if (!t->arguments.p)
         room -= WORDS_MAX;
     if (f->down->client.n < CLIENT_MAX)
@@ -521,6 +522,7 @@ static bool elsewhere(struct flight *f, const struct target *t)
         flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
     }
+    j->pub.stand_in = true;
     mo_buf_init(&question, ASK_MAX / 2);
     what = rule(j, t, &question);
     mo_buf_fini(&question);

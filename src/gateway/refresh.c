@@ -235,20 +235,27 @@ static void start_for_lists(struct slot *s, struct mo_span who,
     mo_up_want(s->up, who, caps, &s->start);
 }
 
+void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps)
+{
+    if (!s->starting && !is_reading(s) && !ask_again(s))
+        start_for_lists(s, who, caps);
+}
+
+bool refresh_reading(const struct slot *s)
+{
+    return s->starting || is_reading(s);
+}
+
 void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
 {
-    for (size_t i = 0; i < g->n; i++) {
-        struct slot *s = g->v[i];
-
-        if (!s->starting && !is_reading(s) && !ask_again(s))
-            start_for_lists(s, who, caps);
-    }
+    for (size_t i = 0; i < g->n; i++)
+        refresh_slot(g->v[i], who, caps);
 }
 
 bool refresh_busy(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (g->v[i]->starting || is_reading(g->v[i]))
+        if (refresh_reading(g->v[i]))
             return true;
     return false;
 }

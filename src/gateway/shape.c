@@ -320,8 +320,12 @@ bool shape_is_on(const struct mo_gateway *g)
 
 bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c)
 {
+    struct mo_span name = c->name;
+
+    if (c->inside.n && !inside_name(&name))
+        return false;
     return mo_span_is(c->method, "tools/call") &&
-           mo_span_is(c->name, SHAPE_TOOL) &&
+           mo_span_is(name, SHAPE_TOOL) &&
            !mo_catalog_find(g->cat, MO_CAT_TOOLS, c->name);
 }
 

@@ -306,6 +306,10 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
                  lend(c, s->client, &c->pub.client) < 0))
         bad = "out of memory";
+    if (!bad && s->inside.n) {
+        c->pub.inside = mo_ep_call_dup(c, s->inside);
+        bad = c->pub.inside.p ? NULL : "out of memory";
+    }
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
     else

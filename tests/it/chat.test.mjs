@@ -311,7 +311,7 @@ describe('a server asks the person', () => {
   const call = (name, args = {}) => model.script.push({ calls: [{ name: `fx_test_${name}`, args }] }, { text: 'Thank you.' });
   const settings = () => ({ MCP_ORCHESTRATOR_CONFIG: join(dir, 'asks.json') });
   before(() => writeFile(join(dir, 'asks.json'), JSON.stringify({
-    llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 },
+    llm: { provider: 'claude', model: 'claude-sonnet-5-5', tools: 'all' }, sandbox: { driver: 'native', warm: 0 },
     mcpServers: { fx: { command: fixture } }, approvals: { rules: [{ server: 'fx', action: 'allow' }] },
   })));
   const person = () => new Program('python3', ['-c', PTY, BIN, 'chat'], settings());

@@ -55,6 +55,7 @@ before(async () => {
   house = await House.start({
     dir,
     config: {
+      llm: { provider: 'claude', model: 'claude-sonnet-5-5', tools: 'all' },
       mcpServers: {
         everything: { command: process.execPath, args: [published('server-everything')] },
         memory: { command: process.execPath, args: [published('server-memory')], env: { MEMORY_FILE_PATH: join(dir, 'memory.jsonl') } },

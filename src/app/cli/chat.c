@@ -338,7 +338,7 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
 
 static int begin(struct cli_chat *t, struct mo_err *e)
 {
-    int rc = mo_converse_open(t->m.loop, t->m.h.now, t->m.house, NULL,
+    int rc = mo_converse_open(t->m.loop, t->m.h.now, t->m.house, NULL, NULL,
                               &t->converse, e);
 
     if (rc == 0)

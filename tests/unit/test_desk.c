@@ -1,0 +1,203 @@
+/* The desk and calls of this program's own conversations: what their person
+ * was asked about runs, what the operator denies or what changed does not, a
+ * server that stands in needs a rule, and none of it is in the log twice. */
+#include "app/desk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/file.h"
+#include "loop/loop.h"
+#include "mo_test.h"
+
+static const char config[] =
+    "{\"approvals\":{\"default\":\"%s\",\"rules\":["
+    "{\"tool\":\"bad\",\"action\":\"deny\",\"reason\":\"no\"},"
+    "{\"tool\":\"good\",\"action\":\"allow\"},"
+    "{\"tool\":\"some\",\"args\":{\"path\":\"etc/**\"},\"action\":\"deny\"}]},"
+    "\"gateway\":{\"approvals\":\"ask\"}}";
+
+static char dir[] = "/tmp/mo-desk-XXXXXX";
+
+static void on_gone(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+static bool is_true(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
+static const struct {
+    const char *name, *tool, *args;
+    bool inside, stand_in, routed;
+    enum mo_gw_ruling want;
+} rows[] = {
+    {"a client is asked", "rest", "{}", false, false, false, MO_GW_ASK},
+    {"a client is denied", "bad", "{}", false, false, false, MO_GW_REFUSE},
+    {"was asked about", "rest", "{}", true, false, false, MO_GW_LET},
+    {"allowed", "good", "{}", true, false, false, MO_GW_LET},
+    {"denied all the same", "bad", "{}", true, false, false, MO_GW_REFUSE},
+    {"by arguments", "some", "{\"path\":\"etc/x\"}", true, false, false,
+     MO_GW_REFUSE},
+    {"by others not", "some", "{\"path\":\"a\"}", true, false, false,
+     MO_GW_LET},
+    {"nobody was asked about that one", "rest", "{}", true, true, false,
+     MO_GW_ASK},
+    {"which may", "good", "{}", true, true, false, MO_GW_LET},
+    {"which may not", "bad", "{}", true, true, false, MO_GW_REFUSE},
+    {"by words", "good", "{}", true, false, true, MO_GW_REFUSE},
+};
+
+static enum mo_gw_ruling ask(struct mo_desk *d, size_t i, const char *item)
+{
+    struct mo_gw_judge j = mo_desk_judge(d);
+    struct mo_gw_case k = {
+        .server = MO_SPAN("s"),
+        .tool = mo_span_cstr(rows[i].tool),
+        .inside = rows[i].inside ? MO_SPAN("talk") : mo_span(NULL, 0),
+        .stand_in = rows[i].stand_in,
+        .routed = rows[i].routed,
+        .item = {item, strlen(item)},
+        .arguments = {rows[i].args, strlen(rows[i].args)},
+    };
+    enum mo_gw_ruling got;
+    struct mo_buf question;
+
+    mo_buf_init(&question, 65536);
+    got = j.rule(j.ctx, &k, &question);
+    j.done(j.ctx, &k);
+    mo_buf_fini(&question);
+    return got;
+}
+
+static size_t log_lines(void)
+{
+    struct mo_buf b;
+    char file[64];
+    size_t n = 0;
+
+    (void)snprintf(file, sizeof(file), "%s/audit.jsonl", dir);
+    mo_buf_init(&b, 1 << 20);
+    if (mo_file_read(file, 1 << 20, &b, NULL, NULL) == 0)
+        for (size_t i = 0; i < b.len; i++)
+            n += b.p[i] == '\n';
+    mo_buf_fini(&b);
+    return n;
+}
+
+static int load(struct mo_config_holder *h, const char *rest, struct mo_err *e)
+{
+    static char state[64], file[64];
+    static char *environ[] = {state, NULL};
+    struct mo_config_input in = {.file = file, .environ = environ};
+    struct mo_config_report rep;
+    FILE *f;
+
+    (void)snprintf(state, sizeof(state), "MCP_ORCHESTRATOR_STATE_DIR=%s", dir);
+    (void)snprintf(file, sizeof(file), "%s/config.json", dir);
+    f = fopen(file, "w");
+    assert_non_null(f);
+    (void)fprintf(f, config, rest);
+    (void)fclose(f);
+    return mo_config_open(h, &in, &rep, e);
+}
+
+static struct mo_desk *open_desk(struct mo_loop *l, const struct mo_config *c)
+{
+    struct mo_desk *d = NULL;
+    struct mo_err e;
+
+    assert_int_equal(mo_desk_open(l, c, &d, &e), 0);
+    return d;
+}
+
+static void close_desk(struct mo_loop *l, struct mo_desk *d)
+{
+    bool gone = false;
+
+    mo_desk_close(d, on_gone, &gone);
+    assert_true(mo_loop_until(l, is_true, &gone, 10000));
+}
+
+static void test_rows(void **state)
+{
+    static const char item[] = "{\"name\":\"t\",\"description\":\"d\"}";
+    struct mo_config_holder h;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+    struct mo_desk *d;
+    size_t outside = 0;
+
+    (void)state;
+    assert_int_equal(load(&h, "ask", &e), 0);
+    d = open_desk(l, h.now);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        check_row(rows[i].name, ask(d, i, item) == rows[i].want);
+        outside += !rows[i].inside;
+    }
+    /* Changed since it was first seen. */
+    check_row("changed",
+              ask(d, 2, "{\"name\":\"t\",\"description\":\"other\"}") ==
+                  MO_GW_REFUSE);
+    close_desk(l, d);
+    assert_int_equal(log_lines(), outside);
+    mo_config_close(&h);
+    mo_loop_free(l);
+}
+
+/* What a person said yes to in a conversation is not the default's to deny. */
+static void test_default_deny(void **state)
+{
+    static const char item[] = "{\"name\":\"t\",\"description\":\"d\"}";
+    struct mo_config_holder h;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+    struct mo_desk *d;
+
+    (void)state;
+    assert_int_equal(load(&h, "deny", &e), 0);
+    d = open_desk(l, h.now);
+    assert_int_equal(ask(d, 2, item), MO_GW_LET);
+    assert_int_equal(ask(d, 4, item), MO_GW_REFUSE);
+    assert_int_equal(ask(d, 7, item), MO_GW_REFUSE); /* it stands in */
+    close_desk(l, d);
+    mo_config_close(&h);
+    mo_loop_free(l);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    static const char *const files[] = {"config.json",
+                                        "audit.jsonl",
+                                        "audit.head",
+                                        "audit.lock",
+                                        "pins.json",
+                                        "always.json",
+                                        ""};
+    char path[96];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(files); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+        (void)remove(path);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_default_deny),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
