@@ -68,14 +68,15 @@ static uint64_t sum_head(const struct mo_llm_memo *m,
     return h;
 }
 
+/* h: the sum of those before `from`; numbers are quickly summed anew. */
 static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
                             const struct mo_llm_request *r, size_t from,
                             size_t to)
 {
+    if (r->ids)
+        return sum(m, to, mo_span((const char *)r->ids, to * sizeof(*r->ids)));
     for (size_t i = from; i < to; i++)
-        h = sum(m, h,
-                r->ids ? mo_span((const char *)&r->ids[i], sizeof(r->ids[i]))
-                       : r->entries[i]);
+        h = sum(m, h, r->entries[i]);
     return h;
 }
 
