@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define KEY_MAX ((size_t)8192)
+#define KEY_MAX ((size_t)512) /* of server and tool together */
 
 /* Upper bounds in ms, each about a third above the last; beyond: one more. */
 static const unsigned bounds[] = {
@@ -87,24 +87,23 @@ static struct row *row_of(struct mo_callsum *s, struct mo_span key,
 void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
                     uint64_t now)
 {
-    struct row *server = NULL, *tool = NULL;
-    struct mo_buf key;
+    size_t n = c->server.n + 1 + c->tool.n;
+    struct row *server, *tool;
+    char key[KEY_MAX];
 
     count(&s->all, c);
     mo_tally_call(&s->minutes, c->ms, c->failed, now);
-    mo_buf_init(&key, KEY_MAX);
-    (void)mo_buf_span(&key, c->server);
-    if (mo_buf_err(&key) == 0)
-        server = row_of(s, mo_buf_view(&key), c->server.n);
-    (void)mo_buf_putc(&key, '\0');
-    (void)mo_buf_span(&key, c->tool);
-    if (server && mo_buf_err(&key) == 0)
-        tool = row_of(s, mo_buf_view(&key), c->server.n);
+    if (n > sizeof(key))
+        return;
+    memcpy(key, c->server.p, c->server.n);
+    key[c->server.n] = '\0';
+    memcpy(key + c->server.n + 1, c->tool.p, c->tool.n);
+    server = row_of(s, mo_span(key, c->server.n), c->server.n);
+    tool = server ? row_of(s, mo_span(key, n), c->server.n) : NULL;
     if (server)
         count(server, c);
     if (tool)
         count(tool, c);
-    mo_buf_fini(&key);
 }
 
 /* --- looking ------------------------------------------------------------- */
