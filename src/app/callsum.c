@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define KEY_MAX ((size_t)8192)
+#define KEY_MAX ((size_t)512) /* of server and tool together */
 
 /* Upper bounds in ms, each about a third above the last; beyond: one more. */
 static const unsigned bounds[] = {
@@ -87,24 +87,23 @@ static struct row *row_of(struct mo_callsum *s, struct mo_span key,
 void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
                     uint64_t now)
 {
-    struct row *server = NULL, *tool = NULL;
-    struct mo_buf key;
+    size_t n = c->server.n + 1 + c->tool.n;
+    struct row *server, *tool;
+    char key[KEY_MAX];
 
     count(&s->all, c);
     mo_tally_call(&s->minutes, c->ms, c->failed, now);
-    mo_buf_init(&key, KEY_MAX);
-    (void)mo_buf_span(&key, c->server);
-    if (mo_buf_err(&key) == 0)
-        server = row_of(s, mo_buf_view(&key), c->server.n);
-    (void)mo_buf_putc(&key, '\0');
-    (void)mo_buf_span(&key, c->tool);
-    if (server && mo_buf_err(&key) == 0)
-        tool = row_of(s, mo_buf_view(&key), c->server.n);
+    if (n > sizeof(key))
+        return;
+    memcpy(key, c->server.p, c->server.n);
+    key[c->server.n] = '\0';
+    memcpy(key + c->server.n + 1, c->tool.p, c->tool.n);
+    server = row_of(s, mo_span(key, c->server.n), c->server.n);
+    tool = server ? row_of(s, mo_span(key, n), c->server.n) : NULL;
     if (server)
         count(server, c);
     if (tool)
         count(tool, c);
-    mo_buf_fini(&key);
 }
 
 /* --- looking ------------------------------------------------------------- */
@@ -181,10 +180,15 @@ void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w)
 
 /* --- one server ---------------------------------------------------------- */
 
+struct tool {
+    struct mo_span name;
+    const struct row *row;
+};
+
 static int by_calls(const void *a, const void *b)
 {
-    const struct row *x = (*(struct mo_map_entry *const *)a)->value;
-    const struct row *y = (*(struct mo_map_entry *const *)b)->value;
+    const struct row *x = ((const struct tool *)a)->row;
+    const struct row *y = ((const struct tool *)b)->row;
 
     return (x->calls < y->calls) - (x->calls > y->calls);
 }
@@ -200,22 +204,20 @@ static bool is_tool_of(const struct mo_map_entry *en, struct mo_span server)
 static void put_tools(const struct mo_callsum *s, struct mo_span server,
                       size_t most, struct mo_jw *w)
 {
-    mo_autofree struct mo_map_entry **v =
-        mo_alloc((s->rows.len + 1) * sizeof(struct mo_map_entry *));
+    mo_autofree struct tool *v = mo_alloc((s->rows.len + 1) * sizeof(*v));
     size_t n = 0;
 
     mo_map_each (en, &s->rows)
         if (v && is_tool_of(en, server))
-            v[n++] = en;
+            v[n++] = (struct tool){mo_span_skip(mo_map_key(en), server.n + 1),
+                                   en->value};
     if (n > 1)
         qsort(v, n, sizeof(*v), by_calls);
     for (size_t i = 0; i < n && i < most; i++) {
-        const struct row *r = v[i]->value;
-
         mo_jw_obj(w);
         mo_jw_key(w, "name");
-        mo_jw_str(w, mo_span_skip(mo_map_key(v[i]), r->server + 1));
-        put_row(w, r);
+        mo_jw_str(w, v[i].name);
+        put_row(w, v[i].row);
         mo_jw_end(w);
     }
 }

@@ -6,8 +6,9 @@
  * the usual and the slow ones (p50, p95) are known without keeping them all:
  * each is right to about a third.
  *
- * Limits: CALLSUM_ROWS servers and tools together; what is beyond counts in
- * the sums of all. Not known here: what a call was, who made it. */
+ * Limits: MO_CALLSUM_ROWS servers and tools together, names of 511 bytes
+ * together; what is beyond counts in the sums of all. Not known here: what a
+ * call was, who made it. */
 #ifndef MO_APP_CALLSUM_H
 #define MO_APP_CALLSUM_H
 

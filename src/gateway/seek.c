@@ -125,7 +125,7 @@ static void judge(const struct seeking *k, const struct hit *x,
             s.name);
     else
         judge_server(g, x, v);
-    if (!v->code)
+    if (!v->code && x->item)
         judge_tool(k->f, x, v);
 }
 

@@ -7,7 +7,7 @@ import { fetchRoute, forgetLearnt, teachRoute } from '../lib/gateway';
 import { t } from '../lang';
 import type { Hit, Routed } from '../protocol';
 
-const PAUSE_MS = 150;
+const PAUSE_MS = 300;
 
 export function useFinder() {
   const words = ref(new URLSearchParams(location.search).get('q') ?? '');
