@@ -1,12 +1,16 @@
 /* main.c - the door. Everything behind it is in cli.h; the guardian of child
  * processes is this same program under another name (guard.h). */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/cli.h"
+#include "base/mem.h"
 #include "loop/guard.h"
+
+#define LEAKED 23 /* the status LeakSanitizer ends with */
 
 /* Whoever started us may have closed some of these. The next file we open
  * would then get the number and have our messages written into it. What
@@ -35,11 +39,24 @@ static void leave_no_core(void)
     (void)setrlimit(RLIMIT_CORE, &r);
 }
 
+/* Only the tests' build counts (mem.h): there, what was not freed is an error
+ * whatever the command itself came to. */
+static int all_freed(int status)
+{
+    int64_t live = mo_mem_live();
+
+    if (live <= 0)
+        return status;
+    (void)fprintf(stderr, "%lld pieces of memory were not freed\n",
+                  (long long)live);
+    return LEAKED;
+}
+
 int main(int argc, char **argv)
 {
     if (mo_guard_wanted(argc, argv))
         mo_guard_main();
     fill_std_fds();
     leave_no_core();
-    return mo_cli_main(argc, argv, environ);
+    return all_freed(mo_cli_main(argc, argv, environ));
 }

@@ -5,7 +5,7 @@
 // its containers and its mounts with it. What is left then, a directory and
 // empty cgroups, is removed at exit.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -97,10 +97,19 @@ class Engine {
     return request(this.sock, method, path, body);
   }
 
+  /** On a busy machine the engine gives up waiting for its containerd: it is
+   *  started again, as a service manager would. */
   async start() {
     const words = [this.program, ...this.args(this)].map((w) => `'${w}'`).join(' ');
-    this.shell.stdin.write(`${words} >>'${this.dir}/log' 2>&1 & echo $! >'${this.dir}/main'\n`);
+    const log = join(this.dir, 'log');
+    const begin = () => this.shell.stdin.write(`${words} >'${log}' 2>&1 & echo $! >'${this.dir}/main'\n`);
+    let left = 3;
+    begin();
     for (let i = 0; i < 1200; i++) {
+      if (existsSync(log) && readFileSync(log, 'utf8').includes('timeout waiting for containerd') && --left > 0) {
+        rmSync(log);
+        begin();
+      }
       try {
         const { status } = await this.api('GET', '/_ping');
         if (status === 200) return this;
@@ -108,7 +117,7 @@ class Engine {
       if (this.shell.exitCode !== null) break;
       await sleep(50);
     }
-    throw new Error(`${this.program} did not start: ${spawnSync('tail', ['-5', `${this.dir}/log`]).stdout}`);
+    throw new Error(`${this.program} did not start: ${spawnSync('tail', ['-5', log]).stdout}`);
   }
 
   /** Send the engine itself a signal and wait until it is gone. */
