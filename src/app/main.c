@@ -26,19 +26,6 @@ static void fill_std_fds(void)
     }
 }
 
-/* Only the tests' build counts (mem.h): there, what was not freed is an error
- * whatever the command itself came to. */
-static int all_freed(int status)
-{
-    int64_t live = mo_mem_live();
-
-    if (live <= 0)
-        return status;
-    (void)fprintf(stderr, "%lld pieces of memory were not freed\n",
-                  (long long)live);
-    return LEAKED;
-}
-
 /* A core would have every secret that is in memory, ours and (the limit is
  * inherited) our children's. 1 instead of 0: only that also keeps the kernel
  * from feeding one to a program (core(5)). */
@@ -50,6 +37,19 @@ static void leave_no_core(void)
         return;
     r.rlim_cur = r.rlim_max ? 1 : 0;
     (void)setrlimit(RLIMIT_CORE, &r);
+}
+
+/* Only the tests' build counts (mem.h): there, what was not freed is an error
+ * whatever the command itself came to. */
+static int all_freed(int status)
+{
+    int64_t live = mo_mem_live();
+
+    if (live <= 0)
+        return status;
+    (void)fprintf(stderr, "%lld pieces of memory were not freed\n",
+                  (long long)live);
+    return LEAKED;
 }
 
 int main(int argc, char **argv)

@@ -45,7 +45,7 @@ static bool is_parent(struct mo_span v)
     struct mo_span flags = mo_span_head(mo_span_skip(v, 53), 2);
     struct mo_span more = mo_span_skip(v, MO_TRACE_PARENT_LEN);
 
-    if (v.n < MO_TRACE_PARENT_LEN || v.n > MO_TRACE_PARENT_MAX)
+    if (!v.p || v.n < MO_TRACE_PARENT_LEN || v.n > MO_TRACE_PARENT_MAX)
         return false;
     if (v.p[2] != '-' || v.p[35] != '-' || v.p[52] != '-')
         return false;
