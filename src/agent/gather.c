@@ -2,8 +2,9 @@
  * gather.c - the tools of a conversation: of its box, of the servers behind
  * the gateway, and the gateway's own.
  *
- * Servers whose lists nobody knows are started for them, all at once; who has
- * not answered after GATHER_MS is left out, and brings its tools when it is
+ * Servers whose lists nobody knows are started for them, all at once, and when
+ * a conversation is opened those that run are asked once more; who has not
+ * answered after GATHER_MS is left out, and brings its tools when it is
  * there after all (reach.c hears of it). A server that fails only lacks its
  * tools: members are told why when they come.
  *
@@ -147,7 +148,8 @@ static void read_lists(struct gather *g)
 
     if (reach_open(c, &e) < 0)
         trouble(c, "all servers", e.msg);
-    g->read = (struct mo_gw_read){.peer = reach_peer(c),
+    g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
+                                  .peer = reach_peer(c),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = GATHER_MS,
                                   .done = on_read};

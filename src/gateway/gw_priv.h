@@ -163,6 +163,8 @@ void refresh_stop(struct slot *s); /* it is to go */
 /* One server's, also if they are known; is it being asked? */
 void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps);
 bool refresh_reading(const struct slot *s);
+/* The tools of those that run. */
+void refresh_running(struct mo_gateway *g);
 
 /* --- inside.c ------------------------------------------------------------ */
 

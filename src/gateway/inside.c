@@ -18,7 +18,9 @@ static bool is_pending(const struct mo_gw_read *r)
 {
     const struct slot *s = r->server ? slot_of(r) : NULL;
 
-    return r->server ? s && refresh_reading(s) : refresh_pending(r->g);
+    if (r->server)
+        return s && refresh_reading(s);
+    return r->again ? refresh_busy(r->g) : refresh_pending(r->g);
 }
 
 static void finish(struct mo_gw_read *r)
@@ -60,6 +62,8 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
         refresh_slot(s, mo_span_cstr(who), r->caps);
     else if (!r->server)
         (void)refresh_wanted(g, mo_span_cstr(who), r->caps);
+    if (!r->server && r->again)
+        refresh_running(g);
     if (!is_pending(r))
         mo_loop_defer(g->loop, &r->later);
 }

@@ -20,6 +20,7 @@
 struct mo_gw_read { /* zeroed but for what is said to be set */
     /* Set before: */
     const char *server; /* read its lists anew; NULL: those nobody knows */
+    bool again;         /* server NULL: also the tools of those that run */
     uint64_t peer;      /* for whom a server of a session is started */
     struct mo_span caps;
     uint64_t ms; /* not longer than that */

@@ -246,6 +246,17 @@ bool refresh_reading(const struct slot *s)
     return s->starting || is_reading(s);
 }
 
+void refresh_running(struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *s = g->v[i];
+        struct kid *k = mo_list_first(&s->kids, struct kid, node);
+
+        if (k && !refresh_reading(s))
+            refresh_kid(k, 1u << MO_CAT_TOOLS);
+    }
+}
+
 void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++)

@@ -200,8 +200,8 @@ test('execute: what is denied is not run, wrong params are said', async () => {
   assert.match(no.text, /not allowed here: food is food/);
   const wrong = await call(tab, 'execute', { server: 'shop', tool: 'order_pizza', params: { topping: 7 } });
   assert.match(wrong.text, /params do not fit/);
-  const free = await call(tab, 'execute', { server: 'a', tool: 'work', params: { n: 'x' } });
-  assert.equal(free.text, 'a work x');
+  const free = await call(tab, 'execute', { server: 'b', tool: 'work', params: { n: 'x' } });
+  assert.equal(free.text, 'b work x');
   assert.equal(tab.count('tool:approval_required'), 0);
 });
 
