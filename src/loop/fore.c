@@ -8,14 +8,33 @@
 #include "loop/priv.h"
 #include "loop/spawn.h"
 
+/* The terminal sends these to its whole group at once, so one that ends the
+ * editor has come to us before its end is seen. */
+static const int typed[] = {SIGINT, SIGQUIT};
+
 struct mo_fore {
     struct mo_fore_opts o;
+    struct sigaction was[MO_COUNT(typed)];
     uv_poll_t poll;
     pid_t pid;
     int pidfd;
     bool freed;
     struct mo_exit exit;
 };
+
+static void ignore_typed(struct mo_fore *f)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    for (size_t i = 0; i < MO_COUNT(typed); i++)
+        (void)sigaction(typed[i], &ignore, &f->was[i]);
+}
+
+static void hear_typed(const struct mo_fore *f)
+{
+    for (size_t i = 0; i < MO_COUNT(typed); i++)
+        (void)sigaction(typed[i], &f->was[i], NULL);
+}
 
 static void on_closed(uv_handle_t *h)
 {
@@ -27,6 +46,7 @@ static void on_closed(uv_handle_t *h)
 
     (void)waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG);
     mo_close_fd(&f->pidfd);
+    hear_typed(f);
     mo_free(f);
     if (told)
         o.on_exit(o.ctx, x);
@@ -74,6 +94,7 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
 
     if (rc == 0) {
         f->o = *o;
+        ignore_typed(f);
         rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
     }
     if (rc == 0 && watch(l, f, e) < 0) {
@@ -82,10 +103,13 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
         mo_close_fd(&f->pidfd);
         rc = e->code;
     }
-    if (rc < 0)
-        mo_free(f);
-    else
+    if (rc == 0) {
         *out = f;
+        return 0;
+    }
+    if (f)
+        hear_typed(f);
+    mo_free(f);
     return rc;
 }
 

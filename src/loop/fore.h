@@ -1,9 +1,10 @@
 /* fore.h - a program that takes our terminal for a while: a person's editor.
  *
  * It has our standard input, output and error, our session and our process
- * group, so that the terminal treats it as the one in front; what is typed,
- * Ctrl-C too, reaches both of us, and the owner reads nothing meanwhile. It
- * dies with us (spawn.h). It is not of the guardian's children: those have a
+ * group, so that the terminal treats it as the one in front; what is typed
+ * reaches both of us: the owner reads nothing meanwhile, and the signals of
+ * Ctrl-C and Ctrl-\ are ignored here until it has ended. It dies with us
+ * (spawn.h). It is not of the guardian's children: those have a
  * group of their own, which would put them in the background here.
  *
  * on_exit fires exactly once, from the loop, and the fore is gone then,

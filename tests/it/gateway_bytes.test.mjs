@@ -197,7 +197,10 @@ const list = async (client, method, key) => {
 
 /** Everything that can be asked of it: [method, params]. */
 async function everything(client, special) {
-  const tools = await list(client, 'tools/list', 'tools');
+  let tools = [];
+  // A list does not wait for a server that takes long to start.
+  for (let i = 0; i < 300 && !(tools = await list(client, 'tools/list', 'tools')).length; i++)
+    await sleep(100);
   const resources = await list(client, 'resources/list', 'resources');
   const prompts = await list(client, 'prompts/list', 'prompts');
   return [
