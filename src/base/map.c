@@ -79,8 +79,19 @@ uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s)
 void mo_map_init(struct mo_map *m, size_t max)
 {
     *m = (struct mo_map){.max = max};
-    m->k0 = mo_random_u64();
-    m->k1 = mo_random_u64();
+}
+
+/* Many a map stays empty: it gets its keys when something is put in. */
+static uint64_t hash_to_put(struct mo_map *m, struct mo_span key)
+{
+    uint64_t k[2];
+
+    if (!m->cap) {
+        mo_random(k, sizeof(k));
+        m->k0 = k[0];
+        m->k1 = k[1];
+    }
+    return mo_siphash(m->k0, m->k1, key);
 }
 
 void mo_map_clear(struct mo_map *m)
@@ -168,7 +179,7 @@ static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
 
 int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
 {
-    uint64_t hash = mo_siphash(m->k0, m->k1, key);
+    uint64_t hash = hash_to_put(m, key);
     struct mo_map_entry *en = m->cap ? probe(m, hash, key) : NULL;
 
     MO_BUG_ON(!value);
@@ -184,7 +195,7 @@ int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
 
 int mo_map_add(struct mo_map *m, struct mo_span key, void *value)
 {
-    uint64_t hash = mo_siphash(m->k0, m->k1, key);
+    uint64_t hash = hash_to_put(m, key);
 
     MO_BUG_ON(!value);
     if (m->cap && probe(m, hash, key)->key)

@@ -43,10 +43,13 @@ static void on_tired(struct mo_timer *t)
 
 void fair_init(struct mo_up *u)
 {
+    uint64_t k[2];
+
+    mo_random(k, sizeof(k));
+    u->k0 = k[0];
+    u->k1 = k[1];
     mo_map_init(&u->turns, TURN_WHO_MAX);
     mo_timer_init(&u->tired, on_tired);
-    u->k0 = mo_random_u64();
-    u->k1 = mo_random_u64();
 }
 
 void fair_fini(struct mo_up *u)
