@@ -110,8 +110,9 @@ describe('the gateway on the page', { skip }, () => {
     await other.locator('[data-card]').waitFor({ state: 'detached' });
     await other.close();
 
-    const second = run('ask again');
+    const second = client.callTool({ name: 'execute', arguments: { request: 'greet', params: { name: 'ask again' } } });
     await held.getByText('ask again').waitFor();
+    await held.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% sure$/ }).waitFor();
     await page.keyboard.press('r');
     await page.keyboard.type('rather not');
     await page.keyboard.press('Enter');

@@ -85,6 +85,8 @@ const approval = object({
   annotations: or(record, null),
   digest: str,
   expiresAt: num,
+  words: or(str, ''), // what it was found for; '': it was named
+  confidence: or(num, 0),
 });
 export type Approval = Checked<typeof approval>;
 

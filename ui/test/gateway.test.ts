@@ -86,7 +86,7 @@ describe('a call that the gateway holds', () => {
   }).approvals;
 
   test('is shown as a card', () => {
-    expect(plain && asApproval(plain)).toMatchObject({ name: 't', callId: 'i', title: '', annotations: null, digest: 'd', expiresAt: 2 });
+    expect(plain && asApproval(plain)).toMatchObject({ name: 't', callId: 'i', title: '', annotations: null, digest: 'd', expiresAt: 2, words: '' });
     expect(rich && asApproval(rich)).toMatchObject({ title: 'T', annotations: { readOnlyHint: true } });
   });
   test('says who and by which rule', () => {

@@ -21,6 +21,8 @@ export function asApproval(c: Held): Approval {
     annotations: isRecord(annotations) ? annotations : null,
     digest: c.digest,
     expiresAt: c.expiresAt,
+    words: c.words,
+    confidence: c.confidence,
   };
 }
 
