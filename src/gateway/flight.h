@@ -160,12 +160,23 @@ int flight_plain(struct mo_json result, struct mo_buf *out);
 /* Nobody waits: end it up there. */
 void flight_cancel(struct flight *f, const char *why);
 void flight_hold(struct flight *f, bool on);
-void flight_deliver(struct flight *f); /* the outcome, to who is here; frees */
 void flight_attach(struct flight *f, struct mo_ep_call *c);
-/* For judge.c: it may go to its server; it may not, and this is what the model
- * gets instead (f may be gone after it). */
+/* For judge.c: it may go to its server. */
 void flight_go(struct flight *f);
+
+/* --- flight.c, for flight_end.c ------------------------------------------ */
+
+void flight_leave(struct flight *f); /* its child and its server */
+void flight_free(struct flight *f);
+
+/* --- flight_end.c: f may be gone after any of these ---------------------- */
+
+void flight_done(void *ctx, const struct mo_reply *r); /* its call's end */
+/* An error of ours; sent: the call may have been done. */
+void flight_fail(struct flight *f, const char *why, bool sent);
+/* It may not run, and this is what the model gets instead. */
 void flight_refuse(struct flight *f, struct mo_span text);
+void flight_deliver(struct flight *f); /* the outcome, to who is here */
 
 /* --- flight.c, for detour.c ---------------------------------------------- */
 
