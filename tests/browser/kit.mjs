@@ -206,6 +206,10 @@ export async function assertAlive(page, what) {
 /** No violation of any rule axe knows for WCAG 2 A and AA, and nothing dead. */
 export async function assertAccessible(page, what) {
   await assertAlive(page, what);
+  // What is only just arriving is paler than it will be.
+  await page.evaluate(() => Promise.all(document.getAnimations()
+    .filter((a) => Number.isFinite(a.effect?.getComputedTiming().endTime))
+    .map((a) => a.finished.catch(() => {}))));
   // Not by a script tag: the page's own policy forbids it, as it should.
   await page.evaluate(await axeSource);
   const { violations } = await page.evaluate(() =>
