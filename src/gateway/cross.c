@@ -50,6 +50,19 @@ void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
         (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
 
+void cross_put_text(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_key(w, "content");
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
 struct mo_span cross_caps(const struct mo_ep_call *c)
 {
     struct mo_span caps = mo_json_text(c->caps);

@@ -56,6 +56,8 @@ void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX]);
 /* What a child of its own may be told that it can do, for good. Empty: that
  * differs from request to request (modern clients). */
 struct mo_span cross_caps(const struct mo_ep_call *c);
+/* The content of a result that is ours: one text. */
+void cross_put_text(struct mo_jw *w, struct mo_span text);
 /* The connection or session in it, 0: it is a caller. */
 uint64_t cross_peer(struct mo_span who);
 

@@ -7,6 +7,7 @@
  * blanked of secrets first (hush.h). */
 #include <stdio.h>
 
+#include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/four.h"
 #include "gateway/hush.h"
@@ -151,15 +152,7 @@ void flight_refuse(struct flight *f, struct mo_span text)
     mo_buf_reset(&f->outcome);
     mo_jw_init(&w, &f->outcome);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "content");
-    mo_jw_arr(&w);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "text");
-    mo_jw_key(&w, "text");
-    mo_jw_str(&w, text);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    cross_put_text(&w, text);
     mo_jw_key(&w, "isError");
     mo_jw_bool(&w, true);
     mo_jw_end(&w);

@@ -1,6 +1,7 @@
 #include "gateway/four_priv.h"
 
 #include "codec/jschema.h"
+#include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/four_text.h"
 #include "gateway/guide.h"
@@ -73,15 +74,7 @@ void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "content");
-    mo_jw_arr(&w);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "text");
-    mo_jw_key(&w, "text");
-    mo_jw_str(&w, mo_buf_view(made));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    cross_put_text(&w, mo_buf_view(made));
     mo_jw_key(&w, "structuredContent");
     mo_jw_raw(&w, mo_buf_view(made));
     if (is_error) {

@@ -373,15 +373,7 @@ static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "content");
-    mo_jw_arr(&w);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "text");
-    mo_jw_key(&w, "text");
-    mo_jw_str(&w, mo_span_head(rest, n));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    cross_put_text(&w, mo_span_head(rest, n));
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
     mo_jw_key(&w, SHAPE_META);
