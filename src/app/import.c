@@ -11,6 +11,7 @@
 #define SERVER_MAX ((size_t)256 * 1024)
 #define STEPS_MAX  ((uint64_t)1000 * 1000)
 #define LEFT_MAX   ((size_t)400)
+#define PAIRS_MAX  ((size_t)1000)
 
 /* --- which file is it ---------------------------------------------------- */
 
@@ -157,21 +158,43 @@ static void put_list(struct work *k, const char *to, struct mo_json v)
     mo_jw_end(&k->w);
 }
 
-/* A key: written down, and a reference in its place if that is wanted. */
-static int note_key(struct work *k, const char *name, struct mo_span value)
+static bool is_secret(const struct mo_import_server *s, const char *name)
 {
-    struct mo_import_secret *x = mo_arena_new(k->t.a, struct mo_import_secret);
-    char full[MO_KEY_NAME_MAX + 72];
+    const struct mo_import_secret *x = s->secrets;
 
-    if (!x)
-        return no_memory(k);
-    (void)snprintf(full, sizeof(full), "%s.%.64s", k->t.s->name, name);
+    while (x && !(x->name && strcmp(x->name, name) == 0))
+        x = x->next;
+    return x;
+}
+
+/* "server.VARIABLE", and a number behind it where two would be called the
+ * same: other characters than a secret's become '_'. */
+static void name_key(const struct mo_import_server *s, const char *name,
+                     char *full, size_t cap)
+{
+    size_t n;
+
+    (void)snprintf(full, cap, "%s.%.56s", s->name, name);
     for (char *p = full; *p; p++) {
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                     "0123456789_-.",
                     *p))
             *p = '_';
     }
+    n = strlen(full);
+    for (int i = 2; is_secret(s, full); i++)
+        (void)snprintf(full + n, cap - n, "-%d", i);
+}
+
+/* A key: written down, and a reference in its place if that is wanted. */
+static int note_key(struct work *k, const char *name, struct mo_span value)
+{
+    struct mo_import_secret *x = mo_arena_new(k->t.a, struct mo_import_secret);
+    char full[MO_KEY_NAME_MAX + 80];
+
+    if (!x)
+        return no_memory(k);
+    name_key(k->t.s, name, full, sizeof(full));
     x->name = mo_arena_strndup(k->t.a, full, strlen(full));
     x->value = mo_arena_strndup(k->t.a, value.p, value.n);
     x->n = value.n;
@@ -218,11 +241,17 @@ static void put_map(struct work *k, const char *to, struct mo_json v)
 
     if (mo_json_len(v) == 0)
         return;
+    if (mo_json_len(v) > PAIRS_MAX) {
+        not_so(k, to, "has more than 1000 entries");
+        return;
+    }
     mo_jw_key(&k->w, to);
     mo_jw_obj(&k->w);
     mo_json_iter(&it, v);
-    while (k->rc == 0 && mo_json_next(&it, &key, &item))
-        put_pair(k, to, key, item);
+    while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
+        if (mo_jvalue_find(v, key).p == item.p) /* of two, the last counts */
+            put_pair(k, to, key, item);
+    }
     mo_jw_end(&k->w);
 }
 

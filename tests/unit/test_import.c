@@ -35,6 +35,18 @@ static const struct {
      "{\"command\":\"x\",\"env\":{\"A\":\"${secret:s.A}\"}}", NULL},
     {"too short for a key", "{\"command\":\"x\",\"env\":{\"TOKEN\":\"abc\"}}",
      "{\"command\":\"x\",\"env\":{\"TOKEN\":\"abc\"}}", NULL},
+    {"of two the last",
+     "{\"command\":\"x\",\"env\":{\"A\":\"1\",\"\\u0041\":\"2\","
+     "\"T_TOKEN\":\"0123456789\",\"B\":\"3\",\"T_TOKEN\":\"short\"}}",
+     "{\"command\":\"x\",\"env\":{\"A\":\"2\",\"B\":\"3\","
+     "\"T_TOKEN\":\"short\"}}",
+     NULL},
+    {"two keys of one name",
+     "{\"command\":\"x\",\"env\":{\"A/TOKEN\":\"0123456789\","
+     "\"A+TOKEN\":\"9876543210\"}}",
+     "{\"command\":\"x\",\"env\":{\"A/TOKEN\":\"${secret:s.A_TOKEN}\","
+     "\"A+TOKEN\":\"${secret:s.A_TOKEN-2}\"}}",
+     NULL},
     {"on and off", "{\"command\":\"x\",\"disabled\":false,\"enabled\":false}",
      "{\"command\":\"x\"}", NULL},
     {"disabled", "{\"command\":\"x\",\"disabled\":true}",
