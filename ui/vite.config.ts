@@ -26,12 +26,16 @@ function pack(dir: string): void {
   }
 }
 
-/** Most of what the page loads first runs at once: compiled beside the main
- *  thread when it comes, not piece by piece on it when it is called. */
+/** What the page loads first runs at once, and the conversation when there is
+ *  one: compiled beside the main thread when it comes, not piece by piece on
+ *  it when it is called. */
 function compileFirst(dir: string): void {
   const html = readFileSync(join(dir, 'index.html'), 'utf8');
-  for (const [, name = ''] of html.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/g)) {
-    const path = join(dir, name);
+  const assets = join(dir, 'assets');
+  for (const name of readdirSync(assets)) {
+    const isFirst = html.includes(name) || name.startsWith('Thread-');
+    if (!isFirst || !name.endsWith('.js')) continue;
+    const path = join(assets, name);
     writeFileSync(path, `//# allFunctionsCalledOnLoad\n${readFileSync(path, 'utf8')}`);
   }
 }
