@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "route/row.h"
 
 #define K1        2.0f
 #define TERMS_MAX ((uint32_t)1 << 22)
@@ -33,6 +34,7 @@ void mo_index_fini(struct mo_index *x)
     mo_free(x->first);
     mo_free(x->docs);
     mo_free(x->tfs);
+    mo_free(x->worth);
     mo_free(x->lens);
     mo_free(x->norms);
     mo_free(x->dead);
@@ -237,6 +239,7 @@ void mo_index_kill(struct mo_index *x, uint32_t doc)
 struct postings {
     uint32_t *first, *docs;
     uint8_t (*tfs)[MO_FIELDS];
+    float *worth;
 };
 
 static void free_postings(struct postings *p)
@@ -244,6 +247,7 @@ static void free_postings(struct postings *p)
     mo_free(p->first);
     mo_free(p->docs);
     mo_free(p->tfs);
+    mo_free(p->worth);
 }
 
 static bool is_live(const struct mo_index *x, uint32_t doc)
@@ -298,7 +302,7 @@ static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
     return n;
 }
 
-static void weigh(struct mo_index *x)
+static void weigh_docs(struct mo_index *x)
 {
     double sum[MO_FIELDS] = {0};
 
@@ -315,16 +319,33 @@ static void weigh(struct mo_index *x)
         }
 }
 
+static void weigh_term(struct mo_index *x, uint32_t t)
+{
+    uint32_t from = x->first[t], to = x->first[t + 1];
+    float df = (float)(to - from);
+    float idf = logf(1.0f + ((float)x->ndocs - df + 0.5f) / (df + 0.5f));
+
+    for (uint32_t i = from; i < to; i++) {
+        const float *norm = x->norms[x->docs[i]];
+        float tf = 0;
+
+        for (size_t f = 0; f < MO_FIELDS; f++)
+            tf += (float)x->tfs[i][f] * norm[f];
+        x->worth[i] = idf * tf / (K1 + tf);
+    }
+}
+
 /* The new postings take the old ones' place; nothing is fresh or dead. */
 static void replace(struct mo_index *x, const struct postings *p,
                     uint32_t ndocs)
 {
-    struct postings old = {x->first, x->docs, x->tfs};
+    struct postings old = {x->first, x->docs, x->tfs, x->worth};
 
     free_postings(&old);
     x->first = p->first;
     x->docs = p->docs;
     x->tfs = p->tfs;
+    x->worth = p->worth;
     x->settled_terms = x->nterms;
     x->npostings = p->first[x->nterms];
     x->ndocs = ndocs;
@@ -338,7 +359,7 @@ static void replace(struct mo_index *x, const struct postings *p,
 
 int mo_index_settle(struct mo_index *x)
 {
-    struct postings p = {NULL, NULL, NULL};
+    struct postings p = {.first = NULL};
     uint32_t *moved, *at, ndocs;
     size_t n = 0;
     int rc = MO_ENOMEM;
@@ -353,13 +374,16 @@ int mo_index_settle(struct mo_index *x)
     if (n) {
         p.docs = mo_alloc(n * sizeof(*p.docs));
         p.tfs = mo_alloc(n * sizeof(*p.tfs));
+        p.worth = mo_alloc(n * sizeof(*p.worth));
     }
-    if (p.docs && p.tfs) {
+    if (p.docs && p.tfs && p.worth) {
         memcpy(at, p.first, ((size_t)x->nterms + 1) * sizeof(*at));
         ndocs = move_docs(x, moved);
         fill(x, &p, at, moved);
         replace(x, &p, ndocs);
-        weigh(x);
+        weigh_docs(x);
+        for (uint32_t t = 0; t < x->nterms; t++)
+            weigh_term(x, t);
         rc = 0;
     } else {
         free_postings(&p);
@@ -396,34 +420,21 @@ static void on_query_term(void *ctx, struct mo_span s, bool extra)
 
 static void score_term(const struct mo_index *x, uint32_t t, float *scores)
 {
-    uint32_t from = x->first[t], to = x->first[t + 1];
-    float df = (float)(to - from);
-    float idf = logf(1.0f + ((float)x->ndocs - df + 0.5f) / (df + 0.5f));
-
-    for (uint32_t i = from; i < to; i++) {
-        const float *norm = x->norms[x->docs[i]];
-        float tf = 0;
-
-        for (size_t f = 0; f < MO_FIELDS; f++)
-            tf += (float)x->tfs[i][f] * norm[f];
-        scores[x->docs[i]] += idf * tf / (K1 + tf);
-    }
+    for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
+        scores[x->docs[i]] += x->worth[i];
 }
 
 float mo_index_score(struct mo_index *x, struct mo_span request, float *scores,
                      unsigned *known, unsigned *asked)
 {
     struct asking q = {.x = x};
-    float best = 0;
 
     mo_words_each(x->words, request, on_query_term, &q);
     for (unsigned i = 0; i < q.n; i++)
         score_term(x, q.terms[i], scores);
-    for (uint32_t d = 0; d < x->ndocs; d++)
-        best = scores[d] > best ? scores[d] : best;
     *known = q.n;
     *asked = q.asked;
-    return best;
+    return mo_row_most(scores, x->ndocs);
 }
 
 size_t mo_index_bytes(const struct mo_index *x)
@@ -431,7 +442,7 @@ size_t mo_index_bytes(const struct mo_index *x)
     return x->text.cap + x->cap_terms * sizeof(*x->starts) +
            x->nslots * sizeof(*x->slots) +
            ((size_t)x->settled_terms + 1) * sizeof(*x->first) +
-           x->npostings * (sizeof(*x->docs) + MO_FIELDS) +
+           x->npostings * (sizeof(*x->docs) + MO_FIELDS + sizeof(*x->worth)) +
            x->cap_docs * (sizeof(*x->lens) + sizeof(*x->norms) + 1) +
            x->cap_fresh * sizeof(*x->fresh);
 }

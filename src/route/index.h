@@ -5,8 +5,9 @@
  * term has its postings: the documents it is in, and how often in each field.
  *
  * Documents are added at the end, or cleared; mo_index_settle() puts both
- * into the postings at once, in one pass over all of them, and renumbers.
- * Scores are asked for only when settled. */
+ * into the postings at once, in one pass over all of them, renumbers, and
+ * works out what each posting is worth: a request has only to add. Scores are
+ * asked for only when settled. */
 #ifndef MO_ROUTE_INDEX_H
 #define MO_ROUTE_INDEX_H
 
@@ -39,6 +40,7 @@ struct mo_index {
     uint32_t settled_terms;
     uint32_t *docs;
     uint8_t (*tfs)[MO_FIELDS];
+    float *worth; /* what it adds to its document's score */
     size_t npostings;
     /* documents */
     uint16_t (*lens)[MO_FIELDS];

@@ -180,24 +180,24 @@ static void test_vector(void **state)
 /* Whoever multiplies: to the last bit what one by one gives. */
 static void test_many_vectors(void **state)
 {
-    struct {
-        struct mo_vector8 v;
-        char between[12];
-    } many[9];
-    struct mo_vector8 a = {.scale = 0.5f};
-    float out[MO_COUNT(many)];
+    struct mo_vector8 many[11], a = {.scale = 0.5f};
+    float out[MO_COUNT(many) + 1];
 
     (void)state;
     for (int i = 0; i < MO_VECTOR_DIM; i++)
         a.q[i] = (int8_t)(i % 3 == 0 ? -127 : 127 - i);
     for (size_t k = 0; k < MO_COUNT(many); k++) {
-        many[k].v.scale = 0.01f * (float)k;
+        many[k].scale = 0.01f * (float)k;
         for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-            many[k].v.q[i] = (int8_t)(k == 1 ? -127 : (int)(i * k * 37) % 127);
+            many[k].q[i] = (int8_t)(k == 1 ? -127 : (int)(i * k * 37) % 127);
     }
-    mo_vector_dots(&a, &many[0].v, sizeof(many[0]), MO_COUNT(many), out);
-    for (size_t k = 0; k < MO_COUNT(many); k++)
-        assert_true(out[k] == mo_vector_dot(&a, &many[k].v));
+    for (size_t n = 0; n <= MO_COUNT(many); n++) {
+        out[n] = -7;
+        mo_vector_dots(&a, many, n, out);
+        assert_true(out[n] == -7);
+        for (size_t k = 0; k < n; k++)
+            assert_true(out[k] == mo_vector_dot(&a, &many[k]));
+    }
 }
 
 static void test_bad_table(void **state)
