@@ -7,7 +7,6 @@
 #include "route/route_priv.h"
 
 #define NAMED 10.0f /* more than any score */
-#define PARTS "/.:_"
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -51,10 +50,16 @@ void mo_route_list_names(struct mo_route *r)
 
 /* --- the request --------------------------------------------------------- */
 
+/* May stand between a server's name and a tool's. */
+static bool is_part(char c)
+{
+    return c == '_' || c == '/' || c == '.' || c == ':';
+}
+
 static bool is_name_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c & 0x80) || strchr("_-./:", c);
+           (c >= '0' && c <= '9') || (c & 0x80) || is_part(c) || c == '-';
 }
 
 /* A word that nobody writes by chance: a_b, a-b-c, a/b, a:b, aB. Names of
@@ -65,9 +70,11 @@ static bool is_telling(struct mo_span w)
     unsigned hyphens = 0;
 
     for (size_t i = 1; i + 1 < w.n; i++) {
-        if (strchr("_/:", w.p[i]) || (small && w.p[i] >= 'A' && w.p[i] <= 'Z'))
+        char c = w.p[i];
+
+        if ((is_part(c) && c != '.') || (small && c >= 'A' && c <= 'Z'))
             return true;
-        hyphens += w.p[i] == '-';
+        hyphens += c == '-';
     }
     return hyphens > 1;
 }
@@ -87,7 +94,7 @@ static bool is_named(const struct mo_route *r, uint32_t t, struct mo_span w)
         !mo_span_ieq(mo_span_skip(w, w.n - name.n), name))
         return false;
     mid = mo_span_skip(mo_span_head(w, w.n - name.n), server.n);
-    return (mid.n == 1 && strchr(PARTS, mid.p[0])) || mo_span_is(mid, "__");
+    return (mid.n == 1 && is_part(mid.p[0])) || mo_span_is(mid, "__");
 }
 
 /* Tools whose name is the end of w from `from` on, h its hash. */
@@ -112,7 +119,7 @@ static bool raise_named(struct mo_route *r, struct mo_span w)
     uint32_t h = 0;
 
     for (size_t i = w.n; i > 0; i--) {
-        if (strchr(PARTS, w.p[i - 1]))
+        if (is_part(w.p[i - 1]))
             any |= raise_end(r, w, i, h);
         h = hash_more(h, w.p[i - 1]);
     }

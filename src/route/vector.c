@@ -8,7 +8,9 @@
 
 #define MAGIC      "MSV1"
 #define HEAD       12
-#define WORD_MAX   100 /* bytes; a longer one is no word */
+#define WORD_MAX   100            /* bytes; a longer one is no word */
+#define WAITING    (2 * WORD_MAX) /* rows; a word has one a byte at most */
+#define PART       16
 #define PIECES_MAX 65534
 #define MARK_MAX   2 /* bytes of what stands before a piece that is no start */
 #define SLOTS      ((size_t)1 << 17)
@@ -67,7 +69,7 @@ static int find(const struct mo_vectors *v, struct mo_span mark,
     for (size_t i = slot(h); v->slots[i]; i = (i + 1) % SLOTS) {
         struct mo_span p = piece(v, v->slots[i] - 1u);
 
-        if (p.n == mark.n + s.n && memcmp(p.p, mark.p, mark.n) == 0 &&
+        if (p.n == mark.n + s.n && mo_span_starts(p, mark) &&
             memcmp(p.p + mark.n, s.p, s.n) == 0)
             return v->slots[i] - 1;
     }
@@ -163,23 +165,6 @@ void mo_vectors_free(struct mo_vectors *v)
 
 /* --- a text -------------------------------------------------------------- */
 
-static void add_scaled(float *restrict sum, float scale,
-                       const int8_t *restrict q)
-{
-    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        sum[i] += scale * (float)q[i];
-}
-
-static void add_row(const struct mo_vectors *v, int row,
-                    struct mo_vector_sum *sum)
-{
-    float scale;
-
-    memcpy(&scale, v->scales + (size_t)row * sizeof(scale), sizeof(scale));
-    add_scaled(sum->v, scale, v->rows + (size_t)row * MO_VECTOR_DIM);
-    sum->n++;
-}
-
 /* The longest piece at the start of w; `rest`: it follows another one. */
 static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
                    size_t *used)
@@ -202,25 +187,62 @@ static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
     return -1;
 }
 
+/* Rows that are to be added, many at a time. */
+struct waiting {
+    int rows[WAITING];
+    float scales[WAITING];
+    size_t n;
+};
+
+/* The same part of every row, in their order: its sums stay in registers. */
+static void add_part(const struct mo_vectors *v, const struct waiting *a,
+                     size_t from, float *sum)
+{
+    float part[PART];
+
+    memcpy(part, sum + from, sizeof(part));
+    for (size_t k = 0; k < a->n; k++) {
+        const int8_t *q = v->rows + (size_t)a->rows[k] * MO_VECTOR_DIM + from;
+
+        for (size_t i = 0; i < PART; i++)
+            part[i] += a->scales[k] * (float)q[i];
+    }
+    memcpy(sum + from, part, sizeof(part));
+}
+
+static void add_waiting(const struct mo_vectors *v, struct waiting *a,
+                        struct mo_vector_sum *sum)
+{
+    for (size_t i = 0; i < a->n; i++)
+        memcpy(&a->scales[i], v->scales + (size_t)a->rows[i] * sizeof(float),
+               sizeof(float));
+    for (size_t from = 0; from < MO_VECTOR_DIM; from += PART)
+        add_part(v, a, from, sum->v);
+    sum->n += (unsigned)a->n;
+    a->n = 0;
+}
+
 /* A word that cannot be put together from pieces counts for nothing. */
 static void add_word(const struct mo_vectors *v, struct mo_span w,
-                     struct mo_vector_sum *sum)
+                     struct waiting *a, struct mo_vector_sum *sum)
 {
-    int rows[WORD_MAX];
-    size_t n = 0, used = 0;
+    size_t before = 0, used = 0;
     bool rest = false;
 
+    if (a->n + w.n > WAITING)
+        add_waiting(v, a, sum);
+    before = a->n;
     while (w.n) {
         int row = longest(v, w, rest, &used);
 
-        if (row < 0)
+        if (row < 0) {
+            a->n = before;
             return;
-        rows[n++] = row;
+        }
+        a->rows[a->n++] = row;
         rest = true;
         w = mo_span_skip(w, used);
     }
-    for (size_t i = 0; i < n; i++)
-        add_row(v, rows[i], sum);
 }
 
 struct word {
@@ -230,10 +252,10 @@ struct word {
 };
 
 static void end_word(const struct mo_vectors *v, struct word *w,
-                     struct mo_vector_sum *sum)
+                     struct waiting *a, struct mo_vector_sum *sum)
 {
     if (w->n && !w->too_long)
-        add_word(v, mo_span(w->text, w->n), sum);
+        add_word(v, mo_span(w->text, w->n), a, sum);
     w->n = 0;
     w->too_long = false;
 }
@@ -241,6 +263,7 @@ static void end_word(const struct mo_vectors *v, struct word *w,
 void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
                    struct mo_vector_sum *sum)
 {
+    struct waiting a = {.n = 0};
     struct word w = {.n = 0};
     struct mo_fold_char c;
 
@@ -250,7 +273,7 @@ void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
         text = mo_span_skip(text, mo_fold_next(text, &c));
         alone = c.what == MO_FOLD_PUNCT || c.what == MO_FOLD_CJK;
         if (alone || c.what == MO_FOLD_SPACE)
-            end_word(v, &w, sum);
+            end_word(v, &w, &a, sum);
         if (c.what == MO_FOLD_SPACE || c.cp == 0)
             continue;
         if (w.n + 4 > WORD_MAX)
@@ -258,9 +281,10 @@ void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
         else
             w.n += mo_utf8_put(w.text + w.n, c.cp);
         if (alone)
-            end_word(v, &w, sum);
+            end_word(v, &w, &a, sum);
     }
-    end_word(v, &w, sum);
+    end_word(v, &w, &a, sum);
+    add_waiting(v, &a, sum);
 }
 
 /* --- arithmetic ---------------------------------------------------------- */
