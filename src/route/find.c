@@ -132,6 +132,19 @@ static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
     };
 }
 
+/* A number that at least `max` of the row reach: those of the best servers do.
+ * So whatever is below it need not be looked at. */
+static float floor_of(const float *row, const struct ask *a, size_t max)
+{
+    float least = INFINITY;
+
+    if (a->nrivals < max)
+        return -INFINITY;
+    for (size_t i = 0; i < max; i++)
+        least = fminf(row[a->rivals[i]], least);
+    return least;
+}
+
 int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
                   struct mo_route_answer *out)
 {
@@ -143,16 +156,18 @@ int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
     if (rc < 0)
         return rc;
     request = mo_span_head(request, MO_ROUTE_TEXT_MAX);
+    limit = limit < MO_ROUTE_HITS_MAX ? limit : MO_ROUTE_HITS_MAX;
     score_tools(r, request, &a);
     out->named = mo_route_raise_named(r, request);
     for (uint32_t s = 0; s < r->nservers; s++)
         score_server(r, s);
-    out->n = mo_row_pick(r->scores, r->ntools,
-                         limit < MO_ROUTE_HITS_MAX ? limit : MO_ROUTE_HITS_MAX,
-                         tools);
+    a.nrivals =
+        mo_row_pick(r->top_scores, r->nservers, RIVALS, -INFINITY, a.rivals);
+    out->n = mo_row_pick(r->scores, r->ntools, limit,
+                         floor_of(r->top_scores, &a, limit), tools);
     out->nservers =
-        mo_row_pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX, servers);
-    a.nrivals = mo_row_pick(r->top_scores, r->nservers, RIVALS, a.rivals);
+        mo_row_pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
+                    floor_of(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
     a.first = out->nservers ? servers[0] : 0;
     for (size_t i = 0; i < out->n; i++)
         tell(r, &a, tools[i], &out->hits[i]);

@@ -135,10 +135,10 @@ void mo_row_join(const struct mo_row_parts *p, float *words,
 
 /* --- the best few -------------------------------------------------------- */
 
-static bool is_any_above(const float *v, float least)
+static bool is_any_from(const float *v, float least)
 {
-    masks a = (at(v) > least) | (at(v + LANES) > least);
-    masks b = (at(v + 2 * LANES) > least) | (at(v + 3 * LANES) > least);
+    masks a = (at(v) >= least) | (at(v + LANES) >= least);
+    masks b = (at(v + 2 * LANES) >= least) | (at(v + 3 * LANES) >= least);
     halves is = (halves)(a | b);
 
     return (is[0] | is[1]) != 0;
@@ -162,7 +162,8 @@ static size_t put(const float *v, size_t have, size_t max, uint32_t i,
     return have;
 }
 
-size_t mo_row_pick(const float *v, size_t n, size_t max, uint32_t *out)
+size_t mo_row_pick(const float *v, size_t n, size_t max, float floor,
+                   uint32_t *out)
 {
     size_t have = 0, i = 0;
 
@@ -170,14 +171,15 @@ size_t mo_row_pick(const float *v, size_t n, size_t max, uint32_t *out)
         return 0;
     while (i < n) {
         size_t end = i + BLOCK < n ? i + BLOCK : n;
+        float least = have == max ? v[out[max - 1]] : floor;
 
-        if (have == max && end - i == BLOCK &&
-            !is_any_above(v + i, v[out[max - 1]])) {
+        if (end - i == BLOCK && !is_any_from(v + i, least)) {
             i = end;
             continue;
         }
         for (; i < end; i++)
-            have = put(v, have, max, (uint32_t)i, out);
+            if (v[i] >= floor)
+                have = put(v, have, max, (uint32_t)i, out);
     }
     return have;
 }

@@ -29,7 +29,9 @@ void mo_row_join(const struct mo_row_parts *p, float *words,
 #define MO_ROW_BEST 3
 void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST]);
 
-/* Numbers of the `max` best, best first; of equals the first. How many. */
-size_t mo_row_pick(const float *v, size_t n, size_t max, uint32_t *out);
+/* Numbers of the `max` best that are at least `floor`, best first; of equals
+ * the first. How many. */
+size_t mo_row_pick(const float *v, size_t n, size_t max, float floor,
+                   uint32_t *out);
 
 #endif
