@@ -13,6 +13,8 @@
 #define NAME_WORDS       1  /* of a tool's name that may be its verb */
 #define SERVER_TOOLS     15 /* names of tools that a server's vector sees */
 
+_Static_assert(MO_ROUTE_TOOLS_MAX <= MO_INDEX_DOCS_MAX, "a tool, a document");
+
 struct mo_route *mo_route_new(const struct mo_vectors *vectors)
 {
     struct mo_route *r = mo_new(struct mo_route);
