@@ -51,12 +51,12 @@ void mo_route_list_names(struct mo_route *r)
 /* --- the request --------------------------------------------------------- */
 
 /* May stand between a server's name and a tool's. */
-static bool is_part(char c)
+static inline bool is_part(char c)
 {
     return c == '_' || c == '/' || c == '.' || c == ':';
 }
 
-static bool is_name_byte(char c)
+static inline bool is_name_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || (c & 0x80) || is_part(c) || c == '-';

@@ -8,7 +8,7 @@
 
 #define RUN_MAX    128 /* characters of one word; the rest is another one */
 #define IDLE_SLOTS 1024
-#define STEMS      1024
+#define STEMS      2048
 #define STEM_MAX   23 /* bytes of a word whose stem is kept */
 
 /* A word and its stem: the same words come again and again. */
