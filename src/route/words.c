@@ -1,16 +1,16 @@
 #include "route/words.h"
 
-#include <libstemmer.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "codec/utf8.h"
 #include "route/fold.h"
+#include "route/stem.h"
 
 #define RUN_MAX 128 /* characters of one word; the rest is another one */
 
 struct mo_words {
-    struct sb_stemmer *stemmer;
+    struct mo_stem *stem;
 };
 
 /* Words that say nothing about which tool is meant: those without meaning of
@@ -56,8 +56,8 @@ struct mo_words *mo_words_new(void)
 
     if (!w)
         return NULL;
-    w->stemmer = sb_stemmer_new("english", NULL);
-    if (!w->stemmer) {
+    w->stem = mo_stem_new();
+    if (!w->stem) {
         mo_free(w);
         return NULL;
     }
@@ -68,7 +68,7 @@ void mo_words_free(struct mo_words *w)
 {
     if (!w)
         return;
-    sb_stemmer_delete(w->stemmer);
+    mo_stem_free(w->stem);
     mo_free(w);
 }
 
@@ -101,7 +101,6 @@ static void emit(const struct sink *k, const struct run *r, size_t from,
 {
     char text[MO_WORDS_TERM_MAX + 1];
     struct mo_span term = {text, 0};
-    const sb_symbol *stem;
 
     for (size_t i = from; i < to && term.n + 4 <= MO_WORDS_TERM_MAX; i++)
         if (r->c[i].cp)
@@ -112,11 +111,7 @@ static void emit(const struct sink *k, const struct run *r, size_t from,
     if (k->w) {
         if (is_idle(text) || (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
             return;
-        stem = sb_stemmer_stem(k->w->stemmer, (const sb_symbol *)text,
-                               (int)term.n);
-        if (stem)
-            term = mo_span((const char *)stem,
-                           (size_t)sb_stemmer_length(k->w->stemmer));
+        term = mo_stem(k->w->stem, term);
     }
     k->on(k->ctx, term, extra);
 }
