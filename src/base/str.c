@@ -42,7 +42,7 @@ bool mo_span_ieq(struct mo_span a, struct mo_span b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (a.p[i] != b.p[i] && lower(a.p[i]) != lower(b.p[i]))
             return false;
     }
     return true;
