@@ -232,16 +232,6 @@ int mo_buf_putc(struct mo_buf *b, char c)
     return 0;
 }
 
-int mo_buf_puts(struct mo_buf *b, const char *s)
-{
-    return mo_buf_put(b, s, strlen(s));
-}
-
-int mo_buf_span(struct mo_buf *b, struct mo_span s)
-{
-    return mo_buf_put(b, s.p, s.n);
-}
-
 int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)
 {
     va_list again;

@@ -305,17 +305,16 @@ struct mo_json mo_json_leave(struct mo_json_iter *it,
     return value_to(it, inner->p + 1);
 }
 
-struct mo_json mo_json_get(struct mo_json v, const char *key)
+struct mo_json mo_json_find(struct mo_json v, struct mo_span key)
 {
     struct mo_json k, val, found = {NULL, 0};
-    struct mo_span want = mo_span_cstr(key);
     struct mo_json_iter it;
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
         return found;
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &k, &val)) {
-        if (mo_json_str_eq(k, want))
+        if (mo_json_str_eq(k, key))
             found = val;
     }
     return found;

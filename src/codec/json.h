@@ -90,7 +90,11 @@ struct mo_json mo_json_leave(struct mo_json_iter *it,
 
 /* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
  * (as JSON.parse does). None when v is no object or has no such key. */
-struct mo_json mo_json_get(struct mo_json v, const char *key);
+struct mo_json mo_json_find(struct mo_json v, struct mo_span key);
+static inline struct mo_json mo_json_get(struct mo_json v, const char *key)
+{
+    return mo_json_find(v, mo_span_cstr(key));
+}
 /* The same of an object that has no key twice: one we wrote ourselves. It does
  * not look behind what it finds. */
 struct mo_json mo_json_first(struct mo_json v, const char *key);
@@ -153,8 +157,11 @@ void mo_jw_init(struct mo_jw *w, struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
-void mo_jw_key(struct mo_jw *w, const char *key);
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
+static inline void mo_jw_key(struct mo_jw *w, const char *key)
+{
+    mo_jw_key_span(w, mo_span_cstr(key));
+}
 /* Another's key, as it was written. */
 void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
 void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */

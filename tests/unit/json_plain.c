@@ -22,6 +22,7 @@
 #define mo_json_enter         plain_json_enter
 #define mo_json_leave         plain_json_leave
 #define mo_json_get           plain_json_get
+#define mo_json_find          plain_json_find
 #define mo_json_first         plain_json_first
 #define mo_json_at            plain_json_at
 #define mo_json_len           plain_json_len
