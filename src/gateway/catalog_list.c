@@ -24,6 +24,8 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
     while (mo_json_next(iter, &k, &v)) {
         if (mo_json_str_eq(k, MO_SPAN("execution")))
             it->execution = v;
+        else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
+            it->promises = true;
         if (!mo_json_str_eq(k, key))
             continue;
         it->twice = it->id.p != NULL;

@@ -72,6 +72,7 @@ static int collect(struct making *m, size_t server)
         en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
         en->pub.execution = en->item->execution;
+        en->pub.promises = en->item->promises;
         en->pub.server = (unsigned)server;
         en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
         if (!en->off && meet(m, en) < 0)
