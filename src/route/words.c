@@ -1,10 +1,9 @@
 #include "route/words.h"
 
-#include <libstemmer.h>
-
 #include "base/mem.h"
 #include "codec/utf8.h"
 #include "route/fold.h"
+#include "route/stem.h"
 
 #define RUN_MAX    128 /* characters of one word; the rest is another one */
 #define IDLE_SLOTS 1024
@@ -18,7 +17,7 @@ struct stem {
 };
 
 struct mo_words {
-    struct sb_stemmer *stemmer;
+    struct mo_stem *stem;
     uint8_t idle[IDLE_SLOTS]; /* hash -> number in idle[] + 1; 0: free */
     struct stem stems[STEMS]; /* by hash; a newer one takes the place */
 };
@@ -88,8 +87,8 @@ struct mo_words *mo_words_new(void)
 
     if (!w)
         return NULL;
-    w->stemmer = sb_stemmer_new("english", NULL);
-    if (!w->stemmer) {
+    w->stem = mo_stem_new();
+    if (!w->stem) {
         mo_free(w);
         return NULL;
     }
@@ -105,21 +104,11 @@ void mo_words_free(struct mo_words *w)
 {
     if (!w)
         return;
-    sb_stemmer_delete(w->stemmer);
+    mo_stem_free(w->stem);
     mo_free(w);
 }
 
 /* --- stems --------------------------------------------------------------- */
-
-static struct mo_span stem_now(struct mo_words *w, struct mo_span word)
-{
-    const sb_symbol *stem =
-        sb_stemmer_stem(w->stemmer, (const sb_symbol *)word.p, (int)word.n);
-
-    if (!stem)
-        return word;
-    return mo_span((const char *)stem, (size_t)sb_stemmer_length(w->stemmer));
-}
 
 static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
                               uint32_t h)
@@ -129,7 +118,7 @@ static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
 
     if (mo_span_eq(mo_span(kept->word, kept->nword), word))
         return mo_span(kept->stem, kept->nstem);
-    stem = stem_now(w, word);
+    stem = mo_stem(w->stem, word);
     if (word.n <= STEM_MAX && stem.n <= STEM_MAX) {
         memcpy(kept->word, word.p, word.n);
         memcpy(kept->stem, stem.p, stem.n);

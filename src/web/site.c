@@ -19,6 +19,7 @@ struct mo_site {
     struct mo_gate gate;
     struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
+    size_t path_len[MO_SITE_ROUTES_MAX]; /* most do not fit for that alone */
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
@@ -116,15 +117,18 @@ int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
     if (s->nroutes == MO_SITE_ROUTES_MAX)
         return MO_EBUSY;
+    s->path_len[s->nroutes] = strlen(r->path);
     s->routes[s->nroutes++] = *r;
     return 0;
 }
 
-static bool path_fits(const struct mo_route *r, struct mo_span path)
+static bool path_fits(const struct mo_site *s, size_t i, struct mo_span path)
 {
-    if (r->flags & MO_ROUTE_PREFIX)
-        return mo_span_starts(path, mo_span_cstr(r->path));
-    return mo_span_is(path, r->path);
+    size_t n = s->path_len[i];
+
+    if (path.n < n || (path.n > n && !(s->routes[i].flags & MO_ROUTE_PREFIX)))
+        return false;
+    return memcmp(path.p, s->routes[i].path, n) == 0;
 }
 
 static bool method_fits(const struct mo_route *r, enum mo_http_method m)
@@ -141,7 +145,7 @@ static const struct mo_route *find(const struct mo_site *s,
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (!path_fits(r, rq->path))
+        if (!path_fits(s, i, rq->path))
             continue;
         *path_known = true;
         if (method_fits(r, rq->head->method))
@@ -158,7 +162,7 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (path_fits(r, rq->path))
+        if (path_fits(s, i, rq->path))
             (void)mo_buf_printf(&b, "%s%s%s", b.len ? ", " : "",
                                 mo_http_method_name(r->method),
                                 r->method == MO_HTTP_GET ? ", HEAD" : "");
