@@ -110,7 +110,7 @@ int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out);
  * escape is shorter than what it means. */
 static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
 {
-    if (v.n < s.n + 2 || v.p[0] != '"')
+    if (v.n < 2 || v.n - 2 < s.n || v.p[0] != '"')
         return false;
     if (s.n && v.p[1] != s.p[0] && v.p[1] != '\\')
         return false;
