@@ -102,6 +102,7 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->content);
     mo_buf_fini(&k->route);
     router_free(k);
+    stand_in_free(k);
     mo_free(k);
 }
 
@@ -439,6 +440,42 @@ static void reject(struct call *k, const char *by, const char *text)
     else
         call_refuse(k, by, "%s", text);
     settle_call(k, MO_CALL_REJECTED);
+}
+
+static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+
+    k->writing = false;
+    if (why) {
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", why->msg);
+        return;
+    }
+    k->state = MO_CALL_PENDING;
+    calls_count(c);
+    if (c->state == CHAT_ENDING)
+        return;
+    if (c->cancel || k->canceled) {
+        reject(k, "cancel", "The person stopped this call.");
+        return;
+    }
+    event_approval(k);
+    arm(c);
+    calls_next(c);
+}
+
+void call_ask_again(struct call *k)
+{
+    struct mo_err e;
+
+    k->started = false;
+    k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+    k->by = NULL;
+    k->who[0] = '\0';
+    mo_buf_reset(&k->reason);
+    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING, on_asked_again,
+             &e) < 0)
+        on_asked_again(k->chat, k, &e);
 }
 
 void calls_expire(struct mo_timer *t)
