@@ -10,6 +10,7 @@
  *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
  *   run.c     where a call runs; stand_in.c: at another server than was meant
+ *   decide.c  a person's decision about one
  *   elicit.c  what servers ask the person meanwhile
  *   event.c   what members are told
  */
@@ -317,6 +318,11 @@ void call_outcome(struct call *k, enum mo_call_state to);
 void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+extern const char calls_none[]; /* what is said of a call that does not wait */
+void calls_arm(struct chat *c); /* the timer of the next that nobody answers */
+/* It waits: write that it runs, or (after call_refuse()) that it does not. */
+void call_settle(struct call *k, enum mo_call_state to);
+void call_reject(struct call *k, const char *by, const char *text);
 /* Its tool is another one now: it waits for a person (again). */
 void call_ask_again(struct call *k);
 
