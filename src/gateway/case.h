@@ -53,6 +53,7 @@ struct mo_gw_case {
     struct mo_json item;         /* the tool as its server lists it, or none */
     struct mo_json arguments;    /* or none */
     char digest[65];             /* of the arguments' bytes, sha256 */
+    char before[65];             /* a person has changed them: as they were */
     size_t args_bytes;
     bool routed; /* by execute */
     float sure;  /* of that; 1: it was named */
@@ -102,6 +103,10 @@ struct mo_gw_judge { /* each may be NULL */
 
 /* Of one that is held and not by_client. false: it is decided already. */
 bool mo_gw_decide(struct mo_gw_case *k, bool yes, const char *by);
+/* Before that, others in the place of its arguments, which are in the exact
+ * form (policy/exact.h): they run if it is let. MO_EINVAL: they do not fit the
+ * tool; MO_EPOLICY: the tool is not what was shown. */
+int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e);
 /* What agreed() asked for is done; why: it could not be, and nothing runs. */
 void mo_gw_run(struct mo_gw_case *k, const struct mo_err *why);
 

@@ -320,24 +320,32 @@ static int put_ref(const struct mo_ep_call *c, const struct target *t,
     return mo_edit(out, ref, &ed, 1);
 }
 
+struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t)
+{
+    if (t->edited.p)
+        return t->edited;
+    return t->arguments.p ? t->arguments : c->arguments;
+}
+
 int cross_params(const struct mo_ep_call *c, const struct target *t,
                  bool as_task, struct mo_buf *b, struct mo_span *out)
 {
     const struct row *r = row_of(c);
+    bool other = t->arguments.p || t->edited.p;
     struct mo_edit v[5] = {
         {r->key ? r->key : "ref", {NULL, 0}},
         {"requestState", {NULL, 0}},
         {"inputResponses", {NULL, 0}},
         {"task", {NULL, 0}},
-        {"arguments", mo_json_text(t->arguments)},
+        {"arguments", mo_json_text(cross_args(c, t))},
     };
     /* The answers to a task's questions are what tasks/update is for. */
-    size_t n = r->what == TASK ? 1 : t->arguments.p ? 5 : 4;
+    size_t n = r->what == TASK ? 1 : other ? 5 : 4;
     struct mo_buf own, ref;
     int rc = 0;
 
     *out = mo_json_text(c->params);
-    if (r->what != REF && !as_task && !t->arguments.p &&
+    if (r->what != REF && !as_task && !other &&
         !has_effect(c->params, v, n, t->own))
         return 0;
     mo_buf_init(&own, NAME_MAX_);

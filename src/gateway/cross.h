@@ -24,6 +24,7 @@ struct target {
     /* of execute (four.h): the tool's arguments, else none; how sure it is */
     struct mo_json arguments;
     float sure;
+    struct mo_json edited; /* a person's, in the place of any; or none */
 };
 
 /* Whom it is for. 0; MO_ENOTFOUND: nobody has it; MO_EINVAL: it names nothing.
@@ -33,6 +34,8 @@ int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
 /* What is said when nobody has it. */
 void cross_refuse(struct mo_ep_call *c);
 
+/* The arguments that its server gets, as they are now. */
+struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t);
 /* Its params for that server: *out is in b, or the client's own bytes. 0 or
  * the buffer's error. */
 int cross_params(const struct mo_ep_call *c, const struct target *t,
