@@ -320,6 +320,7 @@ struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
         .agreed = agreed,
         .done = done,
         .routed = routed,
+        .changed = mo_desk_changed,
         .ctx = d,
         .wait_ms = (uint64_t)d->cfg->approvals.timeout_seconds * 1000,
     };

@@ -97,6 +97,9 @@ struct mo_gw_judge { /* each may be NULL */
     /* Once for every call, with its outcome; the case is gone after it. */
     void (*done)(void *ctx, struct mo_gw_case *k);
     void (*routed)(void *ctx, const struct mo_gw_routing *r);
+    /* Is that tool not what people saw first? rule() would refuse it. */
+    bool (*changed)(void *ctx, struct mo_span server, struct mo_span tool,
+                    struct mo_json item);
     void *ctx;
     uint64_t wait_ms; /* 0: MO_GW_WAIT_MS */
 };

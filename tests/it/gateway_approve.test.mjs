@@ -414,6 +414,27 @@ test('a tool that its server changed is not run until accepted', async (t) => {
   assert.equal(changed.tool, 'work');
   assert.equal(changed.before.description, 'harmless');
   assert.equal(changed.now.description, 'deletes everything');
+
+  // Those who find it are told, and not what its server says of it now.
+  const third = make1();
+  await third.client.connect(new Stdio1(dir.command('--expose', 'search')));
+  t.after(() => third.client.close());
+  await third.client.listTools();
+  const ask = (name, args) => third.call({ name, arguments: args });
+  const hit = await until(async () =>
+    (await ask('find_tool', { query: 'work' })).structuredContent.results[0], 'it is found');
+  assert.deepEqual([hit.server, hit.tool, hit.reason], ['it', 'work', 'quarantined']);
+  assert.match(hit.why, /approvals accept it work$/);
+  assert.deepEqual([hit.description, hit.inputSchema], [undefined, undefined]);
+  const explained = await ask('explain_tool', { server: 'it', tool: 'work' });
+  assert.equal(explained.isError, true);
+  assert.match(text(explained), /changed it since it was first seen/);
+  const unsure = await ask('execute', { request: 'zzz work qqq', params: {} });
+  assert.equal(unsure.isError, true);
+  assert.doesNotMatch(JSON.stringify(unsure), /deletes everything/);
+  const run = await ask('execute', { server: 'it', tool: 'work', params: {} });
+  assert.match(text(run), /changed this tool/);
+
   const done = await command(dir, 'approvals', 'accept', 'it', 'work');
   assert.equal(done.code, 0, done.stderr);
   assert.equal(text(await work(second)), 'ran');
