@@ -62,10 +62,9 @@ static int leave(struct call *k, const char *why)
 }
 
 /* The next that is another one; false: nobody is left. */
-static bool choose(struct call *k)
+static bool choose(struct call *k, struct away *a)
 {
     const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
-    struct away *a = k->away;
     struct mo_span to, own;
 
     while (mo_gateway_stand_in(g, a->server, a->tool, a->next, &to, &own)) {
@@ -78,16 +77,21 @@ static bool choose(struct call *k)
     return false;
 }
 
-bool stand_in_next(struct call *k, const char *why)
+static bool look_at_next(struct call *k, struct away *a)
 {
     struct mo_err e;
 
+    a->looking = choose(k, a) && call_look(k, a->to, &e) == 0;
+    if (a->looking)
+        k->chat->writes++;
+    return a->looking;
+}
+
+bool stand_in_next(struct call *k, const char *why)
+{
     if (k->away == NULL && leave(k, why) < 0)
         return false;
-    k->away->looking = choose(k) && call_look(k, k->away->to, &e) == 0;
-    if (k->away->looking)
-        k->chat->writes++;
-    return k->away->looking;
+    return look_at_next(k, k->away);
 }
 
 bool stand_in_is_looked_at(const struct call *k)
@@ -102,9 +106,8 @@ const char *stand_in_why(const struct call *k, const char *other)
 
 /* As the gateway says it of calls that it moved by itself (gateway/detour.h).
  */
-static int put_route(struct call *k)
+static int put_route(struct call *k, const struct away *a)
 {
-    const struct away *a = k->away;
     struct mo_jw w;
 
     mo_buf_reset(&k->route);
@@ -122,10 +125,9 @@ static int put_route(struct call *k)
     return mo_buf_err(&k->route);
 }
 
-static void refuse(struct call *k, const char *because, struct mo_span reason)
+static void refuse(struct call *k, const struct away *a, const char *because,
+                   struct mo_span reason)
 {
-    const struct away *a = k->away;
-
     call_fail(k, MO_CALL_DONE,
               "The call was not run: %.*s is down (%s), and %.*s, which stands "
               "in for it, %s%s%.*s.",
@@ -133,7 +135,7 @@ static void refuse(struct call *k, const char *because, struct mo_span reason)
               because, reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }
 
-static void judge(struct call *k)
+static void judge(struct call *k, const struct away *a)
 {
     struct mo_verdict v = call_verdict(k);
 
@@ -144,7 +146,7 @@ static void judge(struct call *k)
         call_send(k);
         return;
     case MO_ACTION_DENY:
-        refuse(k, "may not run it", v.rule ? v.rule->reason : MO_SPAN(""));
+        refuse(k, a, "may not run it", v.rule ? v.rule->reason : MO_SPAN(""));
         return;
     default:
         call_ask_again(k);
@@ -157,18 +159,18 @@ void stand_in_there(struct call *k)
 
     a->looking = false;
     if (router_swap(k, a->to, a->own) < 0) {
-        if (!stand_in_next(k, a->why))
-            refuse(k, "does not have that tool", MO_SPAN(""));
+        if (!look_at_next(k, a))
+            refuse(k, a, "does not have that tool", MO_SPAN(""));
         return;
     }
     calls_digest(k);
-    if (put_route(k) < 0)
-        refuse(k, "cannot be told of it", MO_SPAN("out of memory"));
+    if (put_route(k, a) < 0)
+        refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
     else if (!pinned_is_same(k->chat, k->tool))
-        refuse(k, "changed its tool since it was first seen",
+        refuse(k, a, "changed its tool since it was first seen",
                MO_SPAN("a person must accept it"));
     else
-        judge(k);
+        judge(k, a);
 }
 
 /* --- what is said of it -------------------------------------------------- */
