@@ -400,9 +400,36 @@ static int accept_it(struct asking *a, struct mo_cli *c)
     return rc;
 }
 
+struct accepting {
+    struct asking *a;
+    struct mo_cli *c;
+    struct mo_buf digest; /* of what was found first; others are not meant */
+    int rc;               /* an exit code */
+};
+
+/* Every process that holds it back. */
+static int accept_one(void *ctx, const char *path)
+{
+    struct accepting *x = ctx;
+    struct mo_json v, digest;
+
+    mo_buf_reset(&x->a->found);
+    if (find_one(x->a, path) == 0)
+        return 0;
+    v = (struct mo_json){x->a->found.p, x->a->found.len};
+    digest = mo_json_get(v, "digest");
+    if (x->digest.len == 0)
+        (void)mo_buf_span(&x->digest, mo_json_text(digest));
+    if (!mo_span_eq(mo_buf_view(&x->digest), mo_json_text(digest)))
+        return 0;
+    x->rc = accept_it(x->a, x->c);
+    return x->rc ? 1 : 0;
+}
+
 static int run_accept(struct mo_cli *c)
 {
     struct asking a;
+    struct accepting all = {.a = &a, .c = c};
     struct mo_err e;
     struct mo_buf b;
     int rc = begin(c, &a);
@@ -417,14 +444,16 @@ static int run_accept(struct mo_cli *c)
                                     "%.64s of %.64s does not wait to be "
                                     "accepted",
                                     a.tool, a.server));
-    rc = accept_it(&a, c);
-    if (rc == 0) {
-        mo_buf_init(&b, MO_HATCH_BYTES);
-        (void)mo_buf_puts(&b, "accepted as it is now\n");
-        put_changed(&b, (struct mo_json){a.found.p, a.found.len});
-        rc = mo_cli_print(c, &b);
-    }
-    return end(&a, rc);
+    mo_buf_init(&b, MO_HATCH_BYTES);
+    (void)mo_buf_puts(&b, "accepted as it is now\n");
+    put_changed(&b, (struct mo_json){a.found.p, a.found.len});
+    mo_buf_init(&all.digest, MO_HATCH_BYTES);
+    (void)mo_hatch_each(a.m.h.now->store.dir, accept_one, &all, &e);
+    mo_buf_fini(&all.digest);
+    if (all.rc == 0)
+        return end(&a, mo_cli_print(c, &b));
+    mo_buf_fini(&b);
+    return end(&a, all.rc);
 }
 
 const struct mo_cmd mo_cmd_approvals_accept = {
