@@ -17,28 +17,48 @@ const sorted = (v) => v.toSorted((a, b) => a - b);
 const median = (v) => sorted(v)[v.length >> 1] ?? NaN;
 const p95 = (v) => sorted(v)[Math.floor(v.length * 0.95)] ?? NaN;
 
+/** The page notes by itself when it was seen first: asking it from outside
+ *  costs a slowed browser 0.1 to 0.3 s, which nobody waits for who uses it. */
+function seen(selector) {
+  window.seenAt = new Promise((done) => {
+    const look = new MutationObserver(() => {
+      if (!document.querySelector(selector)) return;
+      look.disconnect();
+      requestAnimationFrame(() => setTimeout(() => done(performance.now())));
+    });
+    look.observe(document, { childList: true, subtree: true });
+  });
+}
+
 async function visitor(bench, rate) {
-  const page = await bench.visit('/settings');
-  page.cdp = await page.context().newCDPSession(page);
+  // Not the kit's visit: its watchers have a price, too.
+  const context = await bench.browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  page.cdp = await context.newCDPSession(page);
   await page.cdp.send('Emulation.setCPUThrottlingRate', { rate });
   return page;
 }
 
-/** From the address to the thing that is waited for, in the page's own time. */
+/** From the address to the frame with the thing that is waited for, in the
+ *  page's own time. */
 async function loaded(bench, page, path, selector) {
+  await page.addInitScript(seen, selector);
   await page.goto(bench.server.url + path, { waitUntil: 'commit' });
-  await page.locator(selector).first().waitFor();
-  return page.evaluate(() => performance.now());
+  return page.evaluate(() => window.seenAt);
 }
 
+/** Of somebody who was never here, and of one who comes back. */
 async function loads(bench, path, selector) {
-  const all = [];
+  const first = [];
+  const again = [];
   for (let i = 0; i < TURNS; i++) {
     const page = await visitor(bench, SLOW);
-    all.push(await loaded(bench, page, path, selector));
+    first.push(await loaded(bench, page, path, selector));
+    await page.goto('about:blank');
+    again.push(await loaded(bench, page, path, selector));
     await page.context().close();
   }
-  return median(all);
+  return `${ms(median(first))}, ${ms(median(again))}`;
 }
 
 /** What the main thread works until then, at full speed: a busy machine does
@@ -108,7 +128,7 @@ if (why) {
 }
 const bench = await Bench.open();
 try {
-  line('empty page until it can be used', ms(await loads(bench, '/', '[data-example]')), '1000 ms');
+  line('empty page until it can be used, first, again', await loads(bench, '/', '[data-example]'), '1000 ms');
 
   line('  the main thread worked for it, not slowed', ms(await worked(bench, '/', '[data-example]')), '250 ms');
 
@@ -121,7 +141,7 @@ try {
   await bench.stopServer();
   await bench.seed(path.split('/').at(-1), MESSAGES);
   await bench.startServer();
-  line(`${MESSAGES} messages until the last is seen`, ms(await loads(bench, path, '[role=log] .md')), '1000 ms');
+  line(`${MESSAGES} messages until the last is seen, likewise`, await loads(bench, path, '[role=log] .md'), '1000 ms');
 
   const long = await visitor(bench, 1);
   await loaded(bench, long, path, '[role=log] .md');

@@ -68,19 +68,20 @@ static int no_openat2(const char *name, struct mo_err *e)
 
 int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e)
 {
-    int probe;
+    int probe, rc;
 
     r->fd = -1;
-    if (take_name(r, name, e) < 0)
-        return e->code;
+    rc = take_name(r, name, e);
+    if (rc < 0)
+        return rc;
     r->fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (r->fd < 0)
         return mo_fail_sys(e, "the root %s", name);
     probe = open_beneath(r->fd, ".", O_PATH | O_DIRECTORY, 0);
     if (probe < 0) {
-        (void)no_openat2(name, e);
+        rc = no_openat2(name, e);
         tb_root_close(r);
-        return e->code;
+        return rc;
     }
     (void)close(probe);
     return 0;

@@ -15,25 +15,34 @@ static const unsigned bounds[] = {
     640,   850,   1100,  1500,  2000,  2700,   3600,   4800,  6400, 8500,
     11000, 15000, 20000, 30000, 60000, 120000, 300000, 600000};
 
-struct row {
+struct sum {
     uint64_t calls, errors;
     uint64_t longest;
     uint32_t took[MO_COUNT(bounds) + 1];
-    size_t server; /* bytes of the key that are the server; tool: the rest */
+};
+
+struct row {
+    struct sum sum;
+    size_t server;   /* bytes of the key that are the server; tool: the rest */
+    struct row *of;  /* a tool's server; NULL: it is one */
+    uint64_t mine[]; /* the owner's, of a tool */
 };
 
 struct mo_callsum {
-    struct row all;
+    struct sum all;
     struct mo_tally minutes;
+    size_t own;
     struct mo_map rows; /* "server" or "server NUL tool" -> struct row */
 };
 
-struct mo_callsum *mo_callsum_new(void)
+struct mo_callsum *mo_callsum_new(size_t own)
 {
     struct mo_callsum *s = mo_new(struct mo_callsum);
 
-    if (s)
-        mo_map_init(&s->rows, MO_CALLSUM_ROWS);
+    if (!s)
+        return NULL;
+    s->own = own;
+    mo_map_init(&s->rows, MO_CALLSUM_ROWS);
     return s;
 }
 
@@ -58,7 +67,7 @@ static size_t bucket_of(uint64_t ms)
     return i;
 }
 
-static void count(struct row *r, const struct mo_callsum_call *c)
+static void count(struct sum *r, const struct mo_callsum_call *c)
 {
     r->calls++;
     r->errors += c->failed;
@@ -66,51 +75,73 @@ static void count(struct row *r, const struct mo_callsum_call *c)
     r->longest = c->ms > r->longest ? c->ms : r->longest;
 }
 
-/* NULL: there is no room for one more. */
-static struct row *row_of(struct mo_callsum *s, struct mo_span key,
-                          size_t server)
+/* A row that is not there yet; of NULL: of a server. NULL: there is no room for
+ * one more. */
+static struct row *row_new(struct mo_callsum *s, struct mo_span key,
+                           size_t server, struct row *of)
 {
-    struct row *r = mo_map_get(&s->rows, key);
+    struct row *r = mo_zalloc(sizeof(*r) + (of ? s->own : 0));
 
-    if (r)
-        return r;
-    r = mo_new(struct row);
     if (!r)
         return NULL;
     r->server = server;
+    r->of = of;
     if (mo_map_put(&s->rows, key, r, NULL) == 0)
         return r;
     mo_free(r);
     return NULL;
 }
 
-void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
-                    uint64_t now)
+/* The first call of a tool, or of one that has no row. */
+static struct row *meet(struct mo_callsum *s, struct mo_span key, size_t n)
+{
+    struct row *server = mo_map_get(&s->rows, mo_span(key.p, n));
+    struct row *tool = NULL;
+
+    if (!server)
+        server = row_new(s, mo_span(key.p, n), n, NULL);
+    if (server)
+        tool = row_new(s, key, n, server);
+    return tool ? tool : server;
+}
+
+/* The tool's; or that of its server, if there is no more room; or NULL. */
+static struct row *row_of(struct mo_callsum *s, const struct mo_callsum_call *c)
 {
     size_t n = c->server.n + 1 + c->tool.n;
-    struct row *server, *tool;
+    struct row *r = NULL;
     char key[KEY_MAX];
 
-    count(&s->all, c);
-    mo_tally_call(&s->minutes, c->ms, c->failed, now);
     if (n > sizeof(key))
-        return;
+        return NULL;
     memcpy(key, c->server.p, c->server.n);
     key[c->server.n] = '\0';
     memcpy(key + c->server.n + 1, c->tool.p, c->tool.n);
-    server = row_of(s, mo_span(key, c->server.n), c->server.n);
-    tool = server ? row_of(s, mo_span(key, n), c->server.n) : NULL;
-    if (server)
-        count(server, c);
-    if (tool)
-        count(tool, c);
+    r = mo_map_get(&s->rows, mo_span(key, n));
+    return r ? r : meet(s, mo_span(key, n), c->server.n);
+}
+
+void *mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
+                     uint64_t now)
+{
+    struct row *r = row_of(s, c);
+
+    count(&s->all, c);
+    mo_tally_call(&s->minutes, c->ms, c->failed, now);
+    if (!r)
+        return NULL;
+    count(&r->sum, c);
+    if (!r->of)
+        return NULL;
+    count(&r->of->sum, c);
+    return r->mine;
 }
 
 /* --- looking ------------------------------------------------------------- */
 
 /* Below it are so many of a hundred calls: by the bucket it falls into, as if
  * those in it lay evenly. */
-static double quantile(const struct row *r, double percent)
+static double quantile(const struct sum *r, double percent)
 {
     double want = (double)r->calls * percent / 100, below = 0;
 
@@ -138,7 +169,7 @@ static void put_ms(struct mo_jw *w, const char *key, double ms)
     mo_jw_f64(w, (double)(int64_t)(ms * 10 + 0.5) / 10);
 }
 
-static void put_row(struct mo_jw *w, const struct row *r)
+static void put_sum(struct mo_jw *w, const struct sum *r)
 {
     put_u64(w, "calls", r->calls);
     put_u64(w, "errors", r->errors);
@@ -174,7 +205,7 @@ static void put_minutes(const struct mo_callsum *s, uint64_t now,
 
 void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w)
 {
-    put_row(w, &s->all);
+    put_sum(w, &s->all);
     put_minutes(s, now, w);
 }
 
@@ -182,13 +213,13 @@ void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w)
 
 struct tool {
     struct mo_span name;
-    const struct row *row;
+    const struct sum *sum;
 };
 
 static int by_calls(const void *a, const void *b)
 {
-    const struct row *x = ((const struct tool *)a)->row;
-    const struct row *y = ((const struct tool *)b)->row;
+    const struct sum *x = ((const struct tool *)a)->sum;
+    const struct sum *y = ((const struct tool *)b)->sum;
 
     return (x->calls < y->calls) - (x->calls > y->calls);
 }
@@ -207,17 +238,20 @@ static void put_tools(const struct mo_callsum *s, struct mo_span server,
     mo_autofree struct tool *v = mo_alloc((s->rows.len + 1) * sizeof(*v));
     size_t n = 0;
 
-    mo_map_each (en, &s->rows)
+    mo_map_each (en, &s->rows) {
+        const struct row *r = en->value;
+
         if (v && is_tool_of(en, server))
             v[n++] = (struct tool){mo_span_skip(mo_map_key(en), server.n + 1),
-                                   en->value};
+                                   &r->sum};
+    }
     if (n > 1)
         qsort(v, n, sizeof(*v), by_calls);
     for (size_t i = 0; i < n && i < most; i++) {
         mo_jw_obj(w);
         mo_jw_key(w, "name");
         mo_jw_str(w, v[i].name);
-        put_row(w, v[i].row);
+        put_sum(w, v[i].sum);
         mo_jw_end(w);
     }
 }
@@ -225,10 +259,10 @@ static void put_tools(const struct mo_callsum *s, struct mo_span server,
 void mo_callsum_put_server(const struct mo_callsum *s, struct mo_span server,
                            size_t most, struct mo_jw *w)
 {
-    static const struct row none;
+    static const struct sum none;
     const struct row *r = mo_map_get(&s->rows, server);
 
-    put_row(w, r ? r : &none);
+    put_sum(w, r ? &r->sum : &none);
     mo_jw_key(w, "tools");
     mo_jw_arr(w);
     if (r)

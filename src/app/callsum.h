@@ -14,11 +14,12 @@
 
 #include "codec/json.h"
 
-#define MO_CALLSUM_ROWS 2048
+#define MO_CALLSUM_ROWS 4096
 
 struct mo_callsum;
 
-struct mo_callsum *mo_callsum_new(void);    /* NULL: no memory */
+/* own: bytes of the owner's that are kept with each tool. NULL: no memory. */
+struct mo_callsum *mo_callsum_new(size_t own);
 void mo_callsum_free(struct mo_callsum *s); /* NULL is fine */
 
 struct mo_callsum_call {
@@ -26,9 +27,10 @@ struct mo_callsum_call {
     uint64_t ms; /* without what people took */
     bool failed;
 };
-/* now: wall ms. */
-void mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
-                    uint64_t now);
+/* now: wall ms. The owner's bytes of that tool, zeroes at first; they stay
+ * where they are. NULL: it has no row. */
+void *mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
+                     uint64_t now);
 
 /* Members of the object that is being written: "calls", "errors", "p50Ms",
  * "p95Ms", "perMinute", "errorsPerMinute", "longestMs". */

@@ -2,14 +2,11 @@
 
 #include "app/callsum.h"
 #include "base/clock.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "gateway/catalog.h"
 #include "gateway/up.h"
 
 #define NAME(x)     "mo_" x
-#define KEY_MAX     ((size_t)512) /* of server and tool together */
-#define ROWS_MAX    ((size_t)4096)
 #define TOOLS_SHOWN 20 /* of a server, most used first */
 
 enum {
@@ -96,37 +93,13 @@ struct mo_gauges {
     struct mo_hub *hub; /* NULL: stopped */
     struct mo_desk *desk;
     struct mo_prom_metric *m[METRICS];
-    struct mo_map rows; /* server NUL tool -> struct row */
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
-    struct mo_callsum *sums;
+    struct mo_callsum *sums; /* with a struct row for each tool */
 };
 
 static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
 {
     return mo_prom_with(g->m[which], NULL);
-}
-
-/* NULL: no room for it, and it is looked up each time. */
-static struct row *row_of(struct mo_gauges *g, const struct mo_gw_case *k)
-{
-    size_t n = k->server.n + 1 + k->tool.n;
-    struct row *r = NULL;
-    char key[KEY_MAX];
-
-    if (n > sizeof(key))
-        return NULL;
-    memcpy(key, k->server.p, k->server.n);
-    key[k->server.n] = '\0';
-    memcpy(key + k->server.n + 1, k->tool.p, k->tool.n);
-    r = mo_map_get(&g->rows, mo_span(key, n));
-    if (r)
-        return r;
-    r = mo_new(struct row);
-    if (r && mo_map_put(&g->rows, mo_span(key, n), r, NULL) < 0) {
-        mo_free(r);
-        return NULL;
-    }
-    return r;
 }
 
 static struct mo_prom_series *series(struct mo_prom_series **at,
@@ -149,10 +122,10 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
                                          .tool = k->tool,
                                          .ms = k->ms - k->waited_ms,
                                          .failed = k->outcome != MO_GW_OK};
-    struct row none = {.calls = NULL}, *r = row_of(g, k);
+    struct row none = {.calls = NULL};
+    struct row *r = mo_callsum_add(g->sums, &call, mo_wall_ms());
 
-    r = r ? r : &none;
-    mo_callsum_add(g->sums, &call, mo_wall_ms());
+    r = r ? r : &none; /* no room: found each time */
     mo_prom_count(series(&r->calls, g->m[CALLS], labels), 1);
     if (k->outcome != MO_GW_OK)
         mo_prom_count(series(&r->errors, g->m[ERRORS], labels), 1);
@@ -264,8 +237,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
         return mo_fail(e, MO_ENOMEM, "metrics");
     g->hub = hub;
     g->desk = desk;
-    mo_map_init(&g->rows, ROWS_MAX);
-    g->sums = mo_callsum_new();
+    g->sums = mo_callsum_new(sizeof(struct row));
     rc = g->sums ? 0 : mo_fail(e, MO_ENOMEM, "metrics");
     for (size_t i = 0; rc == 0 && i < METRICS; i++) {
         g->m[i] = mo_prom_add(p, &descs[i], e);
@@ -294,9 +266,6 @@ void mo_gauges_free(struct mo_gauges *g)
 {
     if (!g)
         return;
-    mo_map_each (en, &g->rows)
-        mo_free(en->value);
-    mo_map_fini(&g->rows);
     mo_callsum_free(g->sums);
     mo_free(g);
 }

@@ -7,53 +7,10 @@
 #include <unistd.h>
 
 #include "app/cli.h"
-#include "app/converse.h"
-#include "app/door.h"
 #include "app/echo.h"
-#include "app/gauges.h"
-#include "app/hatch.h"
-#include "app/hub.h"
 #include "app/key_state.h"
-#include "app/manage.h"
 #include "app/reload.h"
-#include "app/router.h"
-#include "mcp/ep_http.h"
-#include "web/api_stats.h"
-#include "web/talk.h"
-
-#define GRACE_MS 10000 /* for running answers at the end */
-
-struct server {
-    struct mo_config_holder *config;
-    const struct mo_config *first; /* what it was started with */
-    struct mo_log *log;
-    struct mo_loop *loop;
-    struct mo_site *site;
-    struct mo_siod *siod;
-    struct mo_tls_ctx *tls;
-    struct mo_signal *signals[3];
-    struct mo_timer watch;
-    struct mo_door door;
-    struct mo_house *house;
-    struct mo_converse *converse;
-    struct mo_talk talk;
-    struct mo_api api;
-    struct mo_api_rules api_rules;
-    struct mo_api_stats api_stats;
-    struct mo_router router;
-    struct mo_api_route api_route;
-    struct mo_desk *desk;
-    struct mo_api_approvals api_approvals;
-    struct mo_hatch *hatch;
-    struct mo_gauges *gauges;
-    struct mo_hub *hub; /* the gateway, at /mcp */
-    struct mo_manage *manage;
-    struct mo_ep_http *mcp; /* NULL: not any more */
-    bool opening;           /* the house is on its way */
-    bool closing;
-    const char *crash; /* mo_serve_opts.test_crash */
-    uint64_t crash_seen;
-};
+#include "app/serve_priv.h"
 
 /* --- configuration while running ----------------------------------------- */
 
@@ -316,8 +273,6 @@ static int make_mcp(struct server *s, struct mo_err *e)
     return rc;
 }
 
-static void end_next(struct server *s);
-
 static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
 {
     struct server *s = ctx;
@@ -328,7 +283,7 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
     if (h && s->desk)
         mo_audit_store(mo_desk_audit(s->desk), mo_house_store(h));
     if (s->closing)
-        end_next(s);
+        mo_serve_end_next(s);
     else if (h == NULL)
         no_agent(s, why);
     else if (mo_converse_open(s->loop, s->first, h, s->desk, s->hub,
@@ -349,112 +304,8 @@ static void open_house(struct server *s)
         no_agent(s, &e);
 }
 
-/* --- the end ------------------------------------------------------------- */
-
-static void end_mcp(struct server *s)
-{
-    s->api_route.ctx = NULL;
-    if (s->mcp)
-        mo_ep_http_free(mo_take_ptr(&s->mcp));
-}
-
-/* Last come, first gone: pages, changes of servers, conversations, the gateway
- * they use, sessions and boxes, the audit log. */
-static void on_site_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->site = NULL;
-    mo_gauges_stop(s->gauges);
-    end_mcp(s);
-    end_next(s);
-}
-
-static void on_manage_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->manage = NULL;
-    end_next(s);
-}
-
-static void on_hatch_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->hatch = NULL;
-    end_next(s);
-}
-
-static void on_desk_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->desk = NULL;
-    end_next(s);
-}
-
-static void on_hub_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->hub = NULL;
-    end_next(s);
-}
-
-static void on_converse_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->converse = NULL;
-    end_next(s);
-}
-
-static void on_house_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->house = NULL;
-    end_next(s);
-}
-
-static void close_house(struct server *s)
-{
-    if (s->desk)
-        mo_audit_store(mo_desk_audit(s->desk), NULL);
-    mo_house_close(s->house, on_house_gone, s);
-}
-
-static void end_next(struct server *s)
-{
-    if (s->site)
-        return; /* it has been told, or will be */
-    if (s->manage)
-        mo_manage_close(s->manage, on_manage_gone, s);
-    else if (s->hatch)
-        mo_hatch_close(s->hatch, on_hatch_gone, s);
-    else if (s->converse)
-        mo_converse_close(s->converse, on_converse_gone, s);
-    else if (s->hub)
-        mo_hub_close(s->hub, on_hub_gone, s);
-    else if (s->house)
-        close_house(s);
-    else if (s->opening)
-        return;
-    else if (s->desk)
-        mo_desk_close(s->desk, on_desk_gone, s);
-    else
-        mo_loop_stop(s->loop);
-}
-
-static void begin_end(struct server *s)
-{
-    s->closing = true;
-    if (s->mcp) /* news would go on as long as they are let */
-        mo_ep_http_drain(s->mcp);
-    mo_timer_stop(s->loop, &s->watch);
-    mo_site_close(s->site, GRACE_MS, on_site_gone, s);
-}
+/* --- signals ----------------------------------------------------------------
+ */
 
 static void on_signal(void *ctx, int signo)
 {
@@ -471,8 +322,8 @@ static void on_signal(void *ctx, int signo)
     }
     mo_log(s->log, MO_INFO, "serve",
            "stopping: letting running answers end (at most %d s)",
-           GRACE_MS / 1000);
-    begin_end(s);
+           MO_SERVE_GRACE_MS / 1000);
+    mo_serve_end(s);
 }
 
 /* --- the start ----------------------------------------------------------- */
@@ -576,12 +427,8 @@ static void say_ready(struct server *s)
 /* What is still there is taken down; a site that never listened too. */
 static void stop(struct server *s)
 {
-    if (s->site) {
-        s->closing = true;
-        end_mcp(s);
-        mo_site_close(s->site, 0, on_site_gone, s);
-        mo_loop_run(s->loop);
-    }
+    if (s->site)
+        mo_serve_end_now(s);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
     if (s->loop)

@@ -81,31 +81,48 @@ void mo_map_init(struct mo_map *m, size_t max)
     *m = (struct mo_map){.max = max};
 }
 
+void mo_map_init_lent(struct mo_map *m, size_t max)
+{
+    *m = (struct mo_map){.max = max, .lent = true};
+}
+
 /* Many a map stays empty: it gets its keys when something is put in. */
-static uint64_t hash_to_put(struct mo_map *m, struct mo_span key)
+static void draw_keys(struct mo_map *m)
 {
     uint64_t k[2];
 
-    if (!m->cap) {
-        mo_random(k, sizeof(k));
-        m->k0 = k[0];
-        m->k1 = k[1];
-    }
+    mo_random(k, sizeof(k));
+    m->k0 = k[0];
+    m->k1 = k[1];
+}
+
+static uint64_t hash_to_put(struct mo_map *m, struct mo_span key)
+{
+    if (!m->cap)
+        draw_keys(m);
     return mo_siphash(m->k0, m->k1, key);
+}
+
+static void drop_key(const struct mo_map *m, struct mo_map_entry *en)
+{
+    if (!m->lent)
+        mo_free(en->copy);
+    en->key = NULL;
 }
 
 void mo_map_clear(struct mo_map *m)
 {
     mo_map_each (en, m) {
-        mo_free(en->key);
-        en->key = NULL;
+        drop_key(m, en);
     }
     m->len = 0;
 }
 
 void mo_map_fini(struct mo_map *m)
 {
-    mo_map_clear(m);
+    if (!m->lent)
+        mo_map_clear(m);
+    m->len = 0;
     mo_free(m->slots);
     m->slots = NULL;
     m->cap = 0;
@@ -128,14 +145,16 @@ static struct mo_map_entry *probe(const struct mo_map *m, uint64_t hash,
     return &m->slots[i];
 }
 
-static int grow(struct mo_map *m)
+static int grow_to(struct mo_map *m, size_t cap)
 {
-    size_t cap = m->cap ? m->cap * 2 : CAP_MIN;
     struct mo_map wider = *m;
 
-    wider.slots = mo_zalloc(cap * sizeof(*wider.slots));
+    /* written at once: memory that is read first is given by the kernel twice
+     */
+    wider.slots = mo_alloc(cap * sizeof(*wider.slots));
     if (!wider.slots)
         return MO_ENOMEM;
+    memset(wider.slots, 0, cap * sizeof(*wider.slots));
     wider.cap = cap;
     mo_map_each (en, m) {
         *probe(&wider, en->hash, mo_map_key(en)) = *en;
@@ -143,6 +162,24 @@ static int grow(struct mo_map *m)
     mo_free(m->slots);
     *m = wider;
     return 0;
+}
+
+static int grow(struct mo_map *m)
+{
+    return grow_to(m, m->cap ? m->cap * 2 : CAP_MIN);
+}
+
+int mo_map_reserve(struct mo_map *m, size_t n)
+{
+    size_t cap = m->cap ? m->cap : CAP_MIN;
+
+    while (cap / 4 * 3 < n && cap < SIZE_MAX / 4)
+        cap *= 2;
+    if (n == 0 || cap == m->cap)
+        return 0;
+    if (!m->cap)
+        draw_keys(m);
+    return grow_to(m, cap);
 }
 
 void *mo_map_get(const struct mo_map *m, struct mo_span key)
@@ -159,20 +196,20 @@ void *mo_map_get(const struct mo_map *m, struct mo_span key)
 static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
                   void *value)
 {
-    struct mo_map_entry *en;
-    char *copy;
+    struct mo_map_entry fresh = {
+        .hash = hash, .key = key.p, .key_len = key.n, .value = value};
 
     if (m->len >= m->max)
         return MO_EBUSY;
-    copy = mo_strndup(key.p, key.n);
-    if (!copy)
+    if (!m->lent)
+        fresh.copy = mo_strndup(key.p, key.n);
+    if (!fresh.key)
         return MO_ENOMEM;
     if (m->len + 1 > m->cap / 4 * 3 && grow(m) < 0) {
-        mo_free(copy);
+        drop_key(m, &fresh);
         return MO_ENOMEM;
     }
-    en = probe(m, hash, key);
-    *en = (struct mo_map_entry){hash, copy, key.n, value};
+    *probe(m, hash, key) = fresh;
     m->len++;
     return 0;
 }
@@ -231,7 +268,7 @@ void *mo_map_del(struct mo_map *m, struct mo_span key)
     if (!en->key)
         return NULL;
     value = en->value;
-    mo_free(en->key);
+    drop_key(m, en);
     close_hole(m, (size_t)(en - m->slots));
     m->len--;
     return value;

@@ -2,8 +2,9 @@
  *
  * SipHash-2-4 under a key drawn at init: nobody outside can aim collisions.
  * Open addressing with linear probing and backward-shift deletion (no tombs),
- * at most 3/4 full. Keys are copied in and owned by the map; values are the
- * caller's pointers. Born with a maximum number of entries.
+ * at most 3/4 full. Keys are copied in and owned by the map, unless they are
+ * lent to it; values are the caller's pointers. Born with a maximum number of
+ * entries.
  *
  * Any put or delete may move entries: do neither while iterating, except
  * mo_map_clear() afterwards. */
@@ -14,7 +15,10 @@
 
 struct mo_map_entry {
     uint64_t hash;
-    char *key; /* NULL = free slot */
+    union {
+        const char *key; /* NULL = free slot */
+        char *copy;      /* the same, unless it is lent */
+    };
     size_t key_len;
     void *value;
 };
@@ -24,9 +28,14 @@ struct mo_map {
     size_t cap; /* 0 or a power of two */
     size_t len, max;
     uint64_t k0, k1;
+    bool lent;
 };
 
 void mo_map_init(struct mo_map *m, size_t max);
+/* Keys are not copied: whoever puts one in keeps it as long as it is there. */
+void mo_map_init_lent(struct mo_map *m, size_t max);
+/* So many will come: room for all of them at once. MO_ENOMEM. */
+int mo_map_reserve(struct mo_map *m, size_t n);
 void mo_map_fini(struct mo_map *m);
 void mo_map_clear(struct mo_map *m);
 

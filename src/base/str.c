@@ -42,7 +42,7 @@ bool mo_span_ieq(struct mo_span a, struct mo_span b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (a.p[i] != b.p[i] && lower(a.p[i]) != lower(b.p[i]))
             return false;
     }
     return true;
@@ -230,16 +230,6 @@ int mo_buf_putc(struct mo_buf *b, char c)
         return mo_buf_put(b, &c, 1);
     b->p[b->len++] = c;
     return 0;
-}
-
-int mo_buf_puts(struct mo_buf *b, const char *s)
-{
-    return mo_buf_put(b, s, strlen(s));
-}
-
-int mo_buf_span(struct mo_buf *b, struct mo_span s)
-{
-    return mo_buf_put(b, s.p, s.n);
 }
 
 int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)

@@ -84,8 +84,18 @@ void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);
-int mo_buf_puts(struct mo_buf *b, const char *s);
-int mo_buf_span(struct mo_buf *b, struct mo_span s);
+
+/* Here, so that a literal's length is known without counting. */
+static inline int mo_buf_puts(struct mo_buf *b, const char *s)
+{
+    return mo_buf_put(b, s, strlen(s));
+}
+
+static inline int mo_buf_span(struct mo_buf *b, struct mo_span s)
+{
+    return mo_buf_put(b, s.p, s.n);
+}
+
 int mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)

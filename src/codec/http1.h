@@ -65,7 +65,12 @@ struct mo_http_head {
 };
 
 /* First header of that name (ASCII case ignored), or {NULL,0}. */
-struct mo_span mo_http_get(const struct mo_http_head *h, const char *name);
+struct mo_span mo_http_find(const struct mo_http_head *h, struct mo_span name);
+static inline struct mo_span mo_http_get(const struct mo_http_head *h,
+                                         const char *name)
+{
+    return mo_http_find(h, mo_span_cstr(name));
+}
 /* Is token one of the comma-separated elements of all headers `name`? */
 bool mo_http_has_token(const struct mo_http_head *h, const char *name,
                        const char *token);

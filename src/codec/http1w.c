@@ -75,12 +75,11 @@ bool mo_http_is_token(struct mo_span s)
     return s.n && mo_http1_run(&mo_http1_token, s) == s.n;
 }
 
-struct mo_span mo_http_get(const struct mo_http_head *h, const char *name)
+struct mo_span mo_http_find(const struct mo_http_head *h, struct mo_span name)
 {
-    struct mo_span want = mo_span_cstr(name);
-
     for (size_t i = 0; i < h->nheaders; i++) {
-        if (mo_span_ieq(h->headers[i].name, want))
+        if (h->headers[i].name.n == name.n &&
+            mo_span_ieq(h->headers[i].name, name))
             return h->headers[i].value;
     }
     return mo_span(NULL, 0);

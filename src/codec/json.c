@@ -145,18 +145,20 @@ static uint64_t escaped_bits(uint64_t slash, struct carry *c)
 /* Bit i = parity of the bits 0..i. */
 static uint64_t running_parity(uint64_t x)
 {
+#pragma GCC unroll 6
     for (int shift = 1; shift < 64; shift *= 2)
         x ^= x << shift;
     return x;
 }
 
 /* '[' and '{' differ from each other, as do ']' and '}', by bit 5 alone. */
-static struct block read_block(const char *p, struct carry *c)
+static inline struct block read_block(const char *p, struct carry *c)
 {
     mo_vec quote[MO_VEC_BLOCKS], slash[MO_VEC_BLOCKS];
     mo_vec open[MO_VEC_BLOCKS], close[MO_VEC_BLOCKS];
     uint64_t quotes, outside;
 
+#pragma GCC unroll 8 /* in registers: arrays are only a way to write it */
     for (int i = 0; i < MO_VEC_BLOCKS; i++) {
         mo_vec v = mo_vec_load(p + i * MO_VEC_WIDTH);
         mo_vec folded = mo_vec_or(v, mo_vec_splat(0x20));
@@ -242,39 +244,77 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v)
     it->end = v.p + v.n - 1;
 }
 
+/* What was entered ends with its bracket, everything else where it is said. */
+bool mo_json_more(struct mo_json_iter *it)
+{
+    it->p = skip_blanks(it->p, it->end);
+    return it->p < it->end && *it->p != '}' && *it->p != ']';
+}
+
+struct mo_json mo_json_key(struct mo_json_iter *it)
+{
+    const char *p, *from = it->p;
+
+    if (!it->object)
+        return (struct mo_json){NULL, 0};
+    p = mo_json_skip_string(from, it->end);
+    it->p = skip_blanks(p, it->end) + 1; /* the colon */
+    it->p = skip_blanks(it->p, it->end);
+    return (struct mo_json){from, (size_t)(p - from)};
+}
+
+/* The value has ended: a comma may follow. */
+static inline struct mo_json value_to(struct mo_json_iter *it, const char *end)
+{
+    const char *from = it->p, *p = skip_blanks(end, it->end);
+
+    it->p = p < it->end && *p == ',' ? p + 1 : p;
+    return (struct mo_json){from, (size_t)(end - from)};
+}
+
+struct mo_json mo_json_value(struct mo_json_iter *it)
+{
+    return value_to(it, skip_value(it->p, it->end));
+}
+
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val)
 {
-    const char *p = skip_blanks(it->p, it->end), *from = p;
-
-    if (p >= it->end)
+    if (!mo_json_more(it))
         return false;
-    *key = (struct mo_json){NULL, 0};
-    if (it->object) {
-        p = mo_json_skip_string(p, it->end);
-        *key = (struct mo_json){from, (size_t)(p - from)};
-        p = skip_blanks(p, it->end) + 1; /* the colon */
-        p = skip_blanks(p, it->end);
-    }
-    from = p;
-    p = skip_value(p, it->end);
-    *val = (struct mo_json){from, (size_t)(p - from)};
-    p = skip_blanks(p, it->end);
-    it->p = p < it->end ? p + 1 : p; /* the comma */
+    *key = mo_json_key(it);
+    *val = mo_json_value(it);
     return true;
 }
 
-struct mo_json mo_json_get(struct mo_json v, const char *key)
+bool mo_json_enter(const struct mo_json_iter *it, struct mo_json_iter *inner)
+{
+    if (*it->p != '{' && *it->p != '[')
+        return false;
+    *inner = (struct mo_json_iter){it->p + 1, it->end, *it->p == '{'};
+    return true;
+}
+
+struct mo_json mo_json_leave(struct mo_json_iter *it,
+                             struct mo_json_iter *inner)
+{
+    while (mo_json_more(inner)) {
+        (void)mo_json_key(inner);
+        (void)mo_json_value(inner);
+    }
+    return value_to(it, inner->p + 1);
+}
+
+struct mo_json mo_json_find(struct mo_json v, struct mo_span key)
 {
     struct mo_json k, val, found = {NULL, 0};
-    struct mo_span want = mo_span_cstr(key);
     struct mo_json_iter it;
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
         return found;
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &k, &val)) {
-        if (mo_json_str_eq(k, want))
+        if (mo_json_str_eq(k, key))
             found = val;
     }
     return found;
@@ -398,7 +438,7 @@ static bool take_prefix(struct mo_span *s, struct mo_span prefix)
     return true;
 }
 
-bool mo_json_str_eq(struct mo_json v, struct mo_span s)
+bool mo_json_str_same(struct mo_json v, struct mo_span s)
 {
     struct mo_span raw;
     const char *p, *end;
@@ -406,11 +446,8 @@ bool mo_json_str_eq(struct mo_json v, struct mo_span s)
     if (!mo_json_is(v, MO_JSON_STRING))
         return false;
     raw = body(v);
-    /* No escape is shorter than what it means. */
     if (raw.n <= s.n)
         return mo_span_eq(raw, s) && mo_span_find(raw, '\\') < 0;
-    if (raw.p[0] != '\\' && (!s.n || raw.p[0] != s.p[0]))
-        return false;
     p = raw.p;
     end = raw.p + raw.n;
     while (p < end) {
@@ -493,6 +530,19 @@ int mo_json_str_buf(struct mo_json v, struct mo_buf *b)
         mo_buf_put(b, c, n);
     }
     return mo_buf_err(b);
+}
+
+/* Control characters are rare, and in strings there are none. */
+bool mo_json_has_nl(struct mo_json v)
+{
+    const char *p = v.p, *end = v.p + v.n;
+
+    for (; end - p >= MO_VEC_WIDTH; p += MO_VEC_WIDTH) {
+        if (mo_vec_mask(mo_vec_below(mo_vec_load(p), ' ')))
+            break;
+    }
+    return p < end && (memchr(p, '\n', (size_t)(end - p)) ||
+                       memchr(p, '\r', (size_t)(end - p)));
 }
 
 /* --- scalars ------------------------------------------------------------- */

@@ -77,9 +77,24 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
+/* The same in steps, for who does not want to walk over a long value twice: is
+ * there one more; its key, if it has one; then the value, or into it and, when
+ * that has been looked at, behind it. enter() is false for what is no
+ * container; what leave() finds not walked it walks over. */
+bool mo_json_more(struct mo_json_iter *it);
+struct mo_json mo_json_key(struct mo_json_iter *it);
+struct mo_json mo_json_value(struct mo_json_iter *it);
+bool mo_json_enter(const struct mo_json_iter *it, struct mo_json_iter *inner);
+struct mo_json mo_json_leave(struct mo_json_iter *it,
+                             struct mo_json_iter *inner);
+
 /* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
  * (as JSON.parse does). None when v is no object or has no such key. */
-struct mo_json mo_json_get(struct mo_json v, const char *key);
+struct mo_json mo_json_find(struct mo_json v, struct mo_span key);
+static inline struct mo_json mo_json_get(struct mo_json v, const char *key)
+{
+    return mo_json_find(v, mo_span_cstr(key));
+}
 /* The same of an object that has no key twice: one we wrote ourselves. It does
  * not look behind what it finds. */
 struct mo_json mo_json_first(struct mo_json v, const char *key);
@@ -89,10 +104,23 @@ size_t mo_json_len(struct mo_json v); /* members or elements */
 /* String value. str_eq compares after unescaping, without allocating;
  * str() gives the unescaped bytes: borrowed when nothing was escaped, else in
  * the arena (MO_ENOMEM). A lone surrogate becomes U+FFFD. */
-bool mo_json_str_eq(struct mo_json v, struct mo_span s);
+bool mo_json_str_same(struct mo_json v, struct mo_span s);
 int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out);
+/* Whoever looks for a key meets many others: most differ at the first byte. No
+ * escape is shorter than what it means. */
+static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
+{
+    if (v.n < s.n + 2 || v.p[0] != '"')
+        return false;
+    if (s.n && v.p[1] != s.p[0] && v.p[1] != '\\')
+        return false;
+    return mo_json_str_same(v, s);
+}
 /* Unescape into a buffer. */
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
+
+/* Does a raw LF or CR stand between its tokens? */
+bool mo_json_has_nl(struct mo_json v);
 
 /* Numbers: exact or MO_EINVAL. i64/u64 take integers only ("1", not "1.0",
  * not "1e3"); f64 takes any JSON number. */
@@ -129,8 +157,11 @@ void mo_jw_init(struct mo_jw *w, struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
-void mo_jw_key(struct mo_jw *w, const char *key);
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
+static inline void mo_jw_key(struct mo_jw *w, const char *key)
+{
+    mo_jw_key_span(w, mo_span_cstr(key));
+}
 /* Another's key, as it was written. */
 void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
 void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */

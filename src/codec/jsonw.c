@@ -167,11 +167,6 @@ void mo_jw_key_raw(struct mo_jw *w, struct mo_json key)
     w->after_key = true;
 }
 
-void mo_jw_key(struct mo_jw *w, const char *key)
-{
-    mo_jw_key_span(w, mo_span_cstr(key));
-}
-
 void mo_jw_str(struct mo_jw *w, struct mo_span s)
 {
     begin_value(w);

@@ -14,28 +14,33 @@ const struct cat_kind_info cat_kinds[MO_CAT_KINDS] = {
 
 /* --- list ---------------------------------------------------------------- */
 
-static bool has_newline(struct mo_json v)
-{
-    return memchr(v.p, '\n', v.n) || memchr(v.p, '\r', v.n);
-}
-
 /* What is asked for with every call is found once, here. The last of its kind
  * counts, as for whoever reads it with JSON.parse. */
-static void find_id(const char *key, struct cat_item *it)
+static void find_id(struct mo_span key, struct mo_json_iter *iter,
+                    struct cat_item *it)
 {
-    struct mo_span want = mo_span_cstr(key);
-    struct mo_json_iter iter;
     struct mo_json k, v;
 
-    mo_json_iter(&iter, it->text);
-    while (mo_json_next(&iter, &k, &v)) {
+    while (mo_json_next(iter, &k, &v)) {
         if (mo_json_str_eq(k, MO_SPAN("execution")))
             it->execution = v;
-        if (!mo_json_str_eq(k, want))
+        else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
+            it->promises = true;
+        if (!mo_json_str_eq(k, key))
             continue;
         it->twice = it->id.p != NULL;
         it->id = v;
     }
+}
+
+/* 0, MO_EPROTO (no item of ours), MO_ENOMEM. */
+static int read_name(struct cat_list *l, struct cat_item *it)
+{
+    if (!mo_json_is(it->id, MO_JSON_STRING))
+        return MO_EPROTO;
+    if (mo_json_str(it->id, &l->arena, &it->own) < 0)
+        return MO_ENOMEM;
+    return it->own.n == 0 || it->own.n > MO_CAT_NAME_MAX ? MO_EPROTO : 0;
 }
 
 /* Grown as needed: to count them first would be one more walk over all. */
@@ -54,27 +59,26 @@ static struct cat_item *next_item(struct cat_list *l)
     return &v[l->n];
 }
 
-/* 0, MO_EPROTO (no item of ours), MO_ENOMEM. */
-static int read_item(struct cat_list *l, const char *key, struct mo_json text)
+/* The same. */
+static int read_item(struct cat_list *l, struct mo_span key,
+                     struct mo_json text)
 {
     struct cat_item *it = next_item(l);
+    struct mo_json_iter iter;
 
     if (it == NULL)
         return MO_ENOMEM;
     *it = (struct cat_item){.text = text};
     if (!mo_json_is(text, MO_JSON_OBJECT))
         return MO_EPROTO;
-    find_id(key, it);
-    if (!mo_json_is(it->id, MO_JSON_STRING))
-        return MO_EPROTO;
-    if (mo_json_str(it->id, &l->arena, &it->own) < 0)
-        return MO_ENOMEM;
-    return it->own.n == 0 || it->own.n > MO_CAT_NAME_MAX ? MO_EPROTO : 0;
+    mo_json_iter(&iter, text);
+    find_id(key, &iter, it);
+    return read_name(l, it);
 }
 
 /* Copy first: what is kept of an item points into our own text. The buffer
  * has had room for all of them from the start and never moves. */
-static int add(struct cat_list *l, const char *key, struct mo_json item)
+static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
 {
     struct mo_buf *b = &l->text;
     size_t before = b->len, at = 0;
@@ -83,7 +87,7 @@ static int add(struct cat_list *l, const char *key, struct mo_json item)
     if (l->n)
         mo_buf_putc(b, ',');
     at = b->len;
-    if (has_newline(item))
+    if (mo_json_has_nl(item))
         mo_json_compact(item, b);
     else
         mo_buf_span(b, mo_json_text(item));
@@ -99,12 +103,15 @@ static int add(struct cat_list *l, const char *key, struct mo_json item)
     return rc == MO_EPROTO ? 0 : rc;
 }
 
-static int fill(struct cat_list *l, const char *key, struct mo_json items,
-                size_t room_items, size_t room_bytes)
+static int fill_one_by_one(struct cat_list *l, struct mo_span key,
+                           struct mo_json items, size_t room_items,
+                           size_t room_bytes)
 {
     struct mo_json_iter it;
     struct mo_json k, item;
 
+    mo_buf_reset(&l->text);
+    l->n = 0;
     mo_buf_putc(&l->text, '[');
     mo_json_iter(&it, items);
     while (mo_json_next(&it, &k, &item)) {
@@ -118,6 +125,56 @@ static int fill(struct cat_list *l, const char *key, struct mo_json items,
             return rc;
     }
     return mo_buf_putc(&l->text, ']');
+}
+
+/* One item of the list's own text, walked over only once. */
+static int enter_item(struct cat_list *l, struct mo_span key,
+                      struct mo_json_iter *items)
+{
+    struct cat_item *it = next_item(l);
+    struct mo_json_iter inner;
+
+    if (it == NULL)
+        return MO_ENOMEM;
+    *it = (struct cat_item){.twice = false};
+    if (!mo_json_enter(items, &inner) || !inner.object)
+        return MO_EPROTO;
+    find_id(key, &inner, it);
+    it->text = mo_json_leave(items, &inner);
+    return read_name(l, it);
+}
+
+/* As most lists are, and all that we wrote to disk: without newlines, every
+ * item one of ours, and all within the limits. MO_EPROTO: not this one. */
+static int fill_at_once(struct cat_list *l, struct mo_span key,
+                        struct mo_json items, size_t room_items,
+                        size_t room_bytes)
+{
+    struct mo_json_iter it;
+
+    if (items.n > room_bytes || mo_json_has_nl(items))
+        return MO_EPROTO;
+    mo_buf_span(&l->text, mo_json_text(items));
+    mo_json_iter(&it, (struct mo_json){l->text.p, l->text.len});
+    while (mo_json_more(&it)) {
+        int rc = l->n < room_items ? enter_item(l, key, &it) : MO_EPROTO;
+
+        if (rc < 0)
+            return rc;
+        l->n++;
+    }
+    return 0;
+}
+
+static int fill(struct cat_list *l, const char *id, struct mo_json items,
+                size_t room_items, size_t room_bytes)
+{
+    struct mo_span key = mo_span_cstr(id);
+    int rc = fill_at_once(l, key, items, room_items, room_bytes);
+
+    if (rc == MO_EPROTO)
+        rc = fill_one_by_one(l, key, items, room_items, room_bytes);
+    return rc;
 }
 
 struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,

@@ -37,6 +37,7 @@ struct cat_item {
     struct mo_json id;        /* where its name stands in the text */
     struct mo_json execution; /* that member of it */
     bool twice;               /* and there are more of that key */
+    bool promises;            /* it has an outputSchema */
 };
 
 struct cat_list {

@@ -72,6 +72,7 @@ static int collect(struct making *m, size_t server)
         en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
         en->pub.execution = en->item->execution;
+        en->pub.promises = en->item->promises;
         en->pub.server = (unsigned)server;
         en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
         if (!en->off && meet(m, en) < 0)
@@ -104,21 +105,46 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
     return mo_buf_span(&m->b, en->pub.own);
 }
 
+/* The text in the buffer, to stay. */
+static struct mo_span keep(struct making *m)
+{
+    struct mo_span s = mo_buf_view(&m->b);
+
+    s.p = mo_buf_err(&m->b) ? NULL : mo_arena_strndup(&m->w->arena, s.p, s.n);
+    return s;
+}
+
+/* A new name, as it will stand in the item: names of tools and prompts are
+ * made of letters that need no care in quotes. */
+static struct mo_span keep_quoted(struct making *m, struct cat_entry *en)
+{
+    struct mo_span s = mo_buf_view(&m->b);
+    char *p = mo_buf_err(&m->b) ? NULL : mo_arena_alloc(&m->w->arena, s.n + 2);
+
+    if (p == NULL)
+        return mo_span(NULL, 0);
+    p[0] = p[s.n + 1] = '"';
+    memcpy(p + 1, s.p, s.n);
+    en->piece[1] = mo_span(p, s.n + 2);
+    return mo_span(p + 1, s.n);
+}
+
+static struct mo_span new_name(struct making *m, struct cat_entry *en)
+{
+    if (mo_span_eq(mo_buf_view(&m->b), en->pub.given))
+        return en->pub.given;
+    return cat_kinds[m->kind].uri ? keep(m) : keep_quoted(m, en);
+}
+
 /* Takes the name in the buffer. MO_EEXISTS: another has it. */
 static int take(struct making *m, struct cat_entry *en)
 {
-    struct mo_span name = mo_buf_view(&m->b);
-    int rc = mo_map_add(&m->w->names, name, en);
+    struct mo_span name = new_name(m, en);
+    int rc = name.p ? mo_map_add(&m->w->names, name, en) : MO_ENOMEM;
 
-    if (rc < 0)
-        return rc;
-    if (mo_span_eq(name, en->pub.given)) {
-        en->pub.name = en->pub.given;
-    } else {
-        en->pub.name.p = mo_arena_strndup(&m->w->arena, name.p, name.n);
-        en->pub.name.n = name.n;
-    }
-    return en->pub.name.p ? 0 : MO_ENOMEM;
+    if (rc == 0)
+        en->pub.name = name;
+    return rc;
 }
 
 static int name_it(struct making *m, struct cat_entry *en)
@@ -171,14 +197,6 @@ static int second_round(struct making *m)
 }
 
 /* --- what is given out --------------------------------------------------- */
-
-static struct mo_span keep(struct making *m)
-{
-    struct mo_span s = mo_buf_view(&m->b);
-
-    s.p = mo_buf_err(&m->b) ? NULL : mo_arena_strndup(&m->w->arena, s.p, s.n);
-    return s;
-}
 
 /* The key stands there more than once: each gets the new value, so that no
  * two readers find different names. */
@@ -234,8 +252,10 @@ static int splice_words(struct making *m, struct cat_entry *en)
 static int splice(struct making *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text, id = en->item->id;
+    struct mo_span quoted = en->piece[1];
     const char *after = id.p + id.n;
 
+    en->piece[1] = mo_span(NULL, 0);
     if (en->describe)
         return splice_words(m, en);
     if (mo_span_eq(en->pub.name, en->pub.own)) {
@@ -244,10 +264,13 @@ static int splice(struct making *m, struct cat_entry *en)
     }
     if (en->item->twice)
         return splice_all(m, en);
-    mo_buf_reset(&m->b);
-    mo_json_quote(&m->b, en->pub.name);
+    if (quoted.p == NULL) {
+        mo_buf_reset(&m->b);
+        mo_json_quote(&m->b, en->pub.name);
+        quoted = keep(m);
+    }
     en->piece[0] = mo_span(text.p, (size_t)(id.p - text.p));
-    en->piece[1] = keep(m);
+    en->piece[1] = quoted;
     en->piece[2] = mo_span(after, (size_t)(text.p + text.n - after));
     return en->piece[1].p ? 0 : MO_ENOMEM;
 }
@@ -305,7 +328,8 @@ static int make(struct making *m, size_t nservers)
     m->w->at = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
     m->w->off = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
     if (m->w->left == NULL || m->v == NULL || m->w->at == NULL ||
-        m->w->off == NULL)
+        m->w->off == NULL || mo_map_reserve(&m->owns, n) < 0 ||
+        mo_map_reserve(&m->w->names, n) < 0)
         return MO_ENOMEM;
     for (size_t i = 0; i < nservers; i++)
         if (collect(m, i) < 0)
@@ -325,8 +349,8 @@ struct cat_view *cat_view_new(enum mo_cat_kind kind, enum mo_gw_prefix prefix,
     if (w == NULL)
         return NULL;
     mo_arena_init(&w->arena, CAT_VIEW_MAX);
-    mo_map_init(&w->names, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
-    mo_map_init(&m.owns, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_map_init_lent(&w->names, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_map_init_lent(&m.owns, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
     mo_buf_init(&m.b, 2 * MO_CAT_BYTES_MAX);
     rc = make(&m, n);
     mo_buf_fini(&m.b);

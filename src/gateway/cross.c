@@ -199,6 +199,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     t->given = it->given;
     t->item = it->item;
     t->execution = it->execution;
+    t->promises = it->promises;
     return 0;
 }
 

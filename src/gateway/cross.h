@@ -26,6 +26,7 @@ struct target {
     struct mo_span given;     /* a tool's, as clients know it here */
     struct mo_json item;      /* as its server lists it, or none */
     struct mo_json execution; /* that member of it, or none */
+    bool promises;            /* it has an outputSchema */
     /* of execute (four.h): the tool's arguments, else none; how sure it is */
     struct mo_json arguments;
     float sure;

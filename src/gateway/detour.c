@@ -120,6 +120,7 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
     t->own = t->given = own;
     t->item = (struct mo_json){NULL, 0};
     t->execution = t->item;
+    t->promises = false;
     t->slot = slot_named(g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
@@ -127,6 +128,7 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
     if (it) {
         t->item = it->item;
         t->execution = it->execution;
+        t->promises = it->promises;
         t->given = it->given;
     }
     return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;

@@ -195,7 +195,7 @@ static void note_tool(struct flight *f, const struct target *t)
         return;
     f->most = manner_result_bytes(t->slot->manner, t->own,
                                   f->by_execute ? SHAPE_USUAL : 0);
-    f->promised = !f->by_execute && mo_json_get(t->item, "outputSchema").p;
+    f->promised = !f->by_execute && t->promises;
     f->pace = pace_row(&f->g->pace, mo_up_server(t->slot->up)->name, t->own);
 }
 

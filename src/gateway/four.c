@@ -362,6 +362,7 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
         t->given = ch.item->given;
         t->item = ch.item->item;
         t->execution = ch.item->execution;
+        t->promises = ch.item->promises;
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;

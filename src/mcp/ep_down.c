@@ -101,10 +101,10 @@ static void put_known(struct down *d, struct mo_json item)
     }
 }
 
-static void put_item(struct down *d, struct mo_json item)
+static void put_item(struct down *d, struct mo_json_iter *list)
 {
     mo_jw_obj(&d->w);
-    put_known(d, item);
+    put_known(d, mo_json_value(list));
     mo_jw_end(&d->w);
 }
 
@@ -134,14 +134,12 @@ struct look {
     bool change; /* some must go, or be put differently */
 };
 
-static struct look look_at(const struct down *d, struct mo_json tool)
+static struct look look_at(const struct down *d, struct mo_json_iter *tool)
 {
     struct look l = {.any = false};
-    struct mo_json_iter it;
     struct mo_json key, val;
 
-    mo_json_iter(&it, tool);
-    while (mo_json_next(&it, &key, &val)) {
+    while (mo_json_next(tool, &key, &val)) {
         l.any = true;
         if (mo_json_str_eq(key, MO_SPAN("name")))
             l.name = val;
@@ -152,11 +150,10 @@ static struct look look_at(const struct down *d, struct mo_json tool)
     return l;
 }
 
-static void put_tool(struct down *d, struct mo_json tool)
+static void put_looked(struct down *d, struct mo_json tool, struct look l)
 {
     bool tasks =
         d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS);
-    struct look l = look_at(d, tool);
 
     if (l.change) {
         mo_jw_obj(&d->w);
@@ -179,7 +176,21 @@ static void put_tool(struct down *d, struct mo_json tool)
     (void)mo_buf_putc(d->w.b, '}');
 }
 
-static void put_block(struct down *d, struct mo_json block)
+/* A list of them is long: each is walked over only once. */
+static void put_tool(struct down *d, struct mo_json_iter *tools)
+{
+    struct mo_json_iter tool;
+    struct look l;
+
+    if (!mo_json_enter(tools, &tool) || !tool.object) {
+        put_raw(d, mo_json_value(tools));
+        return;
+    }
+    l = look_at(d, &tool);
+    put_looked(d, mo_json_leave(tools, &tool), l);
+}
+
+static void put_one_block(struct down *d, struct mo_json block)
 {
     struct mo_json uri;
 
@@ -199,33 +210,25 @@ static void put_block(struct down *d, struct mo_json block)
     mo_jw_end(&d->w);
 }
 
-static void put_message(struct down *d, struct mo_json msg)
+static void put_block(struct down *d, struct mo_json_iter *blocks)
+{
+    put_one_block(d, mo_json_value(blocks));
+}
+
+static void put_message(struct down *d, struct mo_json_iter *messages)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
 
     mo_jw_obj(&d->w);
-    mo_json_iter(&it, msg);
+    mo_json_iter(&it, mo_json_value(messages));
     while (mo_json_next(&it, &key, &val)) {
         put_key(d, key);
         if (mo_json_str_eq(key, MO_SPAN("content")))
-            put_block(d, val);
+            put_one_block(d, val);
         else
             put_raw(d, val);
     }
-    mo_jw_end(&d->w);
-}
-
-static void put_each(struct down *d, struct mo_json arr,
-                     void (*one)(struct down *d, struct mo_json v))
-{
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_jw_arr(&d->w);
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val))
-        one(d, val);
     mo_jw_end(&d->w);
 }
 
@@ -241,12 +244,14 @@ static void put_structured(struct down *d, struct mo_json v)
     mo_jw_end(&d->w);
 }
 
-/* Whose members of a result need a look: the array, and what is in it. */
-static const struct {
+/* Members of a result whose elements need a look, and who writes the next. */
+struct array {
     const char *member;
-    void (*one)(struct down *d, struct mo_json v);
+    void (*one)(struct down *d, struct mo_json_iter *it);
     enum mo_mcp_version until; /* from then on they are as they are */
-} arrays[] = {
+};
+
+static const struct array arrays[] = {
     {"content", put_block, MO_MCP_2025_06_18},
     {"tools", put_tool, NEVER},
     {"resources", put_item, MO_MCP_2025_11_25},
@@ -271,52 +276,72 @@ static void put_meta(struct down *d, struct mo_json meta)
     mo_jw_end(&d->w);
 }
 
-static void put_member(struct down *d, struct mo_json key, struct mo_json val)
+/* NULL: it is none of them. */
+static const struct array *array_of(const struct down *d, struct mo_json key)
 {
-    if (mo_json_str_eq(key, MO_SPAN("_meta"))) {
-        put_meta(d, val);
-        return;
-    }
-    if (mo_json_str_eq(key, MO_SPAN("structuredContent"))) {
-        put_structured(d, val);
-        return;
-    }
-    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
-        if (mo_json_is(val, MO_JSON_ARRAY) && d->v < arrays[i].until &&
-            mo_json_str_eq(key, mo_span_cstr(arrays[i].member))) {
-            put_each(d, val, arrays[i].one);
-            return;
-        }
-    }
-    put_raw(d, val);
-}
-
-/* Would put_member() write anything but the same bytes? */
-static bool is_touched(const struct down *d, struct mo_json key,
-                       struct mo_json val)
-{
-    if (too_new(d, tops, MO_COUNT(tops), key))
-        return true;
-    if (mo_json_str_eq(key, MO_SPAN("_meta")))
-        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
-    if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
-        return !mo_json_is(val, MO_JSON_OBJECT);
     for (size_t i = 0; i < MO_COUNT(arrays); i++) {
         if (d->v < arrays[i].until &&
             mo_json_str_eq(key, mo_span_cstr(arrays[i].member)))
-            return true;
+            return &arrays[i];
     }
-    return false;
+    return NULL;
+}
+
+static void put_array(struct down *d, const struct array *a,
+                      struct mo_json_iter *it)
+{
+    struct mo_json_iter inner;
+
+    if (!mo_json_enter(it, &inner) || inner.object) {
+        put_raw(d, mo_json_value(it));
+        return;
+    }
+    mo_jw_arr(&d->w);
+    while (mo_json_more(&inner))
+        a->one(d, &inner);
+    mo_jw_end(&d->w);
+    (void)mo_json_leave(it, &inner);
+}
+
+/* The value of that key comes next. */
+static void put_member(struct down *d, struct mo_json key,
+                       struct mo_json_iter *it)
+{
+    const struct array *a = array_of(d, key);
+
+    if (a)
+        put_array(d, a, it);
+    else if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        put_meta(d, mo_json_value(it));
+    else if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+        put_structured(d, mo_json_value(it));
+    else
+        put_raw(d, mo_json_value(it));
+}
+
+/* Would put_member() write anything but the same bytes? What the key alone
+ * tells is asked first: the value behind it may be long. */
+static bool is_touched(const struct down *d, struct mo_json key,
+                       struct mo_json_iter *it)
+{
+    struct mo_json val;
+
+    if (too_new(d, tops, MO_COUNT(tops), key) || array_of(d, key))
+        return true;
+    val = mo_json_value(it);
+    if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
+    return mo_json_str_eq(key, MO_SPAN("structuredContent")) &&
+           !mo_json_is(val, MO_JSON_OBJECT);
 }
 
 static bool is_all_as_it_is(const struct down *d, struct mo_json result)
 {
     struct mo_json_iter it;
-    struct mo_json key, val;
 
     mo_json_iter(&it, result);
-    while (mo_json_next(&it, &key, &val)) {
-        if (is_touched(d, key, val))
+    while (mo_json_more(&it)) {
+        if (is_touched(d, mo_json_key(&it), &it))
             return false;
     }
     return true;
@@ -327,18 +352,21 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
 {
     struct down d = {.ep = ep, .v = v};
     struct mo_json_iter it;
-    struct mo_json key, val;
 
     if (is_all_as_it_is(&d, result))
         return mo_buf_span(b, mo_json_text(result));
     mo_jw_init(&d.w, b);
     mo_jw_obj(&d.w);
     mo_json_iter(&it, result);
-    while (mo_json_next(&it, &key, &val)) {
-        if (too_new(&d, tops, MO_COUNT(tops), key))
+    while (mo_json_more(&it)) {
+        struct mo_json key = mo_json_key(&it);
+
+        if (too_new(&d, tops, MO_COUNT(tops), key)) {
+            (void)mo_json_value(&it);
             continue;
+        }
         put_key(&d, key);
-        put_member(&d, key, val);
+        put_member(&d, key, &it);
     }
     mo_jw_end(&d.w);
     return mo_buf_err(b);

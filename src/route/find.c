@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "route/route_priv.h"
+#include "route/row.h"
 #include "route/verbs.h"
 
 #define MEANING_SCALE 0.3f
@@ -19,15 +20,17 @@
 #define BASE          (-2.6f)
 #define PER_MEANING   3.6f
 #define PER_MARGIN    1.8f
-#define NAMED         10.0f /* more than any score */
 #define SAME_SERVER   0.8f
 #define STRANGE_NEAR  0.45f
 #define STRANGE_MOST  0.3f
+#define RIVALS        16
 
 struct ask {
     struct mo_vector8 about;
-    unsigned known, asked; /* terms of the request, in the index and in all */
-    uint32_t first;        /* the best server */
+    unsigned known, asked;   /* terms of the request, in the index and in all */
+    uint32_t first;          /* the best server */
+    uint32_t rivals[RIVALS]; /* servers with the best tools, best first */
+    size_t nrivals;
 };
 
 /* --- scores -------------------------------------------------------------- */
@@ -36,163 +39,42 @@ static void score_tools(struct mo_route *r, struct mo_span request,
                         struct ask *a)
 {
     struct mo_vector_sum sum = {.n = 0};
-    unsigned verbs = mo_verbs(mo_span_head(request, VERB_BYTES), VERB_WORDS);
-    float most;
+    struct mo_row_parts parts = {
+        .scale = MEANING_SCALE,
+        .kind = mo_verbs(mo_span_head(request, VERB_BYTES), VERB_WORDS),
+        .bonus = SAME_VERB,
+    };
 
     memset(r->words, 0, r->ntools * sizeof(*r->words));
-    most = mo_index_score(&r->index, request, r->words, &a->known, &a->asked);
+    parts.most =
+        mo_index_score(&r->index, request, r->words, &a->known, &a->asked);
     mo_route_add_text(r, request, &sum);
     mo_vector_norm(&sum);
     mo_vector_pack(sum.v, &a->about);
-    if (r->ntools)
-        mo_vector_dots(&a->about, &r->tools[0].both, sizeof(*r->tools),
-                       r->ntools, r->scores);
-    for (size_t i = 0; i < r->ntools; i++) {
-        if (most > 0 && r->words[i] != 0)
-            r->words[i] /= most;
-        r->scores[i] = r->words[i] + r->scores[i] / MEANING_SCALE;
-        if (r->tools[i].verbs & verbs)
-            r->scores[i] += SAME_VERB;
-    }
+    mo_vector_dots(&a->about, r->abouts, r->ntools, r->scores);
+    mo_row_join(&parts, r->words, r->verbs, r->scores, r->ntools);
 }
 
-/* Tool t among the best of its server, if it is. */
-static void keep(const struct mo_route *r, struct best *b, uint32_t t)
+/* A server's score is its best tool's, and a little of the next two's. */
+static void score_server(struct mo_route *r, uint32_t s)
 {
-    unsigned at = b->n;
+    const struct server *v = &r->servers[s];
+    float best[MO_ROW_BEST];
 
-    while (at > 0 && r->scores[t] > r->scores[b->tool[at - 1]])
-        at--;
-    if (at == BEST)
-        return;
-    if (b->n < BEST)
-        b->n++;
-    for (unsigned i = b->n - 1; i > at; i--)
-        b->tool[i] = b->tool[i - 1];
-    b->tool[at] = t;
+    mo_row_best(r->scores + v->first, v->ntools, best);
+    r->top_scores[s] = r->server_scores[s] = best[0];
+    for (unsigned i = 1; i < MO_ROW_BEST && i < v->ntools; i++)
+        r->server_scores[s] += SERVER_MORE * best[i];
 }
 
-static void score_servers(struct mo_route *r)
+/* Its best tool; of equals the first. It has one. */
+static uint32_t top_tool(const struct mo_route *r, uint32_t s)
 {
-    memset(r->best, 0, r->nservers * sizeof(*r->best));
-    for (uint32_t t = 0; t < r->ntools; t++)
-        keep(r, &r->best[r->tools[t].server], t);
-    for (size_t s = 0; s < r->nservers; s++) {
-        const struct best *b = &r->best[s];
-        float sum = b->n ? r->scores[b->tool[0]] : -INFINITY;
+    uint32_t t = r->servers[s].first;
 
-        for (unsigned i = 1; i < b->n; i++)
-            sum += SERVER_MORE * r->scores[b->tool[i]];
-        r->server_scores[s] = sum;
-    }
-}
-
-/* Numbers of the `max` best, best first; of equals the first. How many. */
-static size_t pick(const float *scores, size_t n, size_t max, uint32_t *out)
-{
-    size_t have = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        size_t at = have;
-
-        while (at > 0 && scores[i] > scores[out[at - 1]])
-            at--;
-        if (at == max)
-            continue;
-        if (have < max)
-            have++;
-        for (size_t k = have - 1; k > at; k--)
-            out[k] = out[k - 1];
-        out[at] = i;
-    }
-    return have;
-}
-
-/* --- said by name -------------------------------------------------------- */
-
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c & 0x80) || strchr("_-./:", c);
-}
-
-/* A word that nobody writes by chance: a_b, a-b-c, a/b, a:b, aB. Names of
- * products look like AaBb, and people join two words by a hyphen. */
-static bool is_telling(struct mo_span w)
-{
-    bool small = w.n && w.p[0] >= 'a' && w.p[0] <= 'z';
-    unsigned hyphens = 0;
-
-    for (size_t i = 1; i + 1 < w.n; i++) {
-        if (strchr("_/:", w.p[i]) || (small && w.p[i] >= 'A' && w.p[i] <= 'Z'))
-            return true;
-        hyphens += w.p[i] == '-';
-    }
-    return hyphens > 1;
-}
-
-/* w is the tool's name, perhaps behind its server's: files/read, files.read,
- * files:read, files__read. */
-static bool is_named(const struct mo_route *r, uint32_t t, struct mo_span w)
-{
-    struct mo_span name = tool_name(r, t);
-    struct mo_span server = server_name(r, r->tools[t].server);
-    struct mo_span mid;
-
-    if (mo_span_ieq(w, name))
-        return true;
-    if (w.n <= server.n + name.n ||
-        !mo_span_ieq(mo_span_head(w, server.n), server) ||
-        !mo_span_ieq(mo_span_skip(w, w.n - name.n), name))
-        return false;
-    mid = mo_span_skip(mo_span_head(w, w.n - name.n), server.n);
-    return (mid.n == 1 && strchr("/.:_", mid.p[0])) || mo_span_is(mid, "__");
-}
-
-/* Every tool that a word of the request names gets ahead of all others. */
-static bool raise_named(struct mo_route *r, struct mo_span w)
-{
-    bool any = false;
-
-    for (uint32_t t = 0; t < r->ntools; t++) {
-        if (!is_named(r, t, w))
-            continue;
-        r->scores[t] += NAMED;
-        any = true;
-    }
-    return any;
-}
-
-/* The next run of bytes that names are made of, without the sentence's own
- * signs behind it; empty: there is none. */
-static struct mo_span next_name(struct mo_span *rest)
-{
-    struct mo_span w;
-    size_t n = 0;
-
-    while (rest->n && !is_name_byte(rest->p[0]))
-        *rest = mo_span_skip(*rest, 1);
-    while (n < rest->n && is_name_byte(rest->p[n]))
-        n++;
-    w = mo_span_head(*rest, n);
-    *rest = mo_span_skip(*rest, n);
-    while (w.n && strchr(".:/-", w.p[w.n - 1]))
-        w.n--;
-    return w;
-}
-
-static bool find_named(struct mo_route *r, struct mo_span request)
-{
-    struct mo_span all = mo_span_trim(request), rest = all;
-    bool any = false;
-
-    while (rest.n) {
-        struct mo_span w = next_name(&rest);
-
-        if (w.n > 1 && (w.n == all.n || is_telling(w)))
-            any |= raise_named(r, w);
-    }
-    return any;
+    while (r->scores[t] != r->top_scores[s])
+        t++;
+    return t;
 }
 
 /* --- how sure ------------------------------------------------------------ */
@@ -204,24 +86,26 @@ static bool is_same(const struct mo_route *r, uint32_t a, uint32_t b)
                                        &r->servers[b].vector) > SAME_SERVER;
 }
 
-/* The score of the best tool that a server for another purpose has. */
-static float rival(const struct mo_route *r, uint32_t server)
+/* The score of the best tool that a server for another purpose has. Most
+ * often that is one of the few servers with the best tools. */
+static float rival(const struct mo_route *r, const struct ask *a,
+                   uint32_t server)
 {
     float most = 0;
 
-    for (uint32_t s = 0; s < r->nservers; s++) {
-        float best = r->best[s].n ? r->scores[r->best[s].tool[0]] : 0;
-
-        if (s != server && best > most && !is_same(r, s, server))
-            most = best;
-    }
+    for (size_t i = 0; i < a->nrivals; i++)
+        if (a->rivals[i] != server && !is_same(r, a->rivals[i], server))
+            return fmaxf(r->top_scores[a->rivals[i]], 0);
+    for (uint32_t s = 0; s < r->nservers; s++)
+        if (s != server && r->top_scores[s] > most && !is_same(r, s, server))
+            most = r->top_scores[s];
     return most;
 }
 
 static float surety(const struct mo_route *r, const struct ask *a, uint32_t t,
                     float near)
 {
-    float ahead = r->scores[t] - rival(r, r->tools[t].server);
+    float ahead = r->scores[t] - rival(r, a, r->tools[t].server);
     float x = BASE + PER_MEANING * near + PER_MARGIN * ahead;
     float sure = 1.0f / (1.0f + expf(-x));
 
@@ -248,6 +132,19 @@ static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
     };
 }
 
+/* A number that at least `max` of the row reach: those of the best servers do.
+ * So whatever is below it need not be looked at. */
+static float floor_of(const float *row, const struct ask *a, size_t max)
+{
+    float least = INFINITY;
+
+    if (a->nrivals < max)
+        return -INFINITY;
+    for (size_t i = 0; i < max; i++)
+        least = fminf(row[a->rivals[i]], least);
+    return least;
+}
+
 int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
                   struct mo_route_answer *out)
 {
@@ -259,18 +156,23 @@ int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
     if (rc < 0)
         return rc;
     request = mo_span_head(request, MO_ROUTE_TEXT_MAX);
+    limit = limit < MO_ROUTE_HITS_MAX ? limit : MO_ROUTE_HITS_MAX;
     score_tools(r, request, &a);
-    out->named = find_named(r, request);
-    score_servers(r);
-    out->n = pick(r->scores, r->ntools,
-                  limit < MO_ROUTE_HITS_MAX ? limit : MO_ROUTE_HITS_MAX, tools);
+    out->named = mo_route_raise_named(r, request);
+    for (uint32_t s = 0; s < r->nservers; s++)
+        score_server(r, s);
+    a.nrivals =
+        mo_row_pick(r->top_scores, r->nservers, RIVALS, -INFINITY, a.rivals);
+    out->n = mo_row_pick(r->scores, r->ntools, limit,
+                         floor_of(r->top_scores, &a, limit), tools);
     out->nservers =
-        pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX, servers);
+        mo_row_pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
+                    floor_of(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
     a.first = out->nservers ? servers[0] : 0;
     for (size_t i = 0; i < out->n; i++)
         tell(r, &a, tools[i], &out->hits[i]);
     for (size_t i = 0; i < out->nservers; i++)
-        if (r->best[servers[i]].n)
-            tell(r, &a, r->best[servers[i]].tool[0], &out->servers[i]);
+        if (r->servers[servers[i]].ntools)
+            tell(r, &a, top_tool(r, servers[i]), &out->servers[i]);
     return 0;
 }

@@ -122,24 +122,12 @@ static uint32_t fold_other(uint32_t cp, bool *upper)
     return to;
 }
 
-static void fold_ascii(uint32_t cp, struct mo_fold_char *out)
-{
-    out->upper = cp >= 'A' && cp <= 'Z';
-    out->cp = out->upper ? cp + 0x20 : cp;
-    if (cp >= '0' && cp <= '9')
-        out->what = MO_FOLD_DIGIT;
-    else if (out->cp >= 'a' && out->cp <= 'z')
-        out->what = MO_FOLD_LETTER;
-    else
-        out->what = cp <= ' ' || cp == 0x7F ? MO_FOLD_SPACE : MO_FOLD_PUNCT;
-}
-
-static void fold_wide(uint32_t cp, struct mo_fold_char *out)
+static void fold(uint32_t cp, struct mo_fold_char *out)
 {
     out->cp = cp;
     out->what = MO_FOLD_LETTER;
     if (cp >= 0xFF01 && cp <= 0xFF5E) { /* full width */
-        fold_ascii(cp - 0xFEE0, out);
+        mo_fold_ascii(cp - 0xFEE0, out);
         return;
     }
     if (is_in(spaces, MO_COUNT(spaces), cp))
@@ -158,19 +146,14 @@ static void fold_wide(uint32_t cp, struct mo_fold_char *out)
                       : fold_other(cp, &out->upper);
 }
 
-size_t mo_fold_next(struct mo_span s, struct mo_fold_char *out)
+size_t mo_fold_wide(struct mo_span s, struct mo_fold_char *out)
 {
     uint32_t cp = 0;
-    int n = 1;
+    int n = mo_utf8_get(s, &cp);
 
     *out = (struct mo_fold_char){.what = MO_FOLD_SPACE};
-    if ((unsigned char)s.p[0] < 0x80) {
-        fold_ascii((unsigned char)s.p[0], out);
-        return 1;
-    }
-    n = mo_utf8_get(s, &cp);
     if (n < 0)
         return 1;
-    fold_wide(cp, out);
+    fold(cp, out);
     return (size_t)n;
 }

@@ -24,8 +24,30 @@ struct mo_fold_char {
     bool upper; /* it was a capital */
 };
 
+/* The first character of s, which is none of ASCII. */
+size_t mo_fold_wide(struct mo_span s, struct mo_fold_char *out);
+
+static inline void mo_fold_ascii(uint32_t cp, struct mo_fold_char *out)
+{
+    out->upper = cp >= 'A' && cp <= 'Z';
+    out->cp = out->upper ? cp + 0x20 : cp;
+    if (out->cp >= 'a' && out->cp <= 'z')
+        out->what = MO_FOLD_LETTER;
+    else if (cp >= '0' && cp <= '9')
+        out->what = MO_FOLD_DIGIT;
+    else
+        out->what = cp <= ' ' || cp == 0x7F ? MO_FOLD_SPACE : MO_FOLD_PUNCT;
+}
+
 /* The first character of s (not empty); bytes used, at least 1. A byte that
- * is no UTF-8 counts as a space. */
-size_t mo_fold_next(struct mo_span s, struct mo_fold_char *out);
+ * is no UTF-8 counts as a space. Inline: every request folds all of its text,
+ * and most is ASCII. */
+static inline size_t mo_fold_next(struct mo_span s, struct mo_fold_char *out)
+{
+    if ((unsigned char)s.p[0] >= 0x80)
+        return mo_fold_wide(s, out);
+    mo_fold_ascii((unsigned char)s.p[0], out);
+    return 1;
+}
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "route/row.h"
 
 #define K1        2.0f
 #define TERMS_MAX ((uint32_t)1 << 22)
@@ -33,8 +34,8 @@ void mo_index_fini(struct mo_index *x)
     mo_free(x->first);
     mo_free(x->docs);
     mo_free(x->tfs);
+    mo_free(x->worth);
     mo_free(x->lens);
-    mo_free(x->norms);
     mo_free(x->dead);
     mo_free(x->fresh);
 }
@@ -137,17 +138,15 @@ int mo_index_begin(struct mo_index *x, uint32_t *doc)
 {
     uint32_t cap = x->cap_docs ? x->cap_docs * 2 : 64;
 
+    if (x->ndocs == MO_INDEX_DOCS_MAX)
+        return MO_EBUSY;
     if (x->ndocs == x->cap_docs) {
         void *lens = mo_realloc(x->lens, cap * sizeof(*x->lens));
-        void *norms, *dead;
+        void *dead;
 
         if (!lens)
             return MO_ENOMEM;
         x->lens = lens;
-        norms = mo_realloc(x->norms, cap * sizeof(*x->norms));
-        if (!norms)
-            return MO_ENOMEM;
-        x->norms = norms;
         dead = mo_realloc(x->dead, cap * sizeof(*x->dead));
         if (!dead)
             return MO_ENOMEM;
@@ -235,8 +234,10 @@ void mo_index_kill(struct mo_index *x, uint32_t doc)
 /* --- settling ------------------------------------------------------------ */
 
 struct postings {
-    uint32_t *first, *docs;
+    uint32_t *first;
+    uint16_t *docs;
     uint8_t (*tfs)[MO_FIELDS];
+    float *worth;
 };
 
 static void free_postings(struct postings *p)
@@ -244,6 +245,7 @@ static void free_postings(struct postings *p)
     mo_free(p->first);
     mo_free(p->docs);
     mo_free(p->tfs);
+    mo_free(p->worth);
 }
 
 static bool is_live(const struct mo_index *x, uint32_t doc)
@@ -271,7 +273,7 @@ static void fill(const struct mo_index *x, const struct postings *p,
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
             if (is_live(x, x->docs[i])) {
-                p->docs[at[t]] = moved[x->docs[i]];
+                p->docs[at[t]] = (uint16_t)moved[x->docs[i]];
                 memcpy(p->tfs[at[t]++], x->tfs[i], MO_FIELDS);
             }
     for (size_t i = 0; i < x->nfresh; i++) {
@@ -279,7 +281,7 @@ static void fill(const struct mo_index *x, const struct postings *p,
 
         if (!is_live(x, en->doc))
             continue;
-        p->docs[at[en->term]] = moved[en->doc];
+        p->docs[at[en->term]] = (uint16_t)moved[en->doc];
         memcpy(p->tfs[at[en->term]++], en->tf, MO_FIELDS);
     }
 }
@@ -298,7 +300,8 @@ static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
     return n;
 }
 
-static void weigh(struct mo_index *x)
+/* norms[doc][field] = what one occurrence there weighs. */
+static void weigh_docs(const struct mo_index *x, float (*norms)[MO_FIELDS])
 {
     double sum[MO_FIELDS] = {0};
 
@@ -310,21 +313,39 @@ static void weigh(struct mo_index *x)
             double mean = sum[f] / x->ndocs;
             double len = mean > 0 ? x->lens[d][f] / mean : 1;
 
-            x->norms[d][f] = (float)(fields[f].weight /
-                                     (1 - fields[f].b + fields[f].b * len));
+            norms[d][f] = (float)(fields[f].weight /
+                                  (1 - fields[f].b + fields[f].b * len));
         }
+}
+
+static void weigh_term(struct mo_index *x, uint32_t t,
+                       float (*norms)[MO_FIELDS])
+{
+    uint32_t from = x->first[t], to = x->first[t + 1];
+    float df = (float)(to - from);
+    float idf = logf(1.0f + ((float)x->ndocs - df + 0.5f) / (df + 0.5f));
+
+    for (uint32_t i = from; i < to; i++) {
+        const float *norm = norms[x->docs[i]];
+        float tf = 0;
+
+        for (size_t f = 0; f < MO_FIELDS; f++)
+            tf += (float)x->tfs[i][f] * norm[f];
+        x->worth[i] = idf * tf / (K1 + tf);
+    }
 }
 
 /* The new postings take the old ones' place; nothing is fresh or dead. */
 static void replace(struct mo_index *x, const struct postings *p,
                     uint32_t ndocs)
 {
-    struct postings old = {x->first, x->docs, x->tfs};
+    struct postings old = {x->first, x->docs, x->tfs, x->worth};
 
     free_postings(&old);
     x->first = p->first;
     x->docs = p->docs;
     x->tfs = p->tfs;
+    x->worth = p->worth;
     x->settled_terms = x->nterms;
     x->npostings = p->first[x->nterms];
     x->ndocs = ndocs;
@@ -336,36 +357,58 @@ static void replace(struct mo_index *x, const struct postings *p,
     x->dirty = false;
 }
 
+struct settling {
+    struct postings p;
+    uint32_t *moved, *at;
+    float (*norms)[MO_FIELDS];
+};
+
+/* All the memory that it takes; MO_ENOMEM: perhaps some of it. */
+static int get_room(const struct mo_index *x, struct settling *k)
+{
+    size_t docs = (size_t)x->ndocs + 1, terms = (size_t)x->nterms + 1, n;
+
+    k->moved = mo_alloc(docs * sizeof(*k->moved));
+    k->norms = mo_alloc(docs * sizeof(*k->norms));
+    k->at = mo_alloc(terms * sizeof(*k->at));
+    k->p.first = mo_zalloc(terms * sizeof(*k->p.first));
+    if (!k->moved || !k->norms || !k->at || !k->p.first)
+        return MO_ENOMEM;
+    n = count(x, k->p.first) + 1; /* never nothing */
+    k->p.docs = mo_alloc(n * sizeof(*k->p.docs));
+    k->p.tfs = mo_alloc(n * sizeof(*k->p.tfs));
+    k->p.worth = mo_alloc(n * sizeof(*k->p.worth));
+    return k->p.docs && k->p.tfs && k->p.worth ? 0 : MO_ENOMEM;
+}
+
+static void settle(struct mo_index *x, struct settling *k)
+{
+    uint32_t ndocs;
+
+    memcpy(k->at, k->p.first, ((size_t)x->nterms + 1) * sizeof(*k->at));
+    ndocs = move_docs(x, k->moved);
+    fill(x, &k->p, k->at, k->moved);
+    replace(x, &k->p, ndocs);
+    weigh_docs(x, k->norms);
+    for (uint32_t t = 0; t < x->nterms; t++)
+        weigh_term(x, t, k->norms);
+}
+
 int mo_index_settle(struct mo_index *x)
 {
-    struct postings p = {NULL, NULL, NULL};
-    uint32_t *moved, *at, ndocs;
-    size_t n = 0;
-    int rc = MO_ENOMEM;
+    struct settling k = {.moved = NULL};
+    int rc;
 
     if (!x->dirty)
         return 0;
-    moved = mo_alloc(((size_t)x->ndocs + 1) * sizeof(*moved));
-    at = mo_alloc(((size_t)x->nterms + 1) * sizeof(*at));
-    p.first = mo_zalloc(((size_t)x->nterms + 1) * sizeof(*p.first));
-    if (moved && at && p.first)
-        n = count(x, p.first) + 1; /* never nothing */
-    if (n) {
-        p.docs = mo_alloc(n * sizeof(*p.docs));
-        p.tfs = mo_alloc(n * sizeof(*p.tfs));
-    }
-    if (p.docs && p.tfs) {
-        memcpy(at, p.first, ((size_t)x->nterms + 1) * sizeof(*at));
-        ndocs = move_docs(x, moved);
-        fill(x, &p, at, moved);
-        replace(x, &p, ndocs);
-        weigh(x);
-        rc = 0;
-    } else {
-        free_postings(&p);
-    }
-    mo_free(moved);
-    mo_free(at);
+    rc = get_room(x, &k);
+    if (rc == 0)
+        settle(x, &k);
+    else
+        free_postings(&k.p);
+    mo_free(k.moved);
+    mo_free(k.norms);
+    mo_free(k.at);
     return rc;
 }
 
@@ -396,34 +439,21 @@ static void on_query_term(void *ctx, struct mo_span s, bool extra)
 
 static void score_term(const struct mo_index *x, uint32_t t, float *scores)
 {
-    uint32_t from = x->first[t], to = x->first[t + 1];
-    float df = (float)(to - from);
-    float idf = logf(1.0f + ((float)x->ndocs - df + 0.5f) / (df + 0.5f));
-
-    for (uint32_t i = from; i < to; i++) {
-        const float *norm = x->norms[x->docs[i]];
-        float tf = 0;
-
-        for (size_t f = 0; f < MO_FIELDS; f++)
-            tf += (float)x->tfs[i][f] * norm[f];
-        scores[x->docs[i]] += idf * tf / (K1 + tf);
-    }
+    for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
+        scores[x->docs[i]] += x->worth[i];
 }
 
 float mo_index_score(struct mo_index *x, struct mo_span request, float *scores,
                      unsigned *known, unsigned *asked)
 {
     struct asking q = {.x = x};
-    float best = 0;
 
     mo_words_each(x->words, request, on_query_term, &q);
     for (unsigned i = 0; i < q.n; i++)
         score_term(x, q.terms[i], scores);
-    for (uint32_t d = 0; d < x->ndocs; d++)
-        best = scores[d] > best ? scores[d] : best;
     *known = q.n;
     *asked = q.asked;
-    return best;
+    return mo_row_most(scores, x->ndocs);
 }
 
 size_t mo_index_bytes(const struct mo_index *x)
@@ -431,7 +461,7 @@ size_t mo_index_bytes(const struct mo_index *x)
     return x->text.cap + x->cap_terms * sizeof(*x->starts) +
            x->nslots * sizeof(*x->slots) +
            ((size_t)x->settled_terms + 1) * sizeof(*x->first) +
-           x->npostings * (sizeof(*x->docs) + MO_FIELDS) +
-           x->cap_docs * (sizeof(*x->lens) + sizeof(*x->norms) + 1) +
+           x->npostings * (sizeof(*x->docs) + MO_FIELDS + sizeof(*x->worth)) +
+           x->cap_docs * (sizeof(*x->lens) + sizeof(*x->dead)) +
            x->cap_fresh * sizeof(*x->fresh);
 }

@@ -5,13 +5,16 @@
  * term has its postings: the documents it is in, and how often in each field.
  *
  * Documents are added at the end, or cleared; mo_index_settle() puts both
- * into the postings at once, in one pass over all of them, and renumbers.
- * Scores are asked for only when settled. */
+ * into the postings at once, in one pass over all of them, renumbers, and
+ * works out what each posting is worth: a request has only to add. Scores are
+ * asked for only when settled. */
 #ifndef MO_ROUTE_INDEX_H
 #define MO_ROUTE_INDEX_H
 
 #include "base/str.h"
 #include "route/words.h"
+
+#define MO_INDEX_DOCS_MAX 65536 /* their numbers have 16 bits */
 
 enum mo_index_field {
     MO_FIELD_TOOL,
@@ -37,12 +40,12 @@ struct mo_index {
     /* postings, by term */
     uint32_t *first; /* nterms at the last settling + 1 */
     uint32_t settled_terms;
-    uint32_t *docs;
+    uint16_t *docs;
     uint8_t (*tfs)[MO_FIELDS];
+    float *worth; /* what it adds to its document's score */
     size_t npostings;
     /* documents */
     uint16_t (*lens)[MO_FIELDS];
-    float (*norms)[MO_FIELDS]; /* weight of one occurrence */
     bool *dead;
     uint32_t ndocs, cap_docs;
     /* what is not in the postings yet */
@@ -55,7 +58,8 @@ int mo_index_init(struct mo_index *x); /* 0 or MO_ENOMEM */
 void mo_index_fini(struct mo_index *x);
 
 /* A new document; its number in *doc. Texts are added to it, field by field,
- * before the next one is begun. 0 or MO_ENOMEM; mo_index_undo() then. */
+ * before the next one is begun. 0, MO_EBUSY (too many) or MO_ENOMEM;
+ * mo_index_undo() then. */
 int mo_index_begin(struct mo_index *x, uint32_t *doc);
 int mo_index_text(struct mo_index *x, uint32_t doc, enum mo_index_field f,
                   struct mo_span text);

@@ -13,6 +13,8 @@
 #define NAME_WORDS       1  /* of a tool's name that may be its verb */
 #define SERVER_TOOLS     15 /* names of tools that a server's vector sees */
 
+_Static_assert(MO_ROUTE_TOOLS_MAX <= MO_INDEX_DOCS_MAX, "a tool, a document");
+
 struct mo_route *mo_route_new(const struct mo_vectors *vectors)
 {
     struct mo_route *r = mo_new(struct mo_route);
@@ -37,12 +39,15 @@ void mo_route_free(struct mo_route *r)
         mo_free(r->servers[i].name);
     mo_index_fini(&r->index);
     mo_free(r->tools);
+    mo_free(r->abouts);
+    mo_free(r->verbs);
+    mo_free(r->name_slots);
+    mo_free(r->next_named);
     mo_free(r->servers);
     mo_free(r->words);
     mo_free(r->scores);
-    mo_free(r->best);
+    mo_free(r->top_scores);
     mo_free(r->server_scores);
-    mo_free(r->moved);
     mo_free(r);
 }
 
@@ -86,7 +91,7 @@ static void server_vector(const struct mo_route *r,
 static void tool_vectors(const struct mo_route *r,
                          const struct mo_route_server *s,
                          const struct mo_route_tool *t, const float *server,
-                         struct tool *out)
+                         struct mo_vector8 *own, struct mo_vector8 *both)
 {
     struct mo_vector_sum sum = {.n = 0};
 
@@ -94,10 +99,10 @@ static void tool_vectors(const struct mo_route *r,
     add_name(r, t->name, ".", &sum);
     mo_route_add_text(r, mo_span_head(t->description, ABOUT_MAX), &sum);
     mo_vector_norm(&sum);
-    mo_vector_pack(sum.v, &out->own);
+    mo_vector_pack(sum.v, own);
     for (size_t i = 0; i < MO_VECTOR_DIM; i++)
         sum.v[i] += SERVER_SHARE * server[i];
-    mo_vector_pack(sum.v, &out->both);
+    mo_vector_pack(sum.v, both);
 }
 
 static int index_tool(struct mo_route *r, const struct mo_route_server *s,
@@ -126,31 +131,46 @@ static int index_tool(struct mo_route *r, const struct mo_route_server *s,
     return rc;
 }
 
+static int grow_tools(struct mo_route *r)
+{
+    size_t cap = r->cap_tools ? r->cap_tools * 2 : 64;
+    struct tool *tools = mo_realloc(r->tools, cap * sizeof(*tools));
+    struct mo_vector8 *abouts;
+    uint32_t *verbs;
+
+    if (!tools)
+        return MO_ENOMEM;
+    r->tools = tools;
+    abouts = mo_realloc(r->abouts, cap * sizeof(*abouts));
+    if (!abouts)
+        return MO_ENOMEM;
+    r->abouts = abouts;
+    verbs = mo_realloc(r->verbs, cap * sizeof(*verbs));
+    if (!verbs)
+        return MO_ENOMEM;
+    r->verbs = verbs;
+    r->cap_tools = cap;
+    return 0;
+}
+
 static int add_tool(struct mo_route *r, const struct mo_route_server *s,
                     const struct mo_route_tool *t, const float *server)
 {
-    size_t cap = r->cap_tools ? r->cap_tools * 2 : 64;
     struct tool *to;
-    int rc;
+    int rc = r->ntools == r->cap_tools ? grow_tools(r) : 0;
 
-    if (r->ntools == r->cap_tools) {
-        to = mo_realloc(r->tools, cap * sizeof(*to));
-        if (!to)
-            return MO_ENOMEM;
-        r->tools = to;
-        r->cap_tools = cap;
-    }
+    if (rc < 0)
+        return rc;
     to = &r->tools[r->ntools];
-    *to = (struct tool){.n = t->name.n,
-                        .server = (uint32_t)r->nservers,
-                        .verbs = mo_verbs(t->name, NAME_WORDS)};
+    *to = (struct tool){.n = t->name.n, .server = (uint32_t)r->nservers};
     to->name = mo_strndup(t->name.n ? t->name.p : "", t->name.n);
     if (!to->name)
         return MO_ENOMEM;
+    r->verbs[r->ntools] = mo_verbs(t->name, NAME_WORDS);
     r->ntools++;
     rc = index_tool(r, s, t);
     if (rc == 0)
-        tool_vectors(r, s, t, server, to);
+        tool_vectors(r, s, t, server, &to->own, &r->abouts[r->ntools - 1]);
     return rc;
 }
 
@@ -187,7 +207,8 @@ int mo_route_put(struct mo_route *r, const struct mo_route_server *s)
         return MO_ENOMEM;
     r->servers = v;
     v += r->nservers;
-    *v = (struct server){.n = s->name.n};
+    *v = (struct server){
+        .n = s->name.n, .first = (uint32_t)from, .ntools = (uint32_t)s->ntools};
     v->name = mo_strndup(s->name.n ? s->name.p : "", s->name.n);
     if (!v->name)
         return MO_ENOMEM;
@@ -213,34 +234,42 @@ void mo_route_drop(struct mo_route *r, struct mo_span server)
     if (s == r->nservers)
         return;
     r->servers[s].dead = true;
-    for (size_t i = 0; i < r->ntools; i++)
-        if (r->tools[i].server == s)
-            mo_index_kill(&r->index, (uint32_t)i);
+    for (uint32_t i = 0; i < r->servers[s].ntools; i++)
+        mo_index_kill(&r->index, r->servers[s].first + i);
     r->index.dirty = true;
 }
 
 /* --- putting in order ---------------------------------------------------- */
 
+/* Tool i is the m-th now, of server s. */
+static void move_tool(struct mo_route *r, size_t i, size_t m, uint32_t s)
+{
+    r->tools[m] = r->tools[i];
+    r->tools[m].server = s;
+    r->abouts[m] = r->abouts[i];
+    r->verbs[m] = r->verbs[i];
+}
+
 static void close_up(struct mo_route *r)
 {
-    uint32_t *moved = r->moved;
     size_t n = 0, m = 0;
 
-    for (size_t i = 0; i < r->ntools; i++) {
-        if (r->servers[r->tools[i].server].dead)
-            mo_free(r->tools[i].name);
+    for (size_t s = 0; s < r->nservers; s++) {
+        struct server v = r->servers[s];
+        size_t first = m;
+
+        for (size_t i = v.first; i < v.first + v.ntools; i++) {
+            if (v.dead)
+                mo_free(r->tools[i].name);
+            else
+                move_tool(r, i, m++, (uint32_t)n);
+        }
+        v.first = (uint32_t)first;
+        if (v.dead)
+            mo_free(v.name);
         else
-            r->tools[m++] = r->tools[i];
+            r->servers[n++] = v;
     }
-    for (size_t i = 0; i < r->nservers; i++) {
-        moved[i] = (uint32_t)n;
-        if (r->servers[i].dead)
-            mo_free(r->servers[i].name);
-        else
-            r->servers[n++] = r->servers[i];
-    }
-    for (size_t i = 0; i < m; i++)
-        r->tools[i].server = moved[r->tools[i].server];
     r->ntools = m;
     r->nservers = n;
 }
@@ -254,9 +283,11 @@ int mo_route_settle(struct mo_route *r)
     } rooms[] = {
         {(void **)&r->words, r->ntools * sizeof(*r->words)},
         {(void **)&r->scores, r->ntools * sizeof(*r->scores)},
-        {(void **)&r->best, r->nservers * sizeof(*r->best)},
+        {(void **)&r->name_slots,
+         mo_route_name_slots(r->ntools) * sizeof(*r->name_slots)},
+        {(void **)&r->next_named, r->ntools * sizeof(*r->next_named)},
+        {(void **)&r->top_scores, r->nservers * sizeof(*r->top_scores)},
         {(void **)&r->server_scores, r->nservers * sizeof(*r->server_scores)},
-        {(void **)&r->moved, r->nservers * sizeof(*r->moved)},
     };
     int rc;
 
@@ -270,9 +301,11 @@ int mo_route_settle(struct mo_route *r)
         *rooms[i].p = p;
     }
     rc = mo_index_settle(&r->index);
-    if (rc == 0)
-        close_up(r);
-    return rc;
+    if (rc < 0)
+        return rc;
+    close_up(r);
+    mo_route_list_names(r);
+    return 0;
 }
 
 /* --- how much ------------------------------------------------------------ */
@@ -285,8 +318,10 @@ struct mo_route_stats mo_route_stats(const struct mo_route *r)
         .terms = r->index.nterms,
         .postings = r->index.npostings,
         .bytes = sizeof(*r) + mo_index_bytes(&r->index) +
-                 r->cap_tools * sizeof(*r->tools) +
-                 r->ntools * 2 * sizeof(float) +
-                 r->nservers * (sizeof(*r->servers) + sizeof(*r->best)),
+                 r->cap_tools * (sizeof(*r->tools) + sizeof(*r->abouts) +
+                                 sizeof(*r->verbs)) +
+                 r->nname_slots * sizeof(*r->name_slots) +
+                 r->ntools * (sizeof(*r->next_named) + 2 * sizeof(float)) +
+                 r->nservers * (sizeof(*r->servers) + 2 * sizeof(float)),
     };
 }

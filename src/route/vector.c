@@ -1,10 +1,6 @@
 #include "route/vector.h"
 
 #include <math.h>
-#if defined(__aarch64__) && !defined(__clang__)
-#    include <arm_neon.h>
-#    include <sys/auxv.h>
-#endif
 
 #include "base/mem.h"
 #include "codec/utf8.h"
@@ -12,8 +8,11 @@
 
 #define MAGIC      "MSV1"
 #define HEAD       12
-#define WORD_MAX   100 /* bytes; a longer one is no word */
+#define WORD_MAX   100            /* bytes; a longer one is no word */
+#define WAITING    (2 * WORD_MAX) /* rows; a word has one a byte at most */
+#define PART       16
 #define PIECES_MAX 65534
+#define MARK_MAX   2 /* bytes of what stands before a piece that is no start */
 #define SLOTS      ((size_t)1 << 17)
 
 struct mo_vectors {
@@ -21,19 +20,40 @@ struct mo_vectors {
     const char *scales; /* float[rows], perhaps not aligned */
     const int8_t *rows;
     uint32_t n;
+    size_t longest;   /* bytes of the longest piece, at least of a mark */
     uint32_t *starts; /* of each piece in `pieces`; n + 1 */
     uint16_t *slots;  /* hash -> row + 1; 0: free */
 };
 
 /* --- the table ----------------------------------------------------------- */
 
+/* FNV-1a: our own fixed list, no enemy. It can be walked back, so that all
+ * starts of a word cost one walk over it. */
+static uint32_t hash_more(uint32_t h, char c)
+{
+    return (h ^ (unsigned char)c) * 16777619u;
+}
+
+static uint32_t hash_less(uint32_t h, char last)
+{
+    return (h * 899433627u) ^ (unsigned char)last;
+}
+
+static uint32_t hash_on(uint32_t h, struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        h = hash_more(h, s.p[i]);
+    return h;
+}
+
 static uint32_t hash(struct mo_span s)
 {
-    uint32_t h = 2166136261u; /* FNV-1a: our own fixed list, no enemy */
+    return hash_on(2166136261u, s);
+}
 
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
-    return h ^ (h >> 15);
+static size_t slot(uint32_t h)
+{
+    return (h ^ (h >> 15)) % SLOTS;
 }
 
 static struct mo_span piece(const struct mo_vectors *v, uint32_t i)
@@ -42,22 +62,29 @@ static struct mo_span piece(const struct mo_vectors *v, uint32_t i)
                    v->starts[i + 1] - v->starts[i] - 1);
 }
 
-/* The row of a piece, or -1. */
-static int find(const struct mo_vectors *v, struct mo_span s)
+/* The row of the piece that is mark and s, h its hash; or -1. */
+static int find(const struct mo_vectors *v, struct mo_span mark,
+                struct mo_span s, uint32_t h)
 {
-    for (size_t i = hash(s) % SLOTS; v->slots[i]; i = (i + 1) % SLOTS)
-        if (mo_span_eq(piece(v, v->slots[i] - 1u), s))
+    for (size_t i = slot(h); v->slots[i]; i = (i + 1) % SLOTS) {
+        struct mo_span p = piece(v, v->slots[i] - 1u);
+
+        if (p.n == mark.n + s.n && mo_span_starts(p, mark) &&
+            memcmp(p.p + mark.n, s.p, s.n) == 0)
             return v->slots[i] - 1;
+    }
     return -1;
 }
 
 static void put(struct mo_vectors *v, uint32_t row)
 {
-    size_t i = hash(piece(v, row)) % SLOTS;
+    size_t i = slot(hash(piece(v, row)));
 
     while (v->slots[i])
         i = (i + 1) % SLOTS;
     v->slots[i] = (uint16_t)(row + 1);
+    if (piece(v, row).n > v->longest)
+        v->longest = piece(v, row).n;
 }
 
 /* "[CLS]" and the like never come from a text. */
@@ -85,6 +112,7 @@ static int read_pieces(struct mo_vectors *v)
     if (row < v->n || at != v->pieces.n)
         return MO_EPROTO;
     v->starts[row] = at;
+    v->longest = MARK_MAX;
     for (row = 0; row < v->n; row++)
         if (!is_special(piece(v, row)))
             put(v, row);
@@ -137,56 +165,84 @@ void mo_vectors_free(struct mo_vectors *v)
 
 /* --- a text -------------------------------------------------------------- */
 
-static void add_row(const struct mo_vectors *v, int row,
-                    struct mo_vector_sum *sum)
-{
-    const int8_t *q = v->rows + (size_t)row * MO_VECTOR_DIM;
-    float scale;
-
-    memcpy(&scale, v->scales + (size_t)row * sizeof(scale), sizeof(scale));
-    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        sum->v[i] += scale * (float)q[i];
-    sum->n++;
-}
-
 /* The longest piece at the start of w; `rest`: it follows another one. */
 static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
                    size_t *used)
 {
-    char text[WORD_MAX + 2] = "##";
-    size_t skip = rest ? 2 : 0;
+    struct mo_span mark = rest ? MO_SPAN("##") : MO_SPAN("");
+    size_t n = w.n + mark.n < v->longest ? w.n : v->longest - mark.n;
+    uint32_t h = hash_on(hash(mark), mo_span_head(w, n));
 
-    memcpy(text + skip, w.p, w.n);
-    for (size_t n = w.n; n > 0; n = mo_utf8_cut(w, n - 1)) {
-        int row = find(v, mo_span(text, skip + n));
+    for (; n > 0; n--) {
+        int row = -1;
 
+        if (n == w.n || !mo_utf8_is_tail(w.p[n]))
+            row = find(v, mark, mo_span(w.p, n), h);
         if (row >= 0) {
             *used = n;
             return row;
         }
+        h = hash_less(h, w.p[n - 1]);
     }
     return -1;
 }
 
+/* Rows that are to be added, many at a time. */
+struct waiting {
+    int rows[WAITING];
+    float scales[WAITING];
+    size_t n;
+};
+
+/* The same part of every row, in their order: its sums stay in registers. */
+static void add_part(const struct mo_vectors *v, const struct waiting *a,
+                     size_t from, float *sum)
+{
+    float part[PART];
+
+    memcpy(part, sum + from, sizeof(part));
+    for (size_t k = 0; k < a->n; k++) {
+        const int8_t *q = v->rows + (size_t)a->rows[k] * MO_VECTOR_DIM + from;
+
+        for (size_t i = 0; i < PART; i++)
+            part[i] += a->scales[k] * (float)q[i];
+    }
+    memcpy(sum + from, part, sizeof(part));
+}
+
+static void add_waiting(const struct mo_vectors *v, struct waiting *a,
+                        struct mo_vector_sum *sum)
+{
+    for (size_t i = 0; i < a->n; i++)
+        memcpy(&a->scales[i], v->scales + (size_t)a->rows[i] * sizeof(float),
+               sizeof(float));
+    for (size_t from = 0; from < MO_VECTOR_DIM; from += PART)
+        add_part(v, a, from, sum->v);
+    sum->n += (unsigned)a->n;
+    a->n = 0;
+}
+
 /* A word that cannot be put together from pieces counts for nothing. */
 static void add_word(const struct mo_vectors *v, struct mo_span w,
-                     struct mo_vector_sum *sum)
+                     struct waiting *a, struct mo_vector_sum *sum)
 {
-    int rows[WORD_MAX];
-    size_t n = 0, used = 0;
+    size_t before = 0, used = 0;
     bool rest = false;
 
+    if (a->n + w.n > WAITING)
+        add_waiting(v, a, sum);
+    before = a->n;
     while (w.n) {
         int row = longest(v, w, rest, &used);
 
-        if (row < 0)
+        if (row < 0) {
+            a->n = before;
             return;
-        rows[n++] = row;
+        }
+        a->rows[a->n++] = row;
         rest = true;
         w = mo_span_skip(w, used);
     }
-    for (size_t i = 0; i < n; i++)
-        add_row(v, rows[i], sum);
 }
 
 struct word {
@@ -196,10 +252,10 @@ struct word {
 };
 
 static void end_word(const struct mo_vectors *v, struct word *w,
-                     struct mo_vector_sum *sum)
+                     struct waiting *a, struct mo_vector_sum *sum)
 {
     if (w->n && !w->too_long)
-        add_word(v, mo_span(w->text, w->n), sum);
+        add_word(v, mo_span(w->text, w->n), a, sum);
     w->n = 0;
     w->too_long = false;
 }
@@ -207,6 +263,7 @@ static void end_word(const struct mo_vectors *v, struct word *w,
 void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
                    struct mo_vector_sum *sum)
 {
+    struct waiting a = {.n = 0};
     struct word w = {.n = 0};
     struct mo_fold_char c;
 
@@ -216,7 +273,7 @@ void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
         text = mo_span_skip(text, mo_fold_next(text, &c));
         alone = c.what == MO_FOLD_PUNCT || c.what == MO_FOLD_CJK;
         if (alone || c.what == MO_FOLD_SPACE)
-            end_word(v, &w, sum);
+            end_word(v, &w, &a, sum);
         if (c.what == MO_FOLD_SPACE || c.cp == 0)
             continue;
         if (w.n + 4 > WORD_MAX)
@@ -224,9 +281,10 @@ void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
         else
             w.n += mo_utf8_put(w.text + w.n, c.cp);
         if (alone)
-            end_word(v, &w, sum);
+            end_word(v, &w, &a, sum);
     }
-    end_word(v, &w, sum);
+    end_word(v, &w, &a, sum);
+    add_waiting(v, &a, sum);
 }
 
 /* --- arithmetic ---------------------------------------------------------- */
@@ -241,79 +299,4 @@ void mo_vector_norm(struct mo_vector_sum *sum)
         sq = 1.0f / sqrtf(sq);
     for (size_t i = 0; i < MO_VECTOR_DIM; i++)
         sum->v[i] *= sq;
-}
-
-void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out)
-{
-    float most = 0, up;
-
-    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        most = fabsf(v[i]) > most ? fabsf(v[i]) : most;
-    up = most > 0 ? 127.0f / most : 0;
-    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        out->q[i] = (int8_t)lrintf(v[i] * up);
-    out->scale = most / 127.0f;
-}
-
-static int32_t sum_plain(const int8_t *a, const int8_t *b)
-{
-    int32_t sum = 0;
-
-    for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-        sum += (int32_t)a[i] * b[i];
-    return sum;
-}
-
-/* Processors that multiply sixteen pairs at once take a fifth of the time.
- * clang 14 offers that only to whole files; its builds are not shipped. */
-#if defined(__aarch64__) && !defined(__clang__)
-
-static bool can(void)
-{
-    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
-}
-
-__attribute__((target("arch=armv8.2-a+dotprod"))) static int32_t
-sum_cpu(const int8_t *a, const int8_t *b)
-{
-    int32x4_t even = vdupq_n_s32(0), odd = even;
-
-    for (size_t i = 0; i < MO_VECTOR_DIM; i += 32) {
-        even = vdotq_s32(even, vld1q_s8(a + i), vld1q_s8(b + i));
-        odd = vdotq_s32(odd, vld1q_s8(a + i + 16), vld1q_s8(b + i + 16));
-    }
-    return vaddvq_s32(vaddq_s32(even, odd));
-}
-
-#else
-
-static bool can(void)
-{
-    return false;
-}
-
-static int32_t sum_cpu(const int8_t *a, const int8_t *b)
-{
-    return sum_plain(a, b);
-}
-
-#endif
-
-float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b)
-{
-    return (float)sum_plain(a->q, b->q) * a->scale * b->scale;
-}
-
-void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *first,
-                    size_t step, size_t n, float *out)
-{
-    const char *at = (const char *)first;
-    bool cpu = can();
-
-    for (size_t i = 0; i < n; i++, at += step) {
-        const struct mo_vector8 *b = (const void *)at;
-        int32_t sum = cpu ? sum_cpu(a->q, b->q) : sum_plain(a->q, b->q);
-
-        out[i] = (float)sum * a->scale * b->scale;
-    }
 }

@@ -12,8 +12,7 @@
 #define MO_ROUTE_VECTOR_H
 
 #include "base/str.h"
-
-#define MO_VECTOR_DIM 128
+#include "route/vector8.h"
 
 struct mo_vectors;
 
@@ -31,17 +30,5 @@ void mo_vector_add(const struct mo_vectors *v, struct mo_span text,
                    struct mo_vector_sum *sum);
 /* As long as one; all zero when there was nothing. */
 void mo_vector_norm(struct mo_vector_sum *sum);
-
-/* One byte a number; the length is `scale` times that of the bytes. */
-struct mo_vector8 {
-    int8_t q[MO_VECTOR_DIM];
-    float scale;
-};
-
-void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out);
-float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b);
-/* The same with n vectors, `step` bytes from each other: a whole catalogue. */
-void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *first,
-                    size_t step, size_t n, float *out);
 
 #endif

@@ -50,27 +50,33 @@ static int compare(const void *key, const void *item)
     return strcmp(key, ((const struct verb *)item)->word);
 }
 
+struct looking {
+    unsigned left; /* words to look at */
+    unsigned kinds;
+};
+
+static void on_word(void *ctx, struct mo_span w, bool extra)
+{
+    struct looking *k = ctx;
+    const struct verb *v;
+    char word[16];
+
+    (void)extra;
+    if (k->left == 0)
+        return;
+    k->left--;
+    if (w.n >= sizeof(word))
+        return;
+    memcpy(word, w.p, w.n);
+    word[w.n] = '\0';
+    v = bsearch(word, verbs, MO_COUNT(verbs), sizeof(verbs[0]), compare);
+    k->kinds |= v ? v->kind : 0;
+}
+
 unsigned mo_verbs(struct mo_span text, unsigned words)
 {
-    unsigned kinds = 0;
-    struct mo_buf b;
-    struct mo_span rest;
+    struct looking k = {.left = words};
 
-    mo_buf_init(&b, 4096);
-    mo_words_split(text, &b);
-    rest = mo_span_cstr(mo_buf_cstr(&b));
-    for (unsigned i = 0; i < words && rest.n; i++) {
-        struct mo_span w = mo_span_cut(&rest, ' ');
-        const struct verb *v;
-        char word[16];
-
-        if (w.n >= sizeof(word))
-            continue;
-        memcpy(word, w.p, w.n);
-        word[w.n] = '\0';
-        v = bsearch(word, verbs, MO_COUNT(verbs), sizeof(verbs[0]), compare);
-        kinds |= v ? v->kind : 0;
-    }
-    mo_buf_fini(&b);
-    return kinds;
+    mo_words_plain(text, on_word, &k);
+    return k.kinds;
 }

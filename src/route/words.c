@@ -1,54 +1,85 @@
 #include "route/words.h"
 
-#include <libstemmer.h>
-#include <stdlib.h>
-
 #include "base/mem.h"
 #include "codec/utf8.h"
 #include "route/fold.h"
+#include "route/stem.h"
 
-#define RUN_MAX 128 /* characters of one word; the rest is another one */
+#define RUN_MAX    128 /* characters of one word; the rest is another one */
+#define IDLE_SLOTS 1024
+#define STEMS      2048
+#define STEM_MAX   23 /* bytes of a word whose stem is kept */
+
+/* A word and its stem: the same words come again and again. */
+struct stem {
+    char word[STEM_MAX], stem[STEM_MAX];
+    uint8_t nword, nstem; /* nword 0: nothing here */
+};
 
 struct mo_words {
-    struct sb_stemmer *stemmer;
+    struct mo_stem *stem;
+    uint8_t idle[IDLE_SLOTS]; /* hash -> number in idle[] + 1; 0: free */
+    struct stem stems[STEMS]; /* by hash; a newer one takes the place */
 };
 
 /* Words that say nothing about which tool is meant: those without meaning of
- * their own, and those of asking for something. Sorted. */
+ * their own, and those of asking for something ("fetch" is none of them: many
+ * tools are called so). */
 static const char *const idle[] = {
-    "a",       "able",   "about",   "after",   "again",      "all",
-    "also",    "am",     "an",      "and",     "any",        "anything",
-    "are",     "as",     "ask",     "assist",  "at",         "be",
-    "because", "been",   "before",  "being",   "best",       "but",
-    "by",      "can",    "cannot",  "could",   "d",          "did",
-    "display", "do",     "does",    "doing",   "don",        "done",
-    "each",    "either", "etc",     "every",   "everything", "few",
-    "fetch",   "find",   "for",     "from",    "get",        "getting",
-    "give",    "go",     "going",   "got",     "had",        "has",
-    "have",    "having", "he",      "hello",   "help",       "her",
-    "here",    "hey",    "hi",      "him",     "his",        "how",
-    "i",       "if",     "in",      "inside",  "into",       "is",
-    "it",      "its",    "just",    "kindly",  "know",       "let",
-    "like",    "ll",     "look",    "looking", "m",          "make",
-    "may",     "maybe",  "me",      "might",   "mine",       "more",
-    "most",    "much",   "must",    "my",      "myself",     "need",
-    "needed",  "needs",  "no",      "nor",     "not",        "now",
-    "obtain",  "of",     "off",     "ok",      "on",         "one",
-    "only",    "onto",   "or",      "other",   "our",        "out",
-    "over",    "own",    "please",  "provide", "re",         "retrieve",
-    "return",  "s",      "same",    "see",     "shall",      "she",
-    "should",  "show",   "so",      "some",    "something",  "such",
-    "t",       "tell",   "than",    "thank",   "thanks",     "that",
-    "the",     "their",  "them",    "then",    "there",      "these",
-    "they",    "thing",  "things",  "this",    "those",      "through",
-    "to",      "too",    "tool",    "tools",   "try",        "under",
-    "until",   "up",     "upon",    "us",      "use",        "used",
-    "using",   "ve",     "very",    "via",     "want",       "wanted",
-    "wants",   "was",    "we",      "well",    "were",       "what",
-    "when",    "where",  "whether", "which",   "while",      "who",
-    "whose",   "why",    "will",    "wish",    "with",       "within",
-    "without", "would",  "you",     "your",    "yours",
+    "a",       "able",    "about",   "after",     "again",      "all",
+    "also",    "am",      "an",      "and",       "any",        "anything",
+    "are",     "as",      "ask",     "assist",    "at",         "be",
+    "because", "been",    "before",  "being",     "best",       "but",
+    "by",      "can",     "cannot",  "could",     "d",          "did",
+    "display", "do",      "does",    "doing",     "don",        "done",
+    "each",    "either",  "etc",     "every",     "everything", "few",
+    "find",    "for",     "from",    "get",       "getting",    "give",
+    "go",      "going",   "got",     "had",       "has",        "have",
+    "having",  "he",      "hello",   "help",      "her",        "here",
+    "hey",     "hi",      "him",     "his",       "how",        "i",
+    "if",      "in",      "inside",  "into",      "is",         "it",
+    "its",     "just",    "kindly",  "know",      "let",        "like",
+    "ll",      "look",    "looking", "m",         "make",       "may",
+    "maybe",   "me",      "might",   "mine",      "more",       "most",
+    "much",    "must",    "my",      "myself",    "need",       "needed",
+    "needs",   "no",      "nor",     "not",       "now",        "obtain",
+    "of",      "off",     "ok",      "on",        "one",        "only",
+    "onto",    "or",      "other",   "our",       "out",        "over",
+    "own",     "please",  "provide", "re",        "retrieve",   "return",
+    "s",       "same",    "see",     "shall",     "she",        "should",
+    "show",    "so",      "some",    "something", "such",       "t",
+    "tell",    "than",    "thank",   "thanks",    "that",       "the",
+    "their",   "them",    "then",    "there",     "these",      "they",
+    "thing",   "things",  "this",    "those",     "through",    "to",
+    "too",     "tool",    "tools",   "try",       "under",      "until",
+    "up",      "upon",    "us",      "use",       "used",       "using",
+    "ve",      "very",    "via",     "want",      "wanted",     "wants",
+    "was",     "we",      "well",    "were",      "what",       "when",
+    "where",   "whether", "which",   "while",     "who",        "whose",
+    "why",     "will",    "wish",    "with",      "within",     "without",
+    "would",   "you",     "your",    "yours",
 };
+
+_Static_assert(MO_COUNT(idle) <= UINT8_MAX, "numbers are of one byte");
+
+static uint32_t hash(struct mo_span s)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    return h ^ (h >> 15);
+}
+
+/* Where the word is among the idle ones, or would be. */
+static uint8_t *idle_slot(struct mo_words *w, struct mo_span s, uint32_t h)
+{
+    uint32_t i = h % IDLE_SLOTS;
+
+    while (w->idle[i] && !mo_span_is(s, idle[w->idle[i] - 1]))
+        i = (i + 1) % IDLE_SLOTS;
+    return &w->idle[i];
+}
 
 struct mo_words *mo_words_new(void)
 {
@@ -56,10 +87,15 @@ struct mo_words *mo_words_new(void)
 
     if (!w)
         return NULL;
-    w->stemmer = sb_stemmer_new("english", NULL);
-    if (!w->stemmer) {
+    w->stem = mo_stem_new();
+    if (!w->stem) {
         mo_free(w);
         return NULL;
+    }
+    for (size_t i = 0; i < MO_COUNT(idle); i++) {
+        struct mo_span s = mo_span_cstr(idle[i]);
+
+        *idle_slot(w, s, hash(s)) = (uint8_t)(i + 1);
     }
     return w;
 }
@@ -68,24 +104,39 @@ void mo_words_free(struct mo_words *w)
 {
     if (!w)
         return;
-    sb_stemmer_delete(w->stemmer);
+    mo_stem_free(w->stem);
     mo_free(w);
+}
+
+/* --- stems --------------------------------------------------------------- */
+
+static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
+                              uint32_t h)
+{
+    struct stem *kept = &w->stems[h % STEMS];
+    struct mo_span stem;
+
+    if (mo_span_eq(mo_span(kept->word, kept->nword), word))
+        return mo_span(kept->stem, kept->nstem);
+    stem = mo_stem(w->stem, word);
+    if (word.n <= STEM_MAX && stem.n <= STEM_MAX) {
+        memcpy(kept->word, word.p, word.n);
+        memcpy(kept->stem, stem.p, stem.n);
+        kept->nword = (uint8_t)word.n;
+        kept->nstem = (uint8_t)stem.n;
+    }
+    return stem;
 }
 
 /* --- terms --------------------------------------------------------------- */
 
-static int compare_idle(const void *key, const void *item)
-{
-    return strcmp(key, *(const char *const *)item);
-}
-
-static bool is_idle(const char *word)
-{
-    return bsearch(word, idle, MO_COUNT(idle), sizeof(idle[0]), compare_idle);
-}
-
-struct run { /* one word, as it is written */
-    struct mo_fold_char c[RUN_MAX];
+struct run { /* one word, folded */
+    char text[RUN_MAX * 4];
+    uint16_t at[RUN_MAX + 1]; /* of each character in text, and the end */
+    struct {
+        uint8_t what;
+        bool upper;
+    } c[RUN_MAX];
     size_t n;
 };
 
@@ -95,28 +146,29 @@ struct sink {
     void *ctx;
 };
 
+/* Characters [from, to) of the run, as many as a term is sure to hold. */
+static struct mo_span part(const struct run *r, size_t from, size_t to)
+{
+    while (r->at[to - 1] - r->at[from] > MO_WORDS_TERM_MAX - 4)
+        to--;
+    return mo_span(r->text + r->at[from], (size_t)(r->at[to] - r->at[from]));
+}
+
 /* Characters [from, to) of the run as one term. */
 static void emit(const struct sink *k, const struct run *r, size_t from,
                  size_t to, bool extra)
 {
-    char text[MO_WORDS_TERM_MAX + 1];
-    struct mo_span term = {text, 0};
-    const sb_symbol *stem;
+    struct mo_span term = part(r, from, to);
+    uint32_t h;
 
-    for (size_t i = from; i < to && term.n + 4 <= MO_WORDS_TERM_MAX; i++)
-        if (r->c[i].cp)
-            term.n += mo_utf8_put(text + term.n, r->c[i].cp);
-    text[term.n] = '\0';
     if (term.n == 0)
         return;
     if (k->w) {
-        if (is_idle(text) || (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
+        h = hash(term);
+        if (*idle_slot(k->w, term, h) ||
+            (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
             return;
-        stem = sb_stemmer_stem(k->w->stemmer, (const sb_symbol *)text,
-                               (int)term.n);
-        if (stem)
-            term = mo_span((const char *)stem,
-                           (size_t)sb_stemmer_length(k->w->stemmer));
+        term = stem_of(k->w, term, h);
     }
     k->on(k->ctx, term, extra);
 }
@@ -174,6 +226,17 @@ static void end_run(const struct sink *k, struct run *r)
         end_word(k, r);
 }
 
+static void add_char(struct run *r, const struct mo_fold_char *c)
+{
+    size_t at = r->at[r->n];
+
+    if (c->cp)
+        at += mo_utf8_put(r->text + at, c->cp);
+    r->c[r->n].what = (uint8_t)c->what;
+    r->c[r->n].upper = c->upper;
+    r->at[++r->n] = (uint16_t)at;
+}
+
 static void each(const struct sink *k, struct mo_span text)
 {
     struct run r = {.n = 0};
@@ -190,7 +253,7 @@ static void each(const struct sink *k, struct mo_span text)
         }
         if (r.n == RUN_MAX || (r.n && cjk != (r.c[0].what == MO_FOLD_CJK)))
             end_run(k, &r);
-        r.c[r.n++] = c;
+        add_char(&r, &c);
     }
     end_run(k, &r);
 }
@@ -199,6 +262,13 @@ void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
                    void *ctx)
 {
     struct sink k = {w, on, ctx};
+
+    each(&k, text);
+}
+
+void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx)
+{
+    struct sink k = {NULL, on, ctx};
 
     each(&k, text);
 }
@@ -215,7 +285,5 @@ static void put_word(void *ctx, struct mo_span term, bool extra)
 
 void mo_words_split(struct mo_span name, struct mo_buf *out)
 {
-    struct sink k = {NULL, put_word, out};
-
-    each(&k, name);
+    mo_words_plain(name, put_word, out);
 }

@@ -24,8 +24,10 @@ typedef void mo_words_fn(void *ctx, struct mo_span term, bool extra);
 void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
                    void *ctx);
 
-/* The same cut, but as plain words with one space between: what vectors are
- * made of when the text is a name. */
+/* The same cut, but plain words: no stems, nothing left out. */
+void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx);
+/* These with one space between: what vectors are made of when the text is a
+ * name. */
 void mo_words_split(struct mo_span name, struct mo_buf *out);
 
 #endif

@@ -3,14 +3,13 @@
 #include "web/strikes.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "codec/json.h"
 #include "codec/url.h"
 #include "web/page.h"
+#include "web/site_meter.h"
 
-#define METRICS_MAX ((size_t)4 * 1024 * 1024)
-#define TOKEN_MAX   ((size_t)256)
+#define TOKEN_MAX ((size_t)256)
 
 struct mo_site {
     struct mo_loop *loop;
@@ -19,19 +18,12 @@ struct mo_site {
     struct mo_gate gate;
     struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
+    size_t path_len[MO_SITE_ROUTES_MAX]; /* most do not fit for that alone */
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
-    struct mo_prom *prom;
-    struct mo_prom_metric *requests, *seconds;
-    struct {
-        const char *tag; /* as the route has it, not its text */
-        int status;
-        struct mo_prom_series *n, *seconds;
-    } last; /* request that was counted: most are like it */
-    struct mo_prom_series *gauges[8];
+    struct mo_site_meter meter;
     struct mo_buf headers; /* of every answer */
-    uint64_t started;
     bool closing, httpd_gone, sio_gone;
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -116,15 +108,18 @@ int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
     if (s->nroutes == MO_SITE_ROUTES_MAX)
         return MO_EBUSY;
+    s->path_len[s->nroutes] = strlen(r->path);
     s->routes[s->nroutes++] = *r;
     return 0;
 }
 
-static bool path_fits(const struct mo_route *r, struct mo_span path)
+static bool path_fits(const struct mo_site *s, size_t i, struct mo_span path)
 {
-    if (r->flags & MO_ROUTE_PREFIX)
-        return mo_span_starts(path, mo_span_cstr(r->path));
-    return mo_span_is(path, r->path);
+    size_t n = s->path_len[i];
+
+    if (path.n < n || (path.n > n && !(s->routes[i].flags & MO_ROUTE_PREFIX)))
+        return false;
+    return memcmp(path.p, s->routes[i].path, n) == 0;
 }
 
 static bool method_fits(const struct mo_route *r, enum mo_http_method m)
@@ -141,7 +136,7 @@ static const struct mo_route *find(const struct mo_site *s,
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (!path_fits(r, rq->path))
+        if (!path_fits(s, i, rq->path))
             continue;
         *path_known = true;
         if (method_fits(r, rq->head->method))
@@ -158,7 +153,7 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (path_fits(r, rq->path))
+        if (path_fits(s, i, rq->path))
             (void)mo_buf_printf(&b, "%s%s%s", b.len ? ", " : "",
                                 mo_http_method_name(r->method),
                                 r->method == MO_HTTP_GET ? ", HEAD" : "");
@@ -335,138 +330,20 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_buf_fini(&b);
 }
 
-/* --- metrics ------------------------------------------------------------- */
-
-enum { G_UP, G_CONNS, G_STREAMS, G_TIMERS, G_ENGINES, G_SOCKETS, G_RSS, G_N };
-
-static const struct mo_prom_desc gauge_desc[G_N] = {
-    [G_UP] = {.name = "mo_uptime_seconds",
-              .help = "Seconds since the server started",
-              .kind = MO_PROM_GAUGE},
-    [G_CONNS] = {.name = "mo_http_connections",
-                 .help = "Open HTTP connections",
-                 .kind = MO_PROM_GAUGE},
-    [G_STREAMS] = {.name = "mo_loop_streams",
-                   .help = "Open byte streams of all kinds",
-                   .kind = MO_PROM_GAUGE},
-    [G_TIMERS] = {.name = "mo_loop_timers",
-                  .help = "Running timers",
-                  .kind = MO_PROM_GAUGE},
-    [G_ENGINES] = {.name = "mo_engineio_sessions",
-                   .help = "Open Engine.IO sessions",
-                   .kind = MO_PROM_GAUGE},
-    [G_SOCKETS] = {.name = "mo_socketio_sockets",
-                   .help = "Connected Socket.IO sockets",
-                   .kind = MO_PROM_GAUGE},
-    [G_RSS] = {.name = "process_resident_memory_bytes",
-               .help = "Resident memory",
-               .kind = MO_PROM_GAUGE},
-};
-
-static const struct mo_prom_desc requests_desc = {
-    .name = "mo_http_requests_total",
-    .help = "Requests answered, by route and status",
-    .kind = MO_PROM_COUNTER,
-    .labels = {"route", "status"},
-};
-
-static const struct mo_prom_desc seconds_desc = {
-    .name = "mo_http_request_seconds",
-    .help = "Time from a request's head to the end of its answer",
-    .kind = MO_PROM_HISTOGRAM,
-    .labels = {"route"},
-    .buckets = mo_prom_seconds,
-    .nbuckets = MO_PROM_SECONDS_N,
-};
-
-static double resident_bytes(void)
-{
-    FILE *f = fopen("/proc/self/statm", "re");
-    char line[128] = "";
-    uint64_t pages = 0;
-    struct mo_span rest;
-
-    if (!f)
-        return 0;
-    if (!fgets(line, sizeof(line), f))
-        line[0] = '\0';
-    (void)fclose(f);
-    rest = mo_span_cstr(line);
-    (void)mo_span_cut(&rest, ' '); /* the first is the size */
-    (void)mo_span_u64(mo_span_cut(&rest, ' '), &pages);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
-static void measure(void *ctx)
-{
-    struct mo_site *s = ctx;
-    struct mo_loop_stats loop = mo_loop_stats(s->loop);
-    struct mo_siod_stats sio = {0};
-    double v[G_N];
-
-    if (s->sio)
-        sio = mo_siod_stats(s->sio);
-    v[G_UP] = (double)(mo_now_ns() - s->started) / (double)MO_S;
-    v[G_CONNS] = mo_httpd_stats(s->httpd).open;
-    v[G_STREAMS] = loop.streams;
-    v[G_TIMERS] = loop.timers;
-    v[G_ENGINES] = sio.eio.sessions;
-    v[G_SOCKETS] = sio.sockets;
-    v[G_RSS] = resident_bytes();
-    for (int i = 0; i < G_N; i++)
-        mo_prom_set(s->gauges[i], v[i]);
-}
-
-static int add_metrics(struct mo_site *s, struct mo_err *e)
-{
-    s->prom = mo_prom_new();
-    if (!s->prom)
-        return mo_fail(e, MO_ENOMEM, "metrics");
-    for (int i = 0; i < G_N; i++) {
-        struct mo_prom_metric *m = mo_prom_add(s->prom, &gauge_desc[i], e);
-
-        if (!m)
-            return e->code;
-        s->gauges[i] = mo_prom_with(m, NULL);
-    }
-    s->requests = mo_prom_add(s->prom, &requests_desc, e);
-    s->seconds = mo_prom_add(s->prom, &seconds_desc, e);
-    if (!s->requests || !s->seconds)
-        return e->code;
-    return mo_prom_hook(s->prom, measure, s);
-}
+/* --- what is counted ----------------------------------------------------- */
 
 static void on_done(void *ctx, const struct mo_req *rq, int status, uint64_t ns)
 {
     struct mo_site *s = ctx;
-    const char *tag = rq->tag ? rq->tag : "bad";
-    struct mo_span labels[2];
-    char code[8];
 
-    if (s->last.tag != tag || s->last.status != status) {
-        (void)snprintf(code, sizeof(code), "%d", status);
-        labels[0] = mo_span_cstr(tag);
-        labels[1] = mo_span_cstr(code);
-        s->last.tag = tag;
-        s->last.status = status;
-        s->last.n = mo_prom_with(s->requests, labels);
-        s->last.seconds = mo_prom_with(s->seconds, labels);
-    }
-    mo_prom_count(s->last.n, 1);
-    mo_prom_observe(s->last.seconds, (double)ns / (double)MO_S);
+    mo_site_meter_count(&s->meter, rq->tag ? rq->tag : "bad", status, ns);
 }
 
 static void on_metrics(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
-    struct mo_buf b;
 
-    mo_buf_init(&b, METRICS_MAX);
-    if (mo_prom_write(s->prom, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-    else
-        mo_req_reply(rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    mo_site_meter_show(&s->meter, rq);
 }
 
 /* --- the page ------------------------------------------------------------ */
@@ -503,7 +380,7 @@ static void add_routes(struct mo_site *s)
 
 static void site_free(struct mo_site *s)
 {
-    mo_prom_free(s->prom);
+    mo_site_meter_fini(&s->meter);
     mo_buf_fini(&s->headers);
     mo_free(s);
 }
@@ -520,15 +397,17 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
     int rc = build_headers(s, e);
 
     if (rc == 0)
-        rc = add_metrics(s, e);
+        rc = mo_site_meter_init(&s->meter, s->loop, e);
     if (rc < 0)
         return rc;
     h.headers = mo_buf_view(&s->headers);
     s->httpd = mo_httpd_new(s->loop, &h, e);
     if (!s->httpd)
         return e->code;
+    s->meter.httpd = s->httpd;
     if (o->sio)
         s->sio = mo_siod_new(s->loop, o->sio, e);
+    s->meter.sio = s->sio;
     if (o->sio && !s->sio) {
         mo_httpd_close(s->httpd, 0, NULL, NULL);
         return e->code;
@@ -548,7 +427,6 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
     }
     s->loop = l;
     s->gate = o->gate;
-    s->started = mo_now_ns();
     if (site_build(s, o, e) < 0) {
         site_free(s);
         return NULL;
@@ -591,7 +469,7 @@ void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m)
 
 struct mo_prom *mo_site_prom(struct mo_site *s)
 {
-    return s->prom;
+    return s->meter.prom;
 }
 
 struct mo_siod *mo_site_sio(struct mo_site *s)
@@ -625,6 +503,7 @@ static void on_sio_gone(void *ctx)
 
     s->sio_gone = true;
     s->sio = NULL;
+    s->meter.sio = NULL;
     maybe_gone(s);
 }
 

@@ -196,7 +196,7 @@ describe('refused, and the connection closed', () => {
 
 // --- what is answered ----------------------------------------------------------
 
-const ROUTES = ['/', '/s/abc', '/overview', '/icon.svg', '/healthz', '/readyz',
+const ROUTES = ['/', '/s/abc', '/overview', '/icon.png', '/healthz', '/readyz',
   '/health', '/metrics'];
 
 describe('answered', () => {
@@ -390,10 +390,10 @@ describe('answered', () => {
   test('metrics count what was answered, by route and status', async () => {
     const count = async (labels) =>
       (await server.metric(`mo_http_requests_total${labels}`)) ?? 0;
-    const rows = ['{route="/icon.svg",status="200"}',
+    const rows = ['{route="/icon.png",status="200"}',
       '{route="other",status="404"}', '{route="bad",status="400"}'];
     const was = await Promise.all(rows.map(count));
-    await ask(server.port, 'GET', '/icon.svg');
+    await ask(server.port, 'GET', '/icon.png');
     await ask(server.port, 'GET', `/${Math.random()}`);
     await (await Raw.connect(server.port)).send(get('A b: c')).rest();
     const now = await Promise.all(rows.map(count));

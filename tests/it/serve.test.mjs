@@ -226,7 +226,7 @@ describe('gate with a token', () => {
   });
 
   test('401 without it, on every path that is not a probe', async () => {
-    for (const path of ['/', '/metrics', '/icon.svg', POLL, '/nothing']) {
+    for (const path of ['/', '/metrics', '/icon.png', POLL, '/nothing']) {
       const a = await get(path);
       assertProblem(a, 401, 'token_required');
       assert.equal(a.headers['www-authenticate'], 'Bearer');

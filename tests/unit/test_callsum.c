@@ -35,7 +35,7 @@ static const char *said(const struct mo_callsum *s, const char *server,
 
 static void test_sums(void **state)
 {
-    struct mo_callsum *s = mo_callsum_new();
+    struct mo_callsum *s = mo_callsum_new(0);
     struct mo_buf b;
 
     (void)state;
@@ -72,7 +72,7 @@ static void test_quantiles(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_callsum *s = mo_callsum_new();
+        struct mo_callsum *s = mo_callsum_new(0);
         double p50 = 0, p95 = 0;
         struct mo_json_doc doc;
         struct mo_buf b;
@@ -91,9 +91,31 @@ static void test_quantiles(void **state)
     }
 }
 
+/* The owner's bytes stay with their tool, whatever comes between. */
+static void test_own(void **state)
+{
+    struct mo_callsum *s = mo_callsum_new(sizeof(unsigned));
+    char name[32];
+
+    (void)state;
+    for (unsigned round = 0; round < 2; round++)
+        for (unsigned i = 0; i < 300; i++) {
+            struct mo_callsum_call c = {.server = MO_SPAN("a")};
+            unsigned *mine = NULL;
+
+            (void)snprintf(name, sizeof(name), "t%u", i);
+            c.tool = mo_span_cstr(name);
+            mine = mo_callsum_add(s, &c, NOW);
+            assert_non_null(mine);
+            assert_int_equal(*mine, round ? i + 1 : 0);
+            *mine = i + 1;
+        }
+    mo_callsum_free(s);
+}
+
 static void test_bounds(void **state)
 {
-    struct mo_callsum *s = mo_callsum_new();
+    struct mo_callsum *s = mo_callsum_new(0);
     char name[32];
     struct mo_buf b;
 
@@ -103,8 +125,8 @@ static void test_bounds(void **state)
         (void)snprintf(name, sizeof(name), "t%u", i);
         add(s, "a", name, UINT64_MAX / 4, true);
     }
-    assert_non_null(strstr(said(s, NULL, 0, &b), "\"calls\":2148,"));
-    assert_non_null(strstr(said(s, "a", 0, &b), "\"calls\":2148,"));
+    assert_non_null(strstr(said(s, NULL, 0, &b), "\"calls\":4196,"));
+    assert_non_null(strstr(said(s, "a", 0, &b), "\"calls\":4196,"));
     mo_buf_fini(&b);
     mo_callsum_free(s);
     mo_callsum_free(NULL);
@@ -112,7 +134,7 @@ static void test_bounds(void **state)
 
 static void count_some(void *ctx)
 {
-    struct mo_callsum *s = mo_callsum_new();
+    struct mo_callsum *s = mo_callsum_new(0);
     struct mo_buf b;
 
     (void)ctx;
@@ -136,9 +158,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_quantiles),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_sums),      cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_own),       cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_no_memory),
     };
 

@@ -84,7 +84,7 @@ static void test_made(void **state)
     struct mo_log log = {.fd = -1};
     struct mo_door d = {.made = false};
     struct mo_err e = {0};
-    char first[64];
+    char first[sizeof(d.token)];
 
     (void)state;
     assert_int_equal(mo_door_token(&d, &none, "127.0.0.1", &log, &e), 0);

@@ -293,6 +293,51 @@ static void test_iter_none(void **state)
     assert_int_equal(mo_json_len(parse("{\n}")), 0);
 }
 
+/* Into each element that can be entered, `deep` members of it looked at. */
+static void enter_all(struct mo_json v, size_t deep)
+{
+    struct mo_json_iter by_step, at_once, inner;
+    struct mo_json k, val, got;
+
+    mo_json_iter(&by_step, v);
+    mo_json_iter(&at_once, v);
+    while (mo_json_next(&at_once, &k, &val)) {
+        assert_true(mo_json_more(&by_step));
+        got = mo_json_key(&by_step);
+        assert_true(got.p == k.p && got.n == k.n);
+        if (mo_json_enter(&by_step, &inner)) {
+            assert_int_equal(inner.object, *val.p == '{');
+            for (size_t i = 0; i < deep && mo_json_more(&inner); i++)
+                (void)mo_json_next(&inner, &k, &got);
+            got = mo_json_leave(&by_step, &inner);
+        } else {
+            assert_true(*val.p != '{' && *val.p != '[');
+            got = mo_json_value(&by_step);
+        }
+        assert_true(got.p == val.p && got.n == val.n);
+    }
+    assert_false(mo_json_more(&by_step));
+}
+
+/* Step by step it is the same walk, however much of an element is seen. */
+static void test_enter(void **state)
+{
+    static const char *const rows[] = {
+        "[]",
+        "[ ]",
+        "[{}]",
+        "[ {} , [ ] ,7 ]",
+        "{\"a\":{\"x\":[1,2],\"y\":\"}]\"} , \"b\" : [ [] , {} ] }",
+        "[{\"name\":\"a\",\"s\":{\"type\":\"object\"}},\n "
+        "{\"name\":\"b]\",\"t\":[{\"u\":\"\\\"}\"}]},\"c\",null]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        for (size_t deep = 0; deep < 4; deep++)
+            enter_all(parse(rows[i]), deep);
+}
+
 /* A container of every length around the 64-byte block, with a quote, an
  * escape or a bracket in a string at every place of it. */
 static void test_skip_blocks(void **state)
@@ -599,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_iter),
         cmocka_unit_test(test_iter_object),
         cmocka_unit_test(test_iter_none),
+        cmocka_unit_test(test_enter),
         cmocka_unit_test(test_skip_blocks),
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_at),

@@ -149,6 +149,58 @@ static void behaves_like_an_array(void **s)
     mo_map_fini(&m);
 }
 
+/* Lent keys are the caller's own bytes, and nobody frees them. */
+static void lent_keys_are_not_copied(void **s)
+{
+    static const char *const keys[] = {"a", "bc", "def", "", "ghij"};
+    struct mo_map m;
+    int v;
+
+    (void)s;
+    mo_map_init_lent(&m, 10);
+    for (size_t i = 0; i < MO_COUNT(keys); i++)
+        assert_int_equal(mo_map_add(&m, mo_span_cstr(keys[i]), &v), 0);
+    mo_map_each (en, &m) {
+        bool ours = false;
+
+        for (size_t i = 0; i < MO_COUNT(keys); i++)
+            ours |= en->key == keys[i];
+        assert_true(ours);
+    }
+    assert_ptr_equal(mo_map_del(&m, MO_SPAN("bc")), &v);
+    assert_null(mo_map_get(&m, MO_SPAN("bc")));
+    assert_ptr_equal(mo_map_get(&m, MO_SPAN("def")), &v);
+    assert_int_equal(m.len, 4);
+    mo_map_clear(&m);
+    assert_null(mo_map_get(&m, MO_SPAN("def")));
+    assert_int_equal(mo_map_add(&m, MO_SPAN("x"), &v), 0);
+    mo_map_fini(&m);
+    assert_int_equal(m.len, 0);
+}
+
+/* What was there stays, and so many fit without another slot. */
+static void reserved_room_is_enough(void **s)
+{
+    char tmp[16];
+    int v;
+
+    (void)s;
+    for (size_t n = 0; n < 100; n += 7) {
+        struct mo_map m;
+        size_t cap = 0;
+
+        mo_map_init(&m, 200);
+        assert_int_equal(mo_map_put(&m, MO_SPAN("first"), &v, NULL), 0);
+        assert_int_equal(mo_map_reserve(&m, n + 1), 0);
+        cap = m.cap;
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(mo_map_put(&m, key_of(i, tmp), &v, NULL), 0);
+        assert_int_equal(m.cap, cap);
+        assert_ptr_equal(mo_map_get(&m, MO_SPAN("first")), &v);
+        mo_map_fini(&m);
+    }
+}
+
 /* A put that fails leaves the map as it was. */
 static void map_body(void *ctx)
 {
@@ -157,6 +209,7 @@ static void map_body(void *ctx)
     char tmp[16];
 
     mo_map_init(&m, 100);
+    assert_true(mo_map_reserve(&m, 10) <= 0);
     for (size_t i = 0; i < 30; i++) {
         int rc = mo_map_put(&m, key_of(i, tmp), ctx, NULL);
 
@@ -201,6 +254,8 @@ int main(void)
         cmocka_unit_test(put_get_replace_delete),
         cmocka_unit_test(full_maps_say_so),
         cmocka_unit_test(behaves_like_an_array),
+        cmocka_unit_test(lent_keys_are_not_copied),
+        cmocka_unit_test(reserved_room_is_enough),
         cmocka_unit_test(maps_survive_failures),
     };
 

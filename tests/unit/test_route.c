@@ -103,11 +103,80 @@ static void test_words(void **state)
         if (strcmp(mo_buf_cstr(&b), rows[i].terms) != 0)
             fail_msg("'%s' is '%s'", rows[i].text, mo_buf_cstr(&b));
     }
+    for (size_t i = 0; i < MO_COUNT(rows); i++) { /* stems are kept by now */
+        mo_buf_reset(&b);
+        mo_words_each(w, mo_span_cstr(rows[i].text), put_term, &b);
+        check_row(rows[i].text, strcmp(mo_buf_cstr(&b), rows[i].terms) == 0);
+    }
     mo_buf_reset(&b);
     mo_words_split(MO_SPAN("listAll_open-PRs"), &b);
     assert_string_equal(mo_buf_cstr(&b), "list all open p rs");
     mo_buf_fini(&b);
     mo_words_free(w);
+}
+
+struct gathered {
+    char text[8][MO_WORDS_TERM_MAX + 1];
+    size_t n[8], count;
+};
+
+static void gather(void *ctx, struct mo_span term, bool extra)
+{
+    struct gathered *g = ctx;
+    size_t i = g->count++;
+
+    (void)extra;
+    assert_true(i < MO_COUNT(g->n) && term.n <= MO_WORDS_TERM_MAX);
+    memcpy(g->text[i], term.p, term.n);
+    g->n[i] = term.n;
+}
+
+/* A term ends before it could grow too long, in whole characters; a word that
+ * is too long for one run is two. */
+static void test_long_words(void **state)
+{
+    struct mo_words *w = mo_words_new();
+    struct gathered g = {.count = 0};
+    char text[400];
+
+    (void)state;
+    memset(text, 'k', sizeof(text));
+    mo_words_each(w, mo_span(text, 300), gather, &g);
+    assert_int_equal(g.count, 3); /* 128, 128 and 44 characters */
+    assert_int_equal(g.n[0], MO_WORDS_TERM_MAX - 3);
+    assert_int_equal(g.n[2], 44);
+    g.count = 0;
+    for (size_t i = 0; i < 100; i++) /* "ae" has no plain form: two bytes */
+        memcpy(text + 2 * i, "\xC3\x86", 2);
+    mo_words_each(w, mo_span(text, 200), gather, &g);
+    assert_int_equal(g.count, 1);
+    assert_int_equal(g.n[0], MO_WORDS_TERM_MAX - 2);
+    assert_true(mo_utf8_valid(mo_span(g.text[0], g.n[0])));
+    mo_words_free(w);
+}
+
+/* More words than stems are kept, twice: what is kept is what is found. */
+static void test_many_words(void **state)
+{
+    struct mo_words *kept = mo_words_new();
+
+    (void)state;
+    for (unsigned i = 0; i < 6000; i++) {
+        struct mo_words *w = i % 97 ? NULL : mo_words_new();
+        struct gathered a = {.count = 0}, b = {.count = 0};
+        char text[32];
+        int n = snprintf(text, sizeof(text), "runn%xings", (i % 3000) * 7919);
+
+        mo_words_each(kept, mo_span(text, (size_t)n), gather, &a);
+        assert_int_equal(a.count, 1);
+        if (!w)
+            continue;
+        mo_words_each(w, mo_span(text, (size_t)n), gather, &b);
+        assert_int_equal(a.n[0], b.n[0]);
+        assert_memory_equal(a.text[0], b.text[0], a.n[0]);
+        mo_words_free(w);
+    }
+    mo_words_free(kept);
 }
 
 static void test_verbs(void **state)
@@ -177,27 +246,54 @@ static void test_vector(void **state)
     mo_vectors_free(v);
 }
 
+/* However many pieces wait, each counts once, in its order. */
+static void test_many_pieces(void **state)
+{
+    char room[TABLE], text[4096];
+    struct mo_vectors *v = mo_vectors_new(small_table(room), PIECES, NULL);
+    struct mo_vector_sum all = {.n = 0}, one = {.n = 0};
+    size_t n = 0;
+
+    (void)state;
+    assert_non_null(v);
+    for (unsigned i = 0; i < 600; i++) {
+        struct mo_span word = i % 5 ? MO_SPAN("files ") : MO_SPAN("logo!");
+
+        memcpy(text + n, word.p, word.n);
+        n += word.n;
+        mo_vector_add(v, word, &one);
+    }
+    mo_vector_add(v, mo_span(text, n), &all);
+    assert_int_equal(all.n, 1200);
+    assert_int_equal(one.n, 1200);
+    assert_memory_equal(all.v, one.v, sizeof(all.v));
+    /* a word of which a part is no piece, between others */
+    mo_vector_add(v, MO_SPAN("file filesx logo"), &all);
+    assert_int_equal(all.n, 1202);
+    mo_vectors_free(v);
+}
+
 /* Whoever multiplies: to the last bit what one by one gives. */
 static void test_many_vectors(void **state)
 {
-    struct {
-        struct mo_vector8 v;
-        char between[12];
-    } many[9];
-    struct mo_vector8 a = {.scale = 0.5f};
-    float out[MO_COUNT(many)];
+    struct mo_vector8 many[11], a = {.scale = 0.5f};
+    float out[MO_COUNT(many) + 1];
 
     (void)state;
     for (int i = 0; i < MO_VECTOR_DIM; i++)
         a.q[i] = (int8_t)(i % 3 == 0 ? -127 : 127 - i);
     for (size_t k = 0; k < MO_COUNT(many); k++) {
-        many[k].v.scale = 0.01f * (float)k;
+        many[k].scale = 0.01f * (float)k;
         for (size_t i = 0; i < MO_VECTOR_DIM; i++)
-            many[k].v.q[i] = (int8_t)(k == 1 ? -127 : (int)(i * k * 37) % 127);
+            many[k].q[i] = (int8_t)(k == 1 ? -127 : (int)(i * k * 37) % 127);
     }
-    mo_vector_dots(&a, &many[0].v, sizeof(many[0]), MO_COUNT(many), out);
-    for (size_t k = 0; k < MO_COUNT(many); k++)
-        assert_true(out[k] == mo_vector_dot(&a, &many[k].v));
+    for (size_t n = 0; n <= MO_COUNT(many); n++) {
+        out[n] = -7;
+        mo_vector_dots(&a, many, n, out);
+        assert_true(out[n] == -7);
+        for (size_t k = 0; k < n; k++)
+            assert_true(out[k] == mo_vector_dot(&a, &many[k]));
+    }
 }
 
 static void test_bad_table(void **state)
@@ -291,6 +387,11 @@ static void test_find(void **state)
         {"use hub/read_file now", "hub/read_file", true},
         {"files__list_directory", "files/list_directory", true},
         {"hub:read_file", "hub/read_file", true},
+        {"HUB_Read_File", "hub/read_file", true},
+        {"a_hub/read_file list_directory", "files/list_directory", true},
+        {"(use hub.CREATEISSUE)", "hub/createIssue", true},
+        {"hub___createIssue", "hub/createIssue", false},
+        {"hubcreateIssue", "hub/createIssue", false},
     };
     struct mo_route *r = all_servers(NULL);
     struct mo_route_answer a;
@@ -311,6 +412,128 @@ static void test_find(void **state)
     (void)best(r, "qwxzy plugh", &a);
     assert_true(a.hits[0].confidence < MO_ROUTE_MAYBE);
     mo_route_free(r);
+}
+
+/* One name on two servers: both are meant. */
+static void test_named_twice(void **state)
+{
+    struct mo_route *r = all_servers(NULL);
+    struct mo_route_answer a;
+
+    (void)state;
+    assert_int_equal(mo_route_find(r, MO_SPAN("Read_File"), 5, &a), 0);
+    assert_true(a.named);
+    assert_true(mo_span_is(a.hits[0].tool, "read_file"));
+    assert_true(mo_span_is(a.hits[1].tool, "read_file"));
+    assert_false(mo_span_eq(a.hits[0].server, a.hits[1].server));
+    assert_true(a.hits[1].score > a.hits[2].score + 5);
+    mo_route_free(r);
+}
+
+/* Requests that are no sentences. Only the first bytes of a long one count,
+ * and a word counts once however often it is said. */
+static void test_odd_requests(void **state)
+{
+    static char text[64 * 1024];
+    struct mo_route *r = all_servers(NULL);
+    struct mo_route_answer a, b;
+
+    (void)state;
+    assert_int_equal(mo_route_find(r, mo_span(NULL, 0), 5, &a), 0);
+    assert_int_equal(a.n, 5);
+    assert_true(a.hits[0].words == 0 && !a.named);
+    assert_int_equal(mo_route_find(r, MO_SPAN("logo"), 0, &a), 0);
+    assert_int_equal(a.n, 0);
+    assert_int_equal(a.nservers, 3);
+    assert_int_equal(mo_route_find(r, MO_SPAN("folder"), 5, &a), 0);
+    for (size_t i = 0; i + 7 <= sizeof(text); i += 7)
+        memcpy(text + i, "folder ", 7);
+    assert_int_equal(mo_route_find(r, mo_span(text, sizeof(text)), 5, &b), 0);
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(mo_span_eq(a.hits[i].tool, b.hits[i].tool));
+        assert_true(a.hits[i].score == b.hits[i].score);
+    }
+    memset(text, '_', sizeof(text)); /* ends of a name, all of them */
+    assert_int_equal(mo_route_find(r, mo_span(text, sizeof(text)), 5, &b), 0);
+    assert_false(b.named);
+    memset(text, 'x', MO_ROUTE_TEXT_MAX);
+    memcpy(text + MO_ROUTE_TEXT_MAX, " folder", 7);
+    assert_int_equal(mo_route_find(r, mo_span(text, sizeof(text)), 5, &b), 0);
+    assert_true(b.hits[0].words == 0);
+    mo_route_free(r);
+}
+
+#define CROWD 60
+
+/* Servers with 0 to 6 tools, many of them alike: there are equals. */
+static struct mo_route *crowd(const struct mo_vectors *v)
+{
+    static const char *const words[] = {"file",  "image", "logo",
+                                        "files", "bug",   "folder"};
+    struct mo_route *r = mo_route_new(v);
+
+    for (unsigned s = 0; s < CROWD; s++) {
+        char names[8][24], name[24];
+        struct mo_route_tool tools[8];
+        struct mo_route_server it = {.tools = tools, .ntools = s * 5 % 7};
+
+        for (unsigned t = 0; t < it.ntools; t++) {
+            int n = snprintf(names[t], sizeof(names[t]), "%s_%u_%s",
+                             words[(s + t) % 6], t, words[s * t % 6]);
+
+            tools[t] = (struct mo_route_tool){
+                .name = mo_span(names[t], (size_t)n),
+                .description = mo_span_cstr(words[(s * 3 + t) % 6])};
+        }
+        it.name = mo_span(name, (size_t)snprintf(name, sizeof(name), "s%u", s));
+        it.description = mo_span_cstr(words[s % 6]);
+        assert_int_equal(mo_route_put(r, &it), 0);
+    }
+    return r;
+}
+
+static bool is_same_hit(const struct mo_route_hit *a,
+                        const struct mo_route_hit *b)
+{
+    return mo_span_eq(a->server, b->server) && mo_span_eq(a->tool, b->tool) &&
+           a->score == b->score && a->confidence == b->confidence &&
+           a->words == b->words && a->meaning == b->meaning;
+}
+
+/* The few that are asked for are the first of the many: whatever was passed
+ * over does not belong to them. */
+static void test_few_of_many(void **state)
+{
+    static const char *const asked[] = {"file",       "a logo of files",
+                                        "folder bug", "image_1_logo",
+                                        "",           "nothing known"};
+    char room[TABLE];
+    struct mo_vectors *v = mo_vectors_new(small_table(room), PIECES, NULL);
+    struct mo_route *r = crowd(v);
+    struct mo_route_answer all, few;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(asked); i++) {
+        struct mo_span q = mo_span_cstr(asked[i]);
+
+        assert_int_equal(mo_route_find(r, q, 50, &all), 0);
+        assert_int_equal(all.n, 50);
+        for (size_t limit = 1; limit <= 50; limit++) {
+            assert_int_equal(mo_route_find(r, q, limit, &few), 0);
+            assert_int_equal(few.n, limit);
+            assert_int_equal(few.nservers, MO_ROUTE_TOP_MAX);
+            for (size_t k = 0; k < limit; k++)
+                check_row(asked[i], is_same_hit(&all.hits[k], &few.hits[k]));
+            for (size_t k = 0; k < MO_ROUTE_TOP_MAX; k++)
+                check_row(asked[i],
+                          is_same_hit(&all.servers[k], &few.servers[k]));
+        }
+        for (size_t k = 1; k < all.n; k++)
+            check_row(asked[i], all.hits[k].score <= all.hits[k - 1].score);
+        check_row(asked[i], all.hits[0].score >= all.servers[1].score);
+    }
+    mo_route_free(r);
+    mo_vectors_free(v);
 }
 
 static void test_change(void **state)
@@ -403,6 +626,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_long_words),   cmocka_unit_test(test_many_words),
+        cmocka_unit_test(test_many_pieces),  cmocka_unit_test(test_named_twice),
+        cmocka_unit_test(test_odd_requests), cmocka_unit_test(test_few_of_many),
         cmocka_unit_test(test_verbs),        cmocka_unit_test(test_vector),
         cmocka_unit_test(test_many_vectors), cmocka_unit_test(test_bad_table),
         cmocka_unit_test(test_find),         cmocka_unit_test(test_change),

@@ -14,6 +14,8 @@
 #include "app/reload.h"
 #include "mcp/ep_stdio.h"
 
+#define HATCH_MS 20 /* from the start: the client's first words come before */
+
 struct gateway {
     struct mo_config_holder config;
     struct mo_log log;
@@ -25,7 +27,7 @@ struct gateway {
     struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
     struct mo_signal *signals[3];
-    struct mo_timer watch;
+    struct mo_timer watch, soon;
 };
 
 /* --- configuration while running ----------------------------------------- */
@@ -75,6 +77,7 @@ static void on_closed(void *ctx, const struct mo_err *why)
     if (why)
         mo_log_err(&g->log, MO_WARN, "gateway", why, "the client is gone");
     mo_timer_stop(g->loop, &g->watch);
+    mo_timer_stop(g->loop, &g->soon);
     end_next(g);
 }
 
@@ -120,9 +123,11 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
                             e);
 }
 
-/* Without it, held calls can only be decided by nobody. */
-static void open_hatch(struct gateway *g)
+/* Without it, held calls can only be decided by nobody. It is a file, which
+ * costs more than the first answer: nobody can wait for it yet. */
+static void open_hatch(struct mo_timer *t)
 {
+    struct gateway *g = mo_container_of(t, struct gateway, soon);
     const struct mo_api_approvals api = mo_desk_api(g->desk);
     struct mo_err e;
 
@@ -151,7 +156,6 @@ static int start(struct gateway *g, struct mo_err *e)
             mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);
     if (rc < 0)
         return rc;
-    open_hatch(g);
     mo_gateway_single(mo_hub_gateway(g->hub));
     return take_stdio(g, e);
 }
@@ -183,10 +187,12 @@ static int run(struct mo_cli *c)
     mo_log_init(&g.log, STDERR_FILENO);
     mo_reload_log(&g.log, g.config.now);
     mo_timer_init(&g.watch, on_watch);
+    mo_timer_init(&g.soon, open_hatch);
     if (start(&g, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
         mo_timer_start(g.loop, &g.watch, MO_RELOAD_WATCH_MS);
+        mo_timer_start(g.loop, &g.soon, HATCH_MS);
         mo_loop_run(g.loop);
     }
     stop(&g);

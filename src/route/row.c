@@ -1,0 +1,185 @@
+#include "route/row.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LANES 4
+#define BLOCK ((size_t)16) /* passed over when nothing in it is good enough */
+
+typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int64_t halves __attribute__((vector_size(16)));
+typedef int32_t masks __attribute__((vector_size(16), aligned(4), may_alias));
+
+static lanes at(const float *v)
+{
+    return *(const lanes *)v;
+}
+
+static lanes all(float x)
+{
+    return (lanes){x, x, x, x};
+}
+
+static lanes greater(lanes a, lanes b)
+{
+    masks is = a > b;
+
+    return (lanes)((is & (masks)a) | (~is & (masks)b));
+}
+
+/* --- the greatest -------------------------------------------------------- */
+
+static float more(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+float mo_row_most(const float *v, size_t n)
+{
+    lanes best = all(0), other = best;
+    float most;
+    size_t i = 0;
+
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        best = greater(at(v + i), best);
+        other = greater(at(v + i + LANES), other);
+    }
+    best = greater(other, best);
+    most = more(more(best[0], best[1]), more(best[2], best[3]));
+    for (; i < n; i++)
+        most = more(v[i], most);
+    return most;
+}
+
+/* A whole number that is ordered as v is; the other way round the same. */
+static int32_t key_of(float v)
+{
+    int32_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    return bits ^ ((bits >> 31) & INT32_MAX);
+}
+
+static float of_key(int32_t key)
+{
+    float v;
+
+    key ^= (key >> 31) & INT32_MAX;
+    memcpy(&v, &key, sizeof(v));
+    return v;
+}
+
+static int32_t high(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static int32_t low(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Which one is greater cannot be foreseen, so nothing is jumped over; with
+ * whole numbers compilers do that. */
+void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST])
+{
+    int32_t a = key_of(-INFINITY), b = a, c = a;
+
+    for (size_t i = 0; i < n; i++) {
+        int32_t first = key_of(v[i]);
+        int32_t second = low(first, a), third = low(second, b);
+
+        a = high(first, a);
+        b = high(second, b);
+        c = high(third, c);
+    }
+    best[0] = of_key(a);
+    best[1] = of_key(b);
+    best[2] = of_key(c);
+}
+
+/* --- joining ------------------------------------------------------------- */
+
+static void join_one(const struct mo_row_parts *p, float most, float *word,
+                     uint32_t kind, float *score)
+{
+    *word /= most;
+    *score = *word + *score / p->scale;
+    if (kind & p->kind)
+        *score += p->bonus;
+}
+
+static void join_four(const struct mo_row_parts *p, float most, float *words,
+                      const uint32_t *kinds, float *scores)
+{
+    masks kind = *(const masks *)kinds & (int32_t)p->kind;
+    masks bonus = (kind != 0) & (masks)all(p->bonus);
+    lanes word = at(words) / most;
+
+    *(lanes *)words = word;
+    *(lanes *)scores = word + at(scores) / p->scale + (lanes)bonus;
+}
+
+void mo_row_join(const struct mo_row_parts *p, float *words,
+                 const uint32_t *kinds, float *scores, size_t n)
+{
+    float most = p->most > 0 ? p->most : 1;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        join_four(p, most, words + i, kinds + i, scores + i);
+    for (; i < n; i++)
+        join_one(p, most, words + i, kinds[i], scores + i);
+}
+
+/* --- the best few -------------------------------------------------------- */
+
+static bool is_any_from(const float *v, float least)
+{
+    masks a = (at(v) >= least) | (at(v + LANES) >= least);
+    masks b = (at(v + 2 * LANES) >= least) | (at(v + 3 * LANES) >= least);
+    halves is = (halves)(a | b);
+
+    return (is[0] | is[1]) != 0;
+}
+
+/* Number i among the `have` best of v, if it is; how many there are then. */
+static size_t put(const float *v, size_t have, size_t max, uint32_t i,
+                  uint32_t *out)
+{
+    size_t to = have;
+
+    while (to > 0 && v[i] > v[out[to - 1]])
+        to--;
+    if (to == max)
+        return have;
+    if (have < max)
+        have++;
+    for (size_t k = have - 1; k > to; k--)
+        out[k] = out[k - 1];
+    out[to] = i;
+    return have;
+}
+
+size_t mo_row_pick(const float *v, size_t n, size_t max, float floor,
+                   uint32_t *out)
+{
+    size_t have = 0, i = 0;
+
+    if (max == 0)
+        return 0;
+    while (i < n) {
+        size_t end = i + BLOCK < n ? i + BLOCK : n;
+        float least = have == max ? v[out[max - 1]] : floor;
+
+        if (end - i == BLOCK && !is_any_from(v + i, least)) {
+            i = end;
+            continue;
+        }
+        for (; i < end; i++)
+            if (v[i] >= floor)
+                have = put(v, have, max, (uint32_t)i, out);
+    }
+    return have;
+}
