@@ -102,6 +102,7 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->content);
     mo_buf_fini(&k->route);
     router_free(k);
+    stand_in_free(k);
     mo_free(k);
 }
 
@@ -320,7 +321,7 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
 
 /* --- asking the person --------------------------------------------------- */
 
-static void arm(struct chat *c)
+void calls_arm(struct chat *c)
 {
     uint64_t now = mo_wall_ms(), next = 0;
 
@@ -359,7 +360,7 @@ void calls_begin(struct chat *c)
         if (k->state == MO_CALL_RUNNING)
             call_run(k);
     }
-    arm(c);
+    calls_arm(c);
     if (c->cancel)
         calls_cancel(c);
     calls_check(c);
@@ -382,12 +383,11 @@ void calls_recovered(struct chat *c)
         if (move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
-    arm(c);
+    calls_arm(c);
     calls_check(c);
 }
 
-static const char no_such_call[] =
-    "there is no such call waiting for an answer";
+const char calls_none[] = "there is no such call waiting for an answer";
 
 /* The store has it; a refusal there means somebody else was first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
@@ -400,8 +400,8 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         k->state = MO_CALL_PENDING;
         chat_ack(&k->ack,
                  why->code == MO_EPOLICY ? "unknown_call" : "state_unavailable",
-                 why->code == MO_EPOLICY ? no_such_call : why->msg);
-        arm(c);
+                 why->code == MO_EPOLICY ? calls_none : why->msg);
+        calls_arm(c);
         return;
     }
     k->state = k->next;
@@ -420,7 +420,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     call_run(k);
 }
 
-static void settle_call(struct call *k, enum mo_call_state to)
+void call_settle(struct call *k, enum mo_call_state to)
 {
     struct mo_err e;
 
@@ -431,14 +431,50 @@ static void settle_call(struct call *k, enum mo_call_state to)
         on_decided(k->chat, k, &e);
 }
 
-static void reject(struct call *k, const char *by, const char *text)
+void call_reject(struct call *k, const char *by, const char *text)
 {
     if (k->reason.len > 0)
         call_refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
                     k->reason.p);
     else
         call_refuse(k, by, "%s", text);
-    settle_call(k, MO_CALL_REJECTED);
+    call_settle(k, MO_CALL_REJECTED);
+}
+
+static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+
+    k->writing = false;
+    if (why) {
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", why->msg);
+        return;
+    }
+    k->state = MO_CALL_PENDING;
+    calls_count(c);
+    if (c->state == CHAT_ENDING)
+        return;
+    if (c->cancel || k->canceled) {
+        call_reject(k, "cancel", "The person stopped this call.");
+        return;
+    }
+    event_approval(k);
+    calls_arm(c);
+    calls_next(c);
+}
+
+void call_ask_again(struct call *k)
+{
+    struct mo_err e;
+
+    k->started = false;
+    k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+    k->by = NULL;
+    k->who[0] = '\0';
+    mo_buf_reset(&k->reason);
+    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING, on_asked_again,
+             &e) < 0)
+        on_asked_again(k->chat, k, &e);
 }
 
 void calls_expire(struct mo_timer *t)
@@ -450,9 +486,10 @@ void calls_expire(struct mo_timer *t)
         struct call *k = mo_container_of(it, struct call, node);
 
         if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
-            reject(k, "time", "Nobody answered in time, so it was not run.");
+            call_reject(k, "time",
+                        "Nobody answered in time, so it was not run.");
     }
-    arm(c);
+    calls_arm(c);
 }
 
 void calls_cancel(struct chat *c)
@@ -469,99 +506,6 @@ void calls_cancel(struct chat *c)
             call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&
                  c->state == CHAT_CALLS)
-            reject(k, "cancel", "The person stopped the turn.");
+            call_reject(k, "cancel", "The person stopped the turn.");
     }
-}
-
-/* --- a decision comes in ------------------------------------------------- */
-
-static int edit(struct call *k, struct mo_span args, struct mo_err *e)
-{
-    struct mo_json_doc doc;
-    struct mo_buf exact;
-    int rc = mo_json_parse(args, 0, &doc, e);
-
-    if (rc < 0)
-        return rc;
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(doc.root, &exact, e);
-    if (rc < 0) {
-        mo_buf_fini(&exact);
-        return rc;
-    }
-    mo_buf_fini(&k->args);
-    k->args = exact;
-    calls_digest(k);
-    return 0;
-}
-
-static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)c;
-    (void)arg;
-    (void)why; /* it was refused either way */
-}
-
-/* Somebody wanted to decide what is not theirs to decide (any more). */
-static void refused(const struct mo_member *m, const struct mo_decision *d,
-                    const char *code)
-{
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
-    struct mo_buf doc;
-    struct mo_jw j;
-    struct mo_err e;
-
-    mo_buf_init(&doc, REASON_MAX);
-    mo_jw_init(&j, &doc);
-    mo_jw_obj(&j);
-    put(&j, "refused", mo_span_cstr(code));
-    put(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
-    mo_jw_key(&j, "approved");
-    mo_jw_bool(&j, d->approved);
-    put(&j, "who", mo_span_cstr(m->who));
-    mo_jw_end(&j);
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0)
-        (void)chat_write(m->chat, &w, 1, on_refused, NULL, &e);
-    mo_buf_fini(&doc);
-}
-
-void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
-                    mo_ack_fn *done, void *ctx)
-{
-    struct chat *c = m->chat;
-    struct ack ack = {done, ctx};
-    struct call *k = calls_find(c, d->call);
-    struct mo_err e;
-
-    if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
-        c->state != CHAT_CALLS) {
-        refused(m, d, "unknown_call");
-        chat_ack(&ack, "unknown_call", no_such_call);
-        return;
-    }
-    if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
-        refused(m, d, "changed");
-        chat_ack(&ack, "changed",
-                 "the call is not what was shown; look at it again");
-        return;
-    }
-    if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
-        chat_ack(&ack, "bad_request", e.msg);
-        return;
-    }
-    mo_buf_reset(&k->reason);
-    mo_buf_span(&k->reason, mo_span_head(d->reason, REASON_MAX));
-    k->ack = ack;
-    k->by = "person";
-    memcpy(k->who, m->who, sizeof(k->who));
-    if (d->remember != MO_REMEMBER_NO)
-        k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
-    if (k->kept < 0)
-        event_message(c, m, e.msg);
-    if (d->approved)
-        settle_call(k, MO_CALL_RUNNING);
-    else
-        reject(k, "person", "The person rejected this call.");
-    arm(c);
 }

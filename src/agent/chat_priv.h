@@ -9,6 +9,8 @@
  *   gather.c  the tools of the box and of the servers
  *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
+ *   run.c     where a call runs; stand_in.c: at another server than was meant
+ *   decide.c  a person's decision about one
  *   elicit.c  what servers ask the person meanwhile
  *   event.c   what members are told
  */
@@ -73,6 +75,7 @@ struct call {
     struct mo_buf id;           /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
     struct mo_buf route; /* another server took it: JSON; else empty */
+    struct away *away;   /* its server is down: stand_in.c; or NULL */
     char digest[MO_EXACT_DIGEST];
     bool is_error;
     unsigned position, total; /* among those asked with it, from 1 */
@@ -280,6 +283,7 @@ bool window_is_over(const struct chat *c);
 /* It will not run; this is what the model gets instead. */
 void call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+struct mo_verdict call_verdict(const struct call *k);
 void calls_count(struct chat *c); /* those that wait: which of how many */
 
 /* --- calls.c ------------------------------------------------------------- */
@@ -314,14 +318,40 @@ void call_outcome(struct call *k, enum mo_call_state to);
 void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+extern const char calls_none[]; /* what is said of a call that does not wait */
+void calls_arm(struct chat *c); /* the timer of the next that nobody answers */
+/* It waits: write that it runs, or (after call_refuse()) that it does not. */
+void call_settle(struct call *k, enum mo_call_state to);
+void call_reject(struct call *k, const char *by, const char *text);
+/* Its tool is another one now: it waits for a person (again). */
+void call_ask_again(struct call *k);
+
 /* --- run.c --------------------------------------------------------------- */
 
 void call_run(struct call *k);   /* now, or when it is its turn */
 void calls_next(struct chat *c); /* one has ended: who is next in line */
 
+/* That server's list is read; then stand_in_there(), or it is sent. 0 or
+ * MO_ENOMEM. */
+int call_look(struct call *k, struct mo_span server, struct mo_err *e);
+void call_send(struct call *k);         /* to its tool's server */
 void call_stop_looking(struct call *k); /* if it does: it is stopped */
 void call_patience(struct call *k);     /* runs, or is paused by a question */
 void call_late(struct mo_timer *t);
+
+/* --- stand_in.c ---------------------------------------------------------- */
+
+/* Its server is down, and why. true: another one is looked at, or whether it
+ * may run there is decided. */
+bool stand_in_next(struct call *k, const char *why);
+bool stand_in_is_looked_at(const struct call *k);
+void stand_in_there(struct call *k); /* its list was read */
+/* Why the first one is down; or `other`. */
+const char *stand_in_why(const struct call *k, const char *other);
+void stand_in_note(struct call *k); /* the model is told who really ran it */
+/* After a restart: was it to run elsewhere? */
+bool stand_in_recall(struct call *k, struct mo_json kept);
+void stand_in_free(struct call *k);
 
 /* --- elicit.c ------------------------------------------------------------ */
 
@@ -362,6 +392,9 @@ bool router_is_run(const struct call *k);
 /* The tool that execute would run takes its place, with its arguments; where
  * there is none nothing changes. */
 void router_choose(struct call *k);
+/* Another server's tool takes the place of the one it is; MO_ENOTFOUND: it has
+ * none of that name, and nothing changes. */
+int router_swap(struct call *k, struct mo_span server, struct mo_span tool);
 /* The same after a restart, by what was kept of it. */
 void router_recall(struct call *k, struct mo_json kept);
 void router_free(struct call *k);

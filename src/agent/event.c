@@ -245,6 +245,8 @@ static void put_call(struct event *ev, struct call *k)
     put_json(ev, "annotations", t ? t->def.annotations : MO_SPAN("null"));
     put_c(ev, "digest", k->digest);
     put_n(ev, "expiresAt", k->expires);
+    if (k->route.len > 0)
+        put_json(ev, "route", mo_buf_view(&k->route));
     if (words.n == 0)
         return;
     put(ev, "words", words);
@@ -316,6 +318,8 @@ void event_output(struct call *k)
     put_bool(&ev, "isError", k->is_error);
     put_n(&ev, "durationMs", k->took_ms);
     put_bool(&ev, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
+    if (k->route.len > 0)
+        put_json(&ev, "route", mo_buf_view(&k->route));
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 

@@ -97,7 +97,7 @@ static void found(struct call *k, const struct mo_row *row)
         unknown(k);
         return;
     }
-    if (router_is_run(k))
+    if (router_is_run(k) || stand_in_recall(k, doc.root))
         router_recall(k, doc.root);
     read_outcome(k, doc.root);
     if (k->state == MO_CALL_PENDING)

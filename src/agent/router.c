@@ -159,6 +159,30 @@ void router_recall(struct call *k, struct mo_json kept)
         drop(k, o, before);
 }
 
+int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
+{
+    struct owned *old = k->owned, *o = owned_new();
+    const struct mo_tool *before = k->tool;
+    int rc = MO_ENOMEM;
+
+    if (o == NULL)
+        return rc;
+    if (old) {
+        o->words = dup(o, old->words);
+        o->sure = old->sure;
+    }
+    rc = take_tool(k, o, server, tool);
+    if (rc < 0) {
+        drop(k, o, before);
+        k->owned = old;
+        return rc;
+    }
+    if (old)
+        mo_arena_fini(&old->arena);
+    mo_free(old);
+    return 0;
+}
+
 struct mo_span router_words(const struct call *k, float *sure)
 {
     *sure = k->owned ? k->owned->sure : 1;

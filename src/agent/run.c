@@ -67,6 +67,7 @@ static void take_route(struct call *k, struct mo_json result)
 
     if (k->tool->source != SOURCE_SERVERS || !route.p)
         return;
+    mo_buf_reset(&k->route);
     if (mo_json_compact(route, &k->route) < 0)
         mo_buf_reset(&k->route);
 }
@@ -105,6 +106,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
         take_content(k, r->result);
         take_route(k, r->result);
+        stand_in_note(k);
         call_outcome(k, MO_CALL_DONE);
         return;
     }
@@ -223,7 +225,7 @@ static bool is_same(const struct call *k, const struct mo_cat_item *it)
 }
 
 /* How long a call may take is the gateway's to say. */
-static void send_to_server(struct call *k)
+void call_send(struct call *k)
 {
     struct mo_conn *conn = reach_conn(k->chat);
     const struct mo_cat_item *it = item_of(k);
@@ -265,24 +267,34 @@ void call_stop_looking(struct call *k)
     call_fail(k, MO_CALL_DONE, "The person stopped this call.");
 }
 
-static void on_looked(struct mo_gw_read *r)
+/* It is down: perhaps another one stands in for it. */
+static void unread(struct call *k, const char *why)
 {
-    struct call *k = mo_container_of(r, struct look, read)->call;
-    const char *why = why_not(r);
-
-    looked(k);
-    if (why)
+    if (!stand_in_next(k, why))
         call_fail(k, MO_CALL_DONE,
                   "The call was not run: its server did not say whether the "
                   "tool is still the same (%s).",
-                  why);
-    else
-        send_to_server(k);
+                  stand_in_why(k, why));
 }
 
-static int look_again(struct call *k, struct mo_err *e)
+static void on_looked(struct mo_gw_read *r)
 {
-    struct mo_span server = k->tool->def.server;
+    struct call *k = mo_container_of(r, struct look, read)->call;
+    const char *said = why_not(r);
+    char why[240];
+
+    (void)snprintf(why, sizeof(why), "%s", said ? said : "");
+    looked(k);
+    if (said)
+        unread(k, why);
+    else if (stand_in_is_looked_at(k))
+        stand_in_there(k);
+    else
+        call_send(k);
+}
+
+int call_look(struct call *k, struct mo_span server, struct mo_err *e)
+{
     struct look *l = mo_zalloc(sizeof(*l) + server.n + 1);
     char *name = NULL;
 
@@ -326,9 +338,9 @@ static int go_there(struct call *k, struct mo_err *e)
         return e->code;
     if (k->tool->source == SOURCE_SERVERS &&
         (k->expires != 0 || k->chat->stale))
-        return look_again(k, e);
+        return call_look(k, k->tool->def.server, e);
     if (k->tool->source == SOURCE_SERVERS)
-        send_to_server(k);
+        call_send(k);
     else
         send_to_router(k);
     return 1;

@@ -50,7 +50,7 @@ static enum mo_action rest_of(const struct call *k)
                                             : k->chat->agent->o.fallback;
 }
 
-static struct mo_verdict verdict_of(const struct call *k)
+struct mo_verdict call_verdict(const struct call *k)
 {
     struct mo_agent *a = k->chat->agent;
     struct mo_subject s = {.server = k->tool->def.server,
@@ -70,7 +70,7 @@ static struct mo_verdict verdict_of(const struct call *k)
 
 static void judge(struct call *k)
 {
-    struct mo_verdict v = verdict_of(k);
+    struct mo_verdict v = call_verdict(k);
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
 
     switch (v.action) {

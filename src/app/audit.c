@@ -306,6 +306,8 @@ static void put_args(const struct mo_audit *a, struct mo_jw *w,
 {
     put_text(w, "argsDigest", mo_span_cstr(k->digest));
     put_number(w, "argsBytes", k->args_bytes);
+    if (k->before[0]) /* a person has changed them */
+        put_text(w, "argsDigestBefore", mo_span_cstr(k->before));
     if (!a->whole || !args.n)
         return;
     mo_jw_key(w, "args");

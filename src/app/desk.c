@@ -55,14 +55,15 @@ static bool has_rules(const struct mo_desk *d)
            mo_always_for(d->always).rules(d->always)->n;
 }
 
+/* def: what is known of the tool, its annotations among it. */
 static struct mo_verdict verdict_of(const struct mo_desk *d,
                                     const struct mo_gw_case *k,
-                                    struct mo_span args)
+                                    struct mo_json def, struct mo_span args)
 {
     struct mo_subject s = {
         .server = k->server,
         .tool = k->tool,
-        .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
+        .claims = mo_claims_of(mo_json_get(def, "annotations")),
     };
     enum mo_action rest = d->cfg->gateway.approvals == MO_GW_ASK_REST
                               ? MO_ACTION_ASK
@@ -150,7 +151,7 @@ static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
         mo_buf_reset(&m->args);
         return refuse(k, e.msg);
     }
-    v = verdict_of(d, k, mo_buf_view(&m->args));
+    v = verdict_of(d, k, k->item, mo_buf_view(&m->args));
     k->by = v.remembered ? "remembered" : v.rule ? "rule" : NULL;
     if (v.rule)
         (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
@@ -165,6 +166,19 @@ static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
     if (!d->cfg->audit.arguments)
         mo_buf_fini(&m->args);
     return MO_GW_LET;
+}
+
+int desk_may_be(const struct mo_desk *d, const struct matter *m,
+                struct mo_span args, struct mo_err *e)
+{
+    struct mo_verdict v =
+        verdict_of(d, m->k, (struct mo_json){m->def.p, m->def.len}, args);
+    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+    if (v.action != MO_ACTION_DENY)
+        return 0;
+    return mo_fail(e, MO_EINVAL, "with these arguments it is not allowed%s%.*s",
+                   why.n ? ": " : "", (int)why.n, why.p ? why.p : "");
 }
 
 /* A call of a conversation: its person has been asked there, by the same rules
@@ -306,6 +320,7 @@ struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
         .agreed = agreed,
         .done = done,
         .routed = routed,
+        .changed = mo_desk_changed,
         .ctx = d,
         .wait_ms = (uint64_t)d->cfg->approvals.timeout_seconds * 1000,
     };

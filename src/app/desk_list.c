@@ -188,6 +188,32 @@ static struct matter *find(const struct mo_desk *d, struct mo_span id)
     return NULL;
 }
 
+/* What people write in the place of a call's arguments is held against the
+ * operator's rules and the tool's schema; the one who writes it has agreed. */
+static int edit(struct mo_desk *d, struct matter *m, struct mo_json args,
+                struct mo_err *e)
+{
+    struct mo_buf exact;
+    int rc;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(args, &exact, e);
+    if (rc < 0)
+        e->code = rc = MO_EINVAL;
+    if (rc == 0 && !mo_span_eq(mo_buf_view(&exact), mo_buf_view(&m->args))) {
+        rc = desk_may_be(d, m, mo_buf_view(&exact), e);
+        if (rc == 0)
+            rc = mo_gw_edit(m->k, mo_buf_view(&exact), e);
+        if (rc == 0) {
+            mo_buf_fini(&m->args);
+            m->args = exact;
+            return 0;
+        }
+    }
+    mo_buf_fini(&exact);
+    return rc;
+}
+
 int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e)
 {
     struct mo_desk *d = ctx;
@@ -202,6 +228,8 @@ int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e)
     if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(m->digest)))
         return mo_fail(e, MO_EPOLICY,
                        "the call is not what was shown; look at it again");
+    if (x->args.p && edit(d, m, x->args, e) < 0)
+        return e->code;
     (void)snprintf(m->who, sizeof(m->who), "%s", x->who);
     (void)snprintf(m->k->reason, sizeof(m->k->reason), "%.*s", (int)x->reason.n,
                    x->reason.p ? x->reason.p : "");

@@ -58,6 +58,11 @@ struct mo_desk {
     void *ctx;
 };
 
+/* desk.c: do the rules let people run this call with such arguments? 0, or
+ * MO_EINVAL and which does not. */
+int desk_may_be(const struct mo_desk *d, const struct matter *m,
+                struct mo_span args, struct mo_err *e);
+
 /* desk_list.c */
 int desk_list(void *ctx, struct mo_buf *out);
 int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e);

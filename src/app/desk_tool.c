@@ -125,16 +125,26 @@ void desk_drop_accepted(struct mo_desk *d)
     }
 }
 
+/* Never 0: a map's value of NULL is none. */
+static uint64_t hash_of(const struct mo_desk *d, const struct mo_gw_case *k)
+{
+    return mo_siphash(d->key0, d->key1, mo_json_text(k->item)) | 1;
+}
+
+/* It was looked at, and these bytes were good. */
+static bool is_known(const struct mo_desk *d, struct mo_span key, uint64_t hash)
+{
+    return key.n && (uintptr_t)mo_map_get(&d->known, key) == (uintptr_t)hash;
+}
+
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
 {
-    /* Never 0: a map's value of NULL is none. */
-    uint64_t hash = mo_siphash(d->key0, d->key1, mo_json_text(k->item)) | 1;
+    uint64_t hash = hash_of(d, k);
     struct mo_tool t;
     struct mo_arena a;
     char room[KEY_MAX];
     struct mo_span key = key_of(room, k);
-    bool same =
-        key.n && (uintptr_t)mo_map_get(&d->known, key) == (uintptr_t)hash;
+    bool same = is_known(d, key, hash);
 
     if (same)
         return true;
@@ -167,8 +177,10 @@ bool mo_desk_changed(void *ctx, struct mo_span server, struct mo_span tool,
     struct mo_desk *d = ctx;
     struct mo_pins *pins;
     struct mo_err e;
+    char room[KEY_MAX];
 
     if (d->cfg->gateway.approvals == MO_GW_NO_RULES ||
+        is_known(d, key_of(room, &k), hash_of(d, &k)) ||
         mo_desk_pins(d, &pins, &e) < 0 ||
         !mo_pins_changed(pins, server, tool, item))
         return false;

@@ -103,9 +103,29 @@ static void server_said_no(struct mo_peer *p, const struct mo_reply *r)
     mo_buf_fini(&b);
 }
 
+/* What a tool says of its failure may hold what was given to its server. */
+static int take(struct mo_peer *p, struct mo_json v)
+{
+    struct mo_span text = mo_json_text(v);
+    struct mo_buf clean;
+    bool failed = false;
+    int rc = 0;
+
+    mo_buf_init(&clean, 2 * MO_PEER_TEXT_MAX);
+    (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
+    if (failed)
+        rc = mo_target_hush(&p->to, &text, &clean);
+    if (rc == 0)
+        rc = mo_buf_span(&p->answer, text);
+    mo_buf_fini(&clean);
+    return rc;
+}
+
 static void keep_answer(struct mo_peer *p, struct mo_json v,
                         const struct mo_reply *r)
 {
+    int rc;
+
     p->done = true;
     p->rc = 0;
     p->code = r->code;
@@ -116,8 +136,9 @@ static void keep_answer(struct mo_peer *p, struct mo_json v,
         p->rc = p->err.code;
     } else if (!v.p) {
         server_said_no(p, r);
-    } else if (mo_buf_span(&p->answer, mo_json_text(v)) < 0) {
-        p->rc = mo_fail(&p->err, mo_buf_err(&p->answer), "answer too big");
+    } else {
+        rc = take(p, v);
+        p->rc = rc < 0 ? mo_fail(&p->err, rc, "answer too big") : 0;
     }
     mo_target_scrub(&p->to, &p->err);
 }

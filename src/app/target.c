@@ -3,6 +3,7 @@
 
 #include "app/ref.h"
 #include "app/resolve.h"
+#include "gateway/hush.h"
 
 #define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */
 
@@ -257,6 +258,17 @@ int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
 
         rc = sub < 0 ? sub : rc;
     }
+    return rc;
+}
+
+int mo_target_hush(const struct mo_target *t, struct mo_span *text,
+                   struct mo_buf *b)
+{
+    int rc = 0;
+
+    for (const struct mo_target_text *x = t->secrets; rc == 0 && x; x = x->next)
+        if (x->value && x->n >= MO_LOG_SECRET_MIN)
+            rc = hush_secret(text, mo_span(x->p, x->n), b);
     return rc;
 }
 

@@ -35,6 +35,10 @@ int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
                   struct mo_err *e);
 /* Tell the loop's log. MO_EBUSY: not all fit into its table. */
 int mo_target_hide(const struct mo_target *t, struct mo_loop *l);
+/* A text of its server's without them: in b if there was one, else as it is. 0
+ * or MO_ENOMEM. */
+int mo_target_hush(const struct mo_target *t, struct mo_span *text,
+                   struct mo_buf *b);
 /* Blank them out of a message. */
 void mo_target_scrub(const struct mo_target *t, struct mo_err *e);
 /* Overwrite them; nothing can be started afterwards. Before the arena goes. */

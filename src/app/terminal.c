@@ -129,6 +129,20 @@ static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
     mo_buf_fini(&text);
 }
 
+/* Another server than was meant: that one is down. */
+static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
+{
+    struct mo_json from = mo_json_get(route, "insteadOf");
+
+    if (!from.p)
+        return;
+    mo_buf_puts(b, "  stands in for ");
+    put_string(b, from, tty);
+    mo_buf_puts(b, ", which is down: ");
+    put_string(b, mo_json_get(route, "why"), tty);
+    mo_buf_puts(b, "\n");
+}
+
 void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
 {
     size_t room = all ? SIZE_MAX : MO_TERM_LINES;
@@ -144,6 +158,7 @@ void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
     mo_buf_puts(b, " of ");
     mo_buf_span(b, mo_json_text(mo_json_get(card, "totalInQueue")));
     mo_buf_puts(b, ")\n");
+    put_stand_in(b, mo_json_get(card, "route"), tty);
     mo_json_iter(&it, mo_json_get(card, "args"));
     while (mo_json_next(&it, &key, &val))
         put_arg(b, key, val, tty, &room);

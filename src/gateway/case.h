@@ -53,6 +53,7 @@ struct mo_gw_case {
     struct mo_json item;         /* the tool as its server lists it, or none */
     struct mo_json arguments;    /* or none */
     char digest[65];             /* of the arguments' bytes, sha256 */
+    char before[65];             /* a person has changed them: as they were */
     size_t args_bytes;
     bool routed; /* by execute */
     float sure;  /* of that; 1: it was named */
@@ -96,12 +97,19 @@ struct mo_gw_judge { /* each may be NULL */
     /* Once for every call, with its outcome; the case is gone after it. */
     void (*done)(void *ctx, struct mo_gw_case *k);
     void (*routed)(void *ctx, const struct mo_gw_routing *r);
+    /* Is that tool not what people saw first? rule() would refuse it. */
+    bool (*changed)(void *ctx, struct mo_span server, struct mo_span tool,
+                    struct mo_json item);
     void *ctx;
     uint64_t wait_ms; /* 0: MO_GW_WAIT_MS */
 };
 
 /* Of one that is held and not by_client. false: it is decided already. */
 bool mo_gw_decide(struct mo_gw_case *k, bool yes, const char *by);
+/* Before that, others in the place of its arguments, which are in the exact
+ * form (policy/exact.h): they run if it is let. MO_EINVAL: they do not fit the
+ * tool; MO_EPOLICY: the tool is not what was shown. */
+int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e);
 /* What agreed() asked for is done; why: it could not be, and nothing runs. */
 void mo_gw_run(struct mo_gw_case *k, const struct mo_err *why);
 

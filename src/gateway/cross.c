@@ -85,9 +85,9 @@ uint64_t cross_peer(struct mo_span who)
 
 /* --- tasks --------------------------------------------------------------- */
 
-/* MAC_LEN digits and a dot. */
+/* MAC_LEN digits. rest: all of the name behind them. */
 static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
-                   const struct slot *s, struct mo_span own, struct mo_buf *b)
+                   const struct slot *s, struct mo_span rest, struct mo_buf *b)
 {
     const char *server = mo_up_server(s->up)->name;
     char who[CROSS_WHO_MAX];
@@ -98,10 +98,10 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
     mo_buf_init(&in, NAME_MAX_);
     (void)mo_buf_put(&in, who, strlen(who) + 1);
     (void)mo_buf_put(&in, server, strlen(server) + 1);
-    rc = mo_buf_span(&in, own);
+    rc = mo_buf_span(&in, rest);
     if (rc == 0)
         rc = mo_buf_printf(
-            b, "%016llx.",
+            b, "%016llx",
             (unsigned long long)mo_siphash(g->key0, g->key1, mo_buf_view(&in)));
     mo_buf_fini(&in);
     return rc;
@@ -110,13 +110,12 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
 static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
                        const struct slot *s, struct mo_span id)
 {
-    struct mo_span own = mo_span_skip(id, MAC_LEN + 1);
     struct mo_buf mac;
     bool is;
 
-    mo_buf_init(&mac, MAC_LEN + 1);
-    is = put_mac(g, c, s, own, &mac) == 0 &&
-         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN + 1));
+    mo_buf_init(&mac, MAC_LEN);
+    is = put_mac(g, c, s, mo_span_skip(id, MAC_LEN), &mac) == 0 &&
+         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN));
     mo_buf_fini(&mac);
     return is;
 }
@@ -124,7 +123,8 @@ static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
 int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
                struct mo_span id, struct target *t)
 {
-    t->own = mo_span_skip(id, MAC_LEN + 1);
+    t->own = mo_span_skip(id, MAC_LEN);
+    (void)mo_span_cut(&t->own, '.');
     for (size_t i = 0; t->own.n && i < g->n; i++) {
         t->slot = g->v[i];
         if (is_task_of(g, c, t->slot, id))
@@ -133,29 +133,53 @@ int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
     return MO_ENOTFOUND;
 }
 
+/* What stands between the hash and its own name. */
+static void put_how(const struct shape_how *how, struct mo_buf *b)
+{
+    if (how->most)
+        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->most,
+                            how->promised ? "p" : "",
+                            how->by_execute ? "x" : "");
+    (void)mo_buf_putc(b, '.');
+}
+
+void cross_task_how(struct mo_span id, struct shape_how *how)
+{
+    struct mo_span rest = mo_span_skip(id, MAC_LEN);
+    struct mo_span said = mo_span_cut(&rest, '.');
+    char text[32];
+    char *end;
+
+    (void)snprintf(text, sizeof(text), "%.*s", (int)said.n, said.p);
+    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, &end, 16) : 0;
+    how->promised = strchr(text, 'p') != NULL;
+    how->by_execute = strchr(text, 'x') != NULL;
+}
+
 int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct slot *s, struct mo_json result,
-                      struct mo_buf *out)
+                      const struct slot *s, const struct shape_how *how,
+                      struct mo_json result, struct mo_buf *out)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct mo_json id = mo_json_get(result, "taskId");
-    struct mo_buf own, name, text;
+    struct mo_buf rest, name, text;
     int rc = 0;
 
-    mo_buf_init(&own, NAME_MAX_);
+    mo_buf_init(&rest, NAME_MAX_);
     mo_buf_init(&name, NAME_MAX_);
     mo_buf_init(&text, NAME_MAX_);
     if (mo_json_is(id, MO_JSON_STRING) && s->up) {
-        (void)mo_json_str_buf(id, &own);
-        rc = put_mac(g, c, s, mo_buf_view(&own), &name);
-        (void)mo_buf_span(&name, mo_buf_view(&own));
+        put_how(how, &rest);
+        (void)mo_json_str_buf(id, &rest);
+        rc = put_mac(g, c, s, mo_buf_view(&rest), &name);
+        (void)mo_buf_span(&name, mo_buf_view(&rest));
         (void)mo_json_quote(&text, mo_buf_view(&name));
         ed.to = mo_buf_view(&text);
     }
     rc = rc < 0 ? rc : mo_buf_err(&text);
     if (rc == 0)
         rc = mo_edit(out, result, &ed, ed.to.p ? 1 : 0);
-    mo_buf_fini(&own);
+    mo_buf_fini(&rest);
     mo_buf_fini(&name);
     mo_buf_fini(&text);
     return rc;
@@ -321,24 +345,32 @@ static int put_ref(const struct mo_ep_call *c, const struct target *t,
     return mo_edit(out, ref, &ed, 1);
 }
 
+struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t)
+{
+    if (t->edited.p)
+        return t->edited;
+    return t->arguments.p ? t->arguments : c->arguments;
+}
+
 int cross_params(const struct mo_ep_call *c, const struct target *t,
                  bool as_task, struct mo_buf *b, struct mo_span *out)
 {
     const struct row *r = row_of(c);
+    bool other = t->arguments.p || t->edited.p;
     struct mo_edit v[5] = {
         {r->key ? r->key : "ref", {NULL, 0}},
         {"requestState", {NULL, 0}},
         {"inputResponses", {NULL, 0}},
         {"task", {NULL, 0}},
-        {"arguments", mo_json_text(t->arguments)},
+        {"arguments", mo_json_text(cross_args(c, t))},
     };
     /* The answers to a task's questions are what tasks/update is for. */
-    size_t n = r->what == TASK ? 1 : t->arguments.p ? 5 : 4;
+    size_t n = r->what == TASK ? 1 : other ? 5 : 4;
     struct mo_buf own, ref;
     int rc = 0;
 
     *out = mo_json_text(c->params);
-    if (r->what != REF && !as_task && !t->arguments.p &&
+    if (r->what != REF && !as_task && !other &&
         !has_effect(c->params, v, n, t->own))
         return 0;
     mo_buf_init(&own, NAME_MAX_);

@@ -6,12 +6,17 @@
  * the bytes it was.
  *
  * Tasks of the modern extension keep no table here: a task's name as clients
- * see it is a keyed hash of who was given it, the server and its own name, and
- * then that name. Somebody else's is not found. */
+ * see it is a keyed hash of who was given it, the server and the rest: how long
+ * its tool's results may be, if they may not be any length, and its own name.
+ * Somebody else's is not found.
+ *
+ *   0123456789abcdef.OWN    0123456789abcdef-10000px.OWN
+ *
+ * (hexadecimal bytes; p: a schema was promised, x: execute ran it). */
 #ifndef MO_GATEWAY_CROSS_H
 #define MO_GATEWAY_CROSS_H
 
-#include "gateway/gw_priv.h"
+#include "gateway/shape.h"
 
 #define CROSS_WHO_MAX MO_GW_WHO_MAX
 
@@ -25,6 +30,7 @@ struct target {
     /* of execute (four.h): the tool's arguments, else none; how sure it is */
     struct mo_json arguments;
     float sure;
+    struct mo_json edited; /* a person's, in the place of any; or none */
 };
 
 /* Whom it is for. 0; MO_ENOTFOUND: nobody has it; MO_EINVAL: it names nothing.
@@ -34,6 +40,8 @@ int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
 /* What is said when nobody has it. */
 void cross_refuse(struct mo_ep_call *c);
 
+/* The arguments that its server gets, as they are now. */
+struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t);
 /* Its params for that server: *out is in b, or the client's own bytes. 0 or
  * the buffer's error. */
 int cross_params(const struct mo_ep_call *c, const struct target *t,
@@ -44,8 +52,10 @@ bool cross_is_task(const struct target *t, const struct mo_conn *conn);
 /* The result of a task's method or of a call that became one: with the name
  * that the client knows. */
 int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct slot *s, struct mo_json result,
-                      struct mo_buf *out);
+                      const struct slot *s, const struct shape_how *how,
+                      struct mo_json result, struct mo_buf *out);
+/* How long its tool's results may be, by the name of one that was found. */
+void cross_task_how(struct mo_span id, struct shape_how *how);
 bool cross_is_task_method(const struct mo_ep_call *c);
 /* Whose task that is, if it is one of c's client. */
 int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,

@@ -153,6 +153,7 @@ int detour_target(struct flight *f, struct target *t)
 
     if (rc == 0)
         rc = present(f, &home, t);
+    t->edited = (struct mo_json){f->edited.p, f->edited.len};
     if (rc != MO_EBUSY)
         return rc < 0 ? MO_ENOTFOUND : 0;
     /* Another one of that name has taken its place meanwhile. */
@@ -250,7 +251,7 @@ int detour_route(struct flight *f, const struct target *t)
     struct mo_jw w;
 
     mo_buf_reset(&f->route);
-    if (!t->arguments.p && !left)
+    if (!t->arguments.p && !left && !t->edited.p)
         return 0;
     mo_jw_init(&w, &f->route);
     mo_jw_obj(&w);
@@ -260,6 +261,10 @@ int detour_route(struct flight *f, const struct target *t)
         mo_jw_cstr(&w, d->from);
         mo_jw_key(&w, "why");
         mo_jw_cstr(&w, d->why);
+    }
+    if (t->edited.p) {
+        mo_jw_key(&w, "editedArguments");
+        mo_jw_raw(&w, mo_json_text(t->edited));
     }
     mo_jw_end(&w);
     return mo_buf_err(&f->route);

@@ -38,6 +38,7 @@ void flight_free(struct flight *f)
     mo_buf_fini(&f->progress);
     mo_buf_fini(&f->route);
     mo_buf_fini(&f->lacked);
+    mo_buf_fini(&f->edited);
     flight_kept_free(f);
     detour_fini(&f->detour);
     mo_pool_give(&f->g->spare_flights, f);
@@ -183,8 +184,7 @@ static int mirror(struct flight *f, const struct target *t,
     schema = mo_json_get(t->item, "inputSchema");
     if (!schema.p)
         return 0;
-    return mo_mirror_init(
-        m, schema, t->arguments.p ? t->arguments : f->down->arguments, e);
+    return mo_mirror_init(m, schema, cross_args(f->down, t), e);
 }
 
 /* What is known of the tool now, for when its answer comes. */

@@ -95,6 +95,7 @@ struct flight {
     struct mo_buf lacked;   /* a question that the client cannot be asked */
     struct kept *kept;      /* KEPT: else NULL */
     struct judged *judged;  /* its case (judge.h), or NULL */
+    struct mo_buf edited;   /* arguments of a person's, or empty */
 };
 
 /* A request whose target is known. */

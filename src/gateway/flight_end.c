@@ -52,15 +52,21 @@ static void put_failure(struct flight *f, const char *why, bool sent)
     f->is_error = true;
 }
 
-static void give(const struct flight *f, struct mo_ep_call *c,
-                 struct mo_json result)
+/* How long its tool's results may be. */
+static struct shape_how how_of(const struct flight *f)
 {
-    struct shape_how how = {
+    return (struct shape_how){
         .who = f->who,
         .most = f->most,
         .promised = f->promised,
         .by_execute = f->by_execute,
     };
+}
+
+static void give(const struct flight *f, struct mo_ep_call *c,
+                 struct mo_json result)
+{
+    struct shape_how how = how_of(f);
     struct mo_buf cut;
 
     mo_buf_init(&cut, GW_TEXT_MAX);
@@ -296,15 +302,40 @@ static bool pass_task(struct flight *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
+    struct shape_how how = how_of(f);
 
     if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
-    (void)cross_task_result(f->g, c, f->slot, result, &f->outcome);
+    (void)cross_task_result(f->g, c, f->slot, &how, result, &f->outcome);
+    f->most = 0;                       /* of its result, not of this */
     judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
+}
+
+/* What a task's method answers: under the name that the client knows, with as
+ * much of its result as a call would have given. */
+static void about_task(struct flight *f, struct mo_json task)
+{
+    struct shape_how how = {.who = f->who};
+    struct mo_json said;
+    struct mo_buf cut;
+
+    mo_buf_reset(&f->outcome);
+    cross_task_how(f->down->name, &how);
+    (void)cross_task_result(f->g, f->down, f->slot, &how, task, &f->outcome);
+    if (is_failure(mo_json_get(task, "result")) || mo_json_get(task, "error").p)
+        clean_outcome(f);
+    said = (struct mo_json){f->outcome.p, f->outcome.len};
+    mo_buf_init(&cut, 2 * GW_TEXT_MAX);
+    if (!mo_buf_err(&f->outcome) && shape_task(f->g->shape, &how, said, &cut)) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = cut;
+    } else {
+        mo_buf_fini(&cut);
+    }
 }
 
 static void watch_task(struct flight *f, struct mo_json result)
@@ -342,8 +373,7 @@ void flight_done(void *ctx, const struct mo_reply *r)
         finish(f, r);
     } else if (f->down && f->how == DOWN_HELD &&
                cross_is_task_method(f->down)) {
-        mo_buf_reset(&f->outcome);
-        (void)cross_task_result(f->g, f->down, f->slot, r->result, &f->outcome);
+        about_task(f, r->result);
         tell_breaker(f, r);
         settle(f);
     } else if (!is_promise(f, conn, r)) {

@@ -4,6 +4,7 @@
 #define MO_GATEWAY_FOUR_PRIV_H
 
 #include "gateway/four.h"
+#include "gateway/whynot.h"
 
 /* A string among the arguments, or empty; unescaped into the arena. */
 struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
@@ -18,6 +19,9 @@ const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no);
  * exposed under, or its own if only one server has that. */
 const struct mo_cat_item *four_find(const struct mo_gateway *g,
                                     struct mo_span server, struct mo_span tool);
+
+/* What its server says of it now is not for a model before a person saw it. */
+bool four_is_held_back(const struct whynot *v);
 
 /* --- four_tell.c --------------------------------------------------------- */
 

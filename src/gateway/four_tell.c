@@ -261,6 +261,7 @@ void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_span server = four_arg(c, a, "server"),
                    tool = four_arg(c, a, "tool");
     const struct mo_cat_item *it;
+    struct whynot v;
     struct mo_buf b;
     struct mo_jw w;
 
@@ -270,6 +271,11 @@ void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     if (!it) {
         mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
                            "words, list_capabilities says what there is");
+        return;
+    }
+    whynot_tool(g, it, &v);
+    if (four_is_held_back(&v)) {
+        mo_ep_call_fail(c, v.why);
         return;
     }
     mo_buf_init(&b, GW_TEXT_MAX);

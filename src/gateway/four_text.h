@@ -25,7 +25,9 @@ static const char four_tools[] =
     "\"server\":{\"type\":\"string\"},\"tool\":{\"type\":\"string\"},"
     "\"confidence\":{\"type\":\"number\"},"
     "\"description\":{\"type\":\"string\"},"
-    "\"inputSchema\":{\"type\":\"object\"}},"
+    "\"inputSchema\":{\"type\":\"object\"},"
+    "\"reason\":" TEXT_THAT "\"It cannot be used now: quarantined, "
+    "circuit-open or sign-in\"},\"why\":{\"type\":\"string\"}},"
     "\"required\":[\"server\",\"tool\",\"confidence\"]}}},"
     "\"required\":[\"results\"]}," READS_ONLY "},"
 

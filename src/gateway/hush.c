@@ -29,9 +29,7 @@ static int blank(struct mo_span *text, struct mo_span needle, struct mo_buf *b)
     return rc;
 }
 
-/* As it is, and as JSON has it between its quotes. */
-static int blank_secret(struct mo_span *text, struct mo_span secret,
-                        struct mo_buf *b)
+int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b)
 {
     struct mo_buf quoted;
     struct mo_span inner;
@@ -58,7 +56,7 @@ struct mo_json hush(const struct mo_loop *l, struct mo_json text,
     struct mo_span s = mo_json_text(text);
 
     for (size_t i = 0; log && i < log->nsecrets; i++)
-        if (blank_secret(&s, mo_span_cstr(log->secrets[i]), b) < 0)
+        if (hush_secret(&s, mo_span_cstr(log->secrets[i]), b) < 0)
             return (struct mo_json){NULL, 0};
     return (struct mo_json){s.p, s.n};
 }

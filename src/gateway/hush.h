@@ -10,6 +10,9 @@
 
 #include "mcp/conn.h"
 
+/* One secret, as it is and as JSON has it between its quotes: if it is there
+ * *text is what stands in b from then on. 0 or MO_ENOMEM. */
+int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b);
 /* The text without them: in b if there was one, else as it is; none without
  * memory, for what cannot be cleaned must not cross. */
 struct mo_json hush(const struct mo_loop *l, struct mo_json text,

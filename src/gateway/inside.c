@@ -3,6 +3,7 @@
 
 #include "gateway/cross.h"
 #include "gateway/four.h"
+#include "gateway/manner.h"
 #include "gateway/shape.h"
 
 /* --- lists that are read now --------------------------------------------- */
@@ -128,6 +129,15 @@ const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
             return it;
     }
     return NULL;
+}
+
+bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
+                         struct mo_span tool, unsigned i, struct mo_span *to,
+                         struct mo_span *own)
+{
+    size_t no = mo_gateway_server(g, server);
+
+    return no < g->n && manner_fallback(g->v[no]->manner, tool, i, to, own);
 }
 
 bool mo_gateway_is_large(const struct mo_gateway *g)

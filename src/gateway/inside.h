@@ -48,6 +48,12 @@ struct mo_conn *mo_gateway_conn(const struct mo_gateway *g, size_t i);
 const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
                                           struct mo_span server,
                                           struct mo_span tool);
+/* The i-th that stands in for a tool while its server is down: which server,
+ * and its name there. Borrowed until the configuration changes; nobody says
+ * that they are there. false: there are no more. */
+bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
+                         struct mo_span tool, unsigned i, struct mo_span *to,
+                         struct mo_span *own);
 /* Are there more tools than are shown where few are wanted (MO_GW_AUTO)? */
 bool mo_gateway_is_large(const struct mo_gateway *g);
 /* {"tools":[...]}: the four if wanted, read_result where results are cut. */

@@ -1,9 +1,6 @@
-#include "gateway/judge.h"
+#include "gateway/judge_priv.h"
 
 #include <stdio.h>
-
-#include "codec/sha256.h"
-#include "policy/exact.h"
 
 #define BEAT_MS    10000 /* between two signs of life of a held call */
 #define BEAT_STEP  1e-6  /* below whatever its server will say */
@@ -11,21 +8,6 @@
 #define CLIENT_MAX ((size_t)2048)
 #define ASK_MAX    ((size_t)256 * 1024) /* of a question */
 #define GUESSES    3                    /* of a routing that are told */
-
-enum state { NEW, WAITS, SAID, WRITING, RUNS, OVER };
-
-struct judged {
-    struct mo_gw_case pub;
-    struct flight *f;
-    enum state state;
-    bool yes;
-    uint64_t began, held; /* ns */
-    struct mo_later later;
-    struct mo_timer deadline, beat;
-    unsigned beats;
-    char shown[MO_EXACT_DIGEST]; /* of what a person was asked about */
-    struct mo_buf texts;
-};
 
 static void judge_move(struct judged *j, enum state to)
 {
@@ -43,79 +25,9 @@ static void judge_move(struct judged *j, enum state to)
     j->state = to;
 }
 
-static struct judged *judged_of(struct mo_gw_case *k)
-{
-    return mo_container_of(k, struct judged, pub);
-}
-
 static const struct mo_gw_judge *judge_of(const struct flight *f)
 {
     return &f->g->o.judge;
-}
-
-static struct mo_json args_of(const struct flight *f, const struct target *t)
-{
-    return t->arguments.p ? t->arguments : f->down->arguments;
-}
-
-/* --- what a person is shown ---------------------------------------------- */
-
-static void hex(const unsigned char sum[MO_SHA256_LEN],
-                char out[MO_EXACT_DIGEST])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < MO_SHA256_LEN; i++) {
-        out[2 * i] = digits[sum[i] >> 4];
-        out[2 * i + 1] = digits[sum[i] & 15];
-    }
-    out[MO_EXACT_DIGEST - 1] = '\0';
-}
-
-static void digest(struct mo_span text, char out[MO_EXACT_DIGEST])
-{
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, text.p, text.n);
-    mo_sha256_end(&h, sum);
-    hex(sum, out);
-}
-
-/* Tool, definition and arguments, the last in the form that is shown. */
-static int digest_shown(const struct flight *f, const struct target *t,
-                        char out[MO_EXACT_DIGEST])
-{
-    struct mo_exact_call what = {
-        .session = mo_span_cstr(f->who),
-        .server = mo_span_cstr(mo_up_server(t->slot->up)->name),
-        .tool = t->own,
-    };
-    char def[MO_EXACT_DIGEST];
-    struct mo_buf exact;
-    struct mo_err e;
-    int rc;
-
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(args_of(f, t), &exact, &e);
-    digest(mo_json_text(t->item), def);
-    what.args = mo_buf_view(&exact);
-    what.tool_digest = def;
-    if (rc == 0)
-        mo_exact_call(&what, out);
-    mo_buf_fini(&exact);
-    return rc;
-}
-
-static bool is_same(const struct judged *j, const struct target *t)
-{
-    char now[MO_EXACT_DIGEST];
-
-    if (!mo_span_eq(j->pub.tool, t->own))
-        return false;
-    return !j->shown[0] ||
-           (digest_shown(j->f, t, now) == 0 && strcmp(now, j->shown) == 0);
 }
 
 /* --- the case ------------------------------------------------------------ */
@@ -444,7 +356,7 @@ static void hold(struct judged *j, const struct target *t,
     const struct mo_gw_judge *o = judge_of(j->f);
     struct mo_loop *l = j->f->g->loop;
 
-    if (digest_shown(j->f, t, j->shown) < 0) {
+    if (judge_shown(j->f, t, j->shown) < 0) {
         j->pub.by = "rule";
         (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
                        "its arguments can be read in two ways");
@@ -466,14 +378,14 @@ static enum mo_gw_ruling rule(struct judged *j, const struct target *t,
                               struct mo_buf *question)
 {
     const struct mo_gw_judge *o = judge_of(j->f);
-    struct mo_json args = args_of(j->f, t);
+    struct mo_json args = cross_args(j->f->down, t);
     enum mo_gw_ruling what = MO_GW_LET;
 
     j->pub.item = t->item;
     j->pub.arguments = args;
     j->pub.args_bytes = args.n;
     j->pub.by = "rule";
-    digest(args.p ? mo_json_text(args) : MO_SPAN("{}"), j->pub.digest);
+    judge_digest(args, j->pub.digest);
     if (o->rule)
         what = o->rule(o->ctx, &j->pub, question);
     j->pub.item = (struct mo_json){NULL, 0};
@@ -548,7 +460,7 @@ bool judge_again(struct flight *f, const struct target *t)
         return true;
     if (!mo_span_is(j->pub.server, mo_up_server(t->slot->up)->name))
         return elsewhere(f, t);
-    if (is_same(j, t))
+    if (judge_is_same(j, t))
         return true;
     judge_done(f, MO_GW_ERROR, 0);
     flight_refuse(f, MO_SPAN("The tool or the call is not what was looked at; "

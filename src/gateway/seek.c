@@ -6,21 +6,14 @@
  * when nobody knows yet what its server has, or when it is not what people saw
  * first (quarantined). Each comes with why: the words it shares with the
  * request, its two scores, and what was learnt here. */
-#include <stdio.h>
-
 #include "gateway/guide.h"
 #include "gateway/habit.h"
 #include "gateway/seek_why.h"
+#include "gateway/whynot.h"
 
 #define LIMIT     5
-#define WHY_MAX   400
 #define LEAST     0.01 /* confidence of what is worth naming */
 #define OUT_LEAST 0.2  /* and of what is worth ruling out */
-
-struct verdict {
-    const char *code; /* NULL: it can be used */
-    char why[WHY_MAX];
-};
 
 struct seeking {
     struct mo_gateway *g;
@@ -64,47 +57,18 @@ static void look_up(const struct mo_catalog *c, struct hit *x)
             x->server = i;
 }
 
-static void say(struct verdict *v, const char *code, const char *what,
-                const char *rest)
-{
-    v->code = code;
-    (void)snprintf(v->why, sizeof(v->why), "%s%s", what, rest);
-}
-
-/* What its server is like just now. */
-static void judge_server(const struct mo_gateway *g, const struct hit *x,
-                         struct verdict *v)
-{
-    const struct mo_up *u = g->v[x->server]->up;
-    struct mo_up_status s;
-
-    mo_up_status(u, &s);
-    if (s.state == MO_UP_SIGN_IN)
-        say(v, "sign-in", "a person must sign in first: mcp test ",
-            mo_up_server(u)->name);
-    if (s.state != MO_UP_BROKEN)
-        return;
-    v->code = "circuit-open";
-    (void)snprintf(v->why, sizeof(v->why),
-                   "it fails again and again; tried again in %llu s: %s",
-                   (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
-}
-
 /* What people saw of it first is not what it is now. */
-static void judge_tool(const struct mo_gw_find *f, const struct hit *x,
-                       struct verdict *v)
+static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
+                       const struct hit *x, struct whynot *v)
 {
     if (!f->changed ||
         !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
         return;
-    say(v, "quarantined",
-        "its server changed it since it was first seen; look at it and accept "
-        "it: ",
-        "approvals list");
+    whynot_changed(mo_catalog_about(g->cat, x->server).name, x->item->own, v);
 }
 
 static void judge(const struct seeking *k, const struct hit *x,
-                  struct verdict *v)
+                  struct whynot *v)
 {
     const struct mo_gateway *g = k->g;
     struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
@@ -112,21 +76,21 @@ static void judge(const struct seeking *k, const struct hit *x,
 
     v->code = NULL;
     if (s.off)
-        say(v, "disabled", "it is disabled in the configuration: mcp enable ",
-            s.name);
+        whynot_say(v, "disabled",
+                   "it is disabled in the configuration: mcp enable ", s.name);
     else if (x->off)
-        say(v, "hidden", "it is hidden in the configuration, by `tools` of ",
-            s.name);
+        whynot_say(v, "hidden",
+                   "it is hidden in the configuration, by `tools` of ", s.name);
     else if (!x->item && why)
-        say(v, "unlisted", "it could not be asked what it has: ", why);
+        whynot_say(v, "unlisted", "it could not be asked what it has: ", why);
     else if (!x->item)
-        say(v, "unlisted",
-            "nobody knows yet what it has; find --refresh, or mcp test ",
-            s.name);
+        whynot_say(v, "unlisted",
+                   "nobody knows yet what it has; find --refresh, or mcp test ",
+                   s.name);
     else
-        judge_server(g, x, v);
+        whynot_server(g, x->server, v);
     if (!v->code && x->item)
-        judge_tool(k->f, x, v);
+        judge_tool(g, k->f, x, v);
 }
 
 /* --- what is said -------------------------------------------------------- */
@@ -150,7 +114,7 @@ static void put_why(const struct seeking *k, const struct hit *x,
 }
 
 static void put_hit(const struct seeking *k, const struct hit *x,
-                    const struct verdict *v, struct mo_jw *w)
+                    const struct whynot *v, struct mo_jw *w)
 {
     struct mo_json text = {NULL, 0};
 
@@ -183,12 +147,7 @@ static void put_hit(const struct seeking *k, const struct hit *x,
         mo_jw_raw(w, mo_json_text(text));
     }
     put_why(k, x, w);
-    if (v->code) {
-        mo_jw_key(w, "reason");
-        mo_jw_cstr(w, v->code);
-        mo_jw_key(w, "why");
-        mo_jw_cstr(w, v->why);
-    }
+    whynot_put(v, w);
     mo_jw_end(w);
 }
 
@@ -203,7 +162,7 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
     for (size_t i = 0; i < a->n && n < most; i++) {
         struct hit x = {.h = &a->hits[i]};
         double sure = (double)x.h->confidence;
-        struct verdict v;
+        struct whynot v;
 
         if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;

@@ -308,6 +308,24 @@ bool shape_cut(struct shape *s, const struct shape_how *how,
     return rc == 0 && out->len > 0 && !mo_buf_err(out);
 }
 
+bool shape_task(struct shape *s, const struct shape_how *how,
+                struct mo_json task, struct mo_buf *out)
+{
+    struct mo_json result = mo_json_get(task, "result");
+    struct mo_edit ed = {"result", {NULL, 0}};
+    struct mo_buf cut;
+    bool is;
+
+    if (!how->most || result.n <= how->most)
+        return false;
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    is = shape_cut(s, how, result, &cut);
+    ed.to = mo_buf_view(&cut);
+    is = is && mo_edit(out, task, &ed, 1) == 0;
+    mo_buf_fini(&cut);
+    return is;
+}
+
 /* --- read_result --------------------------------------------------------- */
 
 bool shape_is_on(const struct mo_gateway *g)

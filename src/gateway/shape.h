@@ -47,6 +47,10 @@ struct shape_how {
 bool shape_cut(struct shape *s, const struct shape_how *how,
                struct mo_json result, struct mo_buf *out);
 
+/* The same for a modern server's task, which carries its result. */
+bool shape_task(struct shape *s, const struct shape_how *how,
+                struct mo_json task, struct mo_buf *out);
+
 /* Is read_result to be listed? */
 bool shape_is_on(const struct mo_gateway *g);
 /* Is it a call of it, and nobody else's? */

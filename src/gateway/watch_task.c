@@ -114,13 +114,18 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
                  struct mo_span id, struct mo_json params)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
-    struct mo_buf exposed, caller, name, b;
+    struct shape_how how = {.who = x->who};
+    struct mo_buf exposed, caller, name, cut, b;
 
     /* Copies: who is told may be found to be gone, and x with it. */
     mo_buf_init(&exposed, TEXT_MAX);
     mo_buf_init(&caller, TEXT_MAX);
     mo_buf_init(&name, TEXT_MAX);
+    mo_buf_init(&cut, GW_TEXT_MAX);
     mo_buf_init(&b, GW_TEXT_MAX);
+    cross_task_how(id, &how);
+    if (shape_task(g->shape, &how, params, &cut))
+        params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);
     (void)mo_buf_span(&caller, mo_buf_view(&x->caller));
     (void)mo_json_quote(&name, id);
@@ -135,6 +140,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_fini(&exposed);
     mo_buf_fini(&caller);
     mo_buf_fini(&name);
+    mo_buf_fini(&cut);
     mo_buf_fini(&b);
 }
 

@@ -2,12 +2,14 @@
 
 #include "base/mem.h"
 #include "codec/json.h"
+#include "policy/exact.h"
 
 #define ALL      "/api/approvals"
 #define ONE      ALL "/"
 #define VERIFY   "/api/audit/verify"
 #define LIST_MAX ((size_t)64 * 1024 * 1024)
-#define BODY_MAX ((size_t)16 * 1024)
+#define BODY_MAX (MO_EXACT_MAX + TEXT_MAX) /* with a call's arguments */
+#define TEXT_MAX ((size_t)64 * 1024)
 
 static bool is_there(const struct mo_api_approvals *a, struct mo_req *rq)
 {
@@ -70,18 +72,22 @@ static int decide(struct mo_api_approvals *a, struct mo_req *rq,
 {
     struct mo_api_decision d = {
         .id = mo_span_skip(rq->path, sizeof(ONE) - 1),
+        .args = mo_json_get(body, "args"),
         .who = mo_req_peer(rq),
     };
 
     if (mo_json_bool(mo_json_get(body, "approved"), &d.approved) < 0 ||
         text(body, "digest", mem, &d.digest) < 0 ||
-        text(body, "reason", mem, &d.reason) < 0)
+        text(body, "reason", mem, &d.reason) < 0 ||
+        (d.args.p && !mo_json_is(d.args, MO_JSON_OBJECT)))
         return mo_fail(e, MO_EINVAL,
                        "the body is {approved: boolean, digest: string, "
-                       "reason?: string}");
+                       "reason?: string, args?: object}");
     if (d.approved && d.digest.n == 0)
         return mo_fail(e, MO_EINVAL,
                        "a yes needs the digest of what was shown");
+    if (d.args.p && !d.approved)
+        return mo_fail(e, MO_EINVAL, "a no needs no other arguments");
     return a->decide(a->ctx, &d, e);
 }
 
@@ -109,7 +115,7 @@ static void on_body(struct mo_req *rq, struct mo_span body)
     struct mo_err e;
     int rc;
 
-    mo_arena_init(&mem, BODY_MAX * 4);
+    mo_arena_init(&mem, TEXT_MAX);
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
         rc = mo_fail(&e, MO_EINVAL, "the body must be a JSON object");

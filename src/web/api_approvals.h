@@ -2,7 +2,8 @@
  * of the audit log.
  *
  *   GET  /api/approvals        {"approvals":[...],"changed":[...]}
- *   POST /api/approvals/ID     {approved, digest, reason?}: yes or no
+ *   POST /api/approvals/ID     {approved, digest, reason?, args?}: yes or no;
+ *                              args: with these arguments instead
  *   POST /api/approvals/tools  {server, tool, digest}: a changed tool may be
  *                              used as it is now
  *   GET  /api/audit/verify     is the audit log what was written?
@@ -17,6 +18,7 @@
 
 struct mo_api_decision {
     struct mo_span id, digest, reason;
+    struct mo_json args; /* to run it with; none: as they are */
     bool approved;
     const char *who;
 };
@@ -29,7 +31,7 @@ struct mo_api_accept {
 struct mo_api_approvals {
     int (*list)(void *ctx, struct mo_buf *out);
     /* MO_ENOTFOUND: it does not wait (any more); MO_EPOLICY: it is not what
-     * was shown. */
+     * was shown; MO_EINVAL: those arguments are not for this tool. */
     int (*decide)(void *ctx, const struct mo_api_decision *d, struct mo_err *e);
     int (*accept)(void *ctx, const struct mo_api_accept *a, struct mo_err *e);
     /* The report as JSON, later. */

@@ -137,7 +137,7 @@ static const struct mo_openapi_row rows[] = {
                                 "{'type':'object','required':['server','tool','"
                                 "digest','now']}}}}"},
     {"/api/approvals/{id}", "post",
-     "Decide about one: {approved, digest, reason?}",
+     "Decide about one: {approved, digest, reason?, args?}",
      "{'name':'id','in':'path','required':true,'description':'of the call',"
      "'schema':{'type':'string'}}",
      JSON_TYPE, REF("Ok")},

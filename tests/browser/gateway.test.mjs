@@ -98,7 +98,6 @@ describe('the gateway on the page', { skip }, () => {
     await held.getByText(/expires in \d+:\d\d/).waitFor();
     assert.deepEqual(await held.locator('.odd').allTextContents(), ['U+202E']);
     assert.equal(await held.locator('img, iframe, script').count(), 0);
-    assert.equal(await held.getByRole('button', { name: 'Edit' }).count(), 0, "another program's call");
     assert.match(await page.title(), /^\(1\) /);
     await assertAccessible(page, 'a held call');
     const other = await bench.look(page.context(), '/approvals');
@@ -119,6 +118,19 @@ describe('the gateway on the page', { skip }, () => {
     const rejected = await second;
     assert.equal(rejected.isError, true);
     assert.match(rejected.content[0].text, /rather not/);
+    await held.waitFor({ state: 'detached' });
+
+    const edited = run('ask for this');
+    await held.getByText('ask for this').waitFor();
+    await page.keyboard.press('e');
+    const field = held.getByLabel('Arguments, as JSON');
+    await field.fill('{"name": 7}');
+    await held.getByRole('button', { name: 'Approve as edited' }).click();
+    await held.getByRole('alert').getByText('must be a string').waitFor();
+    await assertAccessible(page, 'edited arguments that do not fit');
+    await field.fill('{"name": "somebody else"}');
+    await page.keyboard.press('Control+Enter');
+    assert.match((await edited).content[0].text, /hello .*somebody else/);
     await held.waitFor({ state: 'detached' });
 
     const third = run('ask for good');

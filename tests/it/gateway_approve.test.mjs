@@ -2,6 +2,7 @@
 // where it can, else held until somebody decides; and the audit log of it all.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -261,6 +262,71 @@ test('held: decided over HTTP, for what was shown and once', async (t) => {
   assert.equal(row.what.reason, 'fine');
 });
 
+test('held: run with other arguments, which must fit the tool and the rules', async (t) => {
+  const place = placeFor(t, config({ audit: { arguments: true } }));
+  const serve = await serveFor(t, place);
+  const it = make2('auto');
+  await it.client.connect(new v2.StreamableHTTPClientTransport(serve.url));
+  t.after(() => it.client.close());
+  const get = async () => (await (await fetch(new URL('/api/approvals', serve.url))).json()).approvals;
+  const post = async (id, body) => {
+    const r = await fetch(new URL(`/api/approvals/${id}`, serve.url), {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+    });
+    return [r.status, (await r.json()).detail];
+  };
+  const holds = () => until(async () => (await get())[0], 'it is held');
+  let running = say(it, 'ask for this');
+  let held = await holds();
+  const yes = { approved: true, digest: held.digest };
+  for (const [body, status, why] of [
+    [{ ...yes, args: { message: 7 } }, 400, /do not fit the tool's schema: args\.message: must be a string/],
+    [{ ...yes, args: {} }, 400, /schema/],
+    [{ ...yes, args: 'ask' }, 400, /args\?: object/],
+    [{ ...yes, args: { message: 'deny that' } }, 400, /not allowed: not that/],
+    [{ ...yes, digest: '0'.repeat(64), args: { message: 'ask' } }, 409, /not what was shown/],
+    [{ approved: false, args: { message: 'ask' } }, 400, /a no needs/],
+  ]) {
+    const [got, detail] = await post(held.id, body);
+    assert.equal(got, status, JSON.stringify(body));
+    assert.match(detail, why);
+  }
+  assert.deepEqual((await get())[0].args, { message: 'ask for this' }, 'it still waits as it was');
+  const long = `that ${'instead '.repeat(8000)}`;
+  assert.deepEqual(await post(held.id, { ...yes, args: { message: long } }), [200, undefined]);
+  let got = await running;
+  assert.equal(text(got), long);
+  assert.deepEqual(got._meta['mcp-orchestrator/route'],
+    { server: 'fixture', tool: 'echo', editedArguments: { message: long } }, 'its client hears of it');
+
+  // On the command line; and a call that execute found.
+  running = it.call({ name: 'echo', arguments: { message: 'ask the terminal' } });
+  held = await holds();
+  const bad = await command(place, 'approvals', 'approve', held.id, '--args', '[1]');
+  assert.equal(bad.code, 2);
+  const misfit = await command(place, 'approvals', 'approve', held.id, '--args', '{"message":1}');
+  assert.equal(misfit.code, 1);
+  assert.match(misfit.stderr, /must be a string/);
+  const done = await command(place, 'approvals', 'approve', held.id, '--args', '{"message": "from here"}');
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stdout, /arguments {2}\{"message": ?"from here"\}/);
+  got = await running;
+  assert.equal(text(got), 'from here');
+
+  const all = await until(() => {
+    const found = rows(place).filter((r) => r.what?.outcome === 'ok');
+    return found.length === 2 && found;
+  }, 'both rows');
+  const agreed = rows(place).filter((r) => r.what?.kind === 'agreed');
+  const digest = (v) => createHash('sha256').update(JSON.stringify(v)).digest('hex');
+  for (const [i, from, to] of [[0, 'ask for this', long], [1, 'ask the terminal', 'from here']])
+    for (const { what } of [agreed[i], all[i]]) {
+      assert.equal(what.argsDigestBefore, digest({ message: from }));
+      assert.equal(what.argsDigest, digest({ message: to }));
+      assert.deepEqual(what.args, { message: to });
+    }
+});
+
 test('nobody answers: a no', async (t) => {
   const place = placeFor(t, { approvals: { rules, timeoutSeconds: 1 } });
   const it = make1();
@@ -348,6 +414,27 @@ test('a tool that its server changed is not run until accepted', async (t) => {
   assert.equal(changed.tool, 'work');
   assert.equal(changed.before.description, 'harmless');
   assert.equal(changed.now.description, 'deletes everything');
+
+  // Those who find it are told, and not what its server says of it now.
+  const third = make1();
+  await third.client.connect(new Stdio1(dir.command('--expose', 'search')));
+  t.after(() => third.client.close());
+  await third.client.listTools();
+  const ask = (name, args) => third.call({ name, arguments: args });
+  const hit = await until(async () =>
+    (await ask('find_tool', { query: 'work' })).structuredContent.results[0], 'it is found');
+  assert.deepEqual([hit.server, hit.tool, hit.reason], ['it', 'work', 'quarantined']);
+  assert.match(hit.why, /approvals accept it work$/);
+  assert.deepEqual([hit.description, hit.inputSchema], [undefined, undefined]);
+  const explained = await ask('explain_tool', { server: 'it', tool: 'work' });
+  assert.equal(explained.isError, true);
+  assert.match(text(explained), /changed it since it was first seen/);
+  const unsure = await ask('execute', { request: 'zzz work qqq', params: {} });
+  assert.equal(unsure.isError, true);
+  assert.doesNotMatch(JSON.stringify(unsure), /deletes everything/);
+  const run = await ask('execute', { server: 'it', tool: 'work', params: {} });
+  assert.match(text(run), /changed this tool/);
+
   const done = await command(dir, 'approvals', 'accept', 'it', 'work');
   assert.equal(done.code, 0, done.stderr);
   assert.equal(text(await work(second)), 'ran');

@@ -196,6 +196,12 @@ describe('where they come from', () => {
       assert.ok(!existsSync(join(own.MCP_ORCHESTRATOR_STATE_DIR, 'secrets.key')));
       const { said } = call(own);
       assert.match(said, /using the key \[secret\] did not/);
+      for (const flags of [[], ['--json']]) {
+        const failure = cli(['call', 'a', 'a_failure', ...flags], own);
+        assert.equal(failure.code, 1);
+        nowhereIn(failure.said, 'what a failed call prints');
+        assert.match(failure.said, /using the key \[secret\] did not/);
+      }
       if (place !== 'a variable') return undefined;
       assert.match(cli(['secrets', 'list'], { ...own, THE_KEY: '' }).said, /THE_KEY|64 hex digits/);
       return undefined;

@@ -3,7 +3,7 @@
 // for a call. With many tools the model finds and runs them by words, and the
 // person is asked about the tool that really runs.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,19 +51,21 @@ const config = (more = {}) => ({
   approvals: { rules: [
     { server: 'shop', tool: 'cancel_order', action: 'deny', reason: 'food is food' },
     { server: 'a|b|c', action: 'allow' },
+    { server: 'n', action: 'deny', reason: 'not that one' },
   ] },
 });
 
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-talk-'));
-  servers = { a: moody('a', { fallback: ['b'] }), b: moody('b'), c: moody('c', { fallback: ['d'] }), d: moody('d') };
+  servers = { a: moody('a', { fallback: ['b'] }), b: moody('b'), c: moody('c', { fallback: ['d'] }), d: moody('d', { fallback: ['b'] }),
+    e: moody('e', { tools: { work: { fallback: ['b/nothing', 'd/set'] } } }), f: moody('f', { fallback: ['n'] }), n: moody('n') };
   for (const name of Object.keys(servers)) mood(name, 'ok');
   await writeFile(join(dir, 'shop.cjs'), SHOP);
   house = await House.start({ dir, config: config(), env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' } });
 });
 after(async () => {
-  house.server.fresh.fds += 32; // the servers stay open for the next
-  house.server.fresh.children += 6;
+  house.server.fresh.fds += 48; // the servers stay open for the next
+  house.server.fresh.children += 9;
   await house.stop();
 });
 
@@ -142,7 +144,10 @@ test('a server that is down: another stands in, if that may run', async () => {
   }
   try {
     const got = await call(tab, 'a_work', { n: 2 });
-    assert.deepEqual([got.error, got.text], [false, 'b work 2']);
+    assert.equal(got.error, false);
+    assert.match(got.text, /^b work 2\[b ran this call in the place of a, which is down: /);
+    const { route } = (await tab.event('tool:output', tab.count('tool:output')))[1];
+    assert.deepEqual([route.server, route.insteadOf], ['b', 'a']);
     const [row] = await house.audit(tab.session);
     assert.deepEqual([row.server, row.route.server, row.route.insteadOf], ['a', 'b', 'a']);
     // Nobody allowed d, and nobody was asked about it.
@@ -154,6 +159,90 @@ test('a server that is down: another stands in, if that may run', async () => {
     assert.match(states.find((s) => s.name === 'a').state, /failed|broken/);
   } finally {
     for (const name of ['a', 'c']) mood(name, 'ok');
+  }
+});
+
+/** Its server dies while the person thinks. */
+async function down(name) {
+  mood(name, 'no-start');
+  for (const pid of processes(name)) process.kill(pid, 'SIGKILL');
+  await until(() => processes(name).length === 0, `${name} is gone`);
+}
+
+test('no rule allows whoever stands in: the person is asked about that one', async () => {
+  const tab = house.tab();
+  await tab.ready();
+  try {
+    const card = await asked(tab, 'e_work', { n: 'twice' });
+    assert.deepEqual([card.server, card.route], ['e', undefined]);
+    await down('e');
+    assert.deepEqual(await tab.decide(card, true, { digest: card.digest }), { ok: true });
+    const [second] = await tab.event('tool:approval_required', 2);
+    assert.deepEqual([second.callId, second.server, second.name, second.args], [card.callId, 'd', 'd_set', { n: 'twice' }]);
+    assert.deepEqual([second.route.insteadOf, second.route.tool], ['e', 'set']);
+    assert.notEqual(second.digest, card.digest);
+    assert.equal((await tab.decide(second, true, { digest: card.digest })).code, 'changed', 'the first yes is not for it');
+    assert.ok(!readFileSync(file('d', 'log'), 'utf8').includes('twice'));
+
+    await house.kill();
+    await house.up();
+    const back = house.tab({ session: tab.session });
+    const { history } = await back.ready();
+    const [again] = history.pending;
+    assert.deepEqual([again.server, again.digest, again.route], ['d', second.digest, second.route]);
+    const got = await approve(back, again);
+    assert.equal(got.error, false, got.text);
+    assert.match(got.text, /^d set twice\[d ran this call in the place of e/);
+    const [done] = await house.audit(tab.session);
+    assert.deepEqual([done.server, done.tool, done.by, done.route.insteadOf], ['d', 'set', 'person', 'e']);
+  } finally {
+    mood('e', 'ok');
+  }
+});
+
+test('a call that a person allowed: at whoever stands in, as the rules say of that one', async () => {
+  const tab = house.tab();
+  await tab.ready();
+  try {
+    // b is allowed by a rule.
+    const card = await asked(tab, 'd_work', { n: 'there' });
+    await down('d');
+    const got = await approve(tab, card);
+    assert.equal(got.error, false, got.text);
+    assert.match(got.text, /^b work there\[b ran this call in the place of d, which is down: /);
+    assert.equal(tab.count('tool:approval_required'), 1);
+    const { route } = (await tab.event('tool:output', tab.count('tool:output')))[1];
+    assert.deepEqual([route.server, route.insteadOf], ['b', 'd']);
+    const [done, yes] = await house.audit(tab.session);
+    assert.deepEqual([done.server, done.by, done.route.server, done.route.insteadOf], ['b', 'rule', 'b', 'd']);
+    assert.deepEqual([yes.server, yes.by], ['d', 'person']);
+
+    // n is denied by one.
+    const other = await asked(tab, 'f_work', { n: 'denied' });
+    await down('f');
+    const no = await approve(tab, other);
+    assert.equal(no.error, true);
+    assert.match(no.text, /f is down \(.*\), and n, which stands in for it, may not run it: not that one/);
+    assert.ok(!existsSync(file('n', 'log')));
+  } finally {
+    for (const name of ['d', 'f']) mood(name, 'ok');
+  }
+});
+
+test('a server that is not tried any more: the same', async () => {
+  const tab = house.tab();
+  await tab.ready();
+  mood('d', 'die'); // of each call, so the breaker opens; it starts all right
+  try {
+    let got;
+    await until(async () => {
+      got = await approve(tab, await asked(tab, 'd_work', { n: 'breaks' }));
+      return got.text.includes('fails again and again');
+    }, 'its breaker is open');
+    assert.equal(got.error, false, got.text);
+    assert.match(got.text, /^b work breaks\[b ran this call in the place of d, which is down: /);
+  } finally {
+    mood('d', 'ok');
   }
 });
 

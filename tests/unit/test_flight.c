@@ -272,6 +272,67 @@ static void test_task_passed(void **state)
     end(&w);
 }
 
+#define X16  "xxxxxxxxxxxxxxxx"
+#define X256 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16
+
+static const struct rule lengthy[] = {
+    {"server/discover",
+     RES("$id", "{\"resultType\":\"complete\",\"supportedVersions\":"
+                "[\"2026-07-28\"],\"capabilities\":{\"tools\":{},"
+                "\"extensions\":{\"" P "tasks\":{}}},"
+                "\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}")},
+    LIST("tools/list", "tools", TOOL("work", "")),
+    {"tools/call",
+     RES("$id", "{\"resultType\":\"task\"," TASK ",\"status\":\"working\","
+                "\"ttlMs\":null,\"pollIntervalMs\":50}")},
+    {"tasks/get",
+     RES("$id", "{\"resultType\":\"complete\"," TASK ",\"status\":"
+                "\"completed\",\"ttlMs\":null,\"result\":{\"content\":["
+                "{\"type\":\"text\",\"text\":\"" X256 X256 "\"}]}}")},
+    {NULL, NULL},
+};
+
+/* A task's result is as long as its tool's results may be, whoever asks for
+ * it; its name says how long, and stays what it is. */
+static void test_task_cut(void **state)
+{
+    static const struct mo_gw_server limited[] = {
+        {.name = "one",
+         .digest = "1",
+         .mode = MO_CONN_MODERN,
+         .result_bytes = 300},
+    };
+    struct world w;
+    struct client *c = &w.clients[0];
+    char id[256], line[1024];
+    const char *at;
+
+    (void)state;
+    begin(&w, limited, 1, lengthy);
+    tell(c, REQ("1", "tools/call", "\"name\":\"work\"," META(EXT)));
+    hears(c, "\"resultType\":\"task\"");
+    at = strstr(mo_buf_cstr(&c->me.got), "\"taskId\":\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + 10, "%255[^\"]", id), 1);
+    assert_non_null(strstr(id, "-12c.t1"));
+    (void)snprintf(line, sizeof(line),
+                   REQ("2", "tasks/get", "\"taskId\":\"%s\"," META(EXT)), id);
+    tell(c, line);
+    hears(c, "\"id\":2,\"result\":");
+    hears(c, "read_result");
+    assert_false(heard(c, X256 X256));
+    assert_true(heard(c, X256));
+    (void)snprintf(line, sizeof(line), "\"taskId\":\"%s\"", id);
+    assert_true(heard(c, line));
+    /* a longer one is not to be had by asking for it */
+    (void)snprintf(line, sizeof(line),
+                   REQ("3", "tasks/get", "\"taskId\":\"%.16s.t1\"," META(EXT)),
+                   id);
+    tell(c, line);
+    hears(c, "\"id\":3,\"error\":{\"code\":-32602");
+    end(&w);
+}
+
 static void test_task_watched(void **state)
 {
     struct world w;
@@ -526,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_task_required),
         cmocka_unit_test(test_task_down),
         cmocka_unit_test(test_task_passed),
+        cmocka_unit_test(test_task_cut),
         cmocka_unit_test(test_task_watched),
         cmocka_unit_test(test_listen),
         cmocka_unit_test(test_slow_server),

@@ -39,8 +39,13 @@ static const struct rule asks[] = {
     {NULL, NULL},
 };
 
+static const char *const stand_ins[] = {"two", "three/other"};
+
 static const struct mo_gw_server one[] = {
-    {.name = "one", .digest = "1", .mode = MO_CONN_LEGACY},
+    {.name = "one",
+     .digest = "1",
+     .mode = MO_CONN_LEGACY,
+     .fallback = {stand_ins, MO_COUNT(stand_ins)}},
 };
 
 /* --- a client inside ----------------------------------------------------- */
@@ -386,6 +391,32 @@ static void check_choices(struct world *w)
     }
 }
 
+static void check_stand_ins(struct world *w)
+{
+    static const struct {
+        const char *server;
+        unsigned i;
+        const char *to, *own; /* NULL: there are no more */
+    } rows[] = {
+        {"one", 0, "two", "work"},
+        {"one", 1, "three", "other"},
+        {"one", 2, NULL, NULL},
+        {"nobody", 0, NULL, NULL},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_span to = {NULL, 0}, own = {NULL, 0};
+        bool is = mo_gateway_stand_in(w->g, mo_span_cstr(rows[i].server),
+                                      MO_SPAN("work"), rows[i].i, &to, &own);
+
+        assert_int_equal(is, rows[i].to != NULL);
+        if (!is)
+            continue;
+        assert_true(mo_span_is(to, rows[i].to));
+        assert_true(mo_span_is(own, rows[i].own));
+    }
+}
+
 static void test_ours(void **state)
 {
     struct reader x;
@@ -398,6 +429,7 @@ static void test_ours(void **state)
     read_lists(&w, &x, NULL, WAIT_MS);
     wait_for(w.l, flag_is_up, &x.done);
     check_choices(&w);
+    check_stand_ins(&w);
     assert_false(mo_gateway_is_large(w.g));
     assert_non_null(mo_gateway_tool(w.g, MO_SPAN("one"), MO_SPAN("rest")));
     assert_null(mo_gateway_tool(w.g, MO_SPAN("two"), MO_SPAN("rest")));

@@ -1,6 +1,7 @@
 /* May a call cross: let, refused, asked about through the client or held, and
  * what its owner hears of each. */
 #include "gw_kit.h"
+#include "policy/exact.h"
 
 #define P "io.modelcontextprotocol/"
 #define TOOL(name)                                                             \
@@ -258,6 +259,54 @@ static void test_held(void **state)
     hears(c, "A person did not allow this call: too dear.");
     wait_done(&w, 2);
     assert_int_equal(desk.last.outcome, MO_GW_DENIED);
+    end(&w);
+}
+
+static const struct rule picky[] = {
+    INIT_OK("{\"tools\":{}}"),
+    LIST("tools/list", "tools",
+         "{\"name\":\"work\",\"inputSchema\":{\"type\":\"object\","
+         "\"properties\":{\"a\":{\"type\":\"integer\"}}}}"),
+    {NULL, NULL},
+};
+
+/* A person runs it with other arguments. */
+static void test_edited(void **state)
+{
+    static const struct {
+        const char *args;
+        int rc;
+    } rows[] = {
+        {"[1]", MO_EINVAL}, {"{", MO_EINVAL}, {"{\"a\":\"x\"}", MO_EINVAL},
+        {"{\"a\":2}", 0},   {"{\"a\":3}", 0}, /* the last one counts */
+    };
+    struct world w;
+    struct client *c = &w.clients[0];
+    struct mo_gw_case *k;
+    char was[MO_EXACT_DIGEST];
+    struct mo_err e;
+
+    (void)state;
+    begin(&w, MO_GW_ASK, NULL, 0);
+    w.rules[0] = picky;
+    hello(c, HELLO("{}"));
+    tell(c, CALL("1"));
+    assert_true(mo_loop_until(w.l, is_held, NULL, WAIT_MS));
+    k = desk.held;
+    (void)snprintf(was, sizeof(was), "%s", k->digest);
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        check_row(rows[i].args,
+                  mo_gw_edit(k, mo_span_cstr(rows[i].args), &e) == rows[i].rc);
+    assert_string_equal(k->before, was);
+    assert_string_not_equal(k->digest, was);
+    assert_true(mo_gw_decide(k, true, "person"));
+    assert_int_equal(mo_gw_edit(k, MO_SPAN("{}"), &e), MO_ENOTFOUND);
+    arrives(&w, &w.peers[0], "\"arguments\":{\"a\":3}");
+    peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
+    hears(c, "\"editedArguments\":{\"a\":3}");
+    wait_done(&w, 1);
+    assert_int_equal(desk.last.outcome, MO_GW_OK);
+    assert_string_equal(desk.last.before, was);
     end(&w);
 }
 
@@ -626,6 +675,7 @@ static void torture_body(void *ctx)
 {
     struct tortured *t = ctx;
     struct world w;
+    struct mo_err e;
 
     memset(&w, 0, sizeof(w));
     memset(&desk, 0, sizeof(desk));
@@ -643,11 +693,13 @@ static void torture_body(void *ctx)
         turn(&w, 8);
         say_if(c, CALL("2"));
         turn(&w, 4);
-        if (desk.held)
+        if (desk.held) {
+            (void)mo_gw_edit(desk.held, MO_SPAN("{\"b\":2}"), &e);
             (void)mo_gw_decide(desk.held, true, "person");
+        }
         say_if(c, answers[0].answer);
         turn(&w, 6);
-        t->got = c->me.got.len && heard(c, "{\"content\":[7]}");
+        t->got = c->me.got.len && heard(c, "{\"content\":[7]");
     }
     world_close(&w);
     assert_true(desk.dones <= 1);
@@ -678,6 +730,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_held),
+        cmocka_unit_test(test_edited),
         cmocka_unit_test(test_not_written),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_held_ends),

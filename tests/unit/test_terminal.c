@@ -67,7 +67,9 @@ static void test_card(void **state)
 {
     struct mo_json card =
         parse("{\"server\":\"box\",\"name\":\"edit\\u001b_file\","
-              "\"queuePosition\":1,\"totalInQueue\":2,\"args\":{"
+              "\"queuePosition\":1,\"totalInQueue\":2,\"route\":{"
+              "\"server\":\"box\",\"insteadOf\":\"o\u202eld\",\"why\":"
+              "\"it died\"},\"args\":{"
               "\"path\":\"a\\u202eb\",\"old_string\":\"x\\ny\","
               "\"new_string\":\"z\\n\",\"deep\":{\"k\":[1]}}}");
     struct mo_buf b;
@@ -77,6 +79,7 @@ static void test_card(void **state)
     mo_term_card(&b, card, true, false);
     assert_string_equal(mo_buf_cstr(&b),
                         "\nbox wants to run edit<1b>_file (1 of 2)\n"
+                        "  stands in for o<U+202E>ld, which is down: it died\n"
                         "  path: \"a\\u202eb\"\n"
                         "  old_string:\n  - x\n  - y\n"
                         "  new_string:\n  + z\n"

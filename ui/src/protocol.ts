@@ -73,6 +73,10 @@ const entry = object({
 });
 export type Entry = Checked<typeof entry>;
 
+/** Another server took a call than was meant: that one is down. */
+const standIn = object({ server: str, insteadOf: or(str, ''), why: or(str, '') });
+export type StandIn = Checked<typeof standIn>;
+
 const approval = object({
   name: str,
   args: record,
@@ -87,6 +91,7 @@ const approval = object({
   expiresAt: num,
   words: or(str, ''), // what it was found for; '': it was named
   confidence: or(num, 0),
+  route: or(standIn, null),
 });
 export type Approval = Checked<typeof approval>;
 
@@ -138,6 +143,7 @@ const outputMeta = object({
   isError: or(bool, false),
   durationMs: or(num, 0),
   truncated: or(bool, false),
+  route: or(standIn, null),
 });
 
 const responseMeta = object({

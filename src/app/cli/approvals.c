@@ -12,6 +12,7 @@
 #include "app/hatch.h"
 #include "base/clock.h"
 #include "codec/json.h"
+#include "mcp/edit.h"
 
 #define URL_MAX_ 128
 
@@ -238,17 +239,42 @@ static int post(struct asking *a, struct mo_cli *c, const char *url,
     return rc;
 }
 
+/* Its arguments become those; 0: they are an object. */
+static int put_args(struct asking *a, struct mo_buf *b, const char *args)
+{
+    struct mo_json v = {a->found.p, a->found.len};
+    struct mo_edit ed = {"args", mo_span_cstr(args)};
+    struct mo_json_doc d;
+    struct mo_buf now;
+
+    if (mo_json_parse(ed.to, 0, &d, NULL) < 0 ||
+        !mo_json_is(d.root, MO_JSON_OBJECT))
+        return MO_EINVAL;
+    (void)mo_buf_puts(b, ",\"args\":");
+    (void)mo_buf_span(b, mo_json_text(d.root));
+    mo_buf_init(&now, MO_HATCH_BYTES);
+    ed.to = mo_json_text(d.root);
+    if (mo_edit(&now, v, &ed, 1) < 0) {
+        mo_buf_fini(&now);
+        return MO_ENOMEM;
+    }
+    mo_buf_fini(&a->found);
+    a->found = now;
+    return 0;
+}
+
 static int decide(struct asking *a, struct mo_cli *c, bool approved)
 {
     struct mo_json v = {a->found.p, a->found.len};
     struct mo_json digest = mo_json_get(v, "digest");
     const char *reason = mo_cli_get(c, "reason");
+    const char *args = mo_cli_get(c, "args");
     char url[URL_MAX_];
     struct mo_buf b;
-    int rc;
+    int rc = 0;
 
     (void)snprintf(url, sizeof(url), "/api/approvals/%s", a->id);
-    mo_buf_init(&b, (size_t)64 * 1024);
+    mo_buf_init(&b, MO_HATCH_BYTES);
     (void)mo_buf_printf(
         &b, "{\"approved\":%s,\"digest\":", approved ? "true" : "false");
     (void)mo_buf_span(&b, mo_json_text(digest));
@@ -256,9 +282,15 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
         (void)mo_buf_puts(&b, ",\"reason\":");
         (void)mo_json_quote(&b, mo_span_cstr(reason));
     }
+    if (args)
+        rc = put_args(a, &b, args);
     (void)mo_buf_putc(&b, '}');
-    rc = mo_buf_err(&b) ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
-                        : post(a, c, url, mo_buf_view(&b));
+    if (rc == MO_EINVAL)
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args wants a JSON object");
+    else
+        rc = rc < 0 || mo_buf_err(&b)
+                 ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
+                 : post(a, c, url, mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
@@ -305,6 +337,13 @@ static int run_reject(struct mo_cli *c)
     return run_decide(c, false);
 }
 
+static const struct mo_opt approve_opts[] = {
+    {.name = "args",
+     .arg = "JSON",
+     .doc = "Run it with these arguments instead, an object that fits the "
+            "tool's schema"},
+};
+
 const struct mo_cmd mo_cmd_approvals_approve = {
     .name = "approvals approve",
     .summary = "Let a call that waits run, once",
@@ -315,6 +354,8 @@ const struct mo_cmd mo_cmd_approvals_approve = {
             "`approvals list` shows, and used up by this.",
     .example = "approvals approve Vb3nQ0aZk1xYc7Lm",
     .example_says = "runs that call",
+    .opts = approve_opts,
+    .nopts = MO_COUNT(approve_opts),
     .run = run_approve,
 };
 
@@ -359,9 +400,36 @@ static int accept_it(struct asking *a, struct mo_cli *c)
     return rc;
 }
 
+struct accepting {
+    struct asking *a;
+    struct mo_cli *c;
+    struct mo_buf digest; /* of what was found first; others are not meant */
+    int rc;               /* an exit code */
+};
+
+/* Every process that holds it back. */
+static int accept_one(void *ctx, const char *path)
+{
+    struct accepting *x = ctx;
+    struct mo_json v, digest;
+
+    mo_buf_reset(&x->a->found);
+    if (find_one(x->a, path) == 0)
+        return 0;
+    v = (struct mo_json){x->a->found.p, x->a->found.len};
+    digest = mo_json_get(v, "digest");
+    if (x->digest.len == 0)
+        (void)mo_buf_span(&x->digest, mo_json_text(digest));
+    if (!mo_span_eq(mo_buf_view(&x->digest), mo_json_text(digest)))
+        return 0;
+    x->rc = accept_it(x->a, x->c);
+    return x->rc ? 1 : 0;
+}
+
 static int run_accept(struct mo_cli *c)
 {
     struct asking a;
+    struct accepting all = {.a = &a, .c = c};
     struct mo_err e;
     struct mo_buf b;
     int rc = begin(c, &a);
@@ -376,14 +444,16 @@ static int run_accept(struct mo_cli *c)
                                     "%.64s of %.64s does not wait to be "
                                     "accepted",
                                     a.tool, a.server));
-    rc = accept_it(&a, c);
-    if (rc == 0) {
-        mo_buf_init(&b, MO_HATCH_BYTES);
-        (void)mo_buf_puts(&b, "accepted as it is now\n");
-        put_changed(&b, (struct mo_json){a.found.p, a.found.len});
-        rc = mo_cli_print(c, &b);
-    }
-    return end(&a, rc);
+    mo_buf_init(&b, MO_HATCH_BYTES);
+    (void)mo_buf_puts(&b, "accepted as it is now\n");
+    put_changed(&b, (struct mo_json){a.found.p, a.found.len});
+    mo_buf_init(&all.digest, MO_HATCH_BYTES);
+    (void)mo_hatch_each(a.m.h.now->store.dir, accept_one, &all, &e);
+    mo_buf_fini(&all.digest);
+    if (all.rc == 0)
+        return end(&a, mo_cli_print(c, &b));
+    mo_buf_fini(&b);
+    return end(&a, all.rc);
 }
 
 const struct mo_cmd mo_cmd_approvals_accept = {

@@ -3,7 +3,7 @@
 
 import {
   readChain, readDesk, readRouted,
-  type Chain, type Desk, type Routed,
+  type Chain, type Decision, type Desk, type Routed,
 } from '../protocol';
 import { get, HttpError, post, reason } from './http';
 
@@ -27,10 +27,12 @@ export async function forgetLearnt(): Promise<void> {
 
 export const fetchDesk = (): Promise<Desk> => get('/api/approvals', readDesk);
 export const decideHeld = (
-  id: string, approved: boolean, digest: string, why: string,
+  id: string, digest: string, d: Pick<Decision, 'approved' | 'reason' | 'args'>,
 ): Promise<unknown> =>
-  post(`/api/approvals/${encodeURIComponent(id)}`, (v) => v,
-    { approved, digest, ...(why ? { reason: why } : {}) });
+  post(`/api/approvals/${encodeURIComponent(id)}`, (v) => v, {
+    approved: d.approved, digest, ...(d.reason ? { reason: d.reason } : {}),
+    ...(d.args ? { args: d.args } : {}),
+  });
 export const acceptChanged = (
   server: string, tool: string, digest: string,
 ): Promise<unknown> =>

@@ -23,6 +23,7 @@ export function asApproval(c: Held): Approval {
     expiresAt: c.expiresAt,
     words: c.words,
     confidence: c.confidence,
+    route: null,
   };
 }
 

@@ -12,7 +12,7 @@ import { firstLine, newId } from '../lib/format';
 import { textOf, timeline } from '../lib/timeline';
 import type {
   Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
-  Result, Turn,
+  Result, StandIn, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -30,6 +30,7 @@ export interface Call {
   content: Content[];
   durationMs: number;
   truncated: boolean;
+  route: StandIn | null; // who took it, if that was another one
   output: Output;
   version: number; // of output: it is not watched by itself
   began: number;
@@ -64,7 +65,7 @@ const PAGE = 1000; // entries asked for at once
 function newCall(callId: string, name: string): Call {
   return reactive<Call>({
     callId, name, args: {}, state: 'running', approval: null, by: '',
-    reason: '', content: [], durationMs: -1, truncated: false,
+    reason: '', content: [], durationMs: -1, truncated: false, route: null,
     output: markRaw(new Output()), version: 0, began: Date.now(),
   });
 }
@@ -160,6 +161,7 @@ export const useConversation = defineStore('conversation', () => {
     const c = callOf(a.callId, a.name);
     c.args = a.args;
     c.approval = a;
+    c.route = a.route;
     c.state = 'waiting';
   }
   function ends(c: Call, content: Content[], isError: boolean): void {
@@ -334,6 +336,7 @@ export const useConversation = defineStore('conversation', () => {
       const c = callOf(m.callId, m.name);
       c.durationMs = m.durationMs;
       c.truncated = m.truncated;
+      c.route = m.route;
       ends(c, content, m.isError);
       lastCall.value = m.callId;
     },

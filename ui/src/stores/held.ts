@@ -5,7 +5,7 @@ import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
 
 import { acceptChanged, decideHeld, fetchDesk } from '../lib/gateway';
-import type { ChangedTool, Held } from '../protocol';
+import type { ChangedTool, Decision, Held } from '../protocol';
 
 export const useHeld = defineStore('held', () => {
   const calls = shallowRef<Held[]>([]);
@@ -34,8 +34,8 @@ export const useHeld = defineStore('held', () => {
     return failed;
   }
   /** Why it did not work, or nothing. */
-  const decide = (c: Held, approved: boolean, reason: string): Promise<string> =>
-    tell(decideHeld(c.id, approved, c.digest, reason));
+  const decide = (c: Held, d: Decision): Promise<string> =>
+    tell(decideHeld(c.id, c.digest, d));
   const accept = (c: ChangedTool): Promise<string> =>
     tell(acceptChanged(c.server, c.tool, c.digest));
 
