@@ -93,8 +93,15 @@ async function approve(tab, card) {
   return house.results()[0];
 }
 
+const wordsOf = (pid) => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return []; // it went meanwhile
+  }
+};
 const processes = (name) => below(house.server.pid).filter((pid) => {
-  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  const words = wordsOf(pid);
   return words.some((w) => w.endsWith('moody.mjs')) && words.includes(name);
 });
 const rows = async () => (await house.get('/api/audit?limit=1000')).body.rows;
