@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { below, isAlive } from '../lib/gateway.mjs';
+import { below, isAlive, slay } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 
@@ -115,7 +115,7 @@ test('flapping under load: each call has one outcome, and nothing is done twice'
     const some = Array.from({ length: 20 }, () => one(n++));
     const [child] = below(pid).filter((p) => words(p).includes('a.mood'));
     await sleep(5);
-    if (child) process.kill(child, 'SIGKILL');
+    if (child) slay(child);
     await Promise.all(some);
   }
   assert.deepEqual(outcomes.other, []);

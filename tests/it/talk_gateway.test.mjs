@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-import { below, script } from '../lib/gateway.mjs';
+import { below, script, slay } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { until } from './server.mjs';
 import { House } from './talk_kit.mjs';
@@ -172,7 +172,7 @@ test('a server that is down: another stands in, if that may run', async () => {
 /** Its server dies while the person thinks. */
 async function down(name) {
   mood(name, 'no-start');
-  for (const pid of processes(name)) process.kill(pid, 'SIGKILL');
+  processes(name).forEach(slay);
   await until(() => processes(name).length === 0, `${name} is gone`);
 }
 

@@ -162,3 +162,12 @@ export function isAlive(pid) {
     return false;
   }
 }
+
+/** Kill a process that was found: it may have ended by itself since. */
+export function slay(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (e) {
+    if (e.code !== 'ESRCH') throw e;
+  }
+}

@@ -18,6 +18,8 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { slay } from './gateway.mjs';
+
 const top = fileURLToPath(new URL('../..', import.meta.url));
 const checked = join(top, 'build-asan'); // built with the unit tests
 const build = process.env.MO_BUILD ?? checked;
@@ -263,7 +265,7 @@ export class Toolbox {
       assert.equal(this.stderr, '');
     } finally {
       this.child.kill('SIGKILL');
-      for (const pid of this.processes()) process.kill(Number(pid), 'SIGKILL');
+      this.processes().map(Number).forEach(slay);
       if (this.own) this.place.remove();
     }
   }
