@@ -8,6 +8,7 @@
 #include "box/docker_priv.h"
 
 #define LINGER_MS    2000 /* an attach may end before the engine knows why */
+#define MEMORY_MS    500  /* ... and a box before it knows that of memory */
 #define TRY_MS       50
 #define REMOVE_TRIES 60
 #define SIGNAL_BASE  128
@@ -190,16 +191,27 @@ void dk_give_up(struct dk_box *b, const struct mo_err *why)
 
 static void judge(struct dk_box *b);
 
+static int signal_of(uint64_t code)
+{
+    return code > SIGNAL_BASE && code < SIGNAL_BASE + 65
+               ? (int)code - SIGNAL_BASE
+               : 0;
+}
+
+static uint64_t exit_code(struct mo_json state)
+{
+    uint64_t code = 0;
+
+    (void)mo_json_u64(mo_json_get(state, "ExitCode"), &code);
+    return code;
+}
+
 /* An engine says OOMKilled when any process was; the box's own end counts. */
 static void sentence(struct dk_box *b, struct mo_json state)
 {
-    uint64_t code = 0;
-    int sig;
+    uint64_t code = exit_code(state);
+    int sig = signal_of(code);
 
-    (void)mo_json_u64(mo_json_get(state, "ExitCode"), &code);
-    sig = code > SIGNAL_BASE && code < SIGNAL_BASE + 65
-              ? (int)code - SIGNAL_BASE
-              : 0;
     if (sig == SIGNAL_KILL && dk_flag(state, "OOMKilled"))
         end_with(b, MO_BOX_OOM, -1, sig);
     else if (sig)
@@ -245,6 +257,14 @@ static void still_runs(struct dk_box *b)
     dk_again(b, on_try_judge, TRY_MS);
 }
 
+/* Killed, nobody knows by whom: an engine hears of the end and of the memory
+ * that was used up on two ways, and of the latter sometimes later. */
+static bool may_be_memory(struct dk_box *b, struct mo_json state)
+{
+    return signal_of(exit_code(state)) == SIGNAL_KILL &&
+           !dk_flag(state, "OOMKilled") && b->looks++ * TRY_MS < MEMORY_MS;
+}
+
 static void on_judged(void *ctx, const struct mo_engine_reply *r,
                       const struct mo_err *why)
 {
@@ -266,6 +286,9 @@ static void on_judged(void *ctx, const struct mo_engine_reply *r,
         engine_gone(b, why);
     } else if (dk_flag(state, "Running")) {
         still_runs(b);
+    } else if (may_be_memory(b, state)) {
+        dk_move(b, DK_UP);
+        dk_again(b, on_try_judge, TRY_MS);
     } else {
         sentence(b, state);
     }

@@ -82,7 +82,7 @@ struct dk_box {
     struct mo_box_end end;
     char id[MO_BOX_ID_MAX], name[DK_NAME_MAX];
     int slot; /* -1: none */
-    unsigned tries;
+    unsigned tries, looks;
     bool adopted, warm, made, stopping, letting_go, has_end;
     bool streams_ours; /* io's streams have not been given away */
     bool eof, broken;  /* the attach has ended; in nonsense */
