@@ -225,16 +225,25 @@ test('held: approved and rejected on the command line', async (t) => {
   assert.equal(agreed.what.by, 'person');
 });
 
-test('held: decided over HTTP, for what was shown and once', async (t) => {
+/** A client of `serve`, and what decides about its calls by plain HTTP. */
+async function overHttp(t) {
   const place = placeFor(t, config({ audit: { arguments: true } }));
   const serve = await serveFor(t, place);
   const it = make2('auto');
   await it.client.connect(new v2.StreamableHTTPClientTransport(serve.url));
   t.after(() => it.client.close());
-  const get = async () => (await (await fetch(new URL('/api/approvals', serve.url))).json()).approvals;
-  const post = async (id, body) => (await fetch(new URL(`/api/approvals/${id}`, serve.url), {
-    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
-  })).status;
+  return {
+    place, serve, it,
+    get: async () => (await (await fetch(new URL('/api/approvals', serve.url))).json()).approvals,
+    send: (id, body) => fetch(new URL(`/api/approvals/${id}`, serve.url), {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+    }),
+  };
+}
+
+test('held: decided over HTTP, for what was shown and once', async (t) => {
+  const { place, serve, it, get, send } = await overHttp(t);
+  const post = async (id, body) => (await send(id, body)).status;
   const running = say(it, 'ask http');
   const [held] = await until(async () => {
     const all = await get();
@@ -263,16 +272,9 @@ test('held: decided over HTTP, for what was shown and once', async (t) => {
 });
 
 test('held: run with other arguments, which must fit the tool and the rules', async (t) => {
-  const place = placeFor(t, config({ audit: { arguments: true } }));
-  const serve = await serveFor(t, place);
-  const it = make2('auto');
-  await it.client.connect(new v2.StreamableHTTPClientTransport(serve.url));
-  t.after(() => it.client.close());
-  const get = async () => (await (await fetch(new URL('/api/approvals', serve.url))).json()).approvals;
+  const { place, it, get, send } = await overHttp(t);
   const post = async (id, body) => {
-    const r = await fetch(new URL(`/api/approvals/${id}`, serve.url), {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
-    });
+    const r = await send(id, body);
     return [r.status, (await r.json()).detail];
   };
   const holds = () => until(async () => (await get())[0], 'it is held');

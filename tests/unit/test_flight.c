@@ -241,20 +241,27 @@ static const struct mo_gw_server modern_one[] = {
 
 #define EXT "{\"extensions\":{\"" P "tasks\":{}}}"
 
-static void test_task_passed(void **state)
+/* A call that becomes a task, and what that is called here. */
+static void call_task(struct client *c, char id[256])
 {
-    struct world w;
-    struct client *c = &w.clients[0], *other = &w.clients[1];
-    char id[256], line[1024];
     const char *at;
 
-    (void)state;
-    begin(&w, modern_one, 1, modern);
     tell(c, REQ("1", "tools/call", "\"name\":\"work\"," META(EXT)));
     hears(c, "\"resultType\":\"task\"");
     at = strstr(mo_buf_cstr(&c->me.got), "\"taskId\":\"");
     assert_non_null(at);
     assert_int_equal(sscanf(at + 10, "%255[^\"]", id), 1);
+}
+
+static void test_task_passed(void **state)
+{
+    struct world w;
+    struct client *c = &w.clients[0], *other = &w.clients[1];
+    char id[256], line[1024];
+
+    (void)state;
+    begin(&w, modern_one, 1, modern);
+    call_task(c, id);
     assert_string_not_equal(id, "t1");
     (void)snprintf(line, sizeof(line),
                    REQ("2", "tasks/get", "\"taskId\":\"%s\"," META(EXT)), id);
@@ -305,15 +312,10 @@ static void test_task_cut(void **state)
     struct world w;
     struct client *c = &w.clients[0];
     char id[256], line[1024];
-    const char *at;
 
     (void)state;
     begin(&w, limited, 1, lengthy);
-    tell(c, REQ("1", "tools/call", "\"name\":\"work\"," META(EXT)));
-    hears(c, "\"resultType\":\"task\"");
-    at = strstr(mo_buf_cstr(&c->me.got), "\"taskId\":\"");
-    assert_non_null(at);
-    assert_int_equal(sscanf(at + 10, "%255[^\"]", id), 1);
+    call_task(c, id);
     assert_non_null(strstr(id, "-12c.t1"));
     (void)snprintf(line, sizeof(line),
                    REQ("2", "tasks/get", "\"taskId\":\"%s\"," META(EXT)), id);
