@@ -173,10 +173,6 @@ static int restrict_files(struct mo_err *e)
                    fs & (FS_READ | FS_IOCTL | FS_TRUNC |
                          LANDLOCK_ACCESS_FS_WRITE_FILE),
                    e);
-    if (rc == 0)
-        rc =
-            allow(rules, "/proc",
-                  fs & (FS_READ | FS_TRUNC | LANDLOCK_ACCESS_FS_WRITE_FILE), e);
     if (rc == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
         rc = mo_fail_sys(e, "landlock");
     return rc;
@@ -192,6 +188,9 @@ static int settle(struct mo_err *e)
         return rc;
     if (mo_file_write(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE) < 0)
         return mo_fail_sys(e, "oom_score_adj");
+    rc = mo_view_seal_proc(e);
+    if (rc < 0)
+        return rc;
     if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0)
         return mo_fail_sys(e, "host name");
     if (setsid() < 0)

@@ -467,9 +467,12 @@ int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e)
     return rc;
 }
 
+/* No hidepid: whoever stops a command must see every process it left, also one
+ * that made itself unreadable, or one between fork and exec. The namespace
+ * already hides all others. */
 int mo_view_proc(struct mo_err *e)
 {
-    static const struct option opts[] = {{"subset", "pid"}, {"hidepid", "2"}};
+    static const struct option opts[] = {{"subset", "pid"}};
     mo_autofd int fd =
         new_fs("proc", opts, MO_COUNT(opts), SAFE | MOUNT_ATTR_NOEXEC, e);
 
@@ -477,4 +480,14 @@ int mo_view_proc(struct mo_err *e)
         return fd;
     umount2("/proc", MNT_DETACH_OLD); /* what show_proc() put there */
     return k_attach(fd, AT_FDCWD, "/proc") < 0 ? mo_fail_sys(e, "/proc") : 0;
+}
+
+int mo_view_seal_proc(struct mo_err *e)
+{
+    struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY};
+    mo_autofd int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 || k_mount_setattr(fd, 0, &ro) < 0)
+        return mo_fail_sys(e, "read-only /proc");
+    return 0;
 }

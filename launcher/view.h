@@ -31,7 +31,8 @@
 /* r->root, r->views and the sizes are used. uid, gid: of the box. */
 int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e);
 
-/* In a box with a pid namespace of its own. */
+/* In a box with a pid namespace of its own; writable until it is sealed. */
 int mo_view_proc(struct mo_err *e);
+int mo_view_seal_proc(struct mo_err *e);
 
 #endif

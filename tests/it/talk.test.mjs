@@ -1,8 +1,10 @@
 // Conversations as the contract tells them: the published socket.io-client, a
 // strict fake model, tools in real boxes.
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 
+import { until } from './server.mjs';
 import { House, read, run, write } from './talk_kit.mjs';
 
 let house;
@@ -12,6 +14,15 @@ before(async () => {
 after(() => house.stop());
 
 const results = () => house.results();
+
+/** How many processes of the host, and so of all boxes, were started so. */
+const running = (cmdline) => readdirSync('/proc').filter((pid) => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1') === cmdline;
+  } catch {
+    return false; // no process, or gone
+  }
+}).length;
 
 describe('a turn', () => {
   test('plain words', async () => {
@@ -348,6 +359,21 @@ describe('stop', () => {
     await tab.decide((await tab.event('tool:approval_required', 2))[0], true);
     await tab.event('agent:response', 2);
     assert.match(results()[0].text, /left: 0\n/);
+  });
+
+  // A program that cannot be read is hidden by some ways to mount /proc.
+  test('while a tool runs: also who made itself unreadable ends', async () => {
+    const mark = `${1e6 + process.pid}`;
+    house.model.script.push({ calls: [run(
+      `cp "$(command -v sleep)" veiled; chmod 111 veiled; setsid ./veiled ${mark} & ./veiled ${mark}`)] });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('run');
+    await tab.decide((await tab.event('tool:approval_required'))[0], true);
+    await until(() => running(`./veiled\0${mark}\0`) === 2, 'both to run');
+    await tab.emit('agent:cancel');
+    await tab.event('agent:response');
+    await until(() => running(`./veiled\0${mark}\0`) === 0, 'both to end');
   });
 });
 
