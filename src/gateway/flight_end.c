@@ -326,7 +326,7 @@ static void about_task(struct flight *f, struct mo_json task)
     mo_buf_reset(&f->outcome);
     cross_task_how(f->down->name, &how);
     (void)cross_task_result(f->g, f->down, f->slot, &how, task, &f->outcome);
-    if (is_failure(mo_json_get(task, "result")) || mo_json_get(task, "error").p)
+    if (hush_task_failed(task))
         clean_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
     mo_buf_init(&cut, 2 * GW_TEXT_MAX);

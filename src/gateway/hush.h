@@ -17,6 +17,8 @@ int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b);
  * memory, for what cannot be cleaned must not cross. */
 struct mo_json hush(const struct mo_loop *l, struct mo_json text,
                     struct mo_buf *b);
+/* Whether what is said of a task, in an answer or as news, is of that kind. */
+bool hush_task_failed(struct mo_json task);
 /* What a reply says, its error or its result. */
 struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
                           struct mo_buf *b);

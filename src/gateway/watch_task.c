@@ -8,6 +8,7 @@
  * Limit: GW_WATCHED_MAX tasks; a client that comes then has to ask by itself,
  * as it may at any time. */
 #include "gateway/cross.h"
+#include "gateway/hush.h"
 #include "mcp/edit.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
@@ -115,23 +116,26 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct shape_how how = {.who = x->who};
-    struct mo_buf exposed, caller, name, cut, b;
+    struct mo_buf exposed, caller, name, clean, cut, b;
 
     /* Copies: who is told may be found to be gone, and x with it. */
     mo_buf_init(&exposed, TEXT_MAX);
     mo_buf_init(&caller, TEXT_MAX);
     mo_buf_init(&name, TEXT_MAX);
+    mo_buf_init(&clean, 2 * GW_TEXT_MAX);
     mo_buf_init(&cut, GW_TEXT_MAX);
     mo_buf_init(&b, GW_TEXT_MAX);
+    if (hush_task_failed(params))
+        params = hush(g->loop, params, &clean);
     cross_task_how(id, &how);
-    if (shape_task(g->shape, &how, params, &cut))
+    if (params.p && shape_task(g->shape, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);
     (void)mo_buf_span(&caller, mo_buf_view(&x->caller));
     (void)mo_json_quote(&name, id);
     ed.to = mo_buf_view(&name);
-    if (!mo_buf_err(&exposed) && !mo_buf_err(&caller) && !mo_buf_err(&name) &&
-        mo_edit(&b, params, &ed, 1) == 0) {
+    if (params.p && !mo_buf_err(&exposed) && !mo_buf_err(&caller) &&
+        !mo_buf_err(&name) && mo_edit(&b, params, &ed, 1) == 0) {
         mo_list_each_safe (n, &g->eps)
             mo_endpoint_task(mo_container_of(n, struct gw_ep, node)->ep,
                              mo_buf_view(&caller), mo_buf_view(&exposed),
@@ -140,6 +144,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_fini(&exposed);
     mo_buf_fini(&caller);
     mo_buf_fini(&name);
+    mo_buf_fini(&clean);
     mo_buf_fini(&cut);
     mo_buf_fini(&b);
 }

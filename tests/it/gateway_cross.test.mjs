@@ -123,6 +123,29 @@ for (const era of ['modern', 'legacy']) {
   });
 }
 
+// What the fixture says when its job fails is made a secret.
+test('what is said of a failed task holds no secret', async (t) => {
+  const place = placeFor(t, { fixture: fixtureServer() },
+    { llm: { claude: { apiKey: 'the job failed' } } });
+  const serve = await serveFor(t, place);
+  await until(async () => (await ask(serve.url, 'tools/list', {})).result.tools.length > 10);
+  const { result: { taskId } } = await ask(
+    serve.url, 'tools/call', { name: 'failing_job', arguments: {} }, tasks);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const wanted = { notifications: { taskIds: [taskId] } };
+  let end;
+  for await (const m of events(serve.url, 'subscriptions/listen', wanted, tasks, stop.signal)) {
+    end = m;
+    if (m.params.status === 'failed' || m.params.result) break;
+  }
+  const asked = (await ask(serve.url, 'tasks/get', { taskId }, tasks)).result;
+  for (const said of [end.params, asked]) {
+    assert.match(JSON.stringify(said), /\[secret\]/);
+    assert.doesNotMatch(JSON.stringify(said), /the job failed/);
+  }
+});
+
 test('a legacy server\'s task is cancelled by its modern client', async (t) => {
   const place = placeFor(t, { fixture: fixtureServer() });
   place.legacy(fixtureServer());
