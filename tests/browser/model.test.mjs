@@ -1,15 +1,21 @@
 // The page with a model that thinks, calls many tools at once, says dangerous
 // things and can be changed: a fake provider behind the real server.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
+import { until } from '../it/server.mjs';
+import { below, script, slay, wordsOf } from '../lib/gateway.mjs';
 import {
   Bench, approve, assertAccessible, calls, card, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const skip = await lacking();
+const mood = (dir, name) => join(dir, `${name}.mood`);
+const moody = (dir, name) => script('moody.mjs', name, mood(dir, name), join(dir, `${name}.log`));
 const write = (path, content) => ({ name: 'write_file', args: { path, content } });
 
 const EVIL = [
@@ -32,8 +38,10 @@ describe('with a model', { skip }, () => {
   before(async () => {
     bench = await Bench.open({
       model: await claude({ key: 'sk-ant-0123456789' }),
-      config: () => ({
+      config: (dir) => ({
         mcpServers: {
+          first: { ...moody(dir, 'first'), fallback: ['second'] },
+          second: moody(dir, 'second'),
           greeter: {
             command: process.execPath,
             args: [fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url))],
@@ -195,6 +203,30 @@ describe('with a model', { skip }, () => {
     await rest(page);
     assert.deepEqual(await page.getByRole('alert').allTextContents(),
       ['That did not work. Claude refused the request: as told']);
+    await leave(page);
+  });
+
+  // Its server dies while the person thinks.
+  test('who stands in is asked about anew, and said to be another', async () => {
+    const processes = () => below(bench.server.pid)
+      .filter((pid) => wordsOf(pid).includes(mood(bench.dir, 'first')));
+    bench.model.script.push({ calls: [{ name: 'first_work', args: { n: 'apple' } }] }, { text: 'Done.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'work');
+    await card(page).waitFor();
+    assert.equal(await page.locator('[data-stand-in]').count(), 0);
+    writeFileSync(mood(bench.dir, 'first'), 'no-start');
+    processes().forEach(slay);
+    await until(() => processes().length === 0, 'it is gone');
+    await approve(page).click();
+    const line = card(page).locator('[data-stand-in]');
+    await line.waitFor();
+    assert.match(await line.textContent(), /^\s*second stands in for first, which is down \(.+\)\./);
+    await assertAccessible(page, 'a card of who stands in');
+    await approve(page).click();
+    await calls(page, 'done').getByText('by second in the place of first').waitFor();
+    await rest(page);
     await leave(page);
   });
 });

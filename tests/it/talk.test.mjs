@@ -1,9 +1,10 @@
 // Conversations as the contract tells them: the published socket.io-client, a
 // strict fake model, tools in real boxes.
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 
+import { wordsOf } from '../lib/gateway.mjs';
 import { until } from './server.mjs';
 import { House, read, run, write } from './talk_kit.mjs';
 
@@ -16,13 +17,8 @@ after(() => house.stop());
 const results = () => house.results();
 
 /** How many processes of the host, and so of all boxes, were started so. */
-const running = (cmdline) => readdirSync('/proc').filter((pid) => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1') === cmdline;
-  } catch {
-    return false; // no process, or gone
-  }
-}).length;
+const running = (command) => readdirSync('/proc')
+  .filter((pid) => wordsOf(pid).join(' ') === `${command} `).length;
 
 describe('a turn', () => {
   test('plain words', async () => {
@@ -370,10 +366,10 @@ describe('stop', () => {
     await tab.ready();
     await tab.say('run');
     await tab.decide((await tab.event('tool:approval_required'))[0], true);
-    await until(() => running(`./veiled\0${mark}\0`) === 2, 'both to run');
+    await until(() => running(`./veiled ${mark}`) === 2, 'both to run');
     await tab.emit('agent:cancel');
     await tab.event('agent:response');
-    await until(() => running(`./veiled\0${mark}\0`) === 0, 'both to end');
+    await until(() => running(`./veiled ${mark}`) === 0, 'both to end');
   });
 });
 

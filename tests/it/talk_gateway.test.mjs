@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-import { below, script, slay } from '../lib/gateway.mjs';
+import { below, script, slay, wordsOf } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { until } from './server.mjs';
 import { House } from './talk_kit.mjs';
@@ -93,13 +93,6 @@ async function approve(tab, card) {
   return house.results()[0];
 }
 
-const wordsOf = (pid) => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-  } catch {
-    return []; // it went meanwhile
-  }
-};
 const processes = (name) => below(house.server.pid).filter((pid) => {
   const words = wordsOf(pid);
   return words.some((w) => w.endsWith('moody.mjs')) && words.includes(name);

@@ -154,6 +154,15 @@ export function below(pid) {
   return all;
 }
 
+/** How that process was started; nothing when it is gone. */
+export function wordsOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
+
 /** Is that process there, and no zombie? */
 export function isAlive(pid) {
   try {
