@@ -269,6 +269,14 @@ describe('for scripts', () => {
     assert.equal(first.content[0].text, 'list\nfiles');
   });
 
+  test('what is said before a call and after it are lines of their own', async () => {
+    model.script.push({ text: 'First.', calls: [run('echo 1'), run('echo 2')] }, { text: 'Then\n', calls: [run('echo 3')] }, { text: 'Last.' });
+    const { code, out, err } = await script(['--yes', 'go']);
+    assert.deepEqual([code, out], [0, 'First.\nThen\nLast.\n'], err);
+    model.script.push({ text: 'May I?', calls: [run('echo no')] }, { text: 'No.' });
+    assert.equal((await script(['go'])).out, 'May I?\nNo.\n');
+  });
+
   test('nobody to ask: rejected, told, 5', async () => {
     model.script.push({ calls: [run('echo no')] }, { text: 'As you wish.' });
     const { code, out } = await script(['do', 'it']);

@@ -47,11 +47,11 @@ void chat_say(struct cli_chat *t, const char *fmt, ...)
     va_start(ap, fmt);
     mo_buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    if (t->midline)
+    if (t->midline && t->tty)
         mo_buf_putc(&safe, '\n');
     mo_term_text(&safe, mo_buf_view(&b), true);
     mo_buf_putc(&safe, '\n');
-    t->midline = false;
+    t->midline = t->midline && !t->tty;
     out(t, t->tty ? t->m.c->out : t->m.c->err, mo_buf_view(&safe));
     mo_buf_fini(&b);
     mo_buf_fini(&safe);
@@ -363,15 +363,16 @@ static void on_answered(struct cli_chat *t, struct mo_json args)
     gone(t, mo_json_at(args, 0), "requestId");
 }
 
+/* Scripts get what the model says, before a call and after it on own lines. */
 static void on_output(struct cli_chat *t, struct mo_json args)
 {
     struct mo_buf b;
 
+    if (t->midline)
+        put_span(t, MO_SPAN("\n"));
     if (!t->tty)
         return;
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    if (t->midline)
-        mo_buf_putc(&b, '\n');
     mo_term_output(&b, args, t->tty);
     chat_put(t, &b);
 }
