@@ -78,6 +78,13 @@ describe('command line', () => {
       assert.equal((await run(['help', ...args])).out, out);
     });
 
+  for (const args of [['mcp', 'list'], ['mcp', 'health'], ['find', 'send a mail']])
+    test(`${args.join(' ')} without servers says how to get some`, async () => {
+      const { code, out } = await run(args);
+      assert.equal(code, 0);
+      assert.match(out, /^no MCP servers are configured: `mcp-orchestrator mcp add .*\n.* mcp import` /);
+    });
+
   test('version, as text and as JSON', async () => {
     const text = await run(['--version']);
     const json = JSON.parse((await run(['version', '--json'])).out);

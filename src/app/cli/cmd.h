@@ -22,6 +22,10 @@ extern const struct mo_cmd mo_cmd_audit_list, mo_cmd_audit_tail,
     mo_cmd_approvals_reject, mo_cmd_approvals_accept;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of any printed text */
+#define MO_CMD_NO_SERVERS                                                      \
+    "no MCP servers are configured: `mcp-orchestrator mcp add NAME -- "        \
+    "PROGRAM` adds one,\n`mcp-orchestrator mcp import` takes over those of "   \
+    "another client\n"
 
 /* Options as every command spells them. */
 #define MO_OPT_JSON                                                            \

@@ -75,13 +75,14 @@ static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)
     }
 }
 
-static void put_people(struct mo_buf *b, struct mo_json root)
+static void put_people(struct mo_buf *b, struct mo_json root, size_t servers)
 {
     struct mo_json found = mo_json_get(root, "results");
     struct mo_json out = mo_json_get(root, "ruledOut");
 
     if (mo_json_len(found) == 0)
-        (void)mo_buf_puts(b, "nothing fits that could be used\n");
+        (void)mo_buf_puts(b, servers ? "nothing fits that could be used\n"
+                                     : MO_CMD_NO_SERVERS);
     put_hits(b, found, "description");
     if (mo_json_len(out) == 0)
         return;
@@ -89,7 +90,7 @@ static void put_people(struct mo_buf *b, struct mo_json root)
     put_hits(b, out, "why");
 }
 
-static int print(const struct mo_cli *c, struct mo_buf *made)
+static int print(const struct mo_cli *c, struct mo_buf *made, size_t servers)
 {
     struct mo_json_doc doc;
     struct mo_buf b;
@@ -98,7 +99,7 @@ static int print(const struct mo_cli *c, struct mo_buf *made)
         return mo_cmd_print_json(c, made);
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_json_parse(mo_buf_view(made), 0, &doc, NULL) == 0)
-        put_people(&b, doc.root);
+        put_people(&b, doc.root, servers);
     mo_buf_fini(made);
     return mo_cli_print(c, &b);
 }
@@ -145,7 +146,7 @@ static int ask(const struct mo_cli *c, struct finding *f,
     rc = mo_gateway_find(g, &what, &b);
     if (rc == 0) {
         tell(f, &what, mo_buf_view(&b));
-        return print(c, &b);
+        return print(c, &b, mo_gateway_count(g));
     }
     mo_buf_fini(&b);
     return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");

@@ -100,7 +100,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
     const struct mo_config *cfg = m->h.now;
 
     if (cfg->mcp.n == 0)
-        mo_buf_puts(b, "no MCP servers are configured\n");
+        mo_buf_puts(b, MO_CMD_NO_SERVERS);
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         const struct mo_config_mcp *s = &cfg->mcp.v[i];
 

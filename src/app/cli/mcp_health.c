@@ -156,7 +156,7 @@ static void put_text(const struct round *a, struct mo_buf *b)
     bool tty = isatty(a->c->out) == 1;
 
     if (a->cfg->mcp.n == 0)
-        mo_buf_puts(b, "no MCP servers are configured\n");
+        mo_buf_puts(b, MO_CMD_NO_SERVERS);
     for (size_t i = 0; i < a->cfg->mcp.n; i++) {
         const struct row *r = &a->v[i];
 
