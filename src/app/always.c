@@ -225,12 +225,6 @@ static int edit_add(struct list *l, void *arg, struct mo_err *e)
     return add(l, *(struct mo_span *)arg, e);
 }
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
                   char id[MO_ALWAYS_ID_MAX], struct mo_err *e)
 {
@@ -244,10 +238,11 @@ int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
     mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    put(&w, "id", mo_span_cstr(id));
-    put(&w, "server", wish->server);
-    put(&w, "tool", wish->tool);
-    put(&w, "action",
+    mo_jw_member(&w, "id", mo_span_cstr(id));
+    mo_jw_member(&w, "server", wish->server);
+    mo_jw_member(&w, "tool", wish->tool);
+    mo_jw_member(
+        &w, "action",
         mo_span_cstr(wish->action == MO_ACTION_ALLOW ? "allow" : "deny"));
     if (wish->conditions.n > 0) {
         mo_jw_key(&w, "args");
@@ -255,7 +250,7 @@ int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
     }
     mo_jw_key(&w, "at");
     mo_jw_u64(&w, mo_wall_ms());
-    put(&w, "who", mo_span_cstr(wish->who));
+    mo_jw_member(&w, "who", mo_span_cstr(wish->who));
     mo_jw_end(&w);
     text = mo_buf_view(&b);
     rc = mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")

@@ -154,12 +154,6 @@ void mo_attempt_stop(struct mo_attempt *a)
     settle(a, &e);
 }
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
                      const struct mo_tails *said, const char *server)
 {
@@ -170,7 +164,7 @@ void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
     mo_jw_key(w, "ms");
     mo_jw_u64(w, r->ms);
     if (r->version)
-        put(w, "protocolVersion", mo_span_cstr(r->version));
+        mo_jw_member(w, "protocolVersion", mo_span_cstr(r->version));
     if (r->info.n > 0) {
         mo_jw_key(w, "serverInfo");
         mo_jw_raw(w, r->info);
@@ -180,11 +174,11 @@ void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
         mo_jw_u64(w, r->tools);
         return;
     }
-    put(w, "error", mo_span_cstr(r->why.msg));
+    mo_jw_member(w, "error", mo_span_cstr(r->why.msg));
     if (r->sign_in)
-        put(w, "signIn", MO_SPAN("needed"));
+        mo_jw_member(w, "signIn", MO_SPAN("needed"));
     mo_buf_init(&b, MO_TAIL_MAX);
     if (mo_tails_get(said, server, &b) == 0 && b.len > 0)
-        put(w, "stderr", mo_buf_view(&b));
+        mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }

@@ -126,18 +126,6 @@ static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
         (void)mo_ledger_put(a->ledger, mo_buf_view(b));
 }
 
-static void digest(struct mo_span text, char out[65])
-{
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, text.p, text.n);
-    mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
-}
-
 /* --- rows that others wrote into the store ------------------------------- */
 
 static void put_value(struct mo_jw *w, struct mo_json v)
@@ -166,7 +154,7 @@ static void put_member(const struct mo_audit *a, struct mo_jw *w,
         return;
     }
     if (mo_json_str_eq(key, MO_SPAN("args"))) {
-        digest(mo_json_text(val), sum);
+        mo_sha256_hex(mo_json_text(val), sum);
         put_text(w, "argsDigest", mo_span_cstr(sum));
         put_number(w, "argsBytes", val.n);
         if (!a->whole)

@@ -37,8 +37,7 @@ void mo_eras_key(const char *kind, const char *const *argv, const char *cwd,
     for (; *argv; argv++)
         mo_sha256_put(&s, *argv, strlen(*argv) + 1);
     mo_sha256_end(&s, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out->text + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, sizeof(sum), out->text);
 }
 
 /* --- the file ------------------------------------------------------------ */

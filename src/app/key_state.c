@@ -19,12 +19,6 @@ static const struct {
     {"openai", "OPENAI_API_KEY", offsetof(struct mo_config_llm, openai)},
 };
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 /* A variable, a file with its line; where it refers to, without what it says
  * itself. */
 static void put_from(struct mo_jw *w, const struct mo_config *cfg,
@@ -43,7 +37,7 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
         (void)mo_ref_mask(mo_span_cstr(*field), &b);
     }
     if (b.len > 0)
-        put(w, "from", mo_buf_view(&b));
+        mo_jw_member(w, "from", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -59,10 +53,10 @@ static void put_key(struct mo_jw *w, const struct mo_config *cfg,
     if (value.p)
         explicit_bzero(value.p, value.cap);
     mo_buf_fini(&value);
-    put(w, "key", mo_span_cstr(rc < 0 ? "unreadable" : "set"));
+    mo_jw_member(w, "key", mo_span_cstr(rc < 0 ? "unreadable" : "set"));
     put_from(w, cfg, &api->api_key);
     if (rc < 0)
-        put(w, "why", mo_span_cstr(e.msg));
+        mo_jw_member(w, "why", mo_span_cstr(e.msg));
 }
 
 int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
@@ -78,12 +72,12 @@ int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
             (const void *)((const char *)&cfg->llm + providers[i].off);
 
         mo_jw_obj(&w);
-        put(&w, "name", mo_span_cstr(providers[i].name));
-        put(&w, "variable", mo_span_cstr(providers[i].variable));
+        mo_jw_member(&w, "name", mo_span_cstr(providers[i].name));
+        mo_jw_member(&w, "variable", mo_span_cstr(providers[i].variable));
         if (api->api_key)
             put_key(&w, cfg, api);
         else
-            put(&w, "key", MO_SPAN("none"));
+            mo_jw_member(&w, "key", MO_SPAN("none"));
         mo_jw_end(&w);
     }
     mo_jw_end(&w);

@@ -70,12 +70,6 @@ static void view_init(struct view *v, const struct mo_manage *m,
 
 /* --- written ------------------------------------------------------------- */
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
 {
     mo_jw_key(w, key);
@@ -108,7 +102,7 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
         for (size_t i = 0; i < c->args.n; i++)
             mo_buf_printf(&b, " %s", c->args.v[i]);
     }
-    put(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
+    mo_jw_member(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -117,24 +111,24 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 {
     struct mo_buf b;
 
-    put(w, "name", mo_span_cstr(c->name));
-    put(w, "transport", mo_span_cstr(transport(c)));
+    mo_jw_member(w, "name", mo_span_cstr(c->name));
+    mo_jw_member(w, "transport", mo_span_cstr(transport(c)));
     mo_buf_init(&b, (size_t)64 * 1024);
     if (c->url && !c->command)
         mo_config_put_url(&b, c->url);
     else
         mo_buf_puts(&b, c->command ? c->command : c->image);
-    put(w, "where", mo_buf_view(&b));
+    mo_jw_member(w, "where", mo_buf_view(&b));
     mo_buf_fini(&b);
     mo_jw_key(w, "enabled");
     mo_jw_bool(w, c->enabled);
-    put(w, "kind",
-        mo_span_cstr(c->image ? "image"
-                     : c->url ? transport(c)
-                              : "stdio"));
+    mo_jw_member(w, "kind",
+                 mo_span_cstr(c->image ? "image"
+                              : c->url ? transport(c)
+                                       : "stdio"));
     put_target(w, c);
     if (c->description && c->description[0])
-        put(w, "description", mo_span_cstr(c->description));
+        mo_jw_member(w, "description", mo_span_cstr(c->description));
 }
 
 static void put_gateway(struct mo_jw *w, const struct view *v)
@@ -142,8 +136,8 @@ static void put_gateway(struct mo_jw *w, const struct view *v)
     const struct mo_gw_server *server = mo_up_server(v->up);
     const struct mo_up_status *s = &v->gw;
 
-    put(w, "state", mo_span_cstr(states[of_up[s->state]]));
-    put(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
+    mo_jw_member(w, "state", mo_span_cstr(states[of_up[s->state]]));
+    mo_jw_member(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
     put_u64(w, "children", s->children);
     put_u64(w, "calls", s->calls);
     put_u64(w, "waiting", s->waiting);
@@ -154,7 +148,7 @@ static void put_gateway(struct mo_jw *w, const struct view *v)
     mo_jw_key(w, "perSession");
     mo_jw_bool(w, server->per_session);
     if (s->why.code)
-        put(w, "error", mo_span_cstr(s->why.msg));
+        mo_jw_member(w, "error", mo_span_cstr(s->why.msg));
 }
 
 static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
@@ -166,7 +160,7 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
     if (v->up)
         (void)mo_tails_get(mo_hub_said(m->o.hub), v->cfg->name, &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
-        put(w, "stderr", mo_buf_view(&b));
+        mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -174,9 +168,9 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
 static void put_state(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
-    put(w, "state", mo_span_cstr(states[v->state]));
+    mo_jw_member(w, "state", mo_span_cstr(states[v->state]));
     if (v->gw.why.code)
-        put(w, "error", mo_span_cstr(v->gw.why.msg));
+        mo_jw_member(w, "error", mo_span_cstr(v->gw.why.msg));
     if (v->gw.retry_ms > 0 && v->state != OK)
         put_u64(w, "retryMs", v->gw.retry_ms);
     put_stderr(w, m, v);
@@ -207,7 +201,8 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
     if (conn) {
         const struct mo_conn_info *i = mo_conn_info(conn);
 
-        put(w, "version", mo_span_cstr(mo_mcp_version_text(i->version)));
+        mo_jw_member(w, "version",
+                     mo_span_cstr(mo_mcp_version_text(i->version)));
         put_u64(w, "calls", mo_conn_stats(conn)->calls);
         info = i->server;
     }
@@ -245,9 +240,10 @@ int look_list(void *ctx, struct mo_buf *out)
     mo_jw_obj(&w);
     mo_jw_key(&w, "manage");
     mo_jw_bool(&w, mo_manage_allowed(cfg, m->o.listen));
-    put(&w, "file",
-        mo_span_cstr(realpath(m->o.config->path, path) ? path
-                                                       : m->o.config->path));
+    mo_jw_member(&w, "file",
+                 mo_span_cstr(realpath(m->o.config->path, path)
+                                  ? path
+                                  : m->o.config->path));
     mo_jw_key(&w, "servers");
     mo_jw_arr(&w);
     for (size_t i = 0; i < cfg->mcp.n; i++) {
@@ -360,7 +356,7 @@ int look_health(void *ctx, struct mo_buf *out)
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(&w);
-        put(&w, "name", mo_span_cstr(v.cfg->name));
+        mo_jw_member(&w, "name", mo_span_cstr(v.cfg->name));
         mo_jw_key(&w, "enabled");
         mo_jw_bool(&w, v.cfg->enabled);
         put_state(&w, m, &v);
@@ -382,8 +378,8 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
     char exe[PATH_MAX], config[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));
 
-    put(w, "command",
-        n > 0 ? mo_span(exe, (size_t)n) : MO_SPAN("mcp-orchestrator"));
+    mo_jw_member(w, "command",
+                 n > 0 ? mo_span(exe, (size_t)n) : MO_SPAN("mcp-orchestrator"));
     mo_jw_key(w, "args");
     mo_jw_arr(w);
     mo_jw_cstr(w, "gateway");
@@ -408,7 +404,7 @@ int look_snippets(void *ctx, const struct mo_api_where *where,
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     put_start(&w, m->o.config);
-    put(&w, "url", mo_buf_view(&url));
+    mo_jw_member(&w, "url", mo_buf_view(&url));
     mo_jw_key(&w, "needsToken");
     mo_jw_bool(&w, m->o.has_token);
     mo_jw_end(&w);

@@ -33,12 +33,6 @@ static bool key_of(struct mo_buf *b, struct mo_span server, struct mo_span tool)
     return mo_buf_err(b) == 0;
 }
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 static void put_json(struct mo_jw *w, const char *key, struct mo_span json)
 {
     if (json.n == 0)
@@ -53,10 +47,10 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    put(&w, "server", t->def.server);
-    put(&w, "tool", t->def.name);
-    put(&w, "digest", mo_span_cstr(t->digest));
-    put(&w, "description", t->def.description);
+    mo_jw_member(&w, "server", t->def.server);
+    mo_jw_member(&w, "tool", t->def.name);
+    mo_jw_member(&w, "digest", mo_span_cstr(t->digest));
+    mo_jw_member(&w, "description", t->def.description);
     put_json(&w, "inputSchema", t->def.schema);
     put_json(&w, "annotations", t->def.annotations);
     mo_jw_end(&w);

@@ -11,12 +11,6 @@ static const char *const actions[] = {
     [MO_ACTION_DENY] = "deny",
 };
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 /* --- looking ------------------------------------------------------------- */
 
 static const struct {
@@ -54,9 +48,9 @@ static void put_claims(struct mo_jw *w, const struct mo_rule *r)
 static void put_operator(struct mo_jw *w, const struct mo_rule *r)
 {
     mo_jw_obj(w);
-    put(w, "server", r->server);
-    put(w, "tool", r->tool);
-    put(w, "action", mo_span_cstr(actions[r->action]));
+    mo_jw_member(w, "server", r->server);
+    mo_jw_member(w, "tool", r->tool);
+    mo_jw_member(w, "action", mo_span_cstr(actions[r->action]));
     if (r->nargs > 0) {
         mo_jw_key(w, "args");
         mo_jw_obj(w);
@@ -68,7 +62,7 @@ static void put_operator(struct mo_jw *w, const struct mo_rule *r)
     }
     put_claims(w, r);
     if (r->reason.n > 0)
-        put(w, "reason", r->reason);
+        mo_jw_member(w, "reason", r->reason);
     mo_jw_key(w, "remember");
     mo_jw_bool(w, !r->final);
     mo_jw_end(w);
@@ -92,7 +86,7 @@ static int list(void *ctx, struct mo_buf *out)
     for (size_t i = 0; i < d->operators->n; i++)
         put_operator(&w, &d->operators->v[i]);
     mo_jw_end(&w);
-    put(&w, "default", mo_span_cstr(actions[d->fallback]));
+    mo_jw_member(&w, "default", mo_span_cstr(actions[d->fallback]));
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
@@ -223,16 +217,16 @@ static void put_misses(struct mo_jw *w, const struct mo_rule *r,
     mo_jw_bool(w, part == MO_RULE_FITS);
     if (part == MO_RULE_FITS)
         return;
-    put(w, "misses", mo_span_cstr(parts[part]));
+    mo_jw_member(w, "misses", mo_span_cstr(parts[part]));
     if (part == MO_RULE_ARG)
-        put(w, "path", r->args[arg].path);
+        mo_jw_member(w, "path", r->args[arg].path);
 }
 
 static void put_looked(struct mo_jw *w, const struct trial *t, const char *by,
                        size_t i, const struct mo_rule *r)
 {
     mo_jw_obj(w);
-    put(w, "by", mo_span_cstr(by));
+    mo_jw_member(w, "by", mo_span_cstr(by));
     mo_jw_key(w, "index");
     mo_jw_u64(w, i);
     put_misses(w, r, &t->s);
@@ -259,10 +253,10 @@ static void put_trial(struct mo_jw *w, const struct mo_rule_desk *d,
                       const struct trial *t)
 {
     mo_jw_obj(w);
-    put(w, "action", mo_span_cstr(actions[t->v.action]));
-    put(w, "by", mo_span_cstr(who_decides(t)));
+    mo_jw_member(w, "action", mo_span_cstr(actions[t->v.action]));
+    mo_jw_member(w, "by", mo_span_cstr(who_decides(t)));
     if (t->v.rule && t->v.rule->reason.n > 0)
-        put(w, "reason", t->v.rule->reason);
+        mo_jw_member(w, "reason", t->v.rule->reason);
     mo_jw_key(w, "rules");
     mo_jw_arr(w);
     for (size_t i = 0; i < d->operators->n; i++)

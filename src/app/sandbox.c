@@ -326,6 +326,5 @@ void mo_sandbox_label(const struct mo_config *cfg, const char *url,
     if (mo_span_starts(u, MO_SPAN("sqlite:")) && realpath(cfg->store.dir, real))
         put_span(&h, mo_span_cstr(real));
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < MO_SANDBOX_LABEL / 2; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, MO_SANDBOX_LABEL / 2, out);
 }

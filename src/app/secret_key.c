@@ -61,10 +61,7 @@ static int take_text(struct mo_span s, const char *where, struct key *k,
 
 static void put_text(const struct key *k, char out[KEY_DIGITS + 2])
 {
-    for (size_t i = 0; i < MO_SECRETS_KEY; i++) {
-        out[2 * i] = "0123456789abcdef"[k->b[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[k->b[i] & 15];
-    }
+    mo_hex(k->b, MO_SECRETS_KEY, out);
     out[KEY_DIGITS] = '\n';
     out[KEY_DIGITS + 1] = '\0';
 }

@@ -1,6 +1,4 @@
 /* native_req.c - a spec as a request to mo-box. See native.c. */
-#include <stdio.h>
-
 #include "base/rand.h"
 #include "box/native_priv.h"
 
@@ -12,8 +10,7 @@ static void make_id(char out[MO_BOXREQ_ID_MAX + 1])
 
     mo_random(r, sizeof(r));
     out[0] = 'b';
-    for (size_t i = 0; i < sizeof(r); i++)
-        (void)snprintf(out + 1 + 2 * i, 3, "%02x", r[i]);
+    mo_hex(r, sizeof(r), out + 1);
 }
 
 static void put_words(const char **to, size_t *n, const char *const *from)

@@ -193,6 +193,5 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
     put_words(&h, "argv", s->argv);
     put_words(&h, "env", s->env);
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, sizeof(sum), out);
 }

@@ -21,22 +21,6 @@ void mo_chain_init(struct mo_chain *c)
     memset(c->hash, '0', MO_CHAIN_HEX);
 }
 
-static void digest(struct mo_span body, char out[MO_CHAIN_HEX + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, body.p, body.n);
-    mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++) {
-        out[2 * i] = digits[sum[i] >> 4];
-        out[2 * i + 1] = digits[sum[i] & 15];
-    }
-    out[MO_CHAIN_HEX] = '\0';
-}
-
 /* --- reading ------------------------------------------------------------- */
 
 static bool take(struct mo_span *s, struct mo_span text)
@@ -100,7 +84,7 @@ static int read_own(struct mo_span text, struct line *out, struct mo_err *e)
 
     if (!read_line(text, out))
         return mo_fail(e, MO_EPROTO, "it is no row of this log");
-    digest(out->body, hash);
+    mo_sha256_hex(out->body, hash);
     if (!mo_span_is(out->hash, hash))
         return mo_fail(e, MO_EPROTO, "row %llu was changed",
                        (unsigned long long)out->seq);
@@ -167,7 +151,7 @@ int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
     (void)mo_buf_span(out, MO_SPAN("\","));
     if (mo_buf_span(out, members) < 0)
         return mo_fail(e, mo_buf_err(out), "a row is too big");
-    digest(mo_span(out->p + at, out->len - at), hash);
+    mo_sha256_hex(mo_span(out->p + at, out->len - at), hash);
     (void)mo_buf_span(out, MO_SPAN(HASH));
     (void)mo_buf_put(out, hash, MO_CHAIN_HEX);
     if (mo_buf_span(out, MO_SPAN(TAIL "\n")) < 0)

@@ -172,6 +172,12 @@ void mo_jw_f64(struct mo_jw *w, double v); /* shortest that reads back */
 void mo_jw_bool(struct mo_jw *w, bool v);
 void mo_jw_null(struct mo_jw *w);
 void mo_jw_raw(struct mo_jw *w, struct mo_span json); /* validated text */
+static inline void mo_jw_member(struct mo_jw *w, const char *key,
+                                struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
 
 /* The string literal alone, quotes included (what mo_jw_str uses). */
 int mo_json_quote(struct mo_buf *b, struct mo_span s);

@@ -145,6 +145,17 @@ void mo_sha256_end(struct mo_sha256 *s, unsigned char out[MO_SHA256_LEN])
         out[i] = (unsigned char)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
+void mo_sha256_hex(struct mo_span text, char out[MO_SHA256_HEX + 1])
+{
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    mo_sha256_init(&s);
+    mo_sha256_put(&s, text.p, text.n);
+    mo_sha256_end(&s, sum);
+    mo_hex(sum, sizeof(sum), out);
+}
+
 void mo_hmac_init(struct mo_hmac *m, struct mo_span key)
 {
     unsigned char pad[MO_SHA256_BLOCK] = {0};

@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 #define MO_SHA256_LEN   32
+#define MO_SHA256_HEX   (2 * MO_SHA256_LEN)
 #define MO_SHA256_BLOCK 64
 
 struct mo_sha256 {
@@ -20,6 +21,8 @@ struct mo_sha256 {
 void mo_sha256_init(struct mo_sha256 *s);
 void mo_sha256_put(struct mo_sha256 *s, const void *p, size_t n);
 void mo_sha256_end(struct mo_sha256 *s, unsigned char out[MO_SHA256_LEN]);
+/* Of one text, in hexadecimal digits. */
+void mo_sha256_hex(struct mo_span text, char out[MO_SHA256_HEX + 1]);
 
 struct mo_hmac {
     struct mo_sha256 in, out;

@@ -9,7 +9,6 @@
 
 #define LAYER_MAX ((size_t)64 * 1024 * 1024)
 #define LOAD_MS   600000u
-#define HEX_LEN   (2 * MO_SHA256_LEN)
 
 #if defined(__aarch64__)
 #    define ELF_HERE EM_AARCH64
@@ -106,18 +105,6 @@ static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
 }
 
 /* --- its description ----------------------------------------------------- */
-
-static void hex_of(struct mo_span data, char out[HEX_LEN + 1])
-{
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, data.p, data.n);
-    mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
-}
 
 static void put_words(struct mo_jw *w, const char *key, const char *word)
 {
@@ -240,16 +227,17 @@ static int put_tar(struct mo_image_tar *out, const struct pieces *s,
 static int make(const struct mo_image_parts *p, struct pieces *s,
                 struct mo_image_tar *out)
 {
-    char layer[HEX_LEN + 1], id[HEX_LEN + 1], file[HEX_LEN + 8];
+    char layer[MO_SHA256_HEX + 1], id[MO_SHA256_HEX + 1],
+        file[MO_SHA256_HEX + 8];
     int rc = put_layer(&s->layer, p);
 
     if (rc == 0) {
-        hex_of(mo_buf_view(&s->layer), layer);
+        mo_sha256_hex(mo_buf_view(&s->layer), layer);
         rc = put_config(&s->config, p, layer);
     }
     if (rc < 0)
         return rc;
-    hex_of(mo_buf_view(&s->config), id);
+    mo_sha256_hex(mo_buf_view(&s->config), id);
     (void)snprintf(file, sizeof(file), "%s.json", id);
     (void)snprintf(out->id, sizeof(out->id), "sha256:%s", id);
     (void)snprintf(out->tag, sizeof(out->tag), "mo-toolbox:%.12s", id);

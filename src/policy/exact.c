@@ -130,8 +130,7 @@ static void digest(const char *what, const struct mo_span *parts, size_t n,
     for (size_t i = 0; i < n; i++)
         put(&h, parts[i]);
     mo_sha256_end(&h, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    mo_hex(sum, sizeof(sum), out);
 }
 
 void mo_exact_tool(const struct mo_tool_def *d, char out[MO_EXACT_DIGEST])

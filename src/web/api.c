@@ -68,12 +68,6 @@ static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
     mo_jw_u64(w, n);
 }
 
-static void put_str(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
 static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
 {
     struct mo_json v = mo_json_get(from, key);
@@ -90,7 +84,7 @@ static void put_session(struct mo_jw *w, const struct mo_row *row)
     struct mo_json_doc doc;
 
     mo_jw_obj(w);
-    put_str(w, "id", row->session);
+    mo_jw_member(w, "id", row->session);
     put_u64(w, "lastActive", row->at);
     if (mo_json_parse(row->doc, 0, &doc, NULL) == 0) {
         struct mo_json data = mo_json_get(doc.root, "data");
@@ -209,7 +203,7 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
     mo_buf_init(&one, MO_API_ANSWER_MAX);
     mo_jw_init(&w, &j->out);
     mo_jw_obj(&w);
-    put_str(&w, "sessionId", mo_span_cstr(j->id));
+    mo_jw_member(&w, "sessionId", mo_span_cstr(j->id));
     if (rows->n > 0)
         put_u64(&w, "conversation", rows->v[0].conversation);
     mo_jw_key(&w, "more");
@@ -373,7 +367,7 @@ static void put_row(struct mo_jw *w, const struct mo_row *row)
 {
     mo_jw_obj(w);
     if (row->session.n > 0)
-        put_str(w, "sessionId", row->session);
+        mo_jw_member(w, "sessionId", row->session);
     if (row->seq > 0)
         put_u64(w, "seq", row->seq);
     put_u64(w, "at", row->at);

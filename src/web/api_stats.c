@@ -16,12 +16,6 @@ static void put(struct mo_jw *w, const char *key, uint64_t n)
     mo_jw_u64(w, n);
 }
 
-static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
 /* --- boxes --------------------------------------------------------------- */
 
 struct mo_stats_sample mo_stats_compare(const struct mo_stats_sample *last,
@@ -55,9 +49,9 @@ static void put_box(struct mo_jw *w, const struct mo_gauge *g,
                     const struct mo_gauges *all, int permille)
 {
     mo_jw_obj(w);
-    put_text(w, "session", mo_span_cstr(g->session));
-    put_text(w, "box", mo_span_cstr(g->box));
-    put_text(w, "driver", mo_span_cstr(g->driver));
+    mo_jw_member(w, "session", mo_span_cstr(g->session));
+    mo_jw_member(w, "box", mo_span_cstr(g->box));
+    mo_jw_member(w, "driver", mo_span_cstr(g->driver));
     put(w, "memoryBytes", g->stats.memory);
     put(w, "memoryPeak", g->stats.memory_peak);
     put(w, "memoryLimit", all->memory_limit);
@@ -109,8 +103,8 @@ static void put_chat(void *ctx, const struct mo_chat_look *c)
     struct mo_jw *w = ctx;
 
     mo_jw_obj(w);
-    put_text(w, "session", mo_span_cstr(c->session));
-    put_text(w, "model", c->model);
+    mo_jw_member(w, "session", mo_span_cstr(c->session));
+    mo_jw_member(w, "model", c->model);
     put_usage(w, &c->spent);
     put(w, "members", c->members);
     mo_jw_key(w, "busy");
@@ -123,12 +117,12 @@ static void put_waiting(void *ctx, const struct mo_waiting *k)
     struct mo_jw *w = ctx;
 
     mo_jw_obj(w);
-    put_text(w, "session", mo_span_cstr(k->session));
-    put_text(w, "callId", mo_span_cstr(k->call));
-    put_text(w, "server", k->server);
-    put_text(w, "tool", k->tool);
+    mo_jw_member(w, "session", mo_span_cstr(k->session));
+    mo_jw_member(w, "callId", mo_span_cstr(k->call));
+    mo_jw_member(w, "server", k->server);
+    mo_jw_member(w, "tool", k->tool);
     if (k->title.n > 0)
-        put_text(w, "title", k->title);
+        mo_jw_member(w, "title", k->title);
     put(w, "since", k->since);
     put(w, "expiresAt", k->expires);
     mo_jw_end(w);
@@ -158,8 +152,8 @@ static void put_tokens(struct mo_jw *w, const struct mo_tally *t)
         const struct mo_tally_model *m = &t->models[i];
 
         mo_jw_obj(w);
-        put_text(w, "provider", mo_span_cstr(m->provider));
-        put_text(w, "model", mo_span_cstr(m->model));
+        mo_jw_member(w, "provider", mo_span_cstr(m->provider));
+        mo_jw_member(w, "model", mo_span_cstr(m->model));
         put_usage(w, &m->usage);
         put(w, "replies", m->replies);
         mo_jw_end(w);
