@@ -18,12 +18,6 @@
 
 /* --- as documents -------------------------------------------------------- */
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 static void put_outcome(struct mo_jw *w, const struct call *k)
 {
     mo_jw_key(w, "isError");
@@ -42,25 +36,25 @@ static void call_doc(struct mo_buf *b, const struct call *k)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    put(&w, "turn", mo_span_cstr(k->chat->turn));
-    put(&w, "name", mo_buf_view(&k->name));
+    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn));
+    mo_jw_member(&w, "name", mo_buf_view(&k->name));
     if (k->id.len > 0)
-        put(&w, "id", mo_buf_view(&k->id));
+        mo_jw_member(&w, "id", mo_buf_view(&k->id));
     if (k->tool) {
-        put(&w, "server", k->tool->def.server);
-        put(&w, "tool", k->tool->def.name);
+        mo_jw_member(&w, "server", k->tool->def.server);
+        mo_jw_member(&w, "tool", k->tool->def.name);
     }
     mo_jw_key(&w, "args");
     mo_jw_raw(&w, k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
-    put(&w, "digest", mo_span_cstr(k->digest));
+    mo_jw_member(&w, "digest", mo_span_cstr(k->digest));
     mo_jw_key(&w, "expires");
     mo_jw_u64(&w, k->expires);
     if (k->by)
-        put(&w, "by", mo_span_cstr(k->by));
+        mo_jw_member(&w, "by", mo_span_cstr(k->by));
     if (k->who[0])
-        put(&w, "who", mo_span_cstr(k->who));
+        mo_jw_member(&w, "who", mo_span_cstr(k->who));
     if (k->reason.len > 0)
-        put(&w, "reason", mo_buf_view(&k->reason));
+        mo_jw_member(&w, "reason", mo_buf_view(&k->reason));
     if (k->route.len > 0) {
         mo_jw_key(&w, "route");
         mo_jw_raw(&w, mo_buf_view(&k->route));

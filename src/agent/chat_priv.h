@@ -307,6 +307,8 @@ struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
                               uint64_t number);
 struct call *calls_new(struct chat *c);
 void calls_digest(struct call *k);
+/* Others in the place of its arguments; where they are none nothing changes. */
+int call_take_args(struct call *k, struct mo_json args, struct mo_err *e);
 void calls_refuse(struct call *k, const char *text);
 void calls_recovered(struct chat *c); /* each is as the store has it */
 /* After a restart: the calls of the last entry, as the store has them. */

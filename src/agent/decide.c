@@ -10,30 +10,16 @@
 
 #include "codec/json.h"
 
-static void put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
-}
-
 static int edit(struct call *k, struct mo_span args, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_buf exact;
     int rc = mo_json_parse(args, 0, &doc, e);
 
-    if (rc < 0)
-        return rc;
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(doc.root, &exact, e);
-    if (rc < 0) {
-        mo_buf_fini(&exact);
-        return rc;
-    }
-    mo_buf_fini(&k->args);
-    k->args = exact;
-    calls_digest(k);
-    return 0;
+    if (rc == 0)
+        rc = call_take_args(k, doc.root, e);
+    if (rc == 0)
+        calls_digest(k);
+    return rc;
 }
 
 static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
@@ -55,11 +41,11 @@ static void refused(const struct mo_member *m, const struct mo_decision *d,
     mo_buf_init(&doc, REASON_MAX);
     mo_jw_init(&j, &doc);
     mo_jw_obj(&j);
-    put(&j, "refused", mo_span_cstr(code));
-    put(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
+    mo_jw_member(&j, "refused", mo_span_cstr(code));
+    mo_jw_member(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
     mo_jw_key(&j, "approved");
     mo_jw_bool(&j, d->approved);
-    put(&j, "who", mo_span_cstr(m->who));
+    mo_jw_member(&j, "who", mo_span_cstr(m->who));
     mo_jw_end(&j);
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0)

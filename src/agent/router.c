@@ -27,14 +27,17 @@ bool router_is_run(const struct call *k)
            mo_span_is(k->tool->def.name, "execute");
 }
 
-void router_free(struct call *k)
+static void owned_free(struct owned *o)
 {
-    struct owned *o = mo_take_ptr(&k->owned);
-
     if (o == NULL)
         return;
     mo_arena_fini(&o->arena);
     mo_free(o);
+}
+
+void router_free(struct call *k)
+{
+    owned_free(mo_take_ptr(&k->owned));
 }
 
 static struct owned *owned_new(void)
@@ -78,26 +81,9 @@ static int take_tool(struct call *k, struct owned *o, struct mo_span server,
     return 0;
 }
 
-static int take_args(struct call *k, struct mo_json args)
-{
-    struct mo_buf exact;
-    int rc = 0;
-
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(args, &exact, NULL);
-    if (rc < 0) {
-        mo_buf_fini(&exact);
-        return rc;
-    }
-    mo_buf_fini(&k->args);
-    k->args = exact;
-    return 0;
-}
-
 static void drop(struct call *k, struct owned *o, const struct mo_tool *before)
 {
-    mo_arena_fini(&o->arena);
-    mo_free(o);
+    owned_free(o);
     k->owned = NULL;
     k->tool = before;
 }
@@ -132,7 +118,7 @@ void router_choose(struct call *k)
         rc = take_tool(k, o, ch.server, ch.tool);
     if (rc == 0) {
         take_words(o, doc.root, ch.sure);
-        rc = take_args(k, ch.params);
+        rc = call_take_args(k, ch.params, NULL);
     }
     if (rc < 0)
         drop(k, o, before);
@@ -154,7 +140,7 @@ void router_recall(struct call *k, struct mo_json kept)
     if (rc == 0)
         rc = take_tool(k, o, server, tool);
     if (rc == 0)
-        rc = take_args(k, mo_json_get(kept, "args"));
+        rc = call_take_args(k, mo_json_get(kept, "args"), NULL);
     if (rc < 0)
         drop(k, o, before);
 }
@@ -162,7 +148,6 @@ void router_recall(struct call *k, struct mo_json kept)
 int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
 {
     struct owned *old = k->owned, *o = owned_new();
-    const struct mo_tool *before = k->tool;
     int rc = MO_ENOMEM;
 
     if (o == NULL)
@@ -171,16 +156,9 @@ int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
         o->words = dup(o, old->words);
         o->sure = old->sure;
     }
-    rc = take_tool(k, o, server, tool);
-    if (rc < 0) {
-        drop(k, o, before);
-        k->owned = old;
-        return rc;
-    }
-    if (old)
-        mo_arena_fini(&old->arena);
-    mo_free(old);
-    return 0;
+    rc = take_tool(k, o, server, tool); /* who fails has changed nothing */
+    owned_free(rc < 0 ? o : old);
+    return rc;
 }
 
 struct mo_span router_words(const struct call *k, float *sure)

@@ -113,12 +113,9 @@ static int put_route(struct call *k, const struct away *a)
     mo_buf_reset(&k->route);
     mo_jw_init(&w, &k->route);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "server");
-    mo_jw_str(&w, a->to);
-    mo_jw_key(&w, "tool");
-    mo_jw_str(&w, a->own);
-    mo_jw_key(&w, "insteadOf");
-    mo_jw_str(&w, a->server);
+    mo_jw_member(&w, "server", a->to);
+    mo_jw_member(&w, "tool", a->own);
+    mo_jw_member(&w, "insteadOf", a->server);
     mo_jw_key(&w, "why");
     mo_jw_cstr(&w, a->why);
     mo_jw_end(&w);

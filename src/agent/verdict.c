@@ -38,6 +38,22 @@ void calls_digest(struct call *k)
     mo_exact_call(&what, k->digest);
 }
 
+int call_take_args(struct call *k, struct mo_json args, struct mo_err *e)
+{
+    struct mo_buf exact;
+    int rc;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(args, &exact, e);
+    if (rc < 0) {
+        mo_buf_fini(&exact);
+        return rc;
+    }
+    mo_buf_fini(&k->args);
+    k->args = exact;
+    return 0;
+}
+
 void calls_refuse(struct call *k, const char *text)
 {
     call_refuse(k, "rule", "%s", text);

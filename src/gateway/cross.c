@@ -148,10 +148,9 @@ void cross_task_how(struct mo_span id, struct shape_how *how)
     struct mo_span rest = mo_span_skip(id, MAC_LEN);
     struct mo_span said = mo_span_cut(&rest, '.');
     char text[32];
-    char *end;
 
     (void)snprintf(text, sizeof(text), "%.*s", (int)said.n, said.p);
-    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, &end, 16) : 0;
+    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
     how->promised = strchr(text, 'p') != NULL;
     how->by_execute = strchr(text, 'x') != NULL;
 }

@@ -80,15 +80,6 @@ static void give(const struct flight *f, struct mo_ep_call *c,
     mo_buf_fini(&cut);
 }
 
-/* Does a tool say so itself? */
-static bool is_failure(struct mo_json result)
-{
-    bool is = false;
-
-    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
-    return is;
-}
-
 void flight_deliver(struct flight *f)
 {
     struct mo_ep_call *c = f->down;
@@ -98,7 +89,7 @@ void flight_deliver(struct flight *f)
     f->how = DOWN_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (flight_say_lack(f, c, f->is_error || is_failure(v)))
+    else if (flight_say_lack(f, c, f->is_error || gw_failed(v)))
         mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);

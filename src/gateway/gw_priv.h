@@ -173,6 +173,15 @@ void inside_settled(struct mo_gateway *g);
 /* Is it one of our own tools, called from inside? Then that is its name. */
 bool inside_name(struct mo_span *name);
 
+/* Does a tool say of its result that it failed? */
+static inline bool gw_failed(struct mo_json result)
+{
+    bool is = false;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
+    return is;
+}
+
 /* --- watch.c ------------------------------------------------------------- */
 
 void watch_opened(struct kid *k);

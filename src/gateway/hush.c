@@ -61,16 +61,11 @@ struct mo_json hush(const struct mo_loop *l, struct mo_json text,
     return (struct mo_json){s.p, s.n};
 }
 
-static bool is_failure(struct mo_json result)
-{
-    return mo_span_is(mo_json_text(mo_json_get(result, "isError")), "true");
-}
-
 bool hush_task_failed(struct mo_json task)
 {
     return mo_json_get(task, "error").p ||
            mo_json_str_eq(mo_json_get(task, "status"), MO_SPAN("failed")) ||
-           is_failure(mo_json_get(task, "result"));
+           gw_failed(mo_json_get(task, "result"));
 }
 
 struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
@@ -81,7 +76,7 @@ struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
 
     if (r->error.p)
         return any ? hush(l, r->error, b) : r->error;
-    if (!any || !is_failure(r->result))
+    if (!any || !gw_failed(r->result))
         return r->result;
     return hush(l, r->result, b);
 }

@@ -166,16 +166,14 @@ void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes)
 
 void judge_reply(struct flight *f, const struct mo_reply *r)
 {
-    bool failed = false;
-
     if (!f->judged)
         return;
     if (r->error.p) {
         judge_done(f, MO_GW_ERROR, r->error.n);
         return;
     }
-    (void)mo_json_bool(mo_json_get(r->result, "isError"), &failed);
-    judge_done(f, failed ? MO_GW_TOOL_ERROR : MO_GW_OK, r->result.n);
+    judge_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
+               r->result.n);
 }
 
 static void refuse(struct judged *j)

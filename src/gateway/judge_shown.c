@@ -12,29 +12,6 @@
 
 #define PROBLEMS_MAX ((size_t)16 * 1024)
 
-static void hex(const unsigned char sum[MO_SHA256_LEN],
-                char out[MO_EXACT_DIGEST])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < MO_SHA256_LEN; i++) {
-        out[2 * i] = digits[sum[i] >> 4];
-        out[2 * i + 1] = digits[sum[i] & 15];
-    }
-    out[MO_EXACT_DIGEST - 1] = '\0';
-}
-
-static void digest(struct mo_span text, char out[MO_EXACT_DIGEST])
-{
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, text.p, text.n);
-    mo_sha256_end(&h, sum);
-    hex(sum, out);
-}
-
 int judge_shown(const struct flight *f, const struct target *t,
                 char out[MO_EXACT_DIGEST])
 {
@@ -50,7 +27,7 @@ int judge_shown(const struct flight *f, const struct target *t,
 
     mo_buf_init(&exact, MO_EXACT_MAX);
     rc = mo_exact_args(cross_args(f->down, t), &exact, &e);
-    digest(mo_json_text(t->item), def);
+    mo_sha256_hex(mo_json_text(t->item), def);
     what.args = mo_buf_view(&exact);
     what.tool_digest = def;
     if (rc == 0)
@@ -71,7 +48,7 @@ bool judge_is_same(const struct judged *j, const struct target *t)
 
 void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
 {
-    digest(args.p ? mo_json_text(args) : MO_SPAN("{}"), out);
+    mo_sha256_hex(args.p ? mo_json_text(args) : MO_SPAN("{}"), out);
 }
 
 /* --- other arguments ----------------------------------------------------- */
