@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/rand.h"
 
 #define ID_BYTES       12

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "codec/sha256.h"
 
 #define SUSPECTS_MAX 64

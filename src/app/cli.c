@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "app/help.h"
-#include "app/nearest.h"
+#include "base/file.h"
+#include "base/nearest.h"
 
 #define HELP_MAX ((size_t)64 * 1024)
 

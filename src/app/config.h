@@ -24,7 +24,7 @@
 
 #include "agent/llm.h"
 #include "app/env.h"
-#include "app/file.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
 #include "policy/rule.h"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "app/nearest.h"
+#include "base/nearest.h"
 
 struct reader {
     struct mo_config_load *l;

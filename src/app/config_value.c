@@ -7,8 +7,8 @@
 
 #include "app/config_read.h"
 
-#include "app/nearest.h"
 #include "app/ref.h"
+#include "base/nearest.h"
 
 static int no_memory(struct mo_config_load *l, struct mo_err *e)
 {

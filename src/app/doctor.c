@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/build.h"
 #include "app/ref.h"
 #include "app/secret_key.h"
 #include "app/secret_sys.h"
+#include "base/build.h"
 #include "codec/json.h"
 
 #define NAME_COLUMN 10

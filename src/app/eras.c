@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
 

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "loop/httpu.h"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "agent/chat.h"
-#include "app/file.h"
 #include "app/resolve.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "session/control.h"
 #include "session/instance.h"

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "app/dial.h"
-#include "app/file.h"
 #include "app/route_table.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
 #include "gateway/catalog.h"

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "app/ledger.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #define TRIES     8 /* names for a file that is set aside */

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
 

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "codec/json.h"
 
 #define TEXT_MAX   ((size_t)64 * 1024 * 1024)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/file.h"
 #include "app/helpers.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
 

@@ -5,8 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "app/secrets.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 static void wipe(struct mo_buf *b)

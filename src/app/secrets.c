@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "app/file.h"
 #include "app/ref.h"
 #include "app/sodium.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/rand.h"
 

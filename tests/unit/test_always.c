@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "mo_test.h"
 
 static char dir[] = "/tmp/mo-always-XXXXXX";

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "mo_net.h"
 #include "mo_test.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "loop/loop.h"
 #include "mo_test.h"
 

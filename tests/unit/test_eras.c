@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "mo_test.h"
 
 static char dir[] = "/tmp/mo-eras-XXXXXX";

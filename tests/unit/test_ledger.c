@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "mo_net.h"
 #include "mo_test.h"
 

@@ -1,4 +1,4 @@
-#include "app/nearest.h"
+#include "base/nearest.h"
 
 #include "mo_test.h"
 

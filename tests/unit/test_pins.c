@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "mo_test.h"
 

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/file.h"
 #include "app/secret_key.h"
+#include "base/file.h"
 #include "mo_test.h"
 
 static const unsigned char key[MO_SECRETS_KEY] =

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/cli/house.h"
-#include "app/file.h"
+#include "base/file.h"
 #include "base/rand.h"
 
 #define INPUT_MAX   ((size_t)16 * 1024 * 1024) /* of a file as stdin */

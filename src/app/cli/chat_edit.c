@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/file.h"
+#include "base/file.h"
 #include "policy/exact.h"
 
 #define SUFFIX ".json"

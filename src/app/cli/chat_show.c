@@ -1,8 +1,8 @@
 /* chat_show.c - what a person sees of `chat`, and the answers to cards. */
 #include "app/cli/chat_priv.h"
 
-#include "app/file.h"
 #include "app/terminal.h"
+#include "base/file.h"
 
 /* --- out ----------------------------------------------------------------- */
 

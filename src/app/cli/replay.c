@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
-#include "app/file.h"
 #include "app/replay.h"
+#include "base/file.h"
 #include "codec/frame.h"
 
 #define LINE_MAX_BYTES ((size_t)64 * 1024 * 1024)

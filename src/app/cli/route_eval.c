@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "app/cli/cmd.h"
-#include "app/file.h"
 #include "app/route_table.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "codec/json.h"

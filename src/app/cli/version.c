@@ -1,6 +1,6 @@
 /* version - what this program is and how it was built. */
-#include "app/build.h"
 #include "app/cli/cmd.h"
+#include "base/build.h"
 #include "codec/json.h"
 
 static int run(struct mo_cli *c)

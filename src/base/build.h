@@ -1,6 +1,6 @@
 /* build.h - how this program was compiled, as words. */
-#ifndef MO_APP_BUILD_H
-#define MO_APP_BUILD_H
+#ifndef MO_BASE_BUILD_H
+#define MO_BASE_BUILD_H
 
 #if defined(__x86_64__)
 #    define MO_BUILD_ARCH "amd64"

@@ -3,8 +3,8 @@
  * Only regular files: a FIFO or a device under a configured name would make
  * the start hang. Opened without blocking, checked on the descriptor, read
  * up to the caller's cap (MO_ETOOBIG). */
-#ifndef MO_APP_FILE_H
-#define MO_APP_FILE_H
+#ifndef MO_BASE_FILE_H
+#define MO_BASE_FILE_H
 
 #include <sys/types.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "app/nearest.h"
+#include "base/nearest.h"
 
 #define PREFIX_MIN ((size_t)3) /* shorter beginnings say nothing */
 

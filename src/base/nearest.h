@@ -5,8 +5,8 @@
  * inserted, dropped, changed and swapped letters; case is ignored. A guess
  * that is too far away is worse than none: about a third of the letters may
  * be wrong, no more. Words over MO_NEAREST_MAX bytes get no guess. */
-#ifndef MO_APP_NEAREST_H
-#define MO_APP_NEAREST_H
+#ifndef MO_BASE_NEAREST_H
+#define MO_BASE_NEAREST_H
 
 #include "base/str.h"
 
