@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "app/config_doc.h"
-#include "app/config_read.h"
-#include "app/ref.h"
+#include "config/doc.h"
+#include "config/read.h"
+#include "config/reference.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

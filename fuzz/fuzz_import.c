@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "app/import.h"
-#include "app/jedit.h"
+#include "config/json_edit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,8 +17,8 @@
 #ifndef MO_APP_AUDIT_H
 #define MO_APP_AUDIT_H
 
-#include "app/config.h"
 #include "app/ledger.h"
+#include "config/config.h"
 #include "store/store.h"
 
 struct mo_audit;

@@ -14,8 +14,8 @@
 #ifndef MO_APP_BOXED_H
 #define MO_APP_BOXED_H
 
-#include "app/config.h"
 #include "app/tails.h"
+#include "config/config.h"
 
 /* In a box without an image: the toolbox that this program carries. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"

@@ -17,8 +17,8 @@
 #ifndef MO_APP_DIAL_H
 #define MO_APP_DIAL_H
 
-#include "app/config.h"
 #include "app/tails.h"
+#include "config/config.h"
 
 #define MO_DIAL_SIGN_INS 1024
 

@@ -11,7 +11,7 @@
 #ifndef MO_APP_DOCTOR_H
 #define MO_APP_DOCTOR_H
 
-#include "app/config.h"
+#include "config/config.h"
 
 #define MO_DOCTOR_WAIT_MS 1000
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "app/doctor.h"
-#include "app/ref.h"
 #include "base/clock.h"
+#include "config/reference.h"
 
 #define ANSWER_MAX 512
 #define HOST_MAX   256

@@ -11,7 +11,7 @@
 #ifndef MO_APP_DOOR_H
 #define MO_APP_DOOR_H
 
-#include "app/config.h"
+#include "config/config.h"
 #include "web/site.h"
 
 #define MO_DOOR_TOKEN_MIN  ((size_t)16) /* of a chosen one; ours have 32 */

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/config_keys.h"
-#include "app/jsonc.h"
 #include "codec/jvalue.h"
+#include "config/jsonc.h"
+#include "config/keys.h"
 
 #define TEXT_MAX   ((size_t)128 * 1024)
 #define SERVER_MAX ((size_t)256 * 1024)

@@ -11,7 +11,7 @@
 #define MO_APP_IMPORT_PLAN_H
 
 #include "app/import.h"
-#include "app/rewrite.h"
+#include "config/file_edit.h"
 
 enum mo_plan_action {
     MO_PLAN_ADD,

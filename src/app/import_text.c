@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/env.h"
 #include "app/import.h"
 #include "app/secrets.h"
+#include "config/dotenv.h"
 
 /* --- keys ---------------------------------------------------------------- */
 

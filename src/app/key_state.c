@@ -3,9 +3,9 @@
  */
 #include "app/key_state.h"
 
-#include "app/ref.h"
 #include "app/resolve.h"
 #include "codec/json.h"
+#include "config/reference.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)
 #define FROM_MAX ((size_t)4096)

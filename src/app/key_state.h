@@ -9,7 +9,7 @@
 #ifndef MO_APP_KEY_STATE_H
 #define MO_APP_KEY_STATE_H
 
-#include "app/config.h"
+#include "config/config.h"
 
 int mo_key_states(const struct mo_config *cfg, struct mo_buf *out);
 

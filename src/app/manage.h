@@ -1,9 +1,10 @@
 /* manage.h - the configured servers changed while the program runs.
  *
  * What web/api_mcp.h asks for. A change goes the same way as a command's
- * (rewrite.h): only the place that is meant is written, under the lock that
- * commands take too, after the loader has read the result; then the program
- * reads its configuration again. Nothing is kept here of what stands there.
+ * (config/file_edit.h): only the place that is meant is written, under the lock
+ * that commands take too, after the loader has read the result; then the
+ * program reads its configuration again. Nothing is kept here of what stands
+ * there.
  *
  * Rules of the house
  *  1. Who adds a command runs it: it needs server.manage (where that is not
@@ -19,7 +20,7 @@
 #ifndef MO_APP_MANAGE_H
 #define MO_APP_MANAGE_H
 
-#include "app/config.h"
+#include "config/config.h"
 #include "store/store.h"
 #include "web/api_mcp.h"
 

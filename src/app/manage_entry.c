@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-#include "app/config_doc.h"
 #include "app/import.h"
-#include "app/ref.h"
 #include "app/secrets.h"
+#include "config/doc.h"
+#include "config/reference.h"
 
 #define NAME_BYTES 128
 

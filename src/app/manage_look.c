@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/config_doc.h"
 #include "app/hub.h"
 #include "app/manage_priv.h"
 #include "base/mem.h"
+#include "config/doc.h"
 #include "gateway/inside.h"
 #include "gateway/up.h"
 

@@ -17,7 +17,7 @@
 #define MO_APP_MODELS_H
 
 #include "agent/llm.h"
-#include "app/config.h"
+#include "config/config.h"
 
 #define MO_MODELS_MS      5000
 #define MO_MODELS_LOCAL   400 /* ms for servers on this machine */

@@ -8,7 +8,7 @@
 #ifndef MO_APP_PROBE_H
 #define MO_APP_PROBE_H
 
-#include "app/config.h"
+#include "config/config.h"
 #include "loop/loop.h"
 
 struct mo_probe_row {

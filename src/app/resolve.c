@@ -1,8 +1,8 @@
 #include "app/resolve.h"
 
-#include "app/ref.h"
 #include "app/secret_key.h"
 #include "app/secret_sys.h"
+#include "config/reference.h"
 
 #define SECRET_FILE_MAX ((size_t)64 * 1024)
 

@@ -7,7 +7,7 @@
 #ifndef MO_APP_RESOLVE_H
 #define MO_APP_RESOLVE_H
 
-#include "app/config.h"
+#include "config/config.h"
 
 /* The error names the reference, never a value. */
 int mo_ref_resolve(const struct mo_config *c, const char *text,

@@ -4,7 +4,7 @@
 #ifndef MO_APP_RULES_H
 #define MO_APP_RULES_H
 
-#include "app/config.h"
+#include "config/config.h"
 #include "policy/rule.h"
 
 #define MO_RULES_ARENA ((size_t)1024 * 1024)

@@ -10,8 +10,8 @@
 #ifndef MO_APP_SANDBOX_H
 #define MO_APP_SANDBOX_H
 
-#include "app/config.h"
 #include "box/box.h"
+#include "config/config.h"
 
 #define MO_SANDBOX_DRIVERS 2
 #define MO_SANDBOX_LABEL   17 /* of a store, NUL included */

@@ -17,8 +17,8 @@
 #ifndef MO_APP_SECRET_KEY_H
 #define MO_APP_SECRET_KEY_H
 
-#include "app/config.h"
 #include "app/secrets.h"
+#include "config/config.h"
 
 #define MO_SECRET_KEY_ENV  "MCP_ORCHESTRATOR_SECRET_KEY"
 #define MO_SECRET_KEY_FILE "secrets.key" /* in store.dir */

@@ -16,7 +16,7 @@
 #ifndef MO_APP_SECRET_SYS_H
 #define MO_APP_SECRET_SYS_H
 
-#include "app/config.h"
+#include "config/config.h"
 
 #define MO_KEYRING_PREFIX "mcp-orchestrator:"
 

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "app/ref.h"
 #include "app/sodium.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "config/reference.h"
 
 #define MAGIC       "MOSECRET"
 #define VERSION     1

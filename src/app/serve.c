@@ -9,8 +9,8 @@
 #include "app/cli.h"
 #include "app/echo.h"
 #include "app/key_state.h"
-#include "app/reload.h"
 #include "app/serve_priv.h"
+#include "config/reload.h"
 
 /* --- configuration while running ----------------------------------------- */
 

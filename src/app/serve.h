@@ -7,7 +7,7 @@
 #ifndef MO_APP_SERVE_H
 #define MO_APP_SERVE_H
 
-#include "app/config.h"
+#include "config/config.h"
 
 struct mo_serve_opts {
     bool test_echo;         /* Socket.IO events come back; for tests */

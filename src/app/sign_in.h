@@ -16,7 +16,7 @@
 #ifndef MO_APP_SIGN_IN_H
 #define MO_APP_SIGN_IN_H
 
-#include "app/config.h"
+#include "config/config.h"
 #include "mcp/oauth.h"
 
 #define MO_SIGN_IN_FILE "tokens.json" /* in store.dir */

@@ -1,7 +1,7 @@
 #include "app/cli.h"
 
-#include "app/config_keys.h"
 #include "app/help.h"
+#include "config/keys.h"
 #include "mo_test.h"
 
 #define WORDS_MAX 40

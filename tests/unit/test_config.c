@@ -1,12 +1,12 @@
-#include "app/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/config_doc.h"
-#include "app/config_keys.h"
 #include "codec/json.h"
+#include "config/doc.h"
+#include "config/keys.h"
 #include "mo_test.h"
 
 /* --- a directory with files, and a load from there ----------------------- */

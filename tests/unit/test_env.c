@@ -1,4 +1,4 @@
-#include "app/env.h"
+#include "config/dotenv.h"
 
 #include "mo_test.h"
 

@@ -1,8 +1,8 @@
 /* Splices in JSON texts: what is put in looks like its neighbours, and the
  * rest keeps its bytes. */
-#include "app/jedit.h"
+#include "config/json_edit.h"
 
-#include "app/jsonc.h"
+#include "config/jsonc.h"
 #include "mo_test.h"
 
 #define MAX ((size_t)1 << 16)

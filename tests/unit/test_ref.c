@@ -1,4 +1,4 @@
-#include "app/ref.h"
+#include "config/reference.h"
 
 #include "mo_test.h"
 

@@ -3,7 +3,7 @@
 #define MO_APP_CLI_CMD_H
 
 #include "app/cli.h"
-#include "app/config.h"
+#include "config/config.h"
 
 extern const struct mo_cmd mo_cmd_find;
 extern const struct mo_cmd mo_cmd_gateway, mo_cmd_replay, mo_cmd_route_eval,

@@ -1,5 +1,5 @@
 /* config check, show, schema, docs - the configuration, looked at. */
-#include "app/config_doc.h"
+#include "config/doc.h"
 
 #include <stdio.h>
 

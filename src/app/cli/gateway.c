@@ -11,7 +11,7 @@
 #include "app/cli/cmd.h"
 #include "app/hatch.h"
 #include "app/hub.h"
-#include "app/reload.h"
+#include "config/reload.h"
 #include "mcp/ep_stdio.h"
 
 #define HATCH_MS 20 /* from the start: the client's first words come before */

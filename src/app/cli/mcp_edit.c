@@ -5,7 +5,7 @@
 #include "app/cli/mcp.h"
 #include "app/cli/mcp_edit.h"
 #include "app/hub.h"
-#include "app/ref.h"
+#include "config/reference.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
 

@@ -3,7 +3,7 @@
 #define MO_APP_CLI_MCP_EDIT_H
 
 #include "app/cli/cmd.h"
-#include "app/rewrite.h"
+#include "config/file_edit.h"
 
 struct mo_cmd_edit {
     struct mo_cmd_flags flags;

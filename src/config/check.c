@@ -1,0 +1,123 @@
+/* check.c - mistakes that only the whole configuration shows. */
+#include "config/read.h"
+
+/* Set, or at least tried to: that mistake has been told already. */
+static bool given(const struct mo_config_load *l, const char *const *text)
+{
+    return *text || mo_config_origin(l->cfg, text);
+}
+
+static bool has_server(const struct mo_config *c, struct mo_span name)
+{
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (c->mcp.v[i].name && mo_span_is(name, c->mcp.v[i].name))
+            return true;
+    }
+    return false;
+}
+
+/* Of a server, or (tool) of one of its tools, where "server/tool" may stand. */
+static void check_fallback(struct mo_config_load *l,
+                           const struct mo_config_mcp *m,
+                           const struct mo_config_list *to, const char *tool)
+{
+    for (size_t i = 0; i < to->n; i++) {
+        struct mo_span rest = mo_span_cstr(to->v[i]);
+        struct mo_span name = tool ? mo_span_cut(&rest, '/') : rest;
+
+        if (mo_span_is(name, m->name))
+            mo_config_error_of(
+                l, to,
+                "'mcpServers.%s%s%.64s.fallback' names the server itself",
+                m->name, tool ? ".tools." : "", tool ? tool : "");
+        else if (!has_server(l->cfg, name))
+            mo_config_error_of(
+                l, to,
+                "'mcpServers.%s%s%.64s.fallback': there is no server '%.*s'",
+                m->name, tool ? ".tools." : "", tool ? tool : "",
+                (int)mo_span_head(name, 64).n, name.p);
+    }
+}
+
+static void check_fallbacks(struct mo_config_load *l,
+                            const struct mo_config_mcp *m)
+{
+    check_fallback(l, m, &m->fallback, NULL);
+    for (size_t i = 0; i < m->tools.n; i++) {
+        const struct mo_config_tool *t = &m->tools.v[i];
+
+        if (t->name)
+            check_fallback(l, m, &t->fallback, t->name);
+    }
+}
+
+static bool is_boxed(const struct mo_config_mcp *m)
+{
+    return m->command &&
+           (m->sandbox == MO_DRIVER_NATIVE || m->sandbox == MO_DRIVER_DOCKER);
+}
+
+static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
+{
+    static const char *const needs[] = {
+        [MO_TRANSPORT_STDIO] = "command",
+        [MO_TRANSPORT_HTTP] = "url",
+        [MO_TRANSPORT_SSE] = "url",
+        [MO_TRANSPORT_BOX] = "image",
+    };
+    const char *const has[] = {
+        [MO_TRANSPORT_STDIO] = m->command,
+        [MO_TRANSPORT_HTTP] = m->url,
+        [MO_TRANSPORT_SSE] = m->url,
+        [MO_TRANSPORT_BOX] = m->image,
+    };
+
+    if (!given(l, &m->command) && !given(l, &m->url) && !given(l, &m->image))
+        mo_config_error_of(l, &m->name,
+                           "'mcpServers.%s' needs one of 'command', 'url' or "
+                           "'image'",
+                           m->name);
+    else if (m->url && (m->command || m->image))
+        mo_config_error_of(l, &m->url,
+                           "'mcpServers.%s' has 'url' and '%s'; only one can "
+                           "be meant",
+                           m->name, m->command ? "command" : "image");
+    else if (m->transport != MO_TRANSPORT_AUTO && !has[m->transport])
+        mo_config_error_of(l, &m->transport,
+                           "'mcpServers.%s.transport' needs '%s'", m->name,
+                           needs[m->transport]);
+    if (m->network && !m->image && !is_boxed(m))
+        mo_config_error_of(l, &m->network,
+                           "'mcpServers.%s.network' is of a box, and it has "
+                           "none: give it a 'sandbox' (native or docker)",
+                           m->name);
+    if (m->oauth.client_secret && !given(l, &m->oauth.client_id))
+        mo_config_error_of(l, &m->oauth.client_secret,
+                           "'mcpServers.%s.oauth' has a 'clientSecret' and no "
+                           "'clientId'",
+                           m->name);
+    check_fallbacks(l, m);
+}
+
+void mo_config_check(struct mo_config_load *l)
+{
+    const struct mo_config *c = l->cfg;
+    const struct mo_config_tls *tls = &c->server.tls;
+
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        if (c->mcp.v[i].name)
+            check_mcp(l, &c->mcp.v[i]);
+    }
+    for (size_t i = 0; i < c->approvals.rules.n; i++) {
+        const struct mo_config_rule *rule = &c->approvals.rules.v[i];
+
+        if (!rule->tool && !rule->server)
+            mo_config_error_of(l, rule,
+                               "'approvals.rules.%zu' needs 'tool' or "
+                               "'server'",
+                               i + 1);
+    }
+    if (!tls->cert != !tls->key)
+        mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
+                           "'server.tls' needs both 'cert' and 'key'");
+}

@@ -1,0 +1,344 @@
+#include "config/config.h"
+
+#include <stdio.h>
+
+#include "config/read.h"
+
+/* The constant struct and what keeps it alive, in one allocation. */
+struct kept {
+    unsigned refs;
+    struct mo_arena arena;
+    struct mo_config cfg;
+};
+
+/* --- environment --------------------------------------------------------- */
+
+/* An empty variable counts as unset: compose files leave many of those. */
+static const char *real_env(char *const *envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; envp && *envp; envp++) {
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' && (*envp)[n + 1])
+            return *envp + n + 1;
+    }
+    return NULL;
+}
+
+const char *mo_config_getenv(const struct mo_config *c, const char *name)
+{
+    const char *v = real_env(c->environ, name);
+    const struct mo_env_var *var;
+
+    if (v)
+        return v;
+    var = mo_env_find(&c->env, name);
+    return var && *var->value ? var->value : NULL;
+}
+
+static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
+{
+    char path[PATH_MAX];
+    struct mo_buf text;
+    struct mo_err e = {0};
+    unsigned line = 0;
+    int rc;
+
+    (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
+                   h->in.dir ? "/" : "");
+    mo_buf_init(&text, MO_ENV_FILE_MAX);
+    rc = mo_file_read(path, MO_ENV_FILE_MAX, &text, &h->dotenv, &e);
+    if (rc == 0)
+        rc =
+            mo_env_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line, &e);
+    mo_buf_fini(&text);
+    if (rc == MO_ENOMEM)
+        l->no_memory = true;
+    else if (rc < 0 && line)
+        mo_config_error(l->rep, "%s:%u: %s", path, line, e.msg);
+    else if (rc < 0 && rc != MO_ENOTFOUND)
+        mo_config_error(l->rep, "%s", e.msg);
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+/* Where the file is when nobody named one. */
+static void usual_file(const struct mo_config_holder *h, char out[PATH_MAX])
+{
+    const char *xdg = real_env(h->in.environ, "XDG_CONFIG_HOME");
+    const char *home = real_env(h->in.environ, "HOME");
+    struct mo_file_stamp there;
+
+    (void)snprintf(out, PATH_MAX, "%s%s" MO_CONFIG_FILE,
+                   h->in.dir ? h->in.dir : "", h->in.dir ? "/" : "");
+    mo_file_stamp(out, &there);
+    if (there.there || (!xdg && !home))
+        return;
+    (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/config.json",
+                   xdg ? xdg : home, xdg ? "" : "/.config");
+}
+
+/* By the order of the house. A named file must be there. */
+static void find_file(struct mo_config_holder *h, const struct mo_config *c)
+{
+    const char *asked = h->in.file;
+
+    if (!asked)
+        asked = mo_config_getenv(c, "MCP_ORCHESTRATOR_CONFIG");
+    h->named = asked != NULL;
+    if (asked)
+        (void)snprintf(h->path, sizeof(h->path), "%s", asked);
+    else
+        usual_file(h, h->path);
+}
+
+static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
+                     struct mo_err *e)
+{
+    struct mo_err why = {0};
+    struct mo_buf text;
+    int rc;
+
+    find_file(h, l->cfg);
+    mo_buf_init(&text, MO_CONFIG_FILE_MAX);
+    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
+    if (rc == MO_ENOTFOUND && !h->named)
+        return 0;
+    if (rc < 0) {
+        mo_config_error(l->rep, "%s", why.msg);
+        mo_buf_fini(&text);
+        return mo_fail(e, rc, "%s", why.msg);
+    }
+    l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
+    l->text = mo_buf_view(&text);
+    l->cfg->file = l->file;
+    rc = l->file ? mo_config_read(l, e) : mo_fail(e, MO_ENOMEM, "no memory");
+    mo_buf_fini(&text);
+    l->text = mo_span(NULL, 0);
+    if (l->literal_secret && (h->file.mode & 0077))
+        mo_config_warn(l->rep,
+                       "%s holds a key and can be read by other users; "
+                       "chmod 600 it, or use ${env:NAME}",
+                       h->path);
+    return rc;
+}
+
+/* --- variables and flags ------------------------------------------------- */
+
+struct layer {
+    struct mo_config_load *l;
+    enum mo_layer layer;
+};
+
+static void set_from(struct mo_config_load *l, const struct mo_key *k,
+                     void *field, const char *path,
+                     const struct mo_config_origin *from, const char *value)
+{
+    struct mo_err e = {0};
+
+    mo_config_note(l, field, from->layer, from->name, from->line, 0);
+    if (mo_config_set_text(l, k, field, value, &e) < 0)
+        mo_config_error_of(l, field, "'%s' %s", path, e.msg);
+}
+
+/* The first of the key's variables that this layer has. */
+static void apply_env(void *ctx, const char *path, const struct mo_key *k,
+                      void *field)
+{
+    struct layer *y = ctx;
+    struct mo_span names = mo_span_cstr(k->env);
+
+    while (k->env && names.p) {
+        struct mo_span s = mo_span_cut(&names, ',');
+        struct mo_config_origin from = {.layer = y->layer};
+        const struct mo_env_var *var;
+        const char *value = NULL;
+        char *name = mo_arena_strndup(y->l->arena, s.p, s.n);
+
+        if (!name) {
+            y->l->no_memory = true;
+            return;
+        }
+        from.name = name;
+        var = mo_env_find(&y->l->cfg->env, name);
+        if (y->layer == MO_LAYER_ENV) {
+            value = real_env(y->l->cfg->environ, name);
+        } else if (var && *var->value) {
+            value = var->value;
+            from.name = ".env";
+            from.line = var->line;
+        }
+        if (value) {
+            set_from(y->l, k, field, path, &from, value);
+            return;
+        }
+    }
+}
+
+static void apply_flags(struct mo_config_load *l,
+                        const struct mo_config_input *in)
+{
+    for (size_t i = 0; i < in->nflags; i++) {
+        const struct mo_config_flag *f = &in->flags[i];
+        struct mo_config_origin from = {.layer = MO_LAYER_FLAG,
+                                        .name = f->flag};
+        void *field;
+        const struct mo_key *k =
+            mo_keys_path(&mo_config_keys, f->key, l->cfg, &field);
+
+        MO_BUG_ON(!k);
+        set_from(l, k, field, f->key, &from, f->value);
+    }
+}
+
+/* --- loading ------------------------------------------------------------- */
+
+/* The state directory where nobody named one. */
+static void default_dir(struct mo_config_load *l)
+{
+    const char *xdg = real_env(l->cfg->environ, "XDG_STATE_HOME");
+    const char *home = real_env(l->cfg->environ, "HOME");
+    char path[PATH_MAX];
+
+    if (l->cfg->store.dir)
+        return;
+    (void)snprintf(path, sizeof(path), "%s%s",
+                   xdg    ? xdg
+                   : home ? home
+                          : ".",
+                   xdg || !home ? "" : "/.local/state");
+    if (xdg || home) {
+        size_t n = strlen(path);
+
+        (void)snprintf(path + n, sizeof(path) - n, "/" MO_CONFIG_DIR);
+    }
+    l->cfg->store.dir = mo_arena_strndup(l->arena, path, strlen(path));
+    if (!l->cfg->store.dir)
+        l->no_memory = true;
+    mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
+}
+
+static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
+                       struct mo_err *e)
+{
+    struct layer dotenv = {l, MO_LAYER_DOTENV}, env = {l, MO_LAYER_ENV};
+    int rc;
+
+    mo_config_defaults(l, &mo_config_keys, l->cfg);
+    read_dotenv(l, h); /* first: it may name the config file */
+    rc = read_file(l, h, e);
+    if (rc == MO_ENOMEM)
+        return rc;
+    mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &dotenv);
+    mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &env);
+    apply_flags(l, &h->in);
+    default_dir(l);
+    if (rc == 0)
+        mo_config_check(l);
+    if (l->no_memory)
+        return mo_fail(e, MO_ENOMEM, "configuration: out of memory");
+    if (l->rep->errors)
+        return mo_fail(e, MO_EINVAL, "%u mistake%s in the configuration: %s",
+                       l->rep->errors, l->rep->errors == 1 ? "" : "s",
+                       l->rep->v[0].text);
+    return 0;
+}
+
+static struct kept *kept_of(const struct mo_config *c)
+{
+    /* We made it, and it is ours to count; everybody else sees const. */
+    return mo_container_of((uintptr_t)c, struct kept, cfg);
+}
+
+static int load(struct mo_config_holder *h, struct mo_config_report *rep,
+                struct mo_err *e)
+{
+    struct kept *k = mo_new(struct kept);
+    struct mo_config_load l = {.rep = rep};
+    int rc;
+
+    *rep = (struct mo_config_report){.kept = 0};
+    if (!k)
+        return mo_fail(e, MO_ENOMEM, "configuration: out of memory");
+    k->refs = 1;
+    mo_arena_init(&k->arena, MO_CONFIG_ARENA_MAX);
+    k->cfg.environ = h->in.environ;
+    l.cfg = &k->cfg;
+    l.arena = &k->arena;
+    rc = load_layers(&l, h, e);
+    if (rc < 0) {
+        mo_config_unref(&k->cfg);
+        return rc;
+    }
+    k->cfg.generation = ++h->generation;
+    mo_config_unref(h->now);
+    h->now = &k->cfg;
+    return 0;
+}
+
+int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
+                   struct mo_config_report *rep, struct mo_err *e)
+{
+    *h = (struct mo_config_holder){.in = *in};
+    return load(h, rep, e);
+}
+
+void mo_config_close(struct mo_config_holder *h)
+{
+    mo_config_unref(h->now);
+    h->now = NULL;
+}
+
+int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,
+                     struct mo_err *e)
+{
+    int rc = load(h, rep, e);
+
+    if (rc < 0)
+        (void)mo_wrap(e, "keeping the old configuration");
+    return rc;
+}
+
+bool mo_config_stale(const struct mo_config_holder *h)
+{
+    struct mo_file_stamp now;
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
+                   h->in.dir ? "/" : "");
+    mo_file_stamp(path, &now);
+    if (!mo_file_same(&now, &h->dotenv))
+        return true;
+    if (h->named)
+        (void)snprintf(path, sizeof(path), "%s", h->path);
+    else
+        usual_file(h, path);
+    mo_file_stamp(path, &now);
+    return strcmp(path, h->path) != 0 || !mo_file_same(&now, &h->file);
+}
+
+const struct mo_config *mo_config_ref(const struct mo_config *c)
+{
+    kept_of(c)->refs++;
+    return c;
+}
+
+void mo_config_unref(const struct mo_config *c)
+{
+    struct kept *k = c ? kept_of(c) : NULL;
+
+    if (!k || --k->refs > 0)
+        return;
+    mo_arena_fini(&k->arena);
+    mo_free(k);
+}
+
+const struct mo_config_origin *mo_config_origin(const struct mo_config *c,
+                                                const void *field)
+{
+    for (const struct mo_config_origin *o = c->origins; o; o = o->next) {
+        if (o->field == field)
+            return o;
+    }
+    return NULL;
+}

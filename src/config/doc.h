@@ -1,0 +1,23 @@
+/* doc.h - the configuration described: schema, docs, effective values.
+ *
+ * Three readings of the key table (keys.h). All write into the
+ * caller's buffer; errors are the buffer's own. Secrets are masked here and
+ * nowhere else: a literal becomes "***", a reference is shown as it is. */
+#ifndef MO_CONFIG_DOC_H
+#define MO_CONFIG_DOC_H
+
+#include "config/config.h"
+
+/* JSON Schema (draft-07: what editors understand), compact. */
+void mo_config_schema(struct mo_buf *b);
+/* docs/configuration.md, the part that is tables. */
+void mo_config_docs(struct mo_buf *b);
+
+/* One line a key: key, value, where from. all: also unset ones. */
+void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b);
+void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b);
+
+/* An address without what may be secret in it. */
+void mo_config_put_url(struct mo_buf *b, const char *url);
+
+#endif

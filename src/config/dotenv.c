@@ -1,0 +1,214 @@
+#include "config/dotenv.h"
+
+static bool name_char(char c, bool first)
+{
+    if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_')
+        return true;
+    return !first && c >= '0' && c <= '9';
+}
+
+static bool valid_name(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!name_char(s.p[i], i == 0))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* What may stand behind a closing quote. */
+static bool only_comment(struct mo_span s)
+{
+    s = mo_span_trim(s);
+    return s.n == 0 || s.p[0] == '#';
+}
+
+/* A plain value ends at a '#' that has a blank before it. */
+static struct mo_span plain_value(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        bool apart = i == 0 || s.p[i - 1] == ' ' || s.p[i - 1] == '\t';
+
+        if (s.p[i] == '#' && apart)
+            return mo_span_trim(mo_span_head(s, i));
+    }
+    return mo_span_trim(s);
+}
+
+static int raw_value(struct mo_arena *a, struct mo_span s, const char **out,
+                     struct mo_err *e)
+{
+    ptrdiff_t end = mo_span_find(mo_span_skip(s, 1), '\'');
+
+    if (end < 0)
+        return mo_fail(e, MO_EINVAL, "the ' quote is not closed");
+    if (!only_comment(mo_span_skip(s, (size_t)end + 2)))
+        return mo_fail(e, MO_EINVAL, "text after the closing quote");
+    *out = mo_arena_strndup(a, s.p + 1, (size_t)end);
+    return *out ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+static char unescape(char c)
+{
+    static const char from[] = "nrt\"\\$", to[] = "\n\r\t\"\\$";
+    const char *at = c ? strchr(from, c) : NULL;
+
+    return at ? to[at - from] : '\0';
+}
+
+/* One character of a "text" value; 0 consumed = unknown escape. */
+static size_t text_char(struct mo_span s, char *out)
+{
+    if (s.p[0] != '\\') {
+        *out = s.p[0];
+        return 1;
+    }
+    *out = s.n > 1 ? unescape(s.p[1]) : '\0';
+    return *out ? 2 : 0;
+}
+
+static int text_value(struct mo_arena *a, struct mo_span s, const char **out,
+                      struct mo_err *e)
+{
+    char *p = mo_arena_strndup(a, s.p, s.n); /* unescaping only shortens */
+    size_t n = 0;
+
+    if (!p)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    s = mo_span_skip(s, 1);
+    while (s.n && s.p[0] != '"') {
+        size_t used = text_char(s, &p[n++]);
+
+        if (used == 0)
+            return mo_fail(e, MO_EINVAL,
+                           "unknown escape in \"...\" (known: \\n \\r \\t "
+                           "\\\" \\\\ \\$); use '...' for raw text");
+        s = mo_span_skip(s, used);
+    }
+    if (s.n == 0)
+        return mo_fail(e, MO_EINVAL, "the \" quote is not closed");
+    if (!only_comment(mo_span_skip(s, 1)))
+        return mo_fail(e, MO_EINVAL, "text after the closing quote");
+    p[n] = '\0';
+    *out = p;
+    return 0;
+}
+
+static int parse_value(struct mo_arena *a, struct mo_span s, const char **out,
+                       struct mo_err *e)
+{
+    s = mo_span_trim(s);
+    if (s.n && s.p[0] == '\'')
+        return raw_value(a, s, out, e);
+    if (s.n && s.p[0] == '"')
+        return text_value(a, s, out, e);
+    s = plain_value(s);
+    *out = mo_arena_strndup(a, s.p, s.n);
+    return *out ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+static struct mo_span skip_export(struct mo_span s)
+{
+    if (!mo_span_starts(s, MO_SPAN("export ")) &&
+        !mo_span_starts(s, MO_SPAN("export\t")))
+        return s;
+    return mo_span_trim(mo_span_skip(s, sizeof("export")));
+}
+
+static int parse_line(struct mo_arena *a, struct mo_span s,
+                      struct mo_env_var *var, struct mo_err *e)
+{
+    struct mo_span name;
+
+    s = skip_export(s);
+    name = mo_span_trim(mo_span_cut(&s, '='));
+    if (!s.p)
+        return mo_fail(e, MO_EINVAL, "expected NAME=VALUE");
+    if (!valid_name(name))
+        return mo_fail(e, MO_EINVAL,
+                       "a name has letters, digits and '_' only and does not "
+                       "start with a digit");
+    var->name = mo_arena_strndup(a, name.p, name.n);
+    if (!var->name)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    return parse_value(a, s, &var->value, e);
+}
+
+static int put(struct mo_env *env, const struct mo_env_var *var,
+               struct mo_err *e)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        if (strcmp(env->v[i].name, var->name) == 0) {
+            env->v[i] = *var;
+            return 0;
+        }
+    }
+    if (env->n == MO_ENV_VARS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d names", MO_ENV_VARS_MAX);
+    env->v[env->n++] = *var;
+    return 0;
+}
+
+static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
+                    struct mo_env *env, struct mo_err *e)
+{
+    struct mo_env_var var = {.line = line};
+    int rc;
+
+    if (s.n && s.p[s.n - 1] == '\r')
+        s.n--;
+    s = mo_span_trim(s);
+    if (s.n == 0 || s.p[0] == '#')
+        return 0;
+    if (mo_span_find(s, '\0') >= 0)
+        return mo_fail(e, MO_EINVAL, "a NUL byte");
+    rc = parse_line(a, s, &var, e);
+    if (rc < 0)
+        return rc;
+    MO_BUG_ON(!var.name || !var.value);
+    return put(env, &var, e);
+}
+
+int mo_env_parse(struct mo_arena *a, struct mo_span text, struct mo_env *out,
+                 unsigned *line, struct mo_err *e)
+{
+    *out = (struct mo_env){.n = 0};
+    *line = 0;
+    if (text.n > MO_ENV_FILE_MAX)
+        return mo_fail(e, MO_ETOOBIG, "larger than %zu KiB",
+                       MO_ENV_FILE_MAX / 1024);
+    out->v = mo_arena_alloc(a, sizeof(*out->v) * MO_ENV_VARS_MAX);
+    if (!out->v)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    while (text.p) {
+        int rc = one_line(a, mo_span_cut(&text, '\n'), ++*line, out, e);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+const struct mo_env_var *mo_env_find(const struct mo_env *env, const char *name)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        if (strcmp(env->v[i].name, name) == 0)
+            return &env->v[i];
+    }
+    return NULL;
+}
+
+bool mo_env_secret_name(const char *name)
+{
+    static const char *const ends[] = {"KEY", "TOKEN", "SECRET", "PASSWORD",
+                                       "PASSWD"};
+    struct mo_span s = mo_span_cstr(name);
+
+    for (size_t i = 0; i < MO_COUNT(ends); i++) {
+        struct mo_span end = mo_span_cstr(ends[i]);
+
+        if (s.n >= end.n && mo_span_ieq(mo_span_skip(s, s.n - end.n), end))
+            return true;
+    }
+    return false;
+}

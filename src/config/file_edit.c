@@ -1,0 +1,201 @@
+#include "config/file_edit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/json_edit.h"
+
+/* The file behind links; the name itself where there is none yet. */
+static int real_path(const char *path, char out[PATH_MAX], struct mo_err *e)
+{
+    int n;
+
+    if (realpath(path, out))
+        return 0;
+    if (errno != ENOENT)
+        return mo_fail_sys(e, "%s", path);
+    n = snprintf(out, PATH_MAX, "%s", path);
+    return n < 0 || n >= PATH_MAX ? mo_fail(e, MO_ETOOBIG, "path too long") : 0;
+}
+
+static int make_dir(const char *path, struct mo_err *e)
+{
+    char dir[PATH_MAX];
+    char *slash;
+
+    (void)snprintf(dir, sizeof(dir), "%s", path);
+    slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+        return 0;
+    *slash = '\0';
+    return mo_file_mkdir(dir, e);
+}
+
+/* Not even a directory: then nobody else is there either. */
+static int take_lock(struct mo_rewrite *r, unsigned ms, struct mo_err *e)
+{
+    struct mo_err why = {0};
+
+    r->lock = mo_file_lock(r->path, ms, &why);
+    if (r->lock >= 0 || why.sys == ENOENT)
+        return 0;
+    *e = why;
+    return why.code;
+}
+
+static int read_text(struct mo_rewrite *r, struct mo_err *e)
+{
+    int rc = mo_file_read(r->path, MO_CONFIG_FILE_MAX, &r->text, &r->stamp, e);
+
+    if (rc != MO_ENOTFOUND)
+        return rc;
+    mo_err_clear(e);
+    return mo_buf_puts(&r->text, "{}\n");
+}
+
+static int open_within(struct mo_rewrite *r, const struct mo_config_holder *h,
+                       unsigned ms, struct mo_err *e)
+{
+    int rc;
+
+    *r = (struct mo_rewrite){.h = h, .lock = -1};
+    mo_buf_init(&r->text, MO_CONFIG_FILE_MAX);
+    rc = real_path(h->path, r->path, e);
+    if (rc == 0)
+        rc = take_lock(r, ms, e);
+    if (rc == 0)
+        rc = read_text(r, e);
+    if (rc < 0)
+        mo_rewrite_close(r);
+    return rc;
+}
+
+int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
+                    struct mo_err *e)
+{
+    return open_within(r, h, MO_REWRITE_LOCK_MS, e);
+}
+
+int mo_rewrite_open_now(struct mo_rewrite *r, const struct mo_config_holder *h,
+                        struct mo_err *e)
+{
+    return open_within(r, h, 0, e);
+}
+
+void mo_rewrite_close(struct mo_rewrite *r)
+{
+    if (r->text.p)
+        explicit_bzero(r->text.p, r->text.cap); /* keys may stand in it */
+    mo_buf_fini(&r->text);
+    mo_close_fd(&r->lock);
+}
+
+int mo_rewrite_set(struct mo_rewrite *r, const char *const *path,
+                   struct mo_span value, struct mo_err *e)
+{
+    struct mo_buf next;
+    int rc;
+
+    mo_buf_init(&next, MO_CONFIG_FILE_MAX);
+    rc = value.n ? mo_jedit_set(mo_buf_view(&r->text), path, value, &next, e)
+                 : mo_jedit_del(mo_buf_view(&r->text), path, &next, e);
+    if (rc < 0) {
+        mo_buf_fini(&next);
+        return mo_wrap(e, "%s", r->path);
+    }
+    if (r->text.p)
+        explicit_bzero(r->text.p, r->text.cap);
+    mo_buf_fini(&r->text);
+    r->text = next;
+    r->changed = true;
+    return 0;
+}
+
+/* --- to the disk --------------------------------------------------------- */
+
+/* Messages begin with the name of the file that was tried. */
+static void rename_in(struct mo_config_report *rep, const char *tried,
+                      const char *path)
+{
+    for (unsigned i = 0; i < rep->kept; i++) {
+        char was[MO_CONFIG_PROBLEM_BYTES];
+        struct mo_config_problem *p = &rep->v[i];
+
+        if (!mo_span_starts(mo_span_cstr(p->text), mo_span_cstr(tried)))
+            continue;
+        memcpy(was, p->text, sizeof(was));
+        (void)snprintf(p->text, sizeof(p->text), "%.*s%s", (int)sizeof(was) / 2,
+                       path, was + strlen(tried));
+    }
+}
+
+int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
+                   struct mo_config_report *rep, struct mo_err *e)
+{
+    struct mo_config_input in = r->h->in;
+    char tried[PATH_MAX];
+    int n = snprintf(tried, sizeof(tried), "%s.new", r->path);
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(tried))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", r->path);
+    *rep = (struct mo_config_report){.kept = 0};
+    rc = make_dir(r->path, e);
+    if (rc == 0)
+        rc = mo_file_replace(tried, mo_buf_view(&r->text), e);
+    if (rc < 0)
+        return rc;
+    in.file = tried;
+    rc = mo_config_open(h, &in, rep, e);
+    if (rc == 0)
+        h->in.file = NULL; /* it is gone */
+    (void)unlink(tried);
+    rename_in(rep, tried, r->path);
+    return rc;
+}
+
+static int keep_old(const struct mo_rewrite *r, mode_t mode, struct mo_err *e)
+{
+    char path[PATH_MAX];
+    struct mo_buf b;
+    int n = snprintf(path, sizeof(path), "%s.bak", r->path);
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", r->path);
+    mo_buf_init(&b, MO_CONFIG_FILE_MAX);
+    rc = mo_file_read(r->path, MO_CONFIG_FILE_MAX, &b, NULL, e);
+    if (rc == 0)
+        rc = mo_file_save(path, mo_buf_view(&b), mode, e);
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+int mo_rewrite_save(struct mo_rewrite *r, struct mo_config_report *rep,
+                    struct mo_err *e)
+{
+    mode_t mode = r->stamp.there ? r->stamp.mode & 0777 : 0600;
+    struct mo_config_holder h;
+    struct mo_file_stamp now;
+    int rc = 0;
+
+    *rep = (struct mo_config_report){.kept = 0};
+    if (!r->changed)
+        return 0;
+    rc = mo_rewrite_try(r, &h, rep, e);
+    if (rc < 0)
+        return rc;
+    mo_config_close(&h);
+    mo_file_stamp(r->path, &now);
+    if (!mo_file_same(&now, &r->stamp))
+        return mo_fail(e, MO_EBUSY,
+                       "%s was changed by somebody else meanwhile; try again",
+                       r->path);
+    if (r->stamp.there)
+        rc = keep_old(r, mode, e);
+    return rc < 0 ? rc : mo_file_save(r->path, mo_buf_view(&r->text), mode, e);
+}

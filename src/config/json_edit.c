@@ -1,0 +1,326 @@
+#include "config/json_edit.h"
+
+struct member {
+    struct mo_json key, val;
+    struct mo_json before; /* value of the member before it, or none */
+    struct mo_json after;  /* key of the next, or none */
+};
+
+/* What an object looks like, as far as a new neighbour has to know. */
+struct shape {
+    struct mo_json first, key, val; /* first key, last member */
+    size_t n;
+};
+
+static struct shape shape_of(struct mo_json obj)
+{
+    struct shape s = {.n = 0};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, obj);
+    for (; mo_json_next(&it, &key, &val); s.n++) {
+        if (s.n == 0)
+            s.first = key;
+        s.key = key;
+        s.val = val;
+    }
+    return s;
+}
+
+static bool find(struct mo_json obj, const char *name, struct member *out)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val, last = {NULL, 0};
+    bool found = false, next = false;
+
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        if (next)
+            out->after = key;
+        next = mo_json_str_eq(key, mo_span_cstr(name));
+        if (next) {
+            *out = (struct member){.key = key, .val = val, .before = last};
+            found = true;
+        }
+        last = val;
+    }
+    return found;
+}
+
+static int parse(struct mo_span text, struct mo_json *root, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    int rc = mo_json_parse(text, 0, &doc, e);
+
+    if (rc < 0)
+        return rc;
+    if (!mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "the text is not an object: { ... }");
+    *root = doc.root;
+    return 0;
+}
+
+/* --- how it is written --------------------------------------------------- */
+
+static struct mo_span between(const char *from, const char *to)
+{
+    return mo_span(from, (size_t)(to - from));
+}
+
+/* The blanks at the start of the line in which p stands. */
+static struct mo_span indent_at(struct mo_span text, const char *p)
+{
+    const char *start = p, *end;
+
+    while (start > text.p && start[-1] != '\n')
+        start--;
+    for (end = start; end < p && (*end == ' ' || *end == '\t');)
+        end++;
+    return mo_span_head(between(start, end), MO_JEDIT_INDENT);
+}
+
+static bool starts_line(struct mo_span text, const char *p)
+{
+    struct mo_span in = indent_at(text, p);
+
+    return in.p + in.n == p && p > text.p;
+}
+
+/* One level: that of the outermost object, else two blanks. */
+static struct mo_span unit_of(struct mo_span text, struct mo_json root)
+{
+    struct shape s = shape_of(root);
+
+    if (s.n && starts_line(text, s.first.p) && indent_at(text, s.first.p).n)
+        return indent_at(text, s.first.p);
+    return MO_SPAN("  ");
+}
+
+static struct mo_span newline_of(struct mo_span text)
+{
+    return mo_span_search(text, MO_SPAN("\r\n")) >= 0 ? MO_SPAN("\r\n")
+                                                      : MO_SPAN("\n");
+}
+
+struct style {
+    struct mo_span nl, unit;
+    struct mo_span indent; /* of the member; of no use on one line */
+    bool lines;
+};
+
+/* A value in the style: pretty has two blanks a level and plain newlines. */
+static void put_value(struct mo_buf *b, struct mo_json v,
+                      const struct style *st)
+{
+    struct mo_buf pretty;
+    struct mo_span rest;
+    bool first = true;
+
+    if (!st->lines) {
+        mo_json_compact(v, b);
+        return;
+    }
+    mo_buf_init(&pretty, b->max);
+    if (mo_json_pretty(v, &pretty) < 0)
+        b->err = mo_buf_err(&pretty);
+    rest = mo_buf_view(&pretty);
+    while (rest.p) {
+        struct mo_span line = mo_span_cut(&rest, '\n');
+
+        if (!first) {
+            mo_buf_span(b, st->nl);
+            mo_buf_span(b, st->indent);
+        }
+        for (; mo_span_starts(line, MO_SPAN("  "));
+             line = mo_span_skip(line, 2))
+            mo_buf_span(b, st->unit);
+        mo_buf_span(b, line);
+        first = false;
+    }
+    mo_buf_fini(&pretty);
+}
+
+static void put_member(struct mo_buf *b, const char *name, struct mo_span colon,
+                       struct mo_json v, const struct style *st)
+{
+    mo_json_quote(b, mo_span_cstr(name));
+    mo_buf_span(b, colon);
+    put_value(b, v, st);
+}
+
+/* --- putting in ---------------------------------------------------------- */
+
+/* Behind the last member. */
+static void append(struct mo_span text, struct mo_json obj, const char *name,
+                   struct mo_json v, struct style *st, struct mo_buf *b)
+{
+    struct shape s = shape_of(obj);
+    struct mo_span colon = between(s.key.p + s.key.n, s.val.p);
+    struct mo_span lead = between(obj.p + 1, s.first.p);
+
+    st->lines = starts_line(text, s.key.p);
+    st->indent = indent_at(text, s.key.p);
+    mo_buf_span(b, between(text.p, s.val.p + s.val.n));
+    mo_buf_putc(b, ',');
+    if (st->lines) {
+        mo_buf_span(b, st->nl);
+        mo_buf_span(b, st->indent);
+    } else {
+        mo_buf_span(b, lead.n || colon.n == 1 ? lead : MO_SPAN(" "));
+    }
+    put_member(b, name, colon, v, st);
+    mo_buf_span(b, between(s.val.p + s.val.n, text.p + text.n));
+}
+
+/* The first member of {}. */
+static void begin(struct mo_span text, struct mo_json obj, const char *name,
+                  struct mo_json v, struct style st, struct mo_buf *b)
+{
+    struct mo_span outer = indent_at(text, obj.p);
+    char indent[2 * MO_JEDIT_INDENT];
+    bool alone = obj.p + obj.n == mo_span_trim(text).p + mo_span_trim(text).n;
+
+    /* nothing in the file yet: it may as well be readable */
+    st.lines = alone || mo_span_find(text, '\n') >= 0;
+    memcpy(indent, outer.p, outer.n);
+    memcpy(indent + outer.n, st.unit.p, st.unit.n);
+    st.indent = mo_span(indent, outer.n + st.unit.n);
+    mo_buf_span(b, between(text.p, obj.p + 1));
+    if (st.lines) {
+        mo_buf_span(b, st.nl);
+        mo_buf_span(b, st.indent);
+    }
+    put_member(b, name, MO_SPAN(": "), v, &st);
+    if (st.lines) {
+        mo_buf_span(b, st.nl);
+        mo_buf_span(b, outer);
+    }
+    mo_buf_span(b, between(obj.p + obj.n - 1, text.p + text.n));
+}
+
+static void exchange(struct mo_span text, const struct member *m,
+                     struct mo_json v, struct style *st, struct mo_buf *b)
+{
+    st->lines = starts_line(text, m->key.p);
+    st->indent = indent_at(text, m->key.p);
+    mo_buf_span(b, between(text.p, m->val.p));
+    put_value(b, v, st);
+    mo_buf_span(b, between(m->val.p + m->val.n, text.p + text.n));
+}
+
+/* {"b":{"c":value}} for the words of a path that are still missing. */
+static int wrap(const char *const *path, struct mo_span value, struct mo_buf *b)
+{
+    size_t n = 0;
+
+    for (; path[n]; n++) {
+        mo_buf_putc(b, '{');
+        mo_json_quote(b, mo_span_cstr(path[n]));
+        mo_buf_putc(b, ':');
+    }
+    mo_buf_span(b, value);
+    while (n-- > 0)
+        mo_buf_putc(b, '}');
+    return mo_buf_err(b);
+}
+
+static int insert(struct mo_span text, struct mo_json obj,
+                  const char *const *path, struct mo_span value,
+                  struct style *st, struct mo_buf *out, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, out->max);
+    rc = wrap(path + 1, value, &b);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "no memory for the text");
+    else
+        rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
+    if (rc == 0 && mo_json_len(obj))
+        append(text, obj, path[0], doc.root, st, out);
+    else if (rc == 0)
+        begin(text, obj, path[0], doc.root, *st, out);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* Go down the path as far as it is there: the innermost object, and the words
+ * that are left (at least one). */
+static int descend(struct mo_json root, const char *const *path,
+                   struct mo_json *obj, const char *const **left,
+                   struct mo_err *e)
+{
+    struct member m;
+
+    *obj = root;
+    for (*left = path; (*left)[1] && find(*obj, **left, &m); (*left)++) {
+        if (!mo_json_is(m.val, MO_JSON_OBJECT))
+            return mo_fail(e, MO_EINVAL, "'%s' is not an object: { ... }",
+                           **left);
+        *obj = m.val;
+    }
+    return 0;
+}
+
+int mo_jedit_set(struct mo_span text, const char *const *path,
+                 struct mo_span value, struct mo_buf *out, struct mo_err *e)
+{
+    struct style st = {.nl = newline_of(text)};
+    const char *const *left = path;
+    struct mo_json_doc doc;
+    struct mo_json root = {NULL, 0}, obj = {NULL, 0};
+    struct member m;
+    int rc = parse(text, &root, e);
+
+    if (rc == 0)
+        rc = descend(root, path, &obj, &left, e);
+    if (rc < 0)
+        return rc;
+    st.unit = unit_of(text, root);
+    if (left[1] || !find(obj, *left, &m)) {
+        rc = insert(text, obj, left, value, &st, out, e);
+    } else {
+        rc = mo_json_parse(value, 0, &doc, e);
+        if (rc == 0)
+            exchange(text, &m, doc.root, &st, out);
+    }
+    if (rc == 0 && mo_buf_err(out))
+        rc = mo_fail(e, mo_buf_err(out), "the text is too long");
+    return rc;
+}
+
+/* --- taking out ---------------------------------------------------------- */
+
+int mo_jedit_del(struct mo_span text, const char *const *path,
+                 struct mo_buf *out, struct mo_err *e)
+{
+    const char *const *left = path;
+    const char *from, *to;
+    struct mo_json root = {NULL, 0}, obj = {NULL, 0};
+    struct member m;
+    int rc = parse(text, &root, e);
+
+    if (rc == 0)
+        rc = descend(root, path, &obj, &left, e);
+    if (rc < 0)
+        return rc;
+    if (left[1] || !find(obj, *left, &m))
+        return mo_fail(e, MO_ENOTFOUND, "there is no '%.80s'", *left);
+    from = m.key.p;
+    to = m.val.p + m.val.n;
+    if (m.after.p) {
+        to = m.after.p;
+    } else if (m.before.p) {
+        from = m.before.p + m.before.n;
+    } else {
+        from = obj.p + 1;
+        to = obj.p + obj.n - 1;
+    }
+    mo_buf_span(out, between(text.p, from));
+    mo_buf_span(out, between(to, text.p + text.n));
+    return mo_buf_err(out) ? mo_fail(e, mo_buf_err(out), "the text is too long")
+                           : 0;
+}

@@ -1,0 +1,107 @@
+/* keys.h - the one table that describes every configuration key.
+ *
+ * The JSON reader, the unknown-key check, the environment layer, the JSON
+ * Schema, `config show` and docs/configuration.md are all walks over it: a
+ * new key is one row here and one member in config.h. The row's macro checks
+ * at compile time that the member has the C type of the key.
+ *
+ * Sections nest as they do in the file. A dictionary (mcpServers) holds
+ * named elements, an array (approvals.rules) unnamed ones; both are pointer
+ * and count in the parent, the elements have a table of their own. */
+#ifndef MO_CONFIG_KEYS_H
+#define MO_CONFIG_KEYS_H
+
+#include "config/config.h"
+
+enum mo_key_type {
+    MO_KEY_BOOL,    /* bool */
+    MO_KEY_INT,     /* int64_t */
+    MO_KEY_NUM,     /* double */
+    MO_KEY_STR,     /* const char * */
+    MO_KEY_WORD,    /* int, one of words */
+    MO_KEY_LIST,    /* struct mo_config_list */
+    MO_KEY_MAP,     /* struct mo_config_map */
+    MO_KEY_SECTION, /* an embedded struct */
+    MO_KEY_DICT,    /* pointer and count, named elements */
+    MO_KEY_ARRAY,   /* pointer and count */
+};
+
+#define MO_KEY_SECRET  1u  /* never shown */
+#define MO_KEY_REF     2u  /* ${secret:..} and the like may stand in it */
+#define MO_KEY_RESTART 4u  /* a change needs a restart */
+#define MO_KEY_ALIAS   8u  /* another spelling of the row before it */
+#define MO_KEY_URL     16u /* a password in it is masked when shown */
+#define MO_KEY_TOOL    32u /* its elements are named by tools */
+
+#define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
+#define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */
+#define MO_KEY_MCP_MAX     ((size_t)512)
+#define MO_KEY_RULES_MAX   ((size_t)1024)
+#define MO_KEY_TOOLS_MAX   ((size_t)1024) /* of one server */
+#define MO_KEY_TOOL_MAX    ((size_t)256)  /* bytes of a tool's name */
+#define MO_KEY_RETRIES_MAX 5
+#define MO_KEY_NAME_MAX    ((size_t)64)  /* of an MCP server */
+#define MO_KEY_PATH_MAX    ((size_t)200) /* "mcpServers.x.env.Y" in messages */
+
+struct mo_key_word {
+    const char *word;
+    int value;
+    bool alias; /* understood, not shown as the value's name */
+};
+
+struct mo_keys;
+
+struct mo_key {
+    const char *name;
+    enum mo_key_type type;
+    unsigned flags;
+    size_t off;      /* of the member in its struct */
+    const char *def; /* default as text, or NULL */
+    double min, max; /* INT, NUM */
+    const struct mo_key_word *words;
+    size_t nwords;
+    const char *env; /* "A,B": variables that set it, first goes first */
+    const char *doc; /* sentences without a full stop at the end */
+    /* What is wrong with a text, or NULL; not asked about references. */
+    const char *(*check)(const char *text);
+    const char *wrong; /* said of what is no text; NULL: as usual */
+    size_t max_items;
+    const struct mo_keys *sub; /* SECTION, DICT, ARRAY */
+};
+
+struct mo_keys {
+    const struct mo_key *v;
+    size_t n;
+    size_t size; /* of the struct it describes */
+};
+
+extern const struct mo_keys mo_config_keys; /* the root */
+
+const struct mo_key *mo_key_get(const struct mo_keys *keys,
+                                struct mo_span name);
+/* The word for a value (never an alias). */
+const char *mo_key_word(const struct mo_key *k, int value);
+
+/* Pointer and count of a DICT or ARRAY, whatever its element type. */
+struct mo_key_items {
+    char *v;
+    size_t n;
+};
+struct mo_key_items mo_key_items(const void *field);
+void mo_key_set_items(void *field, void *v, size_t n);
+
+/* "a.b"; a path that does not fit is cut. */
+void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name);
+
+/* Every key outside dictionaries and arrays, sections opened up, in the
+ * order of the table. path is valid during the call. */
+typedef void mo_key_fn(void *ctx, const char *path, const struct mo_key *k,
+                       void *field);
+void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
+                  void *ctx);
+
+/* "server.port" -> its row and its place in base; NULL when there is none. */
+const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,
+                                  void *base, void **field);
+
+#endif

@@ -1,0 +1,150 @@
+#include "config/reference.h"
+
+#include "base/mem.h"
+
+#define NAME_MAX_BYTES ((size_t)128)
+#define PATH_MAX_BYTES ((size_t)4096)
+
+static const struct {
+    struct mo_span word;
+    enum mo_ref_kind kind;
+} kinds[] = {
+    {{"secret:", 7}, MO_REF_SECRET},
+    {{"env:", 4}, MO_REF_ENV},
+    {{"file:", 5}, MO_REF_FILE},
+};
+
+static bool name_ok(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9');
+
+        if (!alnum && c != '_' && c != '-' && c != '.')
+            return false;
+    }
+    return s.n > 0 && s.n <= NAME_MAX_BYTES;
+}
+
+static bool path_ok(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] < 0x20)
+            return false;
+    }
+    return s.n > 0 && s.n <= PATH_MAX_BYTES;
+}
+
+/* inside: what stands between the braces. */
+static int parse_inside(struct mo_span inside, struct mo_ref_part *out,
+                        struct mo_err *e)
+{
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        struct mo_span arg = mo_span_skip(inside, kinds[i].word.n);
+
+        if (!mo_span_starts(inside, kinds[i].word))
+            continue;
+        if (kinds[i].kind == MO_REF_FILE ? !path_ok(arg) : !name_ok(arg))
+            return mo_fail(e, MO_EINVAL,
+                           "has a '${%s...}' whose name is empty, too long or "
+                           "not allowed",
+                           kinds[i].word.p);
+        *out = (struct mo_ref_part){kinds[i].kind, arg};
+        return 1;
+    }
+    if (name_ok(inside))
+        return mo_fail(e, MO_EINVAL,
+                       "has an unknown reference '${%.*s}'; did you mean "
+                       "'${env:%.*s}'? (a literal '${' is written '$${')",
+                       (int)inside.n, inside.p, (int)inside.n, inside.p);
+    return mo_fail(
+        e, MO_EINVAL,
+        "has an unknown reference; use ${secret:NAME}, ${env:NAME} or "
+        "${file:PATH} (a literal '${' is written '$${')");
+}
+
+static int text_part(struct mo_span *rest, size_t n, size_t drop,
+                     struct mo_ref_part *out)
+{
+    *out = (struct mo_ref_part){MO_REF_TEXT, mo_span_head(*rest, n)};
+    *rest = mo_span_skip(*rest, n + drop);
+    return 1;
+}
+
+int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out, struct mo_err *e)
+{
+    ptrdiff_t at = mo_span_search(*rest, MO_SPAN("${"));
+    ptrdiff_t end;
+    int rc;
+
+    if (rest->n == 0)
+        return 0;
+    if (at < 0)
+        return text_part(rest, rest->n, 0, out);
+    if (at > 0 && rest->p[at - 1] == '$') /* "$${": the second $ goes */
+        return text_part(rest, (size_t)at, 1, out);
+    if (at > 0)
+        return text_part(rest, (size_t)at, 0, out);
+    end = mo_span_find(*rest, '}');
+    if (end < 0)
+        return mo_fail(e, MO_EINVAL, "has '${' without a closing '}'");
+    rc = parse_inside(mo_span(rest->p + 2, (size_t)end - 2), out, e);
+    *rest = mo_span_skip(*rest, (size_t)end + 1);
+    return rc;
+}
+
+int mo_ref_check(struct mo_span text, struct mo_err *e)
+{
+    struct mo_ref_part part;
+    int rc;
+
+    do
+        rc = mo_ref_next(&text, &part, e);
+    while (rc > 0);
+    return rc;
+}
+
+bool mo_ref_any(struct mo_span text)
+{
+    struct mo_ref_part part;
+    int rc;
+
+    for (rc = mo_ref_next(&text, &part, NULL); rc > 0;
+         rc = mo_ref_next(&text, &part, NULL)) {
+        if (part.kind != MO_REF_TEXT)
+            return true;
+    }
+    return rc < 0;
+}
+
+static void put_ref(struct mo_buf *b, const struct mo_ref_part *part)
+{
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        if (kinds[i].kind != part->kind)
+            continue;
+        mo_buf_puts(b, "${");
+        mo_buf_span(b, kinds[i].word);
+        mo_buf_span(b, part->text);
+        mo_buf_putc(b, '}');
+    }
+}
+
+int mo_ref_mask(struct mo_span text, struct mo_buf *b)
+{
+    struct mo_ref_part part = {MO_REF_TEXT, text};
+    bool masked = false; /* neighbouring literals give one mask */
+    int rc;
+
+    for (rc = mo_ref_next(&text, &part, NULL); rc > 0;
+         rc = mo_ref_next(&text, &part, NULL)) {
+        if (part.kind != MO_REF_TEXT)
+            put_ref(b, &part);
+        else if (!masked)
+            mo_buf_puts(b, "***");
+        masked = part.kind == MO_REF_TEXT;
+    }
+    if (rc < 0 && !masked)
+        mo_buf_puts(b, "***");
+    return mo_buf_err(b);
+}

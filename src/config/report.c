@@ -1,0 +1,118 @@
+/* report.c - problems with their places, kept in fixed room. */
+#include <stdio.h>
+
+#include "config/read.h"
+
+static const char *const layer_words[] = {
+    [MO_LAYER_DEFAULT] = "default", [MO_LAYER_FILE] = "",
+    [MO_LAYER_DOTENV] = "",         [MO_LAYER_ENV] = "environment variable ",
+    [MO_LAYER_FLAG] = "option --",
+};
+
+/* The next free place, or NULL when the report is full; counts anyway. A
+ * warning gives way: errors may take its place. */
+static struct mo_config_problem *slot(struct mo_config_report *rep,
+                                      bool warning)
+{
+    if (warning)
+        rep->warnings++;
+    else
+        rep->errors++;
+    if (rep->kept < MO_CONFIG_PROBLEMS_MAX) {
+        struct mo_config_problem *p = &rep->v[rep->kept++];
+
+        *p = (struct mo_config_problem){.warning = warning};
+        return p;
+    }
+    for (unsigned i = 0; !warning && i < rep->kept; i++) {
+        if (rep->v[i].warning) {
+            rep->v[i] = (struct mo_config_problem){.warning = false};
+            return &rep->v[i];
+        }
+    }
+    return NULL;
+}
+
+/* Append; a text that does not fit is cut. */
+static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+
+static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
+{
+    size_t n = strlen(p->text);
+
+    (void)vsnprintf(p->text + n, sizeof(p->text) - n, fmt, ap);
+}
+
+static void where(struct mo_config_problem *p, const char *file, unsigned line,
+                  unsigned col)
+{
+    p->line = line;
+    p->col = col;
+    if (col)
+        (void)snprintf(p->text, sizeof(p->text), "%.200s:%u:%u: ", file, line,
+                       col);
+    else if (line)
+        (void)snprintf(p->text, sizeof(p->text), "%.200s:%u: ", file, line);
+    else
+        (void)snprintf(p->text, sizeof(p->text), "%.200s: ", file);
+}
+
+void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
+{
+    struct mo_config_problem *p = slot(rep, false);
+    va_list ap;
+
+    if (!p)
+        return;
+    va_start(ap, fmt);
+    add(p, fmt, ap);
+    va_end(ap);
+}
+
+void mo_config_warn(struct mo_config_report *rep, const char *fmt, ...)
+{
+    struct mo_config_problem *p = slot(rep, true);
+    va_list ap;
+
+    if (!p)
+        return;
+    va_start(ap, fmt);
+    add(p, fmt, ap);
+    va_end(ap);
+}
+
+void mo_config_error_at(struct mo_config_load *l, const char *at,
+                        const char *fmt, ...)
+{
+    struct mo_config_problem *p = slot(l->rep, false);
+    unsigned line, col;
+    va_list ap;
+
+    if (!p)
+        return;
+    mo_json_where(l->text, (size_t)(at - l->text.p), &line, &col);
+    where(p, l->file, line, col);
+    va_start(ap, fmt);
+    add(p, fmt, ap);
+    va_end(ap);
+}
+
+void mo_config_error_of(struct mo_config_load *l, const void *field,
+                        const char *fmt, ...)
+{
+    const struct mo_config_origin *o = mo_config_origin(l->cfg, field);
+    struct mo_config_problem *p = slot(l->rep, false);
+    va_list ap;
+
+    if (!p)
+        return;
+    if (o && o->line)
+        where(p, o->name, o->line, o->col);
+    else if (o && o->layer != MO_LAYER_DEFAULT)
+        (void)snprintf(p->text, sizeof(p->text),
+                       "%s%s: ", layer_words[o->layer], o->name);
+    va_start(ap, fmt);
+    add(p, fmt, ap);
+    va_end(ap);
+}

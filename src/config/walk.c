@@ -1,0 +1,95 @@
+/* walk.c - ways through the key table and the structs it describes. */
+#include <stdio.h>
+
+#include "config/keys.h"
+
+const struct mo_key *mo_key_get(const struct mo_keys *keys, struct mo_span name)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        if (mo_span_is(name, keys->v[i].name))
+            return &keys->v[i];
+    }
+    return NULL;
+}
+
+const char *mo_key_word(const struct mo_key *k, int value)
+{
+    for (size_t i = 0; i < k->nwords; i++) {
+        if (k->words[i].value == value && !k->words[i].alias)
+            return k->words[i].word;
+    }
+    return "?";
+}
+
+/* The element pointer's type differs from row to row; its representation
+ * does not, and memcpy keeps the compiler's aliasing rules. */
+struct mo_key_items mo_key_items(const void *field)
+{
+    struct mo_key_items items;
+
+    memcpy(&items, field, sizeof(items));
+    return items;
+}
+
+void mo_key_set_items(void *field, void *v, size_t n)
+{
+    struct mo_key_items items = {v, n};
+
+    _Static_assert(
+        sizeof(struct mo_key_items) == sizeof(struct mo_config_mcps) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_tools) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_rules),
+        "pointer and count");
+    memcpy(field, &items, sizeof(items));
+}
+
+void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name)
+{
+    (void)snprintf(out, MO_KEY_PATH_MAX, "%s%s%s", path, *path ? "." : "",
+                   name);
+}
+
+static void walk(const struct mo_keys *keys, char *base, char *path, size_t len,
+                 mo_key_fn *fn, void *ctx)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        const struct mo_key *k = &keys->v[i];
+        int n = snprintf(path + len, MO_KEY_PATH_MAX - len, "%s%s",
+                         len ? "." : "", k->name);
+
+        MO_BUG_ON(n < 0 || len + (size_t)n >= MO_KEY_PATH_MAX);
+        if (k->type == MO_KEY_SECTION)
+            walk(k->sub, base + k->off, path, len + (size_t)n, fn, ctx);
+        else
+            fn(ctx, path, k, base + k->off);
+    }
+}
+
+void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
+                  void *ctx)
+{
+    char path[MO_KEY_PATH_MAX] = "";
+
+    walk(keys, base, path, 0, fn, ctx);
+}
+
+const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,
+                                  void *base, void **field)
+{
+    struct mo_span rest = mo_span_cstr(path);
+    char *at = base;
+
+    while (keys) {
+        const struct mo_key *k = mo_key_get(keys, mo_span_cut(&rest, '.'));
+
+        if (!k)
+            return NULL;
+        at += k->off;
+        if (!rest.p) {
+            *field = at;
+            return k;
+        }
+        keys = k->type == MO_KEY_SECTION ? k->sub : NULL;
+    }
+    return NULL;
+}
