@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/secret_key.h"
-#include "app/secret_sys.h"
 #include "base/build.h"
 #include "codec/json.h"
 #include "config/reference.h"
+#include "secrets/key.h"
+#include "secrets/system.h"
 
 #define NAME_COLUMN 10
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "app/resolve.h"
 #include "base/rand.h"
 #include "codec/url.h"
+#include "secrets/resolve.h"
 
 #define TOKEN_BYTES 24
 #define ADDR_MAX    ((size_t)512)

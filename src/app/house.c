@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "agent/chat.h"
-#include "app/resolve.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "secrets/resolve.h"
 #include "session/control.h"
 #include "session/instance.h"
 

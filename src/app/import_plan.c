@@ -1,6 +1,6 @@
 #include "app/import_plan.h"
 
-#include "app/secret_key.h"
+#include "secrets/key.h"
 
 static const char *const words[] = {
     [MO_PLAN_ADD] = "add",         [MO_PLAN_SAME] = "same",

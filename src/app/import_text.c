@@ -3,8 +3,8 @@
 #include <strings.h>
 
 #include "app/import.h"
-#include "app/secrets.h"
 #include "config/dotenv.h"
+#include "secrets/secrets.h"
 
 /* --- keys ---------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  */
 #include "app/manage_priv.h"
 
-#include "app/secret_key.h"
+#include "secrets/key.h"
 
 /* --- the request, read --------------------------------------------------- */
 

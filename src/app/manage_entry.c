@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "app/import.h"
-#include "app/secrets.h"
 #include "config/doc.h"
 #include "config/reference.h"
+#include "secrets/secrets.h"
 
 #define NAME_BYTES 128
 

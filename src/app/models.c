@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "app/resolve.h"
 #include "base/list.h"
 #include "codec/json.h"
+#include "secrets/resolve.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)
 #define LIST_MAX ((size_t)4 * 1024 * 1024)

@@ -8,9 +8,9 @@
 
 #include "app/cli.h"
 #include "app/echo.h"
-#include "app/key_state.h"
 #include "app/serve_priv.h"
 #include "config/reload.h"
+#include "secrets/provider_keys.h"
 
 /* --- configuration while running ----------------------------------------- */
 

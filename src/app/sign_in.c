@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/resolve.h"
 #include "base/file.h"
+#include "secrets/resolve.h"
 
 #define TEXT_MAX  ((size_t)32 * 1024) /* of a client's id or secret */
 #define ARENA_MAX ((size_t)256 * 1024)

@@ -1,9 +1,9 @@
 /* target.c - what a command is to talk to, out of words or configuration. */
 #include "app/target.h"
 
-#include "app/resolve.h"
 #include "config/reference.h"
 #include "gateway/hush.h"
+#include "secrets/resolve.h"
 
 #define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */
 

@@ -191,7 +191,7 @@ struct mo_config_server {
 };
 
 struct mo_config_secrets {
-    const char *key; /* app/secret_key.h */
+    const char *key; /* secrets/key.h */
 };
 
 struct mo_config_log {

@@ -1,8 +1,8 @@
 /* keys_secrets.c - the keys of `secrets`, and where references stand. */
 #include <stdio.h>
 
-#include "app/secret_key.h"
 #include "config/rows.h"
+#include "secrets/key.h"
 
 static const struct mo_key rows[] = {
     {.name = "key",

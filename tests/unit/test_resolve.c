@@ -1,6 +1,6 @@
 /* The values behind references: where they come from, what is an error, and
  * that no error tells a value. */
-#include "app/resolve.h"
+#include "secrets/resolve.h"
 
 #include <unistd.h>
 

@@ -1,14 +1,14 @@
 /* The secret store: what it keeps, and that nothing but what it wrote is ever
  * read as a secret. */
-#include "app/secrets.h"
+#include "secrets/secrets.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/secret_key.h"
 #include "base/file.h"
 #include "mo_test.h"
+#include "secrets/key.h"
 
 static const unsigned char key[MO_SECRETS_KEY] =
     "0123456789abcdef0123456789abcde";

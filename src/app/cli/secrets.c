@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
-#include "app/secret_key.h"
-#include "app/secret_sys.h"
 #include "base/clock.h"
 #include "codec/json.h"
 #include "config/reference.h"
+#include "secrets/key.h"
+#include "secrets/system.h"
 
 #define CTRL_C     '\x03'
 #define PRINT_DATE 16 /* 2026-11-15T09:20 */

@@ -22,9 +22,9 @@
  * wiped. A value is written once, into the caller's buffer, who wipes it.
  * Limits: MO_SECRET_MAX bytes a value, MO_SECRETS_MAX of them (MO_ETOOBIG).
  * Writers wait for each other MO_SECRETS_LOCK_MS (MO_EBUSY).
- * Where the key comes from: secret_key.h. */
-#ifndef MO_APP_SECRETS_H
-#define MO_APP_SECRETS_H
+ * Where the key comes from: key.h. */
+#ifndef MO_SECRETS_SECRETS_H
+#define MO_SECRETS_SECRETS_H
 
 #include "base/str.h"
 

@@ -1,4 +1,4 @@
-/* secret_sys.h - secrets that the system itself keeps.
+/* system.h - secrets that the system itself keeps.
  *
  * A ${secret:NAME} that is not in our own file (secrets.h) is looked for where
  * the machine has such things already, in this order:
@@ -13,8 +13,8 @@
  *
  * Ownership: a value is written once, into the caller's buffer, who wipes it.
  * Limit: MO_SECRET_MAX bytes (MO_ETOOBIG). */
-#ifndef MO_APP_SECRET_SYS_H
-#define MO_APP_SECRET_SYS_H
+#ifndef MO_SECRETS_SYSTEM_H
+#define MO_SECRETS_SYSTEM_H
 
 #include "config/config.h"
 

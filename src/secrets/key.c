@@ -1,13 +1,13 @@
-#include "app/secret_key.h"
+#include "secrets/key.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/secret_sys.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "secrets/system.h"
 
 #define KEY_TEXT_MAX ((size_t)256)
 #define KEY_DIGITS   ((size_t)2 * MO_SECRETS_KEY)

@@ -6,8 +6,8 @@
  * nonces of fixed size, so that no caller can mix up lengths.
  *
  * Ownership: nothing is allocated or kept. */
-#ifndef MO_APP_SODIUM_H
-#define MO_APP_SODIUM_H
+#ifndef MO_SECRETS_SODIUM_H
+#define MO_SECRETS_SODIUM_H
 
 #include <sodium.h>
 

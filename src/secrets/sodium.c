@@ -1,4 +1,4 @@
-#include "app/sodium.h"
+#include "secrets/sodium.h"
 
 #include "base/mem.h"
 

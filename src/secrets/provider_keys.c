@@ -1,11 +1,11 @@
 /*
- * key_state.c - see key_state.h.
+ * provider_keys.c - see provider_keys.h.
  */
-#include "app/key_state.h"
+#include "secrets/provider_keys.h"
 
-#include "app/resolve.h"
 #include "codec/json.h"
 #include "config/reference.h"
+#include "secrets/resolve.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)
 #define FROM_MAX ((size_t)4096)

@@ -1,4 +1,4 @@
-/* key_state.h - which providers of models have a key, and where it is from.
+/* provider_keys.h - which providers of models have a key, and where it is from.
  *
  *   {"providers":[{"name":"claude","key":"set","from":"ANTHROPIC_API_KEY"},
  *                 {"name":"gemini","key":"unreadable","from":"...","why":"..."},
@@ -6,8 +6,8 @@
  *
  * Never the key, nor anything that was worked out of it: a reference is
  * looked up to see that it leads somewhere, and wiped. */
-#ifndef MO_APP_KEY_STATE_H
-#define MO_APP_KEY_STATE_H
+#ifndef MO_SECRETS_PROVIDER_KEYS_H
+#define MO_SECRETS_PROVIDER_KEYS_H
 
 #include "config/config.h"
 

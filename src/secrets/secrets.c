@@ -1,14 +1,14 @@
-#include "app/secrets.h"
+#include "secrets/secrets.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "app/sodium.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rand.h"
 #include "config/reference.h"
+#include "secrets/sodium.h"
 
 #define MAGIC       "MOSECRET"
 #define VERSION     1

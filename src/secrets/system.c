@@ -1,13 +1,13 @@
-#include "app/secret_sys.h"
+#include "secrets/system.h"
 
 #include <linux/keyctl.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "app/secrets.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "secrets/secrets.h"
 
 static void wipe(struct mo_buf *b)
 {

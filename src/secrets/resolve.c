@@ -1,8 +1,8 @@
-#include "app/resolve.h"
+#include "secrets/resolve.h"
 
-#include "app/secret_key.h"
-#include "app/secret_sys.h"
 #include "config/reference.h"
+#include "secrets/key.h"
+#include "secrets/system.h"
 
 #define SECRET_FILE_MAX ((size_t)64 * 1024)
 

@@ -3,9 +3,9 @@
  * Only whoever is about to use a secret calls this; the value is appended to
  * the caller's buffer, which he wipes, and kept nowhere else. A file's last
  * newline (LF or CRLF) is dropped. ${secret:NAME} opens the secret store
- * (secret_key.h) each time: it may have been changed by `secrets set`. */
-#ifndef MO_APP_RESOLVE_H
-#define MO_APP_RESOLVE_H
+ * (key.h) each time: it may have been changed by `secrets set`. */
+#ifndef MO_SECRETS_RESOLVE_H
+#define MO_SECRETS_RESOLVE_H
 
 #include "config/config.h"
 

@@ -1,4 +1,4 @@
-/* secret_key.h - the key of the secret store, and the store of a
+/* key.h - the key of the secret store, and the store of a
  * configuration.
  *
  * The key is 32 random bytes, written as 64 hex digits. It is looked for
@@ -14,11 +14,11 @@
  * new key would not open them.
  *
  * Ownership: the key is wiped from our memory when the store has its own. */
-#ifndef MO_APP_SECRET_KEY_H
-#define MO_APP_SECRET_KEY_H
+#ifndef MO_SECRETS_KEY_H
+#define MO_SECRETS_KEY_H
 
-#include "app/secrets.h"
 #include "config/config.h"
+#include "secrets/secrets.h"
 
 #define MO_SECRET_KEY_ENV  "MCP_ORCHESTRATOR_SECRET_KEY"
 #define MO_SECRET_KEY_FILE "secrets.key" /* in store.dir */
