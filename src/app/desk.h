@@ -25,8 +25,8 @@
 #define MO_APP_DESK_H
 
 #include "app/always.h"
-#include "app/audit.h"
 #include "app/pins.h"
+#include "audit/audit.h"
 #include "web/api_approvals.h"
 
 struct mo_desk;

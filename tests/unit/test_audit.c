@@ -1,6 +1,6 @@
 /* Rows of the audit log as they stand in the file: in the order in which they
  * were told, all of them after closing, each with its own time. */
-#include "app/audit.h"
+#include "audit/audit.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* The audit log's file: groups, half lines, several writers, files that are
  * full, and whatever can be done to it afterwards. */
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

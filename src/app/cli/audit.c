@@ -1,4 +1,4 @@
-/* audit list, tail, verify - the audit log's file (app/ledger.h).
+/* audit list, tail, verify - the audit log's file (audit/audit_file.h).
  *
  * list and tail print rows as they stand there, newest last; verify says
  * whether they are what was written. */
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 #include "codec/frame.h"
 #include "codec/json.h"
 

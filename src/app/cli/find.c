@@ -9,8 +9,8 @@
 
 #include "app/cli/cmd.h"
 #include "app/hub.h"
-#include "app/looked.h"
 #include "app/pins.h"
+#include "audit/audit_lookup.h"
 #include "codec/json.h"
 
 #define REFRESH_MS 60000 /* for all servers together */

@@ -1,6 +1,6 @@
 /*
- * ledger_file.c - a group of rows appended to the file, on the thread that may
- * block; see ledger.h.
+ * audit_file_io.c - a group of rows appended to the file, on the thread that
+ * may block; see audit_file.h.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 #include "base/file.h"
 #include "base/mem.h"
 

@@ -1,4 +1,5 @@
-/* ledger.h - the audit log as a file: appended to, chained, never rewritten.
+/* audit_file.h - the audit log as a file: appended to, chained, never
+ * rewritten.
  *
  *   DIR/audit.jsonl       the rows (codec/chain.h), one a line, mode 0600
  *   DIR/audit-SEQ.jsonl   files that were full; SEQ: their last row
@@ -22,8 +23,8 @@
  * Limits: MO_LEDGER_QUEUE bytes wait at most; rows beyond are lost, counted,
  * and a later row says how many. Files over `max` bytes are set aside, and of
  * those `files` are kept. Not known here: what rows mean. */
-#ifndef MO_APP_LEDGER_H
-#define MO_APP_LEDGER_H
+#ifndef MO_AUDIT_AUDIT_FILE_H
+#define MO_AUDIT_AUDIT_FILE_H
 
 #include "codec/chain.h"
 #include "loop/loop.h"
@@ -83,7 +84,8 @@ int mo_ledger_put_report(const struct mo_ledger_report *r, struct mo_buf *out);
 int mo_ledger_files(const char *dir, char (*out)[64], size_t max, size_t *n,
                     struct mo_err *e);
 
-/* --- for ledger_file.c --------------------------------------------------- */
+/* --- for audit_file_io.c ---------------------------------------------------
+ */
 
 struct mo_ledger_mark { /* what the head says */
     struct mo_chain last;

@@ -1,5 +1,5 @@
-/* looked.h - rows of the audit log about words that somebody asked the router
- * about without doing anything: `find`, GET /api/route.
+/* audit_lookup.h - rows of the audit log about words that somebody asked the
+ * router about without doing anything: `find`, GET /api/route.
  *
  * What execute and find_tool take words for is the gateway's to tell
  * (mo_audit_routing); here the answer is made already, as JSON, and the row is
@@ -7,10 +7,10 @@
  * and that nothing was done.
  *
  * Limit: LOOKED_MOST candidates of each kind. */
-#ifndef MO_APP_LOOKED_H
-#define MO_APP_LOOKED_H
+#ifndef MO_AUDIT_AUDIT_LOOKUP_H
+#define MO_AUDIT_AUDIT_LOOKUP_H
 
-#include "app/audit.h"
+#include "audit/audit.h"
 
 struct mo_looked {
     const char *via; /* "find", "/api/route" */

@@ -1,8 +1,8 @@
 /* audit.h - who called what, who allowed it, and what came of it.
  *
  * One row is told here and kept twice: in the store (for looking things up,
- * until its time is over) and in the chained file (ledger.h: for proving that
- * nothing was changed). Rows that others write into the store's audit log
+ * until its time is over) and in the chained file (audit_file.h: for proving
+ * that nothing was changed). Rows that others write into the store's audit log
  * (conversations, tools that are tried) come into the file as well: the store
  * tells us of each.
  *
@@ -14,10 +14,10 @@
  * is waited for: mo_audit_sure().
  *
  * Without a store (yet) the last BACKLOG rows wait for one. */
-#ifndef MO_APP_AUDIT_H
-#define MO_APP_AUDIT_H
+#ifndef MO_AUDIT_AUDIT_H
+#define MO_AUDIT_AUDIT_H
 
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 #include "config/config.h"
 #include "store/store.h"
 

@@ -1,4 +1,4 @@
-#include "app/audit.h"
+#include "audit/audit.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * ledger_look.c - is the audit log what was written? See ledger.h.
+ * audit_file_query.c - is the audit log what was written? See audit_file.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 #include "base/mem.h"
 #include "codec/frame.h"
 #include "codec/json.h"

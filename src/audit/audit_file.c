@@ -1,7 +1,8 @@
 /*
- * ledger.c - rows gather here while a group is being written; see ledger.h.
+ * audit_file.c - rows gather here while a group is being written; see
+ * audit_file.h.
  */
-#include "app/ledger.h"
+#include "audit/audit_file.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "app/looked.h"
+#include "audit/audit_lookup.h"
 
 #define LOOKED_MOST 3
 #define LOOKED_MAX  ((size_t)64 * 1024)
