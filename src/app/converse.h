@@ -13,10 +13,10 @@
 #define MO_APP_CONVERSE_H
 
 #include "agent/chat.h"
-#include "app/desk.h"
 #include "app/house.h"
 #include "app/hub.h"
 #include "app/models.h"
+#include "policy/approvals.h"
 #include "web/api_rules.h"
 #include "web/api_servers.h"
 

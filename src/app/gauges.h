@@ -14,9 +14,9 @@
 #ifndef MO_APP_GAUGES_H
 #define MO_APP_GAUGES_H
 
-#include "app/desk.h"
 #include "app/hub.h"
 #include "codec/prom.h"
+#include "policy/approvals.h"
 
 struct mo_gauges;
 

@@ -10,9 +10,9 @@
 #ifndef MO_APP_HUB_H
 #define MO_APP_HUB_H
 
-#include "app/desk.h"
 #include "app/record.h"
 #include "app/tails.h"
+#include "policy/approvals.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */
 #define MO_HUB_HABIT "habit"   /* and what is usually meant by words */

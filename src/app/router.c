@@ -1,7 +1,7 @@
 #include "app/router.h"
 
-#include "app/desk.h"
 #include "audit/audit_lookup.h"
+#include "policy/approvals.h"
 
 static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
 {

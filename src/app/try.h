@@ -1,8 +1,8 @@
 /* try.h - the configured servers for people who look at them and try a tool.
  *
  * What web/api_servers.h asks for, out of the gateway (hub.h), the definitions
- * that were seen first (pins.h) and the operator's approval rules. It is a
- * client of the gateway as conversations are (mcp/link_inside.h).
+ * that were seen first (policy/tool_pins.h) and the operator's approval rules.
+ * It is a client of the gateway as conversations are (mcp/link_inside.h).
  *
  * Rules of the house
  *  1. A tool is tried with the rules a conversation has, without what people
@@ -19,7 +19,7 @@
 #define MO_APP_TRY_H
 
 #include "app/hub.h"
-#include "app/pins.h"
+#include "policy/tool_pins.h"
 #include "store/store.h"
 #include "web/api_servers.h"
 

@@ -1,5 +1,5 @@
 /* What people said "always" to: exactly that, and not a word more. */
-#include "app/always.h"
+#include "policy/remembered_rules.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* The desk and calls of this program's own conversations: what their person
  * was asked about runs, what the operator denies or what changed does not, a
  * server that stands in needs a rule, and none of it is in the log twice. */
-#include "app/desk.h"
+#include "policy/approvals.h"
 
 #include <stdio.h>
 #include <stdlib.h>

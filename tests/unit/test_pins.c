@@ -1,5 +1,5 @@
 /* Definitions of tools: kept when first seen, compared ever after. */
-#include "app/pins.h"
+#include "policy/tool_pins.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

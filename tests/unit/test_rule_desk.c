@@ -1,6 +1,6 @@
 /* The rules as a person works with them: which decides, and why not the
  * others. */
-#include "app/rule_desk.h"
+#include "policy/rules_api.h"
 
 #include <stdio.h>
 #include <unistd.h>

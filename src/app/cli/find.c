@@ -9,9 +9,9 @@
 
 #include "app/cli/cmd.h"
 #include "app/hub.h"
-#include "app/pins.h"
 #include "audit/audit_lookup.h"
 #include "codec/json.h"
+#include "policy/tool_pins.h"
 
 #define REFRESH_MS 60000 /* for all servers together */
 #define WORDS_MAX  ((size_t)4096)

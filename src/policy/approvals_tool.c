@@ -1,11 +1,11 @@
 /*
- * desk_tool.c - is the tool that is called the one that was first seen?
+ * approvals_tool.c - is the tool that is called the one that was first seen?
  *
- * Definitions are compared by pins.h, which reads and digests them whole. A
- * call should not pay for that each time, so a keyed hash of the bytes that
+ * Definitions are compared by tool_pins.h, which reads and digests them whole.
+ * A call should not pay for that each time, so a keyed hash of the bytes that
  * were found to be good is kept; other bytes are looked at again.
  */
-#include "app/desk_priv.h"
+#include "policy/approvals_priv.h"
 
 #define FLUSH_MS 1000 /* new ones are kept on disk in groups */
 #define TEXT_MAX ((size_t)4 * 1024 * 1024)

@@ -1,4 +1,4 @@
-#include "app/rules.h"
+#include "policy/config_rules.h"
 
 static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
                      struct mo_rule *r)

@@ -1,4 +1,4 @@
-#include "app/pins.h"
+#include "policy/tool_pins.h"
 
 #include <limits.h>
 #include <stdio.h>

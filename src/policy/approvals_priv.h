@@ -1,16 +1,16 @@
-/* desk_priv.h - what desk.c (judging) and desk_list.c (looking at what waits,
- * deciding) share.
+/* approvals_priv.h - what approvals.c (judging) and approvals_list.c (looking
+ * at what waits, deciding) share.
  *
  * Invariants
  *  1. A matter is k->data of its case while k is set; k is NULL when the case
  *     is over and the matter only waits for the disk.
  *  2. A matter is in d->held while its case can be seen by people. */
-#ifndef MO_APP_DESK_PRIV_H
-#define MO_APP_DESK_PRIV_H
+#ifndef MO_POLICY_APPROVALS_PRIV_H
+#define MO_POLICY_APPROVALS_PRIV_H
 
-#include "app/desk.h"
-#include "app/rules.h"
 #include "base/map.h"
+#include "policy/approvals.h"
+#include "policy/config_rules.h"
 #include "policy/exact.h"
 
 #define HELD_MAX    256
@@ -58,12 +58,12 @@ struct mo_desk {
     void *ctx;
 };
 
-/* desk.c: do the rules let people run this call with such arguments? 0, or
+/* approvals.c: do the rules let people run this call with such arguments? 0, or
  * MO_EINVAL and which does not. */
 int desk_may_be(const struct mo_desk *d, const struct matter *m,
                 struct mo_span args, struct mo_err *e);
 
-/* desk_list.c */
+/* approvals_list.c */
 int desk_list(void *ctx, struct mo_buf *out);
 int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e);
 int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
@@ -71,7 +71,7 @@ int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
 int desk_question(const struct matter *m, struct mo_buf *out);
 void changed_free(struct mo_desk *d, struct changed *c);
 
-/* desk_tool.c: forget changes that were accepted elsewhere; is the tool of
+/* approvals_tool.c: forget changes that were accepted elsewhere; is the tool of
  * this case what it was? */
 void desk_drop_accepted(struct mo_desk *d);
 bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k);

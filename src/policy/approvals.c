@@ -1,4 +1,4 @@
-#include "app/desk_priv.h"
+#include "policy/approvals_priv.h"
 
 #include <stdio.h>
 

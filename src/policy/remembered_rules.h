@@ -1,4 +1,4 @@
-/* always.h - what people said "always" to, beyond one session.
+/* remembered_rules.h - what people said "always" to, beyond one session.
  *
  * One rule is about one tool of one server, by their exact names, and perhaps
  * about some of its arguments (policy/match.h). It is asked only where the
@@ -12,8 +12,8 @@
  *
  * Limits: MO_ALWAYS_MAX rules, MO_ALWAYS_FILE_MAX bytes; a rule more is
  * refused and the person is told. */
-#ifndef MO_APP_ALWAYS_H
-#define MO_APP_ALWAYS_H
+#ifndef MO_POLICY_REMEMBERED_RULES_H
+#define MO_POLICY_REMEMBERED_RULES_H
 
 #include "agent/chat.h"
 

@@ -1,7 +1,7 @@
 /*
- * rule_desk.c - see rule_desk.h.
+ * rules_api.c - see rules_api.h.
  */
-#include "app/rule_desk.h"
+#include "policy/rules_api.h"
 
 #define TRY_MEMORY ((size_t)4 * 1024 * 1024)
 

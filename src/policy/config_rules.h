@@ -1,8 +1,8 @@
-/* rules.h - the operator's approval rules, as policy/rule.h wants them.
+/* config_rules.h - the operator's approval rules, as policy/rule.h wants them.
  *
  * Ownership: rules live in the arena, their texts in the configuration. */
-#ifndef MO_APP_RULES_H
-#define MO_APP_RULES_H
+#ifndef MO_POLICY_CONFIG_RULES_H
+#define MO_POLICY_CONFIG_RULES_H
 
 #include "config/config.h"
 #include "policy/rule.h"

@@ -1,4 +1,4 @@
-#include "app/always.h"
+#include "policy/remembered_rules.h"
 
 #include <fcntl.h>
 #include <limits.h>

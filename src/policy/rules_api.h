@@ -1,14 +1,14 @@
-/* rule_desk.h - the rules about calls as a person works with them: the
+/* rules_api.h - the rules about calls as a person works with them: the
  * operator's to be read, their own to be added and removed, and all of them to
  * be tried on a call that nobody makes.
  *
  * A try runs nothing and remembers nothing. A draft is a rule of the person's
  * that is not kept yet: it is asked last, as it would be. What was answered
  * for one session only is not known here. */
-#ifndef MO_APP_RULE_DESK_H
-#define MO_APP_RULE_DESK_H
+#ifndef MO_POLICY_RULES_API_H
+#define MO_POLICY_RULES_API_H
 
-#include "app/always.h"
+#include "policy/remembered_rules.h"
 #include "web/api_rules.h"
 
 struct mo_rule_desk { /* all of it borrowed */

@@ -1,8 +1,8 @@
 /*
- * desk_list.c - what waits at the desk, shown to people, and their decisions;
- * see desk.h.
+ * approvals_list.c - what waits at the desk, shown to people, and their
+ * decisions; see approvals.h.
  */
-#include "app/desk_priv.h"
+#include "policy/approvals_priv.h"
 
 #include <stdio.h>
 

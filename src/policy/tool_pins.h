@@ -1,4 +1,4 @@
-/* pins.h - the definitions of tools as they were first seen.
+/* tool_pins.h - the definitions of tools as they were first seen.
  *
  * A server that is looked at, approved and then changes the words under
  * which its tools are offered is the oldest trick there is. So each tool's
@@ -9,8 +9,8 @@
  * file that cannot be written is said in the log; the pins then last as long
  * as the process. Limits: MO_PINS_MAX tools, MO_PINS_FILE_MAX bytes; beyond
  * them tools are taken as they are and the log says so. */
-#ifndef MO_APP_PINS_H
-#define MO_APP_PINS_H
+#ifndef MO_POLICY_TOOL_PINS_H
+#define MO_POLICY_TOOL_PINS_H
 
 #include "agent/chat.h"
 

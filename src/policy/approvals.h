@@ -1,4 +1,4 @@
-/* desk.h - where calls of the gateway are judged and wait for a person.
+/* approvals.h - where calls of the gateway are judged and wait for a person.
  *
  * Joins the gateway's seam (gateway/case.h) with what this program knows: the
  * operator's rules, what people said "always" to, the definitions of tools as
@@ -21,12 +21,12 @@
  *
  * Limits: HELD_MAX calls wait at once, one more is refused; CHANGED_MAX tools
  * that changed are remembered for being looked at. */
-#ifndef MO_APP_DESK_H
-#define MO_APP_DESK_H
+#ifndef MO_POLICY_APPROVALS_H
+#define MO_POLICY_APPROVALS_H
 
-#include "app/always.h"
-#include "app/pins.h"
 #include "audit/audit.h"
+#include "policy/remembered_rules.h"
+#include "policy/tool_pins.h"
 #include "web/api_approvals.h"
 
 struct mo_desk;
