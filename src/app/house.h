@@ -12,7 +12,7 @@
 #ifndef MO_APP_HOUSE_H
 #define MO_APP_HOUSE_H
 
-#include "app/sandbox.h"
+#include "connect/box_drivers.h"
 #include "session/session.h"
 #include "store/store.h"
 

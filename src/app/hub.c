@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/dial.h"
 #include "app/route_table.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
+#include "connect/server_link.h"
 #include "gateway/catalog.h"
 
 struct mo_hub {

@@ -1,17 +1,18 @@
 /* hub.h - the gateway of this process: what is configured, behind an endpoint.
  *
  * Makes the gateway's servers out of the configuration, again whenever it
- * changes, and joins them with the ways to reach them (dial.h). What the
- * servers offer is kept below the state directory (MO_HUB_CACHE). Transports
- * are the caller's: `gateway` puts the endpoint on stdio, `serve` at /mcp.
+ * changes, and joins them with the ways to reach them (connect/server_link.h).
+ * What the servers offer is kept below the state directory (MO_HUB_CACHE).
+ * Transports are the caller's: `gateway` puts the endpoint on stdio, `serve` at
+ * /mcp.
  *
  * Ownership: the loop is borrowed, configurations are referenced. Transports
  * must be closed before mo_hub_close(). */
 #ifndef MO_APP_HUB_H
 #define MO_APP_HUB_H
 
-#include "app/record.h"
-#include "app/tails.h"
+#include "connect/record.h"
+#include "connect/stderr_tail.h"
 #include "policy/approvals.h"
 
 #define MO_HUB_CACHE "catalog" /* in store.dir, beside tokens.json */

@@ -10,10 +10,10 @@
 #ifndef MO_APP_MANAGE_PRIV_H
 #define MO_APP_MANAGE_PRIV_H
 
-#include "app/attempt.h"
 #include "app/import_plan.h"
 #include "app/manage.h"
 #include "app/manage_entry.h"
+#include "connect/connect_test.h"
 #include "loop/loop.h"
 
 #define JOBS       8

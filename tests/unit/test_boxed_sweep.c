@@ -1,5 +1,5 @@
 /* Whose box it is: the living are known, and strangers are left alone. */
-#include "app/boxed_sweep.h"
+#include "connect/boxed_sweep.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* What is remembered of servers: kept, forgotten, bounded, never in the way. */
-#include "app/eras.h"
+#include "connect/era_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/manage_entry.h"
-#include "app/tails.h"
+#include "connect/stderr_tail.h"
 #include "loop/loop.h"
 #include "mo_test.h"
 

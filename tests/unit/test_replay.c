@@ -1,5 +1,5 @@
 /* A recorded server: what it knows again, what it says, and to whom. */
-#include "app/replay.h"
+#include "connect/replay.h"
 
 #include "mo_test.h"
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "app/cli/house.h"
-#include "app/probe.h"
 #include "codec/json.h"
+#include "connect/box_probe.h"
 
 /* --- the sandbox --------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #define MO_APP_CLI_MCP_H
 
 #include "app/cli/cmd.h"
-#include "app/peer.h"
+#include "connect/sync_client.h"
 
 #define MO_OPT_COMMAND                                                         \
     {                                                                          \

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/attempt.h"
 #include "app/cli/cmd.h"
 #include "app/cli/mcp_edit.h"
 #include "app/terminal.h"
 #include "base/mem.h"
+#include "connect/connect_test.h"
 #include "loop/loop.h"
 
 #define AT_ONCE  16

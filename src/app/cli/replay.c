@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "app/cli/cmd.h"
-#include "app/replay.h"
 #include "base/file.h"
 #include "codec/frame.h"
+#include "connect/replay.h"
 
 #define LINE_MAX_BYTES ((size_t)64 * 1024 * 1024)
 

@@ -13,8 +13,8 @@
  *
  * Ownership: loop, client and configuration are borrowed. Links that use
  * mo_sign_in_auth() must be gone before mo_sign_in_close(). */
-#ifndef MO_APP_SIGN_IN_H
-#define MO_APP_SIGN_IN_H
+#ifndef MO_CONNECT_SIGN_IN_H
+#define MO_CONNECT_SIGN_IN_H
 
 #include "config/config.h"
 #include "mcp/oauth.h"

@@ -16,8 +16,8 @@
  *
  * Ownership: the text of the recording is borrowed. Limits:
  * MO_REPLAY_PLAYING requests at once. */
-#ifndef MO_APP_REPLAY_H
-#define MO_APP_REPLAY_H
+#ifndef MO_CONNECT_REPLAY_H
+#define MO_CONNECT_REPLAY_H
 
 #include "base/str.h"
 

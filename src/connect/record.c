@@ -1,4 +1,4 @@
-#include "app/record.h"
+#include "connect/record.h"
 
 #include <fcntl.h>
 #include <unistd.h>

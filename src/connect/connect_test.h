@@ -1,18 +1,18 @@
-/* attempt.h - one server, connected to once to see whether it works.
+/* connect_test.h - one server, connected to once to see whether it works.
  *
  * Opened, its tools listed, closed again; nothing else that runs is touched.
  * For who is about to write a server down, and for `mcp health`. What it said
- * on standard error is with the dial it was reached by (dial.h).
+ * on standard error is with the dial it was reached by (server_link.h).
  *
  * Contract: done(ctx, result) exactly once, from the loop, when the connection
  * is gone; the result is borrowed for that call. mo_attempt_stop() makes it
  * come soon.
  * Ownership: dial and server's configuration are borrowed until then. */
-#ifndef MO_APP_ATTEMPT_H
-#define MO_APP_ATTEMPT_H
+#ifndef MO_CONNECT_CONNECT_TEST_H
+#define MO_CONNECT_CONNECT_TEST_H
 
-#include "app/dial.h"
 #include "codec/json.h"
+#include "connect/server_link.h"
 
 struct mo_attempt;
 

@@ -1,9 +1,9 @@
-#include "app/probe.h"
+#include "connect/box_probe.h"
 
 #include <stdio.h>
 
-#include "app/sandbox.h"
 #include "base/mem.h"
+#include "connect/box_drivers.h"
 
 #define MIB        ((uint64_t)1024 * 1024)
 #define OUTPUT_MAX ((size_t)64 * 1024)

@@ -1,12 +1,12 @@
-/* probe.h - does a box keep its promises here? Tried from inside.
+/* box_probe.h - does a box keep its promises here? Tried from inside.
  *
  * One small box of each driver runs a script that tries, one after the other,
  * what a box must not be able to do, and says how it went. The controls are a
  * table: a name, the promise in words, and the lines of shell that are true
  * when it is kept. This is for a person who wants to know; the tests have an
  * enemy of their own, and look from outside. */
-#ifndef MO_APP_PROBE_H
-#define MO_APP_PROBE_H
+#ifndef MO_CONNECT_BOX_PROBE_H
+#define MO_CONNECT_BOX_PROBE_H
 
 #include "config/config.h"
 #include "loop/loop.h"

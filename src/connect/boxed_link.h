@@ -1,4 +1,4 @@
-/* boxed.h - configured MCP servers that run in a box, as links.
+/* boxed_link.h - configured MCP servers that run in a box, as links.
  *
  * A server with an image, or a command whose `sandbox` names a driver, gets a
  * box of its own for every link: no network, no rights, only its workspace to
@@ -11,11 +11,11 @@
  *
  * Ownership: the loop is borrowed. All links must be gone before
  * mo_boxed_close(). */
-#ifndef MO_APP_BOXED_H
-#define MO_APP_BOXED_H
+#ifndef MO_CONNECT_BOXED_LINK_H
+#define MO_CONNECT_BOXED_LINK_H
 
-#include "app/tails.h"
 #include "config/config.h"
+#include "connect/stderr_tail.h"
 
 /* In a box without an image: the toolbox that this program carries. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"

@@ -1,9 +1,9 @@
-#include "app/peer.h"
-#include "app/boxed.h"
+#include "connect/sync_client.h"
+#include "connect/boxed_link.h"
 
 #include <signal.h>
 
-#include "app/target.h"
+#include "connect/resolved_server.h"
 #include "mcp/link_sse.h"
 #include "mcp/pages.h"
 

@@ -3,8 +3,8 @@
  * mo-toolbox runs inside boxes, mo-box makes native ones. Their bytes are in
  * the binary (scripts/embed), so there is nothing to find and nothing that
  * could be of another version. */
-#ifndef MO_APP_HELPERS_H
-#define MO_APP_HELPERS_H
+#ifndef MO_BOX_HELPERS_H
+#define MO_BOX_HELPERS_H
 
 #include "base/str.h"
 

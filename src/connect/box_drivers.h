@@ -1,4 +1,4 @@
-/* sandbox.h - the box drivers that the configuration asks for.
+/* box_drivers.h - the box drivers that the configuration asks for.
  *
  * `auto` is native where the machine can keep its promises, else Docker where
  * an engine answers, else a refusal that says what to do about either. Docker
@@ -7,8 +7,8 @@
  *
  * An image decides in `auto`: a directory (it begins with '/') is native's,
  * any other name is an engine's. */
-#ifndef MO_APP_SANDBOX_H
-#define MO_APP_SANDBOX_H
+#ifndef MO_CONNECT_BOX_DRIVERS_H
+#define MO_CONNECT_BOX_DRIVERS_H
 
 #include "box/box.h"
 #include "config/config.h"

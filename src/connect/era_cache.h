@@ -1,4 +1,5 @@
-/* eras.h - which era each MCP server was found to speak, kept between runs.
+/* era_cache.h - which era each MCP server was found to speak, kept between
+ * runs.
  *
  * A command that opens a server probes it first (mcp/conn.h); the verdict and
  * its date are kept in one small file of the state directory, so that the
@@ -10,8 +11,8 @@
  * lines and addresses may hold secrets, and the file shows none of them.
  *
  * Limits: MO_ERAS_MAX servers (the oldest goes). */
-#ifndef MO_APP_ERAS_H
-#define MO_APP_ERAS_H
+#ifndef MO_CONNECT_ERA_CACHE_H
+#define MO_CONNECT_ERA_CACHE_H
 
 #include "mcp/conn.h"
 

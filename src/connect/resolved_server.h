@@ -1,4 +1,4 @@
-/* target.h - a server as it is to be started or connected to.
+/* resolved_server.h - a server as it is to be started or connected to.
  *
  * Made out of the options of a command: words are split, references resolved
  * (they are in the arena then, and go to that server only), and the name under
@@ -7,11 +7,11 @@
  * What stood behind references is written down as well: so that the log and
  * the errors of that server can be kept free of it, whoever puts it there (a
  * server that dies says its last words), and so that it can be wiped. */
-#ifndef MO_APP_TARGET_H
-#define MO_APP_TARGET_H
+#ifndef MO_CONNECT_RESOLVED_SERVER_H
+#define MO_CONNECT_RESOLVED_SERVER_H
 
-#include "app/eras.h"
-#include "app/peer.h"
+#include "connect/era_cache.h"
+#include "connect/sync_client.h"
 #include "mcp/link_child.h"
 #include "mcp/link_http.h"
 

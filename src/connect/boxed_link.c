@@ -1,8 +1,8 @@
-#include "app/boxed.h"
+#include "connect/boxed_link.h"
 
-#include "app/boxed_sweep.h"
-#include "app/sandbox.h"
-#include "app/target.h"
+#include "connect/box_drivers.h"
+#include "connect/boxed_sweep.h"
+#include "connect/resolved_server.h"
 
 #define ARENA_MAX ((size_t)1024 * 1024) /* texts of one box */
 /* Output and box end one after the other; so long the one waits for the

@@ -1,4 +1,4 @@
-#include "app/replay.h"
+#include "connect/replay.h"
 
 #include <stdio.h>
 

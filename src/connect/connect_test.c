@@ -1,4 +1,4 @@
-#include "app/attempt.h"
+#include "connect/connect_test.h"
 
 #include "base/mem.h"
 #include "loop/loop.h"

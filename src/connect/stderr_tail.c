@@ -1,4 +1,4 @@
-#include "app/tails.h"
+#include "connect/stderr_tail.h"
 
 #include "base/map.h"
 #include "base/mem.h"

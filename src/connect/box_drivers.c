@@ -1,12 +1,12 @@
-#include "app/sandbox.h"
+#include "connect/box_drivers.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/helpers.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "box/helpers.h"
 #include "codec/sha256.h"
 
 #define SECOND_MS 3000 /* for a driver that is only looked through */

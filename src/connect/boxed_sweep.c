@@ -1,4 +1,4 @@
-#include "app/boxed_sweep.h"
+#include "connect/boxed_sweep.h"
 
 #include <stdio.h>
 #include <unistd.h>

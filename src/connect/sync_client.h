@@ -1,4 +1,4 @@
-/* peer.h - one MCP server, opened for the length of a command.
+/* sync_client.h - one MCP server, opened for the length of a command.
  *
  * For `call` and `mcp ...`: a loop of its own, one connection, and calls that
  * return when the answer is there. The server's side (serve) shares nothing
@@ -8,14 +8,14 @@
  * command line, which is split into words without a shell, or an address.
  * References in its environment or headers are resolved and go to that server
  * only. A server that wants a sign-in gets one (sign_in.h): calls wait for it.
- * The era a server was found to speak is remembered (eras.h).
+ * The era a server was found to speak is remembered (era_cache.h).
  *
  * Ownership: mo_peer_close() takes everything back, whatever state it is in;
  * the child is gone when it returns. */
-#ifndef MO_APP_PEER_H
-#define MO_APP_PEER_H
+#ifndef MO_CONNECT_SYNC_CLIENT_H
+#define MO_CONNECT_SYNC_CLIENT_H
 
-#include "app/sign_in.h"
+#include "connect/sign_in.h"
 #include "mcp/conn.h"
 #include "mcp/mirror.h"
 

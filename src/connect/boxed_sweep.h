@@ -10,8 +10,8 @@
  * they live cannot be seen from here.
  *
  * Limit: SUSPECTS_MAX at a time; the next look finds the rest. */
-#ifndef MO_APP_BOXED_SWEEP_H
-#define MO_APP_BOXED_SWEEP_H
+#ifndef MO_CONNECT_BOXED_SWEEP_H
+#define MO_CONNECT_BOXED_SWEEP_H
 
 #include "box/box.h"
 

@@ -1,11 +1,11 @@
-/* dial.h - a link to any configured server, for the gateway.
+/* server_link.h - a link to any configured server, for the gateway.
  *
  * A child process under the guardian, Streamable HTTP, the old HTTP+SSE, or a
- * program in a box (boxed.h); environment, headers and addresses are resolved
- * for each link and kept nowhere (target.h). The era that a server was found
- * to speak is remembered across runs (eras.h). Tokens of remote servers are
- * used and refreshed, but nobody is asked to sign in from here: the error says
- * which command does that.
+ * program in a box (boxed_link.h); environment, headers and addresses are
+ * resolved for each link and kept nowhere (resolved_server.h). The era that a
+ * server was found to speak is remembered across runs (era_cache.h). Tokens of
+ * remote servers are used and refreshed, but nobody is asked to sign in from
+ * here: the error says which command does that.
  *
  * Guardian, HTTP client and sandbox come with the first server that needs
  * them. A sign-in is kept until the end, since links may still use it after
@@ -14,11 +14,11 @@
  *
  * Ownership: the loop is borrowed, configurations are referenced. All links
  * must be gone before mo_dial_close(). */
-#ifndef MO_APP_DIAL_H
-#define MO_APP_DIAL_H
+#ifndef MO_CONNECT_SERVER_LINK_H
+#define MO_CONNECT_SERVER_LINK_H
 
-#include "app/tails.h"
 #include "config/config.h"
+#include "connect/stderr_tail.h"
 
 #define MO_DIAL_SIGN_INS 1024
 

@@ -1,4 +1,4 @@
-#include "app/eras.h"
+#include "connect/era_cache.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
-#include "app/dial.h"
+#include "connect/server_link.h"
 
-#include "app/boxed.h"
-#include "app/sign_in.h"
-#include "app/target.h"
+#include "connect/boxed_link.h"
+#include "connect/resolved_server.h"
+#include "connect/sign_in.h"
 #include "mcp/link_sse.h"
 
 #define ARENA_MAX    ((size_t)1024 * 1024) /* texts of one link */

@@ -1,5 +1,6 @@
-/* peer_tool.c - one call of a tool, with the headers its schema wants. */
-#include "app/peer.h"
+/* sync_client_tool.c - one call of a tool, with the headers its schema wants.
+ */
+#include "connect/sync_client.h"
 
 #define PARAMS_MAX MO_CONN_TEXT_MAX
 

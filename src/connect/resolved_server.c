@@ -1,5 +1,6 @@
-/* target.c - what a command is to talk to, out of words or configuration. */
-#include "app/target.h"
+/* resolved_server.c - what a command is to talk to, out of words or
+ * configuration. */
+#include "connect/resolved_server.h"
 
 #include "config/reference.h"
 #include "gateway/hush.h"

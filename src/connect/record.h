@@ -12,8 +12,8 @@
  *
  * A file that is there already is not touched. The first failed write ends the
  * recording and is logged; the gateway goes on. replay.h plays it. */
-#ifndef MO_APP_RECORD_H
-#define MO_APP_RECORD_H
+#ifndef MO_CONNECT_RECORD_H
+#define MO_CONNECT_RECORD_H
 
 #include "loop/loop.h"
 

@@ -1,4 +1,4 @@
-/* tails.h - the last that each server wrote on its standard error.
+/* stderr_tail.h - the last that each server wrote on its standard error.
  *
  * By the server's name, so that it is still there when the process that said
  * it is not. Whoever runs servers puts in what comes as it comes; whoever
@@ -6,8 +6,8 @@
  *
  * Limits: MO_TAIL_MAX bytes a server, MO_TAILS_MAX servers; the words of
  * further ones are not kept. Out of memory: likewise. */
-#ifndef MO_APP_TAILS_H
-#define MO_APP_TAILS_H
+#ifndef MO_CONNECT_STDERR_TAIL_H
+#define MO_CONNECT_STDERR_TAIL_H
 
 #include "base/str.h"
 

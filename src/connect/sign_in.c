@@ -1,4 +1,4 @@
-#include "app/sign_in.h"
+#include "connect/sign_in.h"
 
 #include <limits.h>
 #include <stdio.h>
