@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "app/import.h"
 #include "config/json_edit.h"
+#include "servers/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
  */
 #include "app/converse.h"
 
-#include "app/try.h"
 #include "policy/config_rules.h"
 #include "policy/rules_api.h"
+#include "servers/try_tool.h"
 
 struct mo_converse {
     struct mo_loop *loop;

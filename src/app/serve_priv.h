@@ -8,9 +8,9 @@
 #include "app/gauges.h"
 #include "app/hatch.h"
 #include "app/hub.h"
-#include "app/manage.h"
 #include "app/router.h"
 #include "mcp/ep_http.h"
+#include "servers/manage.h"
 #include "web/api_stats.h"
 #include "web/talk.h"
 

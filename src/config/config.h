@@ -187,7 +187,7 @@ struct mo_config_server {
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
-    bool manage; /* where nobody set it: by `listen` (app/manage.h) */
+    bool manage; /* where nobody set it: by `listen` (servers/manage.h) */
 };
 
 struct mo_config_secrets {

@@ -1,7 +1,7 @@
 /* Foreign configurations: which placeholder becomes what, what is refused,
  * and that running out of memory loses nothing but the import. The clients'
  * own files are in tests/it/mcp_edit.test.mjs. */
-#include "app/import.h"
+#include "servers/import.h"
 
 #include "mo_test.h"
 

@@ -1,14 +1,14 @@
 /* A server out of a request: keys leave it, everything else stays; what is
  * shown of it has none; what servers said last; who may change them. */
-#include "app/manage.h"
+#include "servers/manage.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/manage_entry.h"
 #include "connect/stderr_tail.h"
 #include "loop/loop.h"
 #include "mo_test.h"
+#include "servers/manage_entry.h"
 
 /* --- entries ------------------------------------------------------------- */
 

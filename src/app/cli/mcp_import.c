@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "app/cli/mcp_edit.h"
-#include "app/import_plan.h"
 #include "app/terminal.h"
+#include "servers/import_plan.h"
 
 /* --- where they keep it -------------------------------------------------- */
 

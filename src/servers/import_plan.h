@@ -7,11 +7,11 @@
  *
  * Ownership: everything in a plan is in its own arena; keys are wiped by
  * mo_plan_fini(). */
-#ifndef MO_APP_IMPORT_PLAN_H
-#define MO_APP_IMPORT_PLAN_H
+#ifndef MO_SERVERS_IMPORT_PLAN_H
+#define MO_SERVERS_IMPORT_PLAN_H
 
-#include "app/import.h"
 #include "config/file_edit.h"
+#include "servers/import.h"
 
 enum mo_plan_action {
     MO_PLAN_ADD,

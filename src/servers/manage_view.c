@@ -1,5 +1,5 @@
 /*
- * manage_look.c - the configured servers as people see them; see manage_priv.h.
+ * manage_view.c - the configured servers as people see them; see manage_priv.h.
  *
  * Their state is the gateway's, which serves conversations and MCP clients.
  */
@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "app/hub.h"
-#include "app/manage_priv.h"
 #include "base/mem.h"
 #include "config/doc.h"
 #include "gateway/inside.h"
 #include "gateway/up.h"
+#include "servers/manage_priv.h"
 
 /* In the order of `states`. */
 enum state { BROKEN, OK, SIGN_IN, FAILED, STARTING, COLD, DISABLED };

@@ -1,8 +1,10 @@
-/* try.h - the configured servers for people who look at them and try a tool.
+/* try_tool.h - the configured servers for people who look at them and try a
+ * tool.
  *
- * What web/api_servers.h asks for, out of the gateway (hub.h), the definitions
- * that were seen first (policy/tool_pins.h) and the operator's approval rules.
- * It is a client of the gateway as conversations are (mcp/link_inside.h).
+ * What web/api_servers.h asks for, out of the gateway (app/hub.h), the
+ * definitions that were seen first (policy/tool_pins.h) and the operator's
+ * approval rules. It is a client of the gateway as conversations are
+ * (mcp/link_inside.h).
  *
  * Rules of the house
  *  1. A tool is tried with the rules a conversation has, without what people
@@ -15,8 +17,8 @@
  *
  * Ownership: everything given is borrowed until it is closed. Limit: TRIES at
  * once. */
-#ifndef MO_APP_TRY_H
-#define MO_APP_TRY_H
+#ifndef MO_SERVERS_TRY_TOOL_H
+#define MO_SERVERS_TRY_TOOL_H
 
 #include "app/hub.h"
 #include "policy/tool_pins.h"

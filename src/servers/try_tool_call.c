@@ -1,7 +1,7 @@
 /*
- * try_call.c - may a tool be tried, and trying it; see try.h.
+ * try_tool_call.c - may a tool be tried, and trying it; see try_tool.h.
  */
-#include "app/try_priv.h"
+#include "servers/try_tool_priv.h"
 
 /* {"state":state, ...}: the rest is up to the caller. */
 static void begin_state(struct mo_jw *w, struct mo_buf *b, const char *state)

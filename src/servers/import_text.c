@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/import.h"
 #include "config/dotenv.h"
 #include "secrets/secrets.h"
+#include "servers/import.h"
 
 /* --- keys ---------------------------------------------------------------- */
 

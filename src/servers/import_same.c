@@ -1,5 +1,5 @@
-#include "app/import.h"
 #include "codec/jvalue.h"
+#include "servers/import.h"
 
 #define STEPS_MAX ((uint64_t)1000 * 1000)
 

@@ -17,8 +17,8 @@
  *
  * Ownership: everything given is borrowed until gone(). Limit: JOBS at once;
  * another writer is waited for LOCK_MS. */
-#ifndef MO_APP_MANAGE_H
-#define MO_APP_MANAGE_H
+#ifndef MO_SERVERS_MANAGE_H
+#define MO_SERVERS_MANAGE_H
 
 #include "config/config.h"
 #include "store/store.h"

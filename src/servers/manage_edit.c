@@ -1,7 +1,7 @@
 /*
  * manage_edit.c - a request as a change of the file; see manage_priv.h.
  */
-#include "app/manage_priv.h"
+#include "servers/manage_priv.h"
 
 #include "secrets/key.h"
 

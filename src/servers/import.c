@@ -1,4 +1,4 @@
-#include "app/import.h"
+#include "servers/import.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-#include "app/import_plan.h"
+#include "servers/import_plan.h"
 
 #include "secrets/key.h"
 

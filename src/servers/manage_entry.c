@@ -1,11 +1,11 @@
-#include "app/manage_entry.h"
+#include "servers/manage_entry.h"
 
 #include <stdio.h>
 
-#include "app/import.h"
 #include "config/doc.h"
 #include "config/reference.h"
 #include "secrets/secrets.h"
+#include "servers/import.h"
 
 #define NAME_BYTES 128
 

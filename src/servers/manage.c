@@ -1,7 +1,7 @@
 /*
  * manage.c - see manage.h.
  */
-#include "app/manage_priv.h"
+#include "servers/manage_priv.h"
 
 #include "app/door.h"
 #include "base/mem.h"

@@ -11,8 +11,8 @@
  *
  * Pure: texts in, texts out. Ownership: the arena's; whoever has it wipes the
  * values (mo_entry_wipe). */
-#ifndef MO_APP_MANAGE_ENTRY_H
-#define MO_APP_MANAGE_ENTRY_H
+#ifndef MO_SERVERS_MANAGE_ENTRY_H
+#define MO_SERVERS_MANAGE_ENTRY_H
 
 #include "codec/json.h"
 

@@ -1,14 +1,14 @@
-/* try_priv.h - what the files of try.h share.
+/* try_tool_priv.h - what the files of try_tool.h share.
  *
- *   try.c       jobs, the list of servers, their tools, accepting a change
- *   try_call.c  may a call run, and running it */
-#ifndef MO_APP_TRY_PRIV_H
-#define MO_APP_TRY_PRIV_H
+ *   try_tool.c       jobs, the list of servers, their tools, accepting a change
+ *   try_tool_call.c  may a call run, and running it */
+#ifndef MO_SERVERS_TRY_TOOL_PRIV_H
+#define MO_SERVERS_TRY_TOOL_PRIV_H
 
 #include "agent/entry.h"
-#include "app/try.h"
 #include "base/rand.h"
 #include "gateway/inside.h"
+#include "servers/try_tool.h"
 
 #define TRIES       32
 #define QUESTIONS   16
@@ -58,7 +58,8 @@ struct job {
     void *arg;
 };
 
-/* --- try.c --------------------------------------------------------------- */
+/* --- try_tool.c
+ * --------------------------------------------------------------- */
 
 /* Answer and end the job. */
 void try_finish(struct job *j, struct mo_span json, const struct mo_err *why);
@@ -68,7 +69,8 @@ void try_put(struct mo_jw *w, const char *key, struct mo_span text);
 void try_put_json(struct mo_jw *w, const char *key, struct mo_span json);
 struct mo_gateway *try_gateway(const struct mo_try *t);
 
-/* --- try_call.c ---------------------------------------------------------- */
+/* --- try_tool_call.c
+ * ---------------------------------------------------------- */
 
 void try_call(struct job *j);
 /* One row that belongs to no session; nobody waits for it. */

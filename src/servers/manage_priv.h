@@ -2,19 +2,19 @@
  *
  *   manage.c       jobs: checked, tested, audited, saved, in this order
  *   manage_edit.c  what is written, and the secrets that go with it
- *   manage_look.c  what is shown of servers, without a job
+ *   manage_view.c  what is shown of servers, without a job
  *
  * States of a job: CHECK -> [TEST] -> [AUDIT -> SAVE] -> over. Between two of
  * them it is waited for one thing: the lock of the file (timer), a test, the
  * end of its dial, or the store. */
-#ifndef MO_APP_MANAGE_PRIV_H
-#define MO_APP_MANAGE_PRIV_H
+#ifndef MO_SERVERS_MANAGE_PRIV_H
+#define MO_SERVERS_MANAGE_PRIV_H
 
-#include "app/import_plan.h"
-#include "app/manage.h"
-#include "app/manage_entry.h"
 #include "connect/connect_test.h"
 #include "loop/loop.h"
+#include "servers/import_plan.h"
+#include "servers/manage.h"
+#include "servers/manage_entry.h"
 
 #define JOBS       8
 #define LOCK_MS    5000
@@ -80,7 +80,7 @@ void edit_unstore(struct job *j);
 /* One row for the audit log. */
 void edit_audit(const struct job *j, struct mo_buf *b);
 
-/* --- manage_look.c ------------------------------------------------------- */
+/* --- manage_view.c ------------------------------------------------------- */
 
 int look_list(void *ctx, struct mo_buf *out);
 int look_one(void *ctx, struct mo_span server, struct mo_buf *out,

@@ -18,8 +18,8 @@
  * Pure: a text in. Ownership: everything is in the arena, keys included; the
  * caller wipes what he must (mo_import_wipe). Limits: MO_IMPORT_FILE_MAX,
  * MO_IMPORT_SERVERS_MAX (MO_ETOOBIG). */
-#ifndef MO_APP_IMPORT_H
-#define MO_APP_IMPORT_H
+#ifndef MO_SERVERS_IMPORT_H
+#define MO_SERVERS_IMPORT_H
 
 #include "codec/json.h"
 

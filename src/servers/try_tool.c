@@ -1,12 +1,12 @@
 /*
- * try.c - see try.h.
+ * try_tool.c - see try_tool.h.
  *
  * A job goes server -> tools -> (judged -> audited -> called) and is answered
  * once; what it was asked with is copied, because the asker may be gone.
  */
-#include "app/try_priv.h"
 #include "gateway/up.h"
 #include "mcp/link_inside.h"
+#include "servers/try_tool_priv.h"
 
 /* --- a job --------------------------------------------------------------- */
 
