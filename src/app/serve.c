@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/cli.h"
 #include "app/echo.h"
 #include "app/serve_priv.h"
+#include "cli/cli.h"
 #include "config/reload.h"
 #include "secrets/provider_keys.h"
 

@@ -3,7 +3,7 @@
  * Called by `serve` with a configuration that is loaded and valid and a log
  * that is set up from it. Ownership: both are the caller's and outlive the
  * call; the configuration may be reloaded through its holder meanwhile.
- * Returns an exit code (enum mo_exit_code, cli.h) and has logged why. */
+ * Returns an exit code (enum mo_exit_code, cli/cli.h) and has logged why. */
 #ifndef MO_APP_SERVE_H
 #define MO_APP_SERVE_H
 

@@ -1,6 +1,6 @@
-#include "app/cli.h"
+#include "cli/cli.h"
 
-#include "app/help.h"
+#include "cli/help_text.h"
 #include "config/keys.h"
 #include "mo_test.h"
 

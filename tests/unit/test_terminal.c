@@ -1,8 +1,8 @@
 /* What a person sees in a terminal: nothing repaints it, and what is typed
  * means one thing. */
-#include "app/terminal.h"
+#include "cli/chat/terminal.h"
 
-#include "app/term_form.h"
+#include "cli/chat/terminal_form.h"
 #include "mo_test.h"
 
 #define TEXT_MAX ((size_t)1024 * 1024)

@@ -1,0 +1,471 @@
+/* approvals list, approve, reject, accept - calls of the gateway that wait for
+ * a person, decided by one at a terminal.
+ *
+ * Every process that holds calls has a socket beside the state (app/hatch.h):
+ * all of them are asked. A decision is for what was shown: approve prints the
+ * call and sends the digest of exactly that. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "app/hatch.h"
+#include "base/clock.h"
+#include "cli/runtime_wait.h"
+#include "codec/json.h"
+#include "mcp/edit.h"
+
+#define URL_MAX_ 128
+
+struct asking {
+    struct mo_cmd_house m;
+    struct mo_buf answer; /* of the process that is asked now */
+    struct mo_buf out;    /* what is printed */
+    bool json, any;
+    const char *id;            /* the one that is looked for */
+    const char *server, *tool; /* likewise */
+    const char *what;          /* the list it is in */
+    /* found: */
+    char path[4096];
+    struct mo_buf found; /* as the list has it */
+};
+
+/* --- asking -------------------------------------------------------------- */
+
+static int begin(struct mo_cli *c, struct asking *a)
+{
+    int rc;
+
+    *a = (struct asking){.json = mo_cli_has(c, "json")};
+    mo_buf_init(&a->answer, MO_HATCH_BYTES);
+    mo_buf_init(&a->out, MO_HATCH_BYTES);
+    mo_buf_init(&a->found, MO_HATCH_BYTES);
+    rc = mo_cmd_house_load(c, &a->m);
+    return rc;
+}
+
+static int end(struct asking *a, int rc)
+{
+    mo_buf_fini(&a->answer);
+    mo_buf_fini(&a->out);
+    mo_buf_fini(&a->found);
+    mo_cmd_house_close(&a->m);
+    return rc;
+}
+
+/* The list of one process; none if it is gone. */
+static struct mo_json list_of(struct asking *a, const char *path,
+                              struct mo_json_doc *d)
+{
+    struct mo_err e;
+    int status = 0;
+
+    mo_buf_reset(&a->answer);
+    *d = (struct mo_json_doc){.root = {NULL, 0}};
+    if (mo_hatch_ask(a->m.loop, path, "/api/approvals", mo_span(NULL, 0),
+                     &status, &a->answer, &e) < 0 ||
+        status != 200 || mo_json_parse(mo_buf_view(&a->answer), 0, d, NULL) < 0)
+        return (struct mo_json){NULL, 0};
+    return d->root;
+}
+
+static int each(struct asking *a, int (*fn)(void *ctx, const char *path),
+                struct mo_err *e)
+{
+    return mo_hatch_each(a->m.h.now->store.dir, fn, a, e);
+}
+
+/* --- list ---------------------------------------------------------------- */
+
+static void put(struct mo_buf *b, const char *before, struct mo_json v)
+{
+    if (!v.p)
+        return;
+    (void)mo_buf_puts(b, before);
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
+    else
+        (void)mo_buf_span(b, mo_json_text(v));
+    (void)mo_buf_putc(b, '\n');
+}
+
+static void put_call(struct mo_buf *b, struct mo_json v)
+{
+    char until[MO_ISO8601_MAX];
+    uint64_t at = 0;
+    bool by_client = false;
+
+    (void)mo_json_u64(mo_json_get(v, "expiresAt"), &at);
+    (void)mo_json_bool(mo_json_get(v, "byClient"), &by_client);
+    mo_wall_format(at, until);
+    put(b, "", mo_json_get(v, "id"));
+    put(b, "  server     ", mo_json_get(v, "server"));
+    put(b, "  tool       ", mo_json_get(v, "tool"));
+    put(b, "  arguments  ", mo_json_get(v, "args"));
+    put(b, "  found for  ", mo_json_get(v, "words"));
+    put(b, "  why asked  ", mo_json_get(v, "reason"));
+    put(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
+    (void)mo_buf_printf(b, "  until      %s%s\n", until,
+                        by_client ? " (its client was asked)" : "");
+}
+
+static void put_changed(struct mo_buf *b, struct mo_json v)
+{
+    put(b, "changed by its server, not run until accepted: ",
+        mo_json_get(v, "tool"));
+    put(b, "  server     ", mo_json_get(v, "server"));
+    put(b, "  was        ",
+        mo_json_get(mo_json_get(v, "before"), "description"));
+    put(b, "  is         ", mo_json_get(mo_json_get(v, "now"), "description"));
+    put(b, "  digest     ", mo_json_get(v, "digest"));
+}
+
+static void put_all(struct asking *a, struct mo_json list,
+                    void (*text)(struct mo_buf *b, struct mo_json v))
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &val)) {
+        if (a->json && a->any)
+            (void)mo_buf_putc(&a->out, ',');
+        if (a->json)
+            (void)mo_buf_span(&a->out, mo_json_text(val));
+        else
+            text(&a->out, val);
+        a->any = true;
+    }
+}
+
+static int list_one(void *ctx, const char *path)
+{
+    struct asking *a = ctx;
+    struct mo_json_doc d;
+    struct mo_json root = list_of(a, path, &d);
+
+    put_all(a, mo_json_get(root, "approvals"), put_call);
+    put_all(a, mo_json_get(root, "changed"), put_changed);
+    return 0;
+}
+
+static int run_list(struct mo_cli *c)
+{
+    struct asking a;
+    struct mo_err e;
+    struct mo_buf b;
+    int rc = begin(c, &a);
+
+    if (rc)
+        return end(&a, rc);
+    if (a.json)
+        (void)mo_buf_putc(&a.out, '[');
+    if (each(&a, list_one, &e) < 0)
+        return end(&a, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg));
+    if (a.json)
+        (void)mo_buf_putc(&a.out, ']');
+    else if (!a.any)
+        (void)mo_buf_puts(&a.out, "no call waits for a person\n");
+    b = a.out;
+    mo_buf_init(&a.out, 0);
+    rc = a.json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
+    return end(&a, rc);
+}
+
+static const struct mo_opt list_opts[] = {MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_approvals_list = {
+    .name = "approvals list",
+    .summary = "List the gateway's calls that wait for a person",
+    .text = "Of every `serve` and `gateway` that runs with this state "
+            "directory, also tools that are held back because their server "
+            "changed them.",
+    .example = "approvals list",
+    .example_says = "shows each call with its arguments and its id",
+    .opts = list_opts,
+    .nopts = MO_COUNT(list_opts),
+    .run = run_list,
+};
+
+/* --- deciding ------------------------------------------------------------ */
+
+static bool is_it(const struct asking *a, struct mo_json v)
+{
+    if (a->id)
+        return mo_json_str_eq(mo_json_get(v, "id"), mo_span_cstr(a->id));
+    return mo_json_str_eq(mo_json_get(v, "server"), mo_span_cstr(a->server)) &&
+           mo_json_str_eq(mo_json_get(v, "tool"), mo_span_cstr(a->tool));
+}
+
+static int find_one(void *ctx, const char *path)
+{
+    struct asking *a = ctx;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_json_doc d;
+
+    mo_json_iter(&it, mo_json_get(list_of(a, path, &d), a->what));
+    while (mo_json_next(&it, &key, &val)) {
+        if (!is_it(a, val))
+            continue;
+        (void)snprintf(a->path, sizeof(a->path), "%s", path);
+        (void)mo_buf_span(&a->found, mo_json_text(val));
+        return 1;
+    }
+    return 0;
+}
+
+/* What was found, which its process must still have under that digest. */
+static int post(struct asking *a, struct mo_cli *c, const char *url,
+                struct mo_span body)
+{
+    struct mo_json_doc d;
+    struct mo_buf why;
+    struct mo_err e;
+    int status = 0;
+    int rc;
+
+    mo_buf_reset(&a->answer);
+    if (mo_hatch_ask(a->m.loop, a->path, url, body, &status, &a->answer, &e) <
+        0)
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    if (status == 200)
+        return MO_EXIT_OK;
+    mo_buf_init(&why, 4096);
+    if (mo_json_parse(mo_buf_view(&a->answer), 0, &d, NULL) == 0)
+        (void)mo_json_str_buf(mo_json_get(d.root, "detail"), &why);
+    rc = mo_cli_error(c, MO_EXIT_FAIL, "%s",
+                      why.len ? mo_buf_cstr(&why) : "it was refused");
+    mo_buf_fini(&why);
+    return rc;
+}
+
+/* Its arguments become those; 0: they are an object. */
+static int put_args(struct asking *a, struct mo_buf *b, const char *args)
+{
+    struct mo_json v = {a->found.p, a->found.len};
+    struct mo_edit ed = {"args", mo_span_cstr(args)};
+    struct mo_json_doc d;
+    struct mo_buf now;
+
+    if (mo_json_parse(ed.to, 0, &d, NULL) < 0 ||
+        !mo_json_is(d.root, MO_JSON_OBJECT))
+        return MO_EINVAL;
+    (void)mo_buf_puts(b, ",\"args\":");
+    (void)mo_buf_span(b, mo_json_text(d.root));
+    mo_buf_init(&now, MO_HATCH_BYTES);
+    ed.to = mo_json_text(d.root);
+    if (mo_edit(&now, v, &ed, 1) < 0) {
+        mo_buf_fini(&now);
+        return MO_ENOMEM;
+    }
+    mo_buf_fini(&a->found);
+    a->found = now;
+    return 0;
+}
+
+static int decide(struct asking *a, struct mo_cli *c, bool approved)
+{
+    struct mo_json v = {a->found.p, a->found.len};
+    struct mo_json digest = mo_json_get(v, "digest");
+    const char *reason = mo_cli_get(c, "reason");
+    const char *args = mo_cli_get(c, "args");
+    char url[URL_MAX_];
+    struct mo_buf b;
+    int rc = 0;
+
+    (void)snprintf(url, sizeof(url), "/api/approvals/%s", a->id);
+    mo_buf_init(&b, MO_HATCH_BYTES);
+    (void)mo_buf_printf(
+        &b, "{\"approved\":%s,\"digest\":", approved ? "true" : "false");
+    (void)mo_buf_span(&b, mo_json_text(digest));
+    if (reason) {
+        (void)mo_buf_puts(&b, ",\"reason\":");
+        (void)mo_json_quote(&b, mo_span_cstr(reason));
+    }
+    if (args)
+        rc = put_args(a, &b, args);
+    (void)mo_buf_putc(&b, '}');
+    if (rc == MO_EINVAL)
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args wants a JSON object");
+    else
+        rc = rc < 0 || mo_buf_err(&b)
+                 ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
+                 : post(a, c, url, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
+{
+    struct mo_json v = {a->found.p, a->found.len};
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_HATCH_BYTES);
+    (void)mo_buf_printf(&b, "%s ", word);
+    put_call(&b, v);
+    return mo_cli_print(c, &b);
+}
+
+static int run_decide(struct mo_cli *c, bool approved)
+{
+    struct asking a;
+    struct mo_err e;
+    int rc = begin(c, &a);
+
+    if (rc)
+        return end(&a, rc);
+    a.id = c->args[0];
+    a.what = "approvals";
+    if (strlen(a.id) > 64 || each(&a, find_one, &e) <= 0 || !a.found.len)
+        return end(&a, mo_cli_error(c, MO_EXIT_FAIL,
+                                    "no call %.64s waits for a decision (any "
+                                    "more)",
+                                    a.id));
+    rc = decide(&a, c, approved);
+    if (rc == 0)
+        rc = print_decided(&a, c, approved ? "approved" : "rejected");
+    return end(&a, rc);
+}
+
+static int run_approve(struct mo_cli *c)
+{
+    return run_decide(c, true);
+}
+
+static int run_reject(struct mo_cli *c)
+{
+    return run_decide(c, false);
+}
+
+static const struct mo_opt approve_opts[] = {
+    {.name = "args",
+     .arg = "JSON",
+     .doc = "Run it with these arguments instead, an object that fits the "
+            "tool's schema"},
+};
+
+const struct mo_cmd mo_cmd_approvals_approve = {
+    .name = "approvals approve",
+    .summary = "Let a call that waits run, once",
+    .args = "ID",
+    .min_args = 1,
+    .max_args = 1,
+    .text = "Prints the call that was approved. It is for exactly what "
+            "`approvals list` shows, and used up by this.",
+    .example = "approvals approve Vb3nQ0aZk1xYc7Lm",
+    .example_says = "runs that call",
+    .opts = approve_opts,
+    .nopts = MO_COUNT(approve_opts),
+    .run = run_approve,
+};
+
+static const struct mo_opt reject_opts[] = {
+    {.name = "reason",
+     .arg = "TEXT",
+     .doc = "Why not; the model is told, and the audit log"},
+};
+
+const struct mo_cmd mo_cmd_approvals_reject = {
+    .name = "approvals reject",
+    .summary = "Refuse a call that waits",
+    .args = "ID",
+    .min_args = 1,
+    .max_args = 1,
+    .example = "approvals reject Vb3nQ0aZk1xYc7Lm --reason tomorrow",
+    .example_says = "the client gets an error that says so",
+    .opts = reject_opts,
+    .nopts = MO_COUNT(reject_opts),
+    .run = run_reject,
+};
+
+/* --- accepting a changed tool -------------------------------------------- */
+
+static int accept_it(struct asking *a, struct mo_cli *c)
+{
+    struct mo_json v = {a->found.p, a->found.len};
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, (size_t)64 * 1024);
+    (void)mo_buf_puts(&b, "{\"server\":");
+    (void)mo_json_quote(&b, mo_span_cstr(a->server));
+    (void)mo_buf_puts(&b, ",\"tool\":");
+    (void)mo_json_quote(&b, mo_span_cstr(a->tool));
+    (void)mo_buf_puts(&b, ",\"digest\":");
+    (void)mo_buf_span(&b, mo_json_text(mo_json_get(v, "digest")));
+    (void)mo_buf_putc(&b, '}');
+    rc = mo_buf_err(&b) ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
+                        : post(a, c, "/api/approvals/tools", mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+struct accepting {
+    struct asking *a;
+    struct mo_cli *c;
+    struct mo_buf digest; /* of what was found first; others are not meant */
+    int rc;               /* an exit code */
+};
+
+/* Every process that holds it back. */
+static int accept_one(void *ctx, const char *path)
+{
+    struct accepting *x = ctx;
+    struct mo_json v, digest;
+
+    mo_buf_reset(&x->a->found);
+    if (find_one(x->a, path) == 0)
+        return 0;
+    v = (struct mo_json){x->a->found.p, x->a->found.len};
+    digest = mo_json_get(v, "digest");
+    if (x->digest.len == 0)
+        (void)mo_buf_span(&x->digest, mo_json_text(digest));
+    if (!mo_span_eq(mo_buf_view(&x->digest), mo_json_text(digest)))
+        return 0;
+    x->rc = accept_it(x->a, x->c);
+    return x->rc ? 1 : 0;
+}
+
+static int run_accept(struct mo_cli *c)
+{
+    struct asking a;
+    struct accepting all = {.a = &a, .c = c};
+    struct mo_err e;
+    struct mo_buf b;
+    int rc = begin(c, &a);
+
+    if (rc)
+        return end(&a, rc);
+    a.server = c->args[0];
+    a.tool = c->args[1];
+    a.what = "changed";
+    if (each(&a, find_one, &e) <= 0 || !a.found.len)
+        return end(&a, mo_cli_error(c, MO_EXIT_FAIL,
+                                    "%.64s of %.64s does not wait to be "
+                                    "accepted",
+                                    a.tool, a.server));
+    mo_buf_init(&b, MO_HATCH_BYTES);
+    (void)mo_buf_puts(&b, "accepted as it is now\n");
+    put_changed(&b, (struct mo_json){a.found.p, a.found.len});
+    mo_buf_init(&all.digest, MO_HATCH_BYTES);
+    (void)mo_hatch_each(a.m.h.now->store.dir, accept_one, &all, &e);
+    mo_buf_fini(&all.digest);
+    if (all.rc == 0)
+        return end(&a, mo_cli_print(c, &b));
+    mo_buf_fini(&b);
+    return end(&a, all.rc);
+}
+
+const struct mo_cmd mo_cmd_approvals_accept = {
+    .name = "approvals accept",
+    .summary = "Let a tool be used that its server changed",
+    .args = "SERVER TOOL",
+    .min_args = 2,
+    .max_args = 2,
+    .text = "A tool whose description, schema or hints are not what they were "
+            "when it was first seen is not run before somebody looked at it: "
+            "`approvals list` shows what it was and what it is.",
+    .example = "approvals accept files read_file",
+    .example_says = "read_file of the server files may be called again",
+    .run = run_accept,
+};

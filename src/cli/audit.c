@@ -1,0 +1,403 @@
+/* audit list, tail, verify - the audit log's file (audit/audit_file.h).
+ *
+ * list and tail print rows as they stand there, newest last; verify says
+ * whether they are what was written. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit/audit_file.h"
+#include "cli/cmd.h"
+#include "codec/frame.h"
+#include "codec/json.h"
+
+#define LIST_ROWS 50
+#define TAIL_ROWS 10
+#define ROWS_MAX  100000
+#define NAP_MS    200
+#define FILES_MAX 1024
+
+/* The last rows that were read, in a ring. */
+struct rows {
+    struct mo_buf *v;
+    size_t max, n; /* n: of all that were seen */
+};
+
+struct opened {
+    struct mo_config_holder h;
+    struct mo_cmd_flags flags;
+    struct mo_cli *c;
+    char path[PATH_MAX];
+    bool json;
+};
+
+static int open_log(struct mo_cli *c, struct opened *o)
+{
+    int rc = mo_cmd_load(c, &o->flags, &o->h);
+    int n;
+
+    if (rc)
+        return rc;
+    o->c = c;
+    o->json = mo_cli_has(c, "json");
+    n = snprintf(o->path, sizeof(o->path), "%s/" MO_LEDGER_FILE,
+                 o->h.now->store.dir);
+    if (n > 0 && (size_t)n < sizeof(o->path))
+        return 0;
+    mo_config_close(&o->h);
+    return mo_cli_error(c, MO_EXIT_CONFIG, "store.dir is too long");
+}
+
+/* --- a row for people ---------------------------------------------------- */
+
+static void put(struct mo_buf *b, const char *before, struct mo_json v)
+{
+    if (!v.p)
+        return;
+    (void)mo_buf_puts(b, before);
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
+    else
+        (void)mo_buf_span(b, mo_json_text(v));
+}
+
+static void put_what(struct mo_buf *b, struct mo_json what)
+{
+    static const struct {
+        const char *key, *before;
+    } rows[] = {
+        {"kind", "  "},
+        {"server", " "},
+        {"tool", "."},
+        {"outcome", " = "},
+        {"isError", " error="},
+        {"ms", " ms="},
+        {"by", " by="},
+        {"decidedBy", " decided by="},
+        {"who", " who="},
+        {"reason", " reason="},
+        {"words", " words="},
+        {"candidates", " -> "},
+        {"refused", " refused="},
+        {"accepted", " accepted="},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        put(b, rows[i].before, mo_json_get(what, rows[i].key));
+}
+
+static void put_row(const struct opened *o, struct mo_span line,
+                    struct mo_buf *b)
+{
+    struct mo_json_doc d;
+
+    if (o->json || mo_json_parse(line, 0, &d, NULL) < 0) {
+        (void)mo_buf_span(b, line);
+    } else {
+        put(b, "", mo_json_get(d.root, "seq"));
+        put(b, "  ", mo_json_get(d.root, "at"));
+        put(b, "  ", mo_json_get(d.root, "note"));
+        put(b, "  session ", mo_json_get(d.root, "session"));
+        put_what(b, mo_json_get(d.root, "what"));
+    }
+    (void)mo_buf_putc(b, '\n');
+}
+
+/* --- the last rows ------------------------------------------------------- */
+
+static int keep(struct rows *r, struct mo_span line)
+{
+    struct mo_buf *b = &r->v[r->n++ % r->max];
+
+    mo_buf_reset(b);
+    return mo_buf_span(b, line);
+}
+
+static int rows_init(struct rows *r, size_t max)
+{
+    *r = (struct rows){.max = max};
+    r->v = mo_zalloc(max * sizeof(*r->v));
+    for (size_t i = 0; r->v && i < max; i++)
+        mo_buf_init(&r->v[i], MO_LEDGER_LINE + 1024);
+    return r->v ? 0 : MO_ENOMEM;
+}
+
+static void rows_fini(struct rows *r)
+{
+    for (size_t i = 0; r->v && i < r->max; i++)
+        mo_buf_fini(&r->v[i]);
+    mo_free(r->v);
+}
+
+/* What is there from now on; half a line waits in f. */
+static int read_some(int fd, struct mo_frame *f, struct rows *r,
+                     struct mo_err *e)
+{
+    char step[64 * 1024];
+    ssize_t n = read(fd, step, sizeof(step));
+    struct mo_span in, line;
+    int rc;
+
+    if (n < 0 && errno == EINTR)
+        return 1;
+    if (n < 0)
+        return mo_fail_sys(e, "read");
+    in = mo_span(step, (size_t)n);
+    rc = mo_frame_next(f, &in, &line);
+    for (; rc == 1; rc = mo_frame_next(f, &in, &line))
+        if (keep(r, line) < 0)
+            return mo_fail(e, MO_ENOMEM, "out of memory");
+    if (rc < 0)
+        return mo_fail(e, rc, "a line is too long");
+    return n > 0;
+}
+
+static int read_file(const char *path, struct rows *r, struct mo_err *e)
+{
+    mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct mo_frame f;
+    int rc = 1;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : mo_fail_sys(e, "%s", path);
+    mo_frame_init(&f, MO_LEDGER_LINE + 1024);
+    while (rc > 0)
+        rc = read_some(fd, &f, r, e);
+    mo_frame_fini(&f);
+    return rc;
+}
+
+/* The newest file, and the one before it if that has too few. */
+static int read_last(const struct opened *o, struct rows *r, struct mo_err *e)
+{
+    const char *dir = o->h.now->store.dir;
+    mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
+    size_t n = 0;
+    int rc = names ? mo_ledger_files(dir, names, FILES_MAX, &n, e)
+                   : mo_fail(e, MO_ENOMEM, "out of memory");
+
+    for (size_t i = n > 2 ? n - 2 : 0; rc == 0 && i < n; i++) {
+        char path[PATH_MAX];
+        int len = snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+
+        if (len > 0 && (size_t)len < sizeof(path))
+            rc = read_file(path, r, e);
+    }
+    return rc;
+}
+
+static int print_rows(const struct opened *o, const struct rows *r)
+{
+    size_t n = r->n < r->max ? r->n : r->max;
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * MO_LEDGER_LINE + n * 4096);
+    for (size_t i = r->n - n; i < r->n; i++) {
+        put_row(o, mo_buf_view(&r->v[i % r->max]), &b);
+        if (b.len > MO_CMD_TEXT_MAX / 2) {
+            if (mo_cli_print(o->c, &b))
+                return MO_EXIT_FAIL;
+            mo_buf_init(&b, 2 * MO_LEDGER_LINE + n * 4096);
+        }
+    }
+    return b.len ? mo_cli_print(o->c, &b) : (mo_buf_fini(&b), MO_EXIT_OK);
+}
+
+static size_t rows_wanted(const struct mo_cli *c, size_t usual)
+{
+    uint64_t n = 0;
+
+    if (mo_span_u64(mo_span_cstr(mo_cli_get(c, "rows")), &n) < 0 || n == 0)
+        return usual;
+    return n < ROWS_MAX ? (size_t)n : ROWS_MAX;
+}
+
+static int run_list(struct mo_cli *c)
+{
+    struct opened o;
+    struct mo_err e;
+    struct rows r;
+    int rc = open_log(c, &o);
+
+    if (rc)
+        return rc;
+    rc = rows_init(&r, rows_wanted(c, LIST_ROWS));
+    if (rc < 0 || read_last(&o, &r, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s",
+                          rc < 0 ? "out of memory" : e.msg);
+    else
+        rc = print_rows(&o, &r);
+    rows_fini(&r);
+    mo_config_close(&o.h);
+    return rc;
+}
+
+#define OPT_ROWS                                                               \
+    {                                                                          \
+        .name = "rows", .letter = 'n', .arg = "N",                             \
+        .doc = "How many rows, the newest"                                     \
+    }
+
+static const struct mo_opt list_opts[] = {OPT_ROWS, MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_audit_list = {
+    .name = "audit list",
+    .summary = "Print the newest rows of the audit log",
+    .text = "Calls that crossed the gateway or were refused, what words were "
+            "taken for, and what people decided, in conversations too. With "
+            "--json each row is printed as it stands in the file.",
+    .example = "audit list -n 20",
+    .example_says = "prints the last twenty rows",
+    .opts = list_opts,
+    .nopts = MO_COUNT(list_opts),
+    .run = run_list,
+};
+
+/* --- tail ---------------------------------------------------------------- */
+
+/* Rows that come, until somebody ends us. A file that was set aside has been
+ * read to its end before the next is looked at. */
+static int follow(const struct opened *o, struct rows *r, struct mo_err *e)
+{
+    static const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+    mo_autofd int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct mo_frame f;
+    int rc = 0;
+
+    if (fd >= 0)
+        (void)lseek(fd, 0, SEEK_END);
+    mo_frame_init(&f, MO_LEDGER_LINE + 1024);
+    while (rc >= 0) {
+        rc = fd >= 0 ? read_some(fd, &f, r, e) : 0;
+        if (r->n && print_rows(o, r) != MO_EXIT_OK)
+            break;
+        r->n = 0;
+        if (rc != 0)
+            continue;
+        if (nanosleep(&nap, NULL) < 0)
+            break;
+        if (fd < 0 || access(o->path, F_OK) == 0) {
+            int next = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+            off_t at = fd >= 0 ? lseek(fd, 0, SEEK_CUR) : 0;
+
+            if (next >= 0 && fd >= 0 && lseek(next, 0, SEEK_END) >= at) {
+                (void)close(next); /* the same one, or longer already */
+                continue;
+            }
+            mo_close_fd(&fd);
+            fd = next;
+            if (fd >= 0)
+                (void)lseek(fd, 0, SEEK_SET);
+        }
+    }
+    mo_frame_fini(&f);
+    return rc < 0 ? rc : 0;
+}
+
+static int run_tail(struct mo_cli *c)
+{
+    struct opened o;
+    struct mo_err e;
+    struct rows r;
+    int rc = open_log(c, &o);
+
+    if (rc)
+        return rc;
+    if (rows_init(&r, rows_wanted(c, TAIL_ROWS)) < 0 ||
+        read_last(&o, &r, &e) < 0) {
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", r.v ? e.msg : "out of memory");
+    } else {
+        rc = print_rows(&o, &r);
+        r.n = 0;
+        if (rc == 0 && mo_cli_has(c, "follow") && follow(&o, &r, &e) < 0)
+            rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    }
+    rows_fini(&r);
+    mo_config_close(&o.h);
+    return rc;
+}
+
+static const struct mo_opt tail_opts[] = {
+    {.name = "follow", .letter = 'f', .doc = "Go on with rows as they come"},
+    OPT_ROWS,
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_audit_tail = {
+    .name = "audit tail",
+    .summary = "Print the end of the audit log, and what comes",
+    .example = "audit tail -f",
+    .example_says = "prints ten rows and then each new one until Ctrl-C",
+    .opts = tail_opts,
+    .nopts = MO_COUNT(tail_opts),
+    .run = run_tail,
+};
+
+/* --- verify -------------------------------------------------------------- */
+
+static int print_report(struct mo_cli *c, const struct mo_ledger_report *r)
+{
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_cli_has(c, "json")) {
+        (void)mo_ledger_put_report(r, &b);
+        rc = mo_cmd_print_json(c, &b);
+    } else if (r->ok) {
+        (void)mo_buf_printf(
+            &b,
+            "ok: %llu rows, %llu to %llu, in %u file%s, as "
+            "they were written\n",
+            (unsigned long long)r->rows, (unsigned long long)r->first,
+            (unsigned long long)r->last, r->files, r->files == 1 ? "" : "s");
+        rc = mo_cli_print(c, &b);
+    } else {
+        (void)mo_buf_printf(&b, "NOT AS WRITTEN: %s line %llu: %s\n",
+                            r->file[0] ? r->file : MO_LEDGER_FILE,
+                            (unsigned long long)r->line, r->why.msg);
+        rc = mo_cli_print(c, &b);
+    }
+    return rc ? rc : r->ok ? MO_EXIT_OK : MO_EXIT_FAIL;
+}
+
+static int run_verify(struct mo_cli *c)
+{
+    struct mo_ledger_report r;
+    struct opened o;
+    struct mo_err e;
+    int rc = open_log(c, &o);
+
+    if (rc)
+        return rc;
+    if (mo_ledger_verify(o.h.now->store.dir, c->nargs ? c->args[0] : NULL, &r,
+                         &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    else
+        rc = print_report(c, &r);
+    mo_config_close(&o.h);
+    return rc;
+}
+
+static const struct mo_opt verify_opts[] = {MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_audit_verify = {
+    .name = "audit verify",
+    .summary = "Say whether the audit log is what was written",
+    .args = "[FILE]",
+    .max_args = 1,
+    .words = "@file",
+    .text = "Every row holds the hash of the row before it, so a byte that was "
+            "changed, a row that was taken out or moved is found and named; "
+            "rows that are missing at either end are found by audit.head. Of "
+            "one FILE alone only what is inside it can be said. Ends with 1 if "
+            "it is not as it was written, with 4 if it cannot be read.",
+    .example = "audit verify",
+    .example_says = "checks all files of the log in store.dir",
+    .opts = verify_opts,
+    .nopts = MO_COUNT(verify_opts),
+    .run = run_verify,
+};

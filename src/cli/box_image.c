@@ -1,0 +1,66 @@
+/* box image - makes the image that docker boxes are made of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/runtime_wait.h"
+
+struct image {
+    struct mo_cmd_house m;
+    struct mo_sandbox *sandbox;
+};
+
+static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+                       const struct mo_err *why)
+{
+    struct image *im = ctx;
+
+    im->sandbox = sb;
+    im->m.done = true;
+    if (why)
+        im->m.why = *why;
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct image *)ctx)->m.done = true;
+}
+
+static int run_image(struct mo_cli *c)
+{
+    struct mo_sandbox_opts o = {
+        .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
+    struct image im = {.sandbox = NULL};
+    struct mo_buf b;
+    int rc = mo_cmd_house_load(c, &im.m);
+
+    if (rc == 0) {
+        o.cfg = im.m.h.now;
+        if (mo_sandbox_open(im.m.loop, &o, on_sandbox, &im, &im.m.why) == 0)
+            mo_cmd_house_wait(&im.m);
+        if (im.m.why.code)
+            rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", im.m.why.msg);
+    }
+    if (im.sandbox) {
+        mo_buf_init(&b, MO_CMD_TEXT_MAX);
+        mo_buf_printf(&b, "the image is in place: %s\n",
+                      mo_sandbox_ready(im.sandbox, 0)->what);
+        rc = mo_cli_print(c, &b);
+        im.m.done = false;
+        mo_sandbox_close(im.sandbox, on_closed, &im);
+        mo_cmd_house_wait(&im.m);
+    }
+    mo_cmd_house_close(&im.m);
+    return rc;
+}
+
+const struct mo_cmd mo_cmd_box_image = {
+    .name = "box image",
+    .summary = "Make the image of docker boxes and load it into the engine",
+    .text = "It is made from this program's own toolbox and the machine's "
+            "static busybox, FROM scratch, and is the same wherever it is "
+            "made. A server does this by itself when it first needs a box.",
+    .example = "box image",
+    .example_says = "makes it now, so that the first session need not wait",
+    .run = run_image,
+};

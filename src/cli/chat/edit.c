@@ -1,0 +1,209 @@
+/* edit.c - a call's arguments in the person's own editor.
+ *
+ * They go into a file that nobody else can read, indented; $VISUAL or $EDITOR
+ * is started in the foreground with it, as other programs do it; what is in
+ * the file afterwards is what is approved. The conversation goes on meanwhile
+ * (its session would be taken from us otherwise): what it has to say waits
+ * until the screen is ours again.
+ *
+ * The file is removed in any case. A text that is no JSON is kept, and the
+ * next edit begins with it. */
+#include "cli/chat/chat_priv.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "policy/exact.h"
+
+#define SUFFIX ".json"
+
+static const char *variable(const struct cli_chat *t, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char *const *v = t->m.c->environ; v && *v; v++)
+        if (strncmp(*v, name, n) == 0 && (*v)[n] == '=' && (*v)[n + 1])
+            return *v + n + 1;
+    return NULL;
+}
+
+static const char *editor(const struct cli_chat *t)
+{
+    const char *visual = variable(t, "VISUAL");
+
+    return visual ? visual : variable(t, "EDITOR");
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static int make_file(struct cli_chat *t, struct mo_span text, struct mo_err *e)
+{
+    const char *dir = variable(t, "TMPDIR");
+    mo_autofd int fd = -1;
+
+    (void)snprintf(t->edit.path, sizeof(t->edit.path),
+                   "%s/mcp-orchestrator-XXXXXX" SUFFIX, dir ? dir : "/tmp");
+    fd = mkostemps(t->edit.path, sizeof(SUFFIX) - 1, O_CLOEXEC);
+    if (fd < 0) {
+        int rc = mo_fail_sys(e, "%s", t->edit.path);
+
+        t->edit.path[0] = '\0';
+        return rc;
+    }
+    return mo_file_write_all(fd, text, e);
+}
+
+static void remove_file(struct cli_chat *t)
+{
+    if (t->edit.path[0])
+        (void)unlink(t->edit.path);
+    t->edit.path[0] = '\0';
+}
+
+/* What was left by the last edit, or the arguments, a member a line. */
+static int write_file(struct cli_chat *t, struct mo_json args, struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_EXACT_MAX * 2);
+    mo_buf_span(&b, mo_buf_view(&t->edit.text));
+    if (b.len == 0 && mo_json_pretty(args, &b) == 0)
+        mo_buf_putc(&b, '\n');
+    rc = mo_buf_err(&b);
+    rc = rc < 0 ? mo_fail(e, rc, "the arguments")
+                : make_file(t, mo_buf_view(&b), e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* --- the editor ---------------------------------------------------------- */
+
+static struct mo_json call_id(const struct cli_chat *t)
+{
+    struct card *k = mo_list_first(&t->cards, struct card, node);
+
+    return k ? mo_json_get(k->doc, "callId") : (struct mo_json){NULL, 0};
+}
+
+static bool is_same_card(const struct cli_chat *t)
+{
+    return call_id(t).p &&
+           mo_json_str_eq(call_id(t), mo_span_cstr(t->edit.call));
+}
+
+/* Nobody is asked to approve what they did not change: that is `y`. */
+static bool is_unchanged(struct cli_chat *t, struct mo_json now)
+{
+    struct mo_buf a, b;
+    bool same = false;
+
+    mo_buf_init(&a, MO_EXACT_MAX);
+    mo_buf_init(&b, MO_EXACT_MAX);
+    same =
+        mo_exact_args(mo_json_get(chat_first(t)->doc, "args"), &a, NULL) == 0 &&
+        mo_exact_args(now, &b, NULL) == 0 &&
+        mo_span_eq(mo_buf_view(&a), mo_buf_view(&b));
+    mo_buf_fini(&a);
+    mo_buf_fini(&b);
+    return same;
+}
+
+static void take_text(struct cli_chat *t)
+{
+    struct mo_json_doc doc;
+    struct mo_err e;
+
+    if (mo_json_parse(mo_buf_view(&t->edit.text), 0, &doc, &e) < 0) {
+        chat_say(t, "that is no JSON: %s; e edits it again", e.msg);
+        return;
+    }
+    if (is_unchanged(t, doc.root))
+        chat_say(t, "(unchanged)");
+    else
+        chat_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
+                    mo_json_text(doc.root));
+    mo_buf_reset(&t->edit.text);
+}
+
+static void on_edited(void *ctx, struct mo_exit x)
+{
+    struct cli_chat *t = ctx;
+    char how[MO_EXIT_TEXT_MAX];
+    struct mo_err e;
+    int rc;
+
+    t->edit.fore = NULL;
+    mo_buf_reset(&t->edit.text);
+    rc = mo_file_read(t->edit.path, MO_EXACT_MAX, &t->edit.text, NULL, &e);
+    remove_file(t);
+    chat_release(t);
+    mo_exit_text(x, how);
+    if (!is_same_card(t))
+        chat_say(t, "(it was decided meanwhile)");
+    else if (x.code != 0)
+        chat_say(t, "the editor ended with %s; nothing was changed", how);
+    else if (rc < 0)
+        chat_say(t, "%s", e.msg);
+    else
+        take_text(t);
+    if (!is_same_card(t) || x.code != 0 || rc < 0)
+        mo_buf_reset(&t->edit.text);
+    if (t->in)
+        mo_stream_resume(t->in);
+    chat_prompt(t);
+}
+
+static int start(struct cli_chat *t, struct mo_err *e)
+{
+    char script[4096];
+    const char *const argv[] = {"sh", "-c", script, "sh", t->edit.path, NULL};
+    const struct mo_fore_opts o = {
+        .file = "/bin/sh",
+        .argv = argv,
+        .env = (const char *const *)t->m.c->environ,
+        .on_exit = on_edited,
+        .ctx = t,
+    };
+    int n = snprintf(script, sizeof(script), "%s \"$@\"", editor(t));
+
+    if (n < 0 || (size_t)n >= sizeof(script))
+        return mo_fail(e, MO_ETOOBIG, "the name of the editor is too long");
+    return mo_fore_start(t->m.loop, &o, &t->edit.fore, e);
+}
+
+bool chat_edit(struct cli_chat *t)
+{
+    struct mo_json args = mo_json_get(chat_first(t)->doc, "args");
+    struct mo_buf id;
+    struct mo_err e;
+
+    if (editor(t) == NULL)
+        return false;
+    mo_buf_init(&id, sizeof(t->edit.call) - 1);
+    (void)mo_json_str_buf(call_id(t), &id);
+    if (strcmp(t->edit.call, mo_buf_cstr(&id)) != 0)
+        mo_buf_reset(&t->edit.text); /* of another call */
+    (void)snprintf(t->edit.call, sizeof(t->edit.call), "%s", mo_buf_cstr(&id));
+    mo_buf_fini(&id);
+    if (write_file(t, args, &e) < 0 || start(t, &e) < 0) {
+        remove_file(t);
+        chat_say(t, "%s", e.msg);
+        return false;
+    }
+    mo_stream_pause(t->in);
+    return true;
+}
+
+void chat_edit_end(struct cli_chat *t)
+{
+    if (t->edit.fore)
+        mo_fore_free(mo_take_ptr(&t->edit.fore));
+    remove_file(t);
+    chat_release(t);
+    mo_buf_fini(&t->edit.text);
+    mo_buf_fini(&t->edit.held);
+}

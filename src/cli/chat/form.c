@@ -1,0 +1,135 @@
+/* form.c - a server's question in the terminal, field by field.
+ *
+ * The question is the first card (show.c); this file walks its fields
+ * and collects what was typed. An answer that does not fit is asked for from
+ * the start, with what was wrong. Without a terminal there is nobody to ask:
+ * the server hears "cancel". */
+#include "cli/chat/chat_priv.h"
+#include "cli/chat/terminal_form.h"
+
+static struct mo_json schema_of(struct cli_chat *t)
+{
+    return mo_json_get(chat_first(t)->doc, "schema");
+}
+
+static void on_answered(void *ctx, const struct mo_ack *a)
+{
+    struct cli_chat *t = ctx;
+    struct card *k = chat_first(t);
+
+    t->mode = SAY;
+    if (!a->ok)
+        chat_say(t, "%.*s", (int)a->message.n, a->message.p);
+    if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
+        chat_drop(k);
+    chat_next(t);
+}
+
+static void respond(struct cli_chat *t, enum mo_answer_action action)
+{
+    struct mo_answer an = {.action = action};
+    struct mo_arena a;
+
+    t->mode = WAIT;
+    mo_arena_init(&a, 4096);
+    (void)mo_json_str(mo_json_get(chat_first(t)->doc, "requestId"), &a,
+                      &an.request);
+    if (action == MO_ANSWER_ACCEPT && schema_of(t).p) {
+        mo_buf_putc(&t->form, '}');
+        an.content = mo_buf_view(&t->form);
+    }
+    if (t->member)
+        mo_chat_answer(t->member, &an, on_answered, t);
+    mo_arena_fini(&a);
+}
+
+static void next_field(struct cli_chat *t)
+{
+    if (mo_json_next(&t->fields, &t->field_key, &t->field))
+        chat_prompt(t);
+    else
+        respond(t, MO_ANSWER_ACCEPT);
+}
+
+void chat_form_begin(struct cli_chat *t)
+{
+    struct mo_buf b;
+
+    if (!t->tty) {
+        t->code = MO_EXIT_SIGN_IN;
+        chat_say(t, "a server asks something, and nobody is there to answer");
+        respond(t, MO_ANSWER_CANCEL);
+        return;
+    }
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    mo_term_question(&b, chat_first(t)->doc, t->tty);
+    chat_put(t, &b);
+    if (schema_of(t).p == NULL) {
+        t->mode = PAGE;
+        chat_prompt(t);
+        return;
+    }
+    t->mode = FORM;
+    mo_buf_reset(&t->form);
+    mo_buf_putc(&t->form, '{');
+    mo_json_iter(&t->fields, mo_json_get(schema_of(t), "properties"));
+    next_field(t);
+}
+
+void chat_form_prompt(struct cli_chat *t, struct mo_buf *b)
+{
+    mo_term_field(b, t->field_key, t->field,
+                  mo_term_needed(schema_of(t), t->field_key), t->tty);
+}
+
+static void take(struct cli_chat *t, struct mo_span line)
+{
+    size_t before = t->form.len;
+    struct mo_err e;
+
+    if (before > 1)
+        mo_buf_putc(&t->form, ',');
+    mo_buf_span(&t->form, mo_json_text(t->field_key));
+    mo_buf_putc(&t->form, ':');
+    if (mo_term_value(&t->form, t->field, line, &e) == 0 &&
+        mo_buf_err(&t->form) == 0) {
+        next_field(t);
+        return;
+    }
+    chat_say(t, "%s", mo_buf_err(&t->form) ? "that is too long" : e.msg);
+    t->form.err = 0;
+    t->form.len = before;
+    chat_prompt(t);
+}
+
+void chat_form_line(struct cli_chat *t, struct mo_span line)
+{
+    bool usual = mo_json_get(t->field, "default").p;
+
+    if (mo_span_is(line, "/decline")) {
+        respond(t, MO_ANSWER_DECLINE);
+    } else if (mo_span_is(line, "/cancel")) {
+        respond(t, MO_ANSWER_CANCEL);
+    } else if (line.n > 0) {
+        take(t, line);
+    } else if (!usual && mo_term_needed(schema_of(t), t->field_key)) {
+        chat_say(t, "this one is needed");
+        chat_prompt(t);
+    } else {
+        next_field(t);
+    }
+}
+
+void chat_page_line(struct cli_chat *t, struct mo_span line)
+{
+    switch (line.n > 0 ? line.p[0] : ' ') {
+    case 'y':
+        respond(t, MO_ANSWER_ACCEPT);
+        return;
+    case 'n':
+        respond(t, MO_ANSWER_DECLINE);
+        return;
+    default:
+        chat_prompt(t);
+    }
+}

@@ -1,0 +1,471 @@
+/* show.c - what a person sees of `chat`, and the answers to cards. */
+#include "cli/chat/chat_priv.h"
+
+#include "base/file.h"
+#include "cli/chat/terminal.h"
+
+/* --- out ----------------------------------------------------------------- */
+
+/* While an editor has the screen it would be painted over. */
+static void out(struct cli_chat *t, int fd, struct mo_span text)
+{
+    struct mo_err e;
+
+    if (t->edit.fore)
+        mo_buf_span(&t->edit.held, text);
+    else
+        (void)mo_file_write_all(fd, text, &e);
+}
+
+void chat_release(struct cli_chat *t)
+{
+    struct mo_err e;
+
+    (void)mo_file_write_all(t->m.c->out, mo_buf_view(&t->edit.held), &e);
+    mo_buf_reset(&t->edit.held);
+}
+
+void chat_put(struct cli_chat *t, struct mo_buf *b)
+{
+    if (b->len > 0 && mo_buf_err(b) == 0) {
+        out(t, t->m.c->out, mo_buf_view(b));
+        t->midline = b->p[b->len - 1] != '\n';
+    }
+    mo_buf_fini(b);
+}
+
+/* A line of ours; for scripts on stderr, so that stdout is the answer. */
+void chat_say(struct cli_chat *t, const char *fmt, ...)
+{
+    struct mo_buf b, safe;
+    va_list ap;
+
+    if (t->json)
+        return;
+    mo_buf_init(&b, CHAT_LINE_MAX);
+    mo_buf_init(&safe, CHAT_LINE_MAX);
+    va_start(ap, fmt);
+    mo_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    if (t->midline && t->tty)
+        mo_buf_putc(&safe, '\n');
+    mo_term_text(&safe, mo_buf_view(&b), true);
+    mo_buf_putc(&safe, '\n');
+    t->midline = t->midline && !t->tty;
+    out(t, t->tty ? t->m.c->out : t->m.c->err, mo_buf_view(&safe));
+    mo_buf_fini(&b);
+    mo_buf_fini(&safe);
+}
+
+void chat_prompt(struct cli_chat *t)
+{
+    static const char *const prompts[] = {
+        [SAY] = "> ",
+        [CARD] =
+            "Run it? [y]es [n]o [a]lways here [A]lways [e]dit [v]iew all: ",
+        [REASON] = "Why not (may be empty)? ",
+        [EDIT] = "Arguments as one line of JSON (empty: back): ",
+        [PAGE] = "Have you done that? [y]es [n]o: ",
+        [FORM] = "",
+        [WAIT] = "",
+    };
+    struct mo_buf b;
+
+    if (!t->tty || t->json || t->leaving || (t->mode == SAY && t->turns > 0))
+        return;
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (t->midline)
+        mo_buf_putc(&b, '\n');
+    mo_buf_puts(&b, prompts[t->mode]);
+    if (t->mode == FORM)
+        chat_form_prompt(t, &b);
+    chat_put(t, &b);
+    t->midline = false; /* the person ends it */
+}
+
+/* --- leaving ------------------------------------------------------------- */
+
+static void on_ended(void *ctx, const struct mo_ack *a)
+{
+    struct cli_chat *t = ctx;
+
+    (void)a;
+    t->m.done = true;
+}
+
+void chat_leave(struct cli_chat *t)
+{
+    if (t->leaving)
+        return;
+    t->leaving = true;
+    if (t->member && t->ours) {
+        mo_chat_end(t->member, on_ended, t);
+        return;
+    }
+    if (t->member)
+        mo_chat_leave(mo_take_ptr(&t->member));
+    t->m.done = true;
+}
+
+void chat_turn_over(struct cli_chat *t, int code)
+{
+    t->stopping = false;
+    if (t->turns > 0)
+        t->turns--;
+    if (code != MO_EXIT_OK && t->code == MO_EXIT_OK && !t->tty)
+        t->code = code;
+    if (!t->tty && t->turns == 0)
+        chat_leave(t);
+    if (t->turns == 0 && t->ahead.len > 0)
+        mo_loop_defer(t->m.loop, &t->next);
+    else
+        chat_prompt(t);
+}
+
+/* --- cards --------------------------------------------------------------- */
+
+struct card *chat_first(struct cli_chat *t)
+{
+    return mo_list_empty(&t->cards)
+               ? NULL
+               : mo_list_first(&t->cards, struct card, node);
+}
+
+void chat_drop(struct card *k)
+{
+    mo_list_del(&k->node);
+    mo_free(k);
+}
+
+static void on_decided(void *ctx, const struct mo_ack *a)
+{
+    struct cli_chat *t = ctx;
+    struct card *k = chat_first(t);
+
+    t->mode = SAY;
+    if (!a->ok)
+        chat_say(t, "%.*s", (int)a->message.n, a->message.p);
+    if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
+        chat_drop(k);
+    chat_next(t);
+}
+
+void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
+                 struct mo_span reason, struct mo_span args)
+{
+    struct card *k = chat_first(t);
+    struct mo_decision d = {.approved = approved,
+                            .remember = remember,
+                            .reason = reason,
+                            .args = args};
+    struct mo_arena a;
+
+    t->mode = WAIT;
+    mo_arena_init(&a, 65536);
+    (void)mo_json_str(mo_json_get(k->doc, "callId"), &a, &d.call);
+    (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &d.digest);
+    if (t->member)
+        mo_chat_decide(t->member, &d, on_decided, t);
+    mo_arena_fini(&a);
+}
+
+void chat_show_card(struct cli_chat *t, bool all)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (!t->json)
+        mo_term_card(&b, chat_first(t)->doc, t->tty, all);
+    if (t->tty)
+        chat_put(t, &b);
+    else
+        mo_buf_fini(&b);
+}
+
+void chat_next(struct cli_chat *t)
+{
+    static const char nobody[] =
+        "there is no terminal to ask a person at (chat --yes allows all)";
+
+    if (t->mode != SAY || chat_first(t) == NULL) {
+        chat_prompt(t);
+        return;
+    }
+    if (chat_first(t)->form) {
+        chat_form_begin(t);
+        return;
+    }
+    chat_show_card(t, false);
+    if (t->yes) {
+        chat_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
+                    mo_span(NULL, 0));
+    } else if (!t->tty) {
+        t->code = MO_EXIT_SIGN_IN;
+        chat_decide(t, false, MO_REMEMBER_NO,
+                    mo_span(nobody, sizeof(nobody) - 1), mo_span(NULL, 0));
+    } else {
+        t->mode = CARD;
+        chat_prompt(t);
+    }
+}
+
+/* --- events -------------------------------------------------------------- */
+
+typedef void event_fn(struct cli_chat *t, struct mo_json args);
+
+static void put_span(struct cli_chat *t, struct mo_span text)
+{
+    struct mo_buf b;
+
+    if (t->json)
+        return;
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    mo_term_text(&b, text, t->tty);
+    chat_put(t, &b);
+}
+
+static void put_json_text(struct cli_chat *t, struct mo_json v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
+        put_span(t, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void say_json(struct cli_chat *t, const char *before, struct mo_json v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str_buf(v, &b);
+    chat_say(t, "%s%.*s", before, (int)b.len, b.len ? b.p : "");
+    mo_buf_fini(&b);
+}
+
+static void on_ready(struct cli_chat *t, struct mo_json args)
+{
+    if (t->tty && !t->history) {
+        say_json(t, "model ", mo_json_get(mo_json_at(args, 0), "model"));
+        chat_say(t, "session %s; /help says what else there is", t->session);
+    }
+}
+
+static void on_history(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json about = mo_json_at(args, 0);
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    mo_json_iter(&it, mo_json_get(about, "messages"));
+    while (t->history && mo_json_next(&it, &key, &val))
+        mo_term_message(&b, val, t->tty);
+    chat_put(t, &b);
+    t->history = false;
+    if (t->turns == 0 && mo_json_is(mo_json_get(about, "turn"), MO_JSON_OBJECT))
+        t->turns = 1; /* it goes on from an earlier time */
+    chat_prompt(t);
+}
+
+static void on_delta(struct cli_chat *t, struct mo_json args)
+{
+    t->streamed = true;
+    put_json_text(t, mo_json_get(mo_json_at(args, 0), "text"));
+}
+
+static void on_response(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json stop = mo_json_get(mo_json_at(args, 1), "stopReason");
+
+    if (!t->streamed)
+        put_json_text(t, mo_json_at(args, 0));
+    if (t->midline)
+        put_span(t, MO_SPAN("\n"));
+    t->streamed = false;
+    if (mo_json_str_eq(stop, MO_SPAN("canceled")))
+        chat_say(t, "(stopped)");
+    chat_turn_over(t, mo_json_str_eq(stop, MO_SPAN("canceled")) ? MO_EXIT_FAIL
+                                                                : MO_EXIT_OK);
+}
+
+static void on_error(struct cli_chat *t, struct mo_json args)
+{
+    say_json(t, "error: ", mo_json_at(args, 0));
+    t->streamed = false;
+    chat_turn_over(t, MO_EXIT_FAIL);
+}
+
+static void on_message(struct cli_chat *t, struct mo_json args)
+{
+    say_json(t, "* ", mo_json_at(args, 0));
+}
+
+static void keep(struct cli_chat *t, struct mo_json doc, bool form)
+{
+    struct card *k = mo_alloc(sizeof(*k) + doc.n);
+
+    if (k == NULL)
+        return;
+    k->form = form;
+    memcpy(k->text, doc.p, doc.n);
+    k->doc = (struct mo_json){k->text, doc.n};
+    mo_list_push(&t->cards, &k->node);
+    if (t->mode == SAY)
+        chat_next(t);
+}
+
+static void on_card(struct cli_chat *t, struct mo_json args)
+{
+    keep(t, mo_json_at(args, 0), false);
+}
+
+static void on_question(struct cli_chat *t, struct mo_json args)
+{
+    keep(t, mo_json_at(args, 0), true);
+}
+
+/* Decided elsewhere, or too late: the question goes away. */
+static void gone(struct cli_chat *t, struct mo_json about, const char *name)
+{
+    struct mo_json id = mo_json_get(about, name);
+
+    mo_list_each_safe (it, &t->cards) {
+        struct card *k = mo_container_of(it, struct card, node);
+        bool asked = k == chat_first(t) && t->mode != SAY && t->mode != WAIT;
+
+        if (k->form != (strcmp(name, "requestId") == 0) ||
+            !mo_span_eq(mo_json_text(mo_json_get(k->doc, name)),
+                        mo_json_text(id)))
+            continue;
+        chat_say(t, "(that question is over)");
+        chat_drop(k);
+        if (asked) {
+            t->mode = SAY;
+            chat_next(t);
+        }
+    }
+}
+
+static void on_resolved(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json about = mo_json_at(args, 0);
+
+    if (!mo_json_str_eq(mo_json_get(about, "by"), MO_SPAN("person")))
+        gone(t, about, "callId");
+}
+
+static void on_answered(struct cli_chat *t, struct mo_json args)
+{
+    gone(t, mo_json_at(args, 0), "requestId");
+}
+
+/* Scripts get what the model says, before a call and after it on own lines. */
+static void on_output(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_buf b;
+
+    if (t->midline)
+        put_span(t, MO_SPAN("\n"));
+    if (!t->tty)
+        return;
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    mo_term_output(&b, args, t->tty);
+    chat_put(t, &b);
+}
+
+static void on_progress(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json text = mo_json_get(mo_json_at(args, 0), "message");
+
+    if (t->tty && mo_json_is(text, MO_JSON_STRING))
+        say_json(t, "  . ", text);
+}
+
+static const struct {
+    const char *name;
+    event_fn *on;
+} events[] = {
+    {"system:ready", on_ready},
+    {"session:history", on_history},
+    {"agent:delta", on_delta},
+    {"agent:response", on_response},
+    {"agent:error", on_error},
+    {"system:message", on_message},
+    {"history:compacted", on_message},
+    {"tool:approval_required", on_card},
+    {"tool:resolved", on_resolved},
+    {"tool:output", on_output},
+    {"tool:progress", on_progress},
+    {"elicitation:required", on_question},
+    {"elicitation:resolved", on_answered},
+};
+
+/* Those that decide how it goes on are heard with --json as well. */
+static void dispatch(struct cli_chat *t, const char *name, struct mo_json args)
+{
+    for (size_t i = 0; i < MO_COUNT(events); i++)
+        if (strcmp(events[i].name, name) == 0)
+            events[i].on(t, args);
+}
+
+static void put_event(struct cli_chat *t, const char *name,
+                      struct mo_span array)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CHAT_EVENT_MAX + 256);
+    mo_buf_printf(&b, "{\"event\":\"%s\",\"args\":", name);
+    mo_buf_span(&b, array);
+    mo_buf_puts(&b, "}\n");
+    chat_put(t, &b);
+}
+
+static void on_event(void *ctx, const char *name, struct mo_span args)
+{
+    struct cli_chat *t = ctx;
+    struct mo_json_doc doc;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CHAT_EVENT_MAX + 2);
+    mo_buf_putc(&b, '[');
+    mo_buf_span(&b, args);
+    mo_buf_putc(&b, ']');
+    if (mo_buf_err(&b) == 0 &&
+        mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0) {
+        if (t->json)
+            put_event(t, name, mo_buf_view(&b));
+        dispatch(t, name, doc.root);
+    }
+    mo_buf_fini(&b);
+}
+
+static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
+{
+    struct cli_chat *t = ctx;
+
+    t->member = NULL;
+    if (t->leaving)
+        return; /* on_ended() follows */
+    if (why)
+        (void)mo_cli_error(t->m.c, MO_EXIT_UNAVAIL, "%s", why->msg);
+    else
+        chat_say(t, "the session ended: %s", reason);
+    t->code = MO_EXIT_UNAVAIL;
+    t->leaving = t->m.done = true;
+}
+
+static const struct mo_member_cb member_cb = {on_event, on_closed};
+
+int chat_join(struct cli_chat *t, const char *model, struct mo_err *e)
+{
+    struct mo_join j = {.session = mo_span_cstr(t->session),
+                        .model = mo_span_cstr(model ? model : ""),
+                        .who = MO_SPAN("terminal")};
+
+    return mo_chat_join(mo_converse_agent(t->converse), &j, &member_cb, t,
+                        &t->member, e);
+}

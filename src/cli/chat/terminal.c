@@ -1,0 +1,231 @@
+#include "cli/chat/terminal.h"
+
+#include "codec/utf8.h"
+
+#define TEXT_MAX ((size_t)8 * 1024 * 1024)
+
+/* --- what must not reach a terminal -------------------------------------- */
+
+/* Those that turn the direction, or take no room. */
+static bool is_sly(uint32_t c)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0x80, 0x9f},       {0xad, 0xad},     {0x61c, 0x61c},
+        {0x180e, 0x180e},   {0x200b, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x206f},   {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+        {0xe0000, 0xe007f},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(ranges); i++)
+        if (c >= ranges[i].from && c <= ranges[i].to)
+            return true;
+    return false;
+}
+
+void mo_term_text(struct mo_buf *b, struct mo_span s, bool tty)
+{
+    while (tty && s.n > 0) {
+        uint32_t c = 0;
+        int got = mo_utf8_get(s, &c);
+        size_t n = got > 0 ? (size_t)got : 0;
+
+        if (n == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+            mo_buf_printf(b, "<%02x>", (unsigned char)s.p[0]);
+        else if (is_sly(c))
+            mo_buf_printf(b, "<U+%04X>", (unsigned)c);
+        else
+            mo_buf_put(b, s.p, n);
+        s = mo_span_skip(s, n ? n : 1);
+    }
+    mo_buf_span(b, s);
+}
+
+static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
+{
+    struct mo_buf text;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return;
+    mo_buf_init(&text, TEXT_MAX);
+    if (mo_json_str_buf(v, &text) == 0)
+        mo_term_text(b, mo_buf_view(&text), tty);
+    mo_buf_fini(&text);
+}
+
+/* --- many lines ---------------------------------------------------------- */
+
+/* Every line with a mark in front; *room counts down to "more". */
+static void put_lines(struct mo_buf *b, struct mo_span text, const char *mark,
+                      bool tty, size_t *room)
+{
+    size_t more = 0;
+
+    if (text.n > 0 && text.p[text.n - 1] == '\n')
+        text.n--;
+    while (text.p) {
+        struct mo_span line = mo_span_cut(&text, '\n');
+
+        if (*room == 0) {
+            more++;
+            continue;
+        }
+        --*room;
+        mo_buf_puts(b, mark);
+        mo_term_text(b, line, tty);
+        mo_buf_putc(b, '\n');
+    }
+    if (more > 0)
+        mo_buf_printf(b, "  ... %zu more lines\n", more);
+}
+
+static void put_string_lines(struct mo_buf *b, struct mo_json v,
+                             const char *mark, bool tty, size_t *room)
+{
+    struct mo_buf text;
+
+    mo_buf_init(&text, TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) == 0)
+        put_lines(b, mo_buf_view(&text), mark, tty, room);
+    mo_buf_fini(&text);
+}
+
+/* --- a card -------------------------------------------------------------- */
+
+/* Members that are shown as a diff, and the mark of their lines. */
+static const char *mark_of(struct mo_json key, struct mo_json val)
+{
+    static const struct {
+        const char *name, *mark;
+    } marks[] = {
+        {"old_string", "  - "}, {"new_string", "  + "}, {"content", "  + "}};
+
+    if (!mo_json_is(val, MO_JSON_STRING))
+        return NULL;
+    for (size_t i = 0; i < MO_COUNT(marks); i++)
+        if (mo_json_str_eq(key, mo_span_cstr(marks[i].name)))
+            return marks[i].mark;
+    return NULL;
+}
+
+static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
+                    bool tty, size_t *room)
+{
+    const char *mark = mark_of(key, val);
+    struct mo_buf text;
+
+    mo_buf_puts(b, "  ");
+    put_string(b, key, tty);
+    mo_buf_puts(b, mark ? ":\n" : ": ");
+    if (mark) {
+        put_string_lines(b, val, mark, tty, room);
+        return;
+    }
+    mo_buf_init(&text, TEXT_MAX);
+    mo_buf_span(&text, mo_json_text(val));
+    mo_term_text(b, mo_buf_view(&text), tty);
+    mo_buf_putc(b, '\n');
+    mo_buf_fini(&text);
+}
+
+/* Another server than was meant: that one is down. */
+static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
+{
+    struct mo_json from = mo_json_get(route, "insteadOf");
+
+    if (!from.p)
+        return;
+    mo_buf_puts(b, "  stands in for ");
+    put_string(b, from, tty);
+    mo_buf_puts(b, ", which is down: ");
+    put_string(b, mo_json_get(route, "why"), tty);
+    mo_buf_puts(b, "\n");
+}
+
+void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
+{
+    size_t room = all ? SIZE_MAX : MO_TERM_LINES;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_buf_puts(b, "\n");
+    put_string(b, mo_json_get(card, "server"), tty);
+    mo_buf_puts(b, " wants to run ");
+    put_string(b, mo_json_get(card, "name"), tty);
+    mo_buf_puts(b, " (");
+    mo_buf_span(b, mo_json_text(mo_json_get(card, "queuePosition")));
+    mo_buf_puts(b, " of ");
+    mo_buf_span(b, mo_json_text(mo_json_get(card, "totalInQueue")));
+    mo_buf_puts(b, ")\n");
+    put_stand_in(b, mo_json_get(card, "route"), tty);
+    mo_json_iter(&it, mo_json_get(card, "args"));
+    while (mo_json_next(&it, &key, &val))
+        put_arg(b, key, val, tty, &room);
+}
+
+/* --- outputs and messages ------------------------------------------------ */
+
+static void put_content(struct mo_buf *b, struct mo_json content, bool tty)
+{
+    size_t room = MO_TERM_LINES;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, content);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json text = mo_json_get(val, "text");
+
+        if (mo_json_is(text, MO_JSON_STRING)) {
+            put_string_lines(b, text, "  | ", tty, &room);
+            continue;
+        }
+        mo_buf_puts(b, "  | [");
+        put_string(b, mo_json_get(val, "type"), tty);
+        mo_buf_puts(b, "]\n");
+    }
+}
+
+void mo_term_output(struct mo_buf *b, struct mo_json args, bool tty)
+{
+    struct mo_json about = mo_json_at(args, 1);
+    struct mo_json_doc doc;
+    struct mo_buf text;
+    bool failed = false;
+
+    (void)mo_json_bool(mo_json_get(about, "isError"), &failed);
+    mo_buf_puts(b, "  ");
+    put_string(b, mo_json_get(about, "name"), tty);
+    mo_buf_puts(b, failed ? " failed, " : " done, ");
+    mo_buf_span(b, mo_json_text(mo_json_get(about, "durationMs")));
+    mo_buf_puts(b, " ms\n");
+    mo_buf_init(&text, TEXT_MAX);
+    if (mo_json_str_buf(mo_json_at(args, 0), &text) == 0 &&
+        mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0)
+        put_content(b, doc.root, tty);
+    mo_buf_fini(&text);
+}
+
+void mo_term_message(struct mo_buf *b, struct mo_json m, bool tty)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    put_string(b, mo_json_get(m, "role"), tty);
+    mo_buf_puts(b, ":\n");
+    mo_json_iter(&it, mo_json_get(m, "blocks"));
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_str_eq(mo_json_get(val, "type"), MO_SPAN("call"))) {
+            mo_buf_puts(b, "  calls ");
+            put_string(b, mo_json_get(val, "name"), tty);
+        } else {
+            mo_buf_puts(b, "  ");
+            put_string(b, mo_json_get(val, "text"), tty);
+        }
+        mo_buf_putc(b, '\n');
+    }
+    mo_json_iter(&it, mo_json_get(m, "results"));
+    while (mo_json_next(&it, &key, &val))
+        put_content(b, mo_json_get(val, "content"), tty);
+    put_string(b, mo_json_get(m, "text"), tty);
+}

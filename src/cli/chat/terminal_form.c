@@ -1,0 +1,226 @@
+#include "cli/chat/terminal_form.h"
+
+#include "cli/chat/terminal.h"
+
+#define TEXT_MAX ((size_t)64 * 1024)
+
+static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
+{
+    struct mo_buf text;
+
+    mo_buf_init(&text, TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) == 0)
+        mo_term_text(b, mo_buf_view(&text), tty);
+    else if (v.p && !mo_json_is(v, MO_JSON_STRING))
+        mo_term_text(b, mo_json_text(v), tty);
+    mo_buf_fini(&text);
+}
+
+static bool is_type(struct mo_json field, const char *name)
+{
+    return mo_json_str_eq(mo_json_get(field, "type"), mo_span_cstr(name));
+}
+
+/* --- choices ------------------------------------------------------------- */
+
+/* The list to choose from, of values or of {const, title}; or none. */
+static struct mo_json choices(struct mo_json field)
+{
+    static const char *const names[] = {"enum", "oneOf", "anyOf"};
+    struct mo_json from =
+        is_type(field, "array") ? mo_json_get(field, "items") : field;
+
+    for (size_t i = 0; i < MO_COUNT(names); i++) {
+        struct mo_json v = mo_json_get(from, names[i]);
+
+        if (mo_json_is(v, MO_JSON_ARRAY))
+            return v;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
+static struct mo_json value_of(struct mo_json choice)
+{
+    return mo_json_is(choice, MO_JSON_OBJECT) ? mo_json_get(choice, "const")
+                                              : choice;
+}
+
+static void put_choices(struct mo_buf *b, struct mo_json list, bool tty)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    unsigned n = 0;
+
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json title = mo_json_get(val, "title");
+
+        mo_buf_printf(b, "    %u  ", ++n);
+        put_string(b,
+                   mo_json_is(val, MO_JSON_OBJECT) && title.p ? title
+                                                              : value_of(val),
+                   tty);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+static int pick(struct mo_buf *b, struct mo_json list, struct mo_span text,
+                struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    uint64_t wanted = 0, n = 0;
+
+    if (mo_span_u64(text, &wanted) < 0)
+        wanted = 0;
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json v = value_of(val);
+
+        if (++n != wanted && !mo_json_str_eq(v, text) &&
+            !mo_json_str_eq(mo_json_get(val, "title"), text))
+            continue;
+        return mo_buf_span(b, mo_json_text(v));
+    }
+    return mo_fail(e, MO_EINVAL, "choose by number, 1 to %u", (unsigned)n);
+}
+
+static int pick_many(struct mo_buf *b, struct mo_json list, struct mo_span text,
+                     struct mo_err *e)
+{
+    bool any = false;
+    int rc = 0;
+
+    mo_buf_putc(b, '[');
+    while (rc == 0 && text.p) {
+        struct mo_span one = mo_span_trim(mo_span_cut(&text, ','));
+
+        if (one.n == 0)
+            continue;
+        if (any)
+            mo_buf_putc(b, ',');
+        any = true;
+        rc = list.p ? pick(b, list, one, e) : mo_json_quote(b, one);
+    }
+    mo_buf_putc(b, ']');
+    return rc < 0 ? rc : mo_buf_err(b);
+}
+
+/* --- what was typed ------------------------------------------------------ */
+
+static int number(struct mo_buf *b, struct mo_json field, struct mo_span text,
+                  struct mo_err *e)
+{
+    bool whole = is_type(field, "integer");
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_NUMBER) ||
+        (whole && memchr(text.p, '.', text.n)))
+        return mo_fail(e, MO_EINVAL, "that is no %s",
+                       whole ? "whole number" : "number");
+    return mo_buf_span(b, mo_json_text(doc.root));
+}
+
+static int yes_or_no(struct mo_buf *b, struct mo_span text, struct mo_err *e)
+{
+    static const struct {
+        const char *word, *json;
+    } words[] = {{"y", "true"},  {"yes", "true"}, {"true", "true"},
+                 {"n", "false"}, {"no", "false"}, {"false", "false"}};
+
+    for (size_t i = 0; i < MO_COUNT(words); i++)
+        if (mo_span_ieq(text, mo_span_cstr(words[i].word)))
+            return mo_buf_puts(b, words[i].json);
+    return mo_fail(e, MO_EINVAL, "yes or no?");
+}
+
+int mo_term_value(struct mo_buf *b, struct mo_json field, struct mo_span text,
+                  struct mo_err *e)
+{
+    struct mo_json list = choices(field);
+
+    if (is_type(field, "boolean"))
+        return yes_or_no(b, text, e);
+    if (is_type(field, "number") || is_type(field, "integer"))
+        return number(b, field, text, e);
+    if (is_type(field, "array"))
+        return pick_many(b, list, text, e);
+    if (list.p)
+        return pick(b, list, text, e);
+    return mo_json_quote(b, text);
+}
+
+/* --- what is asked ------------------------------------------------------- */
+
+void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty)
+{
+    struct mo_json url = mo_json_get(question, "url");
+
+    mo_buf_putc(b, '\n');
+    put_string(b, mo_json_get(question, "server"), tty);
+    mo_buf_puts(b, " asks: ");
+    put_string(b, mo_json_get(question, "message"), tty);
+    mo_buf_putc(b, '\n');
+    if (url.p) {
+        mo_buf_puts(b, "  ");
+        put_string(b, url, tty);
+        mo_buf_puts(b, "\n  (open this page yourself if you trust it)\n");
+    } else {
+        mo_buf_puts(b, "  (an empty line leaves a field out; /decline or "
+                       "/cancel ends it)\n");
+    }
+}
+
+static const char *kind_of(struct mo_json field)
+{
+    if (is_type(field, "boolean"))
+        return "yes or no";
+    if (is_type(field, "integer"))
+        return "whole number";
+    if (is_type(field, "number"))
+        return "number";
+    if (is_type(field, "array"))
+        return "any of these, with commas";
+    return choices(field).p ? "one of these" : "text";
+}
+
+void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
+                   bool needed, bool tty)
+{
+    struct mo_json about = mo_json_get(field, "description");
+    struct mo_json title = mo_json_get(field, "title");
+    struct mo_json usual = mo_json_get(field, "default");
+
+    put_choices(b, choices(field), tty);
+    mo_buf_puts(b, "  ");
+    put_string(b, title.p ? title : key, tty);
+    if (about.p) {
+        mo_buf_puts(b, ", ");
+        put_string(b, about, tty);
+    }
+    mo_buf_printf(b, " (%s", kind_of(field));
+    if (usual.p) {
+        mo_buf_puts(b, ", else ");
+        put_string(b, usual, tty);
+    } else if (needed) {
+        mo_buf_puts(b, ", needed");
+    }
+    mo_buf_puts(b, "): ");
+}
+
+bool mo_term_needed(struct mo_json schema, struct mo_json key)
+{
+    struct mo_json_iter it;
+    struct mo_json at, val;
+    struct mo_buf name;
+    bool found = false;
+
+    mo_buf_init(&name, TEXT_MAX);
+    (void)mo_json_str_buf(key, &name);
+    mo_json_iter(&it, mo_json_get(schema, "required"));
+    while (!found && mo_json_next(&it, &at, &val))
+        found = mo_json_str_eq(val, mo_buf_view(&name));
+    mo_buf_fini(&name);
+    return found;
+}

@@ -1,0 +1,326 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "cli/help_text.h"
+
+#define HELP_MAX ((size_t)64 * 1024)
+
+/* The group part of "config check", or an empty span for "serve". */
+static struct mo_span group_of(const struct mo_cmd *cmd)
+{
+    struct mo_span rest = mo_span_cstr(cmd->name);
+    struct mo_span head = mo_span_cut(&rest, ' ');
+
+    return rest.p ? head : mo_span(NULL, 0);
+}
+
+const struct mo_cmd *mo_cli_find(const struct mo_cli_table *t,
+                                 struct mo_span name)
+{
+    for (size_t i = 0; i < t->ncmds; i++) {
+        if (mo_span_is(name, t->cmds[i]->name))
+            return t->cmds[i];
+    }
+    return NULL;
+}
+
+bool mo_cli_is_group(const struct mo_cli_table *t, struct mo_span word)
+{
+    for (size_t i = 0; i < t->ncmds; i++) {
+        if (word.n && mo_span_eq(group_of(t->cmds[i]), word))
+            return true;
+    }
+    return false;
+}
+
+static const struct mo_cmd *find_in_group(const struct mo_cli_table *t,
+                                          const char *group, const char *word)
+{
+    for (size_t i = 0; i < t->ncmds; i++) {
+        struct mo_span g = group_of(t->cmds[i]);
+
+        if (mo_span_is(g, group) &&
+            strcmp(t->cmds[i]->name + g.n + 1, word) == 0)
+            return t->cmds[i];
+    }
+    return NULL;
+}
+
+const char *mo_cli_nearest(const struct mo_cli_table *t, struct mo_span word)
+{
+    struct mo_nearest near;
+
+    mo_nearest_init(&near, word);
+    for (size_t i = 0; i < t->ncmds; i++) {
+        if (t->cmds[i]->flags & MO_CLI_HIDDEN)
+            continue;
+        mo_nearest_offer(&near, t->cmds[i]->name);
+    }
+    return near.best;
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static const struct mo_opt *opt_in(const struct mo_opt *opts, size_t n,
+                                   struct mo_span name, char letter)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (letter ? opts[i].letter == letter : mo_span_is(name, opts[i].name))
+            return &opts[i];
+    }
+    return NULL;
+}
+
+static const struct mo_opt *find_opt(const struct mo_cli *c,
+                                     struct mo_span name, char letter)
+{
+    const struct mo_cli_table *t = c->table;
+    const struct mo_opt *o = NULL;
+
+    if (c->cmd)
+        o = opt_in(c->cmd->opts, c->cmd->nopts, name, letter);
+    return o ? o : opt_in(t->globals, t->nglobals, name, letter);
+}
+
+static void offer_opts(struct mo_nearest *near, const struct mo_opt *opts,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(opts[i].flags & MO_CLI_HIDDEN))
+            mo_nearest_offer(near, opts[i].name);
+    }
+}
+
+/* Some command that knows the option: it may only stand too early. */
+static const struct mo_cmd *owner_of(const struct mo_cli_table *t,
+                                     struct mo_span name)
+{
+    for (size_t i = 0; i < t->ncmds; i++) {
+        if (opt_in(t->cmds[i]->opts, t->cmds[i]->nopts, name, 0))
+            return t->cmds[i];
+    }
+    return NULL;
+}
+
+static int unknown_opt(const struct mo_cli *c, struct mo_span name,
+                       struct mo_err *e)
+{
+    const struct mo_cmd *owner = c->cmd ? NULL : owner_of(c->table, name);
+    struct mo_nearest near;
+
+    if (owner)
+        return mo_fail(e, MO_EINVAL,
+                       "option '--%.*s' belongs behind its command: %s "
+                       "--%.*s",
+                       (int)name.n, name.p, owner->name, (int)name.n, name.p);
+    mo_nearest_init(&near, name);
+    if (c->cmd)
+        offer_opts(&near, c->cmd->opts, c->cmd->nopts);
+    offer_opts(&near, c->table->globals, c->table->nglobals);
+    if (near.best)
+        return mo_fail(e, MO_EINVAL,
+                       "unknown option '--%.40s'; did you mean '--%s'?", name.p,
+                       near.best);
+    return mo_fail(e, MO_EINVAL, "unknown option '--%.40s'", name.p);
+}
+
+static int add_opt(struct mo_cli *c, const struct mo_opt *o, const char *value,
+                   struct mo_err *e)
+{
+    if (c->ngot == MO_CLI_OPTS_MAX)
+        return mo_fail(e, MO_EINVAL, "more than %d options", MO_CLI_OPTS_MAX);
+    c->got[c->ngot].opt = o;
+    c->got[c->ngot].value = value;
+    c->ngot++;
+    return 0;
+}
+
+/* "--name", "--name=value" or "-x"; *i moves when the value is the next
+ * word. A value that starts with "--" needs the '=' form: it is far more
+ * often a forgotten value. */
+static int take_opt(struct mo_cli *c, int argc, char *const *argv, int *i,
+                    struct mo_err *e)
+{
+    const char *word = argv[*i];
+    bool longer = word[1] == '-';
+    struct mo_span rest = mo_span_cstr(word + (longer ? 2 : 1));
+    struct mo_span name = mo_span_cut(&rest, longer ? '=' : '\0');
+    const struct mo_opt *o;
+
+    if (!longer && name.n != 1)
+        return mo_fail(e, MO_EINVAL, "unknown option '%.40s'", word);
+    o = find_opt(c, name, longer ? 0 : name.p[0]);
+    if (!o && longer)
+        return unknown_opt(c, name, e);
+    if (!o)
+        return mo_fail(e, MO_EINVAL, "unknown option '%s'", word);
+    if (!o->arg && rest.p)
+        return mo_fail(e, MO_EINVAL, "option '--%s' takes no value", o->name);
+    if (!o->arg || rest.p)
+        return add_opt(c, o, rest.p ? rest.p : "", e);
+    if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+        return mo_fail(e, MO_EINVAL, "option '--%s' needs a value: --%s %s",
+                       o->name, o->name, o->arg);
+    return add_opt(c, o, argv[++*i], e);
+}
+
+/* --- words --------------------------------------------------------------- */
+
+static int unknown_cmd(const struct mo_cli *c, const char *word,
+                       struct mo_err *e)
+{
+    char full[80];
+    const char *best;
+
+    (void)snprintf(full, sizeof(full), "%s%s%.40s", c->group ? c->group : "",
+                   c->group ? " " : "", word);
+    best = mo_cli_nearest(c->table, mo_span_cstr(full));
+    if (best)
+        return mo_fail(e, MO_EINVAL, "unknown command '%s'; did you mean '%s'?",
+                       full, best);
+    return mo_fail(e, MO_EINVAL, "unknown command '%s'", full);
+}
+
+static int take_word(struct mo_cli *c, const char *word, struct mo_err *e)
+{
+    if (c->cmd) {
+        if (c->nargs == MO_CLI_ARGS_MAX || c->nargs >= c->cmd->max_args)
+            return mo_fail(e, MO_EINVAL, "'%s' has no use for '%.60s'",
+                           c->cmd->name, word);
+        c->args[c->nargs++] = word;
+        return 0;
+    }
+    c->cmd = c->group ? find_in_group(c->table, c->group, word)
+                      : mo_cli_find(c->table, mo_span_cstr(word));
+    if (c->cmd)
+        return 0;
+    if (c->group || !mo_cli_is_group(c->table, mo_span_cstr(word)))
+        return unknown_cmd(c, word, e);
+    c->group = word;
+    return 0;
+}
+
+/* --help excuses everything that is missing. */
+static int check_whole(const struct mo_cli *c, struct mo_err *e)
+{
+    if (mo_cli_has(c, "help") || !c->cmd)
+        return 0;
+    if (c->nargs < c->cmd->min_args)
+        return mo_fail(e, MO_EINVAL, "'%s' needs %s", c->cmd->name,
+                       c->cmd->args);
+    return 0;
+}
+
+int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
+                 char *const *argv, struct mo_err *e)
+{
+    bool only_words = false;
+
+    *c = (struct mo_cli){.table = t,
+                         .dashes = SIZE_MAX,
+                         .out = STDOUT_FILENO,
+                         .err = STDERR_FILENO};
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        bool opt = !only_words && word[0] == '-' && word[1];
+        int rc;
+
+        if (opt && strcmp(word, "--") == 0) {
+            only_words = true;
+            c->dashes = c->nargs;
+            continue;
+        }
+        rc = opt ? take_opt(c, argc, argv, &i, e) : take_word(c, word, e);
+        if (rc < 0)
+            return rc;
+    }
+    return check_whole(c, e);
+}
+
+const char *mo_cli_get(const struct mo_cli *c, const char *name)
+{
+    for (size_t i = c->ngot; i > 0; i--) {
+        if (strcmp(c->got[i - 1].opt->name, name) == 0)
+            return c->got[i - 1].value;
+    }
+    return NULL;
+}
+
+/* --- running ------------------------------------------------------------- */
+
+int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)dprintf(c->err, MO_PROGRAM ": %s\n", text);
+    return code;
+}
+
+int mo_cli_print(const struct mo_cli *c, struct mo_buf *b)
+{
+    struct mo_err e = {0};
+    int rc = MO_EXIT_OK;
+
+    if (mo_buf_err(b))
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "cannot build the text: %s",
+                          mo_err_name(mo_buf_err(b)));
+    else if (mo_file_write_all(c->out, mo_buf_view(b), &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    mo_buf_fini(b);
+    return rc;
+}
+
+static int usage_error(const struct mo_cli *c, const struct mo_err *e)
+{
+    const char *about = c->cmd ? c->cmd->name : c->group;
+
+    (void)mo_cli_error(c, 0, "%s", e->msg);
+    (void)dprintf(c->err, "Try '" MO_PROGRAM "%s%s --help'.\n",
+                  about ? " " : "", about ? about : "");
+    return MO_EXIT_USAGE;
+}
+
+/* No command: the overview, on stderr and as an error unless asked for. */
+static int run_overview(struct mo_cli *c)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, HELP_MAX);
+    mo_help_overview(c->table, c->group, &b);
+    if (mo_cli_has(c, "help"))
+        return mo_cli_print(c, &b);
+    c->out = c->err;
+    rc = mo_cli_print(c, &b);
+    return rc ? rc : MO_EXIT_USAGE;
+}
+
+int mo_cli_main(int argc, char *const *argv, char *const *envp)
+{
+    const struct mo_cmd *version;
+    struct mo_err e = {0};
+    struct mo_buf b;
+    struct mo_cli c;
+
+    if (mo_cli_parse(&c, &mo_commands, argc, argv, &e) < 0)
+        return usage_error(&c, &e);
+    c.environ = envp;
+    version = mo_cli_find(c.table, MO_SPAN("version"));
+    if (mo_cli_has(&c, "version") && version)
+        return version->run(&c);
+    if (!c.cmd)
+        return run_overview(&c);
+    if (!mo_cli_has(&c, "help"))
+        return c.cmd->run(&c);
+    mo_buf_init(&b, HELP_MAX);
+    mo_help_command(c.table, c.cmd, &b);
+    return mo_cli_print(&c, &b);
+}

@@ -1,0 +1,32 @@
+/* completion - shell completion scripts, made from the command table. */
+#include "cli/cmd.h"
+#include "cli/help_text.h"
+
+static int run(struct mo_cli *c)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    rc = mo_help_completion(c->table, c->args[0], &b);
+    if (rc != MO_ENOTFOUND)
+        return mo_cli_print(c, &b);
+    mo_buf_fini(&b);
+    return mo_cli_error(c, MO_EXIT_USAGE,
+                        "no completion for '%.40s'; there is bash, zsh, fish",
+                        c->args[0]);
+}
+
+const struct mo_cmd mo_cmd_completion = {
+    .name = "completion",
+    .summary = "Print a completion script for a shell",
+    .args = "bash|zsh|fish",
+    .min_args = 1,
+    .max_args = 1,
+    .words = "bash zsh fish",
+    .example = "completion bash > "
+               "~/.local/share/bash-completion/completions/mcp-orchestrator",
+    .example_says = "installs completion for bash",
+    .run = run,
+    .flags = MO_CLI_HIDDEN,
+};

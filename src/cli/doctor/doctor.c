@@ -1,0 +1,262 @@
+#include "cli/doctor/doctor.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/build.h"
+#include "codec/json.h"
+#include "config/reference.h"
+#include "secrets/key.h"
+#include "secrets/system.h"
+
+#define NAME_COLUMN 10
+
+void mo_found(struct mo_finding *f, enum mo_health health, const char *fmt, ...)
+{
+    va_list ap;
+
+    f->health = health;
+    va_start(ap, fmt);
+    (void)vsnprintf(f->text, sizeof(f->text), fmt, ap);
+    va_end(ap);
+}
+
+void mo_advise(struct mo_finding *f, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(f->todo, sizeof(f->todo), fmt, ap);
+    va_end(ap);
+}
+
+/* --- checks of our own things -------------------------------------------- */
+
+static void check_version(const struct mo_doctor *d, struct mo_finding *f)
+{
+    (void)d;
+    mo_found(f, MO_HEALTH_OK,
+             "version " MO_VERSION ", " MO_BUILD_ARCH ", " MO_BUILD_KIND
+             " build");
+}
+
+static void check_config(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config *c = d->cfg;
+    const struct mo_config_report *rep = d->rep;
+
+    if (!c) {
+        mo_found(f, MO_HEALTH_FAIL, "%u mistake%s, the first: %s", rep->errors,
+                 rep->errors == 1 ? "" : "s",
+                 rep->kept ? rep->v[0].text : "it cannot be read");
+        mo_advise(f, "'mcp-orchestrator config check' shows all of them");
+    } else if (rep->kept) {
+        mo_found(f, MO_HEALTH_WARN, "%s", rep->v[0].text);
+    } else if (c->file) {
+        mo_found(f, MO_HEALTH_OK, "%s, %zu MCP server%s", c->file, c->mcp.n,
+                 c->mcp.n == 1 ? "" : "s");
+    } else {
+        mo_found(f, MO_HEALTH_OK, "no file, the defaults are used");
+        mo_advise(f, "write a " MO_CONFIG_FILE
+                     " here to add MCP servers or change anything");
+    }
+}
+
+static bool has_secret(const struct mo_config *c, struct mo_span name)
+{
+    struct mo_secrets *s;
+    bool has =
+        mo_secrets_for(c, false, &s, NULL) == 0 && mo_secrets_has(s, name);
+
+    mo_secrets_close(s);
+    return has || mo_secret_sys_has(c, name);
+}
+
+/* NULL: a value is there (or will be looked up when used); else what is
+ * missing. The value itself goes nowhere. */
+static const char *missing(const struct mo_config *c, const char *text,
+                           char *name, size_t n)
+{
+    struct mo_span rest = mo_span_cstr(text);
+    struct mo_ref_part part;
+
+    while (mo_ref_next(&rest, &part, NULL) > 0) {
+        (void)snprintf(name, n, "%.*s", (int)part.text.n, part.text.p);
+        if (part.kind == MO_REF_ENV && !mo_config_getenv(c, name))
+            return "the environment has no";
+        if (part.kind == MO_REF_FILE && access(name, R_OK) < 0)
+            return "cannot read the file";
+        if (part.kind == MO_REF_SECRET && !has_secret(c, part.text))
+            return "the secret store has no";
+    }
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    int provider;
+    size_t off;
+    const char *env;
+} services[] = {
+    {"Claude", MO_LLM_CLAUDE, offsetof(struct mo_config_llm, claude),
+     "ANTHROPIC_API_KEY"},
+    {"Gemini", MO_LLM_GEMINI, offsetof(struct mo_config_llm, gemini),
+     "GEMINI_API_KEY"},
+    {"OpenAI", MO_LLM_OPENAI, offsetof(struct mo_config_llm, openai),
+     "OPENAI_API_KEY"},
+};
+
+static const struct mo_config_api *api_of(const struct mo_config *c, size_t i)
+{
+    return (const void *)((const char *)&c->llm + services[i].off);
+}
+
+/* The provider that was asked for has no key, or a dead reference. */
+static bool key_fails(const struct mo_config *c, size_t i, struct mo_finding *f)
+{
+    const struct mo_config_api *api = api_of(c, i);
+    char name[PATH_MAX];
+    const char *why =
+        api->api_key ? missing(c, api->api_key, name, sizeof(name)) : NULL;
+    bool asked = c->llm.provider == services[i].provider;
+
+    if (why) {
+        mo_found(f, MO_HEALTH_FAIL, "the %s key is a reference, but %s %s",
+                 services[i].name, why, name);
+        return true;
+    }
+    /* Local services behind another address often want no key. */
+    if (!asked || api->api_key || api->base_url)
+        return false;
+    mo_found(f, MO_HEALTH_FAIL, "%s is chosen, but there is no key for it",
+             services[i].name);
+    mo_advise(f, "set %s in the environment or in .env", services[i].env);
+    return true;
+}
+
+static void check_keys(const struct mo_doctor *d, struct mo_finding *f)
+{
+    char have[80] = "";
+
+    for (size_t i = 0; i < MO_COUNT(services); i++) {
+        size_t n = strlen(have);
+
+        if (key_fails(d->cfg, i, f))
+            return;
+        if (api_of(d->cfg, i)->api_key)
+            (void)snprintf(have + n, sizeof(have) - n, "%s%s", n ? ", " : "",
+                           services[i].name);
+    }
+    if (have[0]) {
+        mo_found(f, MO_HEALTH_OK, "there is a key for %s", have);
+        return;
+    }
+    mo_found(f, MO_HEALTH_OK, "no key: the built-in demo model answers");
+    mo_advise(f, "set ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_API_KEY for "
+                 "a real one");
+}
+
+static void check_tls(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config_tls *tls = &d->cfg->server.tls;
+    const char *const files[] = {tls->cert, tls->key};
+
+    if (!tls->cert || !tls->key) {
+        mo_found(f, MO_HEALTH_OK, "plain HTTP (no certificate configured)");
+        return;
+    }
+    for (size_t i = 0; i < MO_COUNT(files); i++) {
+        if (access(files[i], R_OK) < 0) {
+            mo_found(f, MO_HEALTH_FAIL, "cannot read %.250s", files[i]);
+            mo_advise(f, "check server.tls and the file's permissions");
+            return;
+        }
+    }
+    mo_found(f, MO_HEALTH_OK, "certificate and key can be read");
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+const struct mo_check mo_checks[] = {
+    {"version", "what is this?", check_version, false},
+    {"config", "is the configuration good?", check_config, false},
+    {"state", "can state be written?", mo_check_state, true},
+    {"port", "is the port free?", mo_check_port, true},
+    {"tls", "can the certificate be read?", check_tls, true},
+    {"files", "are enough open files allowed?", mo_check_files, true},
+    {"cgroup", "can boxes be limited?", mo_check_cgroup, false},
+    {"userns", "are user namespaces allowed?", mo_check_userns, false},
+    {"docker", "does a container engine answer?", mo_check_docker, true},
+    {"redis", "does Redis answer?", mo_check_redis, true},
+    {"keys", "is there a key for a model?", check_keys, true},
+    {"servers", "can the MCP servers be started?", mo_check_programs, true},
+};
+const size_t mo_nchecks = MO_COUNT(mo_checks);
+
+static void run_check(const struct mo_doctor *d, const struct mo_check *c,
+                      struct mo_finding *f)
+{
+    *f = (struct mo_finding){.health = MO_HEALTH_OK};
+    if (c->needs_config && !d->cfg)
+        mo_found(f, MO_HEALTH_WARN, "not looked at: the configuration is bad");
+    else
+        c->run(d, f);
+}
+
+unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
+                        struct mo_buf *b)
+{
+    static const char *const words[] = {"ok  ", "warn", "FAIL"};
+    static const char *const paint[] = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
+    unsigned count[3] = {0};
+
+    for (size_t i = 0; i < mo_nchecks; i++) {
+        struct mo_finding f;
+
+        run_check(d, &mo_checks[i], &f);
+        count[f.health]++;
+        mo_buf_printf(b, "%s%s%s  %-*s %s\n", colour ? paint[f.health] : "",
+                      words[f.health], colour ? "\x1b[0m" : "", NAME_COLUMN,
+                      mo_checks[i].name, f.text);
+        if (f.todo[0])
+            mo_buf_printf(b, "      %*s -> %s\n", NAME_COLUMN, "", f.todo);
+    }
+    mo_buf_printf(b, "\n%u ok, %u to look at, %u failed\n", count[MO_HEALTH_OK],
+                  count[MO_HEALTH_WARN], count[MO_HEALTH_FAIL]);
+    return count[MO_HEALTH_FAIL];
+}
+
+unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b)
+{
+    static const char *const words[] = {"ok", "warn", "fail"};
+    unsigned failed = 0;
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "checks");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < mo_nchecks; i++) {
+        struct mo_finding f;
+
+        run_check(d, &mo_checks[i], &f);
+        failed += f.health == MO_HEALTH_FAIL;
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "name");
+        mo_jw_cstr(&w, mo_checks[i].name);
+        mo_jw_key(&w, "what");
+        mo_jw_cstr(&w, mo_checks[i].what);
+        mo_jw_key(&w, "health");
+        mo_jw_cstr(&w, words[f.health]);
+        mo_jw_key(&w, "text");
+        mo_jw_cstr(&w, f.text);
+        mo_jw_key(&w, "todo");
+        mo_jw_cstr(&w, f.todo[0] ? f.todo : NULL);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_key(&w, "ok");
+    mo_jw_bool(&w, failed == 0);
+    mo_jw_end(&w);
+    return failed;
+}

@@ -1,0 +1,130 @@
+/* doctor - looks at this machine and says what works. */
+#include "cli/doctor/doctor.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/runtime_wait.h"
+#include "codec/json.h"
+#include "connect/box_probe.h"
+
+/* --- the sandbox --------------------------------------------------------- */
+
+struct probing {
+    struct mo_buf b;
+    struct mo_jw w;
+    bool json, colour;
+    unsigned passed, failed;
+};
+
+static void put_row(void *ctx, const struct mo_probe_row *r)
+{
+    struct probing *p = ctx;
+    const char *paint = r->pass     ? "\x1b[32m"
+                        : r->absent ? "\x1b[33m"
+                                    : "\x1b[31m";
+    const char *word = r->pass ? "pass" : r->absent ? "none" : "FAIL";
+
+    p->passed += r->pass;
+    p->failed += !r->pass && !r->absent;
+    if (!p->json) {
+        mo_buf_printf(&p->b, "%s%s%s  %-7s %-16s %s%s%s\n",
+                      p->colour ? paint : "", word, p->colour ? "\x1b[0m" : "",
+                      r->driver, r->control, r->promise,
+                      r->detail[0] ? ": " : "", r->detail);
+        return;
+    }
+    mo_jw_obj(&p->w);
+    mo_jw_key(&p->w, "driver");
+    mo_jw_cstr(&p->w, r->driver);
+    mo_jw_key(&p->w, "control");
+    mo_jw_cstr(&p->w, r->control);
+    mo_jw_key(&p->w, "promise");
+    mo_jw_cstr(&p->w, r->promise);
+    mo_jw_key(&p->w, "pass");
+    mo_jw_bool(&p->w, r->pass);
+    mo_jw_key(&p->w, "absent");
+    mo_jw_bool(&p->w, r->absent);
+    mo_jw_key(&p->w, "detail");
+    mo_jw_cstr(&p->w, r->detail[0] ? r->detail : NULL);
+    mo_jw_end(&p->w);
+}
+
+static int print_probe(struct mo_cli *c, struct probing *p)
+{
+    if (p->json) {
+        mo_jw_end(&p->w);
+        return mo_cmd_print_json(c, &p->b);
+    }
+    mo_buf_printf(&p->b, "\n%u passed, %u failed\n", p->passed, p->failed);
+    return mo_cli_print(c, &p->b);
+}
+
+static int run_sandbox(struct mo_cli *c)
+{
+    struct probing p = {.json = mo_cli_has(c, "json"),
+                        .colour = isatty(c->out) == 1 && !getenv("NO_COLOR")};
+    struct mo_cmd_house m;
+    struct mo_err e = {0};
+    int rc = mo_cmd_house_load(c, &m);
+
+    mo_buf_init(&p.b, MO_CMD_TEXT_MAX);
+    mo_jw_init(&p.w, &p.b);
+    if (p.json)
+        mo_jw_arr(&p.w);
+    if (rc == 0 && mo_probe(m.loop, m.h.now, put_row, &p, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    mo_cmd_house_close(&m);
+    if (rc == 0)
+        rc = print_probe(c, &p);
+    else
+        mo_buf_fini(&p.b);
+    return rc ? rc : p.failed ? MO_EXIT_FAIL : MO_EXIT_OK;
+}
+
+/* --- everything else ----------------------------------------------------- */
+
+static int run(struct mo_cli *c)
+{
+    bool json = mo_cli_has(c, "json");
+    bool colour = isatty(c->out) == 1 && !getenv("NO_COLOR");
+    struct mo_config_report rep;
+    struct mo_config_holder h;
+    struct mo_cmd_flags flags;
+    struct mo_err e = {0};
+    struct mo_doctor d = {.rep = &rep};
+    unsigned failed;
+    struct mo_buf b;
+    int rc;
+
+    if (mo_cli_has(c, "sandbox"))
+        return run_sandbox(c);
+    if (mo_cmd_open(c, &flags, &h, &rep, &e) == 0)
+        d.cfg = h.now;
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    failed = json ? mo_doctor_json(&d, &b) : mo_doctor_text(&d, colour, &b);
+    mo_config_close(&h);
+    rc = json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
+    return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
+}
+
+static const struct mo_opt opts[] = {
+    {.name = "sandbox",
+     .doc = "Start a box of each driver and try every promise from inside"},
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_doctor = {
+    .name = "doctor",
+    .summary = "Say what works on this machine and what to do about the rest",
+    .text = "Looks at the configuration, the state directory, the port, what "
+            "the kernel offers for boxes, Docker, Redis and keys. Nothing is "
+            "changed and no key is printed. With --sandbox a small box of each "
+            "driver is started instead, and everything a box must not be able "
+            "to do is tried in it. Ends with 0 if nothing failed.",
+    .example = "doctor --json",
+    .example_says = "prints the findings for a program to read",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

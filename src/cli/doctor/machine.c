@@ -1,0 +1,301 @@
+/* machine.c - what the kernel and the file system of this machine
+ * allow us. Read-only looks, and one short-lived child for user namespaces:
+ * asking the kernel beats guessing from four sysctls. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+
+#define SMALL_FILE  ((size_t)16 * 1024)
+#define DISK_LOW_MB 200ULL
+#define FD_SPARE    256 /* children, store, log and the like */
+
+/* --- state directory ----------------------------------------------------- */
+
+/* Shorten path to its nearest part that exists. */
+static void existing_part(char *path)
+{
+    struct stat st;
+    char *slash;
+
+    while (stat(path, &st) < 0) {
+        slash = strrchr(path, '/');
+        if (!slash) {
+            path[0] = '.';
+            path[1] = '\0';
+            return;
+        }
+        slash[slash == path] = '\0';
+        if (slash == path)
+            return;
+    }
+}
+
+void mo_check_state(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const char *dir = d->cfg->store.dir;
+    unsigned long long free_mb;
+    struct statvfs fs;
+    char at[PATH_MAX];
+
+    (void)snprintf(at, sizeof(at), "%s", dir);
+    existing_part(at);
+    if (access(at, W_OK | X_OK) < 0) {
+        mo_found(f, MO_HEALTH_FAIL, "cannot write to %.250s: %s", at,
+                 strerror(errno));
+        mo_advise(f, "change its owner, or set store.dir to another place");
+        return;
+    }
+    if (statvfs(at, &fs) < 0) {
+        mo_found(f, MO_HEALTH_WARN, "%.250s: %s", at, strerror(errno));
+        return;
+    }
+    free_mb = (unsigned long long)fs.f_bavail * fs.f_frsize / 1024 / 1024;
+    mo_found(f, free_mb < DISK_LOW_MB ? MO_HEALTH_WARN : MO_HEALTH_OK,
+             "%.200s %s, %llu MiB free", dir,
+             strcmp(dir, at) == 0 ? "can be written" : "can be made", free_mb);
+    if (free_mb < DISK_LOW_MB)
+        mo_advise(f, "free some disk space");
+}
+
+/* --- open files ---------------------------------------------------------- */
+
+void mo_check_files(const struct mo_doctor *d, struct mo_finding *f)
+{
+    uint64_t want = (uint64_t)d->cfg->server.limits.connections + FD_SPARE;
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) < 0) {
+        mo_found(f, MO_HEALTH_WARN, "cannot tell: %s", strerror(errno));
+        return;
+    }
+    if (lim.rlim_max >= want) { /* the soft limit may be raised up to it */
+        mo_found(f, MO_HEALTH_OK, "up to %llu allowed",
+                 (unsigned long long)lim.rlim_max);
+        return;
+    }
+    mo_found(f, MO_HEALTH_WARN,
+             "only %llu allowed, %llu would be needed for %lld connections",
+             (unsigned long long)lim.rlim_max, (unsigned long long)want,
+             (long long)d->cfg->server.limits.connections);
+    mo_advise(f, "raise it (ulimit -n, LimitNOFILE=) or lower "
+                 "server.limits.connections");
+}
+
+/* --- cgroups ------------------------------------------------------------- */
+
+static bool slurp(const char *path, struct mo_buf *b)
+{
+    mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *room = fd < 0 ? NULL : mo_buf_room(b, SMALL_FILE - 1);
+    ssize_t n = room ? read(fd, room, SMALL_FILE - 1) : -1;
+
+    if (n < 0)
+        return false;
+    mo_buf_add(b, (size_t)n);
+    return true;
+}
+
+/* Our own group in the v2 tree: the "0::/path" line. */
+static void own_group(char *out, size_t n)
+{
+    struct mo_buf b;
+    struct mo_span rest;
+
+    out[0] = '\0';
+    mo_buf_init(&b, SMALL_FILE);
+    if (slurp("/proc/self/cgroup", &b)) {
+        rest = mo_buf_view(&b);
+        while (rest.p) {
+            struct mo_span line = mo_span_cut(&rest, '\n');
+
+            if (mo_span_starts(line, MO_SPAN("0::")))
+                (void)snprintf(out, n, "%.*s", (int)line.n - 3, line.p + 3);
+        }
+    }
+    mo_buf_fini(&b);
+}
+
+/* Is a controller's name in a list such as "cpu memory pids\n"? */
+static bool has_word(struct mo_span list, const char *word)
+{
+    while (list.p) {
+        struct mo_span w = mo_span_cut(&list, ' ');
+
+        while (w.n && w.p[w.n - 1] == '\n')
+            w.n--;
+        if (mo_span_is(w, word))
+            return true;
+    }
+    return false;
+}
+
+static void check_v2(struct mo_finding *f)
+{
+    char group[512], path[1024];
+    bool limits, ours;
+    struct mo_buf b;
+
+    own_group(group, sizeof(group));
+    (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cgroup.controllers",
+                   group);
+    mo_buf_init(&b, SMALL_FILE);
+    (void)slurp(path, &b);
+    limits = has_word(mo_buf_view(&b), "memory") &&
+             has_word(mo_buf_view(&b), "pids");
+    mo_buf_fini(&b);
+    (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s", group);
+    ours = access(path, W_OK) == 0;
+    mo_found(f, limits && ours ? MO_HEALTH_OK : MO_HEALTH_WARN,
+             "version 2, %s, %s",
+             limits ? "memory and pids can be limited"
+                    : "memory or pids is not handed down to us",
+             ours ? "our group is ours to divide"
+                  : "our group is not ours to divide");
+    if (!limits || !ours)
+        mo_advise(f, "run as a systemd service with Delegate=yes, or use "
+                     "Docker for the boxes");
+}
+
+static void check_v1(struct mo_finding *f)
+{
+    static const char *const dirs[] = {
+        "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"};
+    const char *lacking = NULL;
+
+    for (size_t i = 0; i < MO_COUNT(dirs); i++) {
+        if (access(dirs[i], W_OK) < 0)
+            lacking = dirs[i];
+    }
+    if (!lacking) {
+        mo_found(f, MO_HEALTH_OK,
+                 "version 1, memory, pids and cpu can be limited");
+        return;
+    }
+    mo_found(f, MO_HEALTH_WARN, "version 1, and %s is not ours to write",
+             lacking);
+    mo_advise(f, "native boxes need root here; Docker works without");
+}
+
+void mo_check_cgroup(const struct mo_doctor *d, struct mo_finding *f)
+{
+    (void)d;
+    if (access("/sys/fs/cgroup/cgroup.controllers", R_OK) == 0) {
+        check_v2(f);
+    } else if (access("/sys/fs/cgroup/memory", F_OK) == 0 ||
+               access("/sys/fs/cgroup/pids", F_OK) == 0) {
+        check_v1(f);
+    } else {
+        mo_found(f, MO_HEALTH_WARN, "there are none at /sys/fs/cgroup");
+        mo_advise(f, "native boxes cannot be limited here; use Docker");
+    }
+}
+
+/* --- user namespaces ----------------------------------------------------- */
+
+/* 0, or why a child may not have one. */
+static int try_userns(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return errno;
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWUSER) < 0 ? errno : 0);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+}
+
+void mo_check_userns(const struct mo_doctor *d, struct mo_finding *f)
+{
+    int err = try_userns();
+
+    (void)d;
+    if (err == 0) {
+        mo_found(f, MO_HEALTH_OK, "allowed");
+    } else if (geteuid() == 0) {
+        mo_found(f, MO_HEALTH_OK, "not allowed (%s), not needed as root",
+                 strerror(err));
+    } else {
+        mo_found(f, MO_HEALTH_WARN, "not allowed: %s", strerror(err));
+        mo_advise(f, "native boxes need them or root: sysctl "
+                     "kernel.unprivileged_userns_clone=1, "
+                     "user.max_user_namespaces, and AppArmor's "
+                     "kernel.apparmor_restrict_unprivileged_userns=0");
+    }
+}
+
+/* --- programs of MCP servers --------------------------------------------- */
+
+static bool runnable(const char *path)
+{
+    struct stat st;
+
+    return access(path, X_OK) == 0 && stat(path, &st) == 0 &&
+           S_ISREG(st.st_mode);
+}
+
+static bool in_path(const struct mo_config *c, const char *program)
+{
+    const char *path = mo_config_getenv(c, "PATH");
+    struct mo_span rest = mo_span_cstr(path ? path : "/usr/bin:/bin");
+    char full[PATH_MAX];
+
+    if (strchr(program, '/'))
+        return runnable(program);
+    while (rest.p) {
+        struct mo_span dir = mo_span_cut(&rest, ':');
+
+        (void)snprintf(full, sizeof(full), "%.*s/%s", (int)dir.n, dir.p,
+                       program);
+        if (runnable(full))
+            return true;
+    }
+    return false;
+}
+
+/* A path with a slash is meant from the server's own directory. */
+static bool found(const struct mo_config *c, const struct mo_config_mcp *m)
+{
+    bool relative = strchr(m->command, '/') && m->command[0] != '/';
+    char full[PATH_MAX];
+
+    if (!relative || !m->cwd)
+        return in_path(c, m->command);
+    (void)snprintf(full, sizeof(full), "%s/%s", m->cwd, m->command);
+    return runnable(full);
+}
+
+void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config *c = d->cfg;
+    size_t used = 0;
+
+    for (size_t i = 0; i < c->mcp.n; i++) {
+        const struct mo_config_mcp *m = &c->mcp.v[i];
+
+        if (!m->enabled)
+            continue;
+        used++;
+        if (m->image || !m->command || found(c, m))
+            continue;
+        mo_found(f, MO_HEALTH_WARN,
+                 "'%s' wants the program '%.120s', which "
+                 "is not there",
+                 m->name, m->command);
+        mo_advise(f, "install it, or set mcpServers.%s.enabled to false",
+                  m->name);
+        return;
+    }
+    mo_found(f, MO_HEALTH_OK, "%zu in use, every program is there", used);
+}

@@ -1,0 +1,307 @@
+/* services.c - do the neighbours answer? Plain blocking sockets with one
+ * deadline, for the doctor only: the server's sockets live in src/loop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/doctor/doctor.h"
+#include "config/reference.h"
+
+#define ANSWER_MAX 512
+#define HOST_MAX   256
+
+/* --- sockets ------------------------------------------------------------- */
+
+static int left_ms(uint64_t deadline)
+{
+    uint64_t now = mo_now_ns();
+
+    return now >= deadline ? 0 : (int)((deadline - now) / MO_MS) + 1;
+}
+
+/* Wait for the socket; 0 or errno. */
+static int wait_for(int fd, short what, uint64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = what};
+    int n;
+
+    do
+        n = poll(&p, 1, left_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno;
+    return n == 0 ? ETIMEDOUT : 0;
+}
+
+/* 0 or errno; the socket is non-blocking. */
+static int connect_by(int fd, const struct sockaddr *sa, socklen_t len,
+                      uint64_t deadline)
+{
+    socklen_t n = sizeof(int);
+    int err = 0;
+
+    if (connect(fd, sa, len) == 0)
+        return 0;
+    if (errno != EINPROGRESS)
+        return errno;
+    err = wait_for(fd, POLLOUT, deadline);
+    if (err)
+        return err;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &n) < 0)
+        return errno;
+    return err;
+}
+
+static int dial_unix(const char *path, uint64_t deadline, int *err)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    mo_autofd int fd =
+        socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    *err = fd < 0 ? errno : 0;
+    if (!*err && strlen(path) >= sizeof(sa.sun_path))
+        *err = ENAMETOOLONG;
+    if (*err)
+        return -1;
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    *err = connect_by(fd, (const struct sockaddr *)&sa, sizeof(sa), deadline);
+    return *err ? -1 : mo_take_fd(&fd);
+}
+
+static struct addrinfo *resolve(const char *host, const char *port, int flags)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *list = NULL;
+
+    return getaddrinfo(host, port, &hints, &list) == 0 ? list : NULL;
+}
+
+static int dial_tcp(const char *host, const char *port, uint64_t deadline,
+                    int *err)
+{
+    struct addrinfo *list = resolve(host, port, AI_NUMERICSERV);
+    int fd = -1;
+
+    *err = EHOSTUNREACH;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                    0);
+        *err = fd < 0 ? errno
+                      : connect_by(fd, a->ai_addr, a->ai_addrlen, deadline);
+        if (*err)
+            mo_close_fd(&fd);
+    }
+    if (list)
+        freeaddrinfo(list);
+    return fd;
+}
+
+/* Send a question that fits any socket buffer, read until `enough` bytes. */
+static int ask(int fd, const char *question, char answer[ANSWER_MAX],
+               size_t enough, uint64_t deadline)
+{
+    size_t n = 0;
+    int err = 0;
+
+    if (send(fd, question, strlen(question), MSG_NOSIGNAL) < 0)
+        return errno;
+    while (n < enough && !err) {
+        ssize_t got;
+
+        err = wait_for(fd, POLLIN, deadline);
+        if (err)
+            break;
+        got = recv(fd, answer + n, ANSWER_MAX - 1 - n, 0);
+        if (got == 0)
+            err = ECONNRESET;
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            err = errno;
+        if (got > 0)
+            n += (size_t)got;
+    }
+    answer[n] = '\0';
+    return err;
+}
+
+/* "[user:pass@]host[:port][/...]" */
+static bool split_host(struct mo_span s, char host[HOST_MAX], char port[8],
+                       const char *usual)
+{
+    struct mo_span auth = mo_span_cut(&s, '/');
+    struct mo_span rest;
+
+    for (size_t i = auth.n; i > 0; i--) {
+        if (auth.p[i - 1] == '@') {
+            auth = mo_span_skip(auth, i);
+            break;
+        }
+    }
+    rest = auth;
+    if (auth.n && auth.p[0] == '[') {
+        rest = mo_span_skip(rest, 1);
+        auth = mo_span_cut(&rest, ']');
+        if (rest.n)
+            rest = mo_span_skip(rest, 1);
+    } else {
+        auth = mo_span_cut(&rest, ':');
+    }
+    if (auth.n == 0)
+        auth = MO_SPAN("localhost");
+    if (auth.n >= HOST_MAX || rest.n >= 8)
+        return false;
+    (void)snprintf(host, HOST_MAX, "%.*s", (int)auth.n, auth.p);
+    (void)snprintf(port, 8, "%.*s", rest.n ? (int)rest.n : 7,
+                   rest.n ? rest.p : usual);
+    return true;
+}
+
+/* --- our own port -------------------------------------------------------- */
+
+static int try_bind(const struct addrinfo *a)
+{
+    mo_autofd int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    if (fd < 0)
+        return errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, 1) < 0)
+        return errno;
+    return 0;
+}
+
+void mo_check_port(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config_server *s = &d->cfg->server;
+    struct addrinfo *list;
+    char port[8];
+    int err;
+
+    if (mo_span_starts(mo_span_cstr(s->listen), MO_SPAN("unix:"))) {
+        mo_found(f, MO_HEALTH_OK, "a unix socket is used: %.200s", s->listen);
+        return;
+    }
+    (void)snprintf(port, sizeof(port), "%u", (unsigned)(s->port & 0xffff));
+    list = resolve(s->listen, port, AI_PASSIVE | AI_NUMERICSERV);
+    if (!list) {
+        mo_found(f, MO_HEALTH_FAIL, "'%.100s' is no address of this machine",
+                 s->listen);
+        mo_advise(f, "set server.listen to 127.0.0.1 or 0.0.0.0");
+        return;
+    }
+    err = try_bind(list);
+    freeaddrinfo(list);
+    if (err == 0) {
+        mo_found(f, MO_HEALTH_OK, "%.100s port %s is free", s->listen, port);
+    } else if (err == EADDRINUSE) {
+        mo_found(f, MO_HEALTH_WARN, "%.100s port %s is in use", s->listen,
+                 port);
+        mo_advise(f, "that is fine if it is our own server; else choose "
+                     "another with --port or PORT");
+    } else {
+        mo_found(f, MO_HEALTH_FAIL, "cannot listen on %.100s port %s: %s",
+                 s->listen, port, strerror(err));
+        mo_advise(f, "choose another address or a port above 1023");
+    }
+}
+
+/* --- container engine ---------------------------------------------------- */
+
+static int dial_docker(const char *where, uint64_t deadline, int *err)
+{
+    struct mo_span s = mo_span_cstr(where);
+    char host[HOST_MAX], port[8];
+    ptrdiff_t at = mo_span_search(s, MO_SPAN("://"));
+
+    if (mo_span_starts(s, MO_SPAN("unix://")))
+        return dial_unix(where + sizeof("unix://") - 1, deadline, err);
+    *err = EINVAL;
+    if (at < 0 ||
+        !split_host(mo_span_skip(s, (size_t)at + 3), host, port, "2375"))
+        return -1;
+    return dial_tcp(host, port, deadline, err);
+}
+
+void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config_sandbox *box = &d->cfg->sandbox;
+    uint64_t deadline = mo_now_ns() + MO_DOCTOR_WAIT_MS * MO_MS;
+    enum mo_health bad =
+        box->driver == MO_DRIVER_DOCKER ? MO_HEALTH_FAIL : MO_HEALTH_WARN;
+    char answer[ANSWER_MAX];
+    int err = 0;
+    mo_autofd int fd = dial_docker(box->docker_host, deadline, &err);
+
+    if (!err)
+        err = ask(fd, "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n", answer,
+                  sizeof("HTTP/1.1 200") - 1, deadline);
+    if (!err && strncmp(answer, "HTTP/1.1 200", 12) == 0) {
+        mo_found(f, MO_HEALTH_OK, "an engine answers at %.200s",
+                 box->docker_host);
+        return;
+    }
+    mo_found(f, bad, "no engine answers at %.200s%s%s", box->docker_host,
+             err ? ": " : "", err ? strerror(err) : "");
+    mo_advise(f, err == EACCES
+                     ? "add yourself to the docker group, or use another "
+                       "sandbox driver"
+                     : "start Docker or podman, or set DOCKER_HOST; only "
+                       "needed for boxes in containers");
+}
+
+/* --- Redis --------------------------------------------------------------- */
+
+static void redis_at(const char *host, const char *port, bool tls,
+                     struct mo_finding *f)
+{
+    uint64_t deadline = mo_now_ns() + MO_DOCTOR_WAIT_MS * MO_MS;
+    char answer[ANSWER_MAX] = "";
+    int err = 0;
+    mo_autofd int fd = dial_tcp(host, port, deadline, &err);
+
+    if (!err && !tls)
+        err = ask(fd, "PING\r\n", answer, 5, deadline);
+    if (err) {
+        mo_found(f, MO_HEALTH_FAIL, "no answer from %s port %s: %s", host, port,
+                 strerror(err));
+        mo_advise(f, "start Redis, correct REDIS_URL or store.url, or use "
+                     "sqlite:FILE");
+    } else if (tls) {
+        mo_found(f, MO_HEALTH_OK, "%s port %s takes connections", host, port);
+    } else if (strncmp(answer, "+PONG", 5) == 0 ||
+               strncmp(answer, "-NOAUTH", 7) == 0) {
+        mo_found(f, MO_HEALTH_OK, "%s port %s answers", host, port);
+    } else {
+        mo_found(f, MO_HEALTH_FAIL, "%s port %s answers, but not like Redis",
+                 host, port);
+    }
+}
+
+void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f)
+{
+    struct mo_span url = mo_span_cstr(d->cfg->store.url);
+    bool tls = mo_span_starts(url, MO_SPAN("rediss://"));
+    char host[HOST_MAX], port[8];
+
+    if (!tls && !mo_span_starts(url, MO_SPAN("redis://"))) {
+        mo_found(f, MO_HEALTH_OK, "not used");
+        return;
+    }
+    url = mo_span_skip(url, tls ? 9 : 8);
+    if (mo_ref_any(url)) {
+        mo_found(f, MO_HEALTH_WARN,
+                 "not looked at: store.url has a reference in it");
+        return;
+    }
+    if (!split_host(url, host, port, "6379")) {
+        mo_found(f, MO_HEALTH_FAIL, "store.url has no usable host and port");
+        return;
+    }
+    redis_at(host, port, tls, f);
+}

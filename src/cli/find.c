@@ -1,0 +1,296 @@
+/* find - what the router would choose for these words, and what it cannot.
+ *
+ * Reads the configuration and what is remembered of its servers; starts
+ * nothing, unless it is told to ask them all anew. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "app/hub.h"
+#include "audit/audit_lookup.h"
+#include "cli/cmd.h"
+#include "codec/json.h"
+#include "policy/tool_pins.h"
+
+#define REFRESH_MS 60000 /* for all servers together */
+#define WORDS_MAX  ((size_t)4096)
+#define TEXT_MAX   90 /* of a description */
+
+struct finding {
+    struct mo_loop *loop;
+    struct mo_hub *hub;
+    struct mo_audit *audit;
+    struct mo_pins *pins; /* NULL: they cannot be read, nothing is ruled out */
+    bool gone;
+};
+
+/* --- for people ---------------------------------------------------------- */
+
+static void put_str(struct mo_buf *b, struct mo_json v)
+{
+    struct mo_buf s;
+
+    mo_buf_init(&s, MO_CMD_TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &s) == 0)
+        (void)mo_buf_span(b, mo_buf_view(&s));
+    mo_buf_fini(&s);
+}
+
+/* Its first line, as far as it fits. */
+static void put_line(struct mo_buf *b, struct mo_json v)
+{
+    struct mo_span rest;
+    struct mo_buf s;
+
+    mo_buf_init(&s, MO_CMD_TEXT_MAX);
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str_buf(v, &s);
+    rest = mo_buf_view(&s);
+    rest = mo_span_cut(&rest, '\n');
+    for (size_t i = 0; i < rest.n && i < TEXT_MAX; i++)
+        (void)mo_buf_putc(b, (unsigned char)rest.p[i] < ' ' ? ' ' : rest.p[i]);
+    mo_buf_fini(&s);
+}
+
+static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)
+{
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &v)) {
+        struct mo_json tool = mo_json_get(v, "tool");
+        double sure = 0;
+
+        (void)mo_json_f64(mo_json_get(v, "confidence"), &sure);
+        (void)mo_buf_printf(b, "  %.2f  ", sure);
+        put_str(b, mo_json_get(v, "server"));
+        if (tool.p)
+            (void)mo_buf_putc(b, '/');
+        put_str(b, tool);
+        (void)mo_buf_puts(b, "\n        ");
+        put_line(b, mo_json_get(v, last));
+        (void)mo_buf_putc(b, '\n');
+    }
+}
+
+static void put_people(struct mo_buf *b, struct mo_json root, size_t servers)
+{
+    struct mo_json found = mo_json_get(root, "results");
+    struct mo_json out = mo_json_get(root, "ruledOut");
+
+    if (mo_json_len(found) == 0)
+        (void)mo_buf_puts(b, servers ? "nothing fits that could be used\n"
+                                     : MO_CMD_NO_SERVERS);
+    put_hits(b, found, "description");
+    if (mo_json_len(out) == 0)
+        return;
+    (void)mo_buf_puts(b, "would have fitted:\n");
+    put_hits(b, out, "why");
+}
+
+static int print(const struct mo_cli *c, struct mo_buf *made, size_t servers)
+{
+    struct mo_json_doc doc;
+    struct mo_buf b;
+
+    if (mo_cli_has(c, "json"))
+        return mo_cmd_print_json(c, made);
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_json_parse(mo_buf_view(made), 0, &doc, NULL) == 0)
+        put_people(&b, doc.root, servers);
+    mo_buf_fini(made);
+    return mo_cli_print(c, &b);
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+static bool has_all(void *ctx)
+{
+    struct finding *f = ctx;
+
+    return !mo_gateway_busy(mo_hub_gateway(f->hub));
+}
+
+static void tell(const struct finding *f, const struct mo_gw_find *what,
+                 struct mo_span answer)
+{
+    char who[32];
+    struct mo_looked looked = {
+        .via = "find", .words = what->words, .answer = answer};
+
+    (void)snprintf(who, sizeof(who), "uid:%u", (unsigned)getuid());
+    looked.who = mo_span_cstr(who);
+    if (f->audit)
+        mo_looked(f->audit, &looked);
+}
+
+static int ask(const struct mo_cli *c, struct finding *f,
+               const struct mo_gw_find *words)
+{
+    struct mo_gateway *g = mo_hub_gateway(f->hub);
+    struct mo_gw_find what = *words;
+    struct mo_buf b;
+    int rc;
+
+    if (mo_cli_has(c, "refresh")) {
+        mo_gateway_refresh(g);
+        (void)mo_loop_until(f->loop, has_all, f, REFRESH_MS);
+    }
+    if (f->pins) {
+        what.changed = mo_pins_changed;
+        what.ctx = f->pins;
+    }
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    rc = mo_gateway_find(g, &what, &b);
+    if (rc == 0) {
+        tell(f, &what, mo_buf_view(&b));
+        return print(c, &b, mo_gateway_count(g));
+    }
+    mo_buf_fini(&b);
+    return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
+}
+
+static void on_gone(void *ctx)
+{
+    ((struct finding *)ctx)->gone = true;
+}
+
+static bool is_gone(void *ctx)
+{
+    return ((struct finding *)ctx)->gone;
+}
+
+static int find(const struct mo_cli *c, const struct mo_config *cfg,
+                struct mo_log *log, const struct mo_gw_find *what)
+{
+    struct finding f = {.gone = false};
+    struct mo_err e = {0};
+    int rc = MO_EXIT_OK;
+
+    f.loop = mo_loop_new(log, &e);
+    if (!f.loop)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    if (mo_hub_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    } else {
+        if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
+            mo_log_err(log, MO_ERROR, "find", &e, "this is not audited");
+        if (cfg->gateway.approvals != MO_GW_NO_RULES &&
+            mo_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
+            mo_log_err(log, MO_WARN, "find", &e, "what changed is not known");
+        rc = ask(c, &f, what);
+        mo_pins_close(f.pins);
+        if (f.audit)
+            mo_audit_close(f.audit, NULL, NULL);
+        mo_hub_close(f.hub, on_gone, &f);
+        (void)mo_loop_until(f.loop, is_gone, &f, REFRESH_MS);
+    }
+    mo_loop_run(f.loop); /* what is half closed */
+    mo_loop_free(f.loop);
+    return rc;
+}
+
+/* --- the command --------------------------------------------------------- */
+
+/* The rest of the line, whether it was quoted or not. */
+static void join(const struct mo_cli *c, struct mo_buf *b)
+{
+    for (size_t i = 0; i < c->nargs; i++)
+        (void)mo_buf_printf(b, "%s%s", i ? " " : "", c->args[i]);
+}
+
+static bool take_numbers(const struct mo_cli *c, struct mo_gw_find *f)
+{
+    const char *limit = mo_cli_get(c, "limit");
+    const char *least = mo_cli_get(c, "threshold");
+    uint64_t n = 0;
+    char *end = NULL;
+
+    if (limit && (mo_span_u64(mo_span_cstr(limit), &n) < 0 || n < 1 || n > 50))
+        return false;
+    f->limit = (size_t)n;
+    if (!least)
+        return true;
+    f->threshold = strtod(least, &end);
+    return *least && *end == '\0' && f->threshold >= 0 && f->threshold <= 1;
+}
+
+static int forget(const struct mo_cli *c, const struct mo_config *cfg)
+{
+    struct mo_err e;
+
+    if (!mo_cli_has(c, "forget"))
+        return mo_cli_error(c, MO_EXIT_USAGE, "find what?");
+    if (c->nargs)
+        return mo_cli_error(c, MO_EXIT_USAGE, "--forget goes without words");
+    return mo_hub_forget_habit(cfg, &e) < 0
+               ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
+               : MO_EXIT_OK;
+}
+
+static int run(struct mo_cli *c)
+{
+    struct mo_config_holder h;
+    struct mo_cmd_flags flags;
+    struct mo_gw_find f = {.limit = 0};
+    struct mo_buf words;
+    struct mo_log log;
+    int rc;
+
+    if (!take_numbers(c, &f))
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            "--limit is 1 to 50, --threshold from 0 to 1");
+    rc = mo_cmd_load(c, &flags, &h);
+    if (rc)
+        return rc;
+    if (mo_cli_has(c, "forget") || c->nargs == 0) {
+        rc = forget(c, h.now);
+        mo_config_close(&h);
+        return rc;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    mo_log_init(&log, STDERR_FILENO);
+    (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
+    mo_buf_init(&words, WORDS_MAX);
+    join(c, &words);
+    f.words = mo_buf_view(&words);
+    if (mo_buf_err(&words))
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "that are too many words");
+    else
+        rc = find(c, h.now, &log, &f);
+    mo_buf_fini(&words);
+    mo_log_fini(&log);
+    mo_config_close(&h);
+    return rc;
+}
+
+static const struct mo_opt opts[] = {
+    {.name = "limit", .arg = "N", .doc = "At most so many (5)"},
+    {.name = "threshold",
+     .arg = "X",
+     .doc = "Leave out what is less sure, from 0 to 1"},
+    {.name = "refresh", .doc = "Start every server first and ask what it has"},
+    {.name = "forget",
+     .doc = "Forget what was learnt from choices, and do nothing else"},
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_find = {
+    .name = "find",
+    .summary = "What the router would choose for these words",
+    .args = "WORDS...",
+    .max_args = MO_CLI_ARGS_MAX,
+    .text = "Prints the tools that fit, the surest first, with a confidence "
+            "from 0 to 1, and what would have fitted but cannot be used, and "
+            "why: a server that is disabled, out of order, never read or in "
+            "want of a sign-in, a tool that is hidden or has changed since it "
+            "was first seen. It reads what is "
+            "remembered of the servers and starts none.",
+    .example = "find 'read a file' --limit 3",
+    .example_says = "the three tools that fit best",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

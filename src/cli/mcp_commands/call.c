@@ -1,0 +1,141 @@
+/* call - one tool of one MCP server, from the command line. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/mcp_commands/mcp.h"
+
+/* --- what is printed ----------------------------------------------------- */
+
+static void put_block(struct mo_buf *b, struct mo_json block, bool tty)
+{
+    struct mo_json type = mo_json_get(block, "type");
+    struct mo_json text = mo_json_get(block, "text");
+    struct mo_json inner = mo_json_get(block, "resource");
+
+    if (!text.p)
+        text = mo_json_get(inner, "text");
+    if (mo_json_is(text, MO_JSON_STRING)) {
+        mo_cmd_put_text(b, text, tty);
+        mo_buf_putc(b, '\n');
+        return;
+    }
+    mo_buf_putc(b, '[');
+    mo_cmd_put_text(b, type, tty);
+    if (mo_json_get(block, "mimeType").p) {
+        mo_buf_putc(b, ' ');
+        mo_cmd_put_text(b, mo_json_get(block, "mimeType"), tty);
+    }
+    if (mo_json_get(block, "uri").p) {
+        mo_buf_putc(b, ' ');
+        mo_cmd_put_text(b, mo_json_get(block, "uri"), tty);
+    }
+    mo_buf_puts(b, "; --json shows it]\n");
+}
+
+static void put_result(struct mo_buf *b, struct mo_json result, bool tty)
+{
+    struct mo_json content = mo_json_get(result, "content");
+    struct mo_json more = mo_json_get(result, "structuredContent");
+    struct mo_json key, val;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, content);
+    while (mo_json_next(&it, &key, &val))
+        put_block(b, val, tty);
+    if (mo_json_len(content) == 0 && more.p) {
+        (void)mo_json_pretty(more, b);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+static int print_result(struct mo_cli *c, struct mo_json result)
+{
+    bool failed = false;
+    struct mo_buf b;
+    int rc;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &failed);
+    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    if (mo_cli_has(c, "json")) {
+        (void)mo_json_pretty(result, &b);
+        mo_buf_putc(&b, '\n');
+    } else {
+        put_result(&b, result, isatty(c->out) == 1);
+    }
+    rc = mo_cli_print(c, &b);
+    return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
+}
+
+/* --- what is sent -------------------------------------------------------- */
+
+static int check_args(const char *args, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(mo_span_cstr(args), 0, &doc, e) < 0)
+        return mo_wrap(e, "the arguments are no JSON");
+    if (!mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL,
+                       "the arguments must be a JSON object, as in "
+                       "'{\"name\": 1}'");
+    return 0;
+}
+
+static int call(struct mo_cli *c, struct mo_cmd_peer *m, const char *tool,
+                const char *args)
+{
+    struct mo_json result;
+    struct mo_err e = {0};
+    int rc = mo_cmd_peer_open(c, m);
+
+    if (rc)
+        return rc;
+    rc = mo_peer_tool(m->peer, tool, mo_span_cstr(args), &result, &e);
+    if (rc == 0)
+        return print_result(c, result);
+    return mo_cmd_peer_error(
+        c, m, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL, &e);
+}
+
+static int run(struct mo_cli *c)
+{
+    bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
+    size_t at = typed ? 0 : 1;
+    struct mo_cmd_peer m = {.server = typed ? NULL : c->args[0]};
+    const char *args = c->nargs > at + 1 ? c->args[at + 1] : "{}";
+    struct mo_err e = {0};
+    int rc;
+
+    if (c->nargs < at + 1 || c->nargs > at + 2)
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            typed ? "needs TOOL and its arguments"
+                                  : "needs SERVER, TOOL and its arguments");
+    rc = check_args(args, &e);
+    if (rc < 0)
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
+    else
+        rc = call(c, &m, c->args[at], args);
+    mo_cmd_peer_close(&m);
+    return rc;
+}
+
+static const struct mo_opt opts[] = {
+    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_call = {
+    .name = "call",
+    .summary = "Call one tool of an MCP server and print its answer",
+    .args = "[SERVER] TOOL [JSON]",
+    .max_args = 3,
+    .min_args = 1,
+    .text = "SERVER is a name from the configuration; with --command or --url "
+            "it is left out. The server is started, asked and stopped. Ends "
+            "with 1 if the tool says that it failed, 4 if the server does not "
+            "work, 5 if a person must sign in there first.",
+    .example = "call files read_file '{\"path\":\"/tmp/a.txt\"}'",
+    .example_says = "reads a file with the configured server 'files'",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

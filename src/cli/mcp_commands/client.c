@@ -1,0 +1,166 @@
+/* client.c - a server for a command: found, opened, closed. */
+#include "cli/mcp_commands/mcp.h"
+
+#include <unistd.h>
+
+int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m)
+{
+    int rc = mo_cmd_load(c, &m->flags, &m->h);
+
+    m->loaded = rc == 0;
+    return rc;
+}
+
+static const struct mo_config_mcp *find(const struct mo_config *cfg,
+                                        const char *name)
+{
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        if (strcmp(cfg->mcp.v[i].name, name) == 0)
+            return &cfg->mcp.v[i];
+    }
+    return NULL;
+}
+
+static int no_such_server(struct mo_cli *c, const struct mo_cmd_peer *m)
+{
+    const struct mo_config *cfg = m->h.now;
+
+    if (!cfg->file)
+        return mo_cli_error(c, MO_EXIT_CONFIG,
+                            "there is no server '%.100s': no config file was "
+                            "found; --command or --url do without it",
+                            m->server);
+    return mo_cli_error(c, MO_EXIT_CONFIG,
+                        "there is no server '%.100s' in %s; `mcp list` shows "
+                        "those there are",
+                        m->server, cfg->file);
+}
+
+static bool take_era(const struct mo_cli *c, enum mo_conn_mode *mode)
+{
+    static const char *const words[] = {
+        [MO_CONN_LEGACY] = "legacy",
+        [MO_CONN_AUTO] = "auto",
+        [MO_CONN_MODERN] = "modern",
+    };
+    const char *word = mo_cli_get(c, "era");
+
+    *mode = MO_CONN_AUTO;
+    if (!word)
+        return true;
+    for (size_t i = 0; i < MO_COUNT(words); i++) {
+        *mode = (enum mo_conn_mode)i;
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
+{
+    const char *word = mo_cli_get(c, "timeout");
+    uint64_t seconds = 0;
+
+    if (word && (mo_span_u64(mo_span_cstr(word), &seconds) < 0 ||
+                 seconds == 0 || seconds > 86400))
+        return false;
+    *ms = seconds * 1000;
+    return true;
+}
+
+/* A person is there if somebody could type. */
+static bool may_ask(const struct mo_cli *c, const struct mo_cmd_peer *m)
+{
+    if (mo_cli_has(c, "no-sign-in"))
+        return false;
+    return mo_cli_has(c, "sign-in") || (!m->many && isatty(STDIN_FILENO) == 1);
+}
+
+int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
+                     const struct mo_config_mcp *s, struct mo_err *e)
+{
+    struct mo_peer_opts o = {
+        .cfg = m->h.now,
+        .server = s,
+        .command = mo_cli_get(c, "command"),
+        .url = mo_cli_get(c, "url"),
+        .may_ask = may_ask(c, m),
+        .err = c->err,
+        .sign_in_needed = &m->needs_sign_in,
+    };
+
+    m->needs_sign_in = false;
+    if (mo_cli_has(c, "sign-in") && mo_cli_has(c, "no-sign-in"))
+        return mo_fail(e, MO_EINVAL, "--sign-in or --no-sign-in, not both");
+    if (!s && o.command && o.url)
+        return mo_fail(e, MO_EINVAL, "--command or --url, not both");
+    if (!take_era(c, &o.mode))
+        return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
+    if (!take_timeout(c, &o.timeout_ms))
+        return mo_fail(e, MO_EINVAL, "--timeout is a number of seconds");
+    return mo_peer_open(&o, &m->peer, e);
+}
+
+int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m)
+{
+    const struct mo_config_mcp *s = NULL;
+    struct mo_err e = {0};
+    int rc = mo_cmd_peer_load(c, m);
+
+    if (rc)
+        return rc;
+    if (m->server) {
+        s = find(m->h.now, m->server);
+        if (!s)
+            return no_such_server(c, m);
+    }
+    rc = mo_cmd_peer_dial(c, m, s, &e);
+    if (rc < 0 && m->server && !m->needs_sign_in) /* else it is named */
+        (void)mo_wrap(&e, "%s", m->server);
+    if (rc < 0)
+        rc = mo_cmd_peer_error(
+            c, m, rc == MO_EINVAL ? MO_EXIT_USAGE : MO_EXIT_UNAVAIL, &e);
+    return rc;
+}
+
+int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
+                      int code, const struct mo_err *e)
+{
+    const char *url = mo_cli_get(c, "url");
+
+    if (!m->needs_sign_in)
+        return mo_cli_error(c, code, "%s", e->msg);
+    return mo_cli_error(c, MO_EXIT_SIGN_IN,
+                        "%s; `" MO_PROGRAM " mcp test --sign-in %s%s` does "
+                        "that",
+                        e->msg, m->server ? "" : "--url ",
+                        m->server ? m->server
+                        : url     ? url
+                                  : "NAME");
+}
+
+void mo_cmd_peer_close(struct mo_cmd_peer *m)
+{
+    mo_peer_close(m->peer);
+    m->peer = NULL;
+    if (m->loaded)
+        mo_config_close(&m->h);
+    m->loaded = false;
+}
+
+void mo_cmd_put_text(struct mo_buf *b, struct mo_json v, bool tty)
+{
+    size_t from = b->len;
+
+    if (!mo_json_is(v, MO_JSON_STRING)) {
+        mo_buf_span(b, mo_json_text(v));
+        return;
+    }
+    (void)mo_json_str_buf(v, b);
+    for (size_t i = from; tty && !mo_buf_err(b) && i < b->len; i++) {
+        unsigned char ch = (unsigned char)b->p[i];
+
+        if ((ch < 0x20 && ch != '\n' && ch != '\t') || ch == 0x7f)
+            b->p[i] = '?';
+    }
+}

@@ -1,0 +1,421 @@
+/* mcp add, remove, enable, disable - the configured MCP servers, changed. */
+#include <stdio.h>
+#include <strings.h>
+
+#include "app/hub.h"
+#include "cli/mcp_commands/edit.h"
+#include "cli/mcp_commands/mcp.h"
+#include "config/reference.h"
+
+#define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
+
+int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
+{
+    struct mo_err e = {0};
+    int rc = mo_cmd_load(c, &m->flags, &m->h);
+
+    if (rc)
+        return rc;
+    if (mo_rewrite_open(&m->file, &m->h, &e) == 0)
+        return 0;
+    mo_config_close(&m->h);
+    return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+}
+
+void mo_cmd_edit_close(struct mo_cmd_edit *m)
+{
+    mo_rewrite_close(&m->file);
+    mo_config_close(&m->h);
+}
+
+int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
+{
+    struct mo_config_report rep;
+    struct mo_err e = {0};
+    int rc = mo_rewrite_save(&m->file, &rep, &e);
+
+    mo_cmd_print_report(c, &rep);
+    if (rc == MO_EINVAL && rep.errors)
+        return mo_cli_error(c, MO_EXIT_CONFIG,
+                            "%s was not changed: the configuration would not "
+                            "be good any more",
+                            m->file.path);
+    return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
+}
+
+const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
+                                             const char *name)
+{
+    const struct mo_config_mcps *all = &m->h.now->mcp;
+
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->v[i].name, name) == 0)
+            return &all->v[i];
+    }
+    return NULL;
+}
+
+static int say_done(struct mo_cli *c, const struct mo_cmd_edit *m,
+                    const char *what, const char *name)
+{
+    (void)dprintf(c->out, "%s '%s' in %s", what, name, m->file.path);
+    if (m->file.stamp.there)
+        (void)dprintf(c->out, "; the file before is %s.bak", m->file.path);
+    (void)dprintf(c->out, "\n");
+    return 0;
+}
+
+/* --- add ----------------------------------------------------------------- */
+
+/* NAME=VALUE or Name: value. */
+static bool split_pair(const char *word, char mark, struct mo_span *name,
+                       struct mo_span *value)
+{
+    *value = mo_span_cstr(word);
+    *name = mo_span_trim(mo_span_cut(value, mark));
+    *value = value->p ? mo_span_trim(*value) : *value;
+    return name->n > 0 && value->p;
+}
+
+/* A key typed as it is: everybody can read it with ps. */
+static bool is_typed_secret(struct mo_span name, struct mo_span value)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "%.*s", (int)mo_span_head(name, 120).n,
+                   name.p);
+    return !mo_ref_any(value) && (mo_env_secret_name(text) ||
+                                  strcasecmp(text, "authorization") == 0 ||
+                                  strcasecmp(text, "cookie") == 0);
+}
+
+static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
+                     const char *key, char mark)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < c->ngot; i++) {
+        struct mo_span name, value;
+
+        if (strcmp(c->got[i].opt->name, option) != 0)
+            continue;
+        if (!split_pair(c->got[i].value, mark, &name, &value))
+            return mo_cli_error(c, MO_EXIT_USAGE, "--%s is %s", option,
+                                mark == '=' ? "NAME=VALUE" : "'Name: value'");
+        if (is_typed_secret(name, value))
+            return mo_cli_error(
+                c, MO_EXIT_USAGE,
+                "%.*s sounds like a secret, and others can read a command "
+                "line: `" MO_PROGRAM " secrets set NAME`, then '${secret:NAME}'"
+                " here",
+                (int)name.n, name.p);
+        if (!any) {
+            mo_jw_key(w, key);
+            mo_jw_obj(w);
+        }
+        any = true;
+        mo_jw_key_span(w, name);
+        mo_jw_str(w, value);
+    }
+    if (any)
+        mo_jw_end(w);
+    return 0;
+}
+
+static void put_words(struct mo_jw *w, const char *const *v, size_t n)
+{
+    mo_jw_key(w, "command");
+    mo_jw_cstr(w, v[0]);
+    if (n < 2)
+        return;
+    mo_jw_key(w, "args");
+    mo_jw_arr(w);
+    for (size_t i = 1; i < n; i++)
+        mo_jw_cstr(w, v[i]);
+    mo_jw_end(w);
+}
+
+static int put_command(struct mo_cli *c, struct mo_jw *w)
+{
+    const char *line = mo_cli_get(c, "command");
+    const char *const *v;
+    struct mo_err e = {0};
+    struct mo_arena a;
+    size_t n = 0;
+    int rc;
+
+    if (c->nargs > 1)
+        put_words(w, c->args + 1, c->nargs - 1);
+    if (!line)
+        return 0;
+    mo_arena_init(&a, SERVER_MAX);
+    rc = mo_peer_words(&a, line, &v, &n, &e);
+    if (rc == 0)
+        put_words(w, v, n);
+    mo_arena_fini(&a);
+    return rc < 0 ? mo_cli_error(c, MO_EXIT_USAGE, "--command: %s", e.msg) : 0;
+}
+
+static int put_server(struct mo_cli *c, struct mo_jw *w)
+{
+    static const struct {
+        const char *option, *key;
+    } texts[] = {
+        {"url", "url"},
+        {"image", "image"},
+        {"transport", "transport"},
+        {"cwd", "cwd"},
+        {"description", "description"},
+    };
+    int rc;
+
+    mo_jw_obj(w);
+    rc = put_command(c, w);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < MO_COUNT(texts); i++) {
+        if (!mo_cli_has(c, texts[i].option))
+            continue;
+        mo_jw_key(w, texts[i].key);
+        mo_jw_cstr(w, mo_cli_get(c, texts[i].option));
+    }
+    rc = put_pairs(c, w, "env", "env", '=');
+    if (rc == 0)
+        rc = put_pairs(c, w, "header", "headers", ':');
+    if (mo_cli_has(c, "disabled")) {
+        mo_jw_key(w, "enabled");
+        mo_jw_bool(w, false);
+    }
+    if (rc == 0)
+        mo_jw_end(w);
+    return rc;
+}
+
+/* The file as it would be, and then the server. Nobody waits for our lock
+ * meanwhile. */
+static int test_server(struct mo_cli *c, struct mo_span json)
+{
+    const char *path[] = {"mcpServers", c->args[0], NULL};
+    struct mo_config_report rep = {.kept = 0};
+    struct mo_config_holder h = {.now = NULL};
+    struct mo_cmd_edit m;
+    struct mo_err e = {0};
+    int rc = mo_cmd_edit_open(c, &m);
+
+    if (rc)
+        return rc;
+    if (mo_rewrite_set(&m.file, path, json, &e) < 0 ||
+        mo_rewrite_try(&m.file, &h, &rep, &e) < 0) {
+        mo_cmd_print_report(c, &rep);
+        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    }
+    if (rc == 0) {
+        mo_close_fd(&m.file.lock);
+        rc = mo_cmd_works(c, h.now, c->args[0]);
+        mo_config_close(&h);
+    }
+    mo_cmd_edit_close(&m);
+    return rc;
+}
+
+static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
+                      struct mo_span json)
+{
+    const char *path[] = {"mcpServers", c->args[0], NULL};
+    bool there = mo_cmd_edit_find(m, c->args[0]) != NULL;
+    struct mo_err e = {0};
+    int rc;
+
+    if (there && !mo_cli_has(c, "replace"))
+        return mo_cli_error(c, MO_EXIT_FAIL,
+                            "there is a server '%s' in %s already; --replace "
+                            "writes over it",
+                            c->args[0], m->file.path);
+    if (mo_rewrite_set(&m->file, path, json, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    rc = mo_cmd_edit_save(c, m);
+    return rc ? rc : say_done(c, m, there ? "replaced" : "added", c->args[0]);
+}
+
+static int run_add(struct mo_cli *c)
+{
+    struct mo_cmd_edit m;
+    struct mo_buf b;
+    struct mo_jw w;
+    int kinds = mo_cli_has(c, "command") + mo_cli_has(c, "url") +
+                mo_cli_has(c, "image") + (c->nargs > 1);
+    int rc;
+
+    if (kinds != 1)
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            "needs one of --command, --url, --image, or a "
+                            "command behind --");
+    mo_buf_init(&b, SERVER_MAX);
+    mo_jw_init(&w, &b);
+    rc = put_server(c, &w);
+    if (rc == 0 && mo_buf_err(&b))
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "the server's texts are too long");
+    if (rc == 0 && mo_cli_has(c, "test"))
+        rc = test_server(c, mo_buf_view(&b));
+    if (rc == 0)
+        rc = mo_cmd_edit_open(c, &m);
+    if (rc == 0) {
+        rc = add_server(c, &m, mo_buf_view(&b));
+        mo_cmd_edit_close(&m);
+    }
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static const struct mo_opt add_opts[] = {
+    {.name = "command",
+     .arg = "LINE",
+     .doc = "Program and arguments, as one text"},
+    {.name = "url", .arg = "URL", .doc = "Address of a remote server"},
+    {.name = "image", .arg = "IMAGE", .doc = "Container image of a server"},
+    {.name = "env",
+     .arg = "NAME=VALUE",
+     .doc = "A variable for it, may be given again; ${secret:NAME} for keys"},
+    {.name = "header",
+     .arg = "'NAME: VALUE'",
+     .doc = "A header for --url, may be given again"},
+    {.name = "transport",
+     .arg = "WORD",
+     .words = "auto stdio http sse box",
+     .doc = "How it is spoken to, where that is not plain"},
+    {.name = "cwd",
+     .arg = "DIR",
+     .words = "@dir",
+     .doc = "Directory in which --command is started"},
+    {.name = "description", .arg = "TEXT", .doc = "What it is good for"},
+    {.name = "disabled", .doc = "Write it down, but do not use it yet"},
+    {.name = "replace", .doc = "Write over a server of that name"},
+    {.name = "test", .doc = "Connect to it first, and save only what works"},
+};
+
+const struct mo_cmd mo_cmd_mcp_add = {
+    .name = "mcp add",
+    .summary = "Add an MCP server to the configuration file",
+    .args = "NAME [-- PROGRAM [ARGUMENT...]]",
+    .min_args = 1,
+    .max_args = MO_CLI_ARGS_MAX,
+    .text = "Everything else in the file keeps its bytes. The result is "
+            "checked before the file is replaced, and the file before is kept "
+            "beside it (.bak).",
+    .example = "mcp add notes --url https://notes.example.com/mcp",
+    .example_says = "adds a remote server",
+    .opts = add_opts,
+    .nopts = MO_COUNT(add_opts),
+    .run = run_add,
+};
+
+/* --- remove, enable, disable --------------------------------------------- */
+
+static int change(struct mo_cli *c, struct mo_cmd_edit *m,
+                  const char *const *path, struct mo_span value,
+                  const char *done)
+{
+    struct mo_err e = {0};
+    int rc;
+
+    if (mo_rewrite_set(&m->file, path, value, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    rc = mo_cmd_edit_save(c, m);
+    return rc ? rc : say_done(c, m, done, c->args[0]);
+}
+
+/* The file is open and has that server. */
+static int open_on(struct mo_cli *c, struct mo_cmd_edit *m,
+                   const struct mo_config_mcp **out)
+{
+    int rc = mo_cmd_edit_open(c, m);
+
+    if (rc)
+        return rc;
+    *out = mo_cmd_edit_find(m, c->args[0]);
+    if (*out)
+        return 0;
+    rc = mo_cli_error(c, MO_EXIT_CONFIG,
+                      "there is no server '%.100s' in %s; `mcp list` shows "
+                      "those there are",
+                      c->args[0], m->file.path);
+    mo_cmd_edit_close(m);
+    return rc;
+}
+
+static int run_remove(struct mo_cli *c)
+{
+    const char *path[] = {"mcpServers", c->args[0], NULL};
+    const struct mo_config_mcp *s;
+    struct mo_cmd_edit m;
+    int rc = open_on(c, &m, &s);
+
+    if (rc)
+        return rc;
+    rc = change(c, &m, path, mo_span(NULL, 0), "removed");
+    if (rc == 0)
+        mo_hub_forget(m.h.now, c->args[0]);
+    mo_cmd_edit_close(&m);
+    return rc;
+}
+
+static int set_enabled(struct mo_cli *c, bool on)
+{
+    const char *path[] = {"mcpServers", c->args[0], "enabled", NULL};
+    const char *word = on ? "enabled" : "disabled";
+    const struct mo_config_mcp *s;
+    struct mo_cmd_edit m;
+    int rc = open_on(c, &m, &s);
+
+    if (rc)
+        return rc;
+    if (s->enabled == on)
+        (void)dprintf(c->out, "'%s' is %s already\n", s->name, word);
+    else
+        rc = change(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"), word);
+    mo_cmd_edit_close(&m);
+    return rc;
+}
+
+static int run_enable(struct mo_cli *c)
+{
+    return set_enabled(c, true);
+}
+
+static int run_disable(struct mo_cli *c)
+{
+    return set_enabled(c, false);
+}
+
+const struct mo_cmd mo_cmd_mcp_remove = {
+    .name = "mcp remove",
+    .summary = "Take an MCP server out of the configuration file",
+    .args = "NAME",
+    .min_args = 1,
+    .max_args = 1,
+    .example = "mcp remove notes",
+    .example_says = "removes it; the file before is kept beside it",
+    .run = run_remove,
+};
+
+const struct mo_cmd mo_cmd_mcp_enable = {
+    .name = "mcp enable",
+    .summary = "Use an MCP server again that was disabled",
+    .args = "NAME",
+    .min_args = 1,
+    .max_args = 1,
+    .example = "mcp enable notes",
+    .example_says = "sets its \"enabled\" to true",
+    .run = run_enable,
+};
+
+const struct mo_cmd mo_cmd_mcp_disable = {
+    .name = "mcp disable",
+    .summary = "Keep an MCP server's entry, but do not use it",
+    .args = "NAME",
+    .min_args = 1,
+    .max_args = 1,
+    .example = "mcp disable notes",
+    .example_says = "sets its \"enabled\" to false",
+    .run = run_disable,
+};

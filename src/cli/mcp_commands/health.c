@@ -1,0 +1,316 @@
+/* mcp health - every configured server connected to, side by side.
+ *
+ * At most AT_ONCE of them at a time, so that a list of hundreds does not start
+ * hundreds of programs; each has its own deadline. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/chat/terminal.h"
+#include "cli/cmd.h"
+#include "cli/mcp_commands/edit.h"
+#include "connect/connect_test.h"
+#include "loop/loop.h"
+
+#define AT_ONCE  16
+#define USUAL_MS 30000
+#define FOREVER  ((uint64_t)24 * 3600 * 1000)
+#define ROW_MAX  ((size_t)256 * 1024)
+
+struct row {
+    struct round *all;
+    const struct mo_config_mcp *server;
+    bool done, ok, sign_in;
+    struct mo_err why;
+    uint64_t ms;
+    size_t tools;
+    struct mo_buf json; /* what mo_attempt_json() says */
+};
+
+struct round {
+    struct mo_cli *c;
+    struct mo_loop *loop;
+    struct mo_dial *dial;
+    const struct mo_config *cfg;
+    uint64_t timeout_ms;
+    const char *only; /* this one, enabled or not; NULL: all that are */
+    struct row *v;
+    size_t next, under_way;
+    bool dial_gone;
+};
+
+/* --- asked --------------------------------------------------------------- */
+
+static void go_on(struct round *a);
+
+static void note(struct row *r, const struct mo_attempt_result *x)
+{
+    struct mo_jw w;
+
+    r->done = true;
+    r->ok = x->why.code == 0;
+    r->why = x->why;
+    r->sign_in = x->sign_in;
+    r->ms = x->ms;
+    r->tools = x->tools;
+    mo_jw_init(&w, &r->json);
+    mo_jw_obj(&w);
+    mo_attempt_json(&w, x, mo_dial_said(r->all->dial), r->server->name);
+    mo_jw_end(&w);
+}
+
+static void on_done(void *ctx, const struct mo_attempt_result *x)
+{
+    struct row *r = ctx;
+
+    note(r, x);
+    r->all->under_way--;
+    go_on(r->all);
+}
+
+static void start(struct row *r)
+{
+    struct mo_attempt_opts o = {
+        .loop = r->all->loop,
+        .dial = r->all->dial,
+        .server = r->server,
+        .timeout_ms = r->all->timeout_ms,
+        .done = on_done,
+        .ctx = r,
+    };
+    struct mo_attempt_result no = {.ms = 0};
+    struct mo_attempt *x = NULL;
+
+    if (mo_attempt_start(&o, &x, &no.why) == 0)
+        r->all->under_way++;
+    else
+        note(r, &no);
+}
+
+static bool is_meant(const struct round *a, const struct mo_config_mcp *s)
+{
+    return a->only ? strcmp(s->name, a->only) == 0 : s->enabled;
+}
+
+static void go_on(struct round *a)
+{
+    while (a->next < a->cfg->mcp.n && a->under_way < AT_ONCE) {
+        struct row *r = &a->v[a->next++];
+
+        if (is_meant(a, r->server))
+            start(r);
+        else
+            r->done = true;
+    }
+}
+
+static bool is_over(void *ctx)
+{
+    const struct round *a = ctx;
+
+    return a->next == a->cfg->mcp.n && a->under_way == 0;
+}
+
+static bool is_gone(void *ctx)
+{
+    return ((const struct round *)ctx)->dial_gone;
+}
+
+static void on_dial_gone(void *ctx)
+{
+    ((struct round *)ctx)->dial_gone = true;
+}
+
+static int ask_all(struct round *a, struct mo_err *e)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    a->loop = mo_loop_new(NULL, e);
+    if (a->loop == NULL)
+        return e->code;
+    if (mo_dial_new(a->loop, a->cfg, &a->dial, e) < 0) {
+        mo_loop_free(a->loop);
+        return e->code;
+    }
+    go_on(a);
+    (void)mo_loop_until(a->loop, is_over, a, FOREVER);
+    mo_dial_close(a->dial, on_dial_gone, a);
+    (void)mo_loop_until(a->loop, is_gone, a, FOREVER);
+    mo_loop_free(a->loop);
+    return 0;
+}
+
+/* --- told ---------------------------------------------------------------- */
+
+static const char *state(const struct row *r)
+{
+    if (!r->server->enabled)
+        return "disabled";
+    if (r->ok)
+        return "ok";
+    return r->sign_in ? "sign_in" : "failed";
+}
+
+static void put_text(const struct round *a, struct mo_buf *b)
+{
+    bool tty = isatty(a->c->out) == 1;
+
+    if (a->cfg->mcp.n == 0)
+        mo_buf_puts(b, MO_CMD_NO_SERVERS);
+    for (size_t i = 0; i < a->cfg->mcp.n; i++) {
+        const struct row *r = &a->v[i];
+
+        mo_buf_printf(b, "%-20s %-8s", r->server->name, state(r));
+        if (r->ok)
+            mo_buf_printf(b, " %zu tool%s, %llu ms", r->tools,
+                          r->tools == 1 ? "" : "s", (unsigned long long)r->ms);
+        if (r->why.code) {
+            mo_buf_putc(b, ' ');
+            mo_term_text(b, mo_span_cstr(r->why.msg), tty);
+        }
+        mo_buf_putc(b, '\n');
+    }
+}
+
+static void put_json(const struct round *a, struct mo_buf *b)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < a->cfg->mcp.n; i++) {
+        const struct row *r = &a->v[i];
+
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "name");
+        mo_jw_cstr(&w, r->server->name);
+        mo_jw_key(&w, "state");
+        mo_jw_cstr(&w, state(r));
+        mo_json_iter(&it, (struct mo_json){r->json.p, r->json.len});
+        while (r->json.len > 0 && mo_json_next(&it, &key, &val)) {
+            mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));
+            mo_jw_raw(&w, mo_json_text(val));
+        }
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+}
+
+static int tell(const struct round *a)
+{
+    bool json = mo_cli_has(a->c, "json"), ill = false;
+    struct mo_buf b;
+    int rc;
+
+    for (size_t i = 0; i < a->cfg->mcp.n; i++)
+        ill |= a->v[i].server->enabled && !a->v[i].ok;
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (json)
+        put_json(a, &b);
+    else
+        put_text(a, &b);
+    rc = json ? mo_cmd_print_json(a->c, &b) : mo_cli_print(a->c, &b);
+    return rc ? rc : ill ? MO_EXIT_FAIL : 0;
+}
+
+/* --- the command --------------------------------------------------------- */
+
+static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
+{
+    const char *word = mo_cli_get(c, "timeout");
+    uint64_t seconds = USUAL_MS / 1000;
+
+    if (word && (mo_span_u64(mo_span_cstr(word), &seconds) < 0 ||
+                 seconds == 0 || seconds > 3600))
+        return false;
+    *ms = seconds * 1000;
+    return true;
+}
+
+static int run_round(struct round *a, int (*told)(const struct round *a))
+{
+    struct mo_err e = {0};
+    int rc;
+
+    a->v = mo_zalloc((a->cfg->mcp.n + 1) * sizeof(*a->v));
+    if (a->v == NULL)
+        return mo_cli_error(a->c, MO_EXIT_FAIL, "out of memory");
+    for (size_t i = 0; i < a->cfg->mcp.n; i++) {
+        a->v[i] = (struct row){.all = a, .server = &a->cfg->mcp.v[i]};
+        mo_buf_init(&a->v[i].json, ROW_MAX);
+    }
+    rc = ask_all(a, &e) < 0 ? mo_cli_error(a->c, MO_EXIT_FAIL, "%s", e.msg)
+                            : told(a);
+    for (size_t i = 0; i < a->cfg->mcp.n; i++)
+        mo_buf_fini(&a->v[i].json);
+    mo_free(a->v);
+    return rc;
+}
+
+static int tell_one(const struct round *a)
+{
+    for (size_t i = 0; i < a->cfg->mcp.n; i++) {
+        const struct row *r = &a->v[i];
+
+        if (!is_meant(a, r->server))
+            continue;
+        if (r->why.code)
+            return mo_cli_error(
+                a->c, r->sign_in ? MO_EXIT_SIGN_IN : MO_EXIT_UNAVAIL,
+                "'%s' was not saved, since it does not work: %s", a->only,
+                r->why.msg);
+        (void)dprintf(a->c->out, "'%s' works: %zu tool%s\n", a->only, r->tools,
+                      r->tools == 1 ? "" : "s");
+    }
+    return 0;
+}
+
+int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
+                 const char *server)
+{
+    struct round a = {
+        .c = c, .cfg = cfg, .timeout_ms = USUAL_MS, .only = server};
+
+    return run_round(&a, tell_one);
+}
+
+static int run(struct mo_cli *c)
+{
+    struct round a = {.c = c};
+    struct mo_cmd_flags flags;
+    struct mo_config_holder h;
+    int rc;
+
+    if (!take_timeout(c, &a.timeout_ms))
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            "--timeout is a number of seconds");
+    rc = mo_cmd_load(c, &flags, &h);
+    if (rc)
+        return rc;
+    a.cfg = h.now;
+    rc = run_round(&a, tell);
+    mo_config_close(&h);
+    return rc;
+}
+
+static const struct mo_opt opts[] = {
+    {.name = "timeout",
+     .arg = "SECONDS",
+     .doc = "How long each server may take (30)"},
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_mcp_health = {
+    .name = "mcp health",
+    .summary = "Connect to every configured MCP server and say how it is",
+    .text = "All of them side by side: started, asked for their tools, stopped "
+            "again. Ends with 0 if each enabled one works, else with 1. A "
+            "server that wants a sign-in is not asked for one.",
+    .example = "mcp health --json",
+    .example_says = "tells state, reason, tools and time of each",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

@@ -1,0 +1,442 @@
+/* mcp list, test, info - the configured MCP servers, looked at. */
+#include "cli/mcp_commands/mcp.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static const char *transport(const struct mo_config_mcp *s)
+{
+    static const char *const words[] = {
+        [MO_TRANSPORT_STDIO] = "stdio",
+        [MO_TRANSPORT_HTTP] = "http",
+        [MO_TRANSPORT_SSE] = "sse",
+        [MO_TRANSPORT_BOX] = "box",
+    };
+
+    if (s->transport != MO_TRANSPORT_AUTO)
+        return words[s->transport];
+    return s->command ? "stdio" : s->url ? "http" : "box";
+}
+
+static const char *where(const struct mo_config_mcp *s)
+{
+    return s->command ? s->command : s->url ? s->url : s->image;
+}
+
+static int get_list(struct mo_peer *p, const char *cap, const char *method,
+                    struct mo_json *out, struct mo_err *e)
+{
+    *out = (struct mo_json){"[]", 2};
+    return mo_peer_can(p, cap) ? mo_peer_list(p, method, cap, out, e) : 0;
+}
+
+/* --- list ---------------------------------------------------------------- */
+
+/* One server's tools, asked now; a dead one does not end the list. */
+static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
+                      const struct mo_config_mcp *s, struct mo_jw *w,
+                      struct mo_buf *text)
+{
+    bool tty = isatty(c->out) == 1;
+    struct mo_json tools = {NULL, 0}, key, val;
+    struct mo_err e = {0};
+    struct mo_json_iter it;
+    int rc = mo_cmd_peer_dial(c, m, s, &e);
+
+    if (rc == 0)
+        rc = get_list(m->peer, "tools", "tools/list", &tools, &e);
+    if (w && m->needs_sign_in) {
+        mo_jw_key(w, "signIn");
+        mo_jw_cstr(w, "needed");
+    }
+    if (w) {
+        mo_jw_key(w, rc < 0 ? "error" : "tools");
+        if (rc < 0)
+            mo_jw_cstr(w, e.msg);
+        else
+            mo_jw_raw(w, mo_json_text(tools));
+    } else if (rc < 0) {
+        mo_buf_printf(text, "    (%s)\n", e.msg);
+    }
+    mo_json_iter(&it, tools);
+    while (!w && mo_json_next(&it, &key, &val)) {
+        mo_buf_puts(text, "    ");
+        mo_cmd_put_text(text, mo_json_get(val, "name"), tty);
+        mo_buf_putc(text, '\n');
+    }
+    mo_peer_close(m->peer);
+    m->peer = NULL;
+}
+
+static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
+{
+    const struct mo_config *cfg = m->h.now;
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        const struct mo_config_mcp *s = &cfg->mcp.v[i];
+
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "name");
+        mo_jw_cstr(&w, s->name);
+        mo_jw_key(&w, "transport");
+        mo_jw_cstr(&w, transport(s));
+        mo_jw_key(&w, "where");
+        mo_jw_cstr(&w, where(s));
+        mo_jw_key(&w, "enabled");
+        mo_jw_bool(&w, s->enabled);
+        if (mo_cli_has(c, "tools") && s->enabled)
+            put_tools(c, m, s, &w, NULL);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+}
+
+static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
+{
+    const struct mo_config *cfg = m->h.now;
+
+    if (cfg->mcp.n == 0)
+        mo_buf_puts(b, MO_CMD_NO_SERVERS);
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        const struct mo_config_mcp *s = &cfg->mcp.v[i];
+
+        mo_buf_printf(b, "%-20s %-6s %s%s\n", s->name, transport(s), where(s),
+                      s->enabled ? "" : " (disabled)");
+        if (mo_cli_has(c, "tools") && s->enabled)
+            put_tools(c, m, s, NULL, b);
+    }
+}
+
+static int run_list(struct mo_cli *c)
+{
+    struct mo_cmd_peer m = {.many = true};
+    struct mo_buf b;
+    int rc = mo_cmd_peer_load(c, &m);
+
+    if (rc)
+        return rc;
+    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    if (mo_cli_has(c, "json"))
+        list_json(c, &m, &b);
+    else
+        list_text(c, &m, &b);
+    mo_cmd_peer_close(&m);
+    return mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b)
+                                 : mo_cli_print(c, &b);
+}
+
+static const struct mo_opt list_opts[] = {
+    {.name = "tools",
+     .doc = "Start each enabled server and list its tools too"},
+    MO_OPT_ERA,
+    MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN,
+    MO_OPT_NO_SIGN_IN,
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_mcp_list = {
+    .name = "mcp list",
+    .summary = "List the configured MCP servers",
+    .text = "A server that cannot be started is listed with the reason, and so "
+            "is one that wants a sign-in, unless --sign-in is given.",
+    .example = "mcp list --tools",
+    .example_says = "lists the servers and what each of them can do",
+    .opts = list_opts,
+    .nopts = MO_COUNT(list_opts),
+    .run = run_list,
+};
+
+/* --- test ---------------------------------------------------------------- */
+
+static int need_server(struct mo_cli *c, struct mo_cmd_peer *m)
+{
+    bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
+
+    if (typed == (c->nargs > 0))
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            "needs a server's name, --command or --url");
+    m->server = typed ? NULL : c->args[0];
+    return mo_cmd_peer_open(c, m);
+}
+
+struct tested {
+    uint64_t opened_ms, listed_ms;
+    size_t tools;
+    struct mo_err e;
+};
+
+static int try_it(struct mo_peer *p, struct tested *t)
+{
+    uint64_t start = mo_now_ns();
+    struct mo_json v;
+    int rc = get_list(p, "tools", "tools/list", &v, &t->e);
+
+    if (rc == 0)
+        t->tools = mo_json_len(v);
+    if (rc == 0 && !mo_peer_info(p)->modern)
+        rc = mo_peer_call(p, "ping", mo_span(NULL, 0), &v, &t->e);
+    t->listed_ms = (mo_now_ns() - start) / MO_MS;
+    return rc;
+}
+
+static void put_server(struct mo_jw *w, const struct mo_conn_info *in)
+{
+    static const char *const eras[] = {"unknown", "legacy", "modern"};
+
+    mo_jw_key(w, "protocolVersion");
+    mo_jw_cstr(w, mo_mcp_version_text(in->version));
+    mo_jw_key(w, "era");
+    mo_jw_cstr(w, eras[in->modern ? MO_ERA_MODERN : MO_ERA_LEGACY]);
+    mo_jw_key(w, "serverInfo");
+    mo_jw_raw(w, in->server.p ? mo_json_text(in->server) : MO_SPAN("null"));
+}
+
+static int report_test(struct mo_cli *c, struct mo_cmd_peer *m,
+                       const struct tested *t)
+{
+    const struct mo_conn_info *in = mo_peer_info(m->peer);
+    const struct mo_conn_stats *s = mo_peer_stats(m->peer);
+    bool tty = isatty(c->out) == 1;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_cli_has(c, "json")) {
+        mo_jw_init(&w, &b);
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "ok");
+        mo_jw_bool(&w, true);
+        put_server(&w, in);
+        mo_jw_key(&w, "tools");
+        mo_jw_u64(&w, t->tools);
+        mo_jw_key(&w, "noise");
+        mo_jw_u64(&w, s->noise);
+        mo_jw_key(&w, "openedMs");
+        mo_jw_u64(&w, t->opened_ms);
+        mo_jw_key(&w, "listedMs");
+        mo_jw_u64(&w, t->listed_ms);
+        mo_jw_end(&w);
+        return mo_cmd_print_json(c, &b);
+    }
+    mo_buf_puts(&b, "ok: ");
+    mo_cmd_put_text(&b, mo_json_get(in->server, "name"), tty);
+    mo_buf_putc(&b, ' ');
+    mo_cmd_put_text(&b, mo_json_get(in->server, "version"), tty);
+    mo_buf_printf(&b, " speaks %s, %zu tools, ready after %llu ms\n",
+                  mo_mcp_version_text(in->version), t->tools,
+                  (unsigned long long)t->opened_ms);
+    if (s->noise)
+        mo_buf_printf(&b,
+                      "warning: %llu lines on its standard output are no "
+                      "JSON\n",
+                      (unsigned long long)s->noise);
+    return mo_cli_print(c, &b);
+}
+
+static int run_test(struct mo_cli *c)
+{
+    struct mo_cmd_peer m = {0};
+    uint64_t start = mo_now_ns();
+    struct tested t = {0};
+    int rc = need_server(c, &m);
+
+    if (rc == 0) {
+        t.opened_ms = (mo_now_ns() - start) / MO_MS;
+        rc = try_it(m.peer, &t) == 0
+                 ? report_test(c, &m, &t)
+                 : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
+    }
+    mo_cmd_peer_close(&m);
+    return rc;
+}
+
+static const struct mo_opt one_opts[] = {
+    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
+    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_mcp_test = {
+    .name = "mcp test",
+    .summary = "Start an MCP server and say whether it works",
+    .args = "[NAME]",
+    .max_args = 1,
+    .text = "Opens the server, lists its tools, and stops it. Ends with 0 if "
+            "all of that worked, with 4 and the reason if not, with 5 if a "
+            "person must sign in first. That is done here: the address to "
+            "open is printed, and what comes of it is kept for later.",
+    .example = "mcp test files",
+    .example_says = "tries the configured server 'files'",
+    .opts = one_opts,
+    .nopts = MO_COUNT(one_opts),
+    .run = run_test,
+};
+
+/* --- info ---------------------------------------------------------------- */
+
+static const struct {
+    const char *cap, *method, *key, *name;
+} lists[] = {
+    {"tools", "tools/list", "tools", "name"},
+    {"prompts", "prompts/list", "prompts", "name"},
+    {"resources", "resources/list", "resources", "uri"},
+    {"resources", "resources/templates/list", "resourceTemplates",
+     "uriTemplate"},
+};
+
+/* Who gave the token that is used, and until when. */
+static void put_sign_in(struct mo_jw *w, const struct mo_peer *p)
+{
+    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
+    char date[MO_ISO8601_MAX];
+
+    if (!mo_peer_is_http(p))
+        return;
+    mo_jw_key(w, "signIn");
+    mo_jw_obj(w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, k ? "signed in" : "not needed");
+    if (k) {
+        mo_jw_key(w, "issuer");
+        mo_jw_cstr(w, k->issuer);
+        mo_jw_key(w, "scope");
+        mo_jw_cstr(w, k->scope);
+        mo_jw_key(w, "refreshable");
+        mo_jw_bool(w, k->refresh != NULL);
+    }
+    if (k && k->expires_ms) {
+        mo_wall_format(k->expires_ms, date);
+        mo_jw_key(w, "expiresAt");
+        mo_jw_cstr(w, date);
+    }
+    mo_jw_end(w);
+}
+
+static void say_sign_in(struct mo_buf *b, const struct mo_peer *p)
+{
+    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
+    char date[MO_ISO8601_MAX];
+
+    if (!k)
+        return;
+    mo_buf_printf(b, "signed in at %s", k->issuer);
+    if (k->scope)
+        mo_buf_printf(b, " for %s", k->scope);
+    if (k->expires_ms) {
+        mo_wall_format(k->expires_ms, date);
+        mo_buf_printf(b, " until %s%s", date,
+                      k->refresh ? ", then refreshed" : "");
+    }
+    mo_buf_putc(b, '\n');
+}
+
+static int info_json(struct mo_peer *p, struct mo_buf *b, struct mo_err *e)
+{
+    const struct mo_conn_info *in = mo_peer_info(p);
+    struct mo_jw w;
+    int rc = 0;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    put_server(&w, in);
+    put_sign_in(&w, p);
+    mo_jw_key(&w, "capabilities");
+    mo_jw_raw(&w, in->capabilities.p ? mo_json_text(in->capabilities)
+                                     : MO_SPAN("{}"));
+    mo_jw_key(&w, "instructions");
+    mo_jw_raw(&w, in->instructions.p ? mo_json_text(in->instructions)
+                                     : MO_SPAN("null"));
+    for (size_t i = 0; i < MO_COUNT(lists) && rc == 0; i++) {
+        struct mo_json v;
+
+        if (!mo_peer_can(p, lists[i].cap))
+            continue;
+        rc = mo_peer_list(p, lists[i].method, lists[i].key, &v, e);
+        mo_jw_key(&w, lists[i].key);
+        mo_jw_raw(&w, rc == 0 ? mo_json_text(v) : MO_SPAN("null"));
+    }
+    mo_jw_end(&w);
+    return rc;
+}
+
+static void put_names(struct mo_buf *b, struct mo_json items, const char *name,
+                      bool tty)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, items);
+    while (mo_json_next(&it, &key, &val)) {
+        mo_buf_puts(b, "  ");
+        mo_cmd_put_text(b, mo_json_get(val, name), tty);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+static int info_text(struct mo_peer *p, bool tty, struct mo_buf *b,
+                     struct mo_err *e)
+{
+    const struct mo_conn_info *in = mo_peer_info(p);
+    int rc = 0;
+
+    mo_cmd_put_text(b, mo_json_get(in->server, "name"), tty);
+    mo_buf_putc(b, ' ');
+    mo_cmd_put_text(b, mo_json_get(in->server, "version"), tty);
+    mo_buf_printf(b, ", MCP %s\n", mo_mcp_version_text(in->version));
+    say_sign_in(b, p);
+    if (in->instructions.p) {
+        mo_cmd_put_text(b, in->instructions, tty);
+        mo_buf_putc(b, '\n');
+    }
+    for (size_t i = 0; i < MO_COUNT(lists) && rc == 0; i++) {
+        struct mo_json v;
+
+        if (!mo_peer_can(p, lists[i].cap))
+            continue;
+        rc = mo_peer_list(p, lists[i].method, lists[i].key, &v, e);
+        if (rc == 0) {
+            mo_buf_printf(b, "%s (%zu)\n", lists[i].key, mo_json_len(v));
+            put_names(b, v, lists[i].name, tty);
+        }
+    }
+    return rc;
+}
+
+static int run_info(struct mo_cli *c)
+{
+    bool json = mo_cli_has(c, "json");
+    struct mo_cmd_peer m = {0};
+    struct mo_err e = {0};
+    struct mo_buf b;
+    int rc = need_server(c, &m), bad = 0;
+
+    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    if (rc == 0)
+        bad = json ? info_json(m.peer, &b, &e)
+                   : info_text(m.peer, isatty(c->out) == 1, &b, &e);
+    mo_cmd_peer_close(&m);
+    if (rc == 0 && bad == 0)
+        return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
+    mo_buf_fini(&b);
+    return rc ? rc : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &e);
+}
+
+const struct mo_cmd mo_cmd_mcp_info = {
+    .name = "mcp info",
+    .summary = "Print what an MCP server says of itself and can do",
+    .args = "[NAME]",
+    .max_args = 1,
+    .text = "Starts the server and prints its name, version, instructions, "
+            "tools, prompts and resources. With --json everything is printed "
+            "as the server gave it.",
+    .example = "mcp info files --json",
+    .example_says = "prints all about 'files', tool schemas included",
+    .opts = one_opts,
+    .nopts = MO_COUNT(one_opts),
+    .run = run_info,
+};

@@ -1,0 +1,108 @@
+/* replay - a recorded MCP server, on standard input and output. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/cmd.h"
+#include "codec/frame.h"
+#include "connect/replay.h"
+
+#define LINE_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+struct player {
+    int out;
+    bool gone; /* nobody reads any more */
+};
+
+static void say(void *ctx, struct mo_span line)
+{
+    struct player *p = ctx;
+    struct mo_err e;
+
+    if (!p->gone && (mo_file_write_all(p->out, line, &e) < 0 ||
+                     mo_file_write_all(p->out, MO_SPAN("\n"), &e) < 0))
+        p->gone = true;
+}
+
+/* Nothing else is done here, so waiting for input may block. */
+static int converse(struct mo_replay *r, const struct player *p)
+{
+    static char piece[64 * 1024];
+    struct mo_span in, line;
+    struct mo_frame f;
+    ssize_t n = 1;
+    int rc = 0;
+
+    mo_frame_init(&f, LINE_MAX_BYTES);
+    while (rc >= 0 && n != 0 && !p->gone) {
+        n = read(STDIN_FILENO, piece, sizeof(piece));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        in = mo_span(piece, (size_t)n);
+        for (rc = mo_frame_next(&f, &in, &line); rc > 0;
+             rc = mo_frame_next(&f, &in, &line)) {
+            if (line.n)
+                mo_replay_take(r, line);
+        }
+    }
+    mo_frame_fini(&f);
+    return rc < 0 ? MO_EXIT_FAIL : MO_EXIT_OK;
+}
+
+static int play(struct mo_cli *c, struct mo_span text)
+{
+    struct player p = {.out = c->out};
+    struct mo_replay_opts o = {
+        .text = text, .server = mo_cli_get(c, "server"), .say = say, .ctx = &p};
+    struct mo_replay *r = NULL;
+    struct mo_err e;
+    int rc;
+
+    if (mo_replay_new(&o, &r, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s: %s", c->args[0], e.msg);
+    rc = converse(r, &p);
+    mo_replay_free(r);
+    return rc ? mo_cli_error(c, rc, "a message is too long") : rc;
+}
+
+static int run(struct mo_cli *c)
+{
+    struct mo_buf text;
+    struct mo_err e;
+    int rc;
+
+    mo_buf_init(&text, MO_REPLAY_FILE_MAX);
+    if (mo_file_read(c->args[0], MO_REPLAY_FILE_MAX, &text, NULL, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    else
+        rc = play(c, mo_buf_view(&text));
+    mo_buf_fini(&text);
+    return rc;
+}
+
+static const struct mo_opt opts[] = {
+    {.name = "server",
+     .arg = "NAME",
+     .doc = "Which server of the recording to play, if it has several"},
+};
+
+const struct mo_cmd mo_cmd_replay = {
+    .name = "replay",
+    .summary = "Play a server of a recording made by `gateway --record`",
+    .args = "FILE",
+    .min_args = 1,
+    .max_args = 1,
+    .words = "@file",
+    .text = "Behaves as an MCP server on stdio that answers what was asked "
+            "during the recording with what was answered then, its "
+            "notifications and questions included. Something else gets an "
+            "error. Use it as the command of a server in tests, or to see what "
+            "happened.",
+    .example = "replay monday.jsonl --server github",
+    .example_says = "is the server github of that recording",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

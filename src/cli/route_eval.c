@@ -1,0 +1,514 @@
+/* route-eval - how well the router finds what was meant, on labelled requests.
+ *
+ * Three files of JSON lines: servers {server, description}, catalogue {server,
+ * tool, description, params}, requests {query, gold: [[server, tool], ...]}. A
+ * request without gold needs no tool: answering it surely is a false accept.
+ *
+ * Everything is read into one arena and measured in one thread. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "app/route_table.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "cli/cmd.h"
+#include "codec/json.h"
+#include "route/route.h"
+
+#define FILE_MAX   ((size_t)256 * 1024 * 1024)
+#define ARENA_MAX  ((size_t)1024 * 1024 * 1024)
+#define LINE_DEPTH 16
+#define BINS       10 /* of confidence, for its calibration */
+#define RANKS      10
+
+struct entry { /* a server as it is read */
+    struct mo_list node;
+    struct mo_route_server s;
+    struct mo_list tools;
+};
+
+struct entry_tool {
+    struct mo_list node;
+    struct mo_route_tool t;
+};
+
+struct ranked { /* requests whose answer was that far up */
+    unsigned n, top1, top3, top5;
+    double reciprocal;
+};
+
+struct sure { /* those answered with at least that confidence */
+    float from;
+    unsigned answered, right, wrong_none;
+};
+
+struct bin {
+    unsigned n, right;
+    double confidence;
+};
+
+struct eval {
+    struct mo_arena arena;
+    struct mo_map by_name; /* struct entry */
+    struct mo_list entries;
+    struct mo_vectors *vectors;
+    struct mo_route *route;
+    struct mo_route_answer answer;
+    struct ranked server, tool;
+    struct sure sure[2];
+    struct bin bins[BINS];
+    unsigned requests, none; /* none: need no tool */
+    double *us;
+    size_t cap_us;
+    double index_ms;
+};
+
+/* --- the files ----------------------------------------------------------- */
+
+static struct mo_span text_of(struct eval *v, struct mo_json j)
+{
+    struct mo_span s = {"", 0};
+
+    if (mo_json_is(j, MO_JSON_STRING))
+        (void)mo_json_str(j, &v->arena, &s);
+    return s;
+}
+
+static struct entry *entry_of(struct eval *v, struct mo_json line)
+{
+    struct mo_span name = text_of(v, mo_json_get(line, "server"));
+    struct entry *en = mo_map_get(&v->by_name, name);
+
+    if (en || name.n == 0)
+        return en;
+    en = mo_arena_new(&v->arena, struct entry);
+    if (!en || mo_map_put(&v->by_name, name, en, NULL) < 0)
+        return NULL;
+    en->s.name = name;
+    mo_list_init(&en->tools);
+    mo_list_push(&v->entries, &en->node);
+    return en;
+}
+
+static int on_server(struct eval *v, struct mo_json line)
+{
+    struct entry *en = entry_of(v, line);
+
+    if (!en)
+        return MO_EINVAL;
+    en->s.description = text_of(v, mo_json_get(line, "description"));
+    return 0;
+}
+
+static int on_tool(struct eval *v, struct mo_json line)
+{
+    struct mo_json params = mo_json_get(line, "params"), key, val;
+    struct entry *en = entry_of(v, line);
+    struct entry_tool *t = mo_arena_new(&v->arena, struct entry_tool);
+    size_t max = mo_json_is(params, MO_JSON_ARRAY) ? mo_json_len(params) : 0;
+    struct mo_span *names =
+        mo_arena_zalloc(&v->arena, (max + 1) * sizeof(*names));
+    struct mo_json_iter it;
+
+    if (!en || !t || !names)
+        return en ? MO_ENOMEM : MO_EINVAL;
+    t->t.name = text_of(v, mo_json_get(line, "tool"));
+    t->t.description = text_of(v, mo_json_get(line, "description"));
+    t->t.params = names;
+    mo_json_iter(&it, params);
+    while (t->t.nparams < max && mo_json_next(&it, &key, &val))
+        names[t->t.nparams++] = text_of(v, val);
+    mo_list_push(&en->tools, &t->node);
+    en->s.ntools++;
+    return 0;
+}
+
+static int each_line(struct eval *v, const char *path, struct mo_buf *text,
+                     int (*on)(struct eval *v, struct mo_json line),
+                     struct mo_err *e)
+{
+    int rc = mo_file_read(path, FILE_MAX, text, NULL, e);
+    struct mo_span rest = mo_buf_view(text);
+    unsigned number = 0;
+
+    while (rc == 0 && rest.n) {
+        struct mo_span line = mo_span_trim(mo_span_cut(&rest, '\n'));
+        struct mo_json_doc doc;
+
+        number++;
+        if (line.n == 0)
+            continue;
+        rc = mo_json_parse(line, LINE_DEPTH, &doc, e);
+        if (rc == 0 && !mo_json_is(doc.root, MO_JSON_OBJECT))
+            rc = mo_fail(e, MO_EINVAL, "no object");
+        if (rc == 0) {
+            rc = on(v, doc.root);
+            if (rc < 0)
+                (void)mo_fail(e, rc, "no \"server\", or out of memory");
+        }
+        if (rc < 0)
+            return mo_wrap(e, "%s:%u", path, number);
+    }
+    return rc;
+}
+
+/* --- the index ----------------------------------------------------------- */
+
+static int put_entry(struct eval *v, struct entry *en)
+{
+    struct mo_route_tool *tools =
+        mo_arena_zalloc(&v->arena, (en->s.ntools + 1) * sizeof(*tools));
+    size_t n = 0;
+
+    if (!tools)
+        return MO_ENOMEM;
+    mo_list_each (it, &en->tools)
+        tools[n++] = mo_container_of(it, struct entry_tool, node)->t;
+    en->s.tools = tools;
+    return mo_route_put(v->route, &en->s);
+}
+
+static int build(struct eval *v, struct mo_err *e)
+{
+    uint64_t began = mo_now_ns();
+    int rc = 0;
+
+    v->route = mo_route_new(v->vectors);
+    if (!v->route)
+        return mo_fail(e, MO_ENOMEM, "index");
+    mo_list_each (it, &v->entries) {
+        rc = put_entry(v, mo_container_of(it, struct entry, node));
+        if (rc < 0)
+            return mo_fail(e, rc, "too many servers or tools, or no memory");
+    }
+    rc = mo_route_find(v->route, mo_span(NULL, 0), 1, &v->answer); /* settle */
+    v->index_ms = (double)(mo_now_ns() - began) / (double)MO_MS;
+    return rc < 0 ? mo_fail(e, rc, "index") : 0;
+}
+
+/* --- the requests -------------------------------------------------------- */
+
+static bool is_gold(struct mo_json gold, const struct mo_route_hit *h,
+                    bool with_tool)
+{
+    struct mo_json key, pair;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, gold);
+    while (mo_json_next(&it, &key, &pair))
+        if (mo_json_str_eq(mo_json_at(pair, 0), h->server) &&
+            (!with_tool || mo_json_str_eq(mo_json_at(pair, 1), h->tool)))
+            return true;
+    return false;
+}
+
+static size_t rank_of(struct mo_json gold, const struct mo_route_hit *v,
+                      size_t n, bool with_tool)
+{
+    size_t i = 0;
+
+    while (i < n && !is_gold(gold, &v[i], with_tool))
+        i++;
+    return i < n ? i : RANKS;
+}
+
+static void count_rank(struct ranked *r, size_t rank)
+{
+    r->n++;
+    r->top1 += rank < 1;
+    r->top3 += rank < 3;
+    r->top5 += rank < 5;
+    if (rank < RANKS)
+        r->reciprocal += 1.0 / (double)(rank + 1);
+}
+
+static void count_sure(struct eval *v, float confidence, bool right, bool none)
+{
+    struct bin *b =
+        &v->bins[confidence < 1 ? (size_t)(confidence * BINS) : BINS - 1];
+
+    if (!none) {
+        b->n++;
+        b->right += right;
+        b->confidence += confidence;
+    }
+    for (size_t i = 0; i < MO_COUNT(v->sure); i++) {
+        if (confidence < v->sure[i].from)
+            continue;
+        v->sure[i].answered += !none;
+        v->sure[i].right += right;
+        v->sure[i].wrong_none += none;
+    }
+}
+
+static int note_time(struct eval *v, uint64_t ns)
+{
+    if (v->requests == v->cap_us) {
+        size_t cap = v->cap_us ? v->cap_us * 2 : 1024;
+        double *us = mo_realloc(v->us, cap * sizeof(*us));
+
+        if (!us)
+            return MO_ENOMEM;
+        v->us = us;
+        v->cap_us = cap;
+    }
+    v->us[v->requests++] = (double)ns / 1000;
+    return 0;
+}
+
+static int on_request(struct eval *v, struct mo_json line)
+{
+    struct mo_json gold = mo_json_get(line, "gold");
+    struct mo_span text = text_of(v, mo_json_get(line, "query"));
+    bool none = mo_json_is(gold, MO_JSON_ARRAY) && mo_json_len(gold) == 0;
+    const struct mo_route_answer *a = &v->answer;
+    uint64_t began = mo_now_ns();
+    int rc = mo_route_find(v->route, text, RANKS, &v->answer);
+    size_t server;
+
+    if (rc == 0)
+        rc = note_time(v, mo_now_ns() - began);
+    if (rc < 0)
+        return rc;
+    server = rank_of(gold, a->servers, a->nservers, false);
+    count_sure(v, a->nservers ? a->servers[0].confidence : 0, server == 0,
+               none);
+    v->none += none;
+    if (none)
+        return 0;
+    count_rank(&v->server, server);
+    if (mo_json_is(mo_json_at(mo_json_at(gold, 0), 1), MO_JSON_STRING))
+        count_rank(&v->tool, rank_of(gold, a->hits, a->n, true));
+    return 0;
+}
+
+/* --- what came of it ----------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double share(double part, double all)
+{
+    return all > 0 ? part / all : 0;
+}
+
+static double calibration(const struct eval *v)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < BINS; i++)
+        sum += fabs(v->bins[i].right - v->bins[i].confidence);
+    return share(sum, v->server.n);
+}
+
+static double percentile(const struct eval *v, unsigned p)
+{
+    return v->requests ? v->us[(size_t)v->requests * p / 100] : 0;
+}
+
+static void put_number(struct mo_jw *w, const char *key, double value)
+{
+    mo_jw_key(w, key);
+    mo_jw_f64(w, value);
+}
+
+static void put_ranked(struct mo_jw *w, const char *key, const struct ranked *r)
+{
+    mo_jw_key(w, key);
+    mo_jw_obj(w);
+    put_number(w, "requests", r->n);
+    put_number(w, "top1", share(r->top1, r->n));
+    put_number(w, "top3", share(r->top3, r->n));
+    put_number(w, "top5", share(r->top5, r->n));
+    put_number(w, "mrr", share(r->reciprocal, r->n));
+    mo_jw_end(w);
+}
+
+static void put_sure(struct mo_jw *w, const struct eval *v)
+{
+    mo_jw_key(w, "at");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < MO_COUNT(v->sure); i++) {
+        const struct sure *s = &v->sure[i];
+
+        mo_jw_obj(w);
+        put_number(w, "confidence", (double)lrintf(s->from * 100) / 100);
+        put_number(w, "precision", share(s->right, s->answered));
+        put_number(w, "coverage", share(s->answered, v->server.n));
+        put_number(w, "false_accept", share(s->wrong_none, v->none));
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static void report_json(const struct eval *v, struct mo_buf *b)
+{
+    struct mo_route_stats s = mo_route_stats(v->route);
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    put_number(&w, "requests", v->requests);
+    put_number(&w, "servers", (double)s.servers);
+    put_number(&w, "tools", (double)s.tools);
+    put_ranked(&w, "server", &v->server);
+    put_ranked(&w, "tool", &v->tool);
+    put_number(&w, "ece", calibration(v));
+    put_sure(&w, v);
+    mo_jw_key(&w, "latency_us");
+    mo_jw_obj(&w);
+    put_number(&w, "p50", percentile(v, 50));
+    put_number(&w, "p99", percentile(v, 99));
+    mo_jw_end(&w);
+    put_number(&w, "index_ms", v->index_ms);
+    put_number(&w, "index_bytes", (double)s.bytes);
+    mo_jw_end(&w);
+}
+
+static void say_ranked(struct mo_buf *b, const char *what,
+                       const struct ranked *r)
+{
+    if (r->n)
+        mo_buf_printf(b,
+                      "%-8s top-1 %5.1f %%  top-3 %5.1f %%  top-5 %5.1f %%  "
+                      "MRR %.3f\n",
+                      what, 100 * share(r->top1, r->n),
+                      100 * share(r->top3, r->n), 100 * share(r->top5, r->n),
+                      share(r->reciprocal, r->n));
+}
+
+static void report_text(const struct eval *v, struct mo_buf *b)
+{
+    struct mo_route_stats s = mo_route_stats(v->route);
+
+    mo_buf_printf(b, "%u requests, %zu servers, %zu tools\n", v->requests,
+                  s.servers, s.tools);
+    say_ranked(b, "server", &v->server);
+    say_ranked(b, "tool", &v->tool);
+    for (size_t i = 0; i < MO_COUNT(v->sure); i++) {
+        const struct sure *at = &v->sure[i];
+
+        mo_buf_printf(b, "at %.1f  ", (double)at->from);
+        if (v->server.n)
+            mo_buf_printf(b, "precision %.3f  coverage %.3f  ",
+                          share(at->right, at->answered),
+                          share(at->answered, v->server.n));
+        if (v->none)
+            mo_buf_printf(b, "false accepts %.3f",
+                          share(at->wrong_none, v->none));
+        mo_buf_putc(b, '\n');
+    }
+    if (v->server.n)
+        mo_buf_printf(b, "ECE %.3f\n", calibration(v));
+    mo_buf_printf(
+        b, "a request p50 %.0f us, p99 %.0f us; index %.0f ms, %zu KB\n",
+        percentile(v, 50), percentile(v, 99), v->index_ms, s.bytes / 1024);
+}
+
+/* --- the command --------------------------------------------------------- */
+
+static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
+                   struct mo_err *e)
+{
+    int rc = 0;
+
+    if (!mo_cli_has(c, "words-only")) {
+        v->vectors = mo_vectors_new(mo_route_table(), mo_route_pieces(), e);
+        rc = v->vectors ? 0 : e->code;
+    }
+    if (rc == 0 && mo_cli_has(c, "servers"))
+        rc = each_line(v, mo_cli_get(c, "servers"), &text[0], on_server, e);
+    if (rc == 0)
+        rc = each_line(v, mo_cli_get(c, "catalog"), &text[1], on_tool, e);
+    if (rc == 0)
+        rc = build(v, e);
+    if (rc == 0)
+        rc = each_line(v, mo_cli_get(c, "queries"), &text[2], on_request, e);
+    if (rc == 0 && v->requests)
+        qsort(v->us, v->requests, sizeof(*v->us), by_size);
+    return rc;
+}
+
+static int report(struct mo_cli *c, const struct eval *v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_cli_has(c, "json")) {
+        report_json(v, &b);
+        return mo_cmd_print_json(c, &b);
+    }
+    report_text(v, &b);
+    return mo_cli_print(c, &b);
+}
+
+static int run(struct mo_cli *c)
+{
+    struct eval *v = mo_new(struct eval);
+    struct mo_buf text[3];
+    struct mo_err e = {0};
+    int rc;
+
+    if (!v)
+        return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
+    if (!mo_cli_has(c, "catalog") || !mo_cli_has(c, "queries")) {
+        mo_free(v);
+        return mo_cli_error(c, MO_EXIT_USAGE, "needs --catalog and --queries");
+    }
+    mo_arena_init(&v->arena, ARENA_MAX);
+    mo_map_init(&v->by_name, MO_ROUTE_SERVERS_MAX);
+    mo_list_init(&v->entries);
+    v->sure[0].from = 0.5f;
+    v->sure[1].from = MO_ROUTE_SURE;
+    for (size_t i = 0; i < MO_COUNT(text); i++)
+        mo_buf_init(&text[i], FILE_MAX);
+    rc = measure(c, v, text, &e) < 0
+             ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
+             : report(c, v);
+    for (size_t i = 0; i < MO_COUNT(text); i++)
+        mo_buf_fini(&text[i]);
+    mo_route_free(v->route);
+    mo_vectors_free(v->vectors);
+    mo_map_fini(&v->by_name);
+    mo_arena_fini(&v->arena);
+    mo_free(v->us);
+    mo_free(v);
+    return rc;
+}
+
+static const struct mo_opt opts[] = {
+    {.name = "servers",
+     .arg = "FILE",
+     .words = "@file",
+     .doc = "Servers, a line of JSON each: server, description"},
+    {.name = "catalog",
+     .arg = "FILE",
+     .words = "@file",
+     .doc = "Tools: server, tool, description, params (names)"},
+    {.name = "queries",
+     .arg = "FILE",
+     .words = "@file",
+     .doc = "Requests: query, gold (pairs of server and tool; none: no tool "
+            "is needed)"},
+    {.name = "words-only", .doc = "Without vectors, for comparison"},
+    MO_OPT_JSON,
+};
+
+const struct mo_cmd mo_cmd_route_eval = {
+    .name = "route-eval",
+    .summary = "Measure the router on labelled requests",
+    .text = "Prints how often the right server and tool were first, among the "
+            "first three and five, what the confidence is worth, and how long "
+            "a request takes. Of a gold answer any pair counts as right.",
+    .example = "route-eval --catalog c.jsonl --queries q.jsonl",
+    .example_says = "measures on these files",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};

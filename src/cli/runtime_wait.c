@@ -1,0 +1,83 @@
+#include "cli/runtime_wait.h"
+
+#include <unistd.h>
+
+#define FOREVER_MS ((uint64_t)24 * 3600 * 1000)
+
+static bool is_done(void *ctx)
+{
+    return ((struct mo_cmd_house *)ctx)->done;
+}
+
+void mo_cmd_house_wait(struct mo_cmd_house *m)
+{
+    while (!mo_loop_until(m->loop, is_done, m, FOREVER_MS))
+        continue;
+}
+
+static void on_open(void *ctx, struct mo_house *h, const struct mo_err *why)
+{
+    struct mo_cmd_house *m = ctx;
+
+    m->house = h;
+    m->done = true;
+    if (why)
+        m->why = *why;
+}
+
+int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m)
+{
+    struct mo_err e;
+    int rc;
+
+    *m = (struct mo_cmd_house){.c = c};
+    mo_log_init(&m->log, STDERR_FILENO);
+    rc = mo_cmd_load(c, &m->flags, &m->h);
+    if (rc)
+        return rc;
+    m->loaded = true;
+    (void)mo_config_hide(m->h.now, &m->log);
+    m->log.level = MO_WARN;
+    if (mo_cli_has(c, "log"))
+        (void)mo_log_levels(&m->log, mo_span_cstr(m->h.now->log.level), NULL);
+    m->loop = mo_loop_new(&m->log, &e);
+    if (!m->loop)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    return 0;
+}
+
+int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
+                      enum mo_house_want want)
+{
+    int rc = mo_cmd_house_load(c, m);
+
+    if (rc)
+        return rc;
+    if (mo_house_open(m->loop, m->h.now, want, on_open, m, &m->why) == 0)
+        mo_cmd_house_wait(m);
+    if (m->why.code)
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
+    m->done = false;
+    return 0;
+}
+
+static void on_gone(void *ctx)
+{
+    ((struct mo_cmd_house *)ctx)->done = true;
+}
+
+void mo_cmd_house_close(struct mo_cmd_house *m)
+{
+    if (m->house) {
+        m->done = false;
+        mo_house_close(mo_take_ptr(&m->house), on_gone, m);
+        mo_cmd_house_wait(m);
+    }
+    if (m->loop)
+        mo_loop_free(m->loop);
+    m->loop = NULL;
+    if (m->loaded)
+        mo_config_close(&m->h);
+    m->loaded = false;
+    mo_log_fini(&m->log);
+}

@@ -1,0 +1,43 @@
+/* version - what this program is and how it was built. */
+#include "base/build.h"
+#include "cli/cmd.h"
+#include "codec/json.h"
+
+static int run(struct mo_cli *c)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (!mo_cli_has(c, "json")) {
+        mo_buf_puts(&b, MO_PROGRAM " " MO_VERSION " (" MO_BUILD_ARCH
+                                   ", " MO_BUILD_KIND ")\n");
+        return mo_cli_print(c, &b);
+    }
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "name");
+    mo_jw_cstr(&w, MO_PROGRAM);
+    mo_jw_key(&w, "version");
+    mo_jw_cstr(&w, MO_VERSION);
+    mo_jw_key(&w, "arch");
+    mo_jw_cstr(&w, MO_BUILD_ARCH);
+    mo_jw_key(&w, "build");
+    mo_jw_cstr(&w, MO_BUILD_KIND);
+    mo_jw_key(&w, "compiler");
+    mo_jw_cstr(&w, __VERSION__);
+    mo_jw_end(&w);
+    return mo_cmd_print_json(c, &b);
+}
+
+static const struct mo_opt opts[] = {MO_OPT_JSON};
+
+const struct mo_cmd mo_cmd_version = {
+    .name = "version",
+    .summary = "Print the version",
+    .example = "version --json",
+    .example_says = "prints version, machine and kind of build as JSON",
+    .opts = opts,
+    .nopts = MO_COUNT(opts),
+    .run = run,
+};
