@@ -6,11 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/echo.h"
 #include "app/serve_priv.h"
 #include "cli/cli.h"
 #include "config/reload.h"
 #include "secrets/provider_keys.h"
+#include "web/echo.h"
 
 /* --- configuration while running ----------------------------------------- */
 

@@ -3,15 +3,15 @@
 #ifndef MO_APP_SERVE_PRIV_H
 #define MO_APP_SERVE_PRIV_H
 
-#include "app/converse.h"
-#include "app/door.h"
-#include "app/gauges.h"
-#include "app/hatch.h"
-#include "app/hub.h"
-#include "app/router.h"
+#include "app/agent_setup.h"
+#include "app/gateway_metrics.h"
+#include "app/gateway_setup.h"
+#include "app/listen_auth.h"
+#include "app/route_api.h"
 #include "mcp/ep_http.h"
 #include "servers/manage.h"
 #include "web/api_stats.h"
+#include "web/approvals_socket.h"
 #include "web/talk.h"
 
 #define MO_SERVE_GRACE_MS 10000 /* for running answers at the end */

@@ -1,18 +1,18 @@
 /* approvals list, approve, reject, accept - calls of the gateway that wait for
  * a person, decided by one at a terminal.
  *
- * Every process that holds calls has a socket beside the state (app/hatch.h):
- * all of them are asked. A decision is for what was shown: approve prints the
- * call and sends the digest of exactly that. */
+ * Every process that holds calls has a socket beside the state
+ * (web/approvals_socket.h): all of them are asked. A decision is for what was
+ * shown: approve prints the call and sends the digest of exactly that. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/hatch.h"
 #include "base/clock.h"
 #include "cli/runtime_wait.h"
 #include "codec/json.h"
 #include "mcp/edit.h"
+#include "web/approvals_socket.h"
 
 #define URL_MAX_ 128
 

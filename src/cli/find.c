@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "audit/audit_lookup.h"
 #include "cli/cmd.h"
 #include "codec/json.h"

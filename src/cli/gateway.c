@@ -8,11 +8,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "app/hatch.h"
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "cli/cmd.h"
 #include "config/reload.h"
 #include "mcp/ep_stdio.h"
+#include "web/approvals_socket.h"
 
 #define HATCH_MS 20 /* from the start: the client's first words come before */
 

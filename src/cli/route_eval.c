@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "app/route_table.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/list.h"
@@ -16,6 +15,7 @@
 #include "cli/cmd.h"
 #include "codec/json.h"
 #include "route/route.h"
+#include "route/route_table.h"
 
 #define FILE_MAX   ((size_t)256 * 1024 * 1024)
 #define ARENA_MAX  ((size_t)1024 * 1024 * 1024)

@@ -1,9 +1,10 @@
-/* runtime_wait.h - the house (app/house.h) for a command that waits for things.
+/* runtime_wait.h - the house (app/runtime.h) for a command that waits for
+ * things.
  */
 #ifndef MO_CLI_RUNTIME_WAIT_H
 #define MO_CLI_RUNTIME_WAIT_H
 
-#include "app/house.h"
+#include "app/runtime.h"
 #include "cli/cmd.h"
 
 struct mo_cmd_house {

@@ -3,7 +3,7 @@
  */
 #include "servers/manage_priv.h"
 
-#include "app/door.h"
+#include "app/listen_auth.h"
 #include "base/mem.h"
 
 bool mo_manage_allowed(const struct mo_config *c, const char *listen)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "base/mem.h"
 #include "config/doc.h"
 #include "gateway/inside.h"

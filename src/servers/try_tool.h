@@ -1,8 +1,8 @@
 /* try_tool.h - the configured servers for people who look at them and try a
  * tool.
  *
- * What web/api_servers.h asks for, out of the gateway (app/hub.h), the
- * definitions that were seen first (policy/tool_pins.h) and the operator's
+ * What web/api_servers.h asks for, out of the gateway (app/gateway_setup.h),
+ * the definitions that were seen first (policy/tool_pins.h) and the operator's
  * approval rules. It is a client of the gateway as conversations are
  * (mcp/link_inside.h).
  *
@@ -20,7 +20,7 @@
 #ifndef MO_SERVERS_TRY_TOOL_H
 #define MO_SERVERS_TRY_TOOL_H
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "policy/tool_pins.h"
 #include "store/store.h"
 #include "web/api_servers.h"

@@ -9,8 +9,8 @@
  *   GET  /api/audit/verify     is the audit log what was written?
  *
  * A yes needs the digest of what was shown; a no does not. The same requests
- * are answered on a socket beside the state (app/hatch.h). Who keeps the calls
- * is not known here. ctx NULL: they are not there yet (503). */
+ * are answered on a socket beside the state (web/approvals_socket.h). Who keeps
+ * the calls is not known here. ctx NULL: they are not there yet (503). */
 #ifndef MO_WEB_API_APPROVALS_H
 #define MO_WEB_API_APPROVALS_H
 

@@ -2,7 +2,7 @@
  *
  *   session_driver CONFIG
  *
- * Opens what the configuration says (app/house.h) and does one operation a
+ * Opens what the configuration says (app/runtime.h) and does one operation a
  * line of stdin, one event a line of stdout. A hold has a name that the test
  * chooses ("h").
  *
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/house.h"
+#include "app/runtime.h"
 #include "base/map.h"
 #include "codec/frame.h"
 #include "codec/json.h"

@@ -1,5 +1,5 @@
 /* The gateway's calls in sums: counted, ordered, bounded. */
-#include "app/callsum.h"
+#include "gateway/call/call_stats.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Which addresses need a token, which tokens will do, and when one is made. */
-#include "app/door.h"
+#include "app/listen_auth.h"
 
 #include "mo_test.h"
 

@@ -7,7 +7,7 @@
 #ifndef MO_CLI_CHAT_CHAT_PRIV_H
 #define MO_CLI_CHAT_CHAT_PRIV_H
 
-#include "app/converse.h"
+#include "app/agent_setup.h"
 #include "cli/runtime_wait.h"
 #include "codec/json.h"
 #include "loop/fore.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "cli/mcp_commands/edit.h"
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"

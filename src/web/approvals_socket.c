@@ -1,4 +1,4 @@
-#include "app/hatch.h"
+#include "web/approvals_socket.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
  *
  * data/route lies in the program (scripts/embed); its origin and licence are
  * in data/route/README.md. Pages of it that are not used are not read. */
-#ifndef MO_APP_ROUTE_TABLE_H
-#define MO_APP_ROUTE_TABLE_H
+#ifndef MO_ROUTE_ROUTE_TABLE_H
+#define MO_ROUTE_ROUTE_TABLE_H
 
 #include "base/str.h"
 

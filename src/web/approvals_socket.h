@@ -1,5 +1,5 @@
-/* hatch.h - a socket beside the state, by which commands reach the processes
- * that hold calls for a person.
+/* approvals_socket.h - a socket beside the state, by which commands reach the
+ * processes that hold calls for a person.
  *
  *   store.dir/run/approvals-PID.sock   mode 0600, its directory 0700
  *
@@ -9,8 +9,8 @@
  * whoever meets it removes it.
  *
  * Limits: HATCH_CONNS at once. */
-#ifndef MO_APP_HATCH_H
-#define MO_APP_HATCH_H
+#ifndef MO_WEB_APPROVALS_SOCKET_H
+#define MO_WEB_APPROVALS_SOCKET_H
 
 #include "web/api_approvals.h"
 

@@ -1,4 +1,4 @@
-#include "app/callsum.h"
+#include "gateway/call/call_stats.h"
 
 #include <stdlib.h>
 

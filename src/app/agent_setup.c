@@ -1,7 +1,7 @@
 /*
- * converse.c - see converse.h.
+ * agent_setup.c - see agent_setup.h.
  */
-#include "app/converse.h"
+#include "app/agent_setup.h"
 
 #include "policy/config_rules.h"
 #include "policy/rules_api.h"

@@ -1,4 +1,4 @@
-/* callsum.h - the gateway's calls in sums, for the page: by server and tool,
+/* call_stats.h - the gateway's calls in sums, for the page: by server and tool,
  * and by the minute of the last hour.
  *
  * Written once for every call that is over, read when somebody looks; fixed
@@ -9,8 +9,8 @@
  * Limits: MO_CALLSUM_ROWS servers and tools together, names of 511 bytes
  * together; what is beyond counts in the sums of all. Not known here: what a
  * call was, who made it. */
-#ifndef MO_APP_CALLSUM_H
-#define MO_APP_CALLSUM_H
+#ifndef MO_GATEWAY_CALL_CALL_STATS_H
+#define MO_GATEWAY_CALL_CALL_STATS_H
 
 #include "codec/json.h"
 

@@ -13,8 +13,8 @@
  *
  * The usual provider's models have their own ids; others' begin with the
  * provider ("gemini:ID"), which is what mo_models_pick() understands. */
-#ifndef MO_APP_MODELS_H
-#define MO_APP_MODELS_H
+#ifndef MO_AGENT_LLM_MODELS_H
+#define MO_AGENT_LLM_MODELS_H
 
 #include "agent/llm.h"
 #include "config/config.h"

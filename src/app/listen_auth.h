@@ -1,4 +1,5 @@
-/* door.h - how the server is reached: its address, its token, its first words.
+/* listen_auth.h - how the server is reached: its address, its token, its first
+ * words.
  *
  * Loopback and unix sockets need no token. Any other address does: the
  * configured one, or one that is made up for this run and told once on
@@ -8,8 +9,8 @@
  *
  * Nothing is kept here but the tokens; addresses are read from the
  * configuration the server started with. */
-#ifndef MO_APP_DOOR_H
-#define MO_APP_DOOR_H
+#ifndef MO_APP_LISTEN_AUTH_H
+#define MO_APP_LISTEN_AUTH_H
 
 #include "config/config.h"
 #include "web/site.h"

@@ -1,4 +1,4 @@
-#include "app/house.h"
+#include "app/runtime.h"
 
 #include <limits.h>
 #include <stdio.h>

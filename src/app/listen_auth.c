@@ -1,4 +1,4 @@
-#include "app/door.h"
+#include "app/listen_auth.h"
 
 #include <errno.h>
 #include <stdio.h>

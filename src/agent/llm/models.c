@@ -1,7 +1,7 @@
 /*
  * models.c - see models.h.
  */
-#include "app/models.h"
+#include "agent/llm/models.h"
 
 #include <stdio.h>
 

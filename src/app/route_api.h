@@ -1,11 +1,11 @@
-/* router.h - the router of the running gateway, as the web asks for it.
+/* route_api.h - the router of the running gateway, as the web asks for it.
  *
  * Joins the gateway, which finds, with the desk, which knows what people saw
  * of a tool first. Both are borrowed as long as the API lives. */
-#ifndef MO_APP_ROUTER_H
-#define MO_APP_ROUTER_H
+#ifndef MO_APP_ROUTE_API_H
+#define MO_APP_ROUTE_API_H
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "web/api_route.h"
 
 struct mo_router {

@@ -1,21 +1,21 @@
-/* converse.h - the agent of one process, as the configuration wants it: which
- * model answers, which calls need a person.
+/* agent_setup.h - the agent of one process, as the configuration wants it:
+ * which model answers, which calls need a person.
  *
  * Where no provider is named, the first that has a key is taken, and the
- * built-in demo where there is none (models.h).
+ * built-in demo where there is none (agent/llm/models.h).
  *
- * Conversations are clients of the gateway (hub.h) like any other: the same
- * children, breakers and settings serve them and MCP clients.
+ * Conversations are clients of the gateway (gateway_setup.h) like any other:
+ * the same children, breakers and settings serve them and MCP clients.
  *
  * Ownership: house, configuration, desk and hub are borrowed until it is
  * closed. Without a desk it has one of its own, and a gateway too. */
-#ifndef MO_APP_CONVERSE_H
-#define MO_APP_CONVERSE_H
+#ifndef MO_APP_AGENT_SETUP_H
+#define MO_APP_AGENT_SETUP_H
 
 #include "agent/chat.h"
-#include "app/house.h"
-#include "app/hub.h"
-#include "app/models.h"
+#include "agent/llm/models.h"
+#include "app/gateway_setup.h"
+#include "app/runtime.h"
 #include "policy/approvals.h"
 #include "web/api_rules.h"
 #include "web/api_servers.h"

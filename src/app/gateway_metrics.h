@@ -1,4 +1,4 @@
-/* gauges.h - the gateway in numbers, for /metrics and /api/stats.
+/* gateway_metrics.h - the gateway in numbers, for /metrics and /api/stats.
  *
  *   gateway_calls_total, _errors_total      by server and tool
  *   gateway_call_seconds                    histogram, by server and tool
@@ -11,10 +11,10 @@
  *
  * Time in which a person was waited for is no part of a call's seconds. Labels
  * are bounded by prom.h: what is beyond is counted as "other". */
-#ifndef MO_APP_GAUGES_H
-#define MO_APP_GAUGES_H
+#ifndef MO_APP_GATEWAY_METRICS_H
+#define MO_APP_GATEWAY_METRICS_H
 
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 #include "codec/prom.h"
 #include "policy/approvals.h"
 
@@ -24,9 +24,9 @@ struct mo_gauges;
  * it is written. */
 int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
                   struct mo_gauges **out, struct mo_err *e);
-/* The "gateway" of /api/stats, an object: sums of all calls (callsum.h), and
- * of each server its state, breaker, children, queue, calls and tools. ctx:
- * struct mo_gauges. */
+/* The "gateway" of /api/stats, an object: sums of all calls
+ * (gateway/call/call_stats.h), and of each server its state, breaker, children,
+ * queue, calls and tools. ctx: struct mo_gauges. */
 void mo_gauges_put(void *ctx, struct mo_jw *w);
 void mo_gauges_stop(struct mo_gauges *g); /* numbers stay as they are */
 void mo_gauges_free(struct mo_gauges *g); /* after the registry; NULL is fine */

@@ -9,8 +9,8 @@
  *   kick, drop              the server disconnects the socket, or closes its
  *                           session below
  * A client whose auth has "refuse" is refused with that text. */
-#ifndef MO_APP_ECHO_H
-#define MO_APP_ECHO_H
+#ifndef MO_WEB_ECHO_H
+#define MO_WEB_ECHO_H
 
 #include "web/siod.h"
 

@@ -1,4 +1,4 @@
-#include "app/router.h"
+#include "app/route_api.h"
 
 #include "audit/audit_lookup.h"
 #include "policy/approvals.h"

@@ -1,4 +1,5 @@
-/* hub.h - the gateway of this process: what is configured, behind an endpoint.
+/* gateway_setup.h - the gateway of this process: what is configured, behind an
+ * endpoint.
  *
  * Makes the gateway's servers out of the configuration, again whenever it
  * changes, and joins them with the ways to reach them (connect/server_link.h).
@@ -8,8 +9,8 @@
  *
  * Ownership: the loop is borrowed, configurations are referenced. Transports
  * must be closed before mo_hub_close(). */
-#ifndef MO_APP_HUB_H
-#define MO_APP_HUB_H
+#ifndef MO_APP_GATEWAY_SETUP_H
+#define MO_APP_GATEWAY_SETUP_H
 
 #include "connect/record.h"
 #include "connect/stderr_tail.h"

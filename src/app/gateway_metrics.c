@@ -1,8 +1,8 @@
-#include "app/gauges.h"
+#include "app/gateway_metrics.h"
 
-#include "app/callsum.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "gateway/call/call_stats.h"
 #include "gateway/catalog.h"
 #include "gateway/up.h"
 

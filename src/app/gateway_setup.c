@@ -1,15 +1,15 @@
-#include "app/hub.h"
+#include "app/gateway_setup.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "app/route_table.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
 #include "connect/server_link.h"
 #include "gateway/catalog.h"
+#include "route/route_table.h"
 
 struct mo_hub {
     struct mo_loop *loop;

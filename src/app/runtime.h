@@ -1,4 +1,4 @@
-/* house.h - store, drivers and sessions of one process, opened in order and
+/* runtime.h - store, drivers and sessions of one process, opened in order and
  * closed in reverse, as the configuration says.
  *
  *   store.dir/               the database (sqlite)
@@ -9,8 +9,8 @@
  * A command that only reads the store stops after the first step (`want`).
  * Ownership: the house owns all of it; what its functions give away is
  * borrowed until mo_house_close(). */
-#ifndef MO_APP_HOUSE_H
-#define MO_APP_HOUSE_H
+#ifndef MO_APP_RUNTIME_H
+#define MO_APP_RUNTIME_H
 
 #include "connect/box_drivers.h"
 #include "session/session.h"

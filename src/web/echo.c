@@ -1,4 +1,4 @@
-#include "app/echo.h"
+#include "web/echo.h"
 
 #include <stdio.h>
 
