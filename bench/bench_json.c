@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/rpc.h"
 
 #define TURNS    12

@@ -11,7 +11,7 @@
  * benchmark. */
 #include <stdio.h>
 
-#include "codec/ws.h"
+#include "codec/http/ws.h"
 #include "loop/httpd.h"
 #include "meter.h"
 #include "web/siod.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/eio.h"
+#include "codec/http/eio.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

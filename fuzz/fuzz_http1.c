@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/http1.h"
+#include "codec/http/http1.h"
 
 static void expect(bool ok)
 {

@@ -4,7 +4,7 @@
  * {"not": schema} gets the opposite verdict or a note. */
 #include <stdlib.h>
 
-#include "codec/jschema.h"
+#include "codec/json/jschema.h"
 #include "codec/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

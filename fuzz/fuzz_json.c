@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../tests/unit/json_plain.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/utf8.h"
 
 #define MAX ((size_t)8 << 20)

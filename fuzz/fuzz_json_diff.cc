@@ -17,7 +17,7 @@
 #include <string_view>
 
 extern "C" {
-#include "codec/json.h"
+#include "codec/json/json.h"
 }
 
 using namespace simdjson;

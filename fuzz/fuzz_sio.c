@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/sio.h"
+#include "codec/http/sio.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -1,7 +1,7 @@
 /* Pieces must not matter; what is written must be read back. */
 #include <stdlib.h>
 
-#include "codec/sse.h"
+#include "codec/http/sse.h"
 
 static void expect(bool ok)
 {

@@ -2,7 +2,7 @@
  * a decoded path never leads up or out. */
 #include <stdlib.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 static void expect(bool ok)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "codec/http/ws.h"
 #include "codec/utf8.h"
-#include "codec/ws.h"
 
 #define MESSAGE_MAX ((size_t)1000)
 

@@ -6,7 +6,7 @@
 #ifndef TB_ERA_H
 #define TB_ERA_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 enum tb_version {
     TB_NO_VERSION,

@@ -10,7 +10,7 @@
 #ifndef TB_FIELD_H
 #define TB_FIELD_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 enum tb_type {
     TB_TEXT,    /* struct mo_span, in the arena or borrowed */

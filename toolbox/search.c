@@ -2,7 +2,7 @@
  *
  * The tree is walked in order and searched in small steps between which
  * everything else goes on, so a big search delays nobody and can be
- * cancelled. A regular expression is one of codec/jregex.h: it cannot run
+ * cancelled. A regular expression is one of codec/json/jregex.h: it cannot run
  * away; of a line it sees the first LINE_MAX_RE bytes.
  *
  * Left out, and counted: files over TB_FILE_MAX, files that are no text;
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "codec/jregex.h"
+#include "codec/json/jregex.h"
 #include "codec/utf8.h"
 #include "toolbox/box.h"
 #include "toolbox/glob.h"

@@ -12,7 +12,7 @@
  */
 #include "agent/chat_priv.h"
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define ROUTE_MAX ((size_t)4096)
 

@@ -8,7 +8,7 @@
  */
 #include "agent/chat_priv.h"
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 static int edit(struct call *k, struct mo_span args, struct mo_err *e)
 {

@@ -13,7 +13,7 @@
  * is not of the protocol's flat kind is refused, not shown.
  */
 #include "agent/chat_priv.h"
-#include "codec/jschema.h"
+#include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/form.h"
 

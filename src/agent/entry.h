@@ -13,7 +13,7 @@
 #ifndef MO_AGENT_ENTRY_H
 #define MO_AGENT_ENTRY_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_ENTRY_MAX        ((size_t)16 * 1024 * 1024)
 /* What a model gets of one tool's answer; the rest stays with the call. */

@@ -2,7 +2,7 @@
 #include "agent/llm.h"
 
 #include "agent/llm_priv.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 #define IDLE_MS        300000u
 #define CLAUDE_VERSION "2026-10-21"

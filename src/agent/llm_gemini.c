@@ -9,7 +9,7 @@
  * a digit or '-' here: such names get a '_' in front, and lose it again when
  * they come back. */
 #include "agent/llm_priv.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 #define STAND_IN "skip_thought_signature_validator"
 

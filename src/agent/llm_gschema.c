@@ -10,7 +10,7 @@
  *
  * Limits: DEPTH_MAX levels; what is deeper is "anything". */
 #include "agent/llm_priv.h"
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 
 #define DEPTH_MAX 24
 #define NOTE_MAX  ((size_t)2048) /* bytes of moved rules in a description */

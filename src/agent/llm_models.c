@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "agent/llm_priv.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 #define PAGES_MAX  32
 #define MODELS_MAX 4096

@@ -15,8 +15,8 @@
 #define MO_AGENT_LLM_PRIV_H
 
 #include "agent/llm.h"
-#include "codec/json.h"
-#include "codec/sse.h"
+#include "codec/http/sse.h"
+#include "codec/json/json.h"
 
 #define MO_LLM_BLOCKS_MAX 2048
 /* Of a provider's JSON: what wraps it in an entry, and the entry in a store,

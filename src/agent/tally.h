@@ -10,7 +10,7 @@
 #define MO_AGENT_TALLY_H
 
 #include "agent/llm.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_TALLY_MODELS  24
 #define MO_TALLY_MINUTES 60

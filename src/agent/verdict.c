@@ -4,7 +4,7 @@
  */
 #include "agent/chat_priv.h"
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 /* It will not run; this is what the model gets instead. */
 void call_refuse(struct call *k, const char *by, const char *fmt, ...)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/rand.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "secrets/resolve.h"
 
 #define TOKEN_BYTES 24

@@ -12,7 +12,7 @@
 #include "audit/audit_file.h"
 #include "base/mem.h"
 #include "codec/frame.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define READ_STEP ((size_t)256 * 1024)
 #define FILES_MAX 1024

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "box/docker_priv.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 #define LIST_ARENA_MAX ((size_t)16 * 1024 * 1024)
 

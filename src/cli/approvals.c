@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/runtime_wait.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "mcp/edit.h"
 #include "web/approvals_socket.h"
 

@@ -12,7 +12,7 @@
 #include "audit/audit_file.h"
 #include "cli/cmd.h"
 #include "codec/frame.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define LIST_ROWS 50
 #define TAIL_ROWS 10

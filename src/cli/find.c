@@ -10,7 +10,7 @@
 #include "app/gateway_setup.h"
 #include "audit/audit_lookup.h"
 #include "cli/cmd.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "policy/tool_pins.h"
 
 #define REFRESH_MS 60000 /* for all servers together */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define FLAG_MAX 32
 

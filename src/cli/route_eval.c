@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "cli/cmd.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "route/route.h"
 #include "route/route_table.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "cli/cmd.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/reference.h"
 #include "secrets/key.h"
 #include "secrets/system.h"

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/runtime_wait.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define LIST_MAX ((size_t)64 * 1024)
 

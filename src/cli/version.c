@@ -1,7 +1,7 @@
 /* version - what this program is and how it was built. */
 #include "base/build.h"
 #include "cli/cmd.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 static int run(struct mo_cli *c)
 {

@@ -1,6 +1,6 @@
 #include "codec/rpc.h"
 
-#include "codec/jscan.h"
+#include "codec/json/jscan.h"
 
 /* --- reading ------------------------------------------------------------- */
 

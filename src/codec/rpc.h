@@ -11,7 +11,7 @@
 #ifndef MO_CODEC_RPC_H
 #define MO_CODEC_RPC_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 enum mo_rpc_kind {
     MO_RPC_INVALID,      /* JSON, but no JSON-RPC message */

@@ -6,7 +6,7 @@
  * Names that a machine does not have are skipped by the runtime. */
 #include <errno.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/seccomp.h"
 
 static void put_arch(struct mo_jw *w, const char *name)

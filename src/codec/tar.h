@@ -6,9 +6,9 @@
  * before anything of theirs is started.
  *
  * The reader knows ustar, the long names of GNU tar and the paths and sizes
- * of pax. It pulls like http1.h: the caller offers bytes, the reader takes
- * what it needs and says what it has. Paths come out as they were written:
- * who compares them cleans them first (mo_tar_clean).
+ * of pax. It pulls like codec/http/http1.h: the caller offers bytes, the reader
+ * takes what it needs and says what it has. Paths come out as they were
+ * written: who compares them cleans them first (mo_tar_clean).
  *
  * Ownership: an entry's texts live until the next call; data points into the
  * caller's input. Limits: a path or a pax record of more than MO_TAR_META_MAX

@@ -10,7 +10,7 @@
 #ifndef MO_CONFIG_JSON_EDIT_H
 #define MO_CONFIG_JSON_EDIT_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_JEDIT_DEPTH_MAX 4  /* words of a path */
 #define MO_JEDIT_INDENT    64 /* bytes of indentation that are understood */

@@ -7,7 +7,7 @@
 #ifndef MO_CONFIG_READ_H
 #define MO_CONFIG_READ_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/keys.h"
 
 #define MO_CONFIG_DEPTH_MAX 32 /* deeper than any key has use for */

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/doc.h"
 #include "config/keys.h"
 

@@ -11,7 +11,7 @@
 #ifndef MO_CONNECT_CONNECT_TEST_H
 #define MO_CONNECT_CONNECT_TEST_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "connect/server_link.h"
 
 struct mo_attempt;

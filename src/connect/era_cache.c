@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/sha256.h"
 
 struct row {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define TEXT_MAX   ((size_t)64 * 1024 * 1024)
 #define SECRET_MAX ((size_t)1024 * 1024)

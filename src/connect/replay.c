@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/list.h"
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 #include "codec/rpc.h"
 #include "mcp/edit.h"
 

@@ -1,7 +1,7 @@
 /* agree.c - does an engine's account agree with what it was asked? */
 #include "engine/agree.h"
 
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 
 #define STEPS_MAX ((uint64_t)1 << 20)
 

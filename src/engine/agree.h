@@ -3,11 +3,11 @@
  * Engines write back what they were given in forms of their own: nothing may
  * be null, "", [], {}, 0, false or not there at all; lists may come in another
  * order; podman adds to some. Each function is one way in which two values
- * are as good as equal. No allocation; handles as in codec/json.h. */
+ * are as good as equal. No allocation; handles as in codec/json/json.h. */
 #ifndef MO_ENGINE_AGREE_H
 #define MO_ENGINE_AGREE_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 bool mo_agree_nothing(struct mo_json v);
 /* Equal, or both nothing. */

@@ -14,7 +14,7 @@
 #ifndef MO_ENGINE_CTR_H
 #define MO_ENGINE_CTR_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_CTR_BODY_MAX  ((size_t)256 * 1024)
 #define MO_CTR_UID_FIRST 20000 /* one uid a box: 20000 and up */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "engine/priv.h"
 
 #define ANSWER_MS_DEFAULT 30000u

@@ -15,7 +15,7 @@
 #ifndef MO_ENGINE_ENGINE_H
 #define MO_ENGINE_ENGINE_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "loop/stream.h"
 
 #define MO_ENGINE_API_MIN  41 /* 1.41: Docker 20.10, podman 3 and later */

@@ -2,7 +2,7 @@
  * may. */
 #include <stdio.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "engine/image.h"
 #include "engine/priv.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/rand.h"
 #include "codec/frame.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "engine/priv.h"
 
 #define PAUSE_MS     100u

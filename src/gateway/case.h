@@ -18,7 +18,7 @@
 #ifndef MO_GATEWAY_CASE_H
 #define MO_GATEWAY_CASE_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_GW_CASE_ID     12 /* random bytes of an id */
 #define MO_GW_CASE_ID_LEN 16

@@ -41,7 +41,7 @@
 #ifndef MO_GATEWAY_CATALOG_H
 #define MO_GATEWAY_CATALOG_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "gateway/gateway.h"
 
 #define MO_CAT_ITEMS_MAX    10000

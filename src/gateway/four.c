@@ -1,6 +1,6 @@
 #include "gateway/four_priv.h"
 
-#include "codec/jschema.h"
+#include "codec/json/jschema.h"
 #include "gateway/cross.h"
 #include "gateway/flight.h"
 #include "gateway/four_text.h"

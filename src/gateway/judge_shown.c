@@ -7,7 +7,7 @@
  */
 #include "gateway/judge_priv.h"
 
-#include "codec/jschema.h"
+#include "codec/json/jschema.h"
 #include "codec/sha256.h"
 
 #define PROBLEMS_MAX ((size_t)16 * 1024)

@@ -13,7 +13,7 @@
 #ifndef MO_LOOP_HTTPCALL_H
 #define MO_LOOP_HTTPCALL_H
 
-#include "codec/http1.h"
+#include "codec/http/http1.h"
 
 #define MO_HTTP_CONNECT_MS 10000u
 #define MO_HTTP_IDLE_MS    120000u

@@ -30,7 +30,7 @@
 #ifndef MO_LOOP_HTTPD_H
 #define MO_LOOP_HTTPD_H
 
-#include "codec/http1.h"
+#include "codec/http/http1.h"
 #include "loop/net.h"
 
 struct mo_httpd;

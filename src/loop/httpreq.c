@@ -5,7 +5,7 @@
  * (invariant 2 of httpd_priv.h). */
 #include <stdio.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "loop/httpd_priv.h"
 
 #define PROBLEM_MAX ((size_t)1024) /* bytes of a problem's body */

@@ -6,7 +6,7 @@
  *
  * An ask that was handed up is the owner's until answered, even when the
  * call or the connection is gone (c == NULL): then the answer goes nowhere. */
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "mcp/conn_priv.h"
 
 #define URL_MAX ((size_t)16 * 1024)

@@ -7,7 +7,7 @@
 #ifndef MO_MCP_EDIT_H
 #define MO_MCP_EDIT_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 struct mo_edit {
     const char *key;

@@ -25,7 +25,7 @@
 #ifndef MO_MCP_ENDPOINT_H
 #define MO_MCP_ENDPOINT_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "loop/loop.h"
 #include "mcp/era.h"
 #include "mcp/trace.h"

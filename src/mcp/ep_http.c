@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "base/rand.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "mcp/ep_sess.h"
 
 #define BODY_MAX ((size_t)4 * 1024 * 1024)

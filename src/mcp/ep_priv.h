@@ -17,7 +17,7 @@
 #define MO_MCP_EP_PRIV_H
 
 #include "base/map.h"
-#include "codec/http1.h"
+#include "codec/http/http1.h"
 #include "codec/rpc.h"
 #include "mcp/endpoint.h"
 #include "mcp/seal.h"

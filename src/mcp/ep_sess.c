@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/rand.h"
-#include "codec/sse.h"
+#include "codec/http/sse.h"
 
 /* --- events that are kept ------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #ifndef MO_MCP_FORM_H
 #define MO_MCP_FORM_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 /* Append {"action":"accept","content":{...}}: the members of content (object
  * or none) as they are, then the defaults of those that are not in it. */

@@ -3,7 +3,7 @@
 #ifndef MO_MCP_LINK_HTTP_PRIV_H
 #define MO_MCP_LINK_HTTP_PRIV_H
 
-#include "codec/sse.h"
+#include "codec/http/sse.h"
 #include "mcp/budget.h"
 #include "mcp/link_http.h"
 

@@ -6,8 +6,8 @@
  *  4. The memory goes in on_later(), when the stream and all posts are gone. */
 #include "mcp/link_sse.h"
 
-#include "codec/sse.h"
-#include "codec/url.h"
+#include "codec/http/sse.h"
+#include "codec/http/url.h"
 #include "mcp/budget.h"
 
 #define NOTE_MS 30000u

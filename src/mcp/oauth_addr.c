@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include "codec/http/url.h"
 #include "codec/ip.h"
-#include "codec/url.h"
 
 static int keep(struct mo_arena *a, struct mo_span s, const char **out)
 {

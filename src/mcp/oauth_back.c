@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "loop/httpd.h"
 
 #define GRACE_MS 1000u

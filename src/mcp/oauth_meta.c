@@ -1,7 +1,7 @@
 #include "mcp/oauth_meta.h"
 
-#include "codec/json.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
+#include "codec/json/json.h"
 
 #define SCOPE_MAX MO_OAUTH_TEXT_MAX
 

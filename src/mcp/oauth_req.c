@@ -2,9 +2,9 @@
 
 #include "base/rand.h"
 #include "codec/base64.h"
-#include "codec/json.h"
+#include "codec/http/url.h"
+#include "codec/json/json.h"
 #include "codec/sha256.h"
-#include "codec/url.h"
 
 #define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is a joke */
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define ENTRY_MAX   ((size_t)256 * 1024)
 #define LOCK_NAP_MS 10

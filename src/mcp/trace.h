@@ -17,8 +17,8 @@
 #define MO_MCP_TRACE_H
 
 #include "base/mem.h"
-#include "codec/http1.h"
-#include "codec/json.h"
+#include "codec/http/http1.h"
+#include "codec/json/json.h"
 
 #define MO_TRACE_PARENT_LEN  55 /* 00-{32}-{16}-{2} */
 #define MO_TRACE_PARENT_MAX  128

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 #include "codec/sha256.h"
 
 /* Pairs of keys compared in one call: a thousand members in one object. */

@@ -13,7 +13,7 @@
 #ifndef MO_POLICY_EXACT_H
 #define MO_POLICY_EXACT_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_EXACT_MAX    ((size_t)4 * 1024 * 1024)
 #define MO_EXACT_DIGEST 65 /* sha256 in hex, and the NUL */

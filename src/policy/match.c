@@ -7,7 +7,7 @@
  */
 #include "policy/match.h"
 
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 #include "codec/utf8.h"
 
 #define PATH_DEPTH_MAX 32

@@ -27,7 +27,7 @@
 #ifndef MO_POLICY_MATCH_H
 #define MO_POLICY_MATCH_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_MATCH_STEPS 200000u
 

@@ -3,7 +3,7 @@
  */
 #include "secrets/provider_keys.h"
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/reference.h"
 #include "secrets/resolve.h"
 

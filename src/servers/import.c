@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 #include "config/jsonc.h"
 #include "config/keys.h"
 

@@ -21,7 +21,7 @@
 #ifndef MO_SERVERS_IMPORT_H
 #define MO_SERVERS_IMPORT_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_IMPORT_FILE_MAX    ((size_t)1024 * 1024)
 #define MO_IMPORT_ARENA_MAX   ((size_t)32 * 1024 * 1024)

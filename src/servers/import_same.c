@@ -1,4 +1,4 @@
-#include "codec/jvalue.h"
+#include "codec/json/jvalue.h"
 #include "servers/import.h"
 
 #define STEPS_MAX ((uint64_t)1000 * 1000)

@@ -14,7 +14,7 @@
 #ifndef MO_SERVERS_MANAGE_ENTRY_H
 #define MO_SERVERS_MANAGE_ENTRY_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_ENTRY_JSON_MAX ((size_t)256 * 1024) /* of one server */
 

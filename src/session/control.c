@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "codec/frame.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "loop/net.h"
 
 struct mo_control {

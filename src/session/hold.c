@@ -5,7 +5,7 @@
  * nothing is told from inside a call. Notifications of the server are the one
  * exception: they are passed through at once, and the walk over the holds
  * keeps its place in s->walk, which a release moves on. */
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "session/priv.h"
 
 /* --- news ---------------------------------------------------------------- */

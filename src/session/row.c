@@ -10,7 +10,7 @@
  * add to it. Activity is the store's own column and is written apart. */
 #include <stdio.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "session/priv.h"
 
 #define ROW_VERSION 1

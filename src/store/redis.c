@@ -12,7 +12,7 @@
  * caller is told that nobody knows. */
 #include <stdio.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "store/redis_priv.h"
 
 #define ROOM     "store"

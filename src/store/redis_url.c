@@ -3,7 +3,7 @@
  * password. */
 #include <stdio.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "store/redis_priv.h"
 
 static char *decoded(struct mo_span s, struct mo_err *e)

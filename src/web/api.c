@@ -4,7 +4,7 @@
 #include "web/api.h"
 
 #include "agent/entry.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "web/api_job.h"
 #include "web/api_owner.h"
 #include "web/api_session.h"

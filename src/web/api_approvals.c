@@ -1,7 +1,7 @@
 #include "web/api_approvals.h"
 
 #include "base/mem.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "policy/exact.h"
 
 #define ALL      "/api/approvals"

@@ -6,7 +6,7 @@
 #ifndef MO_WEB_API_JOB_H
 #define MO_WEB_API_JOB_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "web/api.h"
 
 #define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)

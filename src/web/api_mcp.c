@@ -3,7 +3,7 @@
  */
 #include "web/api_mcp.h"
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "web/api_job.h"
 
 #define MCP      "/api/mcp/"

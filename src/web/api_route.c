@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/json.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
+#include "codec/json/json.h"
 
 #define WORDS_MAX  ((size_t)4096)
 #define NUMBER_MAX ((size_t)32)

@@ -3,7 +3,7 @@
  */
 #include "web/api_servers.h"
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "web/api_job.h"
 
 #define API      "/api/"

@@ -22,8 +22,8 @@
 #define MO_WEB_EIOD_PRIV_H
 
 #include "base/map.h"
-#include "codec/eio.h"
-#include "codec/ws.h"
+#include "codec/http/eio.h"
+#include "codec/http/ws.h"
 #include "web/eiod.h"
 
 #define MO_EIOD_HIGH(d) ((d)->o.max_queue / 4)

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 
 static const struct mo_refusal let_in = {0, NULL, NULL};
 

@@ -18,7 +18,7 @@
 #ifndef MO_WEB_SIOD_H
 #define MO_WEB_SIOD_H
 
-#include "codec/sio.h"
+#include "codec/http/sio.h"
 #include "web/eiod.h"
 
 #define MO_SIO_ROOMS_MAX    16 /* of one socket */

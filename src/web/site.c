@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "codec/json.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
+#include "codec/json/json.h"
 #include "web/page.h"
 #include "web/site_meter.h"
 

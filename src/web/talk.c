@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "policy/exact.h"
 
 #define ARENA_MAX     ((size_t)8 * 1024 * 1024)

@@ -25,7 +25,7 @@
 #include "base/map.h"
 #include "box/box.h"
 #include "codec/frame.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define LINE_MAX_ ((size_t)8 * 1024 * 1024)
 #define FILE_MAX_ ((size_t)64 * 1024 * 1024)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "codec/jschema.h"
+#include "codec/json/jschema.h"
 
 static void check_line(struct mo_span line)
 {

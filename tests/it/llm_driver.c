@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "agent/llm.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define TOOLS_MAX   64
 #define ENTRIES_MAX 512

@@ -25,7 +25,7 @@
 #include "app/runtime.h"
 #include "base/map.h"
 #include "codec/frame.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define LINE_MAX_ ((size_t)8 * 1024 * 1024)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/sio.h"
+#include "codec/http/sio.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 

@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "codec/base64.h"
-#include "codec/ws.h"
+#include "codec/http/ws.h"
 
 #define HEAD_MAX ((size_t)8192)
 #define READ_MAX ((size_t)65536)

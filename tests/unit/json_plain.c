@@ -37,5 +37,5 @@
 #define mo_json_bool          plain_json_bool
 #define mo_json_where         plain_json_where
 
-#include "codec/jscan.c"
-#include "codec/json.c"
+#include "codec/json/jscan.c"
+#include "codec/json/json.c"

@@ -2,7 +2,7 @@
 #ifndef MO_TEST_JSON_PLAIN_H
 #define MO_TEST_JSON_PLAIN_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 int plain_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                      struct mo_err *e);

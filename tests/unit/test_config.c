@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/doc.h"
 #include "config/keys.h"
 #include "mo_test.h"

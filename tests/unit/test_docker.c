@@ -2,7 +2,7 @@
  * box, with every allocation failing once. tests/it has the real engine. */
 #include "box/box.h"
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/tar.h"
 #include "mo_net.h"
 

@@ -1,6 +1,6 @@
 #include "mo_test.h"
 
-#include "codec/eio.h"
+#include "codec/http/eio.h"
 
 /* --- one packet ---------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "codec/http1.h"
+#include "codec/http/http1.h"
 #include "mo_test.h"
 
 /* A transcript is what a caller saw, in one line per thing: pieces of one

@@ -1,9 +1,9 @@
 /* Rows are written with ' for ", so that schemas can be read. */
 #include "mo_test.h"
 
-#include "codec/jformat.h"
-#include "codec/jregex.h"
-#include "codec/jschema.h"
+#include "codec/json/jformat.h"
+#include "codec/json/jregex.h"
+#include "codec/json/jschema.h"
 #include "codec/utf8.h"
 
 /* The text with " for ', as a value that lives in b. */

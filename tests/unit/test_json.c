@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "json_plain.h"
 #include "json_rows.h"
 #include "mo_test.h"

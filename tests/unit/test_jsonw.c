@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "json_rows.h"
 #include "mo_test.h"
 

@@ -5,7 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "loop/httpd.h"
 #include "mcp/oauth_ask.h"
 #include "mcp/oauth_back.h"

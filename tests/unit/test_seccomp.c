@@ -6,7 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "codec/seccomp.h"
 
 /* --- the kernel's part: an interpreter of what the filter uses ----------- */

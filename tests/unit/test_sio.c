@@ -1,6 +1,6 @@
 #include "mo_test.h"
 
-#include "codec/sio.h"
+#include "codec/http/sio.h"
 
 /* --- good packets -------------------------------------------------------- */
 

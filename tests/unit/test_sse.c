@@ -1,4 +1,4 @@
-#include "codec/sse.h"
+#include "codec/http/sse.h"
 #include "mo_test.h"
 
 #define MAX 32 /* small, so that rows can reach it */

@@ -1,4 +1,4 @@
-#include "codec/url.h"
+#include "codec/http/url.h"
 #include "mo_test.h"
 
 /* "scheme|userinfo|host|port|path|query|fragment", '-' for a missing one,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/list.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "secrets/resolve.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)

@@ -9,7 +9,7 @@
 
 #include "app/agent_setup.h"
 #include "cli/runtime_wait.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "loop/fore.h"
 #include "loop/stream.h"
 

@@ -7,7 +7,7 @@
 #ifndef MO_CLI_CHAT_TERMINAL_H
 #define MO_CLI_CHAT_TERMINAL_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_TERM_LINES 40 /* of a card or an output, before "more" */
 

@@ -8,7 +8,7 @@
 #ifndef MO_CLI_CHAT_TERMINAL_FORM_H
 #define MO_CLI_CHAT_TERMINAL_FORM_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 /* An elicitation:required: who asks what, and the page to open if it is one. */
 void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty);

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/build.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "config/reference.h"
 #include "secrets/key.h"
 #include "secrets/system.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/runtime_wait.h"
-#include "codec/json.h"
+#include "codec/json/json.h"
 #include "connect/box_probe.h"
 
 /* --- the sandbox --------------------------------------------------------- */

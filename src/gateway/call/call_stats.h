@@ -12,7 +12,7 @@
 #ifndef MO_GATEWAY_CALL_CALL_STATS_H
 #define MO_GATEWAY_CALL_CALL_STATS_H
 
-#include "codec/json.h"
+#include "codec/json/json.h"
 
 #define MO_CALLSUM_ROWS 4096
 

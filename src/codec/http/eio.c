@@ -1,0 +1,107 @@
+#include "codec/http/eio.h"
+
+#include "codec/base64.h"
+#include "codec/json/json.h"
+
+#define SEPARATOR '\x1e'
+#define BINARY    'b'
+
+int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e)
+{
+    unsigned type;
+
+    if (frame.n == 0)
+        return mo_fail(e, MO_EPROTO, "engine.io: empty packet");
+    type = (unsigned)(unsigned char)frame.p[0] - '0';
+    if (type > MO_EIO_NOOP)
+        return mo_fail(e, MO_EPROTO, "engine.io: unknown packet type");
+    *out = (struct mo_eio){.type = (enum mo_eio_type)type,
+                           .data = mo_span_skip(frame, 1)};
+    return 0;
+}
+
+/* The base64 room writes into buffers; the bytes are to live in the arena. */
+static int decode_binary(struct mo_span text, struct mo_arena *a,
+                         struct mo_eio *out, struct mo_err *e)
+{
+    struct mo_buf raw;
+    char *copy = NULL;
+    size_t n;
+    int rc;
+
+    mo_buf_init(&raw, text.n);
+    rc = mo_base64_decode(text, &raw);
+    n = raw.len;
+    if (rc == 0)
+        copy = mo_arena_strndup(a, raw.p, n);
+    mo_buf_fini(&raw);
+    if (rc < 0 && rc != MO_ENOMEM)
+        return mo_fail(e, MO_EPROTO, "engine.io: bad base64");
+    if (!copy)
+        return mo_fail(e, MO_ENOMEM, "engine.io: binary packet");
+    *out = (struct mo_eio){
+        .type = MO_EIO_MESSAGE, .binary = true, .data = mo_span(copy, n)};
+    return 0;
+}
+
+/* A body without a single byte is one empty packet, and so is what follows a
+ * trailing separator: both are refused, as engine.io does. */
+int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
+                struct mo_eio *out, struct mo_err *e)
+{
+    struct mo_span packet;
+    int rc;
+
+    if (*n > 0 && !body->p)
+        return 0;
+    if (*n >= MO_EIO_PACKETS_MAX)
+        return mo_fail(e, MO_EPROTO, "engine.io: too many packets");
+    *n += 1;
+    packet = mo_span_cut(body, SEPARATOR);
+    if (packet.n && packet.p[0] == BINARY)
+        rc = decode_binary(mo_span_skip(packet, 1), a, out, e);
+    else
+        rc = mo_eio_decode(packet, out, e);
+    return rc < 0 ? rc : 1;
+}
+
+int mo_eio_put(struct mo_buf *b, enum mo_eio_type type, struct mo_span data)
+{
+    mo_buf_putc(b, (char)('0' + type));
+    return mo_buf_span(b, data);
+}
+
+int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type, bool binary,
+                       struct mo_span data)
+{
+    MO_BUG_ON(binary && type != MO_EIO_MESSAGE);
+    if (b->len)
+        mo_buf_putc(b, SEPARATOR);
+    if (!binary)
+        return mo_eio_put(b, type, data);
+    mo_buf_putc(b, BINARY);
+    return mo_base64_put(b, data);
+}
+
+int mo_eio_put_open(struct mo_buf *b, const struct mo_eio_open *o)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "sid");
+    mo_jw_str(&w, o->sid);
+    mo_jw_key(&w, "upgrades");
+    mo_jw_arr(&w);
+    if (o->can_upgrade)
+        mo_jw_cstr(&w, "websocket");
+    mo_jw_end(&w);
+    mo_jw_key(&w, "pingInterval");
+    mo_jw_u64(&w, o->ping_interval_ms);
+    mo_jw_key(&w, "pingTimeout");
+    mo_jw_u64(&w, o->ping_timeout_ms);
+    mo_jw_key(&w, "maxPayload");
+    mo_jw_u64(&w, o->max_payload);
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}

@@ -1,0 +1,340 @@
+#include "codec/http/sio.h"
+
+#include "base/mem.h"
+
+#define ID_MAX                                                                 \
+    ((UINT64_C(1) << 53) - 1) /* what a JavaScript peer counts to              \
+                               */
+
+#define ONE(t) (1u << (t))
+
+enum { ID_NEVER, ID_MAYBE, ID_ALWAYS };
+
+/* What each packet type is made of: one row a type. */
+static const struct rule {
+    const char *name;
+    unsigned data; /* ONE() of each JSON type its data may have */
+    uint8_t id;
+    bool binary, event;
+} rules[] = {
+    [MO_SIO_CONNECT] = {"connect", ONE(MO_JSON_NONE) | ONE(MO_JSON_OBJECT),
+                        ID_NEVER, false, false},
+    [MO_SIO_DISCONNECT] = {"disconnect", ONE(MO_JSON_NONE), ID_NEVER, false,
+                           false},
+    [MO_SIO_EVENT] = {"event", ONE(MO_JSON_ARRAY), ID_MAYBE, false, true},
+    [MO_SIO_ACK] = {"ack", ONE(MO_JSON_ARRAY), ID_ALWAYS, false, false},
+    [MO_SIO_CONNECT_ERROR] = {"connect_error",
+                              ONE(MO_JSON_OBJECT) | ONE(MO_JSON_STRING),
+                              ID_NEVER, false, false},
+    [MO_SIO_BINARY_EVENT] = {"binary event", ONE(MO_JSON_ARRAY), ID_MAYBE, true,
+                             true},
+    [MO_SIO_BINARY_ACK] = {"binary ack", ONE(MO_JSON_ARRAY), ID_ALWAYS, true,
+                           false},
+};
+
+/* --- head ---------------------------------------------------------------- */
+
+static bool digit(struct mo_span s)
+{
+    return s.n && s.p[0] >= '0' && s.p[0] <= '9';
+}
+
+/* Digits at the front of *s, at least one, up to max. */
+static int take_number(struct mo_span *s, uint64_t max, uint64_t *out)
+{
+    uint64_t v = 0;
+
+    if (!digit(*s))
+        return MO_EPROTO;
+    for (; digit(*s); *s = mo_span_skip(*s, 1)) {
+        unsigned d = (unsigned)(s->p[0] - '0');
+
+        if (v > (max - d) / 10)
+            return MO_EPROTO;
+        v = v * 10 + d;
+    }
+    *out = v;
+    return 0;
+}
+
+static int take_attachments(struct mo_span *s, struct mo_sio *out,
+                            struct mo_err *e)
+{
+    uint64_t n;
+
+    if (take_number(s, MO_SIO_ATTACHMENTS_MAX, &n) < 0 || n == 0 ||
+        !mo_span_starts(*s, MO_SPAN("-")))
+        return mo_fail(e, MO_EPROTO, "socket.io: bad attachment count");
+    *s = mo_span_skip(*s, 1);
+    out->attachments = (unsigned)n;
+    return 0;
+}
+
+/* The characters of a URL path, without the comma that ends a namespace. A
+ * query has no place here since protocol 5, nor has a stray piece of JSON. */
+static bool nsp_ok(struct mo_span nsp)
+{
+    static const char extra[] = "-._~!$&'()*+;=:@%/";
+
+    for (size_t i = 0; i < nsp.n; i++) {
+        char c = nsp.p[i];
+        char low = (char)(c | 0x20);
+
+        if ((c < '0' || c > '9') && (low < 'a' || low > 'z') &&
+            !memchr(extra, c, sizeof(extra) - 1))
+            return false;
+    }
+    return nsp.n <= MO_SIO_NSP_MAX;
+}
+
+static int take_nsp(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
+{
+    out->nsp = MO_SPAN("/");
+    if (!s->n || s->p[0] != '/')
+        return 0;
+    out->nsp = mo_span_cut(s, ',');
+    if (!nsp_ok(out->nsp))
+        return mo_fail(e, MO_EPROTO, "socket.io: bad namespace");
+    return 0;
+}
+
+static int take_id(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
+{
+    const struct rule *r = &rules[out->type];
+
+    out->has_id = digit(*s);
+    if (out->has_id && take_number(s, ID_MAX, &out->id) < 0)
+        return mo_fail(e, MO_EPROTO, "socket.io: ack id too big");
+    if (out->has_id && r->id == ID_NEVER)
+        return mo_fail(e, MO_EPROTO, "socket.io: %s with an id", r->name);
+    if (!out->has_id && r->id == ID_ALWAYS)
+        return mo_fail(e, MO_EPROTO, "socket.io: %s without an id", r->name);
+    return 0;
+}
+
+/* --- placeholders -------------------------------------------------------- */
+
+/* {"_placeholder":true,"num":N} stands for the N-th attachment. They are
+ * looked for in one pass over the validated text, however deep it is nested:
+ * a walk with cursors would read the inner values once for every level. */
+struct level {
+    bool object;
+    bool value;       /* a key was read; its value comes next */
+    bool placeholder; /* the last of equal keys wins, as in JSON.parse */
+    bool num_ok;
+    enum { KEY_OTHER, KEY_PLACEHOLDER, KEY_NUM } key;
+};
+
+struct seeker {
+    struct level at[MO_SIO_DEPTH_MAX + 1];
+    unsigned depth;
+    unsigned attachments;
+};
+
+static void seek_key(struct level *l, struct mo_json key)
+{
+    l->value = true;
+    l->key = KEY_OTHER;
+    if (mo_json_str_eq(key, MO_SPAN("_placeholder")))
+        l->key = KEY_PLACEHOLDER;
+    else if (mo_json_str_eq(key, MO_SPAN("num")))
+        l->key = KEY_NUM;
+}
+
+/* A value, or the start of one, in the innermost array or object. */
+static void seek_value(struct seeker *s, struct mo_json v)
+{
+    struct level *l = &s->at[s->depth];
+    uint64_t num;
+
+    if (l->key == KEY_PLACEHOLDER)
+        l->placeholder = mo_span_is(mo_json_text(v), "true");
+    if (l->key == KEY_NUM)
+        l->num_ok = mo_json_is(v, MO_JSON_NUMBER) &&
+                    mo_json_u64(v, &num) == 0 && num < s->attachments;
+    l->value = false;
+    l->key = KEY_OTHER;
+}
+
+static void seek_open(struct seeker *s, struct mo_json v)
+{
+    seek_value(s, v);
+    s->depth++;
+    MO_BUG_ON(s->depth >= MO_COUNT(s->at));
+    s->at[s->depth] = (struct level){.object = v.p[0] == '{'};
+}
+
+static bool seek_close(struct seeker *s)
+{
+    const struct level *l = &s->at[s->depth];
+
+    s->depth--;
+    return !l->placeholder || l->num_ok;
+}
+
+static size_t string_len(const char *p)
+{
+    size_t n = 1;
+
+    while (p[n] != '"')
+        n += p[n] == '\\' ? 2 : 1;
+    return n + 1;
+}
+
+static size_t word_len(const char *p, size_t max)
+{
+    size_t n = 1;
+
+    while (n < max && !memchr(",]} \t\r\n", p[n], 7))
+        n++;
+    return n;
+}
+
+/* One token at p; its length, or 0 when a placeholder points nowhere. */
+static size_t seek_token(struct seeker *s, const char *p, size_t max)
+{
+    struct level *l = &s->at[s->depth];
+    size_t n;
+
+    switch (p[0]) {
+    case ',':
+    case ':':
+    case ' ':
+    case '\t':
+    case '\r':
+    case '\n':
+        return 1;
+    case '[':
+    case '{':
+        seek_open(s, (struct mo_json){p, 1});
+        return 1;
+    case ']':
+    case '}':
+        return seek_close(s) ? 1 : 0;
+    case '"':
+        n = string_len(p);
+        if (l->object && !l->value)
+            seek_key(l, (struct mo_json){p, n});
+        else
+            seek_value(s, (struct mo_json){p, n});
+        return n;
+    default:
+        n = word_len(p, max);
+        seek_value(s, (struct mo_json){p, n});
+        return n;
+    }
+}
+
+static bool placeholders_ok(struct mo_json data, unsigned attachments)
+{
+    struct seeker s = {.attachments = attachments};
+
+    for (size_t i = 0; i < data.n;) {
+        size_t n = seek_token(&s, data.p + i, data.n - i);
+
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+/* --- data ---------------------------------------------------------------- */
+
+/* Names that a receiver's own machinery emits: never from the wire. */
+static bool reserved(struct mo_json name)
+{
+    static const char *const names[] = {"connect",     "connect_error",
+                                        "disconnect",  "disconnecting",
+                                        "newListener", "removeListener"};
+
+    for (size_t i = 0; i < MO_COUNT(names); i++) {
+        if (mo_json_str_eq(name, mo_span_cstr(names[i])))
+            return true;
+    }
+    return false;
+}
+
+static int take_data(struct mo_span s, struct mo_sio *out, struct mo_err *e)
+{
+    const struct rule *r = &rules[out->type];
+    struct mo_json_doc doc = {0};
+    int rc;
+
+    /* JavaScript's reader takes a blank here for an id of 0. */
+    if (s.n && memchr(" \t\r\n", s.p[0], 4))
+        return mo_fail(e, MO_EPROTO, "socket.io: blank before the data");
+    rc = s.n ? mo_json_parse(s, MO_SIO_DEPTH_MAX, &doc, e) : 0;
+    if (rc < 0) {
+        (void)mo_wrap(e, "socket.io: %s", r->name); /* e may be NULL */
+        return rc;
+    }
+    out->data = doc.root;
+    if (!(r->data & ONE(mo_json_type(doc.root))))
+        return mo_fail(e, MO_EPROTO, "socket.io: wrong data for %s", r->name);
+    if (r->event) {
+        out->name = mo_json_at(doc.root, 0);
+        if (!mo_json_is(out->name, MO_JSON_STRING) || reserved(out->name))
+            return mo_fail(e, MO_EPROTO, "socket.io: bad event name");
+    }
+    if (r->binary && !placeholders_ok(doc.root, out->attachments))
+        return mo_fail(e, MO_EPROTO, "socket.io: placeholder points nowhere");
+    return 0;
+}
+
+int mo_sio_decode(struct mo_span text, struct mo_sio *out, struct mo_err *e)
+{
+    unsigned type;
+    int rc;
+
+    *out = (struct mo_sio){0};
+    type = text.n ? (unsigned)(unsigned char)text.p[0] - '0' : MO_COUNT(rules);
+    if (type >= MO_COUNT(rules))
+        return mo_fail(e, MO_EPROTO, "socket.io: unknown packet type");
+    out->type = (enum mo_sio_type)type;
+    text = mo_span_skip(text, 1);
+    rc = rules[type].binary ? take_attachments(&text, out, e) : 0;
+    if (rc == 0)
+        rc = take_nsp(&text, out, e);
+    if (rc == 0)
+        rc = take_id(&text, out, e);
+    if (rc == 0)
+        rc = take_data(text, out, e);
+    return rc;
+}
+
+/* --- encoding ------------------------------------------------------------ */
+
+int mo_sio_put_head(struct mo_buf *b, enum mo_sio_type type, struct mo_span nsp,
+                    int64_t id)
+{
+    MO_BUG_ON(rules[type].binary); /* we send none */
+    mo_buf_putc(b, (char)('0' + type));
+    if (nsp.n && !mo_span_is(nsp, "/")) {
+        mo_buf_span(b, nsp);
+        mo_buf_putc(b, ',');
+    }
+    return id < 0 ? mo_buf_err(b) : mo_buf_i64(b, id);
+}
+
+int mo_sio_put_event(struct mo_buf *b, struct mo_span nsp, int64_t id,
+                     struct mo_span name, struct mo_span args)
+{
+    mo_sio_put_head(b, MO_SIO_EVENT, nsp, id);
+    mo_buf_putc(b, '[');
+    mo_json_quote(b, name);
+    if (args.n)
+        mo_buf_putc(b, ',');
+    mo_buf_span(b, args);
+    return mo_buf_putc(b, ']');
+}
+
+int mo_sio_put_ack(struct mo_buf *b, struct mo_span nsp, uint64_t id,
+                   struct mo_span args)
+{
+    MO_BUG_ON(id > ID_MAX);
+    mo_sio_put_head(b, MO_SIO_ACK, nsp, (int64_t)id);
+    mo_buf_putc(b, '[');
+    mo_buf_span(b, args);
+    return mo_buf_putc(b, ']');
+}

@@ -1,0 +1,260 @@
+#include "codec/http/sse.h"
+
+#include "base/mem.h"
+#include "codec/vec.h"
+
+#define KEEP_MAX ((size_t)16 * 1024) /* bigger buffers are given back */
+
+static size_t line_length(struct mo_span s)
+{
+    size_t n = 0;
+
+    for (; s.n - n >= MO_VEC_WIDTH; n += MO_VEC_WIDTH) {
+        mo_vec v = mo_vec_load(s.p + n);
+        uint64_t ends =
+            mo_vec_mask(mo_vec_or(mo_vec_eq(v, '\n'), mo_vec_eq(v, '\r')));
+
+        if (ends)
+            return n + mo_vec_first(ends);
+    }
+    while (n < s.n && s.p[n] != '\n' && s.p[n] != '\r')
+        n++;
+    return n;
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+static bool one_line(struct mo_span s)
+{
+    return line_length(s) == s.n && mo_span_find(s, '\0') < 0;
+}
+
+static int refuse(struct mo_buf *b)
+{
+    if (!b->err)
+        b->err = MO_EINVAL;
+    return b->err;
+}
+
+static void put_field(struct mo_buf *b, const char *name, struct mo_span value)
+{
+    (void)mo_buf_puts(b, name);
+    (void)mo_buf_puts(b, ": ");
+    (void)mo_buf_span(b, value);
+    (void)mo_buf_putc(b, '\n');
+}
+
+static void put_data(struct mo_buf *b, struct mo_span s)
+{
+    size_t n = line_length(s);
+
+    while (n < s.n) {
+        size_t end =
+            s.p[n] == '\r' && n + 1 < s.n && s.p[n + 1] == '\n' ? 2 : 1;
+
+        put_field(b, "data", mo_span_head(s, n));
+        s = mo_span_skip(s, n + end);
+        n = line_length(s);
+    }
+    put_field(b, "data", s);
+}
+
+int mo_sse_put(struct mo_buf *b, const struct mo_sse_event *ev)
+{
+    if (!one_line(ev->event) || !one_line(ev->id) ||
+        ev->event.n > MO_SSE_NAME_MAX || ev->id.n > MO_SSE_NAME_MAX)
+        return refuse(b);
+    if (ev->event.p)
+        put_field(b, "event", ev->event);
+    if (ev->id.p)
+        put_field(b, "id", ev->id);
+    if (ev->retry_ms > 0)
+        (void)mo_buf_printf(b, "retry: %lld\n", (long long)ev->retry_ms);
+    if (ev->data.p)
+        put_data(b, ev->data);
+    return mo_buf_putc(b, '\n');
+}
+
+int mo_sse_put_comment(struct mo_buf *b, struct mo_span text)
+{
+    if (!one_line(text))
+        return refuse(b);
+    (void)mo_buf_puts(b, ": ");
+    (void)mo_buf_span(b, text);
+    return mo_buf_puts(b, "\n\n");
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+void mo_sse_init(struct mo_sse *s, size_t max)
+{
+    *s = (struct mo_sse){.max = max, .retry_ms = -1};
+    mo_buf_init(&s->line, max);
+    mo_buf_init(&s->data, max + 1); /* and the LF after the last line */
+    mo_buf_init(&s->event, MO_SSE_NAME_MAX);
+    mo_buf_init(&s->id, MO_SSE_NAME_MAX);
+    mo_buf_init(&s->last_id, MO_SSE_NAME_MAX);
+}
+
+void mo_sse_fini(struct mo_sse *s)
+{
+    mo_buf_fini(&s->line);
+    mo_buf_fini(&s->data);
+    mo_buf_fini(&s->event);
+    mo_buf_fini(&s->id);
+    mo_buf_fini(&s->last_id);
+}
+
+static void drop(struct mo_buf *b)
+{
+    if (b->cap > KEEP_MAX)
+        mo_buf_fini(b);
+    else
+        mo_buf_reset(b);
+}
+
+void mo_sse_restart(struct mo_sse *s)
+{
+    drop(&s->line);
+    drop(&s->data);
+    drop(&s->event);
+    mo_buf_reset(&s->id);
+    (void)mo_buf_span(&s->id, mo_buf_view(&s->last_id));
+    s->err = mo_buf_err(&s->id);
+    s->begun = s->skip_lf = s->fired = false;
+}
+
+static int replace(struct mo_buf *b, struct mo_span v)
+{
+    mo_buf_reset(b);
+    return mo_buf_span(b, v);
+}
+
+static int on_data(struct mo_sse *s, struct mo_span v)
+{
+    (void)mo_buf_span(&s->data, v);
+    return mo_buf_putc(&s->data, '\n');
+}
+
+static int on_event(struct mo_sse *s, struct mo_span v)
+{
+    return replace(&s->event, v);
+}
+
+static int on_id(struct mo_sse *s, struct mo_span v)
+{
+    return mo_span_find(v, '\0') < 0 ? replace(&s->id, v) : 0;
+}
+
+static int on_retry(struct mo_sse *s, struct mo_span v)
+{
+    uint64_t ms;
+
+    if (mo_span_u64(v, &ms) == 0 && ms <= INT64_MAX)
+        s->retry_ms = (int64_t)ms;
+    return 0;
+}
+
+static const struct {
+    struct mo_span name;
+    int (*on)(struct mo_sse *s, struct mo_span value);
+} fields[] = {
+    {{"data", 4}, on_data},
+    {{"event", 5}, on_event},
+    {{"id", 2}, on_id},
+    {{"retry", 5}, on_retry},
+};
+
+/* A comment is a field without a name: nobody knows it. */
+static int on_field(struct mo_sse *s, struct mo_span line)
+{
+    struct mo_span name = mo_span_cut(&line, ':');
+
+    if (line.n && line.p[0] == ' ')
+        line = mo_span_skip(line, 1);
+    for (size_t i = 0; i < MO_COUNT(fields); i++) {
+        if (mo_span_eq(name, fields[i].name))
+            return fields[i].on(s, line);
+    }
+    return 0;
+}
+
+/* The empty line. 1: there is an event. */
+static int on_blank(struct mo_sse *s)
+{
+    if (!mo_span_eq(mo_buf_view(&s->id), mo_buf_view(&s->last_id)) &&
+        replace(&s->last_id, mo_buf_view(&s->id)) < 0)
+        return mo_buf_err(&s->last_id);
+    s->fired = true;
+    return s->data.len > 0;
+}
+
+static int on_line(struct mo_sse *s, struct mo_span line)
+{
+    if (!s->begun && mo_span_starts(line, MO_SPAN("\xef\xbb\xbf")))
+        line = mo_span_skip(line, 3);
+    s->begun = true;
+    return line.n ? on_field(s, line) : on_blank(s);
+}
+
+/* Take one line, or what there is of it. 1: event, 0: go on. */
+static int take(struct mo_sse *s, struct mo_span *in)
+{
+    size_t n = line_length(*in);
+    struct mo_span line = mo_span_head(*in, n);
+    bool whole = n < in->n;
+    int rc;
+
+    if (n > s->max - s->line.len)
+        return MO_ETOOBIG;
+    s->skip_lf = whole && in->p[n] == '\r';
+    *in = mo_span_skip(*in, n + whole);
+    if (!whole || s->line.len) {
+        if (mo_buf_span(&s->line, line) < 0)
+            return mo_buf_err(&s->line);
+        line = mo_buf_view(&s->line);
+    }
+    if (!whole)
+        return 0;
+    rc = on_line(s, line);
+    drop(&s->line);
+    return rc;
+}
+
+static void lend(const struct mo_sse *s, struct mo_sse_event *ev)
+{
+    *ev = (struct mo_sse_event){
+        .event = s->event.len ? mo_buf_view(&s->event) : MO_SPAN("message"),
+        .id = mo_buf_view(&s->last_id),
+        .data = mo_span_head(mo_buf_view(&s->data), s->data.len - 1),
+    };
+}
+
+enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
+                               struct mo_sse_event *ev, struct mo_err *e)
+{
+    int rc = s->err;
+
+    while (rc == 0 && in->n) {
+        if (s->fired) {
+            drop(&s->data);
+            drop(&s->event);
+            s->fired = false;
+        }
+        if (s->skip_lf && in->p[0] == '\n')
+            *in = mo_span_skip(*in, 1);
+        s->skip_lf = false;
+        if (in->n)
+            rc = take(s, in);
+    }
+    if (rc > 0) {
+        lend(s, ev);
+        return MO_SSE_EVENT;
+    }
+    s->err = rc;
+    if (rc == 0)
+        return MO_SSE_MORE;
+    (void)mo_fail(e, rc, "event stream: %s",
+                  rc == MO_ETOOBIG ? "event too long" : mo_err_name(rc));
+    return MO_SSE_ERROR;
+}

@@ -1,0 +1,186 @@
+/* json.h - JSON without a tree.
+ *
+ * Text from a peer is validated once, in full (RFC 8259, UTF-8, depth, size),
+ * by mo_json_parse(). What comes out is a value handle: the span of the
+ * value's own bytes. Everything after that is a lazy walk over text known to
+ * be good, so numbers and unknown members keep their exact bytes and a
+ * payload can be forwarded unchanged.
+ *
+ * Ownership: a handle borrows the text it was parsed from.
+ * Trust: the cursor functions below must only be given handles that came from
+ * mo_json_parse() (or text we wrote ourselves); they do not validate again.
+ * Limits: depth and size; a duplicate key is legal JSON, so it is refused
+ * only where it could be used to make two readers disagree (codec/rpc.h,
+ * config).
+ *
+ * Newlines between tokens are legal JSON but break newline framing and SSE:
+ * root.has_nl tells, mo_json_compact() re-emits without them. */
+#ifndef MO_CODEC_JSON_JSON_H
+#define MO_CODEC_JSON_JSON_H
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#define MO_JSON_DEPTH_MAX 512
+
+enum mo_json_type {
+    MO_JSON_NONE, /* "no value": what a failed look-up gives */
+    MO_JSON_NULL,
+    MO_JSON_BOOL,
+    MO_JSON_NUMBER,
+    MO_JSON_STRING,
+    MO_JSON_ARRAY,
+    MO_JSON_OBJECT,
+};
+
+/* A validated value: its text without surrounding blanks. {NULL,0} = none. */
+struct mo_json {
+    const char *p;
+    size_t n;
+};
+
+struct mo_json_doc {
+    struct mo_json root;
+    bool has_nl;   /* a raw LF or CR stands between tokens */
+    size_t bad_at; /* on failure: offset of the first wrong byte */
+};
+
+/* The whole text is one JSON value. depth <= 0: MO_JSON_DEPTH_MAX.
+ * MO_EPROTO names what is wrong and where. */
+int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
+                  struct mo_err *e);
+
+/* The whole text is one object: out[i] is its member names[i], the last of
+ * duplicates, or none. Cheaper than to parse and then to look for them. */
+int mo_json_parse_members(struct mo_span text, const char *const *names,
+                          size_t n, struct mo_json *out, struct mo_err *e);
+
+enum mo_json_type mo_json_type(struct mo_json v);
+
+static inline struct mo_span mo_json_text(struct mo_json v)
+{
+    return mo_span(v.p, v.n);
+}
+
+static inline bool mo_json_is(struct mo_json v, enum mo_json_type t)
+{
+    return mo_json_type(v) == t;
+}
+
+/* Walk an array or object. key is the quoted string (none for arrays);
+ * false at the end, and for any value that is neither. */
+struct mo_json_iter {
+    const char *p, *end;
+    bool object;
+};
+
+void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
+bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
+                  struct mo_json *val);
+
+/* The same in steps, for who does not want to walk over a long value twice: is
+ * there one more; its key, if it has one; then the value, or into it and, when
+ * that has been looked at, behind it. enter() is false for what is no
+ * container; what leave() finds not walked it walks over. */
+bool mo_json_more(struct mo_json_iter *it);
+struct mo_json mo_json_key(struct mo_json_iter *it);
+struct mo_json mo_json_value(struct mo_json_iter *it);
+bool mo_json_enter(const struct mo_json_iter *it, struct mo_json_iter *inner);
+struct mo_json mo_json_leave(struct mo_json_iter *it,
+                             struct mo_json_iter *inner);
+
+/* Look-up. Keys are compared after unescaping. The *last* of duplicates wins
+ * (as JSON.parse does). None when v is no object or has no such key. */
+struct mo_json mo_json_find(struct mo_json v, struct mo_span key);
+static inline struct mo_json mo_json_get(struct mo_json v, const char *key)
+{
+    return mo_json_find(v, mo_span_cstr(key));
+}
+/* The same of an object that has no key twice: one we wrote ourselves. It does
+ * not look behind what it finds. */
+struct mo_json mo_json_first(struct mo_json v, const char *key);
+struct mo_json mo_json_at(struct mo_json v, size_t index);
+size_t mo_json_len(struct mo_json v); /* members or elements */
+
+/* String value. str_eq compares after unescaping, without allocating;
+ * str() gives the unescaped bytes: borrowed when nothing was escaped, else in
+ * the arena (MO_ENOMEM). A lone surrogate becomes U+FFFD. */
+bool mo_json_str_same(struct mo_json v, struct mo_span s);
+int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out);
+/* Whoever looks for a key meets many others: most differ at the first byte. No
+ * escape is shorter than what it means. */
+static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
+{
+    if (v.n < 2 || v.n - 2 < s.n || v.p[0] != '"')
+        return false;
+    if (s.n && v.p[1] != s.p[0] && v.p[1] != '\\')
+        return false;
+    return mo_json_str_same(v, s);
+}
+/* Unescape into a buffer. */
+int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
+
+/* Does a raw LF or CR stand between its tokens? */
+bool mo_json_has_nl(struct mo_json v);
+
+/* Numbers: exact or MO_EINVAL. i64/u64 take integers only ("1", not "1.0",
+ * not "1e3"); f64 takes any JSON number. */
+int mo_json_i64(struct mo_json v, int64_t *out);
+int mo_json_u64(struct mo_json v, uint64_t *out);
+int mo_json_f64(struct mo_json v, double *out);
+int mo_json_bool(struct mo_json v, bool *out);
+
+/* v without blanks between tokens; strings and numbers keep their bytes. */
+int mo_json_compact(struct mo_json v, struct mo_buf *b);
+/* Indented, for people. */
+int mo_json_pretty(struct mo_json v, struct mo_buf *b);
+
+/* Line (1-based) and column (1-based, in bytes) of an offset, for messages. */
+void mo_json_where(struct mo_span text, size_t at, unsigned *line,
+                   unsigned *col);
+
+/* --- writer --------------------------------------------------------------
+ *
+ * Writes into a capped buffer and puts commas and colons by itself. Errors
+ * are the buffer's (sticky). Unbalanced or misplaced calls are our mistake:
+ * MO_BUG_ON. A member is mo_jw_key() followed by one value. */
+
+#define MO_JW_DEPTH_MAX 64
+
+struct mo_jw {
+    struct mo_buf *b;
+    uint64_t is_obj, has_item; /* one bit per level */
+    unsigned depth;
+    bool after_key;
+};
+
+void mo_jw_init(struct mo_jw *w, struct mo_buf *b);
+void mo_jw_obj(struct mo_jw *w);
+void mo_jw_arr(struct mo_jw *w);
+void mo_jw_end(struct mo_jw *w); /* closes the innermost */
+void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
+static inline void mo_jw_key(struct mo_jw *w, const char *key)
+{
+    mo_jw_key_span(w, mo_span_cstr(key));
+}
+/* Another's key, as it was written. */
+void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
+void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */
+void mo_jw_cstr(struct mo_jw *w, const char *s);   /* NULL -> null */
+void mo_jw_i64(struct mo_jw *w, int64_t v);
+void mo_jw_u64(struct mo_jw *w, uint64_t v);
+void mo_jw_f64(struct mo_jw *w, double v); /* shortest that reads back */
+void mo_jw_bool(struct mo_jw *w, bool v);
+void mo_jw_null(struct mo_jw *w);
+void mo_jw_raw(struct mo_jw *w, struct mo_span json); /* validated text */
+static inline void mo_jw_member(struct mo_jw *w, const char *key,
+                                struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+/* The string literal alone, quotes included (what mo_jw_str uses). */
+int mo_json_quote(struct mo_buf *b, struct mo_span s);
+
+#endif
