@@ -2,7 +2,7 @@
  * may crash it, leak, or be answered twice; every answer is JSON-RPC. */
 #include <stdlib.h>
 
-#include "mcp/ep_priv.h"
+#include "mcp/server/ep_priv.h"
 
 #define LINES_MAX 32
 

@@ -3,7 +3,7 @@
  * tokens that differ, and no arguments make a bad schema good. */
 #include <stdlib.h>
 
-#include "mcp/mirror.h"
+#include "mcp/client/mirror.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

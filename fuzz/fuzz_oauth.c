@@ -2,7 +2,7 @@
  * accepted keeps the rules. The first byte chooses the reader. */
 #include <stdlib.h>
 
-#include "mcp/oauth_req.h"
+#include "mcp/oauth/oauth_req.h"
 
 #define SERVER "https://mcp.example/a/mcp"
 #define ISSUER "https://as.example"

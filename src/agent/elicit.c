@@ -15,7 +15,7 @@
 #include "agent/chat_priv.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
-#include "mcp/form.h"
+#include "mcp/client/form.h"
 
 #define ANSWER_MAX ((size_t)256 * 1024)
 

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "gateway/catalog.h"
 #include "gateway/name.h"
-#include "mcp/pages.h"
+#include "mcp/client/pages.h"
 #include "policy/rule.h"
 
 struct catalogue {

@@ -15,7 +15,7 @@
 #define MO_AGENT_TOOLS_H
 
 #include "agent/llm.h"
-#include "mcp/conn.h"
+#include "mcp/client/conn.h"
 #include "policy/exact.h"
 
 #define MO_TOOLS_MAX         2048

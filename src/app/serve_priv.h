@@ -8,7 +8,7 @@
 #include "app/gateway_setup.h"
 #include "app/listen_auth.h"
 #include "app/route_api.h"
-#include "mcp/ep_http.h"
+#include "mcp/server/ep_http.h"
 #include "servers/manage.h"
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"

@@ -11,7 +11,7 @@
 #include "app/gateway_setup.h"
 #include "cli/cmd.h"
 #include "config/reload.h"
-#include "mcp/ep_stdio.h"
+#include "mcp/server/ep_stdio.h"
 #include "web/approvals_socket.h"
 
 #define HATCH_MS 20 /* from the start: the client's first words come before */

@@ -1,8 +1,8 @@
 /* sha256.h - SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104).
  *
  * Our own, because OpenSSL is loaded only when TLS is used and the sealing of
- * state (mcp/seal.h) must work without it. No allocation. Neither the data
- * nor the key decides a branch or a table index. */
+ * state (mcp/server/seal.h) must work without it. No allocation. Neither the
+ * data nor the key decides a branch or a table index. */
 #ifndef MO_CODEC_SHA256_H
 #define MO_CODEC_SHA256_H
 

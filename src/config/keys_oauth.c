@@ -3,7 +3,7 @@
  * All may be left out: a server that wants a sign-in says where, and most
  * issuers let us register by ourselves. */
 #include "config/rows.h"
-#include "mcp/oauth_back.h"
+#include "mcp/oauth/oauth_back.h"
 
 static const char *check_not_empty(const char *s)
 {

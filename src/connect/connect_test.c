@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "loop/loop.h"
-#include "mcp/pages.h"
+#include "mcp/client/pages.h"
 
 #define INFO_MAX ((size_t)64 * 1024)
 

@@ -1,10 +1,10 @@
 /* era_cache.h - which era each MCP server was found to speak, kept between
  * runs.
  *
- * A command that opens a server probes it first (mcp/conn.h); the verdict and
- * its date are kept in one small file of the state directory, so that the
- * next run need not probe a legacy server again. It is a cache: a file that
- * is missing, broken or not writable only costs the probe. Whoever finds a
+ * A command that opens a server probes it first (mcp/client/conn.h); the
+ * verdict and its date are kept in one small file of the state directory, so
+ * that the next run need not probe a legacy server again. It is a cache: a file
+ * that is missing, broken or not writable only costs the probe. Whoever finds a
  * verdict wrong forgets it. How long one is believed is conn.h's business.
  *
  * Servers are named by a digest of what was started or connected to: command
@@ -14,7 +14,7 @@
 #ifndef MO_CONNECT_ERA_CACHE_H
 #define MO_CONNECT_ERA_CACHE_H
 
-#include "mcp/conn.h"
+#include "mcp/client/conn.h"
 
 #define MO_ERAS_FILE     "eras.json"
 #define MO_ERAS_MAX      256

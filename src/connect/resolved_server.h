@@ -12,8 +12,8 @@
 
 #include "connect/era_cache.h"
 #include "connect/sync_client.h"
-#include "mcp/link_child.h"
-#include "mcp/link_http.h"
+#include "mcp/link/link_child.h"
+#include "mcp/link/link_http.h"
 
 struct mo_target {
     struct mo_arena *a; /* all texts; borrowed */

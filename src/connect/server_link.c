@@ -3,7 +3,7 @@
 #include "connect/boxed_link.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
-#include "mcp/link_sse.h"
+#include "mcp/link/link_sse.h"
 
 #define ARENA_MAX    ((size_t)1024 * 1024) /* texts of one link */
 /* Results that a client can take should not end at us. */

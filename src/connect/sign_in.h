@@ -1,11 +1,11 @@
 /* sign_in.h - the tokens of one remote server, as a command or the gateway
  * needs them.
  *
- * Joins mcp/oauth.h with what a command has: the configuration's client, the
- * token file in the state directory, and a person at the terminal who is told
- * an address to open. Requests that are refused for want of a token fail at
- * once; whoever made them calls mo_sign_in_wait() and, if that says so, makes
- * them again. So no request's timeout runs while a person looks for a
+ * Joins mcp/oauth/oauth.h with what a command has: the configuration's client,
+ * the token file in the state directory, and a person at the terminal who is
+ * told an address to open. Requests that are refused for want of a token fail
+ * at once; whoever made them calls mo_sign_in_wait() and, if that says so,
+ * makes them again. So no request's timeout runs while a person looks for a
  * password, and none is sent twice that was taken.
  *
  * Without a person (ask false) tokens are used and refreshed all the same;
@@ -17,7 +17,7 @@
 #define MO_CONNECT_SIGN_IN_H
 
 #include "config/config.h"
-#include "mcp/oauth.h"
+#include "mcp/oauth/oauth.h"
 
 #define MO_SIGN_IN_FILE "tokens.json" /* in store.dir */
 

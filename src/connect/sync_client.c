@@ -4,8 +4,8 @@
 #include <signal.h>
 
 #include "connect/resolved_server.h"
-#include "mcp/link_sse.h"
-#include "mcp/pages.h"
+#include "mcp/client/pages.h"
+#include "mcp/link/link_sse.h"
 
 #define ARENA_MAX    ((size_t)4 * 1024 * 1024)
 #define FOREVER_MS   ((uint64_t)24 * 3600 * 1000)

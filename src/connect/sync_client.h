@@ -16,8 +16,8 @@
 #define MO_CONNECT_SYNC_CLIENT_H
 
 #include "connect/sign_in.h"
-#include "mcp/conn.h"
-#include "mcp/mirror.h"
+#include "mcp/client/conn.h"
+#include "mcp/client/mirror.h"
 
 #define MO_PEER_WORDS_MAX 256
 #define MO_PEER_TEXT_MAX  ((size_t)32 * 1024 * 1024) /* of an answer */

@@ -3,7 +3,7 @@
 #include "gateway/judge.h"
 #include "gateway/manner.h"
 #include "gateway/shape.h"
-#include "mcp/mirror.h"
+#include "mcp/client/mirror.h"
 
 static const struct mo_span nothing = {NULL, 0};
 

@@ -35,7 +35,7 @@
 
 #include "base/rand.h"
 #include "gateway/detour.h"
-#include "mcp/task.h"
+#include "mcp/client/task.h"
 
 #define FLIGHT_TOKEN 16 /* random bytes of an id */
 

@@ -4,8 +4,8 @@
  * The two kinds differ too much to be passed on: a task of 2025-11-25 asks its
  * questions itself and has a method for its outcome, one of the extension is
  * looked at by tasks/get, which brings both. So the flight goes on without its
- * client, watches the server's task (mcp/task.h) and keeps what comes of it:
- * open questions, then the outcome. The client's methods are answered from
+ * client, watches the server's task (mcp/client/task.h) and keeps what comes of
+ * it: open questions, then the outcome. The client's methods are answered from
  * that, under the flight's own id, to whom it was given and to nobody else.
  *
  * Limits: a task is kept for the time that its server names, KEPT_MS at most;

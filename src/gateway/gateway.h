@@ -21,8 +21,8 @@
 #define MO_GATEWAY_GATEWAY_H
 
 #include "gateway/case.h"
-#include "mcp/conn.h"
-#include "mcp/endpoint.h"
+#include "mcp/client/conn.h"
+#include "mcp/server/endpoint.h"
 
 #define MO_GW_SERVERS_MAX 1024
 #define MO_GW_NAME_MAX    65 /* of a tool or prompt as exposed, with its NUL */

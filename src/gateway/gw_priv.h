@@ -20,7 +20,7 @@
 #include "gateway/catalog.h"
 #include "gateway/pace.h"
 #include "gateway/up.h"
-#include "mcp/pages.h"
+#include "mcp/client/pages.h"
 
 #define SLOT_NONE UINT_MAX
 

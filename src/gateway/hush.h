@@ -8,7 +8,7 @@
 #ifndef MO_GATEWAY_HUSH_H
 #define MO_GATEWAY_HUSH_H
 
-#include "mcp/conn.h"
+#include "mcp/client/conn.h"
 
 /* One secret, as it is and as JSON has it between its quotes: if it is there
  * *text is what stands in b from then on. 0 or MO_ENOMEM. */

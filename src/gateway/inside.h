@@ -1,7 +1,7 @@
 /* inside.h - the gateway for those who are in the same program.
  *
- * They are its clients like others (mcp/link_inside.h): their calls cross as
- * everybody's do. Here is what they need beside that, since they judge their
+ * They are its clients like others (mcp/link/link_inside.h): their calls cross
+ * as everybody's do. Here is what they need beside that, since they judge their
  * calls by themselves: lists that are read now, tools by the names people know
  * them by, and what `execute` would run before it runs.
  *

@@ -5,7 +5,7 @@
  * A list that cannot be read leaves the old one in place. */
 #include "gateway/flight.h"
 #include "gateway/gw_priv.h"
-#include "mcp/mirror.h"
+#include "mcp/client/mirror.h"
 
 static const struct {
     const char *method, *key, *cap;

@@ -10,7 +10,7 @@
 #define MO_MCP_BUDGET_H
 
 #include "base/clock.h"
-#include "mcp/link.h"
+#include "mcp/link/link.h"
 
 struct mo_budget {
     int64_t left;    /* below 0: what came in one piece with the last */

@@ -37,7 +37,7 @@
 #define MO_SESSION_SESSION_H
 
 #include "box/box.h"
-#include "mcp/conn.h"
+#include "mcp/client/conn.h"
 #include "store/store.h"
 
 #define MO_SESSION_ID_MAX    64 /* [A-Za-z0-9_-], as clients choose them */

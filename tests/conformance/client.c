@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mcp/pages.h"
+#include "mcp/client/pages.h"
 
 #define ANSWER_MAX ((size_t)16 * 1024 * 1024)
 #define WAIT_MS    60000u

@@ -9,8 +9,8 @@
 #define MO_CONFORMANCE_CLIENT_H
 
 #include "loop/httpc.h"
-#include "mcp/conn.h"
-#include "mcp/link_http.h"
+#include "mcp/client/conn.h"
+#include "mcp/link/link_http.h"
 
 #define NO_SUCH_SCENARIO 1 /* what core_scenario() and its like say to that */
 

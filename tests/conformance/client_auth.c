@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "mcp/oauth.h"
+#include "mcp/oauth/oauth.h"
 
 #define REDIRECT    "http://localhost:3000/callback"
 #define CLIENT_URL  "https://conformance-test.local/client-metadata.json"

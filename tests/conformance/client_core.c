@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "mcp/form.h"
-#include "mcp/mirror.h"
+#include "mcp/client/form.h"
+#include "mcp/client/mirror.h"
 
 #define TEXT_MAX ((size_t)1024 * 1024)
 

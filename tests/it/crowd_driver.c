@@ -25,8 +25,8 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "loop/httpc.h"
-#include "mcp/conn.h"
-#include "mcp/link_http.h"
+#include "mcp/client/conn.h"
+#include "mcp/link/link_http.h"
 
 #define CLIENTS_MAX 64
 #define DEPTH_MAX   64

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "mcp/conn.h"
-#include "mcp/link_child.h"
+#include "mcp/client/conn.h"
+#include "mcp/link/link_child.h"
 
 #define EVERY_MS    5
 #define SAMPLES_MAX 20000

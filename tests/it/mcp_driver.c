@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mcp/conn.h"
-#include "mcp/link_child.h"
+#include "mcp/client/conn.h"
+#include "mcp/link/link_child.h"
 
 struct driver {
     struct mo_loop *l;

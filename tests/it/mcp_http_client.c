@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "loop/httpc.h"
-#include "mcp/conn.h"
-#include "mcp/link_sse.h"
+#include "mcp/client/conn.h"
+#include "mcp/link/link_sse.h"
 
 #define SAMPLED                                                                \
     "{\"role\":\"assistant\",\"model\":\"none\",\"content\":"                  \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "codec/frame.h"
-#include "mcp/conn.h"
+#include "mcp/client/conn.h"
 
 #define LONG      20000 /* ms; a deadline for hanging, not for speed */
 #define DIALS_MAX 3

@@ -9,7 +9,7 @@
 #define MO_EP_KIT_H
 
 #include "codec/rpc.h"
-#include "mcp/endpoint.h"
+#include "mcp/server/endpoint.h"
 #include "mo_net.h"
 
 #ifndef KIT_MORE

@@ -4,7 +4,7 @@
 #define MO_EP_TALK_H
 
 #include "ep_kit.h"
-#include "mcp/ep_stdio.h"
+#include "mcp/server/ep_stdio.h"
 
 #define SENTINEL "{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"result\":{}}\n"
 

@@ -10,7 +10,7 @@
 #include "conn_kit.h"
 #include "gateway/catalog.h"
 #include "gateway/up.h"
-#include "mcp/ep_stdio.h"
+#include "mcp/server/ep_stdio.h"
 #include "mo_net.h"
 
 #define CLIENTS 2

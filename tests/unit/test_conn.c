@@ -1,7 +1,7 @@
 #include "conn_kit.h"
 
-#include "mcp/conn_priv.h"
-#include "mcp/pages.h"
+#include "mcp/client/conn_priv.h"
+#include "mcp/client/pages.h"
 
 #define INIT(version)                                                          \
     {                                                                          \

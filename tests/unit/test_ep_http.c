@@ -6,7 +6,7 @@
 
 #include "ep_kit.h"
 #include "loop/httpd.h"
-#include "mcp/ep_http.h"
+#include "mcp/server/ep_http.h"
 
 struct site {
     struct kit k;

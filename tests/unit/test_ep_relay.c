@@ -1,6 +1,6 @@
 /* The endpoint under a handler that passes things on: another server's
  * messages as the bytes they were, what all clients want, calls that wait. */
-#include "mcp/endpoint.h"
+#include "mcp/server/endpoint.h"
 
 static void tune(struct mo_endpoint_opts *o);
 

@@ -1,5 +1,5 @@
 /* Answers to forms. ' is written for ". */
-#include "mcp/form.h"
+#include "mcp/client/form.h"
 #include "mo_test.h"
 
 #define ACCEPT(content) "{'action':'accept','content':{" content "}}"

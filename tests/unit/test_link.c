@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-#include "mcp/link_child.h"
+#include "mcp/link/link_child.h"
 
 #define LINE_MAX_ 256 /* small, so that rows can reach it */
 

@@ -3,7 +3,7 @@
  * A row is a little play: what the client does, what the server answers to
  * which request, and what both have seen in the end. */
 #include "loop/httpd.h"
-#include "mcp/link_http.h"
+#include "mcp/link/link_http.h"
 #include "mo_net.h"
 
 #define SEEN_MAX ((size_t)1 << 20)

@@ -1,7 +1,7 @@
 /* The old transport against a server on our own httpd: a stream that says
  * what the test tells it to, and a place to post. */
 #include "loop/httpd.h"
-#include "mcp/link_sse.h"
+#include "mcp/link/link_sse.h"
 #include "mo_net.h"
 
 #define SEEN_MAX ((size_t)1 << 20)

@@ -1,5 +1,5 @@
 /* Marks in schemas, and the headers they make. ' is written for ". */
-#include "mcp/mirror.h"
+#include "mcp/client/mirror.h"
 #include "mo_test.h"
 
 #define STR(mark) "{'type':'string','x-mcp-header':" mark "}"

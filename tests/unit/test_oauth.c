@@ -1,14 +1,14 @@
 /* From a refusal to a token, against an authorization server on a real
  * socket that is its own protected resource. */
-#include "mcp/oauth.h"
+#include "mcp/oauth/oauth.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include "codec/http/url.h"
 #include "loop/httpd.h"
-#include "mcp/oauth_ask.h"
-#include "mcp/oauth_back.h"
+#include "mcp/oauth/oauth_ask.h"
+#include "mcp/oauth/oauth_back.h"
 #include "mo_net.h"
 
 struct mock {

@@ -1,6 +1,6 @@
 /* What servers say about their authorization, and what we say to them. */
-#include "mcp/oauth_meta.h"
-#include "mcp/oauth_req.h"
+#include "mcp/oauth/oauth_meta.h"
+#include "mcp/oauth/oauth_req.h"
 #include "mo_test.h"
 
 #define ARENA_MAX ((size_t)256 * 1024)

@@ -1,5 +1,5 @@
 /* Sealed state: what comes back is what went out, or nothing. */
-#include "mcp/seal.h"
+#include "mcp/server/seal.h"
 #include "mo_test.h"
 
 #define MAX ((size_t)1024 * 1024)

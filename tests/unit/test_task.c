@@ -1,8 +1,8 @@
 /* Tasks against a scripted server, in both eras. */
 #include "conn_kit.h"
 
-#include "mcp/conn_priv.h"
-#include "mcp/task.h"
+#include "mcp/client/conn_priv.h"
+#include "mcp/client/task.h"
 
 #define REPLY(method, body)                                                    \
     {                                                                          \

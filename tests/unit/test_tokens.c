@@ -1,5 +1,5 @@
 /* The store of tokens: in memory, in its file, and after a bad day. */
-#include "mcp/tokens.h"
+#include "mcp/oauth/tokens.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,0 +1,364 @@
+/* ask.c - what a server asks of us, in either era.
+ *
+ * Legacy: a request of its own, answered with a response. Modern: a member
+ * of inputRequests in the result of one of our calls; when the last of them
+ * is answered the call is sent again (call.c). The owner sees no difference.
+ *
+ * An ask that was handed up is the owner's until answered, even when the
+ * call or the connection is gone (c == NULL): then the answer goes nowhere. */
+#include "codec/http/url.h"
+#include "mcp/client/conn_priv.h"
+
+#define URL_MAX ((size_t)16 * 1024)
+
+static const struct {
+    const char *method;
+    unsigned needs; /* any of these */
+} kinds[MO_ASK_KINDS] = {
+    [MO_ASK_SAMPLING] = {"sampling/createMessage", CAN_SAMPLING},
+    [MO_ASK_ELICIT] = {"elicitation/create", CAN_FORM | CAN_URL},
+    [MO_ASK_ROOTS] = {"roots/list", CAN_ROOTS},
+};
+
+const char *mo_ask_method(enum mo_ask_kind kind)
+{
+    return kinds[kind].method;
+}
+
+/* An address that a person may be asked to open: a web page, and no name in
+ * front of it that looks like another one. */
+static bool is_page(struct mo_json v)
+{
+    struct mo_buf b;
+    struct mo_url u;
+    bool ok;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return false;
+    mo_buf_init(&b, URL_MAX);
+    ok = mo_json_str_buf(v, &b) == 0 &&
+         mo_url_parse(mo_buf_view(&b), &u, NULL) == 0 && u.host.n &&
+         !u.userinfo.p &&
+         (mo_span_ieq(u.scheme, MO_SPAN("https")) ||
+          mo_span_ieq(u.scheme, MO_SPAN("http")));
+    mo_buf_fini(&b);
+    return ok;
+}
+
+/* Did we offer to be asked in that way? The url mode came with 2025-11-25. */
+static bool is_mode_offered(const struct mo_conn *c, struct mo_json params)
+{
+    struct mo_json mode = mo_json_get(params, "mode");
+
+    if (!mode.p || mo_json_str_eq(mode, MO_SPAN("form")))
+        return c->can & CAN_FORM;
+    return mo_json_str_eq(mode, MO_SPAN("url")) && (c->can & CAN_URL) &&
+           c->speak >= MO_MCP_2025_11_25 && is_page(mo_json_get(params, "url"));
+}
+
+/* 0 and the kind, or the JSON-RPC error code that says why not. */
+static int judge(const struct mo_conn *c, struct mo_json method,
+                 struct mo_json params, enum mo_ask_kind *out)
+{
+    int kind = 0;
+
+    while (kind < MO_ASK_KINDS &&
+           !mo_json_str_eq(method, mo_span_cstr(kinds[kind].method)))
+        kind++;
+    if (kind == MO_ASK_KINDS || !c->o.cb->on_ask ||
+        !(c->can & kinds[kind].needs))
+        return MO_RPC_METHOD_NOT_FOUND;
+    *out = (enum mo_ask_kind)kind;
+    if (kind == MO_ASK_ELICIT && !is_mode_offered(c, params))
+        return MO_RPC_INVALID_PARAMS;
+    return 0;
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+static void ask_free(struct ask *a)
+{
+    mo_list_del(&a->node);
+    mo_buf_fini(&a->text);
+    mo_free(a);
+}
+
+static struct ask *ask_new(struct mo_conn *c, struct mo_json key,
+                           struct mo_json params, enum mo_ask_kind kind)
+{
+    struct ask *a = mo_new(struct ask);
+
+    if (!a)
+        return NULL;
+    mo_list_init(&a->node);
+    mo_buf_init(&a->text, MO_CONN_TEXT_MAX);
+    mo_buf_span(&a->text, mo_json_text(key));
+    if (params.p)
+        mo_buf_span(&a->text, mo_json_text(params));
+    if (mo_buf_err(&a->text)) {
+        ask_free(a);
+        return NULL;
+    }
+    a->key_len = key.n;
+    a->c = c;
+    a->pub.kind = kind;
+    if (params.p)
+        a->pub.params = (struct mo_json){a->text.p + key.n, params.n};
+    return a;
+}
+
+static struct mo_span key_of(const struct ask *a)
+{
+    return mo_span(a->text.p, a->key_len);
+}
+
+/* Nobody waits for these any more. */
+void ask_orphan(struct mo_list *asks)
+{
+    while (!mo_list_empty(asks)) {
+        struct ask *a = mo_list_first(asks, struct ask, node);
+        const struct mo_conn *c = a->c;
+
+        mo_list_del(&a->node);
+        a->c = NULL;
+        a->call = NULL;
+        if (!a->handed)
+            ask_free(a);
+        else if (c->o.cb->on_ask_gone)
+            c->o.cb->on_ask_gone(c->o.ctx, &a->pub);
+    }
+}
+
+/* --- legacy: requests of the server -------------------------------------- */
+
+static void respond(struct mo_conn *c, int rc)
+{
+    struct mo_link_msg m = {.text = mo_buf_view(&c->out)};
+    struct mo_err e;
+
+    if (rc == 0)
+        rc = conn_send(c, &m);
+    if (rc == 0 || rc == MO_ECLOSED)
+        return;
+    (void)mo_fail(&e, rc, "the server takes no answers (%s)", mo_err_name(rc));
+    conn_fail(c, &e);
+}
+
+static void refuse(struct mo_conn *c, struct mo_span id, int code,
+                   const char *message)
+{
+    mo_buf_reset(&c->out);
+    respond(c, mo_rpc_put_error(&c->out, id, code, mo_span_cstr(message),
+                                mo_span(NULL, 0)));
+}
+
+static const char *reason(int code)
+{
+    return code == MO_RPC_METHOD_NOT_FOUND ? "this client does not offer it"
+                                           : "this was not offered so";
+}
+
+/* Which of our calls made the server ask? */
+static uint64_t belongs_to(struct mo_conn *c, uint64_t stream_of)
+{
+    struct mo_call *k = stream_of ? call_find(c, stream_of) : call_only(c);
+
+    return k ? k->number : 0;
+}
+
+static void hand_up_request(struct mo_conn *c, const struct mo_rpc *m,
+                            enum mo_ask_kind kind, uint64_t stream_of)
+{
+    struct ask *a = NULL;
+
+    if (c->nasks < MO_CONN_ASKS_MAX)
+        a = ask_new(c, m->id, m->params, kind);
+    if (!a) {
+        c->stats.refused++;
+        refuse(c, mo_json_text(m->id), MO_RPC_INTERNAL,
+               "too many requests at once");
+        return;
+    }
+    a->handed = true;
+    a->pub.call = belongs_to(c, stream_of);
+    c->nasks++;
+    mo_list_push(&c->asks, &a->node);
+    c->o.cb->on_ask(c->o.ctx, c, &a->pub);
+}
+
+void ask_request(struct mo_conn *c, const struct mo_rpc *m, uint64_t stream_of)
+{
+    struct mo_span id = mo_json_text(m->id);
+    enum mo_ask_kind kind = MO_ASK_KINDS;
+    int code = MO_RPC_METHOD_NOT_FOUND;
+
+    c->stats.asks++;
+    if (!c->modern && mo_json_str_eq(m->method, MO_SPAN("ping"))) {
+        mo_buf_reset(&c->out);
+        respond(c, mo_rpc_put_result(&c->out, id, MO_SPAN("{}")));
+        return;
+    }
+    if (!c->modern && c->state == C_OPEN)
+        code = judge(c, m->method, m->params, &kind);
+    if (code == 0) {
+        hand_up_request(c, m, kind, stream_of);
+        return;
+    }
+    c->stats.refused++;
+    if (!c->modern || !mo_link_is_http(c->link)) /* no way to say it there */
+        refuse(c, id, code, reason(code));
+}
+
+void ask_cancelled(struct mo_conn *c, struct mo_json id)
+{
+    mo_list_each_safe (it, &c->asks) {
+        struct ask *a = mo_container_of(it, struct ask, node);
+        struct mo_list one;
+
+        if (!mo_span_eq(key_of(a), mo_json_text(id)))
+            continue;
+        mo_list_init(&one);
+        mo_list_del(&a->node);
+        mo_list_push(&one, &a->node);
+        c->nasks--;
+        ask_orphan(&one);
+        return;
+    }
+}
+
+/* --- modern: inputRequests ----------------------------------------------- */
+
+static int add_input(struct mo_call *k, struct mo_json key,
+                     struct mo_json request, struct mo_err *e)
+{
+    struct mo_json params = mo_json_get(request, "params");
+    enum mo_ask_kind kind = MO_ASK_KINDS;
+    struct ask *a;
+
+    if (!mo_json_is(params, MO_JSON_OBJECT))
+        params = (struct mo_json){NULL, 0};
+    if (judge(k->c, mo_json_get(request, "method"), params, &kind) != 0)
+        return mo_fail(e, MO_EPROTO, "%s: asks for what was not offered",
+                       k->method);
+    if (k->open_asks >= MO_CONN_INPUTS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "%s: more than %d inputRequests",
+                       k->method, MO_CONN_INPUTS_MAX);
+    a = ask_new(k->c, key, params, kind);
+    if (!a)
+        return mo_fail(e, MO_ENOMEM, "%s: inputRequests", k->method);
+    a->call = k;
+    a->pub.call = k->number;
+    a->pub.key = (struct mo_json){a->text.p, a->key_len};
+    k->open_asks++;
+    k->c->stats.asks++;
+    mo_list_push(&k->asks, &a->node);
+    return 0;
+}
+
+/* Take inputRequests and requestState out of the result. */
+int ask_inputs(struct mo_call *k, struct mo_json result, struct mo_err *e)
+{
+    struct mo_json all = mo_json_get(result, "inputRequests");
+    struct mo_json state = mo_json_get(result, "requestState");
+    struct mo_json key, val;
+    struct mo_json_iter it;
+    int rc = 0;
+
+    mo_buf_reset(&k->input);
+    mo_buf_reset(&k->state);
+    if (!state.p && mo_json_len(all) == 0)
+        return mo_fail(e, MO_EPROTO, "%s: needs input, but says not which",
+                       k->method);
+    if (state.p && mo_buf_span(&k->state, mo_json_text(state)) < 0)
+        return mo_fail(e, mo_buf_err(&k->state), "%s: requestState", k->method);
+    mo_json_iter(&it, all);
+    while (rc == 0 && mo_json_next(&it, &key, &val))
+        rc = key.p ? add_input(k, key, val, e)
+                   : mo_fail(e, MO_EPROTO, "%s: inputRequests is no object",
+                             k->method);
+    if (rc < 0)
+        ask_orphan(&k->asks);
+    return rc;
+}
+
+/* The owner may answer, cancel the call or close the connection in here; the
+ * call's memory stays until the loop has run again. */
+void ask_hand_up(struct mo_call *k)
+{
+    struct mo_conn *c = k->c;
+    struct ask *a;
+
+    do {
+        a = NULL;
+        mo_list_each (it, &k->asks) {
+            a = mo_container_of(it, struct ask, node);
+            if (!a->handed)
+                break;
+            a = NULL;
+        }
+        if (!a)
+            break;
+        a->handed = true;
+        c->o.cb->on_ask(c->o.ctx, c, &a->pub);
+    } while (!k->ended);
+}
+
+static void answer_input(struct ask *a, struct mo_span result)
+{
+    struct mo_call *k = a->call;
+
+    if (k->input.len)
+        mo_buf_putc(&k->input, ',');
+    mo_buf_span(&k->input, key_of(a));
+    mo_buf_putc(&k->input, ':');
+    mo_buf_span(&k->input, result);
+    k->open_asks--;
+    ask_free(a);
+    if (k->open_asks == 0)
+        call_again(k);
+}
+
+/* --- for the owner ------------------------------------------------------- */
+
+void mo_ask_answer(struct mo_ask *pub, struct mo_span result)
+{
+    struct ask *a = mo_container_of(pub, struct ask, pub);
+    struct mo_conn *c = a->c;
+
+    if (!c) {
+        ask_free(a);
+        return;
+    }
+    result = codec_one_line(c, result.n ? result : MO_SPAN("{}"));
+    if (result.n == 0) {
+        mo_ask_refuse(pub, MO_RPC_INTERNAL, "no memory for the answer");
+        return;
+    }
+    if (a->call) {
+        answer_input(a, result);
+        return;
+    }
+    c->nasks--;
+    mo_buf_reset(&c->out);
+    respond(c, mo_rpc_put_result(&c->out, key_of(a), result));
+    ask_free(a);
+}
+
+void mo_ask_refuse(struct mo_ask *pub, int code, const char *message)
+{
+    struct ask *a = mo_container_of(pub, struct ask, pub);
+    struct mo_conn *c = a->c;
+    struct mo_call *k = a->call;
+    struct mo_err e;
+
+    if (c && !k) {
+        c->nasks--;
+        refuse(c, key_of(a), code, message);
+    }
+    ask_free(a);
+    if (!k)
+        return;
+    (void)mo_fail(&e, MO_EPOLICY, "%s: the server's question was refused: %s",
+                  k->method, message);
+    call_end_later(k, &e);
+}

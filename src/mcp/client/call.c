@@ -1,0 +1,552 @@
+/* call.c - what we asked and have not been told: the calls in flight.
+ *
+ *   in flight (in a bucket, id != 0) --answer--> done
+ *      |  input_required                ^
+ *      v                                | retry under a new id
+ *   parked (id 0, asks open) -----------+
+ *   either --timeout, cancel, link lost--> done with err
+ *
+ * A call that is cancelled leaves its bucket at once, so that an answer that
+ * comes now is late; its done follows from the loop (ended, later). */
+#include "mcp/client/conn_priv.h"
+
+#define REASON_MAX 1024                  /* bytes of it that are sent */
+#define KEEP_MAX   ((size_t)1024 * 1024) /* of headers, for a retry */
+
+static const char *const may_ask[] = {"tools/call", "prompts/get",
+                                      "resources/read"};
+
+/* --- the table ----------------------------------------------------------- */
+
+static void put_in_flight(struct mo_call *k)
+{
+    mo_list_del(&k->node);
+    k->id = ++k->c->last_id;
+    mo_list_push(&k->c->calls[k->id % CALL_BUCKETS], &k->node);
+}
+
+static void park(struct mo_call *k)
+{
+    mo_list_del(&k->node);
+    k->id = 0;
+    mo_list_push(&k->c->parked, &k->node);
+}
+
+struct mo_call *call_find(struct mo_conn *c, uint64_t id)
+{
+    mo_list_each (it, &c->calls[id % CALL_BUCKETS]) {
+        struct mo_call *k = mo_container_of(it, struct mo_call, node);
+
+        if (k->id == id)
+            return k;
+    }
+    return NULL;
+}
+
+/* The one that is in flight, if there is exactly one. */
+struct mo_call *call_only(struct mo_conn *c)
+{
+    struct mo_call *k = NULL;
+
+    if (c->ncalls != 1)
+        return NULL;
+    for (size_t i = 0; i < CALL_BUCKETS && !k; i++)
+        k = mo_list_first(&c->calls[i], struct mo_call, node);
+    return k && !k->internal ? k : NULL;
+}
+
+static void remember_given_up(struct mo_conn *c, uint64_t id)
+{
+    c->given_up[c->ngiven++ % GIVEN_UP_MAX] = id;
+}
+
+static bool was_given_up(const struct mo_conn *c, uint64_t id)
+{
+    for (size_t i = 0; i < GIVEN_UP_MAX; i++) {
+        if (c->given_up[i] == id)
+            return true;
+    }
+    return false;
+}
+
+/* --- birth and death ----------------------------------------------------- */
+
+static void call_free(struct mo_call *k)
+{
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    mo_later_cancel(&k->later);
+    mo_list_del(&k->node);
+    ask_orphan(&k->asks);
+    mo_buf_fini(&k->params);
+    mo_buf_fini(&k->input);
+    mo_buf_fini(&k->state);
+    mo_arena_fini(&k->keep);
+    k->c->ncalls--;
+    mo_free(k->method);
+    mo_pool_give(&k->c->spare, k);
+}
+
+/* The owner hears it while the call is out of the table but still there. */
+static void call_end(struct mo_call *k, const struct mo_reply *r)
+{
+    mo_list_del(&k->node);
+    k->ended = true;
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    k->o.done(k->o.ctx, r);
+    call_free(k);
+}
+
+static void call_fail(struct mo_call *k, const struct mo_err *why)
+{
+    struct mo_reply r = {.err = why};
+
+    call_end(k, &r);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_call *k = mo_container_of(d, struct mo_call, later);
+    struct mo_err why = k->why;
+
+    call_fail(k, &why);
+}
+
+void call_end_later(struct mo_call *k, const struct mo_err *why)
+{
+    if (k->ended)
+        return;
+    k->ended = true;
+    k->why = *why;
+    ask_orphan(&k->asks);
+    park(k);
+    mo_timer_stop(k->c->loop, &k->idle);
+    mo_timer_stop(k->c->loop, &k->hard);
+    mo_loop_defer(k->c->loop, &k->later);
+}
+
+static void end_list(struct mo_list *calls, const struct mo_err *why)
+{
+    while (!mo_list_empty(calls)) {
+        struct mo_call *k = mo_list_first(calls, struct mo_call, node);
+        struct mo_err own = k->why;
+
+        call_fail(k, k->ended ? &own : why);
+    }
+}
+
+void call_end_all(struct mo_conn *c, const struct mo_err *why)
+{
+    for (size_t i = 0; i < CALL_BUCKETS; i++)
+        end_list(&c->calls[i], why);
+    end_list(&c->parked, why);
+}
+
+/* The handshake's call, whose link is gone: nobody is to hear of it. */
+void call_drop_internal(struct mo_conn *c)
+{
+    for (size_t i = 0; i < CALL_BUCKETS; i++) {
+        mo_list_each_safe (it, &c->calls[i])
+            call_free(mo_container_of(it, struct mo_call, node));
+    }
+    mo_list_each_safe (it, &c->parked)
+        call_free(mo_container_of(it, struct mo_call, node));
+}
+
+/* --- giving up ----------------------------------------------------------- */
+
+static void tell_cancelled(struct mo_call *k, const char *reason)
+{
+    struct mo_conn *c = k->c;
+    struct mo_buf b;
+
+    if (k->id == 0 || k->internal)
+        return;
+    remember_given_up(c, k->id);
+    if (!c->link)
+        return;
+    mo_link_forget(c->link, k->id);
+    if (c->modern && mo_link_is_http(c->link))
+        return;
+    mo_buf_init(&b, (size_t)8 * REASON_MAX);
+    mo_buf_puts(&b, "{\"requestId\":");
+    mo_buf_u64(&b, k->id);
+    if (reason) {
+        mo_buf_puts(&b, ",\"reason\":");
+        mo_json_quote(&b, mo_span_head(mo_span_cstr(reason), REASON_MAX));
+    }
+    mo_buf_putc(&b, '}');
+    if (!mo_buf_err(&b)) /* best effort: it is a courtesy */
+        (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void time_out(struct mo_call *k, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s: %s", k->method, what);
+    if (!k->internal)
+        tell_cancelled(k, "timeout");
+    else if (k->id)
+        remember_given_up(k->c, k->id);
+    call_fail(k, &e);
+}
+
+static void on_idle(struct mo_timer *t)
+{
+    time_out(mo_container_of(t, struct mo_call, idle), "no sign of life");
+}
+
+static void on_hard(struct mo_timer *t)
+{
+    time_out(mo_container_of(t, struct mo_call, hard), "no answer in time");
+}
+
+void mo_call_cancel(struct mo_call *k, const char *reason)
+{
+    struct mo_err e;
+
+    if (k->ended)
+        return;
+    (void)mo_fail(&e, MO_ECANCELED, "%s: cancelled", k->method);
+    tell_cancelled(k, reason);
+    call_end_later(k, &e);
+}
+
+uint64_t mo_call_number(const struct mo_call *k)
+{
+    return k->number;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static void start_timer(struct mo_call *k, struct mo_timer *t, uint64_t ms,
+                        uint64_t usual)
+{
+    if (ms != MO_CALL_FOREVER && !k->held)
+        mo_timer_start(k->c->loop, t, ms ? ms : usual);
+}
+
+void mo_call_hold(struct mo_call *k, bool on)
+{
+    if (k->ended)
+        return;
+    k->held = on;
+    if (on) {
+        mo_timer_stop(k->c->loop, &k->idle);
+        mo_timer_stop(k->c->loop, &k->hard);
+        return;
+    }
+    if (k->id)
+        start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
+}
+
+/* Put it in flight under a new number. */
+static int call_send(struct mo_call *k, struct mo_span params)
+{
+    struct mo_conn *c = k->c;
+    struct mo_link_msg m = {
+        .method = k->method,
+        .name = k->o.name,
+        .params = k->o.params,
+        .nparams = k->o.nparams,
+    };
+    int rc;
+
+    put_in_flight(k);
+    rc = codec_request(c, k, params);
+    if (rc < 0)
+        return rc;
+    m.text = mo_buf_view(&c->out);
+    m.id = k->id;
+    codec_trace(c, k, params, &m.trace);
+    k->told = false;
+    rc = conn_send(c, &m);
+    if (rc < 0)
+        return rc;
+    start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    return 0;
+}
+
+static int keep_span(struct mo_call *k, struct mo_span *s)
+{
+    s->p = mo_arena_strndup(&k->keep, s->n ? s->p : "", s->n);
+    return s->p ? 0 : MO_ENOMEM;
+}
+
+static int keep_headers(struct mo_call *k)
+{
+    size_t n = k->o.nparams;
+    struct mo_link_param *v =
+        mo_arena_alloc(&k->keep, (n ? n : 1) * sizeof(*v));
+    int rc = v ? keep_span(k, &k->o.name) : MO_ENOMEM;
+
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
+    for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++)
+        rc = keep_span(k, &k->o.trace.v[i]);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        v[i] = k->o.params[i];
+        rc = keep_span(k, &v[i].name);
+        if (rc == 0)
+            rc = keep_span(k, &v[i].value);
+    }
+    k->o.params = v;
+    return rc;
+}
+
+/* They may have come over HTTP, and go onto a line. */
+static int flatten_caps(struct mo_call *k)
+{
+    struct mo_json v = {k->o.capabilities.p, k->o.capabilities.n};
+    struct mo_buf b;
+    int rc;
+
+    if (mo_span_find(k->o.capabilities, '\n') < 0 &&
+        mo_span_find(k->o.capabilities, '\r') < 0)
+        return 0;
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    rc = mo_json_compact(v, &b);
+    k->o.capabilities = mo_buf_view(&b);
+    if (rc == 0)
+        rc = keep_span(k, &k->o.capabilities);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* Everything that was lent for the call is copied if it may be needed again
+ * for a retry. */
+static int keep_for_retry(struct mo_call *k, struct mo_span params)
+{
+    bool listed = false;
+
+    for (size_t i = 0; i < MO_COUNT(may_ask); i++)
+        listed = listed || strcmp(k->method, may_ask[i]) == 0;
+    k->may_ask = listed && k->c->modern && !k->internal;
+    if (!k->may_ask)
+        return 0;
+    mo_buf_span(&k->params, params.n ? params : MO_SPAN("{}"));
+    return mo_buf_err(&k->params) ? mo_buf_err(&k->params) : keep_headers(k);
+}
+
+static struct mo_call *call_new(struct mo_conn *c, const char *method,
+                                const struct mo_call_opts *o)
+{
+    struct mo_call *k = mo_pool_take(&c->spare, sizeof(*k));
+
+    if (!k)
+        return NULL;
+    mo_list_init(&k->node);
+    mo_list_init(&k->asks);
+    mo_timer_init(&k->idle, on_idle);
+    mo_timer_init(&k->hard, on_hard);
+    mo_later_init(&k->later, on_later);
+    mo_buf_init(&k->params, MO_CONN_TEXT_MAX);
+    mo_buf_init(&k->input, MO_CONN_TEXT_MAX);
+    mo_buf_init(&k->state, MO_CONN_TEXT_MAX);
+    mo_arena_init(&k->keep, KEEP_MAX);
+    k->c = c;
+    k->o = *o;
+    c->ncalls++;
+    k->method = mo_strndup(method, strlen(method));
+    if (!k->method) {
+        call_free(k);
+        return NULL;
+    }
+    return k;
+}
+
+struct mo_call *call_start(struct mo_conn *c, const char *method,
+                           struct mo_span params, const struct mo_call_opts *o,
+                           bool internal, struct mo_err *e)
+{
+    struct mo_call *k;
+    int rc;
+
+    if (c->ncalls >= MO_CONN_CALLS_MAX) {
+        (void)mo_fail(e, MO_EBUSY, "%s: %d calls in flight", method,
+                      MO_CONN_CALLS_MAX);
+        return NULL;
+    }
+    k = call_new(c, method, o);
+    if (!k) {
+        (void)mo_fail(e, MO_ENOMEM, "%s", method);
+        return NULL;
+    }
+    k->internal = internal;
+    params = codec_one_line(c, params);
+    rc = mo_buf_err(&c->compact);
+    if (rc == 0)
+        rc = flatten_caps(k);
+    if (rc == 0)
+        rc = keep_for_retry(k, params);
+    if (rc == 0)
+        rc = call_send(k, params);
+    if (rc < 0) {
+        (void)mo_fail(e, rc, "%s: cannot be sent (%s)", method,
+                      mo_err_name(rc));
+        call_free(k);
+        return NULL;
+    }
+    k->number = k->id;
+    start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
+    c->stats.calls++;
+    return k;
+}
+
+struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
+                                struct mo_span params,
+                                const struct mo_call_opts *o, struct mo_err *e)
+{
+    if (c->state != C_OPEN) {
+        (void)mo_fail(e, MO_ECLOSED, "%s: the connection is not open", method);
+        return NULL;
+    }
+    return call_start(c, method, params, o, false, e);
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+static void fail_now(struct mo_call *k, int code, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, code, "%s: %s", k->method, what);
+    call_fail(k, &e);
+}
+
+static void need_input(struct mo_call *k, struct mo_json result)
+{
+    struct mo_err e;
+    int rc;
+
+    k->rounds++;
+    if (k->rounds > MO_CONN_ROUNDS_MAX) {
+        fail_now(k, MO_EPROTO, "asks for input again and again");
+        return;
+    }
+    mo_timer_stop(k->c->loop, &k->idle); /* people are slow; hard goes on */
+    park(k);
+    rc = ask_inputs(k, result, &e);
+    if (rc < 0)
+        call_fail(k, &e);
+    else if (k->open_asks == 0)
+        call_again(k);
+    else
+        ask_hand_up(k);
+}
+
+void call_again(struct mo_call *k)
+{
+    struct mo_err e;
+    int rc = mo_buf_err(&k->input);
+
+    if (rc == 0)
+        rc = call_send(k, mo_buf_view(&k->params));
+    if (rc < 0) {
+        (void)mo_fail(&e, rc, "%s: cannot be sent again (%s)", k->method,
+                      mo_err_name(rc));
+        call_end_later(k, &e);
+    }
+}
+
+/* What kind of result it is; only modern servers say. */
+static void take_result(struct mo_call *k, struct mo_json result)
+{
+    struct mo_reply r = {.result = result};
+    struct mo_json type = {NULL, 0};
+
+    if (k->c->modern) /* to look means to walk over all of it */
+        type = mo_json_get(result, "resultType");
+    r.task = mo_json_str_eq(type, MO_SPAN("task"));
+    if (!mo_json_is(result, MO_JSON_OBJECT))
+        fail_now(k, MO_EPROTO, "the result is no object");
+    else if (!type.p || mo_json_str_eq(type, MO_SPAN("complete")))
+        call_end(k, &r);
+    else if (r.task && k->c->can & CAN_TASKS)
+        call_end(k, &r);
+    else if (mo_json_str_eq(type, MO_SPAN("input_required")) && k->may_ask)
+        need_input(k, result);
+    else
+        fail_now(k, MO_EPROTO, "a result of a kind we do not know");
+}
+
+static void take_error(struct mo_call *k, struct mo_json error, int status)
+{
+    struct mo_reply r = {.error = error, .status = status};
+
+    if (mo_json_i64(mo_json_get(error, "code"), &r.code) < 0)
+        r.code = MO_RPC_INTERNAL;
+    call_end(k, &r);
+}
+
+static void count_stray(struct mo_conn *c, struct mo_json id)
+{
+    uint64_t n = 0;
+    bool ours = mo_json_u64(id, &n) == 0 && n > 0 && n <= c->last_id;
+
+    if (!ours)
+        c->stats.unknown++;
+    else if (was_given_up(c, n))
+        c->stats.late++;
+    else
+        c->stats.duplicate++;
+}
+
+void call_answer(struct mo_conn *c, const struct mo_rpc *m)
+{
+    struct mo_call *k = NULL;
+    uint64_t id;
+
+    if (mo_json_u64(m->id, &id) == 0)
+        k = call_find(c, id);
+    if (!k) {
+        count_stray(c, m->id);
+        return;
+    }
+    c->stats.answers++;
+    if (m->kind == MO_RPC_RESULT)
+        take_result(k, m->result);
+    else
+        take_error(k, m->error, 0);
+}
+
+void call_failed(struct mo_conn *c, uint64_t id, int status,
+                 struct mo_span body, const struct mo_err *why)
+{
+    struct mo_call *k = call_find(c, id);
+    struct mo_reply r = {.err = why, .status = status};
+    struct mo_rpc m;
+
+    if (!k) {
+        c->stats.unknown++;
+        return;
+    }
+    if (body.n && mo_rpc_parse(body, &m, NULL) == 0 && m.kind == MO_RPC_ERROR)
+        take_error(k, m.error, status);
+    else
+        call_end(k, &r);
+}
+
+void call_progress(struct mo_conn *c, struct mo_json params)
+{
+    struct mo_call *k = NULL;
+    uint64_t token;
+    double at;
+
+    if (mo_json_u64(mo_json_get(params, "progressToken"), &token) == 0)
+        k = call_find(c, token);
+    if (!k || !k->o.on_progress ||
+        mo_json_f64(mo_json_get(params, "progress"), &at) < 0 ||
+        (k->told && at <= k->last_progress)) {
+        c->stats.stray_progress++;
+        return;
+    }
+    k->told = true;
+    k->last_progress = at;
+    start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
+    k->o.on_progress(k->o.ctx, params);
+}

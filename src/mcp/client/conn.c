@@ -1,0 +1,328 @@
+/* conn.c - the owner of the link: where messages go, how it ends.
+ *
+ *   NEW -> DIALING -> PROBING -> OPEN -> CLOSING
+ *             |  ^        |  \     ^
+ *             |  +-REDIAL-+   v    |
+ *             +------------> INIT -+
+ *
+ * The memory goes in over(), which runs from the link's on_close, or from
+ * the loop when there is no link: never inside a call or a callback of ours. */
+#include "mcp/client/conn_priv.h"
+
+#define ARENA_MAX ((size_t)256 * 1024) /* our own options, copied */
+
+#define TO(s) (1u << (s))
+
+void conn_move(struct mo_conn *c, enum conn_state to)
+{
+    static const uint8_t legal[] = {
+        [C_NEW] = TO(C_DIALING) | TO(C_CLOSING),
+        [C_DIALING] = TO(C_PROBING) | TO(C_INIT) | TO(C_CLOSING),
+        [C_PROBING] = TO(C_INIT) | TO(C_REDIAL) | TO(C_DIALING) | TO(C_OPEN) |
+                      TO(C_CLOSING),
+        [C_INIT] = TO(C_REDIAL) | TO(C_DIALING) | TO(C_OPEN) | TO(C_CLOSING),
+        [C_REDIAL] = TO(C_DIALING) | TO(C_CLOSING),
+        [C_OPEN] = TO(C_CLOSING),
+        [C_CLOSING] = 0,
+    };
+
+    MO_BUG_ON(!(legal[c->state] & TO(to)));
+    c->state = to;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void over(struct mo_conn *c)
+{
+    const struct mo_conn_cb *cb = c->o.cb;
+    void *ctx = c->o.ctx;
+    struct mo_err why = c->why, told = c->why;
+
+    if (!told.code)
+        (void)mo_fail(&told, MO_ECANCELED, "the connection was closed");
+    call_end_all(c, &told);
+    task_end_all(c, &told);
+    ask_orphan(&c->asks);
+    mo_later_cancel(&c->later);
+    mo_buf_fini(&c->out);
+    mo_buf_fini(&c->compact);
+    mo_buf_fini(&c->opened);
+    mo_arena_fini(&c->a);
+    mo_pool_fini(&c->spare);
+    mo_free(c);
+    cb->on_close(ctx, why.code ? &why : NULL);
+}
+
+void mo_conn_close(struct mo_conn *c, const struct mo_err *why)
+{
+    if (c->state == C_CLOSING)
+        return;
+    conn_move(c, C_CLOSING);
+    if (why)
+        c->why = *why;
+    if (c->link)
+        mo_link_close(c->link, why);
+    else if (!c->dialing)
+        mo_loop_defer(c->loop, &c->later);
+}
+
+void conn_fail(struct mo_conn *c, const struct mo_err *why)
+{
+    mo_conn_close(c, why);
+}
+
+/* --- what comes in ------------------------------------------------------- */
+
+static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
+                            uint64_t stream_of)
+{
+    const struct mo_call *k;
+
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/progress"))) {
+        call_progress(c, m->params);
+        return;
+    }
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/tasks/status")))
+        task_news(c, mo_json_get(m->params, "taskId"));
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
+        ask_cancelled(c, mo_json_get(m->params, "requestId"));
+    if (c->state != C_OPEN || !c->o.cb->on_notify)
+        return;
+    k = stream_of ? call_find(c, stream_of) : NULL;
+    c->o.cb->on_notify(c->o.ctx, c, m, k ? k->number : stream_of);
+}
+
+static void dispatch(struct mo_conn *c, const struct mo_rpc *m,
+                     uint64_t stream_of)
+{
+    switch (m->kind) {
+    case MO_RPC_REQUEST:
+        ask_request(c, m, stream_of);
+        break;
+    case MO_RPC_NOTIFICATION:
+        on_notification(c, m, stream_of);
+        break;
+    case MO_RPC_RESULT:
+    case MO_RPC_ERROR:
+        call_answer(c, m);
+        break;
+    case MO_RPC_INVALID:
+    case MO_RPC_BATCH:
+        c->stats.invalid++;
+        break;
+    }
+}
+
+/* Only one revision ever had batches. */
+static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
+                     uint64_t stream_of)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+    struct mo_rpc one;
+
+    mo_json_iter(&it, m->root);
+    while (c->state != C_CLOSING && mo_json_next(&it, &key, &val)) {
+        if (mo_rpc_parse(mo_json_text(val), &one, NULL) == 0)
+            dispatch(c, &one, stream_of);
+    }
+}
+
+static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+{
+    struct mo_conn *c = ctx;
+
+    if (c->state == C_CLOSING || c->state == C_REDIAL)
+        return;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, false, mo_json_text(m->root));
+    if (m->kind == MO_RPC_BATCH && c->state == C_OPEN &&
+        c->speak == MO_MCP_2025_03_26)
+        on_batch(c, m, stream_of);
+    else
+        dispatch(c, m, stream_of);
+}
+
+static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
+                      const struct mo_err *why)
+{
+    struct mo_conn *c = ctx;
+
+    if (c->state == C_CLOSING || c->state == C_REDIAL)
+        return;
+    call_failed(c, id, status, body, why);
+    if (status == 404 && !c->modern && c->state == C_OPEN)
+        conn_fail(c, why); /* the session has ended: open anew */
+}
+
+static void on_noise(void *ctx, struct mo_span line)
+{
+    struct mo_conn *c = ctx;
+
+    c->stats.noise++;
+    if (c->o.cb->on_noise)
+        c->o.cb->on_noise(c->o.ctx, line);
+}
+
+static void on_link_close(void *ctx, const struct mo_err *why)
+{
+    struct mo_conn *c = ctx;
+
+    c->link = NULL;
+    if (c->state != C_CLOSING) {
+        if (conn_lost_in_probe(c))
+            return;
+        conn_move(c, C_CLOSING);
+        if (why)
+            c->why = *why;
+        else
+            (void)mo_fail(&c->why, MO_ECLOSED, "the server has gone");
+    }
+    over(c);
+}
+
+static const struct mo_link_cb link_cb = {
+    .on_message = on_message,
+    .on_failed = on_failed,
+    .on_noise = on_noise,
+    .on_close = on_link_close,
+};
+
+/* --- sending ------------------------------------------------------------- */
+
+int conn_send(struct mo_conn *c, struct mo_link_msg *m)
+{
+    bool first = !c->modern && c->state != C_OPEN;
+
+    if (!c->link)
+        return MO_ECLOSED;
+    m->version = first ? NULL : mo_mcp_version_text(c->speak);
+    m->modern = c->modern;
+    if (c->o.tap)
+        c->o.tap(c->o.ctx, true, m->text);
+    return mo_link_send(c->link, m);
+}
+
+int mo_conn_notify(struct mo_conn *c, const char *method, struct mo_span params)
+{
+    struct mo_link_msg m = {.method = method};
+    int rc;
+
+    params = codec_one_line(c, params);
+    mo_buf_reset(&c->out);
+    rc = mo_rpc_put_notification(&c->out, method, params);
+    m.text = mo_buf_view(&c->out);
+    return rc < 0 ? rc : conn_send(c, &m);
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_conn *c = mo_container_of(d, struct mo_conn, later);
+
+    if (c->state == C_CLOSING)
+        over(c);
+    else
+        conn_start(c);
+}
+
+void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
+                    const struct mo_err *why)
+{
+    MO_BUG_ON(!c->dialing || c->link);
+    c->dialing = false;
+    if (k) {
+        c->link = k;
+        mo_link_attach(k, &link_cb, c);
+    }
+    if (c->state == C_CLOSING && k)
+        mo_link_close(k, c->why.code ? &c->why : NULL);
+    else if (c->state == C_CLOSING)
+        mo_loop_defer(c->loop, &c->later);
+    else if (!k)
+        conn_fail(c, why);
+    else
+        conn_start(c);
+}
+
+static const char *copy(struct mo_arena *a, const char *s, const char *usual)
+{
+    const char *from = s ? s : usual;
+
+    return from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
+}
+
+static int take_opts(struct mo_conn *c, const struct mo_conn_opts *o)
+{
+    struct mo_span caps = o->capabilities.n ? o->capabilities : MO_SPAN("{}");
+    struct mo_json v = {caps.p, caps.n};
+    struct mo_buf b;
+
+    mo_buf_init(&b, ARENA_MAX / 4);
+    (void)mo_json_compact(v, &b);
+    c->o = *o;
+    c->o.name = copy(&c->a, o->name, "mcp-orchestrator");
+    c->o.version = copy(&c->a, o->version, MO_VERSION);
+    c->o.log_level = copy(&c->a, o->log_level, NULL);
+    c->o.capabilities =
+        mo_span(mo_arena_strndup(&c->a, b.p ? b.p : "", b.len), b.len);
+    c->can = mo_buf_err(&b) ? 0 : codec_can(v);
+    mo_buf_fini(&b);
+    if (!c->o.name || !c->o.version || !c->o.capabilities.p ||
+        c->o.capabilities.n == 0 || (o->log_level && !c->o.log_level))
+        return MO_ENOMEM;
+    c->o.open_ms = o->open_ms ? o->open_ms : MO_CONN_OPEN_MS;
+    c->o.probe_ms = o->probe_ms ? o->probe_ms : MO_CONN_PROBE_MS;
+    return 0;
+}
+
+int mo_conn_open(struct mo_loop *l, const struct mo_conn_opts *o,
+                 struct mo_conn **out, struct mo_err *e)
+{
+    struct mo_conn *c = mo_new(struct mo_conn);
+
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "connection");
+    mo_arena_init(&c->a, ARENA_MAX);
+    if (take_opts(c, o) < 0) {
+        mo_arena_fini(&c->a);
+        mo_free(c);
+        return mo_fail(e, MO_ENOMEM, "connection");
+    }
+    c->loop = l;
+    c->last_id = o->after_id;
+    for (size_t i = 0; i < CALL_BUCKETS; i++)
+        mo_list_init(&c->calls[i]);
+    mo_list_init(&c->parked);
+    mo_list_init(&c->tasks);
+    mo_list_init(&c->asks);
+    mo_buf_init(&c->out, MO_CONN_TEXT_MAX);
+    mo_buf_init(&c->compact, MO_CONN_TEXT_MAX);
+    mo_buf_init(&c->opened, MO_CONN_TEXT_MAX);
+    mo_later_init(&c->later, on_later);
+    mo_loop_defer(l, &c->later);
+    *out = c;
+    return 0;
+}
+
+const struct mo_conn_info *mo_conn_info(const struct mo_conn *c)
+{
+    return &c->info;
+}
+
+const struct mo_conn_stats *mo_conn_stats(const struct mo_conn *c)
+{
+    return &c->stats;
+}
+
+struct mo_link *mo_conn_link(const struct mo_conn *c)
+{
+    return c->link;
+}
+
+bool mo_conn_can(const struct mo_conn *c, const char *capability)
+{
+    return mo_json_is(mo_json_get(c->info.capabilities, capability),
+                      MO_JSON_OBJECT);
+}

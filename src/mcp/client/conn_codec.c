@@ -1,0 +1,260 @@
+/* conn_codec.c - envelopes: what is put around a caller's params.
+ *
+ * A legacy request without progress takes the params as they are. All others
+ * get a _meta that is the caller's, without the keys that are ours to set,
+ * and then ours. Members are copied as raw text, never re-encoded. */
+#include "mcp/client/conn_priv.h"
+
+#define OPENED_MAX ((size_t)1024 * 1024) /* of a server's self-description */
+
+/* --- capabilities -------------------------------------------------------- */
+
+static unsigned can_elicit(struct mo_json v)
+{
+    bool form = mo_json_get(v, "form").p, url = mo_json_get(v, "url").p;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return 0;
+    return (form || !url ? CAN_FORM : 0) | (url ? CAN_URL : 0);
+}
+
+unsigned codec_can(struct mo_json capabilities)
+{
+    struct mo_json ext = mo_json_get(capabilities, "extensions");
+
+    return (mo_json_get(capabilities, "sampling").p ? CAN_SAMPLING : 0) |
+           (mo_json_get(capabilities, "roots").p ? CAN_ROOTS : 0) |
+           can_elicit(mo_json_get(capabilities, "elicitation")) |
+           (mo_json_get(ext, MO_MCP_EXT_TASKS).p ? CAN_TASKS : 0);
+}
+
+/* --- requests ------------------------------------------------------------ */
+
+struct members {
+    struct mo_buf *b;
+    bool any;
+};
+
+static void put_text(struct members *m, struct mo_span key, struct mo_span val)
+{
+    if (m->any)
+        mo_buf_putc(m->b, ',');
+    m->any = true;
+    mo_buf_span(m->b, key);
+    mo_buf_putc(m->b, ':');
+    mo_buf_span(m->b, val);
+}
+
+static void put_str(struct members *m, const char *key, const char *val)
+{
+    put_text(m, mo_span_cstr(key), MO_SPAN(""));
+    mo_json_quote(m->b, mo_span_cstr(val));
+}
+
+static bool is_one_of(struct mo_json key, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(key, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+static void put_others(struct members *m, struct mo_json obj,
+                       const char *const *without)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        if (!is_one_of(key, without))
+            put_text(m, mo_json_text(key), mo_json_text(val));
+    }
+}
+
+static void put_client(struct members *m, const struct mo_conn *c,
+                       const char *key)
+{
+    struct members in = {.b = m->b};
+
+    put_text(m, mo_span_cstr(key), MO_SPAN("{"));
+    put_str(&in, "\"name\"", c->o.name);
+    put_str(&in, "\"version\"", c->o.version);
+    mo_buf_putc(m->b, '}');
+}
+
+static void put_envelope(struct members *m, const struct mo_conn *c,
+                         const struct mo_call *k)
+{
+    const char *level = k->o.log_level ? k->o.log_level : c->o.log_level;
+
+    put_str(m, "\"" MO_MCP_P_VERSION "\"", mo_mcp_version_text(c->speak));
+    put_text(m, MO_SPAN("\"" MO_MCP_P_CAPS "\""),
+             k->o.capabilities.n ? k->o.capabilities : c->o.capabilities);
+    put_client(m, c, "\"" MO_MCP_P_CLIENT "\"");
+    if (level)
+        put_str(m, "\"" MO_MCP_P_LOG "\"", level);
+}
+
+/* A trace and its state belong together: theirs are kept, or ours put. */
+static void put_trace(struct members *m, const struct mo_trace *t,
+                      struct mo_json theirs)
+{
+    bool has[MO_TRACE_KEYS];
+
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++)
+        has[i] = mo_json_get(theirs, mo_trace_name((enum mo_trace_key)i)).p;
+    has[MO_TRACE_PARENT] = has[MO_TRACE_PARENT] || has[MO_TRACE_STATE];
+    has[MO_TRACE_STATE] = has[MO_TRACE_PARENT];
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
+        const char *name = mo_trace_name((enum mo_trace_key)i);
+
+        if (has[i] || !t->v[i].n)
+            continue;
+        mo_buf_puts(m->b, m->any ? ",\"" : "\"");
+        m->any = true;
+        mo_buf_puts(m->b, name);
+        mo_buf_puts(m->b, "\":");
+        mo_json_quote(m->b, t->v[i]);
+    }
+}
+
+void codec_trace(const struct mo_conn *c, const struct mo_call *k,
+                 struct mo_span params, struct mo_trace *out)
+{
+    struct mo_json v = {params.p, params.n};
+
+    *out = k->o.trace;
+    if (c->link && mo_link_is_http(c->link))
+        mo_trace_meta(mo_json_get(v, "_meta"), out);
+}
+
+static void put_meta(struct members *m, const struct mo_conn *c,
+                     const struct mo_call *k, struct mo_json theirs)
+{
+    static const char *const ours[] = {"progressToken", MO_MCP_P_VERSION,
+                                       MO_MCP_P_CAPS,   MO_MCP_P_CLIENT,
+                                       MO_MCP_P_LOG,    NULL};
+    struct members in = {.b = m->b};
+
+    put_text(m, MO_SPAN("\"_meta\""), MO_SPAN("{"));
+    put_others(&in, theirs, ours);
+    if (mo_trace_any(&k->o.trace))
+        put_trace(&in, &k->o.trace, theirs);
+    if (c->modern)
+        put_envelope(&in, c, k);
+    if (k->o.on_progress) {
+        put_text(&in, MO_SPAN("\"progressToken\""), MO_SPAN(""));
+        mo_buf_u64(m->b, k->id);
+    }
+    mo_buf_putc(m->b, '}');
+}
+
+static void put_inputs(struct members *m, const struct mo_call *k)
+{
+    if (k->input.len) {
+        put_text(m, MO_SPAN("\"inputResponses\""), MO_SPAN("{"));
+        mo_buf_span(m->b, mo_buf_view(&k->input));
+        mo_buf_putc(m->b, '}');
+    }
+    if (k->state.len)
+        put_text(m, MO_SPAN("\"requestState\""), mo_buf_view(&k->state));
+}
+
+static void put_params(struct mo_conn *c, const struct mo_call *k,
+                       struct mo_json params)
+{
+    static const char *const fresh[] = {"_meta", NULL};
+    static const char *const again[] = {"_meta", "inputResponses",
+                                        "requestState", NULL};
+    struct members m = {.b = &c->out};
+    struct mo_json meta = mo_json_get(params, "_meta");
+
+    mo_buf_putc(m.b, '{');
+    put_others(&m, params, k->rounds ? again : fresh);
+    if (c->modern || k->o.on_progress || mo_trace_any(&k->o.trace) ||
+        mo_json_len(meta))
+        put_meta(&m, c, k, meta);
+    if (k->rounds)
+        put_inputs(&m, k);
+    mo_buf_putc(m.b, '}');
+}
+
+/* One line is one message: newlines between tokens must go. */
+struct mo_span codec_one_line(struct mo_conn *c, struct mo_span text)
+{
+    struct mo_json v = {text.p, text.n};
+
+    if (mo_span_find(text, '\n') < 0 && mo_span_find(text, '\r') < 0)
+        return text;
+    mo_buf_reset(&c->compact);
+    (void)mo_json_compact(v, &c->compact);
+    return mo_buf_view(&c->compact);
+}
+
+int codec_request(struct mo_conn *c, const struct mo_call *k,
+                  struct mo_span params)
+{
+    struct mo_json v = {params.p, params.n};
+    bool plain = !c->modern && !k->o.on_progress &&
+                 !mo_trace_any(&k->o.trace) && !mo_json_get(v, "_meta").p;
+
+    mo_buf_reset(&c->out);
+    mo_buf_puts(&c->out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    mo_buf_u64(&c->out, k->id);
+    mo_buf_puts(&c->out, ",\"method\":");
+    mo_json_quote(&c->out, mo_span_cstr(k->method));
+    if (!plain || params.n)
+        mo_buf_puts(&c->out, ",\"params\":");
+    if (plain)
+        mo_buf_span(&c->out, params);
+    else
+        put_params(c, k, v);
+    return mo_buf_putc(&c->out, '}');
+}
+
+int codec_initialize(struct mo_conn *c, struct mo_buf *b, enum mo_mcp_version v)
+{
+    static const char *const newer[] = {"extensions", NULL};
+    struct mo_json caps = {c->o.capabilities.p, c->o.capabilities.n};
+    struct members m = {.b = b}, in = {.b = b};
+
+    mo_buf_putc(b, '{');
+    put_str(&m, "\"protocolVersion\"", mo_mcp_version_text(v));
+    put_text(&m, MO_SPAN("\"capabilities\""), MO_SPAN("{"));
+    put_others(&in, caps, newer);
+    mo_buf_putc(b, '}');
+    put_client(&m, c, "\"clientInfo\"");
+    return mo_buf_putc(b, '}');
+}
+
+/* --- what a server says of itself ---------------------------------------- */
+
+static struct mo_json typed(struct mo_json v, enum mo_json_type t)
+{
+    static const struct mo_json none = {NULL, 0};
+
+    return mo_json_is(v, t) ? v : none;
+}
+
+int codec_keep_opened(struct mo_conn *c, struct mo_json result, bool modern)
+{
+    struct mo_conn_info *i = &c->info;
+    struct mo_json all, server;
+
+    mo_buf_fini(&c->opened);
+    mo_buf_init(&c->opened, OPENED_MAX);
+    if (mo_buf_span(&c->opened, mo_json_text(result)) < 0)
+        return mo_buf_err(&c->opened);
+    all = (struct mo_json){c->opened.p, c->opened.len};
+    server = modern ? mo_json_get(mo_json_get(all, "_meta"), MO_MCP_P_SERVER)
+                    : mo_json_get(all, "serverInfo");
+    i->opened = all;
+    i->modern = modern;
+    i->version = c->speak;
+    i->server = typed(server, MO_JSON_OBJECT);
+    i->capabilities = typed(mo_json_get(all, "capabilities"), MO_JSON_OBJECT);
+    i->instructions = typed(mo_json_get(all, "instructions"), MO_JSON_STRING);
+    return 0;
+}

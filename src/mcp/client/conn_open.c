@@ -1,0 +1,314 @@
+/* conn_open.c - from a fresh link to an open connection.
+ *
+ * Two questions are asked of a server: server/discover (modern) and
+ * initialize (legacy). This file decides which, what an answer means, and
+ * when to dial anew. The table of outcomes of a probe is the one of the
+ * specification's page on mixed versions; on a byte stream silence and death
+ * mean legacy, over HTTP they mean that the server is down. */
+#include "base/clock.h"
+#include "mcp/client/conn_priv.h"
+
+static bool may_be_legacy(const struct mo_conn *c)
+{
+    return c->o.mode == MO_CONN_AUTO && c->o.pin == MO_MCP_UNKNOWN;
+}
+
+static enum mo_mcp_version newest_legacy(void)
+{
+    return mo_mcp_version(mo_span_cstr(MO_MCP_NEWEST_LEGACY));
+}
+
+static void give_up(struct mo_conn *c, int code, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, code, "%s", what);
+    conn_fail(c, &e);
+}
+
+static void settle(struct mo_conn *c, enum mo_conn_era era)
+{
+    if (c->o.mode == MO_CONN_AUTO)
+        c->info.verdict = (struct mo_conn_verdict){era, mo_wall_ms()};
+}
+
+/* --- dialling ------------------------------------------------------------ */
+
+static void dial(struct mo_conn *c)
+{
+    struct mo_err e;
+    int rc;
+
+    conn_move(c, C_DIALING);
+    c->dialing = true;
+    rc = c->o.dial(c->o.ctx, c, &e);
+    if (rc == 0)
+        return;
+    c->dialing = false;
+    conn_fail(c, &e);
+}
+
+/* The probe is done with this link. */
+static void dial_again(struct mo_conn *c)
+{
+    struct mo_err e;
+
+    c->go_legacy = true;
+    c->may_redial = false;
+    conn_move(c, C_REDIAL);
+    (void)mo_fail(&e, MO_ECANCELED, "probe over");
+    mo_link_close(c->link, &e);
+}
+
+bool conn_lost_in_probe(struct mo_conn *c)
+{
+    bool again = c->state == C_REDIAL || c->may_redial;
+
+    if (!again)
+        return false;
+    if (c->state == C_PROBING)
+        settle(c, MO_ERA_LEGACY);
+    c->go_legacy = true;
+    c->may_redial = false;
+    call_drop_internal(c);
+    dial(c);
+    return true;
+}
+
+/* --- legacy -------------------------------------------------------------- */
+
+static void describe_error(const struct mo_reply *r, const char *method,
+                           struct mo_err *e)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 160);
+    (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
+    (void)mo_fail(e, MO_EPROTO, "%s: the server answers error %lld%s%s", method,
+                  (long long)r->code, mo_buf_err(&b) ? "" : ": ",
+                  mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+static void on_initialized(void *ctx, const struct mo_reply *r)
+{
+    struct mo_conn *c = ctx;
+    enum mo_mcp_version v = MO_MCP_UNKNOWN;
+    struct mo_json text = mo_json_get(r->result, "protocolVersion");
+    struct mo_err e;
+
+    if (r->err || !r->result.p) {
+        if (r->err)
+            e = *r->err;
+        else
+            describe_error(r, "initialize", &e);
+        conn_fail(c, &e);
+        return;
+    }
+    if (mo_json_is(text, MO_JSON_STRING))
+        v = mo_mcp_version(mo_span(text.p + 1, text.n - 2));
+    if (v == MO_MCP_UNKNOWN || mo_mcp_is_modern(v) ||
+        (c->o.pin != MO_MCP_UNKNOWN && c->o.pin != v)) {
+        (void)mo_fail(&e, MO_EPROTO, "the server wants to speak %.*s",
+                      (int)(text.n > 40 ? 40 : text.n), text.p ? text.p : "");
+        conn_fail(c, &e);
+        return;
+    }
+    c->speak = v;
+    if (codec_keep_opened(c, r->result, false) < 0) {
+        give_up(c, MO_ETOOBIG, "initialize: the answer is too big");
+        return;
+    }
+    c->may_redial = false;
+    conn_move(c, C_OPEN);
+    mo_link_opened(c->link, mo_mcp_version_text(v));
+    (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
+    c->o.cb->on_open(c->o.ctx, c);
+}
+
+static void initialize(struct mo_conn *c)
+{
+    struct mo_call_opts o = {
+        .idle_ms = MO_CALL_FOREVER,
+        .hard_ms = c->o.open_ms,
+        .done = on_initialized,
+        .ctx = c,
+    };
+    struct mo_buf b;
+    struct mo_err e;
+    int rc;
+
+    c->modern = false;
+    c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : newest_legacy();
+    conn_move(c, C_INIT);
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    rc = codec_initialize(c, &b, c->speak);
+    if (rc < 0)
+        (void)mo_fail(&e, rc, "initialize");
+    else if (!call_start(c, "initialize", mo_buf_view(&b), &o, true, &e))
+        rc = e.code;
+    mo_buf_fini(&b);
+    if (rc < 0 && rc != MO_ECLOSED) /* a dead link tells of itself */
+        conn_fail(c, &e);
+}
+
+/* --- modern -------------------------------------------------------------- */
+
+static bool lists(struct mo_json versions, enum mo_mcp_version v)
+{
+    struct mo_span want = mo_span_cstr(mo_mcp_version_text(v));
+    struct mo_json key, val;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, versions);
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_str_eq(val, want))
+            return true;
+    }
+    return false;
+}
+
+static bool lists_modern(struct mo_json versions)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, versions);
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_is(val, MO_JSON_STRING) &&
+            mo_mcp_text_is_modern(mo_span(val.p + 1, val.n - 2)))
+            return true;
+    }
+    return false;
+}
+
+static void discover(struct mo_conn *c);
+
+/* The server answers, but is no modern one; the link still works. */
+static void fall_back(struct mo_conn *c, const char *why_not)
+{
+    if (!may_be_legacy(c)) {
+        give_up(c, MO_EPROTO, why_not);
+        return;
+    }
+    settle(c, MO_ERA_LEGACY);
+    c->go_legacy = true;
+    initialize(c);
+}
+
+static void open_modern(struct mo_conn *c, struct mo_json result)
+{
+    if (codec_keep_opened(c, result, true) < 0) {
+        give_up(c, MO_ETOOBIG, "server/discover: the answer is too big");
+        return;
+    }
+    settle(c, MO_ERA_MODERN);
+    c->may_redial = false;
+    conn_move(c, C_OPEN);
+    mo_link_opened(c->link, mo_mcp_version_text(c->speak));
+    c->o.cb->on_open(c->o.ctx, c);
+}
+
+static void on_unsupported(struct mo_conn *c, struct mo_json supported)
+{
+    if (lists(supported, c->speak) && !c->retried) {
+        c->retried = true;
+        discover(c);
+    } else if (lists_modern(supported)) {
+        give_up(c, MO_EPROTO,
+                "the server speaks only revisions of MCP that "
+                "are newer than this program");
+    } else {
+        fall_back(c, "the server speaks no modern revision of MCP");
+    }
+}
+
+static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
+{
+    bool http = mo_link_is_http(c->link);
+    bool silent = !http && r->err->code == MO_ETIMEOUT;
+    bool refused = http && r->status >= 400 && r->status < 500 &&
+                   r->status != 401 && r->status != 403;
+    struct mo_err e = *r->err;
+
+    if (refused) {
+        fall_back(c, "the server refuses server/discover");
+    } else if (silent && may_be_legacy(c)) {
+        settle(c, MO_ERA_LEGACY);
+        dial_again(c);
+    } else {
+        conn_fail(c, &e);
+    }
+}
+
+static void on_discovered(void *ctx, const struct mo_reply *r)
+{
+    struct mo_conn *c = ctx;
+    struct mo_json versions = mo_json_get(r->result, "supportedVersions");
+    struct mo_json data = mo_json_get(r->error, "data");
+    struct mo_json supported = mo_json_get(data, "supported");
+    bool barred = r->status == 401 || r->status == 403;
+
+    if (c->state == C_CLOSING)
+        return; /* closed meanwhile: the link may be gone */
+    if (r->err)
+        on_no_answer(c, r);
+    else if (r->error.p && (barred || r->status >= 500))
+        give_up(c, barred ? MO_EPOLICY : MO_EUNAVAIL,
+                "the server refuses us or is out of order");
+    else if (r->code == MO_MCP_UNSUPPORTED_VERSION && mo_json_len(supported))
+        on_unsupported(c, supported);
+    else if (lists(versions, c->speak))
+        open_modern(c, r->result);
+    else
+        fall_back(c, "the server does not know server/discover");
+}
+
+static void discover(struct mo_conn *c)
+{
+    struct mo_call_opts o = {
+        .idle_ms = MO_CALL_FOREVER,
+        .hard_ms = may_be_legacy(c) ? c->o.probe_ms : c->o.open_ms,
+        .done = on_discovered,
+        .ctx = c,
+    };
+    struct mo_err e;
+
+    c->modern = true;
+    c->speak = mo_mcp_version(mo_span_cstr(MO_MCP_NEWEST));
+    if (c->state != C_PROBING)
+        conn_move(c, C_PROBING);
+    c->may_redial = may_be_legacy(c) && !mo_link_is_http(c->link);
+    if (!call_start(c, "server/discover", mo_span(NULL, 0), &o, true, &e) &&
+        e.code != MO_ECLOSED)
+        conn_fail(c, &e);
+}
+
+/* --- which way ----------------------------------------------------------- */
+
+static bool known_legacy(const struct mo_conn *c)
+{
+    const struct mo_conn_verdict *v = &c->o.known;
+    uint64_t now = mo_wall_ms();
+
+    return v->era == MO_ERA_LEGACY && v->at_ms <= now &&
+           now - v->at_ms < MO_CONN_VERDICT_MS;
+}
+
+void conn_start(struct mo_conn *c)
+{
+    if (c->state == C_NEW) {
+        bool pinned = c->o.pin != MO_MCP_UNKNOWN;
+
+        c->info.verdict = c->o.known;
+        c->go_legacy = pinned
+                           ? !mo_mcp_is_modern(c->o.pin)
+                           : c->o.mode == MO_CONN_LEGACY ||
+                                 (c->o.mode == MO_CONN_AUTO && known_legacy(c));
+        dial(c);
+    } else if (c->go_legacy) {
+        initialize(c);
+    } else {
+        discover(c);
+    }
+}

@@ -1,0 +1,255 @@
+#include "mcp/client/mirror.h"
+
+/* Both texts are peers'. Going down costs a scan of what is below, and so
+ * does looking up an argument: both are done a bounded number of times. */
+#define DEPTH_MAX   64
+#define LOOKUPS_MAX 256
+
+/* Where in a schema we are. */
+enum place {
+    ROOT,        /* the tool's whole schema: no argument by itself */
+    REACHED,     /* a schema that only `properties` led to */
+    REACHED_MAP, /* the value of such a schema's `properties` */
+    OTHER,       /* any other schema, or a list of schemas */
+    OTHER_MAP,   /* names to schemas, elsewhere */
+};
+
+struct walk {
+    struct mo_mirror *m;
+    struct mo_span names[MO_LINK_HTTP_PARAMS];
+    size_t n;
+    unsigned depth, lookups;
+    struct mo_err *e;
+};
+
+static bool is_token(struct mo_span s)
+{
+    if (s.n == 0 || s.n > MO_MIRROR_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9');
+
+        if (!alnum && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_one_of(struct mo_json v, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(v, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+/* Can there be a mark in it? Its name could be written with escapes. */
+static bool may_mark(struct mo_json v)
+{
+    struct mo_span text = mo_json_text(v);
+
+    return mo_span_search(text, MO_SPAN("mcp-header")) >= 0 ||
+           mo_span_search(text, MO_SPAN("\\u")) >= 0;
+}
+
+/* --- values -------------------------------------------------------------- */
+
+/* 42, 42.0 and 4.2e1 are the same integer. */
+static int put_integer(struct mo_mirror *m, struct mo_json v,
+                       struct mo_span *out)
+{
+    static const double most = 9007199254740991.0; /* 2^53 - 1 */
+    struct mo_buf b;
+    double d;
+
+    if (mo_json_f64(v, &d) < 0 || !(d >= -most && d <= most) ||
+        d != (double)(int64_t)d)
+        return 0;
+    mo_buf_init(&b, 32);
+    mo_buf_i64(&b, (int64_t)d);
+    out->p = mo_buf_err(&b) ? NULL : mo_arena_strndup(&m->a, b.p, b.len);
+    out->n = b.len;
+    mo_buf_fini(&b);
+    return out->p ? 0 : MO_ENOMEM;
+}
+
+/* out->p stays NULL when there is nothing to send. */
+static int value_of(struct mo_mirror *m, struct mo_json v, struct mo_span *out)
+{
+    switch (mo_json_type(v)) {
+    case MO_JSON_STRING:
+        return mo_json_str(v, &m->a, out);
+    case MO_JSON_BOOL:
+        *out = mo_json_text(v);
+        return 0;
+    case MO_JSON_NUMBER:
+        return put_integer(m, v, out);
+    default:
+        return 0;
+    }
+}
+
+/* --- marks --------------------------------------------------------------- */
+
+static const char *objection(const struct walk *w, struct mo_json schema,
+                             enum place at, struct mo_span name)
+{
+    static const char *const plain[] = {"string", "integer", "boolean", NULL};
+
+    if (at != REACHED)
+        return "is not reached by properties alone";
+    if (!is_token(name))
+        return "is no token";
+    if (!is_one_of(mo_json_get(schema, "type"), plain))
+        return "marks neither a string, an integer nor a boolean";
+    if (w->n == MO_COUNT(w->names))
+        return "is one too many";
+    for (size_t i = 0; i < w->n; i++) {
+        if (mo_span_ieq(w->names[i], name))
+            return "stands twice";
+    }
+    return NULL;
+}
+
+static int take_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
+                     enum place at, struct mo_json arg)
+{
+    struct mo_span name = {NULL, 0}, value = {NULL, 0};
+    const char *why;
+
+    if (mo_json_is(mark, MO_JSON_STRING) &&
+        mo_json_str(mark, &w->m->a, &name) < 0)
+        return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
+    why = objection(w, schema, at, name);
+    if (why)
+        return mo_fail(w->e, MO_EPROTO, "x-mcp-header \"%.*s\" %s",
+                       (int)(name.n < 40 ? name.n : 40), name.p ? name.p : "",
+                       why);
+    w->names[w->n++] = name;
+    if (value_of(w->m, arg, &value) < 0)
+        return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
+    if (value.p)
+        w->m->v[w->m->n++] = (struct mo_link_param){name, value};
+    return 0;
+}
+
+/* --- the walk ------------------------------------------------------------ */
+
+static enum place place_of(struct mo_json key, enum place at)
+{
+    static const char *const maps[] = {
+        "$defs", "definitions", "patternProperties", "dependentSchemas", NULL};
+
+    if (mo_json_str_eq(key, MO_SPAN("properties")))
+        return at == REACHED || at == ROOT ? REACHED_MAP : OTHER_MAP;
+    return is_one_of(key, maps) ? OTHER_MAP : OTHER;
+}
+
+static int member_of(struct walk *w, struct mo_json args, struct mo_json key,
+                     struct mo_json *out)
+{
+    struct mo_json k, v;
+    struct mo_json_iter it;
+    struct mo_span name;
+
+    *out = (struct mo_json){NULL, 0};
+    if (!mo_json_is(args, MO_JSON_OBJECT))
+        return 0;
+    if (++w->lookups > LOOKUPS_MAX)
+        return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many to look at");
+    if (mo_json_str(key, &w->m->a, &name) < 0)
+        return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
+    mo_json_iter(&it, args);
+    while (mo_json_next(&it, &k, &v)) {
+        if (mo_json_str_eq(k, name))
+            *out = v;
+    }
+    return 0;
+}
+
+static int walk(struct walk *w, struct mo_json v, enum place at,
+                struct mo_json arg);
+
+static int walk_member(struct walk *w, struct mo_json in, enum place at,
+                       struct mo_json key, struct mo_json val,
+                       struct mo_json arg)
+{
+    static const char *const data[] = {"default", "const", "enum", "examples",
+                                       NULL};
+    static const struct mo_json none = {NULL, 0};
+    enum place to;
+
+    if (!mo_json_str_eq(key, MO_SPAN("x-mcp-header")) && !may_mark(val))
+        return 0;
+    if (at == REACHED_MAP) {
+        int rc = member_of(w, arg, key, &arg);
+
+        return rc < 0 ? rc : walk(w, val, REACHED, arg);
+    }
+    if (!key.p || at == OTHER_MAP)
+        return walk(w, val, OTHER, none);
+    if (mo_json_str_eq(key, MO_SPAN("x-mcp-header")))
+        return take_mark(w, in, val, at, arg);
+    if (is_one_of(key, data))
+        return 0;
+    to = place_of(key, at);
+    return walk(w, val, to, to == REACHED_MAP ? arg : none);
+}
+
+static int walk(struct walk *w, struct mo_json v, enum place at,
+                struct mo_json arg)
+{
+    static const struct mo_span mark = {"mcp-header", 10};
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    int rc = 0;
+
+    if (w->depth == DEPTH_MAX)
+        return mo_span_search(mo_json_text(v), mark) < 0
+                   ? 0
+                   : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
+    w->depth++;
+    mo_json_iter(&it, v);
+    while (rc == 0 && mo_json_next(&it, &key, &val))
+        rc = walk_member(w, v, at, key, val, arg);
+    w->depth--;
+    return rc;
+}
+
+/* The first walk looks for marks only: most schemas have none, and then no
+ * argument is looked up. */
+int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
+                   struct mo_json args, struct mo_err *e)
+{
+    static const struct mo_json none = {NULL, 0};
+    struct walk w = {.m = m, .e = e};
+    int rc;
+
+    m->n = 0;
+    mo_arena_init(&m->a, MO_MIRROR_BYTES_MAX);
+    if (!schema.p || !may_mark(schema))
+        return 0;
+    rc = walk(&w, schema, ROOT, none);
+    if (rc < 0 || w.n == 0 || !args.p)
+        return rc;
+    w.n = 0;
+    return walk(&w, schema, ROOT, args);
+}
+
+void mo_mirror_fini(struct mo_mirror *m)
+{
+    mo_arena_fini(&m->a);
+}
+
+bool mo_mirror_keep(struct mo_json tool)
+{
+    static const struct mo_json none = {NULL, 0};
+    struct mo_mirror m;
+    int rc = mo_mirror_init(&m, mo_json_get(tool, "inputSchema"), none, NULL);
+
+    mo_mirror_fini(&m);
+    return rc == 0;
+}

@@ -1,0 +1,166 @@
+#include "mcp/client/pages.h"
+
+#include "base/map.h"
+
+#define CURSOR_MAX ((size_t)64 * 1024)
+
+struct mo_pages {
+    struct mo_conn *c;
+    struct mo_pages_opts o;
+    struct mo_call *call;
+    struct mo_buf items; /* "[item,item", closed at the end */
+    struct mo_map seen;  /* cursors, as written */
+    unsigned pages;
+};
+
+static void finish(struct mo_pages *p, const struct mo_reply *r)
+{
+    struct mo_json items = {NULL, 0};
+
+    if (r->result.p)
+        items = (struct mo_json){p->items.p, p->items.len};
+    p->o.done(p->o.ctx, items, r);
+    mo_map_fini(&p->seen);
+    mo_buf_fini(&p->items);
+    mo_free(p);
+}
+
+static void fail(struct mo_pages *p, int code, const char *what)
+{
+    struct mo_err e;
+    struct mo_reply r = {.err = &e};
+
+    (void)mo_fail(&e, code, "%s: %s", p->o.method, what);
+    finish(p, &r);
+}
+
+static bool add_items(struct mo_pages *p, struct mo_json page)
+{
+    struct mo_json all = mo_json_get(page, p->o.key), key, val;
+    struct mo_json_iter it;
+
+    if (!mo_json_is(all, MO_JSON_ARRAY))
+        return false;
+    mo_json_iter(&it, all);
+    while (mo_json_next(&it, &key, &val)) {
+        if (p->items.len > 1)
+            mo_buf_putc(&p->items, ',');
+        mo_buf_span(&p->items, mo_json_text(val));
+    }
+    return true;
+}
+
+static void on_page(void *ctx, const struct mo_reply *r);
+
+static int ask(struct mo_pages *p, struct mo_json cursor, struct mo_err *e)
+{
+    struct mo_call_opts o = {
+        .idle_ms = p->o.page_ms,
+        .done = on_page,
+        .ctx = p,
+    };
+    struct mo_buf b;
+
+    mo_buf_init(&b, CURSOR_MAX + 64);
+    if (cursor.p) {
+        mo_buf_puts(&b, "{\"cursor\":");
+        mo_buf_span(&b, mo_json_text(cursor));
+        mo_buf_putc(&b, '}');
+    }
+    if (mo_buf_err(&b))
+        (void)mo_fail(e, mo_buf_err(&b), "%s: cursor", p->o.method);
+    else
+        p->call = mo_conn_request(p->c, p->o.method, mo_buf_view(&b), &o, e);
+    mo_buf_fini(&b);
+    return p->call ? 0 : e->code;
+}
+
+/* Why not ask for the next page; NULL: go on. */
+static const char *objection(struct mo_pages *p, struct mo_json cursor)
+{
+    int rc;
+
+    if (!mo_json_is(cursor, MO_JSON_STRING))
+        return "the cursor is no string";
+    if (mo_map_get(&p->seen, mo_json_text(cursor)))
+        return "the server gives out the same cursor twice";
+    if (p->pages >= p->o.max_pages)
+        return "too many pages";
+    rc = mo_map_put(&p->seen, mo_json_text(cursor), p, NULL);
+    return rc < 0 ? "no memory for a cursor" : NULL;
+}
+
+static void next(struct mo_pages *p, const struct mo_reply *r)
+{
+    struct mo_json cursor = mo_json_get(r->result, "nextCursor");
+    const char *why;
+    struct mo_err e;
+
+    p->pages++;
+    if (!add_items(p, r->result)) {
+        fail(p, MO_EPROTO, "the page has no list");
+        return;
+    }
+    if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL))
+        mo_buf_putc(&p->items, ']');
+    if (mo_buf_err(&p->items)) {
+        fail(p, mo_buf_err(&p->items), "the list is too big");
+        return;
+    }
+    if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL)) {
+        finish(p, r);
+        return;
+    }
+    why = objection(p, cursor);
+    if (why) {
+        fail(p, MO_EPROTO, why);
+    } else if (ask(p, cursor, &e) < 0) {
+        struct mo_reply lost = {.err = &e};
+
+        finish(p, &lost);
+    }
+}
+
+static void on_page(void *ctx, const struct mo_reply *r)
+{
+    struct mo_pages *p = ctx;
+
+    p->call = NULL;
+    if (r->result.p)
+        next(p, r);
+    else
+        finish(p, r);
+}
+
+int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
+                   struct mo_pages **out, struct mo_err *e)
+{
+    static const struct mo_json none = {NULL, 0};
+    struct mo_pages *p = mo_new(struct mo_pages);
+    int rc;
+
+    if (!p)
+        return mo_fail(e, MO_ENOMEM, "%s", o->method);
+    p->c = c;
+    p->o = *o;
+    if (!p->o.max_pages)
+        p->o.max_pages = MO_PAGES_MAX;
+    mo_buf_init(&p->items, o->max_bytes ? o->max_bytes : MO_PAGES_BYTES_MAX);
+    mo_map_init(&p->seen, p->o.max_pages);
+    mo_buf_putc(&p->items, '[');
+    rc = ask(p, none, e);
+    if (rc < 0) {
+        mo_map_fini(&p->seen);
+        mo_buf_fini(&p->items);
+        mo_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void mo_pages_cancel(struct mo_pages *p)
+{
+    if (p->call)
+        mo_call_cancel(p->call, NULL);
+}

@@ -1,0 +1,432 @@
+/* Invariants
+ *  1. Until the end there is either a call in flight (t->call) or the poll
+ *     timer runs, or `later` is due: something always comes back to us.
+ *  2. t is in its connection's list, so that the connection's end finds it.
+ *  3. end() is the only place that frees; it runs from the loop. */
+#include "mcp/client/task.h"
+
+#include "base/map.h"
+#include "mcp/client/conn_priv.h"
+
+struct mo_task {
+    struct mo_list node; /* in c->tasks */
+    struct mo_conn *c;
+    struct mo_task_opts o;
+    struct mo_call *call; /* tasks/get or tasks/result */
+    struct mo_buf params; /* {"taskId":...} */
+    struct mo_buf name;   /* the same, unescaped */
+    struct mo_map seen;   /* keys of questions that were handed up */
+    struct mo_timer poll, hard;
+    struct mo_later later;
+    enum mo_task_status status;
+    uint64_t poll_ms;
+    unsigned tries;
+    bool over; /* why says how */
+    struct mo_err why;
+};
+
+static enum mo_task_status status_of(struct mo_json task)
+{
+    static const char *const names[MO_TASK_STATUSES] = {
+        [MO_TASK_WORKING] = "working",     [MO_TASK_INPUT] = "input_required",
+        [MO_TASK_COMPLETED] = "completed", [MO_TASK_FAILED] = "failed",
+        [MO_TASK_CANCELLED] = "cancelled",
+    };
+    struct mo_json v = mo_json_get(task, "status");
+    int s = 0;
+
+    while (s < MO_TASK_STATUSES && !mo_json_str_eq(v, mo_span_cstr(names[s])))
+        s++;
+    return (enum mo_task_status)s;
+}
+
+/* The task in the answer to a call. */
+static struct mo_json task_in(const struct mo_conn *c, struct mo_json result)
+{
+    static const struct mo_json none = {NULL, 0};
+
+    if (!c->modern)
+        return mo_json_get(result, "task");
+    return mo_json_str_eq(mo_json_get(result, "resultType"), MO_SPAN("task"))
+               ? result
+               : none;
+}
+
+bool mo_task_is(const struct mo_conn *c, struct mo_json result)
+{
+    return mo_json_is(mo_json_get(task_in(c, result), "taskId"),
+                      MO_JSON_STRING);
+}
+
+bool mo_task_is_named(const struct mo_task *t, struct mo_json id)
+{
+    return mo_json_str_eq(id, mo_buf_view(&t->name));
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void task_free(struct mo_task *t)
+{
+    mo_list_del(&t->node);
+    mo_timer_stop(t->c->loop, &t->poll);
+    mo_timer_stop(t->c->loop, &t->hard);
+    mo_later_cancel(&t->later);
+    mo_buf_fini(&t->params);
+    mo_buf_fini(&t->name);
+    mo_map_fini(&t->seen);
+    mo_free(t);
+}
+
+static void end(struct mo_task *t, const struct mo_reply *r)
+{
+    struct mo_task_opts o = t->o;
+
+    task_free(t);
+    o.done(o.ctx, r);
+}
+
+static void end_with(struct mo_task *t, const struct mo_err *why)
+{
+    struct mo_err e = *why; /* may be the task's own */
+    struct mo_reply r = {.err = &e};
+
+    end(t, &r);
+}
+
+static void end_code(struct mo_task *t, int code, const char *what)
+{
+    struct mo_err e;
+
+    (void)mo_fail(&e, code, "task: %s", what);
+    end_with(t, &e);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_task *t = mo_container_of(d, struct mo_task, later);
+
+    end_with(t, &t->why);
+}
+
+void task_end_all(struct mo_conn *c, const struct mo_err *why)
+{
+    while (!mo_list_empty(&c->tasks)) {
+        struct mo_task *t = mo_list_first(&c->tasks, struct mo_task, node);
+
+        end_with(t, t->over ? &t->why : why);
+    }
+}
+
+static void on_ignored(void *ctx, const struct mo_reply *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
+/* A request whose answer changes nothing. */
+static int tell(struct mo_task *t, const char *method, struct mo_span params)
+{
+    struct mo_call_opts o = {.name = mo_buf_view(&t->name), .done = on_ignored};
+    struct mo_err e;
+
+    return mo_conn_request(t->c, method, params, &o, &e) ? 0 : e.code;
+}
+
+/* We do not want it any more. */
+static void give_up(struct mo_task *t, int code, const char *what)
+{
+    if (t->over)
+        return;
+    t->over = true;
+    (void)mo_fail(&t->why, code, "task: %s", what);
+    (void)tell(t, "tasks/cancel", mo_buf_view(&t->params)); /* a courtesy */
+    mo_timer_stop(t->c->loop, &t->poll);
+    mo_timer_stop(t->c->loop, &t->hard);
+    if (t->call)
+        mo_call_cancel(t->call, NULL); /* its done is our end */
+    else
+        mo_loop_defer(t->c->loop, &t->later);
+}
+
+void mo_task_cancel(struct mo_task *t)
+{
+    give_up(t, MO_ECANCELED, "cancelled");
+}
+
+static void on_hard(struct mo_timer *timer)
+{
+    give_up(mo_container_of(timer, struct mo_task, hard), MO_ETIMEOUT,
+            "not done in time");
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+static void pause_task(struct mo_task *t)
+{
+    mo_timer_start(t->c->loop, &t->poll, t->poll_ms);
+}
+
+/* No answer, this time. True: the task goes on or is over already. */
+static bool bear(struct mo_task *t, const struct mo_reply *r)
+{
+    t->call = NULL;
+    if (t->over) {
+        end_with(t, &t->why);
+    } else if (!r->err) {
+        return false;
+    } else if (++t->tries < MO_TASK_TRIES) {
+        pause_task(t);
+    } else {
+        end_with(t, r->err);
+    }
+    return true;
+}
+
+static void on_result(void *ctx, const struct mo_reply *r)
+{
+    struct mo_task *t = ctx;
+
+    if (!bear(t, r))
+        end(t, r);
+}
+
+static void send(struct mo_task *t, const char *method,
+                 void (*done)(void *ctx, const struct mo_reply *r),
+                 uint64_t idle_ms)
+{
+    struct mo_call_opts o = {
+        .name = mo_buf_view(&t->name),
+        .idle_ms = idle_ms,
+        .hard_ms = idle_ms,
+        .done = done,
+        .ctx = t,
+    };
+    struct mo_err e;
+
+    t->call = mo_conn_request(t->c, method, mo_buf_view(&t->params), &o, &e);
+    if (t->call)
+        return;
+    t->over = true;
+    t->why = e;
+    mo_loop_defer(t->c->loop, &t->later);
+}
+
+/* --- questions (modern) -------------------------------------------------- */
+
+/* Those of the questions that are new, as members. 0, MO_ETOOBIG, ... */
+static int put_new(struct mo_task *t, struct mo_json all, struct mo_buf *b)
+{
+    struct mo_json key, val;
+    struct mo_json_iter it;
+    int rc = 0;
+
+    mo_json_iter(&it, all);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        if (!key.p || mo_map_get(&t->seen, mo_json_text(key)))
+            continue;
+        rc = mo_map_put(&t->seen, mo_json_text(key), t, NULL);
+        if (b->len > 1)
+            mo_buf_putc(b, ',');
+        mo_buf_span(b, mo_json_text(key));
+        mo_buf_putc(b, ':');
+        mo_buf_span(b, mo_json_text(val));
+    }
+    return rc < 0 ? rc : mo_buf_err(b);
+}
+
+static void take_questions(struct mo_task *t, struct mo_json all)
+{
+    struct mo_buf b;
+    int rc;
+
+    if (!t->o.on_input) {
+        give_up(t, MO_EPOLICY, "wants input, which nobody here can give");
+        return;
+    }
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    mo_buf_putc(&b, '{');
+    rc = put_new(t, all, &b);
+    mo_buf_putc(&b, '}');
+    t->tries = 0;
+    pause_task(t); /* it may end without our answer, too */
+    if (rc < 0 || mo_buf_err(&b))
+        give_up(t, MO_ETOOBIG, "asks too much");
+    else if (b.len > 2)
+        t->o.on_input(t->o.ctx, t, (struct mo_json){b.p, b.len});
+    mo_buf_fini(&b);
+}
+
+int mo_task_input(struct mo_task *t, struct mo_span responses)
+{
+    struct mo_span id = mo_buf_view(&t->params);
+    struct mo_buf b;
+    int rc;
+
+    if (t->over)
+        return MO_ECLOSED;
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    mo_buf_span(&b, mo_span_head(id, id.n - 1));
+    mo_buf_puts(&b, ",\"inputResponses\":");
+    mo_buf_span(&b, responses);
+    mo_buf_putc(&b, '}');
+    rc = mo_buf_err(&b);
+    if (rc == 0)
+        rc = tell(t, "tasks/update", mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* --- how it stands ------------------------------------------------------- */
+
+static void keep_pace(struct mo_task *t, struct mo_json task)
+{
+    const char *key = t->c->modern ? "pollIntervalMs" : "pollInterval";
+    uint64_t ms;
+
+    if (mo_json_u64(mo_json_get(task, key), &ms) < 0)
+        return;
+    if (ms < MO_TASK_POLL_MIN_MS)
+        ms = MO_TASK_POLL_MIN_MS;
+    t->poll_ms = ms < MO_TASK_POLL_MAX_MS ? ms : MO_TASK_POLL_MAX_MS;
+}
+
+static void take_outcome(struct mo_task *t, struct mo_json task)
+{
+    struct mo_reply r = {.err = NULL};
+
+    if (t->status == MO_TASK_COMPLETED)
+        r.result = mo_json_get(task, "result");
+    else
+        r.error = mo_json_get(task, "error");
+    if (mo_json_i64(mo_json_get(r.error, "code"), &r.code) < 0)
+        r.code = r.error.p ? MO_RPC_INTERNAL : 0;
+    if (mo_json_is(r.result, MO_JSON_OBJECT) ||
+        mo_json_is(r.error, MO_JSON_OBJECT))
+        end(t, &r);
+    else
+        end_code(t, MO_EPROTO, "is done, but has no outcome");
+}
+
+/* Waiting for the result is also what lets a legacy server ask. */
+static void fetch(struct mo_task *t, struct mo_json task)
+{
+    if (t->c->modern)
+        take_outcome(t, task);
+    else
+        send(t, "tasks/result", on_result, MO_CALL_FOREVER);
+}
+
+static void act(struct mo_task *t, struct mo_json task)
+{
+    switch (t->status) {
+    case MO_TASK_WORKING:
+        t->tries = 0;
+        pause_task(t);
+        break;
+    case MO_TASK_INPUT:
+        if (t->c->modern)
+            take_questions(t, mo_json_get(task, "inputRequests"));
+        else
+            fetch(t, task);
+        break;
+    case MO_TASK_COMPLETED:
+    case MO_TASK_FAILED:
+        fetch(t, task);
+        break;
+    case MO_TASK_CANCELLED:
+        end_code(t, MO_ECANCELED, "cancelled by the server");
+        break;
+    case MO_TASK_STATUSES:
+        end_code(t, MO_EPROTO, "has a status we do not know");
+        break;
+    }
+}
+
+static void on_get(void *ctx, const struct mo_reply *r)
+{
+    struct mo_task *t = ctx;
+    enum mo_task_status was = t->status;
+
+    if (bear(t, r))
+        return;
+    if (!r->result.p) {
+        end(t, r);
+        return;
+    }
+    t->status = status_of(r->result);
+    keep_pace(t, r->result);
+    if (t->status != was && t->status != MO_TASK_STATUSES && t->o.on_status)
+        t->o.on_status(t->o.ctx, t->status,
+                       mo_json_get(r->result, "statusMessage"));
+    if (!t->over) /* the owner may have given it up just now */
+        act(t, r->result);
+}
+
+static void on_poll(struct mo_timer *timer)
+{
+    send(mo_container_of(timer, struct mo_task, poll), "tasks/get", on_get, 0);
+}
+
+/* It has changed, its server says: it is looked at now. */
+void task_news(struct mo_conn *c, struct mo_json id)
+{
+    mo_list_each (n, &c->tasks) {
+        struct mo_task *t = mo_container_of(n, struct mo_task, node);
+
+        if (!t->over && !t->call && mo_timer_on(&t->poll) &&
+            mo_json_str_eq(id, mo_buf_view(&t->name)))
+            mo_timer_start(c->loop, &t->poll, 0);
+    }
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static int name_it(struct mo_task *t, struct mo_json id, struct mo_err *e)
+{
+    int rc;
+
+    if (!mo_json_is(id, MO_JSON_STRING) || id.n > MO_TASK_ID_MAX)
+        return mo_fail(e, MO_EPROTO, "task: no name that we can use");
+    mo_buf_puts(&t->params, "{\"taskId\":");
+    mo_buf_span(&t->params, mo_json_text(id));
+    rc = mo_buf_putc(&t->params, '}');
+    if (rc == 0)
+        rc = mo_json_str_buf(id, &t->name);
+    return rc < 0 ? mo_fail(e, rc, "task") : 0;
+}
+
+int mo_task_watch(struct mo_conn *c, struct mo_json result,
+                  const struct mo_task_opts *o, struct mo_task **out,
+                  struct mo_err *e)
+{
+    struct mo_json task = task_in(c, result);
+    struct mo_task *t = mo_new(struct mo_task);
+    int rc;
+
+    if (!t)
+        return mo_fail(e, MO_ENOMEM, "task");
+    t->c = c;
+    t->o = *o;
+    t->poll_ms = MO_TASK_POLL_MS;
+    t->status = MO_TASK_WORKING;
+    mo_list_push(&c->tasks, &t->node);
+    mo_buf_init(&t->params, (size_t)2 * MO_TASK_ID_MAX);
+    mo_buf_init(&t->name, MO_TASK_ID_MAX);
+    mo_map_init(&t->seen, MO_TASK_INPUTS_MAX);
+    mo_timer_init(&t->poll, on_poll);
+    mo_timer_init(&t->hard, on_hard);
+    mo_later_init(&t->later, on_later);
+    rc = name_it(t, mo_json_get(task, "taskId"), e);
+    if (rc < 0) {
+        task_free(t);
+        return rc;
+    }
+    keep_pace(t, task);
+    mo_timer_start(c->loop, &t->poll,
+                   status_of(task) == MO_TASK_WORKING ? t->poll_ms : 0);
+    if (o->hard_ms != MO_CALL_FOREVER)
+        mo_timer_start(c->loop, &t->hard,
+                       o->hard_ms ? o->hard_ms : MO_TASK_HARD_MS);
+    *out = t;
+    return 0;
+}

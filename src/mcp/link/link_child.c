@@ -1,0 +1,334 @@
+#include "mcp/link/link_child.h"
+
+#include <stdio.h>
+
+#define DRAIN_MS 200 /* for output that is still on its way at the exit */
+
+/* Three things end on their own: the process, its output (inner), its
+ * stderr. The link is over when all three are. */
+struct child {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_proc *p;
+    struct mo_link *inner; /* the lines; NULL: over */
+    struct mo_stream *io;  /* inner's stream, for the half-close */
+    struct mo_stream *err; /* NULL: over */
+    struct mo_timer drain;
+    struct mo_err why; /* of the owner, or what the child did wrong */
+    struct mo_exit x;
+    bool exited;
+    void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
+    void *said_ctx;
+    char who[MO_CHILD_WHO_MAX];
+    size_t tail_len;
+    char tail[MO_CHILD_TAIL_MAX];
+};
+
+static struct child *from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct child, k);
+}
+
+/* --- stderr -------------------------------------------------------------- */
+
+static void on_err_read(void *ctx, char *p, size_t n)
+{
+    struct child *c = ctx;
+    size_t keep;
+
+    if (c->said)
+        c->said(c->said_ctx, c->who, mo_span(p, n), c->tail_len == 0);
+    if (n > sizeof(c->tail)) {
+        p += n - sizeof(c->tail);
+        n = sizeof(c->tail);
+    }
+    keep =
+        sizeof(c->tail) - n < c->tail_len ? sizeof(c->tail) - n : c->tail_len;
+    memmove(c->tail, c->tail + c->tail_len - keep, keep);
+    memcpy(c->tail + keep, p, n);
+    c->tail_len = keep + n;
+}
+
+/* The last lines, as one: what fits into an error message. */
+static void last_words(const struct child *c, char *out, size_t size)
+{
+    size_t end = c->tail_len, start, n = 0;
+
+    while (end && (c->tail[end - 1] == '\n' || c->tail[end - 1] == '\r'))
+        end--;
+    start = end > size - 1 ? end - (size - 1) : 0;
+    /* half a word may be half a secret, which nobody would recognise */
+    while (start > 0 && start < end && (unsigned char)c->tail[start] > ' ')
+        start++;
+    for (size_t i = start; i < end; i++) {
+        unsigned char ch = (unsigned char)c->tail[i];
+
+        out[n++] = ch == '\n' ? '|' : ch < 0x20 || ch == 0x7f ? ' ' : (char)ch;
+    }
+    out[n] = '\0';
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void tell_cause(const struct child *c, struct mo_err *e)
+{
+    char how[MO_EXIT_TEXT_MAX], said[140];
+
+    *e = c->why;
+    if (c->why.code && c->why.code != MO_ECLOSED)
+        return;
+    mo_exit_text(c->x, how);
+    last_words(c, said, sizeof(said));
+    (void)mo_fail(e, MO_ECLOSED, "the server ended (%s)%s%s", how,
+                  said[0] ? "; it said: " : "", said);
+    mo_loop_blank(c->loop, e);
+}
+
+static void maybe_over(struct child *c)
+{
+    const struct mo_link_cb *cb = c->k.cb;
+    void *owner = c->k.ctx;
+    bool asked = c->k.closing;
+    struct mo_err e;
+
+    if (!c->exited || c->inner || c->err)
+        return;
+    mo_timer_stop(c->loop, &c->drain);
+    e = c->why;
+    if (!asked)
+        tell_cause(c, &e);
+    mo_proc_free(c->p);
+    mo_free(c);
+    cb->on_close(owner, e.code ? &e : NULL);
+}
+
+static void on_err_close(void *ctx, const struct mo_err *why)
+{
+    struct child *c = ctx;
+
+    (void)why;
+    c->err = NULL;
+    maybe_over(c);
+}
+
+static const struct mo_stream_cb err_cb = {
+    .on_read = on_err_read,
+    .on_close = on_err_close,
+};
+
+static void on_drained(struct mo_timer *t)
+{
+    struct child *c = mo_container_of(t, struct child, drain);
+
+    if (c->io)
+        mo_stream_close(c->io, NULL);
+    if (c->err)
+        mo_stream_close(c->err, NULL);
+}
+
+static void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
+{
+    struct child *c = ctx;
+
+    (void)p;
+    c->exited = true;
+    c->x = x;
+    mo_timer_start(c->loop, &c->drain, c->k.closing ? 1 : DRAIN_MS);
+    maybe_over(c);
+}
+
+static const struct mo_proc_cb proc_cb = {.on_exit = on_exit_};
+
+/* --- its output ---------------------------------------------------------- */
+
+static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+{
+    struct child *c = ctx;
+
+    if (!c->k.closing)
+        c->k.cb->on_message(c->k.ctx, m, stream_of);
+}
+
+static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
+                      const struct mo_err *why)
+{
+    struct child *c = ctx;
+
+    c->k.cb->on_failed(c->k.ctx, id, status, body, why);
+}
+
+static void on_noise(void *ctx, struct mo_span line)
+{
+    struct child *c = ctx;
+
+    if (!c->k.closing && c->k.cb->on_noise)
+        c->k.cb->on_noise(c->k.ctx, line);
+}
+
+static void on_inner_close(void *ctx, const struct mo_err *why)
+{
+    struct child *c = ctx;
+
+    c->inner = NULL;
+    c->io = NULL;
+    if (!c->k.closing && why)
+        c->why = *why;
+    if (!c->exited)
+        mo_proc_stop(c->p, NULL);
+    maybe_over(c);
+}
+
+static const struct mo_link_cb inner_cb = {
+    .on_message = on_message,
+    .on_failed = on_failed,
+    .on_noise = on_noise,
+    .on_close = on_inner_close,
+};
+
+/* --- the link's side ----------------------------------------------------- */
+
+static int child_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct child *c = from_link(k);
+
+    return c->inner ? mo_link_send(c->inner, m) : MO_ECLOSED;
+}
+
+static void child_start(struct mo_link *k)
+{
+    struct child *c = from_link(k);
+
+    mo_stream_attach(c->err, &err_cb, c);
+    mo_link_attach(c->inner, &inner_cb, c);
+}
+
+static void child_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct child *c = from_link(k);
+
+    c->why = why ? *why : (struct mo_err){0};
+    if (!c->exited)
+        mo_proc_stop(c->p, c->io);
+}
+
+static const struct mo_link_ops child_ops = {
+    .send = child_send,
+    .start = child_start,
+    .close = child_close,
+};
+
+struct mo_span mo_link_child_said(struct mo_link *k)
+{
+    if (k->ops != &child_ops)
+        return mo_span(NULL, 0);
+    return mo_span(from_link(k)->tail, from_link(k)->tail_len);
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static struct child *child_new(struct mo_guard *g,
+                               const struct mo_child_opts *o)
+{
+    struct child *c = mo_new(struct child);
+
+    if (!c)
+        return NULL;
+    c->k.ops = &child_ops;
+    c->loop = mo_guard_loop(g);
+    c->said = o->said;
+    c->said_ctx = o->said_ctx;
+    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
+    mo_timer_init(&c->drain, on_drained);
+    return c;
+}
+
+int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
+                  struct mo_link **out, struct mo_err *e)
+{
+    struct mo_proc_opts po = {
+        .file = o->argv[0],
+        .argv = o->argv,
+        .env = o->env,
+        .cwd = o->cwd,
+        .err = MO_PROC_ERR_STREAM,
+        .data_max = o->data_max,
+    };
+    struct child *c = child_new(g, o);
+    struct mo_proc_io io;
+    int rc;
+
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "link");
+    rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
+    if (rc == 0) {
+        rc = mo_link_lines(c->loop, io.io, o->line_max, &c->inner, e);
+        if (rc < 0) { /* the stream is gone with it */
+            mo_stream_close(io.err, NULL);
+            mo_proc_free(c->p);
+        }
+    }
+    if (rc < 0) {
+        mo_free(c);
+        return rc;
+    }
+    c->io = io.io;
+    c->err = io.err;
+    *out = &c->k;
+    return 0;
+}
+
+/* --- environment --------------------------------------------------------- */
+
+static const char *const passed[] = {"HOME",  "LOGNAME", "PATH",
+                                     "SHELL", "TERM",    "USER"};
+
+static struct mo_span name_of(const char *var)
+{
+    struct mo_span s = mo_span_cstr(var);
+
+    return mo_span_cut(&s, '=');
+}
+
+static const char *find(char *const *env, struct mo_span name)
+{
+    for (; env && *env; env++) {
+        if (mo_span_eq(name_of(*env), name))
+            return *env;
+    }
+    return NULL;
+}
+
+static bool is_given(const char *const *given, size_t n, struct mo_span name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (mo_span_eq(name_of(given[i]), name))
+            return true;
+    }
+    return false;
+}
+
+int mo_child_env(struct mo_arena *a, char *const *ours,
+                 const char *const *given, size_t n, const char *const **out,
+                 struct mo_err *e)
+{
+    const char **v;
+    size_t at = 0;
+
+    if (n > MO_CHILD_ENV_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d environment variables",
+                       MO_CHILD_ENV_MAX);
+    v = mo_arena_zalloc(a, (n + MO_COUNT(passed) + 1) * sizeof(*v));
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "environment");
+    for (size_t i = 0; i < MO_COUNT(passed); i++) {
+        struct mo_span name = mo_span_cstr(passed[i]);
+        const char *var = find(ours, name);
+
+        if (var && !is_given(given, n, name))
+            v[at++] = var;
+    }
+    for (size_t i = 0; i < n; i++)
+        v[at++] = given[i];
+    *out = v;
+    return 0;
+}

@@ -1,0 +1,215 @@
+/* link_http.c - the link itself: what is sent when, the gate, the end.
+ *
+ * Exchanges live in link_http_x.c. The link's memory goes in on_later(), when
+ * it is closing and the last exchange is gone. */
+#include <stdio.h>
+
+#include "mcp/era.h"
+#include "mcp/link/link_http_priv.h"
+
+/* --- the gate and the stream of no request ------------------------------- */
+
+static void start_listening(struct http *h)
+{
+    struct xchg *x;
+    struct mo_err e;
+
+    if (h->k.closing || !h->open || h->listening)
+        return;
+    x = http_x_new(h, LISTEN, 0);
+    if (!x)
+        return; /* the server's own messages are a bonus */
+    h->listening = true;
+    if (http_build_get(x) < 0 || http_x_run(x, &e) < 0)
+        http_x_drop(x);
+}
+
+void http_open_gate(struct http *h)
+{
+    h->gate = NULL;
+    if (h->k.closing)
+        return;
+    start_listening(h);
+    mo_loop_defer(h->loop, &h->later);
+}
+
+/* What waited at the gate goes now. http_x_fail() may free others: start over.
+ */
+static void release(struct http *h)
+{
+    struct mo_err e;
+    bool again = true;
+
+    while (again && !h->gate && !h->k.closing) {
+        again = false;
+        mo_list_each (n, &h->xs) {
+            struct xchg *x = mo_container_of(n, struct xchg, node);
+
+            if (x->state != WAITING)
+                continue;
+            if (http_x_run(x, &e) < 0)
+                http_x_fail(x, &e);
+            again = true;
+            break;
+        }
+    }
+}
+
+/* --- the link's side ----------------------------------------------------- */
+
+static int http_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct http *h = http_from_link(k);
+    bool gate = h->gate_next && !m->id;
+    struct xchg *x;
+    struct mo_err e;
+    int rc;
+
+    if (m->id ? h->nstreams >= h->streams : h->nextra >= MO_LINK_HTTP_EXTRA)
+        return MO_EBUSY;
+    if (m->text.n > h->max)
+        return MO_ETOOBIG;
+    x = http_x_new(h, POST, m->id);
+    if (!x)
+        return MO_ENOMEM;
+    x->modern = m->modern;
+    rc = http_build_post(x, m);
+    if (rc == 0 && !h->gate)
+        rc = http_x_run(x, &e);
+    if (rc < 0) {
+        http_x_drop(x);
+        return rc;
+    }
+    if (gate) {
+        h->gate_next = false;
+        h->gate = x;
+    }
+    return 0;
+}
+
+static void http_forget(struct mo_link *k, uint64_t id)
+{
+    struct http *h = http_from_link(k);
+
+    mo_list_each (n, &h->xs) {
+        struct xchg *x = mo_container_of(n, struct xchg, node);
+
+        if (x->id != id || !id || x->quiet)
+            continue;
+        if (!x->answered) /* else it ends by itself, and can be used again */
+            http_x_stop(x);
+        return;
+    }
+}
+
+static void http_opened(struct mo_link *k, const char *version)
+{
+    struct http *h = http_from_link(k);
+
+    if (mo_mcp_text_is_modern(mo_span_cstr(version)))
+        return;
+    (void)snprintf(h->version, sizeof(h->version), "%s", version);
+    h->open = true;
+    h->gate_next = true;
+}
+
+static void http_start(struct mo_link *k)
+{
+    (void)k; /* nothing comes before the first message */
+}
+
+static void say_bye(struct http *h)
+{
+    struct xchg *x = http_x_new(h, BYE, 0);
+    struct mo_err e;
+
+    if (x && (http_build_bare(x, h->version) < 0 || http_x_run(x, &e) < 0))
+        http_x_drop(x);
+}
+
+static void http_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct http *h = http_from_link(k);
+
+    if (why)
+        h->why = *why;
+    mo_list_each_safe (n, &h->xs) {
+        struct xchg *x = mo_container_of(n, struct xchg, node);
+
+        http_x_stop(x);
+    }
+    if (h->session[0])
+        say_bye(h);
+    mo_loop_defer(h->loop, &h->later);
+}
+
+static void http_free(struct http *h)
+{
+    for (size_t i = 0; i < h->nown; i++) {
+        mo_free(h->own[i].name);
+        mo_free(h->own[i].value);
+    }
+    mo_buf_fini(&h->challenge);
+    mo_free(h->url);
+    mo_free(h);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct http *h = mo_container_of(d, struct http, later);
+    const struct mo_link_cb *cb = h->k.cb;
+    void *ctx = h->k.ctx;
+    struct mo_err e = h->why;
+
+    if (!h->k.closing) {
+        release(h);
+        return;
+    }
+    if (!mo_list_empty(&h->xs))
+        return;
+    http_free(h);
+    cb->on_close(ctx, e.code ? &e : NULL);
+}
+
+static const struct mo_link_ops http_ops = {
+    .send = http_send,
+    .forget = http_forget,
+    .opened = http_opened,
+    .start = http_start,
+    .close = http_close,
+    .http = true,
+};
+
+/* --- making one ---------------------------------------------------------- */
+
+int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
+                 struct mo_link **out, struct mo_err *e)
+{
+    struct http *h = mo_new(struct http);
+    int rc = 0;
+
+    if (!h)
+        return mo_fail(e, MO_ENOMEM, "link");
+    h->k.ops = &http_ops;
+    h->loop = l;
+    h->client = o->http;
+    h->auth = o->auth;
+    h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
+    h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_budget_init(&h->budget, mo_loop_now(l));
+    mo_list_init(&h->xs);
+    mo_later_init(&h->later, on_later);
+    mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);
+    h->url = mo_strndup(o->url, strlen(o->url));
+    if (!h->url)
+        rc = MO_ENOMEM;
+    for (size_t i = 0; i < o->nheaders && rc == 0; i++)
+        rc =
+            mo_link_http_header(&h->k, o->headers[i].name, o->headers[i].value);
+    if (rc < 0) {
+        http_free(h);
+        return mo_fail(e, rc, "link to an HTTP server");
+    }
+    *out = &h->k;
+    return 0;
+}

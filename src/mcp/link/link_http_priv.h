@@ -1,0 +1,97 @@
+/* link_http_priv.h - between link_http.c (the link), link_http_x.c (the life
+ * of exchanges) and link_http_req.c (what stands in their requests). */
+#ifndef MO_MCP_LINK_LINK_HTTP_PRIV_H
+#define MO_MCP_LINK_LINK_HTTP_PRIV_H
+
+#include "codec/http/sse.h"
+#include "mcp/budget.h"
+#include "mcp/link/link_http.h"
+
+enum what { POST, LISTEN, BYE };
+enum state { WAITING, RUNNING, PAUSED, ASKING };
+enum kind { NO_HEAD, OTHER, JSON, EVENTS, REFUSED };
+
+struct http {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_httpc *client;
+    struct mo_auth *auth; /* or NULL */
+    char *url;
+    struct {
+        char *name, *value;
+    } own[MO_LINK_HTTP_OWN_MAX];
+    size_t nown;
+    size_t max;
+    unsigned streams, nstreams, nextra;
+    struct mo_list xs;
+    struct xchg *gate;
+    bool gate_next; /* the next note is the gate */
+    bool open;      /* between opened() and a 404 */
+    bool listening;
+    char session[MO_LINK_HTTP_SESSION + 1];
+    char version[16];
+    struct mo_budget budget;
+    struct mo_buf challenge;
+    struct mo_later later;
+    struct mo_err why;
+};
+
+struct xchg {
+    struct mo_list node;
+    struct http *h;
+    struct mo_httpc_x *call;
+    enum what what;
+    enum state state;
+    enum kind kind;
+    uint64_t id;
+    int status;
+    bool modern, answered, quiet, busy;
+    bool held;      /* not read from until the timer fires */
+    bool broken;    /* what came was no event stream, or too big */
+    bool streamed;  /* an event stream was seen, now or before */
+    unsigned tries; /* in a row that brought no stream */
+    unsigned silent, noise;
+    struct mo_arena a; /* headers and text until they are sent */
+    struct mo_http_header *headers;
+    size_t nheaders;
+    struct mo_span text;
+    struct mo_buf body;
+    struct mo_sse sse;
+    struct mo_timer timer;
+    struct mo_auth_wait wait; /* ASKING: our ticket */
+    unsigned refusals;
+    struct mo_err why;
+};
+
+static inline struct http *http_from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct http, k);
+}
+
+/* link_http.c: the gate's exchange is gone. */
+void http_open_gate(struct http *h);
+
+/* link_http_x.c. A new one is in the link's list; drop takes it out. */
+struct xchg *http_x_new(struct http *h, enum what what, uint64_t id);
+int http_x_run(struct xchg *x, struct mo_err *e);
+void http_x_drop(struct xchg *x);
+/* The owner wants to hear no more of it. */
+void http_x_stop(struct xchg *x);
+/* The owner hears why (NULL: what the answer itself says). */
+void http_x_fail(struct xchg *x, const struct mo_err *why);
+
+/* link_http_req.c. Headers and text into x->a, replacing what was there. 0,
+ * MO_ENOMEM, MO_ETOOBIG. bare: what every request carries, and nothing else. */
+int http_build_bare(struct xchg *x, const char *version);
+int http_build_post(struct xchg *x, const struct mo_link_msg *m);
+int http_build_get(struct xchg *x);
+
+/* Why a request has no answer, when the client itself is content. */
+void http_describe(const struct xchg *x, struct mo_err *e);
+
+static inline bool http_is_good(int status)
+{
+    return status >= 200 && status < 300;
+}
+
+#endif

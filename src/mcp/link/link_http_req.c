@@ -1,0 +1,233 @@
+/* link_http_req.c - what stands in the head of a request: the owner's headers,
+ * the revision, the session, and in the modern era what the text says too,
+ * so that a proxy need not read it. */
+#include <stdio.h>
+
+#include "codec/base64.h"
+#include "mcp/link/link_http_priv.h"
+
+#define HEADERS_MAX MO_HTTP_HEADERS_MAX
+
+/* --- header values ------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool is_plain(struct mo_span v)
+{
+    if (v.n && (is_blank(v.p[0]) || is_blank(v.p[v.n - 1])))
+        return false;
+    for (size_t i = 0; i < v.n; i++) {
+        if ((v.p[i] < 0x20 || v.p[i] > 0x7E) && v.p[i] != '\t')
+            return false;
+    }
+    return !(mo_span_starts(v, MO_SPAN("=?base64?")) &&
+             mo_span_ends(v, MO_SPAN("?=")));
+}
+
+int mo_link_http_value(struct mo_buf *b, struct mo_span value)
+{
+    if (is_plain(value))
+        return mo_buf_span(b, value);
+    mo_buf_puts(b, "=?base64?");
+    mo_base64_put(b, value);
+    return mo_buf_puts(b, "?=");
+}
+
+/* --- the owner's headers, the server's challenge ------------------------- */
+
+static void remove_own(struct http *h, size_t i)
+{
+    mo_free(h->own[i].name);
+    mo_free(h->own[i].value);
+    h->own[i] = h->own[--h->nown];
+}
+
+int mo_link_http_header(struct mo_link *k, struct mo_span name,
+                        struct mo_span value)
+{
+    struct http *h = http_from_link(k);
+    char *n, *v;
+
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
+            remove_own(h, i);
+            break;
+        }
+    }
+    if (!value.p)
+        return 0;
+    if (h->nown == MO_LINK_HTTP_OWN_MAX)
+        return MO_EBUSY;
+    n = mo_strndup(name.p, name.n);
+    v = mo_strndup(value.p, value.n);
+    if (!n || !v) {
+        mo_free(n);
+        mo_free(v);
+        return MO_ENOMEM;
+    }
+    h->own[h->nown].name = n;
+    h->own[h->nown++].value = v;
+    return 0;
+}
+
+struct mo_span mo_link_http_challenge(const struct mo_link *k)
+{
+    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
+}
+
+/* --- building a request -------------------------------------------------- */
+
+static int add(struct xchg *x, const char *name, struct mo_span value)
+{
+    char *n = mo_arena_strndup(&x->a, name, strlen(name));
+    char *v = mo_arena_strndup(&x->a, value.n ? value.p : "", value.n);
+
+    if (!n || !v)
+        return MO_ENOMEM;
+    if (x->nheaders == HEADERS_MAX)
+        return MO_ETOOBIG;
+    x->headers[x->nheaders].name = mo_span_cstr(n);
+    x->headers[x->nheaders++].value = mo_span(v, value.n);
+    return 0;
+}
+
+static int add_encoded(struct xchg *x, const char *name, struct mo_span value)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, MO_HTTP_HEAD_MAX);
+    rc = mo_link_http_value(&b, value);
+    if (rc == 0)
+        rc = add(x, name, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* What every request carries. */
+int http_build_bare(struct xchg *x, const char *version)
+{
+    struct http *h = x->h;
+    int rc = 0;
+
+    mo_arena_reset(&x->a);
+    x->nheaders = 0;
+    x->text = mo_span(NULL, 0);
+    x->headers =
+        mo_arena_zalloc(&x->a, HEADERS_MAX * sizeof(struct mo_http_header));
+    if (!x->headers)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < h->nown && rc == 0; i++)
+        rc = add(x, h->own[i].name, mo_span_cstr(h->own[i].value));
+    if (rc == 0 && version && version[0])
+        rc = add(x, "MCP-Protocol-Version", mo_span_cstr(version));
+    if (rc == 0 && h->session[0] && !x->modern)
+        rc = add(x, "Mcp-Session-Id", mo_span_cstr(h->session));
+    return rc;
+}
+
+static int add_params(struct xchg *x, const struct mo_link_msg *m)
+{
+    char name[128];
+    int rc = 0;
+
+    if (m->nparams > MO_LINK_HTTP_PARAMS)
+        return MO_ETOOBIG;
+    for (size_t i = 0; i < m->nparams && rc == 0; i++) {
+        if (m->params[i].name.n > 100)
+            return MO_ETOOBIG;
+        (void)snprintf(name, sizeof(name), "Mcp-Param-%.*s",
+                       (int)m->params[i].name.n, m->params[i].name.p);
+        rc = add_encoded(x, name, m->params[i].value);
+    }
+    return rc;
+}
+
+/* What the operator set stays. */
+static bool is_own(const struct http *h, const char *name)
+{
+    for (size_t i = 0; i < h->nown; i++) {
+        if (mo_span_ieq(mo_span_cstr(h->own[i].name), mo_span_cstr(name)))
+            return true;
+    }
+    return false;
+}
+
+static int add_trace(struct xchg *x, const struct mo_trace *t)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++) {
+        const char *name = mo_trace_name((enum mo_trace_key)i);
+
+        if (t->v[i].n && !is_own(x->h, name))
+            rc = add(x, name, t->v[i]);
+    }
+    return rc;
+}
+
+int http_build_post(struct xchg *x, const struct mo_link_msg *m)
+{
+    int rc = http_build_bare(x, m->version);
+    char *text;
+
+    if (rc == 0)
+        rc = add(x, "Content-Type", MO_SPAN("application/json"));
+    if (rc == 0)
+        rc = add(x, "Accept", MO_SPAN("application/json, text/event-stream"));
+    if (rc == 0 && m->modern && m->method)
+        rc = add(x, "Mcp-Method", mo_span_cstr(m->method));
+    if (rc == 0 && m->modern && m->name.n)
+        rc = add_encoded(x, "Mcp-Name", m->name);
+    if (rc == 0 && m->modern)
+        rc = add_params(x, m);
+    if (rc == 0)
+        rc = add_trace(x, &m->trace);
+    if (rc < 0)
+        return rc;
+    text = mo_arena_strndup(&x->a, m->text.p, m->text.n);
+    if (!text)
+        return MO_ENOMEM;
+    x->text = mo_span(text, m->text.n);
+    return 0;
+}
+
+/* The stream of no request, or one that is taken up again. */
+int http_build_get(struct xchg *x)
+{
+    struct mo_span last = mo_buf_view(&x->sse.last_id);
+    int rc = http_build_bare(x, x->h->version);
+
+    if (rc == 0)
+        rc = add(x, "Accept", MO_SPAN("text/event-stream"));
+    if (rc == 0 && last.n)
+        rc = add(x, "Last-Event-ID", last);
+    return rc;
+}
+
+/* --- what went wrong ----------------------------------------------------- */
+
+void http_describe(const struct xchg *x, struct mo_err *e)
+{
+    struct mo_span c = mo_buf_view(&x->h->challenge);
+
+    if (x->broken)
+        *e = x->why;
+    else if ((x->status == 401 || x->status == 403) && c.n)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
+                      (int)(c.n < 160 ? c.n : 160), c.p);
+    else if (x->status == 401 || x->status == 403)
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
+    else if (!http_is_good(x->status))
+        (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                      "the server answers %d", x->status);
+    else if (x->kind == OTHER)
+        (void)mo_fail(e, MO_EPROTO,
+                      "the server answers %d with neither JSON nor events",
+                      x->status);
+    else
+        (void)mo_fail(e, MO_EPROTO, "the answer is missing on its stream");
+}

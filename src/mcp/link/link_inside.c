@@ -1,0 +1,278 @@
+/* link_inside.c - see link_inside.h.
+ *
+ * Invariants:
+ *  1. A message is in `queue` from being said to being delivered; nothing is
+ *     delivered from inside a call on the link or on the endpoint.
+ *  2. A way is in `ways` from its request's delivery to answer or drop.
+ *  3. Only on_later() frees the link, when it was told to close. */
+#include "mcp/link/link_inside.h"
+
+#include "mcp/server/ep_priv.h"
+
+struct said { /* one message on its way */
+    struct mo_list node;
+    bool up;     /* to the endpoint */
+    uint64_t id; /* up: the request; down: on whose way; 0: none */
+    size_t n;
+    char text[];
+};
+
+struct inside {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_ep_sess sess;
+    struct mo_ep_way push; /* for what belongs to no request */
+    struct mo_list queue, ways;
+    size_t queued;
+    struct mo_later later;
+    struct mo_err why;
+    size_t nwho;
+    char who[];
+};
+
+struct way { /* of one request */
+    struct mo_ep_way pub;
+    struct mo_list node;
+    struct inside *x;
+    uint64_t id;
+};
+
+static struct inside *from_link(const struct mo_link *k)
+{
+    return mo_container_of(k, struct inside, k);
+}
+
+static int push(struct inside *x, bool up, uint64_t id, struct mo_span text)
+{
+    struct said *m;
+
+    if (text.n > MO_INSIDE_QUEUE - x->queued)
+        return MO_EBUSY;
+    m = mo_alloc(sizeof(*m) + text.n);
+    if (!m)
+        return MO_ENOMEM;
+    m->up = up;
+    m->id = id;
+    m->n = text.n;
+    memcpy(m->text, text.p, text.n);
+    mo_list_push(&x->queue, &m->node);
+    x->queued += text.n;
+    mo_loop_defer(x->loop, &x->later);
+    return 0;
+}
+
+static void drop_queue(struct mo_list *all)
+{
+    while (!mo_list_empty(all)) {
+        struct said *m = mo_list_first(all, struct said, node);
+
+        mo_list_del(&m->node);
+        mo_free(m);
+    }
+}
+
+/* --- what the endpoint says ---------------------------------------------- */
+
+/* An answer that is lost would be waited for: better no link than that. */
+static void tell(struct inside *x, uint64_t id, struct mo_span msg)
+{
+    struct mo_err e;
+    int rc = x->k.closing ? 0 : push(x, false, id, msg);
+
+    if (rc == 0)
+        return;
+    (void)mo_fail(&e, rc, "no room for what the gateway says");
+    mo_link_close(&x->k, &e);
+}
+
+static void way_free(struct way *w)
+{
+    mo_list_del(&w->node);
+    mo_free(w);
+}
+
+static struct way *way_of(struct mo_ep_way *w)
+{
+    return mo_container_of(w, struct way, pub);
+}
+
+static void on_note(struct mo_ep_way *w, struct mo_span msg)
+{
+    tell(way_of(w)->x, way_of(w)->id, msg);
+}
+
+static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
+{
+    struct inside *x = way_of(w)->x;
+    uint64_t id = way_of(w)->id;
+
+    (void)status;
+    way_free(way_of(w));
+    tell(x, id, msg);
+}
+
+static void on_drop(struct mo_ep_way *w)
+{
+    way_free(way_of(w));
+}
+
+static void on_push(struct mo_ep_way *w, struct mo_span msg)
+{
+    tell(mo_container_of(w, struct inside, push), 0, msg);
+}
+
+static void push_answer(struct mo_ep_way *w, int status, struct mo_span msg)
+{
+    (void)status;
+    on_push(w, msg);
+}
+
+static void push_drop(struct mo_ep_way *w)
+{
+    (void)w;
+}
+
+/* --- delivery ------------------------------------------------------------ */
+
+static struct way *way_new(struct inside *x, uint64_t id)
+{
+    struct way *w = mo_new(struct way);
+
+    if (!w)
+        return NULL;
+    w->pub = (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL};
+    w->x = x;
+    w->id = id;
+    mo_list_push(&x->ways, &w->node);
+    return w;
+}
+
+static void deliver_up(struct inside *x, const struct said *s)
+{
+    struct mo_ep_from from = {.way = &x->push, .sess = &x->sess};
+    struct mo_err e = {0};
+    struct way *w = NULL;
+    struct mo_rpc m;
+    int rc = mo_rpc_parse(mo_span(s->text, s->n), &m, &e);
+
+    if (rc == 0 && m.kind == MO_RPC_REQUEST) {
+        w = way_new(x, s->id);
+        rc = w ? 0 : mo_fail(&e, MO_ENOMEM, "out of memory");
+    }
+    if (rc < 0) {
+        x->k.cb->on_failed(x->k.ctx, s->id, 0, mo_span(NULL, 0), &e);
+        return;
+    }
+    if (w)
+        from.way = &w->pub;
+    mo_ep_legacy(&x->sess, &from, &m);
+}
+
+static void deliver_down(struct inside *x, const struct said *s)
+{
+    struct mo_rpc m;
+
+    if (mo_rpc_parse(mo_span(s->text, s->n), &m, NULL) == 0)
+        x->k.cb->on_message(x->k.ctx, &m, s->id);
+}
+
+static void deliver(struct inside *x)
+{
+    struct mo_list now;
+
+    mo_list_init(&now);
+    mo_list_splice(&now, &x->queue);
+    x->queued = 0;
+    while (!mo_list_empty(&now) && !x->k.closing) {
+        struct said *s = mo_list_first(&now, struct said, node);
+
+        mo_list_del(&s->node);
+        if (s->up)
+            deliver_up(x, s);
+        else
+            deliver_down(x, s);
+        mo_free(s);
+    }
+    drop_queue(&now);
+}
+
+static void end(struct inside *x)
+{
+    const struct mo_link_cb *cb = x->k.cb;
+    struct mo_err why = x->why;
+    void *ctx = x->k.ctx;
+
+    mo_ep_sess_fini(&x->sess);
+    mo_list_each_safe (n, &x->ways)
+        way_free(mo_container_of(n, struct way, node));
+    drop_queue(&x->queue);
+    mo_later_cancel(&x->later);
+    mo_free(x);
+    cb->on_close(ctx, why.code ? &why : NULL);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct inside *x = mo_container_of(d, struct inside, later);
+
+    if (x->k.closing)
+        end(x);
+    else
+        deliver(x);
+}
+
+/* --- the link's side ----------------------------------------------------- */
+
+static int inside_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    return push(from_link(k), true, m->id, m->text);
+}
+
+static void inside_start(struct mo_link *k)
+{
+    (void)k; /* nothing is said before it is asked for */
+}
+
+static void inside_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct inside *x = from_link(k);
+
+    if (why)
+        x->why = *why;
+    mo_loop_defer(x->loop, &x->later);
+}
+
+static const struct mo_link_ops inside_ops = {
+    .send = inside_send,
+    .start = inside_start,
+    .close = inside_close,
+};
+
+int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
+                   struct mo_span who, struct mo_link **out, struct mo_err *e)
+{
+    struct inside *x;
+
+    MO_BUG_ON(!who.n || who.n > MO_INSIDE_WHO_MAX);
+    x = mo_zalloc(sizeof(*x) + who.n);
+    if (!x)
+        return mo_fail(e, MO_ENOMEM, "link");
+    x->k.ops = &inside_ops;
+    x->loop = l;
+    mo_list_init(&x->queue);
+    mo_list_init(&x->ways);
+    mo_later_init(&x->later, on_later);
+    x->nwho = who.n;
+    memcpy(x->who, who.p, who.n);
+    mo_ep_sess_init(&x->sess, ep);
+    x->push = (struct mo_ep_way){on_push, push_answer, push_drop, NULL, NULL};
+    x->sess.push = &x->push;
+    x->sess.inside = mo_span(x->who, x->nwho);
+    *out = &x->k;
+    return 0;
+}
+
+uint64_t mo_link_inside_peer(const struct mo_link *k)
+{
+    return from_link(k)->sess.peer;
+}

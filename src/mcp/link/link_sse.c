@@ -1,0 +1,520 @@
+/* Invariants
+ *  1. A post is freed in drop() only, when the client owes it no on_done.
+ *  2. One post at a time, in order: the old servers know no other way to tell
+ *     which message was first, and 202 comes at once.
+ *  3. Once the link is closing or failing nobody hears of single posts.
+ *  4. The memory goes in on_later(), when the stream and all posts are gone. */
+#include "mcp/link/link_sse.h"
+
+#include "codec/http/sse.h"
+#include "codec/http/url.h"
+#include "mcp/budget.h"
+
+#define NOTE_MS 30000u
+
+struct sse {
+    struct mo_link k;
+    struct mo_loop *loop;
+    struct mo_httpc *client;
+    struct mo_arena a; /* url and headers */
+    const char *url;
+    struct mo_http_header *headers; /* the owner's; room for three more */
+    size_t nheaders;
+    size_t max;
+    unsigned streams, nposts;
+    struct mo_httpc_x *stream;
+    int status;
+    bool events; /* the stream is one */
+    struct mo_sse in;
+    unsigned noise;
+    struct mo_buf endpoint;
+    struct mo_list posts;
+    struct mo_timer timer;
+    struct mo_later later;
+    struct mo_err why;
+    struct mo_budget budget;
+    bool held; /* the stream is not read until the timer fires */
+    bool posting;
+    bool failing;
+};
+
+struct post {
+    struct mo_list node;
+    struct sse *s;
+    struct mo_httpc_x *call; /* NULL: waits, or over */
+    uint64_t id;
+    int status;
+    bool quiet;
+    struct mo_buf text; /* to send; then what came back with a refusal */
+    char version[16];
+};
+
+static struct sse *from_link(struct mo_link *k)
+{
+    return mo_container_of(k, struct sse, k);
+}
+
+static bool is_dead(const struct sse *s)
+{
+    return s->k.closing || s->failing;
+}
+
+/* --- the address --------------------------------------------------------- */
+
+/* Bytes of base that stand in front of what the text replaces. */
+static size_t kept(const struct mo_url *base, const char *start, bool rooted)
+{
+    size_t n = base->path.p ? (size_t)(base->path.p - start) : strlen(start);
+
+    if (rooted || !base->path.p)
+        return n;
+    for (size_t i = base->path.n; i > 0; i--) {
+        if (base->path.p[i - 1] == '/')
+            return n + i;
+    }
+    return n;
+}
+
+int mo_link_sse_endpoint(struct mo_buf *b, const char *base,
+                         struct mo_span text, struct mo_err *e)
+{
+    struct mo_url here, there;
+    size_t from = b->len;
+
+    if (mo_url_parse(mo_span_cstr(base), &here, e) < 0)
+        return mo_wrap(e, "stream");
+    if (text.n == 0 || mo_span_starts(text, MO_SPAN("//")))
+        return mo_fail(e, MO_EPROTO, "the server names no address to post to");
+    if (mo_span_search(text, MO_SPAN("://")) < 0) {
+        bool rooted = text.p[0] == '/';
+
+        mo_buf_put(b, base, kept(&here, base, rooted));
+        if (!rooted && (b->len == from || b->p[b->len - 1] != '/'))
+            mo_buf_putc(b, '/');
+    }
+    mo_buf_span(b, text);
+    if (mo_buf_err(b))
+        return mo_fail(e, mo_buf_err(b), "the address to post to is too long");
+    if (mo_url_parse(mo_span(b->p + from, b->len - from), &there, NULL) < 0)
+        return mo_fail(e, MO_EPROTO, "the server names no address to post to");
+    if (!mo_origin_eq(&here, &there) || there.userinfo.p)
+        return mo_fail(e, MO_EPROTO,
+                       "the server wants us to post to another origin");
+    return 0;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void drop(struct post *p)
+{
+    struct sse *s = p->s;
+
+    mo_list_del(&p->node);
+    s->nposts--;
+    mo_buf_fini(&p->text);
+    mo_free(p);
+    if (is_dead(s))
+        mo_loop_defer(s->loop, &s->later);
+}
+
+static void stop_post(struct post *p)
+{
+    p->quiet = true;
+    if (p->call)
+        mo_httpc_cancel(p->call);
+    else
+        drop(p);
+}
+
+static void stop_all(struct sse *s)
+{
+    mo_timer_stop(s->loop, &s->timer);
+    mo_list_each_safe (n, &s->posts)
+        stop_post(mo_container_of(n, struct post, node));
+    if (s->stream)
+        mo_httpc_cancel(s->stream);
+    mo_loop_defer(s->loop, &s->later);
+}
+
+static void die(struct sse *s, const struct mo_err *why)
+{
+    if (is_dead(s))
+        return;
+    s->failing = true;
+    s->why = *why;
+    stop_all(s);
+}
+
+static void sse_free(struct sse *s)
+{
+    mo_timer_stop(s->loop, &s->timer);
+    mo_sse_fini(&s->in);
+    mo_buf_fini(&s->endpoint);
+    mo_arena_fini(&s->a);
+    mo_free(s);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct sse *s = mo_container_of(d, struct sse, later);
+    const struct mo_link_cb *cb = s->k.cb;
+    void *ctx = s->k.ctx;
+    struct mo_err e = s->why;
+
+    if (!is_dead(s) || s->stream || !mo_list_empty(&s->posts))
+        return;
+    sse_free(s);
+    cb->on_close(ctx, e.code ? &e : NULL);
+}
+
+/* --- posting ------------------------------------------------------------- */
+
+static void post_head(void *ctx, const struct mo_http_head *h)
+{
+    struct post *p = ctx;
+
+    p->status = h->status;
+    mo_buf_reset(&p->text);
+}
+
+static void post_data(void *ctx, struct mo_span data)
+{
+    struct post *p = ctx;
+
+    if (p->text.len < MO_LINK_HTTP_BODY_MAX)
+        mo_buf_span(&p->text,
+                    mo_span_head(data, MO_LINK_HTTP_BODY_MAX - p->text.len));
+}
+
+/* Not taken: its request will have no answer. */
+static void refused(struct post *p, const struct mo_err *why)
+{
+    struct sse *s = p->s;
+    struct mo_err e;
+
+    if (why)
+        e = *why;
+    else
+        (void)mo_fail(&e, MO_EPROTO, "the server answers %d", p->status);
+    p->quiet = true;
+    if (p->id)
+        s->k.cb->on_failed(s->k.ctx, p->id, p->status,
+                           p->status ? mo_buf_view(&p->text) : mo_span(NULL, 0),
+                           &e);
+}
+
+static void pump(struct sse *s);
+
+static void post_done(void *ctx, const struct mo_err *why)
+{
+    struct post *p = ctx;
+    struct sse *s = p->s;
+    bool taken = !why && p->status >= 200 && p->status < 300;
+
+    p->call = NULL;
+    s->posting = false;
+    mo_list_del(&p->node); /* whatever the owner does now, it is over */
+    if (!p->quiet && !taken && !is_dead(s))
+        refused(p, why);
+    drop(p);
+    pump(s);
+}
+
+static const struct mo_http_cb post_cb = {post_head, post_data, post_done};
+
+static int post_now(struct post *p, struct mo_err *e)
+{
+    struct sse *s = p->s;
+    struct mo_http_call c = {
+        .method = "POST",
+        .url = mo_buf_cstr(&s->endpoint),
+        .headers = s->headers,
+        .nheaders = s->nheaders,
+        .body = mo_buf_view(&p->text),
+        .total_ms = NOTE_MS,
+    };
+
+    s->headers[c.nheaders++] = (struct mo_http_header){
+        MO_SPAN("Content-Type"), MO_SPAN("application/json")};
+    if (p->version[0])
+        s->headers[c.nheaders++] = (struct mo_http_header){
+            MO_SPAN("MCP-Protocol-Version"), mo_span_cstr(p->version)};
+    return mo_httpc_start(s->client, &c, &post_cb, p, &p->call, e);
+}
+
+/* The next one, if the address is known and nothing is on its way. */
+static void pump(struct sse *s)
+{
+    struct post *p = mo_list_first(&s->posts, struct post, node);
+    struct mo_err e;
+
+    if (!p || s->posting || !s->endpoint.len || is_dead(s))
+        return;
+    if (post_now(p, &e) < 0)
+        die(s, &e);
+    else
+        s->posting = true;
+}
+
+/* --- the stream ---------------------------------------------------------- */
+
+static void on_endpoint(struct sse *s, struct mo_span text)
+{
+    struct mo_err e;
+
+    if (s->endpoint.len)
+        return; /* once and for all */
+    if (mo_link_sse_endpoint(&s->endpoint, s->url, text, &e) < 0) {
+        die(s, &e);
+        return;
+    }
+    mo_timer_stop(s->loop, &s->timer);
+    pump(s);
+}
+
+static void on_text(struct sse *s, struct mo_span text)
+{
+    struct mo_err e;
+    struct mo_rpc m;
+
+    if (mo_rpc_parse(text, &m, &e) == 0) {
+        if (m.kind != MO_RPC_RESULT && m.kind != MO_RPC_ERROR)
+            mo_budget_take(&s->budget, mo_loop_now(s->loop));
+        s->k.cb->on_message(s->k.ctx, &m, 0);
+        return;
+    }
+    s->noise++;
+    if (s->k.cb->on_noise)
+        s->k.cb->on_noise(s->k.ctx, text);
+    if (s->noise >= MO_LINK_NOISE_MAX)
+        die(s, &e);
+}
+
+/* Too many messages: the stream is not read for a breath. */
+static void hold(struct sse *s)
+{
+    struct mo_err e;
+
+    if (!mo_budget_spent(&s->budget) || is_dead(s) || !s->stream)
+        return;
+    if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
+        (void)mo_fail(&e, MO_EPROTO,
+                      "flood: more than %d unasked messages a second",
+                      MO_LINK_RATE);
+        die(s, &e);
+        return;
+    }
+    s->held = true;
+    mo_httpc_pause(s->stream);
+    mo_timer_start(s->loop, &s->timer, MO_LINK_BREATH_MS);
+}
+
+static void let_go(struct sse *s)
+{
+    s->held = false;
+    mo_budget_fill(&s->budget, mo_loop_now(s->loop));
+    hold(s);
+    if (!s->held && s->stream && !is_dead(s))
+        mo_httpc_resume(s->stream);
+}
+
+static void stream_head(void *ctx, const struct mo_http_head *h)
+{
+    struct sse *s = ctx;
+    struct mo_span type = mo_http_get(h, "content-type");
+
+    s->status = h->status;
+    s->events =
+        h->status == 200 && mo_span_ieq(mo_span_trim(mo_span_cut(&type, ';')),
+                                        MO_SPAN("text/event-stream"));
+}
+
+static void stream_data(void *ctx, struct mo_span in)
+{
+    struct sse *s = ctx;
+    enum mo_sse_result r = MO_SSE_MORE;
+    struct mo_sse_event ev;
+    struct mo_err e;
+
+    while (s->events && !is_dead(s)) {
+        r = mo_sse_next(&s->in, &in, &ev, &e);
+        if (r != MO_SSE_EVENT)
+            break;
+        if (mo_span_is(ev.event, "endpoint"))
+            on_endpoint(s, ev.data);
+        else if (mo_span_is(ev.event, "message") && ev.data.n)
+            on_text(s, ev.data);
+    }
+    if (r == MO_SSE_ERROR)
+        die(s, &e);
+    hold(s);
+}
+
+static void stream_done(void *ctx, const struct mo_err *why)
+{
+    struct sse *s = ctx;
+    struct mo_err e;
+
+    s->stream = NULL;
+    if (why)
+        e = *why;
+    else if (s->events)
+        (void)mo_fail(&e, MO_ECLOSED, "the server has ended its stream");
+    else
+        (void)mo_fail(&e, MO_EPROTO, "the server answers %d, no events",
+                      s->status);
+    die(s, &e);
+    mo_loop_defer(s->loop, &s->later);
+}
+
+static const struct mo_http_cb stream_cb = {stream_head, stream_data,
+                                            stream_done};
+
+static void on_timer(struct mo_timer *t)
+{
+    struct sse *s = mo_container_of(t, struct sse, timer);
+    struct mo_err e;
+
+    if (s->held) {
+        let_go(s);
+        return;
+    }
+    (void)mo_fail(&e, MO_ETIMEOUT, "the server names no address to post to");
+    die(s, &e);
+}
+
+/* --- the link's side ----------------------------------------------------- */
+
+static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
+{
+    struct sse *s = from_link(k);
+    struct post *p;
+    int rc;
+
+    if (s->failing)
+        return MO_ECLOSED;
+    if (s->nposts >= s->streams + (m->id ? 0 : MO_LINK_HTTP_EXTRA))
+        return MO_EBUSY;
+    p = mo_new(struct post);
+    if (!p)
+        return MO_ENOMEM;
+    p->s = s;
+    p->id = m->id;
+    mo_buf_init(&p->text, s->max);
+    mo_list_push(&s->posts, &p->node);
+    s->nposts++;
+    for (size_t i = 0; m->version && m->version[i]; i++) {
+        if (i < sizeof(p->version) - 1)
+            p->version[i] = m->version[i];
+    }
+    rc = mo_buf_span(&p->text, m->text);
+    if (rc < 0)
+        drop(p);
+    else
+        pump(s);
+    return rc;
+}
+
+static void sse_forget(struct mo_link *k, uint64_t id)
+{
+    struct sse *s = from_link(k);
+
+    mo_list_each (n, &s->posts) {
+        struct post *p = mo_container_of(n, struct post, node);
+
+        if (!id || p->id != id || p->quiet)
+            continue;
+        p->quiet = true; /* one that is on its way may arrive */
+        if (!p->call)
+            drop(p);
+        return;
+    }
+}
+
+static void sse_start(struct mo_link *k)
+{
+    struct sse *s = from_link(k);
+    struct mo_http_call c = {
+        .url = s->url,
+        .headers = s->headers,
+        .nheaders = s->nheaders,
+        .idle_ms = MO_HTTP_FOREVER,
+        .max_bytes = UINT64_MAX,
+    };
+    struct mo_err e;
+
+    s->headers[c.nheaders++] = (struct mo_http_header){
+        MO_SPAN("Accept"), MO_SPAN("text/event-stream")};
+    if (mo_httpc_start(s->client, &c, &stream_cb, s, &s->stream, &e) < 0) {
+        die(s, &e);
+        return;
+    }
+    mo_timer_start(s->loop, &s->timer, MO_LINK_SSE_OPEN_MS);
+}
+
+static void sse_close(struct mo_link *k, const struct mo_err *why)
+{
+    struct sse *s = from_link(k);
+
+    if (why && !s->failing)
+        s->why = *why;
+    stop_all(s);
+}
+
+/* A byte stream in HTTP's clothes: one stream brings all answers, and a
+ * request is cancelled by a message, not by hanging up. */
+static const struct mo_link_ops sse_ops = {
+    .send = sse_send,
+    .forget = sse_forget,
+    .start = sse_start,
+    .close = sse_close,
+    .http = true,
+};
+
+static int copy_opts(struct sse *s, const struct mo_link_http_opts *o)
+{
+    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
+    s->headers =
+        mo_arena_zalloc(&s->a, (o->nheaders + 3) * sizeof(s->headers[0]));
+    if (!s->url || !s->headers)
+        return MO_ENOMEM;
+    for (; s->nheaders < o->nheaders; s->nheaders++) {
+        struct mo_http_header h = o->headers[s->nheaders];
+
+        h.name.p = mo_arena_strndup(&s->a, h.name.p, h.name.n);
+        h.value.p = mo_arena_strndup(&s->a, h.value.p, h.value.n);
+        if (!h.name.p || !h.value.p)
+            return MO_ENOMEM;
+        s->headers[s->nheaders] = h;
+    }
+    return 0;
+}
+
+int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
+                struct mo_link **out, struct mo_err *e)
+{
+    struct sse *s = mo_new(struct sse);
+    int rc;
+
+    if (!s)
+        return mo_fail(e, MO_ENOMEM, "link");
+    s->k.ops = &sse_ops;
+    s->loop = l;
+    s->client = o->http;
+    s->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
+    s->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    mo_budget_init(&s->budget, mo_loop_now(l));
+    mo_list_init(&s->posts);
+    mo_later_init(&s->later, on_later);
+    mo_timer_init(&s->timer, on_timer);
+    mo_arena_init(&s->a, 8 * MO_HTTP_HEAD_MAX);
+    mo_buf_init(&s->endpoint, MO_URL_MAX);
+    mo_sse_init(&s->in, s->max);
+    rc = copy_opts(s, o);
+    if (rc < 0) {
+        sse_free(s);
+        return mo_fail(e, rc, "link to an HTTP server");
+    }
+    *out = &s->k;
+    return 0;
+}

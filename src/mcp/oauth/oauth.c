@@ -1,0 +1,604 @@
+/* Invariants
+ *  1. At most one flow; o->flow is set until its done.
+ *  2. Tickets in `waiters` belong to the flow; those in `ready` are told in
+ *     on_later(), with o->why (code 0: try again).
+ *  3. The memory goes in on_later(), when closing, without a flow and
+ *     without doors that are still closing. */
+#include "mcp/oauth/oauth.h"
+
+#include "base/mem.h"
+#include "mcp/oauth/oauth_back.h"
+#include "mcp/oauth/oauth_flow.h"
+
+#define ROOM         "oauth"
+#define ARENA_MAX    ((size_t)128 * 1024)
+#define HEADER_MAX   (MO_OAUTH_TEXT_MAX + 16)
+#define URL_MAX      ((size_t)32 * 1024)
+#define BEARER       "Bearer "
+#define BEARER_LEN   (sizeof(BEARER) - 1)
+#define LATER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* of one timer */
+
+struct mo_oauth {
+    struct mo_auth auth;
+    struct mo_oauth_opts o;
+    struct mo_arena a; /* the options' texts */
+    struct mo_flow *flow;
+    bool refreshing; /* the flow is a refresh */
+    bool queued;     /* another process refreshes; `turn` looks again */
+    int claim;       /* while we do: a descriptor, or -1 */
+    struct mo_timer turn;
+    bool barred; /* mute, and a sign-in was needed */
+    bool local;  /* the server was seen at a private address */
+    struct mo_back *back;
+    unsigned backs; /* doors not gone yet */
+    struct mo_list waiters, ready;
+    struct mo_err why; /* for `ready` */
+    struct mo_buf header, url;
+    struct mo_buf asked; /* scopes of the last sign-in, and of step-ups */
+    struct mo_buf told;  /* the last challenge */
+    uint64_t serial;
+    uint64_t refreshed; /* mo_now_ns() of the last refresh; 0: none */
+    unsigned step_ups;
+    uint64_t stepped; /* mo_now_ns() of the last one */
+    struct mo_timer timer;
+    struct mo_later later;
+    bool closing;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+static struct mo_oauth *from_auth(struct mo_auth *a)
+{
+    return mo_container_of(a, struct mo_oauth, auth);
+}
+
+/* --- who waits ----------------------------------------------------------- */
+
+/* All who wait are told so, later. */
+static void tell(struct mo_oauth *o, const struct mo_err *why)
+{
+    o->why = why ? *why : (struct mo_err){0};
+    mo_list_splice(&o->ready, &o->waiters);
+    mo_loop_defer(o->o.loop, &o->later);
+}
+
+static void oauth_free(struct mo_oauth *o)
+{
+    struct mo_buf *secret[] = {&o->header, &o->url, &o->asked, &o->told};
+
+    for (size_t i = 0; i < MO_COUNT(secret); i++) {
+        if (secret[i]->p)
+            explicit_bzero(secret[i]->p, secret[i]->cap);
+        mo_buf_fini(secret[i]);
+    }
+    mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
+    mo_later_cancel(&o->later);
+    mo_close_fd(&o->claim);
+    mo_arena_fini(&o->a);
+    mo_free(o);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct mo_oauth *o = mo_container_of(d, struct mo_oauth, later);
+    void (*gone)(void *) = o->gone;
+    void *ctx = o->gone_ctx;
+    struct mo_err why = o->why;
+
+    while (!mo_list_empty(&o->ready)) {
+        struct mo_auth_wait *w =
+            mo_list_first(&o->ready, struct mo_auth_wait, node);
+
+        mo_list_del(&w->node);
+        w->done(w, why.code ? &why : NULL);
+    }
+    if (!o->closing || o->flow || o->backs)
+        return;
+    oauth_free(o);
+    if (gone)
+        gone(ctx);
+}
+
+/* --- the token ----------------------------------------------------------- */
+
+static const struct mo_token *token_of(const struct mo_oauth *o)
+{
+    return mo_tokens_get(o->o.tokens, NULL, o->o.server);
+}
+
+/* The header for the token, and the time to refresh it. */
+static int use(struct mo_oauth *o, const struct mo_token *k)
+{
+    uint64_t now = mo_wall_ms(), ms = 0;
+
+    mo_buf_reset(&o->header);
+    mo_timer_stop(o->o.loop, &o->timer);
+    o->serial++;
+    if (!k || !k->access)
+        return 0;
+    mo_buf_puts(&o->header, BEARER);
+    mo_buf_puts(&o->header, k->access);
+    if (k->refresh && k->expires_ms) {
+        if (k->expires_ms > now + MO_OAUTH_AHEAD_MS)
+            ms = k->expires_ms - now - MO_OAUTH_AHEAD_MS;
+        else if (k->expires_ms > now) /* a short life: at half of it */
+            ms = (k->expires_ms - now) / 2;
+        mo_timer_start(o->o.loop, &o->timer,
+                       ms < LATER_MAX_MS ? ms : LATER_MAX_MS);
+    }
+    return mo_buf_err(&o->header);
+}
+
+static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
+{
+    struct mo_oauth *o = from_auth(a);
+
+    *serial = o->serial;
+    return mo_buf_view(&o->header);
+}
+
+/* Has another process a newer one than we use? */
+static bool is_old(struct mo_oauth *o)
+{
+    struct mo_span now = mo_span_skip(mo_buf_view(&o->header), BEARER_LEN);
+    const struct mo_token *k;
+
+    mo_tokens_sync(o->o.tokens);
+    k = token_of(o);
+    return k && k->access && !mo_span_is(now, k->access);
+}
+
+/* The newer one is ours now. */
+static bool look_again(struct mo_oauth *o)
+{
+    return is_old(o) && use(o, token_of(o)) == 0;
+}
+
+/* --- flows --------------------------------------------------------------- */
+
+static void on_url(void *ctx, const char *url);
+static void on_client(void *ctx, const struct mo_token *k);
+static void on_done(void *ctx, const struct mo_token *k, const char *asked,
+                    const struct mo_err *why);
+
+static struct mo_flow_opts flow_opts(struct mo_oauth *o)
+{
+    const char *asked = mo_buf_cstr(&o->asked);
+
+    return (struct mo_flow_opts){
+        .loop = o->o.loop,
+        .http = o->o.http,
+        .tokens = o->o.tokens,
+        .server = o->o.server,
+        .redirect = o->back ? mo_back_uri(o->back) : o->o.redirect,
+        .client_name = o->o.client_name,
+        .client_id = o->o.client_id,
+        .client_secret = o->o.client_secret,
+        .client_url = o->o.client_url,
+        .scope = asked[0] ? asked : NULL,
+        .sign_in_ms = o->o.sign_in_ms,
+        .local = o->local,
+        .on_url = on_url,
+        .on_client = on_client,
+        .done = on_done,
+        .ctx = o,
+    };
+}
+
+static int on_query(void *ctx, struct mo_span query)
+{
+    struct mo_oauth *o = ctx;
+
+    if (!o->flow)
+        return MO_EINVAL;
+    return mo_flow_redirected(o->flow, query, NULL);
+}
+
+static void on_back_gone(void *ctx)
+{
+    struct mo_oauth *o = ctx;
+
+    o->backs--;
+    mo_loop_defer(o->o.loop, &o->later);
+}
+
+static void close_back(struct mo_oauth *o)
+{
+    if (o->back)
+        mo_back_close(mo_take_ptr(&o->back), on_back_gone, o);
+}
+
+/* At the port of the last time, if that can be had. */
+static int open_back(struct mo_oauth *o, struct mo_err *e)
+{
+    const char *want = o->o.back ? o->o.back : MO_BACK_URI;
+    const struct mo_token *k = token_of(o);
+    int rc = MO_ENOTFOUND;
+
+    if (k && k->redirect && mo_back_same(want, k->redirect))
+        rc = mo_back_open(o->o.loop, k->redirect, on_query, o, &o->back, NULL);
+    if (rc < 0)
+        rc = mo_back_open(o->o.loop, want, on_query, o, &o->back, e);
+    if (rc == 0)
+        o->backs++;
+    return rc;
+}
+
+static void need_sign_in(struct mo_err *e)
+{
+    (void)mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
+}
+
+static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
+{
+    struct mo_oauth_challenge c;
+    struct mo_flow_opts fo;
+    struct mo_arena a;
+    int rc = 0;
+
+    if (o->o.mute) {
+        o->barred = true;
+        need_sign_in(e);
+        return e->code;
+    }
+    if (!o->o.redirect && !o->back)
+        rc = open_back(o, e);
+    if (rc < 0)
+        return rc;
+    fo = flow_opts(o);
+    mo_arena_init(&a, ARENA_MAX);
+    (void)mo_oauth_challenge(&a, mo_buf_view(&o->told), &c);
+    rc = mo_flow_start(&fo, &c, &o->flow, e);
+    mo_arena_fini(&a);
+    if (rc < 0)
+        close_back(o);
+    o->refreshing = false;
+    return rc;
+}
+
+static int start_refresh(struct mo_oauth *o, struct mo_err *e)
+{
+    struct mo_flow_opts fo = flow_opts(o);
+    const struct mo_token *k;
+    int rc;
+
+    rc = mo_tokens_claim(o->o.tokens, &o->claim);
+    if (rc == MO_EBUSY || is_old(o)) { /* at it, or done since we looked */
+        mo_close_fd(&o->claim);
+        o->queued = true;
+        mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
+        return 0;
+    }
+    k = token_of(o);
+    if (!k || !k->refresh)
+        rc = mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
+    else
+        rc = mo_flow_refresh(&fo, k, &o->flow, e);
+    if (rc < 0)
+        mo_close_fd(&o->claim);
+    o->refreshing = rc == 0;
+    return rc;
+}
+
+static void end_flow(struct mo_oauth *o, const struct mo_err *why)
+{
+    tell(o, why);
+    if (o->o.on_end && !o->closing)
+        o->o.on_end(o->o.ctx, why);
+}
+
+static void on_turn(struct mo_timer *t)
+{
+    struct mo_oauth *o = mo_container_of(t, struct mo_oauth, turn);
+    struct mo_err e;
+
+    o->queued = false;
+    if (look_again(o))
+        end_flow(o, NULL);
+    else if (start_refresh(o, &e) < 0)
+        end_flow(o, &e);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct mo_oauth *o = mo_container_of(t, struct mo_oauth, timer);
+    const struct mo_token *k = token_of(o);
+    struct mo_err e;
+
+    if (o->flow || o->queued || o->closing || !k)
+        return;
+    if (k->expires_ms > mo_wall_ms() + LATER_MAX_MS) { /* not yet */
+        mo_timer_start(o->o.loop, &o->timer, LATER_MAX_MS);
+        return;
+    }
+    if (!look_again(o) && start_refresh(o, &e) < 0)
+        mo_log_err(mo_loop_log(o->o.loop), MO_DEBUG, ROOM, &e, "no refresh");
+}
+
+static void on_url(void *ctx, const char *url)
+{
+    struct mo_oauth *o = ctx;
+    struct mo_err e;
+
+    mo_buf_reset(&o->url);
+    if (mo_buf_put(&o->url, url, strlen(url) + 1) < 0) {
+        mo_buf_reset(&o->url);
+        mo_flow_cancel(o->flow); /* nobody could learn of it */
+        return;
+    }
+    if (o->o.on_sign_in)
+        o->o.on_sign_in(o->o.ctx, url);
+    if (o->o.wait)
+        return;
+    need_sign_in(&e);
+    tell(o, &e);
+}
+
+/* Saved at once, unless there are tokens of an older client: those are
+ * replaced when there are better ones. */
+static void on_client(void *ctx, const struct mo_token *k)
+{
+    struct mo_oauth *o = ctx;
+    const struct mo_token *old =
+        k ? mo_tokens_get(o->o.tokens, k->issuer, k->server) : NULL;
+    struct mo_err e;
+    int rc = 0;
+
+    if (!k)
+        rc = mo_tokens_drop(o->o.tokens, NULL, o->o.server, &e);
+    else if (!old || (!old->access && !old->refresh))
+        rc = mo_tokens_put(o->o.tokens, k, &e);
+    if (rc < 0)
+        mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, &e,
+                   "registration is not saved");
+}
+
+static int keep_token(struct mo_oauth *o, const struct mo_token *k,
+                      const char *asked, struct mo_err *e)
+{
+    int rc;
+
+    if (o->refreshing)
+        o->refreshed = mo_now_ns();
+    o->barred = false;
+    mo_buf_reset(&o->asked);
+    mo_buf_puts(&o->asked, asked ? asked : "");
+    rc = mo_tokens_put(o->o.tokens, k, e);
+    if (rc == MO_EIO) {
+        mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, e,
+                   "tokens are not saved");
+        rc = 0;
+    }
+    if (rc == 0)
+        rc = use(o, k);
+    return rc < 0 ? mo_fail(e, rc, "token") : 0;
+}
+
+static void on_done(void *ctx, const struct mo_token *k, const char *asked,
+                    const struct mo_err *why)
+{
+    struct mo_oauth *o = ctx;
+    bool refused = why && why->code == MO_EPOLICY && o->refreshing;
+    struct mo_err e;
+
+    o->flow = NULL;
+    mo_buf_reset(&o->url);
+    close_back(o);
+    if (!why && keep_token(o, k, asked, &e) < 0)
+        why = &e;
+    mo_close_fd(&o->claim);
+    if (why)
+        mo_log_err(mo_loop_log(o->o.loop), MO_INFO, ROOM, why, "no token");
+    if (refused && look_again(o)) { /* somebody was faster */
+        refused = false;
+        why = NULL;
+    }
+    if (refused && !o->closing && !mo_list_empty(&o->waiters)) {
+        if (start_sign_in(o, &e) == 0)
+            return;
+        why = &e;
+    }
+    end_flow(o, why);
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+/* 403: may more scopes help? */
+static int step_up(struct mo_oauth *o, struct mo_span challenge,
+                   struct mo_err *e)
+{
+    struct mo_oauth_challenge c;
+    const char *all = NULL;
+    struct mo_arena a;
+    int rc;
+
+    if (mo_now_ns() - o->stepped > MO_OAUTH_STEP_MS * MO_MS)
+        o->step_ups = 0;
+    mo_arena_init(&a, ARENA_MAX);
+    (void)mo_oauth_challenge(&a, challenge, &c);
+    if (!c.bearer || !c.error || strcmp(c.error, "insufficient_scope") != 0)
+        rc = mo_fail(e, MO_EPOLICY, "the server forbids it");
+    else if (!c.scope || mo_oauth_scope_covers(mo_buf_cstr(&o->asked), c.scope))
+        rc = mo_fail(e, MO_EPOLICY, "the scopes we have are not enough");
+    else if (o->step_ups >= MO_OAUTH_STEP_UPS)
+        rc = mo_fail(e, MO_EPOLICY, "the server asks for ever more scopes");
+    else
+        rc = mo_oauth_scope_union(&a, mo_buf_cstr(&o->asked), c.scope, &all);
+    if (rc == 0) {
+        o->step_ups++;
+        o->stepped = mo_now_ns();
+        mo_buf_reset(&o->asked);
+        rc = mo_buf_puts(&o->asked, all ? all : "");
+    }
+    mo_arena_fini(&a);
+    return rc;
+}
+
+static bool may_refresh(const struct mo_oauth *o)
+{
+    const struct mo_token *k = token_of(o);
+
+    if (!k || !k->refresh)
+        return false;
+    return !o->refreshed ||
+           mo_now_ns() - o->refreshed > MO_OAUTH_AGAIN_MS * MO_MS;
+}
+
+static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
+                      struct mo_err *e)
+{
+    int rc = status == 403 ? step_up(o, challenge, e) : 0;
+
+    if (rc < 0)
+        return rc;
+    mo_buf_reset(&o->told);
+    if (mo_buf_span(&o->told, challenge) < 0)
+        return mo_fail(e, mo_buf_err(&o->told), "challenge");
+    if (status == 401 && may_refresh(o))
+        return start_refresh(o, e);
+    return start_sign_in(o, e);
+}
+
+static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
+                      struct mo_span challenge, struct mo_err *e)
+{
+    struct mo_oauth *o = from_auth(a);
+    int rc = 0;
+
+    if (o->closing)
+        return mo_fail(e, MO_ECLOSED, "closed");
+    if (o->url.len && !o->o.wait) {
+        need_sign_in(e);
+        return e->code;
+    }
+    if (!o->flow && w->serial != o->serial && o->header.len) {
+        mo_list_push(&o->waiters, &w->node);
+        tell(o, NULL); /* there is a newer one already */
+        return 0;
+    }
+    o->local = o->local || w->local;
+    if (!o->flow && !o->queued && status == 401 && look_again(o)) {
+        mo_list_push(&o->waiters, &w->node);
+        tell(o, NULL);
+        return 0;
+    }
+    if (!o->flow && !o->queued)
+        rc = start_flow(o, status, challenge, e);
+    if (rc == 0)
+        mo_list_push(&o->waiters, &w->node);
+    return rc;
+}
+
+static const struct mo_auth_ops auth_ops = {
+    .header = get_header,
+    .refused = on_refused,
+};
+
+/* --- making one ---------------------------------------------------------- */
+
+static int copy_texts(struct mo_oauth *o)
+{
+    const char **texts[] = {
+        &o->o.server,        &o->o.client_name, &o->o.client_id,
+        &o->o.client_secret, &o->o.client_url,  &o->o.scope,
+        &o->o.redirect,      &o->o.back,
+    };
+
+    for (size_t i = 0; i < MO_COUNT(texts); i++) {
+        if (!*texts[i])
+            continue;
+        *texts[i] = mo_arena_strndup(&o->a, *texts[i], strlen(*texts[i]));
+        if (!*texts[i])
+            return MO_ENOMEM;
+    }
+    return 0;
+}
+
+int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
+                 struct mo_err *e)
+{
+    struct mo_oauth *o = mo_new(struct mo_oauth);
+    const struct mo_token *k;
+    int rc;
+
+    if (!o)
+        return mo_fail(e, MO_ENOMEM, "authorization");
+    o->auth.ops = &auth_ops;
+    o->o = *opts;
+    if (!o->o.client_name)
+        o->o.client_name = "MCP Orchestrator";
+    mo_arena_init(&o->a, ARENA_MAX);
+    mo_buf_init(&o->header, HEADER_MAX);
+    mo_buf_init(&o->url, URL_MAX);
+    mo_buf_init(&o->asked, MO_OAUTH_TEXT_MAX);
+    mo_buf_init(&o->told, MO_OAUTH_TEXT_MAX);
+    mo_list_init(&o->waiters);
+    mo_list_init(&o->ready);
+    mo_timer_init(&o->timer, on_timer);
+    mo_timer_init(&o->turn, on_turn);
+    o->claim = -1;
+    mo_later_init(&o->later, on_later);
+    rc = copy_texts(o);
+    k = rc == 0 ? token_of(o) : NULL;
+    if (rc == 0)
+        rc = mo_buf_puts(&o->asked, k && k->scope ? k->scope
+                                    : opts->scope ? opts->scope
+                                                  : "");
+    if (rc == 0)
+        rc = use(o, k);
+    if (rc < 0) {
+        oauth_free(o);
+        return mo_fail(e, rc, "authorization");
+    }
+    *out = o;
+    return 0;
+}
+
+void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
+{
+    struct mo_err e;
+
+    MO_BUG_ON(o->closing);
+    o->closing = true;
+    o->gone = gone;
+    o->gone_ctx = ctx;
+    mo_timer_stop(o->o.loop, &o->timer);
+    mo_timer_stop(o->o.loop, &o->turn);
+    (void)mo_fail(&e, MO_ECANCELED, "closed");
+    tell(o, &e);
+    if (o->flow)
+        mo_flow_cancel(o->flow);
+}
+
+struct mo_auth *mo_oauth_auth(struct mo_oauth *o)
+{
+    return &o->auth;
+}
+
+enum mo_oauth_state mo_oauth_state(const struct mo_oauth *o)
+{
+    if (o->url.len)
+        return MO_OAUTH_IS_SIGN_IN;
+    if (o->flow || o->queued)
+        return MO_OAUTH_IS_WORKING;
+    if (o->barred)
+        return MO_OAUTH_IS_BARRED;
+    return o->header.len ? MO_OAUTH_IS_READY : MO_OAUTH_IS_NONE;
+}
+
+const char *mo_oauth_url(const struct mo_oauth *o)
+{
+    return o->url.len ? o->url.p : NULL;
+}
+
+int mo_oauth_redirected(struct mo_oauth *o, struct mo_span url,
+                        struct mo_err *e)
+{
+    ptrdiff_t at = mo_span_find(url, '?');
+    struct mo_span query = at < 0 ? url : mo_span_skip(url, (size_t)at + 1);
+
+    if (!o->flow)
+        return mo_fail(e, MO_EINVAL, "no sign-in is waited for");
+    return mo_flow_redirected(o->flow, mo_span_cut(&query, '#'), e);
+}

@@ -1,0 +1,160 @@
+#include "mcp/oauth/oauth_addr.h"
+
+#include <arpa/inet.h>
+
+#include "codec/http/url.h"
+#include "codec/ip.h"
+
+static int keep(struct mo_arena *a, struct mo_span s, const char **out)
+{
+    *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
+    return *out ? 0 : MO_ENOMEM;
+}
+
+static int keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
+{
+    int rc = mo_buf_err(b);
+
+    if (rc == 0)
+        rc = keep(a, mo_buf_view(b), out);
+    mo_buf_fini(b);
+    return rc;
+}
+
+/* --- addresses ----------------------------------------------------------- */
+
+static bool is_loopback(const struct mo_url *u)
+{
+    struct mo_host h = {.name = u->host, .ipv6 = u->ipv6};
+
+    return mo_host_is_loopback(&h);
+}
+
+/* Literal addresses only: a name is the resolver's business. */
+static bool is_private(const struct mo_url *u)
+{
+    char text[64];
+    unsigned char b[16];
+
+    if (is_loopback(u))
+        return true;
+    if (u->host.n >= sizeof(text))
+        return false;
+    memcpy(text, u->host.p, u->host.n);
+    text[u->host.n] = '\0';
+    if (u->ipv6)
+        return inet_pton(AF_INET6, text, b) != 1 || mo_ip6_is_private(b);
+    return inet_pton(AF_INET, text, b) == 1 && mo_ip4_is_private(b);
+}
+
+bool mo_oauth_is_private(const char *url)
+{
+    struct mo_url u;
+
+    return mo_url_parse(mo_span_cstr(url), &u, NULL) == 0 && is_private(&u);
+}
+
+int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e)
+{
+    struct mo_url u;
+
+    if (mo_url_parse(mo_span_cstr(url), &u, NULL) < 0 || u.fragment.p ||
+        u.userinfo.p || u.host.n == 0)
+        return mo_fail(e, MO_EPOLICY, "not an address we would ask");
+    if (!mo_span_ieq(u.scheme, MO_SPAN("https")) &&
+        !(mo_span_ieq(u.scheme, MO_SPAN("http")) && is_loopback(&u)))
+        return mo_fail(e, MO_EPOLICY, "%.*s is not asked without TLS",
+                       (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);
+    if (!is_private(&u) || mo_oauth_is_private(server))
+        return 0;
+    return mo_fail(e, MO_EPOLICY, "a public server sends us to %.*s",
+                   (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);
+}
+
+static void put_origin(struct mo_buf *b, const struct mo_url *u)
+{
+    mo_buf_span(b, u->scheme);
+    mo_buf_puts(b, u->ipv6 ? "://[" : "://");
+    mo_buf_span(b, u->host);
+    if (u->ipv6)
+        mo_buf_putc(b, ']');
+    if (u->has_port)
+        mo_buf_printf(b, ":%u", u->port);
+}
+
+static struct mo_span bare_path(const struct mo_url *u)
+{
+    struct mo_span p = u->path;
+
+    while (p.n && p.p[p.n - 1] == '/')
+        p.n--;
+    return p;
+}
+
+/* One more address: origin, `before`, the URL's path, `behind`. */
+static int add_url(struct mo_arena *a, struct mo_oauth_urls *out,
+                   const struct mo_url *u, const char *before,
+                   struct mo_span path, const char *behind)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_URL_MAX);
+    put_origin(&b, u);
+    mo_buf_puts(&b, before);
+    mo_buf_span(&b, path);
+    mo_buf_puts(&b, behind);
+    return keep_buf(a, &b, &out->v[out->n++]);
+}
+
+int mo_oauth_at_origin(struct mo_arena *a, const char *url, const char *path,
+                       const char **out)
+{
+    struct mo_oauth_urls list = {.n = 0};
+    struct mo_url u;
+    int rc = mo_url_parse(mo_span_cstr(url), &u, NULL);
+
+    if (rc == 0)
+        rc = add_url(a, &list, &u, path, mo_span(NULL, 0), "");
+    *out = list.v[0];
+    return rc;
+}
+
+int mo_oauth_resource_urls(struct mo_arena *a, const char *server,
+                           const char *told, struct mo_oauth_urls *out)
+{
+    static const char known[] = "/.well-known/oauth-protected-resource";
+    struct mo_url u;
+    int rc = mo_url_parse(mo_span_cstr(server), &u, NULL);
+
+    *out = (struct mo_oauth_urls){.n = 0};
+    if (rc < 0)
+        return rc;
+    if (told)
+        return keep(a, mo_span_cstr(told), &out->v[out->n++]);
+    if (bare_path(&u).n)
+        rc = add_url(a, out, &u, known, bare_path(&u), "");
+    if (rc == 0)
+        rc = add_url(a, out, &u, known, mo_span(NULL, 0), "");
+    return rc;
+}
+
+int mo_oauth_issuer_urls(struct mo_arena *a, const char *issuer,
+                         struct mo_oauth_urls *out)
+{
+    static const char oauth[] = "/.well-known/oauth-authorization-server";
+    static const char oidc[] = "/.well-known/openid-configuration";
+    struct mo_span path;
+    struct mo_url u;
+    int rc = mo_url_parse(mo_span_cstr(issuer), &u, NULL);
+
+    *out = (struct mo_oauth_urls){.n = 0};
+    if (rc < 0)
+        return rc;
+    path = bare_path(&u);
+    rc = add_url(a, out, &u, oauth, path, "");
+    if (rc == 0)
+        rc = add_url(a, out, &u, oidc, path, "");
+    if (rc == 0 && path.n)
+        rc = add_url(a, out, &u, "", path, oidc);
+    return rc;
+}

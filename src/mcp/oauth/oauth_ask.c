@@ -1,0 +1,96 @@
+#include "mcp/oauth/oauth_ask.h"
+
+static void on_head(void *ctx, const struct mo_http_head *h)
+{
+    ((struct mo_oauth_ask *)ctx)->status = h->status;
+}
+
+static void on_data(void *ctx, struct mo_span data)
+{
+    (void)mo_buf_span(&((struct mo_oauth_ask *)ctx)->body, data);
+}
+
+static void on_done(void *ctx, const struct mo_err *why)
+{
+    struct mo_oauth_ask *q = ctx;
+    struct mo_err e;
+
+    q->x = NULL;
+    if (!why && mo_buf_err(&q->body)) {
+        (void)mo_fail(&e, mo_buf_err(&q->body), "the answer is too big");
+        why = &e;
+    }
+    q->done(q, why);
+}
+
+static const struct mo_http_cb call_cb = {
+    .on_head = on_head,
+    .on_data = on_data,
+    .on_done = on_done,
+};
+
+static int ask(struct mo_oauth_ask *q, struct mo_http_call *c, struct mo_err *e)
+{
+    int rc = mo_oauth_url_ok(c->url, q->server, e);
+
+    if (rc < 0)
+        return rc;
+    MO_BUG_ON(q->x);
+    c->total_ms = MO_OAUTH_ASK_MS;
+    c->max_bytes = MO_OAUTH_DOC_MAX;
+    c->public_only = !q->local && !mo_oauth_is_private(q->server);
+    q->status = 0;
+    mo_buf_reset(&q->body);
+    return mo_httpc_start(q->http, c, &call_cb, q, &q->x, e);
+}
+
+int mo_oauth_ask_get(struct mo_oauth_ask *q, const char *url, struct mo_err *e)
+{
+    const struct mo_http_header accept = {MO_SPAN("Accept"),
+                                          MO_SPAN("application/json")};
+    struct mo_http_call c = {.url = url, .headers = &accept, .nheaders = 1};
+
+    return ask(q, &c, e);
+}
+
+int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
+                      struct mo_span body, struct mo_span basic,
+                      struct mo_err *e)
+{
+    const struct mo_http_header hs[] = {
+        {MO_SPAN("Accept"), MO_SPAN("application/json")},
+        {MO_SPAN("Content-Type"), mo_span_cstr(type)},
+        {MO_SPAN("Authorization"), basic},
+    };
+    struct mo_http_call c = {
+        .method = "POST",
+        .url = url,
+        .headers = hs,
+        .nheaders = basic.n ? 3 : 2,
+        .body = body,
+    };
+
+    return ask(q, &c, e);
+}
+
+bool mo_oauth_ask_cancel(struct mo_oauth_ask *q)
+{
+    if (q->x)
+        mo_httpc_cancel(q->x);
+    return q->x != NULL;
+}
+
+void mo_oauth_ask_init(struct mo_oauth_ask *q)
+{
+    q->status = 0;
+    q->x = NULL;
+    mo_buf_init(&q->body, MO_OAUTH_DOC_MAX);
+}
+
+void mo_oauth_ask_fini(struct mo_oauth_ask *q)
+{
+    MO_BUG_ON(q->x);
+    if (q->body.p)
+        explicit_bzero(q->body.p, q->body.cap);
+    mo_buf_fini(&q->body);
+}

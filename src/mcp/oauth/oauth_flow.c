@@ -1,0 +1,560 @@
+/* Invariants
+ *  1. f->end is deferred at most once, when no question is under way; it frees
+ *     f.
+ *  2. Only move() writes f->state. */
+#include "mcp/oauth/oauth_flow.h"
+
+#include "base/mem.h"
+#include "mcp/oauth/oauth_ask.h"
+
+#define ARENA_MAX ((size_t)2 * 1024 * 1024)
+#define FORM_MAX  ((size_t)64 * 1024)
+#define URL_MAX   ((size_t)16 * 1024)
+
+enum flow_state { RESOURCE, ISSUER, REGISTER, SIGN_IN, TOKEN, REFRESH, ENDED };
+
+struct mo_flow {
+    struct mo_flow_opts o;
+    enum flow_state state;
+    struct mo_arena a; /* everything learnt */
+    struct mo_oauth_challenge challenge;
+    struct mo_oauth_urls urls;
+    size_t at;   /* the one of urls we are asking */
+    bool legacy; /* no metadata of the resource */
+    bool known;  /* the client is one of an earlier registration */
+    struct mo_oauth_resource resource;
+    struct mo_oauth_server issuer;
+    struct mo_oauth_client client;
+    struct mo_oauth_try attempt;
+    struct mo_token token;
+    struct mo_oauth_ask q;
+    struct mo_timer timer;
+    struct mo_later end;
+    struct mo_err why; /* code 0: all went well */
+};
+
+/* --- ends and steps ------------------------------------------------------ */
+
+static void move(struct mo_flow *f, enum flow_state to)
+{
+#define TO(s) (1u << (s))
+    static const uint8_t legal[] = {
+        [RESOURCE] = TO(ISSUER) | TO(ENDED),
+        [ISSUER] = TO(REGISTER) | TO(SIGN_IN) | TO(ENDED),
+        [REGISTER] = TO(SIGN_IN) | TO(ENDED),
+        [SIGN_IN] = TO(TOKEN) | TO(ENDED),
+        [TOKEN] = TO(ENDED),
+        [REFRESH] = TO(ENDED),
+        [ENDED] = 0,
+    };
+
+    MO_BUG_ON(!(legal[f->state] & TO(to)));
+    f->state = to;
+#undef TO
+}
+
+static void flow_free(struct mo_flow *f)
+{
+    mo_timer_stop(f->o.loop, &f->timer);
+    mo_later_cancel(&f->end);
+    mo_oauth_ask_fini(&f->q);
+    explicit_bzero(&f->attempt, sizeof(f->attempt));
+    mo_arena_fini(&f->a);
+    mo_free(f);
+}
+
+static void on_end(struct mo_later *d)
+{
+    struct mo_flow *f = mo_container_of(d, struct mo_flow, end);
+    bool good = f->why.code == 0;
+
+    f->o.done(f->o.ctx, good ? &f->token : NULL, f->attempt.scope,
+              good ? NULL : &f->why);
+    flow_free(f);
+}
+
+/* why NULL: with a token. */
+static void finish(struct mo_flow *f, const struct mo_err *why)
+{
+    move(f, ENDED);
+    if (why)
+        f->why = *why;
+    mo_timer_stop(f->o.loop, &f->timer);
+    mo_loop_defer(f->o.loop, &f->end);
+}
+
+static void go_on(struct mo_flow *f);
+
+static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
+{
+    struct mo_flow *f = mo_container_of(q, struct mo_flow, q);
+
+    if (f->state == ENDED) /* cancelled meanwhile */
+        mo_loop_defer(f->o.loop, &f->end);
+    else if (why)
+        finish(f, why);
+    else
+        go_on(f);
+}
+
+static int ask_next_url(struct mo_flow *f, struct mo_err *e)
+{
+    return mo_oauth_ask_get(&f->q, f->urls.v[f->at], e);
+}
+
+/* 1: here it is; 0: the next place was asked; MO_ENOTFOUND: no more. */
+static int found_document(struct mo_flow *f, struct mo_err *e)
+{
+    if (f->q.status == 200)
+        return 1;
+    if (f->q.status < 400 || f->q.status >= 500)
+        return mo_fail(e, MO_EUNAVAIL, "metadata: the server answers %d",
+                       f->q.status);
+    if (++f->at < f->urls.n)
+        return ask_next_url(f, e);
+    return mo_fail(e, MO_ENOTFOUND, "metadata is nowhere to be found");
+}
+
+/* --- a form at the token endpoint ---------------------------------------- */
+
+static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
+{
+    struct mo_buf basic;
+    int rc = mo_buf_err(form);
+
+    mo_buf_init(&basic, FORM_MAX);
+    if (rc == 0 && f->client.method == MO_OAUTH_BASIC)
+        rc = mo_oauth_basic(&basic, &f->client);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "token request");
+    else
+        rc = mo_oauth_ask_post(&f->q, f->token.endpoint,
+                               "application/x-www-form-urlencoded",
+                               mo_buf_view(form), mo_buf_view(&basic), e);
+    if (basic.p)
+        explicit_bzero(basic.p, basic.cap);
+    if (form->p)
+        explicit_bzero(form->p, form->cap);
+    mo_buf_fini(&basic);
+    mo_buf_fini(form);
+    return rc;
+}
+
+/* The issuer may have forgotten us; then we must register anew. */
+static void forget_client(struct mo_flow *f)
+{
+    if (f->known && f->o.on_client)
+        f->o.on_client(f->o.ctx, NULL);
+    f->known = false;
+}
+
+static int got_token(struct mo_flow *f, struct mo_err *e)
+{
+    struct mo_span body = mo_buf_view(&f->q.body);
+    const char *error;
+    int rc;
+
+    if (f->q.status >= 400 && f->q.status < 500) {
+        error = mo_oauth_error(&f->a, body);
+        if (strcmp(error, "invalid_client") == 0)
+            forget_client(f);
+        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s", error);
+    }
+    if (f->q.status != 200)
+        return mo_fail(e, MO_EUNAVAIL, "the token endpoint answers %d",
+                       f->q.status);
+    rc = mo_oauth_token_parse(&f->a, body, mo_wall_ms(), &f->token, e);
+    if (rc == 0)
+        finish(f, NULL);
+    return rc;
+}
+
+/* --- signing in ---------------------------------------------------------- */
+
+static int choose_scope(struct mo_flow *f)
+{
+    const char *told =
+        f->challenge.scope ? f->challenge.scope : f->resource.scope;
+    const char **scope = &f->attempt.scope;
+    int rc = mo_oauth_scope_union(&f->a, f->o.scope, told, scope);
+
+    if (rc == 0 &&
+        mo_oauth_scope_has(f->issuer.scope, MO_SPAN("offline_access")))
+        rc = mo_oauth_scope_union(&f->a, *scope, "offline_access", scope);
+    return rc;
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct mo_flow *f = mo_container_of(t, struct mo_flow, timer);
+    struct mo_err e;
+
+    (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
+    forget_client(f); /* perhaps the page said that it does not know us */
+    finish(f, &e);
+}
+
+static int sign_in(struct mo_flow *f, struct mo_err *e)
+{
+    uint64_t ms = f->o.sign_in_ms ? f->o.sign_in_ms : MO_FLOW_SIGN_IN_MS;
+    struct mo_buf url;
+    int rc;
+
+    move(f, SIGN_IN);
+    mo_oauth_try_fresh(&f->attempt);
+    mo_buf_init(&url, URL_MAX);
+    rc = mo_oauth_authorize_url(&url, f->issuer.authorize, f->client.id,
+                                &f->attempt);
+    if (rc == 0)
+        mo_buf_putc(&url, '\0');
+    rc = rc < 0 ? rc : mo_buf_err(&url);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "sign-in address");
+    else
+        mo_timer_start(f->o.loop, &f->timer, ms);
+    if (rc == 0)
+        f->o.on_url(f->o.ctx, url.p);
+    mo_buf_fini(&url);
+    return rc;
+}
+
+int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
+                       struct mo_err *e)
+{
+    struct mo_err why = {0};
+    struct mo_buf form;
+    const char *code;
+    int rc;
+
+    if (f->state != SIGN_IN)
+        return mo_fail(e, MO_EINVAL, "no sign-in is waited for");
+    rc = mo_oauth_redirect(&f->a, query, f->attempt.state, &f->issuer, &code,
+                           &why);
+    if (rc == MO_EINVAL) {
+        if (e)
+            *e = why;
+        return rc;
+    }
+    mo_timer_stop(f->o.loop, &f->timer);
+    if (rc == 0) {
+        move(f, TOKEN);
+        mo_buf_init(&form, FORM_MAX);
+        (void)mo_oauth_code_body(&form, &f->client, &f->attempt, code);
+        rc = post_form(f, &form, &why);
+    }
+    if (rc < 0)
+        finish(f, &why);
+    return 0;
+}
+
+/* --- who we are ---------------------------------------------------------- */
+
+static int known_client(struct mo_flow *f)
+{
+    const struct mo_token *k =
+        mo_tokens_get(f->o.tokens, f->issuer.issuer, f->o.server);
+
+    if (f->o.client_id) {
+        f->client.id = f->o.client_id;
+        f->client.secret = f->o.client_secret;
+        f->client.method = mo_oauth_pick(f->issuer.auth, f->client.secret);
+        return 1;
+    }
+    if (f->issuer.cimd && f->o.client_url) {
+        f->client.id = f->o.client_url;
+        f->client.method = MO_OAUTH_NONE;
+        return 1;
+    }
+    if (!k || !k->client || !k->redirect || !k->method ||
+        strcmp(k->redirect, f->o.redirect) != 0)
+        return 0;
+    f->client.id = mo_arena_strndup(&f->a, k->client, strlen(k->client));
+    if (k->secret)
+        f->client.secret =
+            mo_arena_strndup(&f->a, k->secret, strlen(k->secret));
+    f->client.method = mo_oauth_auth_method(mo_span_cstr(k->method));
+    f->known = true;
+    return f->client.id && (f->client.secret || !k->secret) ? 1 : MO_ENOMEM;
+}
+
+static unsigned method_to_ask_for(unsigned offered)
+{
+    if (offered & MO_OAUTH_NONE)
+        return MO_OAUTH_NONE;
+    return offered & MO_OAUTH_BASIC ? MO_OAUTH_BASIC : MO_OAUTH_POST;
+}
+
+static int register_us(struct mo_flow *f, struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    if (!f->issuer.registration)
+        return mo_fail(e, MO_EPOLICY,
+                       "the issuer registers nobody by itself: a client id "
+                       "must be configured");
+    move(f, REGISTER);
+    mo_buf_init(&b, FORM_MAX);
+    rc = mo_oauth_register_body(&b, f->o.client_name, f->o.redirect,
+                                f->attempt.scope,
+                                method_to_ask_for(f->issuer.auth));
+    if (rc < 0)
+        (void)mo_fail(e, rc, "registration");
+    else
+        rc =
+            mo_oauth_ask_post(&f->q, f->issuer.registration, "application/json",
+                              mo_buf_view(&b), mo_span(NULL, 0), e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* Whose token it is, or will be. What is configured is not written down: it
+ * may be a secret that stands for itself in one place only. */
+static void put_names(struct mo_flow *f, struct mo_token *k)
+{
+    k->issuer = f->issuer.issuer;
+    k->server = f->o.server;
+    k->resource = f->resource.resource;
+    k->client = f->client.id;
+    k->secret = f->o.client_id ? NULL : f->client.secret;
+    k->method = mo_oauth_auth_name(f->client.method);
+    k->redirect = f->o.redirect;
+    k->local = f->q.local;
+}
+
+static int got_registration(struct mo_flow *f, struct mo_err *e)
+{
+    struct mo_token k = {.expires_ms = 0};
+    struct mo_span body = mo_buf_view(&f->q.body);
+    int rc;
+
+    if (f->q.status != 200 && f->q.status != 201)
+        return mo_fail(e, f->q.status >= 500 ? MO_EUNAVAIL : MO_EPOLICY,
+                       "registration refused (%d): %.80s", f->q.status,
+                       mo_oauth_error(&f->a, body));
+    rc = mo_oauth_register_parse(&f->a, body, f->issuer.auth, &f->client, e);
+    if (rc < 0)
+        return rc;
+    put_names(f, &k);
+    if (f->o.on_client)
+        f->o.on_client(f->o.ctx, &k);
+    return sign_in(f, e);
+}
+
+/* --- finding out --------------------------------------------------------- */
+
+static int look_for_issuer(struct mo_flow *f, const char *issuer,
+                           struct mo_err *e)
+{
+    int rc = mo_oauth_url_ok(issuer, f->o.server, e);
+
+    if (rc < 0)
+        return mo_wrap(e, "issuer");
+    move(f, ISSUER);
+    f->issuer.issuer = issuer;
+    f->at = 0;
+    rc = mo_oauth_issuer_urls(&f->a, issuer, &f->urls);
+    return rc < 0 ? mo_fail(e, rc, "issuer") : ask_next_url(f, e);
+}
+
+static int without_resource(struct mo_flow *f, struct mo_err *e)
+{
+    const char *origin;
+    int rc = mo_oauth_at_origin(&f->a, f->o.server, "", &origin);
+
+    if (rc < 0)
+        return mo_fail(e, rc, "server");
+    f->legacy = true;
+    f->resource.resource = f->o.server;
+    return look_for_issuer(f, origin, e);
+}
+
+static int got_resource(struct mo_flow *f, struct mo_err *e)
+{
+    int rc = found_document(f, e);
+
+    if (rc == MO_ENOTFOUND && !f->challenge.resource_metadata)
+        return without_resource(f, e);
+    if (rc <= 0)
+        return rc;
+    rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->q.body), f->o.server,
+                                 &f->resource, e);
+    if (rc < 0)
+        return rc;
+    return look_for_issuer(f, f->resource.servers[0], e);
+}
+
+static int parse_issuer(struct mo_flow *f, struct mo_err *e)
+{
+    const char *issuer = f->issuer.issuer;
+    int rc = found_document(f, e);
+
+    if (rc == MO_ENOTFOUND && f->legacy) {
+        rc = mo_oauth_server_default(&f->a, f->o.server, &f->issuer);
+        return rc < 0 ? mo_fail(e, rc, "endpoints") : 1;
+    }
+    if (rc <= 0)
+        return rc;
+    rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->q.body), issuer,
+                               f->o.server, &f->issuer, e);
+    return rc < 0 ? rc : 1;
+}
+
+static int got_issuer(struct mo_flow *f, struct mo_err *e)
+{
+    int rc = parse_issuer(f, e);
+
+    if (rc <= 0)
+        return rc;
+    rc = choose_scope(f);
+    if (rc < 0)
+        return mo_fail(e, rc, "scope");
+    f->attempt.redirect = f->o.redirect;
+    f->attempt.resource = f->resource.resource;
+    f->token.endpoint = f->issuer.token;
+    rc = known_client(f);
+    if (rc < 0)
+        return mo_fail(e, rc, "client");
+    return rc ? sign_in(f, e) : register_us(f, e);
+}
+
+/* An answer is there. Each step asks the next question, or finishes. */
+static void go_on(struct mo_flow *f)
+{
+    static int (*const steps[])(struct mo_flow *, struct mo_err *) = {
+        [RESOURCE] = got_resource,     [ISSUER] = got_issuer,
+        [REGISTER] = got_registration, [TOKEN] = got_token,
+        [REFRESH] = got_token,
+    };
+    struct mo_err e = {0};
+
+    MO_BUG_ON(f->state == SIGN_IN || f->state == ENDED);
+    if (steps[f->state](f, &e) < 0)
+        finish(f, &e);
+    if (f->state != ENDED || f->why.code)
+        return;
+    put_names(f, &f->token);
+    if (!f->token.scope)
+        f->token.scope = f->attempt.scope;
+}
+
+/* --- beginnings ---------------------------------------------------------- */
+
+static struct mo_flow *flow_new(const struct mo_flow_opts *o,
+                                enum flow_state state)
+{
+    struct mo_flow *f = mo_new(struct mo_flow);
+
+    if (!f)
+        return NULL;
+    f->o = *o;
+    f->state = state;
+    f->q.http = o->http;
+    f->q.server = o->server;
+    f->q.local = o->local;
+    f->q.done = on_answer;
+    mo_oauth_ask_init(&f->q);
+    mo_arena_init(&f->a, ARENA_MAX);
+    mo_timer_init(&f->timer, on_timer);
+    mo_later_init(&f->end, on_end);
+    return f;
+}
+
+static int copy(struct mo_arena *a, const char *from, const char **to)
+{
+    *to = from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
+    return from && !*to ? MO_ENOMEM : 0;
+}
+
+int mo_flow_start(const struct mo_flow_opts *o,
+                  const struct mo_oauth_challenge *c, struct mo_flow **out,
+                  struct mo_err *e)
+{
+    struct mo_flow *f = flow_new(o, RESOURCE);
+    int rc;
+
+    if (!f)
+        return mo_fail(e, MO_ENOMEM, "sign-in");
+    rc = copy(&f->a, c->scope, &f->challenge.scope);
+    if (rc == 0)
+        rc = copy(&f->a, c->resource_metadata, &f->challenge.resource_metadata);
+    if (rc == 0)
+        rc = mo_oauth_resource_urls(&f->a, o->server,
+                                    f->challenge.resource_metadata, &f->urls);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "sign-in");
+    else
+        rc = ask_next_url(f, e);
+    if (rc < 0)
+        flow_free(f);
+    else
+        *out = f;
+    return rc;
+}
+
+/* What stays as it was. */
+static int take_over(struct mo_flow *f, const struct mo_token *old)
+{
+    const struct {
+        const char *from, **to;
+    } texts[] = {
+        {old->issuer, &f->issuer.issuer},
+        {old->resource, &f->resource.resource},
+        {old->endpoint, &f->token.endpoint},
+        {old->client, &f->client.id},
+        {old->secret, &f->client.secret},
+        {old->redirect, &f->o.redirect},
+        {old->refresh, &f->token.refresh},
+        {old->scope, &f->token.scope},
+        {old->scope, &f->attempt.scope},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
+        rc = copy(&f->a, texts[i].from, texts[i].to);
+    f->token.resource = f->resource.resource;
+    f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
+    if (!f->known)
+        f->client.secret = f->o.client_secret;
+    f->q.local = f->q.local || old->local;
+    f->client.method = mo_oauth_auth_method(mo_span_cstr(old->method));
+    return rc;
+}
+
+int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
+                    struct mo_flow **out, struct mo_err *e)
+{
+    struct mo_flow *f = NULL;
+    struct mo_buf form;
+    int rc;
+
+    if (!old->refresh || !old->endpoint || !old->client || !old->method)
+        return mo_fail(e, MO_EPOLICY, "the token cannot be refreshed");
+    f = flow_new(o, REFRESH);
+    if (!f)
+        return mo_fail(e, MO_ENOMEM, "refresh");
+    rc = take_over(f, old);
+    if (rc == 0) {
+        mo_buf_init(&form, FORM_MAX);
+        (void)mo_oauth_refresh_body(&form, &f->client, &f->token);
+        rc = post_form(f, &form, e);
+    } else {
+        (void)mo_fail(e, rc, "refresh");
+    }
+    if (rc < 0)
+        flow_free(f);
+    else
+        *out = f;
+    return rc;
+}
+
+void mo_flow_cancel(struct mo_flow *f)
+{
+    if (f->state == ENDED)
+        return;
+    move(f, ENDED);
+    (void)mo_fail(&f->why, MO_ECANCELED, "sign-in given up");
+    mo_timer_stop(f->o.loop, &f->timer);
+    if (!mo_oauth_ask_cancel(&f->q)) /* else on_answer() does it */
+        mo_loop_defer(f->o.loop, &f->end);
+}

@@ -1,0 +1,349 @@
+#include "mcp/oauth/oauth_req.h"
+
+#include "base/rand.h"
+#include "codec/base64.h"
+#include "codec/http/url.h"
+#include "codec/json/json.h"
+#include "codec/sha256.h"
+
+#define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is a joke */
+
+/* key=value, escaped, behind a separator where one is needed. */
+static void put_pair(struct mo_buf *b, char sep, const char *key,
+                     const char *value)
+{
+    if (!value)
+        return;
+    if (sep)
+        mo_buf_putc(b, sep);
+    mo_buf_puts(b, key);
+    mo_buf_putc(b, '=');
+    mo_pct_encode(b, mo_span_cstr(value));
+}
+
+unsigned mo_oauth_pick(unsigned offered, const char *secret)
+{
+    if (secret && (offered & MO_OAUTH_BASIC))
+        return MO_OAUTH_BASIC;
+    if (secret && (offered & MO_OAUTH_POST))
+        return MO_OAUTH_POST;
+    return MO_OAUTH_NONE;
+}
+
+/* --- signing in ---------------------------------------------------------- */
+
+void mo_oauth_try_fresh(struct mo_oauth_try *t)
+{
+    _Static_assert(MO_TOKEN_LEN(48) == MO_OAUTH_VERIFIER, "verifier");
+    _Static_assert(MO_TOKEN_LEN(24) == MO_OAUTH_STATE, "state");
+    mo_random_token(t->verifier, 48);
+    mo_random_token(t->state, 24);
+}
+
+static void put_challenge(struct mo_buf *b, const char *verifier)
+{
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    mo_sha256_init(&s);
+    mo_sha256_put(&s, verifier, strlen(verifier));
+    mo_sha256_end(&s, sum);
+    mo_buf_puts(b, "&code_challenge=");
+    mo_base64url_put(b, mo_span((const char *)sum, sizeof(sum)));
+    mo_buf_puts(b, "&code_challenge_method=S256");
+}
+
+int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
+                           const char *client, const struct mo_oauth_try *t)
+{
+    mo_buf_puts(b, endpoint);
+    put_pair(b, strchr(endpoint, '?') ? '&' : '?', "response_type", "code");
+    put_pair(b, '&', "client_id", client);
+    put_pair(b, '&', "redirect_uri", t->redirect);
+    put_pair(b, '&', "state", t->state);
+    put_pair(b, '&', "scope", t->scope);
+    put_pair(b, '&', "resource", t->resource);
+    if (mo_oauth_scope_has(t->scope, MO_SPAN("offline_access")))
+        put_pair(b, '&', "prompt", "consent");
+    put_challenge(b, t->verifier);
+    return mo_buf_err(b);
+}
+
+/* First value of a key in the arena; NULL when it is not there. A key that
+ * comes twice means nothing good. */
+static int query_text(struct mo_arena *a, struct mo_span query, const char *key,
+                      const char **out)
+{
+    struct mo_span rest = query, k, v;
+    struct mo_buf b;
+    unsigned n = 0;
+    int rc;
+
+    *out = NULL;
+    while (mo_query_next(&rest, &k, &v))
+        n += mo_span_is(k, key);
+    if (n > 1)
+        return MO_EPROTO;
+    mo_buf_init(&b, MO_OAUTH_TEXT_MAX);
+    rc = mo_query_get(query, key, &b);
+    if (rc == 0) {
+        *out = mo_arena_strndup(a, b.len ? b.p : "", b.len);
+        rc = *out ? 0 : MO_ENOMEM;
+    }
+    mo_buf_fini(&b);
+    return rc == MO_ENOTFOUND ? 0 : rc;
+}
+
+static int check_iss(const struct mo_oauth_server *s, const char *iss,
+                     struct mo_err *e)
+{
+    if (iss && strcmp(iss, s->issuer) != 0)
+        return mo_fail(e, MO_EPOLICY, "the answer is of another issuer");
+    if (!iss && s->iss)
+        return mo_fail(e, MO_EPOLICY, "the answer does not name its issuer");
+    return 0;
+}
+
+int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
+                      const char *state, const struct mo_oauth_server *s,
+                      const char **code, struct mo_err *e)
+{
+    const char *got = NULL, *iss = NULL, *error = NULL;
+    int rc = query_text(a, query, "state", &got);
+
+    *code = NULL;
+    if (rc < 0 || !got ||
+        !mo_span_eq_ct(mo_span_cstr(got), mo_span_cstr(state)))
+        return mo_fail(e, MO_EINVAL, "not an answer to our sign-in");
+    rc = query_text(a, query, "iss", &iss);
+    if (rc == 0)
+        rc = query_text(a, query, "error", &error);
+    if (rc == 0)
+        rc = query_text(a, query, "code", code);
+    if (rc < 0)
+        return mo_fail(e, rc, "the answer to our sign-in is not readable");
+    rc = check_iss(s, iss, e);
+    if (rc < 0)
+        return rc;
+    if (error)
+        return mo_fail(e, MO_EPOLICY, "sign-in refused: %.80s", error);
+    if (!*code)
+        return mo_fail(e, MO_EPROTO, "the answer has no code");
+    return 0;
+}
+
+/* --- registration -------------------------------------------------------- */
+
+static void put_list(struct mo_jw *w, const char *key, const char *x,
+                     const char *y)
+{
+    mo_jw_key(w, key);
+    mo_jw_arr(w);
+    mo_jw_cstr(w, x);
+    if (y)
+        mo_jw_cstr(w, y);
+    mo_jw_end(w);
+}
+
+static void put_member(struct mo_jw *w, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, value);
+}
+
+int mo_oauth_register_body(struct mo_buf *b, const char *name,
+                           const char *redirect, const char *scope,
+                           unsigned method)
+{
+    bool web = mo_span_starts(mo_span_cstr(redirect), MO_SPAN("https:"));
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    put_member(&w, "client_name", name);
+    put_list(&w, "redirect_uris", redirect, NULL);
+    put_list(&w, "grant_types", "authorization_code", "refresh_token");
+    put_list(&w, "response_types", "code", NULL);
+    put_member(&w, "token_endpoint_auth_method", mo_oauth_auth_name(method));
+    put_member(&w, "application_type", web ? "web" : "native");
+    put_member(&w, "scope", scope);
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+/* A string member as text; NULL when there is none. */
+static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
+                    const char **out)
+{
+    struct mo_json v = mo_json_get(obj, key);
+    struct mo_span s;
+
+    *out = NULL;
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return 0;
+    if (v.n > MO_OAUTH_TEXT_MAX)
+        return MO_ETOOBIG;
+    if (mo_json_str(v, a, &s) < 0)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
+            return MO_EPROTO;
+    }
+    *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
+    return *out ? 0 : MO_ENOMEM;
+}
+
+static int get_object(struct mo_span json, struct mo_json *out,
+                      struct mo_err *e)
+{
+    struct mo_json_doc doc = {.bad_at = 0};
+
+    if (json.n > MO_OAUTH_DOC_MAX || mo_json_parse(json, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EPROTO, "the answer is no JSON object");
+    *out = doc.root;
+    return 0;
+}
+
+int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
+                            unsigned offered, struct mo_oauth_client *out,
+                            struct mo_err *e)
+{
+    const char *method = NULL;
+    struct mo_json root = {NULL, 0};
+    int rc = get_object(json, &root, e);
+
+    *out = (struct mo_oauth_client){.method = 0};
+    if (rc < 0)
+        return rc;
+    rc = get_text(a, root, "client_id", &out->id);
+    if (rc == 0)
+        rc = get_text(a, root, "client_secret", &out->secret);
+    if (rc == 0)
+        rc = get_text(a, root, "token_endpoint_auth_method", &method);
+    if (rc < 0 || !out->id || !out->id[0])
+        return mo_fail(e, rc < 0 ? rc : MO_EPROTO,
+                       "the registration names no client we can use");
+    if (method)
+        out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered;
+    if (!out->method || (out->method != MO_OAUTH_NONE && !out->secret))
+        out->method = mo_oauth_pick(offered, out->secret);
+    return 0;
+}
+
+/* --- tokens -------------------------------------------------------------- */
+
+static void put_client(struct mo_buf *b, const struct mo_oauth_client *c)
+{
+    if (c->method == MO_OAUTH_BASIC)
+        return;
+    put_pair(b, '&', "client_id", c->id);
+    if (c->method == MO_OAUTH_POST)
+        put_pair(b, '&', "client_secret", c->secret);
+}
+
+int mo_oauth_code_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                       const struct mo_oauth_try *t, const char *code)
+{
+    put_pair(b, 0, "grant_type", "authorization_code");
+    put_pair(b, '&', "code", code);
+    put_pair(b, '&', "redirect_uri", t->redirect);
+    put_pair(b, '&', "code_verifier", t->verifier);
+    put_pair(b, '&', "resource", t->resource);
+    put_client(b, c);
+    return mo_buf_err(b);
+}
+
+int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                          const struct mo_token *k)
+{
+    put_pair(b, 0, "grant_type", "refresh_token");
+    put_pair(b, '&', "refresh_token", k->refresh);
+    put_pair(b, '&', "resource", k->resource);
+    put_client(b, c);
+    return mo_buf_err(b);
+}
+
+/* RFC 6749 2.3.1: escaped as in a form first. */
+int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
+{
+    struct mo_buf pair;
+    int rc;
+
+    mo_buf_init(&pair, 8 * MO_OAUTH_TEXT_MAX);
+    mo_pct_encode(&pair, mo_span_cstr(c->id));
+    mo_buf_putc(&pair, ':');
+    mo_pct_encode(&pair, mo_span_cstr(c->secret ? c->secret : ""));
+    rc = mo_buf_err(&pair);
+    if (rc == 0) {
+        mo_buf_puts(b, "Basic ");
+        rc = mo_base64_put(b, mo_buf_view(&pair));
+    }
+    if (pair.p)
+        explicit_bzero(pair.p, pair.cap);
+    mo_buf_fini(&pair);
+    return rc;
+}
+
+/* What may stand in a header behind "Bearer ". */
+static bool is_bearer(const char *s)
+{
+    for (const char *p = s; *p; p++) {
+        if (*p < 0x21 || *p > 0x7E)
+            return false;
+    }
+    return s[0] != '\0';
+}
+
+static uint64_t get_expiry(struct mo_json root, uint64_t now_ms)
+{
+    double s;
+
+    if (mo_json_f64(mo_json_get(root, "expires_in"), &s) < 0 || !(s > 0))
+        return 0;
+    if (s > (double)EXPIRES_MAX)
+        s = (double)EXPIRES_MAX;
+    return now_ms + (uint64_t)(s * 1000);
+}
+
+int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
+                         uint64_t now_ms, struct mo_token *k, struct mo_err *e)
+{
+    const char *type = NULL, *access = NULL, *refresh = NULL, *scope = NULL;
+    struct mo_json root = {NULL, 0};
+    int rc = get_object(json, &root, e);
+
+    if (rc < 0)
+        return rc;
+    rc = get_text(a, root, "access_token", &access);
+    if (rc == 0)
+        rc = get_text(a, root, "token_type", &type);
+    if (rc == 0)
+        rc = get_text(a, root, "refresh_token", &refresh);
+    if (rc == 0)
+        rc = get_text(a, root, "scope", &scope);
+    if (rc < 0)
+        return mo_fail(e, rc, "the token is not one we can use");
+    if (!access || !is_bearer(access))
+        return mo_fail(e, MO_EPROTO, "the answer has no token");
+    if (type && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
+        return mo_fail(e, MO_EPROTO, "the token is not of type Bearer");
+    k->access = access;
+    k->refresh = refresh ? refresh : k->refresh;
+    k->scope = scope ? scope : k->scope;
+    k->expires_ms = get_expiry(root, now_ms);
+    return 0;
+}
+
+const char *mo_oauth_error(struct mo_arena *a, struct mo_span json)
+{
+    const char *text = NULL;
+    struct mo_json root = {NULL, 0};
+
+    if (get_object(json, &root, NULL) < 0 ||
+        get_text(a, root, "error", &text) < 0 || !text)
+        return "no reason given";
+    return text;
+}

@@ -1,0 +1,449 @@
+#include "mcp/oauth/tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "codec/json/json.h"
+
+#define ENTRY_MAX   ((size_t)256 * 1024)
+#define LOCK_NAP_MS 10
+
+struct entry {
+    struct mo_list node; /* oldest first */
+    struct mo_arena a;
+    struct mo_token k;
+};
+
+struct mo_tokens {
+    char *path; /* NULL: memory only */
+    struct mo_list entries;
+    size_t n;
+    struct stat seen; /* the file as it was read or written last */
+    bool unsaved;     /* there is something the file has not */
+};
+
+/* The texts of an entry, by the names they have in the file. */
+static const struct {
+    const char *key;
+    size_t at;
+} fields[] = {
+    {"issuer", offsetof(struct mo_token, issuer)},
+    {"server", offsetof(struct mo_token, server)},
+    {"resource", offsetof(struct mo_token, resource)},
+    {"token_endpoint", offsetof(struct mo_token, endpoint)},
+    {"client_id", offsetof(struct mo_token, client)},
+    {"client_secret", offsetof(struct mo_token, secret)},
+    {"auth_method", offsetof(struct mo_token, method)},
+    {"redirect_uri", offsetof(struct mo_token, redirect)},
+    {"access_token", offsetof(struct mo_token, access)},
+    {"refresh_token", offsetof(struct mo_token, refresh)},
+    {"scope", offsetof(struct mo_token, scope)},
+};
+
+static const char **field(struct mo_token *k, size_t i)
+{
+    return (const char **)((char *)k + fields[i].at);
+}
+
+static const char *field_of(const struct mo_token *k, size_t i)
+{
+    return *(const char *const *)((const char *)k + fields[i].at);
+}
+
+/* --- entries ------------------------------------------------------------- */
+
+static void entry_free(struct entry *en)
+{
+    mo_list_del(&en->node);
+    mo_arena_fini(&en->a);
+    mo_free(en);
+}
+
+static struct entry *entry_new(const struct mo_token *k)
+{
+    struct entry *en = mo_new(struct entry);
+
+    if (!en)
+        return NULL;
+    mo_list_init(&en->node);
+    mo_arena_init(&en->a, ENTRY_MAX);
+    en->k.expires_ms = k->expires_ms;
+    en->k.local = k->local;
+    for (size_t i = 0; i < MO_COUNT(fields); i++) {
+        const char *s = field_of(k, i);
+
+        if (!s)
+            continue;
+        *field(&en->k, i) = mo_arena_strndup(&en->a, s, strlen(s));
+        if (!field_of(&en->k, i)) {
+            entry_free(en);
+            return NULL;
+        }
+    }
+    return en;
+}
+
+static bool is_pair(const struct mo_token *k, const char *issuer,
+                    const char *server)
+{
+    return strcmp(k->server, server) == 0 &&
+           (!issuer || strcmp(k->issuer, issuer) == 0);
+}
+
+static void forget(struct mo_tokens *t, const char *issuer, const char *server)
+{
+    mo_list_each_safe (n, &t->entries) {
+        struct entry *en = mo_container_of(n, struct entry, node);
+
+        if (!is_pair(&en->k, issuer, server))
+            continue;
+        entry_free(en);
+        t->n--;
+    }
+}
+
+static void insert(struct mo_tokens *t, struct entry *en)
+{
+    forget(t, en->k.issuer, en->k.server);
+    if (t->n == MO_TOKENS_MAX) {
+        entry_free(mo_container_of(t->entries.next, struct entry, node));
+        t->n--;
+    }
+    mo_list_push(&t->entries, &en->node);
+    t->n++;
+}
+
+const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
+                                     const char *issuer, const char *server)
+{
+    const struct mo_token *found = NULL;
+
+    mo_list_each (n, &t->entries) {
+        struct entry *en = mo_container_of(n, struct entry, node);
+
+        if (is_pair(&en->k, issuer, server))
+            found = &en->k;
+    }
+    return found;
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static void write_entry(struct mo_jw *w, const struct mo_token *k)
+{
+    mo_jw_obj(w);
+    for (size_t i = 0; i < MO_COUNT(fields); i++) {
+        if (!field_of(k, i))
+            continue;
+        mo_jw_key(w, fields[i].key);
+        mo_jw_cstr(w, field_of(k, i));
+    }
+    mo_jw_key(w, "expires_ms");
+    mo_jw_u64(w, k->expires_ms);
+    mo_jw_key(w, "local");
+    mo_jw_bool(w, k->local);
+    mo_jw_end(w);
+}
+
+static int write_all(const struct mo_tokens *t, struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "version");
+    mo_jw_u64(&w, 1);
+    mo_jw_key(&w, "tokens");
+    mo_jw_arr(&w);
+    mo_list_each (n, &t->entries) {
+        struct entry *en = mo_container_of(n, struct entry, node);
+
+        write_entry(&w, &en->k);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_putc(b, '\n');
+}
+
+static int put_bytes(int fd, struct mo_span s)
+{
+    while (s.n) {
+        ssize_t n = write(fd, s.p, s.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return MO_EIO;
+        s = mo_span_skip(s, (size_t)n);
+    }
+    return fsync(fd) < 0 ? MO_EIO : 0;
+}
+
+/* Beside the old file, then in its place. */
+static int replace(const char *path, struct mo_span text, struct mo_err *e)
+{
+    mo_autofree char *beside = mo_alloc(strlen(path) + 5);
+    mo_autofd int fd = -1;
+
+    if (!beside)
+        return mo_fail(e, MO_ENOMEM, "token file");
+    (void)snprintf(beside, strlen(path) + 5, "%s.new", path);
+    (void)unlink(beside); /* of a crash; never write into a stranger's */
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return mo_fail_sys(e, "token file %s", path);
+    if (put_bytes(fd, text) < 0 || rename(beside, path) < 0) {
+        (void)mo_fail_sys(e, "token file %s", path);
+        (void)unlink(beside);
+        return MO_EIO;
+    }
+    return 0;
+}
+
+static int save(struct mo_tokens *t, struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    if (!t->path)
+        return 0;
+    mo_buf_init(&b, MO_TOKENS_FILE_MAX);
+    rc = write_all(t, &b);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "token file %s", t->path);
+    else
+        rc = replace(t->path, mo_buf_view(&b), e);
+    t->unsaved = rc < 0;
+    if (stat(t->path, &t->seen) < 0)
+        t->seen.st_ino = 0;
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static int read_entry(struct mo_tokens *t, struct mo_json v)
+{
+    struct mo_token k = {.expires_ms = 0};
+    struct entry *en = NULL;
+    struct mo_arena a;
+    int rc = 0;
+
+    mo_arena_init(&a, ENTRY_MAX);
+    for (size_t i = 0; i < MO_COUNT(fields) && rc == 0; i++) {
+        struct mo_json f = mo_json_get(v, fields[i].key);
+        struct mo_span s;
+
+        if (!mo_json_is(f, MO_JSON_STRING))
+            continue;
+        rc = mo_json_str(f, &a, &s);
+        if (rc == 0)
+            *field(&k, i) = mo_arena_strndup(&a, s.n ? s.p : "", s.n);
+        if (rc == 0 && !field_of(&k, i))
+            rc = MO_ENOMEM;
+    }
+    (void)mo_json_u64(mo_json_get(v, "expires_ms"), &k.expires_ms);
+    (void)mo_json_bool(mo_json_get(v, "local"), &k.local);
+    if (rc == 0 && (!k.issuer || !k.server))
+        rc = MO_EPROTO;
+    if (rc == 0)
+        en = entry_new(&k);
+    if (en)
+        insert(t, en);
+    else if (rc == 0)
+        rc = MO_ENOMEM;
+    mo_arena_fini(&a);
+    return rc;
+}
+
+static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_json_iter it;
+    struct mo_json key, v;
+    int rc = mo_json_parse(text, 8, &doc, NULL); /* its words may be secret */
+
+    if (rc < 0)
+        return mo_fail(e, rc, "token file %s is not readable", t->path);
+    mo_json_iter(&it, mo_json_get(doc.root, "tokens"));
+    while (rc == 0 && mo_json_next(&it, &key, &v))
+        rc = read_entry(t, v);
+    return rc < 0 ? mo_fail(e, rc, "token file %s", t->path) : 0;
+}
+
+static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
+{
+    struct mo_buf b;
+    ssize_t n = 1;
+    int rc = 0;
+
+    mo_buf_init(&b, MO_TOKENS_FILE_MAX);
+    while (n > 0) {
+        char *room = mo_buf_room(&b, 4096);
+
+        n = room ? read(fd, room, 4096) : 0;
+        if (n > 0)
+            mo_buf_add(&b, (size_t)n);
+    }
+    if (n < 0)
+        rc = mo_fail_sys(e, "token file %s", t->path);
+    else if (mo_buf_err(&b))
+        rc = mo_fail(e, mo_buf_err(&b), "token file %s", t->path);
+    else if (b.len)
+        rc = read_text(t, mo_buf_view(&b), e);
+    if (b.p)
+        explicit_bzero(b.p, b.cap);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static int load(struct mo_tokens *t, struct mo_err *e)
+{
+    mo_autofd int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return mo_fail_sys(e, "token file %s", t->path);
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 077) || st.st_uid != geteuid())
+        return mo_fail(e, MO_EPOLICY,
+                       "token file %s must be ours alone (chmod 600)", t->path);
+    t->seen = st;
+    return read_fd(t, fd, e);
+}
+
+/* --- other processes ----------------------------------------------------- */
+
+static bool is_seen(const struct mo_tokens *t)
+{
+    struct stat st;
+
+    return stat(t->path, &st) < 0 ||
+           (st.st_ino == t->seen.st_ino && st.st_size == t->seen.st_size &&
+            st.st_mtim.tv_sec == t->seen.st_mtim.tv_sec &&
+            st.st_mtim.tv_nsec == t->seen.st_mtim.tv_nsec);
+}
+
+bool mo_tokens_unsaved(const struct mo_tokens *t)
+{
+    return t->unsaved;
+}
+
+void mo_tokens_sync(struct mo_tokens *t)
+{
+    struct mo_tokens *now = NULL;
+
+    if (!t->path || t->unsaved || is_seen(t) ||
+        mo_tokens_open(t->path, &now, NULL) < 0 || !now)
+        return;
+    mo_list_each_safe (n, &t->entries)
+        entry_free(mo_container_of(n, struct entry, node));
+    mo_list_splice(&t->entries, &now->entries);
+    t->n = now->n;
+    t->seen = now->seen;
+    mo_tokens_close(now);
+}
+
+/* The lock is on the file as it is now: the one that replaces it, which is
+ * when the claim ends, is another. */
+int mo_tokens_claim(const struct mo_tokens *t, int *fd)
+{
+    mo_autofd int f =
+        t->path ? open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+    *fd = -1;
+    if (f >= 0 && flock(f, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? MO_EBUSY : 0;
+    *fd = mo_take_fd(&f);
+    return 0;
+}
+
+/* The descriptor holds the lock; -1: it is done without one. */
+static int lock(const struct mo_tokens *t)
+{
+    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
+    uint64_t end = mo_now_ns() + MO_TOKENS_LOCK_MS * MO_MS;
+    const char *slash = t->path ? strrchr(t->path, '/') : NULL;
+    mo_autofree char *dir = NULL;
+    mo_autofd int fd = -1;
+
+    if (!t->path)
+        return -1;
+    dir = slash ? mo_strndup(t->path, (size_t)(slash - t->path) + 1)
+                : mo_strndup(".", 1);
+    if (!dir)
+        return -1;
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || mo_now_ns() > end)
+            return -1;
+        (void)nanosleep(&nap, NULL);
+    }
+    return mo_take_fd(&fd);
+}
+
+/* --- the store ----------------------------------------------------------- */
+
+int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
+{
+    struct mo_tokens *t = mo_new(struct mo_tokens);
+    int rc = 0;
+
+    if (!t)
+        return mo_fail(e, MO_ENOMEM, "tokens");
+    mo_list_init(&t->entries);
+    if (path) {
+        t->path = mo_strndup(path, strlen(path));
+        rc = t->path ? load(t, e) : mo_fail(e, MO_ENOMEM, "tokens");
+    }
+    if (rc < 0) {
+        mo_tokens_close(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+void mo_tokens_close(struct mo_tokens *t)
+{
+    if (!t)
+        return;
+    mo_list_each_safe (n, &t->entries)
+        entry_free(mo_container_of(n, struct entry, node));
+    mo_free(t->path);
+    mo_free(t);
+}
+
+int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,
+                  struct mo_err *e)
+{
+    mo_autofd int held = lock(t);
+    struct entry *en = entry_new(k); /* k may be of an entry that goes now */
+
+    (void)held; /* until we return */
+    if (!en)
+        return mo_fail(e, MO_ENOMEM, "tokens");
+    mo_tokens_sync(t);
+    insert(t, en);
+    return save(t, e);
+}
+
+int mo_tokens_drop(struct mo_tokens *t, const char *issuer, const char *server,
+                   struct mo_err *e)
+{
+    mo_autofd int held = lock(t);
+
+    (void)held; /* until we return */
+    mo_tokens_sync(t);
+    forget(t, issuer, server);
+    return save(t, e);
+}

@@ -1,0 +1,362 @@
+/* ep_ask.c - questions to a legacy client: real requests on the way of the call
+ * that needs them, and the replies. When all are there the handler is called
+ * again from the top. What a question needs of the client is known here for
+ * both eras. */
+#include "base/rand.h"
+#include "mcp/server/ep_priv.h"
+
+#define ASK_TOKEN 12 /* random bytes of an elicitationId */
+
+static const struct mo_span nothing = {NULL, 0};
+
+/* --- what a question needs of the client --------------------------------- */
+
+static const struct ep_kind {
+    const char *method, *cap, *sub; /* cap.sub must be there; sub NULL: cap */
+} kinds[] = {
+    {"sampling/createMessage", "sampling", NULL},
+    {"sampling/createMessage", "sampling", "tools"},
+    {"elicitation/create", "elicitation", "form"},
+    {"elicitation/create", "elicitation", "url"},
+    {"roots/list", "roots", NULL},
+};
+
+enum { SAMPLING, SAMPLING_TOOLS, FORM, URL, ROOTS, NO_KIND };
+
+static bool is_url(const struct ep_need *q)
+{
+    struct mo_json p = {q->params.p, q->params.n};
+
+    return mo_json_str_eq(mo_json_get(p, "mode"), MO_SPAN("url"));
+}
+
+static int kind_of(const struct ep_need *q)
+{
+    struct mo_json p = {q->params.p, q->params.n};
+
+    if (mo_span_is(q->method, kinds[FORM].method))
+        return is_url(q) ? URL : FORM;
+    if (mo_span_is(q->method, kinds[SAMPLING].method))
+        return mo_json_get(p, "tools").p ? SAMPLING_TOOLS : SAMPLING;
+    return mo_span_is(q->method, kinds[ROOTS].method) ? ROOTS : NO_KIND;
+}
+
+/* An empty elicitation means forms: that was all there was, once. */
+static bool can(struct mo_json caps, enum mo_mcp_version v, int kind)
+{
+    struct mo_json cap;
+
+    if (kind == NO_KIND)
+        return false; /* nobody can declare that */
+    cap = mo_json_get(caps, kinds[kind].cap);
+    if (!mo_json_is(cap, MO_JSON_OBJECT))
+        return false;
+    if (kind == URL && v < MO_MCP_2025_11_25)
+        return false;
+    if (kind == FORM && !mo_json_get(cap, "url").p)
+        return true;
+    return !kinds[kind].sub ||
+           mo_json_is(mo_json_get(cap, kinds[kind].sub), MO_JSON_OBJECT);
+}
+
+unsigned mo_ep_missing(const struct call *c)
+{
+    unsigned missing = 0;
+
+    mo_list_each (n, &c->needs) {
+        int kind = kind_of(mo_container_of(n, struct ep_need, node));
+
+        if (!can(c->pub.caps, c->pub.version, kind))
+            missing |= 1U << kind;
+    }
+    return missing;
+}
+
+bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
+                      struct mo_json params)
+{
+    struct ep_need q = {.method = mo_span_cstr(method),
+                        .params = mo_json_text(params)};
+
+    return can(pub->caps, pub->version, kind_of(&q));
+}
+
+bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
+                      struct mo_json params)
+{
+    struct ep_need q = {.method = mo_span_cstr(method),
+                        .params = mo_json_text(params)};
+    struct mo_json caps = {s->caps, s->caps ? strlen(s->caps) : 0};
+
+    return can(caps, s->version, kind_of(&q));
+}
+
+bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
+{
+    return !mo_mcp_is_modern(pub->version) || (call_of(pub)->m->flags & M_MRTR);
+}
+
+/* The parts of one capability that are missing; forms go without saying. */
+static void put_parts(const struct call *c, struct mo_jw *w, const char *cap,
+                      unsigned missing)
+{
+    bool has = mo_ep_call_can(&c->pub, cap);
+
+    mo_jw_key(w, cap);
+    mo_jw_obj(w);
+    for (int k = 0; k < (int)MO_COUNT(kinds); k++) {
+        if (!(missing & 1U << k) || strcmp(kinds[k].cap, cap) != 0 ||
+            !kinds[k].sub || (k == FORM && !has))
+            continue;
+        mo_jw_key(w, kinds[k].sub);
+        mo_jw_obj(w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
+{
+    static const char *const caps[] = {"sampling", "elicitation", "roots"};
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "requiredCapabilities");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(caps); i++) {
+        bool any = false;
+
+        for (size_t k = 0; k < MO_COUNT(kinds); k++)
+            any |= (missing & 1U << k) && strcmp(kinds[k].cap, caps[i]) == 0;
+        if (any)
+            put_parts(c, &w, caps[i], missing);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+/* Questions that are still out are taken back. */
+void mo_ep_legacy_unask(struct call *c)
+{
+    struct mo_buf *b;
+
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+
+        if (!q->ask || q->answered || !c->way)
+            continue;
+        b = mo_ep_scratch(c->ep);
+        (void)mo_buf_printf(b,
+                            "{\"jsonrpc\":\"2.0\",\"method\":"
+                            "\"notifications/cancelled\",\"params\":"
+                            "{\"requestId\":%llu}}",
+                            (unsigned long long)q->ask);
+        if (!mo_buf_err(b))
+            c->way->note(c->way, mo_buf_view(b));
+    }
+    mo_ep_scratch_done(c->ep);
+}
+
+/* The handler is not asked again: the call ends with what the model can
+ * read, or an error where there is no model. */
+static void give_up(struct call *c, const char *why)
+{
+    mo_ep_legacy_unask(c);
+    if (c->state == CALL_WAITING)
+        mo_ep_call_abandon(c);
+    c->state = CALL_RUNNING;
+    mo_timer_stop(c->ep->loop, &c->timer);
+    if (call_is_tool(c))
+        mo_ep_call_fail(&c->pub, why);
+    else
+        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
+}
+
+static bool is_meta(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+static bool is_related(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
+}
+
+/* A page that a person is sent to has a name in this era. */
+static void put_page_name(struct mo_jw *w)
+{
+    char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
+
+    mo_random_token(name, ASK_TOKEN);
+    mo_jw_key(w, "elicitationId");
+    mo_jw_cstr(w, name);
+}
+
+/* The question's parameters, and what this era adds to them. */
+static void put_params(const struct call *c, const struct ep_need *q,
+                       struct mo_jw *w)
+{
+    struct mo_json p = {q->params.p, q->params.n};
+    bool nameless = is_url(q) && !mo_json_get(p, "elicitationId").p;
+
+    if (!c->task && !nameless) {
+        mo_jw_raw(w, q->params);
+        return;
+    }
+    mo_jw_obj(w);
+    mo_ep_put_members(w, p, is_meta);
+    if (nameless)
+        put_page_name(w);
+    mo_jw_key(w, "_meta");
+    mo_jw_obj(w);
+    mo_ep_put_members(w, mo_json_get(p, "_meta"), is_related);
+    if (c->task)
+        mo_ep_task_meta(c->task, w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void ask(struct call *c, struct ep_need *q)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+    struct mo_jw w;
+
+    q->ask = ++c->sess->next_ask;
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "id");
+    mo_jw_u64(&w, q->ask);
+    mo_jw_key(&w, "method");
+    mo_jw_str(&w, q->method);
+    mo_jw_key(&w, "params");
+    put_params(c, q, &w);
+    mo_jw_end(&w);
+    if (!mo_buf_err(b))
+        c->way->note(c->way, mo_buf_view(b));
+    mo_ep_scratch_done(c->ep);
+}
+
+void mo_ep_legacy_ask(struct call *c)
+{
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+
+        if (!q->ask)
+            ask(c, q);
+    }
+}
+
+enum mo_ep_waiting mo_ep_legacy_wait(struct call *c)
+{
+    if (mo_ep_missing(c)) {
+        give_up(c, "this needs a client that can be asked "
+                   "(sampling, elicitation or roots); yours did not say so");
+        return MO_EP_ENDED;
+    }
+    if (!c->way || !c->sess) {
+        mo_ep_call_end(c);
+        return MO_EP_ENDED;
+    }
+    c->state = CALL_WAITING;
+    mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
+    if (c->task)
+        mo_ep_task_ask(c->task);
+    else
+        mo_ep_legacy_ask(c);
+    return MO_EP_WAITS;
+}
+
+/* The handler again, with what there is. */
+static void go_on(struct call *c)
+{
+    mo_timer_stop(c->ep->loop, &c->timer);
+    if (c->task)
+        mo_ep_task_goes_on(c->task);
+    mo_ep_call_run(c);
+}
+
+bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
+{
+    mo_list_each (n, &ep->calls) {
+        struct call *c = mo_container_of(n, struct call, node);
+
+        if (c->state != CALL_WAITING || !mo_span_eq(c->state_bytes, state))
+            continue;
+        mo_ep_legacy_unask(c);
+        go_on(c);
+        return true;
+    }
+    return false;
+}
+
+static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
+                                 struct call **out)
+{
+    mo_list_each (n, &s->calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (c->state != CALL_WAITING)
+            continue;
+        mo_list_each (m, &c->needs) {
+            struct ep_need *q = mo_container_of(m, struct ep_need, node);
+
+            *out = c;
+            if (q->ask && q->ask == ask && !q->answered)
+                return q;
+        }
+    }
+    return NULL;
+}
+
+static bool all_answered(const struct call *c)
+{
+    mo_list_each (n, &c->needs) {
+        if (!mo_container_of(n, struct ep_need, node)->answered)
+            return false;
+    }
+    return true;
+}
+
+static void refused(struct call *c, const struct ep_need *q,
+                    struct mo_json error)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_buf_puts(&b, "the client refused ");
+    (void)mo_buf_span(&b, q->method);
+    (void)mo_buf_puts(&b, ": ");
+    (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
+    give_up(c, mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
+{
+    struct call *c = NULL;
+    struct ep_need *q;
+    uint64_t id;
+    bool error;
+
+    if (mo_json_u64(m->id, &id) < 0)
+        return;
+    q = find_need(s, id, &c);
+    if (!q) {
+        mo_ep_push_reply(s, id, m);
+        return;
+    }
+    q->answered = true;
+    error = m->kind == MO_RPC_ERROR;
+    if (error && !s->ep->o.refusals)
+        refused(c, q, m->error);
+    else if (mo_ep_call_add_input(c, q->key, error ? m->error : m->result,
+                                  error) < 0)
+        give_up(c, "the client's answer is too big");
+    else if (all_answered(c))
+        go_on(c);
+}

@@ -1,0 +1,556 @@
+/* ep_call.c - one request in the hands of the handler: its memory, its end, and
+ * what the handler may say about it. What goes on the wire for a result or a
+ * question is the business of the two eras. */
+#include <stdio.h>
+
+#include "mcp/edit.h"
+#include "mcp/server/ep_priv.h"
+
+/* --- life ---------------------------------------------------------------- */
+
+static void free_filter(struct call *c)
+{
+    if (!c->filter)
+        return;
+    if (c->filter->counted) {
+        mo_ep_watch_tasks(c, false);
+        mo_ep_unwatch_all(c->ep, &c->filter->uris);
+    }
+    mo_map_fini(&c->filter->uris);
+    mo_map_fini(&c->filter->tasks);
+    mo_free(c->filter);
+    c->filter = NULL;
+}
+
+static void unlink_call(struct call *c)
+{
+    struct mo_endpoint *ep = c->ep;
+
+    if (mo_list_empty(&c->node))
+        return;
+    mo_list_del(&c->node);
+    mo_list_del(&c->wnode);
+    ep->ncalls--;
+    if (c->filter)
+        ep->nlistens--;
+    if (c->sess) {
+        mo_list_del(&c->snode);
+        c->sess->ncalls--;
+        c->sess = NULL;
+    }
+}
+
+static void free_call(struct call *c)
+{
+    if (c->way && c->way->call == &c->pub)
+        c->way->call = NULL;
+    mo_timer_stop(c->ep->loop, &c->timer);
+    mo_later_cancel(&c->tell);
+    free_filter(c);
+    mo_ep_level_wanted(c->ep, c->level, false);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+}
+
+void mo_ep_call_end(struct call *c)
+{
+    unlink_call(c);
+    c->state = CALL_DONE;
+    if (!c->running)
+        free_call(c);
+}
+
+void mo_ep_call_bury(struct call *c)
+{
+    bool told = c->gone && mo_list_empty(&c->tell.node);
+
+    MO_BUG_ON(c->running);
+    c->gone = true;
+    if (c->way)
+        c->way->drop(c->way);
+    c->way = NULL;
+    unlink_call(c);
+    if (c->state == CALL_WAITING)
+        mo_ep_call_abandon(c);
+    if (c->state == CALL_RUNNING && c->pub.canceled && !told) {
+        c->running++; /* an answer from inside must not free it */
+        c->pub.canceled(&c->pub);
+        c->running--;
+    }
+    free_call(c);
+}
+
+void mo_ep_call_abandon(struct call *c)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+
+    if (o->abandoned)
+        o->abandoned(o->ctx, c->state_bytes);
+}
+
+static void on_tell(struct mo_later *d)
+{
+    struct call *c = mo_container_of(d, struct call, tell);
+
+    if (c->pub.canceled)
+        c->pub.canceled(&c->pub);
+}
+
+void mo_ep_call_cancel(struct call *c)
+{
+    struct mo_ep_way *w = c->way;
+
+    if (c->gone || c->state == CALL_DONE)
+        return;
+    c->gone = true;
+    if (c->state == CALL_WAITING) {
+        mo_ep_legacy_unask(c);
+        mo_ep_call_abandon(c);
+    }
+    c->way = NULL;
+    if (w) {
+        if (w->call == &c->pub)
+            w->call = NULL;
+        w->drop(w);
+    }
+    if (c->state == CALL_RUNNING)
+        mo_loop_defer(c->ep->loop, &c->tell);
+    else
+        mo_ep_call_end(c);
+}
+
+void mo_ep_call_lost(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+
+    c->way = NULL;
+    mo_ep_call_cancel(c);
+}
+
+static void on_late(struct mo_timer *t)
+{
+    struct call *c = mo_container_of(t, struct call, timer);
+
+    mo_ep_legacy_unask(c);
+    mo_ep_call_abandon(c);
+    mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
+                      "the client did not answer our question in time",
+                      mo_span(NULL, 0));
+}
+
+/* A handle into the message becomes one into its copy. */
+static struct mo_json moved(struct mo_json v, const struct mo_rpc *m,
+                            const char *copy)
+{
+    if (!v.p)
+        return v;
+    return (struct mo_json){copy + (v.p - m->root.p), v.n};
+}
+
+struct mo_span mo_ep_call_dup(struct call *c, struct mo_span s)
+{
+    char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
+{
+    c->ep = ep;
+    mo_list_init(&c->node);
+    mo_list_init(&c->snode);
+    mo_list_init(&c->wnode);
+    mo_list_init(&c->inputs);
+    mo_list_init(&c->needs);
+    mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
+    mo_timer_init(&c->timer, on_late);
+    mo_later_init(&c->tell, on_tell);
+    c->level = MO_MCP_LEVELS;
+}
+
+/* All of them in one walk: params may be long. */
+static void take_parts(struct call *c)
+{
+    const char *key = c->m && c->m->key ? c->m->key : "";
+    struct mo_json_iter it;
+    struct mo_json name, val;
+
+    mo_json_iter(&it, c->pub.params);
+    while (mo_json_is(c->pub.params, MO_JSON_OBJECT) &&
+           mo_json_next(&it, &name, &val)) {
+        if (mo_json_str_eq(name, MO_SPAN("arguments")))
+            c->pub.arguments = val;
+        else if (key[0] && mo_json_str_eq(name, mo_span_cstr(key)))
+            c->parts.key = val;
+        else if (mo_json_str_eq(name, MO_SPAN("_meta")))
+            c->parts.meta = val;
+        else if (mo_json_str_eq(name, MO_SPAN("task")))
+            c->parts.task = val;
+    }
+}
+
+static int fill_call(struct call *c, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    struct mo_span text = mo_ep_call_dup(c, mo_json_text(m->root));
+
+    if (!text.p)
+        return MO_ENOMEM;
+    c->id = moved(m->id, m, text.p);
+    c->pub.params = moved(m->params, m, text.p);
+    c->pub.caller = mo_ep_call_dup(c, from->caller);
+    if (!c->pub.caller.p)
+        return MO_ENOMEM;
+    if (from->head && mo_trace_head(from->head, &c->arena, &c->pub.trace) < 0)
+        return MO_ENOMEM;
+    take_parts(c);
+    c->token = mo_json_get(c->parts.meta, "progressToken");
+    return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
+}
+
+struct call *mo_ep_call_new(struct mo_endpoint *ep,
+                            const struct mo_ep_from *from,
+                            const struct mo_rpc *m, const struct ep_method *em)
+{
+    struct call *c = mo_new(struct call);
+
+    if (!c)
+        return NULL;
+    init_call(c, ep, m->root.n);
+    c->m = em;
+    if (fill_call(c, from, m) < 0) {
+        free_call(c);
+        return NULL;
+    }
+    c->way = from->way;
+    c->way->call = &c->pub;
+    mo_list_push(&ep->calls, &c->node);
+    ep->ncalls++;
+    if (from->sess) {
+        c->sess = from->sess;
+        mo_list_push(&c->sess->calls, &c->snode);
+        c->sess->ncalls++;
+    }
+    return c;
+}
+
+struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
+{
+    mo_list_each (n, calls) {
+        struct call *c = mo_container_of(n, struct call, snode);
+
+        if (mo_span_eq(mo_json_text(c->id), mo_json_text(id)))
+            return c;
+    }
+    return NULL;
+}
+
+const char *mo_ep_call_check(struct call *c)
+{
+    struct mo_json p = c->pub.params;
+    struct mo_json args = c->pub.arguments;
+
+    if (p.p && !mo_json_is(p, MO_JSON_OBJECT))
+        return "params must be an object";
+    if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
+        return "params.arguments must be an object";
+    if (!c->m || !c->m->key)
+        return NULL;
+    if (!mo_json_is(c->parts.key, MO_JSON_STRING))
+        return "params must name the thing asked for, as a string";
+    if (mo_json_str(c->parts.key, &c->arena, &c->pub.name) < 0)
+        return "out of memory";
+    return NULL;
+}
+
+void mo_ep_call_run(struct call *c)
+{
+    struct mo_endpoint *ep = c->ep;
+
+    c->state = CALL_RUNNING;
+    mo_list_init(&c->needs);
+    c->pub.data = NULL;
+    c->pub.canceled = NULL;
+    c->running++;
+    ep->o.handler(ep->o.ctx, &c->pub);
+    c->running--;
+    if (c->state == CALL_DONE && !c->running)
+        free_call(c);
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+void mo_ep_call_answer(struct call *c, int status)
+{
+    struct mo_endpoint *ep = c->ep;
+    struct mo_ep_way *w = c->way;
+
+    c->way = NULL;
+    if (w && w->call == &c->pub)
+        w->call = NULL;
+    if (w && mo_buf_err(&ep->scratch))
+        w->drop(w);
+    else if (w)
+        w->answer(w, status, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
+    mo_ep_call_end(c);
+}
+
+void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
+                       struct mo_span data)
+{
+    (void)mo_rpc_put_error(mo_ep_scratch(c->ep), mo_json_text(c->id), code,
+                           mo_span_cstr(msg), data);
+    mo_ep_call_answer(c, status);
+}
+
+void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
+{
+    struct call *c = call_of(pub);
+    struct mo_json result = {json.p, json.n};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    MO_BUG_ON(!mo_json_is(result, MO_JSON_OBJECT));
+    if (mo_mcp_is_modern(pub->version))
+        mo_ep_modern_result(c, result);
+    else
+        mo_ep_legacy_result(c, result);
+}
+
+static bool is_read(const struct call *c)
+{
+    return mo_span_is(c->pub.method, "resources/read");
+}
+
+void mo_ep_call_error(struct mo_ep_call *pub, int code, const char *msg,
+                      struct mo_span data)
+{
+    struct call *c = call_of(pub);
+    struct mo_json d = {data.p, data.n};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    if (!mo_mcp_is_modern(pub->version) && code == MO_RPC_INVALID_PARAMS &&
+        is_read(c) && mo_json_get(d, "uri").p)
+        code = MO_MCP_RESOURCE_NOT_FOUND;
+    mo_ep_call_refuse(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200, code,
+                      msg, data);
+}
+
+/* What the code of another server's error is for this client. */
+static int64_t translate(const struct call *c, struct mo_json error)
+{
+    bool modern = mo_mcp_is_modern(c->pub.version);
+    int64_t code = MO_RPC_INTERNAL;
+
+    if (mo_json_i64(mo_json_get(error, "code"), &code) < 0)
+        return MO_RPC_INTERNAL;
+    if (code == MO_RPC_INVALID_PARAMS && !modern && is_read(c) &&
+        mo_json_get(mo_json_get(error, "data"), "uri").p)
+        return MO_MCP_RESOURCE_NOT_FOUND;
+    if (code == MO_MCP_RESOURCE_NOT_FOUND && modern)
+        return MO_RPC_INVALID_PARAMS;
+    if (code == MO_MCP_URL_ELICITATION && c->pub.version != MO_MCP_2025_11_25)
+        return MO_RPC_INTERNAL;
+    /* These are between that server and us; what a client can do it has said
+     * to that server itself, if it is of the kind that does. */
+    if (code == MO_MCP_HEADER_MISMATCH || code == MO_MCP_UNSUPPORTED_VERSION ||
+        (code == MO_MCP_MISSING_CAPABILITY && !modern))
+        return MO_RPC_INTERNAL;
+    return code;
+}
+
+void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
+{
+    struct call *c = call_of(pub);
+    int64_t number = translate(c, error);
+    struct mo_buf *b;
+    char code[24];
+    struct mo_edit ed = {"code", mo_span(code, 0)};
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return;
+    }
+    ed.to = mo_span(
+        code, (size_t)snprintf(code, sizeof(code), "%lld", (long long)number));
+    b = mo_ep_scratch(c->ep);
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)mo_buf_span(b, mo_json_text(c->id));
+    (void)mo_buf_puts(b, ",\"error\":");
+    (void)mo_edit(b, error, &ed, 1);
+    (void)mo_buf_putc(b, '}');
+    mo_ep_call_answer(c, number == MO_MCP_MISSING_CAPABILITY ? 400 : 200);
+}
+
+void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":");
+    (void)mo_json_quote(&b, mo_span_cstr(text));
+    (void)mo_buf_puts(&b, "}],\"isError\":true}");
+    if (mo_buf_err(&b))
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, "out of memory",
+                         mo_span(NULL, 0));
+    else
+        mo_ep_call_result(pub, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* --- the rest of it --------------------------------------------------------
+ */
+
+void mo_ep_call_pause(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+
+    if (c->way && c->way->pause)
+        c->way->pause(c->way);
+}
+
+struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->ep;
+}
+
+bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->gone;
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
+{
+    return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
+}
+
+bool mo_ep_call_can_url(const struct mo_ep_call *c)
+{
+    struct mo_json cap = mo_json_get(c->caps, "elicitation");
+
+    return c->version >= MO_MCP_2025_11_25 &&
+           mo_json_is(mo_json_get(cap, "url"), MO_JSON_OBJECT);
+}
+
+bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
+{
+    struct mo_json all = mo_json_get(c->caps, "extensions");
+
+    return mo_json_is(mo_json_get(all, id), MO_JSON_OBJECT);
+}
+
+static struct ep_input *find_input(struct call *c, struct mo_span key)
+{
+    mo_list_each (n, &c->inputs) {
+        struct ep_input *in = mo_container_of(n, struct ep_input, node);
+
+        if (mo_span_eq(in->key, key))
+            return in;
+    }
+    return NULL;
+}
+
+struct mo_json mo_ep_call_input(struct mo_ep_call *pub, const char *key)
+{
+    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
+
+    return in && !in->refused ? in->value : (struct mo_json){NULL, 0};
+}
+
+struct mo_json mo_ep_call_refusal(struct mo_ep_call *pub, const char *key)
+{
+    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
+
+    return in && in->refused ? in->value : (struct mo_json){NULL, 0};
+}
+
+int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
+                         bool refused)
+{
+    struct ep_input *in = find_input(c, key);
+    struct mo_span value = mo_ep_call_dup(c, mo_json_text(v));
+
+    if (!value.p)
+        return MO_ENOMEM;
+    if (!in) {
+        if (c->ninputs == EP_INPUTS_MAX)
+            return MO_ETOOBIG;
+        in = mo_arena_new(&c->arena, struct ep_input);
+        if (!in)
+            return MO_ENOMEM;
+        in->key = mo_ep_call_dup(c, key);
+        if (!in->key.p)
+            return MO_ENOMEM;
+        mo_list_push(&c->inputs, &in->node);
+        c->ninputs++;
+    }
+    in->value = (struct mo_json){value.p, value.n};
+    in->refused = refused;
+    return 0;
+}
+
+void mo_ep_call_need(struct mo_ep_call *pub, const char *key,
+                     const char *method, struct mo_span params)
+{
+    struct call *c = call_of(pub);
+    struct ep_need *q = mo_arena_new(&c->arena, struct ep_need);
+
+    if (!q) {
+        c->oom = true;
+        return;
+    }
+    q->key = mo_ep_call_dup(c, mo_span_cstr(key));
+    q->method = mo_ep_call_dup(c, mo_span_cstr(method));
+    q->params = mo_ep_call_dup(c, params.n ? params : MO_SPAN("{}"));
+    if (!q->key.p || !q->method.p || !q->params.p)
+        c->oom = true;
+    mo_list_push(&c->needs, &q->node);
+}
+
+enum mo_ep_waiting mo_ep_call_wait(struct mo_ep_call *pub)
+{
+    struct call *c = call_of(pub);
+    const char *why = NULL;
+
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (c->gone) {
+        mo_ep_call_end(c);
+        return MO_EP_ENDED;
+    }
+    MO_BUG_ON(!c->oom && mo_list_empty(&c->needs));
+    if (c->oom)
+        why = "out of memory";
+    else if (++c->rounds > c->ep->o.limits.rounds)
+        why = "too many rounds of questions";
+    if (why) {
+        mo_ep_call_error(pub, MO_RPC_INTERNAL, why, mo_span(NULL, 0));
+        return MO_EP_ENDED;
+    }
+    return mo_mcp_is_modern(pub->version) ? mo_ep_modern_wait(c)
+                                          : mo_ep_legacy_wait(c);
+}
+
+struct mo_span mo_ep_call_state(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->state_bytes;
+}
+
+void mo_ep_call_set_state(struct mo_ep_call *pub, struct mo_span state)
+{
+    struct call *c = call_of(pub);
+
+    c->state_bytes = mo_ep_call_dup(c, state);
+    if (!c->state_bytes.p)
+        c->oom = true;
+}

@@ -1,0 +1,373 @@
+/* ep_down.c - a result in the newest shapes, told to an older peer.
+ *
+ * Members that did not exist in the peer's revision are left out where strict
+ * readers are known to fail on them, kinds of content that did not exist
+ * become text, and structured content that is no object is wrapped as
+ * {"result": v}, together with its schema. Everything else is the same bytes.
+ *
+ * Errors are the buffer's. The input is valid JSON of our own side. */
+#include "mcp/server/ep_priv.h"
+
+struct down {
+    const struct mo_endpoint *ep;
+    struct mo_jw w;
+    enum mo_mcp_version v;
+};
+
+struct since { /* a member, and the first revision that has it */
+    const char *name;
+    enum mo_mcp_version v;
+};
+
+#define NEVER MO_MCP_2026_07_28
+
+static const struct since tops[] = {
+    {"resultType", NEVER},
+    {"ttlMs", NEVER},
+    {"cacheScope", NEVER},
+    {"structuredContent", MO_MCP_2025_06_18},
+};
+
+static const struct since items[] = {
+    {"title", MO_MCP_2025_06_18}, {"outputSchema", MO_MCP_2025_06_18},
+    {"_meta", MO_MCP_2025_06_18}, {"annotations", MO_MCP_2025_03_26},
+    {"icons", MO_MCP_2025_11_25}, {"execution", NEVER},
+};
+
+static const struct since kinds[] = {
+    {"audio", MO_MCP_2025_03_26},
+    {"resource_link", MO_MCP_2025_06_18},
+};
+
+static bool too_new(const struct down *d, const struct since *t, size_t n,
+                    struct mo_json key)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (d->v < t[i].v && mo_json_str_eq(key, mo_span_cstr(t[i].name)))
+            return true;
+    }
+    return false;
+}
+
+/* Most texts are written as they are; b gets the others. */
+static struct mo_span text_of(struct mo_json v, struct mo_buf *b)
+{
+    struct mo_span raw = mo_span(v.p + 1, v.n - 2);
+
+    mo_buf_init(b, EP_CALL_EXTRA);
+    if (mo_span_find(raw, '\\') < 0)
+        return raw;
+    (void)mo_json_str_buf(v, b);
+    return mo_buf_view(b);
+}
+
+static void put_key(struct down *d, struct mo_json key)
+{
+    mo_jw_key_raw(&d->w, key);
+}
+
+static void put_raw(struct down *d, struct mo_json v)
+{
+    mo_jw_raw(&d->w, mo_json_text(v));
+}
+
+/* {"type":"object","properties":{"result":S},"required":["result"]} */
+static void put_schema(struct down *d, struct mo_json schema)
+{
+    if (mo_json_str_eq(mo_json_get(schema, "type"), MO_SPAN("object"))) {
+        put_raw(d, schema);
+        return;
+    }
+    mo_jw_raw(&d->w, MO_SPAN("{\"type\":\"object\",\"required\":[\"result\"],"
+                             "\"properties\":{\"result\":"));
+    (void)mo_buf_span(d->w.b, mo_json_text(schema));
+    (void)mo_buf_puts(d->w.b, "}}");
+}
+
+static void put_known(struct down *d, struct mo_json item)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, item);
+    while (mo_json_next(&it, &key, &val)) {
+        if (too_new(d, items, MO_COUNT(items), key))
+            continue;
+        put_key(d, key);
+        if (mo_json_str_eq(key, MO_SPAN("outputSchema")))
+            put_schema(d, val);
+        else
+            put_raw(d, val);
+    }
+}
+
+static void put_item(struct down *d, struct mo_json_iter *list)
+{
+    mo_jw_obj(&d->w);
+    put_known(d, mo_json_value(list));
+    mo_jw_end(&d->w);
+}
+
+/* May it be called as a task? The value of its member of the tool. */
+static const char *execution(const struct down *d, struct mo_json name)
+{
+    static const char *const texts[] = {
+        "{\"taskSupport\":\"forbidden\"}",
+        "{\"taskSupport\":\"optional\"}",
+        "{\"taskSupport\":\"required\"}",
+    };
+    const struct mo_endpoint_opts *o = &d->ep->o;
+    enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
+    struct mo_buf b;
+
+    if (o->task && mo_json_is(name, MO_JSON_STRING)) {
+        can = o->task(o->ctx, text_of(name, &b));
+        mo_buf_fini(&b);
+    }
+    return texts[can];
+}
+
+/* What there is to know of a tool, in one walk. */
+struct look {
+    struct mo_json name;
+    bool any;    /* it has members at all */
+    bool change; /* some must go, or be put differently */
+};
+
+static struct look look_at(const struct down *d, struct mo_json_iter *tool)
+{
+    struct look l = {.any = false};
+    struct mo_json key, val;
+
+    while (mo_json_next(tool, &key, &val)) {
+        l.any = true;
+        if (mo_json_str_eq(key, MO_SPAN("name")))
+            l.name = val;
+        else if (too_new(d, items, MO_COUNT(items), key) ||
+                 mo_json_str_eq(key, MO_SPAN("outputSchema")))
+            l.change = true;
+    }
+    return l;
+}
+
+static void put_looked(struct down *d, struct mo_json tool, struct look l)
+{
+    bool tasks =
+        d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS);
+
+    if (l.change) {
+        mo_jw_obj(&d->w);
+        put_known(d, tool);
+        if (tasks) {
+            mo_jw_key(&d->w, "execution");
+            mo_jw_raw(&d->w, mo_span_cstr(execution(d, l.name)));
+        }
+        mo_jw_end(&d->w);
+        return;
+    }
+    if (!tasks) {
+        put_raw(d, tool);
+        return;
+    }
+    /* its own bytes, and one more before the brace */
+    mo_jw_raw(&d->w, mo_span_head(mo_json_text(tool), tool.n - 1));
+    (void)mo_buf_puts(d->w.b, l.any ? ",\"execution\":" : "\"execution\":");
+    (void)mo_buf_puts(d->w.b, execution(d, l.name));
+    (void)mo_buf_putc(d->w.b, '}');
+}
+
+/* A list of them is long: each is walked over only once. */
+static void put_tool(struct down *d, struct mo_json_iter *tools)
+{
+    struct mo_json_iter tool;
+    struct look l;
+
+    if (!mo_json_enter(tools, &tool) || !tool.object) {
+        put_raw(d, mo_json_value(tools));
+        return;
+    }
+    l = look_at(d, &tool);
+    put_looked(d, mo_json_leave(tools, &tool), l);
+}
+
+static void put_one_block(struct down *d, struct mo_json block)
+{
+    struct mo_json uri;
+
+    if (!too_new(d, kinds, MO_COUNT(kinds), mo_json_get(block, "type"))) {
+        put_raw(d, block);
+        return;
+    }
+    uri = mo_json_get(block, "uri");
+    mo_jw_obj(&d->w);
+    mo_jw_key(&d->w, "type");
+    mo_jw_cstr(&d->w, "text");
+    mo_jw_key(&d->w, "text");
+    if (mo_json_is(uri, MO_JSON_STRING))
+        put_raw(d, uri);
+    else
+        mo_jw_cstr(&d->w, "[audio]");
+    mo_jw_end(&d->w);
+}
+
+static void put_block(struct down *d, struct mo_json_iter *blocks)
+{
+    put_one_block(d, mo_json_value(blocks));
+}
+
+static void put_message(struct down *d, struct mo_json_iter *messages)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_obj(&d->w);
+    mo_json_iter(&it, mo_json_value(messages));
+    while (mo_json_next(&it, &key, &val)) {
+        put_key(d, key);
+        if (mo_json_str_eq(key, MO_SPAN("content")))
+            put_one_block(d, val);
+        else
+            put_raw(d, val);
+    }
+    mo_jw_end(&d->w);
+}
+
+static void put_structured(struct down *d, struct mo_json v)
+{
+    if (mo_json_is(v, MO_JSON_OBJECT)) {
+        put_raw(d, v);
+        return;
+    }
+    mo_jw_obj(&d->w);
+    mo_jw_key(&d->w, "result");
+    put_raw(d, v);
+    mo_jw_end(&d->w);
+}
+
+/* Members of a result whose elements need a look, and who writes the next. */
+struct array {
+    const char *member;
+    void (*one)(struct down *d, struct mo_json_iter *it);
+    enum mo_mcp_version until; /* from then on they are as they are */
+};
+
+static const struct array arrays[] = {
+    {"content", put_block, MO_MCP_2025_06_18},
+    {"tools", put_tool, NEVER},
+    {"resources", put_item, MO_MCP_2025_11_25},
+    {"resourceTemplates", put_item, MO_MCP_2025_11_25},
+    {"prompts", put_item, MO_MCP_2025_11_25},
+    {"messages", put_message, MO_MCP_2025_06_18},
+};
+
+static void put_meta(struct down *d, struct mo_json meta)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_obj(&d->w);
+    mo_json_iter(&it, meta);
+    while (mo_json_next(&it, &key, &val)) {
+        if (mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)))
+            continue;
+        put_key(d, key);
+        put_raw(d, val);
+    }
+    mo_jw_end(&d->w);
+}
+
+/* NULL: it is none of them. */
+static const struct array *array_of(const struct down *d, struct mo_json key)
+{
+    for (size_t i = 0; i < MO_COUNT(arrays); i++) {
+        if (d->v < arrays[i].until &&
+            mo_json_str_eq(key, mo_span_cstr(arrays[i].member)))
+            return &arrays[i];
+    }
+    return NULL;
+}
+
+static void put_array(struct down *d, const struct array *a,
+                      struct mo_json_iter *it)
+{
+    struct mo_json_iter inner;
+
+    if (!mo_json_enter(it, &inner) || inner.object) {
+        put_raw(d, mo_json_value(it));
+        return;
+    }
+    mo_jw_arr(&d->w);
+    while (mo_json_more(&inner))
+        a->one(d, &inner);
+    mo_jw_end(&d->w);
+    (void)mo_json_leave(it, &inner);
+}
+
+/* The value of that key comes next. */
+static void put_member(struct down *d, struct mo_json key,
+                       struct mo_json_iter *it)
+{
+    const struct array *a = array_of(d, key);
+
+    if (a)
+        put_array(d, a, it);
+    else if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        put_meta(d, mo_json_value(it));
+    else if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+        put_structured(d, mo_json_value(it));
+    else
+        put_raw(d, mo_json_value(it));
+}
+
+/* Would put_member() write anything but the same bytes? What the key alone
+ * tells is asked first: the value behind it may be long. */
+static bool is_touched(const struct down *d, struct mo_json key,
+                       struct mo_json_iter *it)
+{
+    struct mo_json val;
+
+    if (too_new(d, tops, MO_COUNT(tops), key) || array_of(d, key))
+        return true;
+    val = mo_json_value(it);
+    if (mo_json_str_eq(key, MO_SPAN("_meta")))
+        return mo_json_get(val, MO_MCP_P_SERVER).p != NULL;
+    return mo_json_str_eq(key, MO_SPAN("structuredContent")) &&
+           !mo_json_is(val, MO_JSON_OBJECT);
+}
+
+static bool is_all_as_it_is(const struct down *d, struct mo_json result)
+{
+    struct mo_json_iter it;
+
+    mo_json_iter(&it, result);
+    while (mo_json_more(&it)) {
+        if (is_touched(d, mo_json_key(&it), &it))
+            return false;
+    }
+    return true;
+}
+
+int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
+                    enum mo_mcp_version v, struct mo_json result)
+{
+    struct down d = {.ep = ep, .v = v};
+    struct mo_json_iter it;
+
+    if (is_all_as_it_is(&d, result))
+        return mo_buf_span(b, mo_json_text(result));
+    mo_jw_init(&d.w, b);
+    mo_jw_obj(&d.w);
+    mo_json_iter(&it, result);
+    while (mo_json_more(&it)) {
+        struct mo_json key = mo_json_key(&it);
+
+        if (too_new(&d, tops, MO_COUNT(tops), key)) {
+            (void)mo_json_value(&it);
+            continue;
+        }
+        put_key(&d, key);
+        put_member(&d, key, &it);
+    }
+    mo_jw_end(&d.w);
+    return mo_buf_err(b);
+}

@@ -1,0 +1,394 @@
+/* ep_legacy.c - the edge toward peers that open with `initialize`
+ * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, and
+ * results without what is newer than the peer. Questions to the client are
+ * ep_ask.c's. */
+#include "base/rand.h"
+#include "mcp/server/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
+{
+    *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
+    mo_list_init(&s->calls);
+    mo_list_init(&s->tasks);
+    mo_list_init(&s->asks);
+    mo_map_init(&s->uris, ep->o.limits.uris);
+    mo_list_push(&ep->sessions, &s->node);
+    ep->nsessions++;
+    while (!s->peer)
+        s->peer = mo_random_u64();
+}
+
+void mo_ep_sess_fini(struct mo_ep_sess *s)
+{
+    mo_ep_tasks_end(s);
+    mo_ep_push_end(s);
+    while (!mo_list_empty(&s->calls)) {
+        struct call *c = mo_container_of(s->calls.next, struct call, snode);
+
+        mo_list_del(&c->snode);
+        c->sess = NULL;
+        mo_ep_call_cancel(c);
+    }
+    mo_list_del(&s->node);
+    s->ep->nsessions--;
+    mo_ep_unwatch_all(s->ep, &s->uris);
+    mo_map_fini(&s->uris);
+    if (s->asked_level)
+        mo_ep_level_wanted(s->ep, s->level, false);
+    if (s->ep->o.session_gone)
+        s->ep->o.session_gone(s->ep->o.ctx, s->peer);
+    mo_free(s->caps);
+    mo_free(s->client);
+}
+
+/* --- the handshake ------------------------------------------------------- */
+
+static int keep(char **to, struct mo_json v)
+{
+    mo_free(*to);
+    *to = NULL;
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return 0;
+    *to = mo_strndup(v.p, v.n);
+    return *to ? 0 : MO_ENOMEM;
+}
+
+static enum mo_mcp_version settle(struct mo_json asked)
+{
+    for (int v = MO_MCP_2024_10_07; v <= MO_MCP_2025_11_25; v++) {
+        const char *text = mo_mcp_version_text((enum mo_mcp_version)v);
+
+        if (mo_json_str_eq(asked, mo_span_cstr(text)))
+            return (enum mo_mcp_version)v;
+    }
+    return MO_MCP_2025_11_25;
+}
+
+static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
+{
+    struct mo_endpoint *ep = s->ep;
+    struct mo_jw w;
+
+    mo_jw_init(&w, mo_ep_scratch(ep));
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "id");
+    mo_jw_raw(&w, mo_json_text(id));
+    mo_jw_key(&w, "result");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "protocolVersion");
+    mo_jw_cstr(&w, mo_mcp_version_text(s->version));
+    mo_jw_key(&w, "capabilities");
+    mo_ep_put_caps(ep, &w, s->version);
+    mo_jw_key(&w, "serverInfo");
+    mo_ep_put_info(ep, &w);
+    if (ep->o.instructions) {
+        mo_jw_key(&w, "instructions");
+        mo_jw_cstr(&w, ep->o.instructions);
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                          const struct mo_rpc *m)
+{
+    struct mo_json asked = mo_json_get(m->params, "protocolVersion");
+
+    if (s->version != MO_MCP_UNKNOWN) {
+        mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_REQUEST,
+                     "already initialized", nothing);
+        return;
+    }
+    if (!mo_json_is(asked, MO_JSON_STRING)) {
+        mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_PARAMS,
+                     "params.protocolVersion must be a string", nothing);
+        return;
+    }
+    if (keep(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
+        keep(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    s->version = settle(asked);
+    put_welcome(s, m->id);
+    mo_ep_answer_scratch(s->ep, from->way);
+}
+
+/* --- plumbing ------------------------------------------------------------ */
+
+static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m)
+{
+    (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
+                            MO_SPAN("{}"));
+    mo_ep_answer_scratch(s->ep, from->way);
+}
+
+static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    enum mo_mcp_level lv = mo_ep_level(mo_json_get(m->params, "level"));
+
+    if (lv == MO_MCP_LEVELS) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
+                     "no such level", nothing);
+        return;
+    }
+    mo_ep_level_wanted(s->ep, lv, true);
+    if (s->asked_level)
+        mo_ep_level_wanted(s->ep, s->level, false);
+    s->asked_level = true;
+    s->level = lv;
+    empty_result(s, from, m);
+}
+
+static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
+{
+    void *old = NULL;
+    int rc = mo_map_put(&s->uris, uri, s, &old);
+
+    if (rc < 0 || old)
+        return rc;
+    rc = mo_ep_watch(s->ep, uri);
+    if (rc < 0)
+        (void)mo_map_del(&s->uris, uri);
+    return rc;
+}
+
+static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
+{
+    struct mo_buf b;
+    int rc;
+
+    mo_buf_init(&b, EP_CALL_EXTRA);
+    rc = mo_json_str_buf(uri, &b);
+    if (rc == 0 && on)
+        rc = add_uri(s, mo_buf_view(&b));
+    else if (rc == 0 && mo_map_del(&s->uris, mo_buf_view(&b)))
+        mo_ep_unwatch(s->ep, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static void subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m, bool on)
+{
+    struct mo_json uri = mo_json_get(m->params, "uri");
+    int rc = MO_EINVAL;
+
+    if (mo_json_is(uri, MO_JSON_STRING))
+        rc = note_uri(s, uri, on);
+    if (rc == 0)
+        empty_result(s, from, m);
+    else
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
+                     rc == MO_EBUSY ? "too many subscriptions"
+                                    : "params.uri must be a string",
+                     nothing);
+}
+
+static void on_subscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                         const struct mo_rpc *m)
+{
+    subscription(s, from, m, true);
+}
+
+static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                           const struct mo_rpc *m)
+{
+    subscription(s, from, m, false);
+}
+
+static const struct plumbing {
+    const char *name;
+    unsigned cap;
+    enum mo_mcp_version since; /* MO_MCP_UNKNOWN: also before initialize */
+    void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                const struct mo_rpc *m);
+} plumbing[] = {
+    {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
+    {"ping", 0, MO_MCP_UNKNOWN, empty_result},
+    {"logging/setLevel", MO_EP_LOGGING, MO_MCP_2024_10_07, on_level},
+    {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07, on_subscribe},
+    {"resources/unsubscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
+     on_unsubscribe},
+    {"tasks/get", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_get},
+    {"tasks/result", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_result},
+    {"tasks/list", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_list},
+    {"tasks/cancel", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_cancel},
+};
+
+static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
+                                            struct mo_json method)
+{
+    for (size_t i = 0; i < MO_COUNT(plumbing); i++) {
+        const struct plumbing *p = &plumbing[i];
+
+        if (mo_json_str_eq(method, mo_span_cstr(p->name)) &&
+            s->version >= p->since && (s->ep->o.caps & p->cap) == p->cap)
+            return p;
+    }
+    return NULL;
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+static int lend(struct call *c, const char *text, struct mo_json *out)
+{
+    struct mo_span s;
+
+    *out = (struct mo_json){NULL, 0};
+    if (!text)
+        return 0;
+    s = mo_ep_call_dup(c, mo_span_cstr(text));
+    *out = (struct mo_json){s.p, s.n};
+    return s.p ? 0 : MO_ENOMEM;
+}
+
+/* How the client wants the tool against how the tool wants it. */
+enum asked { AS_CALL, AS_TASK, NOT_SO };
+
+static enum asked asked_for(const struct call *c)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+    bool task = c->parts.task.p;
+    enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
+
+    if (c->pub.version < MO_MCP_2025_11_25 || !call_is_tool(c) ||
+        !(o->caps & MO_EP_CALL_TASKS))
+        return AS_CALL;
+    if (o->task)
+        can = o->task(o->ctx, c->pub.name);
+    if (can == (task ? MO_EP_TASK_FORBIDDEN : MO_EP_TASK_REQUIRED))
+        return NOT_SO;
+    return task ? AS_TASK : AS_CALL;
+}
+
+static void run(struct call *c)
+{
+    switch (asked_for(c)) {
+    case AS_CALL:
+        mo_ep_call_run(c);
+        break;
+    case AS_TASK:
+        mo_ep_task_begin(c);
+        break;
+    case NOT_SO:
+        mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
+                          "see execution.taskSupport of this tool", nothing);
+    }
+}
+
+static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m, const struct ep_method *em)
+{
+    struct mo_ep_from full = *from;
+    struct call *c;
+    const char *bad;
+
+    full.sess = s;
+    full.caller = s->caller;
+    c = mo_ep_call_new(s->ep, &full, m, em);
+    if (!c) {
+        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    c->pub.version = s->version;
+    c->pub.session = s->id;
+    c->pub.peer = s->peer;
+    bad = mo_ep_call_check(c);
+    if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
+                 lend(c, s->client, &c->pub.client) < 0))
+        bad = "out of memory";
+    if (!bad && s->inside.n) {
+        c->pub.inside = mo_ep_call_dup(c, s->inside);
+        bad = c->pub.inside.p ? NULL : "out of memory";
+    }
+    if (bad)
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+    else
+        run(c);
+}
+
+static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    const struct plumbing *p = find_plumbing(s, m->method);
+    const struct ep_method *em = mo_ep_method(s->ep, m->method, false);
+    const char *why = NULL;
+    int code = MO_RPC_INVALID_REQUEST;
+
+    if (s->version == MO_MCP_UNKNOWN && !p)
+        why = "the first request must be initialize";
+    else if (mo_ep_call_find(&s->calls, m->id))
+        why = "this id is in use";
+    else if (s->ncalls >= s->ep->o.limits.calls)
+        why = "too many requests under way";
+    if (!why && !p && !em) {
+        code = MO_RPC_METHOD_NOT_FOUND;
+        why = "no such method";
+    }
+    if (why)
+        mo_ep_refuse(s->ep, from->way, 200, m->id, code, why, nothing);
+    else if (p)
+        p->run(s, from, m);
+    else
+        start_call(s, from, m, em);
+}
+
+static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
+{
+    const struct mo_endpoint_opts *o = &s->ep->o;
+    struct call *c;
+
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/initialized"))) {
+        s->ready = s->version != MO_MCP_UNKNOWN;
+        return;
+    }
+    if (mo_json_str_eq(m->method,
+                       MO_SPAN("notifications/roots/list_changed")) &&
+        o->roots_changed)
+        o->roots_changed(o->ctx, s->peer);
+    if (!mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
+        return;
+    c = mo_ep_call_find(&s->calls, mo_json_get(m->params, "requestId"));
+    if (c)
+        mo_ep_call_cancel(c);
+}
+
+void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                  const struct mo_rpc *m)
+{
+    switch (m->kind) {
+    case MO_RPC_REQUEST:
+        on_request(s, from, m);
+        break;
+    case MO_RPC_NOTIFICATION:
+        on_notification(s, m);
+        break;
+    case MO_RPC_RESULT:
+    case MO_RPC_ERROR:
+        mo_ep_legacy_reply(s, m);
+        break;
+    default:
+        break;
+    }
+}
+
+void mo_ep_legacy_result(struct call *c, struct mo_json result)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)mo_buf_span(b, mo_json_text(c->id));
+    (void)mo_buf_puts(b, ",\"result\":");
+    (void)mo_ep_downgrade(c->ep, b, c->pub.version, result);
+    (void)mo_buf_puts(b, "}");
+    mo_ep_call_answer(c, 200);
+}

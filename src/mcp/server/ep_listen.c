@@ -1,0 +1,243 @@
+/* ep_listen.c - subscriptions/listen: what a modern client wants to be told.
+ *
+ * A listen is a call that the endpoint holds until somebody ends it. What was
+ * acknowledged is its filter; endpoint.c looks at it when there are news. */
+#include "mcp/server/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+static const struct {
+    const char *key;
+    unsigned cap;
+} kinds[] = {
+    [MO_EP_CH_TOOLS] = {"toolsListChanged", MO_EP_TOOLS},
+    [MO_EP_CH_PROMPTS] = {"promptsListChanged", MO_EP_PROMPTS},
+    [MO_EP_CH_RESOURCES] = {"resourcesListChanged", MO_EP_RESOURCES},
+};
+
+static int read_names(struct mo_map *to, struct mo_json arr)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    if (arr.p && !mo_json_is(arr, MO_JSON_ARRAY))
+        return MO_EINVAL;
+    mo_json_iter(&it, arr);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_buf b;
+        int rc;
+
+        mo_buf_init(&b, EP_CALL_EXTRA);
+        rc = mo_json_is(val, MO_JSON_STRING) ? mo_json_str_buf(val, &b)
+                                             : MO_EINVAL;
+        if (rc == 0)
+            rc = mo_map_put(to, mo_buf_view(&b), to, NULL);
+        mo_buf_fini(&b);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_filter(struct call *c, struct mo_json wanted)
+{
+    unsigned caps = c->ep->o.caps;
+    struct mo_ep_filter *f = mo_new(struct mo_ep_filter);
+
+    if (!f)
+        return MO_ENOMEM;
+    mo_map_init(&f->uris, c->ep->o.limits.uris);
+    mo_map_init(&f->tasks, c->ep->o.limits.uris);
+    c->filter = f;
+    c->ep->nlistens++;
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        bool on = false;
+
+        (void)mo_json_bool(mo_json_get(wanted, kinds[i].key), &on);
+        f->what[i] = on && (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED);
+    }
+    if ((caps & MO_EP_TASKS) &&
+        read_names(&f->tasks, mo_json_get(wanted, "taskIds")) < 0)
+        return MO_EINVAL;
+    if (!(caps & MO_EP_SUBSCRIBE))
+        return 0;
+    return read_names(&f->uris, mo_json_get(wanted, "resourceSubscriptions"));
+}
+
+static void put_names(struct mo_jw *w, const struct mo_map *kept,
+                      struct mo_json wanted, const char *key)
+{
+    if (!kept->len)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_json_text(mo_json_get(wanted, key)));
+}
+
+static void put_ack(struct call *c, struct mo_json wanted)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, mo_ep_scratch(c->ep));
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "method");
+    mo_jw_cstr(&w, "notifications/subscriptions/acknowledged");
+    mo_jw_key(&w, "params");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "notifications");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        if (!c->filter->what[i])
+            continue;
+        mo_jw_key(&w, kinds[i].key);
+        mo_jw_bool(&w, true);
+    }
+    put_names(&w, &c->filter->uris, wanted, "resourceSubscriptions");
+    put_names(&w, &c->filter->tasks, wanted, "taskIds");
+    mo_jw_end(&w);
+    mo_jw_key(&w, "_meta");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, MO_MCP_P_SUB);
+    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+void mo_ep_listen(struct call *c)
+{
+    struct mo_json wanted = mo_json_get(c->pub.params, "notifications");
+
+    if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
+                          "params.notifications must be an object", nothing);
+        return;
+    }
+    if ((c->ep->o.caps & MO_EP_TASKS) && mo_json_get(wanted, "taskIds").p &&
+        !mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS)) {
+        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
+                          "the client does not speak the tasks extension",
+                          MO_SPAN(EP_NEEDS_TASKS));
+        return;
+    }
+    if (c->ep->nlistens >= c->ep->o.limits.listens) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "too many listens", nothing);
+        return;
+    }
+    if (read_filter(c, wanted) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
+                          "params.notifications is malformed or too long",
+                          nothing);
+        return;
+    }
+    if (mo_ep_watch_all(c->ep, &c->filter->uris) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "out of memory", nothing);
+        return;
+    }
+    c->filter->counted = true;
+    c->state = CALL_LISTENING;
+    mo_ep_watch_tasks(c, true);
+    put_ack(c, wanted);
+    if (!mo_buf_err(&c->ep->scratch))
+        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_ep_scratch_done(c->ep);
+}
+
+/* --- a task has changed -------------------------------------------------- */
+
+static bool is_meta(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+static bool is_sub(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
+}
+
+static void say_task(struct call *c, struct mo_json task)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "jsonrpc");
+    mo_jw_cstr(&w, "2.0");
+    mo_jw_key(&w, "method");
+    mo_jw_cstr(&w, "notifications/tasks");
+    mo_jw_key(&w, "params");
+    mo_jw_obj(&w);
+    mo_ep_put_members(&w, task, is_meta);
+    mo_jw_key(&w, "_meta");
+    mo_jw_obj(&w);
+    mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
+    mo_jw_key(&w, MO_MCP_P_SUB);
+    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    if (!mo_buf_err(b))
+        c->way->note(c->way, mo_buf_view(b));
+    mo_ep_scratch_done(c->ep);
+}
+
+void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
+                      struct mo_span id, struct mo_span task)
+{
+    mo_list_each_safe (n, &ep->calls) {
+        struct call *c = mo_container_of(n, struct call, node);
+
+        if (c->state == CALL_LISTENING && c->filter && c->way &&
+            mo_span_eq(c->pub.caller, caller) &&
+            mo_map_get(&c->filter->tasks, id))
+            say_task(c, (struct mo_json){task.p, task.n});
+    }
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+/* {"resultType":"complete","_meta":{subscriptionId}}: there will be no more,
+ * and nothing was lost. */
+static void put_farewell(struct call *c)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(c->ep, &w, c->id);
+    mo_jw_key(&w, "resultType");
+    mo_jw_cstr(&w, "complete");
+    mo_jw_key(&w, "_meta");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, MO_MCP_P_SUB);
+    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+/* On a line the specification wants this as well (cancellation page). */
+static void say_cancelled(struct call *c)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"method\":"
+                         "\"notifications/cancelled\",\"params\":"
+                         "{\"requestId\":");
+    (void)mo_buf_span(b, mo_json_text(c->id));
+    (void)mo_buf_puts(b, ",\"reason\":\"the server ends\"}}");
+    if (!mo_buf_err(b))
+        c->way->note(c->way, mo_buf_view(b));
+}
+
+void mo_ep_listen_end(struct call *c, bool on_line)
+{
+    if (c->state != CALL_LISTENING || !c->filter || !c->way) {
+        mo_ep_call_cancel(c);
+        return;
+    }
+    if (on_line)
+        say_cancelled(c);
+    put_farewell(c);
+    mo_ep_call_answer(c, 200);
+}

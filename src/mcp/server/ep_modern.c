@@ -1,0 +1,301 @@
+/* ep_modern.c - the edge toward peers whose requests describe themselves
+ * (2026-07-28): the envelope, server/discover, results with their hints.
+ * Questions to the client are ep_rounds.c's, listens are ep_listen.c's.
+ *
+ * The order in which a request is refused is that of the official SDK, so
+ * that a client finds the reason it can act on. */
+#include "mcp/server/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+struct envelope {
+    struct mo_json meta, version, caps, client, level;
+};
+
+struct refusal {
+    int status, code;
+    const char *why;
+    struct mo_buf *data; /* filled when it has any */
+};
+
+/* --- what must be right before anything runs ----------------------------- */
+
+static const char *check_envelope(const struct mo_rpc *m, struct envelope *en)
+{
+    en->meta = mo_json_get(m->params, "_meta");
+    en->version = mo_json_get(en->meta, MO_MCP_P_VERSION);
+    en->caps = mo_json_get(en->meta, MO_MCP_P_CAPS);
+    en->client = mo_json_get(en->meta, MO_MCP_P_CLIENT);
+    en->level = mo_json_get(en->meta, MO_MCP_P_LOG);
+    if (!mo_json_is(en->meta, MO_JSON_OBJECT))
+        return "params._meta is missing";
+    if (!mo_json_is(en->version, MO_JSON_STRING))
+        return "_meta[\"" MO_MCP_P_VERSION "\"] must be a string";
+    if (!mo_json_is(en->caps, MO_JSON_OBJECT))
+        return "_meta[\"" MO_MCP_P_CAPS "\"] must be an object";
+    if (en->client.p && !mo_json_is(en->client, MO_JSON_OBJECT))
+        return "_meta[\"" MO_MCP_P_CLIENT "\"] must be an object";
+    if (en->level.p && mo_ep_level(en->level) == MO_MCP_LEVELS)
+        return "_meta[\"" MO_MCP_P_LOG "\"] is no level";
+    return NULL;
+}
+
+static void put_supported(struct mo_buf *b, struct mo_json requested)
+{
+    (void)mo_buf_puts(b,
+                      "{\"supported\":[\"" MO_MCP_NEWEST "\"],\"requested\":");
+    (void)mo_buf_span(b, mo_json_text(requested));
+    (void)mo_buf_putc(b, '}');
+}
+
+static bool header_is(const struct mo_http_head *h, const char *name,
+                      struct mo_json v)
+{
+    struct mo_span got = mo_http_get(h, name);
+
+    return got.p && mo_json_str_eq(v, mo_span_trim(got));
+}
+
+static bool is_known(const struct mo_endpoint *ep, const struct mo_rpc *m)
+{
+    return mo_json_str_eq(m->method, MO_SPAN("server/discover")) ||
+           mo_json_str_eq(m->method, MO_SPAN("subscriptions/listen")) ||
+           mo_ep_method(ep, m->method, true);
+}
+
+static struct refusal check(const struct mo_endpoint *ep,
+                            const struct mo_http_head *h,
+                            const struct mo_rpc *m, struct envelope *en,
+                            struct mo_buf *data)
+{
+    struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en),
+                        NULL};
+    const struct ep_method *em = mo_ep_method(ep, m->method, true);
+
+    if (r.why)
+        return r;
+    if (h && !header_is(h, "MCP-Protocol-Version", en->version)) {
+        r.code = MO_MCP_HEADER_MISMATCH;
+        r.why = "MCP-Protocol-Version must be there and equal the body's";
+        return r;
+    }
+    if (!mo_json_str_eq(en->version, MO_SPAN(MO_MCP_NEWEST))) {
+        put_supported(data, en->version);
+        return (struct refusal){400, MO_MCP_UNSUPPORTED_VERSION,
+                                "this protocol version is not spoken here",
+                                data};
+    }
+    r.code = MO_MCP_HEADER_MISMATCH;
+    if (h && mo_ep_headers(h, m, em, &r.why) < 0)
+        return r;
+    if (!is_known(ep, m))
+        return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method",
+                                NULL};
+    r.why = NULL;
+    return r;
+}
+
+/* --- results ------------------------------------------------------------- */
+
+static bool is_added(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("resultType")) ||
+           mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+static bool is_hint(struct mo_json key)
+{
+    return is_added(key) || mo_json_str_eq(key, MO_SPAN("ttlMs")) ||
+           mo_json_str_eq(key, MO_SPAN("cacheScope"));
+}
+
+void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
+                       bool (*skip)(struct mo_json key))
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        if (skip(key))
+            continue;
+        mo_jw_key_raw(w, key);
+        mo_jw_raw(w, mo_json_text(val));
+    }
+}
+
+static bool is_ours(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)) ||
+           mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
+}
+
+static void put_or(struct mo_jw *w, struct mo_json result, const char *key,
+                   struct mo_span otherwise)
+{
+    struct mo_json v = mo_json_get(result, key);
+
+    mo_jw_key(w, key);
+    mo_jw_raw(w, v.p ? mo_json_text(v) : otherwise);
+}
+
+void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
+                        struct mo_json id)
+{
+    mo_jw_init(w, mo_ep_scratch(ep));
+    mo_jw_obj(w);
+    mo_jw_key(w, "jsonrpc");
+    mo_jw_cstr(w, "2.0");
+    mo_jw_key(w, "id");
+    mo_jw_raw(w, mo_json_text(id));
+    mo_jw_key(w, "result");
+    mo_jw_obj(w);
+}
+
+void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
+                      struct mo_json meta)
+{
+    mo_jw_key(w, "_meta");
+    mo_jw_obj(w);
+    mo_ep_put_members(w, meta, is_ours);
+    mo_jw_key(w, MO_MCP_P_SERVER);
+    mo_ep_put_info(ep, w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+void mo_ep_modern_result(struct call *c, struct mo_json result)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(c->ep, &w, c->id);
+    put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
+    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
+    if (c->m->flags & M_CACHE) {
+        put_or(&w, result, "ttlMs", MO_SPAN("0"));
+        put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
+    }
+    mo_ep_end_result(c->ep, &w, mo_json_get(result, "_meta"));
+    mo_ep_call_answer(c, 200);
+}
+
+static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                     const struct mo_rpc *m)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(ep, &w, m->id);
+    mo_jw_key(&w, "resultType");
+    mo_jw_cstr(&w, "complete");
+    mo_jw_key(&w, "supportedVersions");
+    mo_jw_arr(&w);
+    mo_jw_cstr(&w, MO_MCP_NEWEST);
+    mo_jw_end(&w);
+    mo_jw_key(&w, "capabilities");
+    mo_ep_put_caps(ep, &w, MO_MCP_2026_07_28);
+    if (ep->o.instructions) {
+        mo_jw_key(&w, "instructions");
+        mo_jw_cstr(&w, ep->o.instructions);
+    }
+    mo_jw_key(&w, "ttlMs");
+    mo_jw_u64(&w, 0);
+    mo_jw_key(&w, "cacheScope");
+    mo_jw_cstr(&w, "private");
+    mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
+    mo_ep_answer_scratch(ep, from->way);
+}
+
+/* --- a request ----------------------------------------------------------- */
+
+/* Methods of an extension are for those who speak it. */
+static bool speaks(const struct call *c)
+{
+    return c->m->cap != MO_EP_TASKS ||
+           mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS);
+}
+
+static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    const struct ep_method *em = mo_ep_method(ep, m->method, true);
+    struct call *c = mo_ep_call_new(ep, from, m, em);
+    struct envelope en;
+    const char *bad, *header = NULL;
+
+    if (!c) {
+        mo_ep_refuse(ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory", nothing);
+        return;
+    }
+    en.meta = c->parts.meta;
+    c->pub.version = MO_MCP_2026_07_28;
+    c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
+    c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);
+    c->pub.peer = from->sess ? from->sess->peer : 0;
+    c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
+    mo_ep_level_wanted(ep, c->level, true);
+    if (!em) {
+        mo_ep_listen(c);
+        return;
+    }
+    if (!speaks(c)) {
+        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
+                          "the client does not speak the tasks extension",
+                          MO_SPAN(EP_NEEDS_TASKS));
+        return;
+    }
+    bad = mo_ep_call_check(c);
+    if (!bad && from->head && mo_ep_params(ep, from->head, c, &header) < 0) {
+        mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header, nothing);
+        return;
+    }
+    if (!bad && (em->flags & M_MRTR))
+        bad = mo_ep_take_answers(c);
+    if (bad)
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+    else
+        mo_ep_call_run(c);
+}
+
+static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                       const struct mo_rpc *m)
+{
+    struct envelope en;
+    struct refusal r;
+    struct mo_buf data;
+
+    mo_buf_init(&data, EP_CALL_EXTRA);
+    r = check(ep, from->head, m, &en, &data);
+    if (!r.why && from->sess &&
+        (from->sess->ncalls >= ep->o.limits.calls ||
+         mo_ep_call_find(&from->sess->calls, m->id)))
+        r = (struct refusal){200, MO_RPC_INVALID_REQUEST,
+                             "this id is in use, or too many are", NULL};
+    if (r.why)
+        mo_ep_refuse(ep, from->way, r.status, m->id, r.code, r.why,
+                     r.data ? mo_buf_view(r.data) : nothing);
+    else if (mo_json_str_eq(m->method, MO_SPAN("server/discover")))
+        discover(ep, from, m);
+    else
+        start_call(ep, from, m);
+    mo_buf_fini(&data);
+}
+
+void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
+                  const struct mo_rpc *m)
+{
+    struct call *c;
+
+    if (m->kind == MO_RPC_REQUEST) {
+        on_request(ep, from, m);
+        return;
+    }
+    if (m->kind != MO_RPC_NOTIFICATION || !from->sess ||
+        !mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
+        return;
+    c = mo_ep_call_find(&from->sess->calls,
+                        mo_json_get(m->params, "requestId"));
+    if (c)
+        mo_ep_call_cancel(c);
+}

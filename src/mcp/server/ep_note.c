@@ -1,0 +1,220 @@
+/* ep_note.c - what is said of a call before its answer: progress and log
+ * messages, our own or another server's. */
+#include "mcp/edit.h"
+#include "mcp/server/ep_priv.h"
+
+static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+{
+    mo_jw_init(w, mo_ep_scratch(c->ep));
+    mo_jw_obj(w);
+    mo_jw_key(w, "jsonrpc");
+    mo_jw_cstr(w, "2.0");
+    mo_jw_key(w, "method");
+    mo_jw_cstr(w, method);
+    mo_jw_key(w, "params");
+    mo_jw_obj(w);
+}
+
+static void end_note(struct call *c, struct mo_jw *w)
+{
+    if (c->task) {
+        mo_jw_key(w, "_meta");
+        mo_jw_obj(w);
+        mo_ep_task_meta(c->task, w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    mo_jw_end(w);
+    if (!mo_buf_err(&c->ep->scratch))
+        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
+    mo_ep_scratch_done(c->ep);
+}
+
+void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
+                         const char *msg)
+{
+    struct call *c = call_of(pub);
+    struct mo_jw w;
+
+    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
+        return;
+    c->progressed = true;
+    c->progress = progress;
+    begin_note(c, &w, "notifications/progress");
+    mo_jw_key(&w, "progressToken");
+    mo_jw_raw(&w, mo_json_text(c->token));
+    mo_jw_key(&w, "progress");
+    mo_jw_f64(&w, progress);
+    if (total >= 0) {
+        mo_jw_key(&w, "total");
+        mo_jw_f64(&w, total);
+    }
+    if (msg && pub->version >= MO_MCP_2025_03_26) {
+        mo_jw_key(&w, "message");
+        mo_jw_cstr(&w, msg);
+    }
+    end_note(c, &w);
+}
+
+enum mo_mcp_level mo_ep_call_least(const struct call *c)
+{
+    bool legacy = c->sess && !mo_mcp_is_modern(c->pub.version);
+
+    return legacy ? c->sess->level : c->level;
+}
+
+void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
+                    const char *logger, struct mo_span data)
+{
+    struct call *c = call_of(pub);
+    struct mo_jw w;
+
+    if (!c->way || lv < mo_ep_call_least(c) || !(c->ep->o.caps & MO_EP_LOGGING))
+        return;
+    begin_note(c, &w, "notifications/message");
+    mo_jw_key(&w, "level");
+    mo_jw_cstr(&w, mo_ep_level_text(lv));
+    if (logger) {
+        mo_jw_key(&w, "logger");
+        mo_jw_cstr(&w, logger);
+    }
+    mo_jw_key(&w, "data");
+    mo_jw_raw(&w, data);
+    end_note(c, &w);
+}
+
+/* --- another server's ---------------------------------------------------- */
+
+static bool is_related(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
+}
+
+/* _meta of a message about a call that is a task here. */
+static void put_task_meta(const struct call *c, struct mo_json meta,
+                          struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_ep_put_members(&w, meta, is_related);
+    mo_ep_task_meta(c->task, &w);
+    mo_jw_end(&w);
+}
+
+static void begin_raw(struct mo_buf *b, const char *method)
+{
+    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"method\":\"");
+    (void)mo_buf_puts(b, method);
+    (void)mo_buf_puts(b, "\",\"params\":");
+}
+
+static void end_raw(struct mo_endpoint *ep, struct mo_ep_way *way)
+{
+    struct mo_buf *b = &ep->scratch;
+
+    (void)mo_buf_putc(b, '}');
+    if (!mo_buf_err(b))
+        way->note(way, mo_buf_view(b));
+    mo_ep_scratch_done(ep);
+}
+
+/* token empty: none is put. */
+static void note_raw(struct call *c, const char *method, struct mo_json params,
+                     struct mo_span token)
+{
+    struct mo_buf *b = mo_ep_scratch(c->ep);
+    struct mo_edit v[2];
+    struct mo_buf meta;
+    size_t n = 0;
+
+    mo_buf_init(&meta, EP_CALL_EXTRA);
+    if (token.p)
+        v[n++] = (struct mo_edit){"progressToken", token};
+    if (c->task) {
+        put_task_meta(c, mo_json_get(params, "_meta"), &meta);
+        v[n++] = (struct mo_edit){"_meta", mo_buf_view(&meta)};
+    }
+    begin_raw(b, method);
+    (void)mo_edit(b, params, v, n);
+    end_raw(c->ep, c->way);
+    mo_buf_fini(&meta);
+}
+
+bool mo_ep_call_wants_progress(const struct mo_ep_call *pub)
+{
+    return call_of(pub)->token.p != NULL;
+}
+
+const char *mo_ep_call_log_level(const struct mo_ep_call *pub)
+{
+    enum mo_mcp_level lv = mo_ep_call_least(call_of(pub));
+
+    return lv == MO_MCP_LEVELS ? NULL : mo_ep_level_text(lv);
+}
+
+void mo_ep_call_progress_raw(struct mo_ep_call *pub, struct mo_json params)
+{
+    struct call *c = call_of(pub);
+    double at;
+
+    if (!c->token.p || !c->way ||
+        mo_json_f64(mo_json_get(params, "progress"), &at) < 0 ||
+        (c->progressed && at <= c->progress))
+        return;
+    c->progressed = true;
+    c->progress = at;
+    note_raw(c, "notifications/progress", params, mo_json_text(c->token));
+}
+
+static bool is_wanted(const struct mo_endpoint *ep, struct mo_json params,
+                      enum mo_mcp_level least)
+{
+    enum mo_mcp_level lv = mo_ep_level(mo_json_get(params, "level"));
+
+    return lv != MO_MCP_LEVELS && lv >= least && (ep->o.caps & MO_EP_LOGGING);
+}
+
+void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
+{
+    struct call *c = call_of(pub);
+
+    if (c->way && is_wanted(c->ep, params, mo_ep_call_least(c)))
+        note_raw(c, "notifications/message", params, mo_span(NULL, 0));
+}
+
+/* --- of no call ---------------------------------------------------------- */
+
+static struct mo_ep_sess *find_sess(struct mo_endpoint *ep, uint64_t peer)
+{
+    mo_list_each (n, &ep->sessions) {
+        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
+
+        if (s->peer == peer && s->ready && s->push)
+            return s;
+    }
+    return NULL;
+}
+
+void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
+                      struct mo_span params)
+{
+    const struct mo_ep_sess *s = find_sess(ep, peer);
+
+    if (!s)
+        return;
+    begin_raw(mo_ep_scratch(ep), method);
+    (void)mo_buf_span(&ep->scratch, params);
+    end_raw(ep, s->push);
+}
+
+void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
+                     struct mo_json params)
+{
+    const struct mo_ep_sess *s = find_sess(ep, peer);
+
+    if (s && is_wanted(ep, params, s->level))
+        mo_endpoint_tell(ep, peer, "notifications/message",
+                         mo_json_text(params));
+}

@@ -1,0 +1,208 @@
+/* ep_rounds.c - questions to a modern client: input_required and the retry.
+ *
+ * We keep nothing between the rounds. The answers so far, the handler's own
+ * state and the number of rounds go to the client as a sealed requestState
+ * that is bound to the caller and to what was called (seal.h); on the retry
+ * the seal is opened, the new answers are laid over the old ones, and the
+ * handler is called from the top. */
+#include "codec/sha256.h"
+#include "mcp/server/ep_priv.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+/* Who asks what: the caller, the method and the parameters that make it the
+ * same call. Numbers and order are taken as written. */
+static void digest(const struct call *c, unsigned char out[MO_SHA256_LEN])
+{
+    static const char *const parts[] = {"name", "uri", "arguments"};
+    struct mo_sha256 h;
+    struct mo_buf b;
+
+    mo_buf_init(&b, c->pub.params.n + 64);
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, c->pub.caller.p, c->pub.caller.n);
+    mo_sha256_put(&h, "\0", 1);
+    mo_sha256_put(&h, c->pub.method.p, c->pub.method.n);
+    for (size_t i = 0; i < MO_COUNT(parts); i++) {
+        struct mo_json v = mo_json_get(c->pub.params, parts[i]);
+
+        mo_sha256_put(&h, "\0", 1);
+        mo_buf_reset(&b);
+        if (v.p && mo_json_compact(v, &b) == 0)
+            mo_sha256_put(&h, b.p, b.len);
+    }
+    mo_buf_fini(&b);
+    mo_sha256_end(&h, out);
+}
+
+static struct mo_span digest_span(const unsigned char *d)
+{
+    return mo_span((const char *)d, MO_SHA256_LEN);
+}
+
+/* {"r":rounds,"s":"state","i":{key:answer}} */
+static void put_plain(const struct call *c, struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "r");
+    mo_jw_u64(&w, c->rounds);
+    mo_jw_key(&w, "s");
+    mo_jw_str(&w, c->state_bytes);
+    mo_jw_key(&w, "i");
+    mo_jw_obj(&w);
+    mo_list_each (n, &c->inputs) {
+        struct ep_input *in = mo_container_of(n, struct ep_input, node);
+
+        mo_jw_key_span(&w, in->key);
+        mo_jw_raw(&w, mo_json_text(in->value));
+    }
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+static int put_sealed(const struct call *c, struct mo_buf *out)
+{
+    uint64_t until = mo_now_ns() + c->ep->o.limits.state_ms * (uint64_t)MO_MS;
+    unsigned char d[MO_SHA256_LEN];
+    struct mo_buf plain;
+    int rc;
+
+    mo_buf_init(&plain, MO_SEAL_MAX);
+    put_plain(c, &plain);
+    digest(c, d);
+    rc = mo_buf_err(&plain);
+    if (rc == 0)
+        rc = mo_seal_put(&c->ep->seal, digest_span(d), until,
+                         mo_buf_view(&plain), out);
+    mo_buf_fini(&plain);
+    return rc;
+}
+
+static int take_inputs(struct call *c, struct mo_json obj)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_span name;
+        int rc = mo_json_str(key, &c->arena, &name);
+
+        if (rc == 0)
+            rc = mo_ep_call_add_input(c, name, val, false);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int take_plain(struct call *c, struct mo_span plain)
+{
+    struct mo_json_doc doc;
+    uint64_t rounds = 0;
+    int rc = mo_json_parse(plain, 0, &doc, NULL);
+
+    if (rc == 0)
+        rc = mo_json_u64(mo_json_get(doc.root, "r"), &rounds);
+    if (rc < 0)
+        return rc;
+    c->rounds = (unsigned)rounds;
+    rc = mo_json_str(mo_json_get(doc.root, "s"), &c->arena, &c->state_bytes);
+    if (rc == 0)
+        mo_ep_call_set_state(&c->pub, c->state_bytes);
+    if (rc == 0)
+        rc = take_inputs(c, mo_json_get(doc.root, "i"));
+    return rc;
+}
+
+/* NULL: the state is ours, or there is none. */
+static const char *take_state(struct call *c)
+{
+    struct mo_json st = mo_json_get(c->pub.params, "requestState");
+    unsigned char d[MO_SHA256_LEN];
+    struct mo_span text;
+    struct mo_buf plain;
+    int rc;
+
+    if (!st.p)
+        return NULL;
+    if (!mo_json_is(st, MO_JSON_STRING) ||
+        mo_json_str(st, &c->arena, &text) < 0)
+        return "params.requestState must be the string we gave";
+    mo_buf_init(&plain, MO_SEAL_MAX);
+    digest(c, d);
+    rc = mo_seal_open(&c->ep->seal, digest_span(d), mo_now_ns(), text, &plain);
+    if (rc == 0)
+        rc = take_plain(c, mo_buf_view(&plain));
+    mo_buf_fini(&plain);
+    if (rc == MO_ETIMEOUT)
+        return "params.requestState has expired; begin again";
+    return rc < 0 ? "params.requestState is not one we gave for this call"
+                  : NULL;
+}
+
+const char *mo_ep_take_answers(struct call *c)
+{
+    struct mo_json in = mo_json_get(c->pub.params, "inputResponses");
+    const char *bad = take_state(c);
+
+    if (bad || !in.p)
+        return bad;
+    if (!mo_json_is(in, MO_JSON_OBJECT))
+        return "params.inputResponses must be an object";
+    return take_inputs(c, in) < 0 ? "params.inputResponses is too big" : NULL;
+}
+
+static void put_questions(struct call *c, struct mo_span sealed)
+{
+    struct mo_jw w;
+
+    mo_ep_begin_result(c->ep, &w, c->id);
+    mo_jw_key(&w, "resultType");
+    mo_jw_cstr(&w, "input_required");
+    mo_jw_key(&w, "inputRequests");
+    mo_jw_obj(&w);
+    mo_list_each (n, &c->needs) {
+        struct ep_need *q = mo_container_of(n, struct ep_need, node);
+
+        mo_jw_key_span(&w, q->key);
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "method");
+        mo_jw_str(&w, q->method);
+        mo_jw_key(&w, "params");
+        mo_jw_raw(&w, q->params);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+    mo_jw_key(&w, "requestState");
+    mo_jw_str(&w, sealed);
+    mo_ep_end_result(c->ep, &w, (struct mo_json){NULL, 0});
+}
+
+enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
+{
+    enum mo_ep_waiting how = MO_EP_ENDED;
+    unsigned missing = mo_ep_missing(c);
+    struct mo_buf b;
+
+    MO_BUG_ON(!(c->m->flags & M_MRTR));
+    mo_buf_init(&b, 2 * MO_SEAL_MAX);
+    if (missing) {
+        mo_ep_put_missing(c, missing, &b);
+        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
+                          "the client lacks a capability that this call needs",
+                          mo_buf_view(&b));
+    } else if (put_sealed(c, &b) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "the state is too big",
+                          nothing);
+    } else {
+        put_questions(c, mo_buf_view(&b));
+        mo_ep_call_answer(c, 200);
+        how = MO_EP_AWAY;
+    }
+    mo_buf_fini(&b);
+    return how;
+}

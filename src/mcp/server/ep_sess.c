@@ -1,0 +1,590 @@
+#include "mcp/server/ep_sess.h"
+
+#include <stdio.h>
+
+#include "base/rand.h"
+#include "codec/http/sse.h"
+
+/* --- events that are kept ------------------------------------------------ */
+
+static void forget(struct hsess *s, struct kept *k)
+{
+    mo_list_del(&k->node);
+    s->kept_bytes -= k->n;
+    s->h->ep->replay -= k->n;
+    mo_free(k);
+}
+
+/* Of all sessions, the longest unused gives its oldest event away first. */
+static bool forget_any(struct mo_ep_http *h)
+{
+    mo_list_each (n, &h->sessions) {
+        struct hsess *s = mo_container_of(n, struct hsess, node);
+
+        if (mo_list_empty(&s->kept))
+            continue;
+        forget(s, mo_container_of(s->kept.next, struct kept, node));
+        return true;
+    }
+    return false;
+}
+
+static bool make_space(struct hsess *s, size_t n)
+{
+    const struct mo_endpoint_limits *l = &s->h->ep->o.limits;
+
+    if (n > l->replay || n > l->replay_all)
+        return false;
+    while (s->kept_bytes + n > l->replay)
+        forget(s, mo_container_of(s->kept.next, struct kept, node));
+    while (s->h->ep->replay + n > l->replay_all) {
+        if (!forget_any(s->h))
+            return false;
+    }
+    return true;
+}
+
+/* A message that does not fit, or finds no memory, is not kept: the stream
+ * it was for has a gap that only a client who lost it can notice. */
+static void keep(struct hsess *s, const struct answer *a, struct mo_span msg)
+{
+    struct kept *k;
+
+    if (!make_space(s, msg.n))
+        return;
+    k = mo_alloc(sizeof(*k) + msg.n);
+    if (!k)
+        return;
+    k->stream = a->no;
+    k->seq = a->seq;
+    k->n = msg.n;
+    memcpy(k->text, msg.p, msg.n);
+    mo_list_push(&s->kept, &k->node);
+    s->kept_bytes += msg.n;
+    s->h->ep->replay += msg.n;
+}
+
+/* --- writing to whoever is connected ------------------------------------- */
+
+static void put_event(struct mo_buf *b, bool with_id, uint64_t stream,
+                      uint64_t seq, struct mo_span msg, int64_t retry)
+{
+    char id[48];
+    int n = snprintf(id, sizeof(id), "%llu-%llu", (unsigned long long)stream,
+                     (unsigned long long)seq);
+    struct mo_sse_event ev = {.data = msg, .retry_ms = retry};
+
+    if (msg.n)
+        ev.event = MO_SPAN("message");
+    if (with_id)
+        ev.id = mo_span(id, (size_t)n);
+    mo_buf_reset(b);
+    (void)mo_sse_put(b, &ev);
+}
+
+static void give_back(struct mo_buf *b)
+{
+    if (b->cap > EP_SCRATCH_KEEP)
+        mo_buf_fini(b);
+}
+
+/* To a connection that has no answer behind it. */
+static void flush(struct mo_ep_http *h, struct mo_req *rq)
+{
+    if (mo_buf_err(&h->sse) || mo_req_write(rq, mo_buf_view(&h->sse)) < 0)
+        mo_req_abort(rq);
+    give_back(&h->sse);
+}
+
+static void drop_out(struct answer *a)
+{
+    mo_buf_fini(&a->out);
+    a->sent = 0;
+}
+
+static void free_answer(struct answer *a)
+{
+    mo_list_del(&a->node);
+    mo_list_del(&a->snode);
+    mo_list_del(&a->ynode);
+    mo_buf_fini(&a->out);
+    mo_free(a);
+}
+
+static void maybe_free(struct answer *a)
+{
+    if (!a->pending && !a->rq && !a->held)
+        free_answer(a);
+}
+
+static void detach(struct answer *a)
+{
+    a->rq->data = NULL;
+    a->rq = NULL;
+    a->streaming = false;
+    a->ending = false;
+    drop_out(a);
+}
+
+/* What is left of msg when the connection takes no more without waiting. */
+static struct mo_span give_pieces(struct answer *a, struct mo_span msg)
+{
+    while (msg.n && !mo_req_queued(a->rq)) {
+        struct mo_span piece = mo_span_head(msg, SESS_PIECE);
+
+        if (mo_req_write(a->rq, piece) < 0) {
+            mo_req_abort(a->rq);
+            return mo_span(NULL, 0);
+        }
+        msg = mo_span_skip(msg, piece.n);
+    }
+    return msg;
+}
+
+/* Hand on as much as is taken; the end follows the last byte. a may be freed
+ * by maybe_free() afterwards. */
+static void pump(struct answer *a)
+{
+    struct mo_span rest = mo_span_skip(mo_buf_view(&a->out), a->sent);
+
+    a->sent = a->out.len - give_pieces(a, rest).n;
+    if (a->sent < a->out.len)
+        return;
+    drop_out(a);
+    if (!a->ending)
+        return;
+    mo_req_end(a->rq);
+    detach(a);
+}
+
+static void on_drain(struct mo_req *rq)
+{
+    struct answer *a = rq->data;
+
+    if (!a)
+        return;
+    pump(a);
+    maybe_free(a);
+}
+
+/* What is in b goes out, after what waits already. A client that does not
+ * read loses its connection, not its place. */
+static void send_out(struct answer *a, struct mo_buf *b)
+{
+    bool direct = !a->out.len && b->len <= SESS_PIECE;
+    struct mo_span msg = mo_buf_view(b);
+    int rc = mo_buf_err(b);
+
+    if (rc == 0 && !direct && !a->out.len)
+        msg = give_pieces(a, msg);
+    if (rc == 0)
+        rc = direct ? mo_req_write(a->rq, msg) : mo_buf_span(&a->out, msg);
+    if (rc < 0) {
+        mo_req_abort(a->rq);
+        drop_out(a);
+    } else if (!direct) {
+        pump(a);
+    }
+    give_back(b);
+}
+
+static bool primes(const struct answer *a)
+{
+    return a->sess && a->sess->s.version >= MO_MCP_2025_11_25;
+}
+
+static void start_stream(struct mo_req *rq)
+{
+    mo_req_header(rq, "Cache-Control", MO_SPAN("no-cache, no-transform"));
+    mo_req_header(rq, "X-Accel-Buffering", MO_SPAN("no"));
+    mo_req_start(rq, 200, "text/event-stream");
+}
+
+void mo_answer_start(struct answer *a)
+{
+    if (a->streaming || !a->rq)
+        return;
+    a->streaming = true;
+    start_stream(a->rq);
+    if (!primes(a))
+        return;
+    put_event(&a->h->sse, true, a->no, a->seq, MO_SPAN(""), SESS_RETRY_MS);
+    send_out(a, &a->h->sse);
+}
+
+/* Left running when there are none: calls come far more often than it
+ * fires. */
+void mo_answer_on_soon(struct mo_timer *t)
+{
+    struct mo_ep_http *h = mo_container_of(t, struct mo_ep_http, soon);
+    uint64_t now = mo_now_ns(), soon = h->ep->o.limits.soon_ms;
+
+    while (!mo_list_empty(&h->young)) {
+        struct answer *a = mo_container_of(h->young.next, struct answer, ynode);
+        uint64_t due = a->since + soon * MO_MS;
+
+        if (due > now) {
+            mo_timer_start(h->ep->loop, t, (due - now) / MO_MS + 1);
+            return;
+        }
+        mo_list_del(&a->ynode);
+        mo_answer_start(a);
+    }
+}
+
+void mo_answer_soon(struct answer *a)
+{
+    struct mo_ep_http *h = a->h;
+
+    a->since = mo_loop_now(h->ep->loop);
+    mo_list_push(&h->young, &a->ynode);
+    if (!mo_timer_on(&h->soon))
+        mo_timer_start(h->ep->loop, &h->soon, h->ep->o.limits.soon_ms);
+}
+
+/* Nothing is said into an answer that waits to go out: it is alive by itself,
+ * and it may be plain JSON. */
+void mo_answer_keepalive(struct answer *a)
+{
+    if (!a->rq || !a->streaming || a->ending || a->out.len)
+        return;
+    mo_buf_reset(&a->h->sse);
+    (void)mo_sse_put_comment(&a->h->sse, MO_SPAN("keep-alive"));
+    send_out(a, &a->h->sse);
+}
+
+static void emit(struct answer *a, struct mo_span msg)
+{
+    a->seq++;
+    if (a->sess)
+        keep(a->sess, a, msg);
+    if (!a->rq)
+        return;
+    mo_answer_start(a);
+    put_event(&a->h->sse, a->sess != NULL, a->no, a->seq, msg, 0);
+    send_out(a, &a->h->sse);
+}
+
+/* --- one answer ---------------------------------------------------------- */
+
+bool mo_answer_release(struct answer *a)
+{
+    bool open = a->pending > 0;
+
+    a->held = false;
+    maybe_free(a);
+    return open;
+}
+
+static void on_gone(struct mo_req *rq)
+{
+    struct answer *a = rq->data;
+
+    rq->data = NULL;
+    if (!a)
+        return;
+    a->rq = NULL;
+    a->streaming = false;
+    a->ending = false;
+    drop_out(a);
+    if (a->sess)
+        mo_hsess_touch(a->sess);
+    if (a->modern && a->way.call) {
+        a->pending = 0;
+        mo_ep_call_lost(a->way.call);
+    }
+    maybe_free(a);
+}
+
+/* Modern: to close is to cancel, also before the answer has begun. */
+static void on_hangup(struct mo_req *rq)
+{
+    struct answer *a = rq->data;
+
+    if (a && a->modern && a->pending)
+        mo_req_abort(rq);
+}
+
+/* The last request has been answered: end the stream, or the lack of one. */
+static void finish(struct answer *a)
+{
+    if (!a->rq)
+        return;
+    mo_answer_start(a);
+    a->ending = true;
+    pump(a);
+}
+
+void mo_answer_stop(struct answer *a)
+{
+    finish(a);
+}
+
+void mo_answer_cut(struct answer *a)
+{
+    mo_req_abort(a->rq);
+    detach(a);
+    maybe_free(a);
+}
+
+void mo_answer_done(struct answer *a)
+{
+    a->pending--;
+    if (a->pending == 0)
+        finish(a);
+    maybe_free(a);
+}
+
+static void on_note(struct mo_ep_way *w, struct mo_span msg)
+{
+    emit(mo_container_of(w, struct answer, way), msg);
+}
+
+static void on_drop(struct mo_ep_way *w)
+{
+    struct answer *a = mo_container_of(w, struct answer, way);
+
+    if (a->pending)
+        mo_answer_done(a);
+}
+
+static void reply_json(struct answer *a, int status, struct mo_span msg)
+{
+    struct hsess *s = a->sess;
+
+    if (a->fresh && s && s->s.version != MO_MCP_UNKNOWN)
+        mo_req_header(a->rq, "Mcp-Session-Id", mo_span_cstr(s->id));
+    if (msg.n <= SESS_PIECE) {
+        mo_req_reply(a->rq, status, "application/json", msg);
+        detach(a);
+        return;
+    }
+    mo_req_start(a->rq, status, "application/json");
+    a->streaming = true;
+    a->ending = true;
+    if (mo_buf_span(&a->out, give_pieces(a, msg)) < 0)
+        mo_answer_cut(a);
+    else
+        pump(a);
+}
+
+static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
+{
+    struct answer *a = mo_container_of(w, struct answer, way);
+
+    if (a->rq && !a->streaming && a->pending == 1) {
+        reply_json(a, status, msg);
+        a->pending = 0;
+        maybe_free(a);
+        return;
+    }
+    if (!a->modern || a->rq)
+        emit(a, msg);
+    mo_answer_done(a);
+}
+
+static void on_pause(struct mo_ep_way *w)
+{
+    struct answer *a = mo_container_of(w, struct answer, way);
+
+    if (!a->rq || !primes(a) || a->out.len)
+        return;
+    mo_answer_start(a);
+    mo_req_end(a->rq);
+    detach(a);
+}
+
+static bool is_open(const struct mo_ep_way *w)
+{
+    return mo_container_of(w, const struct answer, way)->rq;
+}
+
+void mo_answer_attach(struct answer *a, struct mo_req *rq)
+{
+    if (a->rq && a->streaming)
+        mo_req_end(a->rq);
+    else if (a->rq)
+        mo_req_abort(a->rq);
+    if (a->rq)
+        detach(a);
+    a->rq = rq;
+    rq->data = a;
+    rq->gone = on_gone;
+    rq->hangup = on_hangup;
+    mo_req_on_drain(rq, on_drain);
+}
+
+struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
+                             struct mo_req *rq)
+{
+    struct answer *a = mo_new(struct answer);
+
+    if (!a)
+        return NULL;
+    a->way = (struct mo_ep_way){on_note,  on_answer, on_drop,
+                                on_pause, is_open,   NULL};
+    a->h = h;
+    a->sess = s;
+    a->pending = 1;
+    mo_buf_init(&a->out, h->ep->o.limits.message + SESS_OUT_MORE);
+    mo_list_init(&a->snode);
+    mo_list_init(&a->ynode);
+    mo_list_push(&h->answers, &a->node);
+    if (s) {
+        a->no = s->next_stream++;
+        mo_list_push(&s->answers, &a->snode);
+    }
+    if (rq)
+        mo_answer_attach(a, rq);
+    return a;
+}
+
+/* --- sessions ------------------------------------------------------------ */
+
+static bool make_room(struct mo_ep_http *h)
+{
+    if (h->by_id.len < h->ep->o.limits.sessions)
+        return true;
+    mo_list_each (n, &h->sessions) {
+        struct hsess *s = mo_container_of(n, struct hsess, node);
+
+        if (mo_hsess_idle(s)) {
+            mo_hsess_free(s);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller)
+{
+    struct hsess *s;
+
+    if (!make_room(h))
+        return NULL;
+    s = mo_new(struct hsess);
+    if (!s)
+        return NULL;
+    s->h = h;
+    mo_list_init(&s->answers);
+    mo_list_init(&s->kept);
+    mo_list_push(&h->sessions, &s->node);
+    mo_random_token(s->id, SESS_TOKEN);
+    (void)snprintf(s->caller, sizeof(s->caller), "%s", caller);
+    mo_ep_sess_init(&s->s, h->ep);
+    s->s.id = s->id;
+    s->s.caller = mo_span_cstr(s->caller);
+    s->get = mo_answer_new(h, s, NULL); /* number 0 */
+    if (!s->get || mo_map_put(&h->by_id, mo_span_cstr(s->id), s, NULL) < 0) {
+        mo_hsess_free(s);
+        return NULL;
+    }
+    mo_hsess_touch(s);
+    return s;
+}
+
+static void orphan(struct answer *a)
+{
+    mo_list_del(&a->snode);
+    a->sess = NULL;
+    if (!a->pending)
+        return; /* held: its holder frees it */
+    a->pending = 1;
+    mo_answer_done(a);
+}
+
+void mo_hsess_free(struct hsess *s)
+{
+    s->s.push = NULL;
+    mo_ep_sess_fini(&s->s);
+    while (!mo_list_empty(&s->answers))
+        orphan(mo_container_of(s->answers.next, struct answer, snode));
+    while (!mo_list_empty(&s->kept))
+        forget(s, mo_container_of(s->kept.next, struct kept, node));
+    if (mo_map_get(&s->h->by_id, mo_span_cstr(s->id)) == s)
+        (void)mo_map_del(&s->h->by_id, mo_span_cstr(s->id));
+    mo_list_del(&s->node);
+    mo_free(s);
+}
+
+void mo_hsess_touch(struct hsess *s)
+{
+    s->used = mo_loop_now(s->h->ep->loop);
+    mo_list_del(&s->node);
+    mo_list_push(&s->h->sessions, &s->node);
+}
+
+bool mo_hsess_idle(const struct hsess *s)
+{
+    mo_list_each (n, &s->answers) {
+        if (mo_container_of(n, struct answer, snode)->rq)
+            return false;
+    }
+    return true;
+}
+
+void mo_hsess_listen(struct hsess *s, struct mo_req *rq)
+{
+    s->s.push = &s->get->way;
+    mo_answer_attach(s->get, rq);
+    mo_answer_start(s->get);
+    mo_ep_push_open(&s->s);
+}
+
+static int read_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
+{
+    struct mo_span first = mo_span_cut(&last, '-');
+
+    if (!last.p || mo_span_u64(first, stream) < 0)
+        return MO_EINVAL;
+    return mo_span_u64(last, seq);
+}
+
+static struct answer *find_answer(struct hsess *s, uint64_t no)
+{
+    mo_list_each (n, &s->answers) {
+        struct answer *a = mo_container_of(n, struct answer, snode);
+
+        if (a->no == no && a->pending)
+            return a;
+    }
+    return NULL;
+}
+
+static void replay(struct hsess *s, struct mo_req *rq, uint64_t stream,
+                   uint64_t seq)
+{
+    mo_list_each (n, &s->kept) {
+        struct kept *k = mo_container_of(n, struct kept, node);
+
+        if (k->stream != stream || k->seq <= seq)
+            continue;
+        put_event(&s->h->sse, true, k->stream, k->seq, mo_span(k->text, k->n),
+                  0);
+        flush(s->h, rq);
+    }
+}
+
+void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last)
+{
+    uint64_t stream, seq;
+    struct answer *a;
+
+    if (read_id(last, &stream, &seq) < 0) {
+        mo_req_problem(rq, 400, "bad_event_id", "no such Last-Event-ID");
+        return;
+    }
+    a = find_answer(s, stream);
+    if (a && a->no == 0)
+        s->s.push = &a->way;
+    if (a) {
+        mo_answer_attach(a, rq);
+        a->streaming = true;
+    }
+    start_stream(rq);
+    replay(s, rq, stream, seq);
+    if (!a)
+        mo_req_end(rq);
+    else if (a == s->get)
+        mo_ep_push_open(&s->s);
+}

@@ -1,0 +1,130 @@
+#include "mcp/server/seal.h"
+
+#include "base/rand.h"
+#include "codec/base64.h"
+#include "codec/sha256.h"
+
+enum { NONCE = 16, EXPIRY = 8, HEAD = NONCE + EXPIRY, TAG = MO_SHA256_LEN };
+
+static void store(unsigned char *p, uint64_t v)
+{
+    for (unsigned i = 0; i < 8; i++)
+        p[i] = (unsigned char)(v >> (56 - 8 * i));
+}
+
+static uint64_t load(const unsigned char *p)
+{
+    uint64_t v = 0;
+
+    for (unsigned i = 0; i < 8; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static void put_u64(struct mo_hmac *m, uint64_t v)
+{
+    unsigned char b[8];
+
+    store(b, v);
+    mo_hmac_put(m, b, sizeof(b));
+}
+
+void mo_seal_init(struct mo_seal *s)
+{
+    mo_random(s->k1, sizeof(s->k1));
+    mo_random(s->k2, sizeof(s->k2));
+}
+
+static void crypt(const struct mo_seal *s, const unsigned char *nonce,
+                  unsigned char *p, size_t n)
+{
+    unsigned char block[MO_SHA256_LEN];
+
+    for (size_t i = 0; i < n; i++) {
+        if (i % sizeof(block) == 0) {
+            struct mo_hmac m;
+
+            mo_hmac_init(&m, mo_span((const char *)s->k1, sizeof(s->k1)));
+            mo_hmac_put(&m, nonce, NONCE);
+            put_u64(&m, i / sizeof(block));
+            mo_hmac_end(&m, block);
+        }
+        p[i] ^= block[i % sizeof(block)];
+    }
+}
+
+/* Over everything before the tag, and what it is good for. */
+static void sign(const struct mo_seal *s, struct mo_span bind,
+                 struct mo_span body, unsigned char tag[TAG])
+{
+    struct mo_hmac m;
+
+    mo_hmac_init(&m, mo_span((const char *)s->k2, sizeof(s->k2)));
+    put_u64(&m, bind.n);
+    put_u64(&m, body.n);
+    mo_hmac_put(&m, bind.p, bind.n);
+    mo_hmac_put(&m, body.p, body.n);
+    mo_hmac_end(&m, tag);
+}
+
+int mo_seal_put(const struct mo_seal *s, struct mo_span bind, uint64_t expires,
+                struct mo_span plain, struct mo_buf *out)
+{
+    unsigned char head[HEAD], tag[TAG];
+    struct mo_buf raw;
+    int rc;
+
+    mo_buf_init(&raw, MO_SEAL_MAX);
+    mo_random(head, NONCE);
+    store(head + NONCE, expires);
+    (void)mo_buf_put(&raw, head, sizeof(head));
+    (void)mo_buf_span(&raw, plain);
+    rc = mo_buf_err(&raw);
+    if (rc == 0) {
+        crypt(s, head, (unsigned char *)raw.p + HEAD, plain.n);
+        sign(s, bind, mo_buf_view(&raw), tag);
+        rc = mo_buf_put(&raw, tag, sizeof(tag));
+    }
+    if (rc == 0)
+        rc = mo_base64url_put(out, mo_buf_view(&raw));
+    mo_buf_fini(&raw);
+    return rc;
+}
+
+static int open_raw(const struct mo_seal *s, struct mo_span bind, uint64_t now,
+                    struct mo_buf *raw, struct mo_buf *plain)
+{
+    const unsigned char *p = (const unsigned char *)raw->p;
+    unsigned char tag[TAG];
+    size_t body;
+    int rc;
+
+    if (raw->len < HEAD + TAG)
+        return MO_EPROTO;
+    body = raw->len - TAG;
+    sign(s, bind, mo_span(raw->p, body), tag);
+    if (!mo_span_eq_ct(mo_span((const char *)tag, TAG),
+                       mo_span(raw->p + body, TAG)))
+        return MO_EPROTO;
+    if (load(p + NONCE) < now)
+        return MO_ETIMEOUT;
+    crypt(s, p, (unsigned char *)raw->p + HEAD, body - HEAD);
+    rc = mo_buf_put(plain, raw->p + HEAD, body - HEAD);
+    return rc;
+}
+
+int mo_seal_open(const struct mo_seal *s, struct mo_span bind, uint64_t now,
+                 struct mo_span text, struct mo_buf *plain)
+{
+    struct mo_buf raw;
+    int rc;
+
+    if (text.n > MO_SEAL_MAX * 4 / 3 + 4)
+        return MO_EPROTO;
+    mo_buf_init(&raw, MO_SEAL_MAX);
+    rc = mo_base64url_decode(text, &raw);
+    if (rc == 0)
+        rc = open_raw(s, bind, now, &raw, plain);
+    mo_buf_fini(&raw);
+    return rc == MO_ETOOBIG ? MO_EPROTO : rc;
+}
