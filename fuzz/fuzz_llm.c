@@ -2,7 +2,7 @@
  * JSON and can be sent back, to the same provider and to any other. */
 #include <stdlib.h>
 
-#include "agent/llm_priv.h"
+#include "agent/llm/llm_priv.h"
 
 #define EVENT_MAX ((size_t)16 * 1024)
 

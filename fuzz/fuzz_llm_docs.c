@@ -2,7 +2,7 @@
  * conversations from the store, plain words. */
 #include <stdlib.h>
 
-#include "agent/llm_priv.h"
+#include "agent/llm/llm_priv.h"
 #include "codec/utf8.h"
 
 static void expect(bool ok)

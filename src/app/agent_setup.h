@@ -12,7 +12,7 @@
 #ifndef MO_APP_AGENT_SETUP_H
 #define MO_APP_AGENT_SETUP_H
 
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 #include "agent/llm/models.h"
 #include "app/gateway_setup.h"
 #include "app/runtime.h"

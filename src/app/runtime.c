@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "secrets/resolve.h"

@@ -13,7 +13,7 @@ struct mo_serve_opts {
     bool test_echo;         /* Socket.IO events come back; for tests */
     bool test_bare;         /* no sessions, no conversations; for tests */
     const char *test_crash; /* POINT or POINT:N: SIGKILL ourselves there, the
-                               N-th time; for tests (agent/chat.h) */
+                               N-th time; for tests (agent/chat/chat.h) */
     unsigned test_ping_ms;  /* Engine.IO heartbeat, a tenth of its timeout */
 };
 

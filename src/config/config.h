@@ -22,7 +22,7 @@
 
 #include <limits.h>
 
-#include "agent/llm.h"
+#include "agent/llm/llm.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "config/dotenv.h"

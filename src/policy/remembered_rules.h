@@ -15,7 +15,7 @@
 #ifndef MO_POLICY_REMEMBERED_RULES_H
 #define MO_POLICY_REMEMBERED_RULES_H
 
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 
 #define MO_ALWAYS_FILE     "rules.json"
 #define MO_ALWAYS_MAX      256

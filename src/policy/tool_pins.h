@@ -12,7 +12,7 @@
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 
 #define MO_PINS_FILE     "pins.json"
 #define MO_PINS_MAX      8192
@@ -29,8 +29,8 @@ void mo_pins_close(struct mo_pins *p); /* NULL is fine */
 struct mo_agent_pins mo_pins_for(struct mo_pins *p);
 
 /* A tool as its server lists it, read as conversations read it
- * (agent/tools.c), or the digests would differ. Texts are borrowed from the
- * item or live with the arena. 0 or MO_ENOMEM. */
+ * (agent/chat/tools.c), or the digests would differ. Texts are borrowed from
+ * the item or live with the arena. 0 or MO_ENOMEM. */
 int mo_pins_tool(struct mo_span server, struct mo_span name,
                  struct mo_json item, struct mo_arena *a, struct mo_tool *out);
 /* Is it another one than was first seen? One that was never seen is not, and

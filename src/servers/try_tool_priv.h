@@ -5,7 +5,7 @@
 #ifndef MO_SERVERS_TRY_TOOL_PRIV_H
 #define MO_SERVERS_TRY_TOOL_PRIV_H
 
-#include "agent/entry.h"
+#include "agent/chat/entry.h"
 #include "base/rand.h"
 #include "gateway/inside.h"
 #include "servers/try_tool.h"

@@ -3,7 +3,7 @@
  */
 #include "web/api.h"
 
-#include "agent/entry.h"
+#include "agent/chat/entry.h"
 #include "codec/http/url.h"
 #include "web/api_job.h"
 #include "web/api_owner.h"

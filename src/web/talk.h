@@ -15,7 +15,7 @@
 #ifndef MO_WEB_TALK_H
 #define MO_WEB_TALK_H
 
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 #include "base/list.h"
 #include "web/gate.h"
 #include "web/siod.h"

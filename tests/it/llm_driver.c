@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "agent/llm.h"
+#include "agent/llm/llm.h"
 #include "codec/json/json.h"
 
 #define TOOLS_MAX   64

@@ -3,7 +3,7 @@
 #ifndef LLM_ROWS_H
 #define LLM_ROWS_H
 
-#include "agent/llm_priv.h"
+#include "agent/llm/llm_priv.h"
 
 struct llm_row {
     const char *name;

@@ -1,5 +1,5 @@
 /* Answers to a server's form: what was asked for, and nothing else. */
-#include "agent/chat.h"
+#include "agent/chat/chat.h"
 
 #include "mo_test.h"
 

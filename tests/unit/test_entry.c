@@ -1,8 +1,8 @@
 /* entry: the documents of a conversation; and the names tools get. */
 #include "mo_test.h"
 
-#include "agent/entry.h"
-#include "agent/tools.h"
+#include "agent/chat/entry.h"
+#include "agent/chat/tools.h"
 
 static struct mo_json parse(struct mo_span text, struct mo_json_doc *doc)
 {

@@ -1,7 +1,7 @@
 /* A body that was taken up where the last one can be is the body that is
  * written from its beginning: for all wires, over many conversations that
  * grow, are cut back, changed in the middle, and get other tools. */
-#include "agent/llm_priv.h"
+#include "agent/llm/llm_priv.h"
 #include "mo_test.h"
 
 #define ENTRIES_MAX 40

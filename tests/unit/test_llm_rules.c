@@ -1,6 +1,6 @@
 /* The tables of the providers: refusals, waits, schemas, lists of models, and
  * the plain words the demo understands. */
-#include "agent/llm_priv.h"
+#include "agent/llm/llm_priv.h"
 #include "mo_test.h"
 
 /* --- what a refusal means ------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* One reply under way, against a scripted peer: what is sent, how often, and
  * that it always ends once. */
-#include "agent/llm.h"
+#include "agent/llm/llm.h"
 
 #include "llm_rows.h"
 #include "mo_peer.h"

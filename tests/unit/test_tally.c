@@ -1,5 +1,5 @@
 /* What conversations have cost: sums, minutes, and the limit of models. */
-#include "agent/tally.h"
+#include "agent/chat/tally.h"
 
 #include <stdio.h>
 

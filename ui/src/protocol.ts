@@ -1,6 +1,6 @@
 // protocol - every word the server and the page exchange, and its check.
 //
-// The server side is docs/page.md, src/agent/event.c and src/web/api.c.
+// The server side is docs/page.md, src/agent/chat/event.c and src/web/api.c.
 // Components know these types and never the wire.
 
 import {

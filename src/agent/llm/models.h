@@ -16,7 +16,7 @@
 #ifndef MO_AGENT_LLM_MODELS_H
 #define MO_AGENT_LLM_MODELS_H
 
-#include "agent/llm.h"
+#include "agent/llm/llm.h"
 #include "config/config.h"
 
 #define MO_MODELS_MS      5000

@@ -1,6 +1,6 @@
 /* chat - the conversation in a terminal, or for a script.
  *
- * One member of one chat, in this process (agent/chat.h): a person's lines
+ * One member of one chat, in this process (agent/chat/chat.h): a person's lines
  * and answers go in, events come out as text. Without a terminal all of
  * standard input is one message, and what needs a person is rejected unless
  * --yes was given. */

@@ -2,8 +2,8 @@
  * terminal: what is asked, field by field, and what a typed line means.
  *
  * Pure: texts into a buffer, a line into the JSON of one field. Whether the
- * whole answer fits the form is decided elsewhere (agent/chat.h); here only
- * what a line cannot mean is refused. What the server says is shown as in
+ * whole answer fits the form is decided elsewhere (agent/chat/chat.h); here
+ * only what a line cannot mean is refused. What the server says is shown as in
  * terminal.h. */
 #ifndef MO_CLI_CHAT_TERMINAL_FORM_H
 #define MO_CLI_CHAT_TERMINAL_FORM_H

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "agent/tally.h"
+#include "agent/chat/tally.h"
 #include "base/map.h"
 #include "base/mem.h"
 

@@ -1,0 +1,304 @@
+/*
+ * agent.c - the table of chats; joining, leaving, and the members' commands.
+ */
+#include "agent/chat/chat_priv.h"
+
+static void agent_gone(struct mo_later *d)
+{
+    struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
+    void (*gone)(void *) = a->gone;
+    void *ctx = a->gone_ctx;
+
+    mo_map_fini(&a->chats);
+    mo_free(a);
+    if (gone)
+        gone(ctx);
+}
+
+struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
+                              struct mo_err *e)
+{
+    struct mo_agent *a = mo_new(struct mo_agent);
+
+    if (a == NULL) {
+        mo_fail(e, MO_ENOMEM, "agent: out of memory");
+        return NULL;
+    }
+    a->loop = l;
+    a->o = *o;
+    if (a->o.steps == 0)
+        a->o.steps = MO_CHAT_STEPS_MAX;
+    if (a->o.approval_ms == 0)
+        a->o.approval_ms = 600 * 1000;
+    if (a->o.history_tokens == 0)
+        a->o.history_tokens = 30000;
+    mo_map_init(&a->chats, MO_CHATS_MAX);
+    mo_later_init(&a->later, agent_gone);
+    return a;
+}
+
+void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
+{
+    MO_BUG_ON(a->closing);
+    a->closing = true;
+    a->gone = gone;
+    a->gone_ctx = ctx;
+    mo_map_each (en, &a->chats)
+        chat_end(en->value, "shutdown", NULL);
+    agent_check(a);
+}
+
+void agent_check(struct mo_agent *a)
+{
+    if (a->closing && a->chats.len == 0 && a->nreach == 0)
+        mo_loop_defer(a->loop, &a->later);
+}
+
+void agent_forget(struct chat *c)
+{
+    struct mo_agent *a = c->agent;
+
+    mo_map_del(&a->chats, mo_span_cstr(c->id));
+    agent_check(a);
+}
+
+void mo_agent_watch(struct mo_agent *a,
+                    void (*on_point)(void *ctx, const char *name), void *ctx)
+{
+    a->on_point = on_point;
+    a->point_ctx = ctx;
+}
+
+void mo_agent_stale(struct mo_agent *a)
+{
+    mo_map_each (en, &a->chats)
+        ((struct chat *)en->value)->stale = true;
+}
+
+void agent_point(struct mo_agent *a, const char *name)
+{
+    if (a->on_point)
+        a->on_point(a->point_ctx, name);
+}
+
+/* --- joining ------------------------------------------------------------- */
+
+static bool good_id(struct mo_span id)
+{
+    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        char c = id.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+              (c >= '0' && c <= '9') || c == '_' || c == '-'))
+            return false;
+    }
+    return true;
+}
+
+static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
+                              struct mo_err *e)
+{
+    struct chat *c = chat_new(a, j, e);
+    int rc = 0;
+
+    if (c == NULL)
+        return NULL;
+    rc = mo_map_put(&a->chats, j->session, c, NULL);
+    if (rc < 0)
+        mo_fail(e, rc, "agent: more than %d conversations", MO_CHATS_MAX);
+    else
+        rc = mo_session_hold_as(a->o.sessions, j->session, j->owner,
+                                &chat_hold_cb, c, &c->hold, e);
+    if (rc == 0)
+        return c;
+    chat_free(c);
+    return NULL;
+}
+
+/* Whose it is, is known when it is open. */
+static int check_owner(const struct chat *c, const struct mo_join *j,
+                       struct mo_err *e)
+{
+    if (j->owner.n == 0 || mo_span_is(j->owner, c->owner))
+        return 0;
+    if (!c->ready)
+        return mo_fail(e, MO_EBUSY, "the session is being opened; try again");
+    return mo_fail(e, MO_ENOTFOUND, "there is no such session");
+}
+
+int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
+                 const struct mo_member_cb *cb, void *ctx,
+                 struct mo_member **out, struct mo_err *e)
+{
+    struct mo_member *m = NULL;
+    struct chat *c = NULL;
+
+    if (a->closing)
+        return mo_fail(e, MO_ECLOSED, "the program is ending");
+    if (!good_id(j->session))
+        return mo_fail(e, MO_EINVAL,
+                       "a session id has 1 to %d of A-Z a-z 0-9 _ -",
+                       MO_SESSION_ID_MAX);
+    c = mo_map_get(&a->chats, j->session);
+    if (c && c->state == CHAT_ENDING)
+        return mo_fail(e, MO_EBUSY, "the session is ending; try again");
+    if (c && c->nmembers >= MO_CHAT_MEMBERS)
+        return mo_fail(e, MO_EBUSY, "the session has %d members already",
+                       MO_CHAT_MEMBERS);
+    if (c && check_owner(c, j, e) < 0)
+        return e->code;
+    m = mo_new(struct mo_member);
+    if (m == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    if (c == NULL)
+        c = open_chat(a, j, e);
+    if (c == NULL) {
+        mo_free(m);
+        return e ? e->code : MO_EIO;
+    }
+    *m = (struct mo_member){.chat = c, .cb = cb, .ctx = ctx};
+    snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
+    mo_list_push(&c->members, &m->node);
+    c->nmembers++;
+    chat_wants(c, j);
+    chat_settle(c);
+    *out = m;
+    return 0;
+}
+
+void mo_chat_leave(struct mo_member *m)
+{
+    struct chat *c = m->chat;
+
+    mo_list_del(&m->node);
+    c->nmembers--;
+    mo_free(m);
+    chat_settle(c);
+}
+
+/* --- what members say ---------------------------------------------------- */
+
+/* Providers refuse a message of blanks, in every later turn too. */
+static bool is_blank(struct mo_span text)
+{
+    while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
+        text = mo_span_skip(text, 1);
+    return text.n == 0;
+}
+
+void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
+                 void *ctx)
+{
+    struct chat *c = m->chat;
+    struct ack ack = {done, ctx};
+    struct message *msg = NULL;
+
+    if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
+        chat_ack(&ack, "bad_request",
+                 text.n <= MO_CHAT_TEXT_MAX
+                     ? "the message is empty"
+                     : "the message is longer than 256 KiB");
+        return;
+    }
+    if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
+        chat_ack(&ack, "busy", "too many messages wait already");
+        return;
+    }
+    msg = mo_zalloc(sizeof(*msg) + text.n);
+    if (msg == NULL) {
+        chat_ack(&ack, "busy", "out of memory");
+        return;
+    }
+    mo_random_token(msg->id, ID_BYTES);
+    msg->ack = ack;
+    msg->n = text.n;
+    memcpy(msg->text, text.p, text.n);
+    mo_list_push(&c->queue, &msg->node);
+    c->nqueue++;
+    if (c->hold)
+        mo_session_touch(c->hold);
+    if (c->state != CHAT_IDLE && m->greeted)
+        event_queued(m, c->nqueue);
+    chat_settle(c);
+}
+
+void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
+{
+    struct ack ack = {done, ctx};
+
+    turn_stop(m->chat);
+    chat_ack_ok(&ack, (struct mo_span){NULL, 0});
+}
+
+/* --- a fresh conversation, the end --------------------------------------- */
+
+static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct ack *ack = arg;
+
+    if (why) {
+        chat_ack(ack, "state_unavailable", why->msg);
+    } else {
+        chat_forget_entries(c);
+        chat_ack_ok(ack, (struct mo_span){NULL, 0});
+        event_greet_all(c);
+        event_message(c, NULL, "Conversation history cleared. Starting fresh.");
+    }
+    mo_free(ack);
+}
+
+void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+    struct ack plain = {done, ctx};
+    struct ack *ack = NULL;
+    struct mo_err e;
+
+    if (c->state != CHAT_IDLE) {
+        chat_ack(&plain, "busy", "a turn is under way: stop it first");
+        return;
+    }
+    ack = mo_new(struct ack);
+    if (ack == NULL) {
+        chat_ack(&plain, "busy", "out of memory");
+        return;
+    }
+    *ack = plain;
+    if (chat_write(c, &w, 1, on_fresh, ack, &e) < 0) {
+        chat_ack(ack, "state_unavailable", e.msg);
+        mo_free(ack);
+    }
+}
+
+static void on_ended(void *ctx, const struct mo_err *why)
+{
+    struct ack *ack = ctx;
+
+    if (why)
+        chat_ack(ack, "failed", why->msg);
+    else
+        chat_ack_ok(ack, (struct mo_span){NULL, 0});
+    mo_free(ack);
+}
+
+void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct ack plain = {done, ctx};
+    struct ack *ack = mo_new(struct ack);
+    struct mo_err e;
+
+    if (ack == NULL) {
+        chat_ack(&plain, "busy", "out of memory");
+        return;
+    }
+    *ack = plain;
+    if (mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
+                       on_ended, ack, &e) < 0) {
+        chat_ack(ack, "failed", e.msg);
+        mo_free(ack);
+    }
+}

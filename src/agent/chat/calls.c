@@ -1,0 +1,505 @@
+/*
+ * calls.c - a model's calls: asking the person, running, outcomes.
+ *
+ * The store knows a call before anybody is asked about it, calls it running
+ * before it runs, and knows its outcome before the model does; that of the
+ * last call is written with the results of all. Each change is one
+ * compare-and-set, so an approval that is sent ten times, from two tabs
+ * or after a restart, runs the call once.
+ *
+ * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
+ * nobody's answer) has an outcome as well: an error result that says why.
+ */
+#include "agent/chat/chat_priv.h"
+
+#include "codec/json/json.h"
+
+#define ROUTE_MAX ((size_t)4096)
+
+/* --- as documents -------------------------------------------------------- */
+
+static void put_outcome(struct mo_jw *w, const struct call *k)
+{
+    mo_jw_key(w, "isError");
+    mo_jw_bool(w, k->is_error);
+    mo_jw_key(w, "ms");
+    mo_jw_u64(w, k->took_ms);
+    if (k->content.len > 0) {
+        mo_jw_key(w, "content");
+        mo_jw_raw(w, mo_buf_view(&k->content));
+    }
+}
+
+static void call_doc(struct mo_buf *b, const struct call *k)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn));
+    mo_jw_member(&w, "name", mo_buf_view(&k->name));
+    if (k->id.len > 0)
+        mo_jw_member(&w, "id", mo_buf_view(&k->id));
+    if (k->tool) {
+        mo_jw_member(&w, "server", k->tool->def.server);
+        mo_jw_member(&w, "tool", k->tool->def.name);
+    }
+    mo_jw_key(&w, "args");
+    mo_jw_raw(&w, k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
+    mo_jw_member(&w, "digest", mo_span_cstr(k->digest));
+    mo_jw_key(&w, "expires");
+    mo_jw_u64(&w, k->expires);
+    if (k->by)
+        mo_jw_member(&w, "by", mo_span_cstr(k->by));
+    if (k->who[0])
+        mo_jw_member(&w, "who", mo_span_cstr(k->who));
+    if (k->reason.len > 0)
+        mo_jw_member(&w, "reason", mo_buf_view(&k->reason));
+    if (k->route.len > 0) {
+        mo_jw_key(&w, "route");
+        mo_jw_raw(&w, mo_buf_view(&k->route));
+    }
+    put_outcome(&w, k);
+    mo_jw_end(&w);
+}
+
+/* --- making and dropping ------------------------------------------------- */
+
+struct call *calls_new(struct chat *c)
+{
+    struct call *k = mo_new(struct call);
+
+    if (k == NULL)
+        return NULL;
+    k->chat = c;
+    mo_timer_init(&k->patience, call_late);
+    mo_buf_init(&k->id, 512);
+    mo_buf_init(&k->name, 256);
+    mo_buf_init(&k->args, MO_EXACT_MAX);
+    mo_buf_init(&k->reason, REASON_MAX);
+    mo_buf_init(&k->content, MO_STORE_DOC_MAX);
+    mo_buf_init(&k->route, ROUTE_MAX);
+    mo_list_push(&c->calls, &k->node);
+    return k;
+}
+
+static void call_free(struct call *k)
+{
+    chat_ack(&k->ack, "closed", "the session ended");
+    elicit_drop(k);
+    mo_timer_stop(k->chat->agent->loop, &k->patience);
+    mo_list_del(&k->node);
+    mo_buf_fini(&k->id);
+    mo_buf_fini(&k->name);
+    mo_buf_fini(&k->args);
+    mo_buf_fini(&k->reason);
+    mo_buf_fini(&k->content);
+    mo_buf_fini(&k->route);
+    router_free(k);
+    stand_in_free(k);
+    mo_free(k);
+}
+
+void calls_drop(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls)
+        call_free(mo_container_of(it, struct call, node));
+    mo_timer_stop(c->agent->loop, &c->expiry);
+}
+
+bool calls_running(const struct chat *c)
+{
+    mo_list_each (it, &c->calls)
+        if (mo_container_of(it, struct call, node)->running)
+            return true;
+    return false;
+}
+
+struct call *calls_only(struct chat *c)
+{
+    struct call *only = NULL;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_RUNNING)
+            continue;
+        if (only)
+            return NULL;
+        only = k;
+    }
+    return only;
+}
+
+struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
+                              uint64_t number)
+{
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->running && k->conn == conn &&
+            mo_call_number(k->running) == number)
+            return k;
+    }
+    return NULL;
+}
+
+struct call *calls_find(struct chat *c, struct mo_span key)
+{
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (mo_span_eq_ct(mo_span_cstr(k->key), key))
+            return k;
+    }
+    return NULL;
+}
+
+/* --- writing them down --------------------------------------------------- */
+
+size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs)
+{
+    size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
+
+    mo_list_each (it, &c->calls) {
+        call_doc(docs, mo_container_of(it, struct call, node));
+        at[++n] = docs->len;
+    }
+    n = 0;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        v[n] = (struct mo_write){
+            .kind = MO_WRITE_CALL,
+            .id = mo_span_cstr(k->key),
+            .to = k->state,
+            .at = mo_wall_ms(),
+            .doc = mo_span(docs->p + at[n], at[n + 1] - at[n]),
+        };
+        n++;
+    }
+    return n;
+}
+
+/* --- outcomes ------------------------------------------------------------ */
+
+static bool has_ended(const struct call *k)
+{
+    return !k->writing &&
+           (k->state == MO_CALL_DONE || k->state == MO_CALL_REJECTED ||
+            k->state == MO_CALL_UNKNOWN);
+}
+
+/* Have all ended? Then their results go on, with the outcome of `last`. */
+static bool all_ended(struct chat *c, struct call *last)
+{
+    struct mo_entry_result v[MO_LLM_CALLS_MAX];
+    size_t n = 0;
+
+    if (c->state != CHAT_CALLS)
+        return false;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (!has_ended(k))
+            return false;
+        v[n++] = (struct mo_entry_result){
+            mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
+            mo_buf_view(&k->content), k->is_error};
+    }
+    turn_results(c, v, n, last);
+    return true;
+}
+
+void calls_check(struct chat *c)
+{
+    (void)all_ended(c, NULL);
+}
+
+/* One change of state, and a row of the audit log. */
+static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
+                       struct mo_write *w, struct mo_buf *doc)
+{
+    call_doc(doc, k);
+    w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
+                             .id = mo_span_cstr(k->key),
+                             .from = from,
+                             .to = to,
+                             .doc = mo_buf_view(doc)};
+    w[1] = (struct mo_write){
+        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    return 2;
+}
+
+size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc)
+{
+    return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
+}
+
+static int move(struct call *k, unsigned from, enum mo_call_state to,
+                chat_written *done, struct mo_err *e)
+{
+    struct mo_write w[MO_OUTCOME_WRITES];
+    struct mo_buf doc;
+    size_t n = 0;
+    int rc = 0;
+
+    mo_buf_init(&doc, MO_STORE_DOC_MAX);
+    n = put_move(k, from, to, w, &doc);
+    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
+                          : chat_write(k->chat, w, n, done, k, e);
+    mo_buf_fini(&doc);
+    k->writing = rc == 0;
+    return rc;
+}
+
+void calls_told(struct call *k)
+{
+    k->writing = false;
+    event_output(k);
+}
+
+static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+
+    if (why)
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    calls_told(k);
+    calls_check(c);
+}
+
+/* It ran: what came of it. It is being written before the next may begin. */
+void call_outcome(struct call *k, enum mo_call_state to)
+{
+    struct chat *c = k->chat;
+    struct mo_err e;
+
+    k->running = NULL;
+    k->started = k->in_line = false;
+    k->state = to;
+    elicit_drop(k);
+    call_patience(k);
+    k->took_ms = (mo_now_ns() - k->began) / MO_MS;
+    mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
+        return;
+    }
+    if (mo_buf_err(&k->content)) {
+        mo_buf_reset(&k->content);
+        mo_entry_text_content(&k->content,
+                              MO_SPAN("The tool's answer is too big to keep."));
+        k->is_error = true;
+    }
+    if (all_ended(c, k))
+        return;
+    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
+        on_outcome(c, k, &e);
+    calls_next(c);
+}
+
+void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    k->is_error = true;
+    mo_buf_reset(&k->content);
+    mo_entry_text_content(&k->content, mo_span_cstr(text));
+    call_outcome(k, to);
+}
+
+/* --- asking the person --------------------------------------------------- */
+
+void calls_arm(struct chat *c)
+{
+    uint64_t now = mo_wall_ms(), next = 0;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_PENDING && !k->writing &&
+            (next == 0 || k->expires < next))
+            next = k->expires;
+    }
+    mo_timer_stop(c->agent->loop, &c->expiry);
+    if (next > 0)
+        mo_timer_start(c->agent->loop, &c->expiry,
+                       next > now ? next - now + 1 : 1);
+}
+
+void calls_begin(struct chat *c)
+{
+    bool runs = false;
+
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_RUNNING)
+            runs = true;
+        else if (k->state == MO_CALL_PENDING && !c->cancel)
+            event_approval(k);
+        else if (k->state == MO_CALL_REJECTED)
+            event_output(k);
+    }
+    if (runs)
+        event_thinking(c);
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_RUNNING)
+            call_run(k);
+    }
+    calls_arm(c);
+    if (c->cancel)
+        calls_cancel(c);
+    calls_check(c);
+}
+
+/* After a restart: those that were running get their outcome written first. */
+void calls_recovered(struct chat *c)
+{
+    struct mo_err e;
+
+    calls_count(c);
+    chat_move(c, CHAT_CALLS);
+    chat_opened(c);
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+        enum mo_call_state to = k->state;
+
+        if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
+            continue;
+        if (move(k, ~0u, to, on_outcome, &e) < 0)
+            on_outcome(c, k, &e);
+    }
+    calls_arm(c);
+    calls_check(c);
+}
+
+const char calls_none[] = "there is no such call waiting for an answer";
+
+/* The store has it; a refusal there means somebody else was first. */
+static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+    bool approved = k->next == MO_CALL_RUNNING;
+
+    k->writing = false;
+    if (why) {
+        k->state = MO_CALL_PENDING;
+        chat_ack(&k->ack,
+                 why->code == MO_EPOLICY ? "unknown_call" : "state_unavailable",
+                 why->code == MO_EPOLICY ? calls_none : why->msg);
+        calls_arm(c);
+        return;
+    }
+    k->state = k->next;
+    chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
+                         : k->kept < 0 ? MO_SPAN("\"remembered\":false")
+                                       : mo_span(NULL, 0));
+    event_resolved(k, approved);
+    if (c->state == CHAT_ENDING)
+        return;
+    if (!approved) {
+        event_output(k);
+        calls_check(c);
+        return;
+    }
+    event_thinking(c);
+    call_run(k);
+}
+
+void call_settle(struct call *k, enum mo_call_state to)
+{
+    struct mo_err e;
+
+    agent_point(k->chat->agent, "deciding");
+    k->next = to;
+    if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
+             &e) < 0)
+        on_decided(k->chat, k, &e);
+}
+
+void call_reject(struct call *k, const char *by, const char *text)
+{
+    if (k->reason.len > 0)
+        call_refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
+                    k->reason.p);
+    else
+        call_refuse(k, by, "%s", text);
+    call_settle(k, MO_CALL_REJECTED);
+}
+
+static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+
+    k->writing = false;
+    if (why) {
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", why->msg);
+        return;
+    }
+    k->state = MO_CALL_PENDING;
+    calls_count(c);
+    if (c->state == CHAT_ENDING)
+        return;
+    if (c->cancel || k->canceled) {
+        call_reject(k, "cancel", "The person stopped this call.");
+        return;
+    }
+    event_approval(k);
+    calls_arm(c);
+    calls_next(c);
+}
+
+void call_ask_again(struct call *k)
+{
+    struct mo_err e;
+
+    k->started = false;
+    k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+    k->by = NULL;
+    k->who[0] = '\0';
+    mo_buf_reset(&k->reason);
+    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING, on_asked_again,
+             &e) < 0)
+        on_asked_again(k->chat, k, &e);
+}
+
+void calls_expire(struct mo_timer *t)
+{
+    struct chat *c = mo_container_of(t, struct chat, expiry);
+    uint64_t now = mo_wall_ms();
+
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
+            call_reject(k, "time",
+                        "Nobody answered in time, so it was not run.");
+    }
+    calls_arm(c);
+}
+
+void calls_cancel(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        k->canceled = true;
+        if (k->running)
+            mo_call_cancel(k->running, "stopped by the person");
+        else if (k->look)
+            call_stop_looking(k);
+        else if (k->in_line)
+            call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+        else if (k->state == MO_CALL_PENDING && !k->writing &&
+                 c->state == CHAT_CALLS)
+            call_reject(k, "cancel", "The person stopped the turn.");
+    }
+}

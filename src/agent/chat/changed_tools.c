@@ -1,0 +1,157 @@
+/*
+ * changed_tools.c - tools whose definition changed since a person first saw it.
+ *
+ * They are not offered to the model and not run; members see what they were
+ * and what they are, and one of them may accept the change. The tools of the
+ * box and the gateway's own come with the program and are not watched.
+ */
+#include "agent/chat/chat_priv.h"
+
+#define BEFORE_MAX ((size_t)1024 * 1024)
+
+struct blocked {
+    struct mo_list node;
+    const struct mo_tool *tool; /* of the present catalogue */
+    struct mo_buf before;       /* its definition when it was first seen */
+};
+
+void pinned_forget(struct chat *c)
+{
+    mo_list_each_safe (it, &c->blocked) {
+        struct blocked *k = mo_container_of(it, struct blocked, node);
+
+        mo_list_del(&k->node);
+        mo_buf_fini(&k->before);
+        mo_free(k);
+    }
+}
+
+static int look(struct chat *c, const struct mo_tool *t)
+{
+    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct blocked *k = mo_new(struct blocked);
+
+    if (k == NULL)
+        return MO_ENOMEM;
+    k->tool = t;
+    mo_buf_init(&k->before, BEFORE_MAX);
+    if (p->look(p->ctx, t, &k->before)) {
+        mo_buf_fini(&k->before);
+        mo_free(k);
+        return 0;
+    }
+    mo_list_push(&c->blocked, &k->node);
+    return 0;
+}
+
+int pinned_look(struct chat *c)
+{
+    const struct mo_agent_pins *p = &c->agent->o.pins;
+    int rc = 0;
+
+    pinned_forget(c);
+    if (p->look == NULL)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
+        if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
+            rc = look(c, mo_tools_at(c->tools, i));
+    p->flush(p->ctx);
+    return rc;
+}
+
+bool pinned_is_same(const struct chat *c, const struct mo_tool *t)
+{
+    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct mo_buf before;
+    bool same = true;
+
+    if (p->look == NULL)
+        return true;
+    mo_buf_init(&before, BEFORE_MAX);
+    same = p->look(p->ctx, t, &before);
+    p->flush(p->ctx);
+    mo_buf_fini(&before);
+    return same;
+}
+
+static struct blocked *find(const struct chat *c, const struct mo_tool *t)
+{
+    mo_list_each (it, &c->blocked) {
+        struct blocked *k = mo_container_of(it, struct blocked, node);
+
+        if (k->tool == t)
+            return k;
+    }
+    return NULL;
+}
+
+struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t)
+{
+    struct blocked *k = find(c, t);
+
+    return k ? mo_buf_view(&k->before) : mo_span(NULL, 0);
+}
+
+bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t)
+{
+    return find(c, t) != NULL;
+}
+
+static void on_told(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* the pin itself is kept elsewhere */
+}
+
+static void audit(const struct mo_member *m, const struct mo_tool *t)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    struct mo_buf doc;
+    struct mo_err e;
+
+    mo_buf_init(&doc, 4096);
+    mo_buf_puts(&doc, "{\"accepted\":");
+    mo_json_quote(&doc, t->name);
+    mo_buf_printf(&doc, ",\"digest\":\"%s\",\"who\":", t->digest);
+    mo_json_quote(&doc, mo_span_cstr(m->who));
+    mo_buf_putc(&doc, '}');
+    w.doc = mo_buf_view(&doc);
+    if (mo_buf_err(&doc) == 0)
+        (void)chat_write(m->chat, &w, 1, on_told, NULL, &e);
+    mo_buf_fini(&doc);
+}
+
+void mo_chat_accept(struct mo_member *m, struct mo_span tool,
+                    struct mo_span digest, mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    const struct mo_agent_pins *p = &c->agent->o.pins;
+    const struct mo_tool *t = mo_tools_find(c->tools, tool);
+    struct blocked *k = t ? find(c, t) : NULL;
+    struct ack ack = {done, ctx};
+    char text[160];
+
+    if (k == NULL) {
+        chat_ack(&ack, "unknown_tool", "no such tool waits to be accepted");
+        return;
+    }
+    if (!mo_span_eq_ct(digest, mo_span_cstr(t->digest))) {
+        chat_ack(&ack, "changed", "the tool is not what was shown");
+        return;
+    }
+    if (p->accept(p->ctx, t) < 0) {
+        chat_ack(&ack, "failed", "out of memory");
+        return;
+    }
+    p->flush(p->ctx);
+    audit(m, t);
+    mo_list_del(&k->node);
+    mo_buf_fini(&k->before);
+    mo_free(k);
+    snprintf(text, sizeof(text), "%.*s was accepted as it is now.", (int)tool.n,
+             tool.p);
+    event_message(c, NULL, text);
+    mo_agent_stale(c->agent); /* others have it blocked too */
+    chat_ack_ok(&ack, mo_span(NULL, 0));
+}

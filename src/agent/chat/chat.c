@@ -1,0 +1,568 @@
+/*
+ * chat.c - a chat comes to life, and ends.
+ *
+ * Opening is a chain, each link from the loop: the session is held (box and
+ * connection are there) -> its tools are read -> its history -> what was
+ * under way when we last stopped is taken up -> members are greeted.
+ *
+ * Ending waits for what cannot be taken back: writes to the store, a model
+ * that is being cancelled, calls that run. Then the hold is released.
+ */
+#include "agent/chat/chat_priv.h"
+
+#define TO(state) (1u << (state))
+
+void chat_move(struct chat *c, enum chat_state to)
+{
+    static const uint16_t legal[] = {
+        [CHAT_OPENING] =
+            TO(CHAT_IDLE) | TO(CHAT_ASKING) | TO(CHAT_CALLS) | TO(CHAT_ENDING),
+        [CHAT_IDLE] = TO(CHAT_SAVING) | TO(CHAT_ENDING),
+        [CHAT_SAVING] = TO(CHAT_ASKING) | TO(CHAT_IDLE) | TO(CHAT_ENDING),
+        [CHAT_ASKING] = TO(CHAT_KEEPING) | TO(CHAT_IDLE) | TO(CHAT_ENDING),
+        [CHAT_KEEPING] =
+            TO(CHAT_CALLS) | TO(CHAT_IDLE) | TO(CHAT_ASKING) | TO(CHAT_ENDING),
+        [CHAT_CALLS] = TO(CHAT_RESULTS) | TO(CHAT_ENDING),
+        [CHAT_RESULTS] = TO(CHAT_ASKING) | TO(CHAT_IDLE) | TO(CHAT_ENDING),
+        [CHAT_ENDING] = 0,
+    };
+
+    static const char *const names[] = {
+        [CHAT_OPENING] = "opening", [CHAT_IDLE] = "idle",
+        [CHAT_SAVING] = "saving",   [CHAT_ASKING] = "asking",
+        [CHAT_KEEPING] = "keeping", [CHAT_CALLS] = "calls",
+        [CHAT_RESULTS] = "results", [CHAT_ENDING] = "ending",
+    };
+
+    MO_BUG_ON(!(legal[c->state] & TO(to)));
+    c->state = to;
+    agent_point(c->agent, names[to]);
+}
+
+/* --- answers to members -------------------------------------------------- */
+
+void chat_ack(struct ack *a, const char *code, const char *message)
+{
+    struct mo_ack k = {.code = code, .message = mo_span_cstr(message)};
+    struct ack to = *a;
+
+    *a = (struct ack){NULL, NULL};
+    if (to.fn)
+        to.fn(to.ctx, &k);
+}
+
+void chat_ack_ok(struct ack *a, struct mo_span extra)
+{
+    struct mo_ack k = {.ok = true, .extra = extra};
+    struct ack to = *a;
+
+    *a = (struct ack){NULL, NULL};
+    if (to.fn)
+        to.fn(to.ctx, &k);
+}
+
+/* --- the store ----------------------------------------------------------- */
+
+struct write {
+    struct chat *chat;
+    chat_written *done;
+    void *arg;
+};
+
+static void on_written(void *ctx, const struct mo_written *w,
+                       const struct mo_err *why)
+{
+    struct write *job = ctx;
+    struct chat *c = job->chat;
+
+    c->writes--;
+    if (why == NULL && w->seq > 0)
+        c->seq = w->seq;
+    job->done(c, job->arg, why);
+    mo_free(job);
+    chat_settle(c);
+}
+
+static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
+                       chat_written *done, void *arg, struct mo_err *e)
+{
+    struct mo_store_batch b = {
+        .session = mo_span_cstr(c->id),
+        .fence = c->info.fence,
+        .writes = v,
+        .n = n,
+    };
+    struct write *job = mo_new(struct write);
+    int rc = 0;
+
+    if (job == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    *job = (struct write){c, done, arg};
+    rc = mo_store_write(c->agent->o.store, &b, on_written, job, e);
+    if (rc < 0) {
+        mo_free(job);
+        return rc;
+    }
+    c->writes++;
+    if (c->hold) /* it was used: the session writes that down, not each time */
+        mo_session_touch(c->hold);
+    return 0;
+}
+
+int chat_write(struct chat *c, const struct mo_write *v, size_t n,
+               chat_written *done, void *arg, struct mo_err *e)
+{
+    struct mo_write marked[MO_STORE_BATCH_MAX];
+    struct mo_buf docs;
+    int rc = 0;
+
+    if (!c->owner[0] || n > MO_COUNT(marked))
+        return write_batch(c, v, n, done, arg, e);
+    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
+    rc = owner_mark(c, v, n, marked, &docs);
+    rc = rc < 0 ? mo_fail(e, rc, "the audit log")
+                : write_batch(c, marked, n, done, arg, e);
+    mo_buf_fini(&docs);
+    return rc;
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+/* Another model, another conversation; the session and its box stay. */
+static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)arg;
+    if (why) {
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        return;
+    }
+    chat_forget_entries(c);
+    remember_save(c);
+    event_greet_all(c);
+    event_message(c, NULL,
+                  "The model was changed; the conversation starts fresh.");
+}
+
+static void switch_model(struct chat *c)
+{
+    const struct mo_agent_llm *p = &c->agent->o.llm;
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+    const char *provider = NULL;
+    struct mo_llm *llm = NULL;
+    struct mo_buf model;
+    struct mo_err e;
+
+    mo_buf_init(&model, 256);
+    if (p->pick(p->ctx, mo_buf_view(&c->wanted), mo_buf_view(&c->key), &llm,
+                &provider, &model, &e) < 0) {
+        event_error(c, "no_model", mo_span_cstr(e.msg), 0);
+        mo_buf_fini(&model);
+        return;
+    }
+    mo_llm_free(c->llm);
+    mo_buf_fini(&c->model);
+    c->llm = llm;
+    c->provider = provider;
+    c->model = model;
+    if (c->nentries > 0 && chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
+        event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
+}
+
+void chat_wants(struct chat *c, const struct mo_join *j)
+{
+    if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
+        mo_span_eq(j->model, mo_buf_view(&c->model)))
+        return;
+    if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
+        event_message(c, NULL,
+                      "A turn is under way: the model stays as it is.");
+        return;
+    }
+    mo_buf_reset(&c->wanted);
+    mo_buf_span(&c->wanted, j->model);
+    mo_buf_reset(&c->key);
+    mo_buf_span(&c->key, j->key);
+    if (c->state == CHAT_IDLE)
+        switch_model(c);
+}
+
+static void greet_all(struct chat *c)
+{
+    mo_list_each_safe (it, &c->members) {
+        struct mo_member *m = mo_container_of(it, struct mo_member, node);
+
+        if (!m->greeted)
+            event_greet(m);
+    }
+}
+
+/* The last word tells what was under way. */
+static void take_up(struct chat *c)
+{
+    struct entry *last = chat_last(c);
+    enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
+    struct mo_entry_call k;
+    struct mo_json_iter it;
+    struct mo_err e;
+
+    if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
+        mo_random_token(c->turn, ID_BYTES);
+        greet_all(c);
+        turn_ask(c);
+        return;
+    }
+    if (role == MO_ENTRY_ASSISTANT) {
+        mo_entry_calls(&it, last->doc);
+        if (mo_entry_next_call(&it, &k)) {
+            mo_random_token(c->turn, ID_BYTES);
+            if (calls_recover(c, last->doc, &e) < 0)
+                chat_fail(c, &e);
+            return;
+        }
+    }
+    chat_move(c, CHAT_IDLE);
+    greet_all(c);
+    chat_settle(c);
+}
+
+void chat_opened(struct chat *c)
+{
+    greet_all(c);
+}
+
+static void on_history(void *ctx, const struct mo_rows *rows,
+                       const struct mo_err *why)
+{
+    struct chat *c = ctx;
+
+    c->writes--;
+    if (why) {
+        chat_fail(c, why);
+        return;
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        struct entry *en = entries_read(rows->v[i].doc);
+
+        if (en == NULL)
+            continue;
+        en->seq = rows->v[i].seq;
+        en->at = rows->v[i].at;
+        c->seq = en->seq;
+        entries_add(c, en);
+    }
+    if (c->state == CHAT_OPENING)
+        take_up(c);
+    chat_settle(c);
+}
+
+static void read_history(struct chat *c)
+{
+    struct mo_read r = {
+        .kind = MO_READ_HISTORY,
+        .session = mo_span_cstr(c->id),
+        .limit = CHAT_HISTORY_MAX,
+        .newest = true,
+    };
+    struct mo_err e;
+
+    if (mo_store_read(c->agent->o.store, &r, on_history, c, &e) < 0) {
+        chat_fail(c, &e);
+        return;
+    }
+    c->writes++;
+}
+
+/* The model is what the member wants, else what the session had. */
+static int pick_model(struct chat *c, bool *another, struct mo_err *e)
+{
+    const struct mo_agent_llm *p = &c->agent->o.llm;
+    struct mo_span wanted = mo_buf_view(&c->wanted), had = {NULL, 0};
+    struct mo_json_doc kept;
+    struct mo_arena a;
+    int rc = 0;
+
+    mo_arena_init(&a, 65536);
+    if (c->info.data.n > 0 &&
+        mo_json_parse(c->info.data, 0, &kept, NULL) == 0) {
+        remember_read(c, kept.root);
+        (void)mo_json_str(mo_json_get(kept.root, "model"), &a, &had);
+    }
+    if (wanted.n == 0)
+        wanted = had;
+    rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &c->llm, &c->provider,
+                 &c->model, e);
+    *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
+    mo_arena_fini(&a);
+    return rc;
+}
+
+/* Another model since the session was last open: a fresh conversation. */
+static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)arg;
+    if (c->state != CHAT_OPENING)
+        return;
+    if (why) {
+        chat_fail(c, why);
+        return;
+    }
+    remember_save(c);
+    chat_move(c, CHAT_IDLE);
+    greet_all(c);
+}
+
+static void start_fresh(struct chat *c)
+{
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+    struct mo_err e;
+
+    if (chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
+        chat_fail(c, &e);
+}
+
+void chat_tools(struct chat *c, const struct mo_err *why)
+{
+    bool another = false;
+    struct mo_err e;
+
+    c->writes--;
+    if (why && c->state == CHAT_OPENING) {
+        chat_fail(c, why);
+        return;
+    }
+    if (c->state != CHAT_OPENING) {
+        turn_tools(c);
+        chat_settle(c);
+        return;
+    }
+    if (pick_model(c, &another, &e) < 0)
+        chat_fail(c, &e);
+    else if (another)
+        start_fresh(c);
+    else
+        read_history(c);
+}
+
+/* --- the session's news -------------------------------------------------- */
+
+static void on_ready(void *ctx, struct mo_hold *h,
+                     const struct mo_session_info *info)
+{
+    struct chat *c = ctx;
+
+    (void)h;
+    c->info = *info;
+    c->ready = true;
+    snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
+    if (c->state == CHAT_OPENING)
+        gather_start(c);
+}
+
+static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
+                   const struct mo_session_info *info)
+{
+    struct chat *c = ctx;
+    char text[320];
+
+    (void)h;
+    if (info) {
+        c->info = *info;
+        event_message(c, NULL,
+                      info->workspace == MO_WORKSPACE_KEPT
+                          ? "A new box was started with the same files."
+                          : "A new, empty box was started; the files of the "
+                            "old one are lost.");
+        c->stale = true; /* calls under way still point to the old list */
+        return;
+    }
+    c->info.conn = NULL;
+    snprintf(text, sizeof(text), "The box ended: %s%s%s",
+             mo_box_cause_name(end->cause), end->why ? ", " : "",
+             end->why ? end->why->msg : "");
+    event_message(c, NULL, text);
+}
+
+static void on_idle(void *ctx, struct mo_hold *h, unsigned seconds)
+{
+    (void)h;
+    event_idle(ctx, seconds);
+}
+
+static void end_members(struct chat *c, const char *reason,
+                        const struct mo_err *why)
+{
+    while (!mo_list_empty(&c->members)) {
+        struct mo_member *m =
+            mo_list_first(&c->members, struct mo_member, node);
+        const struct mo_member_cb *cb = m->cb;
+        void *ctx = m->ctx;
+
+        mo_list_del(&m->node);
+        c->nmembers--;
+        mo_free(m);
+        cb->on_closed(ctx, reason, why);
+    }
+}
+
+static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
+{
+    struct chat *c = ctx;
+
+    c->hold = NULL;
+    c->ready = false;
+    c->info.conn = NULL;
+    chat_end(c, reason, why);
+}
+
+/* A server's log line belongs to the call that runs; nobody guesses when
+ * there are several. */
+static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
+{
+    struct chat *c = ctx;
+
+    (void)h;
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
+        event_log(c, calls_only(c), m->params);
+}
+
+const struct mo_hold_cb chat_hold_cb = {
+    .on_ready = on_ready,
+    .on_box = on_box,
+    .on_idle = on_idle,
+    .on_notify = on_notify,
+    .on_ask = elicit_box,
+    .on_closed = on_closed,
+};
+
+/* --- ending -------------------------------------------------------------- */
+
+void chat_end(struct chat *c, const char *reason, const struct mo_err *why)
+{
+    if (c->state == CHAT_ENDING)
+        return;
+    if (c->asking)
+        mo_llm_cancel(c->asking);
+    event_closed(c, reason);
+    chat_move(c, CHAT_ENDING);
+    gather_stop(c);
+    calls_cancel(c);
+    end_members(c, reason, why);
+    chat_settle(c);
+}
+
+void chat_fail(struct chat *c, const struct mo_err *why)
+{
+    mo_log_err(mo_loop_log(c->agent->loop), MO_WARN, "agent", why, "session %s",
+               c->id);
+    chat_end(c, "failed", why);
+}
+
+/* Nobody is there and nothing is under way, or it is over. */
+static bool is_done(const struct chat *c)
+{
+    if (c->writes > 0 || c->asking || calls_running(c))
+        return false;
+    if (c->state == CHAT_ENDING)
+        return true;
+    return c->nmembers == 0 && c->state == CHAT_IDLE && c->nqueue == 0;
+}
+
+static void drop_queue(struct chat *c)
+{
+    mo_list_each_safe (it, &c->queue) {
+        struct message *m = mo_container_of(it, struct message, node);
+
+        mo_list_del(&m->node);
+        chat_ack(&m->ack, "closed", "the session ended before this was read");
+        mo_free(m);
+    }
+    c->nqueue = 0;
+}
+
+void chat_free(struct chat *c)
+{
+    struct mo_agent *a = c->agent;
+
+    mo_later_cancel(&c->later);
+    mo_later_cancel(&c->soon);
+    mo_timer_stop(a->loop, &c->expiry);
+    if (c->hold)
+        mo_session_release(c->hold);
+    drop_queue(c);
+    calls_drop(c);
+    reach_drop(c);
+    c->unkept = NULL;
+    mo_free(c->unsure);
+    chat_forget_entries(c);
+    ahead_drop(c);
+    pinned_forget(c);
+    mo_tools_free(c->tools);
+    if (c->llm)
+        mo_llm_free(c->llm);
+    mo_buf_fini(&c->model);
+    mo_buf_fini(&c->wanted);
+    mo_buf_fini(&c->key);
+    mo_buf_fini(&c->title);
+    mo_buf_fini(&c->troubles);
+    mo_buf_fini(&c->shown);
+    remember_fini(&c->remembered);
+    agent_forget(c);
+    mo_free(c);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct chat *c = mo_container_of(d, struct chat, later);
+
+    if (c->stuck)
+        turn_stuck(c);
+    if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
+        greet_all(c);
+        turn_next(c);
+    }
+    if (is_done(c) ||
+        (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))
+        chat_free(c);
+}
+
+void chat_settle(struct chat *c)
+{
+    mo_loop_defer(c->agent->loop, &c->later);
+}
+
+struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
+                      struct mo_err *e)
+{
+    struct chat *c = mo_new(struct chat);
+
+    if (c)
+        c->tools = mo_tools_new(a->loop);
+    if (c == NULL || c->tools == NULL) {
+        mo_free(c);
+        mo_fail(e, MO_ENOMEM, "out of memory");
+        return NULL;
+    }
+    c->agent = a;
+    memcpy(c->id, j->session.p, j->session.n);
+    if (j->owner.n > 0 && j->owner.n < sizeof(c->owner))
+        memcpy(c->owner, j->owner.p, j->owner.n);
+    mo_list_init(&c->members);
+    mo_list_init(&c->entries);
+    mo_list_init(&c->queue);
+    mo_list_init(&c->calls);
+    mo_list_init(&c->questions);
+    mo_list_init(&c->blocked);
+    mo_buf_init(&c->model, 256);
+    mo_buf_init(&c->wanted, 256);
+    mo_buf_init(&c->key, 4096);
+    mo_buf_init(&c->title, 512);
+    mo_buf_init(&c->troubles, (size_t)32 * 1024);
+    mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
+    mo_buf_span(&c->wanted, j->model);
+    mo_buf_span(&c->key, j->key);
+    remember_init(&c->remembered);
+    mo_later_init(&c->later, on_later);
+    mo_later_init(&c->soon, ahead_ask);
+    mo_timer_init(&c->expiry, calls_expire);
+    return c;
+}

@@ -1,0 +1,94 @@
+/*
+ * decide.c - a person's decision about a call comes in: is it for what was
+ * shown, with other arguments, for longer than this once?
+ *
+ * What is not (any more) theirs to decide is refused and written down. The
+ * rest is calls.c's: it writes the decision, then the call runs or has its
+ * outcome.
+ */
+#include "agent/chat/chat_priv.h"
+
+#include "codec/json/json.h"
+
+static int edit(struct call *k, struct mo_span args, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    int rc = mo_json_parse(args, 0, &doc, e);
+
+    if (rc == 0)
+        rc = call_take_args(k, doc.root, e);
+    if (rc == 0)
+        calls_digest(k);
+    return rc;
+}
+
+static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* it was refused either way */
+}
+
+/* Somebody wanted to decide what is not theirs to decide (any more). */
+static void refused(const struct mo_member *m, const struct mo_decision *d,
+                    const char *code)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    struct mo_buf doc;
+    struct mo_jw j;
+    struct mo_err e;
+
+    mo_buf_init(&doc, REASON_MAX);
+    mo_jw_init(&j, &doc);
+    mo_jw_obj(&j);
+    mo_jw_member(&j, "refused", mo_span_cstr(code));
+    mo_jw_member(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
+    mo_jw_key(&j, "approved");
+    mo_jw_bool(&j, d->approved);
+    mo_jw_member(&j, "who", mo_span_cstr(m->who));
+    mo_jw_end(&j);
+    w.doc = mo_buf_view(&doc);
+    if (mo_buf_err(&doc) == 0)
+        (void)chat_write(m->chat, &w, 1, on_refused, NULL, &e);
+    mo_buf_fini(&doc);
+}
+
+void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct ack ack = {done, ctx};
+    struct call *k = calls_find(c, d->call);
+    struct mo_err e;
+
+    if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
+        c->state != CHAT_CALLS) {
+        refused(m, d, "unknown_call");
+        chat_ack(&ack, "unknown_call", calls_none);
+        return;
+    }
+    if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
+        refused(m, d, "changed");
+        chat_ack(&ack, "changed",
+                 "the call is not what was shown; look at it again");
+        return;
+    }
+    if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
+        chat_ack(&ack, "bad_request", e.msg);
+        return;
+    }
+    mo_buf_reset(&k->reason);
+    mo_buf_span(&k->reason, mo_span_head(d->reason, REASON_MAX));
+    k->ack = ack;
+    k->by = "person";
+    memcpy(k->who, m->who, sizeof(k->who));
+    if (d->remember != MO_REMEMBER_NO)
+        k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
+    if (k->kept < 0)
+        event_message(c, m, e.msg);
+    if (d->approved)
+        call_settle(k, MO_CALL_RUNNING);
+    else
+        call_reject(k, "person", "The person rejected this call.");
+    calls_arm(c);
+}

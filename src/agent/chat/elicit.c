@@ -1,0 +1,366 @@
+/*
+ * elicit.c - a server asks the person something while it runs a call.
+ *
+ * A question belongs to one running call: which one is known by the connection
+ * and the call's number. A server that cannot say (two calls at once over one
+ * stream) is refused, by the gateway if it is behind that: a question is never
+ * shown to somebody else. While it is open the call's own
+ * time stands still; the approvals' deadline counts instead.
+ *
+ * Ownership: the ask is ours until answered, also when nobody waits for it
+ * any more; so a question is dropped in one place, close_it().
+ * Limits: MO_CHAT_QUESTIONS open ones, MO_CHAT_FIELDS in a form. A form that
+ * is not of the protocol's flat kind is refused, not shown.
+ */
+#include "agent/chat/chat_priv.h"
+#include "codec/json/jschema.h"
+#include "codec/rpc.h"
+#include "mcp/client/form.h"
+
+#define ANSWER_MAX ((size_t)256 * 1024)
+
+struct question {
+    struct mo_list node; /* in chat->questions */
+    struct call *call;
+    struct mo_ask *ask;
+    char id[ID_MAX];
+    bool page;        /* an address to open, not a form */
+    uint64_t expires; /* wall ms */
+    struct mo_timer timer;
+};
+
+static const char *const actions[] = {
+    [MO_ANSWER_ACCEPT] = "accept",
+    [MO_ANSWER_DECLINE] = "decline",
+    [MO_ANSWER_CANCEL] = "cancel",
+};
+
+/* --- forms --------------------------------------------------------------- */
+
+static bool is_type(struct mo_json v, const char *name)
+{
+    return mo_json_str_eq(mo_json_get(v, "type"), mo_span_cstr(name));
+}
+
+/* Text, number, yes or no, one or several of a list: nothing deeper. */
+static bool is_field(struct mo_json v)
+{
+    static const char *const plain[] = {"string", "number", "integer",
+                                        "boolean"};
+
+    for (size_t i = 0; i < MO_COUNT(plain); i++)
+        if (is_type(v, plain[i]))
+            return true;
+    return is_type(v, "array") &&
+           (is_type(mo_json_get(v, "items"), "string") ||
+            mo_json_get(mo_json_get(v, "items"), "anyOf").p);
+}
+
+static bool is_form(struct mo_json schema)
+{
+    struct mo_json all = mo_json_get(schema, "properties");
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    if (!is_type(schema, "object") || !mo_json_is(all, MO_JSON_OBJECT) ||
+        mo_json_len(all) > MO_CHAT_FIELDS)
+        return false;
+    mo_json_iter(&it, all);
+    while (mo_json_next(&it, &key, &val))
+        if (!is_field(val))
+            return false;
+    return true;
+}
+
+/* Every member must be one that was asked for. */
+static int only_asked(struct mo_json schema, struct mo_json content,
+                      struct mo_err *e)
+{
+    struct mo_json all = mo_json_get(schema, "properties");
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_buf name;
+    int rc = 0;
+
+    mo_buf_init(&name, ANSWER_MAX);
+    mo_json_iter(&it, content);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        struct mo_json_iter known;
+        struct mo_json k, v;
+        bool found = false;
+
+        mo_buf_reset(&name);
+        (void)mo_json_str_buf(key, &name);
+        mo_json_iter(&known, all);
+        while (!found && mo_json_next(&known, &k, &v))
+            found = mo_json_str_eq(k, mo_buf_view(&name));
+        if (!found)
+            rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)key.n,
+                         key.p);
+    }
+    mo_buf_fini(&name);
+    return rc;
+}
+
+static int check(struct mo_json schema, struct mo_json content,
+                 struct mo_err *e)
+{
+    const struct mo_jschema_opts o = {.name = "content", .formats = true};
+    struct mo_jschema_result r;
+    int rc = only_asked(schema, content, e);
+
+    if (rc == 0)
+        rc = mo_jschema_check(schema, content, &o, &r, e);
+    if (rc == 0 && !r.valid)
+        rc =
+            mo_fail(e, MO_EINVAL, "%s: %s", r.errors[0].path, r.errors[0].text);
+    return rc;
+}
+
+int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
+                     struct mo_span content, struct mo_err *e)
+{
+    struct mo_json_doc given, whole;
+    struct mo_buf exact;
+    int rc = 0;
+
+    if (content.n == 0)
+        content = MO_SPAN("{}");
+    if (mo_json_parse(content, 0, &given, e) < 0)
+        return MO_EPROTO;
+    mo_buf_init(&exact, ANSWER_MAX);
+    rc = mo_exact_args(given.root, &exact, e); /* no member twice */
+    if (rc == 0)
+        rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
+    if (rc == 0) {
+        rc = mo_form_accept(out, schema, given.root);
+        if (rc < 0)
+            mo_fail(e, rc, "the answer is too big");
+    }
+    if (rc == 0)
+        rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
+    if (rc == 0)
+        rc = check(schema, mo_json_get(whole.root, "content"), e);
+    mo_buf_fini(&exact);
+    return rc;
+}
+
+/* --- what is kept of it -------------------------------------------------- */
+
+static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* the answer is given either way */
+}
+
+/* That it was asked and how it was answered; what was said is the person's. */
+static void audit(const struct question *q, enum mo_answer_action action,
+                  const char *by, const char *who)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    struct chat *c = q->call->chat;
+    struct mo_buf doc;
+    struct mo_jw j;
+    struct mo_err e;
+
+    mo_buf_init(&doc, (size_t)64 * 1024);
+    mo_jw_init(&j, &doc);
+    mo_jw_obj(&j);
+    mo_jw_key(&j, "asked");
+    mo_jw_cstr(&j, q->page ? "url" : "form");
+    mo_jw_key(&j, "server");
+    mo_jw_str(&j, q->call->tool->def.server);
+    mo_jw_key(&j, "tool");
+    mo_jw_str(&j, q->call->tool->def.name);
+    mo_jw_key(&j, "call");
+    mo_jw_cstr(&j, q->call->key);
+    mo_jw_key(&j, "action");
+    mo_jw_cstr(&j, actions[action]);
+    mo_jw_key(&j, "by");
+    mo_jw_cstr(&j, by);
+    mo_jw_key(&j, "who");
+    mo_jw_cstr(&j, who);
+    mo_jw_end(&j);
+    w.doc = mo_buf_view(&doc);
+    if (mo_buf_err(&doc) == 0 && c->state != CHAT_ENDING)
+        (void)chat_write(c, &w, 1, on_audited, NULL, &e);
+    mo_buf_fini(&doc);
+}
+
+/* --- the life of a question ---------------------------------------------- */
+
+static void put_question(const struct question *q, struct elicit_view *v)
+{
+    struct mo_json p = q->ask->params;
+
+    *v = (struct elicit_view){
+        .id = q->id,
+        .call = q->call->key,
+        .server = q->call->tool->def.server,
+        .page = q->page,
+        .message = mo_json_get(p, "message"),
+        .what = mo_json_get(p, q->page ? "url" : "requestedSchema"),
+        .expires = q->expires,
+    };
+}
+
+static void tell(const struct question *q, struct mo_member *only)
+{
+    struct elicit_view v;
+
+    put_question(q, &v);
+    event_elicit(q->call->chat, only, &v);
+}
+
+/* Answered, or given up: the one end of a question. The answer may make the
+ * call go on, or end. */
+static void close_it(struct question *q, enum mo_answer_action action,
+                     struct mo_span result, const char *by, const char *who)
+{
+    struct call *k = q->call;
+    struct mo_ask *a = q->ask;
+    char plain[32];
+
+    audit(q, action, by, who);
+    event_elicited(k->chat, q->id, actions[action], by);
+    mo_timer_stop(k->chat->agent->loop, &q->timer);
+    mo_list_del(&q->node);
+    mo_free(q);
+    k->questions--;
+    call_patience(k);
+    (void)snprintf(plain, sizeof(plain), "{\"action\":\"%s\"}",
+                   actions[action]);
+    a->user = NULL;
+    mo_ask_answer(a, result.n > 0 ? result : mo_span_cstr(plain));
+}
+
+static void on_late(struct mo_timer *t)
+{
+    close_it(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
+             mo_span(NULL, 0), "time", "");
+}
+
+void elicit_drop(struct call *k)
+{
+    mo_list_each_safe (it, &k->chat->questions) {
+        struct question *q = mo_container_of(it, struct question, node);
+
+        if (q->call == k)
+            close_it(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
+    }
+}
+
+void elicit_tell(struct mo_member *m)
+{
+    mo_list_each (it, &m->chat->questions)
+        tell(mo_container_of(it, struct question, node), m);
+}
+
+/* NULL, or why it is refused. */
+static const char *open_it(struct call *k, struct mo_ask *a)
+{
+    struct chat *c = k->chat;
+    bool page = mo_json_str_eq(mo_json_get(a->params, "mode"), MO_SPAN("url"));
+    struct question *q = NULL;
+
+    if (c->state != CHAT_CALLS || k->canceled)
+        return "the call is being stopped";
+    if (k->questions >= MO_CHAT_QUESTIONS)
+        return "too many questions at once";
+    if (!page && !is_form(mo_json_get(a->params, "requestedSchema")))
+        return "requestedSchema is no flat form";
+    if (!mo_json_is(mo_json_get(a->params, "message"), MO_JSON_STRING))
+        return "there is no message";
+    q = mo_new(struct question);
+    if (q == NULL)
+        return "out of memory";
+    q->call = k;
+    q->ask = a;
+    q->page = page;
+    q->expires = mo_wall_ms() + c->agent->o.approval_ms;
+    a->user = q;
+    mo_random_token(q->id, ID_BYTES);
+    mo_list_push(&c->questions, &q->node);
+    k->questions++;
+    call_patience(k);
+    mo_timer_init(&q->timer, on_late);
+    mo_timer_start(c->agent->loop, &q->timer, c->agent->o.approval_ms);
+    tell(q, NULL);
+    return NULL;
+}
+
+/* --- from the servers ---------------------------------------------------- */
+
+static void take(struct call *k, struct mo_ask *a)
+{
+    const char *why = "it is not known whom to ask";
+
+    if (a->kind != MO_ASK_ELICIT)
+        why = "this client does not offer it";
+    else if (k)
+        why = open_it(k, a);
+    if (why)
+        mo_ask_refuse(a, MO_RPC_INVALID_PARAMS, why);
+}
+
+void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
+{
+    struct chat *c = ctx;
+
+    (void)h;
+    take(calls_running_as(c, c->info.conn, a->call), a);
+}
+
+void elicit_ask(struct chat *c, const struct mo_conn *conn, struct mo_ask *a)
+{
+    take(c && a->call ? calls_running_as(c, conn, a->call) : NULL, a);
+}
+
+void elicit_gone(struct mo_ask *ask)
+{
+    if (ask->user)
+        close_it(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server", "");
+}
+
+/* --- from the person ----------------------------------------------------- */
+
+static struct question *find(struct chat *c, struct mo_span id)
+{
+    mo_list_each (it, &c->questions) {
+        struct question *q = mo_container_of(it, struct question, node);
+
+        if (mo_span_eq_ct(mo_span_cstr(q->id), id))
+            return q;
+    }
+    return NULL;
+}
+
+void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct question *q = find(m->chat, a->request);
+    struct ack ack = {done, ctx};
+    struct mo_buf result;
+    struct mo_err e;
+    int rc = 0;
+
+    if (q == NULL) {
+        chat_ack(&ack, "unknown_request", "no such question waits any more");
+        return;
+    }
+    mo_buf_init(&result, ANSWER_MAX * 2);
+    if (a->action == MO_ANSWER_ACCEPT && !q->page)
+        rc = mo_elicit_accept(&result,
+                              mo_json_get(q->ask->params, "requestedSchema"),
+                              a->content, &e);
+    if (rc < 0) {
+        chat_ack(&ack, "bad_request", e.msg);
+    } else {
+        if (m->chat->hold)
+            mo_session_touch(m->chat->hold);
+        chat_ack_ok(&ack, mo_span(NULL, 0));
+        close_it(q, a->action, mo_buf_view(&result), "person", m->who);
+    }
+    mo_buf_fini(&result);
+}

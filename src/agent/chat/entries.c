@@ -1,0 +1,121 @@
+/*
+ * entries.c - the present conversation in memory, as far back as a page or a
+ * model is shown it. The store has all of it.
+ */
+#include "agent/chat/chat_priv.h"
+
+#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* of one endless turn */
+
+/* A provider's own block goes out instead of what it means. */
+static size_t cost_of(struct mo_json doc)
+{
+    struct mo_json_iter it;
+    struct mo_json key, block;
+    size_t n = mo_json_get(doc, "results").n;
+
+    mo_json_iter(&it, mo_json_get(doc, "blocks"));
+    while (mo_json_next(&it, &key, &block)) {
+        struct mo_json raw = mo_json_get(block, "raw");
+
+        n += raw.p ? raw.n : block.n;
+    }
+    return n;
+}
+
+struct entry *entries_read(struct mo_span doc)
+{
+    struct entry *en = mo_alloc(sizeof(*en) + doc.n + 1);
+    struct mo_json_doc parsed;
+
+    if (en == NULL)
+        return NULL;
+    memcpy(en->text, doc.p, doc.n);
+    if (mo_json_parse(mo_span(en->text, doc.n), 0, &parsed, NULL) < 0) {
+        mo_free(en);
+        return NULL;
+    }
+    en->doc = parsed.root;
+    en->seq = en->at = 0;
+    en->cost = cost_of(en->doc);
+    en->role = mo_entry_role(en->doc);
+    return en;
+}
+
+/* The oldest go when there are too many, but for those a model is still
+ * shown: context_window.c sees to it that they are not many more. */
+void entries_add(struct chat *c, struct entry *en)
+{
+    mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
+    en->id = ++c->last_id;
+    mo_list_push(&c->entries, &en->node);
+    if (en->role == MO_ENTRY_SUMMARY &&
+        mo_json_u64(mo_json_get(en->doc, "until"), &c->until) == 0)
+        c->summary = en;
+    en = mo_list_first(&c->entries, struct entry, node);
+    if (++c->nentries <= CHAT_HISTORY_MAX ||
+        (en->seq > c->until && c->nentries <= SHOWN_MAX))
+        return;
+    if (c->summary == en)
+        c->summary = NULL;
+    mo_list_del(&en->node);
+    mo_free(en);
+    c->nentries--;
+}
+
+int chat_append(struct chat *c, struct mo_span doc)
+{
+    struct entry *en = entries_read(doc);
+
+    if (en == NULL)
+        return MO_ENOMEM;
+    en->seq = c->seq;
+    en->at = mo_wall_ms();
+    entries_add(c, en);
+    event_entry(c, en);
+    return 0;
+}
+
+void entries_kept(struct chat *c, struct entry *en)
+{
+    en->seq = c->seq;
+    en->at = mo_wall_ms();
+    event_entry(c, en);
+}
+
+void entries_lost(struct chat *c, struct entry *en)
+{
+    mo_list_del(&en->node);
+    mo_free(en);
+    c->nentries--;
+}
+
+struct entry *chat_newest(struct chat *c)
+{
+    if (mo_list_empty(&c->entries))
+        return NULL;
+    return mo_container_of(c->entries.prev, struct entry, node);
+}
+
+struct entry *chat_last(struct chat *c)
+{
+    for (struct mo_list *it = c->entries.prev; it != &c->entries;
+         it = it->prev) {
+        struct entry *en = mo_container_of(it, struct entry, node);
+
+        if (en->role != MO_ENTRY_SUMMARY)
+            return en;
+    }
+    return NULL;
+}
+
+void chat_forget_entries(struct chat *c)
+{
+    mo_list_each_safe (it, &c->entries) {
+        struct entry *en = mo_container_of(it, struct entry, node);
+
+        if (en != c->unkept)
+            entries_lost(c, en);
+    }
+    c->summary = NULL;
+    c->until = 0;
+}

@@ -1,0 +1,322 @@
+/*
+ * entry.c - entries of a conversation, written and read.
+ */
+#include "agent/chat/entry.h"
+
+#include <stdio.h>
+
+#include "codec/utf8.h"
+
+static const struct {
+    const char *name;
+    enum mo_entry_role role;
+} roles[] = {
+    {"user", MO_ENTRY_USER},       {"assistant", MO_ENTRY_ASSISTANT},
+    {"tool", MO_ENTRY_TOOL},       {"note", MO_ENTRY_NOTE},
+    {"summary", MO_ENTRY_SUMMARY},
+};
+
+enum mo_entry_role mo_entry_role(struct mo_json entry)
+{
+    struct mo_json role = mo_json_first(entry, "role");
+
+    for (size_t i = 0; i < MO_COUNT(roles); i++)
+        if (mo_json_str_eq(role, mo_span_cstr(roles[i].name)))
+            return roles[i].role;
+    return MO_ENTRY_OTHER;
+}
+
+bool mo_entry_for_model(enum mo_entry_role r)
+{
+    return r == MO_ENTRY_USER || r == MO_ENTRY_ASSISTANT || r == MO_ENTRY_TOOL;
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+static void put_text_block(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    mo_jw_end(w);
+}
+
+static void put_blocks(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_key(w, "blocks");
+    mo_jw_arr(w);
+    if (text.n > 0)
+        put_text_block(w, text);
+    mo_jw_end(w);
+}
+
+void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "role");
+    mo_jw_cstr(&w, "user");
+    mo_jw_key(&w, "id");
+    mo_jw_str(&w, id);
+    put_blocks(&w, text);
+    mo_jw_end(&w);
+}
+
+void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "role");
+    mo_jw_cstr(&w, "assistant");
+    put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
+    mo_jw_key(&w, "stop");
+    mo_jw_cstr(&w, "canceled");
+    mo_jw_end(&w);
+}
+
+void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "role");
+    mo_jw_cstr(&w, "note");
+    mo_jw_key(&w, "code");
+    mo_jw_cstr(&w, code);
+    mo_jw_key(&w, "text");
+    mo_jw_str(&w, text);
+    mo_jw_end(&w);
+}
+
+void mo_entry_text_content(struct mo_buf *b, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_arr(&w);
+    put_text_block(&w, text);
+    mo_jw_end(&w);
+}
+
+/* --- tool results, cut to size ------------------------------------------- */
+
+/* One text block with as much of it as fits, and the mark. */
+static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
+                    size_t room)
+{
+    struct mo_buf all, cut;
+    size_t keep = 0;
+
+    mo_buf_init(&all, MO_ENTRY_MAX);
+    mo_buf_init(&cut, MO_ENTRY_MAX);
+    if (mo_json_str_buf(mo_json_get(block, "text"), &all) < 0)
+        w->b->err = all.err;
+    keep = mo_utf8_cut(mo_buf_view(&all), room);
+    mo_buf_put(&cut, all.p, keep);
+    mo_buf_printf(&cut,
+                  "\n[... %zu of %zu bytes left out here; call %.*s keeps all "
+                  "of it]",
+                  all.len - keep, all.len, (int)key.n, key.p);
+    if (mo_buf_err(&cut))
+        w->b->err = cut.err;
+    put_text_block(w, mo_buf_view(&cut));
+    mo_buf_fini(&cut);
+    mo_buf_fini(&all);
+}
+
+static void put_left_out(struct mo_jw *w, struct mo_json block,
+                         struct mo_span key)
+{
+    char text[160];
+    int n = snprintf(text, sizeof(text),
+                     "[%zu bytes of content left out here; call %.*s keeps "
+                     "them]",
+                     block.n, (int)(key.n > 64 ? 64 : key.n), key.p);
+
+    put_text_block(w, mo_span(text, (size_t)n));
+}
+
+/* Whole blocks while they fit; of the first that does not, what fits. */
+static void put_content(struct mo_jw *w, struct mo_json content,
+                        struct mo_span key)
+{
+    size_t room = MO_ENTRY_RESULT_MAX;
+    struct mo_json_iter it;
+    struct mo_json none, block;
+
+    mo_jw_arr(w);
+    mo_json_iter(&it, content);
+    while (mo_json_next(&it, &none, &block)) {
+        bool text = mo_json_str_eq(mo_json_get(block, "type"), MO_SPAN("text"));
+
+        if (block.n <= room) {
+            mo_jw_raw(w, mo_json_text(block));
+            room -= block.n;
+        } else if (text && room > 0) {
+            put_cut(w, block, key, room);
+            room = 0;
+        } else {
+            put_left_out(w, block, key);
+        }
+    }
+    mo_jw_end(w);
+}
+
+static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
+{
+    struct mo_json_doc doc;
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "key");
+    mo_jw_str(w, r->key);
+    if (r->id.n > 0) {
+        mo_jw_key(w, "id");
+        mo_jw_str(w, r->id);
+    }
+    mo_jw_key(w, "name");
+    mo_jw_str(w, r->name);
+    mo_jw_key(w, "isError");
+    mo_jw_bool(w, r->is_error);
+    mo_jw_key(w, "content");
+    if (mo_json_parse(r->content, 0, &doc, NULL) == 0 &&
+        mo_json_is(doc.root, MO_JSON_ARRAY))
+        put_content(w, doc.root, r->key);
+    else
+        mo_jw_raw(w, MO_SPAN("[]"));
+    mo_jw_end(w);
+}
+
+void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "role");
+    mo_jw_cstr(&w, "tool");
+    mo_jw_key(&w, "results");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < n; i++)
+        put_result(&w, &v[i]);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+}
+
+/* --- for a page ---------------------------------------------------------- */
+
+static bool is_opaque(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("raw")) ||
+           mo_json_str_eq(key, MO_SPAN("stopRaw"));
+}
+
+/* An object without its opaque members; anything else as it is. */
+static void put_open(struct mo_jw *w, struct mo_json v)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT)) {
+        mo_jw_raw(w, mo_json_text(v));
+        return;
+    }
+    mo_jw_obj(w);
+    mo_json_iter(&it, v);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_opaque(key))
+            continue;
+        mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
+        mo_jw_raw(w, mo_json_text(val));
+    }
+    mo_jw_end(w);
+}
+
+/* "other" blocks have nothing but their raw part. */
+static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_jw_arr(w);
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &key, &val))
+        if (!mo_json_str_eq(mo_json_get(val, "type"), MO_SPAN("other")))
+            put_open(w, val);
+    mo_jw_end(w);
+}
+
+void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
+                     uint64_t at)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "seq");
+    mo_jw_u64(&w, seq);
+    mo_jw_key(&w, "at");
+    mo_jw_u64(&w, at);
+    mo_json_iter(&it, entry);
+    while (mo_json_next(&it, &key, &val)) {
+        if (is_opaque(key))
+            continue;
+        mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));
+        if (mo_json_str_eq(key, MO_SPAN("blocks")))
+            put_open_blocks(&w, val);
+        else
+            put_open(&w, val);
+    }
+    mo_jw_end(&w);
+}
+
+static void put_words_of(struct mo_buf *b, struct mo_json list)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &val)) {
+        struct mo_json text = mo_json_get(val, "text");
+
+        if (mo_json_is(text, MO_JSON_STRING) && mo_json_str_buf(text, b) == 0)
+            mo_buf_putc(b, '\n');
+        put_words_of(b, mo_json_get(val, "content"));
+    }
+}
+
+void mo_entry_words(struct mo_buf *b, struct mo_json entry)
+{
+    put_words_of(b, mo_json_get(entry, "blocks"));
+    put_words_of(b, mo_json_get(entry, "results"));
+}
+
+/* --- what a model wants -------------------------------------------------- */
+
+void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)
+{
+    mo_json_iter(it, mo_json_get(entry, "blocks"));
+}
+
+bool mo_entry_next_call(struct mo_json_iter *it, struct mo_entry_call *out)
+{
+    struct mo_json key, val;
+
+    while (mo_json_next(it, &key, &val)) {
+        if (!mo_json_str_eq(mo_json_get(val, "type"), MO_SPAN("call")))
+            continue;
+        *out = (struct mo_entry_call){
+            mo_json_get(val, "key"), mo_json_get(val, "id"),
+            mo_json_get(val, "name"), mo_json_get(val, "args")};
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,153 @@
+/*
+ * gateway_client.c - a conversation as a client of the gateway, which has all
+ * servers.
+ *
+ * One connection each, inside this program (mcp/link/link_inside.h), made when
+ * its tools are first read and closed with the chat: so the gateway knows whose
+ * a call is, and what a server asks in the middle of one comes back to whoever
+ * called. It may outlive its chat by a turn of the loop, never its agent.
+ */
+#include "agent/chat/chat_priv.h"
+#include "gateway/gateway.h"
+#include "mcp/link/link_inside.h"
+
+struct reach {
+    struct mo_agent *agent;
+    struct chat *chat;    /* NULL: it has gone */
+    struct mo_link *link; /* NULL: the connection has it */
+    struct mo_conn *conn;
+    uint64_t peer;
+    bool open;
+};
+
+static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
+{
+    struct reach *r = ctx;
+
+    if (r->link == NULL)
+        return mo_fail(e, MO_ECLOSED, "the gateway was left");
+    mo_conn_dialed(conn, mo_take_ptr(&r->link), NULL);
+    return 0;
+}
+
+static void on_open(void *ctx, struct mo_conn *conn)
+{
+    (void)conn;
+    ((struct reach *)ctx)->open = true;
+}
+
+static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
+{
+    struct reach *r = ctx;
+
+    elicit_ask(r->chat, conn, a);
+}
+
+static void on_ask_gone(void *ctx, struct mo_ask *a)
+{
+    (void)ctx;
+    elicit_gone(a);
+}
+
+/* Tools that changed are read again before the model is asked next. */
+static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
+                      uint64_t stream_of)
+{
+    struct chat *c = ((struct reach *)ctx)->chat;
+
+    if (c == NULL)
+        return;
+    if (mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
+        c->stale = true;
+    else if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
+        event_log(c, calls_running_as(c, conn, stream_of), m->params);
+}
+
+static void on_close(void *ctx, const struct mo_err *why)
+{
+    struct reach *r = ctx;
+    struct mo_agent *a = r->agent;
+
+    if (r->chat) {
+        r->chat->reach = NULL;
+        r->chat->stale = true;
+        if (why)
+            mo_log_err(mo_loop_log(a->loop), MO_WARN, "agent", why,
+                       "session %s: the gateway", r->chat->id);
+    }
+    if (r->link)
+        mo_link_close(r->link, NULL);
+    mo_free(r);
+    a->nreach--;
+    agent_check(a);
+}
+
+static const struct mo_conn_cb conn_cb = {.on_open = on_open,
+                                          .on_ask = on_ask,
+                                          .on_ask_gone = on_ask_gone,
+                                          .on_notify = on_notify,
+                                          .on_close = on_close};
+
+static int connect_it(struct reach *r, const char *id, struct mo_err *e)
+{
+    const struct mo_agent *a = r->agent;
+    struct mo_conn_opts o = {
+        .mode = MO_CONN_LEGACY,
+        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
+        .dial = on_dial,
+        .cb = &conn_cb,
+        .ctx = r,
+    };
+    int rc = mo_link_inside(a->loop, a->o.servers.endpoint, mo_span_cstr(id),
+                            &r->link, e);
+
+    if (rc < 0)
+        return rc;
+    r->peer = mo_link_inside_peer(r->link);
+    rc = mo_conn_open(a->loop, &o, &r->conn, e);
+    if (rc < 0)
+        mo_link_close(r->link, NULL);
+    return rc;
+}
+
+int reach_open(struct chat *c, struct mo_err *e)
+{
+    struct reach *r = NULL;
+    int rc = 0;
+
+    if (c->reach || c->agent->o.servers.gateway == NULL)
+        return 0;
+    r = mo_new(struct reach);
+    if (r == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    r->agent = c->agent;
+    r->chat = c;
+    rc = connect_it(r, c->id, e);
+    if (rc < 0) {
+        mo_free(r);
+        return rc;
+    }
+    c->reach = r;
+    c->agent->nreach++;
+    return 0;
+}
+
+void reach_drop(struct chat *c)
+{
+    struct reach *r = mo_take_ptr(&c->reach);
+
+    if (r == NULL)
+        return;
+    r->chat = NULL;
+    mo_conn_close(r->conn, NULL);
+}
+
+struct mo_conn *reach_conn(const struct chat *c)
+{
+    return c->reach && c->reach->open ? c->reach->conn : NULL;
+}
+
+uint64_t reach_peer(const struct chat *c)
+{
+    return c->reach ? c->reach->peer : 0;
+}

@@ -1,0 +1,190 @@
+/*
+ * load_tools.c - the tools of a conversation: of its box, of the servers behind
+ * the gateway, and the gateway's own.
+ *
+ * Servers whose lists nobody knows are started for them, all at once, and when
+ * a conversation is opened those that run are asked once more; who has not
+ * answered after GATHER_MS is left out, and brings its tools when it is
+ * there after all (gateway_client.c hears of it). A server that fails only
+ * lacks its tools: members are told why when they come.
+ *
+ * Where there are many tools the model is offered those that find and run the
+ * others instead (router.c); the rest stay where they are.
+ */
+#include "agent/chat/chat_priv.h"
+#include "gateway/inside.h"
+
+#define GATHER_MS 10000
+#define OURS_MAX  ((size_t)256 * 1024)
+
+struct gather {
+    struct chat *chat;
+    bool reading;           /* servers' lists; else the catalogue */
+    struct mo_gw_read read; /* of the gateway */
+    struct mo_later later;  /* there is nothing to wait for */
+};
+
+static void trouble(struct chat *c, const char *server, const char *why)
+{
+    struct mo_buf *b = &c->troubles;
+
+    mo_buf_printf(b, "The tools of %s are not there: %s", server, why);
+    mo_buf_putc(b, '\0');
+}
+
+static void tell_missing(struct chat *c)
+{
+    const struct mo_gateway *g = c->agent->o.servers.gateway;
+    size_t n = g ? mo_gateway_count(g) : 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct mo_catalog *cat = mo_gateway_catalog(g);
+        const char *why = mo_catalog_why(cat, i);
+
+        if (!mo_catalog_known(cat, i))
+            trouble(c, mo_catalog_about(cat, i).name,
+                    why ? why : "it is still starting");
+    }
+}
+
+static void tell_blocked(struct chat *c)
+{
+    for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
+        const struct mo_tool *t = mo_tools_at(c->tools, i);
+
+        if (!pinned_is_blocked(c, t))
+            continue;
+        mo_buf_printf(&c->troubles,
+                      "%.*s is not what it was when it was first seen; it is "
+                      "not used until somebody accepts the change.",
+                      (int)t->name.n, t->name.p);
+        mo_buf_putc(&c->troubles, '\0');
+    }
+}
+
+/* The catalogue is there; say what is missing. */
+static void on_tools(void *ctx, const struct mo_err *why)
+{
+    struct gather *g = ctx;
+    struct chat *c = g->chat;
+
+    mo_free(g);
+    c->gather = NULL;
+    if (why == NULL) {
+        tell_missing(c);
+        if (pinned_look(c) < 0)
+            trouble(c, "changed servers", "out of memory");
+        tell_blocked(c);
+    }
+    chat_tools(c, why);
+}
+
+static bool is_search(const struct mo_agent_servers *s)
+{
+    if (s->offer != MO_GW_AUTO)
+        return s->offer == MO_GW_SEARCH;
+    return mo_gateway_is_large(s->gateway);
+}
+
+/* The gateway's own tools; the box's come before them, the servers' after. */
+static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
+                          struct mo_buf *ours)
+{
+    const struct mo_agent_servers *s = &c->agent->o.servers;
+    bool search = is_search(s);
+    struct mo_json_doc doc;
+
+    v[SOURCE_ROUTER] =
+        (struct mo_tool_source){.name = MO_SPAN(ROUTER_NAME), .bare = true};
+    if (mo_gateway_ours(s->gateway, search, ours) == 0 &&
+        mo_json_parse(mo_buf_view(ours), 0, &doc, NULL) == 0)
+        v[SOURCE_ROUTER].list = mo_json_get(doc.root, "tools");
+    v[SOURCE_SERVERS] = (struct mo_tool_source){.gateway = s->gateway};
+    return search ? SOURCE_SERVERS : SOURCE_SERVERS + 1;
+}
+
+static void load(struct gather *g)
+{
+    struct chat *c = g->chat;
+    struct mo_tool_source v[SOURCE_SERVERS + 1] = {
+        {.name = MO_SPAN("box"), .conn = c->info.conn, .bare = true}};
+    struct mo_buf ours;
+    struct mo_err e;
+    size_t n = 1;
+    int rc = 0;
+
+    c->stale = false; /* what is known now is what is read */
+    mo_buf_init(&ours, OURS_MAX);
+    if (c->agent->o.servers.gateway)
+        n = add_gateway(c, v, &ours);
+    if (c->state == CHAT_ENDING)
+        rc = mo_fail(&e, MO_ECLOSED, "the session ended");
+    else if (c->info.conn == NULL)
+        rc = mo_fail(&e, MO_EUNAVAIL, "the box has gone");
+    else
+        rc = mo_tools_load(c->tools, v, n, on_tools, g, &e);
+    mo_buf_fini(&ours);
+    if (rc < 0)
+        on_tools(g, &e);
+}
+
+static void on_later(struct mo_later *d)
+{
+    load(mo_container_of(d, struct gather, later));
+}
+
+static void on_read(struct mo_gw_read *r)
+{
+    struct gather *g = mo_container_of(r, struct gather, read);
+
+    g->reading = false;
+    load(g);
+}
+
+static void read_lists(struct gather *g)
+{
+    struct chat *c = g->chat;
+    struct mo_err e;
+
+    if (reach_open(c, &e) < 0)
+        trouble(c, "all servers", e.msg);
+    g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
+                                  .peer = reach_peer(c),
+                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .ms = GATHER_MS,
+                                  .done = on_read};
+    g->reading = true;
+    mo_gateway_read(c->agent->o.servers.gateway, &g->read);
+}
+
+void gather_start(struct chat *c)
+{
+    struct gather *g = mo_new(struct gather);
+    struct mo_err e;
+
+    mo_buf_reset(&c->troubles);
+    c->writes++;
+    c->gather = g;
+    if (g == NULL) {
+        mo_fail(&e, MO_ENOMEM, "out of memory");
+        chat_tools(c, &e);
+        return;
+    }
+    g->chat = c;
+    mo_later_init(&g->later, on_later);
+    if (c->agent->o.servers.gateway)
+        read_lists(g);
+    else
+        mo_loop_defer(c->agent->loop, &g->later);
+}
+
+void gather_stop(struct chat *c)
+{
+    struct gather *g = c->gather;
+
+    if (g == NULL || !g->reading)
+        return;
+    g->reading = false;
+    mo_gateway_unread(&g->read);
+    mo_loop_defer(c->agent->loop, &g->later);
+}

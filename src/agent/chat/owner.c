@@ -1,0 +1,46 @@
+/*
+ * owner.c - whose conversation it is, in every row of the audit log it makes.
+ *
+ * Only where the server knows persons by name: without an owner nothing is
+ * added, and writes go to the store as they came.
+ */
+#include "agent/chat/chat_priv.h"
+
+/* {"a":1} becomes {"owner":"...","a":1}. */
+static void put_marked(struct mo_buf *b, const char *owner, struct mo_span doc)
+{
+    mo_buf_puts(b, "{\"owner\":");
+    mo_json_quote(b, mo_span_cstr(owner));
+    if (doc.n > 2)
+        mo_buf_putc(b, ',');
+    mo_buf_span(b, mo_span_skip(doc, 1));
+}
+
+static bool is_ours(const struct mo_write *w)
+{
+    return w->kind == MO_WRITE_AUDIT && w->doc.n >= 2 && w->doc.p[0] == '{';
+}
+
+int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+               struct mo_write *out, struct mo_buf *docs)
+{
+    struct mo_span name = mo_span_cstr(c->owner);
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_ours(&v[i]))
+            put_marked(docs, c->owner, v[i].doc);
+    if (mo_buf_err(docs))
+        return mo_buf_err(docs);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = name.n + sizeof("{\"owner\":\"\"") - 1;
+
+        out[i] = v[i];
+        if (!is_ours(&v[i]))
+            continue;
+        len += v[i].doc.n - 1 + (v[i].doc.n > 2);
+        out[i].doc = mo_span(docs->p + at, len);
+        at += len;
+    }
+    return 0;
+}

@@ -1,0 +1,192 @@
+/*
+ * recover.c - calls that were under way when we last stopped.
+ *
+ * Each call of the last entry is looked up in the store. What waited for a
+ * person waits again; what has an outcome keeps it; what was running may have
+ * happened or not: nobody knows, so it is never run again, and both the
+ * person and the model are told just that.
+ */
+#include "agent/chat/chat_priv.h"
+
+struct look {
+    struct chat *chat;
+    struct call *call;
+};
+
+/* Who decided is one of few, and kept by its name. */
+static const char *by_of(struct mo_json v)
+{
+    static const char *const known[] = {"person", "rule", "remembered", "time",
+                                        "cancel"};
+
+    for (size_t i = 0; i < MO_COUNT(known); i++)
+        if (mo_json_str_eq(v, mo_span_cstr(known[i])))
+            return known[i];
+    return NULL;
+}
+
+static void read_text(char *out, size_t cap, struct mo_json v)
+{
+    struct mo_span s = {NULL, 0};
+    struct mo_arena a;
+
+    mo_arena_init(&a, 65536);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, &a, &s) == 0 &&
+        s.n < cap)
+        memcpy(out, s.p, s.n);
+    mo_arena_fini(&a);
+}
+
+/* What was decided, also about arguments the person had changed. */
+static void read_decision(struct call *k, struct mo_json doc)
+{
+    struct mo_json args = mo_json_get(doc, "args");
+
+    k->by = by_of(mo_json_get(doc, "by"));
+    read_text(k->who, sizeof(k->who), mo_json_get(doc, "who"));
+    read_text(k->digest, sizeof(k->digest), mo_json_get(doc, "digest"));
+    if (mo_json_is(args, MO_JSON_OBJECT)) {
+        mo_buf_reset(&k->args);
+        (void)mo_exact_args(args, &k->args, NULL);
+    }
+}
+
+static void read_outcome(struct call *k, struct mo_json doc)
+{
+    struct mo_json content = mo_json_get(doc, "content");
+    uint64_t expires = 0;
+
+    mo_json_bool(mo_json_get(doc, "isError"), &k->is_error);
+    mo_json_u64(mo_json_get(doc, "ms"), &k->took_ms);
+    if (mo_json_u64(mo_json_get(doc, "expires"), &expires) == 0)
+        k->expires = expires;
+    if (mo_json_is(content, MO_JSON_ARRAY))
+        mo_buf_span(&k->content, mo_json_text(content));
+}
+
+/* The tool must be the one that was asked about, to the letter. */
+static void wait_again(struct call *k, struct mo_json doc)
+{
+    char then[MO_EXACT_DIGEST] = "";
+
+    read_text(then, sizeof(then), mo_json_get(doc, "digest"));
+    if (k->tool)
+        calls_digest(k);
+    if (k->tool == NULL || strcmp(then, k->digest) != 0)
+        calls_refuse(k, "The tool changed while the call was waiting, so it "
+                        "was not run.");
+}
+
+static void unknown(struct call *k)
+{
+    k->is_error = true;
+    k->state = MO_CALL_UNKNOWN;
+    mo_buf_reset(&k->content);
+    mo_entry_text_content(
+        &k->content,
+        MO_SPAN("The orchestrator was interrupted while this call was running. "
+                "Whether it had an effect is unknown; it was not run again."));
+}
+
+static void found(struct call *k, const struct mo_row *row)
+{
+    struct mo_json_doc doc;
+
+    k->state = row->state;
+    if (mo_json_parse(row->doc, 0, &doc, NULL) < 0) {
+        unknown(k);
+        return;
+    }
+    if (router_is_run(k) || stand_in_recall(k, doc.root))
+        router_recall(k, doc.root);
+    read_outcome(k, doc.root);
+    if (k->state == MO_CALL_PENDING)
+        wait_again(k, doc.root);
+    else
+        read_decision(k, doc.root);
+    if (k->state == MO_CALL_RUNNING || k->state == MO_CALL_APPROVED)
+        unknown(k);
+}
+
+static void on_row(void *ctx, const struct mo_rows *rows,
+                   const struct mo_err *why)
+{
+    struct look *l = ctx;
+    struct chat *c = l->chat;
+    struct call *k = l->call;
+
+    mo_free(l);
+    c->writes--;
+    c->recovering--;
+    if (c->state != CHAT_OPENING) {
+        chat_settle(c);
+        return;
+    }
+    if (why) {
+        chat_fail(c, why);
+        return;
+    }
+    if (rows->n == 1)
+        found(k, &rows->v[0]);
+    else
+        unknown(k);
+    if (c->recovering == 0)
+        calls_recovered(c);
+}
+
+static int look_up(struct chat *c, struct call *k, struct mo_err *e)
+{
+    struct mo_read r = {.kind = MO_READ_CALL,
+                        .session = mo_span_cstr(c->id),
+                        .id = mo_span_cstr(k->key)};
+    struct look *l = mo_new(struct look);
+    int rc = 0;
+
+    if (l == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    *l = (struct look){c, k};
+    rc = mo_store_read(c->agent->o.store, &r, on_row, l, e);
+    if (rc < 0) {
+        mo_free(l);
+        return rc;
+    }
+    c->writes++;
+    c->recovering++;
+    return 0;
+}
+
+static int again(struct chat *c, const struct mo_entry_call *from,
+                 struct mo_err *e)
+{
+    struct call *k = calls_new(c);
+    struct mo_arena a;
+    struct mo_span key = {NULL, 0};
+    int rc = 0;
+
+    if (k == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    mo_arena_init(&a, 4096);
+    rc = mo_json_str(from->key, &a, &key);
+    if (rc == 0 && key.n > 0 && key.n < sizeof(k->key))
+        memcpy(k->key, key.p, key.n);
+    mo_arena_fini(&a);
+    mo_json_str_buf(from->name, &k->name);
+    if (from->id.p)
+        mo_json_str_buf(from->id, &k->id);
+    k->tool = mo_tools_find(c->tools, mo_buf_view(&k->name));
+    if (mo_exact_args(from->args, &k->args, e) < 0)
+        mo_buf_reset(&k->args);
+    return look_up(c, k, e);
+}
+
+int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e)
+{
+    struct mo_entry_call from;
+    struct mo_json_iter it;
+    int rc = 0;
+
+    mo_entry_calls(&it, entry);
+    while (rc == 0 && mo_entry_next_call(&it, &from))
+        rc = again(c, &from, e);
+    return rc;
+}

@@ -1,0 +1,168 @@
+/*
+ * router.c - `execute`: the tool that is meant takes its place.
+ *
+ * A model that is offered the gateway's four tools runs all others by execute,
+ * named or meant by words. Which one that is, is found out before anybody is
+ * asked: rules, pins, the person and the audit log see the tool that will
+ * really run, with its own arguments, and that one is called. What execute
+ * would not run (nothing fits, it is unclear, params are wrong) it may say
+ * itself: it does nothing then.
+ */
+#include "agent/chat/chat_priv.h"
+#include "gateway/inside.h"
+
+#define OWNED_MAX ((size_t)8 * 1024 * 1024)
+
+struct owned { /* a tool that is in no list of ours */
+    struct mo_arena arena;
+    struct mo_tool tool;
+    char name[MO_LLM_NAME_MAX];
+    struct mo_span words; /* it was found for them; or empty */
+    float sure;
+};
+
+bool router_is_run(const struct call *k)
+{
+    return k->tool && k->tool->source == SOURCE_ROUTER &&
+           mo_span_is(k->tool->def.name, "execute");
+}
+
+static void owned_free(struct owned *o)
+{
+    if (o == NULL)
+        return;
+    mo_arena_fini(&o->arena);
+    mo_free(o);
+}
+
+void router_free(struct call *k)
+{
+    owned_free(mo_take_ptr(&k->owned));
+}
+
+static struct owned *owned_new(void)
+{
+    struct owned *o = mo_new(struct owned);
+
+    if (o)
+        mo_arena_init(&o->arena, OWNED_MAX);
+    return o;
+}
+
+static struct mo_span dup(struct owned *o, struct mo_span s)
+{
+    const char *p = mo_arena_strndup(&o->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+/* The definition as it is now; the call has it from here on. */
+static int take_tool(struct call *k, struct owned *o, struct mo_span server,
+                     struct mo_span tool)
+{
+    const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
+    const struct mo_cat_item *it = mo_gateway_tool(g, server, tool);
+    struct mo_span own, host, text;
+
+    if (it == NULL)
+        return MO_ENOTFOUND;
+    own = dup(o, tool);
+    host = dup(o, server);
+    text = dup(o, mo_json_text(it->item));
+    if (!own.p || !host.p || !text.p ||
+        mo_tool_read(&o->arena, host, own, (struct mo_json){text.p, text.n},
+                     &o->tool) < 0)
+        return MO_ENOMEM;
+    mo_tools_name(host, it->given, false, false, o->name);
+    o->tool.name = mo_span_cstr(o->name);
+    o->tool.source = SOURCE_SERVERS;
+    k->owned = o;
+    k->tool = &o->tool;
+    return 0;
+}
+
+static void drop(struct call *k, struct owned *o, const struct mo_tool *before)
+{
+    owned_free(o);
+    k->owned = NULL;
+    k->tool = before;
+}
+
+/* Unsent words are none: the tool was named. */
+static void take_words(struct owned *o, struct mo_json args, float sure)
+{
+    struct mo_json request = mo_json_get(args, "request");
+    struct mo_span words = {NULL, 0};
+
+    o->sure = sure;
+    if (!mo_json_get(args, "tool").p && mo_json_is(request, MO_JSON_STRING) &&
+        mo_json_str(request, &o->arena, &words) == 0)
+        o->words = dup(o, words); /* the arguments are replaced */
+}
+
+void router_choose(struct call *k)
+{
+    const struct mo_tool *before = k->tool;
+    struct owned *o = owned_new();
+    struct mo_gw_choice ch;
+    struct mo_json_doc doc;
+    int rc = MO_ENOMEM;
+
+    if (o == NULL)
+        return;
+    rc = mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL);
+    if (rc == 0)
+        rc = mo_gateway_choose(k->chat->agent->o.servers.gateway,
+                               reach_peer(k->chat), doc.root, &o->arena, &ch);
+    if (rc == 0)
+        rc = take_tool(k, o, ch.server, ch.tool);
+    if (rc == 0) {
+        take_words(o, doc.root, ch.sure);
+        rc = call_take_args(k, ch.params, NULL);
+    }
+    if (rc < 0)
+        drop(k, o, before);
+}
+
+/* Texts that the store kept of it. */
+void router_recall(struct call *k, struct mo_json kept)
+{
+    const struct mo_tool *before = k->tool;
+    struct mo_span server = {NULL, 0}, tool = {NULL, 0};
+    struct owned *o = owned_new();
+    int rc = MO_ENOMEM;
+
+    if (o == NULL)
+        return;
+    rc = mo_json_str(mo_json_get(kept, "server"), &o->arena, &server);
+    if (rc == 0)
+        rc = mo_json_str(mo_json_get(kept, "tool"), &o->arena, &tool);
+    if (rc == 0)
+        rc = take_tool(k, o, server, tool);
+    if (rc == 0)
+        rc = call_take_args(k, mo_json_get(kept, "args"), NULL);
+    if (rc < 0)
+        drop(k, o, before);
+}
+
+int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
+{
+    struct owned *old = k->owned, *o = owned_new();
+    int rc = MO_ENOMEM;
+
+    if (o == NULL)
+        return rc;
+    if (old) {
+        o->words = dup(o, old->words);
+        o->sure = old->sure;
+    }
+    rc = take_tool(k, o, server, tool); /* who fails has changed nothing */
+    owned_free(rc < 0 ? o : old);
+    return rc;
+}
+
+struct mo_span router_words(const struct call *k, float *sure)
+{
+    *sure = k->owned ? k->owned->sure : 1;
+    return k->owned ? k->owned->words : (struct mo_span){NULL, 0};
+}

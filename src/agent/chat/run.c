@@ -1,0 +1,386 @@
+/*
+ * run.c - a call that may run: where it runs (the session's box, or a server
+ * behind the gateway), its progress, its answer.
+ *
+ * The store calls it running already (calls.c). Whatever happens from here
+ * on, it has exactly one outcome; when nobody can say whether it had an
+ * effect, that is the outcome.
+ */
+#include "agent/chat/chat_priv.h"
+#include "gateway/inside.h"
+
+/* At once in one box, which refuses more than twice as many. */
+#define AT_ONCE 8
+#define LOOK_MS                                                                \
+    30000 /* for a server to say whether a tool is still the same              \
+           */
+#define ROUTE "mcp-orchestrator/route"
+
+static void on_progress(void *ctx, struct mo_json params)
+{
+    struct call *k = ctx;
+
+    if (k->chat->hold)
+        mo_session_touch(k->chat->hold);
+    call_patience(k);
+    event_progress(k, params);
+}
+
+/* Begins anew. Who waits for a person is not late. */
+void call_patience(struct call *k)
+{
+    struct mo_loop *l = k->chat->agent->loop;
+
+    mo_timer_stop(l, &k->patience);
+    if (k->running && k->questions == 0 && k->idle_ms != MO_CALL_FOREVER)
+        mo_timer_start(l, &k->patience, k->idle_ms);
+}
+
+void call_late(struct mo_timer *t)
+{
+    struct call *k = mo_container_of(t, struct call, patience);
+
+    k->late = true;
+    mo_call_cancel(k->running, "timeout");
+}
+
+/* content, or what stands for it in an answer that has none. */
+static void take_content(struct call *k, struct mo_json result)
+{
+    struct mo_json content = mo_json_get(result, "content");
+    struct mo_json structured = mo_json_get(result, "structuredContent");
+
+    mo_buf_reset(&k->content);
+    if (mo_json_is(content, MO_JSON_ARRAY) &&
+        (mo_json_len(content) > 0 || structured.p == NULL))
+        mo_json_compact(content, &k->content);
+    else if (structured.p)
+        mo_entry_text_content(&k->content, mo_json_text(structured));
+    else
+        mo_buf_puts(&k->content, "[]");
+}
+
+/* Another server than was asked took it: that goes to the log. */
+static void take_route(struct call *k, struct mo_json result)
+{
+    struct mo_json route = mo_json_get(mo_json_get(result, "_meta"), ROUTE);
+
+    if (k->tool->source != SOURCE_SERVERS || !route.p)
+        return;
+    mo_buf_reset(&k->route);
+    if (mo_json_compact(route, &k->route) < 0)
+        mo_buf_reset(&k->route);
+}
+
+/* An error in the place of a result. The gateway says of its own whether the
+ * call may have been done. */
+static void take_error(struct call *k, struct mo_json error)
+{
+    struct mo_json outcome = mo_json_get(mo_json_get(error, "data"), "outcome");
+    struct mo_span text = MO_SPAN("no reason given");
+    bool ours = k->tool->source == SOURCE_SERVERS;
+    struct mo_arena a;
+
+    mo_arena_init(&a, 65536);
+    (void)mo_json_str(mo_json_get(error, "message"), &a, &text);
+    if (ours && mo_json_str_eq(outcome, MO_SPAN("unknown")))
+        call_fail(k, MO_CALL_UNKNOWN,
+                  "The call did not come back (%.*s). Whether it had an effect "
+                  "is unknown.",
+                  (int)text.n, text.p);
+    else if (ours && mo_json_str_eq(outcome, MO_SPAN("not sent")))
+        call_fail(k, MO_CALL_DONE, "The call was not run: %.*s", (int)text.n,
+                  text.p);
+    else
+        call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
+                  (int)text.n, text.p);
+    mo_arena_fini(&a);
+}
+
+static void on_answer(void *ctx, const struct mo_reply *r)
+{
+    struct call *k = ctx;
+
+    agent_point(k->chat->agent, "outcome");
+    if (r->result.p) {
+        mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
+        take_content(k, r->result);
+        take_route(k, r->result);
+        stand_in_note(k);
+        call_outcome(k, MO_CALL_DONE);
+        return;
+    }
+    if (r->error.p) {
+        take_error(k, r->error);
+        return;
+    }
+    if (k->canceled && !k->late)
+        call_fail(k, MO_CALL_DONE,
+                  "The person stopped this call while it was running.");
+    else
+        call_fail(k, MO_CALL_UNKNOWN,
+                  "The call did not come back (%s). Whether it had an effect "
+                  "is unknown.",
+                  k->late  ? "no sign of life"
+                  : r->err ? r->err->msg
+                           : "no answer");
+}
+
+static void call_changed(struct call *k)
+{
+    char text[320];
+
+    snprintf(text, sizeof(text),
+             "%.*s was changed by its server after it was offered; the call "
+             "was not run.",
+             (int)k->tool->name.n, k->tool->name.p);
+    event_message(k->chat, NULL, text);
+    k->chat->stale = true; /* what it is now is read before the next step */
+    call_fail(k, MO_CALL_DONE,
+              "The call was not run: its server changed this tool after it "
+              "was offered. Look at the tool as it is now before you call it "
+              "again.");
+}
+
+/* name: what it is called there; ms: without a sign of life. */
+static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
+                      uint64_t ms)
+{
+    struct mo_call_opts o = {
+        .name = name,
+        .idle_ms = MO_CALL_FOREVER, /* call_patience() looks after it */
+        .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
+        .on_progress = on_progress,
+        .done = on_answer,
+        .ctx = k,
+    };
+    struct mo_buf params;
+    struct mo_jw w;
+    struct mo_err e = {0};
+
+    mo_buf_init(&params, MO_EXACT_MAX * 2);
+    mo_jw_init(&w, &params);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "name");
+    mo_jw_str(&w, name);
+    mo_jw_key(&w, "arguments");
+    mo_jw_raw(&w, mo_buf_view(&k->args));
+    mo_jw_end(&w);
+    if (mo_buf_err(&params) == 0)
+        k->running =
+            mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
+    else
+        mo_fail(&e, params.err, "out of memory");
+    mo_buf_fini(&params);
+    k->conn = conn;
+    k->idle_ms = ms;
+    call_patience(k);
+    if (k->running == NULL)
+        call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
+}
+
+static void on_box_there(void *ctx, const struct mo_session_info *info,
+                         const struct mo_err *why)
+{
+    struct call *k = ctx;
+
+    k->chat->writes--;
+    if (why)
+        call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
+                  why->msg);
+    else if (k->canceled)
+        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    else
+        send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
+}
+
+/* --- is it still what was offered? --------------------------------------- */
+
+/* Whoever waited for a person may have been overtaken by the server: its list
+ * is read once more before the call is sent. One that was allowed at once is
+ * only looked at when the gateway said that something changed. */
+struct look {
+    struct mo_gw_read read; /* its server's name is behind all this */
+    struct call *call;
+};
+
+static const struct mo_cat_item *item_of(const struct call *k)
+{
+    return mo_gateway_tool(k->chat->agent->o.servers.gateway,
+                           k->tool->def.server, k->tool->def.name);
+}
+
+static bool is_same(const struct call *k, const struct mo_cat_item *it)
+{
+    struct mo_tool now = {.source = SOURCE_SERVERS};
+    struct mo_arena a;
+    bool same = false;
+
+    mo_arena_init(&a, MO_TOOLS_BYTES_MAX);
+    same = mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
+                        &now) == 0 &&
+           strcmp(now.digest, k->tool->digest) == 0;
+    mo_arena_fini(&a);
+    return same;
+}
+
+/* How long a call may take is the gateway's to say. */
+void call_send(struct call *k)
+{
+    struct mo_conn *conn = reach_conn(k->chat);
+    const struct mo_cat_item *it = item_of(k);
+
+    if (conn == NULL)
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: the gateway cannot be reached.");
+    else if (it == NULL)
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: its server is not configured any "
+                  "more, or does not have this tool any more.");
+    else if (!is_same(k, it))
+        call_changed(k);
+    else
+        send_call(k, conn, it->name, MO_CALL_FOREVER);
+}
+
+/* Why its list could not be read. */
+static const char *why_not(const struct mo_gw_read *r)
+{
+    size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
+
+    if (i >= mo_gateway_count(r->g))
+        return "it is not configured any more";
+    return r->late ? "no answer in time"
+                   : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)i);
+}
+
+static void looked(struct call *k)
+{
+    mo_free(mo_take_ptr(&k->look));
+    k->chat->writes--;
+}
+
+void call_stop_looking(struct call *k)
+{
+    mo_gateway_unread(&k->look->read);
+    looked(k);
+    call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+}
+
+/* It is down: perhaps another one stands in for it. */
+static void unread(struct call *k, const char *why)
+{
+    if (!stand_in_next(k, why))
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: its server did not say whether the "
+                  "tool is still the same (%s).",
+                  stand_in_why(k, why));
+}
+
+static void on_looked(struct mo_gw_read *r)
+{
+    struct call *k = mo_container_of(r, struct look, read)->call;
+    const char *said = why_not(r);
+    char why[240];
+
+    (void)snprintf(why, sizeof(why), "%s", said ? said : "");
+    looked(k);
+    if (said)
+        unread(k, why);
+    else if (stand_in_is_looked_at(k))
+        stand_in_there(k);
+    else
+        call_send(k);
+}
+
+int call_look(struct call *k, struct mo_span server, struct mo_err *e)
+{
+    struct look *l = mo_zalloc(sizeof(*l) + server.n + 1);
+    char *name = NULL;
+
+    if (l == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    name = (char *)(l + 1);
+    memcpy(name, server.p, server.n);
+    l->call = k;
+    l->read = (struct mo_gw_read){.server = name,
+                                  .peer = reach_peer(k->chat),
+                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .ms = LOOK_MS,
+                                  .done = on_looked};
+    k->look = l;
+    mo_gateway_read(k->chat->agent->o.servers.gateway, &l->read);
+    return 0;
+}
+
+/* One of the gateway's own. */
+static void send_to_router(struct call *k)
+{
+    struct mo_conn *conn = reach_conn(k->chat);
+    char name[sizeof(MO_GW_OURS) + MO_LLM_NAME_MAX];
+
+    (void)snprintf(name, sizeof(name), MO_GW_OURS "%.*s",
+                   (int)k->tool->def.name.n, k->tool->def.name.p);
+    if (conn)
+        send_call(k, conn, mo_span_cstr(name), MO_CALL_FOREVER);
+    else
+        call_fail(k, MO_CALL_DONE,
+                  "The call was not run: the gateway cannot be reached.");
+}
+
+/* Where it runs: in the session's box, at a server behind the gateway, or in
+ * the gateway itself. 1: it has begun, or ended. */
+static int go_there(struct call *k, struct mo_err *e)
+{
+    if (k->tool->source == SOURCE_BOX)
+        return mo_session_use(k->chat->hold, on_box_there, k, e);
+    if (reach_open(k->chat, e) < 0)
+        return e->code;
+    if (k->tool->source == SOURCE_SERVERS &&
+        (k->expires != 0 || k->chat->stale))
+        return call_look(k, k->tool->def.server, e);
+    if (k->tool->source == SOURCE_SERVERS)
+        call_send(k);
+    else
+        send_to_router(k);
+    return 1;
+}
+
+static unsigned under_way(const struct chat *c)
+{
+    unsigned n = 0;
+
+    mo_list_each (it, &c->calls)
+        n += mo_container_of(it, struct call, node)->started;
+    return n;
+}
+
+void calls_next(struct chat *c)
+{
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
+            call_run(k);
+    }
+}
+
+void call_run(struct call *k)
+{
+    struct chat *c = k->chat;
+    struct mo_err e;
+    int rc = 0;
+
+    agent_point(c->agent, "running");
+    k->state = MO_CALL_RUNNING;
+    k->began = mo_now_ns();
+    k->in_line = under_way(c) >= AT_ONCE;
+    if (k->in_line)
+        return;
+    k->started = true;
+    rc = go_there(k, &e);
+    if (rc < 0)
+        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+    else if (rc == 0)
+        c->writes++;
+}

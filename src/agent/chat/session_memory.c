@@ -1,0 +1,201 @@
+/*
+ * session_memory.c - what a session keeps of its owner's wishes: the model, and
+ * the answers to be given without asking again.
+ *
+ * What was said "always" to is kept elsewhere (chat.h, mo_agent_always). The
+ * session's answers are kept as one small document with the session's row:
+ *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
+ *                            "action":"allow"}]}
+ */
+#include "agent/chat/chat_priv.h"
+#include "codec/utf8.h"
+
+#define TITLE_MAX 80
+
+static int add_rule(struct remembered *r, struct mo_span server,
+                    struct mo_span tool, enum mo_action action)
+{
+    struct mo_rule *rule = &r->v[r->rules.n];
+
+    if (r->rules.n >= REMEMBERED_MAX)
+        return MO_EBUSY;
+    *rule = (struct mo_rule){.action = action, .server = server, .tool = tool};
+    rule->server.p = mo_arena_strndup(&r->arena, server.p, server.n);
+    rule->tool.p = mo_arena_strndup(&r->arena, tool.p, tool.n);
+    if (rule->server.p == NULL || rule->tool.p == NULL)
+        return MO_ENOMEM;
+    r->rules.v = r->v;
+    r->rules.n++;
+    return 0;
+}
+
+void remember_init(struct remembered *r)
+{
+    mo_arena_init(&r->arena, (size_t)64 * 1024);
+}
+
+void remember_fini(struct remembered *r)
+{
+    mo_arena_fini(&r->arena);
+}
+
+static int remember_rule(struct chat *c, const struct mo_tool *t,
+                         enum mo_action action)
+{
+    struct mo_buf server, tool;
+    int rc = 0;
+
+    mo_buf_init(&server, 512);
+    mo_buf_init(&tool, 512);
+    if (mo_match_literal(&server, t->def.server) == 0 &&
+        mo_match_literal(&tool, t->def.name) == 0)
+        rc = add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
+                      action);
+    else
+        rc = MO_ENOMEM;
+    mo_buf_fini(&server);
+    mo_buf_fini(&tool);
+    return rc;
+}
+
+/* Only what the operator leaves to people. */
+static bool may_remember(const struct call *k)
+{
+    const struct mo_agent_opts *o = &k->chat->agent->o;
+    struct mo_subject s = {.server = k->tool->def.server,
+                           .tool = k->tool->def.name,
+                           .claims = k->tool->claims};
+    struct mo_json_doc doc;
+    struct mo_verdict v;
+
+    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    v = mo_rules_ask(o->rules, NULL, o->fallback, &s);
+    return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);
+}
+
+static int keep_always(struct call *k, const struct mo_decision *d,
+                       struct mo_err *e)
+{
+    const struct mo_agent_always *a = &k->chat->agent->o.always;
+    const struct mo_agent_wish wish = {
+        .tool = k->tool,
+        .action = d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY,
+        .conditions = d->conditions,
+        .who = k->who,
+    };
+
+    if (a->add == NULL)
+        return mo_fail(e, MO_EUNAVAIL, "there is no place to keep it");
+    return a->add(a->ctx, &wish, e);
+}
+
+int remember_decision(struct call *k, const struct mo_decision *d,
+                      struct mo_err *e)
+{
+    struct chat *c = k->chat;
+    int rc = 0;
+
+    if (!may_remember(k))
+        return mo_fail(e, MO_EPOLICY,
+                       "the configuration wants to be asked each time");
+    if (d->remember == MO_REMEMBER_ALWAYS)
+        return keep_always(k, d, e);
+    rc = remember_rule(c, k->tool,
+                       d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
+    if (rc < 0)
+        return mo_fail(e, rc, "too many answers are remembered already");
+    remember_save(c);
+    return 0;
+}
+
+static void read_rule(struct chat *c, struct mo_json v)
+{
+    struct remembered *r = &c->remembered;
+    struct mo_span server = {NULL, 0}, tool = {NULL, 0};
+    bool allow = mo_json_str_eq(mo_json_get(v, "action"), MO_SPAN("allow"));
+
+    if (mo_json_str(mo_json_get(v, "server"), &r->arena, &server) == 0 &&
+        mo_json_str(mo_json_get(v, "tool"), &r->arena, &tool) == 0 &&
+        tool.n > 0)
+        (void)add_rule(r, server, tool,
+                       allow ? MO_ACTION_ALLOW : MO_ACTION_DENY);
+}
+
+void remember_read(struct chat *c, struct mo_json doc)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_buf_reset(&c->title);
+    if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
+        mo_buf_reset(&c->title);
+    mo_json_iter(&it, mo_json_get(doc, "rules"));
+    while (mo_json_next(&it, &key, &val))
+        read_rule(c, val);
+}
+
+static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
+{
+    mo_jw_key(w, "rules");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < rules->n; i++) {
+        const struct mo_rule *r = &rules->v[i];
+
+        mo_jw_obj(w);
+        mo_jw_key(w, "server");
+        mo_jw_str(w, r->server);
+        mo_jw_key(w, "tool");
+        mo_jw_str(w, r->tool);
+        mo_jw_key(w, "action");
+        mo_jw_cstr(w, r->action == MO_ACTION_ALLOW ? "allow" : "deny");
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static void on_kept(void *ctx, const struct mo_err *why)
+{
+    struct chat *c = ctx;
+
+    c->writes--;
+    if (why)
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    chat_settle(c);
+}
+
+/* A conversation is called by the first line that was said in it. */
+void remember_title(struct chat *c, struct mo_span text)
+{
+    struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
+
+    if (c->title.len > 0 || line.n == 0)
+        return;
+    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
+    remember_save(c);
+}
+
+void remember_save(struct chat *c)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+    struct mo_err e;
+
+    if (c->hold == NULL)
+        return;
+    mo_buf_init(&b, MO_SESSION_DATA_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "model");
+    mo_jw_str(&w, mo_buf_view(&c->model));
+    if (c->title.len > 0) {
+        mo_jw_key(&w, "title");
+        mo_jw_str(&w, mo_buf_view(&c->title));
+    }
+    put_rules(&w, &c->remembered.rules);
+    mo_jw_end(&w);
+    if (mo_buf_err(&b) == 0 &&
+        mo_session_keep(c->hold, mo_buf_view(&b), on_kept, c, &e) == 0)
+        c->writes++;
+    mo_buf_fini(&b);
+}

@@ -1,0 +1,224 @@
+/*
+ * stand_in.c - a call whose server is down, at another that stands in for it.
+ *
+ * The gateway does that by itself for calls that nobody was asked about. One
+ * that waited for a person is not sent before its server has said that the
+ * tool is still the same; where it cannot, those who stand in for it are asked
+ * for their tool instead, in their order. A person's yes was for the first
+ * server: the rules decide about the other one anew, and where they want a
+ * person the same call waits once more, as what it is now. What really ran is
+ * in the result, on the page and in the audit log.
+ *
+ * Limits: TEXT_MAX of names and reasons; beyond it nobody stands in. Each is
+ * tried once, so it ends. After a restart a call that waits at one of them goes
+ * on from there: then those count who stand in for that one.
+ */
+#include "agent/chat/chat_priv.h"
+#include "gateway/inside.h"
+
+#define TEXT_MAX ((size_t)64 * 1024)
+
+struct away {
+    struct mo_arena arena;
+    struct mo_span server, tool; /* what it was meant for */
+    const char *why;             /* that is down */
+    struct mo_span to, own;      /* who is looked at */
+    bool looking;
+    unsigned next; /* the first that was not tried */
+};
+
+void stand_in_free(struct call *k)
+{
+    struct away *a = mo_take_ptr(&k->away);
+
+    if (a == NULL)
+        return;
+    mo_arena_fini(&a->arena);
+    mo_free(a);
+}
+
+static struct mo_span dup(struct away *a, struct mo_span s)
+{
+    const char *p = mo_arena_strndup(&a->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+static int leave(struct call *k, const char *why)
+{
+    struct away *a = mo_new(struct away);
+
+    if (a == NULL)
+        return MO_ENOMEM;
+    mo_arena_init(&a->arena, TEXT_MAX);
+    k->away = a;
+    a->server = dup(a, k->tool->def.server);
+    a->tool = dup(a, k->tool->def.name);
+    a->why = dup(a, mo_span_cstr(why)).p;
+    if (a->server.p && a->tool.p && a->why)
+        return 0;
+    stand_in_free(k);
+    return MO_ENOMEM;
+}
+
+/* The next that is another one; false: nobody is left. */
+static bool choose(struct call *k, struct away *a)
+{
+    const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
+    struct mo_span to, own;
+
+    while (mo_gateway_stand_in(g, a->server, a->tool, a->next, &to, &own)) {
+        a->next++;
+        a->to = dup(a, to);
+        a->own = dup(a, own);
+        if (a->to.p && a->own.p && !mo_span_eq(to, a->server))
+            return true;
+    }
+    return false;
+}
+
+static bool look_at_next(struct call *k, struct away *a)
+{
+    struct mo_err e;
+
+    a->looking = choose(k, a) && call_look(k, a->to, &e) == 0;
+    if (a->looking)
+        k->chat->writes++;
+    return a->looking;
+}
+
+bool stand_in_next(struct call *k, const char *why)
+{
+    if (k->away == NULL && leave(k, why) < 0)
+        return false;
+    return look_at_next(k, k->away);
+}
+
+bool stand_in_is_looked_at(const struct call *k)
+{
+    return k->away && k->away->looking;
+}
+
+const char *stand_in_why(const struct call *k, const char *other)
+{
+    return k->away ? k->away->why : other;
+}
+
+/* As the gateway says it of calls that it moved by itself (gateway/detour.h).
+ */
+static int put_route(struct call *k, const struct away *a)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&k->route);
+    mo_jw_init(&w, &k->route);
+    mo_jw_obj(&w);
+    mo_jw_member(&w, "server", a->to);
+    mo_jw_member(&w, "tool", a->own);
+    mo_jw_member(&w, "insteadOf", a->server);
+    mo_jw_key(&w, "why");
+    mo_jw_cstr(&w, a->why);
+    mo_jw_end(&w);
+    return mo_buf_err(&k->route);
+}
+
+static void refuse(struct call *k, const struct away *a, const char *because,
+                   struct mo_span reason)
+{
+    call_fail(k, MO_CALL_DONE,
+              "The call was not run: %.*s is down (%s), and %.*s, which stands "
+              "in for it, %s%s%.*s.",
+              (int)a->server.n, a->server.p, a->why, (int)a->to.n, a->to.p,
+              because, reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
+}
+
+static void judge(struct call *k, const struct away *a)
+{
+    struct mo_verdict v = call_verdict(k);
+
+    switch (v.action) {
+    case MO_ACTION_ALLOW:
+        k->by = v.remembered ? "remembered" : "rule";
+        k->who[0] = '\0';
+        call_send(k);
+        return;
+    case MO_ACTION_DENY:
+        refuse(k, a, "may not run it", v.rule ? v.rule->reason : MO_SPAN(""));
+        return;
+    default:
+        call_ask_again(k);
+    }
+}
+
+void stand_in_there(struct call *k)
+{
+    struct away *a = k->away;
+
+    a->looking = false;
+    if (router_swap(k, a->to, a->own) < 0) {
+        if (!look_at_next(k, a))
+            refuse(k, a, "does not have that tool", MO_SPAN(""));
+        return;
+    }
+    calls_digest(k);
+    if (put_route(k, a) < 0)
+        refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
+    else if (!pinned_is_same(k->chat, k->tool))
+        refuse(k, a, "changed its tool since it was first seen",
+               MO_SPAN("a person must accept it"));
+    else
+        judge(k, a);
+}
+
+/* --- what is said of it -------------------------------------------------- */
+
+static struct mo_span text_of(struct mo_json route, const char *key,
+                              struct mo_arena *a)
+{
+    struct mo_span s = {NULL, 0};
+
+    if (mo_json_str(mo_json_get(route, key), a, &s) < 0)
+        s.n = 0;
+    return s;
+}
+
+void stand_in_note(struct call *k)
+{
+    struct mo_json route = {k->route.p, k->route.len};
+    struct mo_span from, to, why;
+    struct mo_arena a;
+    struct mo_buf b;
+
+    if (k->route.len == 0 || !mo_json_get(route, "insteadOf").p ||
+        k->content.len < 2)
+        return;
+    mo_arena_init(&a, TEXT_MAX);
+    mo_buf_init(&b, TEXT_MAX);
+    from = text_of(route, "insteadOf", &a);
+    to = text_of(route, "server", &a);
+    why = text_of(route, "why", &a);
+    (void)mo_buf_printf(&b,
+                        "[%.*s ran this call in the place of %.*s, which is "
+                        "down: %.*s]",
+                        (int)to.n, to.p, (int)from.n, from.p, (int)why.n,
+                        why.p);
+    k->content.len--; /* behind the last one of the array */
+    if (k->content.len > 1)
+        (void)mo_buf_putc(&k->content, ',');
+    (void)mo_buf_puts(&k->content, "{\"type\":\"text\",\"text\":");
+    (void)mo_json_quote(&k->content, mo_buf_view(&b));
+    (void)mo_buf_puts(&k->content, "}]");
+    mo_buf_fini(&b);
+    mo_arena_fini(&a);
+}
+
+bool stand_in_recall(struct call *k, struct mo_json kept)
+{
+    struct mo_json route = mo_json_get(kept, "route");
+
+    if (!mo_json_is(route, MO_JSON_OBJECT))
+        return false;
+    if (mo_json_compact(route, &k->route) < 0)
+        mo_buf_reset(&k->route);
+    return k->state == MO_CALL_PENDING;
+}

@@ -1,0 +1,77 @@
+/*
+ * title.c - see title.h.
+ */
+#include "agent/chat/title.h"
+
+#include "agent/chat/chat_priv.h"
+#include "codec/utf8.h"
+
+struct naming {
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+};
+
+static void on_written(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct naming n = *(struct naming *)arg;
+
+    (void)c;
+    mo_free(arg);
+    n.done(n.ctx, why);
+}
+
+/* The audit row is written after the session's own, so what it is told of is
+ * durable when it is. */
+static int keep(struct chat *c, struct naming *n, struct mo_err *e)
+{
+    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    struct mo_buf doc;
+    int rc = 0;
+
+    remember_save(c);
+    mo_buf_init(&doc, 4096);
+    mo_buf_puts(&doc, "{\"renamed\":");
+    mo_json_quote(&doc, mo_buf_view(&c->title));
+    mo_buf_putc(&doc, '}');
+    w.doc = mo_buf_view(&doc);
+    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
+                          : chat_write(c, &w, 1, on_written, n, e);
+    mo_buf_fini(&doc);
+    return rc;
+}
+
+static int name_it(struct chat *c, struct mo_span line, struct mo_err *e)
+{
+    mo_buf_reset(&c->title);
+    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, MO_TITLE_MAX));
+    if (mo_buf_err(&c->title) == 0)
+        return 0;
+    mo_buf_reset(&c->title);
+    return mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+int mo_agent_title(struct mo_agent *a, struct mo_span session,
+                   struct mo_span title,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
+{
+    struct mo_span line = mo_span_trim(mo_span_cut(&title, '\n'));
+    struct chat *c = mo_map_get(&a->chats, session);
+    struct naming *n = NULL;
+    int rc = 0;
+
+    if (line.n == 0)
+        return mo_fail(e, MO_EINVAL, "a name is one line of text");
+    if (c == NULL || c->hold == NULL || !c->ready)
+        return mo_fail(e, MO_EPOLICY, "the conversation is not open");
+    n = mo_new(struct naming);
+    if (n == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    *n = (struct naming){done, ctx};
+    rc = name_it(c, line, e);
+    if (rc == 0)
+        rc = keep(c, n, e);
+    if (rc < 0)
+        mo_free(n);
+    return rc;
+}

@@ -1,0 +1,422 @@
+/*
+ * tools.c - many servers' tools in one catalogue.
+ */
+#include "agent/chat/tools.h"
+
+#include "base/map.h"
+#include "gateway/catalog.h"
+#include "gateway/name.h"
+#include "mcp/client/pages.h"
+#include "policy/rule.h"
+
+struct catalogue {
+    struct mo_arena arena;
+    struct mo_tool *v;
+    size_t n, nsources;
+    struct mo_map names; /* name -> struct mo_tool * */
+    const char *failed[MO_TOOLS_SOURCES_MAX];
+};
+
+struct load; /* one round over all sources */
+
+struct page { /* one source of a round */
+    struct load *load;
+    struct mo_tool_source source;
+    struct mo_pages *pages; /* NULL: it has answered */
+    struct mo_json items;   /* in the catalogue's arena; or none */
+};
+
+struct load {
+    struct mo_loop *loop;
+    struct mo_tools *tools; /* NULL: given up */
+    struct catalogue *next;
+    size_t n, waiting;
+    struct mo_later later; /* the end, always from the loop */
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+    struct page pages[];
+};
+
+struct mo_tools {
+    struct mo_loop *loop;
+    struct catalogue *now;
+    struct load *load;
+};
+
+/* --- names --------------------------------------------------------------- */
+
+void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
+                   bool taken, char out[MO_LLM_NAME_MAX])
+{
+    mo_gw_name_in(server, tool, !bare, taken, out, MO_LLM_NAME_MAX);
+}
+
+/* --- a catalogue --------------------------------------------------------- */
+
+static void catalogue_free(struct catalogue *c)
+{
+    if (c == NULL)
+        return;
+    mo_map_fini(&c->names);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+}
+
+static struct catalogue *catalogue_new(size_t nsources)
+{
+    struct catalogue *c = mo_new(struct catalogue);
+
+    if (c == NULL)
+        return NULL;
+    mo_arena_init(&c->arena, MO_TOOLS_BYTES_MAX);
+    mo_map_init(&c->names, MO_TOOLS_MAX);
+    c->nsources = nsources;
+    return c;
+}
+
+static const char out_of_memory[] = "out of memory";
+
+static void fail_source(struct catalogue *c, size_t i, const char *why)
+{
+    c->failed[i] = mo_arena_strndup(&c->arena, why, strlen(why));
+    if (c->failed[i] == NULL)
+        c->failed[i] = out_of_memory;
+}
+
+static struct mo_span text_of(struct mo_json v)
+{
+    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
+}
+
+static int read_str(struct mo_arena *a, struct mo_json v, struct mo_span *out)
+{
+    *out = (struct mo_span){NULL, 0};
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return 0;
+    return mo_json_str(v, a, out);
+}
+
+int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
+                 struct mo_json item, struct mo_tool *t)
+{
+    struct mo_tool_def *d = &t->def;
+
+    d->server = server;
+    d->name = own;
+    if ((own.n == 0 && read_str(a, mo_json_get(item, "name"), &d->name) < 0) ||
+        read_str(a, mo_json_get(item, "title"), &t->title) < 0 ||
+        read_str(a, mo_json_get(item, "description"), &d->description) < 0)
+        return MO_ENOMEM;
+    d->schema = text_of(mo_json_get(item, "inputSchema"));
+    d->annotations = text_of(mo_json_get(item, "annotations"));
+    t->output_schema = text_of(mo_json_get(item, "outputSchema"));
+    t->claims = mo_claims_of(mo_json_get(item, "annotations"));
+    mo_exact_tool(d, t->digest);
+    return 0;
+}
+
+/* given: its name, or the one it is to be called by instead. */
+static int name_it(struct catalogue *c, struct mo_tool *t, struct mo_span given,
+                   bool bare)
+{
+    char name[MO_LLM_NAME_MAX];
+
+    mo_tools_name(t->def.server, given, bare, false, name);
+    if (mo_map_get(&c->names, mo_span_cstr(name)))
+        mo_tools_name(t->def.server, given, bare, true, name);
+    t->name.n = strlen(name);
+    t->name.p = mo_arena_strndup(&c->arena, name, t->name.n);
+    if (t->name.p == NULL)
+        return MO_ENOMEM;
+    return mo_map_get(&c->names, t->name)
+               ? MO_EEXISTS
+               : mo_map_put(&c->names, t->name, t, NULL);
+}
+
+/* A tool without a name, or told twice, is left out. */
+static int add(struct catalogue *c, const struct page *p, size_t source,
+               struct mo_json item)
+{
+    struct mo_tool *t = &c->v[c->n];
+    int rc = 0;
+
+    t->source = (unsigned)source;
+    if (mo_tool_read(&c->arena, p->source.name, (struct mo_span){NULL, 0}, item,
+                     t) < 0)
+        return MO_ENOMEM;
+    rc = t->def.name.n > 0 ? name_it(c, t, t->def.name, p->source.bare)
+                           : MO_EEXISTS;
+    if (rc == 0)
+        c->n++;
+    return rc == MO_EEXISTS ? 0 : rc;
+}
+
+static bool is_of(const struct page *p, const struct mo_cat_item *it)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+
+    return p->source.name.n == 0 ||
+           mo_span_is(p->source.name, mo_catalog_about(from, it->server).name);
+}
+
+static struct mo_span dup(struct catalogue *c, struct mo_span s)
+{
+    const char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
+/* What the gateway has may change; what we have does not. */
+static int add_item(struct catalogue *c, const struct page *p, size_t source,
+                    const struct mo_cat_item *it)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+    struct mo_tool *t = &c->v[c->n];
+    struct mo_span text = dup(c, mo_json_text(it->item));
+    struct mo_span own = dup(c, it->own);
+    struct mo_span server =
+        dup(c, mo_span_cstr(mo_catalog_about(from, it->server).name));
+    int rc = 0;
+
+    t->source = (unsigned)source;
+    if (!text.p || !server.p || !own.p ||
+        mo_tool_read(&c->arena, server, own, (struct mo_json){text.p, text.n},
+                     t) < 0)
+        return MO_ENOMEM;
+    rc = name_it(c, t, it->given, p->source.bare);
+    if (rc == 0)
+        c->n++;
+    return rc == MO_EEXISTS ? 0 : rc;
+}
+
+static int add_gateway(struct catalogue *c, const struct page *p, size_t source)
+{
+    const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
+    size_t n = mo_catalog_count(from, MO_CAT_TOOLS);
+
+    for (size_t i = 0; i < n && c->n < MO_TOOLS_MAX; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(from, MO_CAT_TOOLS, i);
+
+        if (is_of(p, it) && add_item(c, p, source, it) < 0)
+            return MO_ENOMEM;
+    }
+    return 0;
+}
+
+static int add_source(struct catalogue *c, const struct page *p, size_t i)
+{
+    struct mo_json_iter it;
+    struct mo_json key, item;
+
+    if (p->source.gateway)
+        return add_gateway(c, p, i);
+    mo_json_iter(&it, p->items);
+    while (c->n < MO_TOOLS_MAX && mo_json_next(&it, &key, &item))
+        if (add(c, p, i, item) < 0)
+            return MO_ENOMEM;
+    return 0;
+}
+
+/* All sources have answered: now it is known how many tools there are. */
+static int build(struct load *l)
+{
+    struct catalogue *c = l->next;
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        n += l->pages[i].source.gateway
+                 ? mo_catalog_count(
+                       mo_gateway_catalog(l->pages[i].source.gateway),
+                       MO_CAT_TOOLS)
+                 : mo_json_len(l->pages[i].items);
+    if (n > MO_TOOLS_MAX)
+        n = MO_TOOLS_MAX;
+    c->v = mo_arena_zalloc(&c->arena, (n + 1) * sizeof(*c->v));
+    if (c->v == NULL)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < l->n; i++)
+        if (add_source(c, &l->pages[i], i) < 0)
+            return MO_ENOMEM;
+    return 0;
+}
+
+/* --- a round over the sources -------------------------------------------- */
+
+static void on_end(struct mo_later *d)
+{
+    struct load *l = mo_container_of(d, struct load, later);
+    struct mo_tools *t = l->tools;
+    struct mo_err e = {0};
+    int rc = 0;
+
+    if (t == NULL)
+        rc = mo_fail(&e, MO_ECANCELED, "another look at the tools began");
+    else if (build(l) < 0)
+        rc = mo_fail(&e, MO_ENOMEM, "tools: out of memory");
+    if (t && rc == 0) {
+        catalogue_free(t->now);
+        t->now = mo_take_ptr(&l->next);
+    }
+    if (t)
+        t->load = NULL;
+    catalogue_free(l->next);
+    if (l->done)
+        l->done(l->ctx, rc < 0 ? &e : NULL);
+    mo_free(l);
+}
+
+static void answered(struct load *l, struct mo_loop *loop)
+{
+    if (--l->waiting == 0)
+        mo_loop_defer(loop, &l->later);
+}
+
+static void take_items(struct page *p, struct mo_json items)
+{
+    struct load *l = p->load;
+    struct mo_span text = dup(l->next, mo_json_text(items));
+
+    p->items = (struct mo_json){text.p, text.n};
+    if (text.p == NULL)
+        fail_source(l->next, (size_t)(p - l->pages),
+                    "its list of tools is too big");
+}
+
+static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
+{
+    struct page *p = ctx;
+    struct load *l = p->load;
+    size_t i = (size_t)(p - l->pages);
+
+    p->pages = NULL;
+    if (items.p) {
+        take_items(p, items);
+    } else {
+        fail_source(l->next, i,
+                    r->err ? r->err->msg : "it answered with an error");
+    }
+    answered(l, l->loop);
+}
+
+static void ask(struct load *l, size_t i)
+{
+    struct page *p = &l->pages[i];
+    struct mo_pages_opts o = {
+        .method = "tools/list", .key = "tools", .done = on_page, .ctx = p};
+    struct mo_err e;
+
+    if (p->source.list.p)
+        take_items(p, p->source.list);
+    if (p->source.conn == NULL || !mo_conn_can(p->source.conn, "tools"))
+        return;
+    if (mo_pages_start(p->source.conn, &o, &p->pages, &e) == 0)
+        l->waiting++;
+    else
+        fail_source(l->next, i, e.msg);
+}
+
+static void give_up(struct mo_tools *t)
+{
+    struct load *l = mo_take_ptr(&t->load);
+
+    if (l == NULL)
+        return;
+    l->tools = NULL;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->pages[i].pages)
+            mo_pages_cancel(l->pages[i].pages);
+}
+
+static struct load *load_new(struct mo_tools *t, const struct mo_tool_source *v,
+                             size_t n)
+{
+    struct load *l = mo_zalloc(sizeof(*l) + n * sizeof(l->pages[0]));
+
+    if (l == NULL)
+        return NULL;
+    l->next = catalogue_new(n);
+    if (l->next == NULL) {
+        mo_free(l);
+        return NULL;
+    }
+    l->tools = t;
+    l->loop = t->loop;
+    l->n = n;
+    mo_later_init(&l->later, on_end);
+    for (size_t i = 0; i < n; i++) {
+        struct page *p = &l->pages[i];
+
+        *p = (struct page){.load = l, .source = v[i]};
+        p->source.name.p =
+            mo_arena_strndup(&l->next->arena, v[i].name.p, v[i].name.n);
+        if (p->source.name.p == NULL)
+            p->source.name.n = 0;
+    }
+    return l;
+}
+
+int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
+                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                  struct mo_err *e)
+{
+    struct load *l = NULL;
+
+    if (n > MO_TOOLS_SOURCES_MAX)
+        return mo_fail(e, MO_ETOOBIG, "tools: more than %d servers",
+                       MO_TOOLS_SOURCES_MAX);
+    l = load_new(t, v, n);
+    if (l == NULL)
+        return mo_fail(e, MO_ENOMEM, "tools: out of memory");
+    give_up(t);
+    t->load = l;
+    l->done = done;
+    l->ctx = ctx;
+    l->waiting = 1; /* ourselves, so that no answer can end it too early */
+    for (size_t i = 0; i < n; i++)
+        ask(l, i);
+    answered(l, t->loop);
+    return 0;
+}
+
+/* --- asking it ----------------------------------------------------------- */
+
+struct mo_tools *mo_tools_new(struct mo_loop *l)
+{
+    struct mo_tools *t = mo_new(struct mo_tools);
+
+    if (t)
+        t->loop = l;
+    return t;
+}
+
+void mo_tools_free(struct mo_tools *t)
+{
+    if (t == NULL)
+        return;
+    if (t->load)
+        t->load->done = NULL;
+    give_up(t);
+    catalogue_free(t->now);
+    mo_free(t);
+}
+
+size_t mo_tools_count(const struct mo_tools *t)
+{
+    return t->now ? t->now->n : 0;
+}
+
+const struct mo_tool *mo_tools_at(const struct mo_tools *t, size_t i)
+{
+    return &t->now->v[i];
+}
+
+const struct mo_tool *mo_tools_find(const struct mo_tools *t,
+                                    struct mo_span name)
+{
+    return t->now ? mo_map_get(&t->now->names, name) : NULL;
+}
+
+const char *mo_tools_failed(const struct mo_tools *t, size_t i)
+{
+    return t->now && i < t->now->nsources ? t->now->failed[i] : NULL;
+}

@@ -1,0 +1,188 @@
+/*
+ * verdict.c - a reply's calls become ours, each with its verdict: it may run,
+ * a person is asked, or it has an outcome already that says why not.
+ */
+#include "agent/chat/chat_priv.h"
+
+#include "codec/json/json.h"
+
+/* It will not run; this is what the model gets instead. */
+void call_refuse(struct call *k, const char *by, const char *fmt, ...)
+{
+    struct mo_buf text;
+    va_list ap;
+
+    mo_buf_init(&text, REASON_MAX * 2);
+    va_start(ap, fmt);
+    mo_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    k->state = MO_CALL_REJECTED;
+    k->by = by;
+    k->is_error = true;
+    mo_buf_reset(&k->content);
+    mo_entry_text_content(&k->content, mo_buf_view(&text));
+    mo_buf_fini(&text);
+}
+
+void calls_digest(struct call *k)
+{
+    const struct mo_exact_call what = {
+        .session = mo_span_cstr(k->chat->id),
+        .call = mo_span_cstr(k->key),
+        .server = k->tool->def.server,
+        .tool = k->tool->def.name,
+        .args = mo_buf_view(&k->args),
+        .tool_digest = k->tool->digest,
+    };
+
+    mo_exact_call(&what, k->digest);
+}
+
+int call_take_args(struct call *k, struct mo_json args, struct mo_err *e)
+{
+    struct mo_buf exact;
+    int rc;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(args, &exact, e);
+    if (rc < 0) {
+        mo_buf_fini(&exact);
+        return rc;
+    }
+    mo_buf_fini(&k->args);
+    k->args = exact;
+    return 0;
+}
+
+void calls_refuse(struct call *k, const char *text)
+{
+    call_refuse(k, "rule", "%s", text);
+}
+
+/* What no rule is about. The gateway's own tools do nothing but tell. */
+static enum mo_action rest_of(const struct call *k)
+{
+    return k->tool->source == SOURCE_ROUTER ? MO_ACTION_ALLOW
+                                            : k->chat->agent->o.fallback;
+}
+
+struct mo_verdict call_verdict(const struct call *k)
+{
+    struct mo_agent *a = k->chat->agent;
+    struct mo_subject s = {.server = k->tool->def.server,
+                           .tool = k->tool->def.name,
+                           .claims = k->tool->claims};
+    const struct mo_agent_always *always = &a->o.always;
+    struct mo_json_doc doc;
+    struct mo_verdict v;
+
+    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
+        s.args = doc.root;
+    v = mo_rules_ask(a->o.rules, &k->chat->remembered.rules, rest_of(k), &s);
+    if (v.remembered || always->rules == NULL)
+        return v; /* this session's answer comes first */
+    return mo_rules_ask(a->o.rules, always->rules(always->ctx), rest_of(k), &s);
+}
+
+static void judge(struct call *k)
+{
+    struct mo_verdict v = call_verdict(k);
+    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+    switch (v.action) {
+    case MO_ACTION_ALLOW:
+        k->state = MO_CALL_RUNNING;
+        k->by = v.remembered ? "remembered" : "rule";
+        return;
+    case MO_ACTION_DENY:
+        call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
+                    why.n > 0 ? ": " : "", (int)why.n, why.p);
+        return;
+    default:
+        k->state = MO_CALL_PENDING;
+        k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+    }
+}
+
+/* What is wrong with what the model wrote in place of arguments. */
+static void bad_args(struct mo_span text, struct mo_err *why)
+{
+    struct mo_json_doc doc;
+    struct mo_buf exact;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_OBJECT) ||
+        mo_exact_args(doc.root, &exact, why) == 0)
+        mo_fail(why, MO_EPROTO, "its arguments are no JSON object");
+    mo_buf_fini(&exact);
+}
+
+static int take(struct chat *c, const struct mo_llm_call *from,
+                struct mo_err *e)
+{
+    struct call *k = calls_new(c);
+    struct mo_json_doc doc;
+    struct mo_err bad;
+
+    if (k == NULL || from->key.n >= sizeof(k->key))
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    memcpy(k->key, from->key.p, from->key.n);
+    mo_buf_span(&k->name, from->name);
+    k->tool = mo_tools_find(c->tools, from->name);
+    if (from->bad.n > 0) {
+        bad_args(from->bad, &bad);
+        call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
+        return 0;
+    }
+    if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
+        mo_exact_args(doc.root, &k->args, &bad) < 0) {
+        mo_buf_reset(&k->args);
+        call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
+        return 0;
+    }
+    if (k->tool == NULL) {
+        call_refuse(k, "rule", "There is no tool named \"%.*s\".",
+                    (int)from->name.n, from->name.p);
+        return 0;
+    }
+    if (router_is_run(k))
+        router_choose(k);
+    calls_digest(k);
+    if (pinned_is_blocked(c, k->tool) ||
+        (k->owned && !pinned_is_same(c, k->tool)))
+        call_refuse(
+            k, "rule",
+            "This tool was changed by its server and is not used until a "
+            "person has accepted it.");
+    else
+        judge(k);
+    return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
+}
+
+void calls_count(struct chat *c)
+{
+    unsigned total = 0, at = 0;
+
+    mo_list_each (it, &c->calls)
+        total +=
+            mo_container_of(it, struct call, node)->state == MO_CALL_PENDING;
+    mo_list_each (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_PENDING)
+            continue;
+        k->position = ++at;
+        k->total = total;
+    }
+}
+
+int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
+        rc = take(c, &r->calls[i], e);
+    calls_count(c);
+    return rc;
+}

@@ -1,0 +1,339 @@
+/*
+ * write_ahead.c - what the model is asked about: a person's words, the results
+ * of its calls. They are written, and the model is asked meanwhile.
+ *
+ * A commit and a model take their time side by side instead of one after the
+ * other. What makes that harmless:
+ *
+ *  1. Only the question is early. Until the entry is kept nothing of the
+ *     answer is shown, written or acted upon: text gathers in chat->shown, the
+ *     end of it in chat->ahead.
+ *  2. An entry that cannot be kept has no answer: the request is cancelled,
+ *     what came is dropped, and the turn ends as if nobody had been asked.
+ *  3. A model remembers nothing of us. A crash in between leaves what it would
+ *     have left without the request: an entry that is kept or not, and nobody
+ *     told of it.
+ *
+ * It is asked in its turn instead when the store is known to be away, when
+ * another write of the chat is under way (it may begin a fresh conversation),
+ * when the tools have to be read first, or older turns have to make room.
+ */
+#include "agent/chat/chat_priv.h"
+
+#define COPY_MAX (4 * MO_LLM_REPLY_MAX)
+
+/* --- asking early -------------------------------------------------------- */
+
+static bool may_ask(const struct chat *c)
+{
+    return c->writes == 1 && !c->cancel && !(c->stale && c->info.conn) &&
+           c->steps < c->agent->o.steps && !window_is_over(c) &&
+           mo_store_health(c->agent->o.store).up;
+}
+
+/* The store's thread has been woken by now: both work at the same time. */
+void ahead_ask(struct mo_later *d)
+{
+    struct chat *c = mo_container_of(d, struct chat, soon);
+    struct mo_err e;
+
+    if (c->state == CHAT_ENDING || c->unkept == NULL || !may_ask(c))
+        return;
+    mo_buf_reset(&c->shown);
+    if (turn_request(c, &e) < 0)
+        return; /* it is tried again, and told, in its turn */
+    turn_step(c);
+    agent_point(c->agent, "ahead");
+}
+
+/* --- the answer waits ---------------------------------------------------- */
+
+void ahead_drop(struct chat *c)
+{
+    mo_arena_fini(&c->ahead.mem);
+    c->ahead = (struct ahead){.there = false};
+}
+
+static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
+{
+    char *p = mo_arena_strndup(a, s.p, s.n);
+
+    *ok &= p != NULL;
+    return mo_span(p, s.n);
+}
+
+static bool copy_reply(struct ahead *a, const struct mo_llm_reply *r)
+{
+    struct mo_llm_call *v =
+        mo_arena_alloc(&a->mem, (r->ncalls + 1) * sizeof(*v));
+    bool ok = v != NULL;
+
+    a->reply = *r;
+    a->reply.entry = copy(&a->mem, r->entry, &ok);
+    a->reply.text = copy(&a->mem, r->text, &ok);
+    a->reply.calls = v;
+    for (size_t i = 0; ok && i < r->ncalls; i++)
+        v[i] = (struct mo_llm_call){
+            .key = copy(&a->mem, r->calls[i].key, &ok),
+            .name = copy(&a->mem, r->calls[i].name, &ok),
+            .args = copy(&a->mem, r->calls[i].args, &ok),
+            .bad = copy(&a->mem, r->calls[i].bad, &ok),
+        };
+    return ok;
+}
+
+void ahead_done(struct chat *c, const struct mo_llm_reply *r,
+                const struct mo_llm_failure *f)
+{
+    struct ahead *a = &c->ahead;
+
+    if (c->unheard) { /* it was asked in vain */
+        c->unheard = false;
+        turn_end(c);
+        return;
+    }
+    agent_point(c->agent, c->state == CHAT_SAVING ? "early" : "early-results");
+    a->there = true;
+    mo_arena_init(&a->mem, COPY_MAX);
+    if (f) {
+        a->fail = *f;
+    } else if (!copy_reply(a, r)) {
+        a->fail.code = "no_memory";
+        mo_fail(&a->fail.err, MO_ENOMEM, "out of memory");
+    }
+}
+
+/* --- the entry is kept, or not ------------------------------------------- */
+
+/* The model may be heard, or is asked now. */
+static void hear(struct chat *c)
+{
+    struct ahead a = c->ahead;
+
+    if (c->asking == NULL && !a.there) {
+        if (c->cancel)
+            turn_stopped(c);
+        else
+            turn_ask(c);
+        return;
+    }
+    c->ahead = (struct ahead){.there = false};
+    chat_move(c, CHAT_ASKING);
+    event_thinking(c);
+    if (c->shown.len > 0)
+        event_delta(c, mo_buf_view(&c->shown));
+    if (!a.there)
+        return;
+    turn_answer(c, a.fail.code ? NULL : &a.reply, a.fail.code ? &a.fail : NULL);
+    mo_arena_fini(&a.mem);
+}
+
+static void kept(struct chat *c)
+{
+    entries_kept(c, mo_take_ptr(&c->unkept));
+    if (c->state == CHAT_ENDING)
+        chat_settle(c);
+    else
+        hear(c);
+}
+
+static void not_kept(struct chat *c)
+{
+    entries_lost(c, mo_take_ptr(&c->unkept));
+    ahead_drop(c);
+    if (c->state == CHAT_ENDING) {
+        chat_settle(c);
+    } else if (c->asking) {
+        c->unheard = true; /* ahead_done() ends the turn */
+        mo_llm_cancel(c->asking);
+    } else {
+        turn_end(c);
+    }
+}
+
+/* The entry into memory, and to the store behind the n writes in v, where
+ * there is room for it. */
+static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
+                     size_t n, chat_written *done, void *arg, struct mo_err *e)
+{
+    int rc = 0;
+
+    v[n].kind = MO_WRITE_ENTRY;
+    v[n].doc = mo_json_text(en->doc);
+    v[n].at = mo_wall_ms();
+    rc = chat_write(c, v, n + 1, done, arg, e);
+    if (rc < 0) {
+        mo_free(en);
+        return rc;
+    }
+    entries_add(c, en);
+    c->unkept = en;
+    mo_loop_soon(c->agent->loop, &c->soon);
+    return 0;
+}
+
+static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
+{
+    struct entry *en = mo_buf_err(doc) ? NULL : entries_read(mo_buf_view(doc));
+
+    if (en == NULL)
+        mo_fail(e, mo_buf_err(doc) ? mo_buf_err(doc) : MO_ENOMEM,
+                "an entry of the conversation");
+    return en;
+}
+
+/* --- what the person said ------------------------------------------------ */
+
+/* Nobody knows whether the store has it. Said again, it is the same message:
+ * it keeps its id, and the store looks whether it is there. */
+static void set_unsure(struct chat *c, struct message *m)
+{
+    mo_free(c->unsure);
+    c->unsure = m;
+}
+
+static bool is_again(const struct chat *c, struct message *m)
+{
+    const struct message *u = c->unsure;
+
+    if (u == NULL ||
+        !mo_span_eq(mo_span(u->text, u->n), mo_span(m->text, m->n)))
+        return false;
+    memcpy(m->id, u->id, sizeof(m->id));
+    return true;
+}
+
+static void on_said(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct message *m = mo_take_ptr(&c->saying);
+    struct mo_buf extra;
+
+    (void)arg;
+    if (why) {
+        chat_ack(&m->ack, "state_unavailable", why->msg);
+        if (why->code == MO_EUNAVAIL)
+            set_unsure(c, mo_take_ptr(&m));
+        not_kept(c);
+    } else {
+        set_unsure(c, NULL);
+        mo_buf_init(&extra, 256);
+        mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
+                      m->id);
+        chat_ack_ok(&m->ack, mo_buf_view(&extra));
+        mo_buf_fini(&extra);
+        remember_title(c, mo_span(m->text, m->n));
+        kept(c);
+    }
+    mo_free(m);
+}
+
+static int say(struct chat *c, struct message *m, struct mo_err *e)
+{
+    struct mo_write w = {.text = mo_span(m->text, m->n),
+                         .again = is_again(c, m)};
+    struct entry *en = NULL;
+    struct mo_buf doc;
+
+    mo_buf_init(&doc, MO_ENTRY_MAX);
+    mo_entry_user(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
+    en = make_entry(&doc, e);
+    mo_buf_fini(&doc);
+    return en ? put_entry(c, en, &w, 0, on_said, NULL, e) : e->code;
+}
+
+void turn_next(struct chat *c)
+{
+    struct message *m = mo_list_first(&c->queue, struct message, node);
+    struct mo_err e;
+
+    if (c->state != CHAT_IDLE || m == NULL)
+        return;
+    mo_list_del(&m->node);
+    c->nqueue--;
+    c->saying = m;
+    c->usage = (struct mo_llm_usage){0};
+    mo_random_token(c->turn, ID_BYTES);
+    chat_move(c, CHAT_SAVING);
+    if (say(c, m, &e) == 0)
+        return;
+    c->saying = NULL;
+    chat_ack(&m->ack, "state_unavailable", e.msg);
+    mo_free(m);
+    turn_end(c);
+}
+
+/* --- results go back ----------------------------------------------------- */
+
+static void on_results(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *last = arg; /* whose outcome was written with them; or NULL */
+
+    if (last)
+        calls_told(last);
+    if (why) {
+        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        not_kept(c);
+        return;
+    }
+    if (c->state != CHAT_ENDING)
+        calls_drop(c);
+    kept(c);
+}
+
+/* The last outcome, what the audit keeps of it, the results: all or none. */
+static int write_results(struct chat *c, const struct mo_buf *doc,
+                         struct call *last, struct mo_err *e)
+{
+    struct mo_write w[MO_OUTCOME_WRITES + 1] = {{.at = 0}};
+    struct entry *en = make_entry(doc, e);
+    struct mo_buf words, outcome;
+    size_t n = 0;
+    int rc = en ? 0 : e->code;
+
+    mo_buf_init(&words, MO_ENTRY_MAX);
+    mo_buf_init(&outcome, MO_STORE_DOC_MAX);
+    if (last)
+        n = calls_outcome(last, w, &outcome);
+    if (rc == 0 && mo_buf_err(&outcome))
+        rc = mo_fail(e, mo_buf_err(&outcome), "the results of the calls");
+    if (rc == 0) {
+        mo_entry_words(&words, en->doc);
+        w[n].text = mo_buf_view(&words);
+        rc = put_entry(c, en, w, n, on_results, last, e);
+    } else {
+        mo_free(en);
+    }
+    mo_buf_fini(&words);
+    mo_buf_fini(&outcome);
+    return rc;
+}
+
+void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                  struct call *last)
+{
+    struct mo_buf doc;
+    struct mo_err e;
+    int rc = 0;
+
+    chat_move(c, CHAT_RESULTS);
+    mo_buf_init(&doc, MO_ENTRY_MAX);
+    mo_entry_tool(&doc, v, n);
+    rc = write_results(c, &doc, last, &e);
+    mo_buf_fini(&doc);
+    if (last)
+        last->writing = rc == 0;
+    if (rc == 0)
+        return;
+    if (last)
+        calls_told(last);
+    event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
+    c->stuck = true;
+    chat_settle(c);
+}
+
+void turn_stuck(struct chat *c)
+{
+    c->stuck = false;
+    if (c->state == CHAT_RESULTS)
+        turn_end(c);
+}

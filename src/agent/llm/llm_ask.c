@@ -1,0 +1,431 @@
+/* llm_ask.c - a conversation of ours, as the provider rooms read it: which
+ * entries this model wrote itself, which call has which result, and tool
+ * results (MCP content) cut down to what a model can be shown. */
+#include <stdio.h>
+
+#include "agent/llm/llm_priv.h"
+#include "codec/sha256.h"
+
+static const struct mo_json none = {NULL, 0};
+
+bool mo_llm_is_role(struct mo_json entry, const char *role)
+{
+    return mo_json_str_eq(mo_json_first(entry, "role"), mo_span_cstr(role));
+}
+
+bool mo_llm_is_type(struct mo_json block, const char *type)
+{
+    return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
+{
+    struct mo_json by = mo_json_first(entry, "by");
+    struct mo_span kind = mo_span_cstr(mo_llm_kind_name(q->kind));
+
+    return mo_json_str_eq(mo_json_first(by, "provider"), kind) &&
+           mo_json_str_eq(mo_json_first(by, "model"),
+                          mo_span_cstr(q->r->model)) &&
+           mo_json_str_eq(mo_json_first(by, "url"), mo_span_cstr(q->url));
+}
+
+static bool is_bound(const struct mo_llm_ask *q, struct mo_json entry)
+{
+    struct mo_json base = mo_json_get(mo_json_get(entry, "by"), "base");
+
+    return mo_json_str_eq(base, mo_span_cstr(q->base));
+}
+
+static void hash(struct mo_sha256 *s, struct mo_span text)
+{
+    mo_sha256_put(s, &text.n, sizeof(text.n)); /* where one ends */
+    mo_sha256_put(s, text.p, text.n);
+}
+
+/* The first entry says whether it is still the same beginning: the rest of a
+ * conversation only grows. */
+static void name_base(struct mo_llm_ask *q)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 s;
+
+    mo_sha256_init(&s);
+    hash(&s, q->r->system);
+    for (size_t i = 0; i < q->r->ntools; i++) {
+        hash(&s, q->r->tools[i].name);
+        hash(&s, q->r->tools[i].description);
+        hash(&s, q->r->tools[i].schema);
+    }
+    if (q->r->nentries)
+        hash(&s, q->r->entries[0]);
+    mo_sha256_end(&s, sum);
+    for (size_t i = 0; i < sizeof(q->base) - 1; i++)
+        q->base[i] = digits[(sum[i / 2] >> (i % 2 ? 0 : 4)) & 15];
+}
+
+static bool good_call(struct mo_json b)
+{
+    struct mo_json key = mo_json_first(b, "key"),
+                   name = mo_json_first(b, "name");
+
+    return mo_json_is(key, MO_JSON_STRING) && key.n > 2 &&
+           mo_json_is(name, MO_JSON_STRING) && name.n > 2 &&
+           mo_json_is(mo_json_first(b, "args"), MO_JSON_OBJECT);
+}
+
+/* What the dialects take for granted. */
+static bool good_blocks(struct mo_json blocks)
+{
+    struct mo_json_iter it;
+    struct mo_json k, b;
+
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_is_type(b, "call") && !good_call(b))
+            return false;
+    }
+    return true;
+}
+
+static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(q->r->entries[i], 0, &doc, e) < 0)
+        return mo_wrap(e, "entry %zu of the conversation", i);
+    if (!mo_llm_is_role(doc.root, "user") &&
+        !mo_llm_is_role(doc.root, "assistant") &&
+        !mo_llm_is_role(doc.root, "tool"))
+        return mo_fail(e, MO_EINVAL,
+                       "entry %zu of the conversation has no role", i);
+    if (!good_blocks(mo_json_first(doc.root, "blocks")))
+        return mo_fail(e, MO_EINVAL,
+                       "entry %zu of the conversation has a broken call", i);
+    q->entries[i] = doc.root;
+    q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
+    q->bound[i] = q->own[i] && is_bound(q, doc.root);
+    return 0;
+}
+
+static bool name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static bool good_name(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!name_char(s.p[i]))
+            return false;
+    }
+    return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
+}
+
+bool mo_llm_good_name(struct mo_json name)
+{
+    return mo_json_is(name, MO_JSON_STRING) &&
+           good_name(mo_span(name.p + 1, name.n - 2));
+}
+
+void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
+{
+    struct mo_json name = mo_json_get(call, "name");
+    char out[MO_LLM_NAME_MAX];
+    size_t n = name.n - 2;
+
+    n = n < sizeof(out) ? n : sizeof(out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+    mo_jw_str(w, mo_span(out, n));
+}
+
+static bool good_tool(const struct mo_llm_tool *t)
+{
+    struct mo_json_doc doc;
+
+    return good_name(t->name) &&
+           mo_json_parse(t->schema, MO_LLM_DEPTH_MAX, &doc, NULL) == 0 &&
+           mo_json_is(doc.root, MO_JSON_OBJECT);
+}
+
+static bool named_before(const struct mo_llm_request *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (mo_span_eq(r->tools[k].name, r->tools[i].name))
+            return true;
+    }
+    return false;
+}
+
+static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
+{
+    for (size_t i = 0; i < r->ntools; i++) {
+        const struct mo_llm_tool *t = &r->tools[i];
+
+        if (!good_tool(t) || named_before(r, i))
+            return mo_fail(e, MO_EINVAL,
+                           "tool %.*s: its name is taken, or its name or "
+                           "schema is not usable",
+                           (int)(t->name.n < 80 ? t->name.n : 80), t->name.p);
+    }
+    return 0;
+}
+
+int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
+{
+    size_t n = q->r->nentries;
+    bool user = q->from.entry > 0; /* what is before it has been read */
+    int rc = q->from.len ? 0 : check_tools(q->r, e);
+
+    q->n = n;
+    q->entries = mo_arena_zalloc(a, (n + 1) * sizeof(*q->entries));
+    q->own = mo_arena_zalloc(a, n + 1);
+    q->bound = mo_arena_zalloc(a, n + 1);
+    if (!q->entries || !q->own || !q->bound)
+        return mo_fail(e, MO_ENOMEM, "conversation");
+    if (q->kind == MO_LLM_CLAUDE && q->from.len == 0)
+        name_base(q);
+    for (size_t i = q->from.entry; rc == 0 && i < n; i++) {
+        rc = read_entry(q, i, e);
+        user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
+        if (rc == 0 && !user)
+            rc = mo_fail(e, MO_EINVAL, "a conversation begins with a person");
+    }
+    if (rc == 0 && !user)
+        rc = mo_fail(e, MO_EINVAL, "nothing was asked");
+    return rc;
+}
+
+static struct mo_json result_of(struct mo_json results, struct mo_json key)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_json_iter(&it, results);
+    while (mo_json_next(&it, &k, &v)) {
+        if (mo_span_eq(mo_json_text(mo_json_first(v, "key")),
+                       mo_json_text(key)))
+            return v;
+    }
+    return none;
+}
+
+size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
+                    struct mo_llm_pair v[MO_LLM_CALLS_MAX])
+{
+    struct mo_json results = none, k, b;
+    struct mo_json_iter it;
+    size_t n = 0;
+
+    if (i + 1 < q->n && mo_llm_is_role(q->entries[i + 1], "tool"))
+        results = mo_json_first(q->entries[i + 1], "results");
+    mo_json_iter(&it, mo_json_first(q->entries[i], "blocks"));
+    while (n < MO_LLM_CALLS_MAX && mo_json_next(&it, &k, &b)) {
+        if (!mo_llm_is_type(b, "call"))
+            continue;
+        v[n].call = b;
+        v[n++].result = result_of(results, mo_json_first(b, "key"));
+    }
+    return n;
+}
+
+struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
+                              struct mo_json call)
+{
+    struct mo_json id = mo_json_first(call, "id");
+
+    if (q->own[i] && mo_json_is(id, MO_JSON_STRING) && id.n > 2)
+        return id;
+    return mo_json_first(call, "key");
+}
+
+size_t mo_llm_last_user(const struct mo_llm_ask *q)
+{
+    size_t i = q->n;
+
+    while (i > 0 && !mo_llm_is_role(q->entries[i - 1], "user"))
+        i--;
+    return i ? i - 1 : 0;
+}
+
+int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
+{
+    if (mo_buf_err(body) == MO_ETOOBIG)
+        return mo_fail(e, MO_ETOOBIG,
+                       "the conversation is too long to be sent (over %zu "
+                       "MiB): start a fresh one",
+                       MO_LLM_REQUEST_MAX >> 20);
+    return mo_buf_err(body) ? mo_fail(e, mo_buf_err(body), "request") : 0;
+}
+
+/* --- content ------------------------------------------------------------- */
+
+bool mo_llm_blank(struct mo_json str)
+{
+    struct mo_arena a;
+    struct mo_span s = {NULL, 0};
+    size_t i = 0;
+    bool plain;
+
+    if (!mo_json_is(str, MO_JSON_STRING))
+        return true;
+    mo_arena_init(&a, str.n + 4096);
+    plain = mo_json_str(str, &a, &s) == 0;
+    while (plain && i < s.n && (unsigned char)s.p[i] <= ' ')
+        i++;
+    mo_arena_fini(&a);
+    return plain && i == s.n;
+}
+
+static bool one_of(struct mo_json v, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(v, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+/* What a model cannot be shown is named, so that it does not guess. */
+static bool note(struct mo_llm_piece *p, const char *what, struct mo_json mime,
+                 struct mo_json data)
+{
+    struct mo_span m = MO_SPAN("unknown type");
+
+    if (mo_json_is(mime, MO_JSON_STRING) && mime.n < 64)
+        m = mo_span(mime.p + 1, mime.n - 2);
+    p->kind = MO_PIECE_TEXT;
+    (void)snprintf(p->note, sizeof(p->note),
+                   "[%s, %.*s, %zu bytes of base64: not shown]", what, (int)m.n,
+                   m.p, data.n > 2 ? data.n - 2 : 0);
+    return true;
+}
+
+static bool media(struct mo_llm_piece *p, const char *what, struct mo_json mime,
+                  struct mo_json data)
+{
+    static const char *const images[] = {"image/png", "image/jpeg", "image/gif",
+                                         "image/webp", NULL};
+    static const char *const docs[] = {"application/pdf", NULL};
+
+    if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
+        return false;
+    if (!one_of(mime, images) && !one_of(mime, docs))
+        return note(p, what, mime, data);
+    p->kind = one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
+    p->mime = mime;
+    p->data = data;
+    return true;
+}
+
+static bool resource(struct mo_llm_piece *p, struct mo_json r)
+{
+    p->text = mo_json_get(r, "text");
+    if (mo_json_is(p->text, MO_JSON_STRING))
+        return !mo_llm_blank(p->text);
+    p->text = none;
+    return media(p, "resource", mo_json_get(r, "mimeType"),
+                 mo_json_get(r, "blob"));
+}
+
+bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p)
+{
+    *p = (struct mo_llm_piece){.kind = MO_PIECE_TEXT};
+    if (mo_llm_is_type(block, "image") || mo_llm_is_type(block, "audio"))
+        return media(
+            p, block.p && mo_llm_is_type(block, "image") ? "image" : "audio",
+            mo_json_get(block, "mimeType"), mo_json_get(block, "data"));
+    if (mo_llm_is_type(block, "resource"))
+        return resource(p, mo_json_get(block, "resource"));
+    p->text = mo_json_get(
+        block, mo_llm_is_type(block, "resource_link") ? "uri" : "text");
+    return !mo_llm_blank(p->text);
+}
+
+/* Half a surrogate pair is JSON to us and an error to some of them. */
+static void put_str(struct mo_jw *w, struct mo_json v)
+{
+    struct mo_buf b;
+
+    if (mo_span_search(mo_json_text(v), MO_SPAN("\\u")) < 0) {
+        mo_jw_raw(w, mo_json_text(v));
+        return;
+    }
+    mo_buf_init(&b, v.n);
+    if (mo_json_str_buf(v, &b) < 0 && !w->b->err)
+        w->b->err = mo_buf_err(&b);
+    mo_jw_str(w, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
+{
+    if (p->text.p)
+        put_str(w, p->text);
+    else
+        mo_jw_cstr(w, p->note);
+}
+
+/* Both parts are plain ASCII in any honest message; others are re-encoded. */
+void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, p->data.n + 128);
+    (void)mo_buf_puts(&b, "data:");
+    (void)mo_json_str_buf(p->mime, &b);
+    (void)mo_buf_puts(&b, ";base64,");
+    (void)mo_json_str_buf(p->data, &b);
+    if (mo_buf_err(&b) && !w->b->err)
+        w->b->err = mo_buf_err(&b);
+    mo_jw_str(w, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+bool mo_llm_failed(const struct mo_llm_pair *p)
+{
+    bool bad = false;
+
+    (void)mo_json_bool(mo_json_get(p->result, "isError"), &bad);
+    return bad || !p->result.p;
+}
+
+static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)
+{
+    struct mo_llm_piece named = *p;
+
+    if (b->len)
+        (void)mo_buf_putc(b, '\n');
+    if (p->kind != MO_PIECE_TEXT)
+        (void)note(&named, p->kind == MO_PIECE_PDF ? "document" : "image",
+                   p->mime, p->data);
+    if (named.text.p)
+        (void)mo_json_str_buf(named.text, b);
+    else
+        (void)mo_buf_puts(b, named.note);
+}
+
+void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p)
+{
+    struct mo_llm_piece piece;
+    struct mo_json_iter it;
+    struct mo_json k, v;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
+    if (!p->result.p)
+        (void)mo_buf_puts(&b, MO_LLM_UNKNOWN);
+    mo_json_iter(&it, mo_json_get(p->result, "content"));
+    while (mo_json_next(&it, &k, &v)) {
+        if (mo_llm_piece(v, &piece))
+            add_piece(&b, &piece);
+    }
+    if (mo_buf_err(&b) && !w->b->err)
+        w->b->err = mo_buf_err(&b);
+    mo_jw_str(w, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}

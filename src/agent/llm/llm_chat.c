@@ -1,0 +1,357 @@
+/* llm_chat.c - OpenAI's Chat Completions, and everything that calls itself
+ * compatible: what is sent.
+ *
+ * OpenAI's own gets max_completion_tokens, the others max_tokens, which is
+ * all that local servers read; nobody gets a number nobody asked for, as some
+ * add it to the prompt and refuse the sum. Reasoning goes back in the member
+ * it came in, and only while the person waits for the answer it belongs to:
+ * some servers insist on that, others refuse more. OpenAI itself never gets
+ * any.
+ *
+ * Pictures cannot stand in a tool's message: OpenAI gets them in a message of
+ * the user behind it, others (often without eyes) a line that names them. */
+#include "agent/llm/llm_priv.h"
+
+static void put_role(struct mo_jw *w, const char *role)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "role");
+    mo_jw_cstr(w, role);
+}
+
+static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
+{
+    bool image = p->kind == MO_PIECE_IMAGE;
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, image ? "image_url" : "text");
+    mo_jw_key(w, image ? "image_url" : "text");
+    if (image) {
+        mo_jw_obj(w);
+        mo_jw_key(w, "url");
+        mo_llm_data_url(w, p);
+        mo_jw_end(w);
+    } else if (p->kind == MO_PIECE_TEXT) {
+        mo_llm_piece_text(w, p);
+    } else {
+        mo_jw_cstr(w, "[a PDF document: not shown]");
+    }
+    mo_jw_end(w);
+}
+
+/* --- what the model said ------------------------------------------------- */
+
+static void put_text(struct mo_jw *w, struct mo_json blocks)
+{
+    struct mo_json_iter it;
+    struct mo_json k, b;
+    struct mo_buf all;
+
+    mo_buf_init(&all, MO_LLM_REQUEST_MAX);
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_is_type(b, "text"))
+            (void)mo_json_str_buf(mo_json_get(b, "text"), &all);
+    }
+    if (mo_buf_err(&all))
+        w->b->err = mo_buf_err(&all);
+    if (all.len)
+        mo_jw_str(w, mo_buf_view(&all));
+    else
+        mo_jw_null(w);
+    mo_buf_fini(&all);
+}
+
+/* The members that only this server understands: reasoning. */
+static void put_own_members(struct mo_jw *w, struct mo_json blocks)
+{
+    static const char *const nothing[] = {NULL};
+    struct mo_json_iter it;
+    struct mo_json k, b, raw;
+
+    mo_json_iter(&it, blocks);
+    while (mo_json_next(&it, &k, &b)) {
+        raw = mo_json_get(b, "raw");
+        if (!mo_llm_is_type(b, "call") && mo_json_is(raw, MO_JSON_OBJECT))
+            mo_llm_put_but(w, raw, nothing);
+    }
+}
+
+static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
+                     struct mo_json call)
+{
+    static const char *const but[] = {"id", NULL};
+    struct mo_json raw = mo_json_get(call, "raw");
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "id");
+    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
+    if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT) &&
+        mo_llm_good_name(mo_json_get(call, "name"))) {
+        mo_llm_put_but(w, raw, but);
+    } else {
+        mo_jw_key(w, "type");
+        mo_jw_cstr(w, "function");
+        mo_jw_key(w, "function");
+        mo_jw_obj(w);
+        mo_jw_key(w, "name");
+        mo_llm_put_name(w, call);
+        mo_jw_key(w, "arguments");
+        mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static bool says_something(struct mo_json blocks, size_t calls)
+{
+    struct mo_llm_piece p;
+    struct mo_json_iter it;
+    struct mo_json k, b;
+
+    mo_json_iter(&it, blocks);
+    while (calls == 0 && mo_json_next(&it, &k, &b)) {
+        if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p))
+            return true;
+    }
+    return calls > 0;
+}
+
+static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
+                          const struct mo_llm_pair *v, size_t n)
+{
+    struct mo_json blocks = mo_json_get(q->entries[i], "blocks");
+
+    if (!says_something(blocks, n))
+        return;
+    put_role(w, "assistant");
+    mo_jw_key(w, "content");
+    put_text(w, blocks);
+    if (q->kind == MO_LLM_COMPATIBLE && q->own[i] && i > mo_llm_last_user(q))
+        put_own_members(w, blocks);
+    if (n) {
+        mo_jw_key(w, "tool_calls");
+        mo_jw_arr(w);
+        for (size_t c = 0; c < n; c++)
+            put_call(q, i, w, v[c].call);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+/* --- what tools and the person said -------------------------------------- */
+
+static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
+                       const struct mo_llm_pair *p)
+{
+    put_role(w, "tool");
+    mo_jw_key(w, "tool_call_id");
+    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, p->call)));
+    mo_jw_key(w, "content");
+    mo_llm_result_text(w, p);
+    mo_jw_end(w);
+}
+
+static void put_images(struct mo_jw *w, const struct mo_llm_pair *p, bool *open)
+{
+    struct mo_llm_piece piece;
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_json_iter(&it, mo_json_get(p->result, "content"));
+    while (mo_json_next(&it, &k, &v)) {
+        if (!mo_llm_piece(v, &piece) || piece.kind != MO_PIECE_IMAGE)
+            continue;
+        if (!*open) {
+            put_role(w, "user");
+            mo_jw_key(w, "content");
+            mo_jw_arr(w);
+        }
+        *open = true;
+        put_piece(w, &piece);
+    }
+}
+
+static void put_turn(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
+{
+    struct mo_llm_pair v[MO_LLM_CALLS_MAX];
+    size_t n = mo_llm_pairs(q, i, v);
+    bool open = false;
+
+    put_assistant(q, i, w, v, n);
+    for (size_t c = 0; c < n; c++)
+        put_result(q, i, w, &v[c]);
+    for (size_t c = 0; c < n && q->kind == MO_LLM_OPENAI; c++)
+        put_images(w, &v[c], &open);
+    if (open) {
+        mo_jw_end(w);
+        mo_jw_end(w);
+    }
+}
+
+/* One plain text in it, and nothing else? */
+static bool is_plain(struct mo_json entry, struct mo_llm_piece *p)
+{
+    struct mo_json blocks = mo_json_get(entry, "blocks");
+
+    return mo_json_len(blocks) == 1 && mo_llm_piece(mo_json_at(blocks, 0), p) &&
+           p->kind == MO_PIECE_TEXT && p->text.p;
+}
+
+static void put_pieces(struct mo_jw *w, struct mo_json entry)
+{
+    struct mo_llm_piece p;
+    struct mo_json_iter it;
+    struct mo_json k, b;
+
+    mo_json_iter(&it, mo_json_get(entry, "blocks"));
+    while (mo_json_next(&it, &k, &b)) {
+        if (mo_llm_piece(b, &p))
+            put_piece(w, &p);
+    }
+}
+
+static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
+                       struct mo_jw *w)
+{
+    struct mo_llm_piece p;
+    struct mo_buf all;
+
+    mo_buf_init(&all, MO_LLM_REQUEST_MAX);
+    for (; i < end; i++) {
+        if (all.len)
+            (void)mo_buf_puts(&all, "\n\n");
+        if (is_plain(q->entries[i], &p))
+            (void)mo_json_str_buf(p.text, &all);
+    }
+    if (mo_buf_err(&all) && !w->b->err)
+        w->b->err = mo_buf_err(&all);
+    mo_jw_str(w, mo_buf_view(&all));
+    mo_buf_fini(&all);
+}
+
+/* What a person said in a row is one message: the templates of many local
+ * models want the roles to take turns. Plain text stays a string: some
+ * servers know nothing else. Returns the entry after it. */
+static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
+{
+    struct mo_llm_piece p;
+    bool plain = true;
+    size_t end = i;
+
+    while (end < q->n && mo_llm_is_role(q->entries[end], "user"))
+        plain = is_plain(q->entries[end++], &p) && plain;
+    put_role(w, "user");
+    mo_jw_key(w, "content");
+    if (plain && end == i + 1) {
+        mo_llm_piece_text(w, &p);
+    } else if (plain) {
+        put_joined(q, i, end, w);
+    } else {
+        mo_jw_arr(w);
+        for (; i < end; i++)
+            put_pieces(w, q->entries[i]);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    return end;
+}
+
+static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, r->model);
+    mo_jw_key(w, "messages");
+    mo_jw_arr(w);
+    if (r->system.n) {
+        put_role(w, "system");
+        mo_jw_key(w, "content");
+        mo_jw_str(w, r->system);
+        mo_jw_end(w);
+    }
+}
+
+static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
+{
+    size_t knot = mo_llm_last_said(q);
+
+    for (size_t i = q->from.entry; i < q->n;) {
+        if (i == knot)
+            mo_llm_knot(q, i, w, NULL);
+        if (mo_llm_is_role(q->entries[i], "user")) {
+            i = put_user(q, i, w);
+            continue;
+        }
+        if (mo_llm_is_role(q->entries[i], "assistant"))
+            put_turn(q, i, w);
+        i++;
+    }
+    mo_jw_end(w);
+}
+
+/* --- the rest ------------------------------------------------------------ */
+
+static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
+{
+    mo_jw_key(w, "tools");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < r->ntools; i++) {
+        mo_jw_obj(w);
+        mo_jw_key(w, "type");
+        mo_jw_cstr(w, "function");
+        mo_jw_key(w, "function");
+        mo_jw_obj(w);
+        mo_jw_key(w, "name");
+        mo_jw_str(w, r->tools[i].name);
+        mo_jw_key(w, "description");
+        mo_jw_str(w, r->tools[i].description);
+        mo_jw_key(w, "parameters");
+        mo_jw_raw(w, r->tools[i].schema);
+        mo_jw_end(w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static int put(const struct mo_llm_ask *q, struct mo_buf *body,
+               struct mo_err *e)
+{
+    struct mo_jw w;
+
+    if (!mo_llm_go_on(q, body, &w))
+        put_head(&w, q->r);
+    put_messages(q, &w);
+    if (q->r->ntools)
+        put_tools(&w, q->r);
+    if (q->r->ntools && q->r->quiet) {
+        mo_jw_key(&w, "tool_choice");
+        mo_jw_cstr(&w, "none");
+    }
+    if (q->max_output) {
+        mo_jw_key(&w, q->kind == MO_LLM_OPENAI ? "max_completion_tokens"
+                                               : "max_tokens");
+        mo_jw_u64(&w, q->max_output);
+    }
+    mo_jw_key(&w, "stream");
+    mo_jw_bool(&w, true);
+    mo_jw_key(&w, "stream_options");
+    mo_jw_raw(&w, MO_SPAN("{\"include_usage\":true}"));
+    mo_jw_end(&w);
+    return mo_llm_ask_end(body, e);
+}
+
+static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+{
+    (void)q;
+    return mo_buf_puts(path, "/chat/completions");
+}
+
+const struct mo_llm_wire mo_llm_chat = {
+    .put = put,
+    .put_path = put_path,
+    .event = mo_llm_chat_event,
+    .finish = mo_llm_chat_finish,
+    .put_raw = mo_llm_chat_raw,
+};

@@ -1,0 +1,560 @@
+/* llm_chat_in.c - Chat Completions: what streams back, from whomever.
+ *
+ * Servers differ most in how a call arrives: with an index, without, with the
+ * index of another, in one piece or in many, with a name in every piece or in
+ * the first, with arguments as text or as an object, with an id or without.
+ * find_call() is where all that is settled.
+ *
+ * Some servers leave reasoning in the text, between <think> and </think> at
+ * its beginning: that is thinking too, wherever the tags are cut. */
+#include "agent/llm/llm_priv.h"
+
+enum think { AT_START, IN_THINK, IN_TEXT };
+
+/* --- text and thinking --------------------------------------------------- */
+
+static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
+                     struct mo_span s, struct mo_err *e)
+{
+    struct mo_llm_block *b = mo_llm_last(in);
+
+    if (s.n == 0)
+        return 0;
+    if (!b || b->kind != kind || !b->plain)
+        b = mo_llm_open(in, kind, -1, e);
+    if (!b)
+        return e->code;
+    b->plain = true;
+    return mo_llm_grow_text(in, b, s, e);
+}
+
+/* How much of the end of s could be the beginning of tag. */
+static size_t half_tag(struct mo_span s, struct mo_span tag)
+{
+    size_t n = s.n < tag.n - 1 ? s.n : tag.n - 1;
+
+    while (n && memcmp(s.p + s.n - n, tag.p, n) != 0)
+        n--;
+    return n;
+}
+
+static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
+{
+    static const struct mo_span tag = {"</think>", 8};
+    ptrdiff_t at = mo_span_search(*s, tag);
+    size_t half = at < 0 ? half_tag(*s, tag) : 0;
+    size_t n = at < 0 ? s->n - half : (size_t)at;
+    int rc = grow_last(in, MO_LB_THINKING, mo_span_head(*s, n), e);
+
+    *s = mo_span_skip(*s, at < 0 ? n : n + tag.n);
+    if (at >= 0)
+        in->think = IN_TEXT;
+    return rc;
+}
+
+/* Blanks before the tag belong to nobody. false: more must come. */
+static bool at_start(struct mo_llm_in *in, struct mo_span *s)
+{
+    static const struct mo_span tag = {"<think>", 7};
+    struct mo_span t = *s;
+
+    while (t.n && (t.p[0] == ' ' || t.p[0] == '\n' || t.p[0] == '\r'))
+        t = mo_span_skip(t, 1);
+    if (mo_span_starts(t, tag)) {
+        in->think = IN_THINK;
+        *s = mo_span_skip(t, tag.n);
+        return true;
+    }
+    if (s->n < 32 && (t.n == 0 || mo_span_starts(tag, t)))
+        return false;
+    in->think = IN_TEXT;
+    return true;
+}
+
+/* hold keeps what cannot be decided yet; it is put before what comes. */
+static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
+                        struct mo_err *e)
+{
+    struct mo_buf all;
+    struct mo_span s;
+    int rc = 0;
+
+    mo_buf_init(&all, MO_LLM_REPLY_MAX);
+    (void)mo_buf_span(&all, mo_buf_view(&in->hold));
+    if (mo_buf_span(&all, piece) < 0)
+        rc = mo_fail(e, mo_buf_err(&all), "reply");
+    mo_buf_reset(&in->hold);
+    s = mo_buf_view(&all);
+    if (rc == 0 && in->think == AT_START && !at_start(in, &s) && last)
+        in->think = IN_TEXT;
+    if (rc == 0 && in->think == IN_THINK)
+        rc = in_think(in, &s, e);
+    if (rc == 0 && (in->think == IN_TEXT || last)) {
+        rc = grow_last(in, in->think == IN_TEXT ? MO_LB_TEXT : MO_LB_THINKING,
+                       s, e);
+        s.n = 0;
+    }
+    if (rc == 0 && mo_buf_span(&in->hold, s) < 0)
+        rc = mo_fail(e, mo_buf_err(&in->hold), "reply");
+    mo_buf_fini(&all);
+    return rc;
+}
+
+/* The usual way: no tag can be in it, the bytes stay as they came. */
+static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_llm_block *b = mo_llm_last(in);
+
+    if (!b || b->kind != MO_LB_TEXT)
+        b = mo_llm_open(in, MO_LB_TEXT, -1, e);
+    if (!b)
+        return e->code;
+    b->plain = true;
+    return mo_llm_grow(in, b, v, e);
+}
+
+static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_buf b;
+    int rc;
+
+    if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
+        return 0;
+    if (!in->compatible || in->think == IN_TEXT)
+        return take_plain(in, v, e);
+    mo_buf_init(&b, MO_LLM_REPLY_MAX);
+    if (mo_json_str_buf(v, &b) < 0)
+        rc = mo_fail(e, mo_buf_err(&b), "reply");
+    else
+        rc = take_content(in, mo_buf_view(&b), false, e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* A list of parts instead of a string: their texts. */
+static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json k, part;
+    int rc = 0;
+
+    if (!mo_json_is(v, MO_JSON_ARRAY))
+        return take_text(in, v, e);
+    mo_json_iter(&it, v);
+    while (rc == 0 && mo_json_next(&it, &k, &part))
+        rc = take_text(in, mo_json_get(part, "text"), e);
+    return rc;
+}
+
+/* `start` remembers the member it came in, as JSON. */
+static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
+                          const char *member, struct mo_err *e)
+{
+    struct mo_json v = mo_json_get(delta, member);
+    struct mo_llm_block *b = mo_llm_last(in);
+
+    if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
+        return 0;
+    if (!b || b->kind != MO_LB_THINKING || !b->start.len) {
+        b = mo_llm_open(in, MO_LB_THINKING, -1, e);
+        if (!b || mo_llm_add(in, &b->start, mo_span_cstr(member), e) < 0)
+            return e->code;
+    }
+    return mo_llm_grow(in, b, v, e);
+}
+
+/* --- OpenRouter's reasoning_details -------------------------------------- */
+
+/* A list of opaque items that goes back as one. Text comes in pieces, each an
+ * item that looks whole: those of one index are one. Of the block: `more` has
+ * the items that are done, `start` the open one as it began, `body` its text,
+ * `args` its signature. */
+
+/* The member whose pieces are joined, or NULL. */
+static const char *joined(struct mo_json item)
+{
+    if (mo_llm_is_type(item, "reasoning.text"))
+        return "text";
+    return mo_llm_is_type(item, "reasoning.summary") ? "summary" : NULL;
+}
+
+static bool continues(const struct mo_llm_block *b, struct mo_json item)
+{
+    struct mo_json open = {b->start.p, b->start.len};
+    const char *member = joined(item);
+
+    return b->start.len && member && joined(open) &&
+           strcmp(joined(open), member) == 0 &&
+           mo_span_eq(mo_json_text(mo_json_get(open, "index")),
+                      mo_json_text(mo_json_get(item, "index")));
+}
+
+static int close_detail(struct mo_llm_block *b, struct mo_err *e)
+{
+    struct mo_json open = {b->start.p, b->start.len};
+    const char *but[] = {b->start.len ? joined(open) : NULL, "signature", NULL};
+    struct mo_jw w;
+
+    if (!but[0])
+        return 0;
+    if (b->more.len)
+        (void)mo_buf_putc(&b->more, ',');
+    mo_jw_init(&w, &b->more);
+    mo_jw_obj(&w);
+    mo_llm_put_but(&w, open, but);
+    mo_llm_put_literal(&w, but[0], &b->body);
+    if (b->args.len) {
+        mo_jw_key(&w, "signature");
+        mo_llm_put_json(&w, &b->args);
+    }
+    mo_jw_end(&w);
+    mo_buf_reset(&b->start);
+    mo_buf_reset(&b->body);
+    mo_buf_reset(&b->args);
+    return mo_buf_err(&b->more) ? mo_fail(e, mo_buf_err(&b->more), "reply") : 0;
+}
+
+static int take_detail(struct mo_llm_in *in, struct mo_llm_block *b,
+                       struct mo_json item, struct mo_err *e)
+{
+    struct mo_json sign = mo_json_get(item, "signature");
+    const char *member = joined(item);
+
+    if (!continues(b, item) && close_detail(b, e) < 0)
+        return e->code;
+    if (!member) {
+        if (b->more.len && mo_llm_add(in, &b->more, MO_SPAN(","), e) < 0)
+            return e->code;
+        return mo_llm_add(in, &b->more, mo_json_text(item), e);
+    }
+    if (!b->start.len && mo_llm_add(in, &b->start, mo_json_text(item), e) < 0)
+        return e->code;
+    if (mo_json_is(sign, MO_JSON_STRING)) {
+        mo_buf_reset(&b->args);
+        if (mo_llm_add(in, &b->args, mo_json_text(sign), e) < 0)
+            return e->code;
+    }
+    return mo_llm_add_str(in, &b->body, mo_json_get(item, member), e);
+}
+
+static struct mo_llm_block *details_block(const struct mo_llm_in *in)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->v[i]->kind == MO_LB_OTHER)
+            return in->v[i];
+    }
+    return NULL;
+}
+
+static int take_details(struct mo_llm_in *in, struct mo_json list,
+                        struct mo_err *e)
+{
+    struct mo_llm_block *b = details_block(in);
+    struct mo_json_iter it;
+    struct mo_json k, v;
+    int rc = 0;
+
+    if (!mo_json_is(list, MO_JSON_ARRAY) || mo_json_len(list) == 0)
+        return 0;
+    b = b ? b : mo_llm_open(in, MO_LB_OTHER, -1, e);
+    if (!b)
+        return e->code;
+    mo_json_iter(&it, list);
+    while (rc == 0 && mo_json_next(&it, &k, &v)) {
+        if (mo_json_is(v, MO_JSON_OBJECT))
+            rc = take_detail(in, b, v, e);
+    }
+    return rc;
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+static bool has(struct mo_json v)
+{
+    return mo_json_is(v, MO_JSON_STRING) && v.n > 2;
+}
+
+static struct mo_llm_block *last_call(const struct mo_llm_in *in, int64_t index)
+{
+    for (size_t i = in->n; i > 0; i--) {
+        struct mo_llm_block *b = in->v[i - 1];
+
+        if (b->kind == MO_LB_CALL && (index < 0 || b->index == index))
+            return b;
+    }
+    return NULL;
+}
+
+static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
+                                         struct mo_json id)
+{
+    for (size_t i = in->n; i > 0; i--) {
+        struct mo_llm_block *b = in->v[i - 1];
+
+        if (b->kind == MO_LB_CALL && mo_json_str_eq(id, mo_buf_view(&b->id)))
+            return b;
+    }
+    return NULL;
+}
+
+/* Do the arguments so far make an object? */
+static bool is_whole(const struct mo_llm_block *b)
+{
+    struct mo_json_doc doc;
+    struct mo_buf lit, text;
+    bool ok;
+
+    mo_buf_init(&lit, MO_LLM_REPLY_MAX + 2);
+    mo_buf_init(&text, MO_LLM_REPLY_MAX);
+    (void)mo_buf_putc(&lit, '"');
+    (void)mo_buf_span(&lit, mo_buf_view(&b->body));
+    ok = mo_buf_putc(&lit, '"') == 0 &&
+         mo_json_str_buf((struct mo_json){lit.p, lit.len}, &text) == 0 &&
+         mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0;
+    mo_buf_fini(&lit);
+    mo_buf_fini(&text);
+    return ok;
+}
+
+/* A name in a piece that has no id of its own: the next call, or the same
+ * one named again? */
+static bool opens(const struct mo_llm_block *b, struct mo_json name,
+                  int64_t index)
+{
+    if (!mo_json_str_eq(name, mo_buf_view(&b->name)))
+        return true;
+    return index < 0 && is_whole(b);
+}
+
+static struct mo_llm_block *find_call(const struct mo_llm_in *in,
+                                      struct mo_json id, struct mo_json name,
+                                      int64_t index)
+{
+    struct mo_llm_block *b = last_call(in, index);
+
+    if (!b || (index < 0 && has(id)))
+        return has(id) ? call_with_id(in, id) : NULL;
+    if (has(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
+        return NULL;
+    if (!has(id) && has(name) && opens(b, name, index))
+        return NULL;
+    return b;
+}
+
+static const char *const call_known[] = {"index", "id", "type", "function",
+                                         NULL};
+
+static struct mo_llm_block *open_call(struct mo_llm_in *in, struct mo_json tc,
+                                      struct mo_json name, int64_t index,
+                                      struct mo_err *e)
+{
+    struct mo_llm_block *b = mo_llm_open(in, MO_LB_CALL, index, e);
+    struct mo_jw w;
+
+    if (!b || mo_llm_name(in, b, name, mo_json_get(tc, "id"), e) < 0)
+        return NULL;
+    mo_jw_init(&w, &b->start); /* what else it has goes back too */
+    mo_jw_obj(&w);
+    mo_llm_put_but(&w, tc, call_known);
+    mo_jw_end(&w);
+    if (mo_buf_err(&b->start)) {
+        (void)mo_fail(e, mo_buf_err(&b->start), "reply");
+        return NULL;
+    }
+    in->held += b->start.len;
+    return b;
+}
+
+static int take_call(struct mo_llm_in *in, struct mo_json tc, struct mo_err *e)
+{
+    struct mo_json f = mo_json_get(tc, "function"), id = mo_json_get(tc, "id");
+    struct mo_json name = mo_json_get(f, "name");
+    struct mo_json args = mo_json_get(f, "arguments");
+    struct mo_llm_block *b;
+    int64_t index = -1;
+
+    (void)mo_json_i64(mo_json_get(tc, "index"), &index);
+    b = find_call(in, id, name, index);
+    if (b && b->id.len == 0 && has(id) && mo_json_str_buf(id, &b->id) < 0)
+        return mo_fail(e, mo_buf_err(&b->id), "id of a call");
+    if (!b)
+        b = open_call(in, tc, name, index, e);
+    if (!b)
+        return e->code;
+    if (mo_json_is(args, MO_JSON_OBJECT))
+        return mo_llm_grow_text(in, b, mo_json_text(args), e);
+    return mo_llm_grow(in, b, args, e);
+}
+
+static int take_calls(struct mo_llm_in *in, struct mo_json list,
+                      struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json k, tc;
+    int rc = 0;
+
+    mo_json_iter(&it, list);
+    while (rc == 0 && mo_json_next(&it, &k, &tc)) {
+        if (mo_json_is(tc, MO_JSON_OBJECT))
+            rc = take_call(in, tc, e);
+    }
+    return rc;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static const struct {
+    const char *raw;
+    enum mo_llm_stop stop;
+} stops[] = {
+    {"stop", MO_LLM_END},
+    {"length", MO_LLM_LENGTH},
+    {"tool_calls", MO_LLM_CALLS},
+    {"function_call", MO_LLM_CALLS},
+    {"content_filter", MO_LLM_REFUSED},
+};
+
+static void take_stop(struct mo_llm_in *in, struct mo_json raw)
+{
+    if (!has(raw))
+        return;
+    mo_llm_stop_raw(in, raw);
+    in->ended = true;
+    in->stop = MO_LLM_OTHER;
+    for (size_t i = 0; i < MO_COUNT(stops); i++) {
+        if (mo_json_str_eq(raw, mo_span_cstr(stops[i].raw)))
+            in->stop = stops[i].stop;
+    }
+}
+
+static void take_usage(struct mo_llm_in *in, struct mo_json u)
+{
+    struct mo_json d = mo_json_get(u, "prompt_tokens_details");
+
+    if (!mo_json_is(u, MO_JSON_OBJECT))
+        return;
+    mo_llm_count(mo_json_get(u, "prompt_tokens"), &in->usage.input);
+    mo_llm_count(mo_json_get(u, "completion_tokens"), &in->usage.output);
+    mo_llm_count(mo_json_get(d, "cached_tokens"), &in->usage.cache_read);
+    mo_buf_reset(&in->usage_raw);
+    (void)mo_buf_span(&in->usage_raw, mo_json_text(u));
+}
+
+static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
+{
+    struct mo_json refusal = mo_json_get(d, "refusal");
+    int rc = take_details(in, mo_json_get(d, "reasoning_details"), e);
+
+    if (rc == 0)
+        rc = take_reasoning(in, d, "reasoning_content", e);
+    if (rc == 0)
+        rc = take_reasoning(in, d, "reasoning", e);
+    if (rc == 0)
+        rc = take_parts(in, mo_json_get(d, "content"), e);
+    if (rc == 0 && has(refusal)) {
+        in->refused = true;
+        rc = take_text(in, refusal, e);
+    }
+    if (rc == 0)
+        rc = take_calls(in, mo_json_get(d, "tool_calls"), e);
+    return rc;
+}
+
+int mo_llm_chat_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
+                      struct mo_err *e)
+{
+    struct mo_json v, c, d, error;
+    int rc;
+
+    if (mo_span_is(mo_span_trim(ev->data), "[DONE]")) {
+        in->whole = true;
+        return 0;
+    }
+    if (mo_llm_event_json(in, ev, &v, e) < 0)
+        return e->code;
+    error = mo_json_get(v, "error");
+    if (error.p && !mo_json_is(error, MO_JSON_NULL))
+        return mo_llm_event_error(in, v, e);
+    take_usage(in, mo_json_get(v, "usage"));
+    c = mo_json_at(mo_json_get(v, "choices"), 0);
+    if (!c.p)
+        return 0;
+    d = mo_json_get(c, "delta");
+    rc = take_delta(in, d.p ? d : mo_json_get(c, "message"), e);
+    take_stop(in, mo_json_get(c, "finish_reason"));
+    return rc;
+}
+
+int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
+{
+    struct mo_llm_block *last, *details = details_block(in);
+
+    if (details && close_detail(details, e) < 0)
+        return e->code;
+    if (in->compatible && in->think != IN_TEXT &&
+        take_content(in, MO_SPAN(""), true, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->v[i]->kind == MO_LB_CALL &&
+            mo_llm_close_args(in, in->v[i], e) < 0)
+            return e->code;
+    }
+    last = mo_llm_last(in);
+    if (last && last->kind == MO_LB_CALL && in->stop == MO_LLM_LENGTH)
+        last->drop = true;
+    if (in->refused && in->stop == MO_LLM_END)
+        in->stop = MO_LLM_REFUSED;
+    return 0;
+}
+
+/* --- what goes back ------------------------------------------------------ */
+
+static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
+{
+    static const char *const nothing[] = {NULL};
+
+    if (b->id.len) {
+        mo_jw_key(w, "id");
+        mo_jw_str(w, mo_buf_view(&b->id));
+    }
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "function");
+    mo_jw_key(w, "function");
+    mo_jw_obj(w);
+    mo_jw_key(w, "name");
+    mo_jw_str(w, mo_buf_view(&b->name));
+    if (b->bad.len || !b->body.len) {
+        mo_jw_key(w, "arguments");
+        mo_jw_cstr(w, "{}");
+    } else {
+        mo_llm_put_literal(w, "arguments", &b->body);
+    }
+    mo_jw_end(w);
+    mo_llm_put_but(w, (struct mo_json){b->start.p, b->start.len}, nothing);
+}
+
+void mo_llm_chat_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
+                     struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    (void)in;
+    if (b->kind == MO_LB_TEXT || (b->kind == MO_LB_THINKING && !b->start.len))
+        return;
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    if (b->kind == MO_LB_CALL) {
+        put_call(&w, b);
+    } else if (b->kind == MO_LB_THINKING) {
+        mo_jw_key_span(&w, mo_buf_view(&b->start));
+        mo_jw_raw(&w, MO_SPAN("\""));
+        (void)mo_buf_span(out, mo_buf_view(&b->body));
+        (void)mo_buf_putc(out, '"');
+    } else {
+        mo_jw_key(&w, "reasoning_details");
+        mo_jw_raw(&w, MO_SPAN("["));
+        (void)mo_buf_span(out, mo_buf_view(&b->more));
+        (void)mo_buf_putc(out, ']');
+    }
+    mo_jw_end(&w);
+}

@@ -1,0 +1,398 @@
+/* llm_claude.c - Anthropic's Messages, version 2026-10-21: what is sent.
+ *
+ * The bytes of tools, system and earlier messages depend on nothing but
+ * themselves: thinking is bound to exactly what stood before it, and the
+ * prompt cache too. Only the cache marks move on; they are not counted.
+ *
+ * Marks (of the four that are allowed): the last tool, the system text, the
+ * last block of the newest user message, and that of the one before it, so
+ * that a long step still finds what the step before it had stored.
+ *
+ * Where that beginning has changed (other tools, a summary in place of old
+ * turns) the thinking that was bound to the old one stays out: that is the
+ * way this API has for it. Everything else goes back as it came.
+ *
+ * Sampling parameters are never sent: this version refuses them. Neither is
+ * `thinking`: what a model does by itself is what it does best. */
+#include "agent/llm/llm_priv.h"
+
+#define MAX_TOKENS 16384u /* when nobody said: the API insists on a number */
+#define MARK       ",\"cache_control\":{\"type\":\"ephemeral\"}}"
+
+struct out {
+    const struct mo_llm_ask *q;
+    struct mo_jw w;
+    const char *role;    /* of the message that is open, or NULL */
+    struct mo_buf block; /* the newest, not written yet: it may get a mark */
+    size_t mark[2];      /* entries whose last block does */
+    size_t knot;         /* the entry it is tied at */
+};
+
+/* --- blocks -------------------------------------------------------------- */
+
+static void flush(struct out *o, bool mark)
+{
+    struct mo_buf *b = &o->block;
+
+    if (b->err && !o->w.b->err)
+        o->w.b->err = b->err;
+    if (b->len == 0 || b->err)
+        return;
+    if (mark && b->p[b->len - 1] == '}') {
+        b->len--;
+        (void)mo_buf_puts(b, MARK);
+    }
+    if (b->err)
+        o->w.b->err = b->err;
+    else
+        mo_jw_raw(&o->w, mo_buf_view(b));
+    mo_buf_reset(b);
+}
+
+static void begin(struct out *o, const char *role, struct mo_jw *block)
+{
+    flush(o, false);
+    if (o->role != role) {
+        if (o->role) {
+            mo_jw_end(&o->w);
+            mo_jw_end(&o->w);
+        }
+        mo_jw_obj(&o->w);
+        mo_jw_key(&o->w, "role");
+        mo_jw_cstr(&o->w, role);
+        mo_jw_key(&o->w, "content");
+        mo_jw_arr(&o->w);
+        o->role = role;
+    }
+    mo_jw_init(block, &o->block);
+}
+
+static const char user[] = "user", assistant[] = "assistant";
+
+static void put_source(struct mo_jw *w, const struct mo_llm_piece *p)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, p->kind == MO_PIECE_PDF ? "document" : "image");
+    mo_jw_key(w, "source");
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "base64");
+    mo_jw_key(w, "media_type");
+    mo_jw_raw(w, mo_json_text(p->mime));
+    mo_jw_key(w, "data");
+    mo_jw_raw(w, mo_json_text(p->data));
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
+{
+    if (p->kind != MO_PIECE_TEXT) {
+        put_source(w, p);
+        return;
+    }
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_llm_piece_text(w, p);
+    mo_jw_end(w);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static void put_user(struct out *o, size_t i)
+{
+    struct mo_llm_piece p;
+    struct mo_json_iter it;
+    struct mo_json k, b;
+    struct mo_jw w;
+
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
+    while (mo_json_next(&it, &k, &b)) {
+        if (!mo_llm_piece(b, &p))
+            continue;
+        begin(o, user, &w);
+        put_piece(&w, &p);
+    }
+}
+
+static void put_call(struct out *o, size_t i, struct mo_json call)
+{
+    struct mo_jw w;
+
+    begin(o, assistant, &w);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "type");
+    mo_jw_cstr(&w, "tool_use");
+    mo_jw_key(&w, "id");
+    mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
+    mo_jw_key(&w, "name");
+    mo_llm_put_name(&w, call);
+    mo_jw_key(&w, "input");
+    mo_jw_raw(&w, mo_json_text(mo_json_get(call, "args")));
+    mo_jw_end(&w);
+}
+
+static bool is_thinking(struct mo_json raw)
+{
+    return mo_llm_is_type(raw, "thinking") ||
+           mo_llm_is_type(raw, "redacted_thinking");
+}
+
+/* Blank text is refused, also when the model wrote it. */
+static void put_own(struct out *o, struct mo_json raw, bool bound)
+{
+    struct mo_jw w;
+
+    if (mo_llm_is_type(raw, "text") && mo_llm_blank(mo_json_get(raw, "text")))
+        return;
+    if (!bound && is_thinking(raw))
+        return;
+    begin(o, assistant, &w);
+    mo_jw_raw(&w, mo_json_text(raw));
+}
+
+static void put_assistant(struct out *o, size_t i)
+{
+    struct mo_llm_piece p;
+    struct mo_json_iter it;
+    struct mo_json k, b, raw;
+    struct mo_jw w;
+
+    mo_json_iter(&it, mo_json_first(o->q->entries[i], "blocks"));
+    while (mo_json_next(&it, &k, &b)) {
+        raw = mo_json_first(b, "raw");
+        if (o->q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
+            put_own(o, raw, o->q->bound[i]);
+        } else if (mo_llm_is_type(b, "call")) {
+            put_call(o, i, b);
+        } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
+            begin(o, assistant, &w);
+            put_piece(&w, &p);
+        }
+    }
+}
+
+/* A tool that said nothing has no content at all. */
+static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
+{
+    struct mo_llm_piece piece;
+    struct mo_json_iter it;
+    struct mo_json k, v;
+    bool open = false;
+
+    if (!p->result.p) {
+        mo_jw_key(w, "content");
+        mo_jw_cstr(w, MO_LLM_UNKNOWN);
+        return;
+    }
+    mo_json_iter(&it, mo_json_get(p->result, "content"));
+    while (mo_json_next(&it, &k, &v)) {
+        if (!mo_llm_piece(v, &piece))
+            continue;
+        if (!open) {
+            mo_jw_key(w, "content");
+            mo_jw_arr(w);
+        }
+        open = true;
+        put_piece(w, &piece);
+    }
+    if (open)
+        mo_jw_end(w);
+}
+
+static void put_results(struct out *o, size_t i)
+{
+    struct mo_llm_pair v[MO_LLM_CALLS_MAX];
+    size_t n = mo_llm_pairs(o->q, i, v);
+    struct mo_jw w;
+
+    for (size_t c = 0; c < n; c++) {
+        begin(o, user, &w);
+        mo_jw_obj(&w);
+        mo_jw_key(&w, "type");
+        mo_jw_cstr(&w, "tool_result");
+        mo_jw_key(&w, "tool_use_id");
+        mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
+        put_content(&w, &v[c]);
+        if (mo_llm_failed(&v[c])) {
+            mo_jw_key(&w, "is_error");
+            mo_jw_bool(&w, true);
+        }
+        mo_jw_end(&w);
+    }
+}
+
+/* Who speaks as the user: a person, or the results of entry i. */
+static bool speaks_user(const struct mo_llm_ask *q, size_t i)
+{
+    return !mo_llm_is_role(q->entries[i], "assistant");
+}
+
+static void find_marks(struct out *o)
+{
+    size_t found = 0;
+
+    o->mark[0] = o->mark[1] = o->q->n;
+    for (size_t i = o->q->n; i > o->q->from.entry && found < 2; i--) {
+        bool last = i == o->q->n || !speaks_user(o->q, i);
+
+        if (speaks_user(o->q, i - 1) && last)
+            o->mark[found++] = i - 1;
+    }
+}
+
+/* The older mark will be gone from the next request: before the message it
+ * stands in, and where that is results, before the calls they belong to. */
+static void find_knot(struct out *o)
+{
+    size_t i = o->mark[1], first = o->q->from.entry;
+
+    if (i == o->q->n)
+        i = first;
+    while (i > first && speaks_user(o->q, i - 1))
+        i--;
+    if (i > first && mo_llm_is_role(o->q->entries[i], "tool"))
+        i--;
+    o->knot = i;
+}
+
+static void tie(struct out *o, size_t i)
+{
+    flush(o, false);
+    mo_llm_knot(o->q, i, &o->w, o->role);
+}
+
+static void put_messages(struct out *o)
+{
+    for (size_t i = o->q->from.entry; i < o->q->n; i++) {
+        if (i == o->knot)
+            tie(o, i);
+        if (mo_llm_is_role(o->q->entries[i], "user")) {
+            put_user(o, i);
+        } else if (mo_llm_is_role(o->q->entries[i], "assistant")) {
+            put_assistant(o, i);
+            put_results(o, i);
+        }
+        if (i == o->mark[0] || i == o->mark[1])
+            flush(o, o->role == user);
+    }
+    flush(o, false);
+    if (o->role) {
+        mo_jw_end(&o->w);
+        mo_jw_end(&o->w);
+    }
+    mo_jw_end(&o->w);
+}
+
+/* --- the rest ------------------------------------------------------------ */
+
+static void put_mark(struct mo_jw *w)
+{
+    mo_jw_key(w, "cache_control");
+    mo_jw_raw(w, MO_SPAN("{\"type\":\"ephemeral\"}"));
+}
+
+static void put_system(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_key(w, "system");
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    put_mark(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+/* The root must say that it is an object. */
+static void put_schema(struct mo_jw *w, struct mo_span schema)
+{
+    static const char *const but[] = {"type", NULL};
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(schema, 0, &doc, NULL) < 0 ||
+        mo_llm_is_type(doc.root, "object")) {
+        mo_jw_raw(w, schema);
+        return;
+    }
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "object");
+    mo_llm_put_but(w, doc.root, but);
+    mo_jw_end(w);
+}
+
+static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
+{
+    mo_jw_key(w, "tools");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < r->ntools; i++) {
+        mo_jw_obj(w);
+        mo_jw_key(w, "name");
+        mo_jw_str(w, r->tools[i].name);
+        mo_jw_key(w, "description");
+        mo_jw_str(w, r->tools[i].description);
+        mo_jw_key(w, "input_schema");
+        put_schema(w, r->tools[i].schema);
+        if (i + 1 == r->ntools)
+            put_mark(w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static void put_head(struct mo_jw *w, const struct mo_llm_ask *q)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, q->r->model);
+    mo_jw_key(w, "max_tokens");
+    mo_jw_u64(w, q->max_output ? q->max_output : MAX_TOKENS);
+    mo_jw_key(w, "stream");
+    mo_jw_bool(w, true);
+    if (q->r->ntools)
+        put_tools(w, q->r);
+    if (q->r->system.n)
+        put_system(w, q->r->system);
+    mo_jw_key(w, "messages");
+    mo_jw_arr(w);
+}
+
+static int put(const struct mo_llm_ask *q, struct mo_buf *body,
+               struct mo_err *e)
+{
+    struct out o = {.q = q, .role = q->from.role};
+
+    mo_buf_init(&o.block, MO_LLM_REQUEST_MAX);
+    if (!mo_llm_go_on(q, body, &o.w))
+        put_head(&o.w, q);
+    find_marks(&o);
+    find_knot(&o);
+    put_messages(&o);
+    if (q->r->quiet && q->r->ntools) {
+        mo_jw_key(&o.w, "tool_choice");
+        mo_jw_raw(&o.w, MO_SPAN("{\"type\":\"none\"}"));
+    }
+    mo_jw_end(&o.w);
+    mo_buf_fini(&o.block);
+    return mo_llm_ask_end(body, e);
+}
+
+static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+{
+    (void)q;
+    return mo_buf_puts(path, "/v1/messages");
+}
+
+const struct mo_llm_wire mo_llm_claude = {
+    .put = put,
+    .put_path = put_path,
+    .event = mo_llm_claude_event,
+    .finish = mo_llm_claude_finish,
+    .put_raw = mo_llm_claude_raw,
+};

@@ -1,0 +1,377 @@
+/* llm_fail.c - what a provider's refusal means: for the person (what to do),
+ * for the turn (a stable word), and for the next try (when, if at all).
+ *
+ * Providers agree on little: an `error` object, alone, in a list of one, or
+ * spread over the document; a type, a code or a status in words. One table
+ * knows all the words, a second the HTTP statuses, a third the phrases that
+ * say more than the type does.
+ *
+ * A key is never shown: its text is blanked in what the provider said, and
+ * of an answer about the key itself nothing is repeated at all. */
+#include <stdio.h>
+
+#include "agent/llm/llm_priv.h"
+#include "codec/utf8.h"
+
+#define AFTER_MAX_MS 60000 /* asked to wait longer, we tell the person */
+#define SAID_MAX     120   /* bytes of the provider's own words */
+
+enum what { AUTH, RATE, LOAD, LONG, BAD, QUOTA, NO_MODEL, TROUBLE };
+
+/* "before LABEL after: what it said" */
+static const struct {
+    const char *code;
+    int err;
+    bool again, quote;
+    const char *before, *after;
+} whats[] = {
+    [AUTH] = {"auth", MO_EPOLICY, false, false, "",
+              " does not accept the key: check it, or make a new one"},
+    [RATE] = {"rate_limit", MO_EBUSY, true, true, "",
+              " limits how often it may be asked: wait and try again"},
+    [LOAD] = {"overloaded", MO_EUNAVAIL, true, true, "",
+              " is overloaded: try again in a minute"},
+    [LONG] = {"too_long", MO_ETOOBIG, false, true,
+              "too long for this model of ",
+              ": start a fresh conversation or choose another model"},
+    [BAD] = {"bad_request", MO_EINVAL, false, true, "", " refused the request"},
+    [QUOTA] = {"quota", MO_EPOLICY, false, true, "the credit or quota at ",
+               " is used up: see its billing page or choose another model"},
+    [NO_MODEL] = {"no_model", MO_ENOTFOUND, false, true, "",
+                  " has no such model for this key: choose another one"},
+    [TROUBLE] = {"overloaded", MO_EUNAVAIL, true, true, "",
+                 " has trouble of its own: try again in a minute"},
+};
+
+static const struct {
+    const char *word;
+    enum what what;
+} words[] = {
+    {"enforced_spend_limit_reached", QUOTA},
+    {"ramp_limit_exceeded", RATE},
+    {"authentication_error", AUTH},
+    {"permission_error", AUTH},
+    {"invalid_api_key", AUTH},
+    {"UNAUTHENTICATED", AUTH},
+    {"PERMISSION_DENIED", AUTH},
+    {"insufficient_quota", QUOTA},
+    {"billing_error", QUOTA},
+    {"billing_hard_limit_reached", QUOTA},
+    {"rate_limit_error", RATE},
+    {"rate_limit_exceeded", RATE},
+    {"RESOURCE_EXHAUSTED", RATE},
+    {"overloaded_error", LOAD},
+    {"server_is_overloaded", LOAD},
+    {"UNAVAILABLE", LOAD},
+    {"context_length_exceeded", LONG},
+    {"exceed_context_size_error", LONG},
+    {"request_too_large", LONG},
+    {"model_not_found", NO_MODEL},
+    {"not_found_error", NO_MODEL},
+    {"NOT_FOUND", NO_MODEL},
+    {"api_error", TROUBLE},
+    {"server_error", TROUBLE},
+    {"timeout_error", TROUBLE},
+    {"INTERNAL", TROUBLE},
+    {"DEADLINE_EXCEEDED", TROUBLE},
+};
+
+/* In what it says, when the type alone is "invalid request". */
+static const struct {
+    const char *phrase;
+    enum what what;
+} phrases[] = {
+    {"API key not valid", AUTH},  {"API_KEY_INVALID", AUTH},
+    {"prompt is too long", LONG}, {"maximum context length", LONG},
+    {"context size", LONG},       {"context window", LONG},
+    {"input token count", LONG},  {"credit balance", QUOTA},
+    {"spend limit", QUOTA},
+};
+
+static const struct {
+    int from, to;
+    enum what what;
+} statuses[] = {
+    {401, 401, AUTH},     {402, 402, QUOTA},   {403, 403, AUTH},
+    {404, 404, NO_MODEL}, {408, 409, TROUBLE}, {413, 413, LONG},
+    {429, 429, RATE},     {503, 503, LOAD},    {529, 529, LOAD},
+    {500, 599, TROUBLE},
+};
+
+/* --- reading the document ------------------------------------------------ */
+
+struct said {
+    struct mo_json error; /* the object, or none */
+    struct mo_span message;
+};
+
+static void read_said(struct said *s, struct mo_span body, struct mo_arena *a)
+{
+    struct mo_json root, text;
+    struct mo_json_doc doc;
+
+    *s = (struct said){.message = {NULL, 0}};
+    if (mo_json_parse(body, 0, &doc, NULL) < 0) {
+        s->message = body;
+        return;
+    }
+    root = mo_json_is(doc.root, MO_JSON_ARRAY) ? mo_json_at(doc.root, 0)
+                                               : doc.root;
+    s->error = mo_json_get(root, "error");
+    text = s->error; /* some servers say no more than a string */
+    if (!mo_json_is(s->error, MO_JSON_STRING)) {
+        if (!mo_json_is(s->error, MO_JSON_OBJECT))
+            s->error = root;
+        text = mo_json_get(s->error, "message");
+    }
+    (void)mo_json_str(text, a, &s->message);
+}
+
+static int word_of(struct mo_json v)
+{
+    for (size_t i = 0; i < MO_COUNT(words); i++) {
+        if (mo_json_str_eq(v, mo_span_cstr(words[i].word)))
+            return (int)words[i].what;
+    }
+    return -1;
+}
+
+static int by_words(const struct said *s)
+{
+    struct mo_json d = mo_json_get(s->error, "details");
+    int w = word_of(mo_json_get(d, "error_code"));
+
+    if (w < 0)
+        w = word_of(mo_json_get(s->error, "code"));
+    if (w < 0)
+        w = word_of(mo_json_get(s->error, "type"));
+    return w < 0 ? word_of(mo_json_get(s->error, "status")) : w;
+}
+
+static int by_phrase(const struct said *s)
+{
+    for (size_t i = 0; i < MO_COUNT(phrases); i++) {
+        if (mo_span_search(s->message, mo_span_cstr(phrases[i].phrase)) >= 0)
+            return (int)phrases[i].what;
+    }
+    return -1;
+}
+
+static int by_status(int status)
+{
+    for (size_t i = 0; i < MO_COUNT(statuses); i++) {
+        if (status >= statuses[i].from && status <= statuses[i].to)
+            return (int)statuses[i].what;
+    }
+    return -1;
+}
+
+/* "34s", "1.5s": Google's way of writing a duration. */
+static int64_t seconds_ms(struct mo_json v)
+{
+    struct mo_json num;
+    double s;
+
+    if (!mo_json_is(v, MO_JSON_STRING) || v.n < 4 || v.p[v.n - 2] != 's')
+        return -1;
+    num = (struct mo_json){v.p + 1, v.n - 3};
+    if (num.p[0] < '0' || num.p[0] > '9' || mo_json_f64(num, &s) < 0 || s > 1e6)
+        return -1;
+    return (int64_t)(s * 1000);
+}
+
+/* Google: when to come back, and whether the day's share is used up. */
+static bool read_google(const struct said *s, int64_t *after_ms)
+{
+    struct mo_json_iter it;
+    struct mo_json k, d, all = mo_json_get(s->error, "details");
+    bool day = false;
+
+    if (!mo_json_is(all, MO_JSON_ARRAY))
+        return false;
+    mo_json_iter(&it, all);
+    while (mo_json_next(&it, &k, &d)) {
+        int64_t ms = seconds_ms(mo_json_get(d, "retryDelay"));
+
+        if (ms >= 0)
+            *after_ms = ms;
+        if (mo_json_get(d, "violations").p &&
+            mo_span_search(mo_json_text(d), MO_SPAN("PerDay")) >= 0)
+            day = true;
+    }
+    return day;
+}
+
+/* --- telling ------------------------------------------------------------- */
+
+/* Their words in one line, without the key, cut at a character. */
+static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
+{
+    size_t n = 0;
+
+    while (s.n && n < SAID_MAX) {
+        if (key.n > 3 && mo_span_starts(s, key)) {
+            n += (size_t)snprintf(out + n, SAID_MAX + 1 - n, "[key]");
+            n = n < SAID_MAX ? n : SAID_MAX;
+            s = mo_span_skip(s, key.n);
+            continue;
+        }
+        out[n++] = (unsigned char)s.p[0] < ' ' ? ' ' : s.p[0];
+        s = mo_span_skip(s, 1);
+    }
+    n = mo_utf8_good(mo_span(out, n));
+    while (n && s.n && (out[n - 1] & 0x80))
+        n--; /* it may be half a character */
+    out[n] = '\0';
+}
+
+static void tell(struct mo_llm_verdict *v, const char *label, int w,
+                 struct mo_span message, struct mo_span key)
+{
+    char said[SAID_MAX + 1] = "";
+
+    if (whats[w].quote)
+        clean(message, key, said);
+    (void)mo_fail(&v->f.err, whats[w].err, "%s%.40s%s%s%s", whats[w].before,
+                  label, whats[w].after, said[0] ? ": " : "", said);
+    v->f.code = whats[w].code;
+}
+
+/* The status of an error that came in a stream is in its document. */
+static int status_of(const struct mo_llm_hint *h, const struct said *s)
+{
+    int64_t n = h->status;
+
+    if (n == 0)
+        (void)mo_json_i64(mo_json_get(s->error, "code"), &n);
+    return n >= 100 && n < 600 ? (int)n : 0;
+}
+
+static int decide(const struct said *s, int status, bool day)
+{
+    int w = by_words(s), by = by_status(status);
+
+    if (w < 0 || (w == TROUBLE && by >= 0))
+        w = by;
+    if (w < 0 || w == BAD) {
+        int p = by_phrase(s);
+
+        w = p < 0 ? BAD : p;
+    }
+    return day ? QUOTA : w;
+}
+
+void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
+                  struct mo_span body, struct mo_span key,
+                  struct mo_llm_verdict *v)
+{
+    int64_t after = h->after_ms;
+    struct mo_arena a;
+    struct said s;
+    int w, status;
+    bool day;
+
+    *v = (struct mo_llm_verdict){.again = false};
+    mo_arena_init(&a, body.n + 4096);
+    read_said(&s, body, &a);
+    status = status_of(h, &s);
+    day = read_google(&s, &after);
+    w = decide(&s, status, day);
+    tell(v, label, w, s.message, key);
+    v->again = whats[w].again;
+    if (h->should >= 0 && w != QUOTA)
+        v->again = h->should > 0;
+    v->loading = status == 503 &&
+                 mo_span_search(s.message, MO_SPAN("oading model")) >= 0;
+    v->after_ms = after;
+    if (after > 0)
+        v->f.retry_after_ms = after < UINT32_MAX ? (unsigned)after : UINT32_MAX;
+    mo_arena_fini(&a);
+}
+
+/* --- when to try again --------------------------------------------------- */
+
+unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd)
+{
+    unsigned ms = n < 5 ? 500u << (n - 1) : 8000;
+
+    if (after_ms > AFTER_MAX_MS)
+        return 0;
+    if (after_ms >= 0)
+        return after_ms ? (unsigned)after_ms : 1;
+    return ms - (unsigned)((uint64_t)ms * rnd / UINT32_MAX / 4);
+}
+
+static bool two(struct mo_span s, size_t at, int64_t *out)
+{
+    uint64_t v;
+
+    if (at + 2 > s.n || mo_span_u64(mo_span(s.p + at, 2), &v) < 0)
+        return false;
+    *out = (int64_t)v;
+    return true;
+}
+
+/* Days since 1970-01-01 of the proleptic Gregorian calendar. */
+static int64_t days(int64_t y, int64_t m, int64_t d)
+{
+    y -= m <= 2;
+    m += m > 2 ? -3 : 9; /* March is 0: the leap day ends the year */
+    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + d - 1 -
+           719468;
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: it is none. */
+static int64_t http_date(struct mo_span s)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    int64_t d, h, mi, sec, m = 0;
+    uint64_t y;
+
+    if (s.n != 29 || !two(s, 5, &d) || !two(s, 17, &h) || !two(s, 20, &mi) ||
+        !two(s, 23, &sec) || mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
+        return -1;
+    while (m < 12 && memcmp(months + 3 * m, s.p + 8, 3) != 0)
+        m++;
+    if (m == 12)
+        return -1;
+    return (((days((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 + sec) *
+           1000;
+}
+
+/* Seconds, a date; a date that is over means now. */
+static int64_t retry_after(struct mo_span s, uint64_t wall_ms)
+{
+    struct mo_json num = {s.p, s.n};
+    int64_t at;
+    double sec;
+
+    if (s.n && s.p[0] >= '0' && s.p[0] <= '9')
+        return mo_json_f64(num, &sec) == 0 && sec < 1e9 ? (int64_t)(sec * 1000)
+                                                        : -1;
+    at = http_date(s);
+    if (at < 0)
+        return -1;
+    return at > (int64_t)wall_ms ? at - (int64_t)wall_ms : 0;
+}
+
+void mo_llm_hint_head(struct mo_llm_hint *h, const struct mo_http_head *head,
+                      uint64_t wall_ms)
+{
+    struct mo_span should = mo_http_get(head, "x-should-retry");
+    struct mo_span ms = mo_http_get(head, "retry-after-ms");
+    struct mo_span after = mo_http_get(head, "retry-after");
+    struct mo_json num = {ms.p, ms.n};
+    double v;
+
+    *h = (struct mo_llm_hint){head->status, -1, -1};
+    if (mo_span_is(should, "true"))
+        h->should = 1;
+    else if (mo_span_is(should, "false"))
+        h->should = 0;
+    if (ms.n && ms.p[0] >= '0' && ms.p[0] <= '9' && mo_json_f64(num, &v) == 0 &&
+        v < 1e12)
+        h->after_ms = (int64_t)v;
+    else if (after.n)
+        h->after_ms = retry_after(after, wall_ms);
+}

@@ -1,0 +1,319 @@
+/* llm_gschema.c - JSON Schema in the words Gemini knows.
+ *
+ * A rule it does not know is moved into the description of its place, as
+ * text: the model can still follow it, and our own check of the arguments
+ * holds anyway. Nothing is made stricter. Lists in `dropped` name what went.
+ *
+ * `const` becomes an enum of one, `definitions` become `$defs`, `allOf` of
+ * one becomes `anyOf` of one; beside a `$ref` only `$` words stay. Members
+ * with names it refuses are left out and named.
+ *
+ * Limits: DEPTH_MAX levels; what is deeper is "anything". */
+#include "agent/llm/llm_priv.h"
+#include "codec/json/jvalue.h"
+
+#define DEPTH_MAX 24
+#define NOTE_MAX  ((size_t)2048) /* bytes of moved rules in a description */
+#define NAME_MAX_ 64
+
+enum how { COPY, SCHEMA, SCHEMAS, MAP, DEFS, REF, TEXT, CONST, ALL };
+
+static const struct {
+    const char *word;
+    enum how how;
+} rows[] = {
+    {"type", COPY},
+    {"format", COPY},
+    {"title", COPY},
+    {"enum", COPY},
+    {"minItems", COPY},
+    {"maxItems", COPY},
+    {"minimum", COPY},
+    {"maximum", COPY},
+    {"$id", COPY},
+    {"$anchor", COPY},
+    {"$ref", REF},
+    {"$defs", DEFS},
+    {"definitions", DEFS},
+    {"description", TEXT},
+    {"items", SCHEMA},
+    {"additionalProperties", SCHEMA},
+    {"prefixItems", SCHEMAS},
+    {"anyOf", SCHEMAS},
+    {"oneOf", SCHEMAS},
+    {"allOf", ALL},
+    {"properties", MAP},
+    {"required", COPY},
+    {"const", CONST},
+};
+
+struct walk {
+    struct mo_jw w;
+    struct mo_buf *dropped;
+    unsigned depth;
+};
+
+static void put_schema(struct walk *x, struct mo_json s, bool root);
+
+static int how_of(struct mo_json key)
+{
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (mo_json_str_eq(key, mo_span_cstr(rows[i].word)))
+            return (int)rows[i].how;
+    }
+    return -1;
+}
+
+static struct mo_span inside(struct mo_json str)
+{
+    return mo_span(str.p + 1, str.n - 2);
+}
+
+/* --- what is left out ---------------------------------------------------- */
+
+static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
+                 struct mo_json val)
+{
+    if (x->dropped) {
+        (void)mo_buf_span(x->dropped, inside(key));
+        (void)mo_buf_putc(x->dropped, '\n');
+    }
+    if (mo_json_str_eq(key, MO_SPAN("$schema")) ||
+        mo_json_str_eq(key, MO_SPAN("$comment")))
+        return;
+    if (note->len + key.n + val.n > NOTE_MAX)
+        return;
+    (void)mo_buf_puts(note, note->len ? "; " : "");
+    (void)mo_buf_span(note, inside(key));
+    (void)mo_buf_puts(note, ": ");
+    (void)mo_json_compact(val, note);
+}
+
+static void put_description(struct walk *x, struct mo_json text,
+                            const struct mo_buf *note)
+{
+    struct mo_buf b;
+
+    if (!note->len && !mo_json_is(text, MO_JSON_STRING))
+        return;
+    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
+    if (mo_json_is(text, MO_JSON_STRING))
+        (void)mo_json_str_buf(text, &b);
+    if (note->len) {
+        (void)mo_buf_puts(&b, b.len ? " (" : "(");
+        (void)mo_buf_span(&b, mo_buf_view(note));
+        (void)mo_buf_putc(&b, ')');
+    }
+    mo_jw_key(&x->w, "description");
+    mo_jw_str(&x->w, mo_buf_view(&b));
+    if (mo_buf_err(&b))
+        x->w.b->err = mo_buf_err(&b);
+    mo_buf_fini(&b);
+}
+
+/* --- what stays ---------------------------------------------------------- */
+
+static bool good_name(struct mo_json key)
+{
+    struct mo_span s = inside(key);
+
+    if (s.n == 0 || s.n > NAME_MAX_ || (s.p[0] >= '0' && s.p[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+              (c >= '0' && c <= '9') || c == '_'))
+            return false;
+    }
+    return true;
+}
+
+static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
+                    bool names)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_jw_obj(&x->w);
+    mo_json_iter(&it, map);
+    while (mo_json_next(&it, &k, &v)) {
+        if (names ? !good_name(k) : mo_span_find(inside(k), '\\') >= 0) {
+            drop(x, note, k, v);
+            continue;
+        }
+        mo_jw_key_span(&x->w, inside(k));
+        put_schema(x, v, false);
+    }
+    mo_jw_end(&x->w);
+}
+
+static void put_list(struct walk *x, struct mo_json list)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_jw_arr(&x->w);
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &k, &v))
+        put_schema(x, v, false);
+    mo_jw_end(&x->w);
+}
+
+static void put_ref(struct walk *x, struct mo_json ref)
+{
+    static const struct mo_span old = {"#/definitions/", 14};
+    struct mo_span s = inside(ref);
+    struct mo_buf b;
+
+    mo_buf_init(&b, ref.n + 16);
+    if (mo_span_starts(s, old)) {
+        (void)mo_buf_puts(&b, "#/$defs/");
+        s = mo_span_skip(s, old.n);
+    }
+    (void)mo_buf_span(&b, s);
+    mo_jw_str(&x->w, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* `required` must not name what is not shown. */
+static void put_required(struct walk *x, struct mo_json list)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_jw_arr(&x->w);
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &k, &v)) {
+        if (mo_json_is(v, MO_JSON_STRING) && good_name(v))
+            mo_jw_raw(&x->w, mo_json_text(v));
+    }
+    mo_jw_end(&x->w);
+}
+
+static bool fits(enum how how, struct mo_json v)
+{
+    static const enum mo_json_type want[] = {
+        [SCHEMA] = MO_JSON_NONE, [SCHEMAS] = MO_JSON_ARRAY,
+        [MAP] = MO_JSON_OBJECT,  [DEFS] = MO_JSON_OBJECT,
+        [REF] = MO_JSON_STRING,  [TEXT] = MO_JSON_STRING,
+        [CONST] = MO_JSON_NONE,  [ALL] = MO_JSON_ARRAY,
+        [COPY] = MO_JSON_NONE,
+    };
+
+    if (how == ALL)
+        return mo_json_is(v, MO_JSON_ARRAY) && mo_json_len(v) == 1;
+    return want[how] == MO_JSON_NONE || mo_json_is(v, want[how]);
+}
+
+static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
+                       enum how how, struct mo_buf *note)
+{
+    static const char *const names[] = {
+        [DEFS] = "$defs", [CONST] = "enum", [ALL] = "anyOf"};
+
+    if (how == TEXT)
+        return; /* at the end, with the note */
+    if (how == DEFS || how == CONST || how == ALL)
+        mo_jw_key(&x->w, names[how]);
+    else
+        mo_jw_key_span(&x->w, inside(k));
+    if (mo_json_str_eq(k, MO_SPAN("required"))) {
+        put_required(x, v);
+    } else if (how == COPY) {
+        mo_jw_raw(&x->w, mo_json_text(v));
+    } else if (how == CONST) {
+        mo_jw_arr(&x->w);
+        mo_jw_raw(&x->w, mo_json_text(v));
+        mo_jw_end(&x->w);
+    } else if (how == REF) {
+        put_ref(x, v);
+    } else if (how == SCHEMA && mo_json_is(v, MO_JSON_BOOL)) {
+        mo_jw_raw(&x->w, mo_json_text(v));
+    } else if (how == SCHEMA) {
+        put_schema(x, v, false);
+    } else if (how == MAP || how == DEFS) {
+        put_map(x, v, note, how == MAP);
+    } else {
+        put_list(x, v);
+    }
+}
+
+/* Two words that become one must not both be written. */
+static bool twice(struct mo_json s, struct mo_json key)
+{
+    static const char *const pairs[][2] = {
+        {"definitions", "$defs"}, {"const", "enum"}, {"allOf", "anyOf"}};
+
+    for (size_t i = 0; i < MO_COUNT(pairs); i++) {
+        if (mo_json_str_eq(key, mo_span_cstr(pairs[i][0])) &&
+            mo_json_get(s, pairs[i][1]).p)
+            return true;
+    }
+    return false;
+}
+
+/* The type of the root is written already; of a word that stands twice the
+ * last one counts. */
+static bool skip(struct mo_json s, struct mo_json k, struct mo_json v,
+                 bool root)
+{
+    return (root && mo_json_str_eq(k, MO_SPAN("type"))) ||
+           mo_jvalue_find(s, k).p != v.p;
+}
+
+static void put_object(struct walk *x, struct mo_json s, bool root)
+{
+    bool ref = mo_json_is(mo_json_get(s, "$ref"), MO_JSON_STRING) && !root;
+    struct mo_json text = {NULL, 0}, k, v;
+    struct mo_json_iter it;
+    struct mo_buf note;
+
+    mo_buf_init(&note, 2 * NOTE_MAX + 4096);
+    mo_json_iter(&it, s);
+    while (mo_json_next(&it, &k, &v)) {
+        int how = how_of(k);
+
+        if (how < 0 || !fits((enum how)how, v) || twice(s, k) ||
+            (ref && inside(k).p[0] != '$'))
+            drop(x, &note, k, v);
+        else if (skip(s, k, v, root))
+            continue;
+        else if (how == TEXT)
+            text = v;
+        else
+            put_member(x, k, v, (enum how)how, &note);
+    }
+    if (!ref)
+        put_description(x, text, &note);
+    if (mo_buf_err(&note) && !x->w.b->err)
+        x->w.b->err = mo_buf_err(&note);
+    mo_buf_fini(&note);
+}
+
+/* true and false are schemas too; both are as good as anything. */
+static void put_schema(struct walk *x, struct mo_json s, bool root)
+{
+    bool deep = x->depth >= DEPTH_MAX;
+
+    x->depth++;
+    mo_jw_obj(&x->w);
+    if (root) {
+        mo_jw_key(&x->w, "type");
+        mo_jw_cstr(&x->w, "object");
+    }
+    if (!deep && mo_json_is(s, MO_JSON_OBJECT))
+        put_object(x, s, root);
+    mo_jw_end(&x->w);
+    x->depth--;
+}
+
+int mo_llm_gschema(struct mo_json schema, struct mo_buf *out,
+                   struct mo_buf *dropped)
+{
+    struct walk x = {.dropped = dropped};
+
+    mo_jw_init(&x.w, out);
+    put_schema(&x, schema, true);
+    return mo_buf_err(out);
+}

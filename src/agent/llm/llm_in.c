@@ -1,0 +1,554 @@
+/* llm_in.c - a reply while it streams in, and the entry it becomes. */
+#include <stdio.h>
+
+#include "agent/llm/llm_priv.h"
+#include "policy/exact.h"
+
+void mo_llm_in_init(struct mo_llm_in *in, const struct mo_llm_wire *w,
+                    enum mo_llm_kind k, const struct mo_llm_cb *cb, void *ctx)
+{
+    *in = (struct mo_llm_in){.wire = w,
+                             .label = mo_llm_label(k),
+                             .compatible = k == MO_LLM_COMPATIBLE,
+                             .cb = cb,
+                             .ctx = ctx,
+                             .stop = MO_LLM_OTHER};
+    mo_buf_init(&in->usage_raw, MO_LLM_REPLY_MAX);
+    mo_buf_init(&in->token, MO_LLM_REPLY_MAX);
+    mo_buf_init(&in->hold, 64);
+    mo_buf_init(&in->entry, 4 * MO_LLM_REPLY_MAX);
+    mo_buf_init(&in->text, MO_LLM_REPLY_MAX);
+}
+
+static void block_free(struct mo_llm_block *b)
+{
+    mo_buf_fini(&b->body);
+    mo_buf_fini(&b->start);
+    mo_buf_fini(&b->more);
+    mo_buf_fini(&b->id);
+    mo_buf_fini(&b->name);
+    mo_buf_fini(&b->args);
+    mo_buf_fini(&b->bad);
+    mo_free(b);
+}
+
+void mo_llm_in_fini(struct mo_llm_in *in)
+{
+    for (size_t i = 0; i < in->n; i++)
+        block_free(in->v[i]);
+    mo_free(in->v);
+    in->v = NULL;
+    in->n = 0;
+    mo_buf_fini(&in->usage_raw);
+    mo_buf_fini(&in->token);
+    mo_buf_fini(&in->hold);
+    mo_buf_fini(&in->entry);
+    mo_buf_fini(&in->text);
+}
+
+/* --- blocks -------------------------------------------------------------- */
+
+static int more_room(struct mo_llm_in *in)
+{
+    size_t cap = in->cap ? 2 * in->cap : 8;
+    struct mo_llm_block **v;
+
+    if (in->n < in->cap)
+        return 0;
+    v = mo_realloc(in->v, cap * sizeof(void *));
+    if (!v)
+        return MO_ENOMEM;
+    in->v = v;
+    in->cap = cap;
+    return 0;
+}
+
+static struct mo_llm_block *block_new(enum mo_llm_block_kind kind,
+                                      int64_t index)
+{
+    struct mo_llm_block *b = mo_new(struct mo_llm_block);
+
+    if (!b)
+        return NULL;
+    b->kind = kind;
+    b->index = index;
+    mo_buf_init(&b->body, MO_LLM_REPLY_MAX);
+    mo_buf_init(&b->start, MO_LLM_REPLY_MAX);
+    mo_buf_init(&b->more, MO_LLM_REPLY_MAX);
+    mo_buf_init(&b->id, 4096);
+    mo_buf_init(&b->name, 1024);
+    mo_buf_init(&b->args, MO_LLM_REPLY_MAX);
+    mo_buf_init(&b->bad, MO_LLM_REPLY_MAX);
+    return b;
+}
+
+struct mo_llm_block *mo_llm_open(struct mo_llm_in *in,
+                                 enum mo_llm_block_kind kind, int64_t index,
+                                 struct mo_err *e)
+{
+    struct mo_llm_block *b;
+
+    if (in->n == MO_LLM_BLOCKS_MAX ||
+        (kind == MO_LB_CALL && in->ncalls == MO_LLM_CALLS_MAX)) {
+        (void)mo_fail(e, MO_ETOOBIG, "the reply has too many parts");
+        return NULL;
+    }
+    b = more_room(in) == 0 ? block_new(kind, index) : NULL;
+    if (!b) {
+        (void)mo_fail(e, MO_ENOMEM, "reply");
+        return NULL;
+    }
+    in->v[in->n++] = b;
+    in->ncalls += kind == MO_LB_CALL;
+    in->token_new = false;
+    return b;
+}
+
+struct mo_llm_block *mo_llm_last(const struct mo_llm_in *in)
+{
+    return in->n ? in->v[in->n - 1] : NULL;
+}
+
+struct mo_llm_block *mo_llm_find(const struct mo_llm_in *in, int64_t index)
+{
+    for (size_t i = in->n; i > 0; i--) {
+        if (in->v[i - 1]->index == index)
+            return in->v[i - 1];
+    }
+    return NULL;
+}
+
+int mo_llm_add(struct mo_llm_in *in, struct mo_buf *b, struct mo_span s,
+               struct mo_err *e)
+{
+    if (s.n > MO_LLM_REPLY_MAX - in->held)
+        return mo_fail(e, MO_ETOOBIG, "the reply is over %zu MiB",
+                       MO_LLM_REPLY_MAX >> 20);
+    in->held += s.n;
+    in->token_new = false;
+    if (mo_buf_span(b, s) < 0)
+        return mo_fail(e, mo_buf_err(b), "reply");
+    return 0;
+}
+
+int mo_llm_add_str(struct mo_llm_in *in, struct mo_buf *b, struct mo_json v,
+                   struct mo_err *e)
+{
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return 0;
+    return mo_llm_add(in, b, mo_span(v.p + 1, v.n - 2), e);
+}
+
+static void tell(struct mo_llm_in *in, enum mo_llm_block_kind kind,
+                 struct mo_span s)
+{
+    if (s.n == 0 || !in->cb)
+        return;
+    if (kind == MO_LB_TEXT)
+        in->cb->on_text(in->ctx, s);
+    else if (kind == MO_LB_THINKING && in->cb->on_thinking)
+        in->cb->on_thinking(in->ctx, s);
+}
+
+void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
+                 struct mo_json v)
+{
+    struct mo_arena a;
+    struct mo_span s;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return;
+    mo_arena_init(&a, v.n + 4096);
+    if (mo_json_str(v, &a, &s) == 0)
+        tell(in, kind, s);
+    mo_arena_fini(&a);
+}
+
+int mo_llm_grow(struct mo_llm_in *in, struct mo_llm_block *b, struct mo_json v,
+                struct mo_err *e)
+{
+    if (mo_llm_add_str(in, &b->body, v, e) < 0)
+        return e->code;
+    if (b->kind == MO_LB_TEXT || b->kind == MO_LB_THINKING)
+        mo_llm_show(in, b->kind, v);
+    return 0;
+}
+
+int mo_llm_grow_text(struct mo_llm_in *in, struct mo_llm_block *b,
+                     struct mo_span s, struct mo_err *e)
+{
+    struct mo_buf q;
+    int rc;
+
+    mo_buf_init(&q, MO_LLM_REPLY_MAX);
+    rc = mo_json_quote(&q, s);
+    if (rc < 0)
+        rc = mo_fail(e, rc, "reply");
+    else
+        rc = mo_llm_add(in, &b->body, mo_span(q.p + 1, q.len - 2), e);
+    mo_buf_fini(&q);
+    if (rc == 0)
+        tell(in, b->kind, s);
+    return rc;
+}
+
+int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
+                struct mo_json name, struct mo_json id, struct mo_err *e)
+{
+    (void)in;
+    mo_buf_reset(&b->name);
+    if (mo_json_str_buf(name, &b->name) < 0 || b->name.len == 0)
+        return mo_fail(e,
+                       mo_buf_err(&b->name) ? mo_buf_err(&b->name) : MO_EPROTO,
+                       "a call without the name of a tool");
+    mo_buf_reset(&b->id);
+    if (mo_json_is(id, MO_JSON_STRING) && mo_json_str_buf(id, &b->id) < 0)
+        return mo_fail(e, mo_buf_err(&b->id), "id of a call");
+    return 0;
+}
+
+/* An object that every reader reads alike: one with a member twice would be
+ * refused by the provider when it goes back there, in every later turn. */
+int mo_llm_check_args(struct mo_json v)
+{
+    struct mo_buf exact;
+    int rc = MO_EPROTO;
+
+    if (!mo_json_is(v, MO_JSON_OBJECT))
+        return rc;
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(v, &exact, NULL);
+    mo_buf_fini(&exact);
+    return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
+}
+
+/* Models write what they like: an object is parsed, nothing is {}, and the
+ * rest is kept to be told of. */
+int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
+                      struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    struct mo_buf quoted;
+    struct mo_span s;
+    int rc;
+
+    if (b->closed)
+        return 0;
+    b->closed = true;
+    mo_buf_init(&quoted, MO_LLM_REPLY_MAX + 2);
+    (void)mo_buf_putc(&quoted, '"');
+    (void)mo_buf_span(&quoted, mo_buf_view(&b->body));
+    (void)mo_buf_putc(&quoted, '"');
+    mo_buf_reset(&b->args);
+    rc = mo_buf_err(&quoted);
+    if (rc == 0)
+        rc = mo_json_str_buf((struct mo_json){quoted.p, quoted.len}, &b->args);
+    mo_buf_fini(&quoted);
+    s = mo_span_trim(mo_buf_view(&b->args));
+    if (rc == 0 && s.n == 0) {
+        mo_buf_reset(&b->args);
+        rc = mo_buf_puts(&b->args, "{}");
+    } else if (rc == 0) {
+        rc = mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0
+                 ? MO_EPROTO
+                 : mo_llm_check_args(doc.root);
+    }
+    if (rc == MO_EPROTO) {
+        rc = mo_llm_add(in, &b->bad, s, e);
+        mo_buf_reset(&b->args);
+        if (rc == 0)
+            rc = mo_buf_puts(&b->args, "{}");
+    }
+    return rc < 0 ? mo_fail(e, rc, "arguments of a call") : 0;
+}
+
+static bool is_named(struct mo_json key, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(key, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
+                    const char *const *names)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+    struct mo_arena a;
+    struct mo_span s;
+
+    mo_arena_init(&a, 8 * obj.n + 4096);
+    mo_json_iter(&it, obj);
+    while (mo_json_next(&it, &k, &v)) {
+        if (is_named(k, names))
+            continue;
+        if (mo_json_str(k, &a, &s) < 0) {
+            w->b->err = MO_ENOMEM;
+            break;
+        }
+        mo_jw_key_span(w, s);
+        mo_jw_raw(w, mo_json_text(v));
+    }
+    mo_arena_fini(&a);
+}
+
+void mo_llm_stop_raw(struct mo_llm_in *in, struct mo_json v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, sizeof(in->stop_raw) - 1);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
+        (void)snprintf(in->stop_raw, sizeof(in->stop_raw), "%s",
+                       mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+void mo_llm_count(struct mo_json v, uint64_t *out)
+{
+    uint64_t n;
+
+    if (mo_json_u64(v, &n) == 0)
+        *out = n;
+}
+
+int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
+                      struct mo_json *out, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
+        return mo_wrap(e, "%s sent an event that is no JSON", in->label);
+    *out = doc.root;
+    return 0;
+}
+
+int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_llm_hint h = {.should = -1, .after_ms = -1};
+    struct mo_llm_verdict j;
+
+    mo_llm_judge(in->label, &h, mo_json_text(v), in->secret, &j);
+    in->fail = j.f;
+    *e = j.f.err;
+    return e->code;
+}
+
+void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b)
+{
+    if (mo_buf_err(b) && !w->b->err)
+        w->b->err = mo_buf_err(b);
+    if (mo_buf_view(b).n)
+        mo_jw_raw(w, mo_buf_view(b));
+    else
+        mo_jw_null(w);
+}
+
+void mo_llm_put_literal(struct mo_jw *w, const char *key,
+                        const struct mo_buf *body)
+{
+    mo_jw_key(w, key);
+    mo_jw_raw(w, MO_SPAN("\"")); /* what follows is a literal's inside */
+    (void)mo_buf_span(w->b, mo_buf_view(body));
+    (void)mo_buf_putc(w->b, '"');
+}
+
+/* --- the entry ----------------------------------------------------------- */
+
+static const char *const stops[] = {
+    [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
+    [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
+    [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
+};
+
+static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
+                     const char *key)
+{
+    mo_jw_key(w, "key");
+    mo_jw_cstr(w, key);
+    if (b->id.len) {
+        mo_jw_key(w, "id");
+        mo_jw_str(w, mo_buf_view(&b->id));
+    }
+    mo_jw_key(w, "name");
+    mo_jw_str(w, mo_buf_view(&b->name));
+    mo_jw_key(w, "args");
+    mo_llm_put_json(w, &b->args);
+    if (b->bad.len) {
+        mo_jw_key(w, "bad");
+        mo_jw_str(w, mo_buf_view(&b->bad));
+    }
+}
+
+static void put_block(struct mo_llm_in *in, struct mo_jw *w,
+                      const struct mo_llm_block *b, const char *key)
+{
+    static const char *const types[] = {[MO_LB_TEXT] = "text",
+                                        [MO_LB_THINKING] = "thinking",
+                                        [MO_LB_CALL] = "call",
+                                        [MO_LB_OTHER] = "other"};
+    struct mo_buf raw;
+
+    mo_buf_init(&raw, 2 * MO_LLM_REPLY_MAX);
+    in->wire->put_raw(in, b, &raw);
+    if (mo_buf_err(&raw) && !w->b->err)
+        w->b->err = mo_buf_err(&raw);
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, types[b->kind]);
+    if (b->kind == MO_LB_CALL)
+        put_call(w, b, key);
+    else if (b->kind != MO_LB_OTHER)
+        mo_llm_put_literal(w, "text", &b->body);
+    if (raw.len) {
+        mo_jw_key(w, "raw");
+        mo_llm_put_json(w, &raw);
+    }
+    mo_jw_end(w);
+    mo_buf_fini(&raw);
+}
+
+static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
+{
+    const struct {
+        const char *key;
+        uint64_t v;
+    } rows[] = {{"input", in->usage.input},
+                {"output", in->usage.output},
+                {"cacheRead", in->usage.cache_read},
+                {"cacheWrite", in->usage.cache_write}};
+
+    mo_jw_key(w, "usage");
+    mo_jw_obj(w);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_jw_key(w, rows[i].key);
+        mo_jw_u64(w, rows[i].v);
+    }
+    if (in->usage_raw.len) {
+        mo_jw_key(w, "raw");
+        mo_llm_put_json(w, &in->usage_raw);
+    }
+    mo_jw_end(w);
+}
+
+static void put_by(struct mo_jw *w, const struct mo_llm_by *by)
+{
+    mo_jw_key(w, "by");
+    mo_jw_obj(w);
+    mo_jw_key(w, "provider");
+    mo_jw_cstr(w, by->provider);
+    mo_jw_key(w, "model");
+    mo_jw_cstr(w, by->model);
+    mo_jw_key(w, "url");
+    mo_jw_cstr(w, by->url);
+    if (by->base && by->base[0]) {
+        mo_jw_key(w, "base");
+        mo_jw_cstr(w, by->base);
+    }
+    mo_jw_end(w);
+}
+
+static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
+{
+    size_t call = 0;
+    struct mo_jw w;
+
+    mo_jw_init(&w, &in->entry);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "role");
+    mo_jw_cstr(&w, "assistant");
+    put_by(&w, by);
+    mo_jw_key(&w, "blocks");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->v[i]->drop)
+            put_block(in, &w, in->v[i], in->keys[call]);
+        call += !in->v[i]->drop && in->v[i]->kind == MO_LB_CALL;
+    }
+    mo_jw_end(&w);
+    mo_jw_key(&w, "stop");
+    mo_jw_cstr(&w, stops[in->stop]);
+    mo_jw_key(&w, "stopRaw");
+    mo_jw_cstr(&w, in->stop_raw);
+    put_usage(in, &w);
+    mo_jw_end(&w);
+}
+
+static void collect(struct mo_llm_in *in, struct mo_llm_reply *r)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        const struct mo_llm_block *b = in->v[i];
+        struct mo_llm_call *c = &in->calls[r->ncalls];
+
+        if (b->drop || b->kind != MO_LB_CALL)
+            continue;
+        (void)snprintf(in->keys[r->ncalls], MO_LLM_KEY_MAX, "%s-%zu", in->key,
+                       r->ncalls);
+        c->key = mo_span_cstr(in->keys[r->ncalls]);
+        c->name = mo_buf_view(&b->name);
+        c->args = mo_buf_view(&b->args);
+        c->bad = mo_buf_view(&b->bad);
+        r->ncalls++;
+    }
+}
+
+/* All text, unescaped. A body is half a literal: quotes make it one. */
+static void put_text(struct mo_llm_in *in)
+{
+    struct mo_buf q;
+
+    mo_buf_init(&q, MO_LLM_REPLY_MAX + 2);
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->v[i]->kind != MO_LB_TEXT || in->v[i]->drop)
+            continue;
+        mo_buf_reset(&q);
+        (void)mo_buf_putc(&q, '"');
+        (void)mo_buf_span(&q, mo_buf_view(&in->v[i]->body));
+        if (mo_buf_putc(&q, '"') == 0)
+            (void)mo_json_str_buf((struct mo_json){q.p, q.len}, &in->text);
+        else
+            in->text.err = mo_buf_err(&q);
+    }
+    mo_buf_fini(&q);
+}
+
+static void add_usage(struct mo_llm_in *in)
+{
+    in->usage.input += in->before.input;
+    in->usage.output += in->before.output;
+    in->usage.cache_read += in->before.cache_read;
+    in->usage.cache_write += in->before.cache_write;
+}
+
+int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
+                    struct mo_llm_reply *r, struct mo_err *e)
+{
+    *r = (struct mo_llm_reply){.ncalls = 0};
+    if (!in->ended)
+        return mo_fail(e, MO_ECLOSED,
+                       "%s broke off in the middle of its reply; nothing of it "
+                       "was kept: try again",
+                       in->label);
+    if (in->wire->finish(in, e) < 0)
+        return e->code;
+    collect(in, r);
+    if (r->ncalls && (in->stop == MO_LLM_END || in->stop == MO_LLM_OTHER))
+        in->stop = MO_LLM_CALLS;
+    else if (!r->ncalls && in->stop == MO_LLM_CALLS)
+        in->stop = MO_LLM_END;
+    add_usage(in);
+    put_entry(in, by);
+    put_text(in);
+    if (mo_buf_err(&in->entry) || mo_buf_err(&in->text))
+        return mo_fail(e,
+                       mo_buf_err(&in->entry) ? mo_buf_err(&in->entry)
+                                              : mo_buf_err(&in->text),
+                       "reply");
+    r->entry = mo_buf_view(&in->entry);
+    r->text = mo_buf_view(&in->text);
+    r->stop = in->stop;
+    r->calls = in->calls;
+    r->usage = in->usage;
+    return 0;
+}

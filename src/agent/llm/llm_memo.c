@@ -1,0 +1,154 @@
+/* llm_memo.c - the beginning of the last request of a conversation, kept.
+ *
+ * A conversation grows at its end: what the next request begins with has been
+ * checked, read and written before. A wire ties a knot while it writes, at an
+ * entry before which nothing will change as long as entries are only added;
+ * the bytes before it are kept here, and the next request starts from there.
+ *
+ * Whether it is the same conversation is seen from sums (SipHash, under a key
+ * of our own) over all that a body is made of: the model, the instructions,
+ * the tools, and every entry of the last request, not only those before the
+ * knot; a digest or a number stands for those that have one. Where one differs
+ * everything is written anew. A body that was taken up is so the same, to the
+ * byte, as one that was not.
+ *
+ * Limit: MEMO_MAX bytes a conversation; a longer one is written whole each
+ * time. Without memory nothing is kept, and nothing fails. */
+#include "agent/llm/llm_priv.h"
+#include "base/map.h"
+#include "base/rand.h"
+
+#define MEMO_MAX ((size_t)256 * 1024)
+
+void mo_llm_memo_init(struct mo_llm_memo *m)
+{
+    *m = (struct mo_llm_memo){.key = {mo_random_u64(), mo_random_u64()}};
+    mo_buf_init(&m->text, MEMO_MAX);
+}
+
+void mo_llm_memo_fini(struct mo_llm_memo *m)
+{
+    mo_buf_fini(&m->text);
+}
+
+static void forget(struct mo_llm_memo *m)
+{
+    mo_buf_fini(&m->text);
+    mo_buf_init(&m->text, MEMO_MAX);
+    m->knot = (struct mo_llm_knot){.len = 0};
+}
+
+/* --- is it the same? ----------------------------------------------------- */
+
+static uint64_t sum(const struct mo_llm_memo *m, uint64_t before,
+                    struct mo_span s)
+{
+    return mo_siphash(m->key[0] ^ before, m->key[1], s);
+}
+
+static uint64_t sum_tool(const struct mo_llm_memo *m, uint64_t h,
+                         const struct mo_llm_tool *t)
+{
+    h = sum(m, h, t->name);
+    h = sum(m, h, t->digest);
+    if (t->digest.n)
+        return h;
+    h = sum(m, h, t->description);
+    return sum(m, h, t->schema);
+}
+
+static uint64_t sum_head(const struct mo_llm_memo *m,
+                         const struct mo_llm_request *r)
+{
+    uint64_t h = sum(m, r->ntools, mo_span_cstr(r->model));
+
+    h = sum(m, h, r->system);
+    for (size_t i = 0; i < r->ntools; i++)
+        h = sum_tool(m, h, &r->tools[i]);
+    return h;
+}
+
+/* h: the sum of those before `from`; numbers are quickly summed anew. */
+static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
+                            const struct mo_llm_request *r, size_t from,
+                            size_t to)
+{
+    if (r->ids)
+        return sum(m, to, mo_span((const char *)r->ids, to * sizeof(*r->ids)));
+    for (size_t i = from; i < to; i++)
+        h = sum(m, h, r->entries[i]);
+    return h;
+}
+
+/* --- taking it up, and keeping it ---------------------------------------- */
+
+void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
+                      struct mo_buf *body)
+{
+    const struct mo_llm_request *r = q->r;
+
+    if (r->quiet)
+        return;
+    m->next_head = sum_head(m, r);
+    if (m->knot.len == 0 || m->head != m->next_head || r->nentries < m->n ||
+        m->entries != sum_entries(m, 0, r, 0, m->n)) {
+        forget(m);
+        m->n = 0;
+        m->entries = 0;
+    } else if (mo_buf_span(body, mo_buf_view(&m->text)) == 0) {
+        q->from = m->knot;
+        memcpy(q->base, m->base, sizeof(q->base));
+    } else {
+        mo_buf_reset(body); /* as if nothing had been kept */
+    }
+    q->knot = &m->next;
+    m->next = (struct mo_llm_knot){.len = 0};
+}
+
+void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
+                      const struct mo_buf *body)
+{
+    size_t have = m->text.len;
+
+    if (q->knot != &m->next)
+        return;
+    if (m->next.len < have || m->next.len > MEMO_MAX ||
+        mo_buf_put(&m->text, body->p + have, m->next.len - have) < 0) {
+        forget(m);
+        return;
+    }
+    m->entries = sum_entries(m, m->entries, q->r, m->n, q->r->nentries);
+    m->n = q->r->nentries;
+    m->head = m->next_head;
+    m->knot = m->next;
+    memcpy(m->base, q->base, sizeof(m->base));
+}
+
+/* --- what wires need for it ---------------------------------------------- */
+
+void mo_llm_knot(const struct mo_llm_ask *q, size_t entry,
+                 const struct mo_jw *w, const char *role)
+{
+    if (q->knot)
+        *q->knot = (struct mo_llm_knot){entry, w->b->len, *w, role};
+}
+
+bool mo_llm_go_on(const struct mo_llm_ask *q, struct mo_buf *body,
+                  struct mo_jw *w)
+{
+    mo_jw_init(w, body);
+    if (q->from.len == 0)
+        return false;
+    *w = q->from.w;
+    w->b = body;
+    return true;
+}
+
+size_t mo_llm_last_said(const struct mo_llm_ask *q)
+{
+    size_t i = mo_llm_last_user(q);
+
+    while (i > q->from.entry && mo_llm_is_role(q->entries[i - 1], "user"))
+        i--;
+    return i;
+}

@@ -1,0 +1,189 @@
+/* llm_page.c - a page of a provider's list of models, read. Pure.
+ *
+ * Only what can hold a conversation is told: OpenAI lists everything it has
+ * under the same word, so there the names decide; Google says what a model
+ * can; OpenRouter whether it takes tools. */
+#include "agent/llm/llm_priv.h"
+
+static struct mo_span str(struct mo_json v, struct mo_arena *a)
+{
+    struct mo_span s;
+
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, a, &s) == 0)
+        return s;
+    return (struct mo_span){"", 0};
+}
+
+static bool lists(struct mo_json list, const char *word)
+{
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &k, &v)) {
+        if (mo_json_str_eq(v, mo_span_cstr(word)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_word(struct mo_span id, const char *const *words)
+{
+    for (; *words; words++) {
+        if (mo_span_search(id, mo_span_cstr(*words)) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* --- one model each ------------------------------------------------------ */
+
+struct row {
+    struct mo_llm_model m;
+    double rank; /* higher comes first; equal: as listed */
+};
+
+static bool claude(struct mo_json v, struct mo_arena *a, struct row *r)
+{
+    r->m.name = str(mo_json_get(v, "display_name"), a);
+    mo_llm_count(mo_json_get(v, "max_input_tokens"), &r->m.context);
+    mo_llm_count(mo_json_get(v, "max_tokens"), &r->m.output);
+    return !mo_json_str_eq(mo_json_get(v, "lifecycle"), MO_SPAN("retired"));
+}
+
+/* "gemini-3.8-flash": 3.8 */
+static double version(struct mo_span id)
+{
+    struct mo_json num;
+    double d = 0;
+    size_t i = 0, n = 0;
+
+    while (i < id.n && (id.p[i] < '0' || id.p[i] > '9'))
+        i++;
+    while (i + n < id.n && ((id.p[i + n] >= '0' && id.p[i + n] <= '9') ||
+                            (id.p[i + n] == '.' && n)))
+        n++;
+    num = (struct mo_json){id.p + i, n};
+    return n && n < 8 && mo_json_f64(num, &d) == 0 ? d : 0;
+}
+
+static bool gemini(struct mo_json v, struct mo_arena *a, struct row *r)
+{
+    static const char *const other[] = {"embedding", "-image", "-tts",
+                                        "-live",     "imagen", NULL};
+    struct mo_span name = str(mo_json_get(v, "name"), a);
+
+    if (mo_span_starts(name, MO_SPAN("models/")))
+        name = mo_span_skip(name, 7);
+    r->m.id = name;
+    r->m.name = str(mo_json_get(v, "displayName"), a);
+    mo_llm_count(mo_json_get(v, "inputTokenLimit"), &r->m.context);
+    mo_llm_count(mo_json_get(v, "outputTokenLimit"), &r->m.output);
+    r->rank = version(name);
+    return lists(mo_json_get(v, "supportedGenerationMethods"),
+                 "generateContent") &&
+           !has_word(name, other);
+}
+
+/* "gpt-6.1-sol": "GPT-6.1 Sol" */
+static struct mo_span readable(struct mo_span id, struct mo_arena *a)
+{
+    char *p = mo_arena_strndup(a, id.p, id.n);
+    bool first = true;
+
+    if (!p || !mo_span_starts(id, MO_SPAN("gpt-")))
+        return id;
+    memcpy(p, "GPT", 3);
+    for (size_t i = 4; i < id.n; i++) {
+        if (p[i] == '-') {
+            p[i] = ' ';
+            first = false;
+        } else if (!first && p[i - 1] == ' ' && p[i] >= 'a' && p[i] <= 'z') {
+            p[i] = (char)(p[i] - 'a' + 'A');
+        }
+    }
+    return mo_span(p, id.n);
+}
+
+static bool openai(struct mo_json v, struct mo_arena *a, struct row *r)
+{
+    static const char *const other[] = {
+        "audio",     "realtime", "image",   "tts",    "transcribe",
+        "embedding", "instruct", "-search", "codex-", "moderation",
+        "research",  "live",     NULL};
+    struct mo_span id = r->m.id;
+    bool chat =
+        mo_span_starts(id, MO_SPAN("gpt-")) ||
+        mo_span_starts(id, MO_SPAN("chatgpt-")) ||
+        (id.n > 1 && id.p[0] == 'o' && id.p[1] >= '1' && id.p[1] <= '9');
+
+    (void)mo_json_f64(mo_json_get(v, "created"), &r->rank);
+    r->m.name = readable(id, a);
+    return chat && !has_word(id, other);
+}
+
+static bool compatible(struct mo_json v, struct mo_arena *a, struct row *r)
+{
+    static const char *const windows[] = {"context_length", "max_model_len",
+                                          "context_window", NULL};
+    struct mo_json takes = mo_json_get(v, "supported_parameters");
+
+    r->m.name = str(mo_json_get(v, "name"), a);
+    for (size_t i = 0; windows[i]; i++)
+        mo_llm_count(mo_json_get(v, windows[i]), &r->m.context);
+    mo_llm_count(mo_json_get(mo_json_get(v, "meta"), "n_ctx_train"),
+                 &r->m.context);
+    return !mo_json_is(takes, MO_JSON_ARRAY) || lists(takes, "tools");
+}
+
+/* --- a page -------------------------------------------------------------- */
+
+static const struct {
+    const char *list;
+    bool (*read)(struct mo_json v, struct mo_arena *a, struct row *r);
+} pages[] = {
+    [MO_LLM_CLAUDE] = {"data", claude},
+    [MO_LLM_GEMINI] = {"models", gemini},
+    [MO_LLM_OPENAI] = {"data", openai},
+    [MO_LLM_COMPATIBLE] = {"data", compatible},
+};
+
+static struct mo_span next_of(enum mo_llm_kind k, struct mo_json root,
+                              struct mo_arena *a)
+{
+    bool more = false;
+
+    if (k == MO_LLM_GEMINI)
+        return str(mo_json_get(root, "nextPageToken"), a);
+    (void)mo_json_bool(mo_json_get(root, "has_more"), &more);
+    return k == MO_LLM_CLAUDE && more ? str(mo_json_get(root, "last_id"), a)
+                                      : (struct mo_span){NULL, 0};
+}
+
+int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
+                mo_llm_each *each, void *ctx, struct mo_span *next,
+                struct mo_err *e)
+{
+    struct mo_json list, key, v;
+    struct mo_json_iter it;
+    struct mo_json_doc d;
+
+    if (mo_json_parse(doc, 0, &d, e) < 0)
+        return mo_wrap(e, "list of models");
+    list = mo_json_get(d.root, pages[k].list);
+    if (!mo_json_is(list, MO_JSON_ARRAY))
+        return mo_fail(e, MO_EPROTO, "this is no list of models");
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &key, &v)) {
+        struct row r = {.m = {.id = str(mo_json_get(v, "id"), a)}};
+
+        if (!pages[k].read(v, a, &r) || r.m.id.n == 0)
+            continue;
+        if (r.m.name.n == 0)
+            r.m.name = r.m.id;
+        if (each(ctx, &r.m, r.rank, e) < 0)
+            return e->code;
+    }
+    *next = next_of(k, d.root, a);
+    return 0;
+}

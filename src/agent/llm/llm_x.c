@@ -1,0 +1,583 @@
+/* llm_x.c - one reply under way: the request out, its stream in, once more
+ * where that is safe.
+ *
+ * Invariants
+ *  1. x is freed in one place, x_free(), when neither a request nor a timer
+ *     of its own is left; the caller's on_done came before.
+ *  2. A try is repeated only while no byte of a stream has come in it. A reply
+ *     in several requests (Gemini's CONTINUATION) counts each by itself: what
+ *     the earlier ones brought stays.
+ *  3. After on_done nobody outside is touched: a server that said its end but
+ *     holds the connection is waited for a little (it can be used again) and
+ *     cut off then. */
+#include <stdio.h>
+
+#include "agent/llm/llm_priv.h"
+#include "base/rand.h"
+
+#define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
+#define ERROR_MAX   ((size_t)256 * 1024) /* a document that is no stream */
+#define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
+#define TOTAL_MS    3600000u /* one request, however lively */
+#define DRAIN_MS    2000u
+#define LOADING_MS  1000u
+#define LOADING_MAX 120u /* times a server may say it is still loading */
+#define RESUMES_MAX 3u
+#define WORD_MS     12u /* the demo's speed */
+
+enum x_state { X_RUNNING, X_WAITING, X_DEMO, X_ENDING, X_TOLD };
+
+struct mo_llm_x {
+    struct mo_llm *m; /* NULL once told */
+    struct mo_loop *loop;
+    const struct mo_llm_wire *wire;
+    struct mo_llm_cb cb;
+    void *ctx;
+    enum x_state state;
+    struct mo_httpc_x *http;
+    struct mo_buf url, body, hop; /* hop: the body with a token */
+    char *model;
+    char base[MO_LLM_BASE_MAX];
+    struct mo_sse sse;
+    struct mo_llm_in in;
+    struct mo_llm_hint hint;
+    struct mo_buf doc; /* an answer that is no stream */
+    struct mo_timer timer;
+    struct mo_later later;
+    struct mo_llm_failure fail; /* code set: how it ends */
+    unsigned tries, loads, hops, resumes;
+    bool redone;             /* asked once more already */
+    bool begun;              /* a byte of a stream has come in this try */
+    bool stream;             /* and the answer is one */
+    struct mo_llm_plan plan; /* the demo's */
+    size_t said;
+};
+
+static void post(struct mo_llm_x *x);
+
+static void x_move(struct mo_llm_x *x, enum x_state to)
+{
+#define TO(s) (1u << (s))
+    static const unsigned legal[] = {
+        [X_RUNNING] = TO(X_WAITING) | TO(X_ENDING) | TO(X_RUNNING) | TO(X_TOLD),
+        [X_WAITING] = TO(X_RUNNING) | TO(X_ENDING),
+        [X_DEMO] = TO(X_ENDING) | TO(X_TOLD),
+        [X_ENDING] = TO(X_TOLD),
+        [X_TOLD] = 0,
+    };
+
+    MO_BUG_ON(!(legal[x->state] & TO(to)));
+    x->state = to;
+#undef TO
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void x_free(struct mo_llm_x *x)
+{
+    mo_timer_stop(x->loop, &x->timer);
+    mo_later_cancel(&x->later);
+    mo_buf_fini(&x->url);
+    mo_buf_fini(&x->body);
+    mo_buf_fini(&x->hop);
+    mo_buf_fini(&x->doc);
+    mo_sse_fini(&x->sse);
+    mo_llm_in_fini(&x->in);
+    mo_llm_plan_fini(&x->plan);
+    mo_free(x->model);
+    mo_free(x);
+}
+
+static void tell(struct mo_llm_x *x, const struct mo_llm_reply *r)
+{
+    bool idle = !x->http;
+
+    x_move(x, X_TOLD);
+    x->m->active--;
+    x->m = NULL;
+    x->in.cb = NULL;
+    mo_timer_stop(x->loop, &x->timer);
+    x->cb.on_done(x->ctx, r, r ? NULL : &x->fail);
+    if (idle)
+        x_free(x);
+    else if (x->http)
+        mo_timer_start(x->loop, &x->timer, DRAIN_MS);
+}
+
+static void fail_with(struct mo_llm_x *x, const struct mo_err *e,
+                      const char *code)
+{
+    if (x->fail.code)
+        return;
+    x->fail = x->in.fail;
+    if (x->fail.code)
+        return;
+    x->fail.err = *e;
+    x->fail.code = code;
+}
+
+/* From a callback of the loop: nobody of ours is above us on the stack. */
+static void end(struct mo_llm_x *x)
+{
+    struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url,
+                           x->base};
+    struct mo_llm_reply r;
+    struct mo_err e;
+    bool good = !x->fail.code;
+
+    if (good && mo_llm_in_reply(&x->in, &by, &r, &e) < 0) {
+        good = false;
+        fail_with(x, &e, e.code == MO_ECLOSED ? "network" : "protocol");
+    }
+    tell(x, good ? &r : NULL);
+}
+
+static void on_later(struct mo_later *d)
+{
+    end(mo_container_of(d, struct mo_llm_x, later));
+}
+
+void mo_llm_cancel(struct mo_llm_x *x)
+{
+    struct mo_err e;
+
+    if (x->state == X_ENDING || x->state == X_TOLD)
+        return;
+    (void)mo_fail(&e, MO_ECANCELED, "canceled");
+    x->fail = (struct mo_llm_failure){.err = e, .code = "canceled"};
+    mo_timer_stop(x->loop, &x->timer);
+    x->in.cb = NULL;
+    if (x->http) {
+        mo_httpc_cancel(x->http); /* on_done ends it */
+        return;
+    }
+    x_move(x, X_ENDING);
+    mo_loop_defer(x->loop, &x->later);
+}
+
+/* --- once more ----------------------------------------------------------- */
+
+static void wait_ms(struct mo_llm_x *x, unsigned ms,
+                    const struct mo_llm_failure *f)
+{
+    x_move(x, X_WAITING);
+    mo_timer_start(x->loop, &x->timer, ms);
+    if (x->cb.on_wait)
+        x->cb.on_wait(x->ctx, x->tries, ms, f);
+}
+
+/* Is this failure worth another try? Then it is on its way. */
+static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
+{
+    unsigned ms;
+
+    if (x->begun || (!v->again && !v->loading))
+        return false;
+    if (v->loading && ++x->loads <= LOADING_MAX) {
+        x->tries = 1;
+        wait_ms(x, LOADING_MS, &v->f);
+        return true;
+    }
+    if (x->tries >= MO_LLM_TRIES)
+        return false;
+    ms = mo_llm_wait_ms(v->after_ms, x->tries, (uint32_t)mo_random_u64());
+    if (ms)
+        wait_ms(x, ms, &v->f);
+    return ms != 0;
+}
+
+/* What the next request costs comes on top. */
+static void keep_usage(struct mo_llm_in *in)
+{
+    struct mo_llm_usage *b = &in->before, *u = &in->usage;
+
+    b->input += u->input;
+    b->output += u->output;
+    b->cache_read += u->cache_read;
+    b->cache_write += u->cache_write;
+    *u = (struct mo_llm_usage){.input = 0};
+}
+
+static void go_on(struct mo_llm_x *x)
+{
+    keep_usage(&x->in);
+    mo_buf_reset(&x->hop);
+    (void)mo_buf_puts(&x->hop, "{\"continuationToken\":");
+    (void)mo_buf_span(&x->hop, mo_buf_view(&x->in.token));
+    (void)mo_buf_putc(&x->hop, ',');
+    (void)mo_buf_put(&x->hop, x->body.p + 1, x->body.len - 1);
+    x->in.again = x->in.token_new = false;
+    x->tries = 0;
+    post(x);
+}
+
+/* Nothing was said but that the model stumbled: once more, from the start. */
+static bool redo(struct mo_llm_x *x)
+{
+    if (!x->in.redo || x->in.n || x->redone || x->fail.code)
+        return false;
+    x->redone = true;
+    x->in.redo = x->in.ended = false;
+    x->in.stop_raw[0] = '\0';
+    keep_usage(&x->in);
+    x->tries = 0;
+    post(x);
+    return true;
+}
+
+/* The stream is over. Does it go on in another request? */
+static bool next_hop(struct mo_llm_x *x, bool broken)
+{
+    bool fresh = x->in.token_new && x->in.token.len;
+
+    if (x->in.ended || x->fail.code || !fresh || x->hops >= MO_LLM_HOPS_MAX)
+        return false;
+    if (broken && x->resumes++ >= RESUMES_MAX)
+        return false;
+    if (!broken && !x->in.again)
+        return false;
+    if (!broken)
+        x->resumes = 0;
+    x->hops++;
+    go_on(x);
+    return true;
+}
+
+/* --- the answer ---------------------------------------------------------- */
+
+static void broken(struct mo_llm_x *x, const struct mo_err *e)
+{
+    fail_with(x, e, "protocol");
+    if (x->http)
+        mo_httpc_cancel(x->http);
+}
+
+static void feed(struct mo_llm_x *x, struct mo_span data)
+{
+    struct mo_sse_event ev;
+    struct mo_err e;
+
+    while (x->state == X_RUNNING && !x->fail.code && !x->in.whole) {
+        enum mo_sse_result r = mo_sse_next(&x->sse, &data, &ev, &e);
+
+        if (r == MO_SSE_MORE)
+            return;
+        if (r == MO_SSE_ERROR || x->wire->event(&x->in, &ev, &e) < 0)
+            broken(x, &e);
+    }
+}
+
+static bool is_stream(const struct mo_http_head *h)
+{
+    struct mo_span t = mo_http_get(h, "content-type");
+
+    return h->status >= 200 && h->status < 300 &&
+           !mo_span_starts(t, MO_SPAN("application/json"));
+}
+
+static void on_head(void *ctx, const struct mo_http_head *h)
+{
+    struct mo_llm_x *x = ctx;
+
+    mo_llm_hint_head(&x->hint, h, mo_wall_ms());
+    x->stream = is_stream(h);
+}
+
+static void on_data(void *ctx, struct mo_span data)
+{
+    struct mo_llm_x *x = ctx;
+
+    if (x->state != X_RUNNING || x->fail.code)
+        return;
+    if (!x->stream) {
+        size_t left = ERROR_MAX - x->doc.len;
+
+        (void)mo_buf_span(&x->doc, mo_span_head(data, left));
+        return;
+    }
+    x->begun = true;
+    feed(x, data);
+    if (x->state == X_RUNNING && !x->fail.code && x->in.whole)
+        end(x);
+}
+
+/* A server that does not stream though it was asked to: one event. */
+static void whole_doc(struct mo_llm_x *x)
+{
+    struct mo_sse_event ev = {.data = mo_buf_view(&x->doc)};
+    struct mo_err e;
+
+    if (x->wire->event(&x->in, &ev, &e) < 0)
+        fail_with(x, &e, "protocol");
+}
+
+static void refused(struct mo_llm_x *x)
+{
+    struct mo_llm_verdict v;
+
+    mo_llm_judge(x->in.label, &x->hint, mo_buf_view(&x->doc), x->in.secret, &v);
+    if (again(x, &v))
+        return;
+    x->fail = v.f;
+    end(x);
+}
+
+static void lost(struct mo_llm_x *x, const struct mo_err *why)
+{
+    struct mo_llm_verdict v = {.after_ms = -1};
+
+    mo_llm_network(x->in.label, why, &v.f);
+    v.again = why->code == MO_ECLOSED || why->code == MO_EUNAVAIL;
+    if (x->begun && next_hop(x, true))
+        return;
+    if (again(x, &v))
+        return;
+    x->fail = v.f;
+    end(x);
+}
+
+static void over(struct mo_llm_x *x)
+{
+    if (!x->stream) {
+        whole_doc(x);
+    } else {
+        feed(x, MO_SPAN("\n\n")); /* a last event without its empty line */
+        if (x->state != X_RUNNING)
+            return;
+        if (redo(x) || next_hop(x, !x->in.again))
+            return;
+    }
+    end(x);
+}
+
+static void on_http_done(void *ctx, const struct mo_err *why)
+{
+    struct mo_llm_x *x = ctx;
+    struct mo_err e;
+
+    x->http = NULL;
+    if (!why && x->hint.status == 0) { /* gone in the middle of its head */
+        (void)mo_fail(&e, MO_ECLOSED, "closed without an answer");
+        why = &e;
+    }
+    if (x->state == X_TOLD)
+        x_free(x);
+    else if (x->fail.code)
+        end(x);
+    else if (why)
+        lost(x, why);
+    else if (x->hint.status < 200 || x->hint.status > 299)
+        refused(x);
+    else
+        over(x);
+}
+
+/* --- the request --------------------------------------------------------- */
+
+static int send_out(struct mo_llm_x *x, struct mo_err *e)
+{
+    static const struct mo_http_cb cb = {on_head, on_data, on_http_done};
+    struct mo_llm_headers h;
+    struct mo_http_call c = {
+        .method = "POST",
+        .url = mo_buf_cstr(&x->url),
+        .body = mo_buf_view(x->hop.len ? &x->hop : &x->body),
+        .idle_ms = x->m->idle_ms,
+        .total_ms = TOTAL_MS,
+        .max_bytes = STREAM_MAX,
+    };
+    int rc = mo_llm_headers(x->m, &h, e);
+
+    c.headers = h.v;
+    c.nheaders = h.n;
+    if (rc == 0 && mo_buf_err(&x->hop))
+        rc = mo_fail(e, mo_buf_err(&x->hop), "request");
+    if (rc == 0)
+        rc = mo_httpc_start(x->m->hc, &c, &cb, x, &x->http, e);
+    mo_llm_headers_fini(&h);
+    return rc;
+}
+
+static int try_once(struct mo_llm_x *x, struct mo_err *e)
+{
+    x->tries++;
+    x->begun = x->stream = false;
+    x->hint = (struct mo_llm_hint){0, -1, -1};
+    mo_buf_reset(&x->doc);
+    mo_sse_fini(&x->sse);
+    mo_sse_init(&x->sse, EVENT_MAX);
+    return send_out(x, e);
+}
+
+static void post(struct mo_llm_x *x)
+{
+    struct mo_err e;
+
+    x_move(x, X_RUNNING);
+    if (try_once(x, &e) == 0)
+        return;
+    fail_with(x, &e, "network");
+    x_move(x, X_ENDING);
+    mo_loop_defer(x->loop, &x->later);
+}
+
+/* --- the demo: no request at all ----------------------------------------- */
+
+static size_t word(struct mo_span s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] != ' ' && s.p[n] != '\n')
+        n++;
+    while (n < s.n && (s.p[n] == ' ' || s.p[n] == '\n'))
+        n++;
+    return n;
+}
+
+static int demo_say(struct mo_llm_x *x, struct mo_err *e)
+{
+    struct mo_span rest = mo_span_skip(mo_buf_view(&x->plan.text), x->said);
+    struct mo_llm_block *b = mo_llm_last(&x->in);
+
+    rest = mo_span_head(rest, word(rest));
+    x->said += rest.n;
+    if (!b)
+        b = mo_llm_open(&x->in, MO_LB_TEXT, -1, e);
+    return b ? mo_llm_grow_text(&x->in, b, rest, e) : e->code;
+}
+
+static int demo_call(struct mo_llm_x *x, struct mo_err *e)
+{
+    struct mo_llm_block *b = NULL;
+
+    if (x->plan.tool.len)
+        b = mo_llm_open(&x->in, MO_LB_CALL, -1, e);
+    if (x->plan.tool.len &&
+        (!b ||
+         mo_llm_add(&x->in, &b->name, mo_buf_view(&x->plan.tool), e) < 0 ||
+         mo_llm_add(&x->in, &b->args, mo_buf_view(&x->plan.args), e) < 0))
+        return e->code;
+    x->in.ended = true;
+    x->in.stop = MO_LLM_END;
+    (void)snprintf(x->in.stop_raw, sizeof(x->in.stop_raw), "end");
+    return 0;
+}
+
+static void demo_tick(struct mo_llm_x *x)
+{
+    struct mo_err e;
+
+    if (x->said < x->plan.text.len) {
+        if (demo_say(x, &e) == 0) {
+            if (x->state == X_DEMO)
+                mo_timer_start(x->loop, &x->timer, WORD_MS);
+            return;
+        }
+        fail_with(x, &e, "protocol");
+    } else if (demo_call(x, &e) < 0) {
+        fail_with(x, &e, "protocol");
+    }
+    end(x);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct mo_llm_x *x = mo_container_of(t, struct mo_llm_x, timer);
+
+    if (x->state == X_DEMO)
+        demo_tick(x);
+    else if (x->state == X_WAITING)
+        post(x);
+    else if (x->state == X_TOLD && x->http)
+        mo_httpc_cancel(x->http);
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
+                              const struct mo_llm_cb *cb, void *ctx)
+{
+    struct mo_llm_x *x = mo_new(struct mo_llm_x);
+
+    if (!x)
+        return NULL;
+    x->m = m;
+    x->loop = m->loop;
+    x->wire = mo_llm_wire(m->kind, r->model);
+    x->cb = *cb;
+    x->ctx = ctx;
+    x->state = m->kind == MO_LLM_DEMO ? X_DEMO : X_RUNNING;
+    mo_buf_init(&x->url, MO_LLM_REQUEST_MAX);
+    mo_buf_init(&x->body, MO_LLM_REQUEST_MAX);
+    mo_buf_init(&x->hop, MO_LLM_REQUEST_MAX + MO_LLM_REPLY_MAX);
+    mo_buf_init(&x->doc, ERROR_MAX);
+    mo_buf_init(&x->plan.text, MO_LLM_REPLY_MAX);
+    mo_buf_init(&x->plan.tool, MO_LLM_NAME_MAX + 1);
+    mo_buf_init(&x->plan.args, MO_LLM_REPLY_MAX);
+    mo_sse_init(&x->sse, EVENT_MAX);
+    mo_timer_init(&x->timer, on_timer);
+    mo_later_init(&x->later, on_later);
+    mo_llm_in_init(&x->in, x->wire, m->kind, &x->cb, ctx);
+    x->in.secret = mo_buf_view(&m->key);
+    x->in.key[0] = 'c';
+    mo_random_token(x->in.key + 1, 9);
+    x->model = mo_strndup(r->model, strlen(r->model));
+    return x;
+}
+
+static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
+                   struct mo_err *e)
+{
+    struct mo_llm_ask q = {.kind = x->m->kind,
+                           .url = x->m->url,
+                           .max_output = x->m->max_output,
+                           .r = r};
+    struct mo_arena a;
+    int rc;
+
+    mo_arena_init(&a, 4096 + (r->nentries + 1) * 64);
+    if (x->state != X_DEMO)
+        mo_llm_memo_find(&x->m->memo, &q, &x->body);
+    rc = mo_llm_ask_init(&q, &a, e);
+    memcpy(x->base, q.base, sizeof(x->base));
+    if (rc == 0 && x->state == X_DEMO) {
+        rc = mo_llm_demo_plan(&q, &x->plan, e);
+    } else if (rc == 0) {
+        (void)mo_buf_puts(&x->url, x->m->url);
+        rc = x->wire->put(&q, &x->body, e);
+        if (rc == 0)
+            mo_llm_memo_keep(&x->m->memo, &q, &x->body);
+        if (rc == 0 && x->wire->put_path(&q, &x->url) < 0)
+            rc = mo_fail(e, mo_buf_err(&x->url), "request");
+    }
+    mo_arena_fini(&a);
+    return rc;
+}
+
+int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
+                 const struct mo_llm_cb *cb, void *ctx, struct mo_llm_x **out,
+                 struct mo_err *e)
+{
+    struct mo_llm_x *x;
+    struct mo_err mine;
+    int rc;
+
+    e = e ? e : &mine;
+    if (!r->model || !r->model[0])
+        return mo_fail(e, MO_EINVAL, "no model was chosen");
+    x = x_new(m, r, cb, ctx);
+    if (!x)
+        return mo_fail(e, MO_ENOMEM, "reply");
+    rc = x->model ? prepare(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
+    if (rc == 0 && x->state == X_DEMO)
+        mo_timer_start(x->loop, &x->timer, WORD_MS);
+    else if (rc == 0)
+        rc = try_once(x, e);
+    if (rc < 0) {
+        x_free(x);
+        return rc;
+    }
+    m->active++;
+    *out = x;
+    return 0;
+}
