@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 
 #define SERVERS     50
 #define TOOLS       60

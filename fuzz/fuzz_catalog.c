@@ -5,7 +5,7 @@
  * give each item once, and end. */
 #include <stdlib.h>
 
-#include "gateway/catalog_priv.h"
+#include "gateway/catalog/catalog_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

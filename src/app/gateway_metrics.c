@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/call/call_stats.h"
-#include "gateway/catalog.h"
-#include "gateway/up.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/upstream/upstream.h"
 
 #define NAME(x)     "mo_" x
 #define TOOLS_SHOWN 20 /* of a server, most used first */

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "codec/sha256.h"
 #include "connect/server_link.h"
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 #include "route/route_table.h"
 
 struct mo_hub {

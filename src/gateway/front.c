@@ -5,10 +5,10 @@
  * start, all at once, and waits for them: GW_LIST_MS and not longer, then it is
  * answered with what there is and list_changed follows. A call of something
  * that nobody is known to have waits likewise. */
-#include "gateway/cross.h"
-#include "gateway/flight.h"
-#include "gateway/four.h"
-#include "gateway/shape.h"
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/router/meta_tools.h"
 
 static const struct mo_span nothing = {NULL, 0};
 

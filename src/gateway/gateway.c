@@ -1,13 +1,13 @@
 #include "gateway/gw_priv.h"
 
 #include "base/rand.h"
-#include "gateway/cross.h"
-#include "gateway/flight.h"
-#include "gateway/guide.h"
-#include "gateway/habit.h"
-#include "gateway/judge.h"
-#include "gateway/manner.h"
-#include "gateway/shape.h"
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/judge.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/router/router_index.h"
+#include "gateway/router/router_learning.h"
+#include "gateway/upstream/server_overrides.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \

@@ -1,10 +1,11 @@
 /* gateway.h - many MCP servers behind one endpoint.
  *
- * The gateway owns the servers (up.h: started when first wanted, stopped when
- * idle), what they offer (catalog.h: one merged list under names a client can
- * use, kept on disk), and the calls that cross it (flight.h). It is the
- * handler of any number of endpoints; which transports those have is not its
- * business, nor how a server is reached: the caller's dial makes the link.
+ * The gateway owns the servers (gateway/upstream/upstream.h: started when first
+ * wanted, stopped when idle), what they offer (gateway/catalog/catalog.h: one
+ * merged list under names a client can use, kept on disk), and the calls that
+ * cross it (gateway/call/forwarded_call.h). It is the handler of any number of
+ * endpoints; which transports those have is not its business, nor how a server
+ * is reached: the caller's dial makes the link.
  *
  * A message that crosses is not rebuilt: names, ids, tokens and cursors are
  * rewritten, everything else stays the bytes it was.
@@ -14,13 +15,13 @@
  * elicitation, roots) goes to the client of the call it belongs to and to
  * nobody else; if nobody can say whose it is, it is refused.
  *
- * Whether a call may cross is the owner's to say (case.h).
+ * Whether a call may cross is the owner's to say (gateway/call/case.h).
  *
  * Not known here: configuration files, boxes, rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
-#include "gateway/case.h"
+#include "gateway/call/case.h"
 #include "mcp/client/conn.h"
 #include "mcp/server/endpoint.h"
 
@@ -42,7 +43,8 @@ enum mo_gw_prefix {
 
 enum mo_gw_expose {
     MO_GW_ALL,    /* every tool by its name */
-    MO_GW_SEARCH, /* four tools that find and run the others (four.h) */
+    MO_GW_SEARCH, /* four tools that find and run the others
+                     (gateway/router/meta_tools.h) */
     MO_GW_AUTO,   /* all while they are few */
 };
 
@@ -51,7 +53,7 @@ struct mo_gw_texts {
     size_t n;
 };
 
-/* How one tool is treated (manner.h). */
+/* How one tool is treated (gateway/upstream/server_overrides.h). */
 struct mo_gw_tool {
     const char *name;            /* its server's own */
     const char *rename;          /* called so instead; NULL: as it is */
@@ -82,7 +84,8 @@ struct mo_gw_server {
     unsigned max_calls; /* shared: under way at once; others wait and take
                          * turns; 0: as many as connections take */
     bool off;           /* is not used, only known: for saying why not */
-    /* What a change of needs no restart (manner.h). */
+    /* What a change of needs no restart (gateway/upstream/server_overrides.h).
+     */
     struct mo_gw_texts fallback; /* servers that stand in for it */
     int retries;          /* of what may be repeated; -1: MO_GW_RETRIES */
     int64_t result_bytes; /* -1: as the way it is called; 0: whole */

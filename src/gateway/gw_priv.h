@@ -17,9 +17,9 @@
 
 #include "base/map.h"
 #include "base/pool.h"
-#include "gateway/catalog.h"
-#include "gateway/pace.h"
-#include "gateway/up.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/upstream/latency.h"
+#include "gateway/upstream/upstream.h"
 #include "mcp/client/pages.h"
 
 #define SLOT_NONE UINT_MAX
@@ -49,12 +49,12 @@ struct kid {             /* an open child */
     struct slot *slot;
     struct mo_child *child;
     struct mo_conn *conn;
-    /* refresh.c */
+    /* gateway/catalog/refresh.c */
     struct reading lists[MO_CAT_KINDS];
     unsigned busy, again; /* kinds, as bits */
     unsigned said;        /* those it said have changed */
     bool held, bad;
-    /* watch.c */
+    /* gateway/catalog/watch.c */
     enum mo_mcp_level level;  /* told; MO_MCP_LEVELS: nothing */
     struct listening *listen; /* NULL: none is open */
     struct mo_timer relisten;
@@ -113,13 +113,13 @@ struct mo_gateway {
     struct mo_list reads;  /* inside.c's */
     struct mo_map watched; /* exposed uri -> struct watched */
     bool listed[3];        /* by enum mo_ep_what: since the last news of it */
-    struct mo_map visits;  /* visit.c's */
-    struct mo_map wtasks;  /* watch_task.c's */
+    struct mo_map visits;  /* gateway/call/visit.c's */
+    struct mo_map wtasks;  /* gateway/catalog/watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
     uint64_t lost_logs;  /* nobody could say whose they were */
-    size_t kept_bytes;   /* flight_kept.c's */
+    size_t kept_bytes;   /* gateway/call/forwarded_call_task.c's */
     struct mo_later ending;
     bool single; /* one client, ever */
     bool closing;
@@ -146,7 +146,8 @@ enum mo_ep_task_support front_task(void *ctx, struct mo_span tool);
 /* Lists have come, or cannot: who waited for them may go on. */
 void front_settled(struct mo_gateway *g);
 
-/* --- refresh.c ----------------------------------------------------------- */
+/* --- gateway/catalog/refresh.c
+ * ----------------------------------------------------------- */
 
 #define LISTS_ALL ((1u << MO_CAT_KINDS) - 1)
 
@@ -182,7 +183,8 @@ static inline bool gw_failed(struct mo_json result)
     return is;
 }
 
-/* --- watch.c ------------------------------------------------------------- */
+/* --- gateway/catalog/watch.c
+ * ------------------------------------------------------------- */
 
 void watch_opened(struct kid *k);
 void watch_lost(struct kid *k);
@@ -198,7 +200,8 @@ void watch_init(struct mo_gateway *g);
 /* The child's listen, anew. */
 void watch_listen(struct kid *k);
 
-/* --- watch_task.c -------------------------------------------------------- */
+/* --- gateway/catalog/watch_task.c
+ * -------------------------------------------------------- */
 
 /* A client wants to hear of a task, or does no longer (opts.watch_task). */
 void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
@@ -209,7 +212,8 @@ void wtask_news(struct kid *k, struct mo_json params);
 void wtask_stop(const struct slot *s);
 void wtask_fini(struct mo_gateway *g);
 
-/* --- visit.c ------------------------------------------------------------- */
+/* --- gateway/call/visit.c
+ * ------------------------------------------------------------- */
 
 struct flight;
 

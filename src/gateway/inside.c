@@ -1,10 +1,11 @@
-/* inside.c - see inside.h. What execute would run is said by four.c. */
+/* inside.c - see inside.h. What execute would run is said by
+ * gateway/router/meta_tools.c. */
 #include "gateway/inside.h"
 
-#include "gateway/cross.h"
-#include "gateway/four.h"
-#include "gateway/manner.h"
-#include "gateway/shape.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/router/meta_tools.h"
+#include "gateway/upstream/server_overrides.h"
 
 /* --- lists that are read now --------------------------------------------- */
 

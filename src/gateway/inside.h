@@ -5,15 +5,16 @@
  * calls by themselves: lists that are read now, tools by the names people know
  * them by, and what `execute` would run before it runs.
  *
- * A call from inside names one of our own tools (four.h, read_result) with
- * MO_GW_OURS before its name, so that no server's tool can stand in its way.
+ * A call from inside names one of our own tools (gateway/router/meta_tools.h,
+ * read_result) with MO_GW_OURS before its name, so that no server's tool can
+ * stand in its way.
  *
  * Ownership: a struct mo_gw_read is the caller's and must stay where it is
  * until done() or mo_gateway_unread(). */
 #ifndef MO_GATEWAY_INSIDE_H
 #define MO_GATEWAY_INSIDE_H
 
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 
 #define MO_GW_OURS "router/" /* its name when it is called from inside */
 

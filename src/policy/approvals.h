@@ -1,8 +1,8 @@
 /* approvals.h - where calls of the gateway are judged and wait for a person.
  *
- * Joins the gateway's seam (gateway/case.h) with what this program knows: the
- * operator's rules, what people said "always" to, the definitions of tools as
- * they were first seen, and the audit log. Those last three are one for the
+ * Joins the gateway's seam (gateway/call/case.h) with what this program knows:
+ * the operator's rules, what people said "always" to, the definitions of tools
+ * as they were first seen, and the audit log. Those last three are one for the
  * process: conversations use the same (mo_desk_pins() and so on).
  *
  * Rules of the house

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "config/doc.h"
 #include "gateway/inside.h"
-#include "gateway/up.h"
+#include "gateway/upstream/upstream.h"
 #include "servers/manage_priv.h"
 
 /* In the order of `states`. */

@@ -4,7 +4,7 @@
  * A job goes server -> tools -> (judged -> audited -> called) and is answered
  * once; what it was asked with is copied, because the asker may be gone.
  */
-#include "gateway/up.h"
+#include "gateway/upstream/upstream.h"
 #include "mcp/link/link_inside.h"
 #include "servers/try_tool_priv.h"
 

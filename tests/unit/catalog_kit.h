@@ -8,7 +8,7 @@
 #include <ftw.h>
 #include <unistd.h>
 
-#include "gateway/catalog_priv.h"
+#include "gateway/catalog/catalog_priv.h"
 #include "mo_test.h"
 
 #define KIT_SERVERS 8

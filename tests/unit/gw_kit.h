@@ -8,8 +8,8 @@
 #define MO_GW_KIT_H
 
 #include "conn_kit.h"
-#include "gateway/catalog.h"
-#include "gateway/up.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/upstream/upstream.h"
 #include "mcp/server/ep_stdio.h"
 #include "mo_net.h"
 

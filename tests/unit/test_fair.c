@@ -2,7 +2,7 @@
  * has waited long enough. And how long tools take. */
 #include "up_kit.h"
 
-#include "gateway/pace.h"
+#include "gateway/upstream/latency.h"
 
 #define MANY 12
 

@@ -1,5 +1,5 @@
 /* Names of tools, URIs and templates: pure, so all of it is rows. */
-#include "gateway/name.h"
+#include "gateway/catalog/name.h"
 
 #include "mo_test.h"
 

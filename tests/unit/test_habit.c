@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "gateway/habit.h"
+#include "gateway/router/router_learning.h"
 #include "loop/loop.h"
 
 static struct mo_route_answer answer(void)

@@ -8,7 +8,7 @@
 
 #include "mo_test.h"
 
-#include "gateway/up_priv.h"
+#include "gateway/upstream/upstream_priv.h"
 
 #define LONG      20000 /* ms; a deadline for hanging, not for speed */
 #define LINKS_MAX 64

@@ -104,7 +104,8 @@ const char *stand_in_why(const struct call *k, const char *other)
     return k->away ? k->away->why : other;
 }
 
-/* As the gateway says it of calls that it moved by itself (gateway/detour.h).
+/* As the gateway says it of calls that it moved by itself
+ * (gateway/call/failover.h).
  */
 static int put_route(struct call *k, const struct away *a)
 {

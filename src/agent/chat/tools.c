@@ -4,8 +4,8 @@
 #include "agent/chat/tools.h"
 
 #include "base/map.h"
-#include "gateway/catalog.h"
-#include "gateway/name.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/catalog/name.h"
 #include "mcp/client/pages.h"
 #include "policy/rule.h"
 

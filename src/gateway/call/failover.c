@@ -1,0 +1,271 @@
+#include "gateway/call/failover.h"
+
+#include "gateway/call/forwarded_call.h"
+#include "gateway/router/meta_tools.h"
+#include "gateway/upstream/server_overrides.h"
+
+void detour_fini(struct detour *d)
+{
+    mo_free(d->why);
+    mo_free(d->from);
+    d->why = d->from = NULL;
+}
+
+/* --- may it -------------------------------------------------------------- */
+
+static bool is_tool(const struct mo_ep_call *c)
+{
+    return mo_span_is(c->method, "tools/call");
+}
+
+static bool says(struct mo_json item, const char *hint)
+{
+    struct mo_json v = mo_json_get(mo_json_get(item, "annotations"), hint);
+
+    return mo_span_is(mo_json_text(v), "true");
+}
+
+static bool is_harmless(const struct mo_ep_call *c, const struct target *t)
+{
+    static const char *const reads[] = {"resources/read", "prompts/get",
+                                        "completion/complete"};
+
+    for (size_t i = 0; i < MO_COUNT(reads); i++)
+        if (mo_span_is(c->method, reads[i]))
+            return true;
+    return is_tool(c) &&
+           (says(t->item, "readOnlyHint") || says(t->item, "idempotentHint") ||
+            manner_tool(t->slot->manner, t->own)->idempotent);
+}
+
+static uint64_t now_ms(void)
+{
+    return mo_now_ns() / MO_MS;
+}
+
+static uint64_t time_for(const struct target *t)
+{
+    const struct mo_gw_tool *m = manner_tool(t->slot->manner, t->own);
+    uint64_t ms = m->call_ms ? m->call_ms : mo_up_server(t->slot->up)->call_ms;
+
+    return ms ? ms : MO_CONN_IDLE_MS;
+}
+
+uint64_t detour_begin(struct flight *f, const struct target *t)
+{
+    uint64_t all = time_for(t), used;
+
+    if (!f->detour.begun_ms) {
+        f->detour.begun_ms = now_ms();
+        return all;
+    }
+    used = now_ms() - f->detour.begun_ms;
+    return used < all ? all - used : 1;
+}
+
+static bool has_time(const struct flight *f, const struct target *t)
+{
+    return !f->detour.begun_ms || now_ms() - f->detour.begun_ms < time_for(t);
+}
+
+/* A request that is still here as it came, and of which nobody knows. */
+static bool is_free(const struct flight *f)
+{
+    return f->how == DOWN_HELD && f->down && !f->nquestions &&
+           !f->detour.rooted && !f->g->closing;
+}
+
+/* Nothing of it got anywhere: the connection was never made. */
+bool detour_is_unsent(const struct mo_reply *r)
+{
+    return r->err && r->status == 0 &&
+           (r->err->code == MO_EUNAVAIL || r->err->code == MO_ETLS);
+}
+
+/* --- where to ------------------------------------------------------------ */
+
+static struct slot *slot_named(const struct mo_gateway *g, struct mo_span name)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (mo_span_is(name, mo_up_server(g->v[i]->up)->name))
+            return g->v[i];
+    return NULL;
+}
+
+static const struct mo_cat_item *tool_of(const struct mo_gateway *g,
+                                         unsigned server, struct mo_span own)
+{
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (it->server == server && mo_span_eq(it->own, own))
+            return it;
+    }
+    return NULL;
+}
+
+/* The i-th that stands in. Whoever was never read may have the tool; whoever
+ * was and has it not is no help. MO_EINVAL: there are no more. */
+static int stand_in(const struct mo_gateway *g, const struct target *home,
+                    unsigned i, struct target *t)
+{
+    const struct mo_cat_item *it;
+    struct mo_span server, own;
+
+    if (!manner_fallback(home->slot->manner, home->own, i, &server, &own))
+        return MO_EINVAL;
+    *t = *home;
+    t->own = t->given = own;
+    t->item = (struct mo_json){NULL, 0};
+    t->execution = t->item;
+    t->promises = false;
+    t->slot = slot_named(g, server);
+    if (!t->slot || t->slot == home->slot)
+        return MO_ENOTFOUND;
+    it = tool_of(g, t->slot->no, own);
+    if (it) {
+        t->item = it->item;
+        t->execution = it->execution;
+        t->promises = it->promises;
+        t->given = it->given;
+    }
+    return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;
+}
+
+/* Where it is now, from what it was meant for. */
+static int present(const struct flight *f, const struct target *home,
+                   struct target *t)
+{
+    *t = *home;
+    if (!f->detour.away)
+        return home->slot == f->slot ? 0 : MO_EBUSY;
+    if (stand_in(f->g, home, f->detour.next - 1, t) < 0 || t->slot != f->slot)
+        return MO_ENOTFOUND;
+    return 0;
+}
+
+int detour_target(struct flight *f, struct target *t)
+{
+    struct target home;
+    int rc = cross_target(f->g, f->down, &home);
+
+    if (rc == 0)
+        rc = present(f, &home, t);
+    t->edited = (struct mo_json){f->edited.p, f->edited.len};
+    if (rc != MO_EBUSY)
+        return rc < 0 ? MO_ENOTFOUND : 0;
+    /* Another one of that name has taken its place meanwhile. */
+    if (f->detour.moves++ >= DETOUR_MOVES_MAX)
+        return MO_ENOTFOUND;
+    flight_move(f, home.slot);
+    return MO_EBUSY;
+}
+
+static bool go_to_next(struct flight *f, const struct target *home)
+{
+    struct target t;
+
+    for (;;) {
+        int rc = stand_in(f->g, home, f->detour.next, &t);
+
+        if (rc == MO_EINVAL)
+            return false;
+        f->detour.next++;
+        if (rc == 0)
+            break;
+    }
+    f->detour.away = true;
+    f->detour.tries = 0;
+    flight_move(f, t.slot);
+    return true;
+}
+
+static void remember(struct detour *d, const struct target *home,
+                     const struct mo_err *why)
+{
+    const char *name = mo_up_server(home->slot->up)->name;
+
+    if (d->why)
+        return;
+    d->why = mo_strndup(why->msg, strlen(why->msg));
+    d->from = mo_strndup(name, strlen(name));
+}
+
+/* --- the decision -------------------------------------------------------- */
+
+/* Sent at all, ever: then only what does no harm. */
+static bool may_repeat(const struct flight *f, const struct target *home,
+                       const struct target *t)
+{
+    if (!f->detour.sent)
+        return true;
+    return is_harmless(f->down, home) &&
+           (t->slot == home->slot || !t->item.p || is_harmless(f->down, t)) &&
+           has_time(f, home);
+}
+
+static bool try_here(struct flight *f, enum detour_how how,
+                     const struct target *t)
+{
+    unsigned most = manner_retries(t->slot->manner, t->own);
+
+    if (how == DETOUR_NO_CHILD)
+        return false;
+    if (how == DETOUR_UNSENT && most == 0)
+        most = 1; /* it costs nobody anything */
+    if (f->detour.tries >= most)
+        return false;
+    f->detour.tries++;
+    flight_move(f, t->slot);
+    return true;
+}
+
+bool detour_take(struct flight *f, enum detour_how how,
+                 const struct mo_err *why)
+{
+    struct target home, t;
+
+    f->detour.sent = f->detour.sent || how == DETOUR_SENT;
+    if (!is_free(f) || cross_target(f->g, f->down, &home) < 0)
+        return false;
+    if (present(f, &home, &t) < 0)
+        t = home; /* replaced meanwhile: whoever is there now */
+    if (!may_repeat(f, &home, &t))
+        return false;
+    if (try_here(f, how, &t))
+        return true;
+    if (!is_tool(f->down))
+        return false;
+    remember(&f->detour, &home, why);
+    return go_to_next(f, &home);
+}
+
+/* --- what is said of it -------------------------------------------------- */
+
+int detour_route(struct flight *f, const struct target *t)
+{
+    const struct detour *d = &f->detour;
+    bool left = d->away && d->from && d->why;
+    struct mo_jw w;
+
+    mo_buf_reset(&f->route);
+    if (!t->arguments.p && !left && !t->edited.p)
+        return 0;
+    mo_jw_init(&w, &f->route);
+    mo_jw_obj(&w);
+    four_put_route(&w, t);
+    if (left) {
+        mo_jw_key(&w, "insteadOf");
+        mo_jw_cstr(&w, d->from);
+        mo_jw_key(&w, "why");
+        mo_jw_cstr(&w, d->why);
+    }
+    if (t->edited.p) {
+        mo_jw_key(&w, "editedArguments");
+        mo_jw_raw(&w, mo_json_text(t->edited));
+    }
+    mo_jw_end(&w);
+    return mo_buf_err(&f->route);
+}

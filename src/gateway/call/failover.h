@@ -1,0 +1,56 @@
+/* failover.h - another try, or another server, for a call that came to nothing.
+ *
+ * A call has one outcome. So it is sent again only when nothing can have been
+ * done yet (no child was to be had, or it was never written), or when doing it
+ * twice does no harm: a tool that is called read-only or idempotent by its
+ * server or by the configuration, and whatever only reads (resources, prompts,
+ * completions). Everything else ends as "not known".
+ *
+ * First the same server, as often as it may be
+ * (gateway/upstream/server_overrides.h) and while the time for the call lasts;
+ * then those who stand in for it, in their order, each once, and only for
+ * tools. One that is down is not tried again but left at once. Whoever has been
+ * asked something by a server, or been given a task, stays with it. */
+#ifndef MO_GATEWAY_CALL_FAILOVER_H
+#define MO_GATEWAY_CALL_FAILOVER_H
+
+#include "gateway/call/rewrite.h"
+
+#define DETOUR_MOVES_MAX 8 /* to a server that has replaced the one it was */
+
+struct flight;
+
+struct detour {
+    uint64_t begun_ms; /* first written; 0: never */
+    unsigned tries;    /* again, on the present server */
+    unsigned next;     /* the first of those who stand in that was not tried */
+    unsigned moves;
+    bool sent;   /* one of the tries may have been done */
+    bool away;   /* at one of them */
+    bool rooted; /* a task has begun: it stays */
+    char *why;   /* of leaving the first one; NULL: it did not */
+    char *from;  /* its name */
+};
+
+enum detour_how {
+    DETOUR_NO_CHILD, /* none was to be had */
+    DETOUR_UNSENT,   /* nothing was written */
+    DETOUR_SENT,     /* it may have been done */
+};
+
+void detour_fini(struct detour *d);
+/* It has failed. True: it is on its way again. */
+bool detour_take(struct flight *f, enum detour_how how,
+                 const struct mo_err *why);
+/* Where it goes now. 0; MO_EBUSY: it was moved and wishes again; MO_ENOTFOUND:
+ * it is not there any more. */
+int detour_target(struct flight *f, struct target *t);
+
+/* It is about to be sent: how long it may wait for an answer, in ms. */
+uint64_t detour_begin(struct flight *f, const struct target *t);
+/* Did an error come before anything was sent? */
+bool detour_is_unsent(const struct mo_reply *r);
+/* What the result says of where it went; nothing if there is nothing to say. */
+int detour_route(struct flight *f, const struct target *t);
+
+#endif

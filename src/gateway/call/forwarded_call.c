@@ -1,0 +1,380 @@
+#include "gateway/call/forwarded_call.h"
+
+#include "gateway/call/judge.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/upstream/server_overrides.h"
+#include "mcp/client/mirror.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+/* --- life ---------------------------------------------------------------- */
+
+void flight_leave(struct flight *f)
+{
+    struct slot *s = f->slot;
+
+    if (f->child)
+        mo_child_call_over(f->child);
+    f->child = NULL;
+    f->slot = NULL;
+    mo_list_del(&f->snode);
+    if (s)
+        gw_slot_check(s);
+}
+
+void flight_free(struct flight *f)
+{
+    MO_BUG_ON(f->call || f->task || f->wishing || f->down);
+    flight_drop_questions(f, "the call is over");
+    judge_free(f);
+    flight_leave(f);
+    if (f->id[0])
+        (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
+    mo_list_del(&f->node);
+    mo_timer_stop(f->g->loop, &f->gather);
+    mo_timer_stop(f->g->loop, &f->expiry);
+    mo_later_cancel(&f->later);
+    mo_buf_fini(&f->outcome);
+    mo_buf_fini(&f->progress);
+    mo_buf_fini(&f->route);
+    mo_buf_fini(&f->lacked);
+    mo_buf_fini(&f->edited);
+    flight_kept_free(f);
+    detour_fini(&f->detour);
+    mo_pool_give(&f->g->spare_flights, f);
+}
+
+/* Nobody will come for it. */
+static void on_expiry(struct mo_timer *t)
+{
+    flight_cancel(mo_container_of(t, struct flight, expiry),
+                  "the client did not come back");
+}
+
+/* Something is to be done outside of the callback that made it so. */
+static void on_later(struct mo_later *d)
+{
+    struct flight *f = mo_container_of(d, struct flight, later);
+
+    if (f->how == DOWN_WAITS && f->over)
+        (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
+    else if (f->how == DOWN_HELD && !f->over)
+        flight_put_questions(f);
+}
+
+static void on_gather(struct mo_timer *t)
+{
+    on_later(&mo_container_of(t, struct flight, gather)->later);
+}
+
+static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
+                                 struct slot *s)
+{
+    struct flight *f = mo_pool_take(&g->spare_flights, sizeof(*f));
+
+    if (!f)
+        return NULL;
+    f->g = g;
+    f->slot = s;
+    f->ep = mo_ep_call_endpoint(c);
+    f->peer = c->peer;
+    cross_who(c->peer, c->caller, f->who);
+    mo_list_init(&f->questions);
+    mo_later_init(&f->later, on_later);
+    mo_timer_init(&f->gather, on_gather);
+    mo_timer_init(&f->expiry, on_expiry);
+    mo_buf_init(&f->outcome, GW_TEXT_MAX);
+    mo_buf_init(&f->progress, GW_TEXT_MAX);
+    mo_buf_init(&f->route, GW_TEXT_MAX);
+    mo_buf_init(&f->lacked, GW_TEXT_MAX);
+    mo_list_push(&g->flights, &f->node);
+    mo_list_push(&s->flights, &f->snode);
+    flight_attach(f, c);
+    return f;
+}
+
+/* --- the client ---------------------------------------------------------- */
+
+static void on_canceled(struct mo_ep_call *c)
+{
+    struct flight *f = c->data;
+
+    f->down = NULL;
+    f->how = DOWN_GONE;
+    mo_ep_call_error(c, MO_RPC_INTERNAL, "cancelled", nothing);
+    flight_cancel(f, "the client cancelled it");
+}
+
+void flight_attach(struct flight *f, struct mo_ep_call *c)
+{
+    f->down = c;
+    f->how = DOWN_HELD;
+    c->data = f;
+    c->canceled = on_canceled;
+    mo_timer_stop(f->g->loop, &f->expiry);
+}
+
+void flight_cancel(struct flight *f, const char *why)
+{
+    MO_BUG_ON(f->down);
+    f->how = DOWN_GONE;
+    flight_drop_questions(f, why);
+    if (f->wishing) {
+        f->wishing = false;
+        mo_up_unwant(&f->wish);
+    }
+    if (f->call)
+        mo_call_cancel(f->call, why);
+    else if (f->task)
+        mo_task_cancel(f->task);
+    else
+        flight_free(f);
+}
+
+void flight_abandoned(void *ctx, struct mo_span state)
+{
+    struct mo_gateway *g = ctx;
+    struct flight *f = mo_map_get(&g->parked, state);
+
+    if (!f || f->how != DOWN_WAITS)
+        return;
+    f->down = NULL;
+    flight_cancel(f, "the client cancelled it");
+}
+
+void flight_drop_all(struct mo_gateway *g)
+{
+    while (!mo_list_empty(&g->flights)) {
+        struct flight *f = mo_list_first(&g->flights, struct flight, node);
+
+        flight_cancel(f, "the gateway ends");
+    }
+}
+
+/* --- up ------------------------------------------------------------------ */
+
+static void on_progress(void *ctx, struct mo_json params)
+{
+    struct flight *f = ctx;
+
+    if (f->down) {
+        mo_ep_call_progress_raw(f->down, params);
+        return;
+    }
+    mo_buf_reset(&f->progress);
+    (void)mo_buf_span(&f->progress, mo_json_text(params));
+}
+
+void flight_hold(struct flight *f, bool on)
+{
+    if (f->call)
+        mo_call_hold(f->call, on);
+}
+
+/* Headers that repeat arguments, for a modern server reached by HTTP. */
+static int mirror(struct flight *f, const struct target *t,
+                  const struct mo_conn *conn, struct mo_mirror *m,
+                  struct mo_err *e)
+{
+    struct mo_link *k = mo_conn_link(conn);
+    struct mo_json schema;
+
+    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+        return 0;
+    schema = mo_json_get(t->item, "inputSchema");
+    if (!schema.p)
+        return 0;
+    return mo_mirror_init(m, schema, cross_args(f->down, t), e);
+}
+
+/* What is known of the tool now, for when its answer comes. */
+static void note_tool(struct flight *f, const struct target *t)
+{
+    f->by_execute = t->arguments.p != NULL;
+    if (!mo_span_is(f->down->method, "tools/call"))
+        return;
+    f->most = manner_result_bytes(t->slot->manner, t->own,
+                                  f->by_execute ? SHAPE_USUAL : 0);
+    f->promised = !f->by_execute && t->promises;
+    f->pace = pace_row(&f->g->pace, mo_up_server(t->slot->up)->name, t->own);
+}
+
+static void copy_method(char *to, size_t size, struct mo_span method)
+{
+    size_t n = method.n < size ? method.n : size - 1;
+
+    if (n)
+        memcpy(to, method.p, n);
+    to[n] = '\0';
+}
+
+static int send(struct flight *f, const struct target *t, struct mo_span params,
+                const struct mo_mirror *m, struct mo_err *e)
+{
+    struct mo_ep_call *c = f->down;
+    struct mo_span caps = mo_json_text(c->caps);
+    char method[64];
+    struct mo_call_opts o = {
+        .idle_ms = detour_begin(f, t),
+        .name = t->own,
+        .params = m->v,
+        .nparams = m->n,
+        .log_level = mo_ep_call_log_level(c),
+        .capabilities = mo_mcp_is_modern(c->version)
+                            ? (caps.n ? caps : MO_SPAN("{}"))
+                            : nothing,
+        .trace = c->trace,
+        .on_progress = mo_ep_call_wants_progress(c) ? on_progress : NULL,
+        .done = flight_done,
+        .ctx = f,
+    };
+
+    copy_method(method, sizeof(method), c->method);
+    f->call = mo_conn_request(mo_child_conn(f->child), method, params, &o, e);
+    if (!f->call)
+        return e->code;
+    f->number = mo_call_number(f->call);
+    f->sent_ns = mo_now_ns();
+    return 0;
+}
+
+static int forward(struct flight *f, const struct target *t, struct mo_err *e)
+{
+    struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_mirror m = {.n = 0};
+    struct mo_span params;
+    struct mo_buf b;
+    int rc;
+
+    if (!conn)
+        return mo_fail(e, MO_ECLOSED, "the server has gone");
+    mo_arena_init(&m.a, 0);
+    mo_buf_init(&b, GW_TEXT_MAX);
+    f->as_task = cross_is_task(t, conn);
+    rc = cross_params(f->down, t, f->as_task, &b, &params);
+    if (rc == 0)
+        rc = detour_route(f, t);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "the request cannot be passed on");
+    else
+        rc = mirror(f, t, conn, &m, e);
+    if (rc == 0) {
+        note_tool(f, t);
+        rc = send(f, t, params, &m, e);
+    }
+    mo_mirror_fini(&m);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+static void wish(struct flight *f);
+
+/* Nobody has it just now, and nothing was sent: its server has been replaced,
+ * and the new one is still being asked what it has. As if it came now. */
+static void begin_again(struct flight *f)
+{
+    struct mo_gateway *g = f->g;
+    struct mo_ep_call *c = f->down;
+
+    judge_done(f, MO_GW_ERROR, 0);
+    f->down = NULL;
+    f->how = DOWN_GONE;
+    c->data = NULL;
+    c->canceled = NULL;
+    flight_free(f);
+    front_again(g, c);
+}
+
+static void on_ready(struct mo_up_wish *w, struct mo_child *c,
+                     const struct mo_err *why)
+{
+    struct flight *f = mo_container_of(w, struct flight, wish);
+    struct target t;
+    struct mo_err e;
+    int rc;
+
+    f->wishing = false;
+    f->child = c;
+    if (!c) {
+        if (!detour_take(f, DETOUR_NO_CHILD, why))
+            flight_fail(f, why->msg, false);
+        return;
+    }
+    rc = detour_target(f, &t);
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0 && !f->detour.sent) {
+        begin_again(f);
+        return;
+    }
+    if (rc < 0) {
+        flight_fail(f, "it is not offered any more", true);
+        return;
+    }
+    if (!judge_again(f, &t))
+        return;
+    if (forward(f, &t, &e) == 0)
+        return;
+    if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
+        flight_fail(f, e.msg, false);
+}
+
+static void wish(struct flight *f)
+{
+    f->wishing = true;
+    f->wish = (struct mo_up_wish){.ready = on_ready, .counts = true};
+    mo_up_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
+               &f->wish);
+}
+
+void flight_go(struct flight *f)
+{
+    if (f->slot->up)
+        wish(f);
+    else
+        flight_fail(f, "its server has been removed", false);
+}
+
+static void send_again(struct flight *f)
+{
+    struct target t;
+    struct mo_err e;
+    int rc = detour_target(f, &t);
+
+    f->stale = false;
+    if (rc == MO_EBUSY)
+        return;
+    if (rc < 0)
+        flight_fail(f, "it is not offered any more", false);
+    else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
+        flight_fail(f, e.msg, false);
+}
+
+void flight_listed(struct kid *k)
+{
+    mo_list_each_safe (n, &k->slot->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        if (f->stale && f->child == k->child)
+            send_again(f);
+    }
+}
+
+void flight_move(struct flight *f, struct slot *to)
+{
+    flight_leave(f);
+    f->slot = to;
+    mo_list_push(&to->flights, &f->snode);
+    wish(f);
+}
+
+void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
+                  const struct target *t)
+{
+    struct flight *f = flight_new(g, c, t->slot);
+
+    if (!f)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (judge_begin(f, t))
+        wish(f);
+}

@@ -1,0 +1,193 @@
+/* forwarded_call.h - a call that crosses.
+ *
+ * A flight takes a client's request (down) to a server (up) and its answer
+ * back. It wishes for a child, sends the request with only its name changed,
+ * and hands over the result as the bytes it was. Progress and log messages go
+ * the same way; a cancelled request is cancelled there.
+ *
+ * What a server asks meanwhile (sampling, elicitation, roots) becomes questions
+ * of the client's request. A client of the old kind is asked while its request
+ * stays open (down WAITS); one of the new kind gets the questions as the answer
+ * and comes back (down AWAY): the call up stays open and is held under a random
+ * id, which travels sealed in the client's requestState. When the client comes
+ * back the flight goes on; one that does not is given up after GW_AWAY_MS.
+ *
+ *   down:  HELD <-> WAITS     by the question, by the answer
+ *          HELD  -> AWAY -> HELD
+ *          HELD  -> KEPT      the client has a task, and asks
+ * (forwarded_call_task.c) any   -> GONE      nobody waits for an answer
+ *
+ * Whose a question or log message is: the task it names, or the call it came
+ * with, if the connection can say. Else, of a child that serves one session:
+ * that session's newest
+ * flight. Of a shared one: if every flight on it is of one connection or
+ * session (or there is only one), the newest; else nobody can say, and it is
+ * refused or dropped.
+ *
+ * Invariants
+ *  1. A flight is in g->flights; in slot->flights while slot is set, which is
+ *     until its call has ended.
+ *  2. down is ours in HELD, the endpoint's in WAITS, else NULL.
+ *  3. It is in g->parked from its first question on, or since it is KEPT.
+ *  4. Every question is answered or refused before the flight is freed. */
+#ifndef MO_GATEWAY_CALL_FORWARDED_CALL_H
+#define MO_GATEWAY_CALL_FORWARDED_CALL_H
+
+#include "base/rand.h"
+#include "gateway/call/failover.h"
+#include "mcp/client/task.h"
+
+#define FLIGHT_TOKEN 16 /* random bytes of an id */
+
+enum flight_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
+
+struct kept;
+
+struct question {
+    struct mo_list node;
+    struct flight *f;
+    unsigned no;            /* its key is aNO */
+    bool asked;             /* the client has it */
+    bool own;               /* ours, about the call itself (judge.h); or: */
+    struct mo_ask *ask;     /* or: */
+    struct mo_ep_ask *push; /* it belongs to no call: f is NULL */
+    struct mo_buf key; /* of a task's input, as written, then its request */
+    size_t key_len;
+};
+
+struct flight {
+    struct mo_list node, snode;
+    struct mo_gateway *g;
+    struct slot *slot;
+    enum flight_down how;
+    struct mo_ep_call *down;
+    struct mo_endpoint *ep;
+    uint64_t peer;
+    char who[CROSS_WHO_MAX];
+    /* up */
+    struct mo_up_wish wish;
+    bool wishing;
+    bool stale, retried; /* it waits for its server's list of tools, to be sent
+                          * once more with the headers that it wants now */
+    struct detour detour;
+    struct mo_child *child;
+    struct mo_call *call;
+    struct mo_task *task;
+    uint64_t number; /* of the call */
+    bool as_task;    /* legacy: it was asked for a promise */
+    size_t most;     /* bytes of its result; 0: all */
+    bool promised;   /* a schema, of its structured content */
+    bool by_execute;
+    struct pace_row *pace;
+    uint64_t sent_ns;
+    /* questions */
+    char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
+    struct mo_list questions;
+    unsigned nquestions;
+    struct mo_later later;  /* ask them, or hand over the outcome */
+    struct mo_timer gather; /* more questions may follow the first */
+    struct mo_timer expiry;
+    /* an answer that came while the client was not there */
+    bool over, is_error;
+    struct mo_buf outcome;
+    struct mo_buf progress; /* the last one that it missed */
+    struct mo_buf route;    /* where it went, if that is to be said */
+    struct mo_buf lacked;   /* a question that the client cannot be asked */
+    struct kept *kept;      /* KEPT: else NULL */
+    struct judged *judged;  /* its case (judge.h), or NULL */
+    struct mo_buf edited;   /* arguments of a person's, or empty */
+};
+
+/* A request whose target is known. */
+void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
+                  const struct target *t);
+/* One that has a state: a client has come back. */
+void flight_resume(struct mo_gateway *g, struct mo_ep_call *c);
+void flight_abandoned(void *ctx, struct mo_span state);
+/* At the end of the gateway. */
+void flight_drop_all(struct mo_gateway *g);
+
+/* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
+ * just one of the same client's. */
+struct flight *flight_of(struct slot *s, const struct mo_child *c,
+                         uint64_t number, bool *sure);
+void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params);
+/* By the task that its _meta names; NULL: it names none of ours. */
+struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
+                              struct mo_json params);
+/* The connection or session that a child works for alone; 0: for several, or
+ * for a caller without any. */
+uint64_t flight_session_of(const struct mo_gateway *g,
+                           const struct mo_child *c);
+/* The list of tools has been read, or cannot be. */
+void flight_listed(struct kid *k);
+
+/* --- forwarded_call_ask.c
+ * -------------------------------------------------------- */
+
+void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a);
+void flight_ask_gone(struct mo_ask *a);
+void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
+/* Put all open questions to the client that is here. */
+void flight_put_questions(struct flight *f);
+/* KEPT: as members of inputRequests, for a client that asks for them now. */
+void flight_show_questions(struct flight *f, struct mo_ep_call *c,
+                           struct mo_jw *w);
+void flight_answer_questions(struct flight *f, struct mo_json responses);
+int flight_park(struct flight *f); /* it can be found under its id */
+void flight_drop_questions(struct flight *f, const char *why);
+/* Ask the client something of our own; params: JSON. */
+int flight_question(struct flight *f, const char *method,
+                    struct mo_span params);
+
+/* The client hears what it lacks: the call failed since it could not be asked.
+ * false: that was not so, and c is still to be answered. */
+bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed);
+
+/* --- forwarded_call_task.c
+ * ------------------------------------------------------- */
+
+/* A legacy server's task for a modern client that speaks of tasks: true: it
+ * has been given one, and the flight is KEPT. task: as the server gave it. */
+bool flight_keep(struct flight *f, struct mo_json task);
+/* Something has changed: questions, or the outcome is there. */
+void flight_kept_news(struct flight *f);
+void flight_kept_free(struct flight *f);
+/* A method of tasks; false: it is about none that is kept here. */
+bool flight_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
+/* The result without what a legacy server says there of its own task. */
+int flight_plain(struct mo_json result, struct mo_buf *out);
+
+/* --- forwarded_call.c, for forwarded_call_ask.c
+ * ------------------------------------------ */
+
+/* Nobody waits: end it up there. */
+void flight_cancel(struct flight *f, const char *why);
+void flight_hold(struct flight *f, bool on);
+void flight_attach(struct flight *f, struct mo_ep_call *c);
+/* For judge.c: it may go to its server. */
+void flight_go(struct flight *f);
+
+/* --- forwarded_call.c, for forwarded_call_end.c
+ * ------------------------------------------ */
+
+void flight_leave(struct flight *f); /* its child and its server */
+void flight_free(struct flight *f);
+
+/* --- forwarded_call_end.c: f may be gone after any of these
+ * ---------------------- */
+
+void flight_done(void *ctx, const struct mo_reply *r); /* its call's end */
+/* An error of ours; sent: the call may have been done. */
+void flight_fail(struct flight *f, const char *why, bool sent);
+/* It may not run, and this is what the model gets instead. */
+void flight_refuse(struct flight *f, struct mo_span text);
+void flight_deliver(struct flight *f); /* the outcome, to who is here */
+
+/* --- forwarded_call.c, for failover.c
+ * ---------------------------------------------- */
+
+/* To that server, or to another child of its own; it wishes again. */
+void flight_move(struct flight *f, struct slot *to);
+
+#endif

@@ -1,0 +1,549 @@
+/* forwarded_call_ask.c - what a server asks while a call is under way, put to
+ * the client of that call, and the answers. */
+#include "gateway/call/forwarded_call.h"
+
+#include <stdio.h>
+
+#include "gateway/call/judge.h"
+
+#define KEY_MAX 128
+
+/* --- questions ----------------------------------------------------------- */
+
+/* The server's own name for it where it has one: a client may go by that. */
+static void key_of(const struct question *q, char out[KEY_MAX])
+{
+    struct mo_json own = q->ask ? q->ask->key : (struct mo_json){NULL, 0};
+    struct mo_buf b;
+
+    mo_buf_init(&b, KEY_MAX - 1);
+    if (own.p && mo_json_str_buf(own, &b) == 0 && b.len &&
+        strlen(mo_buf_cstr(&b)) == b.len)
+        (void)snprintf(out, KEY_MAX, "%s", mo_buf_cstr(&b));
+    else
+        (void)snprintf(out, KEY_MAX, "a%u", q->no);
+    mo_buf_fini(&b);
+}
+
+static struct mo_json request_of(const struct question *q)
+{
+    return (struct mo_json){q->key.p + q->key_len, q->key.len - q->key_len};
+}
+
+static struct mo_json params_of(const struct question *q)
+{
+    return q->ask ? q->ask->params : mo_json_get(request_of(q), "params");
+}
+
+/* Of a task only the methods that exist come here, see take_input(). */
+static const char *method_of(const struct question *q)
+{
+    if (q->ask)
+        return mo_ask_method(q->ask->kind);
+    for (int i = 0; i < MO_ASK_KINDS; i++) {
+        const char *m = mo_ask_method((enum mo_ask_kind)i);
+
+        if (mo_json_str_eq(mo_json_get(request_of(q), "method"),
+                           mo_span_cstr(m)))
+            return m;
+    }
+    return NULL;
+}
+
+static void question_free(struct question *q)
+{
+    mo_list_del(&q->node);
+    mo_buf_fini(&q->key);
+    mo_free(q);
+}
+
+static struct question *question_new(struct flight *f)
+{
+    struct question *q = mo_new(struct question);
+
+    if (!q)
+        return NULL;
+    q->f = f;
+    q->no = ++f->nquestions;
+    mo_buf_init(&q->key, MO_CONN_TEXT_MAX);
+    mo_list_push(&f->questions, &q->node);
+    return q;
+}
+
+/* A task cannot be told: it ends by itself, or in time. */
+static void refuse(struct question *q, int code, const char *why)
+{
+    if (q->own)
+        judge_answer(q->f, (struct mo_json){NULL, 0});
+    else if (q->ask)
+        mo_ask_refuse(q->ask, code, why);
+    question_free(q);
+}
+
+static void answer(struct question *q, struct mo_json value)
+{
+    struct mo_buf b;
+
+    if (q->ask || q->own) {
+        if (q->own)
+            judge_answer(q->f, value);
+        else
+            mo_ask_answer(q->ask, mo_json_text(value));
+        question_free(q);
+        return;
+    }
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    (void)mo_buf_putc(&b, '{');
+    (void)mo_buf_span(&b, mo_span(q->key.p, q->key_len));
+    (void)mo_buf_putc(&b, ':');
+    (void)mo_buf_span(&b, mo_json_text(value));
+    (void)mo_buf_putc(&b, '}');
+    if (!mo_buf_err(&b) && q->f->task)
+        (void)mo_task_input(q->f->task, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    question_free(q);
+}
+
+void flight_drop_questions(struct flight *f, const char *why)
+{
+    while (!mo_list_empty(&f->questions))
+        refuse(mo_container_of(f->questions.next, struct question, node),
+               MO_RPC_INTERNAL, why);
+}
+
+/* --- to the client ------------------------------------------------------- */
+
+int flight_park(struct flight *f)
+{
+    int rc;
+
+    if (f->id[0])
+        return 0;
+    mo_random_token(f->id, FLIGHT_TOKEN);
+    rc = mo_map_put(&f->g->parked, mo_span_cstr(f->id), f, NULL);
+    if (rc < 0)
+        f->id[0] = '\0';
+    return rc;
+}
+
+/* A legacy server can be told that its question will not be answered, and goes
+ * on without; a modern one cannot: there the client hears what it lacks. */
+static bool can_be_told(const struct question *q)
+{
+    const struct mo_conn *conn =
+        q->f->child ? mo_child_conn(q->f->child) : NULL;
+
+    return q->ask && (!conn || !mo_conn_info(conn)->modern);
+}
+
+/* {"method":...,"params":...}: should the call fail, that is why. */
+static void note_lack(struct flight *f, const struct question *q)
+{
+    struct mo_json params = params_of(q);
+
+    if (f->lacked.len)
+        return;
+    (void)mo_buf_printf(&f->lacked,
+                        "{\"method\":\"%s\",\"params\":", method_of(q));
+    (void)mo_buf_span(&f->lacked,
+                      params.p ? mo_json_text(params) : MO_SPAN("{}"));
+    (void)mo_buf_putc(&f->lacked, '}');
+}
+
+static void refuse_what_it_lacks(struct flight *f, struct mo_ep_call *c)
+{
+    mo_list_each_safe (n, &f->questions) {
+        struct question *q = mo_container_of(n, struct question, node);
+
+        if (!can_be_told(q) || mo_ep_call_takes(c, method_of(q), params_of(q)))
+            continue;
+        note_lack(f, q);
+        refuse(q,
+               q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
+                                             : MO_RPC_METHOD_NOT_FOUND,
+               "the client did not say that it can do this");
+    }
+}
+
+/* A server of the new kind would have said so by itself. */
+bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed)
+{
+    struct mo_json q = {f->lacked.p, f->lacked.len};
+    struct mo_json params = mo_json_get(q, "params");
+    const char *method = NULL;
+
+    if (!failed || !f->lacked.len || mo_buf_err(&f->lacked) ||
+        !mo_mcp_is_modern(c->version) || !mo_ep_call_may_ask(c))
+        return false;
+    for (int i = 0; i < MO_ASK_KINDS && !method; i++) {
+        const char *m = mo_ask_method((enum mo_ask_kind)i);
+
+        if (mo_json_str_eq(mo_json_get(q, "method"), mo_span_cstr(m)))
+            method = m;
+    }
+    if (!method || mo_ep_call_takes(c, method, params))
+        return false;
+    mo_ep_call_need(c, "lacked", method, mo_json_text(params));
+    (void)mo_ep_call_wait(c); /* ends it: -32021 */
+    return true;
+}
+
+static void put(struct flight *f)
+{
+    mo_list_each (n, &f->questions) {
+        struct question *q = mo_container_of(n, struct question, node);
+        char key[KEY_MAX];
+
+        key_of(q, key);
+        q->asked = true;
+        visit_begin(f, params_of(q));
+        mo_ep_call_need(f->down, key, method_of(q), mo_json_text(params_of(q)));
+    }
+    mo_ep_call_set_state(f->down, mo_span_cstr(f->id));
+}
+
+void flight_put_questions(struct flight *f)
+{
+    struct mo_ep_call *c = f->down;
+
+    refuse_what_it_lacks(f, c);
+    if (!mo_list_empty(&f->questions) && flight_park(f) < 0)
+        flight_drop_questions(f, "too many questions are open");
+    if (mo_list_empty(&f->questions)) {
+        flight_hold(f, false);
+        return;
+    }
+    flight_hold(f, true);
+    put(f);
+    switch (mo_ep_call_wait(c)) {
+    case MO_EP_WAITS:
+        f->how = DOWN_WAITS;
+        break;
+    case MO_EP_AWAY:
+        f->down = NULL;
+        f->how = DOWN_AWAY;
+        mo_timer_start(f->g->loop, &f->expiry, f->g->o.away_ms);
+        break;
+    case MO_EP_ENDED:
+        f->down = NULL;
+        flight_cancel(f, "the client cannot be asked");
+        break;
+    }
+}
+
+/* --- and back ------------------------------------------------------------ */
+
+static void take_refusal(struct question *q, struct mo_json error)
+{
+    struct mo_buf b;
+    int64_t code = MO_RPC_INTERNAL;
+
+    (void)mo_json_i64(mo_json_get(error, "code"), &code);
+    mo_buf_init(&b, MO_CONN_TEXT_MAX);
+    (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
+    refuse(q, (int)code, mo_buf_cstr(&b));
+    mo_buf_fini(&b);
+}
+
+/* true: it is answered or refused, and gone. */
+static bool take_answer(struct question *q, struct mo_ep_call *c)
+{
+    struct mo_json in, no;
+    char key[KEY_MAX];
+
+    key_of(q, key);
+    in = mo_ep_call_input(c, key);
+    no = mo_ep_call_refusal(c, key);
+    if (!q->asked || (!mo_json_is(in, MO_JSON_OBJECT) && !no.p))
+        return false;
+    if (no.p)
+        take_refusal(q, no);
+    else
+        answer(q, in);
+    return true;
+}
+
+/* From the beginning each time: a refusal may end other questions, too. */
+static void take_answers(struct flight *f, struct mo_ep_call *c)
+{
+    bool any;
+
+    do {
+        any = false;
+        mo_list_each (n, &f->questions) {
+            any = take_answer(mo_container_of(n, struct question, node), c);
+            if (any)
+                break;
+        }
+    } while (any);
+}
+
+/* What it missed is told before what comes now. */
+static void catch_up(struct flight *f)
+{
+    struct mo_json v = {f->progress.p, f->progress.len};
+
+    if (f->progress.len && !mo_buf_err(&f->progress))
+        mo_ep_call_progress_raw(f->down, v);
+    mo_buf_fini(&f->progress);
+}
+
+static bool is_his(const struct flight *f, const struct mo_ep_call *c)
+{
+    char who[CROSS_WHO_MAX];
+
+    cross_who(c->peer, c->caller, who);
+    return strcmp(who, f->who) == 0 && f->ep == mo_ep_call_endpoint(c);
+}
+
+void flight_resume(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    struct flight *f = mo_map_get(&g->parked, mo_ep_call_state(c));
+    bool waits = f && f->how == DOWN_WAITS && f->down == c;
+
+    if (!f || !is_his(f, c) || (!waits && f->how != DOWN_AWAY)) {
+        mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
+                         "this call is not waiting for you (any more); begin "
+                         "again",
+                         mo_span(NULL, 0));
+        return;
+    }
+    flight_attach(f, c);
+    if (f->over) {
+        flight_deliver(f);
+        return;
+    }
+    take_answers(f, c);
+    catch_up(f);
+    flight_put_questions(f);
+}
+
+/* --- of a task that is kept here ----------------------------------------- */
+
+void flight_show_questions(struct flight *f, struct mo_ep_call *c,
+                           struct mo_jw *w)
+{
+    refuse_what_it_lacks(f, c);
+    mo_list_each (n, &f->questions) {
+        struct question *q = mo_container_of(n, struct question, node);
+        struct mo_json params = params_of(q);
+        char key[KEY_MAX];
+
+        key_of(q, key);
+        q->asked = true;
+        mo_jw_key(w, key);
+        mo_jw_obj(w);
+        mo_jw_key(w, "method");
+        mo_jw_cstr(w, method_of(q));
+        mo_jw_key(w, "params");
+        mo_jw_raw(w, params.p ? mo_json_text(params) : MO_SPAN("{}"));
+        mo_jw_end(w);
+    }
+}
+
+/* From the beginning each time, see take_answers(). */
+void flight_answer_questions(struct flight *f, struct mo_json responses)
+{
+    bool any;
+
+    do {
+        any = false;
+        mo_list_each (n, &f->questions) {
+            struct question *q = mo_container_of(n, struct question, node);
+            struct mo_json in;
+            char key[KEY_MAX];
+
+            key_of(q, key);
+            in = mo_json_get(responses, key);
+            any = q->asked && mo_json_is(in, MO_JSON_OBJECT);
+            if (any) {
+                answer(q, in);
+                break;
+            }
+        }
+    } while (any);
+}
+
+/* --- from ourselves ------------------------------------------------------ */
+
+int flight_question(struct flight *f, const char *method, struct mo_span params)
+{
+    struct question *q = question_new(f);
+
+    if (!q)
+        return MO_ENOMEM;
+    q->own = true;
+    (void)mo_buf_printf(&q->key, "{\"method\":\"%s\",\"params\":", method);
+    (void)mo_buf_span(&q->key, params);
+    if (mo_buf_putc(&q->key, '}') < 0) {
+        question_free(q);
+        return MO_ENOMEM;
+    }
+    mo_loop_defer(f->g->loop, &f->later);
+    return 0;
+}
+
+/* --- from the server ----------------------------------------------------- */
+
+/* A modern client hears all questions in one answer, a legacy server asks them
+ * one by one: it is given a moment. */
+static void ask_soon(struct flight *f, const struct mo_child *c)
+{
+    const struct mo_conn *conn = mo_child_conn(c);
+    bool legacy = conn && !mo_conn_info(conn)->modern;
+
+    if (!legacy || !mo_mcp_is_modern(f->down->version))
+        mo_loop_defer(f->g->loop, &f->later);
+    else if (!mo_timer_on(&f->gather))
+        mo_timer_start(f->g->loop, &f->gather, f->g->o.gather_ms);
+}
+
+static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
+{
+    struct question *q = ctx;
+
+    q->push = NULL;
+    if (mo_json_is(result, MO_JSON_OBJECT))
+        answer(q, result);
+    else if (error.p)
+        take_refusal(q, error);
+    else
+        refuse(q, MO_RPC_INTERNAL, "the client did not answer");
+}
+
+/* It belongs to no call, but to one client. false: it does not. */
+static bool ask_session(const struct slot *s, const struct mo_child *c,
+                        struct mo_ask *a)
+{
+    uint64_t peer = flight_session_of(s->g, c);
+    struct question *q = peer ? mo_new(struct question) : NULL;
+
+    if (!q)
+        return false;
+    mo_list_init(&q->node);
+    mo_buf_init(&q->key, 0);
+    q->ask = a;
+    mo_list_each (n, &s->g->eps) {
+        struct mo_endpoint *ep = mo_container_of(n, struct gw_ep, node)->ep;
+
+        if (!q->push)
+            q->push = mo_endpoint_ask(ep, peer, mo_ask_method(a->kind),
+                                      mo_json_text(a->params), on_pushed, q);
+    }
+    if (!q->push)
+        question_free(q);
+    else
+        a->user = q;
+    return a->user != NULL;
+}
+
+/* Roots are a client's, not a call's: a legacy server asks for them when it
+ * likes. A call that happens to be under way may be over before its client has
+ * answered, and its questions with it. */
+static bool is_of_session(const struct slot *s, const struct mo_child *c,
+                          const struct mo_ask *a)
+{
+    const struct mo_conn *conn = mo_child_conn(c);
+    const struct mo_link *link = conn ? mo_conn_link(conn) : NULL;
+    uint64_t peer = flight_session_of(s->g, c);
+    bool hears = false;
+
+    if (a->kind != MO_ASK_ROOTS || !peer || !link ||
+        mo_conn_info(conn)->modern || mo_link_is_http(link))
+        return false;
+    mo_list_each (n, &s->g->eps)
+        hears = hears || mo_endpoint_hears(
+                             mo_container_of(n, struct gw_ep, node)->ep, peer);
+    return hears;
+}
+
+void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
+{
+    struct flight *f = flight_of_task(s, c, a->params);
+    struct question *q = NULL;
+
+    a->user = NULL;
+    if (!f && is_of_session(s, c, a) && ask_session(s, c, a))
+        return;
+    if (!f)
+        f = flight_of(s, c, a->call, NULL);
+    if ((!f || f->how == DOWN_GONE) && ask_session(s, c, a))
+        return;
+    if (!f || f->how == DOWN_GONE) {
+        mo_ask_refuse(a, MO_RPC_INTERNAL,
+                      "nobody can tell whose question this is");
+        return;
+    }
+    if (f->down && !mo_ep_call_may_ask(f->down)) {
+        mo_ask_refuse(a, MO_RPC_METHOD_NOT_FOUND,
+                      "the client cannot be asked during this request");
+        return;
+    }
+    q = question_new(f);
+    if (!q) {
+        mo_ask_refuse(a, MO_RPC_INTERNAL, "out of memory");
+        return;
+    }
+    q->ask = a;
+    a->user = q;
+    flight_hold(f, true);
+    if (f->how == DOWN_HELD)
+        ask_soon(f, c);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
+}
+
+/* It must still be ended; nothing is sent then. */
+void flight_ask_gone(struct mo_ask *a)
+{
+    struct question *q = a->user;
+    struct flight *f = q ? q->f : NULL;
+    bool out = q && q->asked;
+
+    mo_ask_refuse(a, MO_RPC_INTERNAL, "gone");
+    if (!q)
+        return;
+    if (q->push)
+        mo_endpoint_unask(q->push);
+    question_free(q);
+    if (!f)
+        return;
+    if (f->how == DOWN_WAITS && out)
+        (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
+    else if (f->how == DOWN_HELD && mo_list_empty(&f->questions))
+        flight_hold(f, false);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
+}
+
+static int take_input(struct flight *f, struct mo_json key,
+                      struct mo_json request)
+{
+    struct question *q = question_new(f);
+
+    if (!q)
+        return MO_ENOMEM;
+    (void)mo_buf_span(&q->key, mo_json_text(key));
+    q->key_len = key.n;
+    if (mo_buf_span(&q->key, mo_json_text(request)) == 0 && method_of(q))
+        return 0;
+    question_free(q);
+    return MO_EPROTO;
+}
+
+void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests)
+{
+    struct flight *f = ctx;
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    int rc = 0;
+
+    mo_json_iter(&it, requests);
+    while (rc == 0 && mo_json_next(&it, &key, &val))
+        rc = take_input(f, key, val);
+    if (rc < 0 || f->how == DOWN_GONE ||
+        (f->down && !mo_ep_call_may_ask(f->down)))
+        mo_task_cancel(t);
+    else if (f->how == DOWN_HELD)
+        mo_loop_defer(f->g->loop, &f->later);
+}

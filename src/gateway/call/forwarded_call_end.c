@@ -1,0 +1,375 @@
+/* forwarded_call_end.c - what becomes of a call: its server's answer, a promise
+ * of one (a task), an error of ours, or nothing that anybody can say; and how
+ * whoever waits for it gets that.
+ *
+ * An answer goes straight through while its client is there; otherwise it is
+ * kept in the flight until it is asked for. Everything that a server said is
+ * blanked of secrets first (redact.h). */
+#include <stdio.h>
+
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/judge.h"
+#include "gateway/call/redact.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/router/meta_tools.h"
+#include "gateway/upstream/pulse.h"
+
+static const struct mo_span nothing = {NULL, 0};
+
+/* --- the outcome --------------------------------------------------------- */
+
+/* An error of ours: what went wrong with which server, and whether the call
+ * may have been done. */
+static void put_failure(struct flight *f, const char *why, bool sent)
+{
+    const struct slot *s = f->slot;
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "code");
+    mo_jw_i64(&w, MO_RPC_INTERNAL);
+    mo_jw_key(&w, "message");
+    mo_jw_cstr(&w, why);
+    mo_jw_key(&w, "data");
+    mo_jw_obj(&w);
+    if (s && s->up) {
+        mo_jw_key(&w, "server");
+        mo_jw_cstr(&w, mo_up_server(s->up)->name);
+    }
+    if (f->detour.from) {
+        mo_jw_key(&w, "insteadOf");
+        mo_jw_cstr(&w, f->detour.from);
+        mo_jw_key(&w, "why");
+        mo_jw_cstr(&w, f->detour.why);
+    }
+    mo_jw_key(&w, "outcome");
+    mo_jw_cstr(&w, sent || f->detour.sent ? "unknown" : "not sent");
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    f->is_error = true;
+}
+
+/* How long its tool's results may be. */
+static struct shape_how how_of(const struct flight *f)
+{
+    return (struct shape_how){
+        .who = f->who,
+        .most = f->most,
+        .promised = f->promised,
+        .by_execute = f->by_execute,
+    };
+}
+
+static void give(const struct flight *f, struct mo_ep_call *c,
+                 struct mo_json result)
+{
+    struct shape_how how = how_of(f);
+    struct mo_buf cut;
+
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    if (f->most && result.n > f->most &&
+        shape_cut(f->g->shape, &how, result, &cut))
+        result = (struct mo_json){cut.p, cut.len};
+    if (f->route.len)
+        four_result(c, result, mo_buf_view(&f->route));
+    else
+        mo_ep_call_result(c, mo_json_text(result));
+    mo_buf_fini(&cut);
+}
+
+void flight_deliver(struct flight *f)
+{
+    struct mo_ep_call *c = f->down;
+    struct mo_json v = {f->outcome.p, f->outcome.len};
+
+    f->down = NULL;
+    f->how = DOWN_GONE;
+    if (mo_buf_err(&f->outcome))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (flight_say_lack(f, c, f->is_error || gw_failed(v)))
+        mo_buf_reset(&f->outcome);
+    else if (f->is_error)
+        mo_ep_call_error_raw(c, v);
+    else
+        give(f, c, v);
+    flight_free(f);
+}
+
+/* The outcome is in the buffer. */
+static void settle(struct flight *f)
+{
+    f->over = true;
+    flight_drop_questions(f, "the call is over");
+    flight_leave(f);
+    if (f->how == DOWN_HELD)
+        flight_deliver(f);
+    else if (f->how == DOWN_WAITS)
+        mo_loop_defer(f->g->loop, &f->later);
+    else if (f->how == DOWN_KEPT)
+        flight_kept_news(f);
+    else if (f->how == DOWN_GONE)
+        flight_free(f);
+}
+
+/* Whoever said it may have said too much. */
+static void clean_outcome(struct flight *f)
+{
+    struct mo_json said = {f->outcome.p, f->outcome.len};
+    struct mo_buf b;
+
+    if (mo_buf_err(&f->outcome))
+        return;
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush(f->g->loop, said, &b);
+    if (!said.p) {
+        f->outcome.err = MO_ENOMEM;
+    } else if (said.p == b.p) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = b;
+        return;
+    }
+    mo_buf_fini(&b);
+}
+
+void flight_fail(struct flight *f, const char *why, bool sent)
+{
+    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    put_failure(f, why, sent);
+    clean_outcome(f);
+    settle(f);
+}
+
+void flight_refuse(struct flight *f, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    mo_jw_init(&w, &f->outcome);
+    mo_jw_obj(&w);
+    cross_put_text(&w, text);
+    mo_jw_key(&w, "isError");
+    mo_jw_bool(&w, true);
+    mo_jw_end(&w);
+    f->is_error = false;
+    settle(f);
+}
+
+/* The usual case: the client waits, the bytes go straight through. It is told
+ * before it is written down what came of the call: that waits for nobody. */
+static void hand_over(struct flight *f, const struct mo_reply *r)
+{
+    struct mo_ep_call *c = f->down;
+    struct mo_json said;
+    struct mo_buf b;
+
+    f->down = NULL;
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    if (!said.p)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else if (r->error.p)
+        mo_ep_call_error_raw(c, said);
+    else
+        give(f, c, said);
+    mo_buf_fini(&b);
+    judge_reply(f, r);
+    f->how = DOWN_GONE;
+    flight_free(f);
+}
+
+static void no_answer(struct flight *f, const struct mo_err *why, bool sent)
+{
+    const char *name =
+        f->slot && f->slot->up ? mo_up_server(f->slot->up)->name : "the server";
+    char text[sizeof(why->msg) + 160];
+
+    (void)snprintf(text, sizeof(text), "%s: %s; %s", name, why->msg,
+                   sent ? "it is not known whether the call was done"
+                        : "nothing was done");
+    flight_fail(f, text, sent);
+}
+
+/* A connection that lives on and a call that was cut off all the same. */
+static bool is_cut_off(const struct flight *f, const struct mo_reply *r)
+{
+    struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_link *k = conn ? mo_conn_link(conn) : NULL;
+
+    return k && mo_link_is_http(k) &&
+           (r->err->code == MO_ECLOSED || detour_is_unsent(r));
+}
+
+/* What a call says of its server. */
+static void tell_breaker(struct flight *f, const struct mo_reply *r)
+{
+    if (!f->child)
+        return;
+    if (!r->err)
+        mo_child_told(f->child, false);
+    else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO ||
+             is_cut_off(f, r))
+        mo_child_fault(f->child, r->err);
+    if (r->err && r->err->code == MO_ETIMEOUT)
+        mo_pulse(f->child);
+}
+
+/* Its headers did not fit: the schema that we know is old. The call was not
+ * done, so it is sent once more when the list has been read. True: it is. */
+static bool look_again(struct flight *f)
+{
+    struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+    bool again =
+        k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
+
+    f->stale = again;
+    f->retried = f->retried || again;
+    if (k)
+        refresh_kid(k, 1u << MO_CAT_TOOLS);
+    return again;
+}
+
+/* For a client that is not here. */
+static void keep_outcome(struct flight *f, const struct mo_reply *r)
+{
+    struct mo_json said;
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    said = hush_reply(f->g->loop, r, &b);
+    f->is_error = r->error.p != NULL;
+    mo_buf_reset(&f->outcome);
+    if (said.p)
+        (void)mo_buf_span(&f->outcome, mo_json_text(said));
+    else
+        f->outcome.err = MO_ENOMEM;
+    mo_buf_fini(&b);
+}
+
+static void finish(struct flight *f, const struct mo_reply *r)
+{
+    if (f->pace)
+        pace_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000, r->err != NULL);
+    tell_breaker(f, r);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
+        return;
+    if (r->err) {
+        enum detour_how how =
+            detour_is_unsent(r) ? DETOUR_NO_CHILD : DETOUR_SENT;
+
+        if (!detour_take(f, how, r->err))
+            no_answer(f, r->err, f->detour.sent);
+        return;
+    }
+    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
+        hand_over(f, r);
+    } else {
+        judge_reply(f, r);
+        keep_outcome(f, r);
+        settle(f);
+    }
+}
+
+/* --- a promise instead of an answer -------------------------------------- */
+
+static void on_task_done(void *ctx, const struct mo_reply *r)
+{
+    struct flight *f = ctx;
+    struct mo_reply plain = *r;
+    struct mo_buf b;
+
+    f->task = NULL;
+    mo_buf_init(&b, GW_TEXT_MAX);
+    if (r->result.p && flight_plain(r->result, &b) == 0 && b.len)
+        plain.result = (struct mo_json){b.p, b.len};
+    finish(f, &plain);
+    mo_buf_fini(&b);
+}
+
+/* The client speaks of tasks itself: it gets the task, under a name of ours. */
+static bool pass_task(struct flight *f, struct mo_json result)
+{
+    struct mo_conn *conn = mo_child_conn(f->child);
+    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
+    struct shape_how how = how_of(f);
+
+    if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
+        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
+        return false;
+    mo_buf_reset(&f->outcome);
+    (void)cross_task_result(f->g, c, f->slot, &how, result, &f->outcome);
+    f->most = 0;                       /* of its result, not of this */
+    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
+    settle(f);
+    return true;
+}
+
+/* What a task's method answers: under the name that the client knows, with as
+ * much of its result as a call would have given. */
+static void about_task(struct flight *f, struct mo_json task)
+{
+    struct shape_how how = {.who = f->who};
+    struct mo_json said;
+    struct mo_buf cut;
+
+    mo_buf_reset(&f->outcome);
+    cross_task_how(f->down->name, &how);
+    (void)cross_task_result(f->g, f->down, f->slot, &how, task, &f->outcome);
+    if (hush_task_failed(task))
+        clean_outcome(f);
+    said = (struct mo_json){f->outcome.p, f->outcome.len};
+    mo_buf_init(&cut, 2 * GW_TEXT_MAX);
+    if (!mo_buf_err(&f->outcome) && shape_task(f->g->shape, &how, said, &cut)) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = cut;
+    } else {
+        mo_buf_fini(&cut);
+    }
+}
+
+static void watch_task(struct flight *f, struct mo_json result)
+{
+    struct mo_task_opts o = {
+        .on_input = flight_task_asks,
+        .done = on_task_done,
+        .ctx = f,
+    };
+    struct mo_err e;
+
+    f->detour.rooted = true;
+    if (mo_task_watch(mo_child_conn(f->child), result, &o, &f->task, &e) < 0)
+        no_answer(f, &e, true);
+    else if (f->how == DOWN_GONE)
+        mo_task_cancel(f->task);
+    else
+        (void)flight_keep(f, mo_json_get(result, "task"));
+}
+
+/* Results may be long: they are only looked into if that can be. */
+static bool is_promise(const struct flight *f, const struct mo_conn *conn,
+                       const struct mo_reply *r)
+{
+    return (r->task || f->as_task) && mo_task_is(conn, r->result);
+}
+
+void flight_done(void *ctx, const struct mo_reply *r)
+{
+    struct flight *f = ctx;
+    struct mo_conn *conn = f->child ? mo_child_conn(f->child) : NULL;
+
+    f->call = NULL;
+    if (!r->result.p || !conn) {
+        finish(f, r);
+    } else if (f->down && f->how == DOWN_HELD &&
+               cross_is_task_method(f->down)) {
+        about_task(f, r->result);
+        tell_breaker(f, r);
+        settle(f);
+    } else if (!is_promise(f, conn, r)) {
+        finish(f, r);
+    } else if (!pass_task(f, r->result)) {
+        watch_task(f, r->result);
+    }
+}

@@ -1,0 +1,107 @@
+/* forwarded_call_owner.c - whose a server's question or log message is, see
+ * forwarded_call.h: never guessed among several clients. */
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/redact.h"
+
+/* Of one connection, or the same flight. */
+static bool is_one(const struct flight *a, const struct flight *b)
+{
+    return a == b || (a->peer && a->peer == b->peer);
+}
+
+struct flight *flight_of(struct slot *s, const struct mo_child *c,
+                         uint64_t number, bool *sure)
+{
+    bool shared = !mo_child_who(c).n, only = true;
+    struct flight *newest = NULL;
+
+    sure = sure ? sure : &only;
+    *sure = true;
+    mo_list_each (n, &s->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        if (f->child == c && number && f->number == number)
+            return f;
+    }
+    mo_list_each (n, &s->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        /* One that is KEPT names its task in all it says. */
+        if (f->child != c || (!shared && f->how == DOWN_KEPT))
+            continue;
+        if (newest && shared && !is_one(newest, f))
+            return NULL;
+        *sure = newest == NULL;
+        newest = f;
+    }
+    return newest;
+}
+
+struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
+                              struct mo_json params)
+{
+    struct mo_json of =
+        mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
+    struct mo_json id = mo_json_get(of, "taskId");
+
+    mo_list_each (n, &s->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+
+        if (id.p && f->child == c && f->task && mo_task_is_named(f->task, id))
+            return f;
+    }
+    return NULL;
+}
+
+uint64_t flight_session_of(const struct mo_gateway *g, const struct mo_child *c)
+{
+    struct mo_span who = mo_child_who(c);
+    uint64_t peer = 0;
+
+    if (who.n || !g->single)
+        return cross_peer(who);
+    mo_list_each (n, &g->eps)
+        peer = mo_endpoint_only(mo_container_of(n, struct gw_ep, node)->ep);
+    return peer;
+}
+
+static void log_to(struct kid *k, uint64_t peer, struct mo_json params)
+{
+    if (!peer)
+        k->slot->g->lost_logs++;
+    mo_list_each_safe (n, &k->slot->g->eps)
+        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
+                        params);
+}
+
+/* Of which of a legacy client's calls it is nobody guesses: it goes where that
+ * client's news go. */
+static void log_plain(struct kid *k, uint64_t stream_of, struct mo_json params)
+{
+    struct flight *f = flight_of_task(k->slot, k->child, params);
+    bool sure = true;
+
+    if (!f)
+        f = flight_of(k->slot, k->child, stream_of, &sure);
+    if (!f)
+        log_to(k, flight_session_of(k->slot->g, k->child), params);
+    else if (!f->down)
+        k->slot->g->lost_logs++;
+    else if (!sure && !mo_mcp_is_modern(f->down->version))
+        log_to(k, f->peer, params);
+    else
+        mo_ep_call_log_raw(f->down, params);
+}
+
+void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    params = hush(k->slot->g->loop, params, &b);
+    if (params.p)
+        log_plain(k, stream_of, params);
+    else
+        k->slot->g->lost_logs++;
+    mo_buf_fini(&b);
+}

@@ -1,0 +1,317 @@
+/* forwarded_call_task.c - a legacy server's task, told to a modern client as
+ * one of its own kind.
+ *
+ * The two kinds differ too much to be passed on: a task of 2025-11-25 asks its
+ * questions itself and has a method for its outcome, one of the extension is
+ * looked at by tasks/get, which brings both. So the flight goes on without its
+ * client, watches the server's task (mcp/client/task.h) and keeps what comes of
+ * it: open questions, then the outcome. The client's methods are answered from
+ * that, under the flight's own id, to whom it was given and to nobody else.
+ *
+ * Limits: a task is kept for the time that its server names, KEPT_MS at most;
+ * GW_AWAY_MAX of them together with the calls that wait for their client; and
+ * outcomes of KEPT_BYTES in all, what is longer is lost and says so. */
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/result_limit.h"
+#include "mcp/edit.h"
+
+#define KEPT_MS      ((uint64_t)3600 * 1000)
+#define KEPT_POLL_MS 500 /* what we advise, unless the server does */
+#define KEPT_BYTES   ((size_t)32 * 1024 * 1024)
+
+struct kept {
+    uint64_t created, updated; /* wall ms */
+    uint64_t ttl_ms, poll_ms;
+    size_t bytes; /* counted in g->kept_bytes */
+    bool cancelled;
+    struct mo_span caller;
+    char text[]; /* caller's */
+};
+
+static const struct mo_span nothing = {NULL, 0};
+
+/* --- what is said about it ----------------------------------------------- */
+
+static const char *status_of(const struct flight *f)
+{
+    if (f->kept->cancelled)
+        return "cancelled";
+    if (f->over)
+        return f->is_error ? "failed" : "completed";
+    return mo_list_empty(&f->questions) ? "working" : "input_required";
+}
+
+static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
+{
+    char text[MO_ISO8601_MAX];
+
+    mo_wall_format(ms, text);
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, text);
+}
+
+static void put_task(struct mo_jw *w, const struct flight *f)
+{
+    mo_jw_key(w, "taskId");
+    mo_jw_cstr(w, f->id);
+    mo_jw_key(w, "status");
+    mo_jw_cstr(w, status_of(f));
+    put_time(w, "createdAt", f->kept->created);
+    put_time(w, "lastUpdatedAt", f->kept->updated);
+    mo_jw_key(w, "ttlMs");
+    mo_jw_u64(w, f->kept->ttl_ms);
+    mo_jw_key(w, "pollIntervalMs");
+    mo_jw_u64(w, f->kept->poll_ms);
+}
+
+static void put_outcome(struct mo_jw *w, const struct flight *f)
+{
+    if (!f->over || f->kept->cancelled)
+        return;
+    mo_jw_key(w, f->is_error ? "error" : "result");
+    mo_jw_raw(w, mo_buf_view(&f->outcome));
+}
+
+/* c: who asks, to whom questions may be put; NULL: nobody does. */
+static void put_all(struct mo_buf *b, struct flight *f, struct mo_ep_call *c)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    put_task(&w, f);
+    put_outcome(&w, f);
+    if (c && !f->over && !mo_list_empty(&f->questions)) {
+        mo_jw_key(&w, "inputRequests");
+        mo_jw_obj(&w);
+        flight_show_questions(f, c, &w);
+        mo_jw_end(&w);
+    }
+    mo_jw_end(&w);
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+/* A client of whom it is not known whether it takes the questions is not told
+ * them: it hears that there are some, and asks. */
+static void tell(struct flight *f)
+{
+    struct mo_buf b;
+    bool serves = false;
+
+    mo_list_each (n, &f->g->eps)
+        serves |= mo_container_of(n, struct gw_ep, node)->ep == f->ep;
+    if (!serves)
+        return;
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    put_all(&b, f, NULL);
+    if (!mo_buf_err(&b))
+        mo_endpoint_task(f->ep, f->kept->caller, mo_span_cstr(f->id),
+                         mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* As long as its tool's results may be. */
+static void shorten(struct flight *f)
+{
+    struct mo_json whole = {f->outcome.p, f->outcome.len};
+    struct shape_how how = {
+        .who = f->who, .most = f->most, .promised = f->promised};
+    struct mo_buf cut;
+
+    if (f->is_error || !f->most || mo_buf_err(&f->outcome) ||
+        whole.n <= f->most)
+        return;
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    if (shape_cut(f->g->shape, &how, whole, &cut)) {
+        mo_buf_fini(&f->outcome);
+        f->outcome = cut;
+    } else {
+        mo_buf_fini(&cut);
+    }
+}
+
+/* The outcome is counted; one that is too big is replaced. */
+static void count(struct flight *f)
+{
+    struct mo_gateway *g = f->g;
+
+    if (mo_buf_err(&f->outcome) ||
+        g->kept_bytes + f->outcome.len > KEPT_BYTES) {
+        mo_buf_fini(&f->outcome);
+        mo_buf_init(&f->outcome, GW_TEXT_MAX);
+        (void)mo_buf_puts(&f->outcome,
+                          "{\"code\":-32603,\"message\":"
+                          "\"the outcome is too big to be kept\"}");
+        f->is_error = true;
+    }
+    f->kept->bytes = f->outcome.len;
+    g->kept_bytes += f->kept->bytes;
+}
+
+void flight_kept_news(struct flight *f)
+{
+    f->kept->updated = mo_wall_ms();
+    if (f->over && !f->kept->bytes) {
+        shorten(f);
+        count(f);
+    }
+    tell(f);
+}
+
+void flight_kept_free(struct flight *f)
+{
+    if (!f->kept)
+        return;
+    f->g->kept_bytes -= f->kept->bytes;
+    mo_free(f->kept);
+    f->kept = NULL;
+}
+
+static uint64_t ms_of(struct mo_json v, uint64_t usual, uint64_t most)
+{
+    uint64_t ms;
+
+    if (mo_json_u64(v, &ms) < 0 || ms == 0)
+        ms = usual;
+    return ms < most ? ms : most;
+}
+
+static struct kept *kept_new(const struct mo_ep_call *c, struct mo_json task)
+{
+    struct kept *k = mo_zalloc(sizeof(*k) + c->caller.n + 1);
+
+    if (!k)
+        return NULL;
+    if (c->caller.n)
+        memcpy(k->text, c->caller.p, c->caller.n);
+    k->caller = mo_span(k->text, c->caller.n);
+    k->created = k->updated = mo_wall_ms();
+    k->ttl_ms = ms_of(mo_json_get(task, "ttl"), KEPT_MS, KEPT_MS);
+    k->poll_ms = ms_of(mo_json_get(task, "pollInterval"), KEPT_POLL_MS,
+                       MO_TASK_POLL_MAX_MS);
+    return k;
+}
+
+bool flight_keep(struct flight *f, struct mo_json task)
+{
+    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    if (!c || f->route.len || !mo_mcp_is_modern(c->version) ||
+        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS) || flight_park(f) < 0)
+        return false;
+    f->kept = kept_new(c, task);
+    if (!f->kept)
+        return false;
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "resultType");
+    mo_jw_cstr(&w, "task");
+    put_task(&w, f);
+    mo_jw_end(&w);
+    f->down = NULL;
+    f->how = DOWN_KEPT;
+    mo_timer_start(f->g->loop, &f->expiry, f->kept->ttl_ms);
+    if (mo_buf_err(&b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else
+        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    return true;
+}
+
+/* --- its client's methods ------------------------------------------------ */
+
+static void get(struct flight *f, struct mo_ep_call *c)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, 2 * GW_TEXT_MAX);
+    put_all(&b, f, c);
+    if (mo_buf_err(&b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
+    else
+        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void update(struct flight *f, struct mo_ep_call *c)
+{
+    flight_answer_questions(f, mo_json_get(c->params, "inputResponses"));
+    f->kept->updated = mo_wall_ms();
+    mo_ep_call_result(c, MO_SPAN("{}"));
+}
+
+/* It stays until its time, so that its client can see what became of it. */
+static void cancel(struct flight *f, struct mo_ep_call *c)
+{
+    if (!f->over && !f->kept->cancelled) {
+        f->kept->cancelled = true;
+        flight_drop_questions(f, "the client cancelled it");
+        if (f->task)
+            mo_task_cancel(f->task);
+        flight_kept_news(f);
+    }
+    mo_ep_call_result(c, MO_SPAN("{}"));
+}
+
+bool flight_kept_method(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    static const struct {
+        const char *method;
+        void (*run)(struct flight *f, struct mo_ep_call *c);
+    } rows[] = {
+        {"tasks/get", get},
+        {"tasks/update", update},
+        {"tasks/cancel", cancel},
+    };
+    struct flight *f = NULL;
+    char who[CROSS_WHO_MAX];
+
+    if (!cross_is_task_method(c))
+        return false;
+    f = mo_map_get(&g->parked, c->name);
+    cross_who(c->peer, c->caller, who);
+    if (!f || f->how != DOWN_KEPT || strcmp(who, f->who) != 0)
+        return false;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (mo_span_is(c->method, rows[i].method)) {
+            rows[i].run(f, c);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- what a legacy server adds to the outcome ---------------------------- */
+
+/* _meta without the name of the task, which the client does not know. */
+static int put_meta(struct mo_json meta, struct mo_buf *b)
+{
+    struct mo_edit ed = {MO_MCP_P_TASK, {NULL, 0}};
+
+    return mo_edit(b, meta, &ed, 1);
+}
+
+int flight_plain(struct mo_json result, struct mo_buf *out)
+{
+    struct mo_json meta = mo_json_get(result, "_meta");
+    struct mo_edit ed = {"_meta", {NULL, 0}};
+    struct mo_buf b;
+    int rc = 0;
+
+    if (!mo_json_get(meta, MO_MCP_P_TASK).p)
+        return 0;
+    mo_buf_init(&b, GW_TEXT_MAX);
+    if (mo_json_len(meta) > 1) {
+        rc = put_meta(meta, &b);
+        ed.to = mo_buf_view(&b);
+    }
+    if (rc == 0)
+        rc = mo_edit(out, result, &ed, 1);
+    mo_buf_fini(&b);
+    return rc;
+}

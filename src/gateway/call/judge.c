@@ -1,0 +1,509 @@
+#include "gateway/call/judge_priv.h"
+
+#include <stdio.h>
+
+#define BEAT_MS    10000 /* between two signs of life of a held call */
+#define BEAT_STEP  1e-6  /* below whatever its server will say */
+#define WORDS_MAX  ((size_t)4096)
+#define CLIENT_MAX ((size_t)2048)
+#define ASK_MAX    ((size_t)256 * 1024) /* of a question */
+#define GUESSES    3                    /* of a routing that are told */
+
+static void judge_move(struct judged *j, enum state to)
+{
+#define TO(s) (1u << (s))
+    static const unsigned char legal[] = {
+        [NEW] = TO(RUNS) | TO(WAITS) | TO(OVER),
+        [WAITS] = TO(SAID) | TO(OVER),
+        [SAID] = TO(WRITING) | TO(OVER),
+        [WRITING] = TO(RUNS) | TO(OVER),
+        [RUNS] = TO(OVER),
+        [OVER] = 0,
+    };
+#undef TO
+    MO_BUG_ON(!(legal[j->state] & (1u << to)));
+    j->state = to;
+}
+
+static const struct mo_gw_judge *judge_of(const struct flight *f)
+{
+    return &f->g->o.judge;
+}
+
+/* --- the case ------------------------------------------------------------ */
+
+/* Texts follow each other in one buffer, whose room is made once: it does not
+ * move. */
+static struct mo_span keep(struct judged *j, struct mo_span text, size_t max)
+{
+    size_t at = j->texts.len;
+
+    text = mo_span_head(text, max);
+    (void)mo_buf_span(&j->texts, text);
+    return mo_span(j->texts.p + at, text.n);
+}
+
+static struct mo_span keep_string(struct judged *j, struct mo_json v,
+                                  size_t max)
+{
+    struct mo_span kept = {NULL, 0};
+    struct mo_buf b;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return kept;
+    mo_buf_init(&b, v.n);
+    if (mo_json_str_buf(v, &b) == 0)
+        kept = keep(j, mo_buf_view(&b), max);
+    mo_buf_fini(&b);
+    return kept;
+}
+
+/* Unsent words are none: the tool was named. */
+static struct mo_json words_of(const struct mo_ep_call *c)
+{
+    struct mo_json tool = mo_json_get(c->arguments, "tool");
+    bool named = mo_json_is(tool, MO_JSON_STRING) && tool.n > 2;
+
+    return named ? (struct mo_json){NULL, 0}
+                 : mo_json_get(c->arguments, "request");
+}
+
+static void take_texts(struct judged *j, const struct target *t)
+{
+    const struct mo_ep_call *c = j->f->down;
+    struct mo_trace trace = c->trace;
+    struct mo_gw_case *k = &j->pub;
+
+    k->server =
+        keep(j, mo_span_cstr(mo_up_server(t->slot->up)->name), SIZE_MAX);
+    k->tool = keep(j, t->own, SIZE_MAX);
+    k->who = keep(j, mo_span_cstr(j->f->who), SIZE_MAX);
+    if (c->client.n <= CLIENT_MAX)
+        k->client = keep(j, mo_json_text(c->client), SIZE_MAX);
+    mo_trace_meta(mo_json_get(c->params, "_meta"), &trace);
+    k->trace = keep(j, trace.v[MO_TRACE_PARENT], MO_TRACE_PARENT_LEN);
+    k->inside = keep(j, c->inside, SIZE_MAX);
+    k->routed = t->arguments.p != NULL;
+    k->sure = t->sure;
+    if (k->routed)
+        k->words = keep_string(j, words_of(c), WORDS_MAX);
+}
+
+static void on_later(struct mo_later *d);
+static void on_deadline(struct mo_timer *t);
+static void on_beat(struct mo_timer *t);
+
+static struct judged *judged_new(struct flight *f, const struct target *t)
+{
+    struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
+    size_t room =
+        t->own.n + CROSS_WHO_MAX + WORDS_MAX + CLIENT_MAX + MO_TRACE_PARENT_LEN;
+
+    if (!j)
+        return NULL;
+    f->judged = j;
+    j->f = f;
+    j->began = mo_now_ns();
+    mo_later_init(&j->later, on_later);
+    mo_timer_init(&j->deadline, on_deadline);
+    mo_timer_init(&j->beat, on_beat);
+    room += strlen(mo_up_server(t->slot->up)->name) + f->down->inside.n;
+    if (!t->arguments.p)
+        room -= WORDS_MAX;
+    if (f->down->client.n < CLIENT_MAX)
+        room -= CLIENT_MAX - f->down->client.n;
+    mo_buf_init(&j->texts, room);
+    if (!mo_buf_room(&j->texts, room)) {
+        mo_buf_fini(&j->texts);
+        f->judged = NULL;
+        mo_pool_give(&f->g->spare_cases, j);
+        return NULL;
+    }
+    take_texts(j, t);
+    return j;
+}
+
+void judge_free(struct flight *f)
+{
+    struct judged *j = f->judged;
+
+    if (!j)
+        return;
+    judge_done(f, MO_GW_CANCELED, 0);
+    mo_later_cancel(&j->later);
+    mo_timer_stop(f->g->loop, &j->deadline);
+    mo_timer_stop(f->g->loop, &j->beat);
+    mo_buf_fini(&j->texts);
+    f->judged = NULL;
+    mo_pool_give(&f->g->spare_cases, j);
+}
+
+/* --- the outcome --------------------------------------------------------- */
+
+static uint64_t since(uint64_t ns)
+{
+    return (mo_now_ns() - ns) / MO_MS;
+}
+
+void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes)
+{
+    const struct mo_gw_judge *o = judge_of(f);
+    struct judged *j = f->judged;
+
+    if (!j || j->state == OVER)
+        return;
+    mo_timer_stop(f->g->loop, &j->deadline);
+    mo_timer_stop(f->g->loop, &j->beat);
+    if (j->held && !j->pub.waited_ms)
+        j->pub.waited_ms = since(j->held);
+    judge_move(j, OVER);
+    j->pub.outcome = f->how == DOWN_GONE ? MO_GW_CANCELED : what;
+    j->pub.bytes = bytes;
+    j->pub.ms = since(j->began);
+    if (o->done)
+        o->done(o->ctx, &j->pub);
+}
+
+void judge_reply(struct flight *f, const struct mo_reply *r)
+{
+    if (!f->judged)
+        return;
+    if (r->error.p) {
+        judge_done(f, MO_GW_ERROR, r->error.n);
+        return;
+    }
+    judge_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
+               r->result.n);
+}
+
+static void refuse(struct judged *j)
+{
+    static const struct {
+        const char *by, *text;
+    } rows[] = {
+        {"rule", "This call is not allowed here"},
+        {"person", "A person did not allow this call"},
+        {"client", "The person did not allow this call"},
+        {"time", "Nobody allowed this call in time, so it was not run"},
+    };
+    const char *text = rows[0].text;
+    struct flight *f = j->f;
+    struct mo_buf b;
+
+    for (size_t i = 0; j->pub.by && i < MO_COUNT(rows); i++)
+        if (strcmp(rows[i].by, j->pub.by) == 0)
+            text = rows[i].text;
+    mo_buf_init(&b, 2 * MO_GW_REASON_MAX);
+    (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
+                        j->pub.reason);
+    judge_done(f, MO_GW_DENIED, 0);
+    flight_refuse(f, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+/* --- waiting for a person ------------------------------------------------ */
+
+static void say(struct judged *j, bool yes, const char *by)
+{
+    judge_move(j, SAID);
+    j->yes = yes;
+    j->pub.by = by;
+    j->pub.waited_ms = since(j->held);
+    mo_timer_stop(j->f->g->loop, &j->deadline);
+    mo_timer_stop(j->f->g->loop, &j->beat);
+    mo_loop_defer(j->f->g->loop, &j->later);
+}
+
+bool mo_gw_decide(struct mo_gw_case *k, bool yes, const char *by)
+{
+    struct judged *j = judged_of(k);
+
+    if (j->state != WAITS || k->by_client)
+        return false;
+    say(j, yes, by);
+    return true;
+}
+
+static void on_deadline(struct mo_timer *t)
+{
+    struct judged *j = mo_container_of(t, struct judged, deadline);
+
+    j->pub.reason[0] = '\0';
+    say(j, false, "time");
+}
+
+static void on_beat(struct mo_timer *t)
+{
+    struct judged *j = mo_container_of(t, struct judged, beat);
+    struct flight *f = j->f;
+
+    if (f->down)
+        mo_ep_call_progress(f->down, BEAT_STEP * ++j->beats, -1,
+                            "waiting for a person to allow this call");
+    mo_timer_start(f->g->loop, t, BEAT_MS);
+}
+
+/* It has been written down, or could not be. */
+static void go_on(struct judged *j)
+{
+    struct flight *f = j->f;
+
+    if (!j->yes) {
+        refuse(j);
+        return;
+    }
+    judge_move(j, RUNS);
+    flight_go(f);
+}
+
+static void on_later(struct mo_later *d)
+{
+    struct judged *j = mo_container_of(d, struct judged, later);
+    const struct mo_gw_judge *o = judge_of(j->f);
+
+    if (j->state == WRITING) {
+        go_on(j);
+    } else if (j->state == SAID && !j->yes) {
+        refuse(j);
+    } else if (j->state == SAID) {
+        judge_move(j, WRITING);
+        if (o->agreed)
+            o->agreed(o->ctx, &j->pub);
+        else
+            mo_gw_run(&j->pub, NULL);
+    }
+}
+
+void mo_gw_run(struct mo_gw_case *k, const struct mo_err *why)
+{
+    struct judged *j = judged_of(k);
+
+    MO_BUG_ON(j->state != WRITING);
+    if (why) {
+        j->yes = false;
+        k->by = "rule";
+        (void)snprintf(k->reason, sizeof(k->reason),
+                       "it could not be written down (%s)", why->msg);
+    }
+    mo_loop_defer(j->f->g->loop, &j->later);
+}
+
+/* --- asking the client --------------------------------------------------- */
+
+static const char form[] =
+    "{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\","
+    "\"title\":\"Run this call?\",\"enum\":[\"approve\",\"reject\"]},"
+    "\"reason\":{\"type\":\"string\",\"title\":\"Reason, if you like\"}},"
+    "\"required\":[\"decision\"]}";
+
+static int put_question(struct mo_buf *b, struct mo_span message)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "message");
+    mo_jw_str(&w, message);
+    mo_jw_key(&w, "requestedSchema");
+    mo_jw_raw(&w, mo_span(form, sizeof(form) - 1));
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+/* true: the client has the question. */
+static bool ask_client(struct judged *j, struct mo_span message)
+{
+    static const char method[] = "elicitation/create";
+    const struct mo_ep_call *c = j->f->down;
+    struct mo_buf b;
+    bool asked = false;
+
+    mo_buf_init(&b, ASK_MAX);
+    if (message.n && mo_ep_call_may_ask(c) && put_question(&b, message) == 0 &&
+        mo_ep_call_takes(c, method, (struct mo_json){b.p, b.len}))
+        asked = flight_question(j->f, method, mo_buf_view(&b)) == 0;
+    mo_buf_fini(&b);
+    return asked;
+}
+
+void judge_answer(struct flight *f, struct mo_json answer)
+{
+    struct judged *j = f->judged;
+    struct mo_json content = mo_json_get(answer, "content");
+    struct mo_buf why;
+    bool yes;
+
+    if (!j || j->state != WAITS)
+        return;
+    yes = mo_json_str_eq(mo_json_get(answer, "action"), MO_SPAN("accept")) &&
+          mo_json_str_eq(mo_json_get(content, "decision"), MO_SPAN("approve"));
+    mo_buf_init(&why, MO_GW_REASON_MAX - 1);
+    if (mo_json_str_buf(mo_json_get(content, "reason"), &why) < 0)
+        mo_buf_reset(&why);
+    (void)snprintf(j->pub.reason, sizeof(j->pub.reason), "%s",
+                   mo_buf_cstr(&why));
+    mo_buf_fini(&why);
+    say(j, yes, "client");
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static void hold(struct judged *j, const struct target *t,
+                 struct mo_span question)
+{
+    const struct mo_gw_judge *o = judge_of(j->f);
+    struct mo_loop *l = j->f->g->loop;
+
+    if (judge_shown(j->f, t, j->shown) < 0) {
+        j->pub.by = "rule";
+        (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
+                       "its arguments can be read in two ways");
+        refuse(j);
+        return;
+    }
+    mo_random_token(j->pub.id, MO_GW_CASE_ID);
+    judge_move(j, WAITS);
+    j->held = mo_now_ns();
+    j->pub.by_client = ask_client(j, question);
+    mo_timer_start(l, &j->deadline, o->wait_ms ? o->wait_ms : MO_GW_WAIT_MS);
+    if (!j->pub.by_client)
+        mo_timer_start(l, &j->beat, 0);
+    if (o->held)
+        o->held(o->ctx, &j->pub);
+}
+
+static enum mo_gw_ruling rule(struct judged *j, const struct target *t,
+                              struct mo_buf *question)
+{
+    const struct mo_gw_judge *o = judge_of(j->f);
+    struct mo_json args = cross_args(j->f->down, t);
+    enum mo_gw_ruling what = MO_GW_LET;
+
+    j->pub.item = t->item;
+    j->pub.arguments = args;
+    j->pub.args_bytes = args.n;
+    j->pub.by = "rule";
+    judge_digest(args, j->pub.digest);
+    if (o->rule)
+        what = o->rule(o->ctx, &j->pub, question);
+    j->pub.item = (struct mo_json){NULL, 0};
+    j->pub.arguments = (struct mo_json){NULL, 0};
+    return what;
+}
+
+bool judge_begin(struct flight *f, const struct target *t)
+{
+    const struct mo_gw_judge *o = judge_of(f);
+    enum mo_gw_ruling what;
+    struct mo_buf question;
+    struct judged *j;
+
+    if ((!o->rule && !o->done) || !mo_span_is(f->down->method, "tools/call"))
+        return true;
+    j = judged_new(f, t);
+    if (!j) {
+        flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        return false;
+    }
+    mo_buf_init(&question, ASK_MAX / 2);
+    what = rule(j, t, &question);
+    if (what == MO_GW_LET)
+        judge_move(j, RUNS);
+    else if (what == MO_GW_REFUSE)
+        refuse(j);
+    else
+        hold(j, t, mo_buf_view(&question));
+    mo_buf_fini(&question);
+    return what == MO_GW_LET;
+}
+
+/* The first server's case is over; whoever stands in must be let by itself. A
+ * person's yes was for the first one. */
+static bool elsewhere(struct flight *f, const struct target *t)
+{
+    struct mo_buf question;
+    struct judged *j;
+    enum mo_gw_ruling what;
+
+    judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    judge_free(f);
+    j = judged_new(f, t);
+    if (!j) {
+        flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        return false;
+    }
+    j->pub.stand_in = true;
+    mo_buf_init(&question, ASK_MAX / 2);
+    what = rule(j, t, &question);
+    mo_buf_fini(&question);
+    if (what == MO_GW_LET) {
+        judge_move(j, RUNS);
+        return true;
+    }
+    if (what == MO_GW_ASK)
+        (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
+                       "%.*s stands in for its server, and nobody was asked "
+                       "about that one",
+                       (int)j->pub.server.n, j->pub.server.p);
+    j->pub.by = "rule";
+    refuse(j);
+    return false;
+}
+
+bool judge_again(struct flight *f, const struct target *t)
+{
+    struct judged *j = f->judged;
+
+    if (!j)
+        return true;
+    if (!mo_span_is(j->pub.server, mo_up_server(t->slot->up)->name))
+        return elsewhere(f, t);
+    if (judge_is_same(j, t))
+        return true;
+    judge_done(f, MO_GW_ERROR, 0);
+    flight_refuse(f, MO_SPAN("The tool or the call is not what was looked at; "
+                             "it was not run. Begin again."));
+    return false;
+}
+
+/* --- words that were taken for tools ------------------------------------- */
+
+void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
+                  const char *by, struct mo_span words,
+                  const struct mo_route_answer *found, bool acted)
+{
+    const struct mo_gw_judge *o = &g->o.judge;
+    struct mo_gw_guess v[GUESSES];
+    char who[CROSS_WHO_MAX];
+    struct mo_gw_routing r = {.by = by,
+                              .who = who,
+                              .words = mo_span_head(words, WORDS_MAX),
+                              .v = v,
+                              .acted = acted};
+
+    if (!o->routed || !words.n)
+        return;
+    cross_who(c->peer, c->caller, who);
+    for (; r.n < found->n && r.n < GUESSES; r.n++)
+        v[r.n] =
+            (struct mo_gw_guess){found->hits[r.n].server, found->hits[r.n].tool,
+                                 found->hits[r.n].confidence};
+    o->routed(o->ctx, &r);
+}
+
+/* --- the end of a server ------------------------------------------------- */
+
+void judge_leave(struct slot *s)
+{
+    mo_list_each_safe (n, &s->flights) {
+        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct judged *j = f->judged;
+
+        if (!j ||
+            (j->state != WAITS && j->state != SAID && j->state != WRITING))
+            continue;
+        judge_done(f, MO_GW_ERROR, 0);
+        flight_refuse(f, MO_SPAN("Its server has been removed or changed; the "
+                                 "call was not run."));
+    }
+}

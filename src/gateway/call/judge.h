@@ -1,0 +1,41 @@
+/* judge.h - a flight's case (case.h): ruled on, asked about, told of.
+ *
+ *   NEW -> RUNS                          let
+ *   NEW -> OVER                          refused
+ *   NEW -> WAITS -> SAID -> WRITING -> RUNS
+ *          WAITS -> SAID -> OVER         a no, or nobody in time
+ *   any -> OVER                          the outcome, the end of the flight
+ *
+ * Invariants
+ *  1. A case is there for a tools/call if the gateway has a judge, from
+ *     judge_begin() to judge_free(). Only judge_move() writes its state.
+ *  2. done() is told once, on the way to OVER.
+ *  3. A flight whose case is WAITS, SAID or WRITING has no child and no call.
+ *  4. What follows from a decision happens in `later`, never inside the call
+ *     that made it: a refusal may free the flight. */
+#ifndef MO_GATEWAY_CALL_JUDGE_H
+#define MO_GATEWAY_CALL_JUDGE_H
+
+#include "gateway/call/forwarded_call.h"
+#include "route/route.h"
+
+/* May it go on now? false: it waits, or has been answered. */
+bool judge_begin(struct flight *f, const struct target *t);
+/* It is about to be sent there: is that still what was ruled on? Another server
+ * that stands in (failover.h) is a case of its own, which must be let. false:
+ * it has been answered. */
+bool judge_again(struct flight *f, const struct target *t);
+/* The client's answer to our question; none: it refused to answer. */
+void judge_answer(struct flight *f, struct mo_json answer);
+/* The outcome is known; the first one counts. */
+void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes);
+void judge_reply(struct flight *f, const struct mo_reply *r);
+void judge_free(struct flight *f);
+/* Words were taken for tools, and perhaps acted upon. */
+void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
+                  const char *by, struct mo_span words,
+                  const struct mo_route_answer *found, bool acted);
+/* The server is to go: nobody need decide about its calls any more. */
+void judge_leave(struct slot *s);
+
+#endif

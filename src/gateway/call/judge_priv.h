@@ -1,0 +1,39 @@
+/* judge_priv.h - what judge.c (a case's life) and judge_shown.c (what a person
+ * is shown of it, and may change) share; see judge.h. */
+#ifndef MO_GATEWAY_CALL_JUDGE_PRIV_H
+#define MO_GATEWAY_CALL_JUDGE_PRIV_H
+
+#include "gateway/call/judge.h"
+#include "policy/exact.h"
+
+enum state { NEW, WAITS, SAID, WRITING, RUNS, OVER };
+
+struct judged {
+    struct mo_gw_case pub;
+    struct flight *f;
+    enum state state;
+    bool yes;
+    uint64_t began, held; /* ns */
+    struct mo_later later;
+    struct mo_timer deadline, beat;
+    unsigned beats;
+    char shown[MO_EXACT_DIGEST]; /* of what a person was asked about */
+    struct mo_buf texts;
+};
+
+static inline struct judged *judged_of(struct mo_gw_case *k)
+{
+    return mo_container_of(k, struct judged, pub);
+}
+
+/* --- judge_shown.c ------------------------------------------------------- */
+
+/* Of arguments, none being an empty object; sha256 in hex. */
+void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
+/* Of tool, definition and arguments, the last in the form that is shown. */
+int judge_shown(const struct flight *f, const struct target *t,
+                char out[MO_EXACT_DIGEST]);
+/* Is that what was ruled on? */
+bool judge_is_same(const struct judged *j, const struct target *t);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * judge_shown.c - what a person is shown of a call that waits, as a digest, and
+ * what they may put in its place: other arguments.
+ *
+ * Those are held against the tool's schema as it is now, and what will run is
+ * what they say: the flight carries them, whoever the call goes to.
+ */
+#include "gateway/call/judge_priv.h"
+
+#include "codec/json/jschema.h"
+#include "codec/sha256.h"
+
+#define PROBLEMS_MAX ((size_t)16 * 1024)
+
+int judge_shown(const struct flight *f, const struct target *t,
+                char out[MO_EXACT_DIGEST])
+{
+    struct mo_exact_call what = {
+        .session = mo_span_cstr(f->who),
+        .server = mo_span_cstr(mo_up_server(t->slot->up)->name),
+        .tool = t->own,
+    };
+    char def[MO_EXACT_DIGEST];
+    struct mo_buf exact;
+    struct mo_err e;
+    int rc;
+
+    mo_buf_init(&exact, MO_EXACT_MAX);
+    rc = mo_exact_args(cross_args(f->down, t), &exact, &e);
+    mo_sha256_hex(mo_json_text(t->item), def);
+    what.args = mo_buf_view(&exact);
+    what.tool_digest = def;
+    if (rc == 0)
+        mo_exact_call(&what, out);
+    mo_buf_fini(&exact);
+    return rc;
+}
+
+bool judge_is_same(const struct judged *j, const struct target *t)
+{
+    char now[MO_EXACT_DIGEST];
+
+    if (!mo_span_eq(j->pub.tool, t->own))
+        return false;
+    return !j->shown[0] ||
+           (judge_shown(j->f, t, now) == 0 && strcmp(now, j->shown) == 0);
+}
+
+void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
+{
+    mo_sha256_hex(args.p ? mo_json_text(args) : MO_SPAN("{}"), out);
+}
+
+/* --- other arguments ----------------------------------------------------- */
+
+/* What we cannot judge is its server's to judge. */
+static int fits(const struct target *t, struct mo_json args, struct mo_err *e)
+{
+    static const struct mo_jschema_opts o = {.name = "args"};
+    struct mo_json schema = mo_json_get(t->item, "inputSchema");
+    struct mo_jschema_result r;
+    struct mo_buf why;
+    int rc;
+
+    if (!schema.p || mo_jschema_check(schema, args, &o, &r, NULL) < 0 ||
+        r.valid)
+        return 0;
+    mo_buf_init(&why, PROBLEMS_MAX);
+    (void)mo_jschema_put(&why, &r);
+    rc = mo_fail(e, MO_EINVAL, "they do not fit the tool's schema: %s",
+                 mo_buf_cstr(&why));
+    mo_buf_fini(&why);
+    return rc;
+}
+
+/* What it is asked about from now on. */
+static int take(struct judged *j, struct target *t, struct mo_span args,
+                struct mo_err *e)
+{
+    char shown[MO_EXACT_DIGEST];
+    struct mo_buf kept;
+
+    mo_buf_init(&kept, MO_EXACT_MAX);
+    if (mo_buf_span(&kept, args) < 0)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    t->edited = (struct mo_json){kept.p, kept.len};
+    if (judge_shown(j->f, t, shown) < 0) {
+        mo_buf_fini(&kept);
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    }
+    mo_buf_fini(&j->f->edited);
+    j->f->edited = kept;
+    memcpy(j->shown, shown, sizeof(shown));
+    if (!j->pub.before[0])
+        memcpy(j->pub.before, j->pub.digest, sizeof(j->pub.before));
+    judge_digest(t->edited, j->pub.digest);
+    j->pub.args_bytes = args.n;
+    return 0;
+}
+
+int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e)
+{
+    struct judged *j = judged_of(k);
+    struct mo_json_doc doc;
+    struct target t;
+    int rc;
+
+    if (j->state != WAITS || k->by_client)
+        return mo_fail(e, MO_ENOTFOUND, "it is decided already");
+    if (mo_json_parse(args, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "arguments are one JSON object");
+    if (cross_target(j->f->g, j->f->down, &t) < 0)
+        return mo_fail(e, MO_EPOLICY, "the tool is not there any more");
+    t.edited = (struct mo_json){j->f->edited.p, j->f->edited.len};
+    if (!judge_is_same(j, &t))
+        return mo_fail(e, MO_EPOLICY,
+                       "the call is not what was shown; look at it again");
+    rc = fits(&t, doc.root, e);
+    return rc < 0 ? rc : take(j, &t, args, e);
+}

@@ -1,0 +1,82 @@
+#include "gateway/call/redact.h"
+
+#include "gateway/gw_priv.h"
+
+#define MARK       "[secret]"
+#define NEEDLE_MAX ((size_t)64 * 1024)
+
+/* Every needle in *text gives way; *text is then what stands in b. */
+static int blank(struct mo_span *text, struct mo_span needle, struct mo_buf *b)
+{
+    ptrdiff_t at = mo_span_search(*text, needle);
+    struct mo_span rest = *text;
+    struct mo_buf next;
+    int rc = 0;
+
+    if (at < 0)
+        return 0;
+    mo_buf_init(&next, 2 * GW_TEXT_MAX);
+    for (; at >= 0; at = mo_span_search(rest, needle)) {
+        (void)mo_buf_span(&next, mo_span_head(rest, (size_t)at));
+        (void)mo_buf_puts(&next, MARK);
+        rest = mo_span_skip(rest, (size_t)at + needle.n);
+    }
+    rc = mo_buf_span(&next, rest);
+    rc = rc < 0 ? rc : mo_buf_err(&next);
+    mo_buf_fini(b);
+    *b = next;
+    *text = mo_buf_view(b);
+    return rc;
+}
+
+int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b)
+{
+    struct mo_buf quoted;
+    struct mo_span inner;
+    int rc;
+
+    mo_buf_init(&quoted, NEEDLE_MAX);
+    rc = mo_json_quote(&quoted, secret);
+    if (rc < 0) {
+        mo_buf_fini(&quoted);
+        return rc;
+    }
+    inner = mo_span_skip(mo_span_head(mo_buf_view(&quoted), quoted.len - 1), 1);
+    rc = blank(text, inner, b);
+    if (rc == 0 && !mo_span_eq(inner, secret))
+        rc = blank(text, secret, b);
+    mo_buf_fini(&quoted);
+    return rc;
+}
+
+struct mo_json hush(const struct mo_loop *l, struct mo_json text,
+                    struct mo_buf *b)
+{
+    const struct mo_log *log = mo_loop_log(l);
+    struct mo_span s = mo_json_text(text);
+
+    for (size_t i = 0; log && i < log->nsecrets; i++)
+        if (hush_secret(&s, mo_span_cstr(log->secrets[i]), b) < 0)
+            return (struct mo_json){NULL, 0};
+    return (struct mo_json){s.p, s.n};
+}
+
+bool hush_task_failed(struct mo_json task)
+{
+    return mo_json_get(task, "error").p ||
+           mo_json_str_eq(mo_json_get(task, "status"), MO_SPAN("failed")) ||
+           gw_failed(mo_json_get(task, "result"));
+}
+
+struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
+                          struct mo_buf *b)
+{
+    const struct mo_log *log = mo_loop_log(l);
+    bool any = log && log->nsecrets > 0;
+
+    if (r->error.p)
+        return any ? hush(l, r->error, b) : r->error;
+    if (!any || !gw_failed(r->result))
+        return r->result;
+    return hush(l, r->result, b);
+}

@@ -1,0 +1,440 @@
+#include "gateway/call/result_limit.h"
+
+#include <stdio.h>
+
+#include "base/rand.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/upstream/server_overrides.h"
+#include "mcp/edit.h"
+
+#define HANDLE_BYTES 12
+#define MARK_MAX     320
+
+static const char tool_text[] =
+    "{\"name\":\"" SHAPE_TOOL "\",\"title\":\"Read a long result\","
+    "\"description\":\"Read more of a result that was too long. Such a result "
+    "names its handle; offset and limit are bytes.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"handle\":{\"type\":\"string\"},"
+    "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"default\":0},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1048576,"
+    "\"default\":65536}},\"required\":[\"handle\"]},"
+    "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}}";
+
+struct kept {
+    struct mo_list node; /* in shape->kept, oldest first */
+    uint64_t until;
+    char handle[MO_TOKEN_LEN(HANDLE_BYTES) + 1];
+    char who[MO_GW_WHO_MAX];
+    size_t n;
+    char text[];
+};
+
+struct shape {
+    struct mo_loop *loop;
+    struct mo_list kept;
+    struct mo_map rows; /* handle -> struct kept */
+    size_t bytes;
+    struct mo_timer timer; /* the oldest one's end */
+};
+
+/* --- what is kept -------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+    return mo_now_ns() / MO_MS;
+}
+
+static void drop(struct shape *s, struct kept *k)
+{
+    (void)mo_map_del(&s->rows, mo_span_cstr(k->handle));
+    mo_list_del(&k->node);
+    s->bytes -= k->n;
+    mo_free(k);
+}
+
+static struct kept *oldest(const struct shape *s)
+{
+    return mo_list_empty(&s->kept) ? NULL
+                                   : mo_list_first(&s->kept, struct kept, node);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct shape *s = mo_container_of(t, struct shape, timer);
+    uint64_t now = now_ms();
+    struct kept *k = oldest(s);
+
+    while (k && k->until <= now) {
+        drop(s, k);
+        k = oldest(s);
+    }
+    if (k)
+        mo_timer_start(s->loop, t, k->until - now);
+}
+
+struct shape *shape_new(struct mo_loop *l)
+{
+    struct shape *s = mo_new(struct shape);
+
+    if (!s)
+        return NULL;
+    s->loop = l;
+    mo_list_init(&s->kept);
+    mo_map_init(&s->rows, SHAPE_ROWS_MAX);
+    mo_timer_init(&s->timer, on_timer);
+    return s;
+}
+
+void shape_free(struct shape *s)
+{
+    if (!s)
+        return;
+    mo_timer_stop(s->loop, &s->timer);
+    while (!mo_list_empty(&s->kept))
+        drop(s, oldest(s));
+    mo_map_fini(&s->rows);
+    mo_free(s);
+}
+
+/* NULL: it cannot be kept. */
+static const struct kept *keep(struct shape *s, const char *who,
+                               struct mo_span text)
+{
+    struct kept *k;
+
+    if (text.n > SHAPE_ONE_MAX)
+        return NULL;
+    while (!mo_list_empty(&s->kept) && (s->bytes + text.n > SHAPE_BYTES_MAX ||
+                                        s->rows.len >= SHAPE_ROWS_MAX))
+        drop(s, oldest(s));
+    k = mo_alloc(sizeof(*k) + text.n);
+    if (!k)
+        return NULL;
+    mo_random_token(k->handle, HANDLE_BYTES);
+    (void)snprintf(k->who, sizeof(k->who), "%s", who);
+    k->until = now_ms() + SHAPE_KEEP_MS;
+    k->n = text.n;
+    memcpy(k->text, text.p, text.n);
+    mo_list_init(&k->node);
+    if (mo_map_put(&s->rows, mo_span_cstr(k->handle), k, NULL) < 0) {
+        mo_free(k);
+        return NULL;
+    }
+    mo_list_push(&s->kept, &k->node);
+    s->bytes += text.n;
+    if (!mo_timer_on(&s->timer))
+        mo_timer_start(s->loop, &s->timer, SHAPE_KEEP_MS);
+    return k;
+}
+
+/* --- cutting ------------------------------------------------------------- */
+
+/* At most so many bytes, no character cut in two. */
+static size_t whole(struct mo_span text, size_t most)
+{
+    size_t n = most < text.n ? most : text.n;
+
+    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+struct cutting {
+    struct shape *s;
+    const struct shape_how *how;
+    size_t left; /* bytes of text that may still come */
+    struct mo_jw *meta;
+    struct mo_arena a;
+};
+
+static void put_meta(struct mo_jw *w, const struct kept *k, size_t all,
+                     size_t shown, const char *what)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "what");
+    mo_jw_cstr(w, what);
+    if (k) {
+        mo_jw_key(w, "handle");
+        mo_jw_cstr(w, k->handle);
+    }
+    mo_jw_key(w, "bytes");
+    mo_jw_u64(w, all);
+    mo_jw_key(w, "shown");
+    mo_jw_u64(w, shown);
+    mo_jw_end(w);
+}
+
+static void mark(const struct cutting *c, const struct kept *k, size_t shown,
+                 size_t all, char out[MARK_MAX])
+{
+    bool run = c->how->by_execute;
+
+    if (k)
+        (void)snprintf(out, MARK_MAX,
+                       "\n[cut: %zu of %zu bytes; the rest by %s"
+                       "{\"handle\":\"%s\",\"offset\":%zu}%s]",
+                       shown, all,
+                       run ? "execute {\"tool\":\"" SHAPE_TOOL "\",\"params\":"
+                           : SHAPE_TOOL " ",
+                       k->handle, shown, run ? "}" : "");
+    else
+        (void)snprintf(out, MARK_MAX,
+                       "\n[cut: %zu of %zu bytes; the rest could not be kept]",
+                       shown, all);
+}
+
+/* One text of the content, as it is given out. */
+static int cut_text(struct cutting *c, struct mo_json item, struct mo_span text,
+                    struct mo_buf *out)
+{
+    size_t shown = whole(text, c->left);
+    const struct kept *k = keep(c->s, c->how->who, text);
+    struct mo_edit ed = {"text", {NULL, 0}};
+    struct mo_buf plain, quoted;
+    char said[MARK_MAX];
+    int rc;
+
+    c->left = 0;
+    mark(c, k, shown, text.n, said);
+    put_meta(c->meta, k, text.n, shown, "text");
+    mo_buf_init(&plain, GW_TEXT_MAX);
+    mo_buf_init(&quoted, GW_TEXT_MAX);
+    (void)mo_buf_put(&plain, text.p, shown);
+    rc = mo_buf_puts(&plain, said);
+    if (rc == 0)
+        rc = mo_json_quote(&quoted, mo_buf_view(&plain));
+    ed.to = mo_buf_view(&quoted);
+    if (rc == 0)
+        rc = mo_edit(out, item, &ed, 1);
+    mo_buf_fini(&plain);
+    mo_buf_fini(&quoted);
+    return rc;
+}
+
+static int cut_item(struct cutting *c, struct mo_json item, struct mo_buf *out)
+{
+    struct mo_json v = mo_json_get(item, "text");
+    struct mo_span text;
+
+    if (!mo_json_str_eq(mo_json_get(item, "type"), MO_SPAN("text")) ||
+        !mo_json_is(v, MO_JSON_STRING) || v.n <= c->left) {
+        c->left -= mo_json_is(v, MO_JSON_STRING) && v.n <= c->left ? v.n : 0;
+        return mo_buf_span(out, mo_json_text(item));
+    }
+    mo_arena_reset(&c->a);
+    if (mo_json_str(v, &c->a, &text) < 0)
+        return MO_ENOMEM;
+    if (text.n > c->left)
+        return cut_text(c, item, text, out);
+    c->left -= text.n;
+    return mo_buf_span(out, mo_json_text(item));
+}
+
+static int cut_content(struct cutting *c, struct mo_json content,
+                       struct mo_buf *out)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    bool first = true;
+    int rc = mo_buf_putc(out, '[');
+
+    mo_json_iter(&it, content);
+    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+        if (!first)
+            (void)mo_buf_putc(out, ',');
+        first = false;
+        rc = cut_item(c, val, out);
+    }
+    return rc < 0 ? rc : mo_buf_putc(out, ']');
+}
+
+/* A result is an object; its members that matter are put together anew. */
+static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
+{
+    struct mo_json data = mo_json_get(result, "structuredContent");
+    struct mo_json content = mo_json_get(result, "content");
+    struct mo_edit v[3], in = {SHAPE_META, {NULL, 0}};
+    struct mo_buf list, told, meta;
+    struct mo_jw w;
+    size_t n = 0;
+    int rc = 0;
+
+    mo_buf_init(&list, GW_TEXT_MAX);
+    mo_buf_init(&told, GW_TEXT_MAX);
+    mo_buf_init(&meta, GW_TEXT_MAX);
+    mo_jw_init(&w, &told);
+    c->meta = &w;
+    mo_jw_arr(&w);
+    if (data.p && data.n > c->left && !c->how->promised) {
+        put_meta(&w, keep(c->s, c->how->who, mo_json_text(data)), data.n, 0,
+                 "structuredContent");
+        v[n++] = (struct mo_edit){"structuredContent", {NULL, 0}};
+    }
+    if (mo_json_is(content, MO_JSON_ARRAY)) {
+        rc = cut_content(c, content, &list);
+        v[n++] = (struct mo_edit){"content", mo_buf_view(&list)};
+    }
+    mo_jw_end(&w);
+    rc = rc < 0 ? rc : mo_buf_err(&told);
+    in.to = mo_buf_view(&told);
+    if (rc == 0)
+        rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
+    v[n++] = (struct mo_edit){"_meta", mo_buf_view(&meta)};
+    if (rc == 0 && told.len > 2)
+        rc = mo_edit(out, result, v, n);
+    c->meta = NULL;
+    mo_buf_fini(&list);
+    mo_buf_fini(&told);
+    mo_buf_fini(&meta);
+    return rc;
+}
+
+bool shape_cut(struct shape *s, const struct shape_how *how,
+               struct mo_json result, struct mo_buf *out)
+{
+    struct cutting c = {
+        .s = s,
+        .how = how,
+        .left = how->most < SHAPE_LEAST ? SHAPE_LEAST : how->most,
+    };
+    int rc;
+
+    if (result.n <= c.left || !mo_json_is(result, MO_JSON_OBJECT))
+        return false;
+    mo_arena_init(&c.a, 2 * GW_TEXT_MAX);
+    rc = put_all(&c, result, out);
+    mo_arena_fini(&c.a);
+    return rc == 0 && out->len > 0 && !mo_buf_err(out);
+}
+
+bool shape_task(struct shape *s, const struct shape_how *how,
+                struct mo_json task, struct mo_buf *out)
+{
+    struct mo_json result = mo_json_get(task, "result");
+    struct mo_edit ed = {"result", {NULL, 0}};
+    struct mo_buf cut;
+    bool is;
+
+    if (!how->most || result.n <= how->most)
+        return false;
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    is = shape_cut(s, how, result, &cut);
+    ed.to = mo_buf_view(&cut);
+    is = is && mo_edit(out, task, &ed, 1) == 0;
+    mo_buf_fini(&cut);
+    return is;
+}
+
+/* --- read_result --------------------------------------------------------- */
+
+bool shape_is_on(const struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (manner_has_limit(g->v[i]->manner))
+            return true;
+    return false;
+}
+
+bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+{
+    struct mo_span name = c->name;
+
+    if (c->inside.n && !inside_name(&name))
+        return false;
+    return mo_span_is(c->method, "tools/call") &&
+           mo_span_is(name, SHAPE_TOOL) &&
+           !mo_catalog_find(g->cat, MO_CAT_TOOLS, c->name);
+}
+
+int shape_list(struct mo_span page, struct mo_buf *out)
+{
+    static const char head[] = "{\"tools\":[";
+    struct mo_span rest = mo_span_skip(page, sizeof(head) - 1);
+
+    (void)mo_buf_puts(out, head);
+    (void)mo_buf_puts(out, tool_text);
+    if (rest.n && rest.p[0] != ']')
+        (void)mo_buf_putc(out, ',');
+    return mo_buf_span(out, rest);
+}
+
+/* Somebody else's is as one that was never there. */
+static const struct kept *find(const struct mo_gateway *g,
+                               const struct mo_ep_call *c, struct mo_json v)
+{
+    char who[CROSS_WHO_MAX], handle[64];
+    const struct kept *k;
+    struct mo_buf b;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return NULL;
+    mo_buf_init(&b, sizeof(handle) - 1);
+    if (mo_json_str_buf(v, &b) < 0) {
+        mo_buf_fini(&b);
+        return NULL;
+    }
+    k = mo_map_get(&g->shape->rows, mo_buf_view(&b));
+    mo_buf_fini(&b);
+    cross_who(c->peer, c->caller, who);
+    return k && strcmp(k->who, who) == 0 && k->until > now_ms() ? k : NULL;
+}
+
+static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
+                      size_t limit)
+{
+    struct mo_span rest = mo_span_skip(mo_span(k->text, k->n), from);
+    size_t n = whole(rest, limit);
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    cross_put_text(&w, mo_span_head(rest, n));
+    mo_jw_key(&w, "_meta");
+    mo_jw_obj(&w);
+    mo_jw_key(&w, SHAPE_META);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "handle");
+    mo_jw_cstr(&w, k->handle);
+    mo_jw_key(&w, "bytes");
+    mo_jw_u64(&w, k->n);
+    mo_jw_key(&w, "offset");
+    mo_jw_u64(&w, from);
+    mo_jw_key(&w, "next");
+    if (from + n < k->n)
+        mo_jw_u64(&w, from + n);
+    else
+        mo_jw_null(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    if (mo_buf_err(&b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else
+        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+void shape_call(struct mo_gateway *g, struct mo_ep_call *c,
+                struct mo_json arguments)
+{
+    const struct kept *k = find(g, c, mo_json_get(arguments, "handle"));
+    uint64_t from = 0, limit = SHAPE_PAGE;
+
+    (void)mo_json_u64(mo_json_get(arguments, "offset"), &from);
+    (void)mo_json_u64(mo_json_get(arguments, "limit"), &limit);
+    if (!k) {
+        mo_ep_call_fail(c, "there is no result with that handle (any more); "
+                           "run the tool again");
+        return;
+    }
+    if (limit < 4 || limit > SHAPE_PAGE_MAX)
+        limit = limit < 4 ? 4 : SHAPE_PAGE_MAX;
+    from = from < k->n ? from : k->n;
+    while (from > 0 && from < k->n &&
+           ((unsigned char)k->text[from] & 0xc0) == 0x80)
+        from--; /* a character is never begun in its middle */
+    put_piece(c, k, (size_t)from, (size_t)limit);
+}

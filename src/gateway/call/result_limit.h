@@ -1,0 +1,64 @@
+/* result_limit.h - results that are too long for whoever asked.
+ *
+ * A tool's result may be limited to so many bytes of text
+ * (gateway/upstream/server_overrides.h). What is beyond is cut off behind a
+ * whole character, with a mark that says so and names a handle; the whole text
+ * is kept, and read_result gives it out piece by piece. Structured content that
+ * is too long goes the same way, unless the client was promised a schema for
+ * it: then it stays. Pictures and sounds are not cut: half of one is none.
+ *
+ * Kept are SHAPE_BYTES_MAX bytes in all, the oldest goes first, and each for
+ * SHAPE_KEEP_MS; only whoever asked for the result may read it (the same
+ * connection, session or caller). A text that finds no place is cut all the
+ * same, and the mark says that the rest is lost.
+ *
+ * read_result is listed when any tool has a limit of its own; where tools are
+ * run by execute it can also be run so, since four are to be enough. */
+#ifndef MO_GATEWAY_CALL_RESULT_LIMIT_H
+#define MO_GATEWAY_CALL_RESULT_LIMIT_H
+
+#include "gateway/gw_priv.h"
+
+#define SHAPE_USUAL     ((size_t)65536) /* of what execute runs */
+#define SHAPE_LEAST     ((size_t)256)   /* a lower limit is this one */
+#define SHAPE_PAGE      ((size_t)65536) /* bytes that read_result gives */
+#define SHAPE_PAGE_MAX  ((size_t)1024 * 1024)
+#define SHAPE_BYTES_MAX ((size_t)64 * 1024 * 1024)
+#define SHAPE_ONE_MAX   ((size_t)16 * 1024 * 1024) /* of one text */
+#define SHAPE_ROWS_MAX  4096
+#define SHAPE_KEEP_MS   ((uint64_t)900 * 1000)
+#define SHAPE_TOOL      "read_result"
+#define SHAPE_META      "mcp-orchestrator/result"
+
+struct shape;
+
+struct shape *shape_new(struct mo_loop *l); /* NULL: no memory */
+void shape_free(struct shape *s);           /* NULL is fine */
+
+struct shape_how {
+    const char *who; /* may read the rest */
+    size_t most;     /* bytes */
+    bool promised;   /* structured content stays */
+    bool by_execute; /* is how the rest is to be read, too */
+};
+
+/* The result as that one may see it. False: it is short enough as it is (or
+ * there is no memory: better too much than nothing). */
+bool shape_cut(struct shape *s, const struct shape_how *how,
+               struct mo_json result, struct mo_buf *out);
+
+/* The same for a modern server's task, which carries its result. */
+bool shape_task(struct shape *s, const struct shape_how *how,
+                struct mo_json task, struct mo_buf *out);
+
+/* Is read_result to be listed? */
+bool shape_is_on(const struct mo_gateway *g);
+/* Is it a call of it, and nobody else's? */
+bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+/* The call, with its arguments. */
+void shape_call(struct mo_gateway *g, struct mo_ep_call *c,
+                struct mo_json arguments);
+/* {"tools":[...]} with it as the first one. */
+int shape_list(struct mo_span page, struct mo_buf *out);
+
+#endif

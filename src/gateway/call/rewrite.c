@@ -1,0 +1,391 @@
+#include "gateway/call/rewrite.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gateway/router/meta_tools.h"
+#include "mcp/edit.h"
+
+#define MAC_LEN   16                  /* hex digits */
+#define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI, as written */
+
+static const struct mo_json none = {NULL, 0};
+
+enum what { TOOL, PROMPT, RESOURCE, REF, TASK, NOTHING };
+
+static const struct row {
+    const char *method, *key;
+    enum what what;
+} rows[] = {
+    {"tools/call", "name", TOOL},        {"prompts/get", "name", PROMPT},
+    {"resources/read", "uri", RESOURCE}, {"completion/complete", NULL, REF},
+    {"tasks/get", "taskId", TASK},       {"tasks/update", "taskId", TASK},
+    {"tasks/cancel", "taskId", TASK},
+};
+
+static const struct row *row_of(const struct mo_ep_call *c)
+{
+    static const struct row nothing = {"", NULL, NOTHING};
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (mo_span_is(c->method, rows[i].method))
+            return &rows[i];
+    }
+    return &nothing;
+}
+
+bool cross_is_task_method(const struct mo_ep_call *c)
+{
+    return row_of(c)->what == TASK;
+}
+
+void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
+{
+    uint64_t digits = htobe64(peer);
+
+    if (peer)
+        mo_hex(&digits, sizeof(digits), out);
+    else
+        (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
+}
+
+void cross_put_text(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_key(w, "content");
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+struct mo_span cross_caps(const struct mo_ep_call *c)
+{
+    struct mo_span caps = mo_json_text(c->caps);
+
+    if (mo_mcp_is_modern(c->version))
+        return mo_span(NULL, 0);
+    return caps.n ? caps : MO_SPAN("{}");
+}
+
+uint64_t cross_peer(struct mo_span who)
+{
+    char text[17];
+
+    if (who.n != 16)
+        return 0;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)who.n, who.p);
+    return strspn(text, "0123456789abcdef") == 16 ? strtoull(text, NULL, 16)
+                                                  : 0;
+}
+
+/* --- tasks --------------------------------------------------------------- */
+
+/* MAC_LEN digits. rest: all of the name behind them. */
+static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
+                   const struct slot *s, struct mo_span rest, struct mo_buf *b)
+{
+    const char *server = mo_up_server(s->up)->name;
+    char who[CROSS_WHO_MAX];
+    struct mo_buf in;
+    int rc;
+
+    cross_who(c->peer, c->caller, who);
+    mo_buf_init(&in, NAME_MAX_);
+    (void)mo_buf_put(&in, who, strlen(who) + 1);
+    (void)mo_buf_put(&in, server, strlen(server) + 1);
+    rc = mo_buf_span(&in, rest);
+    if (rc == 0)
+        rc = mo_buf_printf(
+            b, "%016llx",
+            (unsigned long long)mo_siphash(g->key0, g->key1, mo_buf_view(&in)));
+    mo_buf_fini(&in);
+    return rc;
+}
+
+static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
+                       const struct slot *s, struct mo_span id)
+{
+    struct mo_buf mac;
+    bool is;
+
+    mo_buf_init(&mac, MAC_LEN);
+    is = put_mac(g, c, s, mo_span_skip(id, MAC_LEN), &mac) == 0 &&
+         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN));
+    mo_buf_fini(&mac);
+    return is;
+}
+
+int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
+               struct mo_span id, struct target *t)
+{
+    t->own = mo_span_skip(id, MAC_LEN);
+    (void)mo_span_cut(&t->own, '.');
+    for (size_t i = 0; t->own.n && i < g->n; i++) {
+        t->slot = g->v[i];
+        if (is_task_of(g, c, t->slot, id))
+            return 0;
+    }
+    return MO_ENOTFOUND;
+}
+
+/* What stands between the hash and its own name. */
+static void put_how(const struct shape_how *how, struct mo_buf *b)
+{
+    if (how->most)
+        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->most,
+                            how->promised ? "p" : "",
+                            how->by_execute ? "x" : "");
+    (void)mo_buf_putc(b, '.');
+}
+
+void cross_task_how(struct mo_span id, struct shape_how *how)
+{
+    struct mo_span rest = mo_span_skip(id, MAC_LEN);
+    struct mo_span said = mo_span_cut(&rest, '.');
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%.*s", (int)said.n, said.p);
+    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
+    how->promised = strchr(text, 'p') != NULL;
+    how->by_execute = strchr(text, 'x') != NULL;
+}
+
+int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
+                      const struct slot *s, const struct shape_how *how,
+                      struct mo_json result, struct mo_buf *out)
+{
+    struct mo_edit ed = {"taskId", {NULL, 0}};
+    struct mo_json id = mo_json_get(result, "taskId");
+    struct mo_buf rest, name, text;
+    int rc = 0;
+
+    mo_buf_init(&rest, NAME_MAX_);
+    mo_buf_init(&name, NAME_MAX_);
+    mo_buf_init(&text, NAME_MAX_);
+    if (mo_json_is(id, MO_JSON_STRING) && s->up) {
+        put_how(how, &rest);
+        (void)mo_json_str_buf(id, &rest);
+        rc = put_mac(g, c, s, mo_buf_view(&rest), &name);
+        (void)mo_buf_span(&name, mo_buf_view(&rest));
+        (void)mo_json_quote(&text, mo_buf_view(&name));
+        ed.to = mo_buf_view(&text);
+    }
+    rc = rc < 0 ? rc : mo_buf_err(&text);
+    if (rc == 0)
+        rc = mo_edit(out, result, &ed, ed.to.p ? 1 : 0);
+    mo_buf_fini(&rest);
+    mo_buf_fini(&name);
+    mo_buf_fini(&text);
+    return rc;
+}
+
+/* --- whose it is --------------------------------------------------------- */
+
+static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
+                     struct mo_span name, struct target *t)
+{
+    const struct mo_cat_item *it = mo_catalog_find(g->cat, kind, name);
+
+    t->slot = it ? gw_slot(g, it->server) : NULL;
+    if (!t->slot)
+        return MO_ENOTFOUND;
+    t->own = it->own;
+    t->given = it->given;
+    t->item = it->item;
+    t->execution = it->execution;
+    t->promises = it->promises;
+    return 0;
+}
+
+static int find_resource(struct mo_gateway *g, struct mo_span uri,
+                         struct target *t)
+{
+    unsigned no;
+    int rc = mo_catalog_resource(g->cat, uri, &no, &t->own);
+
+    t->slot = rc == 0 ? gw_slot(g, no) : NULL;
+    return t->slot ? 0 : MO_ENOTFOUND;
+}
+
+static struct mo_json ref_of(const struct mo_ep_call *c)
+{
+    return mo_json_get(c->params, "ref");
+}
+
+static const char *ref_key(struct mo_json ref)
+{
+    bool prompt =
+        mo_json_str_eq(mo_json_get(ref, "type"), MO_SPAN("ref/prompt"));
+
+    return prompt ? "name" : "uri";
+}
+
+static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
+                    struct target *t)
+{
+    struct mo_json ref = ref_of(c);
+    const char *key = ref_key(ref);
+    struct mo_json v = mo_json_get(ref, key);
+    struct mo_buf b;
+    int rc;
+
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return MO_EINVAL;
+    mo_buf_init(&b, NAME_MAX_);
+    rc = mo_json_str_buf(v, &b);
+    if (rc == 0 && key[0] == 'n') {
+        rc = find_item(g, MO_CAT_PROMPTS, mo_buf_view(&b), t);
+    } else if (rc == 0) {
+        rc = find_item(g, MO_CAT_TEMPLATES, mo_buf_view(&b), t);
+        if (rc < 0) {
+            const struct mo_cat_item *it =
+                mo_catalog_find(g->cat, MO_CAT_RESOURCES, mo_buf_view(&b));
+
+            t->slot = it ? gw_slot(g, it->server) : NULL;
+            t->own = it ? it->own : t->own;
+            rc = t->slot ? 0 : MO_ENOTFOUND;
+        }
+    }
+    mo_buf_fini(&b);
+    return rc;
+}
+
+int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                 struct target *t)
+{
+    *t = (struct target){.item = none};
+    if (four_is_run(g, c))
+        return four_target(g, c, t);
+    switch (row_of(c)->what) {
+    case TOOL:
+        return find_item(g, MO_CAT_TOOLS, c->name, t);
+    case PROMPT:
+        return find_item(g, MO_CAT_PROMPTS, c->name, t);
+    case RESOURCE:
+        return find_resource(g, c->name, t);
+    case REF:
+        return find_ref(g, c, t);
+    case TASK:
+        return cross_task(g, c, c->name, t);
+    case NOTHING:
+        break;
+    }
+    return MO_EINVAL;
+}
+
+void cross_refuse(struct mo_ep_call *c)
+{
+    static const char *const words[] = {
+        [TOOL] = "no such tool: ",         [PROMPT] = "no such prompt: ",
+        [RESOURCE] = "no such resource: ", [REF] = "params.ref names nothing",
+        [TASK] = "no such task: ",         [NOTHING] = "no such method: ",
+    };
+    enum what what = row_of(c)->what;
+    struct mo_buf msg, data;
+
+    mo_buf_init(&msg, NAME_MAX_);
+    mo_buf_init(&data, NAME_MAX_);
+    (void)mo_buf_puts(&msg, words[what]);
+    (void)mo_buf_span(&msg, what == NOTHING ? c->method : c->name);
+    if (what == RESOURCE) {
+        (void)mo_buf_puts(&data, "{\"uri\":");
+        (void)mo_json_quote(&data, c->name);
+        (void)mo_buf_putc(&data, '}');
+    }
+    mo_ep_call_error(c, MO_RPC_INVALID_PARAMS, mo_buf_cstr(&msg),
+                     mo_buf_view(&data));
+    mo_buf_fini(&msg);
+    mo_buf_fini(&data);
+}
+
+/* --- what is rewritten --------------------------------------------------- */
+
+bool cross_is_task(const struct target *t, const struct mo_conn *conn)
+{
+    struct mo_json how = mo_json_get(t->execution, "taskSupport");
+
+    return mo_conn_info(conn)->version == MO_MCP_2025_11_25 &&
+           mo_json_str_eq(how, MO_SPAN("required")) &&
+           mo_conn_can(conn, "tasks");
+}
+
+/* Does any of it change anything? */
+static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
+                       struct mo_span own)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+
+    mo_json_iter(&it, params);
+    while (mo_json_next(&it, &key, &val)) {
+        for (size_t i = 0; i < n; i++) {
+            if (!mo_json_str_eq(key, mo_span_cstr(v[i].key)))
+                continue;
+            if (i > 0 || !mo_json_str_eq(val, own))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* {"type":...,"name":own} as its server knows it. */
+static int put_ref(const struct mo_ep_call *c, const struct target *t,
+                   struct mo_span quoted, struct mo_buf *out)
+{
+    struct mo_json ref = ref_of(c);
+    struct mo_edit ed = {ref_key(ref), quoted};
+
+    (void)t;
+    return mo_edit(out, ref, &ed, 1);
+}
+
+struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t)
+{
+    if (t->edited.p)
+        return t->edited;
+    return t->arguments.p ? t->arguments : c->arguments;
+}
+
+int cross_params(const struct mo_ep_call *c, const struct target *t,
+                 bool as_task, struct mo_buf *b, struct mo_span *out)
+{
+    const struct row *r = row_of(c);
+    bool other = t->arguments.p || t->edited.p;
+    struct mo_edit v[5] = {
+        {r->key ? r->key : "ref", {NULL, 0}},
+        {"requestState", {NULL, 0}},
+        {"inputResponses", {NULL, 0}},
+        {"task", {NULL, 0}},
+        {"arguments", mo_json_text(cross_args(c, t))},
+    };
+    /* The answers to a task's questions are what tasks/update is for. */
+    size_t n = r->what == TASK ? 1 : other ? 5 : 4;
+    struct mo_buf own, ref;
+    int rc = 0;
+
+    *out = mo_json_text(c->params);
+    if (r->what != REF && !as_task && !other &&
+        !has_effect(c->params, v, n, t->own))
+        return 0;
+    mo_buf_init(&own, NAME_MAX_);
+    mo_buf_init(&ref, NAME_MAX_);
+    rc = mo_json_quote(&own, t->own);
+    v[0].to = mo_buf_view(&own);
+    if (rc == 0 && r->what == REF) {
+        rc = put_ref(c, t, mo_buf_view(&own), &ref);
+        v[0].to = mo_buf_view(&ref);
+    }
+    if (as_task)
+        v[3].to = MO_SPAN("{}");
+    if (rc == 0)
+        rc = mo_edit(b, c->params, v, n);
+    *out = mo_buf_view(b);
+    mo_buf_fini(&own);
+    mo_buf_fini(&ref);
+    return rc;
+}

@@ -1,0 +1,392 @@
+/* catalog.c - the servers' shelves, what changes them, and who asks them. */
+#include "gateway/catalog/catalog.h"
+
+#include <stdio.h>
+
+#include "gateway/catalog/catalog_priv.h"
+
+/* --- servers ------------------------------------------------------------- */
+
+static void server_fini(struct cat_server *s)
+{
+    if (!s->borrowed)
+        cat_shelf_free(s->shelf);
+    manner_free(s->manner);
+    mo_free(s->description);
+    mo_free(s->keywords);
+    mo_free(s->name);
+    mo_free(s->prefix);
+}
+
+static void servers_free(struct cat_server *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        server_fini(&v[i]);
+    mo_free(v);
+}
+
+static int copy(char **to, const char *text)
+{
+    *to = text ? mo_strndup(text, strlen(text)) : NULL;
+    return text && !*to ? MO_ENOMEM : 0;
+}
+
+static int server_init(struct cat_server *s, const struct mo_gw_server *from)
+{
+    const char *prefix = from->prefix ? from->prefix : from->name;
+
+    s->bare = prefix[0] == '\0';
+    s->name = mo_strndup(from->name, strlen(from->name));
+    s->prefix = mo_strndup(prefix, strlen(prefix));
+    s->manner = manner_new(from);
+    s->off = from->off;
+    if (s->name == NULL || s->prefix == NULL || s->manner == NULL ||
+        copy(&s->description, from->description) < 0 ||
+        copy(&s->keywords, from->keywords) < 0)
+        return MO_ENOMEM;
+    mo_gw_label(mo_span_cstr(from->name), s->label);
+    snprintf(s->digest, sizeof(s->digest), "%s", from->digest);
+    return 0;
+}
+
+/* The one that is the same server as before; NULL: none. */
+static struct cat_server *stays(const struct mo_catalog *c,
+                                const struct cat_server *s)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->v[i].name, s->name) == 0)
+            return strcmp(c->v[i].digest, s->digest) == 0 ? &c->v[i] : NULL;
+    return NULL;
+}
+
+static bool is_lent(const struct cat_server *v, size_t n,
+                    const struct cat_shelf *s)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].shelf == s)
+            return true;
+    return false;
+}
+
+/* v[i] gets the lists it had, or those on disk. */
+static int stock(const struct mo_catalog *c, struct cat_server *v, size_t i)
+{
+    struct cat_server *s = &v[i];
+    const struct cat_server *was = stays(c, s);
+
+    if (was && !is_lent(v, i, was->shelf)) {
+        s->shelf = was->shelf;
+        s->borrowed = true;
+        memcpy(s->fail, was->fail, sizeof(s->fail));
+        memcpy(s->unsaved, was->unsaved, sizeof(s->unsaved));
+        return 0;
+    }
+    s->shelf = cat_shelf_new();
+    if (s->shelf == NULL)
+        return MO_ENOMEM;
+    return c->cache ? cat_cache_read(c->cache, s->name, s->digest, s->shelf)
+                    : 0;
+}
+
+/* --- views --------------------------------------------------------------- */
+
+static void refresh_why(struct mo_catalog *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        cat_why(c, i, MO_CAT_KINDS, c->v[i].why);
+}
+
+static void views_free(struct cat_view *v[MO_CAT_KINDS])
+{
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        cat_view_free(v[k]);
+        v[k] = NULL;
+    }
+}
+
+static int views_new(const struct mo_catalog *c, const struct cat_server *v,
+                     size_t n, struct cat_view *out[MO_CAT_KINDS])
+{
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        out[k] = cat_view_new((enum mo_cat_kind)k, c->prefix, v, n);
+        if (out[k] == NULL) {
+            views_free(out);
+            return MO_ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static bool has_name(const struct cat_server *v, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(v[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody will ask what they had. */
+static void drop_gone(const struct mo_catalog *c, const struct cat_server *v,
+                      size_t n)
+{
+    for (size_t i = 0; c->cache && i < c->n; i++)
+        if (!has_name(v, n, c->v[i].name))
+            cat_cache_drop(c->cache, c->v[i].name);
+}
+
+/* The new ones are complete: they take over what they borrowed. */
+static void move_in(struct mo_catalog *c, struct cat_server *v, size_t n,
+                    struct cat_view *views[MO_CAT_KINDS])
+{
+    drop_gone(c, v, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!v[i].borrowed)
+            continue;
+        v[i].borrowed = false;
+        for (size_t j = 0; j < c->n; j++)
+            if (c->v[j].shelf == v[i].shelf)
+                c->v[j].shelf = NULL;
+    }
+    servers_free(c->v, c->n);
+    c->v = v;
+    c->n = n;
+    views_free(c->view);
+    memcpy(c->view, views, sizeof(c->view));
+    refresh_why(c);
+}
+
+int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
+                       size_t n, struct mo_err *e)
+{
+    struct cat_view *views[MO_CAT_KINDS] = {NULL};
+    struct cat_server *next = NULL;
+    int rc = 0;
+
+    if (n > MO_GW_SERVERS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d servers",
+                       MO_GW_SERVERS_MAX);
+    next = mo_zalloc((n + 1) * sizeof(*next));
+    if (next == NULL)
+        return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = server_init(&next[i], &v[i]);
+        rc = rc < 0 ? rc : stock(c, next, i);
+    }
+    if (rc == 0)
+        rc = views_new(c, next, n, views);
+    if (rc < 0) {
+        servers_free(next, n);
+        return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
+    }
+    move_in(c, next, n, views);
+    return 0;
+}
+
+struct mo_catalog *mo_catalog_new(enum mo_gw_prefix prefix, const char *cache,
+                                  struct mo_err *e)
+{
+    struct mo_catalog *c = mo_new(struct mo_catalog);
+
+    if (c) {
+        c->prefix = prefix;
+        c->cache = cache ? mo_strndup(cache, strlen(cache)) : NULL;
+    }
+    if (c && (cache == NULL || c->cache) && views_new(c, NULL, 0, c->view) == 0)
+        return c;
+    mo_catalog_free(c);
+    mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
+    return NULL;
+}
+
+void mo_catalog_free(struct mo_catalog *c)
+{
+    if (c == NULL)
+        return;
+    views_free(c->view);
+    servers_free(c->v, c->n);
+    mo_free(c->cache);
+    mo_free(c);
+}
+
+/* --- news of a server ---------------------------------------------------- */
+
+static bool same_list(const struct cat_list *a, const struct cat_list *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return a->odd == b->odd && a->beyond == b->beyond &&
+           mo_span_eq(mo_buf_view(&a->text), mo_buf_view(&b->text));
+}
+
+/* The shelf gets the list if the view of it can be made. */
+static int swap_list(struct mo_catalog *c, unsigned server,
+                     enum mo_cat_kind kind, struct cat_list *l, bool *changed)
+{
+    struct cat_shelf *s = c->v[server].shelf;
+    struct cat_list *old = s->list[kind];
+    struct cat_view *w = NULL;
+
+    s->list[kind] = l;
+    w = cat_view_new(kind, c->prefix, c->v, c->n);
+    if (w == NULL) {
+        s->list[kind] = old;
+        cat_list_free(l);
+        return MO_ENOMEM;
+    }
+    *changed = !cat_view_same(c->view[kind], w);
+    cat_view_free(c->view[kind]);
+    c->view[kind] = w;
+    cat_list_free(old);
+    s->dirty = true;
+    refresh_why(c);
+    return 0;
+}
+
+int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
+                   struct mo_json items, bool *changed)
+{
+    struct cat_list *l = NULL;
+    const struct cat_shelf *s = NULL;
+
+    MO_BUG_ON(server >= c->n);
+    *changed = false;
+    s = c->v[server].shelf;
+    if (mo_json_is(items, MO_JSON_ARRAY)) {
+        l = cat_shelf_list(s, kind, items);
+        if (l == NULL)
+            return MO_ENOMEM;
+    }
+    if (same_list(s->list[kind], l)) {
+        cat_list_free(l);
+        return 0;
+    }
+    return swap_list(c, server, kind, l, changed);
+}
+
+/* One that is too long, or for which there is no memory, is not kept. */
+static void put_extra(struct cat_shelf *s, struct mo_buf *to, struct mo_json v)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, CAT_EXTRA_MAX);
+    if (mo_json_is(v, MO_JSON_OBJECT))
+        (void)mo_json_compact(v, &b);
+    if (mo_span_eq(mo_buf_view(to), mo_buf_view(&b))) {
+        mo_buf_fini(&b);
+        return;
+    }
+    if (mo_buf_err(&b))
+        mo_buf_fini(&b);
+    mo_buf_fini(to);
+    *to = b;
+    s->dirty = true;
+}
+
+void mo_catalog_done(struct mo_catalog *c, unsigned server,
+                     struct mo_json capabilities, struct mo_json info)
+{
+    struct cat_server *s = NULL;
+    struct mo_err e = {0};
+
+    MO_BUG_ON(server >= c->n);
+    s = &c->v[server];
+    put_extra(s->shelf, &s->shelf->caps, capabilities);
+    put_extra(s->shelf, &s->shelf->info, info);
+    s->shelf->known = true;
+    s->fail[0] = '\0';
+    s->unsaved[0] = '\0';
+    if (c->cache && s->shelf->dirty) {
+        if (cat_cache_write(c->cache, s->name, s->digest, s->shelf, &e) < 0)
+            snprintf(s->unsaved, sizeof(s->unsaved), "%s", e.msg);
+        else
+            s->shelf->dirty = false;
+    }
+    refresh_why(c);
+}
+
+void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
+{
+    MO_BUG_ON(server >= c->n);
+    snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
+             why ? why : "");
+    cat_why(c, server, MO_CAT_KINDS, c->v[server].why);
+}
+
+/* --- what is known of a server ------------------------------------------- */
+
+bool mo_catalog_known(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].shelf->known;
+}
+
+const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].fail[0] ? c->v[server].fail : NULL;
+}
+
+const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;
+}
+
+const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].unsaved[0] ? c->v[server].unsaved
+                                                    : NULL;
+}
+
+static struct mo_json extra_of(const struct mo_buf *b)
+{
+    struct mo_span s = mo_buf_view(b);
+
+    return s.n ? (struct mo_json){s.p, s.n} : (struct mo_json){NULL, 0};
+}
+
+struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
+                                       unsigned server)
+{
+    if (server >= c->n)
+        return (struct mo_json){NULL, 0};
+    return extra_of(&c->v[server].shelf->caps);
+}
+
+struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)
+{
+    if (server >= c->n)
+        return (struct mo_json){NULL, 0};
+    return extra_of(&c->v[server].shelf->info);
+}
+
+static void say(char out[CAT_WHY_MAX], size_t n, const char *kind,
+                const char *what)
+{
+    size_t at = strlen(out);
+
+    if (n)
+        snprintf(out + at, CAT_WHY_MAX - at, "%s%zu %s %s", at ? "; " : "", n,
+                 kind, what);
+}
+
+static void say_kind(const struct mo_catalog *c, size_t server, size_t kind,
+                     char out[CAT_WHY_MAX])
+{
+    const struct cat_list *l = c->v[server].shelf->list[kind];
+    const struct cat_left *left = &c->view[kind]->left[server];
+    const char *what = cat_kinds[kind].what;
+
+    if (l == NULL)
+        return;
+    say(out, l->beyond, what, "beyond the limit");
+    say(out, l->odd, what, "without a usable name");
+    say(out, left->twice, what, "listed twice");
+    say(out, left->hidden, what, "hidden by others of that name");
+}
+
+void cat_why(const struct mo_catalog *c, size_t server, enum mo_cat_kind kind,
+             char out[CAT_WHY_MAX])
+{
+    snprintf(out, CAT_WHY_MAX, "%s", c->v[server].fail);
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (kind == MO_CAT_KINDS || k == kind)
+            say_kind(c, server, k, out);
+}

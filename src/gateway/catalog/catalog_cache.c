@@ -1,0 +1,285 @@
+/* catalog_cache.c - a server's lists as a file.
+ *
+ * One JSON object a file: version, name, digest, date, capabilities, info and
+ * the lists, each as it is kept in memory. The file's name is a hash of the
+ * server's, which may be anything. Reading believes nothing: a file that is
+ * not whole, not ours, too big or of another server is no file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/sha256.h"
+#include "gateway/catalog/catalog_priv.h"
+
+#define VERSION   "1"
+#define FILE_HASH 32 /* hex digits of a file's name */
+
+static int path_of(const char *dir, const char *name, char out[PATH_MAX])
+{
+    unsigned char sum[MO_SHA256_LEN];
+    char hex[FILE_HASH + 1];
+    struct mo_sha256 h;
+    int n = 0;
+
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, name, strlen(name));
+    mo_sha256_end(&h, sum);
+    mo_hex(sum, FILE_HASH / 2, hex);
+    n = snprintf(out, PATH_MAX, "%s/%s.json", dir, hex);
+    return n > 0 && n < PATH_MAX - 16 ? 0 : MO_ETOOBIG;
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+/* What we look for in a file. */
+enum field {
+    F_VERSION,
+    F_NAME,
+    F_DIGEST,
+    F_DATE,
+    F_CAPS,
+    F_INFO,
+    F_LISTS, /* and the kinds from here on */
+    F_COUNT = F_LISTS + MO_CAT_KINDS,
+};
+
+static const char *const field_names[F_LISTS] = {
+    [F_VERSION] = "version", [F_NAME] = "name",         [F_DIGEST] = "digest",
+    [F_DATE] = "date",       [F_CAPS] = "capabilities", [F_INFO] = "info",
+};
+
+static int read_fields(struct mo_span text, struct mo_json out[F_COUNT])
+{
+    const char *names[F_COUNT];
+
+    for (size_t f = 0; f < F_COUNT; f++)
+        names[f] = f < F_LISTS ? field_names[f] : cat_kinds[f - F_LISTS].list;
+    return mo_json_parse_members(text, names, F_COUNT, out, NULL);
+}
+
+static bool is_or_none(struct mo_json v, enum mo_json_type t)
+{
+    return v.p == NULL || mo_json_is(v, t);
+}
+
+static bool is_ours(const struct mo_json v[F_COUNT], const char *name,
+                    const char *digest)
+{
+    if (!mo_span_is(mo_json_text(v[F_VERSION]), VERSION) ||
+        !mo_json_str_eq(v[F_NAME], mo_span_cstr(name)) ||
+        !mo_json_str_eq(v[F_DIGEST], mo_span_cstr(digest)) ||
+        !is_or_none(v[F_CAPS], MO_JSON_OBJECT) ||
+        !is_or_none(v[F_INFO], MO_JSON_OBJECT))
+        return false;
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (!is_or_none(v[F_LISTS + k], MO_JSON_ARRAY))
+            return false;
+    return true;
+}
+
+static void read_date(struct mo_json v, char out[MO_ISO8601_MAX])
+{
+    if (mo_json_is(v, MO_JSON_STRING) && v.n == MO_ISO8601_MAX + 1) {
+        memcpy(out, v.p + 1, MO_ISO8601_MAX - 1);
+        out[MO_ISO8601_MAX - 1] = '\0';
+    }
+}
+
+/* One that is too long is as good as none. */
+static int read_extra(struct mo_json v, struct mo_buf *out)
+{
+    if (v.p == NULL || v.n > CAT_EXTRA_MAX)
+        return 0;
+    return mo_json_compact(v, out);
+}
+
+int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
+                    struct cat_shelf *out)
+{
+    struct mo_json v[F_COUNT];
+
+    if (read_fields(text, v) < 0 || !is_ours(v, name, digest))
+        return MO_EPROTO;
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        if (v[F_LISTS + k].p == NULL)
+            continue;
+        out->list[k] = cat_shelf_list(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
+        if (out->list[k] == NULL)
+            return MO_ENOMEM;
+    }
+    if (read_extra(v[F_CAPS], &out->caps) < 0 ||
+        read_extra(v[F_INFO], &out->info) < 0)
+        return MO_ENOMEM;
+    read_date(v[F_DATE], out->date);
+    out->known = true;
+    out->dirty = false;
+    return 0;
+}
+
+/* MO_ENOTFOUND: nothing that could be read. */
+static int slurp(const char *path, char **out, size_t *n)
+{
+    mo_autofd int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    mo_autofree char *p = NULL;
+    struct stat st;
+    size_t at = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size <= 0 || (size_t)st.st_size > CAT_FILE_MAX)
+        return MO_ENOTFOUND;
+    p = mo_alloc((size_t)st.st_size);
+    if (p == NULL)
+        return MO_ENOMEM;
+    while (at < (size_t)st.st_size) {
+        ssize_t got = read(fd, p + at, (size_t)st.st_size - at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return MO_ENOTFOUND;
+        at += (size_t)got;
+    }
+    *n = at;
+    *out = mo_take_ptr(&p);
+    return 0;
+}
+
+int cat_cache_read(const char *dir, const char *name, const char *digest,
+                   struct cat_shelf *out)
+{
+    char path[PATH_MAX];
+    mo_autofree char *text = NULL;
+    size_t n = 0;
+    int rc = path_of(dir, name, path);
+
+    if (rc == 0)
+        rc = slurp(path, &text, &n);
+    if (rc == 0)
+        rc = cat_cache_parse(mo_span(text, n), name, digest, out);
+    return rc == MO_ENOMEM ? rc : 0;
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+static void put_raw(struct mo_jw *w, const char *key, const struct mo_buf *b)
+{
+    if (b->len == 0)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_buf_view(b));
+}
+
+static int put_file(const char *name, const char *digest,
+                    const struct cat_shelf *s, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "version");
+    mo_jw_raw(&w, MO_SPAN(VERSION));
+    mo_jw_key(&w, "name");
+    mo_jw_cstr(&w, name);
+    mo_jw_key(&w, "digest");
+    mo_jw_cstr(&w, digest);
+    mo_jw_key(&w, "date");
+    mo_jw_cstr(&w, s->date);
+    put_raw(&w, "capabilities", &s->caps);
+    put_raw(&w, "info", &s->info);
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (s->list[k])
+            put_raw(&w, cat_kinds[k].list, &s->list[k]->text);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+static int make_dirs(const char *path, struct mo_err *e)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+
+    for (size_t i = 1; i <= n && n < sizeof(part); i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return mo_fail_sys(e, "directory %s", part);
+    }
+    return 0;
+}
+
+static int write_all(int fd, struct mo_span text, struct mo_err *e)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mo_fail_sys(e, "write");
+        text = mo_span_skip(text, (size_t)n);
+    }
+    return 0;
+}
+
+/* Whoever reads sees the old or the new one. Not synced: it can be lost. */
+static int replace(const char *path, struct mo_span text, struct mo_err *e)
+{
+    char beside[PATH_MAX];
+    mo_autofd int fd = -1;
+    int rc = 0;
+
+    /* path_of() has left room for it */
+    snprintf(beside, sizeof(beside), "%.*s.%ld", PATH_MAX - 16, path,
+             (long)getpid());
+    (void)unlink(beside); /* of a crash; never write into a stranger's */
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return mo_fail_sys(e, "%s", path);
+    rc = write_all(fd, text, e);
+    if (rc == 0 && rename(beside, path) < 0)
+        rc = mo_fail_sys(e, "%s", path);
+    if (rc < 0)
+        (void)unlink(beside);
+    return rc;
+}
+
+int cat_cache_write(const char *dir, const char *name, const char *digest,
+                    struct cat_shelf *s, struct mo_err *e)
+{
+    char path[PATH_MAX];
+    struct mo_buf b;
+    int rc = path_of(dir, name, path);
+
+    if (rc < 0)
+        return mo_fail(e, rc, "%s: path too long", dir);
+    mo_wall_format(mo_wall_ms(), s->date);
+    mo_buf_init(&b, CAT_FILE_MAX);
+    rc = put_file(name, digest, s, &b);
+    if (rc < 0)
+        rc = mo_fail(e, rc, "its lists make no file");
+    if (rc == 0)
+        rc = make_dirs(dir, e);
+    if (rc == 0)
+        rc = replace(path, mo_buf_view(&b), e);
+    mo_buf_fini(&b);
+    return rc;
+}
+
+void cat_cache_drop(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    if (path_of(dir, name, path) == 0)
+        (void)unlink(path);
+}
+
+void mo_catalog_forget(const char *cache, const char *server)
+{
+    cat_cache_drop(cache, server);
+}

@@ -1,0 +1,185 @@
+/* catalog_find.c - from what a client names to whose it is, and back. */
+#include "gateway/catalog/catalog_priv.h"
+
+size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind)
+{
+    return c->view[kind]->n;
+}
+
+const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,
+                                        enum mo_cat_kind kind, size_t i)
+{
+    return i < c->view[kind]->n ? &c->view[kind]->at[i]->pub : NULL;
+}
+
+size_t mo_catalog_all(const struct mo_catalog *c)
+{
+    return c->n;
+}
+
+struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
+                                     unsigned server)
+{
+    const struct cat_server *s = &c->v[server];
+
+    MO_BUG_ON(server >= c->n);
+    return (struct mo_cat_about){s->name, s->description, s->keywords, s->off};
+}
+
+const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i)
+{
+    const struct cat_view *w = c->view[MO_CAT_TOOLS];
+
+    return i < w->noff ? &w->off[i]->pub : NULL;
+}
+
+static const struct cat_entry *
+listed(const struct mo_catalog *c, enum mo_cat_kind kind, struct mo_span name)
+{
+    return mo_map_get(&c->view[kind]->names, name);
+}
+
+const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
+                                          enum mo_cat_kind kind,
+                                          struct mo_span name)
+{
+    const struct cat_entry *en = listed(c, kind, name);
+
+    if (en == NULL && kind == MO_CAT_RESOURCES)
+        en = cat_view_fits(c->view[MO_CAT_TEMPLATES], name);
+    return en ? &en->pub : NULL;
+}
+
+/* --- resources ----------------------------------------------------------- */
+
+static bool may_prefix(const struct mo_catalog *c, size_t server)
+{
+    return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].bare &&
+           !c->v[server].off;
+}
+
+static int by_label(const struct mo_catalog *c, struct mo_span uri,
+                    unsigned *server, struct mo_span *own)
+{
+    struct mo_span label, rest;
+
+    if (!mo_gw_uri_split(uri, &label, &rest))
+        return MO_ENOTFOUND;
+    for (size_t i = 0; i < c->n; i++) {
+        if (!may_prefix(c, i) || !mo_span_is(label, c->v[i].label))
+            continue;
+        *server = (unsigned)i;
+        *own = rest;
+        return 0;
+    }
+    return MO_ENOTFOUND;
+}
+
+static bool has_resources(const struct cat_shelf *s)
+{
+    struct mo_span caps = mo_buf_view(&s->caps);
+
+    if (s->list[MO_CAT_RESOURCES] || s->list[MO_CAT_TEMPLATES])
+        return true;
+    return caps.n > 0 &&
+           mo_json_get((struct mo_json){caps.p, caps.n}, "resources").p;
+}
+
+/* No guess: a server that is not known yet might have it too. */
+static int by_being_alone(const struct mo_catalog *c, unsigned *server)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->v[i].off)
+            continue;
+        if (!c->v[i].shelf->known)
+            return MO_ENOTFOUND;
+        if (!has_resources(c->v[i].shelf))
+            continue;
+        *server = (unsigned)i;
+        found++;
+    }
+    return found == 1 ? 0 : MO_ENOTFOUND;
+}
+
+int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
+                        unsigned *server, struct mo_span *own)
+{
+    const struct cat_entry *en = listed(c, MO_CAT_RESOURCES, uri);
+    struct mo_span label;
+
+    if (en) {
+        *server = en->pub.server;
+        *own = en->pub.own;
+        return 0;
+    }
+    *own = uri;
+    en = cat_view_fits(c->view[MO_CAT_TEMPLATES], uri);
+    if (en) {
+        *server = en->pub.server;
+        if (en->prefixed)
+            (void)mo_gw_uri_split(uri, &label, own);
+        return 0;
+    }
+    if (by_label(c, uri, server, own) == 0)
+        return 0;
+    return by_being_alone(c, server);
+}
+
+/* Does a client that asks for `exposed` get that server's `own`? listed: only
+ * if it is in the list by that name. */
+static bool leads_to(const struct mo_catalog *c, struct mo_span exposed,
+                     unsigned server, struct mo_span own, bool by_list)
+{
+    const struct cat_entry *en = listed(c, MO_CAT_RESOURCES, exposed);
+    struct mo_span to;
+    unsigned whose = 0;
+
+    if (by_list)
+        return en && en->pub.server == server && mo_span_eq(en->pub.own, own);
+    return mo_catalog_resource(c, exposed, &whose, &to) == 0 &&
+           whose == server && mo_span_eq(to, own);
+}
+
+/* Is a template of that server, which it fits, exposed with a prefix? */
+static bool by_prefixed_template(const struct mo_catalog *c, unsigned server,
+                                 struct mo_span prefixed)
+{
+    const struct cat_entry *en =
+        cat_view_fits(c->view[MO_CAT_TEMPLATES], prefixed);
+
+    return en && en->prefixed && en->pub.server == server;
+}
+
+static bool wants_prefix(const struct mo_catalog *c, unsigned server,
+                         struct mo_span own, struct mo_span prefixed)
+{
+    if (!may_prefix(c, server) || leads_to(c, own, server, own, true))
+        return false;
+    return c->prefix == MO_GW_PREFIX_ALWAYS ||
+           leads_to(c, prefixed, server, own, true) ||
+           by_prefixed_template(c, server, prefixed) ||
+           !leads_to(c, own, server, own, false);
+}
+
+int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
+                      struct mo_span own, struct mo_buf *out)
+{
+    size_t at = out->len;
+    struct mo_span prefixed;
+    int rc = 0;
+
+    if (server >= c->n)
+        return MO_ENOTFOUND;
+    rc = mo_gw_uri(mo_span_cstr(c->v[server].name), own, out);
+    if (rc < 0)
+        return rc;
+    prefixed = mo_span_skip(mo_buf_view(out), at);
+    if (wants_prefix(c, server, own, prefixed))
+        return 0;
+    out->len = at;
+    if (!leads_to(c, own, server, own, false))
+        return MO_ENOTFOUND;
+    return mo_buf_span(out, own);
+}

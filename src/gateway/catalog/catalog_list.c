@@ -1,0 +1,247 @@
+/* catalog_list.c - one list of one server, and the shelf of four.
+ *
+ * An item keeps its bytes. Only raw newlines between its tokens go (with the
+ * other blanks of that item), since they would end a line of stdio. */
+#include "gateway/catalog/catalog_priv.h"
+
+const struct cat_kind_info cat_kinds[MO_CAT_KINDS] = {
+    [MO_CAT_TOOLS] = {"tools", "name", "tools", false},
+    [MO_CAT_RESOURCES] = {"resources", "uri", "resources", true},
+    [MO_CAT_TEMPLATES] = {"resourceTemplates", "uriTemplate",
+                          "resource templates", true},
+    [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", false},
+};
+
+/* --- list ---------------------------------------------------------------- */
+
+/* What is asked for with every call is found once, here. The last of its kind
+ * counts, as for whoever reads it with JSON.parse. */
+static void find_id(struct mo_span key, struct mo_json_iter *iter,
+                    struct cat_item *it)
+{
+    struct mo_json k, v;
+
+    while (mo_json_next(iter, &k, &v)) {
+        if (mo_json_str_eq(k, MO_SPAN("execution")))
+            it->execution = v;
+        else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
+            it->promises = true;
+        if (!mo_json_str_eq(k, key))
+            continue;
+        it->twice = it->id.p != NULL;
+        it->id = v;
+    }
+}
+
+/* 0, MO_EPROTO (no item of ours), MO_ENOMEM. */
+static int read_name(struct cat_list *l, struct cat_item *it)
+{
+    if (!mo_json_is(it->id, MO_JSON_STRING))
+        return MO_EPROTO;
+    if (mo_json_str(it->id, &l->arena, &it->own) < 0)
+        return MO_ENOMEM;
+    return it->own.n == 0 || it->own.n > MO_CAT_NAME_MAX ? MO_EPROTO : 0;
+}
+
+/* Grown as needed: to count them first would be one more walk over all. */
+static struct cat_item *next_item(struct cat_list *l)
+{
+    size_t cap = l->cap ? 2 * l->cap : 16;
+    struct cat_item *v = NULL;
+
+    if (l->n < l->cap)
+        return &l->v[l->n];
+    v = mo_realloc(l->v, cap * sizeof(*v));
+    if (v == NULL)
+        return NULL;
+    l->v = v;
+    l->cap = cap;
+    return &v[l->n];
+}
+
+/* The same. */
+static int read_item(struct cat_list *l, struct mo_span key,
+                     struct mo_json text)
+{
+    struct cat_item *it = next_item(l);
+    struct mo_json_iter iter;
+
+    if (it == NULL)
+        return MO_ENOMEM;
+    *it = (struct cat_item){.text = text};
+    if (!mo_json_is(text, MO_JSON_OBJECT))
+        return MO_EPROTO;
+    mo_json_iter(&iter, text);
+    find_id(key, &iter, it);
+    return read_name(l, it);
+}
+
+/* Copy first: what is kept of an item points into our own text. The buffer
+ * has had room for all of them from the start and never moves. */
+static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
+{
+    struct mo_buf *b = &l->text;
+    size_t before = b->len, at = 0;
+    int rc = 0;
+
+    if (l->n)
+        mo_buf_putc(b, ',');
+    at = b->len;
+    if (mo_json_has_nl(item))
+        mo_json_compact(item, b);
+    else
+        mo_buf_span(b, mo_json_text(item));
+    if (mo_buf_err(b))
+        return mo_buf_err(b);
+    rc = read_item(l, key, (struct mo_json){b->p + at, b->len - at});
+    if (rc == 0) {
+        l->n++;
+        return 0;
+    }
+    b->len = before;
+    l->odd += rc == MO_EPROTO;
+    return rc == MO_EPROTO ? 0 : rc;
+}
+
+static int fill_one_by_one(struct cat_list *l, struct mo_span key,
+                           struct mo_json items, size_t room_items,
+                           size_t room_bytes)
+{
+    struct mo_json_iter it;
+    struct mo_json k, item;
+
+    mo_buf_reset(&l->text);
+    l->n = 0;
+    mo_buf_putc(&l->text, '[');
+    mo_json_iter(&it, items);
+    while (mo_json_next(&it, &k, &item)) {
+        int rc = 0;
+
+        if (l->n >= room_items || l->text.len + item.n + 2 > room_bytes)
+            l->beyond++;
+        else
+            rc = add(l, key, item);
+        if (rc < 0)
+            return rc;
+    }
+    return mo_buf_putc(&l->text, ']');
+}
+
+/* One item of the list's own text, walked over only once. */
+static int enter_item(struct cat_list *l, struct mo_span key,
+                      struct mo_json_iter *items)
+{
+    struct cat_item *it = next_item(l);
+    struct mo_json_iter inner;
+
+    if (it == NULL)
+        return MO_ENOMEM;
+    *it = (struct cat_item){.twice = false};
+    if (!mo_json_enter(items, &inner) || !inner.object)
+        return MO_EPROTO;
+    find_id(key, &inner, it);
+    it->text = mo_json_leave(items, &inner);
+    return read_name(l, it);
+}
+
+/* As most lists are, and all that we wrote to disk: without newlines, every
+ * item one of ours, and all within the limits. MO_EPROTO: not this one. */
+static int fill_at_once(struct cat_list *l, struct mo_span key,
+                        struct mo_json items, size_t room_items,
+                        size_t room_bytes)
+{
+    struct mo_json_iter it;
+
+    if (items.n > room_bytes || mo_json_has_nl(items))
+        return MO_EPROTO;
+    mo_buf_span(&l->text, mo_json_text(items));
+    mo_json_iter(&it, (struct mo_json){l->text.p, l->text.len});
+    while (mo_json_more(&it)) {
+        int rc = l->n < room_items ? enter_item(l, key, &it) : MO_EPROTO;
+
+        if (rc < 0)
+            return rc;
+        l->n++;
+    }
+    return 0;
+}
+
+static int fill(struct cat_list *l, const char *id, struct mo_json items,
+                size_t room_items, size_t room_bytes)
+{
+    struct mo_span key = mo_span_cstr(id);
+    int rc = fill_at_once(l, key, items, room_items, room_bytes);
+
+    if (rc == MO_EPROTO)
+        rc = fill_one_by_one(l, key, items, room_items, room_bytes);
+    return rc;
+}
+
+struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,
+                              size_t room_items, size_t room_bytes)
+{
+    struct cat_list *l = mo_new(struct cat_list);
+    size_t bytes = items.n + 2 < room_bytes ? items.n + 2 : room_bytes;
+
+    if (l == NULL)
+        return NULL;
+    mo_buf_init(&l->text, bytes + 2);
+    /* Names that were escaped, each shorter than its text but for rounding. */
+    mo_arena_init(&l->arena, 4 * bytes + 65536);
+    if (mo_buf_room(&l->text, bytes + 2) &&
+        fill(l, cat_kinds[kind].id, items, room_items, room_bytes) == 0)
+        return l;
+    cat_list_free(l);
+    return NULL;
+}
+
+void cat_list_free(struct cat_list *l)
+{
+    if (l == NULL)
+        return;
+    mo_free(l->v);
+    mo_arena_fini(&l->arena);
+    mo_buf_fini(&l->text);
+    mo_free(l);
+}
+
+/* --- shelf --------------------------------------------------------------- */
+
+struct cat_shelf *cat_shelf_new(void)
+{
+    struct cat_shelf *s = mo_new(struct cat_shelf);
+
+    if (s == NULL)
+        return NULL;
+    mo_buf_init(&s->caps, CAT_EXTRA_MAX);
+    mo_buf_init(&s->info, CAT_EXTRA_MAX);
+    s->dirty = true;
+    return s;
+}
+
+void cat_shelf_free(struct cat_shelf *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        cat_list_free(s->list[k]);
+    mo_buf_fini(&s->caps);
+    mo_buf_fini(&s->info);
+    mo_free(s);
+}
+
+struct cat_list *cat_shelf_list(const struct cat_shelf *s,
+                                enum mo_cat_kind kind, struct mo_json items)
+{
+    size_t n = MO_CAT_ITEMS_MAX, bytes = MO_CAT_BYTES_MAX;
+
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        const struct cat_list *l = s->list[k];
+
+        if (l == NULL || k == kind)
+            continue;
+        n -= l->n < n ? l->n : n;
+        bytes -= l->text.len < bytes ? l->text.len : bytes;
+    }
+    return cat_list_new(kind, items, n, bytes);
+}

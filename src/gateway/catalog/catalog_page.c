@@ -1,0 +1,206 @@
+/* catalog_page.c - pages of a list, and the cursors between them.
+ *
+ * A cursor is the base64url of a sum, the kind, the place and the exposed name
+ * of the last item that was given out. If it still has that name, the next
+ * page begins behind it; else at its place: where one was taken out, the next
+ * one has moved up to it. The sum keeps out what we never gave; it is no
+ * secret, and whoever forges one only gets another page. */
+#include <stdio.h>
+
+#include "codec/base64.h"
+#include "codec/sha256.h"
+#include "gateway/catalog/catalog_priv.h"
+
+#define SUM_LEN   6
+#define PLACE_MAX 20 /* digits of a place */
+#define CURSOR_MAX                                                             \
+    (SUM_LEN + 1 + PLACE_MAX + 1 + MO_CAT_NAME_MAX + MO_GW_LABEL_MAX)
+
+/* --- cursors ------------------------------------------------------------- */
+
+static const char kind_letter[MO_CAT_KINDS] = {'t', 'r', 'u', 'p'};
+
+static void sum_of(struct mo_span body, char out[SUM_LEN])
+{
+    unsigned char sum[MO_SHA256_LEN];
+    struct mo_sha256 h;
+
+    mo_sha256_init(&h);
+    mo_sha256_put(&h, "mo-cursor-1", 11);
+    mo_sha256_put(&h, body.p, body.n);
+    mo_sha256_end(&h, sum);
+    memcpy(out, sum, SUM_LEN);
+}
+
+static int put_cursor(struct mo_buf *out, enum mo_cat_kind kind, size_t place,
+                      struct mo_span name)
+{
+    char sum[SUM_LEN] = {0};
+    struct mo_buf b;
+    int rc = 0;
+
+    mo_buf_init(&b, CURSOR_MAX);
+    mo_buf_put(&b, sum, SUM_LEN);
+    mo_buf_putc(&b, kind_letter[kind]);
+    mo_buf_u64(&b, place);
+    mo_buf_putc(&b, ':');
+    rc = mo_buf_span(&b, name);
+    if (rc == 0) {
+        sum_of(mo_span_skip(mo_buf_view(&b), SUM_LEN), b.p);
+        rc = mo_base64url_put(out, mo_buf_view(&b));
+    }
+    mo_buf_fini(&b);
+    return rc;
+}
+
+/* Where the entry of that name stands. The array is in order of its ends. */
+static size_t place_of(const struct cat_view *w, const struct cat_entry *en)
+{
+    size_t lo = 0, hi = w->n;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (w->at[mid]->end <= en->end)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static int read_cursor(const struct cat_view *w, enum mo_cat_kind kind,
+                       struct mo_span text, size_t *from)
+{
+    struct mo_span body = mo_span_skip(text, SUM_LEN), number;
+    const struct cat_entry *en = NULL;
+    char sum[SUM_LEN];
+    uint64_t place = 0;
+
+    sum_of(body, sum);
+    if (!mo_span_eq(mo_span_head(text, SUM_LEN), mo_span(sum, SUM_LEN)) ||
+        body.n < 2 || body.p[0] != kind_letter[kind])
+        return MO_EINVAL;
+    body = mo_span_skip(body, 1);
+    number = mo_span_cut(&body, ':');
+    if (body.p == NULL || mo_span_u64(number, &place) < 0)
+        return MO_EINVAL;
+    en = mo_map_get(&w->names, body);
+    *from = en ? place_of(w, en) + 1 : place < w->n ? (size_t)place : w->n;
+    return 0;
+}
+
+static int start_of(const struct cat_view *w, enum mo_cat_kind kind,
+                    struct mo_span cursor, size_t *from)
+{
+    struct mo_buf b;
+    int rc = 0;
+
+    *from = 0;
+    if (cursor.n == 0)
+        return 0;
+    if (cursor.n > CURSOR_MAX * 4 / 3 + 4)
+        return MO_EINVAL;
+    mo_buf_init(&b, CURSOR_MAX);
+    rc = mo_base64url_decode(cursor, &b);
+    if (rc == 0)
+        rc = read_cursor(w, kind, mo_buf_view(&b), from);
+    mo_buf_fini(&b);
+    return rc == 0 || rc == MO_ENOMEM ? rc : MO_EINVAL;
+}
+
+/* --- pages --------------------------------------------------------------- */
+
+static char *put_piece(char *to, struct mo_span s)
+{
+    if (s.n)
+        memcpy(to, s.p, s.n);
+    return to + s.n;
+}
+
+/* At least one, then as many as the page's items and bytes allow. */
+static size_t end_of(const struct cat_view *w, size_t from, size_t limit)
+{
+    size_t start = from ? w->at[from - 1]->end : 0;
+    size_t to = from;
+
+    while (to < w->n && to - from < limit &&
+           (to == from || w->at[to]->end - start <= MO_CAT_PAGE_BYTES))
+        to++;
+    return to;
+}
+
+static int put_items(const struct cat_view *w, size_t from, size_t to,
+                     struct mo_buf *out)
+{
+    size_t start = from ? w->at[from - 1]->end : 0;
+    char *begin = NULL, *p = NULL;
+
+    if (from == to)
+        return 0;
+    begin = mo_buf_room(out, w->at[to - 1]->end - start);
+    if (begin == NULL)
+        return mo_buf_err(out);
+    p = begin;
+    for (size_t i = from; i < to; i++) {
+        const struct cat_entry *en = w->at[i];
+
+        p = put_piece(p, en->piece[0]);
+        p = put_piece(p, en->piece[1]);
+        p = put_piece(p, en->piece[2]);
+        *p++ = ',';
+    }
+    mo_buf_add(out, (size_t)(p - begin) - 1); /* not the last comma */
+    return 0;
+}
+
+static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
+                        struct mo_buf *out)
+{
+    char why[CAT_WHY_MAX];
+    struct mo_jw w;
+    bool any = false;
+
+    mo_jw_init(&w, out);
+    for (size_t i = 0; i < c->n; i++) {
+        cat_why(c, i, kind, why);
+        if (why[0] == '\0' && !c->v[i].shelf->known && !c->v[i].off)
+            snprintf(why, sizeof(why), "it has not answered yet");
+        if (why[0] == '\0')
+            continue;
+        if (!any) {
+            mo_buf_puts(out, ",\"_meta\":{\"" MO_CAT_META_MISSING "\":");
+            mo_jw_obj(&w);
+        }
+        any = true;
+        mo_jw_key_span(&w, mo_span_cstr(c->v[i].name));
+        mo_jw_cstr(&w, why);
+    }
+    if (!any)
+        return;
+    mo_jw_end(&w);
+    mo_buf_putc(out, '}');
+}
+
+int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
+                    struct mo_span cursor, size_t limit, struct mo_buf *out)
+{
+    const struct cat_view *w = c->view[kind];
+    size_t from = 0, to = 0;
+    int rc = start_of(w, kind, cursor, &from);
+
+    if (rc < 0)
+        return rc;
+    to = end_of(w, from, limit ? limit : MO_CAT_PAGE);
+    mo_buf_printf(out, "{\"%s\":[", cat_kinds[kind].list);
+    put_items(w, from, to, out);
+    mo_buf_putc(out, ']');
+    if (to < w->n) {
+        mo_buf_puts(out, ",\"nextCursor\":\"");
+        rc = put_cursor(out, kind, to - 1, w->at[to - 1]->pub.name);
+        mo_buf_putc(out, '"');
+    }
+    put_missing(c, kind, out);
+    mo_buf_putc(out, '}');
+    return rc < 0 ? rc : mo_buf_err(out);
+}

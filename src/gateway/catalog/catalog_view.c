@@ -1,0 +1,400 @@
+/* catalog_view.c - all servers' lists of one kind as one, everything named.
+ *
+ * Names are given in two rounds, so that who may keep its own name does, and
+ * who is prefixed must take what is left. Within a round the order of the
+ * servers decides. What finds no name of its own is hidden. */
+#include "gateway/catalog/catalog_priv.h"
+#include "mcp/edit.h"
+
+#define FITS_WORK_MAX ((size_t)16 * 1024 * 1024) /* template by URI bytes */
+
+struct making {
+    struct cat_view *w;
+    enum mo_cat_kind kind;
+    enum mo_gw_prefix rule;
+    const struct cat_server *servers;
+    struct cat_entry *v; /* hidden ones too */
+    size_t n;
+    struct mo_map owns; /* given name -> the last entry that has it */
+    struct mo_buf b;    /* for names and texts in the making */
+};
+
+/* --- who has what -------------------------------------------------------- */
+
+static const struct cat_list *list_of(const struct cat_server *s,
+                                      enum mo_cat_kind kind)
+{
+    return s->shelf ? s->shelf->list[kind] : NULL;
+}
+
+/* Items of a server stand together: a second one of the same server directly
+ * follows the first in the map of own names. */
+static int meet(struct making *m, struct cat_entry *en)
+{
+    void *old = NULL;
+    int rc = mo_map_put(&m->owns, en->pub.given, en, &old);
+    struct cat_entry *was = old;
+
+    if (rc < 0 || was == NULL)
+        return rc;
+    if (was->pub.server == en->pub.server) {
+        m->w->left[en->pub.server].twice++;
+        en->hidden = true;
+        en->bare_before = was->bare_before;
+        en->shared = was->shared;
+        return 0;
+    }
+    was->shared = en->shared = true;
+    en->bare_before = was->bare || was->bare_before;
+    return 0;
+}
+
+static const struct mo_gw_tool *treat(const struct making *m, size_t server,
+                                      struct mo_span own)
+{
+    bool tool = m->kind == MO_CAT_TOOLS;
+
+    return manner_tool(tool ? m->servers[server].manner : NULL, own);
+}
+
+static int collect(struct making *m, size_t server)
+{
+    const struct cat_list *l = list_of(&m->servers[server], m->kind);
+
+    for (size_t i = 0; l && i < l->n; i++) {
+        const struct mo_gw_tool *t = treat(m, server, l->v[i].own);
+        struct cat_entry *en = &m->v[m->n++];
+
+        en->off = en->hidden = t->hide || m->servers[server].off;
+        en->item = &l->v[i];
+        en->describe = t->describe;
+        en->pub.own = en->item->own;
+        en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
+        en->pub.item = en->item->text;
+        en->pub.execution = en->item->execution;
+        en->pub.promises = en->item->promises;
+        en->pub.server = (unsigned)server;
+        en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
+        if (!en->off && meet(m, en) < 0)
+            return MO_ENOMEM;
+    }
+    return 0;
+}
+
+/* --- names --------------------------------------------------------------- */
+
+static void hide(struct making *m, struct cat_entry *en)
+{
+    en->hidden = true;
+    m->w->left[en->pub.server].hidden++;
+}
+
+static int put_name(struct making *m, const struct cat_entry *en, bool taken)
+{
+    const struct cat_server *s = &m->servers[en->pub.server];
+    char name[MO_GW_NAME_MAX];
+
+    mo_buf_reset(&m->b);
+    if (!cat_kinds[m->kind].uri) {
+        mo_gw_name(mo_span_cstr(s->prefix), en->pub.given, en->prefixed, taken,
+                   name);
+        return mo_buf_puts(&m->b, name);
+    }
+    if (en->prefixed)
+        return mo_gw_label_uri(s->label, en->pub.own, &m->b);
+    return mo_buf_span(&m->b, en->pub.own);
+}
+
+/* The text in the buffer, to stay. */
+static struct mo_span keep(struct making *m)
+{
+    struct mo_span s = mo_buf_view(&m->b);
+
+    s.p = mo_buf_err(&m->b) ? NULL : mo_arena_strndup(&m->w->arena, s.p, s.n);
+    return s;
+}
+
+/* A new name, as it will stand in the item: names of tools and prompts are
+ * made of letters that need no care in quotes. */
+static struct mo_span keep_quoted(struct making *m, struct cat_entry *en)
+{
+    struct mo_span s = mo_buf_view(&m->b);
+    char *p = mo_buf_err(&m->b) ? NULL : mo_arena_alloc(&m->w->arena, s.n + 2);
+
+    if (p == NULL)
+        return mo_span(NULL, 0);
+    p[0] = p[s.n + 1] = '"';
+    memcpy(p + 1, s.p, s.n);
+    en->piece[1] = mo_span(p, s.n + 2);
+    return mo_span(p + 1, s.n);
+}
+
+static struct mo_span new_name(struct making *m, struct cat_entry *en)
+{
+    if (mo_span_eq(mo_buf_view(&m->b), en->pub.given))
+        return en->pub.given;
+    return cat_kinds[m->kind].uri ? keep(m) : keep_quoted(m, en);
+}
+
+/* Takes the name in the buffer. MO_EEXISTS: another has it. */
+static int take(struct making *m, struct cat_entry *en)
+{
+    struct mo_span name = new_name(m, en);
+    int rc = name.p ? mo_map_add(&m->w->names, name, en) : MO_ENOMEM;
+
+    if (rc == 0)
+        en->pub.name = name;
+    return rc;
+}
+
+static int name_it(struct making *m, struct cat_entry *en)
+{
+    int rc = put_name(m, en, false);
+
+    rc = rc < 0 ? rc : take(m, en);
+    if (rc != MO_EEXISTS || !en->prefixed || cat_kinds[m->kind].uri)
+        return rc;
+    rc = put_name(m, en, true);
+    return rc < 0 ? rc : take(m, en);
+}
+
+/* Own names: whoever may. Who must have it and cannot is hidden. */
+static int first_round(struct making *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct cat_entry *en = &m->v[i];
+        int rc = 0;
+
+        if (en->hidden)
+            continue;
+        en->prefixed =
+            !en->bare && (m->rule == MO_GW_PREFIX_ALWAYS || en->shared);
+        if (en->prefixed)
+            continue;
+        rc = en->bare && en->bare_before ? MO_EEXISTS : name_it(m, en);
+        if (rc == MO_EEXISTS && en->bare)
+            hide(m, en);
+        else if (rc == MO_EEXISTS)
+            en->prefixed = true;
+        else if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int second_round(struct making *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct cat_entry *en = &m->v[i];
+        int rc = en->hidden || !en->prefixed ? 0 : name_it(m, en);
+
+        if (rc == MO_EEXISTS)
+            hide(m, en);
+        else if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* --- what is given out --------------------------------------------------- */
+
+/* The key stands there more than once: each gets the new value, so that no
+ * two readers find different names. */
+static int splice_all(struct making *m, struct cat_entry *en)
+{
+    struct mo_json text = en->item->text;
+    struct mo_span id = mo_span_cstr(cat_kinds[m->kind].id);
+    const char *from = text.p;
+    struct mo_json_iter it;
+    struct mo_json k, v;
+
+    mo_buf_reset(&m->b);
+    mo_json_iter(&it, text);
+    while (mo_json_next(&it, &k, &v)) {
+        if (!mo_json_str_eq(k, id))
+            continue;
+        mo_buf_put(&m->b, from, (size_t)(v.p - from));
+        mo_json_quote(&m->b, en->pub.name);
+        from = v.p + v.n;
+    }
+    mo_buf_put(&m->b, from, (size_t)(text.p + text.n - from));
+    en->piece[0] = keep(m);
+    return en->piece[0].p ? 0 : MO_ENOMEM;
+}
+
+/* Other words for it: whoever asks for the item gets those, too. */
+static int splice_words(struct making *m, struct cat_entry *en)
+{
+    struct mo_edit v[] = {{cat_kinds[m->kind].id, {NULL, 0}},
+                          {"description", {NULL, 0}}};
+    struct mo_buf name, words;
+    int rc = 0;
+
+    mo_buf_reset(&m->b);
+    mo_buf_init(&name, MO_CAT_BYTES_MAX);
+    mo_buf_init(&words, MO_CAT_BYTES_MAX);
+    rc = mo_json_quote(&name, en->pub.name);
+    rc = rc < 0 ? rc : mo_json_quote(&words, mo_span_cstr(en->describe));
+    v[0].to = mo_buf_view(&name);
+    v[1].to = mo_buf_view(&words);
+    if (rc == 0)
+        rc = mo_edit(&m->b, en->item->text, v, MO_COUNT(v));
+    if (rc == 0)
+        en->piece[0] = keep(m);
+    mo_buf_fini(&name);
+    mo_buf_fini(&words);
+    if (rc < 0 || en->piece[0].p == NULL)
+        return MO_ENOMEM;
+    en->pub.item = (struct mo_json){en->piece[0].p, en->piece[0].n};
+    return 0;
+}
+
+static int splice(struct making *m, struct cat_entry *en)
+{
+    struct mo_json text = en->item->text, id = en->item->id;
+    struct mo_span quoted = en->piece[1];
+    const char *after = id.p + id.n;
+
+    en->piece[1] = mo_span(NULL, 0);
+    if (en->describe)
+        return splice_words(m, en);
+    if (mo_span_eq(en->pub.name, en->pub.own)) {
+        en->piece[0] = mo_json_text(text);
+        return 0;
+    }
+    if (en->item->twice)
+        return splice_all(m, en);
+    if (quoted.p == NULL) {
+        mo_buf_reset(&m->b);
+        mo_json_quote(&m->b, en->pub.name);
+        quoted = keep(m);
+    }
+    en->piece[0] = mo_span(text.p, (size_t)(id.p - text.p));
+    en->piece[1] = quoted;
+    en->piece[2] = mo_span(after, (size_t)(text.p + text.n - after));
+    return en->piece[1].p ? 0 : MO_ENOMEM;
+}
+
+/* Not offered, and so without a name; but with the words that are wanted. */
+static int put_off(struct making *m, struct cat_entry *en)
+{
+    static const struct mo_span none = {NULL, 0};
+    int rc = 0;
+
+    m->w->off[m->w->noff++] = en;
+    if (en->describe == NULL)
+        return 0;
+    en->pub.name = en->pub.given;
+    rc = splice_words(m, en);
+    en->pub.name = none;
+    return rc;
+}
+
+static int finish(struct making *m)
+{
+    struct cat_view *w = m->w;
+    size_t end = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        struct cat_entry *en = &m->v[i];
+
+        if (en->off && put_off(m, en) < 0)
+            return MO_ENOMEM;
+        if (en->hidden)
+            continue;
+        if (splice(m, en) < 0)
+            return MO_ENOMEM;
+        end += en->piece[0].n + en->piece[1].n + en->piece[2].n + 1;
+        en->end = end;
+        w->at[w->n++] = en;
+    }
+    return 0;
+}
+
+/* --- the whole ----------------------------------------------------------- */
+
+static int make(struct making *m, size_t nservers)
+{
+    struct mo_arena *a = &m->w->arena;
+    size_t n = 0;
+
+    for (size_t i = 0; i < nservers; i++) {
+        const struct cat_list *l = list_of(&m->servers[i], m->kind);
+
+        n += l ? l->n : 0;
+    }
+    m->w->left = mo_arena_zalloc(a, (nservers + 1) * sizeof(*m->w->left));
+    m->v = mo_arena_zalloc(a, (n + 1) * sizeof(*m->v));
+    m->w->at = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
+    m->w->off = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
+    if (m->w->left == NULL || m->v == NULL || m->w->at == NULL ||
+        m->w->off == NULL || mo_map_reserve(&m->owns, n) < 0 ||
+        mo_map_reserve(&m->w->names, n) < 0)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < nservers; i++)
+        if (collect(m, i) < 0)
+            return MO_ENOMEM;
+    return first_round(m) < 0 || second_round(m) < 0 || finish(m) < 0
+               ? MO_ENOMEM
+               : 0;
+}
+
+struct cat_view *cat_view_new(enum mo_cat_kind kind, enum mo_gw_prefix prefix,
+                              const struct cat_server *v, size_t n)
+{
+    struct cat_view *w = mo_new(struct cat_view);
+    struct making m = {.w = w, .kind = kind, .rule = prefix, .servers = v};
+    int rc = 0;
+
+    if (w == NULL)
+        return NULL;
+    mo_arena_init(&w->arena, CAT_VIEW_MAX);
+    mo_map_init_lent(&w->names, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_map_init_lent(&m.owns, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_buf_init(&m.b, 2 * MO_CAT_BYTES_MAX);
+    rc = make(&m, n);
+    mo_buf_fini(&m.b);
+    mo_map_fini(&m.owns);
+    if (rc == 0)
+        return w;
+    cat_view_free(w);
+    return NULL;
+}
+
+void cat_view_free(struct cat_view *w)
+{
+    if (w == NULL)
+        return;
+    mo_map_fini(&w->names);
+    mo_arena_fini(&w->arena);
+    mo_free(w);
+}
+
+bool cat_view_same(const struct cat_view *a, const struct cat_view *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct mo_cat_item *x = &a->at[i]->pub, *y = &b->at[i]->pub;
+
+        if (!mo_span_eq(x->name, y->name) ||
+            !mo_span_eq(mo_json_text(x->item), mo_json_text(y->item)))
+            return false;
+    }
+    return true;
+}
+
+const struct cat_entry *cat_view_fits(const struct cat_view *w,
+                                      struct mo_span uri)
+{
+    size_t work = 0;
+
+    for (size_t i = 0; i < w->n && work < FITS_WORK_MAX; i++) {
+        struct mo_span t = w->at[i]->pub.name;
+
+        if (mo_gw_template_fits(t, uri))
+            return w->at[i];
+        work += t.n * uri.n;
+    }
+    return NULL;
+}

@@ -1,0 +1,294 @@
+/* refresh.c - what servers offer, read from them: all four lists when a child
+ * has been opened, one of them when it says that it has changed. A server whose
+ * lists nobody knows yet is started for them when somebody asks.
+ *
+ * A list that cannot be read leaves the old one in place. */
+#include "gateway/call/forwarded_call.h"
+#include "gateway/gw_priv.h"
+#include "mcp/client/mirror.h"
+
+static const struct {
+    const char *method, *key, *cap;
+    enum mo_ep_what what;
+} rows[MO_CAT_KINDS] = {
+    [MO_CAT_TOOLS] = {"tools/list", "tools", "tools", MO_EP_CH_TOOLS},
+    [MO_CAT_RESOURCES] = {"resources/list", "resources", "resources",
+                          MO_EP_CH_RESOURCES},
+    [MO_CAT_TEMPLATES] = {"resources/templates/list", "resourceTemplates",
+                          "resources", MO_EP_CH_RESOURCES},
+    [MO_CAT_PROMPTS] = {"prompts/list", "prompts", "prompts", MO_EP_CH_PROMPTS},
+};
+
+static const struct mo_json none = {NULL, 0};
+
+/* --- one child's lists --------------------------------------------------- */
+
+static void fail(struct slot *s, const char *why)
+{
+    if (s->no != SLOT_NONE)
+        mo_catalog_fail(s->g->cat, s->no, why);
+}
+
+static void put(struct kid *k, enum mo_cat_kind kind, struct mo_json items)
+{
+    struct slot *s = k->slot;
+    bool changed = false;
+    bool said = k->said & 1u << kind;
+
+    if (s->no == SLOT_NONE)
+        return;
+    if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
+        k->bad = true;
+    k->said &= ~(1u << kind);
+    if (changed || said)
+        gw_changed(s->g, rows[kind].what);
+}
+
+static bool is_modern_http(const struct kid *k)
+{
+    const struct mo_link *link = mo_conn_link(k->conn);
+
+    return link && mo_link_is_http(link) && mo_conn_info(k->conn)->modern;
+}
+
+/* Tools whose arguments could be repeated in two ways are not offered. */
+static void put_tools(struct kid *k, struct mo_json items)
+{
+    struct mo_json_iter it;
+    struct mo_json key, val;
+    struct mo_buf b;
+
+    mo_buf_init(&b, MO_PAGES_BYTES_MAX + 2);
+    (void)mo_buf_putc(&b, '[');
+    mo_json_iter(&it, items);
+    while (mo_json_next(&it, &key, &val)) {
+        if (!mo_mirror_keep(val))
+            continue;
+        if (b.len > 1)
+            (void)mo_buf_putc(&b, ',');
+        (void)mo_buf_span(&b, mo_json_text(val));
+    }
+    if (mo_buf_putc(&b, ']') == 0)
+        put(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+    else
+        k->bad = true;
+    mo_buf_fini(&b);
+}
+
+static void finish(struct kid *k)
+{
+    struct slot *s = k->slot;
+    struct mo_gateway *g = s->g;
+
+    if (k->busy)
+        return;
+    if (!k->bad && s->no != SLOT_NONE) {
+        const struct mo_conn_info *i = mo_conn_info(k->conn);
+
+        mo_catalog_fail(g->cat, s->no, NULL);
+        mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
+        watch_again(g);
+    }
+    if (k->held) {
+        k->held = false;
+        mo_child_let_go(k->child);
+    }
+    flight_listed(k);
+    front_settled(g);
+}
+
+static void start(struct kid *k, enum mo_cat_kind kind);
+
+/* A method that is not there is a list that is not there. */
+static bool is_absent(const struct mo_reply *r)
+{
+    return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
+}
+
+static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
+{
+    struct reading *rd = ctx;
+    struct kid *k = rd->kid;
+    enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
+    unsigned bit = 1u << kind;
+
+    rd->pages = NULL;
+    k->busy &= ~bit;
+    if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
+        put_tools(k, items);
+    } else if (items.p || is_absent(r)) {
+        put(k, kind, items);
+    } else {
+        k->bad = true;
+        fail(k->slot, r->err ? r->err->msg : "its lists cannot be read");
+    }
+    if ((k->again & bit) && !k->bad) {
+        k->again &= ~bit;
+        start(k, kind);
+    }
+    finish(k);
+}
+
+static void start(struct kid *k, enum mo_cat_kind kind)
+{
+    struct mo_pages_opts o = {
+        .method = rows[kind].method,
+        .key = rows[kind].key,
+        .done = on_list,
+        .ctx = &k->lists[kind],
+    };
+    struct mo_err e;
+
+    if (!mo_conn_can(k->conn, rows[kind].cap)) {
+        put(k, kind, none);
+        return;
+    }
+    if (mo_pages_start(k->conn, &o, &k->lists[kind].pages, &e) < 0) {
+        k->bad = true;
+        fail(k->slot, e.msg);
+        return;
+    }
+    k->busy |= 1u << kind;
+}
+
+void refresh_kid(struct kid *k, unsigned kinds)
+{
+    if (!mo_child_conn(k->child))
+        return;
+    if (!k->busy)
+        k->bad = false;
+    for (unsigned i = 0; i < MO_CAT_KINDS; i++) {
+        unsigned bit = 1u << i;
+
+        if (!(kinds & bit))
+            continue;
+        if (k->busy & bit)
+            k->again |= bit;
+        else
+            start(k, (enum mo_cat_kind)i);
+    }
+    if (k->busy && !k->held) {
+        k->held = true;
+        mo_child_hold(k->child);
+    }
+    finish(k);
+}
+
+/* Passed on even if we see no difference: the server knows why it says so. */
+void refresh_said(struct kid *k, enum mo_cat_kind kind)
+{
+    k->said |= 1u << kind;
+    refresh_kid(k, 1u << kind);
+}
+
+/* --- lists that nobody knows --------------------------------------------- */
+
+static bool is_reading(const struct slot *s)
+{
+    mo_list_each (n, &s->kids) {
+        if (mo_container_of(n, struct kid, node)->busy)
+            return true;
+    }
+    return false;
+}
+
+/* The child is open: its lists are being read since on_open. */
+static void on_started(struct mo_up_wish *w, struct mo_child *c,
+                       const struct mo_err *why)
+{
+    struct slot *s = mo_container_of(w, struct slot, start);
+
+    s->starting = false;
+    if (c)
+        mo_child_let_go(c);
+    else
+        fail(s, why->msg);
+    front_settled(s->g);
+}
+
+bool refresh_pending(const struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const struct slot *s = g->v[i];
+
+        if (!mo_catalog_known(g->cat, s->no) && (s->starting || is_reading(s)))
+            return true;
+    }
+    return false;
+}
+
+/* An open child whose lists could not be read is asked again. */
+static bool ask_again(struct slot *s)
+{
+    struct kid *k = mo_list_first(&s->kids, struct kid, node);
+
+    if (k)
+        refresh_kid(k, LISTS_ALL);
+    return k != NULL;
+}
+
+static void start_for_lists(struct slot *s, struct mo_span who,
+                            struct mo_span caps)
+{
+    s->starting = true;
+    s->start = (struct mo_up_wish){.ready = on_started};
+    mo_up_want(s->up, who, caps, &s->start);
+}
+
+void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps)
+{
+    if (!s->starting && !is_reading(s) && !ask_again(s))
+        start_for_lists(s, who, caps);
+}
+
+bool refresh_reading(const struct slot *s)
+{
+    return s->starting || is_reading(s);
+}
+
+void refresh_running(struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *s = g->v[i];
+        struct kid *k = mo_list_first(&s->kids, struct kid, node);
+
+        if (k && !refresh_reading(s))
+            refresh_kid(k, 1u << MO_CAT_TOOLS);
+    }
+}
+
+void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
+{
+    for (size_t i = 0; i < g->n; i++)
+        refresh_slot(g->v[i], who, caps);
+}
+
+bool refresh_busy(const struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (refresh_reading(g->v[i]))
+            return true;
+    return false;
+}
+
+bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
+                    struct mo_span caps)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct slot *s = g->v[i];
+
+        if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
+            ask_again(s))
+            continue;
+        start_for_lists(s, who, caps);
+    }
+    return refresh_pending(g);
+}
+
+void refresh_stop(struct slot *s)
+{
+    if (!s->starting)
+        return;
+    s->starting = false;
+    mo_up_unwant(&s->start);
+}

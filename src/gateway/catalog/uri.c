@@ -1,0 +1,234 @@
+/* uri.c - URIs of resources: whose they are, and which template they fit.
+ *
+ * A template is read into a row of steps and all ways to match it are followed
+ * at once, one byte of the URI after the other: the time is bounded by the
+ * product of both lengths, whatever a server thought up. */
+#include "gateway/catalog/name.h"
+
+static bool is_small(unsigned char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* What may stand in a scheme, without the '+' that ends a label. */
+static bool is_scheme(unsigned char c)
+{
+    return is_small(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
+}
+
+static char small(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+#define LABEL_KEEP ((size_t)(MO_GW_LABEL_MAX - 2 - MO_GW_HASH_LEN))
+
+void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
+{
+    bool odd = server.n == 0 || server.n > LABEL_KEEP;
+    size_t n = 0;
+
+    if (server.n == 0 || !is_small((unsigned char)small(server.p[0]))) {
+        odd = true;
+        out[n++] = 's'; /* a scheme begins with a letter */
+    }
+    for (size_t i = 0; i < server.n && n < LABEL_KEEP; i++) {
+        char c = small(server.p[i]);
+
+        odd |= c != server.p[i] || !is_scheme((unsigned char)c);
+        out[n++] = is_scheme((unsigned char)c) ? c : '-';
+    }
+    out[n] = '\0';
+    if (!odd)
+        return;
+    out[n++] = '-';
+    mo_gw_hash(server, MO_SPAN(""), out + n);
+}
+
+int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out)
+{
+    char label[MO_GW_LABEL_MAX];
+
+    mo_gw_label(server, label);
+    return mo_gw_label_uri(label, uri, out);
+}
+
+int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out)
+{
+    mo_buf_puts(out, label);
+    mo_buf_putc(out, '+');
+    return mo_buf_span(out, uri);
+}
+
+bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
+                     struct mo_span *uri)
+{
+    ptrdiff_t plus = mo_span_find(exposed, '+');
+
+    if (plus <= 0 || plus >= MO_GW_LABEL_MAX ||
+        !is_small((unsigned char)exposed.p[0]))
+        return false;
+    for (ptrdiff_t i = 0; i < plus; i++)
+        if (!is_scheme((unsigned char)exposed.p[i]))
+            return false;
+    *server = mo_span_head(exposed, (size_t)plus);
+    *uri = mo_span_skip(exposed, (size_t)plus + 1);
+    return true;
+}
+
+/* --- templates ----------------------------------------------------------- */
+
+enum step_kind {
+    STEP_CHAR,  /* this byte */
+    STEP_MAYBE, /* this byte and the step behind it, or neither */
+    STEP_PART,  /* one byte that is no '/' */
+    STEP_PARTS, /* any number of them */
+    STEP_ONE,   /* one byte */
+    STEP_ANY,   /* any number of them */
+};
+
+struct step {
+    unsigned char kind;
+    char c;
+};
+
+/* Never more steps than bytes: "{}" are two, "{.}" are three. */
+#define STEPS_MAX MO_GW_TEMPLATE_MAX
+
+struct steps {
+    struct step v[STEPS_MAX];
+    size_t n;
+};
+
+static void step(struct steps *s, enum step_kind kind, char c)
+{
+    s->v[s->n++] = (struct step){(unsigned char)kind, c};
+}
+
+static void repeat(struct steps *s, bool slashes)
+{
+    step(s, slashes ? STEP_ONE : STEP_PART, 0);
+    step(s, slashes ? STEP_ANY : STEP_PARTS, 0);
+}
+
+static void expression(struct steps *s, struct mo_span in)
+{
+    char op = in.n ? in.p[0] : '\0';
+    bool many = mo_span_find(in, ',') >= 0 || mo_span_find(in, '*') >= 0;
+
+    switch (op) {
+    case '+':
+        repeat(s, true);
+        break;
+    case '.':
+        step(s, STEP_CHAR, op);
+        repeat(s, false);
+        break;
+    case '/':
+        step(s, STEP_CHAR, op);
+        repeat(s, many);
+        break;
+    case '#':
+    case '?':
+    case '&':
+        step(s, STEP_MAYBE, op);
+        step(s, STEP_ANY, 0);
+        break;
+    case ';':
+        step(s, STEP_MAYBE, op);
+        step(s, STEP_PARTS, 0);
+        break;
+    default:
+        repeat(s, false);
+    }
+}
+
+/* A '{' that is never closed stands for itself. */
+static void compile(struct steps *s, struct mo_span t)
+{
+    s->n = 0;
+    while (t.n) {
+        ptrdiff_t end = t.p[0] == '{' ? mo_span_find(t, '}') : -1;
+
+        if (end < 0) {
+            step(s, STEP_CHAR, t.p[0]);
+            t = mo_span_skip(t, 1);
+        } else {
+            expression(s, mo_span(t.p + 1, (size_t)end - 1));
+            t = mo_span_skip(t, (size_t)end + 1);
+        }
+    }
+}
+
+/* Stand on step i, and on all that can be reached without a byte. */
+static void stand(const struct steps *s, bool *on, size_t i)
+{
+    while (i <= s->n && !on[i]) {
+        on[i] = true;
+        if (i == s->n)
+            return;
+        switch (s->v[i].kind) {
+        case STEP_PARTS:
+        case STEP_ANY:
+            i += 1;
+            break;
+        case STEP_MAYBE:
+            i += 2;
+            break;
+        default:
+            return;
+        }
+    }
+}
+
+static void advance(const struct steps *s, bool *next, size_t i, char c)
+{
+    switch (s->v[i].kind) {
+    case STEP_CHAR:
+    case STEP_MAYBE:
+        if (c == s->v[i].c)
+            stand(s, next, i + 1);
+        break;
+    case STEP_PART:
+    case STEP_ONE:
+        if (c != '/' || s->v[i].kind == STEP_ONE)
+            stand(s, next, i + 1);
+        break;
+    default:
+        if (c != '/' || s->v[i].kind == STEP_ANY)
+            stand(s, next, i);
+    }
+}
+
+static bool follow(const struct steps *s, struct mo_span uri)
+{
+    bool on[2][STEPS_MAX + 1] = {{false}};
+    bool *now = on[0], *next = on[1];
+
+    stand(s, now, 0);
+    for (size_t at = 0; at < uri.n; at++) {
+        bool *was = now;
+
+        memset(next, 0, s->n + 1);
+        for (size_t i = 0; i < s->n; i++)
+            if (now[i])
+                advance(s, next, i, uri.p[at]);
+        now = next;
+        next = was;
+    }
+    return now[s->n];
+}
+
+bool mo_gw_template_fits(struct mo_span template, struct mo_span uri)
+{
+    ptrdiff_t brace = mo_span_find(template, '{');
+    size_t plain = brace < 0 ? template.n : (size_t)brace;
+    struct steps s;
+
+    /* Most fail here. */
+    if (!mo_span_starts(uri, mo_span_head(template, plain)) ||
+        template.n > MO_GW_TEMPLATE_MAX || uri.n > MO_GW_URI_MAX)
+        return false;
+    compile(&s, mo_span_skip(template, plain));
+    return follow(&s, mo_span_skip(uri, plain));
+}

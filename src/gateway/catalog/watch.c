@@ -1,0 +1,494 @@
+/* watch.c - news of servers, and what clients want of them as a whole.
+ *
+ * Resources that somebody listens to are counted by their exposed URI; the
+ * server is subscribed to when the first one comes and let go when the last one
+ * goes. A shared server is kept running meanwhile. A legacy server is told by
+ * resources/subscribe, a modern one has one listen with all of them, which is
+ * also how it tells that its lists have changed.
+ *
+ * Of log levels a legacy server is told the most verbose one that anybody has
+ * asked for; louder at once, quieter after a while. */
+#include "gateway/gw_priv.h"
+
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/rewrite.h"
+
+#define LISTEN_TEXT_MAX ((size_t)4 * 1024 * 1024)
+
+/* --- one child ----------------------------------------------------------- */
+
+static void ignore(void *ctx, const struct mo_reply *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
+static void request(struct kid *k, const char *method, const char *key,
+                    struct mo_span value)
+{
+    struct mo_call_opts o = {.done = ignore};
+    struct mo_buf b;
+
+    mo_buf_init(&b, LISTEN_TEXT_MAX);
+    (void)mo_buf_puts(&b, "{\"");
+    (void)mo_buf_puts(&b, key);
+    (void)mo_buf_puts(&b, "\":");
+    (void)mo_json_quote(&b, value);
+    (void)mo_buf_putc(&b, '}');
+    if (!mo_buf_err(&b) && mo_child_conn(k->child))
+        (void)mo_conn_request(k->conn, method, mo_buf_view(&b), &o, NULL);
+    mo_buf_fini(&b);
+}
+
+static bool is_modern(const struct kid *k)
+{
+    return mo_conn_info(k->conn)->modern;
+}
+
+static bool can_subscribe(const struct kid *k)
+{
+    struct mo_json cap =
+        mo_json_get(mo_conn_info(k->conn)->capabilities, "resources");
+    bool can = false;
+
+    return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
+}
+
+static void tell_level(struct kid *k)
+{
+    enum mo_mcp_level lv = k->slot->g->level;
+    static const char *const words[MO_MCP_LEVELS] = {
+        "debug", "info",     "notice", "warning",
+        "error", "critical", "alert",  "emergency",
+    };
+
+    if (lv == MO_MCP_LEVELS || lv == k->level || is_modern(k) ||
+        !mo_conn_can(k->conn, "logging"))
+        return;
+    k->level = lv;
+    request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
+}
+
+/* --- a modern server's listen -------------------------------------------- */
+
+static void put_uris(const struct slot *s, struct mo_jw *w)
+{
+    struct mo_gateway *g = s->g;
+
+    mo_jw_key(w, "resourceSubscriptions");
+    mo_jw_arr(w);
+    mo_map_each (en, &g->watched) {
+        const struct watched *x = en->value;
+        struct mo_span own;
+        unsigned no;
+
+        if (x->slot == s &&
+            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
+            mo_jw_str(w, own);
+    }
+    mo_jw_end(w);
+}
+
+static int put_listen(const struct kid *k, struct mo_buf *b)
+{
+    const struct slot *s = k->slot;
+    static const char *const keys[] = {"toolsListChanged", "promptsListChanged",
+                                       "resourcesListChanged"};
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "notifications");
+    mo_jw_obj(&w);
+    for (size_t i = 0; i < MO_COUNT(keys); i++) {
+        mo_jw_key(&w, keys[i]);
+        mo_jw_bool(&w, true);
+    }
+    if (s->nwatched)
+        put_uris(s, &w);
+    wtask_put(k, &w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+struct listening {
+    struct kid *k;
+    struct mo_call *call;
+};
+
+/* It ended: with the child, because the server wants it so, or since another
+ * one has taken its place. */
+static void on_listen_end(void *ctx, const struct mo_reply *r)
+{
+    struct listening *l = ctx;
+    struct kid *k = l->k;
+    bool replaced = k->listen != l;
+
+    mo_free(l);
+    if (replaced)
+        return;
+    k->listen = NULL;
+    k->deaf = r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
+    if (k->deaf || !mo_child_conn(k->child))
+        return;
+    mo_timer_start(k->slot->g->loop, &k->relisten, k->relisten_ms);
+    k->relisten_ms *= 2;
+    if (k->relisten_ms > GW_LISTEN_MAX)
+        k->relisten_ms = GW_LISTEN_MAX;
+}
+
+static int start_listen(struct kid *k, struct listening *l)
+{
+    struct mo_call_opts o = {
+        .idle_ms = MO_CALL_FOREVER,
+        .hard_ms = MO_CALL_FOREVER,
+        .done = on_listen_end,
+        .ctx = l,
+    };
+    struct mo_buf b;
+
+    mo_buf_init(&b, LISTEN_TEXT_MAX);
+    if (put_listen(k, &b) == 0)
+        l->call = mo_conn_request(k->conn, "subscriptions/listen",
+                                  mo_buf_view(&b), &o, NULL);
+    mo_buf_fini(&b);
+    return l->call ? 0 : MO_EBUSY;
+}
+
+/* The new one is open before the old one ends: nothing is missed. */
+void watch_listen(struct kid *k)
+{
+    struct listening *old = k->listen, *l;
+
+    if (k->deaf || !mo_child_conn(k->child))
+        return;
+    mo_timer_stop(k->slot->g->loop, &k->relisten);
+    l = mo_new(struct listening);
+    if (!l)
+        return;
+    l->k = k;
+    if (start_listen(k, l) < 0) {
+        mo_free(l);
+        return;
+    }
+    k->listen = l;
+    if (old)
+        mo_call_cancel(old->call, "replaced");
+}
+
+static void on_relisten(struct mo_timer *t)
+{
+    watch_listen(mo_container_of(t, struct kid, relisten));
+}
+
+/* --- one child, all of it ------------------------------------------------ */
+
+void watch_opened(struct kid *k)
+{
+    struct slot *s = k->slot;
+    struct mo_gateway *g = s->g;
+
+    mo_timer_init(&k->relisten, on_relisten);
+    k->relisten_ms = GW_LISTEN_MS;
+    if (is_modern(k)) {
+        watch_listen(k);
+        return;
+    }
+    tell_level(k);
+    if (!s->nwatched || !can_subscribe(k))
+        return;
+    mo_map_each (en, &g->watched) {
+        const struct watched *x = en->value;
+        struct mo_span own;
+        unsigned no;
+
+        if (x->slot == s &&
+            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
+            request(k, "resources/subscribe", "uri", own);
+    }
+}
+
+/* --- resources ----------------------------------------------------------- */
+
+static void on_held(struct mo_up_wish *w, struct mo_child *c,
+                    const struct mo_err *why)
+{
+    struct slot *s = mo_container_of(w, struct slot, hold);
+
+    (void)why; /* who listens hears when it runs again */
+    s->holding = false;
+    s->held = c;
+}
+
+static void let_go(struct slot *s)
+{
+    if (s->holding)
+        mo_up_unwant(&s->hold);
+    s->holding = false;
+    if (s->held)
+        mo_child_let_go(s->held);
+    s->held = NULL;
+}
+
+/* Whoever listens wants it to run. */
+static void hold(struct slot *s)
+{
+    if (mo_up_server(s->up)->per_session || s->holding)
+        return;
+    if (s->held && mo_child_conn(s->held))
+        return;
+    let_go(s);
+    s->holding = true;
+    s->hold = (struct mo_up_wish){.ready = on_held};
+    mo_up_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
+}
+
+void watch_lost(struct kid *k)
+{
+    struct slot *s = k->slot;
+
+    mo_timer_stop(s->g->loop, &k->relisten);
+    if (s->held != k->child)
+        return;
+    let_go(s);
+    if (s->nwatched)
+        hold(s);
+}
+
+static void tell_kids(struct slot *s, struct mo_span own, bool on)
+{
+    mo_list_each (n, &s->kids) {
+        struct kid *k = mo_container_of(n, struct kid, node);
+
+        if (is_modern(k))
+            watch_listen(k);
+        else if (can_subscribe(k))
+            request(k, on ? "resources/subscribe" : "resources/unsubscribe",
+                    "uri", own);
+    }
+}
+
+static void subscribe(struct mo_gateway *g, struct watched *x,
+                      struct mo_span uri)
+{
+    struct mo_span own;
+    unsigned no;
+
+    if (mo_catalog_resource(g->cat, uri, &no, &own) < 0)
+        return;
+    x->slot = gw_slot(g, no);
+    if (!x->slot)
+        return;
+    x->slot->nwatched++;
+    tell_kids(x->slot, own, true);
+    hold(x->slot);
+}
+
+static void unsubscribe(struct mo_gateway *g, struct watched *x,
+                        struct mo_span uri)
+{
+    struct slot *s = x->slot;
+    struct mo_span own;
+    unsigned no;
+
+    x->slot = NULL;
+    if (!s)
+        return;
+    s->nwatched--;
+    if (mo_catalog_resource(g->cat, uri, &no, &own) == 0 && no == s->no)
+        tell_kids(s, own, false);
+    if (!s->nwatched)
+        let_go(s);
+}
+
+void watch_uri(void *ctx, struct mo_span uri, bool on)
+{
+    struct mo_gateway *g = ctx;
+    struct watched *x = mo_map_get(&g->watched, uri);
+
+    if (!on && x && --x->n == 0) {
+        unsubscribe(g, x, uri);
+        (void)mo_map_del(&g->watched, uri);
+        mo_free(x);
+    }
+    if (!on)
+        return;
+    if (!x) {
+        x = mo_new(struct watched);
+        if (x && mo_map_put(&g->watched, uri, x, NULL) < 0) {
+            mo_free(x);
+            x = NULL;
+        }
+    }
+    if (x && ++x->n == 1)
+        subscribe(g, x, uri);
+}
+
+void watch_again(struct mo_gateway *g)
+{
+    mo_map_each (en, &g->watched) {
+        struct watched *x = en->value;
+
+        if (!x->slot)
+            subscribe(g, x, mo_map_key(en));
+    }
+}
+
+void watch_stop(struct slot *s)
+{
+    mo_map_each (en, &s->g->watched) {
+        struct watched *x = en->value;
+
+        if (x->slot == s)
+            x->slot = NULL;
+    }
+    s->nwatched = 0;
+    wtask_stop(s);
+    let_go(s);
+}
+
+/* --- log levels ---------------------------------------------------------- */
+
+static void tell_all(struct mo_gateway *g, bool quieter)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        mo_list_each (n, &g->v[i]->kids) {
+            struct kid *k = mo_container_of(n, struct kid, node);
+
+            if (quieter || g->level < k->level)
+                tell_level(k);
+        }
+    }
+}
+
+static void on_quiet(struct mo_timer *t)
+{
+    tell_all(mo_container_of(t, struct mo_gateway, quiet), true);
+}
+
+void watch_level(void *ctx, enum mo_mcp_level lv)
+{
+    struct mo_gateway *g = ctx;
+
+    g->level = lv;
+    mo_list_each (n, &g->eps) {
+        const struct gw_ep *x = mo_container_of(n, struct gw_ep, node);
+        enum mo_mcp_level own = mo_endpoint_level(x->ep);
+
+        if (own < g->level)
+            g->level = own;
+    }
+    tell_all(g, false);
+    mo_timer_start(g->loop, &g->quiet, GW_QUIET_MS);
+}
+
+/* --- news ---------------------------------------------------------------- */
+
+static void on_message(struct kid *k, const struct mo_rpc *m,
+                       uint64_t stream_of)
+{
+    if (mo_json_is(m->params, MO_JSON_OBJECT))
+        flight_log(k, stream_of, m->params);
+}
+
+static void on_complete(struct kid *k, const struct mo_rpc *m,
+                        uint64_t stream_of)
+{
+    (void)stream_of;
+    if (mo_json_is(m->params, MO_JSON_OBJECT))
+        visit_done(k, m->params);
+}
+
+static void on_task(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+{
+    (void)stream_of;
+    if (mo_json_is(m->params, MO_JSON_OBJECT))
+        wtask_news(k, m->params);
+}
+
+static void on_tools(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+{
+    (void)m;
+    (void)stream_of;
+    refresh_said(k, MO_CAT_TOOLS);
+}
+
+static void on_prompts(struct kid *k, const struct mo_rpc *m,
+                       uint64_t stream_of)
+{
+    (void)m;
+    (void)stream_of;
+    refresh_said(k, MO_CAT_PROMPTS);
+}
+
+static void on_resources(struct kid *k, const struct mo_rpc *m,
+                         uint64_t stream_of)
+{
+    (void)m;
+    (void)stream_of;
+    refresh_kid(k, 1u << MO_CAT_TEMPLATES);
+    refresh_said(k, MO_CAT_RESOURCES);
+}
+
+static void on_updated(struct kid *k, const struct mo_rpc *m,
+                       uint64_t stream_of)
+{
+    struct mo_json v = mo_json_get(m->params, "uri");
+    struct mo_gateway *g = k->slot->g;
+    struct mo_buf own, uri;
+
+    (void)stream_of;
+    if (!mo_json_is(v, MO_JSON_STRING) || k->slot->no == SLOT_NONE)
+        return;
+    mo_buf_init(&own, LISTEN_TEXT_MAX);
+    mo_buf_init(&uri, LISTEN_TEXT_MAX);
+    if (mo_json_str_buf(v, &own) == 0 &&
+        mo_catalog_expose(g->cat, k->slot->no, mo_buf_view(&own), &uri) == 0) {
+        mo_list_each_safe (n, &g->eps)
+            mo_endpoint_updated(mo_container_of(n, struct gw_ep, node)->ep,
+                                mo_buf_view(&uri));
+    }
+    mo_buf_fini(&own);
+    mo_buf_fini(&uri);
+}
+
+void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+{
+    static const struct {
+        const char *method;
+        void (*run)(struct kid *k, const struct mo_rpc *m, uint64_t stream_of);
+    } news[] = {
+        {"notifications/message", on_message},
+        {"notifications/tools/list_changed", on_tools},
+        {"notifications/prompts/list_changed", on_prompts},
+        {"notifications/resources/list_changed", on_resources},
+        {"notifications/resources/updated", on_updated},
+        {"notifications/elicitation/complete", on_complete},
+        {"notifications/tasks", on_task},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(news); i++) {
+        if (!mo_json_str_eq(m->method, mo_span_cstr(news[i].method)))
+            continue;
+        news[i].run(k, m, stream_of);
+        return;
+    }
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+void watch_init(struct mo_gateway *g)
+{
+    mo_map_init(&g->watched, GW_WATCHED_MAX);
+    mo_timer_init(&g->quiet, on_quiet);
+    g->level = MO_MCP_LEVELS;
+}
+
+void watch_fini(struct mo_gateway *g)
+{
+    mo_timer_stop(g->loop, &g->quiet);
+    mo_map_each (en, &g->watched)
+        mo_free(en->value);
+    mo_map_fini(&g->watched);
+}

@@ -1,0 +1,182 @@
+/* watch_task.c - tasks of modern servers that clients want to hear of.
+ *
+ * A client names a task as it knows it (gateway/call/rewrite.h); its server's
+ * children are asked for it by their listen, under the server's own name, and
+ * what they say goes to that client alone. Of servers with a child for each
+ * session only the client's own child is asked.
+ *
+ * Limit: GW_WATCHED_MAX tasks; a client that comes then has to ask by itself,
+ * as it may at any time. */
+#include "gateway/call/redact.h"
+#include "gateway/call/rewrite.h"
+#include "mcp/edit.h"
+
+#define TEXT_MAX ((size_t)64 * 1024)
+
+struct wtask {
+    unsigned n;        /* listens that want it */
+    struct slot *slot; /* NULL: it has gone */
+    char who[CROSS_WHO_MAX];
+    struct mo_buf own, caller;
+};
+
+static void wtask_free(struct wtask *x)
+{
+    mo_buf_fini(&x->own);
+    mo_buf_fini(&x->caller);
+    mo_free(x);
+}
+
+static bool is_asked(const struct wtask *x, const struct kid *k)
+{
+    struct mo_span who = mo_child_who(k->child);
+
+    return x->slot == k->slot && (!who.n || mo_span_is(who, x->who));
+}
+
+static void listen_anew(const struct wtask *x)
+{
+    mo_list_each (n, &x->slot->kids) {
+        struct kid *k = mo_container_of(n, struct kid, node);
+
+        if (is_asked(x, k) && mo_conn_info(k->conn)->modern)
+            watch_listen(k);
+    }
+}
+
+static struct wtask *wtask_new(struct mo_gateway *g, const struct mo_ep_call *c,
+                               struct mo_span id)
+{
+    struct target t;
+    struct wtask *x = NULL;
+
+    if (cross_task(g, c, id, &t) < 0)
+        return NULL;
+    x = mo_new(struct wtask);
+    if (!x)
+        return NULL;
+    x->slot = t.slot;
+    cross_who(c->peer, c->caller, x->who);
+    mo_buf_init(&x->own, TEXT_MAX);
+    mo_buf_init(&x->caller, TEXT_MAX);
+    (void)mo_buf_span(&x->own, t.own);
+    (void)mo_buf_span(&x->caller, c->caller);
+    if (mo_buf_err(&x->own) || mo_buf_err(&x->caller) ||
+        mo_map_put(&g->wtasks, id, x, NULL) < 0) {
+        wtask_free(x);
+        return NULL;
+    }
+    return x;
+}
+
+void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
+                  bool on)
+{
+    struct mo_gateway *g = ctx;
+    struct wtask *x = mo_map_get(&g->wtasks, id);
+    char who[CROSS_WHO_MAX];
+
+    if (!x && on)
+        x = wtask_new(g, listen, id);
+    cross_who(listen->peer, listen->caller, who);
+    if (!x || strcmp(who, x->who) != 0)
+        return;
+    x->n += on ? 1 : -1U;
+    if (x->slot && x->n == (on ? 1 : 0))
+        listen_anew(x);
+    if (x->n)
+        return;
+    (void)mo_map_del(&g->wtasks, id);
+    wtask_free(x);
+}
+
+void wtask_put(const struct kid *k, struct mo_jw *w)
+{
+    bool any = false;
+
+    mo_map_each (en, &k->slot->g->wtasks) {
+        const struct wtask *x = en->value;
+
+        if (!is_asked(x, k) || !x->n)
+            continue;
+        if (!any) {
+            mo_jw_key(w, "taskIds");
+            mo_jw_arr(w);
+        }
+        any = true;
+        mo_jw_str(w, mo_buf_view(&x->own));
+    }
+    if (any)
+        mo_jw_end(w);
+}
+
+/* Under the name that its client knows. */
+static void tell(const struct mo_gateway *g, const struct wtask *x,
+                 struct mo_span id, struct mo_json params)
+{
+    struct mo_edit ed = {"taskId", {NULL, 0}};
+    struct shape_how how = {.who = x->who};
+    struct mo_buf exposed, caller, name, clean, cut, b;
+
+    /* Copies: who is told may be found to be gone, and x with it. */
+    mo_buf_init(&exposed, TEXT_MAX);
+    mo_buf_init(&caller, TEXT_MAX);
+    mo_buf_init(&name, TEXT_MAX);
+    mo_buf_init(&clean, 2 * GW_TEXT_MAX);
+    mo_buf_init(&cut, GW_TEXT_MAX);
+    mo_buf_init(&b, GW_TEXT_MAX);
+    if (hush_task_failed(params))
+        params = hush(g->loop, params, &clean);
+    cross_task_how(id, &how);
+    if (params.p && shape_task(g->shape, &how, params, &cut))
+        params = (struct mo_json){cut.p, cut.len};
+    (void)mo_buf_span(&exposed, id);
+    (void)mo_buf_span(&caller, mo_buf_view(&x->caller));
+    (void)mo_json_quote(&name, id);
+    ed.to = mo_buf_view(&name);
+    if (params.p && !mo_buf_err(&exposed) && !mo_buf_err(&caller) &&
+        !mo_buf_err(&name) && mo_edit(&b, params, &ed, 1) == 0) {
+        mo_list_each_safe (n, &g->eps)
+            mo_endpoint_task(mo_container_of(n, struct gw_ep, node)->ep,
+                             mo_buf_view(&caller), mo_buf_view(&exposed),
+                             mo_buf_view(&b));
+    }
+    mo_buf_fini(&exposed);
+    mo_buf_fini(&caller);
+    mo_buf_fini(&name);
+    mo_buf_fini(&clean);
+    mo_buf_fini(&cut);
+    mo_buf_fini(&b);
+}
+
+void wtask_news(struct kid *k, struct mo_json params)
+{
+    struct mo_gateway *g = k->slot->g;
+    struct mo_json id = mo_json_get(params, "taskId");
+
+    mo_map_each (en, &g->wtasks) {
+        const struct wtask *x = en->value;
+
+        if (!is_asked(x, k) || !mo_json_str_eq(id, mo_buf_view(&x->own)))
+            continue;
+        tell(g, x, mo_map_key(en), params);
+        return; /* a task is one client's */
+    }
+}
+
+void wtask_stop(const struct slot *s)
+{
+    mo_map_each (en, &s->g->wtasks) {
+        struct wtask *x = en->value;
+
+        if (x->slot == s)
+            x->slot = NULL;
+    }
+}
+
+void wtask_fini(struct mo_gateway *g)
+{
+    mo_map_each (en, &g->wtasks)
+        wtask_free(en->value);
+    mo_map_fini(&g->wtasks);
+}

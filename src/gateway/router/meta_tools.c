@@ -1,0 +1,482 @@
+#include "gateway/router/meta_tools_priv.h"
+
+#include "codec/json/jschema.h"
+#include "gateway/call/forwarded_call.h"
+#include "gateway/call/judge.h"
+#include "gateway/call/result_limit.h"
+#include "gateway/call/rewrite.h"
+#include "gateway/inside.h"
+#include "gateway/router/meta_tools_text.h"
+#include "gateway/router/router_index.h"
+#include "gateway/router/router_learning.h"
+#include "mcp/edit.h"
+
+#define META_ROUTE    "mcp-orchestrator/route"
+#define FIND_LIMIT    5
+#define CANDIDATES    3
+#define ARGS_ARENA    ((size_t)256 * 1024)
+#define MESSAGE_BYTES 4096
+#define TOKEN_BYTES   4 /* of English and JSON, about */
+
+static const struct mo_json none = {NULL, 0};
+
+unsigned four_few(const struct mo_gateway *g)
+{
+    return g->o.few ? g->o.few : FOUR_FEW;
+}
+
+bool four_is_on(const struct mo_gateway *g)
+{
+    return g->o.expose == MO_GW_SEARCH ||
+           (g->o.expose == MO_GW_AUTO && mo_gateway_is_large(g));
+}
+
+uint64_t mo_gateway_saved(const struct mo_gateway *g)
+{
+    size_t n = four_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += mo_catalog_at(g->cat, MO_CAT_TOOLS, i)->item.n;
+    return bytes > sizeof(four_tools)
+               ? (bytes - sizeof(four_tools)) / TOKEN_BYTES
+               : 0;
+}
+
+struct mo_span four_tools_text(void)
+{
+    return mo_span(four_tools, sizeof(four_tools) - 1);
+}
+
+void four_list(struct mo_ep_call *c)
+{
+    mo_ep_call_result(c, four_tools_text());
+}
+
+/* --- arguments and answers ----------------------------------------------- */
+
+struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
+                        const char *key)
+{
+    struct mo_json v = mo_json_get(c->arguments, key);
+    struct mo_span s = {NULL, 0};
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str(v, a, &s);
+    return s;
+}
+
+void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    cross_put_text(&w, mo_buf_view(made));
+    mo_jw_key(&w, "structuredContent");
+    mo_jw_raw(&w, mo_buf_view(made));
+    if (is_error) {
+        mo_jw_key(&w, "isError");
+        mo_jw_bool(&w, true);
+    }
+    mo_jw_end(&w);
+    if (mo_buf_err(made) || mo_buf_err(&b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else
+        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+void four_member(struct mo_jw *w, const char *key, struct mo_json v)
+{
+    if (!v.p)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, mo_json_text(v));
+}
+
+void four_text(struct mo_jw *w, const char *key, struct mo_span s)
+{
+    mo_jw_key(w, key);
+    mo_jw_str(w, s);
+}
+
+/* --- finding by name ----------------------------------------------------- */
+
+const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no)
+{
+    return mo_up_server(g->v[no]->up);
+}
+
+const struct mo_cat_item *four_find(const struct mo_gateway *g,
+                                    struct mo_span server, struct mo_span tool)
+{
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+    const struct mo_cat_item *found = NULL;
+
+    if (!server.n)
+        found = mo_catalog_find(g->cat, MO_CAT_TOOLS, tool);
+    for (size_t i = 0; !found && i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (mo_span_eq(it->given, tool) &&
+            (!server.n || mo_span_is(server, four_server(g, it->server)->name)))
+            found = it;
+    }
+    return found;
+}
+
+bool four_is_held_back(const struct whynot *v)
+{
+    return v->code && strcmp(v->code, WHYNOT_CHANGED) == 0;
+}
+
+static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
+                    struct mo_jw *w)
+{
+    const struct mo_cat_item *it = four_find(g, h->server, h->tool);
+    struct whynot v = {.code = NULL};
+
+    mo_jw_obj(w);
+    four_text(w, "server", h->server);
+    four_text(w, "tool", h->tool);
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
+    if (it)
+        whynot_tool(g, it, &v);
+    if (it && !four_is_held_back(&v)) {
+        four_member(w, "description", mo_json_get(it->item, "description"));
+        four_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
+    }
+    if (h->equal) {
+        mo_jw_key(w, "equivalent");
+        mo_jw_bool(w, true);
+    }
+    whynot_put(&v, w);
+    mo_jw_end(w);
+}
+
+/* --- find_tool ----------------------------------------------------------- */
+
+static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
+                     struct mo_arena *a)
+{
+    struct mo_span query = four_arg(c, a, "query");
+    struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
+    uint64_t limit = FIND_LIMIT;
+    char who[CROSS_WHO_MAX];
+    double least = 0;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    (void)mo_json_u64(mo_json_get(c->arguments, "limit"), &limit);
+    (void)mo_json_f64(mo_json_get(c->arguments, "threshold"), &least);
+    if (!query.n) {
+        mo_ep_call_fail(c, "query is missing: say in plain words what is to "
+                           "be done");
+        return;
+    }
+    if (!found || guide_find(g->guide, g, query, (size_t)limit, found) < 0) {
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+        return;
+    }
+    cross_who(c->peer, c->caller, who);
+    habit_shown(g->habit, who, query, found);
+    judge_routed(g, c, "find_tool", query, found, false);
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "results");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < found->n; i++)
+        if ((double)found->hits[i].confidence >= least)
+            put_hit(g, &found->hits[i], &w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    four_answer(c, &b, false);
+    mo_buf_fini(&b);
+}
+
+/* --- execute ------------------------------------------------------------- */
+
+struct choice {
+    const struct mo_cat_item *item;
+    struct mo_span server, tool, request;
+    struct mo_json params;
+    float sure; /* 1: it was named */
+};
+
+/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: nothing is said; MO_EBUSY: not
+ * sure, and the answer is in *found. */
+static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
+                  struct mo_arena *a, struct mo_route_answer *found,
+                  struct choice *ch)
+{
+    *ch = (struct choice){.server = four_arg(c, a, "server"),
+                          .tool = four_arg(c, a, "tool"),
+                          .request = four_arg(c, a, "request"),
+                          .params = mo_json_get(c->arguments, "params"),
+                          .sure = 1};
+    if (ch->tool.n) {
+        ch->item = four_find(g, ch->server, ch->tool);
+        return ch->item ? 0 : MO_ENOTFOUND;
+    }
+    if (!ch->request.n)
+        return MO_EINVAL;
+    if (guide_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
+        return MO_ENOMEM;
+    if (found->n)
+        ch->item = four_find(g, found->hits[0].server, found->hits[0].tool);
+    if (!ch->item)
+        return MO_EBUSY;
+    ch->sure = found->hits[0].confidence;
+    return found->named || ch->sure >= MO_ROUTE_SURE ? 0 : MO_EBUSY;
+}
+
+static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
+                       const struct mo_route_answer *found)
+{
+    struct mo_buf b;
+    struct mo_jw w;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "error");
+    mo_jw_cstr(&w, found->n ? "It is not clear which tool is meant; nothing "
+                              "was done. Call execute again with server, tool "
+                              "and params of one of these."
+                            : "No tool fits; nothing was done. "
+                              "list_capabilities says what there is.");
+    mo_jw_key(&w, "candidates");
+    mo_jw_arr(&w);
+    for (size_t i = 0; i < found->n; i++)
+        put_hit(g, &found->hits[i], &w);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    four_answer(c, &b, true);
+    mo_buf_fini(&b);
+}
+
+/* Do the params fit the tool's schema? */
+static bool do_fit(const struct choice *ch, struct mo_jschema_result *r)
+{
+    static const struct mo_jschema_opts o = {.name = "params"};
+    struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
+    struct mo_json params =
+        ch->params.p ? ch->params : (struct mo_json){"{}", 2};
+
+    /* What we cannot judge is its server's to judge. */
+    return !schema.p || mo_jschema_check(schema, params, &o, r, NULL) < 0 ||
+           r->valid;
+}
+
+/* If they do not, it has been answered. */
+static bool check_params(struct mo_ep_call *c, const struct choice *ch)
+{
+    struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
+    struct mo_jschema_result r;
+    struct mo_buf b, why;
+    struct mo_jw w;
+
+    if (do_fit(ch, &r))
+        return true;
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&why, MESSAGE_BYTES);
+    (void)mo_jschema_put(&why, &r);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "error");
+    mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
+    four_text(&w, "problems", mo_buf_view(&why));
+    four_text(&w, "tool", ch->item->given);
+    mo_jw_key(&w, "inputSchema");
+    mo_jw_raw(&w, mo_json_text(schema));
+    mo_jw_end(&w);
+    four_answer(c, &b, true);
+    mo_buf_fini(&why);
+    mo_buf_fini(&b);
+    return false;
+}
+
+/* It was named: perhaps it was found before. */
+static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
+                        const struct mo_cat_item *it)
+{
+    char who[CROSS_WHO_MAX];
+
+    cross_who(c->peer, c->caller, who);
+    habit_chose(g->habit, who, mo_span_cstr(four_server(g, it->server)->name),
+                it->given);
+}
+
+static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
+                        struct mo_arena *a)
+{
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct choice ch;
+    struct target t;
+    int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
+
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        judge_routed(g, c, "execute", ch.request, found, rc == 0);
+    if (rc == MO_EINVAL)
+        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
+                           "request in plain words");
+    else if (rc == MO_ENOTFOUND && !ch.server.n &&
+             mo_span_is(ch.tool, SHAPE_TOOL))
+        shape_call(g, c, ch.params);
+    else if (rc == MO_ENOTFOUND)
+        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
+                           "words, list_capabilities says what there is");
+    else if (rc == MO_EBUSY)
+        say_unsure(g, c, found);
+    else if (rc < 0)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
+        mo_ep_call_fail(c, "params must be an object");
+    else if (check_params(c, &ch) && four_target(g, c, &t) == 0) {
+        if (ch.tool.n)
+            note_choice(g, c, ch.item);
+        flight_start(g, c, &t);
+    }
+}
+
+int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                struct target *t)
+{
+    struct mo_route_answer *found = mo_new(struct mo_route_answer);
+    struct choice ch;
+    struct mo_arena a;
+    int rc = found ? 0 : MO_ENOMEM;
+
+    *t = (struct target){.item = none};
+    mo_arena_init(&a, ARGS_ARENA);
+    if (rc == 0)
+        rc = choose(g, c, &a, found, &ch);
+    if (rc == 0) {
+        t->slot = gw_slot(g, ch.item->server);
+        t->own = ch.item->own;
+        t->given = ch.item->given;
+        t->item = ch.item->item;
+        t->execution = ch.item->execution;
+        t->promises = ch.item->promises;
+        t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
+        t->sure = ch.sure;
+        rc = t->slot ? 0 : MO_ENOTFOUND;
+    }
+    mo_arena_fini(&a);
+    mo_free(found);
+    return rc;
+}
+
+static int copy(struct mo_arena *a, struct mo_span from, struct mo_span *to)
+{
+    to->p = mo_arena_strndup(a, from.p, from.n);
+    to->n = to->p ? from.n : 0;
+    return to->p ? 0 : MO_ENOMEM;
+}
+
+int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
+                      struct mo_json arguments, struct mo_arena *a,
+                      struct mo_gw_choice *out)
+{
+    const struct mo_ep_call c = {.arguments = arguments, .peer = peer};
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct mo_jschema_result r;
+    struct choice ch;
+    int rc = found ? choose(g, &c, a, found, &ch) : MO_ENOMEM;
+
+    if (rc < 0)
+        return rc;
+    if ((ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT)) ||
+        !do_fit(&ch, &r))
+        return MO_EINVAL;
+    if (ch.tool.n)
+        note_choice(g, &c, ch.item);
+    else
+        judge_routed(g, &c, "execute", ch.request, found, true);
+    out->params = ch.params;
+    out->sure = ch.sure;
+    rc = copy(a, mo_span_cstr(four_server(g, ch.item->server)->name),
+              &out->server);
+    return rc < 0 ? rc : copy(a, ch.item->own, &out->tool);
+}
+
+void four_put_route(struct mo_jw *w, const struct target *t)
+{
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, mo_up_server(t->slot->up)->name);
+    four_text(w, "tool", t->given);
+    if (!t->arguments.p)
+        return;
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
+}
+
+void four_result(struct mo_ep_call *c, struct mo_json result,
+                 struct mo_span route)
+{
+    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
+    struct mo_buf b, meta;
+    int rc;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&meta, GW_TEXT_MAX);
+    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
+    ed.to = mo_buf_view(&meta);
+    if (rc == 0)
+        rc = mo_edit(&b, result, &ed, 1);
+    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
+    mo_buf_fini(&meta);
+    mo_buf_fini(&b);
+}
+
+/* --- which --------------------------------------------------------------- */
+
+static const struct row {
+    const char *name;
+    void (*run)(struct mo_gateway *g, struct mo_ep_call *c, struct mo_arena *a);
+} rows[] = {
+    {"find_tool", run_find},
+    {"execute", run_execute},
+    {"list_capabilities", four_run_list},
+    {"explain_tool", four_run_explain},
+};
+
+static const struct row *row_of(const struct mo_gateway *g,
+                                const struct mo_ep_call *c)
+{
+    struct mo_span name = c->name;
+
+    if (!mo_span_is(c->method, "tools/call") ||
+        !(c->inside.n ? inside_name(&name) : four_is_on(g)))
+        return NULL;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (mo_span_is(name, rows[i].name))
+            return &rows[i];
+    return NULL;
+}
+
+bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+{
+    return row_of(g, c) != NULL;
+}
+
+bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c)
+{
+    const struct row *r = row_of(g, c);
+
+    return r && r->run == run_execute;
+}
+
+void four_call(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    struct mo_arena a;
+
+    mo_arena_init(&a, ARGS_ARENA);
+    row_of(g, c)->run(g, c, &a);
+    mo_arena_fini(&a);
+}

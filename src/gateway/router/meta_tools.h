@@ -1,0 +1,44 @@
+/* meta_tools.h - four tools instead of hundreds.
+ *
+ *   find_tool          which tool is meant by these words
+ *   execute            run one: named, or meant by words
+ *   list_capabilities  what there is, server by server
+ *   explain_tool       all about one
+ *
+ * execute really executes: its target is found, its params are held against
+ * the tool's schema, then it crosses as any call does
+ * (gateway/call/forwarded_call.h) and its result comes back as it is, but for a
+ * _meta that says where it went. Unsure is not done: the answer then names the
+ * candidates with their schemas. */
+#ifndef MO_GATEWAY_ROUTER_META_TOOLS_H
+#define MO_GATEWAY_ROUTER_META_TOOLS_H
+
+#include "gateway/call/rewrite.h"
+
+#define FOUR_FEW 25 /* tools; with MO_GW_AUTO more than that are hidden */
+
+/* Do clients see the four? */
+bool four_is_on(const struct mo_gateway *g);
+/* Is it a call of one of them? */
+bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+/* Is it a call of execute? */
+bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c);
+
+/* How many tools are few. */
+unsigned four_few(const struct mo_gateway *g);
+/* {"tools":[...]} */
+struct mo_span four_tools_text(void);
+void four_list(struct mo_ep_call *c);
+/* Answers it, or starts a flight. */
+void four_call(struct mo_gateway *g, struct mo_ep_call *c);
+
+/* What execute is about, as cross_target(). */
+int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                struct target *t);
+/* Where it goes, as members: what its result will say of it. */
+void four_put_route(struct mo_jw *w, const struct target *t);
+/* The result of its flight. */
+void four_result(struct mo_ep_call *c, struct mo_json result,
+                 struct mo_span route);
+
+#endif

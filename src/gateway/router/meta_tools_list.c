@@ -1,0 +1,295 @@
+/* meta_tools_list.c - the two of the four that tell what there is. */
+#include <stdio.h>
+
+#include "gateway/router/meta_tools_priv.h"
+
+#define PAGE_SERVERS 20 /* of list_capabilities */
+#define PAGE_TOOLS   20 /* of each, unless one server is asked for */
+
+/* --- list_capabilities --------------------------------------------------- */
+
+static const char *state_of(const struct mo_gateway *g, unsigned no)
+{
+    static const char *const words[] = {
+        [MO_UP_COLD] = "not started",
+        [MO_UP_STARTING] = "starting",
+        [MO_UP_OK] = "ok",
+        [MO_UP_FAILED] = "failed",
+        [MO_UP_BROKEN] = "out of order",
+        [MO_UP_SIGN_IN] = "needs a sign-in",
+    };
+    struct mo_up_status s;
+
+    mo_up_status(g->v[no]->up, &s);
+    return words[s.state];
+}
+
+static bool holds(const char *text, struct mo_span word)
+{
+    struct mo_span t = mo_span_cstr(text);
+
+    for (size_t i = 0; i + word.n <= t.n; i++)
+        if (mo_span_ieq(mo_span(t.p + i, word.n), word))
+            return true;
+    return false;
+}
+
+/* Is it one of those lines? */
+static bool has_line(const char *lines, struct mo_span line)
+{
+    struct mo_span rest = mo_span_cstr(lines);
+
+    while (rest.p && rest.n)
+        if (mo_span_ieq(mo_span_cut(&rest, '\n'), line))
+            return true;
+    return false;
+}
+
+/* Its own category or tag; else words that its owner wrote of it. */
+static bool is_about(const struct mo_gw_server *s, struct mo_span category)
+{
+    return has_line(s->categories, category) || holds(s->keywords, category) ||
+           holds(s->description, category);
+}
+
+static void put_categories(const char *lines, struct mo_jw *w)
+{
+    struct mo_span rest = mo_span_cstr(lines);
+
+    if (!rest.n)
+        return;
+    mo_jw_key(w, "categories");
+    mo_jw_arr(w);
+    while (rest.p && rest.n)
+        mo_jw_str(w, mo_span_cut(&rest, '\n'));
+    mo_jw_end(w);
+}
+
+static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
+                      struct mo_jw *w)
+{
+    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS), count = 0;
+
+    mo_jw_key(w, "tools");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < n; i++) {
+        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+
+        if (it->server != no || count++ >= most)
+            continue;
+        mo_jw_obj(w);
+        four_text(w, "name", it->given);
+        four_member(w, "description", mo_json_get(it->item, "description"));
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+    mo_jw_key(w, "toolCount");
+    mo_jw_u64(w, count);
+}
+
+static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
+                       struct mo_jw *w)
+{
+    const struct mo_gw_server *s = four_server(g, no);
+    const char *why = mo_catalog_why(g->cat, no);
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, s->name);
+    if (s->description) {
+        mo_jw_key(w, "description");
+        mo_jw_cstr(w, s->description);
+    }
+    put_categories(s->categories, w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, state_of(g, no));
+    if (why) {
+        mo_jw_key(w, "why");
+        mo_jw_cstr(w, why);
+    }
+    put_tools(g, no, most, w);
+    mo_jw_end(w);
+}
+
+void four_run_list(struct mo_gateway *g, struct mo_ep_call *c,
+                   struct mo_arena *a)
+{
+    struct mo_span server = four_arg(c, a, "server"),
+                   cursor = four_arg(c, a, "cursor");
+    struct mo_span category = four_arg(c, a, "category");
+    uint64_t from = 0;
+    unsigned no = 0, shown = 0;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    if (cursor.n && mo_span_u64(cursor, &from) < 0) {
+        mo_ep_call_fail(c, "cursor is none that was given here");
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "servers");
+    mo_jw_arr(&w);
+    for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
+         no < g->n && shown < PAGE_SERVERS; no++) {
+        const struct mo_gw_server *s = four_server(g, no);
+
+        if ((server.n && !mo_span_is(server, s->name)) ||
+            (category.n && !is_about(s, category)))
+            continue;
+        put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
+        shown++;
+    }
+    mo_jw_end(&w);
+    if (no < g->n) {
+        char next[16];
+
+        (void)snprintf(next, sizeof(next), "%u", no);
+        mo_jw_key(&w, "nextCursor");
+        mo_jw_cstr(&w, next);
+    }
+    mo_jw_end(&w);
+    four_answer(c, &b, false);
+    mo_buf_fini(&b);
+}
+
+/* --- explain_tool -------------------------------------------------------- */
+
+/* A value that the schema of a parameter would take, most likely. */
+static void put_example(struct mo_jw *w, struct mo_json schema)
+{
+    static const struct {
+        const char *type, *text;
+    } rows[] = {
+        {"string", "\"...\""}, {"integer", "1"}, {"number", "1"},
+        {"boolean", "true"},   {"array", "[]"},  {"object", "{}"},
+    };
+    struct mo_json type = mo_json_get(schema, "type");
+    struct mo_json v = mo_json_get(schema, "default");
+
+    if (!v.p)
+        v = mo_json_at(mo_json_get(schema, "examples"), 0);
+    if (!v.p)
+        v = mo_json_at(mo_json_get(schema, "enum"), 0);
+    for (size_t i = 0; !v.p && i < MO_COUNT(rows); i++)
+        if (mo_json_str_eq(type, mo_span_cstr(rows[i].type)))
+            v = (struct mo_json){rows[i].text, strlen(rows[i].text)};
+    mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
+}
+
+static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
+                     const struct mo_cat_item *it, struct mo_arena *a)
+{
+    struct mo_json schema = mo_json_get(it->item, "inputSchema");
+    struct mo_json all = mo_json_get(schema, "properties");
+    struct mo_json key, name;
+    struct mo_json_iter walk;
+
+    mo_jw_key(w, "example");
+    mo_jw_obj(w);
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, s->name);
+    four_text(w, "tool", it->given);
+    mo_jw_key(w, "params");
+    mo_jw_obj(w);
+    mo_json_iter(&walk, mo_json_get(schema, "required"));
+    while (mo_json_next(&walk, &key, &name)) {
+        struct mo_span text;
+        char plain[128];
+
+        if (!mo_json_is(name, MO_JSON_STRING) ||
+            mo_json_str(name, a, &text) < 0 || text.n >= sizeof(plain))
+            continue;
+        (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
+        mo_jw_key_span(w, text);
+        put_example(w, mo_json_get(all, plain));
+    }
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+static void put_health(struct mo_jw *w, const struct mo_gateway *g, unsigned no)
+{
+    struct mo_up_status s;
+
+    mo_up_status(g->v[no]->up, &s);
+    mo_jw_key(w, "health");
+    mo_jw_obj(w);
+    mo_jw_key(w, "state");
+    mo_jw_cstr(w, state_of(g, no));
+    if (s.why.code) {
+        mo_jw_key(w, "why");
+        mo_jw_cstr(w, s.why.msg);
+    }
+    mo_jw_key(w, "callsUnderWay");
+    mo_jw_u64(w, s.calls);
+    mo_jw_end(w);
+}
+
+static double as_ms(uint64_t us)
+{
+    return (double)us / 1000;
+}
+
+/* From the calls that were made since we run. */
+static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
+                        const struct mo_cat_item *it)
+{
+    struct pace_seen s;
+
+    if (!pace_seen(&g->pace, four_server(g, it->server)->name, it->own, &s))
+        return;
+    mo_jw_key(w, "latency");
+    mo_jw_obj(w);
+    mo_jw_key(w, "calls");
+    mo_jw_u64(w, s.calls);
+    mo_jw_key(w, "failed");
+    mo_jw_u64(w, s.failed);
+    mo_jw_key(w, "p50Ms");
+    mo_jw_f64(w, as_ms(s.half_us));
+    mo_jw_key(w, "p95Ms");
+    mo_jw_f64(w, as_ms(s.most_us));
+    mo_jw_end(w);
+}
+
+void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
+                      struct mo_arena *a)
+{
+    static const char *const parts[] = {"title", "description", "inputSchema",
+                                        "outputSchema", "annotations"};
+    struct mo_span server = four_arg(c, a, "server"),
+                   tool = four_arg(c, a, "tool");
+    const struct mo_cat_item *it;
+    struct whynot v;
+    struct mo_buf b;
+    struct mo_jw w;
+
+    server = server.n ? server : four_arg(c, a, "mcp_name");
+    tool = tool.n ? tool : four_arg(c, a, "tool_name");
+    it = tool.n ? four_find(g, server, tool) : NULL;
+    if (!it) {
+        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
+                           "words, list_capabilities says what there is");
+        return;
+    }
+    whynot_tool(g, it, &v);
+    if (four_is_held_back(&v)) {
+        mo_ep_call_fail(c, v.why);
+        return;
+    }
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_jw_init(&w, &b);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "server");
+    mo_jw_cstr(&w, four_server(g, it->server)->name);
+    four_text(&w, "tool", it->given);
+    for (size_t i = 0; i < MO_COUNT(parts); i++)
+        four_member(&w, parts[i], mo_json_get(it->item, parts[i]));
+    put_call(&w, four_server(g, it->server), it, a);
+    put_health(&w, g, it->server);
+    put_latency(&w, g, it);
+    mo_jw_end(&w);
+    four_answer(c, &b, false);
+    mo_buf_fini(&b);
+}

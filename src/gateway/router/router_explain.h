@@ -1,0 +1,29 @@
+/* router_explain.h - which words of a request a tool shares, and where they
+ * stand.
+ *
+ * For people who wonder why a tool was found. Words are compared as the index
+ * compares them (route/words.h): folded, stemmed, without those that every
+ * request has. What a tool is about beyond its words is the vectors' affair
+ * and has no words to show.
+ *
+ * Ownership: the request is borrowed. Limits: SEEK_WORDS words of it, of each
+ * SEEK_TERMS terms; later ones are not shown. */
+#ifndef MO_GATEWAY_ROUTER_ROUTER_EXPLAIN_H
+#define MO_GATEWAY_ROUTER_ROUTER_EXPLAIN_H
+
+#include "gateway/catalog/catalog.h"
+
+#define SEEK_WORDS 32
+#define SEEK_TERMS 8
+
+struct seek_why;
+
+struct seek_why *seek_why_new(struct mo_span request); /* NULL: no memory */
+void seek_why_free(struct seek_why *y);                /* NULL is fine */
+
+/* "shared":[{"word":"logo","in":["tool","description"]}], a member of the
+ * object that is being written. item NULL: of its server alone. */
+void seek_why_put(struct seek_why *y, const struct mo_cat_item *item,
+                  const struct mo_cat_about *server, struct mo_jw *w);
+
+#endif

@@ -1,0 +1,299 @@
+#include "gateway/router/router_index.h"
+
+#include "base/rand.h"
+#include "gateway/router/router_learning.h"
+
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
+
+struct seen { /* a server as it is in the index */
+    uint64_t sum;
+    bool still; /* it is among the servers there are now */
+};
+
+struct guide {
+    struct mo_span table, pieces;
+    struct mo_vectors *vectors;
+    struct guide *of;       /* the one that owns the vectors; NULL: we do */
+    bool all;               /* also what is not offered */
+    struct mo_route *route; /* NULL: nobody has asked yet */
+    struct mo_map servers;  /* name -> struct seen */
+    uint64_t key0, key1;
+    bool stale;
+    /* The last question and its answer: a call by words is looked up when it
+     * comes, when it starts and when its server is there. */
+    struct mo_buf asked; /* empty: none */
+    size_t limit;
+    struct mo_route_answer told;
+};
+
+struct guide *guide_new(struct mo_span table, struct mo_span pieces)
+{
+    struct guide *d = mo_new(struct guide);
+
+    if (!d)
+        return NULL;
+    d->table = table;
+    d->pieces = pieces;
+    mo_map_init(&d->servers, MO_GW_SERVERS_MAX);
+    mo_buf_init(&d->asked, MO_ROUTE_TEXT_MAX);
+    d->key0 = mo_random_u64();
+    d->key1 = mo_random_u64();
+    d->stale = true;
+    return d;
+}
+
+void guide_free(struct guide *d)
+{
+    if (!d)
+        return;
+    mo_map_each (en, &d->servers)
+        mo_free(en->value);
+    mo_map_fini(&d->servers);
+    mo_buf_fini(&d->asked);
+    mo_route_free(d->route);
+    if (!d->of)
+        mo_vectors_free(d->vectors);
+    mo_free(d);
+}
+
+struct guide *guide_new_all(struct guide *of)
+{
+    struct guide *d = guide_new(of->table, of->pieces);
+
+    if (!d)
+        return NULL;
+    d->of = of;
+    d->all = true;
+    return d;
+}
+
+static int begin(struct guide *d)
+{
+    if (d->route)
+        return 0;
+    if (d->of) {
+        if (begin(d->of) < 0)
+            return MO_ENOMEM;
+        d->vectors = d->of->vectors;
+    } else if (d->table.n && !d->vectors) {
+        d->vectors = mo_vectors_new(d->table, d->pieces, NULL);
+    }
+    if (d->table.n && !d->vectors)
+        return MO_ENOMEM;
+    d->route = mo_route_new(d->vectors);
+    return d->route ? 0 : MO_ENOMEM;
+}
+
+void guide_stale(struct guide *d)
+{
+    if (d)
+        d->stale = true;
+}
+
+/* --- one server ---------------------------------------------------------- */
+
+static uint64_t mix(const struct guide *d, uint64_t sum, struct mo_span s)
+{
+    return mo_siphash(d->key0 ^ sum, d->key1, s);
+}
+
+/* The i-th tool that goes into the index; NULL: no more. */
+static const struct mo_cat_item *tool_at(const struct guide *d,
+                                         const struct mo_catalog *c, size_t i)
+{
+    size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
+
+    if (i < n)
+        return mo_catalog_at(c, MO_CAT_TOOLS, i);
+    return d->all ? mo_catalog_off(c, i - n) : NULL;
+}
+
+/* Of everything that the index is made of. */
+static uint64_t sum_of(const struct guide *d, const struct mo_catalog *c,
+                       unsigned no)
+{
+    struct mo_cat_about s = mo_catalog_about(c, no);
+    const struct mo_cat_item *it = tool_at(d, c, 0);
+    uint64_t sum = mix(d, 1, mo_span_cstr(s.description));
+
+    sum = mix(d, sum, mo_span_cstr(s.keywords));
+    for (size_t i = 0; it; it = tool_at(d, c, ++i)) {
+        if (it->server != no)
+            continue;
+        sum = mix(d, sum, it->given);
+        sum = mix(d, sum, mo_json_text(it->item));
+    }
+    return sum;
+}
+
+static struct mo_span text_of(struct mo_arena *a, struct mo_json v)
+{
+    struct mo_span s = {"", 0};
+
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str(v, a, &s);
+    return s;
+}
+
+static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
+                     struct mo_route_tool *t)
+{
+    struct mo_json all =
+        mo_json_get(mo_json_get(it->item, "inputSchema"), "properties");
+    struct mo_span *names =
+        mo_arena_alloc(a, MO_ROUTE_PARAMS_MAX * sizeof(*names));
+    struct mo_json_iter walk;
+    struct mo_json key, val;
+
+    if (!names)
+        return MO_ENOMEM;
+    *t = (struct mo_route_tool){
+        .name = it->given,
+        .description = text_of(a, mo_json_get(it->item, "description")),
+        .params = names};
+    mo_json_iter(&walk, all);
+    while (mo_json_is(all, MO_JSON_OBJECT) &&
+           t->nparams < MO_ROUTE_PARAMS_MAX && mo_json_next(&walk, &key, &val))
+        names[t->nparams++] = text_of(a, key);
+    return 0;
+}
+
+static size_t most_tools(const struct guide *d, const struct mo_catalog *c)
+{
+    size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
+
+    while (tool_at(d, c, n))
+        n++;
+    return n;
+}
+
+static int put_server(struct guide *d, const struct mo_catalog *c, unsigned no)
+{
+    struct mo_cat_about s = mo_catalog_about(c, no);
+    size_t n = most_tools(d, c);
+    struct mo_route_server r = {
+        .name = mo_span_cstr(s.name),
+        .description = mo_span_cstr(s.description),
+        .keywords = mo_span_cstr(s.keywords),
+    };
+    struct mo_route_tool *tools;
+    struct mo_arena a;
+    int rc = 0;
+
+    mo_arena_init(&a, ARENA_MAX);
+    tools = mo_arena_alloc(&a, (n + 1) * sizeof(*tools));
+    for (size_t i = 0; tools && i < n && rc == 0; i++) {
+        const struct mo_cat_item *it = tool_at(d, c, i);
+
+        if (it->server == no)
+            rc = read_tool(&a, it, &tools[r.ntools++]);
+    }
+    if (tools && d->all && r.ntools == 0 && !mo_catalog_known(c, no))
+        tools[r.ntools++] = (struct mo_route_tool){
+            .name = r.name, .description = r.description};
+    r.tools = tools;
+    if (rc == 0)
+        rc = tools ? mo_route_put(d->route, &r) : MO_ENOMEM;
+    mo_arena_fini(&a);
+    return rc;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static int look_at(struct guide *d, const struct mo_catalog *c, unsigned no)
+{
+    struct mo_span name = mo_span_cstr(mo_catalog_about(c, no).name);
+    struct seen *s = mo_map_get(&d->servers, name);
+    uint64_t sum = sum_of(d, c, no);
+    int rc = 0;
+
+    if (!s) {
+        s = mo_new(struct seen);
+        rc = s ? mo_map_put(&d->servers, name, s, NULL) : MO_ENOMEM;
+        if (rc < 0) {
+            mo_free(s);
+            return rc;
+        }
+        s->sum = ~sum;
+    }
+    s->still = true;
+    if (s->sum == sum)
+        return 0;
+    rc = put_server(d, c, no);
+    if (rc == 0)
+        s->sum = sum;
+    return rc;
+}
+
+/* One name of those that have gone; false: none has. */
+static bool drop_gone(struct guide *d)
+{
+    mo_map_each (en, &d->servers) {
+        struct seen *s = en->value;
+
+        if (s->still)
+            continue;
+        mo_route_drop(d->route, mo_map_key(en));
+        mo_free(mo_map_del(&d->servers, mo_map_key(en)));
+        return true;
+    }
+    return false;
+}
+
+static int bring_up(struct guide *d, const struct mo_gateway *g)
+{
+    size_t n = d->all ? mo_catalog_all(g->cat) : g->n;
+    int rc = begin(d);
+
+    if (rc < 0 || !d->stale)
+        return rc;
+    mo_map_each (en, &d->servers)
+        ((struct seen *)en->value)->still = false;
+    for (unsigned i = 0; i < n && rc == 0; i++)
+        rc = look_at(d, g->cat, i);
+    while (rc == 0 && drop_gone(d))
+        ;
+    d->stale = rc < 0;
+    return rc;
+}
+
+static bool is_asked_again(const struct guide *d, struct mo_span words,
+                           size_t limit)
+{
+    return !d->stale && d->asked.len && d->limit == limit &&
+           mo_span_eq(words, mo_buf_view(&d->asked));
+}
+
+/* Into told, if it is not there already. */
+static int look_up(struct guide *d, const struct mo_gateway *g,
+                   struct mo_span words, size_t limit)
+{
+    int rc;
+
+    if (is_asked_again(d, words, limit))
+        return 0;
+    mo_buf_reset(&d->asked);
+    rc = bring_up(d, g);
+    if (rc == 0)
+        rc = mo_route_find(d->route, words, limit, &d->told);
+    if (rc < 0)
+        return rc;
+    d->limit = limit;
+    if (mo_buf_span(&d->asked, words) < 0)
+        mo_buf_reset(&d->asked);
+    return 0;
+}
+
+int guide_find(struct guide *d, const struct mo_gateway *g,
+               struct mo_span words, size_t limit, struct mo_route_answer *out)
+{
+    int rc;
+
+    words = mo_span_head(words, MO_ROUTE_TEXT_MAX);
+    rc = look_up(d, g, words, limit);
+    if (rc < 0)
+        return rc;
+    *out = d->told;
+    habit_apply(g->habit, words, out);
+    return 0;
+}

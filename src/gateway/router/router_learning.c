@@ -1,0 +1,453 @@
+#include "gateway/router/router_learning.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+#define HEAD       "mo-habit 1\n"
+#define LINE       40 /* bytes of a row, about */
+#define FILE_MAX   ((size_t)HABIT_ROWS_MAX * LINE + sizeof(HEAD))
+#define WORD_LEAST 3
+#define WORD_MAX   32 /* bytes of a word that count */
+#define COUNT_MAX  100
+#define CANDIDATES 5
+
+struct pair {
+    uint64_t word, tool;
+};
+
+struct shown {
+    uint64_t who; /* 0: none */
+    uint64_t at_ms;
+    uint64_t words[HABIT_WORDS], tools[CANDIDATES];
+    size_t nwords, ntools;
+};
+
+struct habit {
+    struct mo_loop *loop;
+    char *path;
+    struct mo_map rows; /* struct pair -> count, moved by COUNT_MAX + 1 */
+    struct shown shown[HABIT_SHOWN];
+    size_t next;
+    struct mo_timer save;
+    bool on_disk; /* the file was there when we last looked */
+};
+
+/* --- numbers for words and tools ----------------------------------------- */
+
+/* No secret: only to keep what people ask out of the file. */
+static uint64_t number(struct mo_span s)
+{
+    return mo_siphash(0x6d6f2d6861626974, 0x776f7264732d2d31, s);
+}
+
+static uint64_t tool_number(struct mo_span server, struct mo_span tool)
+{
+    return number(server) * 31 + number(tool);
+}
+
+static bool is_letter(unsigned char c)
+{
+    return c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+/* The words of a request as numbers; each once. */
+static size_t read_words(struct mo_span s, uint64_t out[HABIT_WORDS])
+{
+    size_t n = 0, i = 0;
+
+    while (i < s.n && n < HABIT_WORDS) {
+        char word[WORD_MAX];
+        size_t len = 0;
+        bool known = false;
+        uint64_t v = 0;
+
+        while (i < s.n && !is_letter(lower(s.p[i])))
+            i++;
+        for (; i < s.n && is_letter(lower(s.p[i])); i++)
+            if (len < sizeof(word))
+                word[len++] = (char)lower(s.p[i]);
+        if (len < WORD_LEAST)
+            continue;
+        v = number(mo_span(word, len));
+        for (size_t k = 0; k < n; k++)
+            known = known || out[k] == v;
+        if (!known)
+            out[n++] = v;
+    }
+    return n;
+}
+
+/* --- counts -------------------------------------------------------------- */
+
+static struct mo_span key_of(const struct pair *p)
+{
+    return mo_span((const char *)p, sizeof(*p));
+}
+
+static int count(const struct habit *h, uint64_t word, uint64_t tool)
+{
+    struct pair p = {word, tool};
+    void *v = mo_map_get(&h->rows, key_of(&p));
+
+    return v ? (int)(intptr_t)v - COUNT_MAX - 1 : 0;
+}
+
+static void set(struct habit *h, struct pair p, int n)
+{
+    n = n > COUNT_MAX ? COUNT_MAX : n < -COUNT_MAX ? -COUNT_MAX : n;
+    if (n == 0)
+        (void)mo_map_del(&h->rows, key_of(&p));
+    else
+        (void)mo_map_put(&h->rows, key_of(&p),
+                         (void *)(intptr_t)(n + COUNT_MAX + 1), NULL);
+}
+
+/* One that is weak, so that it can go. */
+static bool find_weak(const struct habit *h, struct pair *out)
+{
+    mo_map_each (en, &h->rows) {
+        int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
+
+        if (n != 1 && n != -1)
+            continue;
+        memcpy(out, en->key, sizeof(*out));
+        return true;
+    }
+    return false;
+}
+
+static void make_room(struct habit *h)
+{
+    struct pair p;
+
+    if (h->rows.len < HABIT_ROWS_MAX)
+        return;
+    while (find_weak(h, &p))
+        (void)mo_map_del(&h->rows, key_of(&p));
+    mo_map_each (en, &h->rows) {
+        int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
+
+        en->value = (void *)(intptr_t)(n / 2 + COUNT_MAX + 1);
+    }
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static void read_rows(struct habit *h, char *text)
+{
+    char *p = text + sizeof(HEAD) - 1;
+
+    while (*p && h->rows.len < HABIT_ROWS_MAX) {
+        char *end = NULL;
+        struct pair pair;
+        long n;
+
+        pair.word = strtoull(p, &end, 16);
+        pair.tool = strtoull(end, &end, 16);
+        n = strtol(end, &end, 10);
+        if (*end != '\n')
+            return;
+        set(h, pair, (int)n);
+        p = end + 1;
+    }
+}
+
+static void load(struct habit *h)
+{
+    mo_autofd int fd = open(h->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    mo_autofree char *text = fd < 0 ? NULL : mo_alloc(FILE_MAX + 1);
+    size_t n = 0;
+
+    if (!text)
+        return;
+    h->on_disk = true;
+    while (n < FILE_MAX) {
+        ssize_t got = read(fd, text + n, FILE_MAX - n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    text[n] = '\0';
+    if (strncmp(text, HEAD, sizeof(HEAD) - 1) == 0)
+        read_rows(h, text);
+}
+
+static bool write_all(int fd, struct mo_span text)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        text = mo_span_skip(text, (size_t)n);
+    }
+    return true;
+}
+
+/* Whoever cannot write it has a bad memory, and nothing worse. */
+static void write_file(struct habit *h, struct mo_span text)
+{
+    char beside[PATH_MAX];
+    mo_autofd int fd = -1;
+    int n = snprintf(beside, sizeof(beside), "%s.%ld", h->path, (long)getpid());
+
+    if (n < 0 || (size_t)n >= sizeof(beside))
+        return;
+    (void)unlink(beside); /* of a crash */
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && write_all(fd, text) && rename(beside, h->path) == 0)
+        h->on_disk = true;
+    else
+        (void)unlink(beside);
+}
+
+static void save(struct habit *h)
+{
+    struct mo_buf b;
+
+    mo_buf_init(&b, FILE_MAX);
+    (void)mo_buf_puts(&b, HEAD);
+    mo_map_each (en, &h->rows) {
+        struct pair p;
+
+        memcpy(&p, en->key, sizeof(p));
+        (void)mo_buf_printf(&b, "%llx %llx %d\n", (unsigned long long)p.word,
+                            (unsigned long long)p.tool,
+                            (int)(intptr_t)en->value - COUNT_MAX - 1);
+    }
+    if (!mo_buf_err(&b))
+        write_file(h, mo_buf_view(&b));
+    mo_buf_fini(&b);
+}
+
+static void on_save(struct mo_timer *t)
+{
+    save(mo_container_of(t, struct habit, save));
+}
+
+/* Somebody has taken the file away: all of it is to be forgotten. */
+static void look(struct habit *h)
+{
+    if (!h->on_disk || access(h->path, F_OK) == 0)
+        return;
+    h->on_disk = false;
+    mo_timer_stop(h->loop, &h->save);
+    mo_map_clear(&h->rows);
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+struct habit *habit_new(struct mo_loop *l, const char *path)
+{
+    struct habit *h = mo_new(struct habit);
+
+    if (!h)
+        return NULL;
+    h->loop = l;
+    mo_map_init(&h->rows, HABIT_ROWS_MAX + HABIT_WORDS * CANDIDATES);
+    mo_timer_init(&h->save, on_save);
+    h->path = path ? mo_strndup(path, strlen(path)) : NULL;
+    if (h->path)
+        load(h);
+    return h;
+}
+
+void habit_free(struct habit *h)
+{
+    if (!h)
+        return;
+    if (mo_timer_on(&h->save))
+        save(h);
+    mo_timer_stop(h->loop, &h->save);
+    mo_map_fini(&h->rows);
+    mo_free(h->path);
+    mo_free(h);
+}
+
+/* --- what is known ------------------------------------------------------- */
+
+/* From -1 to 1. */
+static float leaning(const struct habit *h, const uint64_t *words, size_t n,
+                     uint64_t tool)
+{
+    float sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        float c = (float)count(h, words[i], tool) / HABIT_FULL;
+
+        sum += c > 1 ? 1 : c < -1 ? -1 : c;
+    }
+    return n ? sum / (float)n : 0;
+}
+
+static float surer(float now, float lean)
+{
+    float most = now > HABIT_SUREST ? now : HABIT_SUREST;
+    float v = now + HABIT_SURE * lean;
+
+    return v < 0 ? 0 : v > most ? most : v;
+}
+
+/* They are few and almost in order; equals keep theirs. */
+static void sort(struct mo_route_hit *v, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct mo_route_hit x = v[i];
+        size_t k = i;
+
+        for (; k > 0 && v[k - 1].score < x.score; k--)
+            v[k] = v[k - 1];
+        v[k] = x;
+    }
+}
+
+void habit_apply(struct habit *h, struct mo_span words,
+                 struct mo_route_answer *a)
+{
+    uint64_t v[HABIT_WORDS];
+    size_t n = 0;
+    bool any = false;
+
+    look(h);
+    if (h->rows.len == 0 || a->named)
+        return;
+    n = read_words(words, v);
+    for (size_t i = 0; i < a->n; i++) {
+        struct mo_route_hit *x = &a->hits[i];
+        float lean = leaning(h, v, n, tool_number(x->server, x->tool));
+
+        x->score += HABIT_SCORE * lean;
+        x->confidence = surer(x->confidence, lean);
+        any = any || lean > 0 || lean < 0;
+    }
+    if (any)
+        sort(a->hits, a->n);
+}
+
+/* --- what is learnt ------------------------------------------------------ */
+
+void habit_shown(struct habit *h, const char *who, struct mo_span words,
+                 const struct mo_route_answer *a)
+{
+    struct shown *s = &h->shown[h->next++ % HABIT_SHOWN];
+
+    *s = (struct shown){.who = number(mo_span_cstr(who)) | 1,
+                        .at_ms = mo_now_ns() / MO_MS};
+    s->nwords = read_words(words, s->words);
+    s->ntools = a->n < CANDIDATES ? a->n : CANDIDATES;
+    for (size_t i = 0; i < s->ntools; i++)
+        s->tools[i] = tool_number(a->hits[i].server, a->hits[i].tool);
+}
+
+/* The newest that this one was shown; each is used once. */
+static struct shown *last_shown(struct habit *h, uint64_t who)
+{
+    uint64_t now = mo_now_ns() / MO_MS;
+    struct shown *best = NULL;
+
+    for (size_t i = 0; i < HABIT_SHOWN; i++) {
+        struct shown *s = &h->shown[i];
+
+        if (s->who == who && now - s->at_ms < HABIT_SHOWN_MS &&
+            (!best || s->at_ms >= best->at_ms))
+            best = s;
+    }
+    return best;
+}
+
+static void count_one(struct habit *h, uint64_t word, uint64_t tool, int more)
+{
+    struct pair p = {word, tool};
+
+    set(h, p, count(h, word, tool) + more);
+}
+
+static void save_soon(struct habit *h)
+{
+    if (h->path && !mo_timer_on(&h->save))
+        mo_timer_start(h->loop, &h->save, HABIT_SAVE_MS);
+}
+
+static void learn(struct habit *h, const struct shown *s, size_t chosen)
+{
+    make_room(h);
+    for (size_t i = 0; i < s->nwords; i++) {
+        for (size_t k = 0; k <= chosen; k++)
+            count_one(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
+    }
+    save_soon(h);
+}
+
+void habit_chose(struct habit *h, const char *who, struct mo_span server,
+                 struct mo_span tool)
+{
+    uint64_t t = tool_number(server, tool);
+    struct shown *s = last_shown(h, number(mo_span_cstr(who)) | 1);
+
+    look(h);
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->ntools; i++)
+        if (s->tools[i] == t)
+            learn(h, s, i);
+    s->who = 0;
+}
+
+/* --- what people say ----------------------------------------------------- */
+
+void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool, bool right)
+{
+    uint64_t v[HABIT_WORDS];
+    size_t n = read_words(words, v);
+
+    look(h);
+    make_room(h);
+    for (size_t i = 0; i < n; i++)
+        count_one(h, v[i], tool_number(server, tool), right ? 1 : -1);
+    save_soon(h);
+}
+
+void habit_forget(struct habit *h)
+{
+    mo_timer_stop(h->loop, &h->save);
+    mo_map_clear(&h->rows);
+    memset(h->shown, 0, sizeof(h->shown));
+    if (h->path)
+        (void)unlink(h->path);
+    h->on_disk = false;
+}
+
+size_t habit_count(struct habit *h)
+{
+    look(h);
+    return h->rows.len;
+}
+
+float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool)
+{
+    uint64_t v[HABIT_WORDS];
+
+    if (h->rows.len == 0)
+        return 0;
+    return leaning(h, v, read_words(words, v), tool_number(server, tool));
+}

@@ -1,0 +1,57 @@
+/* router_learning.h - which tools are meant here by which words, learnt from
+ * choices.
+ *
+ * Somebody who was shown candidates for some words (find_tool) and then runs
+ * one of them by name has chosen it, and passed over those that stood before
+ * it. The next time these words are asked, the chosen one is a little more
+ * likely and the others a little less: never by more than HABIT_SCORE in
+ * rank and HABIT_SURE in confidence, so that habit decides between what is
+ * near and makes nothing sure that was not almost so.
+ *
+ * Kept in one file, words and tools only as numbers that nobody can read
+ * back; HABIT_ROWS_MAX pairs, beyond that all are halved and the weak ones go.
+ * A file that is taken away (`find --forget`) is forgotten at once.
+ *
+ * People may also say it straight out (habit_teach), which counts like one
+ * choice. */
+#ifndef MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
+#define MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
+
+#include "loop/loop.h"
+#include "route/route.h"
+
+#define HABIT_SCORE    0.4f
+#define HABIT_SURE     0.1f
+#define HABIT_SUREST   0.95f /* more than that is not for habit to say */
+#define HABIT_FULL     3     /* so many choices count in full */
+#define HABIT_ROWS_MAX 4096
+#define HABIT_WORDS    16 /* of a request */
+#define HABIT_SHOWN    64 /* answers that may still be chosen from */
+#define HABIT_SHOWN_MS ((uint64_t)600 * 1000)
+#define HABIT_SAVE_MS  2000
+
+struct habit;
+
+/* path NULL: only as long as we run. NULL: no memory. */
+struct habit *habit_new(struct mo_loop *l, const char *path);
+void habit_free(struct habit *h); /* NULL is fine */
+
+/* Put what is known of these words into an answer: it is in order again. */
+void habit_apply(struct habit *h, struct mo_span words,
+                 struct mo_route_answer *a);
+/* Somebody was shown that; somebody runs a tool by its name. */
+void habit_shown(struct habit *h, const char *who, struct mo_span words,
+                 const struct mo_route_answer *a);
+void habit_chose(struct habit *h, const char *who, struct mo_span server,
+                 struct mo_span tool);
+/* A person says that these words mean that tool, or that they do not. */
+void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool, bool right);
+/* All of it, also the file. */
+void habit_forget(struct habit *h);
+/* How many pairs are known, and which way they lean, from -1 to 1. */
+size_t habit_count(struct habit *h);
+float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
+                 struct mo_span tool);
+
+#endif

@@ -1,0 +1,245 @@
+/* router_query.c - what the router would choose, and what it cannot choose and
+ * why.
+ *
+ * One index over everything that is configured (guide_new_all), so that what
+ * cannot be used is measured against what can. A tool is ruled out when its
+ * server is off, its circuit open or a sign-in missing, when it is hidden,
+ * when nobody knows yet what its server has, or when it is not what people saw
+ * first (quarantined). Each comes with why: the words it shares with the
+ * request, its two scores, and what was learnt here. */
+#include "gateway/router/router_explain.h"
+#include "gateway/router/router_index.h"
+#include "gateway/router/router_learning.h"
+#include "gateway/upstream/unavailable_reason.h"
+
+#define LIMIT     5
+#define LEAST     0.01 /* confidence of what is worth naming */
+#define OUT_LEAST 0.2  /* and of what is worth ruling out */
+
+struct seeking {
+    struct mo_gateway *g;
+    const struct mo_gw_find *f;
+    struct mo_route_answer *a;
+    struct seek_why *why;
+};
+
+struct hit {
+    const struct mo_route_hit *h;
+    const struct mo_cat_item *item; /* NULL: its server was never read */
+    unsigned server;
+    bool off;
+};
+
+/* --- what was hit -------------------------------------------------------- */
+
+static bool is_of(const struct mo_catalog *c, const struct mo_cat_item *it,
+                  const struct mo_route_hit *h)
+{
+    return mo_span_eq(it->given, h->tool) &&
+           mo_span_is(h->server, mo_catalog_about(c, it->server).name);
+}
+
+static void look_up(const struct mo_catalog *c, struct hit *x)
+{
+    size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
+    const struct mo_cat_item *it = NULL;
+
+    for (size_t i = 0; i < n && !x->item; i++) {
+        it = mo_catalog_at(c, MO_CAT_TOOLS, i);
+        x->item = is_of(c, it, x->h) ? it : NULL;
+    }
+    it = x->item ? NULL : mo_catalog_off(c, 0);
+    for (size_t i = 0; it && !x->item; it = mo_catalog_off(c, ++i)) {
+        x->item = is_of(c, it, x->h) ? it : NULL;
+        x->off = x->item != NULL;
+    }
+    for (unsigned i = 0; i < mo_catalog_all(c); i++)
+        if (mo_span_is(x->h->server, mo_catalog_about(c, i).name))
+            x->server = i;
+}
+
+/* What people saw of it first is not what it is now. */
+static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
+                       const struct hit *x, struct whynot *v)
+{
+    if (!f->changed ||
+        !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
+        return;
+    whynot_changed(mo_catalog_about(g->cat, x->server).name, x->item->own, v);
+}
+
+static void judge(const struct seeking *k, const struct hit *x,
+                  struct whynot *v)
+{
+    const struct mo_gateway *g = k->g;
+    struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
+    const char *why = mo_catalog_why(g->cat, x->server);
+
+    v->code = NULL;
+    if (s.off)
+        whynot_say(v, "disabled",
+                   "it is disabled in the configuration: mcp enable ", s.name);
+    else if (x->off)
+        whynot_say(v, "hidden",
+                   "it is hidden in the configuration, by `tools` of ", s.name);
+    else if (!x->item && why)
+        whynot_say(v, "unlisted", "it could not be asked what it has: ", why);
+    else if (!x->item)
+        whynot_say(v, "unlisted",
+                   "nobody knows yet what it has; find --refresh, or mcp test ",
+                   s.name);
+    else
+        whynot_server(g, x->server, v);
+    if (!v->code && x->item)
+        judge_tool(g, k->f, x, v);
+}
+
+/* --- what is said -------------------------------------------------------- */
+
+static void put_number(struct mo_jw *w, const char *key, float v)
+{
+    mo_jw_key(w, key);
+    mo_jw_f64(w, (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
+}
+
+/* Beside its scores: shared words, and what was learnt of them here. */
+static void put_why(const struct seeking *k, const struct hit *x,
+                    struct mo_jw *w)
+{
+    struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
+    float lean = habit_lean(k->g->habit, k->f->words, x->h->server, x->h->tool);
+
+    seek_why_put(k->why, x->item, &s, w);
+    if (lean > 0 || lean < 0)
+        put_number(w, "learnt", lean);
+}
+
+static void put_hit(const struct seeking *k, const struct hit *x,
+                    const struct whynot *v, struct mo_jw *w)
+{
+    struct mo_json text = {NULL, 0};
+
+    mo_jw_obj(w);
+    mo_jw_key(w, "server");
+    mo_jw_str(w, x->h->server);
+    if (x->item) {
+        mo_jw_key(w, "tool");
+        mo_jw_str(w, x->h->tool);
+        text = mo_json_get(x->item->item, "description");
+    }
+    if (x->item && !mo_span_eq(x->item->own, x->h->tool)) {
+        mo_jw_key(w, "own");
+        mo_jw_str(w, x->item->own);
+    }
+    if (x->item && x->item->name.p) {
+        mo_jw_key(w, "name");
+        mo_jw_str(w, x->item->name);
+    }
+    put_number(w, "confidence", x->h->confidence);
+    put_number(w, "score", x->h->score);
+    put_number(w, "words", x->h->words);
+    put_number(w, "meaning", x->h->meaning);
+    if (x->h->equal) {
+        mo_jw_key(w, "equivalent");
+        mo_jw_bool(w, true);
+    }
+    if (mo_json_is(text, MO_JSON_STRING)) {
+        mo_jw_key(w, "description");
+        mo_jw_raw(w, mo_json_text(text));
+    }
+    put_why(k, x, w);
+    whynot_put(v, w);
+    mo_jw_end(w);
+}
+
+/* Those that can be used, or those that cannot. */
+static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
+{
+    const struct mo_route_answer *a = k->a;
+    size_t most = k->f->limit ? k->f->limit : LIMIT, n = 0;
+
+    mo_jw_key(w, ruled_out ? "ruledOut" : "results");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < a->n && n < most; i++) {
+        struct hit x = {.h = &a->hits[i]};
+        double sure = (double)x.h->confidence;
+        struct whynot v;
+
+        if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
+            continue;
+        look_up(k->g->cat, &x);
+        judge(k, &x, &v);
+        if ((v.code != NULL) != ruled_out)
+            continue;
+        put_hit(k, &x, &v, w);
+        n++;
+    }
+    mo_jw_end(w);
+}
+
+static void put_answer(const struct seeking *k, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, out);
+    mo_jw_obj(&w);
+    mo_jw_key(&w, "query");
+    mo_jw_str(&w, k->f->words);
+    mo_jw_key(&w, "learnt");
+    mo_jw_u64(&w, habit_count(k->g->habit));
+    put_list(k, false, &w);
+    put_list(k, true, &w);
+    mo_jw_end(&w);
+}
+
+int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
+                    struct mo_buf *out)
+{
+    struct seeking k = {.g = g,
+                        .f = f,
+                        .a = mo_new(struct mo_route_answer),
+                        .why = seek_why_new(f->words)};
+    int rc = k.a && k.why ? 0 : MO_ENOMEM;
+
+    if (rc == 0 && !g->seek)
+        g->seek = guide_new_all(g->guide);
+    if (rc == 0)
+        rc = g->seek ? guide_find(g->seek, g, f->words, MO_ROUTE_HITS_MAX, k.a)
+                     : MO_ENOMEM;
+    if (rc == 0) {
+        put_answer(&k, out);
+        rc = mo_buf_err(out);
+    }
+    seek_why_free(k.why);
+    mo_free(k.a);
+    return rc;
+}
+
+/* --- what people teach it ------------------------------------------------ */
+
+bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
+{
+    const struct mo_route_hit h = {.server = l->server, .tool = l->tool};
+    struct hit x = {.h = &h};
+
+    look_up(g->cat, &x);
+    if (!x.item)
+        return false;
+    habit_teach(g->habit, l->words, l->server, l->tool, l->right);
+    return true;
+}
+
+void mo_gateway_forget_habit(struct mo_gateway *g)
+{
+    habit_forget(g->habit);
+}
+
+void mo_gateway_refresh(struct mo_gateway *g)
+{
+    refresh_all(g, MO_SPAN("c:find"), MO_SPAN("{}"));
+}
+
+bool mo_gateway_busy(const struct mo_gateway *g)
+{
+    return refresh_busy(g);
+}

@@ -1,0 +1,142 @@
+#include "gateway/upstream/breaker.h"
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define SLICE_MS (MO_BREAKER_WINDOW_MS / MO_BREAKER_SLICES)
+
+#define TO(s) (1u << (s))
+
+static void breaker_move(struct mo_breaker *b, enum mo_breaker_state to)
+{
+    static const uint8_t legal[] = {
+        [MO_BREAKER_CLOSED] = TO(MO_BREAKER_OPEN),
+        [MO_BREAKER_OPEN] = TO(MO_BREAKER_HALF),
+        [MO_BREAKER_HALF] = TO(MO_BREAKER_OPEN) | TO(MO_BREAKER_CLOSED),
+    };
+
+    MO_BUG_ON(!(legal[b->state] & TO(to)));
+    b->state = to;
+}
+
+/* --- the window ---------------------------------------------------------- */
+
+static void count(struct mo_breaker *b, uint64_t now, bool fault)
+{
+    uint64_t slice = now / SLICE_MS;
+    size_t i = (size_t)(slice % MO_BREAKER_SLICES);
+
+    if (b->seen[i].slice != slice) {
+        b->seen[i].slice = slice;
+        b->seen[i].good = b->seen[i].bad = 0;
+    }
+    if (fault)
+        b->seen[i].bad++;
+    else
+        b->seen[i].good++;
+}
+
+static bool too_many(const struct mo_breaker *b, uint64_t now)
+{
+    uint64_t slice = now / SLICE_MS, good = 0, bad = 0;
+
+    for (size_t i = 0; i < MO_BREAKER_SLICES; i++) {
+        if (b->seen[i].slice + MO_BREAKER_SLICES <= slice)
+            continue;
+        good += b->seen[i].good;
+        bad += b->seen[i].bad;
+    }
+    return good + bad >= MO_BREAKER_MIN &&
+           bad * 100 > (good + bad) * MO_BREAKER_SHARE;
+}
+
+/* --- the machine --------------------------------------------------------- */
+
+static uint64_t pause_of(const struct mo_breaker *b)
+{
+    uint64_t ms = MO_BREAKER_MS;
+
+    for (unsigned i = 1; i < b->opens && ms < MO_BREAKER_MOST_MS; i++)
+        ms *= 2;
+    return ms < MO_BREAKER_MOST_MS ? ms : MO_BREAKER_MOST_MS;
+}
+
+static void open_up(struct mo_breaker *b, uint64_t now)
+{
+    breaker_move(b, MO_BREAKER_OPEN);
+    b->trial = false;
+    if (b->opens < UINT32_MAX)
+        b->opens++;
+    b->until = now + pause_of(b);
+}
+
+bool mo_breaker_allow(struct mo_breaker *b, uint64_t now)
+{
+    if (b->state == MO_BREAKER_CLOSED)
+        return true;
+    if (mo_breaker_wait(b, now) > 0)
+        return false;
+    if (b->state == MO_BREAKER_OPEN)
+        breaker_move(b, MO_BREAKER_HALF);
+    b->trial = true;
+    b->until = now + pause_of(b);
+    return true;
+}
+
+void mo_breaker_skip(struct mo_breaker *b)
+{
+    if (b->state != MO_BREAKER_HALF)
+        return;
+    b->trial = false;
+    b->until = 0;
+}
+
+static bool told_closed(struct mo_breaker *b, uint64_t now, bool fault)
+{
+    count(b, now, fault);
+    b->row = fault ? b->row + 1 : 0;
+    if (!fault || (b->row < MO_BREAKER_ROW && !too_many(b, now)))
+        return false;
+    open_up(b, now);
+    return true;
+}
+
+bool mo_breaker_told(struct mo_breaker *b, uint64_t now, bool fault)
+{
+    if (b->state == MO_BREAKER_CLOSED)
+        return told_closed(b, now, fault);
+    if (b->state == MO_BREAKER_OPEN)
+        return false; /* calls from before: nothing new */
+    if (fault) {
+        open_up(b, now);
+        return true;
+    }
+    breaker_move(b, MO_BREAKER_CLOSED);
+    mo_breaker_reset(b);
+    return false;
+}
+
+void mo_breaker_reset(struct mo_breaker *b)
+{
+    *b = (struct mo_breaker){0};
+}
+
+uint64_t mo_breaker_wait(const struct mo_breaker *b, uint64_t now)
+{
+    bool waits = b->state == MO_BREAKER_OPEN ||
+                 (b->state == MO_BREAKER_HALF && b->trial);
+
+    return waits && b->until > now ? b->until - now : 0;
+}
+
+const char *mo_breaker_name(enum mo_breaker_state s)
+{
+    static const char *const names[] = {
+        [MO_BREAKER_CLOSED] = "closed",
+        [MO_BREAKER_OPEN] = "open",
+        [MO_BREAKER_HALF] = "half-open",
+    };
+
+    return s < MO_BREAKER_STATES ? names[s] : "?";
+}

@@ -1,0 +1,486 @@
+/* child.c - the life of one child.
+ *
+ *   NEW -> STARTING -> OPEN -> CLOSING -> GONE
+ *    |         |  \      |                 ^
+ *    |         |   +-> CLOSING             |
+ *    +---------+---------+-----------------+
+ *
+ * The way down is the conn's on_close; only a child that never had a conn
+ * goes without. The memory goes with it, or with the last who holds it. */
+#include "base/rand.h"
+#include "gateway/upstream/upstream_priv.h"
+
+/* What a shared child is told that its client can do: what it asks for goes
+ * to the client of the call, or is refused if that one cannot. */
+#define CAPS_ALL                                                               \
+    "{\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}},"               \
+    "\"roots\":{\"listChanged\":true},"                                        \
+    "\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}"
+
+#define RPC_NO_METHOD (-32601)
+
+#define TO(s) (1u << (s))
+
+static bool is_running(enum child_state s)
+{
+    return s == CH_STARTING || s == CH_OPEN || s == CH_CLOSING;
+}
+
+void child_move(struct mo_child *c, enum child_state to)
+{
+    static const uint8_t legal[] = {
+        [CH_NEW] = TO(CH_STARTING) | TO(CH_GONE),
+        [CH_STARTING] = TO(CH_OPEN) | TO(CH_CLOSING) | TO(CH_GONE),
+        [CH_OPEN] = TO(CH_CLOSING) | TO(CH_GONE),
+        [CH_CLOSING] = TO(CH_GONE),
+        [CH_GONE] = 0,
+    };
+    struct mo_up_pool *p = c->up->pool;
+
+    MO_BUG_ON(!(legal[c->state] & TO(to)));
+    p->running += is_running(to);
+    p->running -= is_running(c->state);
+    p->closing += to == CH_CLOSING;
+    p->closing -= c->state == CH_CLOSING;
+    p->queued -= c->state == CH_NEW;
+    c->up->count[c->state]--;
+    c->up->count[to]++;
+    c->state = to;
+    mo_list_del(&c->queue_node);
+    mo_list_del(&c->idle_node);
+    mo_timer_stop(c->up->o.loop, &c->idle);
+    up_changed(c->up);
+}
+
+struct mo_span child_who(const struct mo_child *c)
+{
+    return mo_span(c->who, c->who_len);
+}
+
+/* --- faults -------------------------------------------------------------- */
+
+/* The loop's number of turns goes on before anybody hears of this: what comes
+ * with the same number is of the same cause. */
+static void fault(struct mo_child *c, const struct mo_err *why)
+{
+    struct mo_up *u = c->up;
+    uint64_t turn = mo_loop_stats(u->o.loop).turns;
+    bool again = c->fault_turn == turn;
+
+    c->fault_turn = turn;
+    if (why)
+        u->why = *why;
+    else if (!again)
+        (void)mo_fail(&u->why, MO_EUNAVAIL, "a call has failed");
+    up_changed(u);
+    if (again || !mo_breaker_told(&u->breaker, up_now(), true))
+        return;
+    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", &u->why,
+               "%s fails again and again, not asked for %llu s", u->s.name,
+               (unsigned long long)mo_breaker_wait(&u->breaker, up_now()) /
+                   1000);
+}
+
+void mo_child_fault(struct mo_child *c, const struct mo_err *why)
+{
+    c->trial = false;
+    fault(c, why);
+}
+
+void mo_child_told(struct mo_child *c, bool is_fault)
+{
+    struct mo_up *u = c->up;
+
+    c->trial = false;
+    if (is_fault) {
+        fault(c, NULL);
+        return;
+    }
+    (void)mo_breaker_told(&u->breaker, up_now(), false);
+    if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
+        mo_err_clear(&u->why);
+        up_changed(u);
+    }
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void child_free(struct mo_child *c)
+{
+    struct mo_up *u = c->up;
+
+    mo_list_del(&c->node);
+    u->count[c->state]--;
+    mo_free(c->caps);
+    mo_free(c);
+    up_maybe_free(u);
+}
+
+/* It is gone. What waited for it is told; who holds it may look at it. With
+ * no open child left, those who would take any are told, too. */
+static void child_gone(struct mo_child *c, enum no no)
+{
+    struct mo_up *u = c->up;
+
+    child_move(c, CH_GONE);
+    if (c->trial)
+        mo_breaker_skip(&u->breaker);
+    c->trial = false;
+    up_refuse_all(&c->wishes, no);
+    if (no != NO_CLOSED && u->count[CH_OPEN] == 0)
+        up_refuse_all(&u->wishes, no);
+    u->made_room = true;
+    if (c->calls == 0)
+        child_free(c);
+}
+
+void child_drop(struct mo_child *c, enum no no)
+{
+    child_gone(c, no);
+}
+
+void child_close(struct mo_child *c, int code, const char *why)
+{
+    struct mo_err e;
+
+    if (c->state == CH_NEW) {
+        child_drop(c, NO_CLOSED);
+        return;
+    }
+    if (c->state != CH_STARTING && c->state != CH_OPEN)
+        return;
+    (void)mo_fail(&e, code, "%s", why);
+    child_move(c, CH_CLOSING);
+    mo_conn_close(c->conn, &e);
+}
+
+static void start_failed(struct mo_child *c, const struct mo_err *why)
+{
+    struct mo_up *u = c->up;
+    uint64_t now = up_now();
+
+    u->why = u->failed = *why;
+    u->fails++;
+    u->sign_in = why->code == MO_EPOLICY && !c->not_dialed;
+    if (u->sign_in)
+        mo_backoff_rest(&u->backoff, now, MO_UP_SIGN_IN_MS);
+    else
+        mo_backoff_failed(&u->backoff, now, mo_random_u64());
+    if (u->breaker.state == MO_BREAKER_HALF)
+        fault(c, why);
+    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why,
+               "%s could not be started", u->s.name);
+    child_gone(c, NO_START);
+}
+
+static void lost(struct mo_child *c, const struct mo_err *why)
+{
+    struct mo_up *u = c->up;
+    bool young = up_now() - c->opened_ms < MO_UP_YOUNG_MS;
+
+    u->fails++;
+    u->why = *why;
+    if (c->calls || young)
+        fault(c, why);
+    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why, "%s is lost",
+               u->s.name);
+}
+
+/* A server that was legacy when we last asked may be another one by now.
+ * Slow ones would be slow again, and who keeps us out has answered. */
+static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
+{
+    static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
+    struct mo_up *u = c->up;
+
+    if (c->retried || c->not_dialed || c->known.era != MO_ERA_LEGACY ||
+        u->s.mode != MO_CONN_AUTO || why->code == MO_EPOLICY)
+        return false;
+    c->retried = true;
+    if (u->o.learnt)
+        u->o.learnt(u->o.ctx, u->s.name, unknown);
+    return why->code != MO_ETIMEOUT;
+}
+
+static void on_tap(void *ctx, bool to_server, struct mo_span text)
+{
+    const struct mo_child *c = ctx;
+    const struct mo_gateway_opts *o = &c->up->o;
+
+    o->tap(o->tap_ctx, c->up->s.name, c->number, to_server, text);
+}
+
+static int connect_to(struct mo_child *c, struct mo_err *e);
+
+static void on_close(void *ctx, const struct mo_err *given)
+{
+    struct mo_child *c = ctx;
+    struct mo_up *u = c->up;
+    struct mo_err why;
+    enum child_state was = c->state;
+
+    if (given)
+        why = *given;
+    else
+        (void)mo_fail(&why, MO_ECLOSED, "the connection has ended");
+    c->conn = NULL;
+    if (was == CH_STARTING && try_without_verdict(c, &why) &&
+        connect_to(c, &why) == 0)
+        return;
+    if (was == CH_STARTING) {
+        start_failed(c, &why);
+        return;
+    }
+    if (was == CH_OPEN) {
+        lost(c, &why);
+        child_move(c, CH_CLOSING); /* the caller sees no conn any more */
+    }
+    c->calls++; /* on_lost may let it go */
+    if (c->opened && u->cb->on_lost)
+        u->cb->on_lost(u->ctx, c, &why);
+    c->calls--;
+    child_gone(c, NO_CLOSED);
+}
+
+/* --- its news ------------------------------------------------------------ */
+
+static void learn(struct mo_child *c)
+{
+    const struct mo_gateway_opts *o = &c->up->o;
+    struct mo_conn_verdict v = mo_conn_info(c->conn)->verdict;
+
+    if (o->learnt && v.era != MO_ERA_UNKNOWN &&
+        (v.era != c->known.era || v.at_ms != c->known.at_ms))
+        o->learnt(o->ctx, c->up->s.name, v);
+}
+
+static void idle_begins(struct mo_child *c);
+
+static void on_open(void *ctx, struct mo_conn *conn)
+{
+    struct mo_child *c = ctx;
+    struct mo_up *u = c->up;
+
+    (void)conn;
+    child_move(c, CH_OPEN);
+    c->opened = true;
+    c->opened_ms = up_now();
+    u->sign_in = false;
+    mo_backoff_reset(&u->backoff);
+    if (u->breaker.state == MO_BREAKER_CLOSED)
+        mo_err_clear(&u->why);
+    learn(c);
+    c->calls++; /* on_open may hold it and let it go */
+    if (u->cb->on_open)
+        u->cb->on_open(u->ctx, c);
+    c->calls--;
+    if (c->calls == 0 && c->state == CH_OPEN)
+        idle_begins(c);
+    while (c->state == CH_OPEN && !mo_list_empty(&c->wishes))
+        up_grant(mo_list_first(&c->wishes, struct mo_up_wish, node), c);
+}
+
+static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
+{
+    struct mo_child *c = ctx;
+
+    (void)conn;
+    if (c->up->cb->on_ask)
+        c->up->cb->on_ask(c->up->ctx, c, a);
+    else
+        mo_ask_refuse(a, RPC_NO_METHOD, "nobody here can answer that");
+}
+
+static void on_ask_gone(void *ctx, struct mo_ask *a)
+{
+    struct mo_child *c = ctx;
+
+    if (c->up->cb->on_ask_gone)
+        c->up->cb->on_ask_gone(c->up->ctx, a);
+}
+
+static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
+                      uint64_t stream_of)
+{
+    struct mo_child *c = ctx;
+
+    (void)conn;
+    if (c->up->cb->on_notify)
+        c->up->cb->on_notify(c->up->ctx, c, m, stream_of);
+}
+
+static void on_noise(void *ctx, struct mo_span line)
+{
+    const struct mo_up *u = ((struct mo_child *)ctx)->up;
+
+    if (u->o.noise)
+        u->o.noise(u->o.ctx, u->s.name, line);
+}
+
+static const struct mo_conn_cb conn_cb = {
+    .on_open = on_open,
+    .on_noise = on_noise,
+    .on_ask = on_ask,
+    .on_ask_gone = on_ask_gone,
+    .on_notify = on_notify,
+    .on_close = on_close,
+};
+
+/* --- the beginning ------------------------------------------------------- */
+
+static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
+{
+    struct mo_child *c = ctx;
+    const struct mo_gateway_opts *o = &c->up->o;
+    int rc = o->dial(o->ctx, c->up->s.name, child_who(c), conn, e);
+
+    c->not_dialed = rc < 0;
+    return rc;
+}
+
+static int connect_to(struct mo_child *c, struct mo_err *e)
+{
+    const struct mo_gateway_opts *o = &c->up->o;
+    const struct mo_gw_server *s = &c->up->s;
+    struct mo_conn_opts co = {
+        .mode = s->mode,
+        .open_ms = s->start_ms,
+        .capabilities = c->caps ? mo_span_cstr(c->caps) : MO_SPAN(CAPS_ALL),
+        .log_level = "debug", /* what is too much is left out further down */
+        .dial = on_dial,
+        .cb = &conn_cb,
+        .ctx = c,
+    };
+
+    if (o->tap)
+        co.tap = on_tap;
+    c->known = (struct mo_conn_verdict){.era = MO_ERA_UNKNOWN};
+    if (o->verdict && !c->retried)
+        c->known = o->verdict(o->ctx, s->name);
+    co.known = c->known;
+    return mo_conn_open(o->loop, &co, &c->conn, e);
+}
+
+void child_start(struct mo_child *c)
+{
+    struct mo_err e;
+
+    child_move(c, CH_STARTING);
+    c->number = ++c->up->starts;
+    if (connect_to(c, &e) < 0)
+        start_failed(c, &e);
+}
+
+static void on_idle(struct mo_timer *t)
+{
+    struct mo_child *c = mo_container_of(t, struct mo_child, idle);
+    uint64_t since = up_now() - c->idle_ms, stop_ms = c->up->s.stop_ms;
+
+    if (c->calls || c->state != CH_OPEN)
+        return;
+    if (since < stop_ms)
+        mo_timer_start(c->up->o.loop, &c->idle, stop_ms - since);
+    else
+        child_close(c, MO_ECANCELED, "stopped: nobody has called it lately");
+}
+
+/* The timer is left running while there are calls, and looks again: calls
+ * come and go far more often than it fires. */
+static void idle_begins(struct mo_child *c)
+{
+    struct mo_up *u = c->up;
+
+    c->idle_ms = up_now();
+    mo_list_del(&c->idle_node);
+    mo_list_push(&u->pool->idle, &c->idle_node);
+    if (u->s.stop_ms && !mo_timer_on(&c->idle))
+        mo_timer_start(u->o.loop, &c->idle, u->s.stop_ms);
+}
+
+void child_busy(struct mo_child *c)
+{
+    c->calls++;
+    mo_list_del(&c->idle_node);
+}
+
+struct mo_child *child_new(struct mo_up *u, struct mo_span who,
+                           struct mo_span caps)
+{
+    struct mo_child *c = mo_zalloc(sizeof(*c) + who.n + 1);
+
+    if (c == NULL)
+        return NULL;
+    if (u->s.per_session && caps.n) {
+        c->caps = mo_strndup(caps.p, caps.n);
+        if (c->caps == NULL) {
+            mo_free(c);
+            return NULL;
+        }
+    }
+    c->up = u;
+    c->fault_turn = UINT64_MAX;
+    c->who_len = who.n;
+    if (who.n)
+        memcpy(c->who, who.p, who.n);
+    mo_list_init(&c->wishes);
+    mo_list_init(&c->idle_node);
+    mo_list_init(&c->queue_node);
+    mo_timer_init(&c->idle, on_idle);
+    mo_list_push(&u->children, &c->node);
+    mo_list_push(&u->pool->queue, &c->queue_node);
+    u->pool->queued++;
+    u->count[CH_NEW]++;
+    return c;
+}
+
+/* --- who holds it -------------------------------------------------------- */
+
+void child_unused(struct mo_child *c)
+{
+    if (c->calls || !mo_list_empty(&c->wishes))
+        return;
+    if (c->trial)
+        mo_breaker_skip(&c->up->breaker);
+    c->trial = false;
+    if (c->state == CH_GONE)
+        child_free(c);
+    else if (c->orphan)
+        child_close(c, MO_ECANCELED, "stopped: its session is over");
+    else if (c->state == CH_OPEN)
+        idle_begins(c);
+}
+
+void mo_child_hold(struct mo_child *c)
+{
+    child_busy(c);
+}
+
+void mo_child_let_go(struct mo_child *c)
+{
+    MO_BUG_ON(c->calls == 0);
+    if (!mo_list_empty(&c->up->wishes))
+        up_changed(c->up);
+    c->calls--;
+    child_unused(c);
+}
+
+void mo_child_call_over(struct mo_child *c)
+{
+    fair_over(c->up);
+    mo_child_let_go(c);
+}
+
+struct mo_conn *mo_child_conn(const struct mo_child *c)
+{
+    return c->state == CH_OPEN ? c->conn : NULL;
+}
+
+struct mo_up *mo_child_up(const struct mo_child *c)
+{
+    return c->up;
+}
+
+struct mo_span mo_child_who(const struct mo_child *c)
+{
+    return child_who(c);
+}

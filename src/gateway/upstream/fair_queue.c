@@ -1,0 +1,153 @@
+/* fair_queue.c - who is next when a server takes no more calls.
+ *
+ * Every caller has the number of the turn in which it was last served; the
+ * one with the lowest is next, and who was never served goes before all. Of
+ * one caller the wishes go in their order. Numbers are kept of TURN_WHO_MAX
+ * callers; if there are more, all begin anew, which is fair enough.
+ *
+ * Wishes that do not count (lists, listeners) never wait here. */
+#include "base/rand.h"
+#include "gateway/upstream/upstream_priv.h"
+
+#define TURN_WHO_MAX 1024
+#define TIRED_MS     MO_CONN_IDLE_MS /* unless the server says otherwise */
+
+static uint64_t patience(const struct mo_up *u)
+{
+    return u->s.call_ms ? u->s.call_ms : TIRED_MS;
+}
+
+static struct mo_span key_of(const uint64_t *who)
+{
+    return mo_span((const char *)who, sizeof(*who));
+}
+
+/* In their order, so that the first one is the oldest. */
+static void on_tired(struct mo_timer *t)
+{
+    struct mo_up *u = mo_container_of(t, struct mo_up, tired);
+    uint64_t now = up_now();
+
+    mo_list_each_safe (it, &u->wishes) {
+        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+
+        if (!w->counts)
+            continue;
+        if (now - w->since_ms < patience(u)) {
+            mo_timer_start(u->o.loop, t, w->since_ms + patience(u) - now);
+            return;
+        }
+        up_refuse(w, NO_TURN);
+    }
+}
+
+void fair_init(struct mo_up *u)
+{
+    uint64_t k[2];
+
+    mo_random(k, sizeof(k));
+    u->k0 = k[0];
+    u->k1 = k[1];
+    mo_map_init(&u->turns, TURN_WHO_MAX);
+    mo_timer_init(&u->tired, on_tired);
+}
+
+void fair_fini(struct mo_up *u)
+{
+    mo_timer_stop(u->o.loop, &u->tired);
+    mo_map_fini(&u->turns);
+}
+
+uint64_t fair_who(const struct mo_up *u, struct mo_span who)
+{
+    return mo_siphash(u->k0, u->k1, who);
+}
+
+static bool is_full(const struct mo_up *u)
+{
+    return u->s.max_calls && u->under_way >= u->s.max_calls;
+}
+
+bool fair_full(const struct mo_up *u)
+{
+    unsigned n = 0;
+
+    if (!is_full(u))
+        return false;
+    mo_list_each (it, &u->wishes)
+        n++;
+    return n >= MO_UP_QUEUE_MAX;
+}
+
+static uint64_t last_turn(const struct mo_up *u, const struct mo_up_wish *w)
+{
+    void *v = mo_map_get(&u->turns, key_of(&w->who));
+
+    return (uint64_t)(uintptr_t)v;
+}
+
+/* The first one of whoever has waited for the most turns. */
+static struct mo_up_wish *fairest(const struct mo_up *u)
+{
+    struct mo_up_wish *best = NULL;
+    uint64_t lowest = UINT64_MAX;
+
+    mo_list_each (it, &u->wishes) {
+        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+        uint64_t turn = w->counts ? last_turn(u, w) : 0;
+
+        if (turn < lowest) {
+            best = w;
+            lowest = turn;
+        }
+        if (lowest == 0)
+            break;
+    }
+    return best;
+}
+
+static struct mo_up_wish *first_uncounted(const struct mo_up *u)
+{
+    mo_list_each (it, &u->wishes) {
+        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+
+        if (!w->counts)
+            return w;
+    }
+    return NULL;
+}
+
+struct mo_up_wish *fair_next(struct mo_up *u)
+{
+    if (mo_list_empty(&u->wishes))
+        return NULL;
+    if (!u->s.max_calls) /* the usual case: first come, first served */
+        return mo_container_of(u->wishes.next, struct mo_up_wish, node);
+    if (!is_full(u))
+        return fairest(u);
+    if (!mo_timer_on(&u->tired))
+        mo_timer_start(u->o.loop, &u->tired, patience(u));
+    return first_uncounted(u);
+}
+
+void fair_had(struct mo_up *u, const struct mo_up_wish *w)
+{
+    if (!w->counts)
+        return;
+    u->under_way++;
+    if (!u->s.max_calls)
+        return;
+    if (u->turns.len >= TURN_WHO_MAX)
+        mo_map_clear(&u->turns);
+    u->turn++;
+    (void)mo_map_put(&u->turns, key_of(&w->who), (void *)(uintptr_t)u->turn,
+                     NULL);
+}
+
+void fair_over(struct mo_up *u)
+{
+    MO_BUG_ON(u->under_way == 0);
+    u->under_way--;
+    if (!mo_list_empty(&u->wishes))
+        up_changed(u);
+}

@@ -1,0 +1,105 @@
+#include "gateway/upstream/latency.h"
+
+#include "base/mem.h"
+
+#define KEY_MAX ((size_t)1024) /* of server and tool together */
+
+void pace_init(struct mo_pace *p)
+{
+    mo_map_init(&p->rows, PACE_ROWS_MAX);
+}
+
+void pace_fini(struct mo_pace *p)
+{
+    mo_map_each (en, &p->rows)
+        mo_free(en->value);
+    mo_map_fini(&p->rows);
+}
+
+/* Server, NUL, tool. Empty: too long. */
+static struct mo_span key_of(char buf[KEY_MAX], const char *server,
+                             struct mo_span tool)
+{
+    size_t n = strlen(server) + 1;
+
+    if (n + tool.n > KEY_MAX)
+        return mo_span(NULL, 0);
+    memcpy(buf, server, n);
+    if (tool.n)
+        memcpy(buf + n, tool.p, tool.n);
+    return mo_span(buf, n + tool.n);
+}
+
+struct pace_row *pace_row(struct mo_pace *p, const char *server,
+                          struct mo_span tool)
+{
+    char buf[KEY_MAX];
+    struct mo_span key = key_of(buf, server, tool);
+    struct pace_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
+
+    if (r || !key.n)
+        return r;
+    r = mo_new(struct pace_row);
+    if (r && mo_map_put(&p->rows, key, r, NULL) < 0) {
+        mo_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+static void fade(struct pace_row *r)
+{
+    r->calls = 0;
+    r->failed /= 2;
+    for (size_t i = 0; i < PACE_BUCKETS; i++) {
+        r->took[i] /= 2;
+        r->calls += r->took[i];
+    }
+}
+
+void pace_note(struct pace_row *r, uint64_t us, bool failed)
+{
+    uint64_t end = PACE_FIRST_US;
+    size_t i = 0;
+
+    if (!r)
+        return;
+    while (i + 1 < PACE_BUCKETS && us > end) {
+        end *= 2;
+        i++;
+    }
+    r->took[i]++;
+    r->calls++;
+    r->failed += failed;
+    if (r->calls > PACE_FULL)
+        fade(r);
+}
+
+/* What so many of 100 did not exceed. */
+static uint64_t within(const struct pace_row *r, unsigned percent)
+{
+    uint64_t end = PACE_FIRST_US, sum = 0;
+
+    for (size_t i = 0; i < PACE_BUCKETS; i++, end *= 2) {
+        sum += r->took[i];
+        if (sum * 100 >= (uint64_t)r->calls * percent)
+            return end;
+    }
+    return end / 2;
+}
+
+bool pace_seen(const struct mo_pace *p, const char *server, struct mo_span tool,
+               struct pace_seen *out)
+{
+    char buf[KEY_MAX];
+    struct mo_span key = key_of(buf, server, tool);
+    const struct pace_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
+
+    if (!r || r->calls == 0)
+        return false;
+    *out = (struct pace_seen){.calls = r->calls,
+                              .failed = r->failed,
+                              .half_us = within(r, 50),
+                              .most_us = within(r, 95)};
+    return true;
+}

@@ -1,0 +1,62 @@
+#include "gateway/upstream/unavailable_reason.h"
+
+#include <stdio.h>
+
+void whynot_say(struct whynot *v, const char *code, const char *what,
+                const char *rest)
+{
+    v->code = code;
+    (void)snprintf(v->why, sizeof(v->why), "%s%s", what, rest);
+}
+
+void whynot_server(const struct mo_gateway *g, unsigned server,
+                   struct whynot *v)
+{
+    const struct mo_up *u = g->v[server]->up;
+    struct mo_up_status s;
+
+    mo_up_status(u, &s);
+    if (s.state == MO_UP_SIGN_IN)
+        whynot_say(v, "sign-in", "a person must sign in first: mcp test ",
+                   mo_up_server(u)->name);
+    if (s.state != MO_UP_BROKEN)
+        return;
+    v->code = "circuit-open";
+    (void)snprintf(v->why, sizeof(v->why),
+                   "it fails again and again; tried again in %llu s: %s",
+                   (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
+}
+
+void whynot_changed(const char *server, struct mo_span own, struct whynot *v)
+{
+    v->code = WHYNOT_CHANGED;
+    (void)snprintf(v->why, sizeof(v->why),
+                   "its server changed it since it was first seen; it does "
+                   "not run before a person looked at it and accepted it, on "
+                   "the page at /approvals or by: approvals accept %.64s %.*s",
+                   server, own.n < 128 ? (int)own.n : 128, own.p);
+}
+
+void whynot_tool(const struct mo_gateway *g, const struct mo_cat_item *it,
+                 struct whynot *v)
+{
+    const struct mo_gw_judge *j = &g->o.judge;
+    const char *server = mo_up_server(g->v[it->server]->up)->name;
+
+    v->code = NULL;
+    if (j->changed &&
+        j->changed(j->ctx, mo_span_cstr(server), it->own, it->item))
+        whynot_changed(server, it->own, v);
+    else
+        whynot_server(g, it->server, v);
+}
+
+void whynot_put(const struct whynot *v, struct mo_jw *w)
+{
+    if (!v->code)
+        return;
+    mo_jw_key(w, "reason");
+    mo_jw_cstr(w, v->code);
+    mo_jw_key(w, "why");
+    mo_jw_cstr(w, v->why);
+}

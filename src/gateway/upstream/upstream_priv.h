@@ -1,0 +1,130 @@
+/* upstream_priv.h - what the rooms of a server share: up (wishes and what is
+ * shown of it), up_child (the life of one child), up_room (how many there may
+ * be). Nobody else includes it.
+ *
+ * Invariants
+ *  1. A wish is in exactly one list: up->wishes (shared), its child's wishes
+ *     (per session), or up->ready, and in none once it was delivered.
+ *  2. calls counts every mo_child_hold(), every grant that was not let go, and
+ *     every granted wish that is still to be delivered: a child with calls is
+ *     not freed.
+ *  3. A child has a conn in STARTING, OPEN and CLOSING, in no other state.
+ *  4. In pool->idle are exactly the OPEN children without calls, in
+ *     pool->queue exactly the NEW ones.
+ *  5. Nothing of ours calls a wish's ready or on_state but up->later. */
+#ifndef MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
+#define MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
+
+#include "base/map.h"
+#include "gateway/upstream/backoff.h"
+#include "gateway/upstream/upstream.h"
+
+enum child_state {
+    CH_NEW, /* waits for room */
+    CH_STARTING,
+    CH_OPEN,
+    CH_CLOSING,
+    CH_GONE, /* still held by somebody */
+    CH_STATES,
+};
+
+enum no { /* why a wish is not granted */
+          NO_NOT,
+          NO_START,  /* the start it waited for has failed */
+          NO_PAUSE,  /* after a failed start */
+          NO_BROKEN, /* the breaker */
+          NO_ROOM,
+          NO_TURN, /* too many others, for too long */
+          NO_MEMORY,
+          NO_CLOSED,
+};
+
+struct mo_child {
+    struct mo_list node; /* in up->children, until it is freed */
+    struct mo_list queue_node, idle_node;
+    struct mo_up *up;
+    enum child_state state;
+    struct mo_conn *conn;
+    struct mo_list wishes; /* per session: until it is open */
+    unsigned calls;
+    bool opened;     /* on_open was told: on_lost will be */
+    bool orphan;     /* its session is over: closed when let go */
+    bool trial;      /* has the breaker's trial */
+    bool retried;    /* without what was known of its era */
+    bool not_dialed; /* the last dial failed at once */
+    struct mo_conn_verdict known;
+    uint64_t number;             /* of our starts */
+    uint64_t opened_ms, idle_ms; /* since when */
+    uint64_t fault_turn;         /* of the loop, of the last fault */
+    struct mo_timer idle;
+    char *caps; /* NULL: all we can carry */
+    size_t who_len;
+    char who[];
+};
+
+struct mo_up {
+    struct mo_gateway_opts o;
+    struct mo_gw_server s; /* texts are our own */
+    const struct mo_up_cb *cb;
+    void *ctx;
+    struct mo_up_pool own, *pool;
+    struct mo_list children;
+    unsigned count[CH_STATES];
+    struct mo_list wishes; /* shared: for any child */
+    struct mo_list ready;  /* granted or refused, to be delivered */
+    struct mo_list now;    /* being delivered */
+    struct mo_backoff backoff;
+    struct mo_breaker breaker;
+    struct mo_err why;    /* the last failure; cleared when it works */
+    struct mo_err failed; /* the last failed start */
+    bool sign_in;         /* that was because a person must sign in */
+    uint64_t starts, fails;
+    enum mo_up_state shown;
+    unsigned under_way;    /* calls that count, granted and not over */
+    struct mo_map turns;   /* who -> number of the turn it last had */
+    uint64_t turn, k0, k1; /* the present one; of names */
+    struct mo_timer tired; /* the oldest of them has waited long enough */
+    struct mo_later later;
+    struct mo_timer look; /* a pause is over: another state to show */
+    bool made_room;       /* a child is gone: others may start */
+    bool closing, gone_told;
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+/* upstream.c */
+uint64_t up_now(void);            /* ms */
+void up_changed(struct mo_up *u); /* later: pump, deliver, show */
+void up_refuse(struct mo_up_wish *w, enum no no);
+void up_refuse_all(struct mo_list *wishes, enum no no);
+void up_grant(struct mo_up_wish *w, struct mo_child *c);
+void up_maybe_free(struct mo_up *u);
+
+/* child.c */
+void child_move(struct mo_child *c, enum child_state to);
+/* To be settled (up_room). NULL: out of memory. */
+struct mo_child *child_new(struct mo_up *u, struct mo_span who,
+                           struct mo_span caps);
+void child_start(struct mo_child *c);
+void child_close(struct mo_child *c, int code, const char *why);
+void child_drop(struct mo_child *c, enum no no); /* NEW: it never began */
+void child_busy(struct mo_child *c);
+void child_unused(struct mo_child *c); /* a call or a wish less */
+struct mo_span child_who(const struct mo_child *c);
+
+/* fair_queue.c */
+void fair_init(struct mo_up *u);
+void fair_fini(struct mo_up *u);
+uint64_t fair_who(const struct mo_up *u, struct mo_span who);
+bool fair_full(const struct mo_up *u); /* no more may wait */
+/* Whose turn it is; NULL: nobody's, all must wait. */
+struct mo_up_wish *fair_next(struct mo_up *u);
+void fair_had(struct mo_up *u, const struct mo_up_wish *w); /* granted */
+void fair_over(struct mo_up *u);
+
+/* process_limit.c */
+/* A NEW child is started, waits, or (false) is dropped. */
+bool room_settle(struct mo_child *c);
+void room_made(struct mo_up_pool *p); /* a place is free */
+
+#endif
