@@ -12,7 +12,7 @@ struct mo_converse {
     const struct mo_config *cfg;
     struct mo_httpc *http;
     struct mo_models *models;
-    struct mo_desk *desk;
+    struct mo_approvals *desk;
     struct mo_hub *hub;
     bool own_desk, own_hub;
     struct mo_pins *pins;     /* the desk's */
@@ -118,7 +118,7 @@ static void on_hub_gone(void *ctx)
     struct mo_converse *c = ctx;
 
     if (c->own_desk)
-        mo_desk_close(c->desk, on_desk_gone, c);
+        mo_approvals_close(c->desk, on_desk_gone, c);
     else
         converse_free(c);
 }
@@ -158,21 +158,21 @@ static void on_agent_gone(void *ctx)
 
 /* Rules, pins and the audit log; one of our own hears of the store's rows. */
 static int use_desk(struct mo_converse *c, struct mo_house *h,
-                    struct mo_desk *desk, struct mo_err *e)
+                    struct mo_approvals *desk, struct mo_err *e)
 {
     int rc = 0;
 
     c->desk = desk;
     if (!desk) {
-        rc = mo_desk_open(c->loop, c->cfg, &c->desk, e);
+        rc = mo_approvals_open(c->loop, c->cfg, &c->desk, e);
         c->own_desk = rc == 0;
     }
     if (c->own_desk)
-        mo_audit_store(mo_desk_audit(c->desk), mo_house_store(h));
+        mo_audit_store(mo_approvals_audit(c->desk), mo_house_store(h));
     if (rc == 0)
-        rc = mo_desk_pins(c->desk, &c->pins, e);
+        rc = mo_approvals_pins(c->desk, &c->pins, e);
     if (rc == 0)
-        c->always = mo_desk_always(c->desk);
+        c->always = mo_approvals_always(c->desk);
     return rc;
 }
 
@@ -189,7 +189,7 @@ static int use_hub(struct mo_converse *c, struct mo_hub *hub, struct mo_err *e)
 }
 
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
-                     struct mo_house *h, struct mo_desk *desk,
+                     struct mo_house *h, struct mo_approvals *desk,
                      struct mo_hub *hub, struct mo_converse **out,
                      struct mo_err *e)
 {

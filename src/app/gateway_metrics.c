@@ -91,7 +91,7 @@ struct row {
 
 struct mo_gauges {
     struct mo_hub *hub; /* NULL: stopped */
-    struct mo_desk *desk;
+    struct mo_approvals *desk;
     struct mo_prom_metric *m[METRICS];
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
     struct mo_callsum *sums; /* with a struct row for each tool */
@@ -160,8 +160,8 @@ static void measure(void *ctx)
     gw = mo_hub_gateway(g->hub);
     for (size_t i = 0; i < mo_gateway_count(gw); i++)
         measure_server(g, mo_gateway_up(gw, i));
-    s = mo_audit_stats(mo_desk_audit(g->desk));
-    mo_prom_set(plain(g, WAITING), mo_desk_waiting(g->desk));
+    s = mo_audit_stats(mo_approvals_audit(g->desk));
+    mo_prom_set(plain(g, WAITING), mo_approvals_waiting(g->desk));
     mo_prom_set(plain(g, SAVED), (double)mo_gateway_saved(gw));
     mo_prom_set(plain(g, ROWS), (double)s.rows);
     mo_prom_set(plain(g, LOST), (double)s.lost);
@@ -220,15 +220,16 @@ void mo_gauges_put(void *ctx, struct mo_jw *w)
     mo_jw_end(w);
     put(w, "children", children);
     put(w, "queue", queue);
-    put(w, "waiting", gw ? mo_desk_waiting(g->desk) : 0);
+    put(w, "waiting", gw ? mo_approvals_waiting(g->desk) : 0);
     put(w, "savedTokens", gw ? mo_gateway_saved(gw) : 0);
     mo_jw_end(w);
 }
 
 /* --- from start to end --------------------------------------------------- */
 
-int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
-                  struct mo_gauges **out, struct mo_err *e)
+int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub,
+                  struct mo_approvals *desk, struct mo_gauges **out,
+                  struct mo_err *e)
 {
     struct mo_gauges *g = mo_new(struct mo_gauges);
     int rc = 0;
@@ -249,7 +250,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
         mo_gauges_free(g);
         return mo_fail(e, rc, "metrics");
     }
-    mo_desk_watch(desk, &(struct mo_desk_watch){on_done, g});
+    mo_approvals_watch(desk, &(struct mo_approvals_watch){on_done, g});
     *out = g;
     return 0;
 }
@@ -258,7 +259,7 @@ void mo_gauges_stop(struct mo_gauges *g)
 {
     if (!g || !g->hub)
         return;
-    mo_desk_watch(g->desk, &(struct mo_desk_watch){NULL, NULL});
+    mo_approvals_watch(g->desk, &(struct mo_approvals_watch){NULL, NULL});
     g->hub = NULL;
 }
 

@@ -22,8 +22,9 @@ struct mo_gauges;
 
 /* hub and desk are borrowed until mo_gauges_stop(), the registry as long as
  * it is written. */
-int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub, struct mo_desk *desk,
-                  struct mo_gauges **out, struct mo_err *e);
+int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub,
+                  struct mo_approvals *desk, struct mo_gauges **out,
+                  struct mo_err *e);
 /* The "gateway" of /api/stats, an object: sums of all calls
  * (gateway/call/call_stats.h), and of each server its state, breaker, children,
  * queue, calls and tools. ctx: struct mo_gauges. */

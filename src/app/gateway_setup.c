@@ -261,7 +261,7 @@ void mo_hub_forget(const struct mo_config *cfg, const char *server)
 /* --- from open to close -------------------------------------------------- */
 
 static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
-                        struct mo_desk *desk, struct mo_record *rec,
+                        struct mo_approvals *desk, struct mo_record *rec,
                         struct mo_err *e)
 {
     struct mo_gateway_opts o = {
@@ -284,7 +284,7 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
     int rc = 0;
 
     if (desk)
-        o.judge = mo_desk_judge(desk);
+        o.judge = mo_approvals_judge(desk);
     if (path_of(cfg, MO_HUB_CACHE, dir) < 0 ||
         path_of(cfg, MO_HUB_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
@@ -368,7 +368,7 @@ void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
 }
 
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_desk *desk, struct mo_record *rec,
+                struct mo_approvals *desk, struct mo_record *rec,
                 struct mo_hub **out, struct mo_err *e)
 {
     struct mo_hub *h = mo_new(struct mo_hub);

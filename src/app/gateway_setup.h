@@ -24,7 +24,7 @@ struct mo_hub;
 /* desk: who judges calls, NULL: nobody. rec: what to record them with, NULL:
  * they are not. Both live longer than the hub. */
 int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_desk *desk, struct mo_record *rec,
+                struct mo_approvals *desk, struct mo_record *rec,
                 struct mo_hub **out, struct mo_err *e);
 /* Children are gone when gone(ctx) comes. */
 void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx);

@@ -9,7 +9,7 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
     const struct mo_gw_find f = {.words = a->words,
                                  .limit = a->limit,
                                  .threshold = a->threshold,
-                                 .changed = mo_desk_changed,
+                                 .changed = mo_approvals_changed,
                                  .ctx = r->desk};
     int rc = mo_gateway_find(mo_hub_gateway(r->hub), &f, out);
     const struct mo_looked looked = {
@@ -20,7 +20,7 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
     };
 
     if (rc == 0)
-        mo_looked(mo_desk_audit(r->desk), &looked);
+        mo_looked(mo_approvals_audit(r->desk), &looked);
     return rc;
 }
 

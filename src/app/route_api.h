@@ -10,7 +10,7 @@
 
 struct mo_router {
     struct mo_hub *hub;
-    struct mo_desk *desk;
+    struct mo_approvals *desk;
 };
 
 struct mo_api_route mo_router_api(struct mo_router *r);

@@ -75,7 +75,7 @@ static void apply(void *ctx)
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
     renew_tls(s);
-    if (s->desk && mo_desk_reload(s->desk, now, &e) < 0)
+    if (s->desk && mo_approvals_reload(s->desk, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
@@ -230,11 +230,11 @@ static void on_mcp(void *ctx, struct mo_req *rq)
 static int make_desk(struct server *s, struct mo_err *e)
 {
     struct mo_err why;
-    int rc = mo_desk_open(s->loop, s->first, &s->desk, e);
+    int rc = mo_approvals_open(s->loop, s->first, &s->desk, e);
 
     if (rc < 0)
         return rc;
-    s->api_approvals = mo_desk_api(s->desk);
+    s->api_approvals = mo_approvals_api(s->desk);
     if (mo_hatch_open(s->loop, s->first->store.dir, &s->api_approvals,
                       &s->hatch, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
@@ -281,7 +281,7 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
     s->opening = false;
     s->house = h;
     if (h && s->desk)
-        mo_audit_store(mo_desk_audit(s->desk), mo_house_store(h));
+        mo_audit_store(mo_approvals_audit(s->desk), mo_house_store(h));
     if (s->closing)
         mo_serve_end_next(s);
     else if (h == NULL)

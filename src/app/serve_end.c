@@ -70,7 +70,7 @@ static void on_house_gone(void *ctx)
 static void close_house(struct server *s)
 {
     if (s->desk)
-        mo_audit_store(mo_desk_audit(s->desk), NULL);
+        mo_audit_store(mo_approvals_audit(s->desk), NULL);
     mo_house_close(s->house, on_house_gone, s);
 }
 
@@ -91,7 +91,7 @@ void mo_serve_end_next(struct server *s)
     else if (s->opening)
         return;
     else if (s->desk)
-        mo_desk_close(s->desk, on_desk_gone, s);
+        mo_approvals_close(s->desk, on_desk_gone, s);
     else
         mo_loop_stop(s->loop);
 }

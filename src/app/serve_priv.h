@@ -35,7 +35,7 @@ struct server {
     struct mo_api_stats api_stats;
     struct mo_router router;
     struct mo_api_route api_route;
-    struct mo_desk *desk;
+    struct mo_approvals *desk;
     struct mo_api_approvals api_approvals;
     struct mo_hatch *hatch;
     struct mo_gauges *gauges;

@@ -20,7 +20,7 @@ struct gateway {
     struct mo_config_holder config;
     struct mo_log log;
     struct mo_loop *loop;
-    struct mo_desk *desk;
+    struct mo_approvals *desk;
     struct mo_hatch *hatch;
     struct mo_hub *hub;
     const char *record_to; /* NULL: nothing is recorded */
@@ -37,7 +37,7 @@ static void apply(void *ctx)
     struct gateway *g = ctx;
     struct mo_err e;
 
-    if (mo_desk_reload(g->desk, g->config.now, &e) < 0)
+    if (mo_approvals_reload(g->desk, g->config.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (mo_hub_reload(g->hub, g->config.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the servers");
@@ -64,7 +64,7 @@ static void end_next(void *ctx)
     else if (g->hub)
         mo_hub_close(mo_take_ptr(&g->hub), end_next, g);
     else if (g->desk)
-        mo_desk_close(mo_take_ptr(&g->desk), end_next, g);
+        mo_approvals_close(mo_take_ptr(&g->desk), end_next, g);
     else
         mo_loop_stop(g->loop);
 }
@@ -128,7 +128,7 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
 static void open_hatch(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, soon);
-    const struct mo_api_approvals api = mo_desk_api(g->desk);
+    const struct mo_api_approvals api = mo_approvals_api(g->desk);
     struct mo_err e;
 
     if (mo_hatch_open(g->loop, g->config.now->store.dir, &api, &g->hatch, &e) <
@@ -150,7 +150,7 @@ static int start(struct gateway *g, struct mo_err *e)
         rc = g->record ? 0 : e->code;
     }
     if (rc == 0)
-        rc = mo_desk_open(g->loop, g->config.now, &g->desk, e);
+        rc = mo_approvals_open(g->loop, g->config.now, &g->desk, e);
     if (rc == 0)
         rc =
             mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);

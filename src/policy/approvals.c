@@ -6,9 +6,10 @@
 
 /* --- a matter ------------------------------------------------------------ */
 
-static struct matter *matter_new(struct mo_desk *d, struct mo_gw_case *k)
+static struct pending_call *matter_new(struct mo_approvals *d,
+                                       struct mo_gw_case *k)
 {
-    struct matter *m = mo_new(struct matter);
+    struct pending_call *m = mo_new(struct pending_call);
 
     if (!m)
         return NULL;
@@ -22,7 +23,7 @@ static struct matter *matter_new(struct mo_desk *d, struct mo_gw_case *k)
     return m;
 }
 
-static void unhold(struct matter *m)
+static void unhold(struct pending_call *m)
 {
     if (mo_list_empty(&m->node))
         return;
@@ -31,7 +32,7 @@ static void unhold(struct matter *m)
     m->d->nheld--;
 }
 
-static void matter_free(struct matter *m)
+static void matter_free(struct pending_call *m)
 {
     unhold(m);
     mo_buf_fini(&m->args);
@@ -49,14 +50,14 @@ static enum mo_gw_ruling refuse(struct mo_gw_case *k, const char *why)
     return MO_GW_REFUSE;
 }
 
-static bool has_rules(const struct mo_desk *d)
+static bool has_rules(const struct mo_approvals *d)
 {
     return d->cfg->gateway.approvals == MO_GW_ASK_REST || d->rules.n ||
            mo_always_for(d->always).rules(d->always)->n;
 }
 
 /* def: what is known of the tool, its annotations among it. */
-static struct mo_verdict verdict_of(const struct mo_desk *d,
+static struct mo_verdict verdict_of(const struct mo_approvals *d,
                                     const struct mo_gw_case *k,
                                     struct mo_json def, struct mo_span args)
 {
@@ -99,7 +100,7 @@ static void put_def(struct mo_buf *b, struct mo_json item)
 }
 
 /* {"by":"operator","index":0,...}, counted as /api/rules lists them. */
-static void put_rule(const struct mo_desk *d, const struct mo_verdict *v,
+static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
                      struct mo_buf *b)
 {
     struct mo_jw w;
@@ -122,7 +123,7 @@ static void put_rule(const struct mo_desk *d, const struct mo_verdict *v,
 }
 
 /* A person is asked: what is shown is kept. */
-static enum mo_gw_ruling ask(struct mo_desk *d, struct matter *m,
+static enum mo_gw_ruling ask(struct mo_approvals *d, struct pending_call *m,
                              struct mo_buf *question)
 {
     struct mo_gw_case *k = m->k;
@@ -130,17 +131,18 @@ static enum mo_gw_ruling ask(struct mo_desk *d, struct matter *m,
     if (d->nheld >= HELD_MAX)
         return refuse(k, "too many calls wait for a person already");
     put_def(&m->def, k->item);
-    if (mo_buf_err(&m->def) || desk_digest(k, m->tool_digest) < 0)
+    if (mo_buf_err(&m->def) || mo_approvals_digest(k, m->tool_digest) < 0)
         return refuse(k, "out of memory");
     (void)snprintf(m->why, sizeof(m->why), "%s", k->reason);
     m->at = mo_wall_ms();
     m->expires = m->at + (uint64_t)d->cfg->approvals.timeout_seconds * 1000;
-    if (desk_question(m, question) < 0)
+    if (mo_approvals_question(m, question) < 0)
         mo_buf_reset(question); /* too long for a form: people look elsewhere */
     return MO_GW_ASK;
 }
 
-static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
+static enum mo_gw_ruling by_rules(struct mo_approvals *d,
+                                  struct pending_call *m,
                                   struct mo_buf *question)
 {
     struct mo_gw_case *k = m->k;
@@ -168,8 +170,9 @@ static enum mo_gw_ruling by_rules(struct mo_desk *d, struct matter *m,
     return MO_GW_LET;
 }
 
-int desk_may_be(const struct mo_desk *d, const struct matter *m,
-                struct mo_span args, struct mo_err *e)
+int mo_approvals_may_be(const struct mo_approvals *d,
+                        const struct pending_call *m, struct mo_span args,
+                        struct mo_err *e)
 {
     struct mo_verdict v =
         verdict_of(d, m->k, (struct mo_json){m->def.p, m->def.len}, args);
@@ -184,7 +187,7 @@ int desk_may_be(const struct mo_desk *d, const struct matter *m,
 /* A call of a conversation: its person has been asked there, by the same rules
  * and what that person said before. What the operator denies is denied here
  * too, and nobody was asked about a server that stands in. */
-static enum mo_gw_ruling from_inside(const struct mo_desk *d,
+static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
                                      struct mo_gw_case *k)
 {
     const struct mo_rules none = {NULL, 0};
@@ -215,16 +218,16 @@ static enum mo_gw_ruling from_inside(const struct mo_desk *d,
 static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
                               struct mo_buf *question)
 {
-    struct mo_desk *d = ctx;
+    struct mo_approvals *d = ctx;
     bool off = d->cfg->gateway.approvals == MO_GW_NO_RULES;
     struct mo_pins *pins;
-    struct matter *m;
+    struct pending_call *m;
     struct mo_err e;
 
     k->by = NULL;
-    if (!off && mo_desk_pins(d, &pins, &e) < 0)
+    if (!off && mo_approvals_pins(d, &pins, &e) < 0)
         return refuse(k, e.msg);
-    if (!off && !desk_is_same(d, k))
+    if (!off && !mo_approvals_is_same(d, k))
         return refuse(k, "its server changed this tool since it was first "
                          "seen; a person must look at it and accept it "
                          "(`mcp-orchestrator approvals list`)");
@@ -246,8 +249,8 @@ static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
 
 static void held(void *ctx, struct mo_gw_case *k)
 {
-    struct mo_desk *d = ctx;
-    struct matter *m = k->data;
+    struct mo_approvals *d = ctx;
+    struct pending_call *m = k->data;
     const struct mo_exact_call what = {
         .session = k->who,
         .call = mo_span_cstr(k->id),
@@ -264,7 +267,7 @@ static void held(void *ctx, struct mo_gw_case *k)
 
 static void on_sure(void *ctx, const struct mo_err *why)
 {
-    struct matter *m = ctx;
+    struct pending_call *m = ctx;
 
     m->writing = false;
     if (m->k)
@@ -275,8 +278,8 @@ static void on_sure(void *ctx, const struct mo_err *why)
 
 static void agreed(void *ctx, struct mo_gw_case *k)
 {
-    struct mo_desk *d = ctx;
-    struct matter *m = k->data;
+    struct mo_approvals *d = ctx;
+    struct pending_call *m = k->data;
     struct mo_err e;
 
     unhold(m);
@@ -289,8 +292,8 @@ static void agreed(void *ctx, struct mo_gw_case *k)
 
 static void done(void *ctx, struct mo_gw_case *k)
 {
-    struct mo_desk *d = ctx;
-    struct matter *m = k->data;
+    struct mo_approvals *d = ctx;
+    struct pending_call *m = k->data;
 
     if (!k->inside.n) /* who asked writes it down, with the rest of it */
         mo_audit_call(d->audit, MO_AUDIT_DONE, k,
@@ -309,10 +312,10 @@ static void done(void *ctx, struct mo_gw_case *k)
 
 static void routed(void *ctx, const struct mo_gw_routing *r)
 {
-    mo_audit_routing(((struct mo_desk *)ctx)->audit, r);
+    mo_audit_routing(((struct mo_approvals *)ctx)->audit, r);
 }
 
-struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
+struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d)
 {
     return (struct mo_gw_judge){
         .rule = rule,
@@ -320,7 +323,7 @@ struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
         .agreed = agreed,
         .done = done,
         .routed = routed,
-        .changed = mo_desk_changed,
+        .changed = mo_approvals_changed,
         .ctx = d,
         .wait_ms = (uint64_t)d->cfg->approvals.timeout_seconds * 1000,
     };
@@ -330,14 +333,14 @@ struct mo_gw_judge mo_desk_judge(struct mo_desk *d)
 
 static void on_flush(struct mo_timer *t)
 {
-    struct mo_desk *d = mo_container_of(t, struct mo_desk, flush);
+    struct mo_approvals *d = mo_container_of(t, struct mo_approvals, flush);
     struct mo_agent_pins p = mo_pins_for(d->pins);
 
     p.flush(p.ctx);
 }
 
-int mo_desk_reload(struct mo_desk *d, const struct mo_config *cfg,
-                   struct mo_err *e)
+int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
+                        struct mo_err *e)
 {
     struct mo_rules rules;
     struct mo_arena arena;
@@ -361,13 +364,14 @@ int mo_desk_reload(struct mo_desk *d, const struct mo_config *cfg,
 
 static void desk_over(void *ctx)
 {
-    struct mo_desk *d = ctx;
+    struct mo_approvals *d = ctx;
     void (*gone)(void *) = d->gone;
     void *gone_ctx = d->ctx;
 
     MO_BUG_ON(d->nheld);
     while (!mo_list_empty(&d->changed))
-        changed_free(d, mo_list_first(&d->changed, struct changed, node));
+        mo_approvals_changed_free(
+            d, mo_list_first(&d->changed, struct changed_tool, node));
     mo_map_fini(&d->known);
     mo_pins_close(d->pins);
     mo_always_close(d->always);
@@ -378,7 +382,8 @@ static void desk_over(void *ctx)
         gone(gone_ctx);
 }
 
-void mo_desk_close(struct mo_desk *d, void (*gone)(void *ctx), void *ctx)
+void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
+                        void *ctx)
 {
     d->gone = gone;
     d->ctx = ctx;
@@ -391,10 +396,10 @@ void mo_desk_close(struct mo_desk *d, void (*gone)(void *ctx), void *ctx)
         desk_over(d);
 }
 
-int mo_desk_open(struct mo_loop *l, const struct mo_config *cfg,
-                 struct mo_desk **out, struct mo_err *e)
+int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
+                      struct mo_approvals **out, struct mo_err *e)
 {
-    struct mo_desk *d = mo_new(struct mo_desk);
+    struct mo_approvals *d = mo_new(struct mo_approvals);
     int rc;
 
     if (!d)
@@ -414,7 +419,7 @@ int mo_desk_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_audit_open(l, cfg, &d->audit, e);
     if (rc < 0) {
-        mo_desk_close(d, NULL, NULL);
+        mo_approvals_close(d, NULL, NULL);
         return rc;
     }
     *out = d;
@@ -426,19 +431,20 @@ static int verify(void *ctx,
                                const struct mo_err *why),
                   void *arg, struct mo_err *e)
 {
-    return mo_audit_verify(((struct mo_desk *)ctx)->audit, told, arg, e);
+    return mo_audit_verify(((struct mo_approvals *)ctx)->audit, told, arg, e);
 }
 
-struct mo_api_approvals mo_desk_api(struct mo_desk *d)
+struct mo_api_approvals mo_approvals_api(struct mo_approvals *d)
 {
-    return (struct mo_api_approvals){.list = desk_list,
-                                     .decide = desk_decide,
-                                     .accept = desk_accept,
+    return (struct mo_api_approvals){.list = mo_approvals_list,
+                                     .decide = mo_approvals_decide,
+                                     .accept = mo_approvals_accept,
                                      .verify = verify,
                                      .ctx = d};
 }
 
-int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e)
+int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
+                      struct mo_err *e)
 {
     int rc = d->pins ? 0
                      : mo_pins_open(mo_loop_log(d->loop), d->cfg->store.dir,
@@ -448,22 +454,23 @@ int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e)
     return rc;
 }
 
-struct mo_always *mo_desk_always(const struct mo_desk *d)
+struct mo_always *mo_approvals_always(const struct mo_approvals *d)
 {
     return d->always;
 }
 
-struct mo_audit *mo_desk_audit(const struct mo_desk *d)
+struct mo_audit *mo_approvals_audit(const struct mo_approvals *d)
 {
     return d->audit;
 }
 
-void mo_desk_watch(struct mo_desk *d, const struct mo_desk_watch *w)
+void mo_approvals_watch(struct mo_approvals *d,
+                        const struct mo_approvals_watch *w)
 {
     d->watch = *w;
 }
 
-unsigned mo_desk_waiting(const struct mo_desk *d)
+unsigned mo_approvals_waiting(const struct mo_approvals *d)
 {
     return d->nheld;
 }

@@ -3,7 +3,7 @@
  * Joins the gateway's seam (gateway/call/case.h) with what this program knows:
  * the operator's rules, what people said "always" to, the definitions of tools
  * as they were first seen, and the audit log. Those last three are one for the
- * process: conversations use the same (mo_desk_pins() and so on).
+ * process: conversations use the same (mo_approvals_pins() and so on).
  *
  * Rules of the house
  *  1. The first rule that fits decides, as in conversations. Where none does,
@@ -29,34 +29,37 @@
 #include "policy/tool_pins.h"
 #include "web/api_approvals.h"
 
-struct mo_desk;
+struct mo_approvals;
 
-int mo_desk_open(struct mo_loop *l, const struct mo_config *cfg,
-                 struct mo_desk **out, struct mo_err *e);
+int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
+                      struct mo_approvals **out, struct mo_err *e);
 /* After the gateway. gone(ctx) once, later. */
-void mo_desk_close(struct mo_desk *d, void (*gone)(void *ctx), void *ctx);
+void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
+                        void *ctx);
 /* On failure the old rules stay. */
-int mo_desk_reload(struct mo_desk *d, const struct mo_config *cfg,
-                   struct mo_err *e);
+int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
+                        struct mo_err *e);
 
-struct mo_gw_judge mo_desk_judge(struct mo_desk *d);
-struct mo_api_approvals mo_desk_api(struct mo_desk *d);
+struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d);
+struct mo_api_approvals mo_approvals_api(struct mo_approvals *d);
 
 /* Read when they are first wanted: a start should not wait for them. */
-int mo_desk_pins(struct mo_desk *d, struct mo_pins **out, struct mo_err *e);
+int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
+                      struct mo_err *e);
 /* Is a tool not what people saw first? As mo_gw_find wants it, ctx: the desk;
  * one that is not is listed for people to accept. */
-bool mo_desk_changed(void *ctx, struct mo_span server, struct mo_span tool,
-                     struct mo_json item);
-struct mo_always *mo_desk_always(const struct mo_desk *d);
-struct mo_audit *mo_desk_audit(const struct mo_desk *d);
+bool mo_approvals_changed(void *ctx, struct mo_span server, struct mo_span tool,
+                          struct mo_json item);
+struct mo_always *mo_approvals_always(const struct mo_approvals *d);
+struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
 /* Hears of every call that is over, and how many wait; may be NULL. */
-struct mo_desk_watch {
+struct mo_approvals_watch {
     void (*done)(void *ctx, const struct mo_gw_case *k);
     void *ctx;
 };
-void mo_desk_watch(struct mo_desk *d, const struct mo_desk_watch *w);
-unsigned mo_desk_waiting(const struct mo_desk *d);
+void mo_approvals_watch(struct mo_approvals *d,
+                        const struct mo_approvals_watch *w);
+unsigned mo_approvals_waiting(const struct mo_approvals *d);
 
 #endif

@@ -60,7 +60,7 @@ static void put_plain(struct mo_buf *b, struct mo_span s)
     }
 }
 
-int desk_question(const struct matter *m, struct mo_buf *out)
+int mo_approvals_question(const struct pending_call *m, struct mo_buf *out)
 {
     const struct mo_gw_case *k = m->k;
 
@@ -107,7 +107,7 @@ static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
     mo_jw_u64(w, n);
 }
 
-static void put_matter(struct mo_jw *w, const struct matter *m)
+static void put_matter(struct mo_jw *w, const struct pending_call *m)
 {
     const struct mo_gw_case *k = m->k;
 
@@ -135,7 +135,7 @@ static void put_matter(struct mo_jw *w, const struct matter *m)
     mo_jw_end(w);
 }
 
-static void put_changed(struct mo_jw *w, const struct changed *c)
+static void put_changed(struct mo_jw *w, const struct changed_tool *c)
 {
     const struct mo_tool_def *d = &c->tool.def;
 
@@ -153,23 +153,23 @@ static void put_changed(struct mo_jw *w, const struct changed *c)
     mo_jw_end(w);
 }
 
-int desk_list(void *ctx, struct mo_buf *out)
+int mo_approvals_list(void *ctx, struct mo_buf *out)
 {
-    struct mo_desk *d = ctx;
+    struct mo_approvals *d = ctx;
     struct mo_jw w;
 
-    desk_drop_accepted(d);
+    mo_approvals_drop_accepted(d);
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "approvals");
     mo_jw_arr(&w);
     mo_list_each (n, &d->held)
-        put_matter(&w, mo_container_of(n, struct matter, node));
+        put_matter(&w, mo_container_of(n, struct pending_call, node));
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
     mo_jw_arr(&w);
     mo_list_each (n, &d->changed)
-        put_changed(&w, mo_container_of(n, struct changed, node));
+        put_changed(&w, mo_container_of(n, struct changed_tool, node));
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(out);
@@ -177,10 +177,11 @@ int desk_list(void *ctx, struct mo_buf *out)
 
 /* --- decisions ----------------------------------------------------------- */
 
-static struct matter *find(const struct mo_desk *d, struct mo_span id)
+static struct pending_call *find(const struct mo_approvals *d,
+                                 struct mo_span id)
 {
     mo_list_each (n, &d->held) {
-        struct matter *m = mo_container_of(n, struct matter, node);
+        struct pending_call *m = mo_container_of(n, struct pending_call, node);
 
         if (mo_span_eq_ct(mo_span_cstr(m->k->id), id))
             return m;
@@ -190,8 +191,8 @@ static struct matter *find(const struct mo_desk *d, struct mo_span id)
 
 /* What people write in the place of a call's arguments is held against the
  * operator's rules and the tool's schema; the one who writes it has agreed. */
-static int edit(struct mo_desk *d, struct matter *m, struct mo_json args,
-                struct mo_err *e)
+static int edit(struct mo_approvals *d, struct pending_call *m,
+                struct mo_json args, struct mo_err *e)
 {
     struct mo_buf exact;
     int rc;
@@ -201,7 +202,7 @@ static int edit(struct mo_desk *d, struct matter *m, struct mo_json args,
     if (rc < 0)
         e->code = rc = MO_EINVAL;
     if (rc == 0 && !mo_span_eq(mo_buf_view(&exact), mo_buf_view(&m->args))) {
-        rc = desk_may_be(d, m, mo_buf_view(&exact), e);
+        rc = mo_approvals_may_be(d, m, mo_buf_view(&exact), e);
         if (rc == 0)
             rc = mo_gw_edit(m->k, mo_buf_view(&exact), e);
         if (rc == 0) {
@@ -214,10 +215,11 @@ static int edit(struct mo_desk *d, struct matter *m, struct mo_json args,
     return rc;
 }
 
-int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e)
+int mo_approvals_decide(void *ctx, const struct mo_api_decision *x,
+                        struct mo_err *e)
 {
-    struct mo_desk *d = ctx;
-    struct matter *m = find(d, x->id);
+    struct mo_approvals *d = ctx;
+    struct pending_call *m = find(d, x->id);
 
     if (!m)
         return mo_fail(e, MO_ENOTFOUND,
@@ -238,7 +240,7 @@ int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e)
     return 0;
 }
 
-static void note_accepted(struct mo_desk *d, const struct changed *c,
+static void note_accepted(struct mo_approvals *d, const struct changed_tool *c,
                           const char *who)
 {
     struct mo_buf b;
@@ -256,13 +258,14 @@ static void note_accepted(struct mo_desk *d, const struct changed *c,
     mo_buf_fini(&b);
 }
 
-int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e)
+int mo_approvals_accept(void *ctx, const struct mo_api_accept *x,
+                        struct mo_err *e)
 {
-    struct mo_desk *d = ctx;
+    struct mo_approvals *d = ctx;
     struct mo_agent_pins p = mo_pins_for(d->pins);
 
     mo_list_each (n, &d->changed) {
-        struct changed *c = mo_container_of(n, struct changed, node);
+        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
 
         if (!mo_span_eq(c->tool.def.server, x->server) ||
             !mo_span_eq(c->tool.def.name, x->tool))
@@ -273,7 +276,7 @@ int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         p.flush(p.ctx);
         note_accepted(d, c, x->who);
-        changed_free(d, c);
+        mo_approvals_changed_free(d, c);
         return 0;
     }
     return mo_fail(e, MO_ENOTFOUND, "no such tool waits to be accepted");

@@ -19,9 +19,9 @@
 #define WHO_MAX     128
 #define LIST_MAX    ((size_t)32 * 1024 * 1024)
 
-struct matter {
+struct pending_call {
     struct mo_list node;
-    struct mo_desk *d;
+    struct mo_approvals *d;
     struct mo_gw_case *k;
     struct mo_buf args; /* exact; empty: not kept */
     struct mo_buf def;  /* of the tool: what people want to see of it */
@@ -33,14 +33,14 @@ struct matter {
     bool writing;
 };
 
-struct changed { /* a tool that is not what it was */
+struct changed_tool { /* a tool that is not what it was */
     struct mo_list node;
     struct mo_tool tool; /* texts in the arena */
     struct mo_arena arena;
     struct mo_buf before;
 };
 
-struct mo_desk {
+struct mo_approvals {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     struct mo_arena arena; /* the rules */
@@ -48,7 +48,7 @@ struct mo_desk {
     struct mo_pins *pins;
     struct mo_always *always;
     struct mo_audit *audit;
-    struct mo_desk_watch watch;
+    struct mo_approvals_watch watch;
     struct mo_list held, changed;
     unsigned nheld, nchanged;
     struct mo_map known; /* server NUL tool -> hash of its definition */
@@ -60,22 +60,25 @@ struct mo_desk {
 
 /* approvals.c: do the rules let people run this call with such arguments? 0, or
  * MO_EINVAL and which does not. */
-int desk_may_be(const struct mo_desk *d, const struct matter *m,
-                struct mo_span args, struct mo_err *e);
+int mo_approvals_may_be(const struct mo_approvals *d,
+                        const struct pending_call *m, struct mo_span args,
+                        struct mo_err *e);
 
 /* approvals_list.c */
-int desk_list(void *ctx, struct mo_buf *out);
-int desk_decide(void *ctx, const struct mo_api_decision *x, struct mo_err *e);
-int desk_accept(void *ctx, const struct mo_api_accept *x, struct mo_err *e);
+int mo_approvals_list(void *ctx, struct mo_buf *out);
+int mo_approvals_decide(void *ctx, const struct mo_api_decision *x,
+                        struct mo_err *e);
+int mo_approvals_accept(void *ctx, const struct mo_api_accept *x,
+                        struct mo_err *e);
 /* The question as text: what would run, nothing in it that hides. */
-int desk_question(const struct matter *m, struct mo_buf *out);
-void changed_free(struct mo_desk *d, struct changed *c);
+int mo_approvals_question(const struct pending_call *m, struct mo_buf *out);
+void mo_approvals_changed_free(struct mo_approvals *d, struct changed_tool *c);
 
 /* approvals_tool.c: forget changes that were accepted elsewhere; is the tool of
  * this case what it was? */
-void desk_drop_accepted(struct mo_desk *d);
-bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k);
+void mo_approvals_drop_accepted(struct mo_approvals *d);
+bool mo_approvals_is_same(struct mo_approvals *d, struct mo_gw_case *k);
 /* The digest of its definition, as pins have it. */
-int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);
+int mo_approvals_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);
 
 #endif

@@ -33,7 +33,7 @@ static struct mo_span key_of(char b[KEY_MAX], const struct mo_gw_case *k)
 
 /* --- those that changed -------------------------------------------------- */
 
-void changed_free(struct mo_desk *d, struct changed *c)
+void mo_approvals_changed_free(struct mo_approvals *d, struct changed_tool *c)
 {
     mo_list_del(&c->node);
     d->nchanged--;
@@ -42,10 +42,11 @@ void changed_free(struct mo_desk *d, struct changed *c)
     mo_free(c);
 }
 
-static struct changed *find_changed(struct mo_desk *d, const struct mo_tool *t)
+static struct changed_tool *find_changed(struct mo_approvals *d,
+                                         const struct mo_tool *t)
 {
     mo_list_each (n, &d->changed) {
-        struct changed *c = mo_container_of(n, struct changed, node);
+        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
 
         if (mo_span_eq(c->tool.def.server, t->def.server) &&
             mo_span_eq(c->tool.def.name, t->def.name))
@@ -65,17 +66,17 @@ static int copy(struct mo_arena *a, struct mo_span *s)
 }
 
 /* For people to look at; without memory it is refused all the same. */
-static void remember(struct mo_desk *d, const struct mo_tool *t,
+static void remember(struct mo_approvals *d, const struct mo_tool *t,
                      struct mo_buf *before)
 {
-    struct changed *c = find_changed(d, t);
+    struct changed_tool *c = find_changed(d, t);
     struct mo_tool_def *def;
 
     if (c && strcmp(c->tool.digest, t->digest) == 0)
         return;
     if (c)
-        changed_free(d, c);
-    c = d->nchanged < CHANGED_MAX ? mo_new(struct changed) : NULL;
+        mo_approvals_changed_free(d, c);
+    c = d->nchanged < CHANGED_MAX ? mo_new(struct changed_tool) : NULL;
     if (!c)
         return;
     mo_arena_init(&c->arena, TEXT_MAX);
@@ -89,15 +90,15 @@ static void remember(struct mo_desk *d, const struct mo_tool *t,
         copy(&c->arena, &def->schema) < 0 ||
         copy(&c->arena, &def->annotations) < 0 ||
         mo_buf_span(&c->before, mo_buf_view(before)) < 0)
-        changed_free(d, c);
+        mo_approvals_changed_free(d, c);
 }
 
 /* --- looking ------------------------------------------------------------- */
 
-static bool look(struct mo_desk *d, const struct mo_tool *t)
+static bool look(struct mo_approvals *d, const struct mo_tool *t)
 {
     struct mo_agent_pins p = mo_pins_for(d->pins);
-    struct changed *c = find_changed(d, t);
+    struct changed_tool *c = find_changed(d, t);
     struct mo_buf before;
     bool same;
 
@@ -106,19 +107,19 @@ static bool look(struct mo_desk *d, const struct mo_tool *t)
     if (!same)
         remember(d, t, &before);
     else if (c)
-        changed_free(d, c);
+        mo_approvals_changed_free(d, c);
     mo_buf_fini(&before);
     if (same && !mo_timer_on(&d->flush))
         mo_timer_start(d->loop, &d->flush, FLUSH_MS);
     return same;
 }
 
-void desk_drop_accepted(struct mo_desk *d)
+void mo_approvals_drop_accepted(struct mo_approvals *d)
 {
     struct mo_list *n = d->changed.next;
 
     while (n != &d->changed) {
-        struct changed *c = mo_container_of(n, struct changed, node);
+        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
 
         n = n->next; /* c may go */
         (void)look(d, &c->tool);
@@ -126,18 +127,20 @@ void desk_drop_accepted(struct mo_desk *d)
 }
 
 /* Never 0: a map's value of NULL is none. */
-static uint64_t hash_of(const struct mo_desk *d, const struct mo_gw_case *k)
+static uint64_t hash_of(const struct mo_approvals *d,
+                        const struct mo_gw_case *k)
 {
     return mo_siphash(d->key0, d->key1, mo_json_text(k->item)) | 1;
 }
 
 /* It was looked at, and these bytes were good. */
-static bool is_known(const struct mo_desk *d, struct mo_span key, uint64_t hash)
+static bool is_known(const struct mo_approvals *d, struct mo_span key,
+                     uint64_t hash)
 {
     return key.n && (uintptr_t)mo_map_get(&d->known, key) == (uintptr_t)hash;
 }
 
-bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
+bool mo_approvals_is_same(struct mo_approvals *d, struct mo_gw_case *k)
 {
     uint64_t hash = hash_of(d, k);
     struct mo_tool t;
@@ -156,7 +159,7 @@ bool desk_is_same(struct mo_desk *d, struct mo_gw_case *k)
     return same;
 }
 
-int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
+int mo_approvals_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 {
     struct mo_arena a;
     struct mo_tool t;
@@ -170,19 +173,20 @@ int desk_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
     return rc;
 }
 
-bool mo_desk_changed(void *ctx, struct mo_span server, struct mo_span tool,
-                     struct mo_json item)
+bool mo_approvals_changed(void *ctx, struct mo_span server, struct mo_span tool,
+                          struct mo_json item)
 {
     struct mo_gw_case k = {.server = server, .tool = tool, .item = item};
-    struct mo_desk *d = ctx;
+    struct mo_approvals *d = ctx;
     struct mo_pins *pins;
     struct mo_err e;
     char room[KEY_MAX];
 
     if (d->cfg->gateway.approvals == MO_GW_NO_RULES ||
         is_known(d, key_of(room, &k), hash_of(d, &k)) ||
-        mo_desk_pins(d, &pins, &e) < 0 ||
+        mo_approvals_pins(d, &pins, &e) < 0 ||
         !mo_pins_changed(pins, server, tool, item))
         return false;
-    return !desk_is_same(d, &k); /* from now on people see what changed */
+    return !mo_approvals_is_same(d,
+                                 &k); /* from now on people see what changed */
 }

@@ -50,9 +50,9 @@ static const struct {
     {"by words", "good", "{}", true, false, true, MO_GW_REFUSE},
 };
 
-static enum mo_gw_ruling ask(struct mo_desk *d, size_t i, const char *item)
+static enum mo_gw_ruling ask(struct mo_approvals *d, size_t i, const char *item)
 {
-    struct mo_gw_judge j = mo_desk_judge(d);
+    struct mo_gw_judge j = mo_approvals_judge(d);
     struct mo_gw_case k = {
         .server = MO_SPAN("s"),
         .tool = mo_span_cstr(rows[i].tool),
@@ -104,20 +104,21 @@ static int load(struct mo_config_holder *h, const char *rest, struct mo_err *e)
     return mo_config_open(h, &in, &rep, e);
 }
 
-static struct mo_desk *open_desk(struct mo_loop *l, const struct mo_config *c)
+static struct mo_approvals *open_desk(struct mo_loop *l,
+                                      const struct mo_config *c)
 {
-    struct mo_desk *d = NULL;
+    struct mo_approvals *d = NULL;
     struct mo_err e;
 
-    assert_int_equal(mo_desk_open(l, c, &d, &e), 0);
+    assert_int_equal(mo_approvals_open(l, c, &d, &e), 0);
     return d;
 }
 
-static void close_desk(struct mo_loop *l, struct mo_desk *d)
+static void close_desk(struct mo_loop *l, struct mo_approvals *d)
 {
     bool gone = false;
 
-    mo_desk_close(d, on_gone, &gone);
+    mo_approvals_close(d, on_gone, &gone);
     assert_true(mo_loop_until(l, is_true, &gone, 10000));
 }
 
@@ -127,7 +128,7 @@ static void test_rows(void **state)
     struct mo_config_holder h;
     struct mo_err e;
     struct mo_loop *l = mo_loop_new(NULL, &e);
-    struct mo_desk *d;
+    struct mo_approvals *d;
     size_t outside = 0;
 
     (void)state;
@@ -154,7 +155,7 @@ static void test_default_deny(void **state)
     struct mo_config_holder h;
     struct mo_err e;
     struct mo_loop *l = mo_loop_new(NULL, &e);
-    struct mo_desk *d;
+    struct mo_approvals *d;
 
     (void)state;
     assert_int_equal(load(&h, "deny", &e), 0);
