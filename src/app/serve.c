@@ -235,8 +235,8 @@ static int make_desk(struct server *s, struct mo_err *e)
     if (rc < 0)
         return rc;
     s->api_approvals = mo_approvals_api(s->desk);
-    if (mo_hatch_open(s->loop, s->first->store.dir, &s->api_approvals,
-                      &s->hatch, &why) < 0)
+    if (mo_approvals_socket_open(s->loop, s->first->store.dir,
+                                 &s->api_approvals, &s->hatch, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
                    "`approvals` on the command line will not reach us");
     rc = mo_api_approvals_routes(s->site, &s->api_approvals);

@@ -81,7 +81,7 @@ void mo_serve_end_next(struct server *s)
     if (s->manage)
         mo_manage_close(s->manage, on_manage_gone, s);
     else if (s->hatch)
-        mo_hatch_close(s->hatch, on_hatch_gone, s);
+        mo_approvals_socket_close(s->hatch, on_hatch_gone, s);
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
     else if (s->hub)

@@ -37,7 +37,7 @@ struct server {
     struct mo_api_route api_route;
     struct mo_approvals *desk;
     struct mo_api_approvals api_approvals;
-    struct mo_hatch *hatch;
+    struct mo_approvals_socket *hatch;
     struct mo_gauges *gauges;
     struct mo_hub *hub; /* the gateway, at /mcp */
     struct mo_manage *manage;

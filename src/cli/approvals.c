@@ -36,9 +36,9 @@ static int begin(struct mo_cli *c, struct asking *a)
     int rc;
 
     *a = (struct asking){.json = mo_cli_has(c, "json")};
-    mo_buf_init(&a->answer, MO_HATCH_BYTES);
-    mo_buf_init(&a->out, MO_HATCH_BYTES);
-    mo_buf_init(&a->found, MO_HATCH_BYTES);
+    mo_buf_init(&a->answer, MO_APPROVALS_SOCKET_BYTES);
+    mo_buf_init(&a->out, MO_APPROVALS_SOCKET_BYTES);
+    mo_buf_init(&a->found, MO_APPROVALS_SOCKET_BYTES);
     rc = mo_cmd_house_load(c, &a->m);
     return rc;
 }
@@ -61,8 +61,9 @@ static struct mo_json list_of(struct asking *a, const char *path,
 
     mo_buf_reset(&a->answer);
     *d = (struct mo_json_doc){.root = {NULL, 0}};
-    if (mo_hatch_ask(a->m.loop, path, "/api/approvals", mo_span(NULL, 0),
-                     &status, &a->answer, &e) < 0 ||
+    if (mo_approvals_socket_ask(a->m.loop, path, "/api/approvals",
+                                mo_span(NULL, 0), &status, &a->answer,
+                                &e) < 0 ||
         status != 200 || mo_json_parse(mo_buf_view(&a->answer), 0, d, NULL) < 0)
         return (struct mo_json){NULL, 0};
     return d->root;
@@ -71,7 +72,7 @@ static struct mo_json list_of(struct asking *a, const char *path,
 static int each(struct asking *a, int (*fn)(void *ctx, const char *path),
                 struct mo_err *e)
 {
-    return mo_hatch_each(a->m.h.now->store.dir, fn, a, e);
+    return mo_approvals_socket_each(a->m.h.now->store.dir, fn, a, e);
 }
 
 /* --- list ---------------------------------------------------------------- */
@@ -225,8 +226,8 @@ static int post(struct asking *a, struct mo_cli *c, const char *url,
     int rc;
 
     mo_buf_reset(&a->answer);
-    if (mo_hatch_ask(a->m.loop, a->path, url, body, &status, &a->answer, &e) <
-        0)
+    if (mo_approvals_socket_ask(a->m.loop, a->path, url, body, &status,
+                                &a->answer, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     if (status == 200)
         return MO_EXIT_OK;
@@ -252,7 +253,7 @@ static int put_args(struct asking *a, struct mo_buf *b, const char *args)
         return MO_EINVAL;
     (void)mo_buf_puts(b, ",\"args\":");
     (void)mo_buf_span(b, mo_json_text(d.root));
-    mo_buf_init(&now, MO_HATCH_BYTES);
+    mo_buf_init(&now, MO_APPROVALS_SOCKET_BYTES);
     ed.to = mo_json_text(d.root);
     if (mo_edit(&now, v, &ed, 1) < 0) {
         mo_buf_fini(&now);
@@ -274,7 +275,7 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
     int rc = 0;
 
     (void)snprintf(url, sizeof(url), "/api/approvals/%s", a->id);
-    mo_buf_init(&b, MO_HATCH_BYTES);
+    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_printf(
         &b, "{\"approved\":%s,\"digest\":", approved ? "true" : "false");
     (void)mo_buf_span(&b, mo_json_text(digest));
@@ -300,7 +301,7 @@ static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
     struct mo_json v = {a->found.p, a->found.len};
     struct mo_buf b;
 
-    mo_buf_init(&b, MO_HATCH_BYTES);
+    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_printf(&b, "%s ", word);
     put_call(&b, v);
     return mo_cli_print(c, &b);
@@ -444,11 +445,11 @@ static int run_accept(struct mo_cli *c)
                                     "%.64s of %.64s does not wait to be "
                                     "accepted",
                                     a.tool, a.server));
-    mo_buf_init(&b, MO_HATCH_BYTES);
+    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_puts(&b, "accepted as it is now\n");
     put_changed(&b, (struct mo_json){a.found.p, a.found.len});
-    mo_buf_init(&all.digest, MO_HATCH_BYTES);
-    (void)mo_hatch_each(a.m.h.now->store.dir, accept_one, &all, &e);
+    mo_buf_init(&all.digest, MO_APPROVALS_SOCKET_BYTES);
+    (void)mo_approvals_socket_each(a.m.h.now->store.dir, accept_one, &all, &e);
     mo_buf_fini(&all.digest);
     if (all.rc == 0)
         return end(&a, mo_cli_print(c, &b));

@@ -21,7 +21,7 @@ struct gateway {
     struct mo_log log;
     struct mo_loop *loop;
     struct mo_approvals *desk;
-    struct mo_hatch *hatch;
+    struct mo_approvals_socket *hatch;
     struct mo_hub *hub;
     const char *record_to; /* NULL: nothing is recorded */
     struct mo_record *record;
@@ -60,7 +60,7 @@ static void end_next(void *ctx)
     struct gateway *g = ctx;
 
     if (g->hatch)
-        mo_hatch_close(mo_take_ptr(&g->hatch), end_next, g);
+        mo_approvals_socket_close(mo_take_ptr(&g->hatch), end_next, g);
     else if (g->hub)
         mo_hub_close(mo_take_ptr(&g->hub), end_next, g);
     else if (g->desk)
@@ -131,8 +131,8 @@ static void open_hatch(struct mo_timer *t)
     const struct mo_api_approvals api = mo_approvals_api(g->desk);
     struct mo_err e;
 
-    if (mo_hatch_open(g->loop, g->config.now->store.dir, &api, &g->hatch, &e) <
-        0)
+    if (mo_approvals_socket_open(g->loop, g->config.now->store.dir, &api,
+                                 &g->hatch, &e) < 0)
         mo_log_err(&g->log, MO_WARN, "gateway", &e,
                    "`approvals` will not reach this process");
 }

@@ -15,7 +15,7 @@
 #define PREFIX      "approvals-"
 #define SUFFIX      ".sock"
 
-struct mo_hatch {
+struct mo_approvals_socket {
     struct mo_httpd *httpd;
     struct mo_api_approvals api;
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -27,15 +27,16 @@ struct mo_hatch {
 
 static void on_request(void *ctx, struct mo_req *rq)
 {
-    struct mo_hatch *h = ctx;
+    struct mo_approvals_socket *h = ctx;
 
     mo_api_approvals_handle(&h->api, rq);
 }
 
-static int path_of(struct mo_hatch *h, const char *dir, struct mo_err *e)
+static int path_of(struct mo_approvals_socket *h, const char *dir,
+                   struct mo_err *e)
 {
     char run[PATH_MAX];
-    int n = snprintf(run, sizeof(run), "%s/" MO_HATCH_DIR, dir);
+    int n = snprintf(run, sizeof(run), "%s/" MO_APPROVALS_SOCKET_DIR, dir);
 
     if (n < 0 || (size_t)n >= sizeof(run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
@@ -50,7 +51,7 @@ static int path_of(struct mo_hatch *h, const char *dir, struct mo_err *e)
 
 static void on_gone(void *ctx)
 {
-    struct mo_hatch *h = ctx;
+    struct mo_approvals_socket *h = ctx;
     void (*gone)(void *) = h->gone;
     void *gone_ctx = h->ctx;
 
@@ -59,7 +60,8 @@ static void on_gone(void *ctx)
         gone(gone_ctx);
 }
 
-void mo_hatch_close(struct mo_hatch *h, void (*gone)(void *ctx), void *ctx)
+void mo_approvals_socket_close(struct mo_approvals_socket *h,
+                               void (*gone)(void *ctx), void *ctx)
 {
     h->gone = gone;
     h->ctx = ctx;
@@ -68,11 +70,11 @@ void mo_hatch_close(struct mo_hatch *h, void (*gone)(void *ctx), void *ctx)
     mo_httpd_close(h->httpd, 0, on_gone, h);
 }
 
-int mo_hatch_open(struct mo_loop *l, const char *dir,
-                  const struct mo_api_approvals *api, struct mo_hatch **out,
-                  struct mo_err *e)
+int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
+                             const struct mo_api_approvals *api,
+                             struct mo_approvals_socket **out, struct mo_err *e)
 {
-    struct mo_hatch *h = mo_new(struct mo_hatch);
+    struct mo_approvals_socket *h = mo_new(struct mo_approvals_socket);
     struct mo_httpd_opts o = {.limits = {.connections = HATCH_CONNS},
                               .handler = on_request};
     char addr[sizeof(h->path) + 8];
@@ -97,7 +99,7 @@ int mo_hatch_open(struct mo_loop *l, const char *dir,
     rc = mo_httpd_listen(h->httpd, &at, e);
     if (rc < 0) {
         h->path[0] = '\0'; /* it is somebody else's */
-        mo_hatch_close(h, NULL, NULL);
+        mo_approvals_socket_close(h, NULL, NULL);
         return rc;
     }
     *out = h;
@@ -147,9 +149,9 @@ static bool is_gone(void *ctx)
     return ((struct asking *)ctx)->gone;
 }
 
-int mo_hatch_ask(struct mo_loop *l, const char *path, const char *url,
-                 struct mo_span body, int *status, struct mo_buf *out,
-                 struct mo_err *e)
+int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
+                            const char *url, struct mo_span body, int *status,
+                            struct mo_buf *out, struct mo_err *e)
 {
     static const struct mo_http_cb cb = {on_head, on_data, on_done};
     struct asking a = {.out = out};
@@ -159,8 +161,8 @@ int mo_hatch_ask(struct mo_loop *l, const char *path, const char *url,
         .method = body.p ? "POST" : "GET",
         .url = url,
         .body = body,
-        .total_ms = MO_HATCH_MS,
-        .max_bytes = MO_HATCH_BYTES,
+        .total_ms = MO_APPROVALS_SOCKET_MS,
+        .max_bytes = MO_APPROVALS_SOCKET_BYTES,
     };
     struct mo_httpu_x *x = NULL;
     struct mo_httpu *u;
@@ -170,10 +172,10 @@ int mo_hatch_ask(struct mo_loop *l, const char *path, const char *url,
     if (!u)
         return e->code;
     if (mo_httpu_start(u, &c, &cb, &a, &x, &a.why) == 0)
-        while (!mo_loop_until(l, is_done, &a, MO_HATCH_MS))
+        while (!mo_loop_until(l, is_done, &a, MO_APPROVALS_SOCKET_MS))
             continue;
     mo_httpu_close(u, on_closed, &a);
-    while (!mo_loop_until(l, is_gone, &a, MO_HATCH_MS))
+    while (!mo_loop_until(l, is_gone, &a, MO_APPROVALS_SOCKET_MS))
         continue;
     *status = a.status;
     if (a.why.code)
@@ -189,11 +191,12 @@ static bool is_hatch(const char *name)
            mo_span_ends(s, MO_SPAN(SUFFIX));
 }
 
-int mo_hatch_each(const char *dir, int (*fn)(void *ctx, const char *path),
-                  void *ctx, struct mo_err *e)
+int mo_approvals_socket_each(const char *dir,
+                             int (*fn)(void *ctx, const char *path), void *ctx,
+                             struct mo_err *e)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof(path), "%s/" MO_HATCH_DIR, dir);
+    int n = snprintf(path, sizeof(path), "%s/" MO_APPROVALS_SOCKET_DIR, dir);
     DIR *d;
     int rc = 0;
 
@@ -207,8 +210,8 @@ int mo_hatch_each(const char *dir, int (*fn)(void *ctx, const char *path),
     for (struct dirent *x = readdir(d); x && rc == 0; x = readdir(d)) {
         if (!is_hatch(x->d_name))
             continue;
-        n = snprintf(path, sizeof(path), "%s/" MO_HATCH_DIR "/%s", dir,
-                     x->d_name);
+        n = snprintf(path, sizeof(path), "%s/" MO_APPROVALS_SOCKET_DIR "/%s",
+                     dir, x->d_name);
         if (n > 0 && (size_t)n < sizeof(path))
             rc = fn(ctx, path);
     }

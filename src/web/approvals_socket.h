@@ -14,28 +14,31 @@
 
 #include "web/api_approvals.h"
 
-#define MO_HATCH_DIR   "run"
-#define MO_HATCH_MS    10000 /* for an answer */
-#define MO_HATCH_BYTES ((size_t)64 * 1024 * 1024)
+#define MO_APPROVALS_SOCKET_DIR   "run"
+#define MO_APPROVALS_SOCKET_MS    10000 /* for an answer */
+#define MO_APPROVALS_SOCKET_BYTES ((size_t)64 * 1024 * 1024)
 
-struct mo_hatch;
+struct mo_approvals_socket;
 
 /* dir: the state directory. api is borrowed until it is closed. */
-int mo_hatch_open(struct mo_loop *l, const char *dir,
-                  const struct mo_api_approvals *api, struct mo_hatch **out,
-                  struct mo_err *e);
+int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
+                             const struct mo_api_approvals *api,
+                             struct mo_approvals_socket **out,
+                             struct mo_err *e);
 /* gone(ctx) once, later. */
-void mo_hatch_close(struct mo_hatch *h, void (*gone)(void *ctx), void *ctx);
+void mo_approvals_socket_close(struct mo_approvals_socket *h,
+                               void (*gone)(void *ctx), void *ctx);
 
 /* --- the other side; these wait ------------------------------------------ */
 
 /* Ask the process behind that socket: *status and its answer. body.p NULL: GET.
  * MO_ECLOSED: nobody is there any more. */
-int mo_hatch_ask(struct mo_loop *l, const char *path, const char *url,
-                 struct mo_span body, int *status, struct mo_buf *out,
-                 struct mo_err *e);
+int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
+                            const char *url, struct mo_span body, int *status,
+                            struct mo_buf *out, struct mo_err *e);
 /* The sockets there are: fn() for each, until it is not 0. */
-int mo_hatch_each(const char *dir, int (*fn)(void *ctx, const char *path),
-                  void *ctx, struct mo_err *e);
+int mo_approvals_socket_each(const char *dir,
+                             int (*fn)(void *ctx, const char *path), void *ctx,
+                             struct mo_err *e);
 
 #endif
