@@ -15,8 +15,8 @@ struct mo_converse {
     struct mo_approvals *desk;
     struct mo_hub *hub;
     bool own_desk, own_hub;
-    struct mo_pins *pins;     /* the desk's */
-    struct mo_always *always; /* likewise */
+    struct mo_pins *pins;               /* the desk's */
+    struct mo_remembered_rules *always; /* likewise */
     struct mo_rule_desk rule_desk;
     struct mo_agent *agent;
     struct mo_try *try;
@@ -55,7 +55,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
                     .endpoint = mo_hub_endpoint(c->hub),
                     .offer = (enum mo_gw_expose)cfg->llm.tools},
         .pins = mo_pins_for(c->pins),
-        .always = mo_always_for(c->always),
+        .always = mo_remembered_rules_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),
         .llm = {pick, window, c},
@@ -172,7 +172,7 @@ static int use_desk(struct mo_converse *c, struct mo_house *h,
     if (rc == 0)
         rc = mo_approvals_pins(c->desk, &c->pins, e);
     if (rc == 0)
-        c->always = mo_approvals_always(c->desk);
+        c->always = mo_approvals_remembered(c->desk);
     return rc;
 }
 

@@ -53,7 +53,7 @@ static enum mo_gw_ruling refuse(struct mo_gw_case *k, const char *why)
 static bool has_rules(const struct mo_approvals *d)
 {
     return d->cfg->gateway.approvals == MO_GW_ASK_REST || d->rules.n ||
-           mo_always_for(d->always).rules(d->always)->n;
+           mo_remembered_rules_for(d->always).rules(d->always)->n;
 }
 
 /* def: what is known of the tool, its annotations among it. */
@@ -73,7 +73,8 @@ static struct mo_verdict verdict_of(const struct mo_approvals *d,
 
     if (mo_json_parse(args, 0, &doc, NULL) == 0)
         s.args = doc.root;
-    return mo_rules_ask(&d->rules, mo_always_for(d->always).rules(d->always),
+    return mo_rules_ask(&d->rules,
+                        mo_remembered_rules_for(d->always).rules(d->always),
                         rest, &s);
 }
 
@@ -203,8 +204,9 @@ static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
         return refuse(k, "nobody was asked about this tool; name it and begin "
                          "again");
     v = mo_rules_ask(&d->rules,
-                     k->stand_in ? mo_always_for(d->always).rules(d->always)
-                                 : &none,
+                     k->stand_in
+                         ? mo_remembered_rules_for(d->always).rules(d->always)
+                         : &none,
                      (enum mo_action)d->cfg->approvals.fallback, &s);
     k->by = "rule";
     if (v.rule)
@@ -374,7 +376,7 @@ static void desk_over(void *ctx)
             d, mo_list_first(&d->changed, struct changed_tool, node));
     mo_map_fini(&d->known);
     mo_pins_close(d->pins);
-    mo_always_close(d->always);
+    mo_remembered_rules_close(d->always);
     mo_arena_fini(&d->arena);
     mo_config_unref(d->cfg);
     mo_free(d);
@@ -415,7 +417,7 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
     mo_timer_init(&d->flush, on_flush);
     rc = mo_rules_make(cfg, &d->arena, &d->rules, e);
     if (rc == 0)
-        rc = mo_always_open(cfg->store.dir, &d->always, e);
+        rc = mo_remembered_rules_open(cfg->store.dir, &d->always, e);
     if (rc == 0)
         rc = mo_audit_open(l, cfg, &d->audit, e);
     if (rc < 0) {
@@ -454,7 +456,8 @@ int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
     return rc;
 }
 
-struct mo_always *mo_approvals_always(const struct mo_approvals *d)
+struct mo_remembered_rules *
+mo_approvals_remembered(const struct mo_approvals *d)
 {
     return d->always;
 }

@@ -50,7 +50,8 @@ int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
  * one that is not is listed for people to accept. */
 bool mo_approvals_changed(void *ctx, struct mo_span server, struct mo_span tool,
                           struct mo_json item);
-struct mo_always *mo_approvals_always(const struct mo_approvals *d);
+struct mo_remembered_rules *
+mo_approvals_remembered(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
 /* Hears of every call that is over, and how many wait; may be NULL. */

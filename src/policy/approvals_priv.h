@@ -46,7 +46,7 @@ struct mo_approvals {
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
     struct mo_pins *pins;
-    struct mo_always *always;
+    struct mo_remembered_rules *always;
     struct mo_audit *audit;
     struct mo_approvals_watch watch;
     struct mo_list held, changed;

@@ -15,12 +15,13 @@
 /* All texts of a list live in its arena; a change makes a new list. */
 struct list {
     struct mo_arena arena;
-    struct mo_rule v[MO_ALWAYS_MAX];
-    struct mo_json docs[MO_ALWAYS_MAX]; /* the same as they are kept */
+    struct mo_rule v[MO_REMEMBERED_RULES_MAX];
+    struct mo_json
+        docs[MO_REMEMBERED_RULES_MAX]; /* the same as they are kept */
     struct mo_rules rules;
 };
 
-struct mo_always {
+struct mo_remembered_rules {
     char dir[PATH_MAX], path[PATH_MAX];
     struct list *now;
 };
@@ -38,7 +39,7 @@ static struct list *list_new(void)
     struct list *l = mo_new(struct list);
 
     if (l)
-        mo_arena_init(&l->arena, MO_ALWAYS_FILE_MAX * 4);
+        mo_arena_init(&l->arena, MO_REMEMBERED_RULES_FILE_MAX * 4);
     return l;
 }
 
@@ -92,8 +93,8 @@ static int read_args(struct mo_arena *arena, struct mo_json args,
     return 0;
 }
 
-int mo_always_read(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
-                   struct mo_err *e)
+int mo_remembered_rules_read(struct mo_arena *a, struct mo_json doc,
+                             struct mo_rule *r, struct mo_err *e)
 {
     bool allow = mo_json_str_eq(mo_json_get(doc, "action"), MO_SPAN("allow"));
 
@@ -113,16 +114,17 @@ static int add(struct list *l, struct mo_span text, struct mo_err *e)
     struct mo_json_doc doc;
     int rc = 0;
 
-    if (l->rules.n >= MO_ALWAYS_MAX)
+    if (l->rules.n >= MO_REMEMBERED_RULES_MAX)
         return mo_fail(e, MO_EBUSY,
                        "there are %d rules already; remove some first",
-                       MO_ALWAYS_MAX);
+                       MO_REMEMBERED_RULES_MAX);
     copy = mo_arena_strndup(&l->arena, text.p, text.n);
     if (copy == NULL)
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
     rc = mo_json_parse(mo_span(copy, text.n), 0, &doc, e);
     if (rc == 0)
-        rc = mo_always_read(&l->arena, doc.root, &l->v[l->rules.n], e);
+        rc =
+            mo_remembered_rules_read(&l->arena, doc.root, &l->v[l->rules.n], e);
     if (rc < 0)
         return rc;
     l->docs[l->rules.n++] = doc.root;
@@ -140,8 +142,8 @@ static int read_file(const char *path, struct list *l, struct mo_err *e)
     struct mo_buf b;
     int rc = 0;
 
-    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
-    rc = mo_file_read(path, MO_ALWAYS_FILE_MAX, &b, NULL, e);
+    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
+    rc = mo_file_read(path, MO_REMEMBERED_RULES_FILE_MAX, &b, NULL, e);
     if (rc == 0) {
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
         all = rc == 0 ? mo_json_get(doc.root, "rules")
@@ -168,13 +170,13 @@ static int sync_path(const char *path, int flags)
     return fd < 0 || fsync(fd) < 0 ? MO_EIO : 0;
 }
 
-static int write_file(const struct mo_always *a, const struct list *l,
+static int write_file(const struct mo_remembered_rules *a, const struct list *l,
                       struct mo_err *e)
 {
     struct mo_buf b;
     int rc = 0;
 
-    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
+    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
     mo_buf_puts(&b, "{\"version\":1,\"rules\":[");
     for (size_t i = 0; i < l->rules.n; i++) {
         mo_buf_puts(&b, i ? ",\n" : "\n");
@@ -192,7 +194,7 @@ static int write_file(const struct mo_always *a, const struct list *l,
 
 /* A list made from the file as it is now takes the place of the last one,
  * after change() had its way with it and it was written. */
-static int change(struct mo_always *a,
+static int change(struct mo_remembered_rules *a,
                   int (*edit)(struct list *l, void *arg, struct mo_err *e),
                   void *arg, struct mo_err *e)
 {
@@ -217,7 +219,7 @@ static int change(struct mo_always *a,
 
 static const struct mo_rules *rules_of(void *ctx)
 {
-    return mo_always_rules(ctx);
+    return mo_remembered_rules_all(ctx);
 }
 
 static int edit_add(struct list *l, void *arg, struct mo_err *e)
@@ -225,17 +227,20 @@ static int edit_add(struct list *l, void *arg, struct mo_err *e)
     return add(l, *(struct mo_span *)arg, e);
 }
 
-int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
-                  char id[MO_ALWAYS_ID_MAX], struct mo_err *e)
+int mo_remembered_rules_add(struct mo_remembered_rules *a,
+                            const struct mo_remembered_rule_wish *wish,
+                            char id[MO_REMEMBERED_RULES_ID_MAX],
+                            struct mo_err *e)
 {
     struct mo_span text;
     struct mo_buf b;
     struct mo_jw w;
     int rc = 0;
 
-    _Static_assert(MO_TOKEN_LEN(ID_BYTES) + 1 == MO_ALWAYS_ID_MAX, "an id");
+    _Static_assert(MO_TOKEN_LEN(ID_BYTES) + 1 == MO_REMEMBERED_RULES_ID_MAX,
+                   "an id");
     mo_random_token(id, ID_BYTES);
-    mo_buf_init(&b, MO_ALWAYS_FILE_MAX);
+    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "id", mo_span_cstr(id));
@@ -261,31 +266,34 @@ int mo_always_add(struct mo_always *a, const struct mo_always_wish *wish,
 
 static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
 {
-    const struct mo_always_wish w = {
+    const struct mo_remembered_rule_wish w = {
         .server = wish->tool->def.server,
         .tool = wish->tool->def.name,
         .action = wish->action,
         .conditions = wish->conditions,
         .who = wish->who,
     };
-    char id[MO_ALWAYS_ID_MAX];
+    char id[MO_REMEMBERED_RULES_ID_MAX];
 
-    return mo_always_add(ctx, &w, id, e);
+    return mo_remembered_rules_add(ctx, &w, id, e);
 }
 
-struct mo_agent_always mo_always_for(struct mo_always *a)
+struct mo_agent_remembered
+mo_remembered_rules_for(struct mo_remembered_rules *a)
 {
-    return (struct mo_agent_always){rules_of, keep, a};
+    return (struct mo_agent_remembered){rules_of, keep, a};
 }
 
 /* --- what people look at ------------------------------------------------- */
 
-const struct mo_rules *mo_always_rules(const struct mo_always *a)
+const struct mo_rules *
+mo_remembered_rules_all(const struct mo_remembered_rules *a)
 {
     return &a->now->rules;
 }
 
-struct mo_span mo_always_doc(const struct mo_always *a, size_t i)
+struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
+                                       size_t i)
 {
     MO_BUG_ON(i >= a->now->rules.n);
     return mo_json_text(a->now->docs[i]);
@@ -308,36 +316,38 @@ static int edit_remove(struct list *l, void *arg, struct mo_err *e)
     return 0;
 }
 
-int mo_always_remove(struct mo_always *a, struct mo_span id, struct mo_err *e)
+int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
+                               struct mo_err *e)
 {
     return change(a, edit_remove, &id, e);
 }
 
-int mo_always_open(const char *dir, struct mo_always **out, struct mo_err *e)
+int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,
+                             struct mo_err *e)
 {
-    struct mo_always *a = mo_new(struct mo_always);
+    struct mo_remembered_rules *a = mo_new(struct mo_remembered_rules);
     int n = 0, rc = 0;
 
     if (a)
         a->now = list_new();
     if (a == NULL || a->now == NULL) {
-        mo_always_close(a);
+        mo_remembered_rules_close(a);
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
     }
     (void)snprintf(a->dir, sizeof(a->dir), "%s", dir);
-    n = snprintf(a->path, sizeof(a->path), "%s/" MO_ALWAYS_FILE, dir);
+    n = snprintf(a->path, sizeof(a->path), "%s/" MO_REMEMBERED_RULES_FILE, dir);
     rc = (size_t)n >= sizeof(a->path)
              ? mo_fail(e, MO_ETOOBIG, "store.dir is too long")
              : read_file(a->path, a->now, e);
     if (rc < 0) {
-        mo_always_close(a);
+        mo_remembered_rules_close(a);
         return rc;
     }
     *out = a;
     return 0;
 }
 
-void mo_always_close(struct mo_always *a)
+void mo_remembered_rules_close(struct mo_remembered_rules *a)
 {
     if (a == NULL)
         return;

@@ -10,44 +10,52 @@
  * change, so that a `chat` beside the server takes nothing away. A broken file
  * is an error: forgetting must be a person's decision.
  *
- * Limits: MO_ALWAYS_MAX rules, MO_ALWAYS_FILE_MAX bytes; a rule more is
- * refused and the person is told. */
+ * Limits: MO_REMEMBERED_RULES_MAX rules, MO_REMEMBERED_RULES_FILE_MAX bytes; a
+ * rule more is refused and the person is told. */
 #ifndef MO_POLICY_REMEMBERED_RULES_H
 #define MO_POLICY_REMEMBERED_RULES_H
 
 #include "agent/chat/chat.h"
 
-#define MO_ALWAYS_FILE     "rules.json"
-#define MO_ALWAYS_MAX      256
-#define MO_ALWAYS_FILE_MAX ((size_t)1024 * 1024)
+#define MO_REMEMBERED_RULES_FILE     "rules.json"
+#define MO_REMEMBERED_RULES_MAX      256
+#define MO_REMEMBERED_RULES_FILE_MAX ((size_t)1024 * 1024)
 
-struct mo_always;
+struct mo_remembered_rules;
 
 /* dir: the state directory. */
-int mo_always_open(const char *dir, struct mo_always **out, struct mo_err *e);
-void mo_always_close(struct mo_always *a); /* NULL is fine */
+int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,
+                             struct mo_err *e);
+void mo_remembered_rules_close(
+    struct mo_remembered_rules *a); /* NULL is fine */
 
-struct mo_agent_always mo_always_for(struct mo_always *a);
+struct mo_agent_remembered
+mo_remembered_rules_for(struct mo_remembered_rules *a);
 
 /* The present ones, in order; borrowed until the next change. */
-const struct mo_rules *mo_always_rules(const struct mo_always *a);
-struct mo_span mo_always_doc(const struct mo_always *a, size_t i); /* JSON */
+const struct mo_rules *
+mo_remembered_rules_all(const struct mo_remembered_rules *a);
+struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
+                                       size_t i); /* JSON */
 
 /* One rule as it is kept (pure); texts are in the arena or the document. */
-int mo_always_read(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
-                   struct mo_err *e);
+int mo_remembered_rules_read(struct mo_arena *a, struct mo_json doc,
+                             struct mo_rule *r, struct mo_err *e);
 
-struct mo_always_wish {
+struct mo_remembered_rule_wish {
     struct mo_span server, tool; /* exact names */
     enum mo_action action;       /* allow or deny */
     struct mo_span conditions;   /* {"path":"condition"}, or empty */
     const char *who;
 };
 /* id: of the new rule, when it is durable. */
-#define MO_ALWAYS_ID_MAX 17
-int mo_always_add(struct mo_always *a, const struct mo_always_wish *w,
-                  char id[MO_ALWAYS_ID_MAX], struct mo_err *e);
+#define MO_REMEMBERED_RULES_ID_MAX 17
+int mo_remembered_rules_add(struct mo_remembered_rules *a,
+                            const struct mo_remembered_rule_wish *w,
+                            char id[MO_REMEMBERED_RULES_ID_MAX],
+                            struct mo_err *e);
 /* MO_ENOTFOUND: there is none of that id. */
-int mo_always_remove(struct mo_always *a, struct mo_span id, struct mo_err *e);
+int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
+                               struct mo_err *e);
 
 #endif

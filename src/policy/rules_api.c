@@ -71,7 +71,7 @@ static void put_operator(struct mo_jw *w, const struct mo_rule *r)
 static int list(void *ctx, struct mo_buf *out)
 {
     const struct mo_rule_desk *d = ctx;
-    size_t n = mo_always_rules(d->always)->n;
+    size_t n = mo_remembered_rules_all(d->always)->n;
     struct mo_jw w;
 
     mo_jw_init(&w, out);
@@ -79,7 +79,7 @@ static int list(void *ctx, struct mo_buf *out)
     mo_jw_key(&w, "rules");
     mo_jw_arr(&w);
     for (size_t i = 0; i < n; i++)
-        mo_jw_raw(&w, mo_always_doc(d->always, i));
+        mo_jw_raw(&w, mo_remembered_rules_doc(d->always, i));
     mo_jw_end(&w);
     mo_jw_key(&w, "operator");
     mo_jw_arr(&w);
@@ -93,7 +93,8 @@ static int list(void *ctx, struct mo_buf *out)
 
 static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
 {
-    return mo_always_remove(((struct mo_rule_desk *)ctx)->always, id, e);
+    return mo_remembered_rules_remove(((struct mo_rule_desk *)ctx)->always, id,
+                                      e);
 }
 
 /* --- one more ------------------------------------------------------------ */
@@ -113,13 +114,13 @@ static int add_read(struct mo_rule_desk *d, struct mo_json doc,
                     struct mo_err *e)
 {
     struct mo_json args = mo_json_get(doc, "args");
-    struct mo_always_wish wish = {.who = who};
-    char id[MO_ALWAYS_ID_MAX];
+    struct mo_remembered_rule_wish wish = {.who = who};
+    char id[MO_REMEMBERED_RULES_ID_MAX];
     struct mo_rule r = {.nargs = 0};
     int rc = read_action(doc, e);
 
     if (rc == 0)
-        rc = mo_always_read(a, doc, &r, e);
+        rc = mo_remembered_rules_read(a, doc, &r, e);
     if (rc < 0)
         return rc;
     wish.action = r.action;
@@ -128,7 +129,7 @@ static int add_read(struct mo_rule_desk *d, struct mo_json doc,
     if (mo_json_str(mo_json_get(doc, "server"), a, &wish.server) < 0 ||
         mo_json_str(mo_json_get(doc, "tool"), a, &wish.tool) < 0)
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
-    rc = mo_always_add(d->always, &wish, id, e);
+    rc = mo_remembered_rules_add(d->always, &wish, id, e);
     if (rc == 0)
         mo_buf_printf(out, "{\"ok\":true,\"id\":\"%s\"}", id);
     return rc;
@@ -161,7 +162,7 @@ struct trial {
 static int read_draft(const struct mo_rule_desk *d, struct mo_json draft,
                       struct mo_arena *a, struct trial *t, struct mo_err *e)
 {
-    const struct mo_rules *kept = mo_always_rules(d->always);
+    const struct mo_rules *kept = mo_remembered_rules_all(d->always);
     struct mo_rule *v = mo_arena_zalloc(a, (kept->n + 1) * sizeof(*v));
     int rc = 0;
 
@@ -174,7 +175,7 @@ static int read_draft(const struct mo_rule_desk *d, struct mo_json draft,
         return 0;
     rc = read_action(draft, e);
     if (rc == 0)
-        rc = mo_always_read(a, draft, &v[kept->n], e);
+        rc = mo_remembered_rules_read(a, draft, &v[kept->n], e);
     if (rc < 0)
         return mo_wrap(e, "draft");
     t->persons.n++;

@@ -14,7 +14,7 @@
 struct mo_rule_desk { /* all of it borrowed */
     const struct mo_rules *operators;
     enum mo_action fallback;
-    struct mo_always *always;
+    struct mo_remembered_rules *always;
 };
 
 struct mo_api_rules mo_rule_desk_api(struct mo_rule_desk *d);

@@ -36,7 +36,7 @@ static void open_desk(struct desk *k)
 {
     *k = (struct desk){
         .d = {.operators = &all, .fallback = MO_ACTION_ASK, .always = NULL}};
-    if (mo_always_open(dir, &k->d.always, &k->e) < 0)
+    if (mo_remembered_rules_open(dir, &k->d.always, &k->e) < 0)
         fail_msg("%s", k->e.msg);
     k->api = mo_rule_desk_api(&k->d);
     mo_buf_init(&k->out, 65536);
@@ -44,7 +44,7 @@ static void open_desk(struct desk *k)
 
 static void close_desk(struct desk *k)
 {
-    mo_always_close(k->d.always);
+    mo_remembered_rules_close(k->d.always);
     mo_buf_fini(&k->out);
     (void)unlink(path);
 }
@@ -130,7 +130,7 @@ static void test_try(void **state)
     }
     for (size_t i = 0; i < MO_COUNT(wrong); i++)
         check_row(wrong[i], try_it(&k, wrong[i]) < 0 && k.e.msg[0] != '\0');
-    assert_int_equal(mo_always_rules(k.d.always)->n, 2);
+    assert_int_equal(mo_remembered_rules_all(k.d.always)->n, 2);
     close_desk(&k);
 }
 
@@ -174,14 +174,14 @@ static void some_of_it(void *ctx)
 
     (void)ctx;
     (void)unlink(path);
-    if (mo_always_open(dir, &k.d.always, &k.e) < 0)
+    if (mo_remembered_rules_open(dir, &k.d.always, &k.e) < 0)
         return;
     k.api = mo_rule_desk_api(&k.d);
     mo_buf_init(&k.out, 65536);
     (void)add(&k, "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\"}");
     (void)try_it(&k, "{\"server\":\"\\u0073\",\"tool\":\"t\"" DRAFT "}}");
     (void)k.api.list(k.api.ctx, &k.out);
-    mo_always_close(k.d.always);
+    mo_remembered_rules_close(k.d.always);
     mo_buf_fini(&k.out);
 }
 
@@ -197,7 +197,7 @@ static int set_up(void **state)
     (void)state;
     if (mkdtemp(dir) == NULL)
         return -1;
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_ALWAYS_FILE);
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_REMEMBERED_RULES_FILE);
     return 0;
 }
 

@@ -85,7 +85,7 @@ struct mo_agent_wish {
     const char *who;
 };
 
-struct mo_agent_always {
+struct mo_agent_remembered {
     const struct mo_rules *(*rules)(void *ctx);
     int (*add)(void *ctx, const struct mo_agent_wish *w, struct mo_err *e);
     void *ctx;
@@ -93,7 +93,7 @@ struct mo_agent_always {
 
 struct mo_agent_opts {
     struct mo_agent_servers servers;
-    struct mo_agent_always always;
+    struct mo_agent_remembered always;
     struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;

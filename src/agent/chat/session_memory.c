@@ -2,8 +2,8 @@
  * session_memory.c - what a session keeps of its owner's wishes: the model, and
  * the answers to be given without asking again.
  *
- * What was said "always" to is kept elsewhere (chat.h, mo_agent_always). The
- * session's answers are kept as one small document with the session's row:
+ * What was said "always" to is kept elsewhere (chat.h, mo_agent_remembered).
+ * The session's answers are kept as one small document with the session's row:
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
@@ -77,7 +77,7 @@ static bool may_remember(const struct call *k)
 static int keep_always(struct call *k, const struct mo_decision *d,
                        struct mo_err *e)
 {
-    const struct mo_agent_always *a = &k->chat->agent->o.always;
+    const struct mo_agent_remembered *a = &k->chat->agent->o.always;
     const struct mo_agent_wish wish = {
         .tool = k->tool,
         .action = d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY,

@@ -72,7 +72,7 @@ struct mo_verdict call_verdict(const struct call *k)
     struct mo_subject s = {.server = k->tool->def.server,
                            .tool = k->tool->def.name,
                            .claims = k->tool->claims};
-    const struct mo_agent_always *always = &a->o.always;
+    const struct mo_agent_remembered *always = &a->o.always;
     struct mo_json_doc doc;
     struct mo_verdict v;
 

@@ -9,18 +9,19 @@
 static char dir[] = "/tmp/mo-always-XXXXXX";
 static char path[64];
 
-static struct mo_always *must_open(void)
+static struct mo_remembered_rules *must_open(void)
 {
-    struct mo_always *a = NULL;
+    struct mo_remembered_rules *a = NULL;
     struct mo_err e;
 
-    if (mo_always_open(dir, &a, &e) < 0)
+    if (mo_remembered_rules_open(dir, &a, &e) < 0)
         fail_msg("%s", e.msg);
     return a;
 }
 
-static int add(struct mo_always *a, const char *server, const char *name,
-               enum mo_action action, const char *conditions, struct mo_err *e)
+static int add(struct mo_remembered_rules *a, const char *server,
+               const char *name, enum mo_action action, const char *conditions,
+               struct mo_err *e)
 {
     struct mo_tool t = {
         .def = {.server = mo_span_cstr(server), .name = mo_span_cstr(name)}};
@@ -28,15 +29,15 @@ static int add(struct mo_always *a, const char *server, const char *name,
                               .action = action,
                               .conditions = mo_span_cstr(conditions),
                               .who = "me"};
-    struct mo_agent_always v = mo_always_for(a);
+    struct mo_agent_remembered v = mo_remembered_rules_for(a);
 
     return v.add(v.ctx, &w, e);
 }
 
-static enum mo_action ask(struct mo_always *a, const char *server,
+static enum mo_action ask(struct mo_remembered_rules *a, const char *server,
                           const char *name, const char *args)
 {
-    struct mo_agent_always v = mo_always_for(a);
+    struct mo_agent_remembered v = mo_remembered_rules_for(a);
     struct mo_subject s = {.server = mo_span_cstr(server),
                            .tool = mo_span_cstr(name)};
     struct mo_json_doc doc;
@@ -64,7 +65,7 @@ static void test_exact(void **state)
         {"s", "write", "{\"path\":\"src/x\"}", MO_ACTION_ASK},
         {"s", "write", "{}", MO_ACTION_ASK},
     };
-    struct mo_always *a = must_open();
+    struct mo_remembered_rules *a = must_open();
     struct mo_err e;
 
     (void)state;
@@ -77,10 +78,10 @@ static void test_exact(void **state)
         for (size_t i = 0; i < MO_COUNT(rows); i++)
             check_row(rows[i].tool, ask(a, rows[i].server, rows[i].tool,
                                         rows[i].args) == rows[i].action);
-        mo_always_close(a);
+        mo_remembered_rules_close(a);
         a = must_open();
     }
-    mo_always_close(a);
+    mo_remembered_rules_close(a);
     (void)unlink(path);
 }
 
@@ -94,7 +95,7 @@ static void test_refused(void **state)
         {"no number", "{\"n\":\"> x\"}"},
         {"no path", "{\"\":\"x\"}"},
     };
-    struct mo_always *a = must_open();
+    struct mo_remembered_rules *a = must_open();
     struct mo_err e;
 
     (void)state;
@@ -103,17 +104,17 @@ static void test_refused(void **state)
                                     rows[i].conditions, &e) < 0);
     assert_int_equal(add(a, "", "t", MO_ACTION_ALLOW, "", &e), MO_EINVAL);
     assert_int_equal(ask(a, "s", "t", "{}"), MO_ACTION_ASK);
-    for (int i = 0; i < MO_ALWAYS_MAX; i++)
+    for (int i = 0; i < MO_REMEMBERED_RULES_MAX; i++)
         assert_int_equal(add(a, "s", "t", MO_ACTION_ALLOW, "", &e), 0);
     assert_int_equal(add(a, "s", "t", MO_ACTION_ALLOW, "", &e), MO_EBUSY);
-    mo_always_close(a);
+    mo_remembered_rules_close(a);
     (void)unlink(path);
 }
 
 /* Two programs beside each other take nothing away from each other. */
 static void test_two(void **state)
 {
-    struct mo_always *a = must_open(), *b = must_open();
+    struct mo_remembered_rules *a = must_open(), *b = must_open();
     struct mo_json_doc doc;
     struct mo_arena arena;
     struct mo_span id;
@@ -124,16 +125,18 @@ static void test_two(void **state)
     assert_int_equal(add(b, "s", "two", MO_ACTION_ALLOW, "", &e), 0);
     assert_int_equal(ask(b, "s", "one", "{}"), MO_ACTION_ALLOW);
     mo_arena_init(&arena, 65536);
-    assert_int_equal(mo_always_rules(b)->n, 2);
-    assert_int_equal(mo_json_parse(mo_always_doc(b, 0), 0, &doc, &e), 0);
+    assert_int_equal(mo_remembered_rules_all(b)->n, 2);
+    assert_int_equal(mo_json_parse(mo_remembered_rules_doc(b, 0), 0, &doc, &e),
+                     0);
     assert_int_equal(mo_json_str(mo_json_get(doc.root, "id"), &arena, &id), 0);
-    assert_int_equal(mo_always_remove(b, MO_SPAN("nobody"), &e), MO_ENOTFOUND);
-    assert_int_equal(mo_always_remove(b, id, &e), 0);
+    assert_int_equal(mo_remembered_rules_remove(b, MO_SPAN("nobody"), &e),
+                     MO_ENOTFOUND);
+    assert_int_equal(mo_remembered_rules_remove(b, id, &e), 0);
     assert_int_equal(ask(b, "s", "one", "{}"), MO_ACTION_ASK);
     assert_int_equal(ask(b, "s", "two", "{}"), MO_ACTION_ALLOW);
     mo_arena_fini(&arena);
-    mo_always_close(a);
-    mo_always_close(b);
+    mo_remembered_rules_close(a);
+    mo_remembered_rules_close(b);
     (void)unlink(path);
 }
 
@@ -158,34 +161,35 @@ static void test_file(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_always *a = NULL;
+        struct mo_remembered_rules *a = NULL;
         struct mo_err e = {0};
         int rc = 0;
 
         assert_int_equal(mo_file_replace(path, mo_span_cstr(rows[i].text), &e),
                          0);
-        rc = mo_always_open(dir, &a, &e);
+        rc = mo_remembered_rules_open(dir, &a, &e);
         check_row(rows[i].name, (rc == 0) == rows[i].good);
         if (rc < 0)
-            check_row(rows[i].name, strstr(e.msg, MO_ALWAYS_FILE) != NULL);
+            check_row(rows[i].name,
+                      strstr(e.msg, MO_REMEMBERED_RULES_FILE) != NULL);
         else
-            mo_always_close(a);
+            mo_remembered_rules_close(a);
     }
     (void)unlink(path);
 }
 
 static void some_of_it(void *ctx)
 {
-    struct mo_always *a = NULL;
+    struct mo_remembered_rules *a = NULL;
     struct mo_err e;
 
     (void)ctx;
     (void)unlink(path);
-    if (mo_always_open(dir, &a, &e) < 0)
+    if (mo_remembered_rules_open(dir, &a, &e) < 0)
         return;
     (void)add(a, "s", "t", MO_ACTION_ALLOW, "{\"path\":\"x\"}", &e);
-    (void)mo_always_remove(a, MO_SPAN("x"), &e);
-    mo_always_close(a);
+    (void)mo_remembered_rules_remove(a, MO_SPAN("x"), &e);
+    mo_remembered_rules_close(a);
 }
 
 static void test_memory(void **state)
@@ -193,7 +197,7 @@ static void test_memory(void **state)
     (void)state;
     torture(some_of_it, NULL);
     (void)unlink(path);
-    mo_always_close(NULL);
+    mo_remembered_rules_close(NULL);
 }
 
 static int set_up(void **state)
@@ -201,7 +205,7 @@ static int set_up(void **state)
     (void)state;
     if (mkdtemp(dir) == NULL)
         return -1;
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_ALWAYS_FILE);
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_REMEMBERED_RULES_FILE);
     return 0;
 }
 
