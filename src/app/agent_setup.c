@@ -15,7 +15,7 @@ struct mo_converse {
     struct mo_approvals *desk;
     struct mo_hub *hub;
     bool own_desk, own_hub;
-    struct mo_pins *pins;               /* the desk's */
+    struct mo_tool_pins *pins;          /* the desk's */
     struct mo_remembered_rules *always; /* likewise */
     struct mo_rule_desk rule_desk;
     struct mo_agent *agent;
@@ -54,7 +54,7 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
         .servers = {.gateway = mo_hub_gateway(c->hub),
                     .endpoint = mo_hub_endpoint(c->hub),
                     .offer = (enum mo_gw_expose)cfg->llm.tools},
-        .pins = mo_pins_for(c->pins),
+        .pins = mo_tool_pins_for(c->pins),
         .always = mo_remembered_rules_for(c->always),
         .sessions = mo_house_sessions(h),
         .store = mo_house_store(h),

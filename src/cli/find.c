@@ -21,7 +21,8 @@ struct finding {
     struct mo_loop *loop;
     struct mo_hub *hub;
     struct mo_audit *audit;
-    struct mo_pins *pins; /* NULL: they cannot be read, nothing is ruled out */
+    struct mo_tool_pins
+        *pins; /* NULL: they cannot be read, nothing is ruled out */
     bool gone;
 };
 
@@ -139,7 +140,7 @@ static int ask(const struct mo_cli *c, struct finding *f,
         (void)mo_loop_until(f->loop, has_all, f, REFRESH_MS);
     }
     if (f->pins) {
-        what.changed = mo_pins_changed;
+        what.changed = mo_tool_pins_changed;
         what.ctx = f->pins;
     }
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
@@ -178,10 +179,10 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
         if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
             mo_log_err(log, MO_ERROR, "find", &e, "this is not audited");
         if (cfg->gateway.approvals != MO_GW_NO_RULES &&
-            mo_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
+            mo_tool_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
             mo_log_err(log, MO_WARN, "find", &e, "what changed is not known");
         rc = ask(c, &f, what);
-        mo_pins_close(f.pins);
+        mo_tool_pins_close(f.pins);
         if (f.audit)
             mo_audit_close(f.audit, NULL, NULL);
         mo_hub_close(f.hub, on_gone, &f);

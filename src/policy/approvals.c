@@ -222,7 +222,7 @@ static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
 {
     struct mo_approvals *d = ctx;
     bool off = d->cfg->gateway.approvals == MO_GW_NO_RULES;
-    struct mo_pins *pins;
+    struct mo_tool_pins *pins;
     struct pending_call *m;
     struct mo_err e;
 
@@ -336,7 +336,7 @@ struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d)
 static void on_flush(struct mo_timer *t)
 {
     struct mo_approvals *d = mo_container_of(t, struct mo_approvals, flush);
-    struct mo_agent_pins p = mo_pins_for(d->pins);
+    struct mo_agent_pins p = mo_tool_pins_for(d->pins);
 
     p.flush(p.ctx);
 }
@@ -375,7 +375,7 @@ static void desk_over(void *ctx)
         mo_approvals_changed_free(
             d, mo_list_first(&d->changed, struct changed_tool, node));
     mo_map_fini(&d->known);
-    mo_pins_close(d->pins);
+    mo_tool_pins_close(d->pins);
     mo_remembered_rules_close(d->always);
     mo_arena_fini(&d->arena);
     mo_config_unref(d->cfg);
@@ -445,12 +445,12 @@ struct mo_api_approvals mo_approvals_api(struct mo_approvals *d)
                                      .ctx = d};
 }
 
-int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
+int mo_approvals_pins(struct mo_approvals *d, struct mo_tool_pins **out,
                       struct mo_err *e)
 {
     int rc = d->pins ? 0
-                     : mo_pins_open(mo_loop_log(d->loop), d->cfg->store.dir,
-                                    &d->pins, e);
+                     : mo_tool_pins_open(mo_loop_log(d->loop),
+                                         d->cfg->store.dir, &d->pins, e);
 
     *out = d->pins;
     return rc;

@@ -44,7 +44,7 @@ struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d);
 struct mo_api_approvals mo_approvals_api(struct mo_approvals *d);
 
 /* Read when they are first wanted: a start should not wait for them. */
-int mo_approvals_pins(struct mo_approvals *d, struct mo_pins **out,
+int mo_approvals_pins(struct mo_approvals *d, struct mo_tool_pins **out,
                       struct mo_err *e);
 /* Is a tool not what people saw first? As mo_gw_find wants it, ctx: the desk;
  * one that is not is listed for people to accept. */

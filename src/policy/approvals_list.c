@@ -262,7 +262,7 @@ int mo_approvals_accept(void *ctx, const struct mo_api_accept *x,
                         struct mo_err *e)
 {
     struct mo_approvals *d = ctx;
-    struct mo_agent_pins p = mo_pins_for(d->pins);
+    struct mo_agent_pins p = mo_tool_pins_for(d->pins);
 
     mo_list_each (n, &d->changed) {
         struct changed_tool *c = mo_container_of(n, struct changed_tool, node);

@@ -45,7 +45,7 @@ struct mo_approvals {
     const struct mo_config *cfg;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
-    struct mo_pins *pins;
+    struct mo_tool_pins *pins;
     struct mo_remembered_rules *always;
     struct mo_audit *audit;
     struct mo_approvals_watch watch;

@@ -13,7 +13,7 @@
 static int read_tool(const struct mo_gw_case *k, struct mo_arena *a,
                      struct mo_tool *t)
 {
-    return mo_pins_tool(k->server, k->tool, k->item, a, t);
+    return mo_tool_pins_read_tool(k->server, k->tool, k->item, a, t);
 }
 
 #define KEY_MAX ((size_t)1024) /* longer ones are looked at each time */
@@ -97,7 +97,7 @@ static void remember(struct mo_approvals *d, const struct mo_tool *t,
 
 static bool look(struct mo_approvals *d, const struct mo_tool *t)
 {
-    struct mo_agent_pins p = mo_pins_for(d->pins);
+    struct mo_agent_pins p = mo_tool_pins_for(d->pins);
     struct changed_tool *c = find_changed(d, t);
     struct mo_buf before;
     bool same;
@@ -178,14 +178,14 @@ bool mo_approvals_changed(void *ctx, struct mo_span server, struct mo_span tool,
 {
     struct mo_gw_case k = {.server = server, .tool = tool, .item = item};
     struct mo_approvals *d = ctx;
-    struct mo_pins *pins;
+    struct mo_tool_pins *pins;
     struct mo_err e;
     char room[KEY_MAX];
 
     if (d->cfg->gateway.approvals == MO_GW_NO_RULES ||
         is_known(d, key_of(room, &k), hash_of(d, &k)) ||
         mo_approvals_pins(d, &pins, &e) < 0 ||
-        !mo_pins_changed(pins, server, tool, item))
+        !mo_tool_pins_changed(pins, server, tool, item))
         return false;
     return !mo_approvals_is_same(d,
                                  &k); /* from now on people see what changed */

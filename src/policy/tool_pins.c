@@ -16,7 +16,7 @@ struct pin {
     char def[]; /* {"server","tool","digest","description",...} */
 };
 
-struct mo_pins {
+struct mo_tool_pins {
     const struct mo_log *log;
     char path[PATH_MAX];
     struct mo_map map; /* "server NUL tool" -> struct pin * */
@@ -57,7 +57,7 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
 }
 
 /* The last one of that name stays unless this one takes its place. */
-static int keep(struct mo_pins *p, struct mo_span key, const char *digest,
+static int keep(struct mo_tool_pins *p, struct mo_span key, const char *digest,
                 struct mo_span def)
 {
     struct pin *pin = mo_zalloc(sizeof(*pin) + def.n);
@@ -74,13 +74,13 @@ static int keep(struct mo_pins *p, struct mo_span key, const char *digest,
     return rc;
 }
 
-static int pin_it(struct mo_pins *p, struct mo_span key,
+static int pin_it(struct mo_tool_pins *p, struct mo_span key,
                   const struct mo_tool *t)
 {
     struct mo_buf def;
     int rc = 0;
 
-    mo_buf_init(&def, MO_PINS_FILE_MAX);
+    mo_buf_init(&def, MO_TOOL_PINS_FILE_MAX);
     put_def(&def, t);
     rc = mo_buf_err(&def);
     if (rc == 0)
@@ -98,7 +98,7 @@ static int pin_it(struct mo_pins *p, struct mo_span key,
 
 static void flush(void *ctx)
 {
-    struct mo_pins *p = ctx;
+    struct mo_tool_pins *p = ctx;
     struct mo_buf b;
     struct mo_err e;
     int rc = 0;
@@ -107,7 +107,7 @@ static void flush(void *ctx)
     if (!p->dirty)
         return;
     p->dirty = false;
-    mo_buf_init(&b, MO_PINS_FILE_MAX);
+    mo_buf_init(&b, MO_TOOL_PINS_FILE_MAX);
     mo_buf_puts(&b, "{\"version\":1,\"tools\":[");
     mo_map_each (en, &p->map) {
         const struct pin *pin = en->value;
@@ -124,7 +124,8 @@ static void flush(void *ctx)
     mo_buf_fini(&b);
 }
 
-static int read_pin(struct mo_pins *p, struct mo_json v, struct mo_arena *a)
+static int read_pin(struct mo_tool_pins *p, struct mo_json v,
+                    struct mo_arena *a)
 {
     struct mo_span server = {NULL, 0}, tool = {NULL, 0}, digest = {NULL, 0};
     char text[MO_EXACT_DIGEST] = "";
@@ -143,7 +144,7 @@ static int read_pin(struct mo_pins *p, struct mo_json v, struct mo_arena *a)
     return rc;
 }
 
-static int read_file(struct mo_pins *p, struct mo_err *e)
+static int read_file(struct mo_tool_pins *p, struct mo_err *e)
 {
     struct mo_json_doc doc;
     struct mo_json_iter it;
@@ -152,9 +153,9 @@ static int read_file(struct mo_pins *p, struct mo_err *e)
     struct mo_buf b;
     int rc = 0;
 
-    mo_buf_init(&b, MO_PINS_FILE_MAX);
-    mo_arena_init(&a, MO_PINS_FILE_MAX);
-    rc = mo_file_read(p->path, MO_PINS_FILE_MAX, &b, NULL, e);
+    mo_buf_init(&b, MO_TOOL_PINS_FILE_MAX);
+    mo_arena_init(&a, MO_TOOL_PINS_FILE_MAX);
+    rc = mo_file_read(p->path, MO_TOOL_PINS_FILE_MAX, &b, NULL, e);
     if (rc == MO_ENOTFOUND) {
         rc = 0;
     } else if (rc == 0) {
@@ -178,7 +179,7 @@ static int read_file(struct mo_pins *p, struct mo_err *e)
 
 static bool look(void *ctx, const struct mo_tool *t, struct mo_buf *before)
 {
-    struct mo_pins *p = ctx;
+    struct mo_tool_pins *p = ctx;
     struct pin *pin = NULL;
     struct mo_buf key;
     bool same = true;
@@ -199,7 +200,7 @@ static bool look(void *ctx, const struct mo_tool *t, struct mo_buf *before)
 
 static int accept_it(void *ctx, const struct mo_tool *t)
 {
-    struct mo_pins *p = ctx;
+    struct mo_tool_pins *p = ctx;
     struct mo_buf key;
     int rc = MO_ETOOBIG;
 
@@ -217,8 +218,9 @@ static struct mo_span text_of(struct mo_json v)
     return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
 }
 
-int mo_pins_tool(struct mo_span server, struct mo_span name,
-                 struct mo_json item, struct mo_arena *a, struct mo_tool *out)
+int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
+                           struct mo_json item, struct mo_arena *a,
+                           struct mo_tool *out)
 {
     struct mo_json d = mo_json_get(item, "description");
 
@@ -232,10 +234,10 @@ int mo_pins_tool(struct mo_span server, struct mo_span name,
     return 0;
 }
 
-bool mo_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
-                     struct mo_json item)
+bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
+                          struct mo_json item)
 {
-    const struct mo_pins *p = ctx;
+    const struct mo_tool_pins *p = ctx;
     const struct pin *pin = NULL;
     bool changed = false;
     struct mo_arena a;
@@ -249,40 +251,40 @@ bool mo_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
     if (!pin)
         return false;
     mo_arena_init(&a, TEXT_MAX);
-    if (mo_pins_tool(server, name, item, &a, &t) == 0)
+    if (mo_tool_pins_read_tool(server, name, item, &a, &t) == 0)
         changed = strcmp(pin->digest, t.digest) != 0;
     mo_arena_fini(&a);
     return changed;
 }
 
-struct mo_agent_pins mo_pins_for(struct mo_pins *p)
+struct mo_agent_pins mo_tool_pins_for(struct mo_tool_pins *p)
 {
     return (struct mo_agent_pins){look, accept_it, flush, p};
 }
 
-int mo_pins_open(const struct mo_log *log, const char *dir,
-                 struct mo_pins **out, struct mo_err *e)
+int mo_tool_pins_open(const struct mo_log *log, const char *dir,
+                      struct mo_tool_pins **out, struct mo_err *e)
 {
-    struct mo_pins *p = mo_new(struct mo_pins);
+    struct mo_tool_pins *p = mo_new(struct mo_tool_pins);
     int rc = 0;
 
     if (p == NULL)
         return mo_fail(e, MO_ENOMEM, "pins");
     p->log = log;
-    mo_map_init(&p->map, MO_PINS_MAX);
-    rc = snprintf(p->path, sizeof(p->path), "%s/" MO_PINS_FILE, dir);
+    mo_map_init(&p->map, MO_TOOL_PINS_MAX);
+    rc = snprintf(p->path, sizeof(p->path), "%s/" MO_TOOL_PINS_FILE, dir);
     rc = (size_t)rc >= sizeof(p->path)
              ? mo_fail(e, MO_ETOOBIG, "store.dir is too long")
              : read_file(p, e);
     if (rc < 0) {
-        mo_pins_close(p);
+        mo_tool_pins_close(p);
         return rc;
     }
     *out = p;
     return 0;
 }
 
-void mo_pins_close(struct mo_pins *p)
+void mo_tool_pins_close(struct mo_tool_pins *p)
 {
     if (p == NULL)
         return;

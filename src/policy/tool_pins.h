@@ -7,35 +7,36 @@
  *
  * One file of the state directory, read at the start, replaced as a whole. A
  * file that cannot be written is said in the log; the pins then last as long
- * as the process. Limits: MO_PINS_MAX tools, MO_PINS_FILE_MAX bytes; beyond
- * them tools are taken as they are and the log says so. */
+ * as the process. Limits: MO_TOOL_PINS_MAX tools, MO_TOOL_PINS_FILE_MAX bytes;
+ * beyond them tools are taken as they are and the log says so. */
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 
 #include "agent/chat/chat.h"
 
-#define MO_PINS_FILE     "pins.json"
-#define MO_PINS_MAX      8192
-#define MO_PINS_FILE_MAX ((size_t)32 * 1024 * 1024)
+#define MO_TOOL_PINS_FILE     "pins.json"
+#define MO_TOOL_PINS_MAX      8192
+#define MO_TOOL_PINS_FILE_MAX ((size_t)32 * 1024 * 1024)
 
-struct mo_pins;
+struct mo_tool_pins;
 
 /* dir: the state directory. A broken file is an error: forgetting what was
  * seen must be a person's decision. */
-int mo_pins_open(const struct mo_log *log, const char *dir,
-                 struct mo_pins **out, struct mo_err *e);
-void mo_pins_close(struct mo_pins *p); /* NULL is fine */
+int mo_tool_pins_open(const struct mo_log *log, const char *dir,
+                      struct mo_tool_pins **out, struct mo_err *e);
+void mo_tool_pins_close(struct mo_tool_pins *p); /* NULL is fine */
 
-struct mo_agent_pins mo_pins_for(struct mo_pins *p);
+struct mo_agent_pins mo_tool_pins_for(struct mo_tool_pins *p);
 
 /* A tool as its server lists it, read as conversations read it
  * (agent/chat/tools.c), or the digests would differ. Texts are borrowed from
  * the item or live with the arena. 0 or MO_ENOMEM. */
-int mo_pins_tool(struct mo_span server, struct mo_span name,
-                 struct mo_json item, struct mo_arena *a, struct mo_tool *out);
+int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
+                           struct mo_json item, struct mo_arena *a,
+                           struct mo_tool *out);
 /* Is it another one than was first seen? One that was never seen is not, and
- * is not kept by asking. ctx: struct mo_pins, as mo_gw_find wants it. */
-bool mo_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
-                     struct mo_json item);
+ * is not kept by asking. ctx: struct mo_tool_pins, as mo_gw_find wants it. */
+bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
+                          struct mo_json item);
 
 #endif

@@ -492,7 +492,7 @@ int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
     if (t == NULL)
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     t->o = *o;
-    t->pins = mo_pins_for(o->pins);
+    t->pins = mo_tool_pins_for(o->pins);
     mo_list_init(&t->jobs);
     *out = t;
     return 0;

@@ -30,7 +30,7 @@ struct mo_try;
 struct mo_try_opts {
     struct mo_loop *loop;
     struct mo_hub *hub;
-    struct mo_pins *pins;
+    struct mo_tool_pins *pins;
     struct mo_store *store;
     const struct mo_rules *rules;
     enum mo_action fallback;

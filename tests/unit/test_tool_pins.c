@@ -25,20 +25,20 @@ static struct mo_tool tool(const char *server, const char *name,
     return t;
 }
 
-static struct mo_pins *must_open(void)
+static struct mo_tool_pins *must_open(void)
 {
-    struct mo_pins *p = NULL;
+    struct mo_tool_pins *p = NULL;
     struct mo_err e;
 
-    if (mo_pins_open(NULL, dir, &p, &e) < 0)
+    if (mo_tool_pins_open(NULL, dir, &p, &e) < 0)
         fail_msg("%s", e.msg);
     return p;
 }
 
-static bool look(struct mo_pins *p, const struct mo_tool *t, char *was,
+static bool look(struct mo_tool_pins *p, const struct mo_tool *t, char *was,
                  size_t cap)
 {
-    struct mo_agent_pins v = mo_pins_for(p);
+    struct mo_agent_pins v = mo_tool_pins_for(p);
     struct mo_buf before;
     bool same = false;
 
@@ -50,9 +50,9 @@ static bool look(struct mo_pins *p, const struct mo_tool *t, char *was,
     return same;
 }
 
-static void flush(struct mo_pins *p)
+static void flush(struct mo_tool_pins *p)
 {
-    struct mo_agent_pins v = mo_pins_for(p);
+    struct mo_agent_pins v = mo_tool_pins_for(p);
 
     v.flush(v.ctx);
 }
@@ -61,7 +61,7 @@ static void test_change(void **state)
 {
     struct mo_tool a = tool("s", "t", "one"), b = tool("s", "t", "two");
     struct mo_tool other = tool("s2", "t", "two"), split = tool("st", "", "x");
-    struct mo_pins *p = must_open();
+    struct mo_tool_pins *p = must_open();
     char was[512];
 
     (void)state;
@@ -72,20 +72,20 @@ static void test_change(void **state)
     assert_true(look(p, &other, NULL, 0)); /* of another server */
     assert_true(look(p, &split, NULL, 0)); /* "st" and "" are not "s", "t" */
     flush(p);
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
 
     p = must_open(); /* the next day */
     assert_true(look(p, &a, NULL, 0));
     assert_false(look(p, &b, NULL, 0));
-    assert_int_equal(mo_pins_for(p).accept(p, &b), 0);
+    assert_int_equal(mo_tool_pins_for(p).accept(p, &b), 0);
     assert_true(look(p, &b, NULL, 0));
     assert_false(look(p, &a, NULL, 0)); /* back is a change, too */
     flush(p);
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
 
     p = must_open();
     assert_true(look(p, &b, NULL, 0));
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
 }
 
 static void test_file(void **state)
@@ -112,7 +112,7 @@ static void test_file(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_pins *p = NULL;
+        struct mo_tool_pins *p = NULL;
         struct mo_err e = {0};
         int rc = 0;
 
@@ -120,12 +120,12 @@ static void test_file(void **state)
         if (rows[i].text)
             assert_int_equal(
                 mo_file_replace(path, mo_span_cstr(rows[i].text), &e), 0);
-        rc = mo_pins_open(NULL, dir, &p, &e);
+        rc = mo_tool_pins_open(NULL, dir, &p, &e);
         check_row(rows[i].name, rc == rows[i].rc);
         if (rc < 0)
-            check_row(rows[i].name, strstr(e.msg, MO_PINS_FILE) != NULL);
+            check_row(rows[i].name, strstr(e.msg, MO_TOOL_PINS_FILE) != NULL);
         else
-            mo_pins_close(p);
+            mo_tool_pins_close(p);
     }
     (void)unlink(path);
 }
@@ -134,7 +134,7 @@ static void test_file(void **state)
 static void test_quiet(void **state)
 {
     struct mo_tool a = tool("s", "t", "one");
-    struct mo_pins *p = must_open();
+    struct mo_tool_pins *p = must_open();
     struct stat st;
 
     (void)state;
@@ -144,25 +144,25 @@ static void test_quiet(void **state)
     flush(p);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
     (void)unlink(path);
-    mo_pins_close(NULL);
+    mo_tool_pins_close(NULL);
 }
 
 static void some_of_it(void *ctx)
 {
     struct mo_tool a = tool("s", "t", "one"), b = tool("s", "t", "two");
-    struct mo_pins *p = NULL;
+    struct mo_tool_pins *p = NULL;
     struct mo_err e;
 
     (void)ctx;
-    if (mo_pins_open(NULL, dir, &p, &e) < 0)
+    if (mo_tool_pins_open(NULL, dir, &p, &e) < 0)
         return;
     (void)look(p, &a, NULL, 0);
     (void)look(p, &b, NULL, 0);
-    (void)mo_pins_for(p).accept(p, &b);
+    (void)mo_tool_pins_for(p).accept(p, &b);
     flush(p);
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
 }
 
 static void test_memory(void **state)
@@ -191,7 +191,7 @@ static void test_changed(void **state)
         {"never", "{}", false},
     };
     struct mo_tool a = tool("s", "t", "one");
-    struct mo_pins *p = must_open();
+    struct mo_tool_pins *p = must_open();
 
     (void)state;
     assert_true(look(p, &a, NULL, 0));
@@ -201,13 +201,13 @@ static void test_changed(void **state)
 
             assert_int_equal(
                 mo_json_parse(mo_span_cstr(rows[i].item), 0, &doc, NULL), 0);
-            assert_int_equal(mo_pins_changed(p, MO_SPAN("s"),
-                                             mo_span_cstr(rows[i].name),
-                                             doc.root),
+            assert_int_equal(mo_tool_pins_changed(p, MO_SPAN("s"),
+                                                  mo_span_cstr(rows[i].name),
+                                                  doc.root),
                              rows[i].changed);
         }
     }
-    mo_pins_close(p);
+    mo_tool_pins_close(p);
 }
 
 static int set_up(void **state)
@@ -215,7 +215,7 @@ static int set_up(void **state)
     (void)state;
     if (mkdtemp(dir) == NULL)
         return -1;
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_PINS_FILE);
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_TOOL_PINS_FILE);
     return 0;
 }
 
