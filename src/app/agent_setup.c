@@ -17,7 +17,7 @@ struct mo_converse {
     bool own_desk, own_hub;
     struct mo_tool_pins *pins;          /* the desk's */
     struct mo_remembered_rules *always; /* likewise */
-    struct mo_rule_desk rule_desk;
+    struct mo_rules_api rule_desk;
     struct mo_agent *agent;
     struct mo_try *try;
     struct mo_arena arena; /* the rules */
@@ -247,10 +247,10 @@ struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
 
 struct mo_api_rules mo_converse_rules(struct mo_converse *c)
 {
-    c->rule_desk = (struct mo_rule_desk){
+    c->rule_desk = (struct mo_rules_api){
         .operators = &c->rules,
         .fallback = (enum mo_action)c->cfg->approvals.fallback,
         .always = c->always,
     };
-    return mo_rule_desk_api(&c->rule_desk);
+    return mo_rules_api_api(&c->rule_desk);
 }

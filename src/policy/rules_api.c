@@ -70,7 +70,7 @@ static void put_operator(struct mo_jw *w, const struct mo_rule *r)
 
 static int list(void *ctx, struct mo_buf *out)
 {
-    const struct mo_rule_desk *d = ctx;
+    const struct mo_rules_api *d = ctx;
     size_t n = mo_remembered_rules_all(d->always)->n;
     struct mo_jw w;
 
@@ -93,7 +93,7 @@ static int list(void *ctx, struct mo_buf *out)
 
 static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
 {
-    return mo_remembered_rules_remove(((struct mo_rule_desk *)ctx)->always, id,
+    return mo_remembered_rules_remove(((struct mo_rules_api *)ctx)->always, id,
                                       e);
 }
 
@@ -109,7 +109,7 @@ static int read_action(struct mo_json doc, struct mo_err *e)
     return mo_fail(e, MO_EINVAL, "action is \"allow\" or \"deny\"");
 }
 
-static int add_read(struct mo_rule_desk *d, struct mo_json doc,
+static int add_read(struct mo_rules_api *d, struct mo_json doc,
                     struct mo_arena *a, const char *who, struct mo_buf *out,
                     struct mo_err *e)
 {
@@ -159,7 +159,7 @@ struct trial {
     struct mo_verdict v;
 };
 
-static int read_draft(const struct mo_rule_desk *d, struct mo_json draft,
+static int read_draft(const struct mo_rules_api *d, struct mo_json draft,
                       struct mo_arena *a, struct trial *t, struct mo_err *e)
 {
     const struct mo_rules *kept = mo_remembered_rules_all(d->always);
@@ -183,7 +183,7 @@ static int read_draft(const struct mo_rule_desk *d, struct mo_json draft,
     return 0;
 }
 
-static int read_trial(const struct mo_rule_desk *d, struct mo_json doc,
+static int read_trial(const struct mo_rules_api *d, struct mo_json doc,
                       struct mo_arena *a, struct trial *t, struct mo_err *e)
 {
     struct mo_json args = mo_json_get(doc, "args");
@@ -250,7 +250,7 @@ static const char *who_decides(const struct trial *t)
     return person_at(t, (size_t)(t->v.rule - t->persons.v));
 }
 
-static void put_trial(struct mo_jw *w, const struct mo_rule_desk *d,
+static void put_trial(struct mo_jw *w, const struct mo_rules_api *d,
                       const struct trial *t)
 {
     mo_jw_obj(w);
@@ -271,7 +271,7 @@ static void put_trial(struct mo_jw *w, const struct mo_rule_desk *d,
 static int try_it(void *ctx, struct mo_span body, struct mo_buf *out,
                   struct mo_err *e)
 {
-    const struct mo_rule_desk *d = ctx;
+    const struct mo_rules_api *d = ctx;
     struct trial t = {.has_draft = false};
     struct mo_json_doc doc;
     struct mo_arena a;
@@ -291,7 +291,7 @@ static int try_it(void *ctx, struct mo_span body, struct mo_buf *out,
     return rc;
 }
 
-struct mo_api_rules mo_rule_desk_api(struct mo_rule_desk *d)
+struct mo_api_rules mo_rules_api_api(struct mo_rules_api *d)
 {
     return (struct mo_api_rules){
         .list = list, .remove = remove_it, .add = add, .try = try_it, .ctx = d};

@@ -11,12 +11,12 @@
 #include "policy/remembered_rules.h"
 #include "web/api_rules.h"
 
-struct mo_rule_desk { /* all of it borrowed */
+struct mo_rules_api { /* all of it borrowed */
     const struct mo_rules *operators;
     enum mo_action fallback;
     struct mo_remembered_rules *always;
 };
 
-struct mo_api_rules mo_rule_desk_api(struct mo_rule_desk *d);
+struct mo_api_rules mo_rules_api_api(struct mo_rules_api *d);
 
 #endif

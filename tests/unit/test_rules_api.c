@@ -26,7 +26,7 @@ static const struct mo_rule operators[] = {
 static const struct mo_rules all = {operators, MO_COUNT(operators)};
 
 struct desk {
-    struct mo_rule_desk d;
+    struct mo_rules_api d;
     struct mo_api_rules api;
     struct mo_buf out;
     struct mo_err e;
@@ -38,7 +38,7 @@ static void open_desk(struct desk *k)
         .d = {.operators = &all, .fallback = MO_ACTION_ASK, .always = NULL}};
     if (mo_remembered_rules_open(dir, &k->d.always, &k->e) < 0)
         fail_msg("%s", k->e.msg);
-    k->api = mo_rule_desk_api(&k->d);
+    k->api = mo_rules_api_api(&k->d);
     mo_buf_init(&k->out, 65536);
 }
 
@@ -176,7 +176,7 @@ static void some_of_it(void *ctx)
     (void)unlink(path);
     if (mo_remembered_rules_open(dir, &k.d.always, &k.e) < 0)
         return;
-    k.api = mo_rule_desk_api(&k.d);
+    k.api = mo_rules_api_api(&k.d);
     mo_buf_init(&k.out, 65536);
     (void)add(&k, "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\"}");
     (void)try_it(&k, "{\"server\":\"\\u0073\",\"tool\":\"t\"" DRAFT "}}");
