@@ -46,7 +46,7 @@ static uint64_t window(void *ctx, struct mo_span model)
 
 /* --- all of it ----------------------------------------------------------- */
 
-static int make_agent(struct mo_converse *c, struct mo_house *h,
+static int make_agent(struct mo_converse *c, struct mo_runtime *h,
                       struct mo_err *e)
 {
     const struct mo_config *cfg = c->cfg;
@@ -56,8 +56,8 @@ static int make_agent(struct mo_converse *c, struct mo_house *h,
                     .offer = (enum mo_gw_expose)cfg->llm.tools},
         .pins = mo_tool_pins_for(c->pins),
         .always = mo_remembered_rules_for(c->always),
-        .sessions = mo_house_sessions(h),
-        .store = mo_house_store(h),
+        .sessions = mo_runtime_sessions(h),
+        .store = mo_runtime_store(h),
         .llm = {pick, window, c},
         .rules = &c->rules,
         .fallback = (enum mo_action)cfg->approvals.fallback,
@@ -79,13 +79,14 @@ static void on_accepted(void *ctx)
         mo_agent_stale(c->agent);
 }
 
-static int make_try(struct mo_converse *c, struct mo_house *h, struct mo_err *e)
+static int make_try(struct mo_converse *c, struct mo_runtime *h,
+                    struct mo_err *e)
 {
     const struct mo_try_opts o = {
         .loop = c->loop,
         .hub = c->hub,
         .pins = c->pins,
-        .store = mo_house_store(h),
+        .store = mo_runtime_store(h),
         .rules = &c->rules,
         .fallback = (enum mo_action)c->cfg->approvals.fallback,
         .accepted = on_accepted,
@@ -157,7 +158,7 @@ static void on_agent_gone(void *ctx)
 }
 
 /* Rules, pins and the audit log; one of our own hears of the store's rows. */
-static int use_desk(struct mo_converse *c, struct mo_house *h,
+static int use_desk(struct mo_converse *c, struct mo_runtime *h,
                     struct mo_approvals *desk, struct mo_err *e)
 {
     int rc = 0;
@@ -168,7 +169,7 @@ static int use_desk(struct mo_converse *c, struct mo_house *h,
         c->own_desk = rc == 0;
     }
     if (c->own_desk)
-        mo_audit_store(mo_approvals_audit(c->desk), mo_house_store(h));
+        mo_audit_store(mo_approvals_audit(c->desk), mo_runtime_store(h));
     if (rc == 0)
         rc = mo_approvals_pins(c->desk, &c->pins, e);
     if (rc == 0)
@@ -189,7 +190,7 @@ static int use_hub(struct mo_converse *c, struct mo_hub *hub, struct mo_err *e)
 }
 
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
-                     struct mo_house *h, struct mo_approvals *desk,
+                     struct mo_runtime *h, struct mo_approvals *desk,
                      struct mo_hub *hub, struct mo_converse **out,
                      struct mo_err *e)
 {

@@ -12,10 +12,10 @@
 
 #define URL_MAX ((size_t)4096)
 
-struct mo_house {
+struct mo_runtime {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    enum mo_house_want want;
+    enum mo_runtime_want want;
     char run[PATH_MAX], label[MO_SANDBOX_LABEL];
     struct mo_store *store;
     struct mo_instance *instance;
@@ -25,7 +25,7 @@ struct mo_house {
     struct mo_later later; /* the next step of opening or closing */
     struct mo_err why;     /* opening failed */
     bool closing;
-    void (*done)(void *ctx, struct mo_house *h, const struct mo_err *why);
+    void (*done)(void *ctx, struct mo_runtime *h, const struct mo_err *why);
     void *ctx;
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -33,9 +33,9 @@ struct mo_house {
 
 /* --- closing, in reverse ------------------------------------------------- */
 
-static void house_over(struct mo_house *h)
+static void house_over(struct mo_runtime *h)
 {
-    struct mo_house told = *h;
+    struct mo_runtime told = *h;
 
     mo_config_unref(h->cfg);
     mo_free(h);
@@ -47,7 +47,7 @@ static void house_over(struct mo_house *h)
 
 static void close_next(void *ctx)
 {
-    struct mo_house *h = ctx;
+    struct mo_runtime *h = ctx;
 
     if (h->control)
         mo_control_close(mo_take_ptr(&h->control), close_next, h);
@@ -65,10 +65,10 @@ static void close_next(void *ctx)
 
 static void on_close(struct mo_later *d)
 {
-    close_next(mo_container_of(d, struct mo_house, later));
+    close_next(mo_container_of(d, struct mo_runtime, later));
 }
 
-void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx)
+void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx)
 {
     h->done = NULL;
     h->gone = gone;
@@ -77,7 +77,7 @@ void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx)
     mo_loop_defer(h->loop, &h->later);
 }
 
-static void give_up(struct mo_house *h, const struct mo_err *why)
+static void give_up(struct mo_runtime *h, const struct mo_err *why)
 {
     h->why = *why;
     close_next(h);
@@ -86,7 +86,7 @@ static void give_up(struct mo_house *h, const struct mo_err *why)
 /* --- opening ------------------------------------------------------------- */
 
 /* A socket that cannot be had is no reason not to start. */
-static void open_control(struct mo_house *h)
+static void open_control(struct mo_runtime *h)
 {
     char path[PATH_MAX];
     struct mo_err e;
@@ -100,10 +100,10 @@ static void open_control(struct mo_house *h)
                    "`sessions kill` will not reach this instance");
 }
 
-static int open_sessions(struct mo_house *h, struct mo_err *e)
+static int open_sessions(struct mo_runtime *h, struct mo_err *e)
 {
     const struct mo_config_sessions *c = &h->cfg->sessions;
-    bool all = h->want == MO_HOUSE_SESSIONS;
+    bool all = h->want == MO_RUNTIME_SESSIONS;
     struct mo_sessions_opts o = {
         .store = h->store,
         .spec = mo_sandbox_spec(h->cfg, NULL),
@@ -128,7 +128,7 @@ static int open_sessions(struct mo_house *h, struct mo_err *e)
 static void on_sandbox(void *ctx, struct mo_sandbox *sb,
                        const struct mo_err *why)
 {
-    struct mo_house *h = ctx;
+    struct mo_runtime *h = ctx;
     struct mo_err e;
 
     h->sandbox = sb;
@@ -140,12 +140,12 @@ static void on_sandbox(void *ctx, struct mo_sandbox *sb,
         give_up(h, &e);
         return;
     }
-    if (h->want == MO_HOUSE_SESSIONS)
+    if (h->want == MO_RUNTIME_SESSIONS)
         open_control(h);
     h->done(h->ctx, h, NULL);
 }
 
-static int open_store(struct mo_house *h, struct mo_err *e)
+static int open_store(struct mo_runtime *h, struct mo_err *e)
 {
     struct mo_store_opts o = {
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
@@ -154,7 +154,7 @@ static int open_store(struct mo_house *h, struct mo_err *e)
     int rc;
 
     mo_buf_init(&url, URL_MAX);
-    rc = mo_house_store_url(h->cfg, &url, e);
+    rc = mo_runtime_store_url(h->cfg, &url, e);
     if (rc == 0) {
         o.url = mo_buf_cstr(&url);
         rc = mo_store_open(h->loop, &o, &h->store, e);
@@ -166,16 +166,16 @@ static int open_store(struct mo_house *h, struct mo_err *e)
 
 /* Known before anything is opened: a store that is closed again at once costs
  * a quarter of the memory of a gateway. */
-static int want_boxes(const struct mo_house *h, struct mo_err *e)
+static int want_boxes(const struct mo_runtime *h, struct mo_err *e)
 {
-    if (h->want != MO_HOUSE_SESSIONS ||
+    if (h->want != MO_RUNTIME_SESSIONS ||
         h->cfg->sandbox.driver != MO_DRIVER_NONE)
         return 0;
     return mo_fail(e, MO_EPOLICY,
                    "sandbox.driver is \"none\": there are no boxes");
 }
 
-static int make_dirs(struct mo_house *h, struct mo_err *e)
+static int make_dirs(struct mo_runtime *h, struct mo_err *e)
 {
     const char *state = h->cfg->store.dir;
     int n = snprintf(h->run, sizeof(h->run), "%s/run", state);
@@ -185,7 +185,7 @@ static int make_dirs(struct mo_house *h, struct mo_err *e)
     return mo_file_mkdir(state, e);
 }
 
-static void open_all(struct mo_house *h)
+static void open_all(struct mo_runtime *h)
 {
     struct mo_sandbox_opts o = {.cfg = h->cfg, .store = h->label};
     struct mo_err e;
@@ -195,7 +195,7 @@ static void open_all(struct mo_house *h)
         rc = want_boxes(h, &e);
     if (rc == 0)
         rc = open_store(h, &e);
-    if (rc == 0 && h->want == MO_HOUSE_STORE) {
+    if (rc == 0 && h->want == MO_RUNTIME_STORE) {
         h->done(h->ctx, h, NULL);
         return;
     }
@@ -211,16 +211,16 @@ static void open_all(struct mo_house *h)
 
 static void on_open(struct mo_later *d)
 {
-    open_all(mo_container_of(d, struct mo_house, later));
+    open_all(mo_container_of(d, struct mo_runtime, later));
 }
 
-int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
-                  enum mo_house_want want,
-                  void (*done)(void *ctx, struct mo_house *h,
-                               const struct mo_err *why),
-                  void *ctx, struct mo_err *e)
+int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
+                    enum mo_runtime_want want,
+                    void (*done)(void *ctx, struct mo_runtime *h,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
 {
-    struct mo_house *h = mo_new(struct mo_house);
+    struct mo_runtime *h = mo_new(struct mo_runtime);
 
     if (!h)
         return mo_fail(e, MO_ENOMEM, "house");
@@ -236,23 +236,23 @@ int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
 
 /* --- asking -------------------------------------------------------------- */
 
-struct mo_store *mo_house_store(const struct mo_house *h)
+struct mo_store *mo_runtime_store(const struct mo_runtime *h)
 {
     return h->store;
 }
 
-struct mo_sessions *mo_house_sessions(const struct mo_house *h)
+struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h)
 {
     return h->sessions;
 }
 
-const char *mo_house_instance(const struct mo_house *h)
+const char *mo_runtime_instance(const struct mo_runtime *h)
 {
     return mo_instance_name(h->instance);
 }
 
-int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
-                       struct mo_err *e)
+int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
+                         struct mo_err *e)
 {
     struct mo_span file;
     struct mo_buf b;
@@ -278,7 +278,7 @@ int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
 /* --- ending a session wherever it is ------------------------------------- */
 
 struct ending {
-    struct mo_house *h;
+    struct mo_runtime *h;
     char id[MO_SESSION_ID_MAX + 1];
     bool forget;
     struct mo_err why; /* what we were told when we tried ourselves */
@@ -334,9 +334,9 @@ static void on_near_end(void *ctx, const struct mo_err *why)
         ending_over(x, &e);
 }
 
-int mo_house_end(struct mo_house *h, struct mo_span session, bool forget,
-                 void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                 struct mo_err *e)
+int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e)
 {
     struct ending *x = mo_new(struct ending);
     int rc;

@@ -8,7 +8,7 @@
  *
  * A command that only reads the store stops after the first step (`want`).
  * Ownership: the house owns all of it; what its functions give away is
- * borrowed until mo_house_close(). */
+ * borrowed until mo_runtime_close(). */
 #ifndef MO_APP_RUNTIME_H
 #define MO_APP_RUNTIME_H
 
@@ -16,35 +16,35 @@
 #include "session/session.h"
 #include "store/store.h"
 
-enum mo_house_want {
-    MO_HOUSE_STORE,    /* the store, nothing else */
-    MO_HOUSE_COMMAND,  /* and drivers and sessions, without janitor, without
+enum mo_runtime_want {
+    MO_RUNTIME_STORE,    /* the store, nothing else */
+    MO_RUNTIME_COMMAND,  /* and drivers and sessions, without janitor, without
                           warm boxes: for one command */
-    MO_HOUSE_SESSIONS, /* all of it */
+    MO_RUNTIME_SESSIONS, /* all of it */
 };
 
-struct mo_house;
+struct mo_runtime;
 
 /* done() once: the house, or NULL and why; never from inside. */
-int mo_house_open(struct mo_loop *l, const struct mo_config *cfg,
-                  enum mo_house_want want,
-                  void (*done)(void *ctx, struct mo_house *h,
-                               const struct mo_err *why),
-                  void *ctx, struct mo_err *e);
-void mo_house_close(struct mo_house *h, void (*gone)(void *ctx), void *ctx);
+int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
+                    enum mo_runtime_want want,
+                    void (*done)(void *ctx, struct mo_runtime *h,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e);
+void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx);
 
-struct mo_store *mo_house_store(const struct mo_house *h);
-struct mo_sessions *mo_house_sessions(const struct mo_house *h);
-const char *mo_house_instance(const struct mo_house *h);
+struct mo_store *mo_runtime_store(const struct mo_runtime *h);
+struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);
+const char *mo_runtime_instance(const struct mo_runtime *h);
 
 /* End a session wherever it is held on this machine. */
-int mo_house_end(struct mo_house *h, struct mo_span session, bool forget,
-                 void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                 struct mo_err *e);
+int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
+                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_err *e);
 
 /* The store's address with its references resolved, a relative file in
  * store.dir. */
-int mo_house_store_url(const struct mo_config *cfg, struct mo_buf *out,
-                       struct mo_err *e);
+int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
+                         struct mo_err *e);
 
 #endif

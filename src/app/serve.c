@@ -160,7 +160,7 @@ static void begin_managing(struct server *s)
         .config = s->config,
         .listen = s->first->server.listen,
         .has_token = s->door.token[0] != '\0',
-        .store = mo_house_store(s->house),
+        .store = mo_runtime_store(s->house),
         .hub = s->hub,
         .written = on_file_written,
         .ctx = s,
@@ -176,8 +176,8 @@ static void begin_talking(struct server *s)
     begin_managing(s);
     if (s->crash)
         mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
-    s->api.store = mo_house_store(s->house);
-    s->api.sessions = mo_house_sessions(s->house);
+    s->api.store = mo_runtime_store(s->house);
+    s->api.sessions = mo_runtime_sessions(s->house);
     s->api.agent = mo_converse_agent(s->converse);
     s->api.servers = mo_converse_servers(s->converse);
     s->api_rules = mo_converse_rules(s->converse);
@@ -273,7 +273,7 @@ static int make_mcp(struct server *s, struct mo_err *e)
     return rc;
 }
 
-static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
+static void on_house(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 {
     struct server *s = ctx;
     struct mo_err e;
@@ -281,7 +281,7 @@ static void on_house(void *ctx, struct mo_house *h, const struct mo_err *why)
     s->opening = false;
     s->house = h;
     if (h && s->desk)
-        mo_audit_store(mo_approvals_audit(s->desk), mo_house_store(h));
+        mo_audit_store(mo_approvals_audit(s->desk), mo_runtime_store(h));
     if (s->closing)
         mo_serve_end_next(s);
     else if (h == NULL)
@@ -297,8 +297,8 @@ static void open_house(struct server *s)
 {
     struct mo_err e;
 
-    if (mo_house_open(s->loop, s->first, MO_HOUSE_SESSIONS, on_house, s, &e) ==
-        0)
+    if (mo_runtime_open(s->loop, s->first, MO_RUNTIME_SESSIONS, on_house, s,
+                        &e) == 0)
         s->opening = true;
     else
         no_agent(s, &e);

@@ -71,7 +71,7 @@ static void close_house(struct server *s)
 {
     if (s->desk)
         mo_audit_store(mo_approvals_audit(s->desk), NULL);
-    mo_house_close(s->house, on_house_gone, s);
+    mo_runtime_close(s->house, on_house_gone, s);
 }
 
 void mo_serve_end_next(struct server *s)

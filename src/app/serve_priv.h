@@ -27,7 +27,7 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_timer watch;
     struct mo_door door;
-    struct mo_house *house;
+    struct mo_runtime *house;
     struct mo_converse *converse;
     struct mo_talk talk;
     struct mo_api api;

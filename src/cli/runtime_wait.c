@@ -15,7 +15,7 @@ void mo_cmd_house_wait(struct mo_cmd_house *m)
         continue;
 }
 
-static void on_open(void *ctx, struct mo_house *h, const struct mo_err *why)
+static void on_open(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 {
     struct mo_cmd_house *m = ctx;
 
@@ -47,13 +47,13 @@ int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m)
 }
 
 int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
-                      enum mo_house_want want)
+                      enum mo_runtime_want want)
 {
     int rc = mo_cmd_house_load(c, m);
 
     if (rc)
         return rc;
-    if (mo_house_open(m->loop, m->h.now, want, on_open, m, &m->why) == 0)
+    if (mo_runtime_open(m->loop, m->h.now, want, on_open, m, &m->why) == 0)
         mo_cmd_house_wait(m);
     if (m->why.code)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
@@ -70,7 +70,7 @@ void mo_cmd_house_close(struct mo_cmd_house *m)
 {
     if (m->house) {
         m->done = false;
-        mo_house_close(mo_take_ptr(&m->house), on_gone, m);
+        mo_runtime_close(mo_take_ptr(&m->house), on_gone, m);
         mo_cmd_house_wait(m);
     }
     if (m->loop)

@@ -13,7 +13,7 @@ struct mo_cmd_house {
     struct mo_config_holder h;
     struct mo_log log;
     struct mo_loop *loop;
-    struct mo_house *house;
+    struct mo_runtime *house;
     bool loaded, done;
     struct mo_err why; /* code 0: what was waited for went well */
 };
@@ -21,7 +21,7 @@ struct mo_cmd_house {
 /* Load the configuration and open as much as is wanted. On failure all is
  * said and the exit code returned. Closed in any case by the caller. */
 int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
-                      enum mo_house_want want);
+                      enum mo_runtime_want want);
 /* The configuration and a loop only. */
 int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m);
 void mo_cmd_house_close(struct mo_cmd_house *m);

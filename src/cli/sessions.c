@@ -83,7 +83,7 @@ static int read_rows(struct listing *l, struct mo_span session)
             r.after = l->v[l->n - 1].at;
             r.id = mo_span_cstr(l->v[l->n - 1].id);
         }
-        if (wait_for(l, mo_store_read(mo_house_store(l->m.house), &r, on_rows,
+        if (wait_for(l, mo_store_read(mo_runtime_store(l->m.house), &r, on_rows,
                                       l, &l->m.why)))
             return l->m.why.code;
     } while (l->more);
@@ -104,7 +104,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
 
 static int read_holders(struct listing *l)
 {
-    struct mo_store *s = mo_house_store(l->m.house);
+    struct mo_store *s = mo_runtime_store(l->m.house);
 
     for (l->at = 0; l->at < l->n; l->at++) {
         struct mo_span id = mo_span_cstr(l->v[l->at].id);
@@ -197,7 +197,7 @@ static int run_list(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
-    int rc = mo_cmd_house_open(c, &l.m, MO_HOUSE_STORE);
+    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
         return fini(&l, rc);
@@ -259,7 +259,7 @@ static void on_calls(void *ctx, const struct mo_rows *rows,
 /* Without a row there may still be its conversation. */
 static int read_one(struct listing *l, const char *id)
 {
-    struct mo_store *s = mo_house_store(l->m.house);
+    struct mo_store *s = mo_runtime_store(l->m.house);
     struct mo_span span = mo_span_cstr(id);
     struct mo_read r = {
         .kind = MO_READ_HISTORY, .session = span, .limit = 1, .newest = true};
@@ -331,7 +331,7 @@ static int run_show(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
-    int rc = mo_cmd_house_open(c, &l.m, MO_HOUSE_STORE);
+    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
         return fini(&l, rc);
@@ -405,12 +405,12 @@ static int run_kill(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_span id = mo_span_cstr(c->args[0]);
-    int rc = mo_cmd_house_open(c, &l.m, MO_HOUSE_COMMAND);
+    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_COMMAND);
 
     if (rc)
         return fini(&l, rc);
-    (void)wait_for(&l, mo_house_end(l.m.house, id, mo_cli_has(c, "forget"),
-                                    on_ended, &l, &l.m.why));
+    (void)wait_for(&l, mo_runtime_end(l.m.house, id, mo_cli_has(c, "forget"),
+                                      on_ended, &l, &l.m.why));
     return fini(&l, print_killed(c, &l.m.why));
 }
 

@@ -32,7 +32,7 @@
 struct driver {
     struct mo_loop *loop;
     struct mo_config_holder cfg;
-    struct mo_house *house;
+    struct mo_runtime *house;
     struct mo_map holds;
     struct mo_stream *in;
     struct mo_frame lines;
@@ -237,7 +237,7 @@ static void do_hold(struct driver *d, struct mo_json op)
     text_of(op, "session", u->session, sizeof(u->session));
     if (mo_map_put(&d->holds, mo_span_cstr(u->name), u, NULL) < 0)
         abort();
-    if (mo_session_hold(mo_house_sessions(d->house), mo_span_cstr(u->session),
+    if (mo_session_hold(mo_runtime_sessions(d->house), mo_span_cstr(u->session),
                         &hold_cb, u, &u->h, &e) == 0)
         return;
     refuse("closed", "h", u->name, &e);
@@ -381,7 +381,7 @@ static void do_append(struct driver *d, struct mo_json op)
     if (u) {
         b.session = mo_span_cstr(u->session);
         b.fence = u->fence;
-        rc = mo_store_write(mo_house_store(d->house), &b, on_appended, a, &e);
+        rc = mo_store_write(mo_runtime_store(d->house), &b, on_appended, a, &e);
         mo_session_touch(u->h);
     }
     if (rc < 0) {
@@ -409,8 +409,8 @@ static void do_end(struct driver *d, struct mo_json op)
     struct mo_err e;
 
     (void)mo_json_bool(mo_json_get(op, "forget"), &forget);
-    if (mo_house_end(d->house, mo_span_cstr(a->session), forget, on_ended, a,
-                     &e) < 0)
+    if (mo_runtime_end(d->house, mo_span_cstr(a->session), forget, on_ended, a,
+                       &e) < 0)
         on_ended(a, &e);
 }
 
@@ -428,14 +428,14 @@ static void do_sweep(struct driver *d, struct mo_json op)
     struct mo_err e;
 
     (void)op;
-    if (mo_sessions_sweep(mo_house_sessions(d->house), on_swept, d, &e) < 0)
+    if (mo_sessions_sweep(mo_runtime_sessions(d->house), on_swept, d, &e) < 0)
         refuse("swept", "h", NULL, &e);
 }
 
 static void do_stats(struct driver *d, struct mo_json op)
 {
     struct mo_sessions_stats st =
-        mo_sessions_stats(mo_house_sessions(d->house));
+        mo_sessions_stats(mo_runtime_sessions(d->house));
     struct event x;
 
     (void)op;
@@ -506,10 +506,10 @@ static void on_in_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     d->in = NULL;
-    mo_house_close(d->house, on_gone, d);
+    mo_runtime_close(d->house, on_gone, d);
 }
 
-static void on_open(void *ctx, struct mo_house *h, const struct mo_err *why)
+static void on_open(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 {
     static const struct mo_stream_cb cb = {.on_read = on_read,
                                            .on_close = on_in_close};
@@ -518,7 +518,7 @@ static void on_open(void *ctx, struct mo_house *h, const struct mo_err *why)
     struct mo_err e;
 
     ev(&x, "open");
-    ev_str(&x, "instance", h ? mo_house_instance(h) : NULL);
+    ev_str(&x, "instance", h ? mo_runtime_instance(h) : NULL);
     ev_why(&x, why);
     ev_send(&x);
     d->house = h;
@@ -553,8 +553,8 @@ int main(int argc, char **argv)
     }
     (void)mo_log_levels(&d.log, mo_span_cstr(d.cfg.now->log.level), NULL);
     d.loop = mo_loop_new(&d.log, &e);
-    if (!d.loop || mo_house_open(d.loop, d.cfg.now, MO_HOUSE_SESSIONS, on_open,
-                                 &d, &e) < 0)
+    if (!d.loop || mo_runtime_open(d.loop, d.cfg.now, MO_RUNTIME_SESSIONS,
+                                   on_open, &d, &e) < 0)
         return 1;
     while (!mo_loop_until(d.loop, is_over, &d, 3600000))
         continue;

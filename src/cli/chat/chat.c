@@ -427,7 +427,7 @@ static int run(struct mo_cli *c)
         return mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    rc = mo_cmd_house_open(c, &t.m, MO_HOUSE_COMMAND);
+    rc = mo_cmd_house_open(c, &t.m, MO_RUNTIME_COMMAND);
     if (rc == 0)
         rc = talk(&t);
     else
