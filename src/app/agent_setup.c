@@ -13,7 +13,7 @@ struct mo_converse {
     struct mo_httpc *http;
     struct mo_models *models;
     struct mo_approvals *desk;
-    struct mo_hub *hub;
+    struct mo_gateway_setup *hub;
     bool own_desk, own_hub;
     struct mo_tool_pins *pins;          /* the desk's */
     struct mo_remembered_rules *always; /* likewise */
@@ -51,8 +51,8 @@ static int make_agent(struct mo_converse *c, struct mo_runtime *h,
 {
     const struct mo_config *cfg = c->cfg;
     struct mo_agent_opts o = {
-        .servers = {.gateway = mo_hub_gateway(c->hub),
-                    .endpoint = mo_hub_endpoint(c->hub),
+        .servers = {.gateway = mo_gateway_setup_gateway(c->hub),
+                    .endpoint = mo_gateway_setup_endpoint(c->hub),
                     .offer = (enum mo_gw_expose)cfg->llm.tools},
         .pins = mo_tool_pins_for(c->pins),
         .always = mo_remembered_rules_for(c->always),
@@ -129,7 +129,7 @@ static void on_http_gone(void *ctx)
     struct mo_converse *c = ctx;
 
     if (c->own_hub)
-        mo_hub_close(c->hub, on_hub_gone, c);
+        mo_gateway_setup_close(c->hub, on_hub_gone, c);
     else
         on_hub_gone(c);
 }
@@ -177,13 +177,14 @@ static int use_desk(struct mo_converse *c, struct mo_runtime *h,
     return rc;
 }
 
-static int use_hub(struct mo_converse *c, struct mo_hub *hub, struct mo_err *e)
+static int use_hub(struct mo_converse *c, struct mo_gateway_setup *hub,
+                   struct mo_err *e)
 {
     int rc = 0;
 
     c->hub = hub;
     if (!hub) {
-        rc = mo_hub_open(c->loop, c->cfg, c->desk, NULL, &c->hub, e);
+        rc = mo_gateway_setup_open(c->loop, c->cfg, c->desk, NULL, &c->hub, e);
         c->own_hub = rc == 0;
     }
     return rc;
@@ -191,7 +192,7 @@ static int use_hub(struct mo_converse *c, struct mo_hub *hub, struct mo_err *e)
 
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
                      struct mo_runtime *h, struct mo_approvals *desk,
-                     struct mo_hub *hub, struct mo_converse **out,
+                     struct mo_gateway_setup *hub, struct mo_converse **out,
                      struct mo_err *e)
 {
     struct mo_httpc_opts ho = {.gzip = true};

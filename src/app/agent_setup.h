@@ -25,7 +25,7 @@ struct mo_converse;
 /* desk and hub: both, or neither. */
 int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
                      struct mo_runtime *h, struct mo_approvals *desk,
-                     struct mo_hub *hub, struct mo_converse **out,
+                     struct mo_gateway_setup *hub, struct mo_converse **out,
                      struct mo_err *e);
 void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
                        void *ctx);

@@ -90,7 +90,7 @@ struct row {
 };
 
 struct mo_gauges {
-    struct mo_hub *hub; /* NULL: stopped */
+    struct mo_gateway_setup *hub; /* NULL: stopped */
     struct mo_approvals *desk;
     struct mo_prom_metric *m[METRICS];
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
@@ -157,7 +157,7 @@ static void measure(void *ctx)
 
     if (!g->hub)
         return;
-    gw = mo_hub_gateway(g->hub);
+    gw = mo_gateway_setup_gateway(g->hub);
     for (size_t i = 0; i < mo_gateway_count(gw); i++)
         measure_server(g, mo_gateway_up(gw, i));
     s = mo_audit_stats(mo_approvals_audit(g->desk));
@@ -203,7 +203,8 @@ static void put_server(const struct mo_gauges *g, const struct mo_up *u,
 void mo_gauges_put(void *ctx, struct mo_jw *w)
 {
     const struct mo_gauges *g = ctx;
-    const struct mo_gateway *gw = g->hub ? mo_hub_gateway(g->hub) : NULL;
+    const struct mo_gateway *gw =
+        g->hub ? mo_gateway_setup_gateway(g->hub) : NULL;
     uint64_t children = 0, queue = 0;
     struct mo_up_status s;
 
@@ -227,7 +228,7 @@ void mo_gauges_put(void *ctx, struct mo_jw *w)
 
 /* --- from start to end --------------------------------------------------- */
 
-int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub,
+int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
                   struct mo_approvals *desk, struct mo_gauges **out,
                   struct mo_err *e)
 {

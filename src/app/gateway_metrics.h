@@ -22,7 +22,7 @@ struct mo_gauges;
 
 /* hub and desk are borrowed until mo_gauges_stop(), the registry as long as
  * it is written. */
-int mo_gauges_new(struct mo_prom *p, struct mo_hub *hub,
+int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
                   struct mo_approvals *desk, struct mo_gauges **out,
                   struct mo_err *e);
 /* The "gateway" of /api/stats, an object: sums of all calls

@@ -11,7 +11,7 @@
 #include "gateway/catalog/catalog.h"
 #include "route/route_table.h"
 
-struct mo_hub {
+struct mo_gateway_setup {
     struct mo_loop *loop;
     struct mo_dial *dial;
     struct mo_gateway *gateway;
@@ -108,8 +108,9 @@ static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
     mo_hex(sum, sizeof(sum), out);
 }
 
-void mo_hub_server(const struct mo_config *cfg, const struct mo_config_mcp *s,
-                   struct mo_gw_server *out)
+void mo_gateway_setup_server(const struct mo_config *cfg,
+                             const struct mo_config_mcp *s,
+                             struct mo_gw_server *out)
 {
     *out = (struct mo_gw_server){
         .name = s->name,
@@ -199,8 +200,8 @@ static int put_more(struct mo_arena *a, const struct mo_config_mcp *m,
     return put_tools(a, &m->tools, s);
 }
 
-int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
-                  struct mo_err *e)
+int mo_gateway_setup_reload(struct mo_gateway_setup *h,
+                            const struct mo_config *cfg, struct mo_err *e)
 {
     mo_autofree struct mo_gw_server *v =
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
@@ -216,7 +217,7 @@ int mo_hub_reload(struct mo_hub *h, const struct mo_config *cfg,
              i++) {
             if (cfg->mcp.v[i].enabled == (off != 0))
                 continue;
-            mo_hub_server(cfg, &cfg->mcp.v[i], &v[n]);
+            mo_gateway_setup_server(cfg, &cfg->mcp.v[i], &v[n]);
             v[n].off = off;
             rc = put_more(&a, &cfg->mcp.v[i], &v[n++]);
         }
@@ -239,28 +240,28 @@ static int path_of(const struct mo_config *cfg, const char *name,
     return n < 0 || n >= PATH_MAX ? MO_ETOOBIG : 0;
 }
 
-int mo_hub_forget_habit(const struct mo_config *cfg, struct mo_err *e)
+int mo_gateway_setup_forget_habit(const struct mo_config *cfg, struct mo_err *e)
 {
     char path[PATH_MAX];
 
-    if (path_of(cfg, MO_HUB_HABIT, path) < 0)
+    if (path_of(cfg, MO_GATEWAY_SETUP_HABIT, path) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (unlink(path) < 0 && errno != ENOENT)
         return mo_fail_sys(e, "%s", path);
     return 0;
 }
 
-void mo_hub_forget(const struct mo_config *cfg, const char *server)
+void mo_gateway_setup_forget(const struct mo_config *cfg, const char *server)
 {
     char dir[PATH_MAX];
 
-    if (path_of(cfg, MO_HUB_CACHE, dir) == 0)
+    if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) == 0)
         mo_catalog_forget(dir, server);
 }
 
 /* --- from open to close -------------------------------------------------- */
 
-static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
+static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
                         struct mo_approvals *desk, struct mo_record *rec,
                         struct mo_err *e)
 {
@@ -285,8 +286,8 @@ static int make_gateway(struct mo_hub *h, const struct mo_config *cfg,
 
     if (desk)
         o.judge = mo_approvals_judge(desk);
-    if (path_of(cfg, MO_HUB_CACHE, dir) < 0 ||
-        path_of(cfg, MO_HUB_HABIT, habit) < 0)
+    if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) < 0 ||
+        path_of(cfg, MO_GATEWAY_SETUP_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
         o.cache = dir;
@@ -310,8 +311,8 @@ static uint64_t answer_ms(const struct mo_config *cfg)
     return (ms > ANSWER_MS ? ms : ANSWER_MS) + 5000;
 }
 
-static int make_endpoint(struct mo_hub *h, const struct mo_config *cfg,
-                         struct mo_err *e)
+static int make_endpoint(struct mo_gateway_setup *h,
+                         const struct mo_config *cfg, struct mo_err *e)
 {
     struct mo_endpoint_opts o = {
         .name = "mcp-orchestrator",
@@ -332,7 +333,7 @@ static int make_endpoint(struct mo_hub *h, const struct mo_config *cfg,
 
 static void on_dial_gone(void *ctx)
 {
-    struct mo_hub *h = ctx;
+    struct mo_gateway_setup *h = ctx;
     void (*gone)(void *) = h->gone;
     void *gone_ctx = h->gone_ctx;
 
@@ -343,7 +344,7 @@ static void on_dial_gone(void *ctx)
 
 static void on_gateway_gone(void *ctx)
 {
-    struct mo_hub *h = ctx;
+    struct mo_gateway_setup *h = ctx;
 
     h->gateway = NULL;
     if (h->dial)
@@ -352,7 +353,8 @@ static void on_gateway_gone(void *ctx)
         on_dial_gone(h);
 }
 
-void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
+void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
+                            void *ctx)
 {
     h->gone = gone;
     h->gone_ctx = ctx;
@@ -367,11 +369,11 @@ void mo_hub_close(struct mo_hub *h, void (*gone)(void *ctx), void *ctx)
         on_gateway_gone(h);
 }
 
-int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_approvals *desk, struct mo_record *rec,
-                struct mo_hub **out, struct mo_err *e)
+int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
+                          struct mo_approvals *desk, struct mo_record *rec,
+                          struct mo_gateway_setup **out, struct mo_err *e)
 {
-    struct mo_hub *h = mo_new(struct mo_hub);
+    struct mo_gateway_setup *h = mo_new(struct mo_gateway_setup);
     int rc = 0;
 
     if (!h)
@@ -379,33 +381,35 @@ int mo_hub_open(struct mo_loop *l, const struct mo_config *cfg,
     h->loop = l;
     rc = make_gateway(h, cfg, desk, rec, e);
     if (rc == 0)
-        rc = mo_hub_reload(h, cfg, e);
+        rc = mo_gateway_setup_reload(h, cfg, e);
     if (rc == 0)
         rc = make_endpoint(h, cfg, e);
     if (rc < 0) {
-        mo_hub_close(h, NULL, NULL); /* what is left ends with the loop */
+        mo_gateway_setup_close(h, NULL,
+                               NULL); /* what is left ends with the loop */
         return rc;
     }
     *out = h;
     return 0;
 }
 
-struct mo_endpoint *mo_hub_endpoint(const struct mo_hub *h)
+struct mo_endpoint *mo_gateway_setup_endpoint(const struct mo_gateway_setup *h)
 {
     return h->ep;
 }
 
-struct mo_gateway *mo_hub_gateway(const struct mo_hub *h)
+struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
 {
     return h->gateway;
 }
 
-const struct mo_config *mo_hub_config(const struct mo_hub *h)
+const struct mo_config *
+mo_gateway_setup_config(const struct mo_gateway_setup *h)
 {
     return mo_dial_now(h->dial);
 }
 
-const struct mo_tails *mo_hub_said(const struct mo_hub *h)
+const struct mo_tails *mo_gateway_setup_said(const struct mo_gateway_setup *h)
 {
     return mo_dial_said(h->dial);
 }

@@ -11,7 +11,7 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
                                  .threshold = a->threshold,
                                  .changed = mo_approvals_changed,
                                  .ctx = r->desk};
-    int rc = mo_gateway_find(mo_hub_gateway(r->hub), &f, out);
+    int rc = mo_gateway_find(mo_gateway_setup_gateway(r->hub), &f, out);
     const struct mo_looked looked = {
         .via = "/api/route",
         .who = mo_span_cstr(a->who),
@@ -32,12 +32,13 @@ static bool teach(void *ctx, const struct mo_api_lesson *l)
                                    .tool = l->tool,
                                    .right = l->right};
 
-    return mo_gateway_teach(mo_hub_gateway(r->hub), &x);
+    return mo_gateway_teach(mo_gateway_setup_gateway(r->hub), &x);
 }
 
 static void forget(void *ctx)
 {
-    mo_gateway_forget_habit(mo_hub_gateway(((struct mo_router *)ctx)->hub));
+    mo_gateway_forget_habit(
+        mo_gateway_setup_gateway(((struct mo_router *)ctx)->hub));
 }
 
 struct mo_api_route mo_router_api(struct mo_router *r)

@@ -9,7 +9,7 @@
 #include "web/api_route.h"
 
 struct mo_router {
-    struct mo_hub *hub;
+    struct mo_gateway_setup *hub;
     struct mo_approvals *desk;
 };
 

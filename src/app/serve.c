@@ -77,7 +77,7 @@ static void apply(void *ctx)
     renew_tls(s);
     if (s->desk && mo_approvals_reload(s->desk, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
-    if (s->hub && mo_hub_reload(s->hub, now, &e) < 0)
+    if (s->hub && mo_gateway_setup_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
 }
 
@@ -254,10 +254,11 @@ static int make_mcp(struct server *s, struct mo_err *e)
     int rc = make_desk(s, e);
 
     if (rc == 0)
-        rc = mo_hub_open(s->loop, s->first, s->desk, NULL, &s->hub, e);
+        rc =
+            mo_gateway_setup_open(s->loop, s->first, s->desk, NULL, &s->hub, e);
     if (rc < 0)
         return rc;
-    s->mcp = mo_ep_http_new(mo_hub_endpoint(s->hub), &o, e);
+    s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->hub), &o, e);
     if (!s->mcp)
         return e->code;
     s->router = (struct mo_router){s->hub, s->desk};

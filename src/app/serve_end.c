@@ -85,7 +85,7 @@ void mo_serve_end_next(struct server *s)
     else if (s->converse)
         mo_converse_close(s->converse, on_converse_gone, s);
     else if (s->hub)
-        mo_hub_close(s->hub, on_hub_gone, s);
+        mo_gateway_setup_close(s->hub, on_hub_gone, s);
     else if (s->house)
         close_house(s);
     else if (s->opening)

@@ -19,7 +19,7 @@
 
 struct finding {
     struct mo_loop *loop;
-    struct mo_hub *hub;
+    struct mo_gateway_setup *hub;
     struct mo_audit *audit;
     struct mo_tool_pins
         *pins; /* NULL: they cannot be read, nothing is ruled out */
@@ -111,7 +111,7 @@ static bool has_all(void *ctx)
 {
     struct finding *f = ctx;
 
-    return !mo_gateway_busy(mo_hub_gateway(f->hub));
+    return !mo_gateway_busy(mo_gateway_setup_gateway(f->hub));
 }
 
 static void tell(const struct finding *f, const struct mo_gw_find *what,
@@ -130,7 +130,7 @@ static void tell(const struct finding *f, const struct mo_gw_find *what,
 static int ask(const struct mo_cli *c, struct finding *f,
                const struct mo_gw_find *words)
 {
-    struct mo_gateway *g = mo_hub_gateway(f->hub);
+    struct mo_gateway *g = mo_gateway_setup_gateway(f->hub);
     struct mo_gw_find what = *words;
     struct mo_buf b;
     int rc;
@@ -173,7 +173,7 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
     f.loop = mo_loop_new(log, &e);
     if (!f.loop)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    if (mo_hub_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
+    if (mo_gateway_setup_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
         if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
@@ -185,7 +185,7 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
         mo_tool_pins_close(f.pins);
         if (f.audit)
             mo_audit_close(f.audit, NULL, NULL);
-        mo_hub_close(f.hub, on_gone, &f);
+        mo_gateway_setup_close(f.hub, on_gone, &f);
         (void)mo_loop_until(f.loop, is_gone, &f, REFRESH_MS);
     }
     mo_loop_run(f.loop); /* what is half closed */
@@ -226,7 +226,7 @@ static int forget(const struct mo_cli *c, const struct mo_config *cfg)
         return mo_cli_error(c, MO_EXIT_USAGE, "find what?");
     if (c->nargs)
         return mo_cli_error(c, MO_EXIT_USAGE, "--forget goes without words");
-    return mo_hub_forget_habit(cfg, &e) < 0
+    return mo_gateway_setup_forget_habit(cfg, &e) < 0
                ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
                : MO_EXIT_OK;
 }

@@ -22,7 +22,7 @@ struct gateway {
     struct mo_loop *loop;
     struct mo_approvals *desk;
     struct mo_approvals_socket *hatch;
-    struct mo_hub *hub;
+    struct mo_gateway_setup *hub;
     const char *record_to; /* NULL: nothing is recorded */
     struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
@@ -39,7 +39,7 @@ static void apply(void *ctx)
 
     if (mo_approvals_reload(g->desk, g->config.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the rules");
-    if (mo_hub_reload(g->hub, g->config.now, &e) < 0)
+    if (mo_gateway_setup_reload(g->hub, g->config.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the servers");
 }
 
@@ -62,7 +62,7 @@ static void end_next(void *ctx)
     if (g->hatch)
         mo_approvals_socket_close(mo_take_ptr(&g->hatch), end_next, g);
     else if (g->hub)
-        mo_hub_close(mo_take_ptr(&g->hub), end_next, g);
+        mo_gateway_setup_close(mo_take_ptr(&g->hub), end_next, g);
     else if (g->desk)
         mo_approvals_close(mo_take_ptr(&g->desk), end_next, g);
     else
@@ -119,8 +119,8 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
     (void)close(null);
     if (mo_stream_from_fds(g->loop, in, out, &s, e) < 0)
         return mo_wrap(e, "standard input");
-    return mo_ep_stdio_open(mo_hub_endpoint(g->hub), s, on_closed, g, &g->io,
-                            e);
+    return mo_ep_stdio_open(mo_gateway_setup_endpoint(g->hub), s, on_closed, g,
+                            &g->io, e);
 }
 
 /* Without it, held calls can only be decided by nobody. It is a file, which
@@ -152,11 +152,11 @@ static int start(struct gateway *g, struct mo_err *e)
     if (rc == 0)
         rc = mo_approvals_open(g->loop, g->config.now, &g->desk, e);
     if (rc == 0)
-        rc =
-            mo_hub_open(g->loop, g->config.now, g->desk, g->record, &g->hub, e);
+        rc = mo_gateway_setup_open(g->loop, g->config.now, g->desk, g->record,
+                                   &g->hub, e);
     if (rc < 0)
         return rc;
-    mo_gateway_single(mo_hub_gateway(g->hub));
+    mo_gateway_single(mo_gateway_setup_gateway(g->hub));
     return take_stdio(g, e);
 }
 

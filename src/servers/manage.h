@@ -24,7 +24,7 @@
 #include "store/store.h"
 #include "web/api_mcp.h"
 
-struct mo_hub;
+struct mo_gateway_setup;
 struct mo_manage;
 
 struct mo_manage_opts {
@@ -33,8 +33,8 @@ struct mo_manage_opts {
     const char *listen; /* what the server listens on */
     bool has_token;     /* clients must show one */
     struct mo_store *store;
-    struct mo_hub *hub;         /* NULL: there is no gateway */
-    void (*written)(void *ctx); /* the file is another: read it */
+    struct mo_gateway_setup *hub; /* NULL: there is no gateway */
+    void (*written)(void *ctx);   /* the file is another: read it */
     void *ctx;
 };
 

@@ -43,7 +43,7 @@ struct view { /* all that is known of one server */
 static struct mo_up *find_up(const struct mo_manage *m, const char *name,
                              size_t *no)
 {
-    struct mo_gateway *g = m->o.hub ? mo_hub_gateway(m->o.hub) : NULL;
+    struct mo_gateway *g = m->o.hub ? mo_gateway_setup_gateway(m->o.hub) : NULL;
     size_t n = g ? mo_gateway_count(g) : 0;
 
     for (*no = 0; *no < n; ++*no) {
@@ -158,7 +158,7 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
 
     mo_buf_init(&b, MO_TAIL_MAX * 2);
     if (v->up)
-        (void)mo_tails_get(mo_hub_said(m->o.hub), v->cfg->name, &b);
+        (void)mo_tails_get(mo_gateway_setup_said(m->o.hub), v->cfg->name, &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
@@ -189,9 +189,10 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
     const struct mo_catalog *c =
-        v->up ? mo_gateway_catalog(mo_hub_gateway(m->o.hub)) : NULL;
+        v->up ? mo_gateway_catalog(mo_gateway_setup_gateway(m->o.hub)) : NULL;
     struct mo_conn *conn =
-        v->up ? mo_gateway_conn(mo_hub_gateway(m->o.hub), v->no) : NULL;
+        v->up ? mo_gateway_conn(mo_gateway_setup_gateway(m->o.hub), v->no)
+              : NULL;
     struct mo_json info = {NULL, 0};
 
     if (c && mo_catalog_known(c, (unsigned)v->no)) {

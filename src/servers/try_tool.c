@@ -12,7 +12,7 @@
 
 struct mo_gateway *try_gateway(const struct mo_try *t)
 {
-    return mo_hub_gateway(t->o.hub);
+    return mo_gateway_setup_gateway(t->o.hub);
 }
 
 static void job_free(struct job *j)
@@ -136,7 +136,8 @@ static void put_stderr(const struct mo_try *t, struct mo_jw *w,
     struct mo_buf b;
 
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_tails_get(mo_hub_said(t->o.hub), server, &b) == 0 && b.len > 0)
+    if (mo_tails_get(mo_gateway_setup_said(t->o.hub), server, &b) == 0 &&
+        b.len > 0)
         try_put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
@@ -173,7 +174,7 @@ static void put_server(const struct mo_try *t, struct mo_jw *w,
 static int list(void *ctx, struct mo_buf *out)
 {
     struct mo_try *t = ctx;
-    const struct mo_config_mcps *all = &mo_hub_config(t->o.hub)->mcp;
+    const struct mo_config_mcps *all = &mo_gateway_setup_config(t->o.hub)->mcp;
     struct mo_gateway *g = try_gateway(t);
     struct mo_jw w;
 
@@ -414,8 +415,8 @@ static int connect_it(struct mo_try *t, struct mo_err *e)
 
     if (t->conn)
         return 0;
-    rc = mo_link_inside(t->o.loop, mo_hub_endpoint(t->o.hub), MO_SPAN("try"),
-                        &t->link, e);
+    rc = mo_link_inside(t->o.loop, mo_gateway_setup_endpoint(t->o.hub),
+                        MO_SPAN("try"), &t->link, e);
     if (rc < 0)
         return rc;
     t->peer = mo_link_inside_peer(t->link);

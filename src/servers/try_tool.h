@@ -29,7 +29,7 @@ struct mo_try;
 
 struct mo_try_opts {
     struct mo_loop *loop;
-    struct mo_hub *hub;
+    struct mo_gateway_setup *hub;
     struct mo_tool_pins *pins;
     struct mo_store *store;
     const struct mo_rules *rules;

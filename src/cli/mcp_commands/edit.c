@@ -354,7 +354,7 @@ static int run_remove(struct mo_cli *c)
         return rc;
     rc = change(c, &m, path, mo_span(NULL, 0), "removed");
     if (rc == 0)
-        mo_hub_forget(m.h.now, c->args[0]);
+        mo_gateway_setup_forget(m.h.now, c->args[0]);
     mo_cmd_edit_close(&m);
     return rc;
 }

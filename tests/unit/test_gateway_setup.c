@@ -49,8 +49,8 @@ static void test_digests(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(differ); i++) {
-        mo_hub_server(&no_config, &differ[i].s, &v[i]);
-        mo_hub_server(&no_config, &differ[i].s, &again);
+        mo_gateway_setup_server(&no_config, &differ[i].s, &v[i]);
+        mo_gateway_setup_server(&no_config, &differ[i].s, &again);
         check_row(differ[i].name, strlen(v[i].digest) == 64);
         check_row(differ[i].name, strcmp(v[i].digest, again.digest) == 0);
         for (size_t j = 0; j < i; j++)
@@ -68,13 +68,13 @@ static void test_same(void **state)
     struct mo_gw_server a, b;
 
     (void)state;
-    mo_hub_server(&no_config, &plain, &a);
-    mo_hub_server(&no_config, &told, &b);
+    mo_gateway_setup_server(&no_config, &plain, &a);
+    mo_gateway_setup_server(&no_config, &told, &b);
     assert_string_equal(a.digest, b.digest);
-    mo_hub_server(&big, &plain, &b);
+    mo_gateway_setup_server(&big, &plain, &b);
     assert_string_equal(a.digest, b.digest);
-    mo_hub_server(&no_config, &boxed, &a);
-    mo_hub_server(&big, &boxed, &b);
+    mo_gateway_setup_server(&no_config, &boxed, &a);
+    mo_gateway_setup_server(&big, &boxed, &b);
     assert_string_not_equal(a.digest, b.digest);
 }
 
@@ -85,7 +85,7 @@ static void test_fields(void **state)
     struct mo_gw_server v;
 
     (void)state;
-    mo_hub_server(&no_config, &s, &v);
+    mo_gateway_setup_server(&no_config, &s, &v);
     assert_string_equal(v.name, "a");
     assert_string_equal(v.prefix, "");
     assert_true(v.per_session);
@@ -125,17 +125,17 @@ static int load(struct mo_config_holder *h, struct mo_err *e)
 static void live(void *ctx)
 {
     const struct mo_config *cfg = ctx;
-    struct mo_hub *hub = NULL;
+    struct mo_gateway_setup *hub = NULL;
     bool gone = false;
     struct mo_err e;
     struct mo_loop *l = mo_loop_new(NULL, &e);
 
     if (!l)
         return;
-    if (mo_hub_open(l, cfg, NULL, NULL, &hub, &e) == 0) {
-        assert_int_equal(mo_gateway_count(mo_hub_gateway(hub)), 2);
-        (void)mo_hub_reload(hub, cfg, &e);
-        mo_hub_close(hub, on_gone, &gone);
+    if (mo_gateway_setup_open(l, cfg, NULL, NULL, &hub, &e) == 0) {
+        assert_int_equal(mo_gateway_count(mo_gateway_setup_gateway(hub)), 2);
+        (void)mo_gateway_setup_reload(hub, cfg, &e);
+        mo_gateway_setup_close(hub, on_gone, &gone);
         assert_true(mo_loop_until(l, is_true, &gone, 10000));
     } else {
         mo_loop_run(l); /* what is half made */
@@ -157,7 +157,7 @@ static void test_life(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     (void)snprintf(file, sizeof(file), "%s/config.json", dir);
-    (void)snprintf(cache, sizeof(cache), "%s/" MO_HUB_CACHE, dir);
+    (void)snprintf(cache, sizeof(cache), "%s/" MO_GATEWAY_SETUP_CACHE, dir);
     f = fopen(file, "w");
     assert_non_null(f);
     (void)fputs(text, f);
