@@ -7,7 +7,7 @@
 #include "policy/rules_api.h"
 #include "servers/try_tool.h"
 
-struct mo_converse {
+struct mo_agent_setup {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     struct mo_httpc *http;
@@ -32,21 +32,21 @@ static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
                 struct mo_buf *model, struct mo_err *e)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     return mo_models_pick(c->models, wanted, key, out, provider, model, e);
 }
 
 static uint64_t window(void *ctx, struct mo_span model)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     return mo_models_window(c->models, model);
 }
 
 /* --- all of it ----------------------------------------------------------- */
 
-static int make_agent(struct mo_converse *c, struct mo_runtime *h,
+static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
                       struct mo_err *e)
 {
     const struct mo_config *cfg = c->cfg;
@@ -73,13 +73,13 @@ static int make_agent(struct mo_converse *c, struct mo_runtime *h,
 
 static void on_accepted(void *ctx)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     if (c->agent)
         mo_agent_stale(c->agent);
 }
 
-static int make_try(struct mo_converse *c, struct mo_runtime *h,
+static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
                     struct mo_err *e)
 {
     const struct mo_try_opts o = {
@@ -96,7 +96,7 @@ static int make_try(struct mo_converse *c, struct mo_runtime *h,
     return mo_try_new(&o, &c->try, e);
 }
 
-static void converse_free(struct mo_converse *c)
+static void converse_free(struct mo_agent_setup *c)
 {
     void (*gone)(void *) = c->gone;
     void *ctx = c->gone_ctx;
@@ -116,7 +116,7 @@ static void on_desk_gone(void *ctx)
 
 static void on_hub_gone(void *ctx)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     if (c->own_desk)
         mo_approvals_close(c->desk, on_desk_gone, c);
@@ -126,7 +126,7 @@ static void on_hub_gone(void *ctx)
 
 static void on_http_gone(void *ctx)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     if (c->own_hub)
         mo_gateway_setup_close(c->hub, on_hub_gone, c);
@@ -136,7 +136,7 @@ static void on_http_gone(void *ctx)
 
 static void on_try_gone(void *ctx)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     c->try = NULL;
     if (c->http)
@@ -148,7 +148,7 @@ static void on_try_gone(void *ctx)
 /* Last come, first gone. */
 static void on_agent_gone(void *ctx)
 {
-    struct mo_converse *c = ctx;
+    struct mo_agent_setup *c = ctx;
 
     c->agent = NULL;
     if (c->try)
@@ -158,7 +158,7 @@ static void on_agent_gone(void *ctx)
 }
 
 /* Rules, pins and the audit log; one of our own hears of the store's rows. */
-static int use_desk(struct mo_converse *c, struct mo_runtime *h,
+static int use_desk(struct mo_agent_setup *c, struct mo_runtime *h,
                     struct mo_approvals *desk, struct mo_err *e)
 {
     int rc = 0;
@@ -177,7 +177,7 @@ static int use_desk(struct mo_converse *c, struct mo_runtime *h,
     return rc;
 }
 
-static int use_hub(struct mo_converse *c, struct mo_gateway_setup *hub,
+static int use_hub(struct mo_agent_setup *c, struct mo_gateway_setup *hub,
                    struct mo_err *e)
 {
     int rc = 0;
@@ -190,13 +190,13 @@ static int use_hub(struct mo_converse *c, struct mo_gateway_setup *hub,
     return rc;
 }
 
-int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
-                     struct mo_runtime *h, struct mo_approvals *desk,
-                     struct mo_gateway_setup *hub, struct mo_converse **out,
-                     struct mo_err *e)
+int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
+                        struct mo_runtime *h, struct mo_approvals *desk,
+                        struct mo_gateway_setup *hub,
+                        struct mo_agent_setup **out, struct mo_err *e)
 {
     struct mo_httpc_opts ho = {.gzip = true};
-    struct mo_converse *c = mo_new(struct mo_converse);
+    struct mo_agent_setup *c = mo_new(struct mo_agent_setup);
     int rc = 0;
 
     if (c == NULL)
@@ -224,30 +224,30 @@ int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
     return 0;
 }
 
-void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
-                       void *ctx)
+void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
+                          void *ctx)
 {
     c->gone = gone;
     c->gone_ctx = ctx;
     mo_agent_close(c->agent, on_agent_gone, c);
 }
 
-struct mo_models *mo_converse_models(const struct mo_converse *c)
+struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c)
 {
     return c->models;
 }
 
-struct mo_agent *mo_converse_agent(const struct mo_converse *c)
+struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c)
 {
     return c->agent;
 }
 
-struct mo_api_servers mo_converse_servers(const struct mo_converse *c)
+struct mo_api_servers mo_agent_setup_servers(const struct mo_agent_setup *c)
 {
     return mo_try_for(c->try);
 }
 
-struct mo_api_rules mo_converse_rules(struct mo_converse *c)
+struct mo_api_rules mo_agent_setup_rules(struct mo_agent_setup *c)
 {
     c->rule_desk = (struct mo_rules_api){
         .operators = &c->rules,

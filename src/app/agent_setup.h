@@ -20,18 +20,18 @@
 #include "web/api_rules.h"
 #include "web/api_servers.h"
 
-struct mo_converse;
+struct mo_agent_setup;
 
 /* desk and hub: both, or neither. */
-int mo_converse_open(struct mo_loop *l, const struct mo_config *cfg,
-                     struct mo_runtime *h, struct mo_approvals *desk,
-                     struct mo_gateway_setup *hub, struct mo_converse **out,
-                     struct mo_err *e);
-void mo_converse_close(struct mo_converse *c, void (*gone)(void *ctx),
-                       void *ctx);
-struct mo_agent *mo_converse_agent(const struct mo_converse *c);
-struct mo_models *mo_converse_models(const struct mo_converse *c);
-struct mo_api_servers mo_converse_servers(const struct mo_converse *c);
-struct mo_api_rules mo_converse_rules(struct mo_converse *c);
+int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
+                        struct mo_runtime *h, struct mo_approvals *desk,
+                        struct mo_gateway_setup *hub,
+                        struct mo_agent_setup **out, struct mo_err *e);
+void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
+                          void *ctx);
+struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c);
+struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c);
+struct mo_api_servers mo_agent_setup_servers(const struct mo_agent_setup *c);
+struct mo_api_rules mo_agent_setup_rules(struct mo_agent_setup *c);
 
 #endif

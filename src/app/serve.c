@@ -123,7 +123,7 @@ static int list_models(void *ctx,
 
     if (s->converse == NULL)
         return mo_fail(e, MO_EUNAVAIL, "%s", why_no_agent(s));
-    return mo_models_list(mo_converse_models(s->converse), done, arg, e);
+    return mo_models_list(mo_agent_setup_models(s->converse), done, arg, e);
 }
 
 static int list_keys(void *ctx, struct mo_buf *out)
@@ -175,13 +175,13 @@ static void begin_talking(struct server *s)
 {
     begin_managing(s);
     if (s->crash)
-        mo_agent_watch(mo_converse_agent(s->converse), on_point, s);
+        mo_agent_watch(mo_agent_setup_agent(s->converse), on_point, s);
     s->api.store = mo_runtime_store(s->house);
     s->api.sessions = mo_runtime_sessions(s->house);
-    s->api.agent = mo_converse_agent(s->converse);
-    s->api.servers = mo_converse_servers(s->converse);
-    s->api_rules = mo_converse_rules(s->converse);
-    mo_talk_begin(&s->talk, mo_converse_agent(s->converse), NULL);
+    s->api.agent = mo_agent_setup_agent(s->converse);
+    s->api.servers = mo_agent_setup_servers(s->converse);
+    s->api_rules = mo_agent_setup_rules(s->converse);
+    mo_talk_begin(&s->talk, mo_agent_setup_agent(s->converse), NULL);
 }
 
 static int make_api(struct server *s, struct mo_err *e)
@@ -287,8 +287,8 @@ static void on_house(void *ctx, struct mo_runtime *h, const struct mo_err *why)
         mo_serve_end_next(s);
     else if (h == NULL)
         no_agent(s, why);
-    else if (mo_converse_open(s->loop, s->first, h, s->desk, s->hub,
-                              &s->converse, &e) < 0)
+    else if (mo_agent_setup_open(s->loop, s->first, h, s->desk, s->hub,
+                                 &s->converse, &e) < 0)
         no_agent(s, &e);
     else
         begin_talking(s);

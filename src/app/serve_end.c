@@ -83,7 +83,7 @@ void mo_serve_end_next(struct server *s)
     else if (s->hatch)
         mo_approvals_socket_close(s->hatch, on_hatch_gone, s);
     else if (s->converse)
-        mo_converse_close(s->converse, on_converse_gone, s);
+        mo_agent_setup_close(s->converse, on_converse_gone, s);
     else if (s->hub)
         mo_gateway_setup_close(s->hub, on_hub_gone, s);
     else if (s->house)

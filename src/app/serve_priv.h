@@ -28,7 +28,7 @@ struct server {
     struct mo_timer watch;
     struct mo_door door;
     struct mo_runtime *house;
-    struct mo_converse *converse;
+    struct mo_agent_setup *converse;
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;

@@ -338,8 +338,8 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
 
 static int begin(struct cli_chat *t, struct mo_err *e)
 {
-    int rc = mo_converse_open(t->m.loop, t->m.h.now, t->m.house, NULL, NULL,
-                              &t->converse, e);
+    int rc = mo_agent_setup_open(t->m.loop, t->m.h.now, t->m.house, NULL, NULL,
+                                 &t->converse, e);
 
     if (rc == 0)
         rc = chat_join(t, NULL, e);
@@ -368,7 +368,7 @@ static void end(struct cli_chat *t)
     if (t->converse) {
         t->m.done = false;
         t->leaving = true;
-        mo_converse_close(mo_take_ptr(&t->converse), on_gone, t);
+        mo_agent_setup_close(mo_take_ptr(&t->converse), on_gone, t);
         mo_cmd_house_wait(&t->m);
     }
     mo_buf_fini(&t->line);

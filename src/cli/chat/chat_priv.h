@@ -35,7 +35,7 @@ struct chat_edit { /* an editor has the terminal while there is a fore */
 struct cli_chat {
     struct mo_cmd_house m;
     struct chat_edit edit;
-    struct mo_converse *converse;
+    struct mo_agent_setup *converse;
     struct mo_member *member;
     struct mo_stream *in;
     struct mo_buf line;   /* not ended yet */

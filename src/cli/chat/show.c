@@ -466,6 +466,6 @@ int chat_join(struct cli_chat *t, const char *model, struct mo_err *e)
                         .model = mo_span_cstr(model ? model : ""),
                         .who = MO_SPAN("terminal")};
 
-    return mo_chat_join(mo_converse_agent(t->converse), &j, &member_cb, t,
+    return mo_chat_join(mo_agent_setup_agent(t->converse), &j, &member_cb, t,
                         &t->member, e);
 }
