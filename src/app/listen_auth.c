@@ -56,9 +56,9 @@ static int read_token(const struct mo_config *c, const char *text,
         e->code = MO_EINVAL; /* a file that is not there is a bad value too */
         return e->code;
     }
-    if (b->len < MO_DOOR_TOKEN_MIN)
+    if (b->len < MO_LISTEN_AUTH_TOKEN_MIN)
         return mo_fail(e, MO_EINVAL, "use at least %zu characters",
-                       MO_DOOR_TOKEN_MIN);
+                       MO_LISTEN_AUTH_TOKEN_MIN);
     if (!fits_headers(mo_buf_cstr(b)) || strlen(mo_buf_cstr(b)) != b->len)
         return mo_fail(e, MO_EINVAL,
                        "use letters, digits and - . _ ~ + / = only");
@@ -67,22 +67,22 @@ static int read_token(const struct mo_config *c, const char *text,
 
 /* One token of the configuration, checked. */
 static int take_token(const struct mo_config *c, const char *text,
-                      char out[MO_DOOR_TOKEN_MAX], struct mo_err *e)
+                      char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
 
-    mo_buf_init(&b, MO_DOOR_TOKEN_MAX - 1);
+    mo_buf_init(&b, MO_LISTEN_AUTH_TOKEN_MAX - 1);
     rc = read_token(c, text, &b, e);
     if (rc == 0)
-        (void)snprintf(out, MO_DOOR_TOKEN_MAX, "%s", mo_buf_cstr(&b));
+        (void)snprintf(out, MO_LISTEN_AUTH_TOKEN_MAX, "%s", mo_buf_cstr(&b));
     if (b.p)
         explicit_bzero(b.p, b.len);
     mo_buf_fini(&b);
     return rc;
 }
 
-static void set_token(struct mo_door *d, const char *token, bool made)
+static void set_token(struct mo_listen_auth *d, const char *token, bool made)
 {
     explicit_bzero(d->token, sizeof(d->token));
     (void)snprintf(d->token, sizeof(d->token), "%s", token);
@@ -115,9 +115,9 @@ static int read_people(const struct mo_config *c, const char *operators,
 {
     const struct mo_config_map *m = &c->server.tokens;
 
-    if (m->n > MO_DOOR_PEOPLE_MAX)
+    if (m->n > MO_LISTEN_AUTH_PEOPLE_MAX)
         return mo_fail(e, MO_EINVAL, "server.tokens: more than %d",
-                       MO_DOOR_PEOPLE_MAX);
+                       MO_LISTEN_AUTH_PEOPLE_MAX);
     for (size_t i = 0; i < m->n; i++) {
         const char *name = m->v[i].name;
 
@@ -137,7 +137,7 @@ static int read_people(const struct mo_config *c, const char *operators,
     return 0;
 }
 
-static void set_people(struct mo_door *d, const struct mo_gate_person *v,
+static void set_people(struct mo_listen_auth *d, const struct mo_gate_person *v,
                        size_t n, struct mo_log *log)
 {
     memset(d->people, 0, sizeof(d->people));
@@ -149,10 +149,10 @@ static void set_people(struct mo_door *d, const struct mo_gate_person *v,
 
 /* --- all of them --------------------------------------------------------- */
 
-static void set_operators(struct mo_door *d, const struct mo_config *c,
+static void set_operators(struct mo_listen_auth *d, const struct mo_config *c,
                           const char *listen, const char *token)
 {
-    char fresh[MO_DOOR_TOKEN_MAX] = "";
+    char fresh[MO_LISTEN_AUTH_TOKEN_MAX] = "";
 
     if (c->server.token) {
         set_token(d, token, false);
@@ -164,7 +164,8 @@ static void set_operators(struct mo_door *d, const struct mo_config *c,
     }
 }
 
-static int read_all(const struct mo_config *c, char token[MO_DOOR_TOKEN_MAX],
+static int read_all(const struct mo_config *c,
+                    char token[MO_LISTEN_AUTH_TOKEN_MAX],
                     struct mo_gate_person *people, struct mo_err *e)
 {
     if (c->server.token && take_token(c, c->server.token, token, e) < 0)
@@ -172,11 +173,12 @@ static int read_all(const struct mo_config *c, char token[MO_DOOR_TOKEN_MAX],
     return read_people(c, token, people, e);
 }
 
-int mo_door_token(struct mo_door *d, const struct mo_config *c,
-                  const char *listen, struct mo_log *log, struct mo_err *e)
+int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
+                         const char *listen, struct mo_log *log,
+                         struct mo_err *e)
 {
-    struct mo_gate_person people[MO_DOOR_PEOPLE_MAX] = {{.name = ""}};
-    char token[MO_DOOR_TOKEN_MAX] = "";
+    struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX] = {{.name = ""}};
+    char token[MO_LISTEN_AUTH_TOKEN_MAX] = "";
     int rc = read_all(c, token, people, e);
 
     if (rc == 0) {
@@ -190,7 +192,7 @@ int mo_door_token(struct mo_door *d, const struct mo_config *c,
     return rc;
 }
 
-void mo_door_tell_token(struct mo_door *d)
+void mo_listen_auth_tell_token(struct mo_listen_auth *d)
 {
     if (!d->made || d->told)
         return;
@@ -248,8 +250,8 @@ static void put_host_port(struct mo_buf *b, const char *listen, unsigned port)
                         v6 ? "]" : "", port);
 }
 
-int mo_door_open(struct mo_site *s, const struct mo_config_server *c,
-                 struct mo_err *e)
+int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
+                        struct mo_err *e)
 {
     struct mo_listen_opts o = {0};
     struct mo_buf addr;
@@ -282,8 +284,8 @@ static bool is_localhost(const char *listen)
     return false;
 }
 
-void mo_door_tell_ready(const struct mo_config_server *c, bool tls,
-                        unsigned port)
+void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
+                               unsigned port)
 {
     struct mo_span host = bare(c->listen);
     bool all = mo_span_is(host, "0.0.0.0") || mo_span_is(host, "::");

@@ -15,15 +15,16 @@
 #include "config/config.h"
 #include "web/site.h"
 
-#define MO_DOOR_TOKEN_MIN  ((size_t)16) /* of a chosen one; ours have 32 */
-#define MO_DOOR_TOKEN_MAX  MO_GATE_TOKEN_MAX
-#define MO_DOOR_PEOPLE_MAX 64
+#define MO_LISTEN_AUTH_TOKEN_MIN                                               \
+    ((size_t)16) /* of a chosen one; ours have 32 */
+#define MO_LISTEN_AUTH_TOKEN_MAX  MO_GATE_TOKEN_MAX
+#define MO_LISTEN_AUTH_PEOPLE_MAX 64
 
-struct mo_door {
-    char token[MO_DOOR_TOKEN_MAX]; /* "" = none needed */
-    bool made;                     /* by us, for this run */
+struct mo_listen_auth {
+    char token[MO_LISTEN_AUTH_TOKEN_MAX]; /* "" = none needed */
+    bool made;                            /* by us, for this run */
     bool told;
-    struct mo_gate_person people[MO_DOOR_PEOPLE_MAX];
+    struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX];
     size_t npeople;
 };
 
@@ -32,17 +33,18 @@ bool mo_listen_is_local(const char *listen);
 
 /* Set or replace the tokens as `c` wants them, for a server that listens on
  * `listen`. Nothing changes on failure: MO_EINVAL, the error names the key. */
-int mo_door_token(struct mo_door *d, const struct mo_config *c,
-                  const char *listen, struct mo_log *log, struct mo_err *e);
+int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
+                         const char *listen, struct mo_log *log,
+                         struct mo_err *e);
 
 /* Listen. A failure says what to do about it. */
-int mo_door_open(struct mo_site *s, const struct mo_config_server *c,
-                 struct mo_err *e);
+int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
+                        struct mo_err *e);
 
 /* A made-up token that was not told yet, on standard output. */
-void mo_door_tell_token(struct mo_door *d);
+void mo_listen_auth_tell_token(struct mo_listen_auth *d);
 /* The one line that says where to look. */
-void mo_door_tell_ready(const struct mo_config_server *c, bool tls,
-                        unsigned port);
+void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
+                               unsigned port);
 
 #endif

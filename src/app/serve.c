@@ -68,9 +68,10 @@ static void apply(void *ctx)
     struct mo_gate gate;
     struct mo_err e;
 
-    if (mo_door_token(&s->door, now, s->first->server.listen, s->log, &e) < 0)
+    if (mo_listen_auth_token(&s->door, now, s->first->server.listen, s->log,
+                             &e) < 0)
         mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
-    mo_door_tell_token(&s->door);
+    mo_listen_auth_tell_token(&s->door);
     gate = gate_of(s);
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
@@ -400,7 +401,7 @@ static int start(struct server *s, const struct mo_serve_opts *o,
     s->loop = mo_loop_new(s->log, e);
     if (!s->loop)
         return e->code;
-    rc = mo_door_token(&s->door, s->first, c->listen, s->log, e);
+    rc = mo_listen_auth_token(&s->door, s->first, c->listen, s->log, e);
     if (rc == 0)
         rc = make_tls(s, e);
     if (rc == 0)
@@ -408,7 +409,7 @@ static int start(struct server *s, const struct mo_serve_opts *o,
     if (rc == 0)
         rc = watch_signals(s, e);
     if (rc == 0)
-        rc = mo_door_open(s->site, c, e);
+        rc = mo_listen_auth_open(s->site, c, e);
     return rc;
 }
 
@@ -421,8 +422,8 @@ static void say_ready(struct server *s)
                "%s without TLS: whoever can listen in on the network sees the "
                "token; set server.tls, or put a TLS proxy in front",
                c->listen);
-    mo_door_tell_token(&s->door);
-    mo_door_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
+    mo_listen_auth_tell_token(&s->door);
+    mo_listen_auth_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
 }
 
 /* What is still there is taken down; a site that never listened too. */

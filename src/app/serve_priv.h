@@ -26,7 +26,7 @@ struct server {
     struct mo_tls_ctx *tls;
     struct mo_signal *signals[3];
     struct mo_timer watch;
-    struct mo_door door;
+    struct mo_listen_auth door;
     struct mo_runtime *house;
     struct mo_agent_setup *converse;
     struct mo_talk talk;

@@ -62,9 +62,9 @@ static void test_chosen(void **state)
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         struct mo_config c = {.server = {.token = rows[i].token}};
-        struct mo_door d = {.token = "the old one"};
+        struct mo_listen_auth d = {.token = "the old one"};
         struct mo_err e = {0};
-        int rc = mo_door_token(&d, &c, "127.0.0.1", &log, &e);
+        int rc = mo_listen_auth_token(&d, &c, "127.0.0.1", &log, &e);
 
         check_row(rows[i].token, rc == rows[i].rc);
         check_row(rows[i].token,
@@ -82,25 +82,25 @@ static void test_made(void **state)
     struct mo_config none = {.server = {.port = 1}};
     struct mo_config own = {.server = {.token = "a-token-of-my-own"}};
     struct mo_log log = {.fd = -1};
-    struct mo_door d = {.made = false};
+    struct mo_listen_auth d = {.made = false};
     struct mo_err e = {0};
     char first[sizeof(d.token)];
 
     (void)state;
-    assert_int_equal(mo_door_token(&d, &none, "127.0.0.1", &log, &e), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e), 0);
     assert_string_equal(d.token, "");
-    assert_int_equal(mo_door_token(&d, &none, "0.0.0.0", &log, &e), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
     assert_true(d.made && !d.told && strlen(d.token) == 32);
     (void)snprintf(first, sizeof(first), "%s", d.token);
     /* a reload keeps it */
-    assert_int_equal(mo_door_token(&d, &none, "0.0.0.0", &log, &e), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
     assert_string_equal(d.token, first);
     /* until there is a chosen one */
-    assert_int_equal(mo_door_token(&d, &own, "0.0.0.0", &log, &e), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &own, "0.0.0.0", &log, &e), 0);
     assert_string_equal(d.token, "a-token-of-my-own");
     assert_true(!d.made && d.told);
     /* and one is never left out where one is needed */
-    assert_int_equal(mo_door_token(&d, &none, "0.0.0.0", &log, &e), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
     assert_true(d.made && !d.told && strcmp(d.token, first) != 0);
     /* whatever was used cannot be logged */
     assert_int_equal(log.nsecrets, 3);
@@ -151,9 +151,9 @@ static void test_people(void **state)
                                      {rows[i].name[1], rows[i].token[1]}};
         struct mo_config c = {
             .server = {.token = "the-operator-0123", .tokens = {v, 2}}};
-        struct mo_door d = {.token = "the old one"};
+        struct mo_listen_auth d = {.token = "the old one"};
         struct mo_err e = {0};
-        int rc = mo_door_token(&d, &c, "0.0.0.0", &log, &e);
+        int rc = mo_listen_auth_token(&d, &c, "0.0.0.0", &log, &e);
 
         check_row(rows[i].what, rc == rows[i].rc);
         check_row(rows[i].what, d.npeople == (rc == 0 ? 2 : 0));
@@ -165,7 +165,7 @@ static void test_people(void **state)
         assert_string_equal(d.people[1].token, rows[i].token[1]);
         /* without the operator's none is made up */
         c.server.token = NULL;
-        assert_int_equal(mo_door_token(&d, &c, "0.0.0.0", &log, &e), 0);
+        assert_int_equal(mo_listen_auth_token(&d, &c, "0.0.0.0", &log, &e), 0);
         assert_true(d.token[0] == '\0' && !d.made && d.npeople == 2);
     }
     mo_log_fini(&log);
