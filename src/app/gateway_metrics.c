@@ -89,7 +89,7 @@ struct row {
     struct mo_prom_series *calls, *errors, *seconds;
 };
 
-struct mo_gauges {
+struct mo_gateway_metrics {
     struct mo_gateway_setup *hub; /* NULL: stopped */
     struct mo_approvals *desk;
     struct mo_prom_metric *m[METRICS];
@@ -97,7 +97,8 @@ struct mo_gauges {
     struct mo_callsum *sums; /* with a struct row for each tool */
 };
 
-static struct mo_prom_series *plain(const struct mo_gauges *g, int which)
+static struct mo_prom_series *plain(const struct mo_gateway_metrics *g,
+                                    int which)
 {
     return mo_prom_with(g->m[which], NULL);
 }
@@ -115,7 +116,7 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
 {
     static const char *const words[MO_GW_OUTCOMES] = {
         "ok", "tool_error", "error", "unknown", "cancelled", "denied"};
-    struct mo_gauges *g = ctx;
+    struct mo_gateway_metrics *g = ctx;
     const struct mo_span labels[] = {k->server, k->tool};
     const struct mo_span outcome = mo_span_cstr(words[k->outcome]);
     const struct mo_callsum_call call = {.server = k->server,
@@ -138,7 +139,8 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
         mo_prom_observe(plain(g, APPROVAL), (double)k->waited_ms / 1000);
 }
 
-static void measure_server(const struct mo_gauges *g, const struct mo_up *u)
+static void measure_server(const struct mo_gateway_metrics *g,
+                           const struct mo_up *u)
 {
     const struct mo_span name = mo_span_cstr(mo_up_server(u)->name);
     struct mo_up_status s;
@@ -151,7 +153,7 @@ static void measure_server(const struct mo_gauges *g, const struct mo_up *u)
 
 static void measure(void *ctx)
 {
-    const struct mo_gauges *g = ctx;
+    const struct mo_gateway_metrics *g = ctx;
     const struct mo_gateway *gw;
     struct mo_ledger_stats s;
 
@@ -175,8 +177,8 @@ static void put(struct mo_jw *w, const char *key, uint64_t n)
     mo_jw_u64(w, n);
 }
 
-static void put_server(const struct mo_gauges *g, const struct mo_up *u,
-                       struct mo_jw *w)
+static void put_server(const struct mo_gateway_metrics *g,
+                       const struct mo_up *u, struct mo_jw *w)
 {
     static const char *const states[] = {
         [MO_UP_COLD] = "cold",     [MO_UP_STARTING] = "starting",
@@ -200,9 +202,9 @@ static void put_server(const struct mo_gauges *g, const struct mo_up *u,
     mo_jw_end(w);
 }
 
-void mo_gauges_put(void *ctx, struct mo_jw *w)
+void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
 {
-    const struct mo_gauges *g = ctx;
+    const struct mo_gateway_metrics *g = ctx;
     const struct mo_gateway *gw =
         g->hub ? mo_gateway_setup_gateway(g->hub) : NULL;
     uint64_t children = 0, queue = 0;
@@ -228,11 +230,11 @@ void mo_gauges_put(void *ctx, struct mo_jw *w)
 
 /* --- from start to end --------------------------------------------------- */
 
-int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
-                  struct mo_approvals *desk, struct mo_gauges **out,
-                  struct mo_err *e)
+int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
+                           struct mo_approvals *desk,
+                           struct mo_gateway_metrics **out, struct mo_err *e)
 {
-    struct mo_gauges *g = mo_new(struct mo_gauges);
+    struct mo_gateway_metrics *g = mo_new(struct mo_gateway_metrics);
     int rc = 0;
 
     if (!g)
@@ -248,7 +250,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
     if (rc == 0)
         rc = mo_prom_hook(p, measure, g);
     if (rc < 0) {
-        mo_gauges_free(g);
+        mo_gateway_metrics_free(g);
         return mo_fail(e, rc, "metrics");
     }
     mo_approvals_watch(desk, &(struct mo_approvals_watch){on_done, g});
@@ -256,7 +258,7 @@ int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
     return 0;
 }
 
-void mo_gauges_stop(struct mo_gauges *g)
+void mo_gateway_metrics_stop(struct mo_gateway_metrics *g)
 {
     if (!g || !g->hub)
         return;
@@ -264,7 +266,7 @@ void mo_gauges_stop(struct mo_gauges *g)
     g->hub = NULL;
 }
 
-void mo_gauges_free(struct mo_gauges *g)
+void mo_gateway_metrics_free(struct mo_gateway_metrics *g)
 {
     if (!g)
         return;

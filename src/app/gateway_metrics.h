@@ -18,18 +18,20 @@
 #include "codec/prom.h"
 #include "policy/approvals.h"
 
-struct mo_gauges;
+struct mo_gateway_metrics;
 
-/* hub and desk are borrowed until mo_gauges_stop(), the registry as long as
- * it is written. */
-int mo_gauges_new(struct mo_prom *p, struct mo_gateway_setup *hub,
-                  struct mo_approvals *desk, struct mo_gauges **out,
-                  struct mo_err *e);
+/* hub and desk are borrowed until mo_gateway_metrics_stop(), the registry as
+ * long as it is written. */
+int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
+                           struct mo_approvals *desk,
+                           struct mo_gateway_metrics **out, struct mo_err *e);
 /* The "gateway" of /api/stats, an object: sums of all calls
  * (gateway/call/call_stats.h), and of each server its state, breaker, children,
- * queue, calls and tools. ctx: struct mo_gauges. */
-void mo_gauges_put(void *ctx, struct mo_jw *w);
-void mo_gauges_stop(struct mo_gauges *g); /* numbers stay as they are */
-void mo_gauges_free(struct mo_gauges *g); /* after the registry; NULL is fine */
+ * queue, calls and tools. ctx: struct mo_gateway_metrics. */
+void mo_gateway_metrics_put(void *ctx, struct mo_jw *w);
+void mo_gateway_metrics_stop(
+    struct mo_gateway_metrics *g); /* numbers stay as they are */
+void mo_gateway_metrics_free(
+    struct mo_gateway_metrics *g); /* after the registry; NULL is fine */
 
 #endif

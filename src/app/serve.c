@@ -269,8 +269,9 @@ static int make_mcp(struct server *s, struct mo_err *e)
         rc = mo_api_route_routes(s->site, &s->api_route);
     if (rc < 0)
         return mo_fail(e, rc, "too many routes");
-    rc = mo_gauges_new(mo_site_prom(s->site), s->hub, s->desk, &s->gauges, e);
-    s->api_stats.gateway = rc == 0 ? mo_gauges_put : NULL;
+    rc = mo_gateway_metrics_new(mo_site_prom(s->site), s->hub, s->desk,
+                                &s->gauges, e);
+    s->api_stats.gateway = rc == 0 ? mo_gateway_metrics_put : NULL;
     s->api_stats.gateway_ctx = s->gauges;
     return rc;
 }
@@ -435,7 +436,7 @@ static void stop(struct server *s)
         mo_signal_stop(s->signals[i]);
     if (s->loop)
         mo_loop_run(s->loop); /* what a half-made site left to the loop */
-    mo_gauges_free(s->gauges);
+    mo_gateway_metrics_free(s->gauges);
     mo_tls_free(s->tls);
     mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);

@@ -14,7 +14,7 @@ static void on_site_gone(void *ctx)
     struct server *s = ctx;
 
     s->site = NULL;
-    mo_gauges_stop(s->gauges);
+    mo_gateway_metrics_stop(s->gauges);
     end_mcp(s);
     mo_serve_end_next(s);
 }

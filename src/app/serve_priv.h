@@ -38,7 +38,7 @@ struct server {
     struct mo_approvals *desk;
     struct mo_api_approvals api_approvals;
     struct mo_approvals_socket *hatch;
-    struct mo_gauges *gauges;
+    struct mo_gateway_metrics *gauges;
     struct mo_gateway_setup *hub; /* the gateway, at /mcp */
     struct mo_manage *manage;
     struct mo_ep_http *mcp; /* NULL: not any more */

@@ -23,9 +23,10 @@ struct question {
 struct round {
     struct mo_loop *loop;
     struct mo_timer timer; /* also the way out when nobody was asked */
-    void (*done)(void *ctx, const struct mo_gauges *g); /* NULL: told */
+    void (*done)(void *ctx,
+                 const struct mo_gateway_metrics *g); /* NULL: told */
     void *ctx;
-    struct mo_gauges out;
+    struct mo_gateway_metrics out;
     unsigned waiting;
     size_t n;
     struct question v[];
@@ -44,7 +45,7 @@ static size_t gather(struct round *r, struct mo_gauge *out)
 
 static void tell(struct round *r)
 {
-    void (*done)(void *, const struct mo_gauges *) = r->done;
+    void (*done)(void *, const struct mo_gateway_metrics *) = r->done;
     mo_autofree struct mo_gauge *v = NULL;
 
     if (done == NULL)
@@ -106,7 +107,8 @@ static void ask(struct round *r, struct session *s)
 }
 
 int mo_sessions_gauge(struct mo_sessions *ss,
-                      void (*done)(void *ctx, const struct mo_gauges *g),
+                      void (*done)(void *ctx,
+                                   const struct mo_gateway_metrics *g),
                       void *ctx, struct mo_err *e)
 {
     struct round *r = mo_zalloc(sizeof(*r) + ss->n * sizeof(r->v[0]));

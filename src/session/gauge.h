@@ -17,7 +17,7 @@ struct mo_gauge {
     uint64_t at; /* mo_now_ns() of the answer */
 };
 
-struct mo_gauges {
+struct mo_gateway_metrics {
     const struct mo_gauge *v; /* borrowed during the call */
     size_t n;
     uint64_t memory_limit; /* bytes, of each box */
@@ -26,7 +26,8 @@ struct mo_gauges {
 
 /* done() once, later. */
 int mo_sessions_gauge(struct mo_sessions *ss,
-                      void (*done)(void *ctx, const struct mo_gauges *g),
+                      void (*done)(void *ctx,
+                                   const struct mo_gateway_metrics *g),
                       void *ctx, struct mo_err *e);
 
 #endif

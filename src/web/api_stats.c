@@ -46,7 +46,7 @@ static const struct mo_stats_sample *last_of(const struct mo_api_stats *st,
 }
 
 static void put_box(struct mo_jw *w, const struct mo_gauge *g,
-                    const struct mo_gauges *all, int permille)
+                    const struct mo_gateway_metrics *all, int permille)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "session", mo_span_cstr(g->session));
@@ -68,7 +68,7 @@ static void put_box(struct mo_jw *w, const struct mo_gauge *g,
 
 /* Without memory for what was seen now, the next look does not know. */
 static void put_boxes(struct mo_jw *w, struct mo_api_stats *st,
-                      const struct mo_gauges *g)
+                      const struct mo_gateway_metrics *g)
 {
     struct mo_stats_sample *now = mo_alloc((g->n + 1) * sizeof(*now));
 
@@ -224,7 +224,7 @@ struct look {
     struct mo_api_job *job;
 };
 
-static void on_gauges(void *ctx, const struct mo_gauges *g)
+static void on_gauges(void *ctx, const struct mo_gateway_metrics *g)
 {
     struct look *l = ctx;
     struct mo_api_job *j = l->job;

@@ -11,7 +11,7 @@ struct told {
     uint64_t limit;
 };
 
-static void on_told(void *ctx, const struct mo_gauges *g)
+static void on_told(void *ctx, const struct mo_gateway_metrics *g)
 {
     struct told *t = ctx;
 
