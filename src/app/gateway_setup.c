@@ -13,7 +13,7 @@
 
 struct mo_gateway_setup {
     struct mo_loop *loop;
-    struct mo_dial *dial;
+    struct mo_server_link *dial;
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
@@ -226,7 +226,7 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
         mo_arena_fini(&a);
         return mo_fail(e, rc, "gateway");
     }
-    mo_dial_config(h->dial, cfg);
+    mo_server_link_config(h->dial, cfg);
     rc = mo_gateway_servers(h->gateway, v, n, e);
     mo_arena_fini(&a);
     return rc;
@@ -273,10 +273,10 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         .most = (unsigned)cfg->gateway.processes,
         .table = mo_route_table(),
         .pieces = mo_route_pieces(),
-        .dial = mo_dial_server,
-        .verdict = mo_dial_verdict,
-        .learnt = mo_dial_learnt,
-        .noise = mo_dial_noise,
+        .dial = mo_server_link_server,
+        .verdict = mo_server_link_verdict,
+        .learnt = mo_server_link_learnt,
+        .noise = mo_server_link_noise,
         .tap = rec ? mo_record_message : NULL,
         .tap_ctx = rec,
     };
@@ -295,7 +295,7 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
     o.habit = o.cache ? habit : NULL;
-    rc = mo_dial_new(h->loop, cfg, &h->dial, e);
+    rc = mo_server_link_new(h->loop, cfg, &h->dial, e);
     o.ctx = h->dial;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
 }
@@ -348,7 +348,7 @@ static void on_gateway_gone(void *ctx)
 
     h->gateway = NULL;
     if (h->dial)
-        mo_dial_close(h->dial, on_dial_gone, h);
+        mo_server_link_close(h->dial, on_dial_gone, h);
     else
         on_dial_gone(h);
 }
@@ -406,10 +406,10 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
 const struct mo_config *
 mo_gateway_setup_config(const struct mo_gateway_setup *h)
 {
-    return mo_dial_now(h->dial);
+    return mo_server_link_now(h->dial);
 }
 
 const struct mo_tails *mo_gateway_setup_said(const struct mo_gateway_setup *h)
 {
-    return mo_dial_said(h->dial);
+    return mo_server_link_said(h->dial);
 }

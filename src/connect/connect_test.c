@@ -36,8 +36,8 @@ static void settle(struct mo_attempt *a, const struct mo_err *why)
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
     struct mo_attempt *a = ctx;
-    int rc =
-        mo_dial_server(a->o.dial, a->o.server->name, mo_span(NULL, 0), c, e);
+    int rc = mo_server_link_server(a->o.dial, a->o.server->name,
+                                   mo_span(NULL, 0), c, e);
 
     a->not_dialed = rc < 0;
     return rc;
@@ -121,7 +121,7 @@ int mo_attempt_start(const struct mo_attempt_opts *o, struct mo_attempt **out,
     struct mo_attempt *a = mo_new(struct mo_attempt);
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
-        .known = mo_dial_verdict(o->dial, o->server->name),
+        .known = mo_server_link_verdict(o->dial, o->server->name),
         .open_ms = (uint64_t)o->server->start_ms,
         .dial = on_dial,
         .cb = &conn_cb,

@@ -27,7 +27,7 @@ struct mo_attempt_result {
 
 struct mo_attempt_opts {
     struct mo_loop *loop;
-    struct mo_dial *dial; /* knows a configuration with that server */
+    struct mo_server_link *dial; /* knows a configuration with that server */
     const struct mo_config_mcp *server;
     uint64_t timeout_ms; /* for all of it; 0: the server's own limits */
     void (*done)(void *ctx, const struct mo_attempt_result *r);

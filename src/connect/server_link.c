@@ -14,14 +14,14 @@
 /* The tokens of one server; servers that differ do not share them. */
 struct signed_in {
     struct mo_list node;
-    struct mo_dial *d;
+    struct mo_server_link *d;
     struct mo_sign_in *s;
     char *url;
     const struct mo_config *cfg; /* s borrows from it */
     const struct mo_config_mcp *server;
 };
 
-struct mo_dial {
+struct mo_server_link {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     struct mo_guard *guard;  /* NULL: no child was started yet */
@@ -61,8 +61,9 @@ static bool same_client(const struct mo_config_oauth *a,
            same_text(a->scope, b->scope) && same_text(a->redirect, b->redirect);
 }
 
-static struct signed_in *
-known_sign_in(struct mo_dial *d, const struct mo_config_mcp *s, const char *url)
+static struct signed_in *known_sign_in(struct mo_server_link *d,
+                                       const struct mo_config_mcp *s,
+                                       const char *url)
 {
     mo_list_each (it, &d->sign_ins) {
         struct signed_in *x = mo_container_of(it, struct signed_in, node);
@@ -81,7 +82,7 @@ static void sign_in_free(struct signed_in *x)
     mo_free(x);
 }
 
-static struct signed_in *new_sign_in(struct mo_dial *d,
+static struct signed_in *new_sign_in(struct mo_server_link *d,
                                      const struct mo_config_mcp *s,
                                      const char *url, struct mo_err *e)
 {
@@ -95,7 +96,7 @@ static struct signed_in *new_sign_in(struct mo_dial *d,
     };
     struct signed_in *x = NULL;
 
-    if (d->nsign_ins == MO_DIAL_SIGN_INS) {
+    if (d->nsign_ins == MO_SERVER_LINK_SIGN_INS) {
         (void)mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program");
         return NULL;
     }
@@ -119,7 +120,7 @@ static struct signed_in *new_sign_in(struct mo_dial *d,
     return x;
 }
 
-static int want_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
+static int want_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
                         struct mo_target *t, struct mo_err *e)
 {
     struct signed_in *x = NULL;
@@ -137,7 +138,7 @@ static int want_sign_in(struct mo_dial *d, const struct mo_config_mcp *s,
 
 /* --- dialling ------------------------------------------------------------ */
 
-static int link_remote(struct mo_dial *d, const struct mo_config_mcp *s,
+static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
                        struct mo_target *t, struct mo_link **out,
                        struct mo_err *e)
 {
@@ -160,12 +161,12 @@ static int link_remote(struct mo_dial *d, const struct mo_config_mcp *s,
 static void on_said(void *ctx, const char *who, struct mo_span bytes,
                     bool first)
 {
-    struct mo_dial *d = ctx;
+    struct mo_server_link *d = ctx;
 
     mo_tails_add(d->said, who, bytes, first);
 }
 
-static int link_child(struct mo_dial *d, const struct mo_config_mcp *s,
+static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
                       struct mo_target *t, struct mo_link **out,
                       struct mo_err *e)
 {
@@ -181,7 +182,7 @@ static int link_child(struct mo_dial *d, const struct mo_config_mcp *s,
     return 0;
 }
 
-static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
+static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
                    struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
     struct mo_peer_opts po = {.cfg = d->cfg, .server = s};
@@ -205,7 +206,7 @@ static int link_to(struct mo_dial *d, const struct mo_config_mcp *s,
     return rc;
 }
 
-static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
+static int dial_box(struct mo_server_link *d, const struct mo_config_mcp *s,
                     struct mo_conn *c, struct mo_err *e)
 {
     if (!d->boxed && mo_boxed_new(d->loop, d->said, &d->boxed, e) < 0)
@@ -213,10 +214,10 @@ static int dial_box(struct mo_dial *d, const struct mo_config_mcp *s,
     return mo_boxed_dial(d->boxed, d->cfg, s, c, e);
 }
 
-int mo_dial_server(void *ctx, const char *server, struct mo_span who,
-                   struct mo_conn *c, struct mo_err *e)
+int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
+                          struct mo_conn *c, struct mo_err *e)
 {
-    struct mo_dial *d = ctx;
+    struct mo_server_link *d = ctx;
     const struct mo_config_mcp *s = find(d->cfg, server);
     struct mo_link *k = NULL;
     struct mo_arena a;
@@ -237,7 +238,7 @@ int mo_dial_server(void *ctx, const char *server, struct mo_span who,
 
 /* --- eras ---------------------------------------------------------------- */
 
-static bool key_of(struct mo_dial *d, const char *server,
+static bool key_of(struct mo_server_link *d, const char *server,
                    struct mo_eras_key *out)
 {
     const struct mo_config_mcp *s = find(d->cfg, server);
@@ -258,10 +259,10 @@ static bool key_of(struct mo_dial *d, const char *server,
     return rc == 0;
 }
 
-struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server)
+struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server)
 {
     struct mo_conn_verdict v = {.era = MO_ERA_UNKNOWN};
-    struct mo_dial *d = ctx;
+    struct mo_server_link *d = ctx;
     struct mo_eras_key key;
 
     if (key_of(d, server, &key))
@@ -269,18 +270,19 @@ struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server)
     return v;
 }
 
-void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v)
+void mo_server_link_learnt(void *ctx, const char *server,
+                           struct mo_conn_verdict v)
 {
-    struct mo_dial *d = ctx;
+    struct mo_server_link *d = ctx;
     struct mo_eras_key key;
 
     if (key_of(d, server, &key))
         mo_eras_put(d->cfg->store.dir, &key, v);
 }
 
-void mo_dial_noise(void *ctx, const char *server, struct mo_span line)
+void mo_server_link_noise(void *ctx, const char *server, struct mo_span line)
 {
-    struct mo_dial *d = ctx;
+    struct mo_server_link *d = ctx;
 
     mo_tails_add(d->said, server, MO_SPAN("[not JSON on stdout] "), false);
     mo_tails_add(d->said, server, mo_span_trim(line), false);
@@ -289,7 +291,7 @@ void mo_dial_noise(void *ctx, const char *server, struct mo_span line)
 
 /* --- the whole of it ----------------------------------------------------- */
 
-static void next_step(struct mo_dial *d)
+static void next_step(struct mo_server_link *d)
 {
     mo_loop_defer(d->loop, &d->later);
 }
@@ -297,7 +299,7 @@ static void next_step(struct mo_dial *d)
 static void on_sign_in_gone(void *ctx)
 {
     struct signed_in *x = ctx;
-    struct mo_dial *d = x->d;
+    struct mo_server_link *d = x->d;
 
     sign_in_free(x);
     next_step(d);
@@ -311,7 +313,7 @@ static void on_gone(void *ctx)
 /* Last come, first gone: tokens, who carries them, children. */
 static void on_later(struct mo_later *w)
 {
-    struct mo_dial *d = mo_container_of(w, struct mo_dial, later);
+    struct mo_server_link *d = mo_container_of(w, struct mo_server_link, later);
     void (*gone)(void *) = d->gone;
     void *ctx = d->gone_ctx;
 
@@ -335,10 +337,10 @@ static void on_later(struct mo_later *w)
     }
 }
 
-int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_dial **out, struct mo_err *e)
+int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
+                       struct mo_server_link **out, struct mo_err *e)
 {
-    struct mo_dial *d = mo_new(struct mo_dial);
+    struct mo_server_link *d = mo_new(struct mo_server_link);
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "dial");
@@ -355,7 +357,8 @@ int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
     return 0;
 }
 
-void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg)
+void mo_server_link_config(struct mo_server_link *d,
+                           const struct mo_config *cfg)
 {
     const struct mo_config *old = d->cfg;
 
@@ -363,17 +366,18 @@ void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg)
     mo_config_unref(old);
 }
 
-const struct mo_config *mo_dial_now(const struct mo_dial *d)
+const struct mo_config *mo_server_link_now(const struct mo_server_link *d)
 {
     return d->cfg;
 }
 
-const struct mo_tails *mo_dial_said(const struct mo_dial *d)
+const struct mo_tails *mo_server_link_said(const struct mo_server_link *d)
 {
     return d->said;
 }
 
-void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx)
+void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
+                          void *ctx)
 {
     d->gone = gone;
     d->gone_ctx = ctx;

@@ -9,38 +9,41 @@
  *
  * Guardian, HTTP client and sandbox come with the first server that needs
  * them. A sign-in is kept until the end, since links may still use it after
- * its server was configured otherwise; MO_DIAL_SIGN_INS of them, then links to
- * further ones are refused.
+ * its server was configured otherwise; MO_SERVER_LINK_SIGN_INS of them, then
+ * links to further ones are refused.
  *
  * Ownership: the loop is borrowed, configurations are referenced. All links
- * must be gone before mo_dial_close(). */
+ * must be gone before mo_server_link_close(). */
 #ifndef MO_CONNECT_SERVER_LINK_H
 #define MO_CONNECT_SERVER_LINK_H
 
 #include "config/config.h"
 #include "connect/stderr_tail.h"
 
-#define MO_DIAL_SIGN_INS 1024
+#define MO_SERVER_LINK_SIGN_INS 1024
 
-struct mo_dial;
+struct mo_server_link;
 
-int mo_dial_new(struct mo_loop *l, const struct mo_config *cfg,
-                struct mo_dial **out, struct mo_err *e);
-void mo_dial_close(struct mo_dial *d, void (*gone)(void *ctx), void *ctx);
+int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
+                       struct mo_server_link **out, struct mo_err *e);
+void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
+                          void *ctx);
 
 /* What is dialled from now on. */
-void mo_dial_config(struct mo_dial *d, const struct mo_config *cfg);
-const struct mo_config *mo_dial_now(const struct mo_dial *d);
+void mo_server_link_config(struct mo_server_link *d,
+                           const struct mo_config *cfg);
+const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 
 /* What its servers last wrote on their standard error. */
-const struct mo_tails *mo_dial_said(const struct mo_dial *d);
+const struct mo_tails *mo_server_link_said(const struct mo_server_link *d);
 
-/* For struct mo_gateway_opts; ctx is the struct mo_dial. */
-int mo_dial_server(void *ctx, const char *server, struct mo_span who,
-                   struct mo_conn *c, struct mo_err *e);
-struct mo_conn_verdict mo_dial_verdict(void *ctx, const char *server);
-void mo_dial_learnt(void *ctx, const char *server, struct mo_conn_verdict v);
+/* For struct mo_gateway_opts; ctx is the struct mo_server_link. */
+int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
+                          struct mo_conn *c, struct mo_err *e);
+struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server);
+void mo_server_link_learnt(void *ctx, const char *server,
+                           struct mo_conn_verdict v);
 /* Shown with what it says on its standard error. */
-void mo_dial_noise(void *ctx, const char *server, struct mo_span line);
+void mo_server_link_noise(void *ctx, const char *server, struct mo_span line);
 
 #endif

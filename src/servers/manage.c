@@ -274,9 +274,9 @@ static void on_attempt(void *ctx, const struct mo_attempt_result *r)
     j->failed = r->why;
     mo_jw_init(&w, &j->report);
     mo_jw_obj(&w);
-    mo_attempt_json(&w, r, mo_dial_said(j->dial), j->server);
+    mo_attempt_json(&w, r, mo_server_link_said(j->dial), j->server);
     mo_jw_end(&w);
-    mo_dial_close(j->dial, on_dial_gone, j);
+    mo_server_link_close(j->dial, on_dial_gone, j);
 }
 
 static const struct mo_config_mcp *find(const struct mo_config *c,
@@ -303,7 +303,7 @@ static int start_test(struct job *j, const struct mo_config *cfg,
 
     if (o.server == NULL)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    rc = mo_dial_new(j->m->o.loop, cfg, &j->dial, e);
+    rc = mo_server_link_new(j->m->o.loop, cfg, &j->dial, e);
     if (rc < 0)
         return rc;
     o.dial = j->dial;

@@ -59,7 +59,7 @@ struct job {
     uint64_t until;        /* ns */
     /* the test */
     struct mo_config_holder tried; /* now NULL: none */
-    struct mo_dial *dial;
+    struct mo_server_link *dial;
     struct mo_attempt *attempt;
     struct mo_err failed; /* code 0: it works */
     struct mo_buf report; /* of the test; empty: there was none */

@@ -31,7 +31,7 @@ struct row {
 struct round {
     struct mo_cli *c;
     struct mo_loop *loop;
-    struct mo_dial *dial;
+    struct mo_server_link *dial;
     const struct mo_config *cfg;
     uint64_t timeout_ms;
     const char *only; /* this one, enabled or not; NULL: all that are */
@@ -56,7 +56,7 @@ static void note(struct row *r, const struct mo_attempt_result *x)
     r->tools = x->tools;
     mo_jw_init(&w, &r->json);
     mo_jw_obj(&w);
-    mo_attempt_json(&w, x, mo_dial_said(r->all->dial), r->server->name);
+    mo_attempt_json(&w, x, mo_server_link_said(r->all->dial), r->server->name);
     mo_jw_end(&w);
 }
 
@@ -128,13 +128,13 @@ static int ask_all(struct round *a, struct mo_err *e)
     a->loop = mo_loop_new(NULL, e);
     if (a->loop == NULL)
         return e->code;
-    if (mo_dial_new(a->loop, a->cfg, &a->dial, e) < 0) {
+    if (mo_server_link_new(a->loop, a->cfg, &a->dial, e) < 0) {
         mo_loop_free(a->loop);
         return e->code;
     }
     go_on(a);
     (void)mo_loop_until(a->loop, is_over, a, FOREVER);
-    mo_dial_close(a->dial, on_dial_gone, a);
+    mo_server_link_close(a->dial, on_dial_gone, a);
     (void)mo_loop_until(a->loop, is_gone, a, FOREVER);
     mo_loop_free(a->loop);
     return 0;
