@@ -36,10 +36,11 @@ static bool take_word(const char **s, struct mo_buf *b)
     return !quote;
 }
 
-int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
-                  size_t *n, struct mo_err *e)
+int mo_sync_client_words(struct mo_arena *a, const char *line,
+                         const char *const **out, size_t *n, struct mo_err *e)
 {
-    const char **v = mo_arena_zalloc(a, (MO_PEER_WORDS_MAX + 1) * sizeof(*v));
+    const char **v =
+        mo_arena_zalloc(a, (MO_SYNC_CLIENT_WORDS_MAX + 1) * sizeof(*v));
     struct mo_buf b;
     int rc = 0;
 
@@ -54,7 +55,7 @@ int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
         mo_buf_reset(&b);
         if (!take_word(&line, &b))
             rc = mo_fail(e, MO_EINVAL, "a quote is not closed");
-        else if (mo_buf_err(&b) || *n >= MO_PEER_WORDS_MAX)
+        else if (mo_buf_err(&b) || *n >= MO_SYNC_CLIENT_WORDS_MAX)
             rc = mo_fail(e, MO_ETOOBIG, "the command line is too long");
         if (rc < 0)
             break;
@@ -207,7 +208,8 @@ static int resolved_url(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int where_to_connect(struct mo_target *t, const struct mo_peer_opts *o,
+static int where_to_connect(struct mo_target *t,
+                            const struct mo_sync_client_opts *o,
                             struct mo_err *e)
 {
     const struct mo_config_mcp *s = o->server;
@@ -226,15 +228,15 @@ static int where_to_connect(struct mo_target *t, const struct mo_peer_opts *o,
     return rc;
 }
 
-static int what_to_start(struct mo_target *t, const struct mo_peer_opts *o,
-                         struct mo_err *e)
+static int what_to_start(struct mo_target *t,
+                         const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_config_mcp *s = o->server;
     size_t n;
     int rc;
 
     if (!s)
-        rc = mo_peer_words(t->a, o->command, &t->child.argv, &n, e);
+        rc = mo_sync_client_words(t->a, o->command, &t->child.argv, &n, e);
     else if (!s->command)
         rc = mo_fail(e, MO_EUNAVAIL,
                      "servers in a box cannot be reached from here yet");
@@ -289,7 +291,7 @@ void mo_target_wipe(struct mo_target *t)
 }
 
 int mo_target_init(struct mo_target *t, struct mo_arena *a,
-                   const struct mo_peer_opts *o, struct mo_err *e)
+                   const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     *t = (struct mo_target){.a = a};
     t->is_remote = o->server ? o->server->url != NULL : o->url != NULL;

@@ -26,7 +26,7 @@ struct mo_target {
 };
 
 int mo_target_init(struct mo_target *t, struct mo_arena *a,
-                   const struct mo_peer_opts *o, struct mo_err *e);
+                   const struct mo_sync_client_opts *o, struct mo_err *e);
 
 /* A server's own variables, resolved: "NAME=VALUE" in t->a, NULL at the end.
  * Of t only that need be set. */

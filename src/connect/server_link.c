@@ -185,7 +185,7 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
 static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
                    struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
-    struct mo_peer_opts po = {.cfg = d->cfg, .server = s};
+    struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_target t;
     int rc = mo_target_init(&t, a, &po, e);
 
@@ -242,7 +242,7 @@ static bool key_of(struct mo_server_link *d, const char *server,
                    struct mo_eras_key *out)
 {
     const struct mo_config_mcp *s = find(d->cfg, server);
-    struct mo_peer_opts po = {.cfg = d->cfg, .server = s};
+    struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_target t;
     struct mo_arena a;
     int rc = 0;

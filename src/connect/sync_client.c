@@ -11,7 +11,7 @@
 #define FOREVER_MS   ((uint64_t)24 * 3600 * 1000)
 #define SIGN_INS_MAX 4 /* for one request */
 
-struct mo_peer {
+struct mo_sync_client {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_guard *guard;
@@ -39,7 +39,7 @@ struct mo_peer {
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
     struct mo_link *k;
     int rc;
 
@@ -60,7 +60,7 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 
 static void on_open(void *ctx, struct mo_conn *c)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     (void)c;
     p->opened = true;
@@ -68,7 +68,7 @@ static void on_open(void *ctx, struct mo_conn *c)
 
 static void on_close(void *ctx, const struct mo_err *why)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     p->conn = NULL;
     if (why)
@@ -87,12 +87,12 @@ static const struct mo_conn_cb conn_cb = {
 
 static bool is_done(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     return p->done;
 }
 
-static void server_said_no(struct mo_peer *p, const struct mo_reply *r)
+static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
 {
     struct mo_buf b;
 
@@ -104,14 +104,14 @@ static void server_said_no(struct mo_peer *p, const struct mo_reply *r)
 }
 
 /* What a tool says of its failure may hold what was given to its server. */
-static int take(struct mo_peer *p, struct mo_json v)
+static int take(struct mo_sync_client *p, struct mo_json v)
 {
     struct mo_span text = mo_json_text(v);
     struct mo_buf clean;
     bool failed = false;
     int rc = 0;
 
-    mo_buf_init(&clean, 2 * MO_PEER_TEXT_MAX);
+    mo_buf_init(&clean, 2 * MO_SYNC_CLIENT_TEXT_MAX);
     (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     if (failed)
         rc = mo_target_hush(&p->to, &text, &clean);
@@ -121,7 +121,7 @@ static int take(struct mo_peer *p, struct mo_json v)
     return rc;
 }
 
-static void keep_answer(struct mo_peer *p, struct mo_json v,
+static void keep_answer(struct mo_sync_client *p, struct mo_json v,
                         const struct mo_reply *r)
 {
     int rc;
@@ -153,7 +153,8 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     keep_answer(ctx, items, r);
 }
 
-static int wait_for(struct mo_peer *p, struct mo_json *out, struct mo_err *e)
+static int wait_for(struct mo_sync_client *p, struct mo_json *out,
+                    struct mo_err *e)
 {
     (void)mo_loop_until(p->loop, is_done, p, FOREVER_MS);
     if (p->rc < 0)
@@ -164,7 +165,7 @@ static int wait_for(struct mo_peer *p, struct mo_json *out, struct mo_err *e)
 }
 
 /* What a modern server reached by HTTP wants to see in the head. */
-static struct mo_span name_of(struct mo_peer *p, const char *method,
+static struct mo_span name_of(struct mo_sync_client *p, const char *method,
                               struct mo_span params)
 {
     static const struct {
@@ -187,14 +188,15 @@ static struct mo_span name_of(struct mo_peer *p, const char *method,
 }
 
 /* Did the server refuse to take it? Anything else may have been done. */
-static bool is_refused(const struct mo_peer *p, int rc)
+static bool is_refused(const struct mo_sync_client *p, int rc)
 {
     return rc == MO_EPOLICY ||
            (rc < 0 && (p->status == 401 || p->status == 403));
 }
 
 /* A request failed. Is it worth another one, since somebody signed in? */
-static bool is_signed_in(struct mo_peer *p, unsigned *tries, struct mo_err *e)
+static bool is_signed_in(struct mo_sync_client *p, unsigned *tries,
+                         struct mo_err *e)
 {
     int rc;
 
@@ -206,8 +208,9 @@ static bool is_signed_in(struct mo_peer *p, unsigned *tries, struct mo_err *e)
     return rc == 0;
 }
 
-static int ask(struct mo_peer *p, const char *method, struct mo_span params,
-               const struct mo_call_opts *o, struct mo_err *e)
+static int ask(struct mo_sync_client *p, const char *method,
+               struct mo_span params, const struct mo_call_opts *o,
+               struct mo_err *e)
 {
     p->done = false;
     p->code = 0;
@@ -217,9 +220,9 @@ static int ask(struct mo_peer *p, const char *method, struct mo_span params,
     return mo_conn_request(p->conn, method, params, o, e) ? 0 : e->code;
 }
 
-int mo_peer_call_with(struct mo_peer *p, const char *method,
-                      struct mo_span params, const struct mo_mirror *m,
-                      struct mo_json *out, struct mo_err *e)
+int mo_sync_client_call_with(struct mo_sync_client *p, const char *method,
+                             struct mo_span params, const struct mo_mirror *m,
+                             struct mo_json *out, struct mo_err *e)
 {
     struct mo_call_opts o = {
         .name = name_of(p, method, params),
@@ -241,14 +244,15 @@ int mo_peer_call_with(struct mo_peer *p, const char *method,
     return rc;
 }
 
-int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
-                 struct mo_json *out, struct mo_err *e)
+int mo_sync_client_call(struct mo_sync_client *p, const char *method,
+                        struct mo_span params, struct mo_json *out,
+                        struct mo_err *e)
 {
-    return mo_peer_call_with(p, method, params, NULL, out, e);
+    return mo_sync_client_call_with(p, method, params, NULL, out, e);
 }
 
-int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
-                 struct mo_json *out, struct mo_err *e)
+int mo_sync_client_list(struct mo_sync_client *p, const char *method,
+                        const char *key, struct mo_json *out, struct mo_err *e)
 {
     struct mo_pages_opts o = {
         .method = method,
@@ -274,7 +278,7 @@ int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
     return rc;
 }
 
-int64_t mo_peer_code(const struct mo_peer *p)
+int64_t mo_sync_client_code(const struct mo_sync_client *p)
 {
     return p->code;
 }
@@ -283,47 +287,47 @@ int64_t mo_peer_code(const struct mo_peer *p)
 
 static bool is_settled(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     return p->opened || !p->conn;
 }
 
 static bool is_closed(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     return !p->conn;
 }
 
 static bool is_gone(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     return p->guard_gone && p->http_gone && p->boxed_gone;
 }
 
 static void on_guard_gone(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     p->guard_gone = true;
 }
 
 static void on_http_gone(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     p->http_gone = true;
 }
 
 static void on_boxed_gone(void *ctx)
 {
-    struct mo_peer *p = ctx;
+    struct mo_sync_client *p = ctx;
 
     p->boxed_gone = true;
 }
 
-void mo_peer_close(struct mo_peer *p)
+void mo_sync_client_close(struct mo_sync_client *p)
 {
     if (!p)
         return;
@@ -351,8 +355,8 @@ void mo_peer_close(struct mo_peer *p)
     mo_free(p);
 }
 
-static int want_sign_in(struct mo_peer *p, const struct mo_peer_opts *o,
-                        struct mo_err *e)
+static int want_sign_in(struct mo_sync_client *p,
+                        const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     struct mo_sign_in_opts so = {
         .loop = p->loop,
@@ -375,8 +379,8 @@ static int want_sign_in(struct mo_peer *p, const struct mo_peer_opts *o,
 
 /* What carries the messages: a child's guardian, an HTTP client, or a box for
  * a server that is to be in one. */
-static int carrier(struct mo_peer *p, const struct mo_peer_opts *o,
-                   struct mo_err *e)
+static int carrier(struct mo_sync_client *p,
+                   const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_httpc_opts ho = {.active = 0};
     bool boxed = o->server && mo_boxed_is(o->server);
@@ -401,7 +405,7 @@ static int carrier(struct mo_peer *p, const struct mo_peer_opts *o,
     return p->http ? want_sign_in(p, o, e) : 0;
 }
 
-static int open_once(struct mo_peer *p, struct mo_conn_opts *co,
+static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
                      struct mo_err *e)
 {
     unsigned tries = 0;
@@ -420,7 +424,7 @@ static int open_once(struct mo_peer *p, struct mo_conn_opts *co,
 }
 
 /* By what is remembered of the server; if that leads nowhere, without it. */
-static int open_as_known(struct mo_peer *p, struct mo_conn_opts *co,
+static int open_as_known(struct mo_sync_client *p, struct mo_conn_opts *co,
                          const char *dir, struct mo_err *e)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
@@ -438,8 +442,8 @@ static int open_as_known(struct mo_peer *p, struct mo_conn_opts *co,
     return rc;
 }
 
-static void remember(const struct mo_peer *p, const struct mo_conn_opts *co,
-                     const char *dir)
+static void remember(const struct mo_sync_client *p,
+                     const struct mo_conn_opts *co, const char *dir)
 {
     struct mo_conn_verdict now = mo_conn_info(p->conn)->verdict;
 
@@ -447,8 +451,8 @@ static void remember(const struct mo_peer *p, const struct mo_conn_opts *co,
         mo_eras_put(dir, &p->to.key, now);
 }
 
-static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
-                      struct mo_err *e)
+static int connect_to(struct mo_sync_client *p,
+                      const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     struct mo_conn_opts co = {
         .mode = o->mode,
@@ -470,17 +474,17 @@ static int connect_to(struct mo_peer *p, const struct mo_peer_opts *o,
     return rc;
 }
 
-int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
-                 struct mo_err *e)
+int mo_sync_client_open(const struct mo_sync_client_opts *o,
+                        struct mo_sync_client **out, struct mo_err *e)
 {
-    struct mo_peer *p = mo_new(struct mo_peer);
+    struct mo_sync_client *p = mo_new(struct mo_sync_client);
     int rc;
 
     if (!p)
         return mo_fail(e, MO_ENOMEM, "server");
     (void)signal(SIGPIPE, SIG_IGN);
     mo_arena_init(&p->a, ARENA_MAX);
-    mo_buf_init(&p->answer, MO_PEER_TEXT_MAX);
+    mo_buf_init(&p->answer, MO_SYNC_CLIENT_TEXT_MAX);
     p->timeout_ms = o->timeout_ms;
     p->sign_in_needed = o->sign_in_needed;
     if (!p->timeout_ms && o->server)
@@ -488,34 +492,34 @@ int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
     rc = connect_to(p, o, e);
     if (rc < 0) {
         mo_target_scrub(&p->to, e);
-        mo_peer_close(p);
+        mo_sync_client_close(p);
         return rc;
     }
     *out = p;
     return 0;
 }
 
-const struct mo_conn_info *mo_peer_info(const struct mo_peer *p)
+const struct mo_conn_info *mo_sync_client_info(const struct mo_sync_client *p)
 {
     return mo_conn_info(p->conn);
 }
 
-const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p)
+const struct mo_conn_stats *mo_sync_client_stats(const struct mo_sync_client *p)
 {
     return mo_conn_stats(p->conn);
 }
 
-bool mo_peer_can(const struct mo_peer *p, const char *capability)
+bool mo_sync_client_can(const struct mo_sync_client *p, const char *capability)
 {
     return p->conn && mo_conn_can(p->conn, capability);
 }
 
-const struct mo_sign_in *mo_peer_sign_in(const struct mo_peer *p)
+const struct mo_sign_in *mo_sync_client_sign_in(const struct mo_sync_client *p)
 {
     return p->sign_in;
 }
 
-bool mo_peer_is_http(const struct mo_peer *p)
+bool mo_sync_client_is_http(const struct mo_sync_client *p)
 {
     return p->http != NULL;
 }

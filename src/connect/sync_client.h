@@ -10,8 +10,8 @@
  * only. A server that wants a sign-in gets one (sign_in.h): calls wait for it.
  * The era a server was found to speak is remembered (era_cache.h).
  *
- * Ownership: mo_peer_close() takes everything back, whatever state it is in;
- * the child is gone when it returns. */
+ * Ownership: mo_sync_client_close() takes everything back, whatever state it is
+ * in; the child is gone when it returns. */
 #ifndef MO_CONNECT_SYNC_CLIENT_H
 #define MO_CONNECT_SYNC_CLIENT_H
 
@@ -19,12 +19,12 @@
 #include "mcp/client/conn.h"
 #include "mcp/client/mirror.h"
 
-#define MO_PEER_WORDS_MAX 256
-#define MO_PEER_TEXT_MAX  ((size_t)32 * 1024 * 1024) /* of an answer */
+#define MO_SYNC_CLIENT_WORDS_MAX 256
+#define MO_SYNC_CLIENT_TEXT_MAX  ((size_t)32 * 1024 * 1024) /* of an answer */
 
-struct mo_peer;
+struct mo_sync_client;
 
-struct mo_peer_opts {
+struct mo_sync_client_opts {
     const struct mo_config *cfg;
     const struct mo_config_mcp *server; /* one of cfg's, or NULL: */
     const char *command;                /* a command line, or */
@@ -38,37 +38,41 @@ struct mo_peer_opts {
 };
 
 /* Opened and ready, or a sentence why not. */
-int mo_peer_open(const struct mo_peer_opts *o, struct mo_peer **out,
-                 struct mo_err *e);
-void mo_peer_close(struct mo_peer *p); /* NULL is fine */
+int mo_sync_client_open(const struct mo_sync_client_opts *o,
+                        struct mo_sync_client **out, struct mo_err *e);
+void mo_sync_client_close(struct mo_sync_client *p); /* NULL is fine */
 
-const struct mo_conn_info *mo_peer_info(const struct mo_peer *p);
-const struct mo_conn_stats *mo_peer_stats(const struct mo_peer *p);
-bool mo_peer_can(const struct mo_peer *p, const char *capability);
-bool mo_peer_is_http(const struct mo_peer *p);
-const struct mo_sign_in *mo_peer_sign_in(const struct mo_peer *p); /* or NULL */
+const struct mo_conn_info *mo_sync_client_info(const struct mo_sync_client *p);
+const struct mo_conn_stats *
+mo_sync_client_stats(const struct mo_sync_client *p);
+bool mo_sync_client_can(const struct mo_sync_client *p, const char *capability);
+bool mo_sync_client_is_http(const struct mo_sync_client *p);
+const struct mo_sign_in *
+mo_sync_client_sign_in(const struct mo_sync_client *p); /* or NULL */
 
 /* One call; 0 and the result in *out (borrowed until the next call), or an
  * error: MO_EINVAL for one that the server gave, e has its message then. */
-int mo_peer_call(struct mo_peer *p, const char *method, struct mo_span params,
-                 struct mo_json *out, struct mo_err *e);
+int mo_sync_client_call(struct mo_sync_client *p, const char *method,
+                        struct mo_span params, struct mo_json *out,
+                        struct mo_err *e);
 /* The same with headers (Mcp-Param-*); m may be NULL. */
-int mo_peer_call_with(struct mo_peer *p, const char *method,
-                      struct mo_span params, const struct mo_mirror *m,
-                      struct mo_json *out, struct mo_err *e);
+int mo_sync_client_call_with(struct mo_sync_client *p, const char *method,
+                             struct mo_span params, const struct mo_mirror *m,
+                             struct mo_json *out, struct mo_err *e);
 /* The code of the error that the server gave to the last call, or 0. */
-int64_t mo_peer_code(const struct mo_peer *p);
+int64_t mo_sync_client_code(const struct mo_sync_client *p);
 /* tools/call: as above, with what the tool's schema wants in the head. When
  * the server finds that they do not match (its tools have changed), they are
  * made again from a fresh list, once. */
-int mo_peer_tool(struct mo_peer *p, const char *tool, struct mo_span args,
-                 struct mo_json *out, struct mo_err *e);
+int mo_sync_client_tool(struct mo_sync_client *p, const char *tool,
+                        struct mo_span args, struct mo_json *out,
+                        struct mo_err *e);
 /* All pages of a list. */
-int mo_peer_list(struct mo_peer *p, const char *method, const char *key,
-                 struct mo_json *out, struct mo_err *e);
+int mo_sync_client_list(struct mo_sync_client *p, const char *method,
+                        const char *key, struct mo_json *out, struct mo_err *e);
 
 /* "a 'b c' \"d\"" -> words in the arena, NULL at the end; *n without it. */
-int mo_peer_words(struct mo_arena *a, const char *line, const char *const **out,
-                  size_t *n, struct mo_err *e);
+int mo_sync_client_words(struct mo_arena *a, const char *line,
+                         const char *const **out, size_t *n, struct mo_err *e);
 
 #endif

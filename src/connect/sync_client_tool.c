@@ -19,15 +19,15 @@ static struct mo_json find_tool(struct mo_json tools, const char *name)
 
 /* Only modern servers reached by HTTP look at such headers. A tool that is not
  * in the list is called all the same: the server knows best what to say. */
-static int mirror(struct mo_peer *p, const char *tool, struct mo_span args,
-                  struct mo_mirror *m, struct mo_err *e)
+static int mirror(struct mo_sync_client *p, const char *tool,
+                  struct mo_span args, struct mo_mirror *m, struct mo_err *e)
 {
     struct mo_json tools = {NULL, 0}, schema, v = {args.p, args.n};
     int rc = 0;
 
-    if (mo_peer_is_http(p) && mo_peer_info(p)->modern &&
-        mo_peer_can(p, "tools"))
-        rc = mo_peer_list(p, "tools/list", "tools", &tools, e);
+    if (mo_sync_client_is_http(p) && mo_sync_client_info(p)->modern &&
+        mo_sync_client_can(p, "tools"))
+        rc = mo_sync_client_list(p, "tools/list", "tools", &tools, e);
     schema = mo_json_get(find_tool(tools, tool), "inputSchema");
     if (rc < 0)
         schema = (struct mo_json){NULL, 0};
@@ -50,8 +50,8 @@ static int put_params(struct mo_buf *b, const char *tool, struct mo_span args)
     return mo_buf_err(b);
 }
 
-static int call_once(struct mo_peer *p, const char *tool, struct mo_span args,
-                     struct mo_json *out, struct mo_err *e)
+static int call_once(struct mo_sync_client *p, const char *tool,
+                     struct mo_span args, struct mo_json *out, struct mo_err *e)
 {
     struct mo_mirror m;
     struct mo_buf b;
@@ -61,18 +61,20 @@ static int call_once(struct mo_peer *p, const char *tool, struct mo_span args,
     if (rc == 0 && put_params(&b, tool, args) < 0)
         rc = mo_fail(e, mo_buf_err(&b), "the arguments are too long");
     if (rc == 0)
-        rc = mo_peer_call_with(p, "tools/call", mo_buf_view(&b), &m, out, e);
+        rc = mo_sync_client_call_with(p, "tools/call", mo_buf_view(&b), &m, out,
+                                      e);
     mo_buf_fini(&b);
     mo_mirror_fini(&m);
     return rc;
 }
 
-int mo_peer_tool(struct mo_peer *p, const char *tool, struct mo_span args,
-                 struct mo_json *out, struct mo_err *e)
+int mo_sync_client_tool(struct mo_sync_client *p, const char *tool,
+                        struct mo_span args, struct mo_json *out,
+                        struct mo_err *e)
 {
     int rc = call_once(p, tool, args, out, e);
 
-    if (rc < 0 && mo_peer_code(p) == MO_MCP_HEADER_MISMATCH)
+    if (rc < 0 && mo_sync_client_code(p) == MO_MCP_HEADER_MISMATCH)
         rc = call_once(p, tool, args, out, e);
     return rc;
 }

@@ -55,7 +55,7 @@ static int print_result(struct mo_cli *c, struct mo_json result)
     int rc;
 
     (void)mo_json_bool(mo_json_get(result, "isError"), &failed);
-    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (mo_cli_has(c, "json")) {
         (void)mo_json_pretty(result, &b);
         mo_buf_putc(&b, '\n');
@@ -90,7 +90,7 @@ static int call(struct mo_cli *c, struct mo_cmd_peer *m, const char *tool,
 
     if (rc)
         return rc;
-    rc = mo_peer_tool(m->peer, tool, mo_span_cstr(args), &result, &e);
+    rc = mo_sync_client_tool(m->peer, tool, mo_span_cstr(args), &result, &e);
     if (rc == 0)
         return print_result(c, result);
     return mo_cmd_peer_error(

@@ -79,7 +79,7 @@ static bool may_ask(const struct mo_cli *c, const struct mo_cmd_peer *m)
 int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
                      const struct mo_config_mcp *s, struct mo_err *e)
 {
-    struct mo_peer_opts o = {
+    struct mo_sync_client_opts o = {
         .cfg = m->h.now,
         .server = s,
         .command = mo_cli_get(c, "command"),
@@ -98,7 +98,7 @@ int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
         return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
     if (!take_timeout(c, &o.timeout_ms))
         return mo_fail(e, MO_EINVAL, "--timeout is a number of seconds");
-    return mo_peer_open(&o, &m->peer, e);
+    return mo_sync_client_open(&o, &m->peer, e);
 }
 
 int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m)
@@ -141,7 +141,7 @@ int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
 
 void mo_cmd_peer_close(struct mo_cmd_peer *m)
 {
-    mo_peer_close(m->peer);
+    mo_sync_client_close(m->peer);
     m->peer = NULL;
     if (m->loaded)
         mo_config_close(&m->h);

@@ -149,7 +149,7 @@ static int put_command(struct mo_cli *c, struct mo_jw *w)
     if (!line)
         return 0;
     mo_arena_init(&a, SERVER_MAX);
-    rc = mo_peer_words(&a, line, &v, &n, &e);
+    rc = mo_sync_client_words(&a, line, &v, &n, &e);
     if (rc == 0)
         put_words(w, v, n);
     mo_arena_fini(&a);

@@ -24,11 +24,13 @@ static const char *where(const struct mo_config_mcp *s)
     return s->command ? s->command : s->url ? s->url : s->image;
 }
 
-static int get_list(struct mo_peer *p, const char *cap, const char *method,
-                    struct mo_json *out, struct mo_err *e)
+static int get_list(struct mo_sync_client *p, const char *cap,
+                    const char *method, struct mo_json *out, struct mo_err *e)
 {
     *out = (struct mo_json){"[]", 2};
-    return mo_peer_can(p, cap) ? mo_peer_list(p, method, cap, out, e) : 0;
+    return mo_sync_client_can(p, cap)
+               ? mo_sync_client_list(p, method, cap, out, e)
+               : 0;
 }
 
 /* --- list ---------------------------------------------------------------- */
@@ -65,7 +67,7 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
         mo_cmd_put_text(text, mo_json_get(val, "name"), tty);
         mo_buf_putc(text, '\n');
     }
-    mo_peer_close(m->peer);
+    mo_sync_client_close(m->peer);
     m->peer = NULL;
 }
 
@@ -119,7 +121,7 @@ static int run_list(struct mo_cli *c)
 
     if (rc)
         return rc;
-    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (mo_cli_has(c, "json"))
         list_json(c, &m, &b);
     else
@@ -170,7 +172,7 @@ struct tested {
     struct mo_err e;
 };
 
-static int try_it(struct mo_peer *p, struct tested *t)
+static int try_it(struct mo_sync_client *p, struct tested *t)
 {
     uint64_t start = mo_now_ns();
     struct mo_json v;
@@ -178,8 +180,8 @@ static int try_it(struct mo_peer *p, struct tested *t)
 
     if (rc == 0)
         t->tools = mo_json_len(v);
-    if (rc == 0 && !mo_peer_info(p)->modern)
-        rc = mo_peer_call(p, "ping", mo_span(NULL, 0), &v, &t->e);
+    if (rc == 0 && !mo_sync_client_info(p)->modern)
+        rc = mo_sync_client_call(p, "ping", mo_span(NULL, 0), &v, &t->e);
     t->listed_ms = (mo_now_ns() - start) / MO_MS;
     return rc;
 }
@@ -199,8 +201,8 @@ static void put_server(struct mo_jw *w, const struct mo_conn_info *in)
 static int report_test(struct mo_cli *c, struct mo_cmd_peer *m,
                        const struct tested *t)
 {
-    const struct mo_conn_info *in = mo_peer_info(m->peer);
-    const struct mo_conn_stats *s = mo_peer_stats(m->peer);
+    const struct mo_conn_info *in = mo_sync_client_info(m->peer);
+    const struct mo_conn_stats *s = mo_sync_client_stats(m->peer);
     bool tty = isatty(c->out) == 1;
     struct mo_buf b;
     struct mo_jw w;
@@ -288,13 +290,13 @@ static const struct {
 };
 
 /* Who gave the token that is used, and until when. */
-static void put_sign_in(struct mo_jw *w, const struct mo_peer *p)
+static void put_sign_in(struct mo_jw *w, const struct mo_sync_client *p)
 {
-    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_sign_in *s = mo_sync_client_sign_in(p);
     const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
     char date[MO_ISO8601_MAX];
 
-    if (!mo_peer_is_http(p))
+    if (!mo_sync_client_is_http(p))
         return;
     mo_jw_key(w, "signIn");
     mo_jw_obj(w);
@@ -316,9 +318,9 @@ static void put_sign_in(struct mo_jw *w, const struct mo_peer *p)
     mo_jw_end(w);
 }
 
-static void say_sign_in(struct mo_buf *b, const struct mo_peer *p)
+static void say_sign_in(struct mo_buf *b, const struct mo_sync_client *p)
 {
-    const struct mo_sign_in *s = mo_peer_sign_in(p);
+    const struct mo_sign_in *s = mo_sync_client_sign_in(p);
     const struct mo_token *k = s ? mo_sign_in_token(s) : NULL;
     char date[MO_ISO8601_MAX];
 
@@ -335,9 +337,10 @@ static void say_sign_in(struct mo_buf *b, const struct mo_peer *p)
     mo_buf_putc(b, '\n');
 }
 
-static int info_json(struct mo_peer *p, struct mo_buf *b, struct mo_err *e)
+static int info_json(struct mo_sync_client *p, struct mo_buf *b,
+                     struct mo_err *e)
 {
-    const struct mo_conn_info *in = mo_peer_info(p);
+    const struct mo_conn_info *in = mo_sync_client_info(p);
     struct mo_jw w;
     int rc = 0;
 
@@ -354,9 +357,9 @@ static int info_json(struct mo_peer *p, struct mo_buf *b, struct mo_err *e)
     for (size_t i = 0; i < MO_COUNT(lists) && rc == 0; i++) {
         struct mo_json v;
 
-        if (!mo_peer_can(p, lists[i].cap))
+        if (!mo_sync_client_can(p, lists[i].cap))
             continue;
-        rc = mo_peer_list(p, lists[i].method, lists[i].key, &v, e);
+        rc = mo_sync_client_list(p, lists[i].method, lists[i].key, &v, e);
         mo_jw_key(&w, lists[i].key);
         mo_jw_raw(&w, rc == 0 ? mo_json_text(v) : MO_SPAN("null"));
     }
@@ -378,10 +381,10 @@ static void put_names(struct mo_buf *b, struct mo_json items, const char *name,
     }
 }
 
-static int info_text(struct mo_peer *p, bool tty, struct mo_buf *b,
+static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
                      struct mo_err *e)
 {
-    const struct mo_conn_info *in = mo_peer_info(p);
+    const struct mo_conn_info *in = mo_sync_client_info(p);
     int rc = 0;
 
     mo_cmd_put_text(b, mo_json_get(in->server, "name"), tty);
@@ -396,9 +399,9 @@ static int info_text(struct mo_peer *p, bool tty, struct mo_buf *b,
     for (size_t i = 0; i < MO_COUNT(lists) && rc == 0; i++) {
         struct mo_json v;
 
-        if (!mo_peer_can(p, lists[i].cap))
+        if (!mo_sync_client_can(p, lists[i].cap))
             continue;
-        rc = mo_peer_list(p, lists[i].method, lists[i].key, &v, e);
+        rc = mo_sync_client_list(p, lists[i].method, lists[i].key, &v, e);
         if (rc == 0) {
             mo_buf_printf(b, "%s (%zu)\n", lists[i].key, mo_json_len(v));
             put_names(b, v, lists[i].name, tty);
@@ -415,7 +418,7 @@ static int run_info(struct mo_cli *c)
     struct mo_buf b;
     int rc = need_server(c, &m), bad = 0;
 
-    mo_buf_init(&b, MO_PEER_TEXT_MAX);
+    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (rc == 0)
         bad = json ? info_json(m.peer, &b, &e)
                    : info_text(m.peer, isatty(c->out) == 1, &b, &e);

@@ -46,7 +46,7 @@ struct mo_cmd_peer {
     bool loaded;
     bool many; /* servers in a row: nobody is asked unless --sign-in is given */
     bool needs_sign_in; /* that is why it failed */
-    struct mo_peer *peer;
+    struct mo_sync_client *peer;
 };
 
 /* 0, or an exit code; everything is said on stderr then. */
