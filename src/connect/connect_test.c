@@ -6,18 +6,18 @@
 
 #define INFO_MAX ((size_t)64 * 1024)
 
-struct mo_attempt {
-    struct mo_attempt_opts o;
+struct mo_connect_test {
+    struct mo_connect_test_opts o;
     struct mo_conn *conn;
     struct mo_timer late;
     uint64_t began;
     bool settled;    /* the result stands; the rest is clearing up */
     bool not_dialed; /* there was nobody who could want a sign-in */
-    struct mo_attempt_result r;
+    struct mo_connect_test_result r;
     struct mo_buf info;
 };
 
-static void settle(struct mo_attempt *a, const struct mo_err *why)
+static void settle(struct mo_connect_test *a, const struct mo_err *why)
 {
     if (a->settled)
         return;
@@ -35,7 +35,7 @@ static void settle(struct mo_attempt *a, const struct mo_err *why)
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
-    struct mo_attempt *a = ctx;
+    struct mo_connect_test *a = ctx;
     int rc = mo_server_link_server(a->o.dial, a->o.server->name,
                                    mo_span(NULL, 0), c, e);
 
@@ -45,7 +45,7 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
-    struct mo_attempt *a = ctx;
+    struct mo_connect_test *a = ctx;
     struct mo_err e = {0};
 
     if (items.p) {
@@ -63,7 +63,7 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 
 static void on_open(void *ctx, struct mo_conn *c)
 {
-    struct mo_attempt *a = ctx;
+    struct mo_connect_test *a = ctx;
     const struct mo_conn_info *info = mo_conn_info(c);
     const struct mo_pages_opts o = {
         .method = "tools/list",
@@ -87,7 +87,7 @@ static void on_open(void *ctx, struct mo_conn *c)
 
 static void on_close(void *ctx, const struct mo_err *why)
 {
-    struct mo_attempt *a = ctx;
+    struct mo_connect_test *a = ctx;
     struct mo_err e;
 
     a->conn = NULL;
@@ -107,7 +107,8 @@ static const struct mo_conn_cb conn_cb = {.on_open = on_open,
 
 static void on_late(struct mo_timer *t)
 {
-    struct mo_attempt *a = mo_container_of(t, struct mo_attempt, late);
+    struct mo_connect_test *a =
+        mo_container_of(t, struct mo_connect_test, late);
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ETIMEOUT, "it gave no answer within %llu s",
@@ -115,10 +116,10 @@ static void on_late(struct mo_timer *t)
     settle(a, &e);
 }
 
-int mo_attempt_start(const struct mo_attempt_opts *o, struct mo_attempt **out,
-                     struct mo_err *e)
+int mo_connect_test_start(const struct mo_connect_test_opts *o,
+                          struct mo_connect_test **out, struct mo_err *e)
 {
-    struct mo_attempt *a = mo_new(struct mo_attempt);
+    struct mo_connect_test *a = mo_new(struct mo_connect_test);
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
         .known = mo_server_link_verdict(o->dial, o->server->name),
@@ -146,7 +147,7 @@ int mo_attempt_start(const struct mo_attempt_opts *o, struct mo_attempt **out,
     return 0;
 }
 
-void mo_attempt_stop(struct mo_attempt *a)
+void mo_connect_test_stop(struct mo_connect_test *a)
 {
     struct mo_err e;
 
@@ -154,8 +155,9 @@ void mo_attempt_stop(struct mo_attempt *a)
     settle(a, &e);
 }
 
-void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
-                     const struct mo_tails *said, const char *server)
+void mo_connect_test_json(struct mo_jw *w,
+                          const struct mo_connect_test_result *r,
+                          const struct mo_tails *said, const char *server)
 {
     struct mo_buf b;
 

@@ -5,18 +5,18 @@
  * on standard error is with the dial it was reached by (server_link.h).
  *
  * Contract: done(ctx, result) exactly once, from the loop, when the connection
- * is gone; the result is borrowed for that call. mo_attempt_stop() makes it
- * come soon.
- * Ownership: dial and server's configuration are borrowed until then. */
+ * is gone; the result is borrowed for that call. mo_connect_test_stop() makes
+ * it come soon. Ownership: dial and server's configuration are borrowed until
+ * then. */
 #ifndef MO_CONNECT_CONNECT_TEST_H
 #define MO_CONNECT_CONNECT_TEST_H
 
 #include "codec/json/json.h"
 #include "connect/server_link.h"
 
-struct mo_attempt;
+struct mo_connect_test;
 
-struct mo_attempt_result {
+struct mo_connect_test_result {
     struct mo_err why;   /* code 0: it works */
     bool sign_in;        /* that is why not */
     uint64_t ms;         /* from the start to the list, or to the failure */
@@ -25,22 +25,23 @@ struct mo_attempt_result {
     struct mo_span info; /* its serverInfo as JSON; empty: none */
 };
 
-struct mo_attempt_opts {
+struct mo_connect_test_opts {
     struct mo_loop *loop;
     struct mo_server_link *dial; /* knows a configuration with that server */
     const struct mo_config_mcp *server;
     uint64_t timeout_ms; /* for all of it; 0: the server's own limits */
-    void (*done)(void *ctx, const struct mo_attempt_result *r);
+    void (*done)(void *ctx, const struct mo_connect_test_result *r);
     void *ctx;
 };
 
-int mo_attempt_start(const struct mo_attempt_opts *o, struct mo_attempt **out,
-                     struct mo_err *e);
-void mo_attempt_stop(struct mo_attempt *a);
+int mo_connect_test_start(const struct mo_connect_test_opts *o,
+                          struct mo_connect_test **out, struct mo_err *e);
+void mo_connect_test_stop(struct mo_connect_test *a);
 
 /* {"ok","ms","tools","protocolVersion","serverInfo","error","signIn",
  * "stderr"}, what there is of it. */
-void mo_attempt_json(struct mo_jw *w, const struct mo_attempt_result *r,
-                     const struct mo_tails *said, const char *server);
+void mo_connect_test_json(struct mo_jw *w,
+                          const struct mo_connect_test_result *r,
+                          const struct mo_tails *said, const char *server);
 
 #endif

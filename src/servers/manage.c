@@ -265,7 +265,7 @@ static void on_dial_gone(void *ctx)
     on_tested(j);
 }
 
-static void on_attempt(void *ctx, const struct mo_attempt_result *r)
+static void on_attempt(void *ctx, const struct mo_connect_test_result *r)
 {
     struct job *j = ctx;
     struct mo_jw w;
@@ -274,7 +274,7 @@ static void on_attempt(void *ctx, const struct mo_attempt_result *r)
     j->failed = r->why;
     mo_jw_init(&w, &j->report);
     mo_jw_obj(&w);
-    mo_attempt_json(&w, r, mo_server_link_said(j->dial), j->server);
+    mo_connect_test_json(&w, r, mo_server_link_said(j->dial), j->server);
     mo_jw_end(&w);
     mo_server_link_close(j->dial, on_dial_gone, j);
 }
@@ -292,7 +292,7 @@ static const struct mo_config_mcp *find(const struct mo_config *c,
 static int start_test(struct job *j, const struct mo_config *cfg,
                       struct mo_err *e)
 {
-    struct mo_attempt_opts o = {
+    struct mo_connect_test_opts o = {
         .loop = j->m->o.loop,
         .server = find(cfg, j->server),
         .timeout_ms = TEST_MS,
@@ -307,9 +307,9 @@ static int start_test(struct job *j, const struct mo_config *cfg,
     if (rc < 0)
         return rc;
     o.dial = j->dial;
-    rc = mo_attempt_start(&o, &j->attempt, e);
+    rc = mo_connect_test_start(&o, &j->attempt, e);
     if (rc < 0) { /* told when the dial is gone */
-        const struct mo_attempt_result r = {.why = *e};
+        const struct mo_connect_test_result r = {.why = *e};
 
         on_attempt(j, &r);
     }
@@ -472,7 +472,7 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
         struct job *j = mo_container_of(it, struct job, node);
 
         if (j->attempt)
-            mo_attempt_stop(j->attempt);
+            mo_connect_test_stop(j->attempt);
     }
     maybe_gone(m);
 }

@@ -60,7 +60,7 @@ struct job {
     /* the test */
     struct mo_config_holder tried; /* now NULL: none */
     struct mo_server_link *dial;
-    struct mo_attempt *attempt;
+    struct mo_connect_test *attempt;
     struct mo_err failed; /* code 0: it works */
     struct mo_buf report; /* of the test; empty: there was none */
     struct mo_buf plan;   /* of an import */

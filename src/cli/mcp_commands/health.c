@@ -25,7 +25,7 @@ struct row {
     struct mo_err why;
     uint64_t ms;
     size_t tools;
-    struct mo_buf json; /* what mo_attempt_json() says */
+    struct mo_buf json; /* what mo_connect_test_json() says */
 };
 
 struct round {
@@ -44,7 +44,7 @@ struct round {
 
 static void go_on(struct round *a);
 
-static void note(struct row *r, const struct mo_attempt_result *x)
+static void note(struct row *r, const struct mo_connect_test_result *x)
 {
     struct mo_jw w;
 
@@ -56,11 +56,12 @@ static void note(struct row *r, const struct mo_attempt_result *x)
     r->tools = x->tools;
     mo_jw_init(&w, &r->json);
     mo_jw_obj(&w);
-    mo_attempt_json(&w, x, mo_server_link_said(r->all->dial), r->server->name);
+    mo_connect_test_json(&w, x, mo_server_link_said(r->all->dial),
+                         r->server->name);
     mo_jw_end(&w);
 }
 
-static void on_done(void *ctx, const struct mo_attempt_result *x)
+static void on_done(void *ctx, const struct mo_connect_test_result *x)
 {
     struct row *r = ctx;
 
@@ -71,7 +72,7 @@ static void on_done(void *ctx, const struct mo_attempt_result *x)
 
 static void start(struct row *r)
 {
-    struct mo_attempt_opts o = {
+    struct mo_connect_test_opts o = {
         .loop = r->all->loop,
         .dial = r->all->dial,
         .server = r->server,
@@ -79,10 +80,10 @@ static void start(struct row *r)
         .done = on_done,
         .ctx = r,
     };
-    struct mo_attempt_result no = {.ms = 0};
-    struct mo_attempt *x = NULL;
+    struct mo_connect_test_result no = {.ms = 0};
+    struct mo_connect_test *x = NULL;
 
-    if (mo_attempt_start(&o, &x, &no.why) == 0)
+    if (mo_connect_test_start(&o, &x, &no.why) == 0)
         r->all->under_way++;
     else
         note(r, &no);
