@@ -416,7 +416,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
                      const struct mo_config_mcp *s, struct mo_err *e)
 {
     struct mo_box_spec raw = mo_sandbox_spec(cfg, s->image);
-    struct mo_target t = {.a = &x->a};
+    struct mo_resolved_server t = {.a = &x->a};
     int rc = 0;
 
     if (s->cwd)
@@ -427,10 +427,10 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         raw.limits.cpu_milli = (unsigned)(s->cpus * 1000);
     if (s->pids)
         raw.limits.pids = (unsigned)s->pids;
-    rc = mo_target_env(&t, cfg, s, &raw.env, e);
+    rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
     if (rc < 0)
         return rc;
-    if (mo_target_hide(&t, x->loop) < 0)
+    if (mo_resolved_server_hide(&t, x->loop) < 0)
         mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
                "%s: not every secret can be kept out of the log by its value",
                s->name);

@@ -72,8 +72,8 @@ int mo_sync_client_words(struct mo_arena *a, const char *line,
 
 /* --- what to start, where to connect ------------------------------------- */
 
-static int configured_words(struct mo_target *t, const struct mo_config_mcp *s,
-                            struct mo_err *e)
+static int configured_words(struct mo_resolved_server *t,
+                            const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char **v = mo_arena_zalloc(t->a, (s->args.n + 2) * sizeof(*v));
 
@@ -87,26 +87,28 @@ static int configured_words(struct mo_target *t, const struct mo_config_mcp *s,
 }
 
 /* A text of which some part must not be seen. */
-struct mo_target_text {
-    struct mo_target_text *next;
+struct mo_resolved_server_text {
+    struct mo_resolved_server_text *next;
     char *p;
     size_t n;
     bool value; /* exactly what stood behind a reference */
 };
 
-static int write_down(struct mo_target *t, char *p, size_t n, bool value)
+static int write_down(struct mo_resolved_server *t, char *p, size_t n,
+                      bool value)
 {
-    struct mo_target_text *text = mo_arena_new(t->a, struct mo_target_text);
+    struct mo_resolved_server_text *text =
+        mo_arena_new(t->a, struct mo_resolved_server_text);
 
     if (!text)
         return MO_ENOMEM;
-    *text = (struct mo_target_text){t->secrets, p, n, value};
+    *text = (struct mo_resolved_server_text){t->secrets, p, n, value};
     t->secrets = text;
     return 0;
 }
 
 struct told {
-    struct mo_target *t;
+    struct mo_resolved_server *t;
     int rc;
 };
 
@@ -120,7 +122,7 @@ static void on_value(void *ctx, struct mo_span value)
 }
 
 /* "name=" and the text with its references resolved, in the arena. */
-static int resolved(struct mo_target *t, const struct mo_config *cfg,
+static int resolved(struct mo_resolved_server *t, const struct mo_config *cfg,
                     const char *name, const char *text, char **out,
                     struct mo_err *e)
 {
@@ -146,9 +148,10 @@ static int resolved(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
-                  const struct mo_config_mcp *s, const char *const **out,
-                  struct mo_err *e)
+int mo_resolved_server_env(struct mo_resolved_server *t,
+                           const struct mo_config *cfg,
+                           const struct mo_config_mcp *s,
+                           const char *const **out, struct mo_err *e)
 {
     const char **v = mo_arena_zalloc(t->a, (s->env.n + 1) * sizeof(*v));
     int rc = 0;
@@ -165,11 +168,12 @@ int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int configured_env(struct mo_target *t, const struct mo_config *cfg,
+static int configured_env(struct mo_resolved_server *t,
+                          const struct mo_config *cfg,
                           const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char *const *v = NULL;
-    int rc = s ? mo_target_env(t, cfg, s, &v, e) : 0;
+    int rc = s ? mo_resolved_server_env(t, cfg, s, &v, e) : 0;
 
     if (rc == 0)
         rc = mo_child_env(t->a, cfg->environ, v, s ? s->env.n : 0,
@@ -177,7 +181,8 @@ static int configured_env(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int configured_headers(struct mo_target *t, const struct mo_config *cfg,
+static int configured_headers(struct mo_resolved_server *t,
+                              const struct mo_config *cfg,
                               const struct mo_config_mcp *s, struct mo_err *e)
 {
     struct mo_http_header *v =
@@ -198,8 +203,9 @@ static int configured_headers(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int resolved_url(struct mo_target *t, const struct mo_config *cfg,
-                        const char *url, struct mo_err *e)
+static int resolved_url(struct mo_resolved_server *t,
+                        const struct mo_config *cfg, const char *url,
+                        struct mo_err *e)
 {
     char *text = NULL;
     int rc = resolved(t, cfg, NULL, url, &text, e);
@@ -208,7 +214,7 @@ static int resolved_url(struct mo_target *t, const struct mo_config *cfg,
     return rc;
 }
 
-static int where_to_connect(struct mo_target *t,
+static int where_to_connect(struct mo_resolved_server *t,
                             const struct mo_sync_client_opts *o,
                             struct mo_err *e)
 {
@@ -228,7 +234,7 @@ static int where_to_connect(struct mo_target *t,
     return rc;
 }
 
-static int what_to_start(struct mo_target *t,
+static int what_to_start(struct mo_resolved_server *t,
                          const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_config_mcp *s = o->server;
@@ -252,11 +258,12 @@ static int what_to_start(struct mo_target *t,
 
 /* --- what must not be seen ----------------------------------------------- */
 
-int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
+int mo_resolved_server_hide(const struct mo_resolved_server *t,
+                            struct mo_loop *l)
 {
     int rc = 0;
 
-    for (const struct mo_target_text *x = t->secrets; x; x = x->next) {
+    for (const struct mo_resolved_server_text *x = t->secrets; x; x = x->next) {
         int sub = x->value ? mo_loop_secret(l, mo_span(x->p, x->n)) : 0;
 
         rc = sub < 0 ? sub : rc;
@@ -264,36 +271,40 @@ int mo_target_hide(const struct mo_target *t, struct mo_loop *l)
     return rc;
 }
 
-int mo_target_hush(const struct mo_target *t, struct mo_span *text,
-                   struct mo_buf *b)
+int mo_resolved_server_redact(const struct mo_resolved_server *t,
+                              struct mo_span *text, struct mo_buf *b)
 {
     int rc = 0;
 
-    for (const struct mo_target_text *x = t->secrets; rc == 0 && x; x = x->next)
+    for (const struct mo_resolved_server_text *x = t->secrets; rc == 0 && x;
+         x = x->next)
         if (x->value && x->n >= MO_LOG_SECRET_MIN)
             rc = hush_secret(text, mo_span(x->p, x->n), b);
     return rc;
 }
 
-void mo_target_scrub(const struct mo_target *t, struct mo_err *e)
+void mo_resolved_server_scrub(const struct mo_resolved_server *t,
+                              struct mo_err *e)
 {
-    for (const struct mo_target_text *x = t->secrets; e && x; x = x->next) {
+    for (const struct mo_resolved_server_text *x = t->secrets; e && x;
+         x = x->next) {
         if (x->value)
             mo_log_blank(e->msg, mo_span(x->p, x->n));
     }
 }
 
-void mo_target_wipe(struct mo_target *t)
+void mo_resolved_server_wipe(struct mo_resolved_server *t)
 {
-    for (struct mo_target_text *x = t->secrets; x; x = x->next)
+    for (struct mo_resolved_server_text *x = t->secrets; x; x = x->next)
         explicit_bzero(x->p, x->n);
     t->secrets = NULL;
 }
 
-int mo_target_init(struct mo_target *t, struct mo_arena *a,
-                   const struct mo_sync_client_opts *o, struct mo_err *e)
+int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
+                            const struct mo_sync_client_opts *o,
+                            struct mo_err *e)
 {
-    *t = (struct mo_target){.a = a};
+    *t = (struct mo_resolved_server){.a = a};
     t->is_remote = o->server ? o->server->url != NULL : o->url != NULL;
     return t->is_remote ? where_to_connect(t, o, e) : what_to_start(t, o, e);
 }

@@ -15,33 +15,37 @@
 #include "mcp/link/link_child.h"
 #include "mcp/link/link_http.h"
 
-struct mo_target {
+struct mo_resolved_server {
     struct mo_arena *a; /* all texts; borrowed */
     bool is_remote;
     bool old_sse;
     struct mo_child_opts child;
     struct mo_link_http_opts remote; /* its http and auth are not set here */
     struct mo_eras_key key;
-    struct mo_target_text *secrets; /* in the arena */
+    struct mo_resolved_server_text *secrets; /* in the arena */
 };
 
-int mo_target_init(struct mo_target *t, struct mo_arena *a,
-                   const struct mo_sync_client_opts *o, struct mo_err *e);
+int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
+                            const struct mo_sync_client_opts *o,
+                            struct mo_err *e);
 
 /* A server's own variables, resolved: "NAME=VALUE" in t->a, NULL at the end.
  * Of t only that need be set. */
-int mo_target_env(struct mo_target *t, const struct mo_config *cfg,
-                  const struct mo_config_mcp *s, const char *const **out,
-                  struct mo_err *e);
+int mo_resolved_server_env(struct mo_resolved_server *t,
+                           const struct mo_config *cfg,
+                           const struct mo_config_mcp *s,
+                           const char *const **out, struct mo_err *e);
 /* Tell the loop's log. MO_EBUSY: not all fit into its table. */
-int mo_target_hide(const struct mo_target *t, struct mo_loop *l);
+int mo_resolved_server_hide(const struct mo_resolved_server *t,
+                            struct mo_loop *l);
 /* A text of its server's without them: in b if there was one, else as it is. 0
  * or MO_ENOMEM. */
-int mo_target_hush(const struct mo_target *t, struct mo_span *text,
-                   struct mo_buf *b);
+int mo_resolved_server_redact(const struct mo_resolved_server *t,
+                              struct mo_span *text, struct mo_buf *b);
 /* Blank them out of a message. */
-void mo_target_scrub(const struct mo_target *t, struct mo_err *e);
+void mo_resolved_server_scrub(const struct mo_resolved_server *t,
+                              struct mo_err *e);
 /* Overwrite them; nothing can be started afterwards. Before the arena goes. */
-void mo_target_wipe(struct mo_target *t);
+void mo_resolved_server_wipe(struct mo_resolved_server *t);
 
 #endif

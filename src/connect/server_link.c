@@ -121,7 +121,7 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
 }
 
 static int want_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
-                        struct mo_target *t, struct mo_err *e)
+                        struct mo_resolved_server *t, struct mo_err *e)
 {
     struct signed_in *x = NULL;
 
@@ -139,7 +139,7 @@ static int want_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
 /* --- dialling ------------------------------------------------------------ */
 
 static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
-                       struct mo_target *t, struct mo_link **out,
+                       struct mo_resolved_server *t, struct mo_link **out,
                        struct mo_err *e)
 {
     const struct mo_httpc_opts o = {.active = REQUESTS_MAX,
@@ -167,7 +167,7 @@ static void on_said(void *ctx, const char *who, struct mo_span bytes,
 }
 
 static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
-                      struct mo_target *t, struct mo_link **out,
+                      struct mo_resolved_server *t, struct mo_link **out,
                       struct mo_err *e)
 {
     if (!d->guard)
@@ -186,12 +186,12 @@ static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
                    struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
-    struct mo_target t;
-    int rc = mo_target_init(&t, a, &po, e);
+    struct mo_resolved_server t;
+    int rc = mo_resolved_server_init(&t, a, &po, e);
 
     if (rc < 0)
         return rc;
-    if (mo_target_hide(&t, d->loop) < 0)
+    if (mo_resolved_server_hide(&t, d->loop) < 0)
         mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
                "%s: not every secret can be kept out of the log by its value",
                s->name);
@@ -201,8 +201,8 @@ static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
     rc = t.is_remote ? link_remote(d, s, &t, out, e)
                      : link_child(d, s, &t, out, e);
     if (rc < 0)
-        mo_target_scrub(&t, e);
-    mo_target_wipe(&t); /* the link has its own */
+        mo_resolved_server_scrub(&t, e);
+    mo_resolved_server_wipe(&t); /* the link has its own */
     return rc;
 }
 
@@ -243,17 +243,17 @@ static bool key_of(struct mo_server_link *d, const char *server,
 {
     const struct mo_config_mcp *s = find(d->cfg, server);
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
-    struct mo_target t;
+    struct mo_resolved_server t;
     struct mo_arena a;
     int rc = 0;
 
     if (!s || mo_boxed_is(s))
         return false;
     mo_arena_init(&a, ARENA_MAX);
-    rc = mo_target_init(&t, &a, &po, NULL);
+    rc = mo_resolved_server_init(&t, &a, &po, NULL);
     if (rc == 0) {
         *out = t.key;
-        mo_target_wipe(&t);
+        mo_resolved_server_wipe(&t);
     }
     mo_arena_fini(&a);
     return rc == 0;

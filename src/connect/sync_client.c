@@ -21,7 +21,7 @@ struct mo_sync_client {
     struct mo_httpc *http;      /* instead, for a server with an address */
     struct mo_sign_in *sign_in; /* beside that; NULL: not wanted */
     struct mo_conn *conn;       /* NULL: closed */
-    struct mo_target to;
+    struct mo_resolved_server to;
     uint64_t timeout_ms;
     bool *sign_in_needed; /* the caller's, or NULL */
     bool opened, guard_gone, http_gone, boxed_gone;
@@ -75,7 +75,7 @@ static void on_close(void *ctx, const struct mo_err *why)
         p->why = *why;
     else
         (void)mo_fail(&p->why, MO_ECLOSED, "closed");
-    mo_target_scrub(&p->to, &p->why);
+    mo_resolved_server_scrub(&p->to, &p->why);
 }
 
 static const struct mo_conn_cb conn_cb = {
@@ -114,7 +114,7 @@ static int take(struct mo_sync_client *p, struct mo_json v)
     mo_buf_init(&clean, 2 * MO_SYNC_CLIENT_TEXT_MAX);
     (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     if (failed)
-        rc = mo_target_hush(&p->to, &text, &clean);
+        rc = mo_resolved_server_redact(&p->to, &text, &clean);
     if (rc == 0)
         rc = mo_buf_span(&p->answer, text);
     mo_buf_fini(&clean);
@@ -140,7 +140,7 @@ static void keep_answer(struct mo_sync_client *p, struct mo_json v,
         rc = take(p, v);
         p->rc = rc < 0 ? mo_fail(&p->err, rc, "answer too big") : 0;
     }
-    mo_target_scrub(&p->to, &p->err);
+    mo_resolved_server_scrub(&p->to, &p->err);
 }
 
 static void on_reply(void *ctx, const struct mo_reply *r)
@@ -350,7 +350,7 @@ void mo_sync_client_close(struct mo_sync_client *p)
         mo_loop_free(p->loop);
     }
     mo_buf_fini(&p->answer);
-    mo_target_wipe(&p->to);
+    mo_resolved_server_wipe(&p->to);
     mo_arena_fini(&p->a);
     mo_free(p);
 }
@@ -384,7 +384,7 @@ static int carrier(struct mo_sync_client *p,
 {
     const struct mo_httpc_opts ho = {.active = 0};
     bool boxed = o->server && mo_boxed_is(o->server);
-    int rc = boxed ? 0 : mo_target_init(&p->to, &p->a, o, e);
+    int rc = boxed ? 0 : mo_resolved_server_init(&p->to, &p->a, o, e);
 
     if (rc < 0)
         return rc;
@@ -491,7 +491,7 @@ int mo_sync_client_open(const struct mo_sync_client_opts *o,
         p->timeout_ms = (uint64_t)o->server->timeout_ms;
     rc = connect_to(p, o, e);
     if (rc < 0) {
-        mo_target_scrub(&p->to, e);
+        mo_resolved_server_scrub(&p->to, e);
         mo_sync_client_close(p);
         return rc;
     }
