@@ -13,7 +13,7 @@
 
 struct place { /* an opened sandbox, and who waits for it */
     struct mo_list node;
-    struct mo_boxed *all;
+    struct mo_boxed_link *all;
     const struct mo_config *cfg;
     int driver;
     const char *image;      /* cfg's, or NULL */
@@ -22,7 +22,7 @@ struct place { /* an opened sandbox, and who waits for it */
     bool sweeping, closing; /* closing waits for the sweep */
 };
 
-struct mo_boxed {
+struct mo_boxed_link {
     struct mo_loop *loop;
     struct mo_tails *said;
     char instance[MO_BOXED_NAME_MAX];
@@ -51,7 +51,7 @@ struct boxed { /* one box and its link */
     char tail[TAIL_MAX];
 };
 
-bool mo_boxed_is(const struct mo_config_mcp *s)
+bool mo_boxed_link_is(const struct mo_config_mcp *s)
 {
     return s->image || (s->command && (s->sandbox == MO_DRIVER_NATIVE ||
                                        s->sandbox == MO_DRIVER_DOCKER));
@@ -347,7 +347,7 @@ static bool is_same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static struct place *find_place(struct mo_boxed *all,
+static struct place *find_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s)
 {
@@ -361,7 +361,7 @@ static struct place *find_place(struct mo_boxed *all,
     return NULL;
 }
 
-static struct place *open_place(struct mo_boxed *all,
+static struct place *open_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s, struct mo_err *e)
 {
@@ -440,9 +440,9 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     return mo_box_spec_check(&x->spec, e);
 }
 
-int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
-                  const struct mo_config_mcp *s, struct mo_conn *c,
-                  struct mo_err *e)
+int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
+                       const struct mo_config_mcp *s, struct mo_conn *c,
+                       struct mo_err *e)
 {
     struct place *p = NULL;
     struct boxed *x = mo_new(struct boxed);
@@ -479,7 +479,7 @@ int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
 static void on_place_gone(void *ctx)
 {
     struct place *p = ctx;
-    struct mo_boxed *b = p->all;
+    struct mo_boxed_link *b = p->all;
 
     place_free(p);
     mo_loop_defer(b->loop, &b->later);
@@ -494,7 +494,7 @@ static void close_place(struct place *p)
 
 static void on_later(struct mo_later *d)
 {
-    struct mo_boxed *b = mo_container_of(d, struct mo_boxed, later);
+    struct mo_boxed_link *b = mo_container_of(d, struct mo_boxed_link, later);
     void (*gone)(void *) = b->gone;
     void *ctx = b->gone_ctx;
 
@@ -508,10 +508,10 @@ static void on_later(struct mo_later *d)
     gone(ctx);
 }
 
-int mo_boxed_new(struct mo_loop *l, struct mo_tails *said,
-                 struct mo_boxed **out, struct mo_err *e)
+int mo_boxed_link_new(struct mo_loop *l, struct mo_tails *said,
+                      struct mo_boxed_link **out, struct mo_err *e)
 {
-    struct mo_boxed *b = mo_new(struct mo_boxed);
+    struct mo_boxed_link *b = mo_new(struct mo_boxed_link);
 
     if (!b)
         return mo_fail(e, MO_ENOMEM, "boxes");
@@ -519,12 +519,13 @@ int mo_boxed_new(struct mo_loop *l, struct mo_tails *said,
     b->said = said;
     mo_list_init(&b->places);
     mo_later_init(&b->later, on_later);
-    mo_boxed_name(b->instance);
+    mo_boxed_link_name(b->instance);
     *out = b;
     return 0;
 }
 
-void mo_boxed_close(struct mo_boxed *b, void (*gone)(void *ctx), void *ctx)
+void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
+                         void *ctx)
 {
     b->gone = gone;
     b->gone_ctx = ctx;

@@ -10,7 +10,7 @@
  * first of them is dialled, and kept.
  *
  * Ownership: the loop is borrowed. All links must be gone before
- * mo_boxed_close(). */
+ * mo_boxed_link_close(). */
 #ifndef MO_CONNECT_BOXED_LINK_H
 #define MO_CONNECT_BOXED_LINK_H
 
@@ -20,18 +20,19 @@
 /* In a box without an image: the toolbox that this program carries. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"
 
-struct mo_boxed;
+struct mo_boxed_link;
 
-bool mo_boxed_is(const struct mo_config_mcp *s);
+bool mo_boxed_link_is(const struct mo_config_mcp *s);
 
 /* said: where their stderr goes; borrowed. */
-int mo_boxed_new(struct mo_loop *l, struct mo_tails *said,
-                 struct mo_boxed **out, struct mo_err *e);
-void mo_boxed_close(struct mo_boxed *b, void (*gone)(void *ctx), void *ctx);
+int mo_boxed_link_new(struct mo_loop *l, struct mo_tails *said,
+                      struct mo_boxed_link **out, struct mo_err *e);
+void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
+                         void *ctx);
 
 /* The link goes to mo_conn_dialed(), later. */
-int mo_boxed_dial(struct mo_boxed *b, const struct mo_config *cfg,
-                  const struct mo_config_mcp *s, struct mo_conn *c,
-                  struct mo_err *e);
+int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
+                       const struct mo_config_mcp *s, struct mo_conn *c,
+                       struct mo_err *e);
 
 #endif

@@ -64,7 +64,7 @@ static uint64_t started(uint64_t pid)
     return ticks;
 }
 
-void mo_boxed_name(char out[MO_BOXED_NAME_MAX])
+void mo_boxed_link_name(char out[MO_BOXED_NAME_MAX])
 {
     uint64_t pid = (uint64_t)getpid();
 
@@ -73,7 +73,7 @@ void mo_boxed_name(char out[MO_BOXED_NAME_MAX])
                    (unsigned long long)started(pid));
 }
 
-bool mo_boxed_dead(struct mo_span instance)
+bool mo_boxed_link_dead(struct mo_span instance)
 {
     struct mo_span rest = instance;
     struct mo_span kind = mo_span_cut(&rest, '.');
@@ -125,7 +125,7 @@ static void on_list(void *ctx, const struct mo_box_row *v, size_t n,
     struct sweep *s = ctx;
 
     for (size_t i = 0; !why && i < n && s->n < SUSPECTS_MAX; i++) {
-        if (mo_boxed_dead(mo_span_cstr(v[i].instance)))
+        if (mo_boxed_link_dead(mo_span_cstr(v[i].instance)))
             (void)snprintf(s->ids[s->n++], MO_BOX_ID_MAX, "%s", v[i].id);
     }
     next(s);

@@ -19,9 +19,9 @@
 #define MO_BOXED_NAME_MAX 64
 
 /* What this process is called. */
-void mo_boxed_name(char out[MO_BOXED_NAME_MAX]);
+void mo_boxed_link_name(char out[MO_BOXED_NAME_MAX]);
 /* Could be seen from here, and is not there. */
-bool mo_boxed_dead(struct mo_span instance);
+bool mo_boxed_link_dead(struct mo_span instance);
 
 /* done(ctx) once, later; bs must stay open until then. What cannot be removed
  * is left to the next. */

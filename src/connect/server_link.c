@@ -24,10 +24,10 @@ struct signed_in {
 struct mo_server_link {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    struct mo_guard *guard;  /* NULL: no child was started yet */
-    struct mo_httpc *http;   /* NULL: nobody was called yet */
-    struct mo_boxed *boxed;  /* NULL: no box was wanted yet */
-    struct mo_list sign_ins; /* struct signed_in */
+    struct mo_guard *guard;      /* NULL: no child was started yet */
+    struct mo_httpc *http;       /* NULL: nobody was called yet */
+    struct mo_boxed_link *boxed; /* NULL: no box was wanted yet */
+    struct mo_list sign_ins;     /* struct signed_in */
     unsigned nsign_ins;
     struct mo_tails *said;
     struct mo_later later; /* the end, step by step */
@@ -209,9 +209,9 @@ static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
 static int dial_box(struct mo_server_link *d, const struct mo_config_mcp *s,
                     struct mo_conn *c, struct mo_err *e)
 {
-    if (!d->boxed && mo_boxed_new(d->loop, d->said, &d->boxed, e) < 0)
+    if (!d->boxed && mo_boxed_link_new(d->loop, d->said, &d->boxed, e) < 0)
         return e->code;
-    return mo_boxed_dial(d->boxed, d->cfg, s, c, e);
+    return mo_boxed_link_dial(d->boxed, d->cfg, s, c, e);
 }
 
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
@@ -226,7 +226,7 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
     (void)who; /* a link of its own is all that a session needs */
     if (!s)
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
-    if (mo_boxed_is(s))
+    if (mo_boxed_link_is(s))
         return dial_box(d, s, c, e);
     mo_arena_init(&a, ARENA_MAX);
     rc = link_to(d, s, &a, &k, e);
@@ -247,7 +247,7 @@ static bool key_of(struct mo_server_link *d, const char *server,
     struct mo_arena a;
     int rc = 0;
 
-    if (!s || mo_boxed_is(s))
+    if (!s || mo_boxed_link_is(s))
         return false;
     mo_arena_init(&a, ARENA_MAX);
     rc = mo_resolved_server_init(&t, &a, &po, NULL);
@@ -324,7 +324,7 @@ static void on_later(struct mo_later *w)
         mo_list_del(&x->node);
         mo_sign_in_end(x->s, on_sign_in_gone, x);
     } else if (d->boxed) {
-        mo_boxed_close(mo_take_ptr(&d->boxed), on_gone, d);
+        mo_boxed_link_close(mo_take_ptr(&d->boxed), on_gone, d);
     } else if (d->http) {
         mo_httpc_close(mo_take_ptr(&d->http), on_gone, d);
     } else if (d->guard) {

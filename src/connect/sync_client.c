@@ -15,7 +15,7 @@ struct mo_sync_client {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_guard *guard;
-    struct mo_boxed *boxed; /* its box is made there; NULL: it has none */
+    struct mo_boxed_link *boxed; /* its box is made there; NULL: it has none */
     const struct mo_config *cfg;
     const struct mo_config_mcp *server;
     struct mo_httpc *http;      /* instead, for a server with an address */
@@ -44,7 +44,7 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     int rc;
 
     if (p->boxed)
-        return mo_boxed_dial(p->boxed, p->cfg, p->server, c, e);
+        return mo_boxed_link_dial(p->boxed, p->cfg, p->server, c, e);
     if (!p->http)
         rc = mo_link_child(p->guard, &p->to.child, &k, e);
     else if (p->to.old_sse)
@@ -340,7 +340,7 @@ void mo_sync_client_close(struct mo_sync_client *p)
     p->http_gone = !p->http;
     p->boxed_gone = !p->boxed;
     if (p->boxed)
-        mo_boxed_close(p->boxed, on_boxed_gone, p);
+        mo_boxed_link_close(p->boxed, on_boxed_gone, p);
     if (p->guard)
         mo_guard_stop(p->guard, on_guard_gone, p);
     if (p->http)
@@ -383,7 +383,7 @@ static int carrier(struct mo_sync_client *p,
                    const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_httpc_opts ho = {.active = 0};
-    bool boxed = o->server && mo_boxed_is(o->server);
+    bool boxed = o->server && mo_boxed_link_is(o->server);
     int rc = boxed ? 0 : mo_resolved_server_init(&p->to, &p->a, o, e);
 
     if (rc < 0)
@@ -394,7 +394,7 @@ static int carrier(struct mo_sync_client *p,
     p->cfg = o->cfg;
     p->server = o->server;
     if (boxed)
-        return mo_boxed_new(p->loop, NULL, &p->boxed, e);
+        return mo_boxed_link_new(p->loop, NULL, &p->boxed, e);
     if (p->to.is_remote)
         p->http = mo_httpc_new(p->loop, &ho, e);
     else

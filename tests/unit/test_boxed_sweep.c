@@ -21,13 +21,13 @@ static void test_names(void **state)
     char us[MO_BOXED_NAME_MAX], again[MO_BOXED_NAME_MAX];
 
     (void)state;
-    mo_boxed_name(us);
-    mo_boxed_name(again);
+    mo_boxed_link_name(us);
+    mo_boxed_link_name(again);
     assert_string_equal(us, again);
-    assert_false(mo_boxed_dead(mo_span_cstr(us)));
+    assert_false(mo_boxed_link_dead(mo_span_cstr(us)));
     for (size_t i = 0; i < MO_COUNT(alive); i++)
         check_row(alive[i].name,
-                  !mo_boxed_dead(mo_span_cstr(alive[i].instance)));
+                  !mo_boxed_link_dead(mo_span_cstr(alive[i].instance)));
 }
 
 /* A child tells us its name and dies. */
@@ -42,13 +42,13 @@ static void test_dead(void **state)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        mo_boxed_name(name);
+        mo_boxed_link_name(name);
         _exit(write(ends[1], name, sizeof(name)) != sizeof(name));
     }
     assert_int_equal(read(ends[0], name, sizeof(name)), sizeof(name));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_true(mo_boxed_dead(mo_span_cstr(name)));
+    assert_true(mo_boxed_link_dead(mo_span_cstr(name)));
     (void)close(ends[0]);
     (void)close(ends[1]);
 }
@@ -60,10 +60,10 @@ static void test_another(void **state)
     size_t n;
 
     (void)state;
-    mo_boxed_name(us);
+    mo_boxed_link_name(us);
     n = strlen(us);
     us[n - 1] = us[n - 1] == '9' ? '1' : (char)(us[n - 1] + 1);
-    assert_true(mo_boxed_dead(mo_span_cstr(us)));
+    assert_true(mo_boxed_link_dead(mo_span_cstr(us)));
 }
 
 int main(void)
