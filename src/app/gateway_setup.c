@@ -409,7 +409,8 @@ mo_gateway_setup_config(const struct mo_gateway_setup *h)
     return mo_server_link_now(h->dial);
 }
 
-const struct mo_tails *mo_gateway_setup_said(const struct mo_gateway_setup *h)
+const struct mo_stderr_tail *
+mo_gateway_setup_said(const struct mo_gateway_setup *h)
 {
     return mo_server_link_said(h->dial);
 }

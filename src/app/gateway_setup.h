@@ -16,10 +16,12 @@
 #include "connect/stderr_tail.h"
 #include "policy/approvals.h"
 
-#define MO_GATEWAY_SETUP_CACHE "catalog" /* in store.dir, beside tokens.json   \
-                                          */
-#define MO_GATEWAY_SETUP_HABIT "habit"   /* and what is usually meant by words \
-                                          */
+#define MO_GATEWAY_SETUP_CACHE                                                 \
+    "catalog" /* in store.dir, beside tokens.json                              \
+               */
+#define MO_GATEWAY_SETUP_HABIT                                                 \
+    "habit" /* and what is usually meant by words                              \
+             */
 
 struct mo_gateway_setup;
 
@@ -43,7 +45,8 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h);
 const struct mo_config *
 mo_gateway_setup_config(const struct mo_gateway_setup *h);
 /* What its servers last wrote on their standard error. */
-const struct mo_tails *mo_gateway_setup_said(const struct mo_gateway_setup *h);
+const struct mo_stderr_tail *
+mo_gateway_setup_said(const struct mo_gateway_setup *h);
 
 /* What was learnt from choices (habit.h). 0, also if there was nothing. */
 int mo_gateway_setup_forget_habit(const struct mo_config *cfg,

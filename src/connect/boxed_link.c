@@ -24,7 +24,7 @@ struct place { /* an opened sandbox, and who waits for it */
 
 struct mo_boxed_link {
     struct mo_loop *loop;
-    struct mo_tails *said;
+    struct mo_stderr_tail *said;
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* the end, step by step */
@@ -45,7 +45,7 @@ struct boxed { /* one box and its link */
     struct mo_timer drain;
     struct mo_later later; /* the end, from the loop */
     struct mo_err why;
-    struct mo_tails *said;
+    struct mo_stderr_tail *said;
     const char *name; /* of the server */
     size_t tail_len;
     char tail[TAIL_MAX];
@@ -145,7 +145,7 @@ static void on_err_read(void *ctx, char *p, size_t n)
     struct boxed *x = ctx;
     size_t keep = 0;
 
-    mo_tails_add(x->said, x->name, mo_span(p, n), x->tail_len == 0);
+    mo_stderr_tail_add(x->said, x->name, mo_span(p, n), x->tail_len == 0);
     if (n > TAIL_MAX) {
         p += n - TAIL_MAX;
         n = TAIL_MAX;
@@ -508,7 +508,7 @@ static void on_later(struct mo_later *d)
     gone(ctx);
 }
 
-int mo_boxed_link_new(struct mo_loop *l, struct mo_tails *said,
+int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *said,
                       struct mo_boxed_link **out, struct mo_err *e)
 {
     struct mo_boxed_link *b = mo_new(struct mo_boxed_link);

@@ -25,7 +25,7 @@ struct mo_boxed_link;
 bool mo_boxed_link_is(const struct mo_config_mcp *s);
 
 /* said: where their stderr goes; borrowed. */
-int mo_boxed_link_new(struct mo_loop *l, struct mo_tails *said,
+int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *said,
                       struct mo_boxed_link **out, struct mo_err *e);
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
                          void *ctx);

@@ -157,7 +157,7 @@ void mo_connect_test_stop(struct mo_connect_test *a)
 
 void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
-                          const struct mo_tails *said, const char *server)
+                          const struct mo_stderr_tail *said, const char *server)
 {
     struct mo_buf b;
 
@@ -180,7 +180,7 @@ void mo_connect_test_json(struct mo_jw *w,
     if (r->sign_in)
         mo_jw_member(w, "signIn", MO_SPAN("needed"));
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_tails_get(said, server, &b) == 0 && b.len > 0)
+    if (mo_stderr_tail_get(said, server, &b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }

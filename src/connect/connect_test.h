@@ -42,6 +42,7 @@ void mo_connect_test_stop(struct mo_connect_test *a);
  * "stderr"}, what there is of it. */
 void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
-                          const struct mo_tails *said, const char *server);
+                          const struct mo_stderr_tail *said,
+                          const char *server);
 
 #endif

@@ -29,7 +29,7 @@ struct mo_server_link {
     struct mo_boxed_link *boxed; /* NULL: no box was wanted yet */
     struct mo_list sign_ins;     /* struct signed_in */
     unsigned nsign_ins;
-    struct mo_tails *said;
+    struct mo_stderr_tail *said;
     struct mo_later later; /* the end, step by step */
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -163,7 +163,7 @@ static void on_said(void *ctx, const char *who, struct mo_span bytes,
 {
     struct mo_server_link *d = ctx;
 
-    mo_tails_add(d->said, who, bytes, first);
+    mo_stderr_tail_add(d->said, who, bytes, first);
 }
 
 static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
@@ -284,9 +284,10 @@ void mo_server_link_noise(void *ctx, const char *server, struct mo_span line)
 {
     struct mo_server_link *d = ctx;
 
-    mo_tails_add(d->said, server, MO_SPAN("[not JSON on stdout] "), false);
-    mo_tails_add(d->said, server, mo_span_trim(line), false);
-    mo_tails_add(d->said, server, MO_SPAN("\n"), false);
+    mo_stderr_tail_add(d->said, server, MO_SPAN("[not JSON on stdout] "),
+                       false);
+    mo_stderr_tail_add(d->said, server, mo_span_trim(line), false);
+    mo_stderr_tail_add(d->said, server, MO_SPAN("\n"), false);
 }
 
 /* --- the whole of it ----------------------------------------------------- */
@@ -330,7 +331,7 @@ static void on_later(struct mo_later *w)
     } else if (d->guard) {
         mo_guard_stop(mo_take_ptr(&d->guard), on_gone, d);
     } else {
-        mo_tails_free(d->said);
+        mo_stderr_tail_free(d->said);
         mo_config_unref(d->cfg);
         mo_free(d);
         gone(ctx);
@@ -344,7 +345,7 @@ int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "dial");
-    d->said = mo_tails_new(l);
+    d->said = mo_stderr_tail_new(l);
     if (!d->said) {
         mo_free(d);
         return mo_fail(e, MO_ENOMEM, "dial");
@@ -371,7 +372,7 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d)
     return d->cfg;
 }
 
-const struct mo_tails *mo_server_link_said(const struct mo_server_link *d)
+const struct mo_stderr_tail *mo_server_link_said(const struct mo_server_link *d)
 {
     return d->said;
 }

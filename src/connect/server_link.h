@@ -35,7 +35,8 @@ void mo_server_link_config(struct mo_server_link *d,
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 
 /* What its servers last wrote on their standard error. */
-const struct mo_tails *mo_server_link_said(const struct mo_server_link *d);
+const struct mo_stderr_tail *
+mo_server_link_said(const struct mo_server_link *d);
 
 /* For struct mo_gateway_opts; ctx is the struct mo_server_link. */
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,

@@ -10,23 +10,23 @@ struct tail {
     char text[MO_TAIL_MAX];
 };
 
-struct mo_tails {
+struct mo_stderr_tail {
     struct mo_loop *loop;
     struct mo_map all; /* name -> struct tail */
 };
 
-struct mo_tails *mo_tails_new(struct mo_loop *l)
+struct mo_stderr_tail *mo_stderr_tail_new(struct mo_loop *l)
 {
-    struct mo_tails *t = mo_new(struct mo_tails);
+    struct mo_stderr_tail *t = mo_new(struct mo_stderr_tail);
 
     if (t == NULL)
         return NULL;
     t->loop = l;
-    mo_map_init(&t->all, MO_TAILS_MAX);
+    mo_map_init(&t->all, MO_STDERR_TAIL_MAX);
     return t;
 }
 
-void mo_tails_free(struct mo_tails *t)
+void mo_stderr_tail_free(struct mo_stderr_tail *t)
 {
     if (t == NULL)
         return;
@@ -36,7 +36,7 @@ void mo_tails_free(struct mo_tails *t)
     mo_free(t);
 }
 
-static struct tail *tail_of(struct mo_tails *t, const char *server)
+static struct tail *tail_of(struct mo_stderr_tail *t, const char *server)
 {
     struct tail *x = mo_map_get(&t->all, mo_span_cstr(server));
 
@@ -50,8 +50,8 @@ static struct tail *tail_of(struct mo_tails *t, const char *server)
     return x;
 }
 
-void mo_tails_add(struct mo_tails *t, const char *server, struct mo_span said,
-                  bool first)
+void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
+                        struct mo_span said, bool first)
 {
     struct tail *x = t ? tail_of(t, server) : NULL;
     size_t keep = 0;
@@ -73,7 +73,7 @@ void mo_tails_add(struct mo_tails *t, const char *server, struct mo_span said,
     x->len = keep + said.n;
 }
 
-void mo_tails_drop(struct mo_tails *t, const char *server)
+void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server)
 {
     if (t)
         mo_free(mo_map_del(&t->all, mo_span_cstr(server)));
@@ -88,8 +88,8 @@ static struct mo_span whole_lines(const struct tail *x)
     return nl < 0 ? s : mo_span_skip(s, (size_t)nl + 1);
 }
 
-int mo_tails_get(const struct mo_tails *t, const char *server,
-                 struct mo_buf *out)
+int mo_stderr_tail_get(const struct mo_stderr_tail *t, const char *server,
+                       struct mo_buf *out)
 {
     const struct tail *x = t ? mo_map_get(&t->all, mo_span_cstr(server)) : NULL;
     const struct mo_log *log = t ? mo_loop_log(t->loop) : NULL;

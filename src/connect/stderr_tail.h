@@ -4,30 +4,31 @@
  * it is not. Whoever runs servers puts in what comes as it comes; whoever
  * shows it gets it without the secrets that the loop's log knows.
  *
- * Limits: MO_TAIL_MAX bytes a server, MO_TAILS_MAX servers; the words of
+ * Limits: MO_TAIL_MAX bytes a server, MO_STDERR_TAIL_MAX servers; the words of
  * further ones are not kept. Out of memory: likewise. */
 #ifndef MO_CONNECT_STDERR_TAIL_H
 #define MO_CONNECT_STDERR_TAIL_H
 
 #include "base/str.h"
 
-#define MO_TAIL_MAX  ((size_t)4096)
-#define MO_TAILS_MAX 512
+#define MO_TAIL_MAX        ((size_t)4096)
+#define MO_STDERR_TAIL_MAX 512
 
 struct mo_loop;
-struct mo_tails;
+struct mo_stderr_tail;
 
-struct mo_tails *mo_tails_new(struct mo_loop *l); /* NULL: out of memory */
-void mo_tails_free(struct mo_tails *t);           /* NULL is fine */
+struct mo_stderr_tail *
+mo_stderr_tail_new(struct mo_loop *l);              /* NULL: out of memory */
+void mo_stderr_tail_free(struct mo_stderr_tail *t); /* NULL is fine */
 
 /* first: of a process that has said nothing yet; what another said before it
  * is forgotten. */
-void mo_tails_add(struct mo_tails *t, const char *server, struct mo_span said,
-                  bool first);
+void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
+                        struct mo_span said, bool first);
 /* Nothing of it is to be shown any more. */
-void mo_tails_drop(struct mo_tails *t, const char *server);
+void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server);
 /* Appended to out, from a line's beginning where it was cut; t may be NULL. */
-int mo_tails_get(const struct mo_tails *t, const char *server,
-                 struct mo_buf *out);
+int mo_stderr_tail_get(const struct mo_stderr_tail *t, const char *server,
+                       struct mo_buf *out);
 
 #endif

@@ -158,7 +158,8 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
 
     mo_buf_init(&b, MO_TAIL_MAX * 2);
     if (v->up)
-        (void)mo_tails_get(mo_gateway_setup_said(m->o.hub), v->cfg->name, &b);
+        (void)mo_stderr_tail_get(mo_gateway_setup_said(m->o.hub), v->cfg->name,
+                                 &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);

@@ -136,7 +136,7 @@ static void put_stderr(const struct mo_try *t, struct mo_jw *w,
     struct mo_buf b;
 
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_tails_get(mo_gateway_setup_said(t->o.hub), server, &b) == 0 &&
+    if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.hub), server, &b) == 0 &&
         b.len > 0)
         try_put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);

@@ -154,13 +154,13 @@ static void test_show(void **state)
 
 /* --- last words ---------------------------------------------------------- */
 
-static void check_tail(const struct mo_tails *t, const char *name,
+static void check_tail(const struct mo_stderr_tail *t, const char *name,
                        const char *want)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, MO_TAIL_MAX);
-    assert_int_equal(mo_tails_get(t, name, &b), 0);
+    assert_int_equal(mo_stderr_tail_get(t, name, &b), 0);
     assert_string_equal(mo_buf_cstr(&b), want);
     mo_buf_fini(&b);
 }
@@ -169,29 +169,29 @@ static void test_tails(void **state)
 {
     struct mo_log log;
     struct mo_loop *l = NULL;
-    struct mo_tails *t = NULL;
+    struct mo_stderr_tail *t = NULL;
     struct mo_err e;
 
     (void)state;
     mo_log_init(&log, -1);
     l = mo_loop_new(&log, &e);
-    t = mo_tails_new(l);
+    t = mo_stderr_tail_new(l);
     assert_non_null(t);
     check_tail(t, "nobody", "");
     check_tail(NULL, "nobody", "");
-    mo_tails_add(t, "a", MO_SPAN("one\n"), true);
-    mo_tails_add(t, "a", MO_SPAN("two\n"), false);
-    mo_tails_add(t, "b", MO_SPAN("other\0x"), true);
+    mo_stderr_tail_add(t, "a", MO_SPAN("one\n"), true);
+    mo_stderr_tail_add(t, "a", MO_SPAN("two\n"), false);
+    mo_stderr_tail_add(t, "b", MO_SPAN("other\0x"), true);
     check_tail(t, "a", "one\ntwo\n");
     check_tail(t, "b", "other x");
-    mo_tails_add(t, "a", MO_SPAN("again\n"), true);
+    mo_stderr_tail_add(t, "a", MO_SPAN("again\n"), true);
     check_tail(t, "a", "again\n");
     assert_int_equal(mo_loop_secret(l, MO_SPAN("hush-hush")), 0);
-    mo_tails_add(t, "a", MO_SPAN("key hush-hush!\n"), false);
+    mo_stderr_tail_add(t, "a", MO_SPAN("key hush-hush!\n"), false);
     check_tail(t, "a", "again\nkey [secret]!\n");
-    mo_tails_drop(t, "a");
+    mo_stderr_tail_drop(t, "a");
     check_tail(t, "a", "");
-    mo_tails_free(t);
+    mo_stderr_tail_free(t);
     mo_loop_free(l);
     mo_log_fini(&log);
 }
@@ -200,22 +200,22 @@ static void test_tails(void **state)
 static void test_tail_cut(void **state)
 {
     struct mo_loop *l = NULL;
-    struct mo_tails *t = NULL;
+    struct mo_stderr_tail *t = NULL;
     struct mo_err e;
     struct mo_buf b;
 
     (void)state;
     l = mo_loop_new(NULL, &e);
-    t = mo_tails_new(l);
+    t = mo_stderr_tail_new(l);
     assert_non_null(t);
     for (int i = 0; i < 1000; i++)
-        mo_tails_add(t, "a", MO_SPAN("0123456789\n"), i == 0);
+        mo_stderr_tail_add(t, "a", MO_SPAN("0123456789\n"), i == 0);
     mo_buf_init(&b, MO_TAIL_MAX);
-    assert_int_equal(mo_tails_get(t, "a", &b), 0);
+    assert_int_equal(mo_stderr_tail_get(t, "a", &b), 0);
     assert_int_equal(b.len, MO_TAIL_MAX / 11 * 11);
     assert_true(mo_span_starts(mo_buf_view(&b), MO_SPAN("0123456789\n")));
     mo_buf_fini(&b);
-    mo_tails_free(t);
+    mo_stderr_tail_free(t);
     mo_loop_free(l);
 }
 
