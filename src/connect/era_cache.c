@@ -10,12 +10,12 @@
 #include "codec/sha256.h"
 
 struct row {
-    struct mo_eras_key key;
+    struct mo_era_cache_key key;
     struct mo_conn_verdict v;
 };
 
 struct table {
-    struct row rows[MO_ERAS_MAX];
+    struct row rows[MO_ERA_CACHE_MAX];
     size_t n;
 };
 
@@ -24,13 +24,13 @@ static const char *const words[] = {
     [MO_ERA_MODERN] = "modern",
 };
 
-void mo_eras_key(const char *kind, const char *const *argv, const char *cwd,
-                 struct mo_eras_key *out)
+void mo_era_cache_key(const char *kind, const char *const *argv,
+                      const char *cwd, struct mo_era_cache_key *out)
 {
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 s;
 
-    _Static_assert(2 * MO_SHA256_LEN == MO_ERAS_KEY_LEN, "key");
+    _Static_assert(2 * MO_SHA256_LEN == MO_ERA_CACHE_KEY_LEN, "key");
     mo_sha256_init(&s);
     mo_sha256_put(&s, kind, strlen(kind) + 1);
     mo_sha256_put(&s, cwd ? cwd : "", strlen(cwd ? cwd : "") + 1);
@@ -47,7 +47,7 @@ static void read_row(struct table *t, struct mo_json key, struct mo_json v)
     struct mo_json era = mo_json_get(v, "era");
     struct row *r = &t->rows[t->n];
 
-    if (t->n == MO_ERAS_MAX || key.n != MO_ERAS_KEY_LEN + 2 ||
+    if (t->n == MO_ERA_CACHE_MAX || key.n != MO_ERA_CACHE_KEY_LEN + 2 ||
         mo_json_u64(mo_json_get(v, "at"), &r->v.at_ms) < 0)
         return;
     r->v.era = MO_ERA_UNKNOWN;
@@ -55,8 +55,8 @@ static void read_row(struct table *t, struct mo_json key, struct mo_json v)
         if (mo_json_str_eq(era, mo_span_cstr(words[i])))
             r->v.era = (enum mo_conn_era)i;
     }
-    memcpy(r->key.text, key.p + 1, MO_ERAS_KEY_LEN);
-    r->key.text[MO_ERAS_KEY_LEN] = '\0';
+    memcpy(r->key.text, key.p + 1, MO_ERA_CACHE_KEY_LEN);
+    r->key.text[MO_ERA_CACHE_KEY_LEN] = '\0';
     if (r->v.era != MO_ERA_UNKNOWN)
         t->n++;
 }
@@ -69,8 +69,8 @@ static void read_table(const char *path, struct table *t)
     struct mo_buf b;
 
     t->n = 0;
-    mo_buf_init(&b, MO_ERAS_FILE_MAX);
-    if (mo_file_read(path, MO_ERAS_FILE_MAX, &b, NULL, NULL) == 0 &&
+    mo_buf_init(&b, MO_ERA_CACHE_FILE_MAX);
+    if (mo_file_read(path, MO_ERA_CACHE_FILE_MAX, &b, NULL, NULL) == 0 &&
         mo_json_parse(mo_buf_view(&b), 4, &doc, NULL) == 0) {
         mo_json_iter(&it, mo_json_get(doc.root, "servers"));
         while (mo_json_next(&it, &key, &v))
@@ -107,7 +107,7 @@ static void write_table(const char *path, const struct table *t)
 {
     struct mo_buf b;
 
-    mo_buf_init(&b, MO_ERAS_FILE_MAX);
+    mo_buf_init(&b, MO_ERA_CACHE_FILE_MAX);
     put_table(t, &b);
     if (!mo_buf_err(&b))
         (void)mo_file_replace(path, mo_buf_view(&b), NULL);
@@ -118,12 +118,12 @@ static void write_table(const char *path, const struct table *t)
 
 static bool path_of(const char *dir, char out[PATH_MAX])
 {
-    int n = snprintf(out, PATH_MAX, "%s/" MO_ERAS_FILE, dir);
+    int n = snprintf(out, PATH_MAX, "%s/" MO_ERA_CACHE_FILE, dir);
 
     return n > 0 && n < PATH_MAX;
 }
 
-static size_t find(const struct table *t, const struct mo_eras_key *key)
+static size_t find(const struct table *t, const struct mo_era_cache_key *key)
 {
     size_t i = 0;
 
@@ -143,8 +143,8 @@ static size_t oldest(const struct table *t)
     return at;
 }
 
-struct mo_conn_verdict mo_eras_get(const char *dir,
-                                   const struct mo_eras_key *key)
+struct mo_conn_verdict mo_era_cache_get(const char *dir,
+                                        const struct mo_era_cache_key *key)
 {
     struct mo_conn_verdict none = {.era = MO_ERA_UNKNOWN};
     char path[PATH_MAX];
@@ -161,8 +161,8 @@ struct mo_conn_verdict mo_eras_get(const char *dir,
     return none;
 }
 
-void mo_eras_put(const char *dir, const struct mo_eras_key *key,
-                 struct mo_conn_verdict v)
+void mo_era_cache_put(const char *dir, const struct mo_era_cache_key *key,
+                      struct mo_conn_verdict v)
 {
     char path[PATH_MAX];
     struct table *t = path_of(dir, path) ? mo_new(struct table) : NULL;
@@ -176,7 +176,7 @@ void mo_eras_put(const char *dir, const struct mo_eras_key *key,
         mo_free(t);
         return;
     }
-    if (i == t->n && t->n == MO_ERAS_MAX)
+    if (i == t->n && t->n == MO_ERA_CACHE_MAX)
         i = oldest(t);
     if (i == t->n)
         t->n++;

@@ -230,7 +230,7 @@ static int where_to_connect(struct mo_resolved_server *t,
         rc = configured_headers(t, o->cfg, s, e);
     words[0] = t->remote.url;
     if (rc == 0)
-        mo_eras_key(t->old_sse ? "sse" : "http", words, NULL, &t->key);
+        mo_era_cache_key(t->old_sse ? "sse" : "http", words, NULL, &t->key);
     return rc;
 }
 
@@ -252,7 +252,7 @@ static int what_to_start(struct mo_resolved_server *t,
         rc = configured_env(t, o->cfg, s, e);
     t->child.cwd = s ? s->cwd : NULL;
     if (rc == 0)
-        mo_eras_key("stdio", t->child.argv, t->child.cwd, &t->key);
+        mo_era_cache_key("stdio", t->child.argv, t->child.cwd, &t->key);
     return rc;
 }
 

@@ -21,7 +21,7 @@ struct mo_resolved_server {
     bool old_sse;
     struct mo_child_opts child;
     struct mo_link_http_opts remote; /* its http and auth are not set here */
-    struct mo_eras_key key;
+    struct mo_era_cache_key key;
     struct mo_resolved_server_text *secrets; /* in the arena */
 };
 

@@ -239,7 +239,7 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
 /* --- eras ---------------------------------------------------------------- */
 
 static bool key_of(struct mo_server_link *d, const char *server,
-                   struct mo_eras_key *out)
+                   struct mo_era_cache_key *out)
 {
     const struct mo_config_mcp *s = find(d->cfg, server);
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
@@ -263,10 +263,10 @@ struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server)
 {
     struct mo_conn_verdict v = {.era = MO_ERA_UNKNOWN};
     struct mo_server_link *d = ctx;
-    struct mo_eras_key key;
+    struct mo_era_cache_key key;
 
     if (key_of(d, server, &key))
-        v = mo_eras_get(d->cfg->store.dir, &key);
+        v = mo_era_cache_get(d->cfg->store.dir, &key);
     return v;
 }
 
@@ -274,10 +274,10 @@ void mo_server_link_learnt(void *ctx, const char *server,
                            struct mo_conn_verdict v)
 {
     struct mo_server_link *d = ctx;
-    struct mo_eras_key key;
+    struct mo_era_cache_key key;
 
     if (key_of(d, server, &key))
-        mo_eras_put(d->cfg->store.dir, &key, v);
+        mo_era_cache_put(d->cfg->store.dir, &key, v);
 }
 
 void mo_server_link_noise(void *ctx, const char *server, struct mo_span line)

@@ -430,10 +430,10 @@ static int open_as_known(struct mo_sync_client *p, struct mo_conn_opts *co,
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
     int rc;
 
-    co->known = mo_eras_get(dir, &p->to.key);
+    co->known = mo_era_cache_get(dir, &p->to.key);
     rc = open_once(p, co, e);
     if (rc < 0 && co->known.era == MO_ERA_LEGACY && rc != MO_EPOLICY) {
-        mo_eras_put(dir, &p->to.key, unknown);
+        mo_era_cache_put(dir, &p->to.key, unknown);
         if (rc == MO_ETIMEOUT) /* a server that is slow would be so again */
             return rc;
         co->known = unknown;
@@ -448,7 +448,7 @@ static void remember(const struct mo_sync_client *p,
     struct mo_conn_verdict now = mo_conn_info(p->conn)->verdict;
 
     if (now.era != co->known.era || now.at_ms != co->known.at_ms)
-        mo_eras_put(dir, &p->to.key, now);
+        mo_era_cache_put(dir, &p->to.key, now);
 }
 
 static int connect_to(struct mo_sync_client *p,

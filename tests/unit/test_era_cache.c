@@ -10,12 +10,12 @@
 
 static char dir[] = "/tmp/mo-eras-XXXXXX";
 
-static struct mo_eras_key key_of(const char *word)
+static struct mo_era_cache_key key_of(const char *word)
 {
     const char *words[] = {word, NULL};
-    struct mo_eras_key k;
+    struct mo_era_cache_key k;
 
-    mo_eras_key("stdio", words, NULL, &k);
+    mo_era_cache_key("stdio", words, NULL, &k);
     return k;
 }
 
@@ -31,12 +31,12 @@ static void test_keys(void **state)
         {"in a directory", "stdio", {"a", "b", NULL}, "/tmp"},
         {"the directory is no word", "stdio", {"/tmp", "a", NULL}, "b"},
     };
-    struct mo_eras_key keys[MO_COUNT(rows)];
+    struct mo_era_cache_key keys[MO_COUNT(rows)];
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        mo_eras_key(rows[i].kind, rows[i].words, rows[i].cwd, &keys[i]);
-        check_row(rows[i].name, strlen(keys[i].text) == MO_ERAS_KEY_LEN);
+        mo_era_cache_key(rows[i].kind, rows[i].words, rows[i].cwd, &keys[i]);
+        check_row(rows[i].name, strlen(keys[i].text) == MO_ERA_CACHE_KEY_LEN);
         for (size_t j = 0; j < i; j++)
             check_row(rows[i].name, strcmp(keys[i].text, keys[j].text) != 0);
     }
@@ -44,70 +44,72 @@ static void test_keys(void **state)
 
 static void test_keep(void **state)
 {
-    struct mo_eras_key a = key_of("a"), b = key_of("b");
+    struct mo_era_cache_key a = key_of("a"), b = key_of("b");
     struct mo_conn_verdict v;
 
     (void)state;
-    assert_int_equal(mo_eras_get(dir, &a).era, MO_ERA_UNKNOWN);
-    mo_eras_put(dir, &a, (struct mo_conn_verdict){MO_ERA_LEGACY, 7});
-    mo_eras_put(dir, &b, (struct mo_conn_verdict){MO_ERA_MODERN, 8});
-    v = mo_eras_get(dir, &a);
+    assert_int_equal(mo_era_cache_get(dir, &a).era, MO_ERA_UNKNOWN);
+    mo_era_cache_put(dir, &a, (struct mo_conn_verdict){MO_ERA_LEGACY, 7});
+    mo_era_cache_put(dir, &b, (struct mo_conn_verdict){MO_ERA_MODERN, 8});
+    v = mo_era_cache_get(dir, &a);
     assert_int_equal(v.era, MO_ERA_LEGACY);
     assert_int_equal(v.at_ms, 7);
-    mo_eras_put(dir, &a, (struct mo_conn_verdict){MO_ERA_MODERN, 9});
-    assert_int_equal(mo_eras_get(dir, &a).at_ms, 9);
-    mo_eras_put(dir, &a, (struct mo_conn_verdict){MO_ERA_UNKNOWN, 0});
-    assert_int_equal(mo_eras_get(dir, &a).era, MO_ERA_UNKNOWN);
-    assert_int_equal(mo_eras_get(dir, &b).era, MO_ERA_MODERN);
-    mo_eras_put(dir, &a, (struct mo_conn_verdict){MO_ERA_UNKNOWN, 0});
+    mo_era_cache_put(dir, &a, (struct mo_conn_verdict){MO_ERA_MODERN, 9});
+    assert_int_equal(mo_era_cache_get(dir, &a).at_ms, 9);
+    mo_era_cache_put(dir, &a, (struct mo_conn_verdict){MO_ERA_UNKNOWN, 0});
+    assert_int_equal(mo_era_cache_get(dir, &a).era, MO_ERA_UNKNOWN);
+    assert_int_equal(mo_era_cache_get(dir, &b).era, MO_ERA_MODERN);
+    mo_era_cache_put(dir, &a, (struct mo_conn_verdict){MO_ERA_UNKNOWN, 0});
 }
 
 /* The oldest makes room, and the file stays within its limit. */
 static void test_full(void **state)
 {
-    struct mo_eras_key k;
+    struct mo_era_cache_key k;
     char word[16];
 
     (void)state;
-    for (unsigned i = 0; i <= MO_ERAS_MAX; i++) {
+    for (unsigned i = 0; i <= MO_ERA_CACHE_MAX; i++) {
         (void)snprintf(word, sizeof(word), "s%u", i);
         k = key_of(word);
-        mo_eras_put(dir, &k, (struct mo_conn_verdict){MO_ERA_LEGACY, 1000 + i});
+        mo_era_cache_put(dir, &k,
+                         (struct mo_conn_verdict){MO_ERA_LEGACY, 1000 + i});
     }
     k = key_of("s0"); /* "b" of the test before was older still */
-    assert_int_equal(mo_eras_get(dir, &k).era, MO_ERA_UNKNOWN);
+    assert_int_equal(mo_era_cache_get(dir, &k).era, MO_ERA_UNKNOWN);
     k = key_of("s2");
-    assert_int_equal(mo_eras_get(dir, &k).at_ms, 1002);
+    assert_int_equal(mo_era_cache_get(dir, &k).at_ms, 1002);
     k = key_of(word);
-    assert_int_equal(mo_eras_get(dir, &k).at_ms, 1000 + MO_ERAS_MAX);
+    assert_int_equal(mo_era_cache_get(dir, &k).at_ms, 1000 + MO_ERA_CACHE_MAX);
 }
 
 static void test_no_file(void **state)
 {
-    struct mo_eras_key k = key_of("a");
+    struct mo_era_cache_key k = key_of("a");
 
     (void)state;
-    mo_eras_put("/dev/null/x", &k, (struct mo_conn_verdict){MO_ERA_LEGACY, 1});
-    assert_int_equal(mo_eras_get("/dev/null/x", &k).era, MO_ERA_UNKNOWN);
+    mo_era_cache_put("/dev/null/x", &k,
+                     (struct mo_conn_verdict){MO_ERA_LEGACY, 1});
+    assert_int_equal(mo_era_cache_get("/dev/null/x", &k).era, MO_ERA_UNKNOWN);
 }
 
 static void put_and_get(void *ctx)
 {
-    struct mo_eras_key k = key_of("a");
+    struct mo_era_cache_key k = key_of("a");
 
     (void)ctx;
-    mo_eras_put(dir, &k, (struct mo_conn_verdict){MO_ERA_LEGACY, 1});
-    (void)mo_eras_get(dir, &k);
+    mo_era_cache_put(dir, &k, (struct mo_conn_verdict){MO_ERA_LEGACY, 1});
+    (void)mo_era_cache_get(dir, &k);
 }
 
 static void test_memory(void **state)
 {
-    struct mo_eras_key k = key_of("a");
+    struct mo_era_cache_key k = key_of("a");
 
     (void)state;
     torture(put_and_get, NULL);
     put_and_get(NULL);
-    assert_int_equal(mo_eras_get(dir, &k).era, MO_ERA_LEGACY);
+    assert_int_equal(mo_era_cache_get(dir, &k).era, MO_ERA_LEGACY);
 }
 
 /* --- the files below ----------------------------------------------------- */
@@ -157,7 +159,7 @@ static int remove_dir(void **state)
     char path[64];
 
     (void)state;
-    (void)snprintf(path, sizeof(path), "%s/" MO_ERAS_FILE, dir);
+    (void)snprintf(path, sizeof(path), "%s/" MO_ERA_CACHE_FILE, dir);
     (void)unlink(path);
     return rmdir(dir);
 }
