@@ -16,10 +16,10 @@ struct mo_runtime {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     enum mo_runtime_want want;
-    char run[PATH_MAX], label[MO_SANDBOX_LABEL];
+    char run[PATH_MAX], label[MO_BOX_DRIVERS_LABEL];
     struct mo_store *store;
     struct mo_instance *instance;
-    struct mo_sandbox *sandbox;
+    struct mo_box_drivers *sandbox;
     struct mo_sessions *sessions;
     struct mo_control *control;
     struct mo_later later; /* the next step of opening or closing */
@@ -54,7 +54,7 @@ static void close_next(void *ctx)
     else if (h->sessions)
         mo_sessions_close(mo_take_ptr(&h->sessions), close_next, h);
     else if (h->sandbox)
-        mo_sandbox_close(mo_take_ptr(&h->sandbox), close_next, h);
+        mo_box_drivers_close(mo_take_ptr(&h->sandbox), close_next, h);
     else if (h->instance)
         mo_instance_close(mo_take_ptr(&h->instance), close_next, h);
     else if (h->store)
@@ -106,7 +106,7 @@ static int open_sessions(struct mo_runtime *h, struct mo_err *e)
     bool all = h->want == MO_RUNTIME_SESSIONS;
     struct mo_sessions_opts o = {
         .store = h->store,
-        .spec = mo_sandbox_spec(h->cfg, NULL),
+        .spec = mo_box_drivers_spec(h->cfg, NULL),
         .instance = mo_instance_name(h->instance),
         .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
         .idle_ms = (uint64_t)c->idle_minutes * 60000,
@@ -121,11 +121,11 @@ static int open_sessions(struct mo_runtime *h, struct mo_err *e)
 
     if (o.warm > MO_BOX_WARM_MAX)
         o.warm = MO_BOX_WARM_MAX;
-    o.drivers = mo_sandbox_drivers(h->sandbox, &o.ndrivers);
+    o.drivers = mo_box_drivers_drivers(h->sandbox, &o.ndrivers);
     return mo_sessions_open(h->loop, &o, &h->sessions, e);
 }
 
-static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct mo_runtime *h = ctx;
@@ -158,7 +158,7 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
     if (rc == 0) {
         o.url = mo_buf_cstr(&url);
         rc = mo_store_open(h->loop, &o, &h->store, e);
-        mo_sandbox_label(h->cfg, o.url, h->label);
+        mo_box_drivers_label(h->cfg, o.url, h->label);
     }
     mo_buf_fini(&url);
     return rc;
@@ -187,7 +187,7 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
 
 static void open_all(struct mo_runtime *h)
 {
-    struct mo_sandbox_opts o = {.cfg = h->cfg, .store = h->label};
+    struct mo_box_drivers_opts o = {.cfg = h->cfg, .store = h->label};
     struct mo_err e;
     int rc = make_dirs(h, &e);
 
@@ -203,7 +203,7 @@ static void open_all(struct mo_runtime *h)
         rc = mo_instance_open(h->loop, h->store, h->run, &h->instance, &e);
     if (rc == 0) {
         o.instance = mo_instance_name(h->instance);
-        rc = mo_sandbox_open(h->loop, &o, on_sandbox, h, &e);
+        rc = mo_box_drivers_open(h->loop, &o, on_sandbox, h, &e);
     }
     if (rc < 0)
         give_up(h, &e);

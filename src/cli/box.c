@@ -15,7 +15,7 @@
 
 struct run {
     struct mo_cmd_house m;
-    struct mo_sandbox *sandbox;
+    struct mo_box_drivers *sandbox;
     struct mo_box *box;
     struct mo_stream *io, *err, *in; /* NULL: over */
     struct mo_signal *signals[2];
@@ -190,7 +190,7 @@ static const char *name_of(int driver)
 }
 
 /* "native", "docker", or an image; NULL: as configured. */
-static void read_where(const char *word, struct mo_sandbox_opts *o)
+static void read_where(const char *word, struct mo_box_drivers_opts *o)
 {
     if (word && strcmp(word, name_of(MO_DRIVER_NATIVE)) == 0)
         o->driver = MO_DRIVER_NATIVE;
@@ -200,7 +200,7 @@ static void read_where(const char *word, struct mo_sandbox_opts *o)
         o->image = word;
 }
 
-static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct run *r = ctx;
@@ -216,25 +216,25 @@ static void on_closed(void *ctx)
     ((struct run *)ctx)->m.done = true;
 }
 
-static int open_sandbox(struct run *r, const struct mo_sandbox_opts *o)
+static int open_sandbox(struct run *r, const struct mo_box_drivers_opts *o)
 {
-    if (mo_sandbox_open(r->m.loop, o, on_sandbox, r, &r->m.why) == 0)
+    if (mo_box_drivers_open(r->m.loop, o, on_sandbox, r, &r->m.why) == 0)
         mo_cmd_house_wait(&r->m);
     r->m.done = false;
     return r->m.why.code;
 }
 
-static void start(struct run *r, const struct mo_sandbox_opts *o,
+static void start(struct run *r, const struct mo_box_drivers_opts *o,
                   const char *const *argv)
 {
     static const struct mo_box_cb cb = {on_ready, on_gone};
-    struct mo_box_spec spec = mo_sandbox_spec(r->m.h.now, o->image);
+    struct mo_box_spec spec = mo_box_drivers_spec(r->m.h.now, o->image);
     struct mo_boxes *const *v;
     size_t n;
 
     spec.argv = argv;
     spec.linger_ms = 0; /* nobody comes back for it */
-    v = mo_sandbox_drivers(r->sandbox, &n);
+    v = mo_box_drivers_drivers(r->sandbox, &n);
     if (mo_box_start(v[0], &spec, &cb, r, &r->box, &r->m.why) == 0)
         mo_cmd_house_wait(&r->m);
 }
@@ -279,7 +279,7 @@ static int run_box(struct mo_cli *c)
     bool where = c->dashes != SIZE_MAX && c->dashes > 0;
     struct run r = {.gone = false};
     char instance[24] = "run";
-    struct mo_sandbox_opts o = {.store = "run", .instance = instance};
+    struct mo_box_drivers_opts o = {.store = "run", .instance = instance};
     size_t first = where ? 1 : 0;
     int rc;
 
@@ -302,7 +302,7 @@ static int run_box(struct mo_cli *c)
     }
     if (r.sandbox) {
         r.m.done = false;
-        mo_sandbox_close(r.sandbox, on_closed, &r);
+        mo_box_drivers_close(r.sandbox, on_closed, &r);
         mo_cmd_house_wait(&r.m);
     }
     mo_cmd_house_close(&r.m);

@@ -7,10 +7,10 @@
 
 struct image {
     struct mo_cmd_house m;
-    struct mo_sandbox *sandbox;
+    struct mo_box_drivers *sandbox;
 };
 
-static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct image *im = ctx;
@@ -28,7 +28,7 @@ static void on_closed(void *ctx)
 
 static int run_image(struct mo_cli *c)
 {
-    struct mo_sandbox_opts o = {
+    struct mo_box_drivers_opts o = {
         .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
     struct image im = {.sandbox = NULL};
     struct mo_buf b;
@@ -36,7 +36,7 @@ static int run_image(struct mo_cli *c)
 
     if (rc == 0) {
         o.cfg = im.m.h.now;
-        if (mo_sandbox_open(im.m.loop, &o, on_sandbox, &im, &im.m.why) == 0)
+        if (mo_box_drivers_open(im.m.loop, &o, on_sandbox, &im, &im.m.why) == 0)
             mo_cmd_house_wait(&im.m);
         if (im.m.why.code)
             rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", im.m.why.msg);
@@ -44,10 +44,10 @@ static int run_image(struct mo_cli *c)
     if (im.sandbox) {
         mo_buf_init(&b, MO_CMD_TEXT_MAX);
         mo_buf_printf(&b, "the image is in place: %s\n",
-                      mo_sandbox_ready(im.sandbox, 0)->what);
+                      mo_box_drivers_ready(im.sandbox, 0)->what);
         rc = mo_cli_print(c, &b);
         im.m.done = false;
-        mo_sandbox_close(im.sandbox, on_closed, &im);
+        mo_box_drivers_close(im.sandbox, on_closed, &im);
         mo_cmd_house_wait(&im.m);
     }
     mo_cmd_house_close(&im.m);

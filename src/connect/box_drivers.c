@@ -18,14 +18,14 @@ struct driver {
     struct mo_boxes_ready ready;
 };
 
-struct mo_sandbox {
+struct mo_box_drivers {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    struct mo_sandbox_opts o; /* texts below */
-    char store[MO_SANDBOX_LABEL], instance[64], image[512];
-    struct driver v[MO_SANDBOX_DRIVERS];
-    struct mo_boxes *open[MO_SANDBOX_DRIVERS];
-    struct mo_boxes_ready readys[MO_SANDBOX_DRIVERS];
+    struct mo_box_drivers_opts o; /* texts below */
+    char store[MO_BOX_DRIVERS_LABEL], instance[64], image[512];
+    struct driver v[MO_BOX_DRIVERS_DRIVERS];
+    struct mo_boxes *open[MO_BOX_DRIVERS_DRIVERS];
+    struct mo_boxes_ready readys[MO_BOX_DRIVERS_DRIVERS];
     size_t n;
     size_t step; /* which of the kinds is asked now */
     bool answered;
@@ -33,7 +33,8 @@ struct mo_sandbox {
     unsigned closing;  /* drivers on their way out, and one for ourselves */
     struct mo_err why; /* of what was wanted and did not work */
     struct mo_later later;
-    void (*done)(void *ctx, struct mo_sandbox *sb, const struct mo_err *why);
+    void (*done)(void *ctx, struct mo_box_drivers *sb,
+                 const struct mo_err *why);
     void *ctx;
     void (*gone)(void *ctx);
     void *gone_ctx;
@@ -44,14 +45,14 @@ static const struct {
     const char *name;
     int (*open)(struct mo_loop *l, const struct mo_boxes_opts *o,
                 struct mo_boxes **out, struct mo_err *e);
-} kinds[MO_SANDBOX_DRIVERS] = {
+} kinds[MO_BOX_DRIVERS_DRIVERS] = {
     {MO_DRIVER_NATIVE, "native", mo_boxes_native},
     {MO_DRIVER_DOCKER, "docker", mo_boxes_docker},
 };
 
 /* --- what is wanted ------------------------------------------------------ */
 
-static bool wanted(const struct mo_sandbox *sb, size_t i)
+static bool wanted(const struct mo_box_drivers *sb, size_t i)
 {
     bool path = sb->image[0] == '/', named = sb->image[0] && !path;
 
@@ -62,7 +63,7 @@ static bool wanted(const struct mo_sandbox *sb, size_t i)
     return kinds[i].driver == MO_DRIVER_NATIVE ? !named : !path;
 }
 
-static void no_driver(const struct mo_sandbox *sb, struct mo_err *e)
+static void no_driver(const struct mo_box_drivers *sb, struct mo_err *e)
 {
     if (sb->o.driver == MO_DRIVER_NONE)
         (void)mo_fail(e, MO_EPOLICY,
@@ -79,8 +80,9 @@ static void no_driver(const struct mo_sandbox *sb, struct mo_err *e)
 
 static void on_over(struct mo_later *d)
 {
-    struct mo_sandbox *sb = mo_container_of(d, struct mo_sandbox, later);
-    struct mo_sandbox told = *sb;
+    struct mo_box_drivers *sb =
+        mo_container_of(d, struct mo_box_drivers, later);
+    struct mo_box_drivers told = *sb;
 
     mo_config_unref(sb->cfg);
     mo_free(sb);
@@ -94,18 +96,18 @@ static void on_over(struct mo_later *d)
 
 static void on_one_gone(void *ctx)
 {
-    struct mo_sandbox *sb = ctx;
+    struct mo_box_drivers *sb = ctx;
 
     sb->closing--;
     if (sb->closing == 0)
         mo_loop_defer(sb->loop, &sb->later);
 }
 
-static void close_all(struct mo_sandbox *sb)
+static void close_all(struct mo_box_drivers *sb)
 {
     sb->closing = 1;
     mo_timer_stop(sb->loop, &sb->late);
-    for (size_t i = 0; i < MO_SANDBOX_DRIVERS; i++) {
+    for (size_t i = 0; i < MO_BOX_DRIVERS_DRIVERS; i++) {
         if (!sb->v[i].bs)
             continue;
         sb->closing++;
@@ -114,7 +116,8 @@ static void close_all(struct mo_sandbox *sb)
     on_one_gone(sb);
 }
 
-void mo_sandbox_close(struct mo_sandbox *sb, void (*gone)(void *ctx), void *ctx)
+void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
+                          void *ctx)
 {
     sb->done = NULL;
     sb->gone = gone;
@@ -124,15 +127,15 @@ void mo_sandbox_close(struct mo_sandbox *sb, void (*gone)(void *ctx), void *ctx)
 
 /* --- asking one after the other ------------------------------------------ */
 
-static void next(struct mo_sandbox *sb);
+static void next(struct mo_box_drivers *sb);
 
-static void take(struct mo_sandbox *sb, size_t i)
+static void take(struct mo_box_drivers *sb, size_t i)
 {
     sb->open[sb->n] = sb->v[i].bs;
     sb->readys[sb->n++] = sb->v[i].ready;
 }
 
-static void refuse(struct mo_sandbox *sb, size_t i)
+static void refuse(struct mo_box_drivers *sb, size_t i)
 {
     const struct mo_boxes_ready *r = &sb->v[i].ready;
     char first[sizeof(sb->why.msg)];
@@ -143,7 +146,7 @@ static void refuse(struct mo_sandbox *sb, size_t i)
 }
 
 /* The first that works starts boxes; a second is there to be swept. */
-static void settle_one(struct mo_sandbox *sb)
+static void settle_one(struct mo_box_drivers *sb)
 {
     size_t i = sb->step++;
 
@@ -158,7 +161,7 @@ static void settle_one(struct mo_sandbox *sb)
 
 static void on_checked(void *ctx, const struct mo_boxes_ready *r)
 {
-    struct mo_sandbox *sb = ctx;
+    struct mo_box_drivers *sb = ctx;
 
     if (sb->answered)
         return; /* too late: it was given up */
@@ -168,7 +171,7 @@ static void on_checked(void *ctx, const struct mo_boxes_ready *r)
 
 static void on_late(struct mo_timer *t)
 {
-    struct mo_sandbox *sb = mo_container_of(t, struct mo_sandbox, late);
+    struct mo_box_drivers *sb = mo_container_of(t, struct mo_box_drivers, late);
     struct mo_boxes_ready *r = &sb->v[sb->step].ready;
 
     r->ok = false;
@@ -176,7 +179,7 @@ static void on_late(struct mo_timer *t)
     settle_one(sb);
 }
 
-static void ask(struct mo_sandbox *sb, size_t i)
+static void ask(struct mo_box_drivers *sb, size_t i)
 {
     struct mo_boxes_opts o = {
         .store = sb->store,
@@ -202,13 +205,13 @@ static void ask(struct mo_sandbox *sb, size_t i)
     settle_one(sb);
 }
 
-static void next(struct mo_sandbox *sb)
+static void next(struct mo_box_drivers *sb)
 {
     struct mo_err e;
 
-    while (sb->step < MO_SANDBOX_DRIVERS && !wanted(sb, sb->step))
+    while (sb->step < MO_BOX_DRIVERS_DRIVERS && !wanted(sb, sb->step))
         sb->step++;
-    if (sb->step < MO_SANDBOX_DRIVERS) {
+    if (sb->step < MO_BOX_DRIVERS_DRIVERS) {
         ask(sb, sb->step);
         return;
     }
@@ -223,18 +226,19 @@ static void next(struct mo_sandbox *sb)
 
 static void on_begin(struct mo_later *d)
 {
-    struct mo_sandbox *sb = mo_container_of(d, struct mo_sandbox, later);
+    struct mo_box_drivers *sb =
+        mo_container_of(d, struct mo_box_drivers, later);
 
     mo_later_init(&sb->later, on_over);
     next(sb);
 }
 
-int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
-                    void (*done)(void *ctx, struct mo_sandbox *sb,
-                                 const struct mo_err *why),
-                    void *ctx, struct mo_err *e)
+int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
+                        void (*done)(void *ctx, struct mo_box_drivers *sb,
+                                     const struct mo_err *why),
+                        void *ctx, struct mo_err *e)
 {
-    struct mo_sandbox *sb = mo_new(struct mo_sandbox);
+    struct mo_box_drivers *sb = mo_new(struct mo_box_drivers);
     const char *image = o->image ? o->image : o->cfg->sandbox.image;
     int rc;
 
@@ -262,23 +266,23 @@ int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
     return 0;
 }
 
-struct mo_boxes *const *mo_sandbox_drivers(const struct mo_sandbox *sb,
-                                           size_t *n)
+struct mo_boxes *const *mo_box_drivers_drivers(const struct mo_box_drivers *sb,
+                                               size_t *n)
 {
     *n = sb->n;
     return sb->open;
 }
 
-const struct mo_boxes_ready *mo_sandbox_ready(const struct mo_sandbox *sb,
-                                              size_t i)
+const struct mo_boxes_ready *
+mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i)
 {
     return &sb->readys[i];
 }
 
 /* --- specs and labels ---------------------------------------------------- */
 
-struct mo_box_spec mo_sandbox_spec(const struct mo_config *cfg,
-                                   const char *image)
+struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
+                                       const char *image)
 {
     const struct mo_config_sandbox *c = &cfg->sandbox;
     struct mo_box_spec s = {.limits = mo_box_limits_default,
@@ -313,8 +317,8 @@ static void put_public(struct mo_sha256 *h, struct mo_span url)
     put_span(h, mo_span_skip(rest, (size_t)at + 1));
 }
 
-void mo_sandbox_label(const struct mo_config *cfg, const char *url,
-                      char out[MO_SANDBOX_LABEL])
+void mo_box_drivers_label(const struct mo_config *cfg, const char *url,
+                          char out[MO_BOX_DRIVERS_LABEL])
 {
     struct mo_span u = mo_span_cstr(url);
     unsigned char sum[MO_SHA256_LEN];
@@ -326,5 +330,5 @@ void mo_sandbox_label(const struct mo_config *cfg, const char *url,
     if (mo_span_starts(u, MO_SPAN("sqlite:")) && realpath(cfg->store.dir, real))
         put_span(&h, mo_span_cstr(real));
     mo_sha256_end(&h, sum);
-    mo_hex(sum, MO_SANDBOX_LABEL / 2, out);
+    mo_hex(sum, MO_BOX_DRIVERS_LABEL / 2, out);
 }

@@ -13,14 +13,14 @@
 #include "box/box.h"
 #include "config/config.h"
 
-#define MO_SANDBOX_DRIVERS 2
-#define MO_SANDBOX_LABEL   17 /* of a store, NUL included */
+#define MO_BOX_DRIVERS_DRIVERS 2
+#define MO_BOX_DRIVERS_LABEL   17 /* of a store, NUL included */
 
-struct mo_sandbox; /* the opened drivers */
+struct mo_box_drivers; /* the opened drivers */
 
-struct mo_sandbox_opts {
+struct mo_box_drivers_opts {
     const struct mo_config *cfg; /* referenced while the sandbox is open */
-    const char *store;           /* label, see mo_sandbox_label() */
+    const char *store;           /* label, see mo_box_drivers_label() */
     const char *instance;
     int driver;        /* enum mo_driver; MO_DRIVER_AUTO: the config's */
     const char *image; /* NULL: the config's */
@@ -28,27 +28,27 @@ struct mo_sandbox_opts {
 };
 
 /* done() once: the sandbox, or NULL and why. */
-int mo_sandbox_open(struct mo_loop *l, const struct mo_sandbox_opts *o,
-                    void (*done)(void *ctx, struct mo_sandbox *sb,
-                                 const struct mo_err *why),
-                    void *ctx, struct mo_err *e);
-void mo_sandbox_close(struct mo_sandbox *sb, void (*gone)(void *ctx),
-                      void *ctx);
+int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
+                        void (*done)(void *ctx, struct mo_box_drivers *sb,
+                                     const struct mo_err *why),
+                        void *ctx, struct mo_err *e);
+void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
+                          void *ctx);
 
 /* In order of preference; the first starts boxes. */
-struct mo_boxes *const *mo_sandbox_drivers(const struct mo_sandbox *sb,
-                                           size_t *n);
+struct mo_boxes *const *mo_box_drivers_drivers(const struct mo_box_drivers *sb,
+                                               size_t *n);
 /* What each said when it was asked (all: also those that do not work). */
-const struct mo_boxes_ready *mo_sandbox_ready(const struct mo_sandbox *sb,
-                                              size_t i);
+const struct mo_boxes_ready *
+mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i);
 
 /* What the configuration promises to every box. image: as in the options. */
-struct mo_box_spec mo_sandbox_spec(const struct mo_config *cfg,
-                                   const char *image);
+struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
+                                       const char *image);
 
 /* Which store's boxes these are: the same for all who share the store, on
  * whichever machine, also when it was emptied. Passwords are not in it. */
-void mo_sandbox_label(const struct mo_config *cfg, const char *url,
-                      char out[MO_SANDBOX_LABEL]);
+void mo_box_drivers_label(const struct mo_config *cfg, const char *url,
+                          char out[MO_BOX_DRIVERS_LABEL]);
 
 #endif

@@ -72,7 +72,7 @@ static const struct {
 
 struct probe {
     struct mo_loop *loop;
-    struct mo_sandbox *sandbox;
+    struct mo_box_drivers *sandbox;
     struct mo_box *box;
     struct mo_stream *io, *err;
     struct mo_buf out;
@@ -226,9 +226,9 @@ static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
     bool any = false;
     size_t n;
 
-    (void)mo_sandbox_drivers(p->sandbox, &n);
+    (void)mo_box_drivers_drivers(p->sandbox, &n);
     for (size_t i = 0; i < n; i++)
-        any |= mo_sandbox_ready(p->sandbox, i)->ok;
+        any |= mo_box_drivers_ready(p->sandbox, i)->ok;
     return !any || cfg->sandbox.driver ==
                        (native ? MO_DRIVER_NATIVE : MO_DRIVER_DOCKER);
 }
@@ -237,14 +237,14 @@ static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
                          void (*row)(void *ctx, const struct mo_probe_row *r),
                          void *ctx)
 {
-    const struct mo_boxes_ready *ready = mo_sandbox_ready(p->sandbox, i);
+    const struct mo_boxes_ready *ready = mo_box_drivers_ready(p->sandbox, i);
     struct mo_boxes *const *v;
     struct mo_probe_row r = {
         .control = "driver", .promise = "can be used here", .pass = ready->ok};
     struct mo_err e = {0};
     size_t n;
 
-    v = mo_sandbox_drivers(p->sandbox, &n);
+    v = mo_box_drivers_drivers(p->sandbox, &n);
     r.driver = mo_boxes_driver(v[i]);
     if (ready->ok && run_box(p, v[i], &e) < 0)
         r.pass = false;
@@ -258,7 +258,7 @@ static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
         report(p, r.driver, row, ctx);
 }
 
-static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct probe *p = ctx;
@@ -278,11 +278,11 @@ int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
              void (*row)(void *ctx, const struct mo_probe_row *r), void *ctx,
              struct mo_err *e)
 {
-    struct mo_sandbox_opts o = {
+    struct mo_box_drivers_opts o = {
         .cfg = cfg, .store = "probe", .instance = "probe", .all = true};
     struct probe p = {.loop = l};
     size_t n = 0;
-    int rc = mo_sandbox_open(l, &o, on_sandbox, &p, e);
+    int rc = mo_box_drivers_open(l, &o, on_sandbox, &p, e);
 
     if (rc < 0)
         return rc;
@@ -291,12 +291,12 @@ int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
     if (!p.sandbox)
         return mo_fail(e, p.why.code, "%s", p.why.msg);
     mo_buf_init(&p.out, OUTPUT_MAX);
-    (void)mo_sandbox_drivers(p.sandbox, &n);
+    (void)mo_box_drivers_drivers(p.sandbox, &n);
     for (size_t i = 0; i < n; i++)
         probe_driver(&p, cfg, i, row, ctx);
     mo_buf_fini(&p.out);
     p.done = false;
-    mo_sandbox_close(p.sandbox, on_closed, &p);
+    mo_box_drivers_close(p.sandbox, on_closed, &p);
     while (!mo_loop_until(l, is_done, &p, PROBE_MS))
         continue;
     return 0;

@@ -16,10 +16,10 @@ struct place { /* an opened sandbox, and who waits for it */
     struct mo_boxed_link *all;
     const struct mo_config *cfg;
     int driver;
-    const char *image;      /* cfg's, or NULL */
-    struct mo_sandbox *sb;  /* NULL: on its way */
-    struct mo_list waiting; /* struct boxed */
-    bool sweeping, closing; /* closing waits for the sweep */
+    const char *image;         /* cfg's, or NULL */
+    struct mo_box_drivers *sb; /* NULL: on its way */
+    struct mo_list waiting;    /* struct boxed */
+    bool sweeping, closing;    /* closing waits for the sweep */
 };
 
 struct mo_boxed_link {
@@ -273,7 +273,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
 static struct mo_boxes *driver_of(const struct place *p, struct mo_err *e)
 {
     size_t n = 0;
-    struct mo_boxes *const *v = mo_sandbox_drivers(p->sb, &n);
+    struct mo_boxes *const *v = mo_box_drivers_drivers(p->sb, &n);
 
     if (n == 0)
         (void)mo_fail(e, MO_EUNAVAIL, "there is no sandbox");
@@ -318,7 +318,7 @@ static void sweep(struct place *p)
 }
 
 /* A sandbox that cannot be had is asked for again by the next. */
-static void on_sandbox(void *ctx, struct mo_sandbox *sb,
+static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct place *p = ctx;
@@ -365,7 +365,7 @@ static struct place *open_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s, struct mo_err *e)
 {
-    struct mo_sandbox_opts o = {
+    struct mo_box_drivers_opts o = {
         .cfg = cfg,
         .store = MO_BOXED_STORE,
         .instance = all->instance,
@@ -384,7 +384,7 @@ static struct place *open_place(struct mo_boxed_link *all,
     p->image = s->image;
     mo_list_init(&p->waiting);
     mo_list_push(&all->places, &p->node);
-    if (mo_sandbox_open(all->loop, &o, on_sandbox, p, e) == 0)
+    if (mo_box_drivers_open(all->loop, &o, on_sandbox, p, e) == 0)
         return p;
     place_free(p);
     return NULL;
@@ -415,7 +415,7 @@ static int fill_argv(struct boxed *x, const struct mo_config_mcp *s)
 static int fill_spec(struct boxed *x, const struct mo_config *cfg,
                      const struct mo_config_mcp *s, struct mo_err *e)
 {
-    struct mo_box_spec raw = mo_sandbox_spec(cfg, s->image);
+    struct mo_box_spec raw = mo_box_drivers_spec(cfg, s->image);
     struct mo_resolved_server t = {.a = &x->a};
     int rc = 0;
 
@@ -489,7 +489,7 @@ static void close_place(struct place *p)
 {
     p->closing = true;
     if (!p->sweeping)
-        mo_sandbox_close(p->sb, on_place_gone, p);
+        mo_box_drivers_close(p->sb, on_place_gone, p);
 }
 
 static void on_later(struct mo_later *d)
