@@ -201,15 +201,15 @@ static char verdict(struct mo_span out, const char *name)
 }
 
 static void report(struct probe *p, const char *driver,
-                   void (*row)(void *ctx, const struct mo_probe_row *r),
+                   void (*row)(void *ctx, const struct mo_box_probe_row *r),
                    void *ctx)
 {
     for (size_t i = 0; i < MO_COUNT(controls); i++) {
         char v = verdict(mo_buf_view(&p->out), controls[i].name);
-        struct mo_probe_row r = {.driver = driver,
-                                 .control = controls[i].name,
-                                 .promise = controls[i].promise,
-                                 .pass = v == '+'};
+        struct mo_box_probe_row r = {.driver = driver,
+                                     .control = controls[i].name,
+                                     .promise = controls[i].promise,
+                                     .pass = v == '+'};
 
         if (!v)
             (void)snprintf(r.detail, sizeof(r.detail),
@@ -234,12 +234,13 @@ static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
 }
 
 static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
-                         void (*row)(void *ctx, const struct mo_probe_row *r),
+                         void (*row)(void *ctx,
+                                     const struct mo_box_probe_row *r),
                          void *ctx)
 {
     const struct mo_boxes_ready *ready = mo_box_drivers_ready(p->sandbox, i);
     struct mo_boxes *const *v;
-    struct mo_probe_row r = {
+    struct mo_box_probe_row r = {
         .control = "driver", .promise = "can be used here", .pass = ready->ok};
     struct mo_err e = {0};
     size_t n;
@@ -274,9 +275,9 @@ static void on_closed(void *ctx)
     ((struct probe *)ctx)->done = true;
 }
 
-int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
-             void (*row)(void *ctx, const struct mo_probe_row *r), void *ctx,
-             struct mo_err *e)
+int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
+                 void (*row)(void *ctx, const struct mo_box_probe_row *r),
+                 void *ctx, struct mo_err *e)
 {
     struct mo_box_drivers_opts o = {
         .cfg = cfg, .store = "probe", .instance = "probe", .all = true};

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "loop/loop.h"
 
-struct mo_probe_row {
+struct mo_box_probe_row {
     const char *driver;
     const char *control; /* "driver": it cannot be used at all, see detail */
     const char *promise;
@@ -22,8 +22,8 @@ struct mo_probe_row {
 
 /* Blocks while the loop runs; row() for each control of each driver. An error
  * only if nothing could be tried. */
-int mo_probe(struct mo_loop *l, const struct mo_config *cfg,
-             void (*row)(void *ctx, const struct mo_probe_row *r), void *ctx,
-             struct mo_err *e);
+int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
+                 void (*row)(void *ctx, const struct mo_box_probe_row *r),
+                 void *ctx, struct mo_err *e);
 
 #endif

@@ -17,7 +17,7 @@ struct probing {
     unsigned passed, failed;
 };
 
-static void put_row(void *ctx, const struct mo_probe_row *r)
+static void put_row(void *ctx, const struct mo_box_probe_row *r)
 {
     struct probing *p = ctx;
     const char *paint = r->pass     ? "\x1b[32m"
@@ -72,7 +72,7 @@ static int run_sandbox(struct mo_cli *c)
     mo_jw_init(&p.w, &p.b);
     if (p.json)
         mo_jw_arr(&p.w);
-    if (rc == 0 && mo_probe(m.loop, m.h.now, put_row, &p, &e) < 0)
+    if (rc == 0 && mo_box_probe(m.loop, m.h.now, put_row, &p, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     mo_cmd_house_close(&m);
     if (rc == 0)
