@@ -155,7 +155,7 @@ static void measure(void *ctx)
 {
     const struct mo_gateway_metrics *g = ctx;
     const struct mo_gateway *gw;
-    struct mo_ledger_stats s;
+    struct mo_audit_file_stats s;
 
     if (!g->hub)
         return;

@@ -12,7 +12,7 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
                                  .changed = mo_approvals_changed,
                                  .ctx = r->desk};
     int rc = mo_gateway_find(mo_gateway_setup_gateway(r->hub), &f, out);
-    const struct mo_looked looked = {
+    const struct mo_audit_lookup looked = {
         .via = "/api/route",
         .who = mo_span_cstr(a->who),
         .words = a->words,
@@ -20,7 +20,7 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
     };
 
     if (rc == 0)
-        mo_looked(mo_approvals_audit(r->desk), &looked);
+        mo_audit_lookup(mo_approvals_audit(r->desk), &looked);
     return rc;
 }
 

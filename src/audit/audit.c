@@ -8,13 +8,13 @@
 
 #define BACKLOG   MO_STORE_BATCH_MAX /* rows that wait for the store */
 #define STORE_MS  50                 /* a group for it gathers so long */
-#define ROW_MAX   MO_LEDGER_LINE
+#define ROW_MAX   MO_AUDIT_FILE_LINE
 #define WHAT_MAX  MO_STORE_DOC_MAX
 #define CHECK_MAX ((size_t)4096)
 
 struct mo_audit {
     struct mo_loop *loop;
-    struct mo_ledger *ledger;
+    struct mo_audit_file *ledger;
     struct mo_store *store;
     bool whole; /* audit.arguments */
     bool mine;  /* the row that the store tells of is our own */
@@ -34,7 +34,7 @@ struct mo_audit {
     struct mo_work *work;
     struct mo_job job;
     bool checking;
-    struct mo_ledger_report report;
+    struct mo_audit_file_report report;
     struct mo_err why;
     void (*checked)(void *arg, struct mo_span json, const struct mo_err *why);
     void *checked_arg;
@@ -120,10 +120,11 @@ static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
     (void)mo_buf_span(b, what);
     blank_all(a, b);
     if (mo_buf_err(b))
-        (void)mo_ledger_put(a->ledger, MO_SPAN("\"note\":\"a row was too big "
-                                               "to be written\""));
+        (void)mo_audit_file_put(a->ledger,
+                                MO_SPAN("\"note\":\"a row was too big "
+                                        "to be written\""));
     else
-        (void)mo_ledger_put(a->ledger, mo_buf_view(b));
+        (void)mo_audit_file_put(a->ledger, mo_buf_view(b));
 }
 
 /* --- rows that others wrote into the store ------------------------------- */
@@ -386,12 +387,12 @@ int mo_audit_sure(struct mo_audit *a,
                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                   struct mo_err *e)
 {
-    return mo_ledger_sure(a->ledger, done, ctx, e);
+    return mo_audit_file_sure(a->ledger, done, ctx, e);
 }
 
-struct mo_ledger_stats mo_audit_stats(const struct mo_audit *a)
+struct mo_audit_file_stats mo_audit_stats(const struct mo_audit *a)
 {
-    return mo_ledger_stats(a->ledger);
+    return mo_audit_file_stats(a->ledger);
 }
 
 /* --- checking ------------------------------------------------------------ */
@@ -401,7 +402,7 @@ static void check(struct mo_job *j)
     struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
 
     mo_err_clear(&a->why);
-    (void)mo_ledger_verify(a->dir, NULL, &a->report, &a->why);
+    (void)mo_audit_file_verify(a->dir, NULL, &a->report, &a->why);
 }
 
 static void on_checked(struct mo_job *j, bool canceled)
@@ -413,7 +414,7 @@ static void on_checked(struct mo_job *j, bool canceled)
     mo_buf_init(&b, CHECK_MAX);
     if (canceled)
         (void)mo_fail(&a->why, MO_ECANCELED, "the program ends");
-    else if (!a->why.code && mo_ledger_put_report(&a->report, &b) < 0)
+    else if (!a->why.code && mo_audit_file_put_report(&a->report, &b) < 0)
         (void)mo_fail(&a->why, MO_ENOMEM, "out of memory");
     a->checked(a->checked_arg, mo_buf_view(&b), a->why.code ? &a->why : NULL);
     mo_buf_fini(&b);
@@ -465,7 +466,7 @@ void mo_audit_store(struct mo_audit *a, struct mo_store *s)
 int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
                   struct mo_audit **out, struct mo_err *e)
 {
-    const struct mo_ledger_opts o = {
+    const struct mo_audit_file_opts o = {
         .dir = cfg->store.dir,
         .max = (uint64_t)cfg->audit.max_mb * 1024 * 1024,
         .files = (unsigned)cfg->audit.files,
@@ -475,7 +476,7 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!a)
         return mo_fail(e, MO_ENOMEM, "audit log");
     a->loop = l;
-    if (mo_ledger_open(l, &o, &a->ledger, e) < 0) {
+    if (mo_audit_file_open(l, &o, &a->ledger, e) < 0) {
         mo_free(a);
         return e->code;
     }
@@ -520,5 +521,5 @@ void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx)
     a->ctx = ctx;
     mo_audit_store(a, NULL);
     mo_timer_stop(a->loop, &a->timer);
-    mo_ledger_close(a->ledger, on_ledger_gone, a);
+    mo_audit_file_close(a->ledger, on_ledger_gone, a);
 }

@@ -45,7 +45,7 @@ void mo_audit_note(struct mo_audit *a, struct mo_span members);
 int mo_audit_sure(struct mo_audit *a,
                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                   struct mo_err *e);
-struct mo_ledger_stats mo_audit_stats(const struct mo_audit *a);
+struct mo_audit_file_stats mo_audit_stats(const struct mo_audit *a);
 
 /* Is the file what was written? The report as JSON; done() once, later. One at
  * a time: MO_EBUSY. */

@@ -20,7 +20,7 @@ struct waiter {
     void *ctx;
 };
 
-struct mo_ledger {
+struct mo_audit_file {
     struct mo_loop *loop;
     struct mo_work *work; /* NULL: no row yet */
     struct mo_timer timer;
@@ -34,28 +34,29 @@ struct mo_ledger {
     struct mo_buf group;
     uint64_t ngroup;
     struct mo_list waiting;
-    struct mo_ledger_file file; /* the worker's */
+    struct mo_audit_file_file file; /* the worker's */
     struct mo_err why;
-    struct mo_ledger_stats stats;
+    struct mo_audit_file_stats stats;
     bool closing, ill;
     struct mo_later later;
     void (*gone)(void *ctx);
     void *ctx;
 };
 
-static void flush(struct mo_ledger *g);
+static void flush(struct mo_audit_file *g);
 
 /* --- writing a group ----------------------------------------------------- */
 
 static void run(struct mo_job *j)
 {
-    struct mo_ledger *g = mo_container_of(j, struct mo_ledger, job);
+    struct mo_audit_file *g = mo_container_of(j, struct mo_audit_file, job);
 
     mo_err_clear(&g->why);
-    (void)mo_ledger_append(&g->file, mo_buf_view(&g->group), g->sync, &g->why);
+    (void)mo_audit_file_append(&g->file, mo_buf_view(&g->group), g->sync,
+                               &g->why);
 }
 
-static void tell(struct mo_ledger *g, struct mo_list *to,
+static void tell(struct mo_audit_file *g, struct mo_list *to,
                  const struct mo_err *why)
 {
     struct mo_list now;
@@ -74,7 +75,7 @@ static void tell(struct mo_ledger *g, struct mo_list *to,
 }
 
 /* Once for each time that it begins to fail. */
-static void note(struct mo_ledger *g, bool failed)
+static void note(struct mo_audit_file *g, bool failed)
 {
     if (failed && !g->ill)
         mo_log_err(mo_loop_log(g->loop), MO_ERROR, "audit", &g->why,
@@ -85,7 +86,7 @@ static void note(struct mo_ledger *g, bool failed)
     g->ill = failed;
 }
 
-static void check_end(struct mo_ledger *g)
+static void check_end(struct mo_audit_file *g)
 {
     if (!g->closing || g->busy)
         return;
@@ -97,7 +98,7 @@ static void check_end(struct mo_ledger *g)
 
 static void on_written(struct mo_job *j, bool canceled)
 {
-    struct mo_ledger *g = mo_container_of(j, struct mo_ledger, job);
+    struct mo_audit_file *g = mo_container_of(j, struct mo_audit_file, job);
     bool failed = canceled || g->why.code;
 
     if (canceled && !g->why.code)
@@ -118,7 +119,7 @@ static void on_written(struct mo_job *j, bool canceled)
     check_end(g);
 }
 
-static int start(struct mo_ledger *g, struct mo_err *e)
+static int start(struct mo_audit_file *g, struct mo_err *e)
 {
     if (g->work)
         return 0;
@@ -127,7 +128,7 @@ static int start(struct mo_ledger *g, struct mo_err *e)
 }
 
 /* Those that had no room get a row of their own. */
-static void put_lost(struct mo_ledger *g)
+static void put_lost(struct mo_audit_file *g)
 {
     uint64_t n = g->lost - g->told;
 
@@ -140,7 +141,7 @@ static void put_lost(struct mo_ledger *g)
     g->nrows++;
 }
 
-static void take_group(struct mo_ledger *g)
+static void take_group(struct mo_audit_file *g)
 {
     struct mo_buf empty = g->group;
 
@@ -153,7 +154,7 @@ static void take_group(struct mo_ledger *g)
     mo_list_splice(&g->waiting, &g->waiters);
 }
 
-static void flush(struct mo_ledger *g)
+static void flush(struct mo_audit_file *g)
 {
     mo_timer_stop(g->loop, &g->timer);
     if (g->busy)
@@ -168,17 +169,17 @@ static void flush(struct mo_ledger *g)
 
 static void on_timer(struct mo_timer *t)
 {
-    flush(mo_container_of(t, struct mo_ledger, timer));
+    flush(mo_container_of(t, struct mo_audit_file, timer));
 }
 
 /* --- rows ---------------------------------------------------------------- */
 
-int mo_ledger_put(struct mo_ledger *g, struct mo_span members)
+int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members)
 {
     size_t had = g->rows.len;
 
-    if (g->closing || members.n > MO_LEDGER_LINE || mo_buf_err(&g->rows) != 0 ||
-        !mo_buf_room(&g->rows, members.n + 1)) {
+    if (g->closing || members.n > MO_AUDIT_FILE_LINE ||
+        mo_buf_err(&g->rows) != 0 || !mo_buf_room(&g->rows, members.n + 1)) {
         if (mo_buf_err(&g->rows)) { /* keep what there is */
             g->rows.err = 0;
             g->rows.len = had;
@@ -199,9 +200,9 @@ int mo_ledger_put(struct mo_ledger *g, struct mo_span members)
     return 0;
 }
 
-int mo_ledger_sure(struct mo_ledger *g,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e)
+int mo_audit_file_sure(struct mo_audit_file *g,
+                       void (*done)(void *ctx, const struct mo_err *why),
+                       void *ctx, struct mo_err *e)
 {
     struct waiter *w;
 
@@ -221,7 +222,7 @@ int mo_ledger_sure(struct mo_ledger *g,
     return 0;
 }
 
-struct mo_ledger_stats mo_ledger_stats(const struct mo_ledger *g)
+struct mo_audit_file_stats mo_audit_file_stats(const struct mo_audit_file *g)
 {
     return g->stats;
 }
@@ -230,11 +231,11 @@ struct mo_ledger_stats mo_ledger_stats(const struct mo_ledger *g)
 
 static void ledger_free(void *ctx)
 {
-    struct mo_ledger *g = ctx;
+    struct mo_audit_file *g = ctx;
     void (*gone)(void *) = g->gone;
     void *gone_ctx = g->ctx;
 
-    mo_ledger_file_close(&g->file);
+    mo_audit_file_file_close(&g->file);
     mo_buf_fini(&g->rows);
     mo_buf_fini(&g->group);
     mo_free(g);
@@ -244,7 +245,7 @@ static void ledger_free(void *ctx)
 
 static void on_end(struct mo_later *d)
 {
-    struct mo_ledger *g = mo_container_of(d, struct mo_ledger, later);
+    struct mo_audit_file *g = mo_container_of(d, struct mo_audit_file, later);
 
     if (g->work)
         mo_work_stop(mo_take_ptr(&g->work), MO_WORK_DRAIN, ledger_free, g);
@@ -252,10 +253,10 @@ static void on_end(struct mo_later *d)
         ledger_free(g);
 }
 
-int mo_ledger_open(struct mo_loop *l, const struct mo_ledger_opts *o,
-                   struct mo_ledger **out, struct mo_err *e)
+int mo_audit_file_open(struct mo_loop *l, const struct mo_audit_file_opts *o,
+                       struct mo_audit_file **out, struct mo_err *e)
 {
-    struct mo_ledger *g = mo_new(struct mo_ledger);
+    struct mo_audit_file *g = mo_new(struct mo_audit_file);
 
     if (!g)
         return mo_fail(e, MO_ENOMEM, "audit log");
@@ -265,11 +266,11 @@ int mo_ledger_open(struct mo_loop *l, const struct mo_ledger_opts *o,
     }
     g->loop = l;
     (void)snprintf(g->file.dir, sizeof(g->file.dir), "%s", o->dir);
-    g->file.max = o->max ? o->max : MO_LEDGER_MAX;
-    g->file.files = o->files ? o->files : MO_LEDGER_FILES;
+    g->file.max = o->max ? o->max : MO_AUDIT_FILE_MAX;
+    g->file.files = o->files ? o->files : MO_AUDIT_FILE_FILES;
     g->file.fd = g->file.head = -1;
-    mo_buf_init(&g->rows, MO_LEDGER_QUEUE);
-    mo_buf_init(&g->group, MO_LEDGER_QUEUE);
+    mo_buf_init(&g->rows, MO_AUDIT_FILE_QUEUE);
+    mo_buf_init(&g->group, MO_AUDIT_FILE_QUEUE);
     mo_list_init(&g->waiters);
     mo_list_init(&g->waiting);
     mo_timer_init(&g->timer, on_timer);
@@ -279,7 +280,8 @@ int mo_ledger_open(struct mo_loop *l, const struct mo_ledger_opts *o,
     return 0;
 }
 
-void mo_ledger_close(struct mo_ledger *g, void (*gone)(void *ctx), void *ctx)
+void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
+                         void *ctx)
 {
     MO_BUG_ON(g->closing);
     g->closing = true;

@@ -31,7 +31,7 @@ static int path_of(char out[PATH_MAX], const char *dir, const char *name,
     return 0;
 }
 
-void mo_ledger_file_close(struct mo_ledger_file *f)
+void mo_audit_file_file_close(struct mo_audit_file_file *f)
 {
     mo_close_fd(&f->fd);
     mo_close_fd(&f->head);
@@ -48,14 +48,14 @@ static int take_number(struct mo_span *s, uint64_t *out)
     return mo_span_u64(v, out);
 }
 
-int mo_ledger_head(const char *dir, struct mo_ledger_mark *out,
-                   struct mo_err *e)
+int mo_audit_file_head(const char *dir, struct mo_audit_file_mark *out,
+                       struct mo_err *e)
 {
     char path[PATH_MAX], text[HEAD_LEN + 1];
     mo_autofd int fd = -1;
     struct mo_span s;
 
-    if (path_of(path, dir, MO_LEDGER_HEAD, e) < 0)
+    if (path_of(path, dir, MO_AUDIT_FILE_HEAD, e) < 0)
         return e->code;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || pread(fd, text, sizeof(text), 0) != (ssize_t)HEAD_LEN)
@@ -70,19 +70,19 @@ int mo_ledger_head(const char *dir, struct mo_ledger_mark *out,
     return 0;
 }
 
-static int open_head(struct mo_ledger_file *f, struct mo_err *e)
+static int open_head(struct mo_audit_file_file *f, struct mo_err *e)
 {
     char path[PATH_MAX];
 
     if (f->head >= 0)
         return 0;
-    if (path_of(path, f->dir, MO_LEDGER_HEAD, e) < 0)
+    if (path_of(path, f->dir, MO_AUDIT_FILE_HEAD, e) < 0)
         return e->code;
     f->head = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     return f->head < 0 ? mo_fail_sys(e, "%s", path) : 0;
 }
 
-static int write_head(const struct mo_ledger_file *f, struct mo_err *e)
+static int write_head(const struct mo_audit_file_file *f, struct mo_err *e)
 {
     char text[HEAD_LEN + 1];
 
@@ -90,13 +90,13 @@ static int write_head(const struct mo_ledger_file *f, struct mo_err *e)
                    (unsigned long long)f->first,
                    (unsigned long long)f->chain.seq, f->chain.hash);
     if (pwrite(f->head, text, HEAD_LEN, 0) != (ssize_t)HEAD_LEN)
-        return mo_fail_sys(e, "write %s/" MO_LEDGER_HEAD, f->dir);
+        return mo_fail_sys(e, "write %s/" MO_AUDIT_FILE_HEAD, f->dir);
     return 0;
 }
 
 /* --- the file ------------------------------------------------------------ */
 
-static int open_file(struct mo_ledger_file *f, const char *path,
+static int open_file(struct mo_audit_file_file *f, const char *path,
                      struct mo_err *e)
 {
     struct stat st;
@@ -121,14 +121,14 @@ static bool is_there(int fd, const char *path, struct stat *st)
 
 /* The head is the lock of all files: it is never replaced, they are. Then: the
  * file of that name, whatever happened to the one we had. */
-static int lock_file(struct mo_ledger_file *f, const char *path,
+static int lock_file(struct mo_audit_file_file *f, const char *path,
                      struct stat *st, struct mo_err *e)
 {
     if (open_head(f, e) < 0)
         return e->code;
     while (flock(f->head, LOCK_EX) < 0) {
         if (errno != EINTR)
-            return mo_fail_sys(e, "lock %s/" MO_LEDGER_HEAD, f->dir);
+            return mo_fail_sys(e, "lock %s/" MO_AUDIT_FILE_HEAD, f->dir);
     }
     if (f->fd >= 0 && is_there(f->fd, path, st))
         return 0;
@@ -138,7 +138,7 @@ static int lock_file(struct mo_ledger_file *f, const char *path,
     return fstat(f->fd, st) < 0 ? mo_fail_sys(e, "%s", path) : 0;
 }
 
-static void unlock_file(const struct mo_ledger_file *f)
+static void unlock_file(const struct mo_audit_file_file *f)
 {
     if (f->head >= 0)
         (void)flock(f->head, LOCK_UN);
@@ -182,7 +182,7 @@ static void note(struct mo_buf *notes, const char *text)
 }
 
 /* A crash left half a line: it is cut off. */
-static int cut_torn(struct mo_ledger_file *f, struct mo_buf *tail,
+static int cut_torn(struct mo_audit_file_file *f, struct mo_buf *tail,
                     struct mo_buf *notes, struct mo_err *e)
 {
     char text[96];
@@ -207,21 +207,21 @@ static int cut_torn(struct mo_ledger_file *f, struct mo_buf *tail,
 }
 
 /* A file that was removed or is new: the head knows how it goes on. */
-static void resume_head(struct mo_ledger_file *f)
+static void resume_head(struct mo_audit_file_file *f)
 {
-    struct mo_ledger_mark mark = {.first = 1};
+    struct mo_audit_file_mark mark = {.first = 1};
     struct mo_err e;
 
     mo_chain_init(&f->chain);
     f->first = 1;
-    if (mo_ledger_head(f->dir, &mark, &e) < 0)
+    if (mo_audit_file_head(f->dir, &mark, &e) < 0)
         return;
     f->chain = mark.last;
     f->first = mark.first;
 }
 
 /* 1: the file goes on; 0: it does not, it must be set aside. */
-static int find_end(struct mo_ledger_file *f, uint64_t size,
+static int find_end(struct mo_audit_file_file *f, uint64_t size,
                     struct mo_buf *notes, struct mo_err *e)
 {
     struct mo_buf tail;
@@ -229,7 +229,7 @@ static int find_end(struct mo_ledger_file *f, uint64_t size,
 
     f->size = size;
     resume_head(f);
-    mo_buf_init(&tail, MO_LEDGER_LINE + 1024);
+    mo_buf_init(&tail, MO_AUDIT_FILE_LINE + 1024);
     rc = cut_torn(f, &tail, notes, e);
     if (rc == MO_ETOOBIG)
         rc = 0;
@@ -255,8 +255,8 @@ static bool is_old(const char *name)
            strcmp(name + n - 6, ".jsonl") == 0;
 }
 
-int mo_ledger_files(const char *dir, char (*out)[64], size_t max, size_t *n,
-                    struct mo_err *e)
+int mo_audit_file_files(const char *dir, char (*out)[64], size_t max, size_t *n,
+                        struct mo_err *e)
 {
     DIR *d = opendir(dir);
     char path[PATH_MAX];
@@ -272,8 +272,8 @@ int mo_ledger_files(const char *dir, char (*out)[64], size_t max, size_t *n,
             (void)snprintf(out[(*n)++], 64, "%.63s", x->d_name);
     (void)closedir(d);
     qsort(out, *n, 64, by_name);
-    if (path_of(path, dir, MO_LEDGER_FILE, e) == 0 && stat(path, &st) == 0)
-        (void)snprintf(out[(*n)++], 64, "%s", MO_LEDGER_FILE);
+    if (path_of(path, dir, MO_AUDIT_FILE_FILE, e) == 0 && stat(path, &st) == 0)
+        (void)snprintf(out[(*n)++], 64, "%s", MO_AUDIT_FILE_FILE);
     return 0;
 }
 
@@ -285,14 +285,14 @@ static uint64_t last_of(const char *name)
     return strtoull(name + sizeof("audit-") - 1, NULL, 10);
 }
 
-static void prune(struct mo_ledger_file *f)
+static void prune(struct mo_audit_file_file *f)
 {
     mo_autofree char(*names)[64] = mo_alloc(LISTED * sizeof(*names));
     char path[PATH_MAX];
     struct mo_err e;
     size_t n = 0;
 
-    if (!names || mo_ledger_files(f->dir, names, LISTED, &n, &e) < 0)
+    if (!names || mo_audit_file_files(f->dir, names, LISTED, &n, &e) < 0)
         return;
     for (size_t i = 0; i + f->files < n && is_old(names[i]); i++) {
         if (path_of(path, f->dir, names[i], &e) < 0 || unlink(path) < 0)
@@ -302,7 +302,7 @@ static void prune(struct mo_ledger_file *f)
 }
 
 /* A name that is taken (of a file that was damaged) is not taken away. */
-static int link_old(const struct mo_ledger_file *f, const char *path,
+static int link_old(const struct mo_audit_file_file *f, const char *path,
                     struct mo_err *e)
 {
     unsigned long long seq = f->chain.seq;
@@ -325,7 +325,7 @@ static int link_old(const struct mo_ledger_file *f, const char *path,
 }
 
 /* The chain goes on in the next one. */
-static int set_aside(struct mo_ledger_file *f, const char *path,
+static int set_aside(struct mo_audit_file_file *f, const char *path,
                      struct mo_err *e)
 {
     if (link_old(f, path, e) < 0)
@@ -353,14 +353,14 @@ static int put_rows(struct mo_chain *c, struct mo_span rows, struct mo_buf *out,
 }
 
 /* All or nothing: what was written of a group that failed is cut off. */
-static int write_rows(struct mo_ledger_file *f, struct mo_span notes,
+static int write_rows(struct mo_audit_file_file *f, struct mo_span notes,
                       struct mo_span rows, bool sync, struct mo_err *e)
 {
     struct mo_chain next = f->chain;
     struct mo_buf out;
     int rc;
 
-    mo_buf_init(&out, 3 * MO_LEDGER_QUEUE);
+    mo_buf_init(&out, 3 * MO_AUDIT_FILE_QUEUE);
     rc = put_rows(&next, notes, &out, e);
     if (rc == 0)
         rc = put_rows(&next, rows, &out, e);
@@ -379,7 +379,7 @@ static int write_rows(struct mo_ledger_file *f, struct mo_span notes,
     return rc;
 }
 
-static int append(struct mo_ledger_file *f, const char *path,
+static int append(struct mo_audit_file_file *f, const char *path,
                   struct mo_span rows, bool sync, struct mo_buf *notes,
                   struct mo_err *e)
 {
@@ -408,12 +408,12 @@ static int append(struct mo_ledger_file *f, const char *path,
     return rc;
 }
 
-int mo_ledger_append(struct mo_ledger_file *f, struct mo_span rows, bool sync,
-                     struct mo_err *e)
+int mo_audit_file_append(struct mo_audit_file_file *f, struct mo_span rows,
+                         bool sync, struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf notes;
-    int rc = path_of(path, f->dir, MO_LEDGER_FILE, e);
+    int rc = path_of(path, f->dir, MO_AUDIT_FILE_FILE, e);
 
     if (rc < 0)
         return rc;

@@ -18,9 +18,9 @@
 #define FILES_MAX 1024
 
 struct look {
-    struct mo_ledger_report *r;
+    struct mo_audit_file_report *r;
     struct mo_chain chain;
-    struct mo_ledger_mark head;
+    struct mo_audit_file_mark head;
     bool has_head, met_head;
 };
 
@@ -89,7 +89,7 @@ static int check_file(struct look *k, int fd, uint64_t size, struct mo_err *e)
     uint64_t at = 0;
     int rc = step ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
 
-    mo_frame_init(&f, MO_LEDGER_LINE + 1024);
+    mo_frame_init(&f, MO_AUDIT_FILE_LINE + 1024);
     while (rc == 0 && at < size) {
         uint64_t want = size - at < READ_STEP ? size - at : READ_STEP;
         ssize_t n = pread(fd, step, want, (off_t)at);
@@ -123,11 +123,11 @@ static uint64_t size_of(struct look *k, int fd, const char *dir)
     mo_autofd int lock = -1;
 
     if (dir) {
-        (void)snprintf(path, sizeof(path), "%s/" MO_LEDGER_HEAD, dir);
+        (void)snprintf(path, sizeof(path), "%s/" MO_AUDIT_FILE_HEAD, dir);
         lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (lock >= 0)
             (void)flock(lock, LOCK_SH);
-        k->has_head = mo_ledger_head(dir, &k->head, &e) == 0;
+        k->has_head = mo_audit_file_head(dir, &k->head, &e) == 0;
         if (k->head.last.seq > k->chain.seq)
             k->met_head = false;
     }
@@ -164,7 +164,8 @@ static void check_end(struct look *k)
         return;
     if (!k->has_head)
         (void)mo_fail(&why, MO_EPROTO,
-                      MO_LEDGER_HEAD " is missing, which says where it ends");
+                      MO_AUDIT_FILE_HEAD
+                      " is missing, which says where it ends");
     else
         (void)mo_fail(&why, MO_EPROTO,
                       "rows after %llu are missing, up to %llu",
@@ -178,10 +179,10 @@ static int look_at_all(struct look *k, const char *dir, struct mo_err *e)
     mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
     char path[PATH_MAX];
     size_t n = 0;
-    int rc = names ? mo_ledger_files(dir, names, FILES_MAX, &n, e)
+    int rc = names ? mo_audit_file_files(dir, names, FILES_MAX, &n, e)
                    : mo_fail(e, MO_ENOMEM, "out of memory");
 
-    k->has_head = rc == 0 && mo_ledger_head(dir, &k->head, e) == 0;
+    k->has_head = rc == 0 && mo_audit_file_head(dir, &k->head, e) == 0;
     for (size_t i = 0; rc == 0 && k->r->ok && i < n; i++) {
         int len = snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
 
@@ -194,13 +195,13 @@ static int look_at_all(struct look *k, const char *dir, struct mo_err *e)
     return rc;
 }
 
-int mo_ledger_verify(const char *dir, const char *file,
-                     struct mo_ledger_report *r, struct mo_err *e)
+int mo_audit_file_verify(const char *dir, const char *file,
+                         struct mo_audit_file_report *r, struct mo_err *e)
 {
     struct look k = {.r = r};
     const char *slash = file ? strrchr(file, '/') : NULL;
 
-    *r = (struct mo_ledger_report){.ok = true};
+    *r = (struct mo_audit_file_report){.ok = true};
     mo_chain_init(&k.chain);
     k.chain.open = true; /* older files may have been taken away */
     if (file)
@@ -208,7 +209,8 @@ int mo_ledger_verify(const char *dir, const char *file,
     return look_at_all(&k, dir, e);
 }
 
-int mo_ledger_put_report(const struct mo_ledger_report *r, struct mo_buf *out)
+int mo_audit_file_put_report(const struct mo_audit_file_report *r,
+                             struct mo_buf *out)
 {
     struct mo_jw w;
 

@@ -41,7 +41,7 @@ static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
     mo_jw_end(w);
 }
 
-void mo_looked(struct mo_audit *a, const struct mo_looked *l)
+void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 {
     struct mo_json_doc doc;
     struct mo_buf b;

@@ -12,12 +12,12 @@
 
 #include "audit/audit.h"
 
-struct mo_looked {
+struct mo_audit_lookup {
     const char *via; /* "find", "/api/route" */
     struct mo_span who, words;
     struct mo_span answer; /* of mo_gateway_find() */
 };
 
-void mo_looked(struct mo_audit *a, const struct mo_looked *l);
+void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l);
 
 #endif

@@ -43,7 +43,7 @@ static int open_log(struct mo_cli *c, struct opened *o)
         return rc;
     o->c = c;
     o->json = mo_cli_has(c, "json");
-    n = snprintf(o->path, sizeof(o->path), "%s/" MO_LEDGER_FILE,
+    n = snprintf(o->path, sizeof(o->path), "%s/" MO_AUDIT_FILE_FILE,
                  o->h.now->store.dir);
     if (n > 0 && (size_t)n < sizeof(o->path))
         return 0;
@@ -121,7 +121,7 @@ static int rows_init(struct rows *r, size_t max)
     *r = (struct rows){.max = max};
     r->v = mo_zalloc(max * sizeof(*r->v));
     for (size_t i = 0; r->v && i < max; i++)
-        mo_buf_init(&r->v[i], MO_LEDGER_LINE + 1024);
+        mo_buf_init(&r->v[i], MO_AUDIT_FILE_LINE + 1024);
     return r->v ? 0 : MO_ENOMEM;
 }
 
@@ -163,7 +163,7 @@ static int read_file(const char *path, struct rows *r, struct mo_err *e)
 
     if (fd < 0)
         return errno == ENOENT ? 0 : mo_fail_sys(e, "%s", path);
-    mo_frame_init(&f, MO_LEDGER_LINE + 1024);
+    mo_frame_init(&f, MO_AUDIT_FILE_LINE + 1024);
     while (rc > 0)
         rc = read_some(fd, &f, r, e);
     mo_frame_fini(&f);
@@ -176,7 +176,7 @@ static int read_last(const struct opened *o, struct rows *r, struct mo_err *e)
     const char *dir = o->h.now->store.dir;
     mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
     size_t n = 0;
-    int rc = names ? mo_ledger_files(dir, names, FILES_MAX, &n, e)
+    int rc = names ? mo_audit_file_files(dir, names, FILES_MAX, &n, e)
                    : mo_fail(e, MO_ENOMEM, "out of memory");
 
     for (size_t i = n > 2 ? n - 2 : 0; rc == 0 && i < n; i++) {
@@ -194,13 +194,13 @@ static int print_rows(const struct opened *o, const struct rows *r)
     size_t n = r->n < r->max ? r->n : r->max;
     struct mo_buf b;
 
-    mo_buf_init(&b, 2 * MO_LEDGER_LINE + n * 4096);
+    mo_buf_init(&b, 2 * MO_AUDIT_FILE_LINE + n * 4096);
     for (size_t i = r->n - n; i < r->n; i++) {
         put_row(o, mo_buf_view(&r->v[i % r->max]), &b);
         if (b.len > MO_CMD_TEXT_MAX / 2) {
             if (mo_cli_print(o->c, &b))
                 return MO_EXIT_FAIL;
-            mo_buf_init(&b, 2 * MO_LEDGER_LINE + n * 4096);
+            mo_buf_init(&b, 2 * MO_AUDIT_FILE_LINE + n * 4096);
         }
     }
     return b.len ? mo_cli_print(o->c, &b) : (mo_buf_fini(&b), MO_EXIT_OK);
@@ -269,7 +269,7 @@ static int follow(const struct opened *o, struct rows *r, struct mo_err *e)
 
     if (fd >= 0)
         (void)lseek(fd, 0, SEEK_END);
-    mo_frame_init(&f, MO_LEDGER_LINE + 1024);
+    mo_frame_init(&f, MO_AUDIT_FILE_LINE + 1024);
     while (rc >= 0) {
         rc = fd >= 0 ? read_some(fd, &f, r, e) : 0;
         if (r->n && print_rows(o, r) != MO_EXIT_OK)
@@ -338,14 +338,14 @@ const struct mo_cmd mo_cmd_audit_tail = {
 
 /* --- verify -------------------------------------------------------------- */
 
-static int print_report(struct mo_cli *c, const struct mo_ledger_report *r)
+static int print_report(struct mo_cli *c, const struct mo_audit_file_report *r)
 {
     struct mo_buf b;
     int rc = 0;
 
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_cli_has(c, "json")) {
-        (void)mo_ledger_put_report(r, &b);
+        (void)mo_audit_file_put_report(r, &b);
         rc = mo_cmd_print_json(c, &b);
     } else if (r->ok) {
         (void)mo_buf_printf(
@@ -357,7 +357,7 @@ static int print_report(struct mo_cli *c, const struct mo_ledger_report *r)
         rc = mo_cli_print(c, &b);
     } else {
         (void)mo_buf_printf(&b, "NOT AS WRITTEN: %s line %llu: %s\n",
-                            r->file[0] ? r->file : MO_LEDGER_FILE,
+                            r->file[0] ? r->file : MO_AUDIT_FILE_FILE,
                             (unsigned long long)r->line, r->why.msg);
         rc = mo_cli_print(c, &b);
     }
@@ -366,15 +366,15 @@ static int print_report(struct mo_cli *c, const struct mo_ledger_report *r)
 
 static int run_verify(struct mo_cli *c)
 {
-    struct mo_ledger_report r;
+    struct mo_audit_file_report r;
     struct opened o;
     struct mo_err e;
     int rc = open_log(c, &o);
 
     if (rc)
         return rc;
-    if (mo_ledger_verify(o.h.now->store.dir, c->nargs ? c->args[0] : NULL, &r,
-                         &e) < 0)
+    if (mo_audit_file_verify(o.h.now->store.dir, c->nargs ? c->args[0] : NULL,
+                             &r, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     else
         rc = print_report(c, &r);

@@ -118,13 +118,13 @@ static void tell(const struct finding *f, const struct mo_gw_find *what,
                  struct mo_span answer)
 {
     char who[32];
-    struct mo_looked looked = {
+    struct mo_audit_lookup looked = {
         .via = "find", .words = what->words, .answer = answer};
 
     (void)snprintf(who, sizeof(who), "uid:%u", (unsigned)getuid());
     looked.who = mo_span_cstr(who);
     if (f->audit)
-        mo_looked(f->audit, &looked);
+        mo_audit_lookup(f->audit, &looked);
 }
 
 static int ask(const struct mo_cli *c, struct finding *f,

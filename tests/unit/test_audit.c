@@ -22,7 +22,7 @@ static bool flag(void *ctx)
 
 static void remove_all(const char *dir)
 {
-    static const char *const names[] = {MO_LEDGER_FILE, MO_LEDGER_HEAD};
+    static const char *const names[] = {MO_AUDIT_FILE_FILE, MO_AUDIT_FILE_HEAD};
     char path[256];
 
     for (size_t i = 0; i < MO_COUNT(names); i++) {
@@ -40,7 +40,7 @@ static void write_and_close(void (*tell)(struct mo_audit *a),
     char dir[] = "/tmp/mo-audit-XXXXXX", path[256];
     struct mo_config cfg = {
         .store.dir = dir, .audit.max_mb = 1, .audit.files = 2};
-    struct mo_ledger_report r;
+    struct mo_audit_file_report r;
     struct mo_loop *l;
     struct mo_audit *a;
     bool gone = false;
@@ -54,9 +54,9 @@ static void write_and_close(void (*tell)(struct mo_audit *a),
     mo_audit_close(a, set_flag, &gone);
     assert_true(mo_loop_until(l, flag, &gone, WAIT_MS));
     mo_loop_free(l);
-    assert_int_equal(mo_ledger_verify(dir, NULL, &r, &e), 0);
+    assert_int_equal(mo_audit_file_verify(dir, NULL, &r, &e), 0);
     assert_true(r.ok);
-    (void)snprintf(path, sizeof(path), "%s/" MO_LEDGER_FILE, dir);
+    (void)snprintf(path, sizeof(path), "%s/" MO_AUDIT_FILE_FILE, dir);
     assert_int_equal(mo_file_read(path, out->max, out, NULL, &e), 0);
     remove_all(dir);
 }

@@ -32,12 +32,12 @@ static int tear_down(void **state)
     size_t n = 0;
 
     (void)state;
-    (void)mo_ledger_files(dir, names, 64, &n, &e);
+    (void)mo_audit_file_files(dir, names, 64, &n, &e);
     for (size_t i = 0; i < n; i++) {
         path_of(path, names[i]);
         (void)unlink(path);
     }
-    path_of(path, MO_LEDGER_HEAD);
+    path_of(path, MO_AUDIT_FILE_HEAD);
     (void)unlink(path);
     return rmdir(dir);
 }
@@ -65,12 +65,12 @@ static void spit(const char *name, struct mo_span text)
     (void)close(fd);
 }
 
-static struct mo_ledger_report verify(void)
+static struct mo_audit_file_report verify(void)
 {
-    struct mo_ledger_report r;
+    struct mo_audit_file_report r;
     struct mo_err e;
 
-    if (mo_ledger_verify(dir, NULL, &r, &e) < 0)
+    if (mo_audit_file_verify(dir, NULL, &r, &e) < 0)
         fail_msg("%s", e.msg);
     return r;
 }
@@ -100,31 +100,31 @@ static void on_sure(void *ctx, const struct mo_err *why)
     s->code = why ? why->code : 0;
 }
 
-static void close_it(struct mo_loop *l, struct mo_ledger *g)
+static void close_it(struct mo_loop *l, struct mo_audit_file *g)
 {
     bool gone = false;
 
-    mo_ledger_close(g, set_flag, &gone);
+    mo_audit_file_close(g, set_flag, &gone);
     assert_false(gone);
     assert_true(mo_loop_until(l, flag, &gone, WAIT_MS));
 }
 
-static void put_n(struct mo_ledger *g, unsigned n)
+static void put_n(struct mo_audit_file *g, unsigned n)
 {
     char row[64];
 
     for (unsigned i = 0; i < n; i++) {
         (void)snprintf(row, sizeof(row), "\"n\":%u", i);
-        assert_int_equal(mo_ledger_put(g, mo_span_cstr(row)), 0);
+        assert_int_equal(mo_audit_file_put(g, mo_span_cstr(row)), 0);
     }
 }
 
 static void test_groups(void **state)
 {
-    const struct mo_ledger_opts o = {.dir = dir};
+    const struct mo_audit_file_opts o = {.dir = dir};
     struct mo_loop *l = loop_new();
-    struct mo_ledger *g = NULL;
-    struct mo_ledger_report r;
+    struct mo_audit_file *g = NULL;
+    struct mo_audit_file_report r;
     struct sure s = {0};
     struct mo_err e;
     struct stat st;
@@ -133,11 +133,11 @@ static void test_groups(void **state)
     (void)state;
     r = verify(); /* nothing is all right */
     assert_true(r.ok && r.rows == 0);
-    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
-    path_of(path, MO_LEDGER_FILE);
+    assert_int_equal(mo_audit_file_open(l, &o, &g, &e), 0);
+    path_of(path, MO_AUDIT_FILE_FILE);
     assert_int_not_equal(stat(path, &st), 0); /* not before the first row */
     put_n(g, 3);
-    assert_int_equal(mo_ledger_sure(g, on_sure, &s, &e), 0);
+    assert_int_equal(mo_audit_file_sure(g, on_sure, &s, &e), 0);
     assert_false(s.done);
     assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
     assert_int_equal(s.code, 0);
@@ -151,7 +151,7 @@ static void test_groups(void **state)
     assert_int_equal(r.first, 1);
     assert_int_equal(r.last, 1003);
     /* the next run goes on */
-    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
+    assert_int_equal(mo_audit_file_open(l, &o, &g, &e), 0);
     put_n(g, 2);
     close_it(l, g);
     r = verify();
@@ -166,7 +166,7 @@ static bool one_turn(void *ctx)
 }
 
 struct written {
-    struct mo_ledger *g;
+    struct mo_audit_file *g;
     uint64_t rows;
 };
 
@@ -174,14 +174,14 @@ static bool are_written(void *ctx)
 {
     const struct written *w = ctx;
 
-    return mo_ledger_stats(w->g).rows >= w->rows;
+    return mo_audit_file_stats(w->g).rows >= w->rows;
 }
 
 /* A row that comes while a group is being written does not wait for the next
  * one, which may never come. */
 static void test_meanwhile(void **state)
 {
-    struct mo_ledger_opts o = {.dir = dir};
+    struct mo_audit_file_opts o = {.dir = dir};
     struct sure s = {.done = false};
     struct written both = {NULL, 2};
     struct mo_loop *l;
@@ -191,9 +191,9 @@ static void test_meanwhile(void **state)
     (void)state;
     l = mo_loop_new(NULL, &e);
     assert_non_null(l);
-    assert_int_equal(mo_ledger_open(l, &o, &both.g, &e), 0);
+    assert_int_equal(mo_audit_file_open(l, &o, &both.g, &e), 0);
     put_n(both.g, 1);
-    assert_int_equal(mo_ledger_sure(both.g, on_sure, &s, &e), 0);
+    assert_int_equal(mo_audit_file_sure(both.g, on_sure, &s, &e), 0);
     (void)mo_loop_until(l, one_turn, &turns, WAIT_MS);
     put_n(both.g, 1);
     assert_true(mo_loop_until(l, are_written, &both, WAIT_MS));
@@ -204,35 +204,35 @@ static void test_meanwhile(void **state)
 
 static void test_cannot(void **state)
 {
-    const struct mo_ledger_opts o = {.dir = "/nowhere/at/all"};
+    const struct mo_audit_file_opts o = {.dir = "/nowhere/at/all"};
     struct mo_loop *l = loop_new();
-    struct mo_ledger *g = NULL;
+    struct mo_audit_file *g = NULL;
     struct sure s = {0};
     struct mo_err e;
 
     (void)state;
-    assert_int_equal(mo_ledger_open(l, &o, &g, &e), 0);
+    assert_int_equal(mo_audit_file_open(l, &o, &g, &e), 0);
     put_n(g, 2);
-    assert_int_equal(mo_ledger_sure(g, on_sure, &s, &e), 0);
+    assert_int_equal(mo_audit_file_sure(g, on_sure, &s, &e), 0);
     assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
     assert_int_equal(s.code, MO_EIO);
-    assert_int_equal(mo_ledger_stats(g).lost, 2);
+    assert_int_equal(mo_audit_file_stats(g).lost, 2);
     close_it(l, g);
     mo_loop_free(l);
 }
 
 static void body(void *ctx)
 {
-    const struct mo_ledger_opts o = {.dir = dir};
+    const struct mo_audit_file_opts o = {.dir = dir};
     struct mo_loop *l = ctx;
-    struct mo_ledger *g = NULL;
+    struct mo_audit_file *g = NULL;
     struct sure s = {0};
     struct mo_err e;
 
-    if (mo_ledger_open(l, &o, &g, &e) < 0)
+    if (mo_audit_file_open(l, &o, &g, &e) < 0)
         return;
-    (void)mo_ledger_put(g, MO_SPAN("\"a\":1"));
-    if (mo_ledger_sure(g, on_sure, &s, &e) == 0)
+    (void)mo_audit_file_put(g, MO_SPAN("\"a\":1"));
+    if (mo_audit_file_sure(g, on_sure, &s, &e) == 0)
         assert_true(mo_loop_until(l, flag, &s.done, WAIT_MS));
     close_it(l, g);
 }
@@ -249,35 +249,36 @@ static void test_torture(void **state)
 
 /* --- the file alone ------------------------------------------------------ */
 
-static void file_init(struct mo_ledger_file *f, uint64_t max, unsigned files)
+static void file_init(struct mo_audit_file_file *f, uint64_t max,
+                      unsigned files)
 {
-    *f = (struct mo_ledger_file){
+    *f = (struct mo_audit_file_file){
         .max = max, .files = files, .fd = -1, .head = -1};
     (void)snprintf(f->dir, sizeof(f->dir), "%s", dir);
 }
 
-static void append(struct mo_ledger_file *f, const char *rows)
+static void append(struct mo_audit_file_file *f, const char *rows)
 {
     struct mo_err e;
 
-    if (mo_ledger_append(f, mo_span_cstr(rows), false, &e) < 0)
+    if (mo_audit_file_append(f, mo_span_cstr(rows), false, &e) < 0)
         fail_msg("%s", e.msg);
 }
 
 static void write_some(void)
 {
-    struct mo_ledger_file f;
+    struct mo_audit_file_file f;
 
     file_init(&f, 4000, 100);
     for (int i = 0; i < 40; i++)
         append(&f, i % 2 ? "\"a\":1\n" : "\"b\":1\n\"b\":2\n");
-    mo_ledger_file_close(&f);
+    mo_audit_file_file_close(&f);
 }
 
 /* Processes that write one log at the same time, through many files. */
 static void test_writers(void **state)
 {
-    struct mo_ledger_report r;
+    struct mo_audit_file_report r;
     pid_t pids[4];
 
     (void)state;
@@ -306,30 +307,30 @@ static void test_writers(void **state)
 /* A crash: the group was not whole, so the head never heard of it. */
 static void test_torn(void **state)
 {
-    struct mo_ledger_file f;
-    struct mo_ledger_report r;
+    struct mo_audit_file_file f;
+    struct mo_audit_file_report r;
     struct mo_buf text, head;
 
     (void)state;
     mo_buf_init(&text, 65536);
     mo_buf_init(&head, 4096);
-    file_init(&f, MO_LEDGER_MAX, 4);
+    file_init(&f, MO_AUDIT_FILE_MAX, 4);
     append(&f, "\"a\":1\n\"a\":2\n");
-    slurp(MO_LEDGER_HEAD, &head);
+    slurp(MO_AUDIT_FILE_HEAD, &head);
     append(&f, "\"a\":3\n");
-    slurp(MO_LEDGER_FILE, &text);
-    mo_ledger_file_close(&f);
+    slurp(MO_AUDIT_FILE_FILE, &text);
+    mo_audit_file_file_close(&f);
     for (size_t cut = 1; cut < 40; cut++) {
-        spit(MO_LEDGER_FILE, mo_span(text.p, text.len - cut));
-        spit(MO_LEDGER_HEAD, mo_buf_view(&head));
-        file_init(&f, MO_LEDGER_MAX, 4);
+        spit(MO_AUDIT_FILE_FILE, mo_span(text.p, text.len - cut));
+        spit(MO_AUDIT_FILE_HEAD, mo_buf_view(&head));
+        file_init(&f, MO_AUDIT_FILE_MAX, 4);
         append(&f, "\"a\":4\n");
-        mo_ledger_file_close(&f);
+        mo_audit_file_file_close(&f);
         r = verify();
         assert_true(r.ok);
         assert_int_equal(r.rows, 4); /* one of them says what was cut off */
     }
-    slurp(MO_LEDGER_FILE, &text);
+    slurp(MO_AUDIT_FILE_FILE, &text);
     assert_true(mo_span_search(mo_buf_view(&text), MO_SPAN("was cut off")) >=
                 0);
     mo_buf_fini(&text);
@@ -338,8 +339,8 @@ static void test_torn(void **state)
 
 static void test_full(void **state)
 {
-    struct mo_ledger_file f;
-    struct mo_ledger_report r;
+    struct mo_audit_file_file f;
+    struct mo_audit_file_report r;
     char names[16][64], path[256];
     struct mo_err e;
     size_t n;
@@ -348,8 +349,8 @@ static void test_full(void **state)
     file_init(&f, 600, 3); /* three rows a file, three files */
     for (int i = 0; i < 30; i++)
         append(&f, "\"a\":1\n");
-    mo_ledger_file_close(&f);
-    assert_int_equal(mo_ledger_files(dir, names, 16, &n, &e), 0);
+    mo_audit_file_file_close(&f);
+    assert_int_equal(mo_audit_file_files(dir, names, 16, &n, &e), 0);
     assert_true(n >= 3 && n <= 4);
     r = verify();
     if (!r.ok)
@@ -365,8 +366,8 @@ static void test_full(void **state)
 /* A last line that is none: set aside as it is, never written over. */
 static void test_damaged(void **state)
 {
-    struct mo_ledger_file f;
-    struct mo_ledger_report r;
+    struct mo_audit_file_file f;
+    struct mo_audit_file_report r;
     struct mo_buf text;
     char names[16][64];
     struct mo_err e;
@@ -374,22 +375,22 @@ static void test_damaged(void **state)
 
     (void)state;
     mo_buf_init(&text, 65536);
-    file_init(&f, MO_LEDGER_MAX, 4);
+    file_init(&f, MO_AUDIT_FILE_MAX, 4);
     append(&f, "\"a\":1\n");
-    slurp(MO_LEDGER_FILE, &text);
+    slurp(MO_AUDIT_FILE_FILE, &text);
     text.p[text.len - 10] ^= 1;
-    spit(MO_LEDGER_FILE, mo_buf_view(&text));
-    mo_ledger_file_close(&f);
-    file_init(&f, MO_LEDGER_MAX, 4);
+    spit(MO_AUDIT_FILE_FILE, mo_buf_view(&text));
+    mo_audit_file_file_close(&f);
+    file_init(&f, MO_AUDIT_FILE_MAX, 4);
     append(&f, "\"a\":2\n");
-    mo_ledger_file_close(&f);
-    assert_int_equal(mo_ledger_files(dir, names, 16, &n, &e), 0);
+    mo_audit_file_file_close(&f);
+    assert_int_equal(mo_audit_file_files(dir, names, 16, &n, &e), 0);
     assert_int_equal(n, 2);
     r = verify();
     assert_false(r.ok);
     assert_string_equal(r.file, names[0]);
     assert_int_equal(r.line, 1);
-    slurp(MO_LEDGER_FILE, &text);
+    slurp(MO_AUDIT_FILE_FILE, &text);
     assert_true(mo_span_search(mo_buf_view(&text),
                                MO_SPAN("cannot be continued")) >= 0);
     mo_buf_fini(&text);
@@ -399,35 +400,35 @@ static void test_damaged(void **state)
 static void test_tampered(void **state)
 {
     struct mo_span lines[4], rest;
-    struct mo_ledger_file f;
+    struct mo_audit_file_file f;
     struct mo_buf text, head, other;
 
     (void)state;
     mo_buf_init(&text, 65536);
     mo_buf_init(&head, 65536);
     mo_buf_init(&other, 65536);
-    file_init(&f, MO_LEDGER_MAX, 4);
+    file_init(&f, MO_AUDIT_FILE_MAX, 4);
     append(&f, "\"a\":1\n\"a\":2\n\"a\":3\n\"a\":4\n");
-    mo_ledger_file_close(&f);
-    slurp(MO_LEDGER_FILE, &text);
-    slurp(MO_LEDGER_HEAD, &head);
+    mo_audit_file_file_close(&f);
+    slurp(MO_AUDIT_FILE_FILE, &text);
+    slurp(MO_AUDIT_FILE_HEAD, &head);
     assert_true(verify().ok);
     for (size_t i = 0; i < text.len; i++) {
         text.p[i] ^= 1;
-        spit(MO_LEDGER_FILE, mo_buf_view(&text));
+        spit(MO_AUDIT_FILE_FILE, mo_buf_view(&text));
         if (verify().ok)
             fail_msg("byte %zu goes unnoticed", i);
         text.p[i] ^= 1;
     }
     for (size_t i = 0; i < head.len; i++) {
         head.p[i] ^= 1;
-        spit(MO_LEDGER_FILE, mo_buf_view(&text));
-        spit(MO_LEDGER_HEAD, mo_buf_view(&head));
+        spit(MO_AUDIT_FILE_FILE, mo_buf_view(&text));
+        spit(MO_AUDIT_FILE_HEAD, mo_buf_view(&head));
         if (verify().ok && i > 20) /* a first row that may be missing */
             fail_msg("byte %zu of the head goes unnoticed", i);
         head.p[i] ^= 1;
     }
-    spit(MO_LEDGER_HEAD, mo_buf_view(&head));
+    spit(MO_AUDIT_FILE_HEAD, mo_buf_view(&head));
     rest = mo_buf_view(&text);
     for (size_t i = 0; i < 4; i++)
         lines[i] = mo_span_cut(&rest, '\n');
@@ -437,7 +438,7 @@ static void test_tampered(void **state)
             if (i != skip)
                 (void)mo_buf_printf(&other, "%.*s\n", (int)lines[i].n,
                                     lines[i].p);
-        spit(MO_LEDGER_FILE, mo_buf_view(&other));
+        spit(MO_AUDIT_FILE_FILE, mo_buf_view(&other));
         if (verify().ok)
             fail_msg("line %zu can be taken out", skip);
     }
@@ -448,10 +449,10 @@ static void test_tampered(void **state)
 
             (void)mo_buf_printf(&other, "%.*s\n", (int)lines[k].n, lines[k].p);
         }
-        spit(MO_LEDGER_FILE, mo_buf_view(&other));
+        spit(MO_AUDIT_FILE_FILE, mo_buf_view(&other));
         assert_false(verify().ok);
     }
-    spit(MO_LEDGER_FILE, mo_span(NULL, 0));
+    spit(MO_AUDIT_FILE_FILE, mo_span(NULL, 0));
     assert_false(verify().ok);
     mo_buf_fini(&text);
     mo_buf_fini(&head);
