@@ -51,13 +51,13 @@ static void feed_config(struct mo_span text)
 static void feed_env(struct mo_span text)
 {
     struct mo_arena a;
-    struct mo_env env;
+    struct mo_dotenv env;
     unsigned line;
 
     mo_arena_init(&a, 1 << 20);
-    if (mo_env_parse(&a, text, &env, &line, NULL) == 0) {
+    if (mo_dotenv_parse(&a, text, &env, &line, NULL) == 0) {
         for (size_t i = 0; i < env.n; i++) {
-            if (mo_env_find(&env, env.v[i].name) != &env.v[i])
+            if (mo_dotenv_find(&env, env.v[i].name) != &env.v[i])
                 abort();
         }
     }
@@ -69,8 +69,8 @@ static void feed_ref(struct mo_span text)
     struct mo_buf b;
 
     mo_buf_init(&b, 1 << 20);
-    (void)mo_ref_mask(text, &b);
-    if (mo_ref_check(text, NULL) < 0 && !mo_ref_any(text))
+    (void)mo_reference_mask(text, &b);
+    if (mo_reference_check(text, NULL) < 0 && !mo_reference_any(text))
         abort();
     mo_buf_fini(&b);
 }

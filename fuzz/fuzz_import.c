@@ -22,13 +22,13 @@ static void there_and_back(const struct mo_import_server *s)
 
     mo_buf_init(&with, 16 << 20);
     mo_buf_init(&without, 16 << 20);
-    if (mo_jedit_set(mo_span_cstr(ours), path, mo_json_text(s->json), &with,
-                     NULL) < 0 ||
+    if (mo_json_edit_set(mo_span_cstr(ours), path, mo_json_text(s->json), &with,
+                         NULL) < 0 ||
         mo_json_parse(mo_buf_view(&with), 0, &doc, NULL) < 0 ||
         !mo_import_same(
             mo_json_get(mo_json_get(doc.root, "mcpServers"), s->name),
             s->json) ||
-        mo_jedit_del(mo_buf_view(&with), outer, &without, NULL) < 0 ||
+        mo_json_edit_del(mo_buf_view(&with), outer, &without, NULL) < 0 ||
         !mo_span_is(mo_buf_view(&without), ours))
         abort();
     mo_buf_fini(&with);

@@ -52,7 +52,7 @@ static bool fits_headers(const char *token)
 static int read_token(const struct mo_config *c, const char *text,
                       struct mo_buf *b, struct mo_err *e)
 {
-    if (mo_ref_resolve(c, text, b, e) < 0) {
+    if (mo_reference_resolve(c, text, b, e) < 0) {
         e->code = MO_EINVAL; /* a file that is not there is a bad value too */
         return e->code;
     }

@@ -259,7 +259,7 @@ int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
     int rc;
 
     mo_buf_init(&b, URL_MAX);
-    rc = mo_ref_resolve(cfg, cfg->store.url, &b, e);
+    rc = mo_reference_resolve(cfg, cfg->store.url, &b, e);
     file = mo_buf_view(&b);
     if (rc == 0 && mo_span_starts(file, MO_SPAN("sqlite:"))) {
         file = mo_span_skip(file, 7);

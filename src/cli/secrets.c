@@ -271,10 +271,10 @@ static void check_text(void *ctx, const char *path, const char *text)
 {
     struct mo_span rest = mo_span_cstr(text);
     struct check *k = ctx;
-    struct mo_ref_part part;
+    struct mo_reference_part part;
 
-    while (mo_ref_next(&rest, &part, NULL) > 0) {
-        if (part.kind != MO_REF_SECRET)
+    while (mo_reference_next(&rest, &part, NULL) > 0) {
+        if (part.kind != MO_REFERENCE_SECRET)
             continue;
         if (mo_secrets_has(k->s, part.text)) {
             note_used(k, part.text);

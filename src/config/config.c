@@ -28,11 +28,11 @@ static const char *real_env(char *const *envp, const char *name)
 const char *mo_config_getenv(const struct mo_config *c, const char *name)
 {
     const char *v = real_env(c->environ, name);
-    const struct mo_env_var *var;
+    const struct mo_dotenv_var *var;
 
     if (v)
         return v;
-    var = mo_env_find(&c->env, name);
+    var = mo_dotenv_find(&c->env, name);
     return var && *var->value ? var->value : NULL;
 }
 
@@ -46,11 +46,11 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 
     (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
                    h->in.dir ? "/" : "");
-    mo_buf_init(&text, MO_ENV_FILE_MAX);
-    rc = mo_file_read(path, MO_ENV_FILE_MAX, &text, &h->dotenv, &e);
+    mo_buf_init(&text, MO_DOTENV_FILE_MAX);
+    rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0)
-        rc =
-            mo_env_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line, &e);
+        rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
+                             &e);
     mo_buf_fini(&text);
     if (rc == MO_ENOMEM)
         l->no_memory = true;
@@ -151,7 +151,7 @@ static void apply_env(void *ctx, const char *path, const struct mo_key *k,
     while (k->env && names.p) {
         struct mo_span s = mo_span_cut(&names, ',');
         struct mo_config_origin from = {.layer = y->layer};
-        const struct mo_env_var *var;
+        const struct mo_dotenv_var *var;
         const char *value = NULL;
         char *name = mo_arena_strndup(y->l->arena, s.p, s.n);
 
@@ -160,7 +160,7 @@ static void apply_env(void *ctx, const char *path, const struct mo_key *k,
             return;
         }
         from.name = name;
-        var = mo_env_find(&y->l->cfg->env, name);
+        var = mo_dotenv_find(&y->l->cfg->env, name);
         if (y->layer == MO_LAYER_ENV) {
             value = real_env(y->l->cfg->environ, name);
         } else if (var && *var->value) {

@@ -216,7 +216,7 @@ struct mo_config {
 
     uint64_t generation;  /* counts loads of one holder, from 1 */
     const char *file;     /* the one that was read, or NULL */
-    struct mo_env env;    /* .env */
+    struct mo_dotenv env; /* .env */
     char *const *environ; /* borrowed */
     const struct mo_config_origin *origins; /* newest first */
 };

@@ -166,7 +166,7 @@ static void hide_text(struct hide *h, const char *text)
 {
     int rc;
 
-    if (!text || mo_ref_any(mo_span_cstr(text)))
+    if (!text || mo_reference_any(mo_span_cstr(text)))
         return;
     rc = mo_log_secret(h->log, mo_span_cstr(text));
     if (rc < 0)
@@ -183,7 +183,7 @@ static void hide_map(struct hide *h, const struct mo_config_map *m)
         bool header = strcasecmp(m->v[i].name, "authorization") == 0 ||
                       strcasecmp(m->v[i].name, "cookie") == 0;
 
-        if (header || mo_env_secret_name(m->v[i].name))
+        if (header || mo_dotenv_secret_name(m->v[i].name))
             hide_text(h, m->v[i].value);
     }
 }
@@ -218,7 +218,7 @@ int mo_config_hide(const struct mo_config *c, struct mo_log *log)
 
     hide_struct(&h, &mo_config_keys, (const char *)c);
     for (size_t i = 0; i < c->env.n; i++) {
-        if (mo_env_secret_name(c->env.v[i].name))
+        if (mo_dotenv_secret_name(c->env.v[i].name))
             hide_text(&h, c->env.v[i].value);
     }
     return h.rc;

@@ -116,7 +116,7 @@ static struct mo_span skip_export(struct mo_span s)
 }
 
 static int parse_line(struct mo_arena *a, struct mo_span s,
-                      struct mo_env_var *var, struct mo_err *e)
+                      struct mo_dotenv_var *var, struct mo_err *e)
 {
     struct mo_span name;
 
@@ -134,7 +134,7 @@ static int parse_line(struct mo_arena *a, struct mo_span s,
     return parse_value(a, s, &var->value, e);
 }
 
-static int put(struct mo_env *env, const struct mo_env_var *var,
+static int put(struct mo_dotenv *env, const struct mo_dotenv_var *var,
                struct mo_err *e)
 {
     for (size_t i = 0; i < env->n; i++) {
@@ -143,16 +143,16 @@ static int put(struct mo_env *env, const struct mo_env_var *var,
             return 0;
         }
     }
-    if (env->n == MO_ENV_VARS_MAX)
-        return mo_fail(e, MO_ETOOBIG, "more than %d names", MO_ENV_VARS_MAX);
+    if (env->n == MO_DOTENV_VARS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d names", MO_DOTENV_VARS_MAX);
     env->v[env->n++] = *var;
     return 0;
 }
 
 static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
-                    struct mo_env *env, struct mo_err *e)
+                    struct mo_dotenv *env, struct mo_err *e)
 {
-    struct mo_env_var var = {.line = line};
+    struct mo_dotenv_var var = {.line = line};
     int rc;
 
     if (s.n && s.p[s.n - 1] == '\r')
@@ -169,15 +169,15 @@ static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
     return put(env, &var, e);
 }
 
-int mo_env_parse(struct mo_arena *a, struct mo_span text, struct mo_env *out,
-                 unsigned *line, struct mo_err *e)
+int mo_dotenv_parse(struct mo_arena *a, struct mo_span text,
+                    struct mo_dotenv *out, unsigned *line, struct mo_err *e)
 {
-    *out = (struct mo_env){.n = 0};
+    *out = (struct mo_dotenv){.n = 0};
     *line = 0;
-    if (text.n > MO_ENV_FILE_MAX)
+    if (text.n > MO_DOTENV_FILE_MAX)
         return mo_fail(e, MO_ETOOBIG, "larger than %zu KiB",
-                       MO_ENV_FILE_MAX / 1024);
-    out->v = mo_arena_alloc(a, sizeof(*out->v) * MO_ENV_VARS_MAX);
+                       MO_DOTENV_FILE_MAX / 1024);
+    out->v = mo_arena_alloc(a, sizeof(*out->v) * MO_DOTENV_VARS_MAX);
     if (!out->v)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     while (text.p) {
@@ -189,7 +189,8 @@ int mo_env_parse(struct mo_arena *a, struct mo_span text, struct mo_env *out,
     return 0;
 }
 
-const struct mo_env_var *mo_env_find(const struct mo_env *env, const char *name)
+const struct mo_dotenv_var *mo_dotenv_find(const struct mo_dotenv *env,
+                                           const char *name)
 {
     for (size_t i = 0; i < env->n; i++) {
         if (strcmp(env->v[i].name, name) == 0)
@@ -198,7 +199,7 @@ const struct mo_env_var *mo_env_find(const struct mo_env *env, const char *name)
     return NULL;
 }
 
-bool mo_env_secret_name(const char *name)
+bool mo_dotenv_secret_name(const char *name)
 {
     static const char *const ends[] = {"KEY", "TOKEN", "SECRET", "PASSWORD",
                                        "PASSWD"};

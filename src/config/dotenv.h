@@ -16,28 +16,28 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define MO_ENV_FILE_MAX ((size_t)64 * 1024)
-#define MO_ENV_VARS_MAX 256
+#define MO_DOTENV_FILE_MAX ((size_t)64 * 1024)
+#define MO_DOTENV_VARS_MAX 256
 
-struct mo_env_var {
+struct mo_dotenv_var {
     const char *name, *value;
     unsigned line;
 };
 
-struct mo_env {
-    struct mo_env_var *v;
+struct mo_dotenv {
+    struct mo_dotenv_var *v;
     size_t n;
 };
 
 /* On MO_EINVAL / MO_ETOOBIG *line says where (1-based). */
-int mo_env_parse(struct mo_arena *a, struct mo_span text, struct mo_env *out,
-                 unsigned *line, struct mo_err *e);
+int mo_dotenv_parse(struct mo_arena *a, struct mo_span text,
+                    struct mo_dotenv *out, unsigned *line, struct mo_err *e);
 
 /* NULL when it is not there. */
-const struct mo_env_var *mo_env_find(const struct mo_env *env,
-                                     const char *name);
+const struct mo_dotenv_var *mo_dotenv_find(const struct mo_dotenv *env,
+                                           const char *name);
 
 /* Does a name look like it holds a secret (..._KEY, ..._TOKEN, ...)? */
-bool mo_env_secret_name(const char *name);
+bool mo_dotenv_secret_name(const char *name);
 
 #endif

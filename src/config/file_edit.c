@@ -34,7 +34,7 @@ static int make_dir(const char *path, struct mo_err *e)
 }
 
 /* Not even a directory: then nobody else is there either. */
-static int take_lock(struct mo_rewrite *r, unsigned ms, struct mo_err *e)
+static int take_lock(struct mo_file_edit *r, unsigned ms, struct mo_err *e)
 {
     struct mo_err why = {0};
 
@@ -45,7 +45,7 @@ static int take_lock(struct mo_rewrite *r, unsigned ms, struct mo_err *e)
     return why.code;
 }
 
-static int read_text(struct mo_rewrite *r, struct mo_err *e)
+static int read_text(struct mo_file_edit *r, struct mo_err *e)
 {
     int rc = mo_file_read(r->path, MO_CONFIG_FILE_MAX, &r->text, &r->stamp, e);
 
@@ -55,12 +55,12 @@ static int read_text(struct mo_rewrite *r, struct mo_err *e)
     return mo_buf_puts(&r->text, "{}\n");
 }
 
-static int open_within(struct mo_rewrite *r, const struct mo_config_holder *h,
+static int open_within(struct mo_file_edit *r, const struct mo_config_holder *h,
                        unsigned ms, struct mo_err *e)
 {
     int rc;
 
-    *r = (struct mo_rewrite){.h = h, .lock = -1};
+    *r = (struct mo_file_edit){.h = h, .lock = -1};
     mo_buf_init(&r->text, MO_CONFIG_FILE_MAX);
     rc = real_path(h->path, r->path, e);
     if (rc == 0)
@@ -68,23 +68,23 @@ static int open_within(struct mo_rewrite *r, const struct mo_config_holder *h,
     if (rc == 0)
         rc = read_text(r, e);
     if (rc < 0)
-        mo_rewrite_close(r);
+        mo_file_edit_close(r);
     return rc;
 }
 
-int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
-                    struct mo_err *e)
+int mo_file_edit_open(struct mo_file_edit *r, const struct mo_config_holder *h,
+                      struct mo_err *e)
 {
-    return open_within(r, h, MO_REWRITE_LOCK_MS, e);
+    return open_within(r, h, MO_FILE_EDIT_LOCK_MS, e);
 }
 
-int mo_rewrite_open_now(struct mo_rewrite *r, const struct mo_config_holder *h,
-                        struct mo_err *e)
+int mo_file_edit_open_now(struct mo_file_edit *r,
+                          const struct mo_config_holder *h, struct mo_err *e)
 {
     return open_within(r, h, 0, e);
 }
 
-void mo_rewrite_close(struct mo_rewrite *r)
+void mo_file_edit_close(struct mo_file_edit *r)
 {
     if (r->text.p)
         explicit_bzero(r->text.p, r->text.cap); /* keys may stand in it */
@@ -92,15 +92,16 @@ void mo_rewrite_close(struct mo_rewrite *r)
     mo_close_fd(&r->lock);
 }
 
-int mo_rewrite_set(struct mo_rewrite *r, const char *const *path,
-                   struct mo_span value, struct mo_err *e)
+int mo_file_edit_set(struct mo_file_edit *r, const char *const *path,
+                     struct mo_span value, struct mo_err *e)
 {
     struct mo_buf next;
     int rc;
 
     mo_buf_init(&next, MO_CONFIG_FILE_MAX);
-    rc = value.n ? mo_jedit_set(mo_buf_view(&r->text), path, value, &next, e)
-                 : mo_jedit_del(mo_buf_view(&r->text), path, &next, e);
+    rc = value.n
+             ? mo_json_edit_set(mo_buf_view(&r->text), path, value, &next, e)
+             : mo_json_edit_del(mo_buf_view(&r->text), path, &next, e);
     if (rc < 0) {
         mo_buf_fini(&next);
         return mo_wrap(e, "%s", r->path);
@@ -131,8 +132,8 @@ static void rename_in(struct mo_config_report *rep, const char *tried,
     }
 }
 
-int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
-                   struct mo_config_report *rep, struct mo_err *e)
+int mo_file_edit_try(struct mo_file_edit *r, struct mo_config_holder *h,
+                     struct mo_config_report *rep, struct mo_err *e)
 {
     struct mo_config_input in = r->h->in;
     char tried[PATH_MAX];
@@ -156,7 +157,7 @@ int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
     return rc;
 }
 
-static int keep_old(const struct mo_rewrite *r, mode_t mode, struct mo_err *e)
+static int keep_old(const struct mo_file_edit *r, mode_t mode, struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf b;
@@ -175,8 +176,8 @@ static int keep_old(const struct mo_rewrite *r, mode_t mode, struct mo_err *e)
     return rc;
 }
 
-int mo_rewrite_save(struct mo_rewrite *r, struct mo_config_report *rep,
-                    struct mo_err *e)
+int mo_file_edit_save(struct mo_file_edit *r, struct mo_config_report *rep,
+                      struct mo_err *e)
 {
     mode_t mode = r->stamp.there ? r->stamp.mode & 0777 : 0600;
     struct mo_config_holder h;
@@ -186,7 +187,7 @@ int mo_rewrite_save(struct mo_rewrite *r, struct mo_config_report *rep,
     *rep = (struct mo_config_report){.kept = 0};
     if (!r->changed)
         return 0;
-    rc = mo_rewrite_try(r, &h, rep, e);
+    rc = mo_file_edit_try(r, &h, rep, e);
     if (rc < 0)
         return rc;
     mo_config_close(&h);

@@ -13,38 +13,38 @@
 
 #include "config/config.h"
 
-#define MO_REWRITE_LOCK_MS 5000
+#define MO_FILE_EDIT_LOCK_MS 5000
 
-struct mo_rewrite {
+struct mo_file_edit {
     const struct mo_config_holder *h; /* borrowed */
     char path[PATH_MAX];              /* the file itself, not a link to it */
     struct mo_file_stamp stamp;
-    struct mo_buf text; /* as it is; to be exchanged by mo_rewrite_swap() */
+    struct mo_buf text; /* as it is; to be exchanged by mo_file_edit_swap() */
     bool changed;
     int lock;
 };
 
-/* h is loaded and good. Another writer is waited for MO_REWRITE_LOCK_MS. On
+/* h is loaded and good. Another writer is waited for MO_FILE_EDIT_LOCK_MS. On
  * failure nothing is to be closed. */
-int mo_rewrite_open(struct mo_rewrite *r, const struct mo_config_holder *h,
-                    struct mo_err *e);
+int mo_file_edit_open(struct mo_file_edit *r, const struct mo_config_holder *h,
+                      struct mo_err *e);
 /* The same for who must not wait: MO_EBUSY at once. */
-int mo_rewrite_open_now(struct mo_rewrite *r, const struct mo_config_holder *h,
-                        struct mo_err *e);
-void mo_rewrite_close(struct mo_rewrite *r);
+int mo_file_edit_open_now(struct mo_file_edit *r,
+                          const struct mo_config_holder *h, struct mo_err *e);
+void mo_file_edit_close(struct mo_file_edit *r);
 
 /* Set or delete (value empty) by path; only in memory. */
-int mo_rewrite_set(struct mo_rewrite *r, const char *const *path,
-                   struct mo_span value, struct mo_err *e);
+int mo_file_edit_set(struct mo_file_edit *r, const char *const *path,
+                     struct mo_span value, struct mo_err *e);
 
 /* What the loader makes of it as it is now: *h is to be closed, or MO_EINVAL
  * and rep says why, by the file's own name. */
-int mo_rewrite_try(struct mo_rewrite *r, struct mo_config_holder *h,
-                   struct mo_config_report *rep, struct mo_err *e);
+int mo_file_edit_try(struct mo_file_edit *r, struct mo_config_holder *h,
+                     struct mo_config_report *rep, struct mo_err *e);
 
 /* To the disk. MO_EINVAL: the loader refuses it; rep says why, by the file's
  * own name. */
-int mo_rewrite_save(struct mo_rewrite *r, struct mo_config_report *rep,
-                    struct mo_err *e);
+int mo_file_edit_save(struct mo_file_edit *r, struct mo_config_report *rep,
+                      struct mo_err *e);
 
 #endif

@@ -77,7 +77,7 @@ static struct mo_span indent_at(struct mo_span text, const char *p)
         start--;
     for (end = start; end < p && (*end == ' ' || *end == '\t');)
         end++;
-    return mo_span_head(between(start, end), MO_JEDIT_INDENT);
+    return mo_span_head(between(start, end), MO_JSON_EDIT_INDENT);
 }
 
 static bool starts_line(struct mo_span text, const char *p)
@@ -178,7 +178,7 @@ static void begin(struct mo_span text, struct mo_json obj, const char *name,
                   struct mo_json v, struct style st, struct mo_buf *b)
 {
     struct mo_span outer = indent_at(text, obj.p);
-    char indent[2 * MO_JEDIT_INDENT];
+    char indent[2 * MO_JSON_EDIT_INDENT];
     bool alone = obj.p + obj.n == mo_span_trim(text).p + mo_span_trim(text).n;
 
     /* nothing in the file yet: it may as well be readable */
@@ -265,8 +265,8 @@ static int descend(struct mo_json root, const char *const *path,
     return 0;
 }
 
-int mo_jedit_set(struct mo_span text, const char *const *path,
-                 struct mo_span value, struct mo_buf *out, struct mo_err *e)
+int mo_json_edit_set(struct mo_span text, const char *const *path,
+                     struct mo_span value, struct mo_buf *out, struct mo_err *e)
 {
     struct style st = {.nl = newline_of(text)};
     const char *const *left = path;
@@ -294,8 +294,8 @@ int mo_jedit_set(struct mo_span text, const char *const *path,
 
 /* --- taking out ---------------------------------------------------------- */
 
-int mo_jedit_del(struct mo_span text, const char *const *path,
-                 struct mo_buf *out, struct mo_err *e)
+int mo_json_edit_del(struct mo_span text, const char *const *path,
+                     struct mo_buf *out, struct mo_err *e)
 {
     const char *const *left = path;
     const char *from, *to;

@@ -12,17 +12,18 @@
 
 #include "codec/json/json.h"
 
-#define MO_JEDIT_DEPTH_MAX 4  /* words of a path */
-#define MO_JEDIT_INDENT    64 /* bytes of indentation that are understood */
+#define MO_JSON_EDIT_DEPTH_MAX 4  /* words of a path */
+#define MO_JSON_EDIT_INDENT    64 /* bytes of indentation that are understood */
 
 /* path: keys from the outermost, NULL-terminated. Objects on the way that are
  * missing are made; MO_EINVAL: something on the way is no object. value is
  * JSON. Appended to out. */
-int mo_jedit_set(struct mo_span text, const char *const *path,
-                 struct mo_span value, struct mo_buf *out, struct mo_err *e);
+int mo_json_edit_set(struct mo_span text, const char *const *path,
+                     struct mo_span value, struct mo_buf *out,
+                     struct mo_err *e);
 
 /* MO_ENOTFOUND: there is none. */
-int mo_jedit_del(struct mo_span text, const char *const *path,
-                 struct mo_buf *out, struct mo_err *e);
+int mo_json_edit_del(struct mo_span text, const char *const *path,
+                     struct mo_buf *out, struct mo_err *e);
 
 #endif

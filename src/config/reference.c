@@ -7,11 +7,11 @@
 
 static const struct {
     struct mo_span word;
-    enum mo_ref_kind kind;
+    enum mo_reference_kind kind;
 } kinds[] = {
-    {{"secret:", 7}, MO_REF_SECRET},
-    {{"env:", 4}, MO_REF_ENV},
-    {{"file:", 5}, MO_REF_FILE},
+    {{"secret:", 7}, MO_REFERENCE_SECRET},
+    {{"env:", 4}, MO_REFERENCE_ENV},
+    {{"file:", 5}, MO_REFERENCE_FILE},
 };
 
 static bool name_ok(struct mo_span s)
@@ -37,7 +37,7 @@ static bool path_ok(struct mo_span s)
 }
 
 /* inside: what stands between the braces. */
-static int parse_inside(struct mo_span inside, struct mo_ref_part *out,
+static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
                         struct mo_err *e)
 {
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
@@ -45,12 +45,12 @@ static int parse_inside(struct mo_span inside, struct mo_ref_part *out,
 
         if (!mo_span_starts(inside, kinds[i].word))
             continue;
-        if (kinds[i].kind == MO_REF_FILE ? !path_ok(arg) : !name_ok(arg))
+        if (kinds[i].kind == MO_REFERENCE_FILE ? !path_ok(arg) : !name_ok(arg))
             return mo_fail(e, MO_EINVAL,
                            "has a '${%s...}' whose name is empty, too long or "
                            "not allowed",
                            kinds[i].word.p);
-        *out = (struct mo_ref_part){kinds[i].kind, arg};
+        *out = (struct mo_reference_part){kinds[i].kind, arg};
         return 1;
     }
     if (name_ok(inside))
@@ -65,14 +65,16 @@ static int parse_inside(struct mo_span inside, struct mo_ref_part *out,
 }
 
 static int text_part(struct mo_span *rest, size_t n, size_t drop,
-                     struct mo_ref_part *out)
+                     struct mo_reference_part *out)
 {
-    *out = (struct mo_ref_part){MO_REF_TEXT, mo_span_head(*rest, n)};
+    *out =
+        (struct mo_reference_part){MO_REFERENCE_TEXT, mo_span_head(*rest, n)};
     *rest = mo_span_skip(*rest, n + drop);
     return 1;
 }
 
-int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out, struct mo_err *e)
+int mo_reference_next(struct mo_span *rest, struct mo_reference_part *out,
+                      struct mo_err *e)
 {
     ptrdiff_t at = mo_span_search(*rest, MO_SPAN("${"));
     ptrdiff_t end;
@@ -94,31 +96,31 @@ int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out, struct mo_err *e)
     return rc;
 }
 
-int mo_ref_check(struct mo_span text, struct mo_err *e)
+int mo_reference_check(struct mo_span text, struct mo_err *e)
 {
-    struct mo_ref_part part;
+    struct mo_reference_part part;
     int rc;
 
     do
-        rc = mo_ref_next(&text, &part, e);
+        rc = mo_reference_next(&text, &part, e);
     while (rc > 0);
     return rc;
 }
 
-bool mo_ref_any(struct mo_span text)
+bool mo_reference_any(struct mo_span text)
 {
-    struct mo_ref_part part;
+    struct mo_reference_part part;
     int rc;
 
-    for (rc = mo_ref_next(&text, &part, NULL); rc > 0;
-         rc = mo_ref_next(&text, &part, NULL)) {
-        if (part.kind != MO_REF_TEXT)
+    for (rc = mo_reference_next(&text, &part, NULL); rc > 0;
+         rc = mo_reference_next(&text, &part, NULL)) {
+        if (part.kind != MO_REFERENCE_TEXT)
             return true;
     }
     return rc < 0;
 }
 
-static void put_ref(struct mo_buf *b, const struct mo_ref_part *part)
+static void put_ref(struct mo_buf *b, const struct mo_reference_part *part)
 {
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (kinds[i].kind != part->kind)
@@ -130,19 +132,19 @@ static void put_ref(struct mo_buf *b, const struct mo_ref_part *part)
     }
 }
 
-int mo_ref_mask(struct mo_span text, struct mo_buf *b)
+int mo_reference_mask(struct mo_span text, struct mo_buf *b)
 {
-    struct mo_ref_part part = {MO_REF_TEXT, text};
+    struct mo_reference_part part = {MO_REFERENCE_TEXT, text};
     bool masked = false; /* neighbouring literals give one mask */
     int rc;
 
-    for (rc = mo_ref_next(&text, &part, NULL); rc > 0;
-         rc = mo_ref_next(&text, &part, NULL)) {
-        if (part.kind != MO_REF_TEXT)
+    for (rc = mo_reference_next(&text, &part, NULL); rc > 0;
+         rc = mo_reference_next(&text, &part, NULL)) {
+        if (part.kind != MO_REFERENCE_TEXT)
             put_ref(b, &part);
         else if (!masked)
             mo_buf_puts(b, "***");
-        masked = part.kind == MO_REF_TEXT;
+        masked = part.kind == MO_REFERENCE_TEXT;
     }
     if (rc < 0 && !masked)
         mo_buf_puts(b, "***");

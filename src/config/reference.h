@@ -13,25 +13,30 @@
 
 #include "base/str.h"
 
-enum mo_ref_kind { MO_REF_TEXT, MO_REF_SECRET, MO_REF_ENV, MO_REF_FILE };
+enum mo_reference_kind {
+    MO_REFERENCE_TEXT,
+    MO_REFERENCE_SECRET,
+    MO_REFERENCE_ENV,
+    MO_REFERENCE_FILE
+};
 
-struct mo_ref_part {
-    enum mo_ref_kind kind;
+struct mo_reference_part {
+    enum mo_reference_kind kind;
     struct mo_span text; /* the literal text, or NAME / PATH */
 };
 
 /* Next part of *rest: 1 and *out, 0 at the end, MO_EINVAL and a sentence
  * without its subject ("has ..."). */
-int mo_ref_next(struct mo_span *rest, struct mo_ref_part *out,
-                struct mo_err *e);
+int mo_reference_next(struct mo_span *rest, struct mo_reference_part *out,
+                      struct mo_err *e);
 
 /* The whole text has good syntax. */
-int mo_ref_check(struct mo_span text, struct mo_err *e);
+int mo_reference_check(struct mo_span text, struct mo_err *e);
 
 /* Is there a reference in it at all? Bad syntax counts as yes. */
-bool mo_ref_any(struct mo_span text);
+bool mo_reference_any(struct mo_span text);
 
 /* The text with every literal part replaced by "***": safe to show. */
-int mo_ref_mask(struct mo_span text, struct mo_buf *b);
+int mo_reference_mask(struct mo_span text, struct mo_buf *b);
 
 #endif

@@ -42,7 +42,7 @@ void mo_config_put_url(struct mo_buf *b, const char *url)
 static void put_str(struct mo_buf *b, const struct mo_key *k, const char *s)
 {
     if (k->flags & MO_KEY_SECRET)
-        mo_ref_mask(mo_span_cstr(s), b);
+        mo_reference_mask(mo_span_cstr(s), b);
     else if (k->flags & MO_KEY_URL)
         mo_config_put_url(b, s);
     else

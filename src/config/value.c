@@ -73,8 +73,8 @@ static int check_text(struct mo_config_load *l, const struct mo_key *k,
     if (memchr(s.p, '\0', s.n))
         return mo_fail(e, MO_EINVAL, "must not have a NUL character in it");
     if (k->flags & MO_KEY_REF) {
-        ref = mo_ref_any(s);
-        if (mo_ref_check(s, e) < 0)
+        ref = mo_reference_any(s);
+        if (mo_reference_check(s, e) < 0)
             return MO_EINVAL;
     } else if (looks_like_ref(s)) {
         return mo_fail(e, MO_EINVAL,

@@ -131,15 +131,15 @@ static int resolved(struct mo_resolved_server *t, const struct mo_config *cfg,
     int rc;
 
     mo_buf_init(&b, VALUE_MAX);
-    if (mo_ref_any(mo_span_cstr(text)))
+    if (mo_reference_any(mo_span_cstr(text)))
         (void)mo_buf_room(&b, VALUE_MAX); /* growing would leave copies */
     if (name)
         mo_buf_printf(&b, "%s=", name);
-    rc = mo_ref_resolve_told(cfg, text, &b, on_value, &d, e);
+    rc = mo_reference_resolve_told(cfg, text, &b, on_value, &d, e);
     *out = rc == 0 ? mo_arena_strndup(t->a, b.len ? b.p : "", b.len) : NULL;
     if (rc == 0 && (mo_buf_err(&b) || !*out || d.rc < 0))
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
-    if (rc == 0 && mo_ref_any(mo_span_cstr(text)) &&
+    if (rc == 0 && mo_reference_any(mo_span_cstr(text)) &&
         write_down(t, *out, b.len, false) < 0)
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
     if (b.p)

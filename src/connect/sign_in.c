@@ -120,7 +120,7 @@ static int resolved(struct mo_sign_in *s, const struct mo_config *cfg,
     if (!text)
         return 0;
     mo_buf_init(&b, TEXT_MAX);
-    rc = mo_ref_resolve(cfg, text, &b, e);
+    rc = mo_reference_resolve(cfg, text, &b, e);
     if (rc == 0) {
         *out = mo_arena_strndup(&s->a, b.len ? b.p : "", b.len);
         if (mo_buf_err(&b) || !*out)

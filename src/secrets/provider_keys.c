@@ -32,9 +32,9 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
         mo_buf_puts(&b, o->name);
     if (o && o->line > 0)
         mo_buf_printf(&b, ":%u", o->line);
-    if (mo_ref_any(mo_span_cstr(*field))) {
+    if (mo_reference_any(mo_span_cstr(*field))) {
         mo_buf_puts(&b, b.len > 0 ? ", " : "");
-        (void)mo_ref_mask(mo_span_cstr(*field), &b);
+        (void)mo_reference_mask(mo_span_cstr(*field), &b);
     }
     if (b.len > 0)
         mo_jw_member(w, "from", mo_buf_view(&b));
@@ -49,7 +49,7 @@ static void put_key(struct mo_jw *w, const struct mo_config *cfg,
     int rc = 0;
 
     mo_buf_init(&value, KEY_MAX);
-    rc = mo_ref_resolve(cfg, api->api_key, &value, &e);
+    rc = mo_reference_resolve(cfg, api->api_key, &value, &e);
     if (value.p)
         explicit_bzero(value.p, value.cap);
     mo_buf_fini(&value);

@@ -59,49 +59,49 @@ static int from_store(const struct mo_config *c, struct mo_span name,
 }
 
 static int resolve_part(const struct mo_config *c,
-                        const struct mo_ref_part *part, struct mo_buf *out,
-                        struct mo_err *e)
+                        const struct mo_reference_part *part,
+                        struct mo_buf *out, struct mo_err *e)
 {
     mo_autofree char *name = mo_strndup(part->text.p, part->text.n);
 
     if (!name)
         return mo_fail(e, MO_ENOMEM, "secret reference");
     switch (part->kind) {
-    case MO_REF_TEXT:
+    case MO_REFERENCE_TEXT:
         return mo_buf_span(out, part->text);
-    case MO_REF_ENV:
+    case MO_REFERENCE_ENV:
         return from_env(c, name, out, e);
-    case MO_REF_FILE:
+    case MO_REFERENCE_FILE:
         return from_file(name, out, e);
-    case MO_REF_SECRET:
+    case MO_REFERENCE_SECRET:
         return from_store(c, part->text, out, e);
     }
     return mo_fail(e, MO_EINVAL, "unknown reference");
 }
 
-int mo_ref_resolve(const struct mo_config *c, const char *text,
-                   struct mo_buf *out, struct mo_err *e)
+int mo_reference_resolve(const struct mo_config *c, const char *text,
+                         struct mo_buf *out, struct mo_err *e)
 {
-    return mo_ref_resolve_told(c, text, out, NULL, NULL, e);
+    return mo_reference_resolve_told(c, text, out, NULL, NULL, e);
 }
 
-int mo_ref_resolve_told(const struct mo_config *c, const char *text,
-                        struct mo_buf *out, mo_ref_told_fn *told, void *ctx,
-                        struct mo_err *e)
+int mo_reference_resolve_told(const struct mo_config *c, const char *text,
+                              struct mo_buf *out, mo_reference_told_fn *told,
+                              void *ctx, struct mo_err *e)
 {
     struct mo_span rest = mo_span_cstr(text);
-    struct mo_ref_part part;
+    struct mo_reference_part part;
     int rc;
 
-    for (rc = mo_ref_next(&rest, &part, e); rc > 0;
-         rc = mo_ref_next(&rest, &part, e)) {
+    for (rc = mo_reference_next(&rest, &part, e); rc > 0;
+         rc = mo_reference_next(&rest, &part, e)) {
         size_t from = out->len;
         int sub = resolve_part(c, &part, out, e);
 
         if (sub < 0)
             return e && e->code ? e->code
                                 : mo_fail(e, sub, "secret is too long");
-        if (told && part.kind != MO_REF_TEXT && out->len > from)
+        if (told && part.kind != MO_REFERENCE_TEXT && out->len > from)
             told(ctx, mo_span(out->p + from, out->len - from));
     }
     return rc;

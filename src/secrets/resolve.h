@@ -10,14 +10,14 @@
 #include "config/config.h"
 
 /* The error names the reference, never a value. */
-int mo_ref_resolve(const struct mo_config *c, const char *text,
-                   struct mo_buf *out, struct mo_err *e);
+int mo_reference_resolve(const struct mo_config *c, const char *text,
+                         struct mo_buf *out, struct mo_err *e);
 
 /* The same, and each value that stood behind a reference is told, so that it
  * can be kept out of logs and errors. It is borrowed during the call. */
-typedef void mo_ref_told_fn(void *ctx, struct mo_span value);
-int mo_ref_resolve_told(const struct mo_config *c, const char *text,
-                        struct mo_buf *out, mo_ref_told_fn *told, void *ctx,
-                        struct mo_err *e);
+typedef void mo_reference_told_fn(void *ctx, struct mo_span value);
+int mo_reference_resolve_told(const struct mo_config *c, const char *text,
+                              struct mo_buf *out, mo_reference_told_fn *told,
+                              void *ctx, struct mo_err *e);
 
 #endif

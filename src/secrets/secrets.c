@@ -42,7 +42,7 @@ struct mo_secrets {
 bool mo_secret_name_ok(struct mo_span name)
 {
     char text[MO_SECRET_NAME_MAX + 16];
-    struct mo_ref_part part = {MO_REF_TEXT, {NULL, 0}};
+    struct mo_reference_part part = {MO_REFERENCE_TEXT, {NULL, 0}};
     struct mo_span rest;
     int n;
 
@@ -50,7 +50,8 @@ bool mo_secret_name_ok(struct mo_span name)
         return false;
     n = snprintf(text, sizeof(text), "${secret:%.*s}", (int)name.n, name.p);
     rest = mo_span(text, (size_t)n);
-    return mo_ref_next(&rest, &part, NULL) == 1 && mo_span_eq(part.text, name);
+    return mo_reference_next(&rest, &part, NULL) == 1 &&
+           mo_span_eq(part.text, name);
 }
 
 const char *mo_secret_value_wrong(struct mo_span value)

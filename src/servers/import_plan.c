@@ -194,7 +194,7 @@ static int store_keys(const struct mo_plan *p, const struct mo_config *cfg,
 }
 
 int mo_plan_write(const struct mo_plan *p, const struct mo_config *cfg,
-                  struct mo_rewrite *r, struct mo_err *e)
+                  struct mo_file_edit *r, struct mo_err *e)
 {
     int rc = 0;
 
@@ -203,7 +203,7 @@ int mo_plan_write(const struct mo_plan *p, const struct mo_config *cfg,
         const char *path[] = {"mcpServers", s->name, NULL};
 
         if (mo_plan_writes(p, i))
-            rc = mo_rewrite_set(r, path, mo_json_text(s->json), e);
+            rc = mo_file_edit_set(r, path, mo_json_text(s->json), e);
     }
     /* before the file: a reference without a value would be worse */
     return rc < 0 ? rc : store_keys(p, cfg, e);

@@ -47,6 +47,6 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
 
 /* Keys into the store of cfg, servers into r, which is not saved. */
 int mo_plan_write(const struct mo_plan *p, const struct mo_config *cfg,
-                  struct mo_rewrite *r, struct mo_err *e);
+                  struct mo_file_edit *r, struct mo_err *e);
 
 #endif

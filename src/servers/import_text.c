@@ -19,7 +19,7 @@ bool mo_import_is_key(const char *name, struct mo_span value)
 {
     if (value.n < 8 || mo_span_search(value, MO_SPAN("${")) >= 0)
         return false;
-    if (mo_env_secret_name(name) || strcasecmp(name, "authorization") == 0 ||
+    if (mo_dotenv_secret_name(name) || strcasecmp(name, "authorization") == 0 ||
         strcasecmp(name, "cookie") == 0 || strcasecmp(name, "x-api-key") == 0)
         return true;
     for (size_t i = 0; i < MO_COUNT(prefixes); i++) {

@@ -137,7 +137,7 @@ static void succeed(struct job *j, bool saved)
 /* --- saved --------------------------------------------------------------- */
 
 /* Messages say where in the file; a request has another. */
-static void why_not(const struct mo_rewrite *r,
+static void why_not(const struct mo_file_edit *r,
                     const struct mo_config_report *rep, struct mo_err *e)
 {
     for (unsigned i = 0; e->code == MO_EINVAL && i < rep->kept; i++) {
@@ -156,7 +156,7 @@ static void why_not(const struct mo_rewrite *r,
     }
 }
 
-static int save(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int save(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
     int rc = edit_apply(j, r, e);
@@ -164,21 +164,21 @@ static int save(struct job *j, struct mo_rewrite *r, struct mo_err *e)
     if (rc == 0)
         rc = edit_store(j, e);
     if (rc == 0) {
-        rc = mo_rewrite_save(r, &rep, e);
+        rc = mo_file_edit_save(r, &rep, e);
         if (rc < 0)
             why_not(r, &rep, e);
     }
     return rc;
 }
 
-static void step_save(struct job *j, struct mo_rewrite *r)
+static void step_save(struct job *j, struct mo_file_edit *r)
 {
     struct mo_manage *m = j->m;
     struct mo_err e = {0};
     int rc = save(j, r, &e);
     bool changed = r->changed;
 
-    mo_rewrite_close(r);
+    mo_file_edit_close(r);
     if (rc < 0) {
         mo_log_err(mo_loop_log(m->o.loop), MO_WARN, "manage", &e, "%s",
                    j->server ? j->server : "import");
@@ -318,14 +318,14 @@ static int start_test(struct job *j, const struct mo_config *cfg,
 
 /* --- checked ------------------------------------------------------------- */
 
-static int check(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int check(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
     int rc = edit_apply(j, r, e);
 
     if (rc < 0)
         return rc;
-    rc = mo_rewrite_try(r, &j->tried, &rep, e);
+    rc = mo_file_edit_try(r, &j->tried, &rep, e);
     if (rc < 0) {
         j->tried.now = NULL;
         why_not(r, &rep, e);
@@ -333,12 +333,12 @@ static int check(struct job *j, struct mo_rewrite *r, struct mo_err *e)
     return rc;
 }
 
-static void step_check(struct job *j, struct mo_rewrite *r)
+static void step_check(struct job *j, struct mo_file_edit *r)
 {
     struct mo_err e = {0};
     int rc = check(j, r, &e);
 
-    mo_rewrite_close(r);
+    mo_file_edit_close(r);
     if (rc == 0 && j->test)
         rc = edit_store(j, &e);
     if (rc == 0 && j->test)
@@ -365,14 +365,14 @@ static void on_again(struct mo_timer *t)
 {
     struct job *j = mo_container_of(t, struct job, again);
     struct mo_err e = {0};
-    struct mo_rewrite r;
+    struct mo_file_edit r;
     int rc = 0;
 
     if (j->verb == MO_API_TEST) {
         begin_test(j);
         return;
     }
-    rc = mo_rewrite_open_now(&r, j->m->o.config, &e);
+    rc = mo_file_edit_open_now(&r, j->m->o.config, &e);
     if (rc == MO_EBUSY && mo_now_ns() < j->until && !j->m->closing)
         mo_timer_start(j->m->o.loop, &j->again, AGAIN_MS);
     else if (rc < 0)

@@ -74,7 +74,7 @@ int edit_read(struct job *j, struct mo_err *e)
 
 /* --- one more ------------------------------------------------------------ */
 
-static struct mo_json present(const struct mo_rewrite *r, const char *server)
+static struct mo_json present(const struct mo_file_edit *r, const char *server)
 {
     struct mo_json_doc doc = {.bad_at = 0};
 
@@ -82,7 +82,7 @@ static struct mo_json present(const struct mo_rewrite *r, const char *server)
     return mo_json_get(mo_json_get(doc.root, "mcpServers"), server);
 }
 
-static int apply_add(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int apply_add(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     const char *path[] = {"mcpServers", j->server, NULL};
     struct mo_buf b;
@@ -96,7 +96,7 @@ static int apply_add(struct job *j, struct mo_rewrite *r, struct mo_err *e)
     mo_buf_init(&b, MO_ENTRY_JSON_MAX);
     rc = mo_entry_put(&j->entry, j->wish, &b, e);
     if (rc == 0)
-        rc = mo_rewrite_set(r, path, mo_buf_view(&b), e);
+        rc = mo_file_edit_set(r, path, mo_buf_view(&b), e);
     mo_buf_fini(&b);
     return rc;
 }
@@ -104,11 +104,11 @@ static int apply_add(struct job *j, struct mo_rewrite *r, struct mo_err *e)
 /* --- changed ------------------------------------------------------------- */
 
 /* Takes out what is null, also when it is not there. */
-static int set(struct mo_rewrite *r, const char *const *path, struct mo_json v,
-               struct mo_span value, struct mo_err *e)
+static int set(struct mo_file_edit *r, const char *const *path,
+               struct mo_json v, struct mo_span value, struct mo_err *e)
 {
     bool out = mo_json_is(v, MO_JSON_NULL);
-    int rc = mo_rewrite_set(r, path, out ? mo_span(NULL, 0) : value, e);
+    int rc = mo_file_edit_set(r, path, out ? mo_span(NULL, 0) : value, e);
 
     if (out && rc == MO_ENOTFOUND) {
         mo_err_clear(e);
@@ -126,8 +126,9 @@ static const char *text_of(struct job *j, struct mo_json key)
 }
 
 /* Members of env, headers and oauth one by one: others stay as they are. */
-static int patch_section(struct job *j, struct mo_rewrite *r, const char *name,
-                         struct mo_json section, struct mo_err *e)
+static int patch_section(struct job *j, struct mo_file_edit *r,
+                         const char *name, struct mo_json section,
+                         struct mo_err *e)
 {
     bool keys = mo_entry_has_keys(mo_span_cstr(name));
     struct mo_json_iter it;
@@ -168,7 +169,7 @@ static bool is_so(struct mo_json entry, const char *name, struct mo_json v)
     return is == wanted;
 }
 
-static int apply_patch(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int apply_patch(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -193,18 +194,18 @@ static int apply_patch(struct job *j, struct mo_rewrite *r, struct mo_err *e)
     return rc;
 }
 
-static int apply_remove(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int apply_remove(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     const char *path[] = {"mcpServers", j->server, NULL};
 
     if (!present(r, j->server).p)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    return mo_rewrite_set(r, path, mo_span(NULL, 0), e);
+    return mo_file_edit_set(r, path, mo_span(NULL, 0), e);
 }
 
 /* --- taken over ---------------------------------------------------------- */
 
-static int apply_import(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+static int apply_import(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     const struct mo_config *cfg = j->m->o.config->now;
     struct mo_plan p = {.store = !j->clear, .replace = j->replace};
@@ -224,7 +225,7 @@ static int apply_import(struct job *j, struct mo_rewrite *r, struct mo_err *e)
     return rc;
 }
 
-int edit_apply(struct job *j, struct mo_rewrite *r, struct mo_err *e)
+int edit_apply(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     mo_entry_wipe(&j->entry); /* a second time: the same again */
     switch (j->verb) {

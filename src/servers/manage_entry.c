@@ -67,7 +67,7 @@ static bool is_key(const struct mo_entry *x, struct mo_span name,
     char text[NAME_BYTES];
     bool on = true;
 
-    if (value.n == 0 || mo_ref_any(value))
+    if (value.n == 0 || mo_reference_any(value))
         return false;
     if (mo_json_is(x->keep, MO_JSON_ARRAY))
         return is_named(x->keep, name);
@@ -221,7 +221,7 @@ static void show_text(struct mo_jw *w, struct mo_json v)
     mo_buf_init(&plain, MO_ENTRY_JSON_MAX);
     mo_buf_init(&masked, MO_ENTRY_JSON_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &plain) == 0)
-        (void)mo_ref_mask(mo_buf_view(&plain), &masked);
+        (void)mo_reference_mask(mo_buf_view(&plain), &masked);
     mo_jw_str(w, mo_buf_view(&masked));
     mo_buf_fini(&plain);
     mo_buf_fini(&masked);

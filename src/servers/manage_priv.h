@@ -73,7 +73,7 @@ struct job {
 /* Take the request apart: name, wish, flags. */
 int edit_read(struct job *j, struct mo_err *e);
 /* The change, in memory. */
-int edit_apply(struct job *j, struct mo_rewrite *r, struct mo_err *e);
+int edit_apply(struct job *j, struct mo_file_edit *r, struct mo_err *e);
 /* Keys into the store; what was there before is remembered. Once is enough. */
 int edit_store(struct job *j, struct mo_err *e);
 void edit_unstore(struct job *j);

@@ -89,7 +89,7 @@ static void test_rows(void **state)
         int rc;
 
         mo_buf_init(&b, 4096);
-        rc = mo_ref_resolve(&config, rows[i].text, &b, &e);
+        rc = mo_reference_resolve(&config, rows[i].text, &b, &e);
         if (rows[i].value) {
             check_row(rows[i].text, rc == 0);
             check_row(rows[i].text,
@@ -111,9 +111,10 @@ static void test_appends_and_ends(void **state)
     (void)state;
     mo_buf_init(&b, 16);
     assert_int_equal(mo_buf_puts(&b, "key="), 0);
-    assert_int_equal(mo_ref_resolve(&config, "${env:A}", &b, &e), 0);
+    assert_int_equal(mo_reference_resolve(&config, "${env:A}", &b, &e), 0);
     assert_string_equal(mo_buf_cstr(&b), "key=value-of-a");
-    assert_int_equal(mo_ref_resolve(&config, "${env:A}", &b, &e), MO_ETOOBIG);
+    assert_int_equal(mo_reference_resolve(&config, "${env:A}", &b, &e),
+                     MO_ETOOBIG);
     assert_int_equal(e.code, MO_ETOOBIG);
     assert_null(strstr(e.msg, "value-of-a"));
     mo_buf_fini(&b);
@@ -128,7 +129,7 @@ static void resolve_all(void *ctx)
         int rc;
 
         mo_buf_init(&b, 4096);
-        rc = mo_ref_resolve(&config, rows[i].text, &b, &e);
+        rc = mo_reference_resolve(&config, rows[i].text, &b, &e);
         check_row(rows[i].text, rc == 0 || e.code == rc);
         check_row(rows[i].text, rc < 0 || !mo_buf_err(&b));
         mo_buf_fini(&b);

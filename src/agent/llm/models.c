@@ -108,7 +108,7 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
     o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
     mo_buf_init(&ours, KEY_MAX);
     if (key.n == 0 && api && api->api_key) {
-        rc = mo_ref_resolve(m->cfg, api->api_key, &ours, e);
+        rc = mo_reference_resolve(m->cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
         (void)mo_loop_secret(m->loop, o.key);
     }

@@ -78,15 +78,15 @@ static const char *missing(const struct mo_config *c, const char *text,
                            char *name, size_t n)
 {
     struct mo_span rest = mo_span_cstr(text);
-    struct mo_ref_part part;
+    struct mo_reference_part part;
 
-    while (mo_ref_next(&rest, &part, NULL) > 0) {
+    while (mo_reference_next(&rest, &part, NULL) > 0) {
         (void)snprintf(name, n, "%.*s", (int)part.text.n, part.text.p);
-        if (part.kind == MO_REF_ENV && !mo_config_getenv(c, name))
+        if (part.kind == MO_REFERENCE_ENV && !mo_config_getenv(c, name))
             return "the environment has no";
-        if (part.kind == MO_REF_FILE && access(name, R_OK) < 0)
+        if (part.kind == MO_REFERENCE_FILE && access(name, R_OK) < 0)
             return "cannot read the file";
-        if (part.kind == MO_REF_SECRET && !has_secret(c, part.text))
+        if (part.kind == MO_REFERENCE_SECRET && !has_secret(c, part.text))
             return "the secret store has no";
     }
     return NULL;

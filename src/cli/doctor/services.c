@@ -294,7 +294,7 @@ void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f)
         return;
     }
     url = mo_span_skip(url, tls ? 9 : 8);
-    if (mo_ref_any(url)) {
+    if (mo_reference_any(url)) {
         mo_found(f, MO_HEALTH_WARN,
                  "not looked at: store.url has a reference in it");
         return;

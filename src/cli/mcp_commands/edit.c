@@ -16,7 +16,7 @@ int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
 
     if (rc)
         return rc;
-    if (mo_rewrite_open(&m->file, &m->h, &e) == 0)
+    if (mo_file_edit_open(&m->file, &m->h, &e) == 0)
         return 0;
     mo_config_close(&m->h);
     return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
@@ -24,7 +24,7 @@ int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
 
 void mo_cmd_edit_close(struct mo_cmd_edit *m)
 {
-    mo_rewrite_close(&m->file);
+    mo_file_edit_close(&m->file);
     mo_config_close(&m->h);
 }
 
@@ -32,7 +32,7 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
 {
     struct mo_config_report rep;
     struct mo_err e = {0};
-    int rc = mo_rewrite_save(&m->file, &rep, &e);
+    int rc = mo_file_edit_save(&m->file, &rep, &e);
 
     mo_cmd_print_report(c, &rep);
     if (rc == MO_EINVAL && rep.errors)
@@ -84,9 +84,10 @@ static bool is_typed_secret(struct mo_span name, struct mo_span value)
 
     (void)snprintf(text, sizeof(text), "%.*s", (int)mo_span_head(name, 120).n,
                    name.p);
-    return !mo_ref_any(value) && (mo_env_secret_name(text) ||
-                                  strcasecmp(text, "authorization") == 0 ||
-                                  strcasecmp(text, "cookie") == 0);
+    return !mo_reference_any(value) &&
+           (mo_dotenv_secret_name(text) ||
+            strcasecmp(text, "authorization") == 0 ||
+            strcasecmp(text, "cookie") == 0);
 }
 
 static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
@@ -204,8 +205,8 @@ static int test_server(struct mo_cli *c, struct mo_span json)
 
     if (rc)
         return rc;
-    if (mo_rewrite_set(&m.file, path, json, &e) < 0 ||
-        mo_rewrite_try(&m.file, &h, &rep, &e) < 0) {
+    if (mo_file_edit_set(&m.file, path, json, &e) < 0 ||
+        mo_file_edit_try(&m.file, &h, &rep, &e) < 0) {
         mo_cmd_print_report(c, &rep);
         rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
     }
@@ -231,7 +232,7 @@ static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
                             "there is a server '%s' in %s already; --replace "
                             "writes over it",
                             c->args[0], m->file.path);
-    if (mo_rewrite_set(&m->file, path, json, &e) < 0)
+    if (mo_file_edit_set(&m->file, path, json, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_cmd_edit_save(c, m);
     return rc ? rc : say_done(c, m, there ? "replaced" : "added", c->args[0]);
@@ -318,7 +319,7 @@ static int change(struct mo_cli *c, struct mo_cmd_edit *m,
     struct mo_err e = {0};
     int rc;
 
-    if (mo_rewrite_set(&m->file, path, value, &e) < 0)
+    if (mo_file_edit_set(&m->file, path, value, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_cmd_edit_save(c, m);
     return rc ? rc : say_done(c, m, done, c->args[0]);

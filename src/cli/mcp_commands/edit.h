@@ -8,7 +8,7 @@
 struct mo_cmd_edit {
     struct mo_cmd_flags flags;
     struct mo_config_holder h;
-    struct mo_rewrite file;
+    struct mo_file_edit file;
 };
 
 /* 0, or an exit code: everything is said on stderr, nothing is to be closed. */

@@ -6,11 +6,11 @@
 static void spell(struct mo_span text, struct mo_buf *b, struct mo_err *e)
 {
     static const char letters[] = "tsef";
-    struct mo_ref_part part;
+    struct mo_reference_part part;
     int rc;
 
-    for (rc = mo_ref_next(&text, &part, e); rc > 0;
-         rc = mo_ref_next(&text, &part, e)) {
+    for (rc = mo_reference_next(&text, &part, e); rc > 0;
+         rc = mo_reference_next(&text, &part, e)) {
         mo_buf_printf(b, "%c:", letters[part.kind]);
         mo_buf_span(b, part.text);
         mo_buf_putc(b, '|');
@@ -57,9 +57,9 @@ static void test_rows(void **state)
         spell(in, &b, &e);
         check_row(rows[i].in, strcmp(mo_buf_cstr(&b), rows[i].parts) == 0);
         check_row(rows[i].in, broken == (e.code == MO_EINVAL));
-        check_row(rows[i].in, broken == (mo_ref_check(in, NULL) < 0));
+        check_row(rows[i].in, broken == (mo_reference_check(in, NULL) < 0));
         mo_buf_reset(&b);
-        check_row(rows[i].in, mo_ref_mask(in, &b) == 0);
+        check_row(rows[i].in, mo_reference_mask(in, &b) == 0);
         check_row(rows[i].in, strcmp(mo_buf_cstr(&b), rows[i].mask) == 0);
         mo_buf_fini(&b);
     }
@@ -68,10 +68,10 @@ static void test_rows(void **state)
 static void test_any(void **state)
 {
     (void)state;
-    assert_false(mo_ref_any(MO_SPAN("plain")));
-    assert_false(mo_ref_any(MO_SPAN("$${env:A}")));
-    assert_true(mo_ref_any(MO_SPAN("x${env:A}")));
-    assert_true(mo_ref_any(MO_SPAN("${broken")));
+    assert_false(mo_reference_any(MO_SPAN("plain")));
+    assert_false(mo_reference_any(MO_SPAN("$${env:A}")));
+    assert_true(mo_reference_any(MO_SPAN("x${env:A}")));
+    assert_true(mo_reference_any(MO_SPAN("${broken")));
 }
 
 static void test_seed_style_gets_a_hint(void **state)
@@ -79,7 +79,8 @@ static void test_seed_style_gets_a_hint(void **state)
     struct mo_err e = {0};
 
     (void)state;
-    assert_int_equal(mo_ref_check(MO_SPAN("${GITHUB_TOKEN}"), &e), MO_EINVAL);
+    assert_int_equal(mo_reference_check(MO_SPAN("${GITHUB_TOKEN}"), &e),
+                     MO_EINVAL);
     assert_non_null(strstr(e.msg, "did you mean '${env:GITHUB_TOKEN}'?"));
 }
 

@@ -37,16 +37,16 @@ static void test_good(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MO_COUNT(good); i++) {
-        const struct mo_env_var *var;
+        const struct mo_dotenv_var *var;
         struct mo_arena a;
-        struct mo_env env;
+        struct mo_dotenv env;
         struct mo_err e = {0};
         unsigned line;
 
         mo_arena_init(&a, 1 << 20);
-        check_row(good[i].name, mo_env_parse(&a, mo_span_cstr(good[i].in), &env,
-                                             &line, &e) == 0);
-        var = mo_env_find(&env, good[i].key);
+        check_row(good[i].name, mo_dotenv_parse(&a, mo_span_cstr(good[i].in),
+                                                &env, &line, &e) == 0);
+        var = mo_dotenv_find(&env, good[i].key);
         if (good[i].value)
             check_row(good[i].name,
                       var && strcmp(var->value, good[i].value) == 0);
@@ -84,13 +84,13 @@ static void test_bad(void **state)
     for (size_t i = 0; i < MO_COUNT(bad); i++) {
         size_t n = bad[i].n ? bad[i].n : strlen(bad[i].in);
         struct mo_arena a;
-        struct mo_env env;
+        struct mo_dotenv env;
         struct mo_err e = {0};
         unsigned line = 0;
 
         mo_arena_init(&a, 1 << 20);
-        check_row(bad[i].name, mo_env_parse(&a, mo_span(bad[i].in, n), &env,
-                                            &line, &e) == MO_EINVAL);
+        check_row(bad[i].name, mo_dotenv_parse(&a, mo_span(bad[i].in, n), &env,
+                                               &line, &e) == MO_EINVAL);
         check_row(bad[i].name, line == bad[i].line);
         check_row(bad[i].name, e.code == MO_EINVAL && e.msg[0]);
         mo_arena_fini(&a);
@@ -102,7 +102,7 @@ static int parse_many(size_t n)
 {
     struct mo_arena a;
     struct mo_buf text;
-    struct mo_env env;
+    struct mo_dotenv env;
     unsigned line;
     int rc;
 
@@ -110,7 +110,7 @@ static int parse_many(size_t n)
     mo_buf_init(&text, 1 << 20);
     for (size_t i = 0; i < n; i++)
         mo_buf_printf(&text, "V%zu=1\n", i);
-    rc = mo_env_parse(&a, mo_buf_view(&text), &env, &line, NULL);
+    rc = mo_dotenv_parse(&a, mo_buf_view(&text), &env, &line, NULL);
     mo_buf_fini(&text);
     mo_arena_fini(&a);
     return rc;
@@ -118,20 +118,21 @@ static int parse_many(size_t n)
 
 static void test_limits(void **state)
 {
-    static char big[MO_ENV_FILE_MAX + 1];
+    static char big[MO_DOTENV_FILE_MAX + 1];
     struct mo_arena a;
-    struct mo_env env;
+    struct mo_dotenv env;
     unsigned line;
 
     (void)state;
-    assert_int_equal(parse_many(MO_ENV_VARS_MAX), 0);
-    assert_int_equal(parse_many(MO_ENV_VARS_MAX + 1), MO_ETOOBIG);
+    assert_int_equal(parse_many(MO_DOTENV_VARS_MAX), 0);
+    assert_int_equal(parse_many(MO_DOTENV_VARS_MAX + 1), MO_ETOOBIG);
     memset(big, '#', sizeof(big));
     mo_arena_init(&a, 1 << 20);
+    assert_int_equal(mo_dotenv_parse(&a, mo_span(big, MO_DOTENV_FILE_MAX), &env,
+                                     &line, NULL),
+                     0);
     assert_int_equal(
-        mo_env_parse(&a, mo_span(big, MO_ENV_FILE_MAX), &env, &line, NULL), 0);
-    assert_int_equal(
-        mo_env_parse(&a, mo_span(big, sizeof(big)), &env, &line, NULL),
+        mo_dotenv_parse(&a, mo_span(big, sizeof(big)), &env, &line, NULL),
         MO_ETOOBIG);
     mo_arena_fini(&a);
 }
@@ -139,13 +140,13 @@ static void test_limits(void **state)
 static void parse_any(void *ctx)
 {
     struct mo_arena a;
-    struct mo_env env;
+    struct mo_dotenv env;
     struct mo_err e = {0};
     unsigned line;
     int rc;
 
     mo_arena_init(&a, 1 << 20);
-    rc = mo_env_parse(&a, mo_span_cstr(ctx), &env, &line, &e);
+    rc = mo_dotenv_parse(&a, mo_span_cstr(ctx), &env, &line, &e);
     assert_true(rc == 0 || rc == MO_ENOMEM);
     mo_arena_fini(&a);
 }
@@ -161,13 +162,13 @@ static void test_torture(void **state)
 static void test_secret_names(void **state)
 {
     (void)state;
-    assert_true(mo_env_secret_name("OPENAI_API_KEY"));
-    assert_true(mo_env_secret_name("github_token"));
-    assert_true(mo_env_secret_name("X_SECRET"));
-    assert_true(mo_env_secret_name("DB_PASSWORD"));
-    assert_false(mo_env_secret_name("PORT"));
-    assert_false(mo_env_secret_name("KEYBOARD"));
-    assert_false(mo_env_secret_name(""));
+    assert_true(mo_dotenv_secret_name("OPENAI_API_KEY"));
+    assert_true(mo_dotenv_secret_name("github_token"));
+    assert_true(mo_dotenv_secret_name("X_SECRET"));
+    assert_true(mo_dotenv_secret_name("DB_PASSWORD"));
+    assert_false(mo_dotenv_secret_name("PORT"));
+    assert_false(mo_dotenv_secret_name("KEYBOARD"));
+    assert_false(mo_dotenv_secret_name(""));
 }
 
 int main(void)

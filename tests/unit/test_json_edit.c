@@ -118,9 +118,10 @@ static int edit(size_t i, struct mo_buf *out)
 {
     struct mo_span text = mo_span_cstr(rows[i].in);
 
-    return rows[i].value ? mo_jedit_set(text, rows[i].path,
-                                        mo_span_cstr(rows[i].value), out, NULL)
-                         : mo_jedit_del(text, rows[i].path, out, NULL);
+    return rows[i].value
+               ? mo_json_edit_set(text, rows[i].path,
+                                  mo_span_cstr(rows[i].value), out, NULL)
+               : mo_json_edit_del(text, rows[i].path, out, NULL);
 }
 
 static void test_rows(void **state)
@@ -159,10 +160,10 @@ static void test_there_and_back(void **state)
         mo_buf_init(&b, MAX);
         mo_buf_init(&back, MAX);
         check_row(texts[i],
-                  mo_jedit_set(mo_span_cstr(texts[i]), path,
-                               MO_SPAN("{\"x\":[1,{}]}"), &b, NULL) == 0);
+                  mo_json_edit_set(mo_span_cstr(texts[i]), path,
+                                   MO_SPAN("{\"x\":[1,{}]}"), &b, NULL) == 0);
         check_row(texts[i],
-                  mo_jedit_del(mo_buf_view(&b), path, &back, NULL) == 0);
+                  mo_json_edit_del(mo_buf_view(&b), path, &back, NULL) == 0);
         check_row(texts[i], strcmp(mo_buf_cstr(&back), texts[i]) == 0);
         mo_buf_fini(&b);
         mo_buf_fini(&back);
