@@ -281,7 +281,7 @@ static void check_text(void *ctx, const char *path, const char *text)
             k->found++;
             continue;
         }
-        if (mo_secret_sys_has(k->cfg, part.text)) {
+        if (mo_secret_system_has(k->cfg, part.text)) {
             k->found++;
             continue;
         }

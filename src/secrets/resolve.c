@@ -49,7 +49,7 @@ static int from_store(const struct mo_config *c, struct mo_span name,
     rc = mo_secrets_get(s, name, out, &why);
     mo_secrets_close(s);
     if (rc == MO_ENOTFOUND) {
-        sub = mo_secret_sys_get(c, name, out, e);
+        sub = mo_secret_system_get(c, name, out, e);
         if (sub != MO_ENOTFOUND)
             return sub;
     }

@@ -104,8 +104,8 @@ static int from_keyring(struct mo_span name, struct mo_buf *out,
 
 /* --- both ---------------------------------------------------------------- */
 
-int mo_secret_sys_get(const struct mo_config *c, struct mo_span name,
-                      struct mo_buf *out, struct mo_err *e)
+int mo_secret_system_get(const struct mo_config *c, struct mo_span name,
+                         struct mo_buf *out, struct mo_err *e)
 {
     size_t from = out->len;
     int rc = from_systemd(c, name, out, e);
@@ -122,7 +122,7 @@ int mo_secret_sys_get(const struct mo_config *c, struct mo_span name,
     return 0;
 }
 
-const char *mo_secret_sys_has(const struct mo_config *c, struct mo_span name)
+const char *mo_secret_system_has(const struct mo_config *c, struct mo_span name)
 {
     char key[MO_SECRET_NAME_MAX + 32], path[PATH_MAX];
 

@@ -25,9 +25,10 @@
 long mo_keyring_read(const char *name, char *out, size_t n);
 
 /* Append the value. MO_ENOTFOUND: no store has it, and e is not filled. */
-int mo_secret_sys_get(const struct mo_config *c, struct mo_span name,
-                      struct mo_buf *out, struct mo_err *e);
+int mo_secret_system_get(const struct mo_config *c, struct mo_span name,
+                         struct mo_buf *out, struct mo_err *e);
 /* "systemd", "keyring", or NULL: none of them has it. */
-const char *mo_secret_sys_has(const struct mo_config *c, struct mo_span name);
+const char *mo_secret_system_has(const struct mo_config *c,
+                                 struct mo_span name);
 
 #endif

@@ -69,7 +69,7 @@ static bool has_secret(const struct mo_config *c, struct mo_span name)
         mo_secrets_for(c, false, &s, NULL) == 0 && mo_secrets_has(s, name);
 
     mo_secrets_close(s);
-    return has || mo_secret_sys_has(c, name);
+    return has || mo_secret_system_has(c, name);
 }
 
 /* NULL: a value is there (or will be looked up when used); else what is
