@@ -19,7 +19,7 @@ struct mo_agent_setup {
     struct mo_remembered_rules *always; /* likewise */
     struct mo_rules_api rule_desk;
     struct mo_agent *agent;
-    struct mo_try *try;
+    struct mo_try_tool *try;
     struct mo_arena arena; /* the rules */
     struct mo_rules rules;
     void (*gone)(void *ctx);
@@ -82,7 +82,7 @@ static void on_accepted(void *ctx)
 static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
                     struct mo_err *e)
 {
-    const struct mo_try_opts o = {
+    const struct mo_try_tool_opts o = {
         .loop = c->loop,
         .hub = c->hub,
         .pins = c->pins,
@@ -93,7 +93,7 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
         .ctx = c,
     };
 
-    return mo_try_new(&o, &c->try, e);
+    return mo_try_tool_new(&o, &c->try, e);
 }
 
 static void converse_free(struct mo_agent_setup *c)
@@ -152,7 +152,7 @@ static void on_agent_gone(void *ctx)
 
     c->agent = NULL;
     if (c->try)
-        mo_try_close(c->try, on_try_gone, c);
+        mo_try_tool_close(c->try, on_try_gone, c);
     else
         on_try_gone(c);
 }
@@ -244,7 +244,7 @@ struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c)
 
 struct mo_api_servers mo_agent_setup_servers(const struct mo_agent_setup *c)
 {
-    return mo_try_for(c->try);
+    return mo_try_tool_for(c->try);
 }
 
 struct mo_api_rules mo_agent_setup_rules(struct mo_agent_setup *c)

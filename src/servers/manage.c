@@ -69,7 +69,7 @@ static void finish(struct job *j, struct mo_span json, const struct mo_err *why)
 
 static void give_up(struct job *j, const struct mo_err *why)
 {
-    edit_unstore(j);
+    mo_manage_edit_unstore(j);
     finish(j, mo_span(NULL, 0), why);
 }
 
@@ -124,7 +124,7 @@ static void succeed(struct job *j, bool saved)
     else
         put_answer(j, saved, &b);
     if (!saved)
-        edit_unstore(j);
+        mo_manage_edit_unstore(j);
     if (mo_buf_err(&b)) {
         mo_fail(&e, MO_ENOMEM, "the answer is too big");
         finish(j, mo_span(NULL, 0), &e);
@@ -159,10 +159,10 @@ static void why_not(const struct mo_file_edit *r,
 static int save(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
-    int rc = edit_apply(j, r, e);
+    int rc = mo_manage_edit_apply(j, r, e);
 
     if (rc == 0)
-        rc = edit_store(j, e);
+        rc = mo_manage_edit_store(j, e);
     if (rc == 0) {
         rc = mo_file_edit_save(r, &rep, e);
         if (rc < 0)
@@ -223,7 +223,7 @@ static void audit(struct job *j)
     int rc = 0;
 
     mo_buf_init(&b, MO_STORE_DOC_MAX);
-    edit_audit(j, &b);
+    mo_manage_edit_audit(j, &b);
     w.doc = mo_buf_view(&b);
     rc = mo_buf_err(&b)
              ? mo_fail(&e, MO_EINVAL, "the request is too big")
@@ -245,7 +245,7 @@ static void on_tested(struct job *j)
         return;
     }
     if (j->verb == MO_API_TEST && j->failed.code == 0)
-        look_works(j->m, j->server);
+        mo_manage_view_works(j->m, j->server);
     if (j->verb == MO_API_TEST || j->dry) {
         succeed(j, false);
     } else if (j->failed.code) {
@@ -321,7 +321,7 @@ static int start_test(struct job *j, const struct mo_config *cfg,
 static int check(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
-    int rc = edit_apply(j, r, e);
+    int rc = mo_manage_edit_apply(j, r, e);
 
     if (rc < 0)
         return rc;
@@ -340,7 +340,7 @@ static void step_check(struct job *j, struct mo_file_edit *r)
 
     mo_file_edit_close(r);
     if (rc == 0 && j->test)
-        rc = edit_store(j, &e);
+        rc = mo_manage_edit_store(j, &e);
     if (rc == 0 && j->test)
         rc = start_test(j, j->tried.now, &e);
     if (rc < 0)
@@ -403,7 +403,7 @@ static int take(struct job *j, const struct mo_api_change *c, struct mo_err *e)
     if (mo_buf_span(&j->body, c->body) || mo_buf_span(&j->who, c->who) ||
         (c->server.n > 0 && j->server == NULL))
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    return edit_read(j, e);
+    return mo_manage_edit_read(j, e);
 }
 
 static int refused(const struct mo_manage *m, const struct mo_api_change *c,
@@ -480,10 +480,10 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
 struct mo_api_manage mo_manage_for(struct mo_manage *m)
 {
     return (struct mo_api_manage){
-        .list = look_list,
-        .one = look_one,
-        .health = look_health,
-        .snippets = look_snippets,
+        .list = mo_manage_view_list,
+        .one = mo_manage_view_one,
+        .health = mo_manage_view_health,
+        .snippets = mo_manage_view_snippets,
         .change = change,
         .ctx = m,
     };

@@ -46,7 +46,7 @@ static int read_wish(struct job *j, struct mo_json body, struct mo_err *e)
     return 0;
 }
 
-int edit_read(struct job *j, struct mo_err *e)
+int mo_manage_edit_read(struct job *j, struct mo_err *e)
 {
     struct mo_json_doc doc;
     int rc = 0;
@@ -225,7 +225,8 @@ static int apply_import(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     return rc;
 }
 
-int edit_apply(struct job *j, struct mo_file_edit *r, struct mo_err *e)
+int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
+                         struct mo_err *e)
 {
     mo_entry_wipe(&j->entry); /* a second time: the same again */
     switch (j->verb) {
@@ -273,7 +274,7 @@ static int remember(struct job *j, struct mo_secrets *store,
     return rc;
 }
 
-int edit_store(struct job *j, struct mo_err *e)
+int mo_manage_edit_store(struct job *j, struct mo_err *e)
 {
     struct mo_secrets *store = NULL;
     int rc = 0;
@@ -293,7 +294,7 @@ int edit_store(struct job *j, struct mo_err *e)
     return rc < 0 ? MO_EIO : 0;
 }
 
-void edit_unstore(struct job *j)
+void mo_manage_edit_unstore(struct job *j)
 {
     struct mo_secrets *store = NULL;
     struct mo_err e;
@@ -315,7 +316,7 @@ void edit_unstore(struct job *j)
 
 /* --- the audit log ------------------------------------------------------- */
 
-void edit_audit(const struct job *j, struct mo_buf *b)
+void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
 {
     static const char *const verbs[] = {
         [MO_API_ADD] = "add",

@@ -71,23 +71,25 @@ struct job {
 /* --- manage_edit.c ------------------------------------------------------- */
 
 /* Take the request apart: name, wish, flags. */
-int edit_read(struct job *j, struct mo_err *e);
+int mo_manage_edit_read(struct job *j, struct mo_err *e);
 /* The change, in memory. */
-int edit_apply(struct job *j, struct mo_file_edit *r, struct mo_err *e);
+int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
+                         struct mo_err *e);
 /* Keys into the store; what was there before is remembered. Once is enough. */
-int edit_store(struct job *j, struct mo_err *e);
-void edit_unstore(struct job *j);
+int mo_manage_edit_store(struct job *j, struct mo_err *e);
+void mo_manage_edit_unstore(struct job *j);
 /* One row for the audit log. */
-void edit_audit(const struct job *j, struct mo_buf *b);
+void mo_manage_edit_audit(const struct job *j, struct mo_buf *b);
 
 /* --- manage_view.c ------------------------------------------------------- */
 
-int look_list(void *ctx, struct mo_buf *out);
-int look_one(void *ctx, struct mo_span server, struct mo_buf *out,
-             struct mo_err *e);
-int look_health(void *ctx, struct mo_buf *out);
-int look_snippets(void *ctx, const struct mo_api_where *w, struct mo_buf *out);
+int mo_manage_view_list(void *ctx, struct mo_buf *out);
+int mo_manage_view_one(void *ctx, struct mo_span server, struct mo_buf *out,
+                       struct mo_err *e);
+int mo_manage_view_health(void *ctx, struct mo_buf *out);
+int mo_manage_view_snippets(void *ctx, const struct mo_api_where *w,
+                            struct mo_buf *out);
 /* Somebody has seen that it works: no pause holds any more. */
-void look_works(struct mo_manage *m, const char *server);
+void mo_manage_view_works(struct mo_manage *m, const char *server);
 
 #endif

@@ -230,7 +230,7 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
 
 /* --- asked --------------------------------------------------------------- */
 
-int look_list(void *ctx, struct mo_buf *out)
+int mo_manage_view_list(void *ctx, struct mo_buf *out)
 {
     const struct mo_manage *m = ctx;
     const struct mo_config *cfg = m->o.config->now;
@@ -291,8 +291,8 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
     mo_buf_fini(&b);
 }
 
-int look_one(void *ctx, struct mo_span server, struct mo_buf *out,
-             struct mo_err *e)
+int mo_manage_view_one(void *ctx, struct mo_span server, struct mo_buf *out,
+                       struct mo_err *e)
 {
     const struct mo_manage *m = ctx;
     const struct mo_config_mcp *c = find(m->o.config->now, server);
@@ -343,7 +343,7 @@ static void put_summary(struct mo_jw *w, const struct mo_manage *m)
     mo_jw_end(w);
 }
 
-int look_health(void *ctx, struct mo_buf *out)
+int mo_manage_view_health(void *ctx, struct mo_buf *out)
 {
     const struct mo_manage *m = ctx;
     const struct mo_config *cfg = m->o.config->now;
@@ -393,8 +393,8 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
 }
 
 /* How another program starts us, or reaches us. */
-int look_snippets(void *ctx, const struct mo_api_where *where,
-                  struct mo_buf *out)
+int mo_manage_view_snippets(void *ctx, const struct mo_api_where *where,
+                            struct mo_buf *out)
 {
     const struct mo_manage *m = ctx;
     struct mo_buf url;
@@ -414,7 +414,7 @@ int look_snippets(void *ctx, const struct mo_api_where *where,
     return mo_buf_err(out);
 }
 
-void look_works(struct mo_manage *m, const char *server)
+void mo_manage_view_works(struct mo_manage *m, const char *server)
 {
     size_t i = 0;
     struct mo_up *u = find_up(m, server, &i);

@@ -10,7 +10,7 @@
 
 /* --- a job --------------------------------------------------------------- */
 
-struct mo_gateway *try_gateway(const struct mo_try *t)
+struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t)
 {
     return mo_gateway_setup_gateway(t->o.hub);
 }
@@ -27,7 +27,7 @@ static void job_free(struct job *j)
     mo_free(j);
 }
 
-static void maybe_gone(struct mo_try *t)
+static void maybe_gone(struct mo_try_tool *t)
 {
     void (*gone)(void *) = t->gone;
     void *ctx = t->gone_ctx;
@@ -38,9 +38,10 @@ static void maybe_gone(struct mo_try *t)
     gone(ctx);
 }
 
-void try_finish(struct job *j, struct mo_span json, const struct mo_err *why)
+void mo_try_tool_finish(struct job *j, struct mo_span json,
+                        const struct mo_err *why)
 {
-    struct mo_try *t = j->t;
+    struct mo_try_tool *t = j->t;
 
     j->done(j->arg, json, why);
     job_free(j);
@@ -48,34 +49,34 @@ void try_finish(struct job *j, struct mo_span json, const struct mo_err *why)
     maybe_gone(t);
 }
 
-void try_finish_buf(struct job *j, struct mo_buf *b)
+void mo_try_tool_finish_buf(struct job *j, struct mo_buf *b)
 {
     struct mo_err e;
 
     if (mo_buf_err(b)) {
         mo_fail(&e, b->err, "the answer is too big");
-        try_finish(j, mo_span(NULL, 0), &e);
+        mo_try_tool_finish(j, mo_span(NULL, 0), &e);
     } else {
-        try_finish(j, mo_buf_view(b), NULL);
+        mo_try_tool_finish(j, mo_buf_view(b), NULL);
     }
     mo_buf_fini(b);
 }
 
-void try_finish_fail(struct job *j, int code, const char *text)
+void mo_try_tool_finish_fail(struct job *j, int code, const char *text)
 {
     struct mo_err e;
 
     mo_fail(&e, code, "%s", text);
-    try_finish(j, mo_span(NULL, 0), &e);
+    mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
-void try_put(struct mo_jw *w, const char *key, struct mo_span text)
+void mo_try_tool_put(struct mo_jw *w, const char *key, struct mo_span text)
 {
     mo_jw_key(w, key);
     mo_jw_str(w, text);
 }
 
-void try_put_json(struct mo_jw *w, const char *key, struct mo_span json)
+void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
 {
     mo_jw_key(w, key);
     mo_jw_raw(w, json.n > 0 ? json : MO_SPAN("null"));
@@ -105,32 +106,34 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
         for (size_t i = 0; i < c->args.n; i++)
             mo_buf_printf(&b, " %s", c->args.v[i]);
     }
-    try_put(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
+    mo_try_tool_put(w, "target",
+                    mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
 static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 {
-    try_put(w, "name", mo_span_cstr(c->name));
+    mo_try_tool_put(w, "name", mo_span_cstr(c->name));
     mo_jw_key(w, "kind");
     mo_jw_cstr(w, kind_of(c));
     put_target(w, c);
     if (c->description && c->description[0])
-        try_put(w, "description", mo_span_cstr(c->description));
+        mo_try_tool_put(w, "description", mo_span_cstr(c->description));
 }
 
 static void put_open(struct mo_jw *w, struct mo_conn *c)
 {
     const struct mo_conn_info *info = mo_conn_info(c);
 
-    try_put(w, "version", mo_span_cstr(mo_mcp_version_text(info->version)));
+    mo_try_tool_put(w, "version",
+                    mo_span_cstr(mo_mcp_version_text(info->version)));
     if (mo_json_is(info->server, MO_JSON_OBJECT))
-        try_put_json(w, "info", mo_json_text(info->server));
+        mo_try_tool_put_json(w, "info", mo_json_text(info->server));
     mo_jw_key(w, "calls");
     mo_jw_u64(w, mo_conn_stats(c)->calls);
 }
 
-static void put_stderr(const struct mo_try *t, struct mo_jw *w,
+static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
                        const char *server)
 {
     struct mo_buf b;
@@ -138,7 +141,7 @@ static void put_stderr(const struct mo_try *t, struct mo_jw *w,
     mo_buf_init(&b, MO_TAIL_MAX);
     if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.hub), server, &b) == 0 &&
         b.len > 0)
-        try_put(w, "stderr", mo_buf_view(&b));
+        mo_try_tool_put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -148,19 +151,19 @@ static const char *const states[] = {
     [MO_UP_BROKEN] = "broken", [MO_UP_SIGN_IN] = "sign_in",
 };
 
-static void put_server(const struct mo_try *t, struct mo_jw *w,
+static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
                        const struct mo_config_mcp *c, size_t no)
 {
-    struct mo_conn *conn = mo_gateway_conn(try_gateway(t), no);
+    struct mo_conn *conn = mo_gateway_conn(mo_try_tool_gateway(t), no);
     struct mo_up_status s;
 
-    mo_up_status(mo_gateway_up(try_gateway(t), no), &s);
+    mo_up_status(mo_gateway_up(mo_try_tool_gateway(t), no), &s);
     mo_jw_obj(w);
     put_config(w, c);
     mo_jw_key(w, "state");
     mo_jw_cstr(w, states[s.state]);
     if (s.why.code)
-        try_put(w, "error", mo_span_cstr(s.why.msg));
+        mo_try_tool_put(w, "error", mo_span_cstr(s.why.msg));
     if (s.retry_ms > 0) {
         mo_jw_key(w, "retryMs");
         mo_jw_u64(w, s.retry_ms);
@@ -173,9 +176,9 @@ static void put_server(const struct mo_try *t, struct mo_jw *w,
 
 static int list(void *ctx, struct mo_buf *out)
 {
-    struct mo_try *t = ctx;
+    struct mo_try_tool *t = ctx;
     const struct mo_config_mcps *all = &mo_gateway_setup_config(t->o.hub)->mcp;
-    struct mo_gateway *g = try_gateway(t);
+    struct mo_gateway *g = mo_try_tool_gateway(t);
     struct mo_jw w;
 
     mo_jw_init(&w, out);
@@ -202,16 +205,16 @@ static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
 
     mo_buf_init(&before, ANSWER_MAX);
     mo_jw_obj(w);
-    try_put(w, "name", t->def.name);
-    try_put(w, "title", t->title);
-    try_put(w, "description", t->def.description);
-    try_put_json(w, "inputSchema", t->def.schema);
-    try_put_json(w, "annotations", t->def.annotations);
-    try_put(w, "digest", mo_span_cstr(t->digest));
+    mo_try_tool_put(w, "name", t->def.name);
+    mo_try_tool_put(w, "title", t->title);
+    mo_try_tool_put(w, "description", t->def.description);
+    mo_try_tool_put_json(w, "inputSchema", t->def.schema);
+    mo_try_tool_put_json(w, "annotations", t->def.annotations);
+    mo_try_tool_put(w, "digest", mo_span_cstr(t->digest));
     if (!p->look(p->ctx, t, &before))
-        try_put_json(w, "changedFrom",
-                     mo_buf_err(&before) ? MO_SPAN("null")
-                                         : mo_buf_view(&before));
+        mo_try_tool_put_json(w, "changedFrom",
+                             mo_buf_err(&before) ? MO_SPAN("null")
+                                                 : mo_buf_view(&before));
     mo_jw_end(w);
     mo_buf_fini(&before);
 }
@@ -231,7 +234,7 @@ static void finish_list(struct job *j)
     mo_jw_end(&w);
     mo_jw_end(&w);
     j->t->pins.flush(j->t->pins.ctx);
-    try_finish_buf(j, &b);
+    mo_try_tool_finish_buf(j, &b);
 }
 
 static const struct mo_tool *find_tool(const struct job *j)
@@ -254,11 +257,12 @@ static void accept_tool(struct job *j)
 
     if (!mo_span_eq_ct(mo_buf_view(&j->digest),
                        mo_span_cstr(j->tool->digest))) {
-        try_finish_fail(j, MO_EPOLICY, "the tool is not what was shown");
+        mo_try_tool_finish_fail(j, MO_EPOLICY,
+                                "the tool is not what was shown");
         return;
     }
     if (p->accept(p->ctx, j->tool) < 0) {
-        try_finish_fail(j, MO_ENOMEM, "out of memory");
+        mo_try_tool_finish_fail(j, MO_ENOMEM, "out of memory");
         return;
     }
     p->flush(p->ctx);
@@ -271,10 +275,10 @@ static void accept_tool(struct job *j)
     mo_json_quote(&b, mo_buf_view(&j->who));
     mo_buf_putc(&b, '}');
     if (mo_buf_err(&b) == 0)
-        try_audit(j, mo_buf_view(&b));
+        mo_try_tool_audit(j, mo_buf_view(&b));
     mo_buf_fini(&b);
     j->t->o.accepted(j->t->o.ctx);
-    try_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
+    mo_try_tool_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }
 
 /* --- the way there ------------------------------------------------------- */
@@ -285,7 +289,7 @@ static void on_tools(void *ctx, const struct mo_err *why)
     const char *failed = why ? why->msg : mo_tools_failed(j->tools, 0);
 
     if (failed) {
-        try_finish_fail(j, MO_EUNAVAIL, failed);
+        mo_try_tool_finish_fail(j, MO_EUNAVAIL, failed);
         return;
     }
     if (j->kind == LIST) {
@@ -294,11 +298,11 @@ static void on_tools(void *ctx, const struct mo_err *why)
     }
     j->tool = find_tool(j);
     if (j->tool == NULL)
-        try_finish_fail(j, MO_ENOTFOUND, "the server has no such tool");
+        mo_try_tool_finish_fail(j, MO_ENOTFOUND, "the server has no such tool");
     else if (j->kind == ACCEPT)
         accept_tool(j);
     else
-        try_call(j);
+        mo_try_tool_call(j);
 }
 
 /* Why nobody can say what it has. */
@@ -322,9 +326,9 @@ static void on_read(struct mo_gw_read *r)
 
     j->reading = false;
     if (why)
-        try_finish_fail(j, MO_EUNAVAIL, why);
+        mo_try_tool_finish_fail(j, MO_EUNAVAIL, why);
     else if (mo_tools_load(j->tools, &src, 1, on_tools, j, &e) < 0)
-        try_finish_fail(j, MO_EUNAVAIL, e.msg);
+        mo_try_tool_finish_fail(j, MO_EUNAVAIL, e.msg);
 }
 
 static void read_it(struct job *j)
@@ -335,10 +339,10 @@ static void read_it(struct job *j)
                                   .ms = READ_MS,
                                   .done = on_read};
     j->reading = true;
-    mo_gateway_read(try_gateway(j->t), &j->read);
+    mo_gateway_read(mo_try_tool_gateway(j->t), &j->read);
 }
 
-static struct job *job_new(struct mo_try *t, enum kind kind)
+static struct job *job_new(struct mo_try_tool *t, enum kind kind)
 {
     struct job *j = mo_new(struct job);
 
@@ -378,7 +382,7 @@ static int take(struct job *j, const struct mo_api_try *a, struct mo_err *e)
 
 static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
-    struct mo_try *t = ctx;
+    struct mo_try_tool *t = ctx;
 
     if (t->link == NULL)
         return mo_fail(e, MO_ECLOSED, "the gateway was left");
@@ -389,12 +393,12 @@ static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 static void on_open(void *ctx, struct mo_conn *conn)
 {
     (void)conn;
-    ((struct mo_try *)ctx)->open = true;
+    ((struct mo_try_tool *)ctx)->open = true;
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
 {
-    struct mo_try *t = ctx;
+    struct mo_try_tool *t = ctx;
 
     (void)why; /* who called hears of it */
     t->conn = NULL;
@@ -407,7 +411,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 static const struct mo_conn_cb conn_cb = {.on_open = on_open,
                                           .on_close = on_close};
 
-static int connect_it(struct mo_try *t, struct mo_err *e)
+static int connect_it(struct mo_try_tool *t, struct mo_err *e)
 {
     const struct mo_conn_opts o = {
         .mode = MO_CONN_LEGACY, .dial = on_dial, .cb = &conn_cb, .ctx = t};
@@ -428,10 +432,11 @@ static int connect_it(struct mo_try *t, struct mo_err *e)
 
 /* --- asked --------------------------------------------------------------- */
 
-static int start(struct mo_try *t, enum kind kind, const struct mo_api_try *a,
-                 mo_api_json_fn *done, void *arg, struct mo_err *e)
+static int start(struct mo_try_tool *t, enum kind kind,
+                 const struct mo_api_try *a, mo_api_json_fn *done, void *arg,
+                 struct mo_err *e)
 {
-    struct mo_gateway *g = try_gateway(t);
+    struct mo_gateway *g = mo_try_tool_gateway(t);
     struct job *j = NULL;
     int rc = 0;
 
@@ -462,9 +467,10 @@ static int tools(void *ctx, struct mo_span server, bool now,
                  mo_api_json_fn *done, void *arg, struct mo_err *e)
 {
     const struct mo_api_try a = {.server = server};
-    struct mo_try *t = ctx;
-    struct mo_up *u = mo_gateway_up(try_gateway(t),
-                                    mo_gateway_server(try_gateway(t), server));
+    struct mo_try_tool *t = ctx;
+    struct mo_up *u =
+        mo_gateway_up(mo_try_tool_gateway(t),
+                      mo_gateway_server(mo_try_tool_gateway(t), server));
 
     if (now && !t->stopped && u)
         mo_up_again(u);
@@ -485,10 +491,10 @@ static int accept_change(void *ctx, const struct mo_api_try *a,
 
 /* --- all of it ----------------------------------------------------------- */
 
-int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
-               struct mo_err *e)
+int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
+                    struct mo_err *e)
 {
-    struct mo_try *t = mo_new(struct mo_try);
+    struct mo_try_tool *t = mo_new(struct mo_try_tool);
 
     if (t == NULL)
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
@@ -499,7 +505,8 @@ int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
     return 0;
 }
 
-void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx)
+void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
+                       void *ctx)
 {
     t->stopped = true;
     mo_list_each_safe (n, &t->jobs) {
@@ -508,7 +515,7 @@ void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx)
         if (!j->reading)
             continue;
         mo_gateway_unread(&j->read);
-        try_finish_fail(j, MO_ECLOSED, "the program is ending");
+        mo_try_tool_finish_fail(j, MO_ECLOSED, "the program is ending");
     }
     t->gone = gone;
     t->gone_ctx = ctx;
@@ -518,7 +525,7 @@ void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx)
         maybe_gone(t);
 }
 
-struct mo_api_servers mo_try_for(struct mo_try *t)
+struct mo_api_servers mo_try_tool_for(struct mo_try_tool *t)
 {
     return (struct mo_api_servers){list, tools, call, accept_change, t};
 }

@@ -25,9 +25,9 @@
 #include "store/store.h"
 #include "web/api_servers.h"
 
-struct mo_try;
+struct mo_try_tool;
 
-struct mo_try_opts {
+struct mo_try_tool_opts {
     struct mo_loop *loop;
     struct mo_gateway_setup *hub;
     struct mo_tool_pins *pins;
@@ -38,11 +38,12 @@ struct mo_try_opts {
     void *ctx;
 };
 
-int mo_try_new(const struct mo_try_opts *o, struct mo_try **out,
-               struct mo_err *e);
+int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
+                    struct mo_err *e);
 /* Nothing new is begun; gone(ctx) when what was under way has ended. Before the
  * hub. */
-void mo_try_close(struct mo_try *t, void (*gone)(void *ctx), void *ctx);
-struct mo_api_servers mo_try_for(struct mo_try *t);
+void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
+                       void *ctx);
+struct mo_api_servers mo_try_tool_for(struct mo_try_tool *t);
 
 #endif

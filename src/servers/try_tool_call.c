@@ -20,9 +20,9 @@ static void finish_state(struct job *j, const char *state, struct mo_span why)
 
     begin_state(&w, &b, state);
     if (why.n > 0)
-        try_put(&w, "reason", why);
+        mo_try_tool_put(&w, "reason", why);
     mo_jw_end(&w);
-    try_finish_buf(j, &b);
+    mo_try_tool_finish_buf(j, &b);
 }
 
 /* --- the audit log ------------------------------------------------------- */
@@ -33,12 +33,12 @@ static void put_audit(struct mo_buf *b, const struct job *j)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    try_put(&w, "name", j->tool->def.name);
-    try_put(&w, "server", j->tool->def.server);
-    try_put(&w, "tool", j->tool->def.name);
-    try_put_json(&w, "args", mo_buf_view(&j->args));
-    try_put(&w, "by", mo_span_cstr(j->by));
-    try_put(&w, "who", mo_buf_view(&j->who));
+    mo_try_tool_put(&w, "name", j->tool->def.name);
+    mo_try_tool_put(&w, "server", j->tool->def.server);
+    mo_try_tool_put(&w, "tool", j->tool->def.name);
+    mo_try_tool_put_json(&w, "args", mo_buf_view(&j->args));
+    mo_try_tool_put(&w, "by", mo_span_cstr(j->by));
+    mo_try_tool_put(&w, "who", mo_buf_view(&j->who));
     mo_jw_end(&w);
 }
 
@@ -64,7 +64,7 @@ static void on_told(void *ctx, const struct mo_written *w,
     (void)why; /* that it ran has been written */
 }
 
-void try_audit(struct job *j, struct mo_span doc)
+void mo_try_tool_audit(struct job *j, struct mo_span doc)
 {
     struct mo_err e;
 
@@ -85,7 +85,7 @@ static void tell_audit(struct job *j, struct mo_span content, bool is_error,
     mo_buf_span(&b, content.n <= AUDIT_MAX ? content : MO_SPAN("[]"));
     mo_buf_putc(&b, '}');
     if (mo_buf_err(&b) == 0)
-        try_audit(j, mo_buf_view(&b));
+        mo_try_tool_audit(j, mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -157,20 +157,20 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     }
     tell_audit(j, mo_buf_view(&content), is_error, ms);
     begin_state(&w, &b, "done");
-    try_put_json(&w, "content", mo_buf_view(&content));
+    mo_try_tool_put_json(&w, "content", mo_buf_view(&content));
     mo_jw_key(&w, "isError");
     mo_jw_bool(&w, is_error);
     mo_jw_key(&w, "durationMs");
     mo_jw_u64(&w, ms);
     mo_jw_end(&w);
     mo_buf_fini(&content);
-    try_finish_buf(j, &b);
+    mo_try_tool_finish_buf(j, &b);
 }
 
 static void send_call(struct job *j)
 {
     const struct mo_cat_item *it = mo_gateway_tool(
-        try_gateway(j->t), j->tool->def.server, j->tool->def.name);
+        mo_try_tool_gateway(j->t), j->tool->def.server, j->tool->def.name);
     struct mo_call_opts o = {.idle_ms = MO_CALL_FOREVER, /* the gateway's */
                              .done = on_answer,
                              .ctx = j};
@@ -179,15 +179,15 @@ static void send_call(struct job *j)
     struct mo_jw w;
 
     if (it == NULL || !j->t->open) {
-        try_finish_fail(j, MO_EUNAVAIL, "it is not there any more");
+        mo_try_tool_finish_fail(j, MO_EUNAVAIL, "it is not there any more");
         return;
     }
     o.name = it->name;
     mo_buf_init(&b, MO_API_TRY_MAX * 2);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    try_put(&w, "name", it->name);
-    try_put_json(&w, "arguments", mo_buf_view(&j->args));
+    mo_try_tool_put(&w, "name", it->name);
+    mo_try_tool_put_json(&w, "arguments", mo_buf_view(&j->args));
     mo_jw_end(&w);
     j->began = mo_now_ns();
     if (mo_buf_err(&b))
@@ -196,7 +196,7 @@ static void send_call(struct job *j)
         e.code = 0;
     mo_buf_fini(&b);
     if (e.code)
-        try_finish(j, mo_span(NULL, 0), &e);
+        mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
 static void on_audited(void *ctx, const struct mo_written *w,
@@ -206,9 +206,9 @@ static void on_audited(void *ctx, const struct mo_written *w,
 
     (void)w;
     if (why)
-        try_finish(j, mo_span(NULL, 0), why);
+        mo_try_tool_finish(j, mo_span(NULL, 0), why);
     else if (j->t->stopped)
-        try_finish_fail(j, MO_ECLOSED, "the program is ending");
+        mo_try_tool_finish_fail(j, MO_ECLOSED, "the program is ending");
     else
         send_call(j);
 }
@@ -226,7 +226,7 @@ static void run(struct job *j, const char *by)
                         : audit(j, mo_buf_view(&b), on_audited, &e);
     mo_buf_fini(&b);
     if (rc < 0)
-        try_finish(j, mo_span(NULL, 0), &e);
+        mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
 /* --- may it run? --------------------------------------------------------- */
@@ -267,7 +267,7 @@ static bool was_asked(struct job *j)
 
 static void ask(struct job *j, struct mo_span reason)
 {
-    struct mo_try *t = j->t;
+    struct mo_try_tool *t = j->t;
     struct question *q = &t->asked[t->next];
     struct mo_buf b;
     struct mo_jw w;
@@ -277,12 +277,12 @@ static void ask(struct job *j, struct mo_span reason)
     digest_of(j, q->call, q->digest);
     q->expires = mo_now_ns() + ASK_MS * MO_MS;
     begin_state(&w, &b, "ask");
-    try_put(&w, "digest", mo_span_cstr(q->digest));
-    try_put_json(&w, "args", mo_buf_view(&j->args));
+    mo_try_tool_put(&w, "digest", mo_span_cstr(q->digest));
+    mo_try_tool_put_json(&w, "args", mo_buf_view(&j->args));
     if (reason.n > 0)
-        try_put(&w, "reason", reason);
+        mo_try_tool_put(&w, "reason", reason);
     mo_jw_end(&w);
-    try_finish_buf(j, &b);
+    mo_try_tool_finish_buf(j, &b);
 }
 
 static struct mo_verdict verdict_of(const struct job *j)
@@ -325,7 +325,7 @@ static bool is_changed(struct job *j)
     return !same;
 }
 
-void try_call(struct job *j)
+void mo_try_tool_call(struct job *j)
 {
     if (is_changed(j))
         finish_state(j, "changed", mo_span(NULL, 0));

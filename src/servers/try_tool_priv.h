@@ -25,8 +25,8 @@ struct question {
     uint64_t expires; /* ns */
 };
 
-struct mo_try {
-    struct mo_try_opts o;
+struct mo_try_tool {
+    struct mo_try_tool_opts o;
     struct mo_agent_pins pins;
     struct mo_link *link; /* until the connection has it */
     struct mo_conn *conn; /* NULL: there is none */
@@ -45,7 +45,7 @@ enum kind { LIST, CALL, ACCEPT };
 
 struct job {
     struct mo_list node;
-    struct mo_try *t;
+    struct mo_try_tool *t;
     enum kind kind;
     bool reading; /* the server's list */
     struct mo_gw_read read;
@@ -62,18 +62,20 @@ struct job {
  * --------------------------------------------------------------- */
 
 /* Answer and end the job. */
-void try_finish(struct job *j, struct mo_span json, const struct mo_err *why);
-void try_finish_buf(struct job *j, struct mo_buf *b);
-void try_finish_fail(struct job *j, int code, const char *text);
-void try_put(struct mo_jw *w, const char *key, struct mo_span text);
-void try_put_json(struct mo_jw *w, const char *key, struct mo_span json);
-struct mo_gateway *try_gateway(const struct mo_try *t);
+void mo_try_tool_finish(struct job *j, struct mo_span json,
+                        const struct mo_err *why);
+void mo_try_tool_finish_buf(struct job *j, struct mo_buf *b);
+void mo_try_tool_finish_fail(struct job *j, int code, const char *text);
+void mo_try_tool_put(struct mo_jw *w, const char *key, struct mo_span text);
+void mo_try_tool_put_json(struct mo_jw *w, const char *key,
+                          struct mo_span json);
+struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t);
 
 /* --- try_tool_call.c
  * ---------------------------------------------------------- */
 
-void try_call(struct job *j);
+void mo_try_tool_call(struct job *j);
 /* One row that belongs to no session; nobody waits for it. */
-void try_audit(struct job *j, struct mo_span doc);
+void mo_try_tool_audit(struct job *j, struct mo_span doc);
 
 #endif

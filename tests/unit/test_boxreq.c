@@ -217,7 +217,7 @@ static void test_lies(void **state)
     mo_buf_fini(&b);
 }
 
-static int try_put(const struct mo_boxmsg *m)
+static int mo_try_tool_put(const struct mo_boxmsg *m)
 {
     struct mo_buf b;
     int rc;
@@ -237,23 +237,23 @@ static void test_bounds(void **state)
     memset(longtext, 'x', sizeof(longtext) - 1);
     m = sample(MO_BOXMSG_START);
     m.u.req.memory = 1000;
-    assert_int_equal(try_put(&m), MO_EINVAL);
+    assert_int_equal(mo_try_tool_put(&m), MO_EINVAL);
     m = sample(MO_BOXMSG_START);
     m.u.req.pids = 1;
-    assert_int_equal(try_put(&m), MO_EINVAL);
+    assert_int_equal(mo_try_tool_put(&m), MO_EINVAL);
     m = sample(MO_BOXMSG_START);
     m.u.req.argv[0] = NULL;
-    assert_int_equal(try_put(&m), MO_EINVAL);
+    assert_int_equal(mo_try_tool_put(&m), MO_EINVAL);
     m = sample(MO_BOXMSG_START);
     m.u.req.argv[1] = longtext;
-    assert_int_equal(try_put(&m), MO_EINVAL);
+    assert_int_equal(mo_try_tool_put(&m), MO_EINVAL);
     m = sample(MO_BOXMSG_START);
     for (size_t i = 0; i < MO_BOXREQ_WORDS; i++)
         m.u.req.env[i] = longtext + 1; /* each is allowed, all are not */
-    assert_int_equal(try_put(&m), MO_ETOOBIG);
+    assert_int_equal(mo_try_tool_put(&m), MO_ETOOBIG);
     m = sample(MO_BOXMSG_START);
     m.u.req.session = longtext;
-    assert_int_equal(try_put(&m), MO_EINVAL);
+    assert_int_equal(mo_try_tool_put(&m), MO_EINVAL);
 }
 
 static void test_ids(void **state)
@@ -285,7 +285,7 @@ static void put_all(void *ctx)
     (void)ctx;
     for (size_t i = 0; i < MO_COUNT(types); i++) {
         struct mo_boxmsg m = sample(types[i]);
-        int rc = try_put(&m);
+        int rc = mo_try_tool_put(&m);
 
         assert_true(rc == 0 || rc == MO_ENOMEM);
     }
