@@ -94,7 +94,7 @@ struct mo_gateway_metrics {
     struct mo_approvals *desk;
     struct mo_prom_metric *m[METRICS];
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
-    struct mo_callsum *sums; /* with a struct row for each tool */
+    struct mo_call_stats *sums; /* with a struct row for each tool */
 };
 
 static struct mo_prom_series *plain(const struct mo_gateway_metrics *g,
@@ -119,12 +119,12 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
     struct mo_gateway_metrics *g = ctx;
     const struct mo_span labels[] = {k->server, k->tool};
     const struct mo_span outcome = mo_span_cstr(words[k->outcome]);
-    const struct mo_callsum_call call = {.server = k->server,
-                                         .tool = k->tool,
-                                         .ms = k->ms - k->waited_ms,
-                                         .failed = k->outcome != MO_GW_OK};
+    const struct mo_call_stats_call call = {.server = k->server,
+                                            .tool = k->tool,
+                                            .ms = k->ms - k->waited_ms,
+                                            .failed = k->outcome != MO_GW_OK};
     struct row none = {.calls = NULL};
-    struct row *r = mo_callsum_add(g->sums, &call, mo_wall_ms());
+    struct row *r = mo_call_stats_add(g->sums, &call, mo_wall_ms());
 
     r = r ? r : &none; /* no room: found each time */
     mo_prom_count(series(&r->calls, g->m[CALLS], labels), 1);
@@ -198,7 +198,7 @@ static void put_server(const struct mo_gateway_metrics *g,
     mo_jw_cstr(w, mo_breaker_name(s.breaker));
     put(w, "children", s.children);
     put(w, "queue", s.waiting);
-    mo_callsum_put_server(g->sums, name, TOOLS_SHOWN, w);
+    mo_call_stats_put_server(g->sums, name, TOOLS_SHOWN, w);
     mo_jw_end(w);
 }
 
@@ -211,7 +211,7 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
     struct mo_up_status s;
 
     mo_jw_obj(w);
-    mo_callsum_put(g->sums, mo_wall_ms(), w);
+    mo_call_stats_put(g->sums, mo_wall_ms(), w);
     mo_jw_key(w, "servers");
     mo_jw_arr(w);
     for (size_t i = 0; gw && i < mo_gateway_count(gw); i++) {
@@ -241,7 +241,7 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
         return mo_fail(e, MO_ENOMEM, "metrics");
     g->hub = hub;
     g->desk = desk;
-    g->sums = mo_callsum_new(sizeof(struct row));
+    g->sums = mo_call_stats_new(sizeof(struct row));
     rc = g->sums ? 0 : mo_fail(e, MO_ENOMEM, "metrics");
     for (size_t i = 0; rc == 0 && i < METRICS; i++) {
         g->m[i] = mo_prom_add(p, &descs[i], e);
@@ -270,6 +270,6 @@ void mo_gateway_metrics_free(struct mo_gateway_metrics *g)
 {
     if (!g)
         return;
-    mo_callsum_free(g->sums);
+    mo_call_stats_free(g->sums);
     mo_free(g);
 }

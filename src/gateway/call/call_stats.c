@@ -28,25 +28,25 @@ struct row {
     uint64_t mine[]; /* the owner's, of a tool */
 };
 
-struct mo_callsum {
+struct mo_call_stats {
     struct sum all;
     struct mo_tally minutes;
     size_t own;
     struct mo_map rows; /* "server" or "server NUL tool" -> struct row */
 };
 
-struct mo_callsum *mo_callsum_new(size_t own)
+struct mo_call_stats *mo_call_stats_new(size_t own)
 {
-    struct mo_callsum *s = mo_new(struct mo_callsum);
+    struct mo_call_stats *s = mo_new(struct mo_call_stats);
 
     if (!s)
         return NULL;
     s->own = own;
-    mo_map_init(&s->rows, MO_CALLSUM_ROWS);
+    mo_map_init(&s->rows, MO_CALL_STATS_ROWS);
     return s;
 }
 
-void mo_callsum_free(struct mo_callsum *s)
+void mo_call_stats_free(struct mo_call_stats *s)
 {
     if (!s)
         return;
@@ -67,7 +67,7 @@ static size_t bucket_of(uint64_t ms)
     return i;
 }
 
-static void count(struct sum *r, const struct mo_callsum_call *c)
+static void count(struct sum *r, const struct mo_call_stats_call *c)
 {
     r->calls++;
     r->errors += c->failed;
@@ -77,7 +77,7 @@ static void count(struct sum *r, const struct mo_callsum_call *c)
 
 /* A row that is not there yet; of NULL: of a server. NULL: there is no room for
  * one more. */
-static struct row *row_new(struct mo_callsum *s, struct mo_span key,
+static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
                            size_t server, struct row *of)
 {
     struct row *r = mo_zalloc(sizeof(*r) + (of ? s->own : 0));
@@ -93,7 +93,7 @@ static struct row *row_new(struct mo_callsum *s, struct mo_span key,
 }
 
 /* The first call of a tool, or of one that has no row. */
-static struct row *meet(struct mo_callsum *s, struct mo_span key, size_t n)
+static struct row *meet(struct mo_call_stats *s, struct mo_span key, size_t n)
 {
     struct row *server = mo_map_get(&s->rows, mo_span(key.p, n));
     struct row *tool = NULL;
@@ -106,7 +106,8 @@ static struct row *meet(struct mo_callsum *s, struct mo_span key, size_t n)
 }
 
 /* The tool's; or that of its server, if there is no more room; or NULL. */
-static struct row *row_of(struct mo_callsum *s, const struct mo_callsum_call *c)
+static struct row *row_of(struct mo_call_stats *s,
+                          const struct mo_call_stats_call *c)
 {
     size_t n = c->server.n + 1 + c->tool.n;
     struct row *r = NULL;
@@ -121,8 +122,8 @@ static struct row *row_of(struct mo_callsum *s, const struct mo_callsum_call *c)
     return r ? r : meet(s, mo_span(key, n), c->server.n);
 }
 
-void *mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
-                     uint64_t now)
+void *mo_call_stats_add(struct mo_call_stats *s,
+                        const struct mo_call_stats_call *c, uint64_t now)
 {
     struct row *r = row_of(s, c);
 
@@ -185,7 +186,7 @@ static uint64_t cell(const struct mo_tally_minute *m, enum column c)
 }
 
 /* The present minute last. */
-static void put_minutes(const struct mo_callsum *s, uint64_t now,
+static void put_minutes(const struct mo_call_stats *s, uint64_t now,
                         struct mo_jw *w)
 {
     static const char *const names[COLUMNS] = {"perMinute", "errorsPerMinute",
@@ -203,7 +204,8 @@ static void put_minutes(const struct mo_callsum *s, uint64_t now,
     }
 }
 
-void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w)
+void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now,
+                       struct mo_jw *w)
 {
     put_sum(w, &s->all);
     put_minutes(s, now, w);
@@ -232,7 +234,7 @@ static bool is_tool_of(const struct mo_map_entry *en, struct mo_span server)
            mo_span_eq(mo_span(en->key, r->server), server);
 }
 
-static void put_tools(const struct mo_callsum *s, struct mo_span server,
+static void put_tools(const struct mo_call_stats *s, struct mo_span server,
                       size_t most, struct mo_jw *w)
 {
     mo_autofree struct tool *v = mo_alloc((s->rows.len + 1) * sizeof(*v));
@@ -256,8 +258,9 @@ static void put_tools(const struct mo_callsum *s, struct mo_span server,
     }
 }
 
-void mo_callsum_put_server(const struct mo_callsum *s, struct mo_span server,
-                           size_t most, struct mo_jw *w)
+void mo_call_stats_put_server(const struct mo_call_stats *s,
+                              struct mo_span server, size_t most,
+                              struct mo_jw *w)
 {
     static const struct sum none;
     const struct row *r = mo_map_get(&s->rows, server);

@@ -6,7 +6,7 @@
  * the usual and the slow ones (p50, p95) are known without keeping them all:
  * each is right to about a third.
  *
- * Limits: MO_CALLSUM_ROWS servers and tools together, names of 511 bytes
+ * Limits: MO_CALL_STATS_ROWS servers and tools together, names of 511 bytes
  * together; what is beyond counts in the sums of all. Not known here: what a
  * call was, who made it. */
 #ifndef MO_GATEWAY_CALL_CALL_STATS_H
@@ -14,30 +14,32 @@
 
 #include "codec/json/json.h"
 
-#define MO_CALLSUM_ROWS 4096
+#define MO_CALL_STATS_ROWS 4096
 
-struct mo_callsum;
+struct mo_call_stats;
 
 /* own: bytes of the owner's that are kept with each tool. NULL: no memory. */
-struct mo_callsum *mo_callsum_new(size_t own);
-void mo_callsum_free(struct mo_callsum *s); /* NULL is fine */
+struct mo_call_stats *mo_call_stats_new(size_t own);
+void mo_call_stats_free(struct mo_call_stats *s); /* NULL is fine */
 
-struct mo_callsum_call {
+struct mo_call_stats_call {
     struct mo_span server, tool;
     uint64_t ms; /* without what people took */
     bool failed;
 };
 /* now: wall ms. The owner's bytes of that tool, zeroes at first; they stay
  * where they are. NULL: it has no row. */
-void *mo_callsum_add(struct mo_callsum *s, const struct mo_callsum_call *c,
-                     uint64_t now);
+void *mo_call_stats_add(struct mo_call_stats *s,
+                        const struct mo_call_stats_call *c, uint64_t now);
 
 /* Members of the object that is being written: "calls", "errors", "p50Ms",
  * "p95Ms", "perMinute", "errorsPerMinute", "longestMs". */
-void mo_callsum_put(const struct mo_callsum *s, uint64_t now, struct mo_jw *w);
+void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now,
+                       struct mo_jw *w);
 /* The same of one server but for the minutes, and "tools", most used first, at
  * most `most` of them. */
-void mo_callsum_put_server(const struct mo_callsum *s, struct mo_span server,
-                           size_t most, struct mo_jw *w);
+void mo_call_stats_put_server(const struct mo_call_stats *s,
+                              struct mo_span server, size_t most,
+                              struct mo_jw *w);
 
 #endif

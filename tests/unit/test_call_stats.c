@@ -7,17 +7,17 @@
 
 #define NOW ((uint64_t)1000 * 60000 + 30000)
 
-static void add(struct mo_callsum *s, const char *server, const char *tool,
+static void add(struct mo_call_stats *s, const char *server, const char *tool,
                 uint64_t ms, bool failed)
 {
-    const struct mo_callsum_call c = {mo_span_cstr(server), mo_span_cstr(tool),
-                                      ms, failed};
+    const struct mo_call_stats_call c = {mo_span_cstr(server),
+                                         mo_span_cstr(tool), ms, failed};
 
-    mo_callsum_add(s, &c, NOW);
+    mo_call_stats_add(s, &c, NOW);
 }
 
 /* What is said of a server; NULL: of all. */
-static const char *said(const struct mo_callsum *s, const char *server,
+static const char *said(const struct mo_call_stats *s, const char *server,
                         size_t most, struct mo_buf *b)
 {
     struct mo_jw w;
@@ -26,16 +26,16 @@ static const char *said(const struct mo_callsum *s, const char *server,
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     if (server)
-        mo_callsum_put_server(s, mo_span_cstr(server), most, &w);
+        mo_call_stats_put_server(s, mo_span_cstr(server), most, &w);
     else
-        mo_callsum_put(s, NOW, &w);
+        mo_call_stats_put(s, NOW, &w);
     mo_jw_end(&w);
     return mo_buf_cstr(b);
 }
 
 static void test_sums(void **state)
 {
-    struct mo_callsum *s = mo_callsum_new(0);
+    struct mo_call_stats *s = mo_call_stats_new(0);
     struct mo_buf b;
 
     (void)state;
@@ -59,7 +59,7 @@ static void test_sums(void **state)
     assert_non_null(strstr(mo_buf_cstr(&b), ",0,5],\"errorsPerMinute\""));
     assert_non_null(strstr(mo_buf_cstr(&b), ",0,1],\"longestMs\""));
     mo_buf_fini(&b);
-    mo_callsum_free(s);
+    mo_call_stats_free(s);
 }
 
 /* The usual and the slow, of so many calls that take 1 to n ms. */
@@ -72,7 +72,7 @@ static void test_quantiles(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_callsum *s = mo_callsum_new(0);
+        struct mo_call_stats *s = mo_call_stats_new(0);
         double p50 = 0, p95 = 0;
         struct mo_json_doc doc;
         struct mo_buf b;
@@ -87,54 +87,54 @@ static void test_quantiles(void **state)
         assert_true(p50 > rows[i].p50 * 0.9 && p50 < rows[i].p50 * 1.1);
         assert_true(p95 > rows[i].p95 * 0.9 && p95 < rows[i].p95 * 1.1);
         mo_buf_fini(&b);
-        mo_callsum_free(s);
+        mo_call_stats_free(s);
     }
 }
 
 /* The owner's bytes stay with their tool, whatever comes between. */
 static void test_own(void **state)
 {
-    struct mo_callsum *s = mo_callsum_new(sizeof(unsigned));
+    struct mo_call_stats *s = mo_call_stats_new(sizeof(unsigned));
     char name[32];
 
     (void)state;
     for (unsigned round = 0; round < 2; round++)
         for (unsigned i = 0; i < 300; i++) {
-            struct mo_callsum_call c = {.server = MO_SPAN("a")};
+            struct mo_call_stats_call c = {.server = MO_SPAN("a")};
             unsigned *mine = NULL;
 
             (void)snprintf(name, sizeof(name), "t%u", i);
             c.tool = mo_span_cstr(name);
-            mine = mo_callsum_add(s, &c, NOW);
+            mine = mo_call_stats_add(s, &c, NOW);
             assert_non_null(mine);
             assert_int_equal(*mine, round ? i + 1 : 0);
             *mine = i + 1;
         }
-    mo_callsum_free(s);
+    mo_call_stats_free(s);
 }
 
 static void test_bounds(void **state)
 {
-    struct mo_callsum *s = mo_callsum_new(0);
+    struct mo_call_stats *s = mo_call_stats_new(0);
     char name[32];
     struct mo_buf b;
 
     (void)state;
     mo_buf_init(&b, 1 << 20);
-    for (unsigned i = 0; i < MO_CALLSUM_ROWS + 100; i++) {
+    for (unsigned i = 0; i < MO_CALL_STATS_ROWS + 100; i++) {
         (void)snprintf(name, sizeof(name), "t%u", i);
         add(s, "a", name, UINT64_MAX / 4, true);
     }
     assert_non_null(strstr(said(s, NULL, 0, &b), "\"calls\":4196,"));
     assert_non_null(strstr(said(s, "a", 0, &b), "\"calls\":4196,"));
     mo_buf_fini(&b);
-    mo_callsum_free(s);
-    mo_callsum_free(NULL);
+    mo_call_stats_free(s);
+    mo_call_stats_free(NULL);
 }
 
 static void count_some(void *ctx)
 {
-    struct mo_callsum *s = mo_callsum_new(0);
+    struct mo_call_stats *s = mo_call_stats_new(0);
     struct mo_buf b;
 
     (void)ctx;
@@ -146,7 +146,7 @@ static void count_some(void *ctx)
     (void)said(s, "a", 10, &b);
     (void)said(s, NULL, 0, &b);
     mo_buf_fini(&b);
-    mo_callsum_free(s);
+    mo_call_stats_free(s);
 }
 
 static void test_no_memory(void **state)
