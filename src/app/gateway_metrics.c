@@ -140,12 +140,12 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
 }
 
 static void measure_server(const struct mo_gateway_metrics *g,
-                           const struct mo_up *u)
+                           const struct mo_upstream *u)
 {
-    const struct mo_span name = mo_span_cstr(mo_up_server(u)->name);
-    struct mo_up_status s;
+    const struct mo_span name = mo_span_cstr(mo_upstream_server(u)->name);
+    struct mo_upstream_status s;
 
-    mo_up_status(u, &s);
+    mo_upstream_status(u, &s);
     mo_prom_set(mo_prom_with(g->m[BREAKER], &name), s.breaker);
     mo_prom_set(mo_prom_with(g->m[CHILDREN], &name), s.children);
     mo_prom_set(mo_prom_with(g->m[QUEUE], &name), s.waiting);
@@ -178,17 +178,17 @@ static void put(struct mo_jw *w, const char *key, uint64_t n)
 }
 
 static void put_server(const struct mo_gateway_metrics *g,
-                       const struct mo_up *u, struct mo_jw *w)
+                       const struct mo_upstream *u, struct mo_jw *w)
 {
     static const char *const states[] = {
-        [MO_UP_COLD] = "cold",     [MO_UP_STARTING] = "starting",
-        [MO_UP_OK] = "ok",         [MO_UP_FAILED] = "failed",
-        [MO_UP_BROKEN] = "broken", [MO_UP_SIGN_IN] = "sign_in",
+        [MO_UPSTREAM_COLD] = "cold",     [MO_UPSTREAM_STARTING] = "starting",
+        [MO_UPSTREAM_OK] = "ok",         [MO_UPSTREAM_FAILED] = "failed",
+        [MO_UPSTREAM_BROKEN] = "broken", [MO_UPSTREAM_SIGN_IN] = "sign_in",
     };
-    const struct mo_span name = mo_span_cstr(mo_up_server(u)->name);
-    struct mo_up_status s;
+    const struct mo_span name = mo_span_cstr(mo_upstream_server(u)->name);
+    struct mo_upstream_status s;
 
-    mo_up_status(u, &s);
+    mo_upstream_status(u, &s);
     mo_jw_obj(w);
     mo_jw_key(w, "name");
     mo_jw_str(w, name);
@@ -208,14 +208,14 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
     const struct mo_gateway *gw =
         g->hub ? mo_gateway_setup_gateway(g->hub) : NULL;
     uint64_t children = 0, queue = 0;
-    struct mo_up_status s;
+    struct mo_upstream_status s;
 
     mo_jw_obj(w);
     mo_call_stats_put(g->sums, mo_wall_ms(), w);
     mo_jw_key(w, "servers");
     mo_jw_arr(w);
     for (size_t i = 0; gw && i < mo_gateway_count(gw); i++) {
-        mo_up_status(mo_gateway_up(gw, i), &s);
+        mo_upstream_status(mo_gateway_up(gw, i), &s);
         children += s.children;
         queue += s.waiting;
         put_server(g, mo_gateway_up(gw, i), w);

@@ -79,16 +79,16 @@ static void on_ask_gone(void *ctx, struct mo_ask *a)
     flight_ask_gone(a);
 }
 
-static void on_state(void *ctx, struct mo_up *u)
+static void on_state(void *ctx, struct mo_upstream *u)
 {
     struct slot *s = ctx;
     const struct mo_gateway_opts *o = &s->g->o;
 
     if (o->on_state)
-        o->on_state(o->ctx, mo_up_server(u)->name);
+        o->on_state(o->ctx, mo_upstream_server(u)->name);
 }
 
-static const struct mo_up_cb up_cb = {
+static const struct mo_upstream_cb up_cb = {
     .on_open = on_open,
     .on_ask = on_ask,
     .on_ask_gone = on_ask_gone,
@@ -133,12 +133,12 @@ static struct slot *slot_new(struct mo_gateway *g, const struct mo_gw_server *s,
     mo_list_init(&t->kids);
     mo_timer_init(&t->drain, on_drain);
     mo_later_init(&t->leave, on_leave);
-    t->up = mo_up_new(&g->o, s, &up_cb, t, e);
+    t->up = mo_upstream_new(&g->o, s, &up_cb, t, e);
     if (!t->up) {
         mo_free(t);
         return NULL;
     }
-    mo_up_join(t->up, &g->pool);
+    mo_upstream_join(t->up, &g->pool);
     return t;
 }
 
@@ -202,7 +202,7 @@ static void slot_close(struct slot *s)
     if (s->closing)
         return;
     s->closing = true;
-    mo_up_close(s->up, on_gone, s);
+    mo_upstream_close(s->up, on_gone, s);
 }
 
 /* Nobody finds it any more; who is on it may finish. */
@@ -221,7 +221,7 @@ static void slot_leave(struct slot *s)
 
 static bool is_same(const struct slot *s, const struct mo_gw_server *v)
 {
-    const struct mo_gw_server *o = mo_up_server(s->up);
+    const struct mo_gw_server *o = mo_upstream_server(s->up);
 
     return strcmp(o->name, v->name) == 0 && strcmp(o->digest, v->digest) == 0;
 }
@@ -341,7 +341,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         return rc;
     }
     for (size_t i = 0; i < n; i++) {
-        mo_up_describe(to[i]->up, &v[i]);
+        mo_upstream_describe(to[i]->up, &v[i]);
         manner_free(to[i]->manner);
         to[i]->manner = manners[i];
     }
@@ -389,7 +389,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->loop;
-    mo_up_pool_init(&g->pool, o->most);
+    mo_upstream_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
     mo_list_init(&g->flights);
@@ -427,7 +427,7 @@ size_t mo_gateway_count(const struct mo_gateway *g)
     return g->n;
 }
 
-struct mo_up *mo_gateway_up(const struct mo_gateway *g, size_t i)
+struct mo_upstream *mo_gateway_up(const struct mo_gateway *g, size_t i)
 {
     return i < g->n ? g->v[i]->up : NULL;
 }
@@ -447,8 +447,8 @@ static void on_session_gone(void *ctx, uint64_t peer)
     cross_who(peer, mo_span(NULL, 0), who);
     visit_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
-        if (mo_up_server(g->v[i]->up)->per_session)
-            mo_up_session_gone(g->v[i]->up, mo_span_cstr(who));
+        if (mo_upstream_server(g->v[i]->up)->per_session)
+            mo_upstream_session_gone(g->v[i]->up, mo_span_cstr(who));
     }
 }
 

@@ -32,7 +32,7 @@
 #define MO_GW_RETRIES     1     /* unless a server says otherwise */
 
 struct mo_gateway;
-struct mo_up;
+struct mo_upstream;
 struct mo_catalog;
 
 enum mo_gw_prefix {
@@ -168,7 +168,7 @@ bool mo_gateway_busy(const struct mo_gateway *g);
 
 /* What is to be seen of them, by number; NULL: there is none. */
 size_t mo_gateway_count(const struct mo_gateway *g);
-struct mo_up *mo_gateway_up(const struct mo_gateway *g, size_t i);
+struct mo_upstream *mo_gateway_up(const struct mo_gateway *g, size_t i);
 const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
 /* Tokens of definitions, about, that a client does not get since four tools
  * stand for all of them; 0: they do not. */

@@ -65,7 +65,7 @@ struct kid {             /* an open child */
 struct slot {            /* a server */
     struct mo_list node; /* in g->leaving */
     struct mo_gateway *g;
-    struct mo_up *up;
+    struct mo_upstream *up;
     unsigned no;
     bool gone;    /* up is closed */
     bool closing; /* it was told to close */
@@ -74,9 +74,9 @@ struct slot {            /* a server */
     struct mo_later leave;  /* the last of them is over */
     struct mo_list flights; /* under way */
     struct mo_list kids;
-    struct mo_up_wish start; /* for its lists */
+    struct mo_child_request start; /* for its lists */
     bool starting;
-    struct mo_up_wish hold; /* for those who listen */
+    struct mo_child_request hold; /* for those who listen */
     struct mo_child *held;
     bool holding;
     unsigned nwatched;
@@ -103,7 +103,7 @@ struct mo_gateway {
     struct mo_pace pace;
     struct slot **v;
     size_t n;
-    struct mo_up_pool pool;
+    struct mo_upstream_pool pool;
     struct mo_list leaving; /* slots */
     struct mo_list eps;
     struct mo_list flights; /* all */

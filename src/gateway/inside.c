@@ -100,7 +100,7 @@ size_t mo_gateway_server(const struct mo_gateway *g, struct mo_span name)
 {
     size_t i = 0;
 
-    while (i < g->n && !mo_span_is(name, mo_up_server(g->v[i]->up)->name))
+    while (i < g->n && !mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
         i++;
     return i;
 }

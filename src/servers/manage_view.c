@@ -25,31 +25,31 @@ static const char *const states[] = {
 };
 
 static const enum state of_up[] = {
-    [MO_UP_COLD] = COLD,     [MO_UP_STARTING] = STARTING,
-    [MO_UP_OK] = OK,         [MO_UP_FAILED] = FAILED,
-    [MO_UP_BROKEN] = BROKEN, [MO_UP_SIGN_IN] = SIGN_IN,
+    [MO_UPSTREAM_COLD] = COLD,     [MO_UPSTREAM_STARTING] = STARTING,
+    [MO_UPSTREAM_OK] = OK,         [MO_UPSTREAM_FAILED] = FAILED,
+    [MO_UPSTREAM_BROKEN] = BROKEN, [MO_UPSTREAM_SIGN_IN] = SIGN_IN,
 };
 
 struct view { /* all that is known of one server */
     const struct mo_config_mcp *cfg;
     enum state state;
-    struct mo_up *up; /* NULL: the gateway does not have it */
-    size_t no;        /* its number there */
-    struct mo_up_status gw;
+    struct mo_upstream *up; /* NULL: the gateway does not have it */
+    size_t no;              /* its number there */
+    struct mo_upstream_status gw;
 };
 
 /* --- put together -------------------------------------------------------- */
 
-static struct mo_up *find_up(const struct mo_manage *m, const char *name,
-                             size_t *no)
+static struct mo_upstream *find_up(const struct mo_manage *m, const char *name,
+                                   size_t *no)
 {
     struct mo_gateway *g = m->o.hub ? mo_gateway_setup_gateway(m->o.hub) : NULL;
     size_t n = g ? mo_gateway_count(g) : 0;
 
     for (*no = 0; *no < n; ++*no) {
-        struct mo_up *u = mo_gateway_up(g, *no);
+        struct mo_upstream *u = mo_gateway_up(g, *no);
 
-        if (strcmp(mo_up_server(u)->name, name) == 0)
+        if (strcmp(mo_upstream_server(u)->name, name) == 0)
             return u;
     }
     return NULL;
@@ -63,7 +63,7 @@ static void view_init(struct view *v, const struct mo_manage *m,
         return;
     v->up = find_up(m, c->name, &v->no);
     if (v->up) {
-        mo_up_status(v->up, &v->gw);
+        mo_upstream_status(v->up, &v->gw);
         v->state = of_up[v->gw.state];
     }
 }
@@ -133,8 +133,8 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 
 static void put_gateway(struct mo_jw *w, const struct view *v)
 {
-    const struct mo_gw_server *server = mo_up_server(v->up);
-    const struct mo_up_status *s = &v->gw;
+    const struct mo_gw_server *server = mo_upstream_server(v->up);
+    const struct mo_upstream_status *s = &v->gw;
 
     mo_jw_member(w, "state", mo_span_cstr(states[of_up[s->state]]));
     mo_jw_member(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
@@ -417,8 +417,8 @@ int mo_manage_view_snippets(void *ctx, const struct mo_api_where *where,
 void mo_manage_view_works(struct mo_manage *m, const char *server)
 {
     size_t i = 0;
-    struct mo_up *u = find_up(m, server, &i);
+    struct mo_upstream *u = find_up(m, server, &i);
 
     if (u)
-        mo_up_again(u);
+        mo_upstream_again(u);
 }

@@ -146,18 +146,18 @@ static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
 }
 
 static const char *const states[] = {
-    [MO_UP_COLD] = "cold",     [MO_UP_STARTING] = "starting",
-    [MO_UP_OK] = "ok",         [MO_UP_FAILED] = "failed",
-    [MO_UP_BROKEN] = "broken", [MO_UP_SIGN_IN] = "sign_in",
+    [MO_UPSTREAM_COLD] = "cold",     [MO_UPSTREAM_STARTING] = "starting",
+    [MO_UPSTREAM_OK] = "ok",         [MO_UPSTREAM_FAILED] = "failed",
+    [MO_UPSTREAM_BROKEN] = "broken", [MO_UPSTREAM_SIGN_IN] = "sign_in",
 };
 
 static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
                        const struct mo_config_mcp *c, size_t no)
 {
     struct mo_conn *conn = mo_gateway_conn(mo_try_tool_gateway(t), no);
-    struct mo_up_status s;
+    struct mo_upstream_status s;
 
-    mo_up_status(mo_gateway_up(mo_try_tool_gateway(t), no), &s);
+    mo_upstream_status(mo_gateway_up(mo_try_tool_gateway(t), no), &s);
     mo_jw_obj(w);
     put_config(w, c);
     mo_jw_key(w, "state");
@@ -468,12 +468,12 @@ static int tools(void *ctx, struct mo_span server, bool now,
 {
     const struct mo_api_try a = {.server = server};
     struct mo_try_tool *t = ctx;
-    struct mo_up *u =
+    struct mo_upstream *u =
         mo_gateway_up(mo_try_tool_gateway(t),
                       mo_gateway_server(mo_try_tool_gateway(t), server));
 
     if (now && !t->stopped && u)
-        mo_up_again(u);
+        mo_upstream_again(u);
     return start(t, LIST, &a, done, arg, e);
 }
 

@@ -3,8 +3,8 @@
  * Each dial makes a fake link that answers by its kit's mood at that time.
  * Nothing of it waits for a clock: what is on its way arrives when the loop
  * turns, what is held back arrives when the test says so. */
-#ifndef MO_UP_KIT_H
-#define MO_UP_KIT_H
+#ifndef MO_UPSTREAM_KIT_H
+#define MO_UPSTREAM_KIT_H
 
 #include "mo_test.h"
 
@@ -38,7 +38,7 @@ struct fake {
 
 struct kit {
     struct mo_loop *l;
-    struct mo_up *u;
+    struct mo_upstream *u;
     struct mo_gateway_opts o;
     enum mood mood;
     bool late_dial, slow_close;
@@ -50,11 +50,11 @@ struct kit {
     struct mo_child *last;
     struct mo_conn_verdict known, learnt;
     int learns;
-    bool wanting; /* inside mo_up_want() */
+    bool wanting; /* inside mo_upstream_want() */
 };
 
 struct want {
-    struct mo_up_wish w;
+    struct mo_child_request w;
     struct kit *k;
     struct mo_child *c;
     struct mo_err why;
@@ -299,16 +299,16 @@ static inline void kit_lost(void *ctx, struct mo_child *c,
     k->why = *why;
 }
 
-static inline void kit_state(void *ctx, struct mo_up *u)
+static inline void kit_state(void *ctx, struct mo_upstream *u)
 {
     struct kit *k = ctx;
 
-    assert_string_equal(mo_up_server(u)->name, "srv");
+    assert_string_equal(mo_upstream_server(u)->name, "srv");
     assert_false(k->wanting);
     k->states++;
 }
 
-static const struct mo_up_cb kit_cb = {
+static const struct mo_upstream_cb kit_cb = {
     .on_open = kit_open,
     .on_ask = kit_ask,
     .on_ask_gone = kit_ask_gone,
@@ -369,7 +369,7 @@ static inline bool kit_try(struct kit *k, const struct mo_gw_server *s)
         .learnt = kit_learnt,
         .ctx = k,
     };
-    k->u = mo_up_new(&k->o, s, &kit_cb, k, &e);
+    k->u = mo_upstream_new(&k->o, s, &kit_cb, k, &e);
     if (k->u == NULL)
         mo_loop_free(k->l);
     return k->u != NULL;
@@ -419,7 +419,7 @@ static inline void kit_release(struct kit *k)
 static inline void kit_fini(struct kit *k)
 {
     if (k->u && !k->u->closing)
-        mo_up_close(k->u, kit_gone, k);
+        mo_upstream_close(k->u, kit_gone, k);
     kit_release(k);
     assert_true(mo_loop_until(k->l, is_gone, k, LONG));
     assert_int_equal(k->gone, 1);
@@ -431,7 +431,7 @@ static inline void kit_fini(struct kit *k)
     mo_loop_free(k->l);
 }
 
-static inline void want_ready(struct mo_up_wish *w, struct mo_child *c,
+static inline void want_ready(struct mo_child_request *w, struct mo_child *c,
                               const struct mo_err *why)
 {
     struct want *v = mo_container_of(w, struct want, w);
@@ -456,7 +456,7 @@ static inline void want_as(struct kit *k, struct want *v, const char *who)
     *v = (struct want){.k = k, .w.ready = want_ready};
     (void)snprintf(caps, sizeof(caps), "{\"experimental\":{\"%s\":{}}}", who);
     k->wanting = true;
-    mo_up_want(k->u, mo_span_cstr(who), mo_span_cstr(caps), &v->w);
+    mo_upstream_want(k->u, mo_span_cstr(who), mo_span_cstr(caps), &v->w);
     k->wanting = false;
 }
 
@@ -500,11 +500,11 @@ static inline struct mo_call *kit_call(struct kit *k, struct mo_child *c,
     return mo_conn_request(mo_child_conn(c), method, mo_span(NULL, 0), &o, &e);
 }
 
-static inline struct mo_up_status kit_status(const struct kit *k)
+static inline struct mo_upstream_status kit_status(const struct kit *k)
 {
-    struct mo_up_status s;
+    struct mo_upstream_status s;
 
-    mo_up_status(k->u, &s);
+    mo_upstream_status(k->u, &s);
     return s;
 }
 

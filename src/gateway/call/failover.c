@@ -46,7 +46,8 @@ static uint64_t now_ms(void)
 static uint64_t time_for(const struct target *t)
 {
     const struct mo_gw_tool *m = manner_tool(t->slot->manner, t->own);
-    uint64_t ms = m->call_ms ? m->call_ms : mo_up_server(t->slot->up)->call_ms;
+    uint64_t ms =
+        m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
 
     return ms ? ms : MO_CONN_IDLE_MS;
 }
@@ -87,7 +88,7 @@ bool detour_is_unsent(const struct mo_reply *r)
 static struct slot *slot_named(const struct mo_gateway *g, struct mo_span name)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (mo_span_is(name, mo_up_server(g->v[i]->up)->name))
+        if (mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
             return g->v[i];
     return NULL;
 }
@@ -185,7 +186,7 @@ static bool go_to_next(struct flight *f, const struct target *home)
 static void remember(struct detour *d, const struct target *home,
                      const struct mo_err *why)
 {
-    const char *name = mo_up_server(home->slot->up)->name;
+    const char *name = mo_upstream_server(home->slot->up)->name;
 
     if (d->why)
         return;

@@ -121,7 +121,7 @@ void flight_cancel(struct flight *f, const char *why)
     flight_drop_questions(f, why);
     if (f->wishing) {
         f->wishing = false;
-        mo_up_unwant(&f->wish);
+        mo_upstream_unwant(&f->wish);
     }
     if (f->call)
         mo_call_cancel(f->call, why);
@@ -196,7 +196,8 @@ static void note_tool(struct flight *f, const struct target *t)
     f->most = manner_result_bytes(t->slot->manner, t->own,
                                   f->by_execute ? SHAPE_USUAL : 0);
     f->promised = !f->by_execute && t->promises;
-    f->pace = pace_row(&f->g->pace, mo_up_server(t->slot->up)->name, t->own);
+    f->pace =
+        pace_row(&f->g->pace, mo_upstream_server(t->slot->up)->name, t->own);
 }
 
 static void copy_method(char *to, size_t size, struct mo_span method)
@@ -285,7 +286,7 @@ static void begin_again(struct flight *f)
     front_again(g, c);
 }
 
-static void on_ready(struct mo_up_wish *w, struct mo_child *c,
+static void on_ready(struct mo_child_request *w, struct mo_child *c,
                      const struct mo_err *why)
 {
     struct flight *f = mo_container_of(w, struct flight, wish);
@@ -322,9 +323,9 @@ static void on_ready(struct mo_up_wish *w, struct mo_child *c,
 static void wish(struct flight *f)
 {
     f->wishing = true;
-    f->wish = (struct mo_up_wish){.ready = on_ready, .counts = true};
-    mo_up_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
-               &f->wish);
+    f->wish = (struct mo_child_request){.ready = on_ready, .counts = true};
+    mo_upstream_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
+                     &f->wish);
 }
 
 void flight_go(struct flight *f)

@@ -65,7 +65,7 @@ struct flight {
     uint64_t peer;
     char who[CROSS_WHO_MAX];
     /* up */
-    struct mo_up_wish wish;
+    struct mo_child_request wish;
     bool wishing;
     bool stale, retried; /* it waits for its server's list of tools, to be sent
                           * once more with the headers that it wants now */

@@ -37,7 +37,7 @@ static void put_failure(struct flight *f, const char *why, bool sent)
     mo_jw_obj(&w);
     if (s && s->up) {
         mo_jw_key(&w, "server");
-        mo_jw_cstr(&w, mo_up_server(s->up)->name);
+        mo_jw_cstr(&w, mo_upstream_server(s->up)->name);
     }
     if (f->detour.from) {
         mo_jw_key(&w, "insteadOf");
@@ -182,8 +182,9 @@ static void hand_over(struct flight *f, const struct mo_reply *r)
 
 static void no_answer(struct flight *f, const struct mo_err *why, bool sent)
 {
-    const char *name =
-        f->slot && f->slot->up ? mo_up_server(f->slot->up)->name : "the server";
+    const char *name = f->slot && f->slot->up
+                           ? mo_upstream_server(f->slot->up)->name
+                           : "the server";
     char text[sizeof(why->msg) + 160];
 
     (void)snprintf(text, sizeof(text), "%s: %s; %s", name, why->msg,

@@ -75,7 +75,7 @@ static void take_texts(struct judged *j, const struct target *t)
     struct mo_gw_case *k = &j->pub;
 
     k->server =
-        keep(j, mo_span_cstr(mo_up_server(t->slot->up)->name), SIZE_MAX);
+        keep(j, mo_span_cstr(mo_upstream_server(t->slot->up)->name), SIZE_MAX);
     k->tool = keep(j, t->own, SIZE_MAX);
     k->who = keep(j, mo_span_cstr(j->f->who), SIZE_MAX);
     if (c->client.n <= CLIENT_MAX)
@@ -107,7 +107,7 @@ static struct judged *judged_new(struct flight *f, const struct target *t)
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);
-    room += strlen(mo_up_server(t->slot->up)->name) + f->down->inside.n;
+    room += strlen(mo_upstream_server(t->slot->up)->name) + f->down->inside.n;
     if (!t->arguments.p)
         room -= WORDS_MAX;
     if (f->down->client.n < CLIENT_MAX)
@@ -456,7 +456,7 @@ bool judge_again(struct flight *f, const struct target *t)
 
     if (!j)
         return true;
-    if (!mo_span_is(j->pub.server, mo_up_server(t->slot->up)->name))
+    if (!mo_span_is(j->pub.server, mo_upstream_server(t->slot->up)->name))
         return elsewhere(f, t);
     if (judge_is_same(j, t))
         return true;

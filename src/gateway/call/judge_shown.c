@@ -17,7 +17,7 @@ int judge_shown(const struct flight *f, const struct target *t,
 {
     struct mo_exact_call what = {
         .session = mo_span_cstr(f->who),
-        .server = mo_span_cstr(mo_up_server(t->slot->up)->name),
+        .server = mo_span_cstr(mo_upstream_server(t->slot->up)->name),
         .tool = t->own,
     };
     char def[MO_EXACT_DIGEST];

@@ -89,7 +89,7 @@ uint64_t cross_peer(struct mo_span who)
 static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
                    const struct slot *s, struct mo_span rest, struct mo_buf *b)
 {
-    const char *server = mo_up_server(s->up)->name;
+    const char *server = mo_upstream_server(s->up)->name;
     char who[CROSS_WHO_MAX];
     struct mo_buf in;
     int rc;

@@ -18,7 +18,7 @@ struct visit {
 /* The server's name, a NUL, the page's. */
 static int put_key(const struct slot *s, struct mo_json id, struct mo_buf *b)
 {
-    const char *name = mo_up_server(s->up)->name;
+    const char *name = mo_upstream_server(s->up)->name;
 
     if (!mo_json_is(id, MO_JSON_STRING))
         return MO_EINVAL;

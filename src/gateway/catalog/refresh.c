@@ -193,7 +193,7 @@ static bool is_reading(const struct slot *s)
 }
 
 /* The child is open: its lists are being read since on_open. */
-static void on_started(struct mo_up_wish *w, struct mo_child *c,
+static void on_started(struct mo_child_request *w, struct mo_child *c,
                        const struct mo_err *why)
 {
     struct slot *s = mo_container_of(w, struct slot, start);
@@ -231,8 +231,8 @@ static void start_for_lists(struct slot *s, struct mo_span who,
                             struct mo_span caps)
 {
     s->starting = true;
-    s->start = (struct mo_up_wish){.ready = on_started};
-    mo_up_want(s->up, who, caps, &s->start);
+    s->start = (struct mo_child_request){.ready = on_started};
+    mo_upstream_want(s->up, who, caps, &s->start);
 }
 
 void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps)
@@ -290,5 +290,5 @@ void refresh_stop(struct slot *s)
     if (!s->starting)
         return;
     s->starting = false;
-    mo_up_unwant(&s->start);
+    mo_upstream_unwant(&s->start);
 }

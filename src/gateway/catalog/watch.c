@@ -211,7 +211,7 @@ void watch_opened(struct kid *k)
 
 /* --- resources ----------------------------------------------------------- */
 
-static void on_held(struct mo_up_wish *w, struct mo_child *c,
+static void on_held(struct mo_child_request *w, struct mo_child *c,
                     const struct mo_err *why)
 {
     struct slot *s = mo_container_of(w, struct slot, hold);
@@ -224,7 +224,7 @@ static void on_held(struct mo_up_wish *w, struct mo_child *c,
 static void let_go(struct slot *s)
 {
     if (s->holding)
-        mo_up_unwant(&s->hold);
+        mo_upstream_unwant(&s->hold);
     s->holding = false;
     if (s->held)
         mo_child_let_go(s->held);
@@ -234,14 +234,14 @@ static void let_go(struct slot *s)
 /* Whoever listens wants it to run. */
 static void hold(struct slot *s)
 {
-    if (mo_up_server(s->up)->per_session || s->holding)
+    if (mo_upstream_server(s->up)->per_session || s->holding)
         return;
     if (s->held && mo_child_conn(s->held))
         return;
     let_go(s);
     s->holding = true;
-    s->hold = (struct mo_up_wish){.ready = on_held};
-    mo_up_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
+    s->hold = (struct mo_child_request){.ready = on_held};
+    mo_upstream_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
 }
 
 void watch_lost(struct kid *k)

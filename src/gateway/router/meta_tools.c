@@ -107,7 +107,7 @@ void four_text(struct mo_jw *w, const char *key, struct mo_span s)
 
 const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no)
 {
-    return mo_up_server(g->v[no]->up);
+    return mo_upstream_server(g->v[no]->up);
 }
 
 const struct mo_cat_item *four_find(const struct mo_gateway *g,
@@ -408,7 +408,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
 void four_put_route(struct mo_jw *w, const struct target *t)
 {
     mo_jw_key(w, "server");
-    mo_jw_cstr(w, mo_up_server(t->slot->up)->name);
+    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
     four_text(w, "tool", t->given);
     if (!t->arguments.p)
         return;

@@ -11,16 +11,16 @@
 static const char *state_of(const struct mo_gateway *g, unsigned no)
 {
     static const char *const words[] = {
-        [MO_UP_COLD] = "not started",
-        [MO_UP_STARTING] = "starting",
-        [MO_UP_OK] = "ok",
-        [MO_UP_FAILED] = "failed",
-        [MO_UP_BROKEN] = "out of order",
-        [MO_UP_SIGN_IN] = "needs a sign-in",
+        [MO_UPSTREAM_COLD] = "not started",
+        [MO_UPSTREAM_STARTING] = "starting",
+        [MO_UPSTREAM_OK] = "ok",
+        [MO_UPSTREAM_FAILED] = "failed",
+        [MO_UPSTREAM_BROKEN] = "out of order",
+        [MO_UPSTREAM_SIGN_IN] = "needs a sign-in",
     };
-    struct mo_up_status s;
+    struct mo_upstream_status s;
 
-    mo_up_status(g->v[no]->up, &s);
+    mo_upstream_status(g->v[no]->up, &s);
     return words[s.state];
 }
 
@@ -211,9 +211,9 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
 
 static void put_health(struct mo_jw *w, const struct mo_gateway *g, unsigned no)
 {
-    struct mo_up_status s;
+    struct mo_upstream_status s;
 
-    mo_up_status(g->v[no]->up, &s);
+    mo_upstream_status(g->v[no]->up, &s);
     mo_jw_key(w, "health");
     mo_jw_obj(w);
     mo_jw_key(w, "state");

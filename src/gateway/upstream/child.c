@@ -26,7 +26,7 @@ static bool is_running(enum child_state s)
     return s == CH_STARTING || s == CH_OPEN || s == CH_CLOSING;
 }
 
-void child_move(struct mo_child *c, enum child_state to)
+void mo_upstream_child_move(struct mo_child *c, enum child_state to)
 {
     static const uint8_t legal[] = {
         [CH_NEW] = TO(CH_STARTING) | TO(CH_GONE),
@@ -35,7 +35,7 @@ void child_move(struct mo_child *c, enum child_state to)
         [CH_CLOSING] = TO(CH_GONE),
         [CH_GONE] = 0,
     };
-    struct mo_up_pool *p = c->up->pool;
+    struct mo_upstream_pool *p = c->up->pool;
 
     MO_BUG_ON(!(legal[c->state] & TO(to)));
     p->running += is_running(to);
@@ -49,10 +49,10 @@ void child_move(struct mo_child *c, enum child_state to)
     mo_list_del(&c->queue_node);
     mo_list_del(&c->idle_node);
     mo_timer_stop(c->up->o.loop, &c->idle);
-    up_changed(c->up);
+    mo_upstream_changed(c->up);
 }
 
-struct mo_span child_who(const struct mo_child *c)
+struct mo_span mo_upstream_child_who(const struct mo_child *c)
 {
     return mo_span(c->who, c->who_len);
 }
@@ -63,7 +63,7 @@ struct mo_span child_who(const struct mo_child *c)
  * with the same number is of the same cause. */
 static void fault(struct mo_child *c, const struct mo_err *why)
 {
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
     uint64_t turn = mo_loop_stats(u->o.loop).turns;
     bool again = c->fault_turn == turn;
 
@@ -72,13 +72,14 @@ static void fault(struct mo_child *c, const struct mo_err *why)
         u->why = *why;
     else if (!again)
         (void)mo_fail(&u->why, MO_EUNAVAIL, "a call has failed");
-    up_changed(u);
-    if (again || !mo_breaker_told(&u->breaker, up_now(), true))
+    mo_upstream_changed(u);
+    if (again || !mo_breaker_told(&u->breaker, mo_upstream_now(), true))
         return;
-    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", &u->why,
-               "%s fails again and again, not asked for %llu s", u->s.name,
-               (unsigned long long)mo_breaker_wait(&u->breaker, up_now()) /
-                   1000);
+    mo_log_err(
+        mo_loop_log(u->o.loop), MO_WARN, "up", &u->why,
+        "%s fails again and again, not asked for %llu s", u->s.name,
+        (unsigned long long)mo_breaker_wait(&u->breaker, mo_upstream_now()) /
+            1000);
 }
 
 void mo_child_fault(struct mo_child *c, const struct mo_err *why)
@@ -89,17 +90,17 @@ void mo_child_fault(struct mo_child *c, const struct mo_err *why)
 
 void mo_child_told(struct mo_child *c, bool is_fault)
 {
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
     c->trial = false;
     if (is_fault) {
         fault(c, NULL);
         return;
     }
-    (void)mo_breaker_told(&u->breaker, up_now(), false);
+    (void)mo_breaker_told(&u->breaker, mo_upstream_now(), false);
     if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
         mo_err_clear(&u->why);
-        up_changed(u);
+        mo_upstream_changed(u);
     }
 }
 
@@ -107,63 +108,63 @@ void mo_child_told(struct mo_child *c, bool is_fault)
 
 static void child_free(struct mo_child *c)
 {
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
     mo_list_del(&c->node);
     u->count[c->state]--;
     mo_free(c->caps);
     mo_free(c);
-    up_maybe_free(u);
+    mo_upstream_maybe_free(u);
 }
 
 /* It is gone. What waited for it is told; who holds it may look at it. With
  * no open child left, those who would take any are told, too. */
 static void child_gone(struct mo_child *c, enum no no)
 {
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
-    child_move(c, CH_GONE);
+    mo_upstream_child_move(c, CH_GONE);
     if (c->trial)
         mo_breaker_skip(&u->breaker);
     c->trial = false;
-    up_refuse_all(&c->wishes, no);
+    mo_upstream_refuse_all(&c->wishes, no);
     if (no != NO_CLOSED && u->count[CH_OPEN] == 0)
-        up_refuse_all(&u->wishes, no);
+        mo_upstream_refuse_all(&u->wishes, no);
     u->made_room = true;
     if (c->calls == 0)
         child_free(c);
 }
 
-void child_drop(struct mo_child *c, enum no no)
+void mo_upstream_child_drop(struct mo_child *c, enum no no)
 {
     child_gone(c, no);
 }
 
-void child_close(struct mo_child *c, int code, const char *why)
+void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
 {
     struct mo_err e;
 
     if (c->state == CH_NEW) {
-        child_drop(c, NO_CLOSED);
+        mo_upstream_child_drop(c, NO_CLOSED);
         return;
     }
     if (c->state != CH_STARTING && c->state != CH_OPEN)
         return;
     (void)mo_fail(&e, code, "%s", why);
-    child_move(c, CH_CLOSING);
+    mo_upstream_child_move(c, CH_CLOSING);
     mo_conn_close(c->conn, &e);
 }
 
 static void start_failed(struct mo_child *c, const struct mo_err *why)
 {
-    struct mo_up *u = c->up;
-    uint64_t now = up_now();
+    struct mo_upstream *u = c->up;
+    uint64_t now = mo_upstream_now();
 
     u->why = u->failed = *why;
     u->fails++;
     u->sign_in = why->code == MO_EPOLICY && !c->not_dialed;
     if (u->sign_in)
-        mo_backoff_rest(&u->backoff, now, MO_UP_SIGN_IN_MS);
+        mo_backoff_rest(&u->backoff, now, MO_UPSTREAM_SIGN_IN_MS);
     else
         mo_backoff_failed(&u->backoff, now, mo_random_u64());
     if (u->breaker.state == MO_BREAKER_HALF)
@@ -175,8 +176,8 @@ static void start_failed(struct mo_child *c, const struct mo_err *why)
 
 static void lost(struct mo_child *c, const struct mo_err *why)
 {
-    struct mo_up *u = c->up;
-    bool young = up_now() - c->opened_ms < MO_UP_YOUNG_MS;
+    struct mo_upstream *u = c->up;
+    bool young = mo_upstream_now() - c->opened_ms < MO_UPSTREAM_YOUNG_MS;
 
     u->fails++;
     u->why = *why;
@@ -191,7 +192,7 @@ static void lost(struct mo_child *c, const struct mo_err *why)
 static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
     if (c->retried || c->not_dialed || c->known.era != MO_ERA_LEGACY ||
         u->s.mode != MO_CONN_AUTO || why->code == MO_EPOLICY)
@@ -215,7 +216,7 @@ static int connect_to(struct mo_child *c, struct mo_err *e);
 static void on_close(void *ctx, const struct mo_err *given)
 {
     struct mo_child *c = ctx;
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
     struct mo_err why;
     enum child_state was = c->state;
 
@@ -233,7 +234,8 @@ static void on_close(void *ctx, const struct mo_err *given)
     }
     if (was == CH_OPEN) {
         lost(c, &why);
-        child_move(c, CH_CLOSING); /* the caller sees no conn any more */
+        mo_upstream_child_move(
+            c, CH_CLOSING); /* the caller sees no conn any more */
     }
     c->calls++; /* on_lost may let it go */
     if (c->opened && u->cb->on_lost)
@@ -259,12 +261,12 @@ static void idle_begins(struct mo_child *c);
 static void on_open(void *ctx, struct mo_conn *conn)
 {
     struct mo_child *c = ctx;
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
     (void)conn;
-    child_move(c, CH_OPEN);
+    mo_upstream_child_move(c, CH_OPEN);
     c->opened = true;
-    c->opened_ms = up_now();
+    c->opened_ms = mo_upstream_now();
     u->sign_in = false;
     mo_backoff_reset(&u->backoff);
     if (u->breaker.state == MO_BREAKER_CLOSED)
@@ -277,7 +279,8 @@ static void on_open(void *ctx, struct mo_conn *conn)
     if (c->calls == 0 && c->state == CH_OPEN)
         idle_begins(c);
     while (c->state == CH_OPEN && !mo_list_empty(&c->wishes))
-        up_grant(mo_list_first(&c->wishes, struct mo_up_wish, node), c);
+        mo_upstream_grant(
+            mo_list_first(&c->wishes, struct mo_child_request, node), c);
 }
 
 static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
@@ -311,7 +314,7 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 
 static void on_noise(void *ctx, struct mo_span line)
 {
-    const struct mo_up *u = ((struct mo_child *)ctx)->up;
+    const struct mo_upstream *u = ((struct mo_child *)ctx)->up;
 
     if (u->o.noise)
         u->o.noise(u->o.ctx, u->s.name, line);
@@ -332,7 +335,7 @@ static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
     struct mo_child *c = ctx;
     const struct mo_gateway_opts *o = &c->up->o;
-    int rc = o->dial(o->ctx, c->up->s.name, child_who(c), conn, e);
+    int rc = o->dial(o->ctx, c->up->s.name, mo_upstream_child_who(c), conn, e);
 
     c->not_dialed = rc < 0;
     return rc;
@@ -361,11 +364,11 @@ static int connect_to(struct mo_child *c, struct mo_err *e)
     return mo_conn_open(o->loop, &co, &c->conn, e);
 }
 
-void child_start(struct mo_child *c)
+void mo_upstream_child_start(struct mo_child *c)
 {
     struct mo_err e;
 
-    child_move(c, CH_STARTING);
+    mo_upstream_child_move(c, CH_STARTING);
     c->number = ++c->up->starts;
     if (connect_to(c, &e) < 0)
         start_failed(c, &e);
@@ -374,37 +377,38 @@ void child_start(struct mo_child *c)
 static void on_idle(struct mo_timer *t)
 {
     struct mo_child *c = mo_container_of(t, struct mo_child, idle);
-    uint64_t since = up_now() - c->idle_ms, stop_ms = c->up->s.stop_ms;
+    uint64_t since = mo_upstream_now() - c->idle_ms, stop_ms = c->up->s.stop_ms;
 
     if (c->calls || c->state != CH_OPEN)
         return;
     if (since < stop_ms)
         mo_timer_start(c->up->o.loop, &c->idle, stop_ms - since);
     else
-        child_close(c, MO_ECANCELED, "stopped: nobody has called it lately");
+        mo_upstream_child_close(c, MO_ECANCELED,
+                                "stopped: nobody has called it lately");
 }
 
 /* The timer is left running while there are calls, and looks again: calls
  * come and go far more often than it fires. */
 static void idle_begins(struct mo_child *c)
 {
-    struct mo_up *u = c->up;
+    struct mo_upstream *u = c->up;
 
-    c->idle_ms = up_now();
+    c->idle_ms = mo_upstream_now();
     mo_list_del(&c->idle_node);
     mo_list_push(&u->pool->idle, &c->idle_node);
     if (u->s.stop_ms && !mo_timer_on(&c->idle))
         mo_timer_start(u->o.loop, &c->idle, u->s.stop_ms);
 }
 
-void child_busy(struct mo_child *c)
+void mo_upstream_child_busy(struct mo_child *c)
 {
     c->calls++;
     mo_list_del(&c->idle_node);
 }
 
-struct mo_child *child_new(struct mo_up *u, struct mo_span who,
-                           struct mo_span caps)
+struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
+                                       struct mo_span who, struct mo_span caps)
 {
     struct mo_child *c = mo_zalloc(sizeof(*c) + who.n + 1);
 
@@ -435,7 +439,7 @@ struct mo_child *child_new(struct mo_up *u, struct mo_span who,
 
 /* --- who holds it -------------------------------------------------------- */
 
-void child_unused(struct mo_child *c)
+void mo_upstream_child_unused(struct mo_child *c)
 {
     if (c->calls || !mo_list_empty(&c->wishes))
         return;
@@ -445,28 +449,29 @@ void child_unused(struct mo_child *c)
     if (c->state == CH_GONE)
         child_free(c);
     else if (c->orphan)
-        child_close(c, MO_ECANCELED, "stopped: its session is over");
+        mo_upstream_child_close(c, MO_ECANCELED,
+                                "stopped: its session is over");
     else if (c->state == CH_OPEN)
         idle_begins(c);
 }
 
 void mo_child_hold(struct mo_child *c)
 {
-    child_busy(c);
+    mo_upstream_child_busy(c);
 }
 
 void mo_child_let_go(struct mo_child *c)
 {
     MO_BUG_ON(c->calls == 0);
     if (!mo_list_empty(&c->up->wishes))
-        up_changed(c->up);
+        mo_upstream_changed(c->up);
     c->calls--;
-    child_unused(c);
+    mo_upstream_child_unused(c);
 }
 
 void mo_child_call_over(struct mo_child *c)
 {
-    fair_over(c->up);
+    mo_fair_queue_over(c->up);
     mo_child_let_go(c);
 }
 
@@ -475,12 +480,12 @@ struct mo_conn *mo_child_conn(const struct mo_child *c)
     return c->state == CH_OPEN ? c->conn : NULL;
 }
 
-struct mo_up *mo_child_up(const struct mo_child *c)
+struct mo_upstream *mo_child_up(const struct mo_child *c)
 {
     return c->up;
 }
 
 struct mo_span mo_child_who(const struct mo_child *c)
 {
-    return child_who(c);
+    return mo_upstream_child_who(c);
 }

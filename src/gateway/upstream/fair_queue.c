@@ -12,7 +12,7 @@
 #define TURN_WHO_MAX 1024
 #define TIRED_MS     MO_CONN_IDLE_MS /* unless the server says otherwise */
 
-static uint64_t patience(const struct mo_up *u)
+static uint64_t patience(const struct mo_upstream *u)
 {
     return u->s.call_ms ? u->s.call_ms : TIRED_MS;
 }
@@ -25,11 +25,12 @@ static struct mo_span key_of(const uint64_t *who)
 /* In their order, so that the first one is the oldest. */
 static void on_tired(struct mo_timer *t)
 {
-    struct mo_up *u = mo_container_of(t, struct mo_up, tired);
-    uint64_t now = up_now();
+    struct mo_upstream *u = mo_container_of(t, struct mo_upstream, tired);
+    uint64_t now = mo_upstream_now();
 
     mo_list_each_safe (it, &u->wishes) {
-        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+        struct mo_child_request *w =
+            mo_container_of(it, struct mo_child_request, node);
 
         if (!w->counts)
             continue;
@@ -37,11 +38,11 @@ static void on_tired(struct mo_timer *t)
             mo_timer_start(u->o.loop, t, w->since_ms + patience(u) - now);
             return;
         }
-        up_refuse(w, NO_TURN);
+        mo_upstream_refuse(w, NO_TURN);
     }
 }
 
-void fair_init(struct mo_up *u)
+void mo_fair_queue_init(struct mo_upstream *u)
 {
     uint64_t k[2];
 
@@ -52,23 +53,23 @@ void fair_init(struct mo_up *u)
     mo_timer_init(&u->tired, on_tired);
 }
 
-void fair_fini(struct mo_up *u)
+void mo_fair_queue_fini(struct mo_upstream *u)
 {
     mo_timer_stop(u->o.loop, &u->tired);
     mo_map_fini(&u->turns);
 }
 
-uint64_t fair_who(const struct mo_up *u, struct mo_span who)
+uint64_t mo_fair_queue_who(const struct mo_upstream *u, struct mo_span who)
 {
     return mo_siphash(u->k0, u->k1, who);
 }
 
-static bool is_full(const struct mo_up *u)
+static bool is_full(const struct mo_upstream *u)
 {
     return u->s.max_calls && u->under_way >= u->s.max_calls;
 }
 
-bool fair_full(const struct mo_up *u)
+bool mo_fair_queue_full(const struct mo_upstream *u)
 {
     unsigned n = 0;
 
@@ -76,10 +77,11 @@ bool fair_full(const struct mo_up *u)
         return false;
     mo_list_each (it, &u->wishes)
         n++;
-    return n >= MO_UP_QUEUE_MAX;
+    return n >= MO_UPSTREAM_QUEUE_MAX;
 }
 
-static uint64_t last_turn(const struct mo_up *u, const struct mo_up_wish *w)
+static uint64_t last_turn(const struct mo_upstream *u,
+                          const struct mo_child_request *w)
 {
     void *v = mo_map_get(&u->turns, key_of(&w->who));
 
@@ -87,13 +89,14 @@ static uint64_t last_turn(const struct mo_up *u, const struct mo_up_wish *w)
 }
 
 /* The first one of whoever has waited for the most turns. */
-static struct mo_up_wish *fairest(const struct mo_up *u)
+static struct mo_child_request *fairest(const struct mo_upstream *u)
 {
-    struct mo_up_wish *best = NULL;
+    struct mo_child_request *best = NULL;
     uint64_t lowest = UINT64_MAX;
 
     mo_list_each (it, &u->wishes) {
-        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+        struct mo_child_request *w =
+            mo_container_of(it, struct mo_child_request, node);
         uint64_t turn = w->counts ? last_turn(u, w) : 0;
 
         if (turn < lowest) {
@@ -106,10 +109,11 @@ static struct mo_up_wish *fairest(const struct mo_up *u)
     return best;
 }
 
-static struct mo_up_wish *first_uncounted(const struct mo_up *u)
+static struct mo_child_request *first_uncounted(const struct mo_upstream *u)
 {
     mo_list_each (it, &u->wishes) {
-        struct mo_up_wish *w = mo_container_of(it, struct mo_up_wish, node);
+        struct mo_child_request *w =
+            mo_container_of(it, struct mo_child_request, node);
 
         if (!w->counts)
             return w;
@@ -117,12 +121,12 @@ static struct mo_up_wish *first_uncounted(const struct mo_up *u)
     return NULL;
 }
 
-struct mo_up_wish *fair_next(struct mo_up *u)
+struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u)
 {
     if (mo_list_empty(&u->wishes))
         return NULL;
     if (!u->s.max_calls) /* the usual case: first come, first served */
-        return mo_container_of(u->wishes.next, struct mo_up_wish, node);
+        return mo_container_of(u->wishes.next, struct mo_child_request, node);
     if (!is_full(u))
         return fairest(u);
     if (!mo_timer_on(&u->tired))
@@ -130,7 +134,7 @@ struct mo_up_wish *fair_next(struct mo_up *u)
     return first_uncounted(u);
 }
 
-void fair_had(struct mo_up *u, const struct mo_up_wish *w)
+void mo_fair_queue_had(struct mo_upstream *u, const struct mo_child_request *w)
 {
     if (!w->counts)
         return;
@@ -144,10 +148,10 @@ void fair_had(struct mo_up *u, const struct mo_up_wish *w)
                      NULL);
 }
 
-void fair_over(struct mo_up *u)
+void mo_fair_queue_over(struct mo_upstream *u)
 {
     MO_BUG_ON(u->under_way == 0);
     u->under_way--;
     if (!mo_list_empty(&u->wishes))
-        up_changed(u);
+        mo_upstream_changed(u);
 }

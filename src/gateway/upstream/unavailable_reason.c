@@ -12,14 +12,14 @@ void whynot_say(struct whynot *v, const char *code, const char *what,
 void whynot_server(const struct mo_gateway *g, unsigned server,
                    struct whynot *v)
 {
-    const struct mo_up *u = g->v[server]->up;
-    struct mo_up_status s;
+    const struct mo_upstream *u = g->v[server]->up;
+    struct mo_upstream_status s;
 
-    mo_up_status(u, &s);
-    if (s.state == MO_UP_SIGN_IN)
+    mo_upstream_status(u, &s);
+    if (s.state == MO_UPSTREAM_SIGN_IN)
         whynot_say(v, "sign-in", "a person must sign in first: mcp test ",
-                   mo_up_server(u)->name);
-    if (s.state != MO_UP_BROKEN)
+                   mo_upstream_server(u)->name);
+    if (s.state != MO_UPSTREAM_BROKEN)
         return;
     v->code = "circuit-open";
     (void)snprintf(v->why, sizeof(v->why),
@@ -41,7 +41,7 @@ void whynot_tool(const struct mo_gateway *g, const struct mo_cat_item *it,
                  struct whynot *v)
 {
     const struct mo_gw_judge *j = &g->o.judge;
-    const char *server = mo_up_server(g->v[it->server]->up)->name;
+    const char *server = mo_upstream_server(g->v[it->server]->up)->name;
 
     v->code = NULL;
     if (j->changed &&

@@ -3,15 +3,16 @@
  *
  * Everything that must not happen inside a call happens in on_later(): shared
  * children are given out, wishes are delivered, a change of state is told,
- * and the end is. Whatever changes anything just calls up_changed(). */
+ * and the end is. Whatever changes anything just calls mo_upstream_changed().
+ */
 #include "gateway/upstream/upstream_priv.h"
 
-uint64_t up_now(void)
+uint64_t mo_upstream_now(void)
 {
     return mo_now_ns() / MO_MS;
 }
 
-void up_changed(struct mo_up *u)
+void mo_upstream_changed(struct mo_upstream *u)
 {
     mo_loop_soon(u->o.loop, &u->later);
 }
@@ -19,19 +20,19 @@ void up_changed(struct mo_up *u)
 /* --- what a wish comes to ------------------------------------------------ */
 
 /* Of a list that is not empty. */
-static struct mo_up_wish *first(const struct mo_list *wishes)
+static struct mo_child_request *first(const struct mo_list *wishes)
 {
-    return mo_container_of(wishes->next, struct mo_up_wish, node);
+    return mo_container_of(wishes->next, struct mo_child_request, node);
 }
 
-static void put_ready(struct mo_up_wish *w)
+static void put_ready(struct mo_child_request *w)
 {
     mo_list_del(&w->node);
     mo_list_push(&w->up->ready, &w->node);
-    up_changed(w->up);
+    mo_upstream_changed(w->up);
 }
 
-void up_refuse(struct mo_up_wish *w, enum no no)
+void mo_upstream_refuse(struct mo_child_request *w, enum no no)
 {
     w->no = (unsigned char)no;
     w->child = NULL;
@@ -41,18 +42,18 @@ void up_refuse(struct mo_up_wish *w, enum no no)
     put_ready(w);
 }
 
-void up_refuse_all(struct mo_list *wishes, enum no no)
+void mo_upstream_refuse_all(struct mo_list *wishes, enum no no)
 {
     while (!mo_list_empty(wishes))
-        up_refuse(first(wishes), no);
+        mo_upstream_refuse(first(wishes), no);
 }
 
-void up_grant(struct mo_up_wish *w, struct mo_child *c)
+void mo_upstream_grant(struct mo_child_request *w, struct mo_child *c)
 {
     w->child = c;
     w->granted = true;
-    fair_had(c->up, w);
-    child_busy(c);
+    mo_fair_queue_had(c->up, w);
+    mo_upstream_child_busy(c);
     put_ready(w);
 }
 
@@ -61,11 +62,11 @@ static unsigned seconds(uint64_t ms)
     return ms ? (unsigned)((ms + 999) / 1000) : 1;
 }
 
-static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
+static void explain(const struct mo_upstream *u, enum no no, struct mo_err *e)
 {
     const char *name = u->s.name;
-    unsigned pause = seconds(mo_backoff_wait(&u->backoff, up_now()));
-    unsigned broken = seconds(mo_breaker_wait(&u->breaker, up_now()));
+    unsigned pause = seconds(mo_backoff_wait(&u->backoff, mo_upstream_now()));
+    unsigned broken = seconds(mo_breaker_wait(&u->breaker, mo_upstream_now()));
 
     switch (no) {
     case NO_NOT:
@@ -106,7 +107,7 @@ static void explain(const struct mo_up *u, enum no no, struct mo_err *e)
 
 /* --- who gets which ------------------------------------------------------ */
 
-static struct mo_child *least_busy(const struct mo_up *u)
+static struct mo_child *least_busy(const struct mo_upstream *u)
 {
     struct mo_child *best = NULL;
 
@@ -119,124 +120,124 @@ static struct mo_child *least_busy(const struct mo_up *u)
     return best;
 }
 
-static bool may_start(const struct mo_up *u)
+static bool may_start(const struct mo_upstream *u)
 {
-    return !u->closing && mo_backoff_wait(&u->backoff, up_now()) == 0;
+    return !u->closing && mo_backoff_wait(&u->backoff, mo_upstream_now()) == 0;
 }
 
 /* Children that will be open if all goes well. */
-static unsigned coming(const struct mo_up *u)
+static unsigned coming(const struct mo_upstream *u)
 {
     return u->count[CH_NEW] + u->count[CH_STARTING];
 }
 
-static bool may_grow(const struct mo_up *u)
+static bool may_grow(const struct mo_upstream *u)
 {
     return u->count[CH_OPEN] < u->s.instances && may_start(u);
 }
 
 /* A child for whoever wants one. Not NO_NOT: there will be none. */
-static enum no grow(struct mo_up *u)
+static enum no grow(struct mo_upstream *u)
 {
     struct mo_child *c = NULL;
 
     if (!may_start(u))
         return u->closing ? NO_CLOSED : NO_PAUSE;
-    c = child_new(u, mo_span(NULL, 0), mo_span(NULL, 0));
+    c = mo_upstream_child_new(u, mo_span(NULL, 0), mo_span(NULL, 0));
     if (c == NULL)
         return NO_MEMORY;
-    return room_settle(c) ? NO_NOT : NO_ROOM;
+    return mo_process_limit_settle(c) ? NO_NOT : NO_ROOM;
 }
 
-static void give_out(struct mo_up *u)
+static void give_out(struct mo_upstream *u)
 {
     for (;;) {
-        struct mo_up_wish *w = fair_next(u);
+        struct mo_child_request *w = mo_fair_queue_next(u);
         struct mo_child *c = w ? least_busy(u) : NULL;
         enum no no = NO_NOT;
 
         if (!w)
             return;
         if (c && (c->calls == 0 || (!coming(u) && !may_grow(u)))) {
-            up_grant(w, c);
+            mo_upstream_grant(w, c);
             continue;
         }
         if (coming(u))
             return;
         no = grow(u);
         if (no != NO_NOT && c)
-            up_grant(w, c);
+            mo_upstream_grant(w, c);
         else if (no != NO_NOT)
-            up_refuse_all(&u->wishes, no);
+            mo_upstream_refuse_all(&u->wishes, no);
     }
 }
 
-static struct mo_child *find(const struct mo_up *u, struct mo_span who)
+static struct mo_child *find(const struct mo_upstream *u, struct mo_span who)
 {
     mo_list_each (it, &u->children) {
         struct mo_child *c = mo_container_of(it, struct mo_child, node);
 
-        if (c->state < CH_CLOSING && mo_span_eq(child_who(c), who))
+        if (c->state < CH_CLOSING && mo_span_eq(mo_upstream_child_who(c), who))
             return c;
     }
     return NULL;
 }
 
-static void want_own(struct mo_up *u, struct mo_span who, struct mo_span caps,
-                     struct mo_up_wish *w)
+static void want_own(struct mo_upstream *u, struct mo_span who,
+                     struct mo_span caps, struct mo_child_request *w)
 {
     struct mo_child *c = find(u, who);
     bool fresh = c == NULL;
 
     if (fresh && !may_start(u)) {
-        up_refuse(w, NO_PAUSE);
+        mo_upstream_refuse(w, NO_PAUSE);
         return;
     }
     if (fresh)
-        c = child_new(u, who, caps);
+        c = mo_upstream_child_new(u, who, caps);
     if (c == NULL) {
-        up_refuse(w, NO_MEMORY);
+        mo_upstream_refuse(w, NO_MEMORY);
         return;
     }
     c->orphan = false;
     if (c->state == CH_OPEN) {
-        up_grant(w, c);
+        mo_upstream_grant(w, c);
         return;
     }
     w->child = c;
     mo_list_push(&c->wishes, &w->node);
     if (fresh)
-        (void)room_settle(c);
+        (void)mo_process_limit_settle(c);
 }
 
-static void want_any(struct mo_up *u, struct mo_up_wish *w)
+static void want_any(struct mo_upstream *u, struct mo_child_request *w)
 {
-    if (w->counts && fair_full(u)) {
-        up_refuse(w, NO_TURN);
+    if (w->counts && mo_fair_queue_full(u)) {
+        mo_upstream_refuse(w, NO_TURN);
         return;
     }
     mo_list_push(&u->wishes, &w->node);
-    up_changed(u);
+    mo_upstream_changed(u);
 }
 
-void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
-                struct mo_up_wish *w)
+void mo_upstream_want(struct mo_upstream *u, struct mo_span who,
+                      struct mo_span caps, struct mo_child_request *w)
 {
-    uint64_t now = up_now();
+    uint64_t now = mo_upstream_now();
 
     mo_list_init(&w->node);
     w->up = u;
     w->child = NULL;
     w->no = NO_NOT;
     w->granted = w->trial = false;
-    w->who = w->counts ? fair_who(u, who) : 0;
+    w->who = w->counts ? mo_fair_queue_who(u, who) : 0;
     w->since_ms = now;
     if (u->closing) {
-        up_refuse(w, NO_CLOSED);
+        mo_upstream_refuse(w, NO_CLOSED);
         return;
     }
     if (!mo_breaker_allow(&u->breaker, now)) {
-        up_refuse(w, NO_BROKEN);
+        mo_upstream_refuse(w, NO_BROKEN);
         return;
     }
     w->trial = u->breaker.state == MO_BREAKER_HALF;
@@ -246,7 +247,7 @@ void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
         want_any(u, w);
 }
 
-void mo_up_unwant(struct mo_up_wish *w)
+void mo_upstream_unwant(struct mo_child_request *w)
 {
     struct mo_child *c = w->child;
 
@@ -258,18 +259,18 @@ void mo_up_unwant(struct mo_up_wish *w)
     if (c && w->granted) {
         c->calls--;
         if (w->counts)
-            fair_over(w->up);
+            mo_fair_queue_over(w->up);
     }
     w->up = NULL;
     w->child = NULL;
     if (c)
-        child_unused(c);
+        mo_upstream_child_unused(c);
 }
 
 /* --- later --------------------------------------------------------------- */
 
 /* Its child was lost before it had it, and nothing was sent: another one. */
-static void grant_another(struct mo_up *u, struct mo_up_wish *w)
+static void grant_another(struct mo_upstream *u, struct mo_child_request *w)
 {
     struct mo_child *c = w->child;
 
@@ -277,18 +278,18 @@ static void grant_another(struct mo_up *u, struct mo_up_wish *w)
     w->child = NULL;
     w->granted = false;
     if (w->counts)
-        fair_over(u);
+        mo_fair_queue_over(u);
     if (u->closing)
-        up_refuse(w, NO_CLOSED);
+        mo_upstream_refuse(w, NO_CLOSED);
     else if (u->s.per_session)
-        want_own(u, child_who(c), mo_span_cstr(c->caps), w);
+        want_own(u, mo_upstream_child_who(c), mo_span_cstr(c->caps), w);
     else
         want_any(u, w);
     c->calls--;
-    child_unused(c);
+    mo_upstream_child_unused(c);
 }
 
-static void deliver_one(struct mo_up *u, struct mo_up_wish *w)
+static void deliver_one(struct mo_upstream *u, struct mo_child_request *w)
 {
     struct mo_child *c = w->child;
     struct mo_err e;
@@ -308,28 +309,28 @@ static void deliver_one(struct mo_up *u, struct mo_up_wish *w)
     }
 }
 
-static enum mo_up_state state_of(const struct mo_up *u)
+static enum mo_upstream_state state_of(const struct mo_upstream *u)
 {
-    if (mo_breaker_wait(&u->breaker, up_now()))
-        return MO_UP_BROKEN;
+    if (mo_breaker_wait(&u->breaker, mo_upstream_now()))
+        return MO_UPSTREAM_BROKEN;
     if (u->breaker.state != MO_BREAKER_CLOSED)
-        return MO_UP_FAILED;
+        return MO_UPSTREAM_FAILED;
     if (u->count[CH_OPEN])
-        return MO_UP_OK;
+        return MO_UPSTREAM_OK;
     if (coming(u))
-        return MO_UP_STARTING;
+        return MO_UPSTREAM_STARTING;
     if (u->sign_in)
-        return MO_UP_SIGN_IN;
-    return u->why.code ? MO_UP_FAILED : MO_UP_COLD;
+        return MO_UPSTREAM_SIGN_IN;
+    return u->why.code ? MO_UPSTREAM_FAILED : MO_UPSTREAM_COLD;
 }
 
-static void show(struct mo_up *u)
+static void show(struct mo_upstream *u)
 {
-    enum mo_up_state now = state_of(u);
+    enum mo_upstream_state now = state_of(u);
 
-    if (now == MO_UP_BROKEN)
+    if (now == MO_UPSTREAM_BROKEN)
         mo_timer_start(u->o.loop, &u->look,
-                       mo_breaker_wait(&u->breaker, up_now()) + 1);
+                       mo_breaker_wait(&u->breaker, mo_upstream_now()) + 1);
     if (now == u->shown)
         return;
     u->shown = now;
@@ -339,13 +340,13 @@ static void show(struct mo_up *u)
 
 static void on_look(struct mo_timer *t)
 {
-    up_changed(mo_container_of(t, struct mo_up, look));
+    mo_upstream_changed(mo_container_of(t, struct mo_upstream, look));
 }
 
-static void up_free(struct mo_up *u)
+static void up_free(struct mo_upstream *u)
 {
     mo_timer_stop(u->o.loop, &u->look);
-    fair_fini(u);
+    mo_fair_queue_fini(u);
     mo_later_cancel(&u->later);
     mo_free((void *)(uintptr_t)u->s.name);
     mo_free((void *)(uintptr_t)u->s.prefix);
@@ -356,37 +357,37 @@ static void up_free(struct mo_up *u)
 }
 
 /* Children that are gone but held keep it. */
-void up_maybe_free(struct mo_up *u)
+void mo_upstream_maybe_free(struct mo_upstream *u)
 {
     if (u->gone_told && mo_list_empty(&u->children))
         up_free(u);
 }
 
-static bool is_over(const struct mo_up *u)
+static bool is_over(const struct mo_upstream *u)
 {
     return u->closing && !u->gone_told && mo_list_empty(&u->ready) &&
            coming(u) + u->count[CH_OPEN] + u->count[CH_CLOSING] == 0;
 }
 
-static void tell_gone(struct mo_up *u)
+static void tell_gone(struct mo_upstream *u)
 {
     void (*gone)(void *) = u->gone;
     void *ctx = u->gone_ctx;
 
     u->gone_told = true;
-    up_maybe_free(u);
+    mo_upstream_maybe_free(u);
     gone(ctx);
 }
 
 static void on_later(struct mo_later *d)
 {
-    struct mo_up *u = mo_container_of(d, struct mo_up, later);
+    struct mo_upstream *u = mo_container_of(d, struct mo_upstream, later);
 
     if (u->gone_told)
         return;
     if (u->made_room) {
         u->made_room = false;
-        room_made(u->pool);
+        mo_process_limit_made(u->pool);
     }
     give_out(u);
     mo_list_splice(&u->now, &u->ready);
@@ -417,7 +418,7 @@ static void replace(const char **to, const char *text)
     *to = now;
 }
 
-void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s)
+void mo_upstream_describe(struct mo_upstream *u, const struct mo_gw_server *s)
 {
     u->s.max_calls = s->max_calls;
     replace(&u->s.description, s->description);
@@ -425,11 +426,12 @@ void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s)
     replace(&u->s.categories, s->categories);
 }
 
-struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
-                        const struct mo_gw_server *s, const struct mo_up_cb *cb,
-                        void *ctx, struct mo_err *e)
+struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
+                                    const struct mo_gw_server *s,
+                                    const struct mo_upstream_cb *cb, void *ctx,
+                                    struct mo_err *e)
 {
-    struct mo_up *u = mo_new(struct mo_up);
+    struct mo_upstream *u = mo_new(struct mo_upstream);
 
     if (u == NULL) {
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
@@ -446,12 +448,13 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     u->s.description = copy(s->description);
     u->s.keywords = copy(s->keywords);
     u->s.categories = copy(s->categories);
-    u->s.instances = s->instances == 0                   ? 1
-                     : s->instances > MO_UP_CHILDREN_MAX ? MO_UP_CHILDREN_MAX
-                                                         : s->instances;
+    u->s.instances = s->instances == 0 ? 1
+                     : s->instances > MO_UPSTREAM_CHILDREN_MAX
+                         ? MO_UPSTREAM_CHILDREN_MAX
+                         : s->instances;
     u->cb = cb;
     u->ctx = ctx;
-    mo_up_pool_init(&u->own, 0);
+    mo_upstream_pool_init(&u->own, 0);
     u->pool = &u->own;
     mo_list_init(&u->children);
     mo_list_init(&u->wishes);
@@ -459,7 +462,7 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     mo_list_init(&u->now);
     mo_later_init(&u->later, on_later);
     mo_timer_init(&u->look, on_look);
-    fair_init(u);
+    mo_fair_queue_init(u);
     if (!u->s.name || (s->prefix && !u->s.prefix) ||
         (s->description && !u->s.description) ||
         (s->keywords && !u->s.keywords) ||
@@ -471,13 +474,14 @@ struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
     return u;
 }
 
-void mo_up_join(struct mo_up *u, struct mo_up_pool *p)
+void mo_upstream_join(struct mo_upstream *u, struct mo_upstream_pool *p)
 {
     MO_BUG_ON(!mo_list_empty(&u->children));
     u->pool = p;
 }
 
-void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx)
+void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
+                       void *ctx)
 {
     MO_BUG_ON(u->closing);
     u->closing = true;
@@ -485,17 +489,17 @@ void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx)
     u->gone_ctx = ctx;
     mo_timer_stop(u->o.loop, &u->look);
     mo_timer_stop(u->o.loop, &u->tired);
-    up_refuse_all(&u->wishes, NO_CLOSED);
+    mo_upstream_refuse_all(&u->wishes, NO_CLOSED);
     mo_list_each_safe (it, &u->children) {
         struct mo_child *c = mo_container_of(it, struct mo_child, node);
 
-        up_refuse_all(&c->wishes, NO_CLOSED);
-        child_close(c, MO_ECANCELED, "the server is being stopped");
+        mo_upstream_refuse_all(&c->wishes, NO_CLOSED);
+        mo_upstream_child_close(c, MO_ECANCELED, "the server is being stopped");
     }
-    up_changed(u);
+    mo_upstream_changed(u);
 }
 
-const struct mo_gw_server *mo_up_server(const struct mo_up *u)
+const struct mo_gw_server *mo_upstream_server(const struct mo_upstream *u)
 {
     return &u->s;
 }
@@ -509,12 +513,13 @@ static unsigned length(const struct mo_list *l)
     return n;
 }
 
-void mo_up_status(const struct mo_up *u, struct mo_up_status *out)
+void mo_upstream_status(const struct mo_upstream *u,
+                        struct mo_upstream_status *out)
 {
-    uint64_t now = up_now(), pause = mo_backoff_wait(&u->backoff, now),
+    uint64_t now = mo_upstream_now(), pause = mo_backoff_wait(&u->backoff, now),
              broken = mo_breaker_wait(&u->breaker, now);
 
-    *out = (struct mo_up_status){
+    *out = (struct mo_upstream_status){
         .state = state_of(u),
         .children = u->count[CH_OPEN],
         .waiting = length(&u->wishes) + length(&u->ready),
@@ -534,24 +539,25 @@ void mo_up_status(const struct mo_up *u, struct mo_up_status *out)
     }
 }
 
-void mo_up_again(struct mo_up *u)
+void mo_upstream_again(struct mo_upstream *u)
 {
     mo_backoff_reset(&u->backoff);
     mo_breaker_reset(&u->breaker);
     u->sign_in = false;
-    up_changed(u);
+    mo_upstream_changed(u);
 }
 
-void mo_up_session_gone(struct mo_up *u, struct mo_span who)
+void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who)
 {
     if (!u->s.per_session)
         return;
     mo_list_each_safe (it, &u->children) {
         struct mo_child *c = mo_container_of(it, struct mo_child, node);
 
-        if (c->state >= CH_CLOSING || !mo_span_eq(child_who(c), who))
+        if (c->state >= CH_CLOSING ||
+            !mo_span_eq(mo_upstream_child_who(c), who))
             continue;
         c->orphan = true;
-        child_unused(c);
+        mo_upstream_child_unused(c);
     }
 }

@@ -5,9 +5,9 @@
  * server has up to `instances` of them and gives each call to the one with
  * the fewest calls under way, starting another only when all are busy; a
  * per-session one has exactly one for each client session, whose name is its
- * key. Whoever wants a child waits with a struct mo_up_wish: one start serves
- * all who wait (single flight). While another child of a shared server is
- * being started, a call waits for it or for the first one to become idle,
+ * key. Whoever wants a child waits with a struct mo_child_request: one start
+ * serves all who wait (single flight). While another child of a shared server
+ * is being started, a call waits for it or for the first one to become idle,
  * whichever is sooner; if it cannot be started, the least busy one takes all.
  *
  * A shared server may have a limit of calls under way (max_calls). Beyond it
@@ -26,7 +26,7 @@
  *
  * Contract
  *  1. A wish is granted or failed exactly once, never from inside
- *     mo_up_want(), unless taken back by mo_up_unwant().
+ *     mo_upstream_want(), unless taken back by mo_upstream_unwant().
  *  2. A granted child stays valid until mo_child_let_go(), also after gone();
  *     its conn becomes NULL when it is lost or stopped before that.
  *  3. For every on_open there is exactly one on_lost, also when we stop the
@@ -34,9 +34,10 @@
  *     ended. Nothing more is heard of that child.
  *  4. Every error of a wish begins with the server's name.
  *
- * Limits: MO_UP_CHILDREN_MAX of one server, and those of its pool. At a limit
- * the child that is idle for longest is closed to make room; if none is idle
- * a wish fails with MO_EBUSY. A child that is on its way out still counts. */
+ * Limits: MO_UPSTREAM_CHILDREN_MAX of one server, and those of its pool. At a
+ * limit the child that is idle for longest is closed to make room; if none is
+ * idle a wish fails with MO_EBUSY. A child that is on its way out still counts.
+ */
 #ifndef MO_GATEWAY_UPSTREAM_UPSTREAM_H
 #define MO_GATEWAY_UPSTREAM_UPSTREAM_H
 
@@ -44,20 +45,21 @@
 #include "gateway/gateway.h"
 #include "gateway/upstream/breaker.h"
 
-#define MO_UP_CHILDREN_MAX 128   /* of one server */
-#define MO_UP_ALL_MAX      256   /* of a pool, unless told otherwise */
-#define MO_UP_QUEUE_MAX    4096  /* wishes that wait for their turn */
-#define MO_UP_SIGN_IN_MS   5000  /* between two looks whether somebody did */
-#define MO_UP_YOUNG_MS     10000 /* who ends before without a call is ill */
+#define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
+#define MO_UPSTREAM_ALL_MAX      256  /* of a pool, unless told otherwise */
+#define MO_UPSTREAM_QUEUE_MAX    4096 /* wishes that wait for their turn */
+#define MO_UPSTREAM_SIGN_IN_MS   5000 /* between two looks whether somebody did \
+                                       */
+#define MO_UPSTREAM_YOUNG_MS     10000 /* who ends before without a call is ill */
 
-struct mo_up;
+struct mo_upstream;
 struct mo_child;
 
-struct mo_up_wish { /* zeroed before the first use, but for ready */
+struct mo_child_request { /* zeroed before the first use, but for ready */
     struct mo_list node;
-    void (*ready)(struct mo_up_wish *w, struct mo_child *c,
+    void (*ready)(struct mo_child_request *w, struct mo_child *c,
                   const struct mo_err *why); /* c NULL: why */
-    struct mo_up *up; /* from here on ours: NULL: not waiting */
+    struct mo_upstream *up; /* from here on ours: NULL: not waiting */
     struct mo_child *child;
     unsigned char no;
     bool granted, trial;
@@ -67,7 +69,7 @@ struct mo_up_wish { /* zeroed before the first use, but for ready */
 
 /* The children of many servers, counted together. The owner's storage; lives
  * longer than they do. */
-struct mo_up_pool {
+struct mo_upstream_pool {
     unsigned max;
     unsigned running, closing; /* closing are running, too */
     struct mo_list idle;       /* children without a call, oldest first */
@@ -75,9 +77,11 @@ struct mo_up_pool {
     unsigned queued;
 };
 
-void mo_up_pool_init(struct mo_up_pool *p, unsigned max); /* 0: the usual */
+void mo_upstream_pool_init(struct mo_upstream_pool *p,
+                           unsigned max); /* 0: the usual */
 
-struct mo_up_cb { /* news of any of its children; ctx as given to mo_up_new */
+struct mo_upstream_cb { /* news of any of its children; ctx as given to
+                           mo_upstream_new */
     /* c is not held: mo_child_hold() it for calls of your own, or it may be
      * stopped as idle under them. */
     void (*on_open)(void *ctx, struct mo_child *c);
@@ -86,22 +90,23 @@ struct mo_up_cb { /* news of any of its children; ctx as given to mo_up_new */
     void (*on_notify)(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of);
     void (*on_lost)(void *ctx, struct mo_child *c, const struct mo_err *why);
-    void (*on_state)(void *ctx, struct mo_up *u); /* something to show */
+    void (*on_state)(void *ctx, struct mo_upstream *u); /* something to show */
 };
 
-enum mo_up_state {             /* of the server as a whole, for people */
-                   MO_UP_COLD, /* never started, or stopped when idle */
-                   MO_UP_STARTING,
-                   MO_UP_OK,
-                   MO_UP_FAILED,  /* the last start or call failed; tried again
-                                     when wanted */
-                   MO_UP_BROKEN,  /* the breaker is open: not tried before
-                                     `retry_ms` */
-                   MO_UP_SIGN_IN, /* a person must sign in first */
+enum mo_upstream_state { /* of the server as a whole, for people */
+                         MO_UPSTREAM_COLD, /* never started, or stopped when
+                                              idle */
+                         MO_UPSTREAM_STARTING,
+                         MO_UPSTREAM_OK,
+                         MO_UPSTREAM_FAILED,  /* the last start or call failed;
+                                           tried again  when wanted */
+                         MO_UPSTREAM_BROKEN,  /* the breaker is open: not tried
+                                           before  `retry_ms` */
+                         MO_UPSTREAM_SIGN_IN, /* a person must sign in first */
 };
 
-struct mo_up_status {
-    enum mo_up_state state;
+struct mo_upstream_status {
+    enum mo_upstream_state state;
     unsigned children, calls; /* open; under way on them */
     unsigned waiting;         /* wishes */
     uint64_t starts, fails;   /* since we run; fails: starts and losses */
@@ -110,21 +115,23 @@ struct mo_up_status {
     struct mo_err why; /* the last failure; code 0: none since it worked */
 };
 
-struct mo_up *mo_up_new(const struct mo_gateway_opts *o,
-                        const struct mo_gw_server *s, const struct mo_up_cb *cb,
-                        void *ctx, struct mo_err *e);
+struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
+                                    const struct mo_gw_server *s,
+                                    const struct mo_upstream_cb *cb, void *ctx,
+                                    struct mo_err *e);
 /* Count its children in that pool, from the beginning on. Without it they have
  * a pool of their own. */
-void mo_up_join(struct mo_up *u, struct mo_up_pool *p);
+void mo_upstream_join(struct mo_upstream *u, struct mo_upstream_pool *p);
 /* Fails every wish, closes every child; gone(ctx) when the last is gone. */
-void mo_up_close(struct mo_up *u, void (*gone)(void *ctx), void *ctx);
+void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
+                       void *ctx);
 
 /* who: the client's session (per_session: the key of the child). caps: what
  * that client can do, JSON text; a shared child, and one whose client did not
  * say it once and for all (empty), is told all we can carry. */
-void mo_up_want(struct mo_up *u, struct mo_span who, struct mo_span caps,
-                struct mo_up_wish *w);
-void mo_up_unwant(struct mo_up_wish *w);
+void mo_upstream_want(struct mo_upstream *u, struct mo_span who,
+                      struct mo_span caps, struct mo_child_request *w);
+void mo_upstream_unwant(struct mo_child_request *w);
 void mo_child_let_go(struct mo_child *c);
 /* The same for a wish that counted. */
 void mo_child_call_over(struct mo_child *c);
@@ -138,16 +145,17 @@ void mo_child_told(struct mo_child *c, bool fault);
 void mo_child_fault(struct mo_child *c, const struct mo_err *why);
 
 struct mo_conn *mo_child_conn(const struct mo_child *c); /* NULL: lost */
-struct mo_up *mo_child_up(const struct mo_child *c);
+struct mo_upstream *mo_child_up(const struct mo_child *c);
 struct mo_span mo_child_who(const struct mo_child *c); /* empty: shared */
 
-const struct mo_gw_server *mo_up_server(const struct mo_up *u);
-void mo_up_status(const struct mo_up *u, struct mo_up_status *out);
+const struct mo_gw_server *mo_upstream_server(const struct mo_upstream *u);
+void mo_upstream_status(const struct mo_upstream *u,
+                        struct mo_upstream_status *out);
 /* What only people and the router read of it; without memory it stays. */
-void mo_up_describe(struct mo_up *u, const struct mo_gw_server *s);
+void mo_upstream_describe(struct mo_upstream *u, const struct mo_gw_server *s);
 /* A person says so, or has signed in: no pause holds any more. */
-void mo_up_again(struct mo_up *u);
+void mo_upstream_again(struct mo_upstream *u);
 /* Somebody's session is over: its child need not wait for its idle time. */
-void mo_up_session_gone(struct mo_up *u, struct mo_span who);
+void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who);
 
 #endif

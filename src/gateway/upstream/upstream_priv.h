@@ -42,7 +42,7 @@ enum no { /* why a wish is not granted */
 struct mo_child {
     struct mo_list node; /* in up->children, until it is freed */
     struct mo_list queue_node, idle_node;
-    struct mo_up *up;
+    struct mo_upstream *up;
     enum child_state state;
     struct mo_conn *conn;
     struct mo_list wishes; /* per session: until it is open */
@@ -62,12 +62,12 @@ struct mo_child {
     char who[];
 };
 
-struct mo_up {
+struct mo_upstream {
     struct mo_gateway_opts o;
     struct mo_gw_server s; /* texts are our own */
-    const struct mo_up_cb *cb;
+    const struct mo_upstream_cb *cb;
     void *ctx;
-    struct mo_up_pool own, *pool;
+    struct mo_upstream_pool own, *pool;
     struct mo_list children;
     unsigned count[CH_STATES];
     struct mo_list wishes; /* shared: for any child */
@@ -79,7 +79,7 @@ struct mo_up {
     struct mo_err failed; /* the last failed start */
     bool sign_in;         /* that was because a person must sign in */
     uint64_t starts, fails;
-    enum mo_up_state shown;
+    enum mo_upstream_state shown;
     unsigned under_way;    /* calls that count, granted and not over */
     struct mo_map turns;   /* who -> number of the turn it last had */
     uint64_t turn, k0, k1; /* the present one; of names */
@@ -93,38 +93,41 @@ struct mo_up {
 };
 
 /* upstream.c */
-uint64_t up_now(void);            /* ms */
-void up_changed(struct mo_up *u); /* later: pump, deliver, show */
-void up_refuse(struct mo_up_wish *w, enum no no);
-void up_refuse_all(struct mo_list *wishes, enum no no);
-void up_grant(struct mo_up_wish *w, struct mo_child *c);
-void up_maybe_free(struct mo_up *u);
+uint64_t mo_upstream_now(void); /* ms */
+void mo_upstream_changed(
+    struct mo_upstream *u); /* later: pump, deliver, show */
+void mo_upstream_refuse(struct mo_child_request *w, enum no no);
+void mo_upstream_refuse_all(struct mo_list *wishes, enum no no);
+void mo_upstream_grant(struct mo_child_request *w, struct mo_child *c);
+void mo_upstream_maybe_free(struct mo_upstream *u);
 
 /* child.c */
-void child_move(struct mo_child *c, enum child_state to);
+void mo_upstream_child_move(struct mo_child *c, enum child_state to);
 /* To be settled (up_room). NULL: out of memory. */
-struct mo_child *child_new(struct mo_up *u, struct mo_span who,
-                           struct mo_span caps);
-void child_start(struct mo_child *c);
-void child_close(struct mo_child *c, int code, const char *why);
-void child_drop(struct mo_child *c, enum no no); /* NEW: it never began */
-void child_busy(struct mo_child *c);
-void child_unused(struct mo_child *c); /* a call or a wish less */
-struct mo_span child_who(const struct mo_child *c);
+struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
+                                       struct mo_span who, struct mo_span caps);
+void mo_upstream_child_start(struct mo_child *c);
+void mo_upstream_child_close(struct mo_child *c, int code, const char *why);
+void mo_upstream_child_drop(struct mo_child *c,
+                            enum no no); /* NEW: it never began */
+void mo_upstream_child_busy(struct mo_child *c);
+void mo_upstream_child_unused(struct mo_child *c); /* a call or a wish less */
+struct mo_span mo_upstream_child_who(const struct mo_child *c);
 
 /* fair_queue.c */
-void fair_init(struct mo_up *u);
-void fair_fini(struct mo_up *u);
-uint64_t fair_who(const struct mo_up *u, struct mo_span who);
-bool fair_full(const struct mo_up *u); /* no more may wait */
+void mo_fair_queue_init(struct mo_upstream *u);
+void mo_fair_queue_fini(struct mo_upstream *u);
+uint64_t mo_fair_queue_who(const struct mo_upstream *u, struct mo_span who);
+bool mo_fair_queue_full(const struct mo_upstream *u); /* no more may wait */
 /* Whose turn it is; NULL: nobody's, all must wait. */
-struct mo_up_wish *fair_next(struct mo_up *u);
-void fair_had(struct mo_up *u, const struct mo_up_wish *w); /* granted */
-void fair_over(struct mo_up *u);
+struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u);
+void mo_fair_queue_had(struct mo_upstream *u,
+                       const struct mo_child_request *w); /* granted */
+void mo_fair_queue_over(struct mo_upstream *u);
 
 /* process_limit.c */
 /* A NEW child is started, waits, or (false) is dropped. */
-bool room_settle(struct mo_child *c);
-void room_made(struct mo_up_pool *p); /* a place is free */
+bool mo_process_limit_settle(struct mo_child *c);
+void mo_process_limit_made(struct mo_upstream_pool *p); /* a place is free */
 
 #endif

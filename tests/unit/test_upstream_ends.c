@@ -34,8 +34,8 @@ static void test_per_session(void **state)
     assert_false(kit_saw(&k, "sampling"));
     assert_false(kit_saw(&k, MO_MCP_EXT_TASKS));
 
-    mo_up_session_gone(k.u, MO_SPAN("nobody"));
-    mo_up_session_gone(k.u, MO_SPAN("alice")); /* has calls */
+    mo_upstream_session_gone(k.u, MO_SPAN("nobody"));
+    mo_upstream_session_gone(k.u, MO_SPAN("alice")); /* has calls */
     kit_settle(&k);
     assert_int_equal(k.losts, 0);
     let_go(&a);
@@ -46,10 +46,10 @@ static void test_per_session(void **state)
     assert_int_equal(k.losts, 1);
     assert_non_null(mo_child_conn(b.c));
     let_go(&b);
-    mo_up_session_gone(k.u, MO_SPAN("bob")); /* has none */
+    mo_upstream_session_gone(k.u, MO_SPAN("bob")); /* has none */
     kit_settle(&k);
     assert_int_equal(k.losts, 2);
-    assert_int_equal(kit_status(&k).state, MO_UP_COLD);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_COLD);
     kit_fini(&k);
 }
 
@@ -63,7 +63,7 @@ static void test_session_comes_back(void **state)
     kit_init(&k, own_server());
     want_as(&k, &a, "alice");
     kit_settle(&k);
-    mo_up_session_gone(k.u, MO_SPAN("alice"));
+    mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     want_as(&k, &b, "alice");
     kit_settle(&k);
     assert_ptr_equal(a.c, b.c);
@@ -72,7 +72,7 @@ static void test_session_comes_back(void **state)
     kit_settle(&k);
     assert_int_equal(k.losts, 0);
     k.slow_close = true;
-    mo_up_session_gone(k.u, MO_SPAN("alice"));
+    mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     want_as(&k, &a, "alice");
     want_as(&k, &b, "bob"); /* has nothing to do with it */
     kit_settle(&k);
@@ -100,15 +100,15 @@ static void test_session_gone_early(void **state)
     k.mood = HANG;
     want_as(&k, &a, "alice");
     kit_settle(&k);
-    mo_up_session_gone(k.u, MO_SPAN("alice"));
+    mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     kit_settle(&k);
     assert_int_equal(kit_status(&k).waiting, 1); /* somebody still waits */
-    mo_up_unwant(&a.w);
+    mo_upstream_unwant(&a.w);
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
     assert_int_equal(k.opens, 0);
     assert_null(k.links[0]);
-    assert_int_equal(kit_status(&k).state, MO_UP_COLD);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_COLD);
     kit_fini(&k);
 }
 
@@ -134,14 +134,14 @@ static void test_pause_of_all_sessions(void **state)
 
 static void test_room(void **state)
 {
-    struct mo_up_pool pool;
+    struct mo_upstream_pool pool;
     struct kit k;
     struct want a, b, c, d;
 
     (void)state;
     kit_init(&k, own_server());
-    mo_up_pool_init(&pool, 2);
-    mo_up_join(k.u, &pool);
+    mo_upstream_pool_init(&pool, 2);
+    mo_upstream_join(k.u, &pool);
     want_as(&k, &a, "a");
     want_as(&k, &b, "b");
     want_as(&k, &c, "c");
@@ -178,25 +178,25 @@ static void test_room(void **state)
 static void test_room_of_one(void **state)
 {
     struct mo_gw_server s = own_server();
-    static struct want v[MO_UP_CHILDREN_MAX + 1];
-    struct mo_up_pool pool;
+    static struct want v[MO_UPSTREAM_CHILDREN_MAX + 1];
+    struct mo_upstream_pool pool;
     struct kit k;
     char who[16];
 
     (void)state;
     kit_init(&k, s);
-    mo_up_pool_init(&pool, 1000);
-    mo_up_join(k.u, &pool);
+    mo_upstream_pool_init(&pool, 1000);
+    mo_upstream_join(k.u, &pool);
     k.mood = NO_DIAL; /* 128 links would be a lot: they end at once */
-    for (int i = 0; i <= MO_UP_CHILDREN_MAX; i++) {
+    for (int i = 0; i <= MO_UPSTREAM_CHILDREN_MAX; i++) {
         (void)snprintf(who, sizeof(who), "s%d", i);
         want_as(&k, &v[i], who);
     }
-    assert_int_equal(pool.running, MO_UP_CHILDREN_MAX);
+    assert_int_equal(pool.running, MO_UPSTREAM_CHILDREN_MAX);
     kit_settle(&k);
-    for (int i = 0; i < MO_UP_CHILDREN_MAX; i++)
+    for (int i = 0; i < MO_UPSTREAM_CHILDREN_MAX; i++)
         assert_int_equal(v[i].why.code, MO_EPOLICY);
-    assert_int_equal(v[MO_UP_CHILDREN_MAX].why.code, MO_EBUSY);
+    assert_int_equal(v[MO_UPSTREAM_CHILDREN_MAX].why.code, MO_EBUSY);
     assert_int_equal(pool.running, 0);
     kit_fini(&k);
 }
@@ -205,19 +205,19 @@ static void test_room_of_one(void **state)
 static void test_room_of_two(void **state)
 {
     struct mo_gw_server s = kit_server();
-    struct mo_up_pool pool;
+    struct mo_upstream_pool pool;
     struct kit k;
     struct want a, b;
-    struct mo_up *first, *second;
+    struct mo_upstream *first, *second;
     struct mo_err e;
 
     (void)state;
     kit_init(&k, s);
     first = k.u;
-    second = mo_up_new(&k.o, &s, &kit_cb, &k, &e);
-    mo_up_pool_init(&pool, 1);
-    mo_up_join(first, &pool);
-    mo_up_join(second, &pool);
+    second = mo_upstream_new(&k.o, &s, &kit_cb, &k, &e);
+    mo_upstream_pool_init(&pool, 1);
+    mo_upstream_join(first, &pool);
+    mo_upstream_join(second, &pool);
     want_now(&k, &a);
     k.u = second;
     want(&k, &b);
@@ -231,7 +231,7 @@ static void test_room_of_two(void **state)
     assert_int_equal(pool.running, 1);
     let_go(&b);
     k.u = first;
-    mo_up_close(second, kit_gone, &k);
+    mo_upstream_close(second, kit_gone, &k);
     assert_true(mo_loop_until(k.l, is_gone, &k, LONG));
     k.gone = 0;
     kit_fini(&k);
@@ -282,7 +282,7 @@ static void reach_waiting(struct scene *s, enum moment m)
     if (m == QUEUED) {
         get_a(s, "b");
         k->slow_close = true;
-        child_close(s->a.c, MO_ECANCELED, "x");
+        mo_upstream_child_close(s->a.c, MO_ECANCELED, "x");
         let_go(&s->a);
     }
     if (m == AWAITED) {
@@ -313,7 +313,7 @@ static void reach_decided(struct scene *s, enum moment m)
         assert_non_null(kit_call(k, s->b.c, "die"));
     if (m == STOPPING) {
         k->slow_close = true;
-        child_close(s->b.c, MO_ECANCELED, "x");
+        mo_upstream_child_close(s->b.c, MO_ECANCELED, "x");
     }
     if (m >= GRANTED)
         kit_settle(k);
@@ -352,8 +352,8 @@ static void test_unwant(void **state)
         if (m == AWAITED && i % 2)
             continue; /* a session has but one */
         reach(&s, m, i % 2);
-        mo_up_unwant(&s.b.w);
-        mo_up_unwant(&s.b.w);
+        mo_upstream_unwant(&s.b.w);
+        mo_upstream_unwant(&s.b.w);
         kit_release(&s.k);
         kit_settle(&s.k);
         assert_int_equal(s.b.ready, m >= GRANTED);
@@ -375,7 +375,7 @@ static void test_close(void **state)
         if (m == AWAITED && i % 2)
             continue;
         reach(&s, m, i % 2);
-        mo_up_close(s.k.u, kit_gone, &s.k);
+        mo_upstream_close(s.k.u, kit_gone, &s.k);
         want_as(&s.k, &late, "late");
         assert_int_equal(s.k.gone, 0);
         kit_release(&s.k);
@@ -399,7 +399,7 @@ static void test_close(void **state)
 }
 
 /* The same, when it is closed by who is just being told something. */
-static void close_ready(struct mo_up_wish *w, struct mo_child *c,
+static void close_ready(struct mo_child_request *w, struct mo_child *c,
                         const struct mo_err *why)
 {
     struct want *v = mo_container_of(w, struct want, w);
@@ -407,7 +407,7 @@ static void close_ready(struct mo_up_wish *w, struct mo_child *c,
     (void)why;
     v->ready++;
     if (!v->k->u->closing)
-        mo_up_close(v->k->u, kit_gone, v->k);
+        mo_upstream_close(v->k->u, kit_gone, v->k);
     if (c)
         mo_child_let_go(c);
 }
@@ -441,7 +441,7 @@ static void test_close_when_told(void **state)
 
 struct mess {
     struct kit k;
-    struct mo_up_pool pool;
+    struct mo_upstream_pool pool;
     struct want v[SLOTS];
     bool used[SLOTS]; /* wanted, and not yet let go or taken back */
     uint64_t dice;
@@ -486,7 +486,7 @@ static void step_one(struct mess *m)
         want_as(&m->k, v, whos[roll(m, MO_COUNT(whos))]);
         m->used[i] = true;
     } else if (!v->ready) {
-        mo_up_unwant(&v->w);
+        mo_upstream_unwant(&v->w);
         m->used[i] = false;
     } else if (!v->c) {
         m->used[i] = false;
@@ -515,7 +515,7 @@ static void step(struct mess *m)
         kit_release(k);
         break;
     case 3:
-        mo_up_session_gone(k->u, MO_SPAN("a"));
+        mo_upstream_session_gone(k->u, MO_SPAN("a"));
         break;
     case 4:
         k->u->backoff.until = k->u->breaker.until = 0;
@@ -533,15 +533,15 @@ static int play(uint64_t seed, struct mo_gw_server s)
     m.dice = seed;
     s.stop_ms = roll(&m, 3);
     kit_init(&m.k, s);
-    mo_up_pool_init(&m.pool, 1 + roll(&m, 4));
-    mo_up_join(m.k.u, &m.pool);
+    mo_upstream_pool_init(&m.pool, 1 + roll(&m, 4));
+    mo_upstream_join(m.k.u, &m.pool);
     for (int i = 0; i < 400; i++) {
         step(&m);
         check_mess(&m);
         if (roll(&m, 3) == 0)
             kit_settle(&m.k);
     }
-    mo_up_close(m.k.u, kit_gone, &m.k);
+    mo_upstream_close(m.k.u, kit_gone, &m.k);
     kit_release(&m.k);
     kit_settle(&m.k);
     for (int i = 0; i < SLOTS; i++) {

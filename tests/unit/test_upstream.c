@@ -11,20 +11,20 @@ static void test_single_flight(void **state)
 
     (void)state;
     kit_init(&k, kit_server());
-    assert_int_equal(kit_status(&k).state, MO_UP_COLD);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_COLD);
     kit_settle(&k);
     assert_int_equal(k.dials, 0); /* nobody wants it */
     k.mood = HANG;
     for (int i = 0; i < MANY; i++)
         want(&k, &v[i]);
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).state, MO_UP_STARTING);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_STARTING);
     assert_int_equal(kit_status(&k).waiting, MANY);
     kit_release(&k);
     kit_settle(&k);
     assert_int_equal(k.dials, 1);
     assert_int_equal(k.opens, 1);
-    assert_int_equal(kit_status(&k).state, MO_UP_OK);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     assert_int_equal(kit_status(&k).calls, MANY);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(v[i].ready, 1);
@@ -136,7 +136,7 @@ static void test_no_second(void **state)
     assert_int_equal(k.dials, 2);
     assert_ptr_equal(b.c, a.c);
     assert_ptr_equal(c.c, a.c);
-    assert_int_equal(kit_status(&k).state, MO_UP_OK);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     assert_int_equal(kit_status(&k).retry_ms, 0);
     let_go(&a);
     let_go(&b);
@@ -170,7 +170,7 @@ static void test_idle_stop(void **state)
         kit_settle(&k);
         assert_int_equal(k.losts, 1);
         assert_int_equal(k.why.code, MO_ECANCELED);
-        assert_int_equal(kit_status(&k).state, MO_UP_COLD);
+        assert_int_equal(kit_status(&k).state, MO_UPSTREAM_COLD);
         assert_int_equal(kit_status(&k).why.code, 0);
         k.losts = k.opens = 0;
     }
@@ -188,7 +188,7 @@ static void test_wanted_while_closing(void **state)
     kit_init(&k, s);
     want_now(&k, &v);
     k.slow_close = true;
-    child_close(v.c, MO_ECANCELED, "as if idle");
+    mo_upstream_child_close(v.c, MO_ECANCELED, "as if idle");
     assert_null(mo_child_conn(v.c));
     let_go(&v);
     want(&k, &v);
@@ -255,7 +255,7 @@ static void test_pause(void **state)
         }
         check_row(name, kit_status(&k).starts == 1);
         check_row(name, kit_status(&k).fails == 1);
-        check_row(name, kit_status(&k).state == MO_UP_FAILED);
+        check_row(name, kit_status(&k).state == MO_UPSTREAM_FAILED);
         check_row(name, kit_status(&k).retry_ms > 0);
         k.mood = FINE;
         want(&k, &v[0]); /* the pause holds */
@@ -266,7 +266,7 @@ static void test_pause(void **state)
         check_row(name, kit_status(&k).starts == 1);
         k.u->backoff.until = 0; /* it is over */
         want_now(&k, &v[0]);
-        check_row(name, kit_status(&k).state == MO_UP_OK);
+        check_row(name, kit_status(&k).state == MO_UPSTREAM_OK);
         check_row(name, kit_status(&k).why.code == 0);
         check_row(name, k.u->backoff.fails == 0);
         let_go(&v[0]);
@@ -314,16 +314,16 @@ static void test_sign_in(void **state)
         want(&k, &v);
         kit_settle(&k);
         assert_int_equal(v.why.code, MO_EPOLICY);
-        assert_int_equal(kit_status(&k).state, MO_UP_SIGN_IN);
+        assert_int_equal(kit_status(&k).state, MO_UPSTREAM_SIGN_IN);
         k.mood = FINE;
         want(&k, &v);
         kit_settle(&k);
         assert_int_equal(v.why.code, MO_EPOLICY);
         assert_non_null(strstr(v.why.msg, "a person must sign in"));
         assert_int_equal(k.dials, 1);
-        mo_up_again(k.u); /* somebody did */
+        mo_upstream_again(k.u); /* somebody did */
         want_now(&k, &v);
-        assert_int_equal(kit_status(&k).state, MO_UP_OK);
+        assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
         let_go(&v);
         kit_fini(&k);
     }
@@ -348,11 +348,11 @@ static void test_breaker_of_calls(void **state)
     kit_init(&k, kit_server());
     want_now(&k, &a);
     faults(&k, a.c, MO_BREAKER_ROW - 1);
-    assert_int_equal(kit_status(&k).state, MO_UP_OK);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     (void)mo_fail(&e, MO_ETIMEOUT, "no answer in 60 s");
     mo_child_fault(a.c, &e);
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).state, MO_UP_BROKEN);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(kit_status(&k).breaker, MO_BREAKER_OPEN);
     assert_true(kit_status(&k).retry_ms > 0);
     want(&k, &b);
@@ -369,14 +369,14 @@ static void test_breaker_of_calls(void **state)
     assert_null(a.c);
     mo_child_told(b.c, true);
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).state, MO_UP_BROKEN);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
 
     k.u->breaker.until = 0;
     mo_child_let_go(b.c);
     want_now(&k, &b);
     mo_child_told(b.c, false);
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).state, MO_UP_OK);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     assert_int_equal(kit_status(&k).why.code, 0);
     mo_child_let_go(b.c);
     let_go(&b);
@@ -396,7 +396,7 @@ static void test_trial_not_made(void **state)
     let_go(&v);
     k.u->breaker.until = 0;
     want(&k, &v);
-    mo_up_unwant(&v.w); /* before it is given out */
+    mo_upstream_unwant(&v.w); /* before it is given out */
     want_now(&k, &v);
     let_go(&v);
     want(&k, &v);
@@ -428,7 +428,7 @@ static void test_lost(void **state)
     assert_int_equal(k.losts, 1);
     assert_null(mo_child_conn(c));
     assert_int_equal(k.u->breaker.row, 1); /* one loss is one fault */
-    assert_int_equal(kit_status(&k).state, MO_UP_FAILED);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_FAILED);
     assert_non_null(strstr(kit_status(&k).why.msg, "signal 9"));
     assert_int_equal(kit_status(&k).retry_ms, 0);
     for (int i = 1; i < 8; i++)
@@ -436,7 +436,7 @@ static void test_lost(void **state)
     want_now(&k, &v[1]); /* another one, at once; c is still held */
     assert_true(v[1].c != c);
     assert_int_equal(k.dials, 2);
-    assert_int_equal(kit_status(&k).state, MO_UP_OK);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     let_go(&v[0]);
     let_go(&v[1]);
     kit_fini(&k);
@@ -455,15 +455,15 @@ static void test_dies_again_and_again(void **state)
         kit_settle(&k);
         let_go(&v);
     }
-    assert_int_equal(kit_status(&k).state, MO_UP_BROKEN);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     k.mood = DIE;
     k.u->breaker.until = 0; /* the trial cannot even be started */
     want(&k, &v);
     kit_settle(&k);
     assert_null(v.c);
-    assert_int_equal(kit_status(&k).state, MO_UP_BROKEN);
+    assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(k.u->breaker.opens, 2);
-    mo_up_again(k.u);
+    mo_upstream_again(k.u);
     k.mood = FINE;
     want_now(&k, &v);
     let_go(&v);
@@ -486,8 +486,8 @@ static void test_lost_on_the_way(void **state)
         let_go(&v);
         want_as(&k, &v, own ? "me" : "");
         if (!own)
-            up_grant(&v.w, k.last);
-        child_close(k.last, MO_ECLOSED, "as if lost");
+            mo_upstream_grant(&v.w, k.last);
+        mo_upstream_child_close(k.last, MO_ECLOSED, "as if lost");
         kit_settle(&k);
         assert_int_equal(v.ready, 1);
         assert_non_null(v.c);

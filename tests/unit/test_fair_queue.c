@@ -11,7 +11,7 @@ static void call(struct kit *k, struct want *v, const char *who)
 {
     *v = (struct want){.k = k, .w = {.ready = want_ready, .counts = true}};
     k->wanting = true;
-    mo_up_want(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
+    mo_upstream_want(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
     k->wanting = false;
 }
 
@@ -89,7 +89,7 @@ static void test_given_up(void **state)
     call(&k, &b, "bob");
     call(&k, &c, "cid");
     kit_settle(&k);
-    mo_up_unwant(&b.w);
+    mo_upstream_unwant(&b.w);
     over(&a);
     kit_settle(&k);
     assert_int_equal(b.ready, 0);
