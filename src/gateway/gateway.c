@@ -16,10 +16,10 @@
 
 /* --- news of children ---------------------------------------------------- */
 
-struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
+struct gw_child *mo_gw_child(const struct slot *s, const struct mo_child *c)
 {
     mo_list_each (n, &s->kids) {
-        struct kid *k = mo_container_of(n, struct kid, node);
+        struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (k->child == c)
             return k;
@@ -31,7 +31,7 @@ struct kid *gw_kid(const struct slot *s, const struct mo_child *c)
 static void on_open(void *ctx, struct mo_child *c)
 {
     struct slot *s = ctx;
-    struct kid *k = mo_new(struct kid);
+    struct gw_child *k = mo_new(struct gw_child);
 
     if (!k)
         return;
@@ -43,12 +43,12 @@ static void on_open(void *ctx, struct mo_child *c)
         k->lists[i].kid = k;
     mo_list_push(&s->kids, &k->node);
     watch_opened(k);
-    refresh_kid(k, LISTS_ALL);
+    mo_catalog_refresh_child(k, LISTS_ALL);
 }
 
 static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 {
-    struct kid *k = gw_kid(ctx, c);
+    struct gw_child *k = mo_gw_child(ctx, c);
 
     (void)why;
     if (!k)
@@ -62,7 +62,7 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
 static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
-    struct kid *k = gw_kid(ctx, c);
+    struct gw_child *k = mo_gw_child(ctx, c);
 
     if (k)
         watch_notify(k, m, stream_of);
@@ -459,7 +459,7 @@ static void on_roots_changed(void *ctx, uint64_t peer)
 
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each (n, &g->v[i]->kids) {
-            struct kid *k = mo_container_of(n, struct kid, node);
+            struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (flight_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)

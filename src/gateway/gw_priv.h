@@ -40,11 +40,11 @@
 struct slot;
 
 struct reading { /* one list of a server, being read */
-    struct kid *kid;
+    struct gw_child *kid;
     struct mo_pages *pages; /* NULL: it is not */
 };
 
-struct kid {             /* an open child */
+struct gw_child {        /* an open child */
     struct mo_list node; /* in slot->kids */
     struct slot *slot;
     struct mo_child *child;
@@ -130,7 +130,7 @@ struct mo_gateway {
 /* --- gateway.c ----------------------------------------------------------- */
 
 struct slot *gw_slot(struct mo_gateway *g, unsigned no);
-struct kid *gw_kid(const struct slot *s, const struct mo_child *c);
+struct gw_child *mo_gw_child(const struct slot *s, const struct mo_child *c);
 /* Tell clients, if any of them has a list that is old now. */
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 /* Something has gone: may the slot, or the gateway, go too? */
@@ -158,8 +158,8 @@ bool refresh_pending(const struct mo_gateway *g);
 /* Everybody's, also those that are known; are any of them on the way? */
 void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps);
 bool refresh_busy(const struct mo_gateway *g);
-void refresh_kid(struct kid *k, unsigned kinds);
-void refresh_said(struct kid *k, enum mo_cat_kind kind);
+void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
+void refresh_said(struct gw_child *k, enum mo_cat_kind kind);
 void refresh_stop(struct slot *s); /* it is to go */
 /* One server's, also if they are known; is it being asked? */
 void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps);
@@ -186,9 +186,10 @@ static inline bool gw_failed(struct mo_json result)
 /* --- gateway/catalog/watch.c
  * ------------------------------------------------------------- */
 
-void watch_opened(struct kid *k);
-void watch_lost(struct kid *k);
-void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of);
+void watch_opened(struct gw_child *k);
+void watch_lost(struct gw_child *k);
+void watch_notify(struct gw_child *k, const struct mo_rpc *m,
+                  uint64_t stream_of);
 /* Names may mean something else now. */
 void watch_again(struct mo_gateway *g);
 void watch_stop(struct slot *s);
@@ -198,7 +199,7 @@ void watch_fini(struct mo_gateway *g);
 void watch_init(struct mo_gateway *g);
 
 /* The child's listen, anew. */
-void watch_listen(struct kid *k);
+void watch_listen(struct gw_child *k);
 
 /* --- gateway/catalog/watch_task.c
  * -------------------------------------------------------- */
@@ -207,8 +208,8 @@ void watch_listen(struct kid *k);
 void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
                   bool on);
 /* "taskIds":[...] of a child's listen, if there are any. */
-void wtask_put(const struct kid *k, struct mo_jw *w);
-void wtask_news(struct kid *k, struct mo_json params);
+void wtask_put(const struct gw_child *k, struct mo_jw *w);
+void wtask_news(struct gw_child *k, struct mo_json params);
 void wtask_stop(const struct slot *s);
 void wtask_fini(struct mo_gateway *g);
 
@@ -220,7 +221,7 @@ struct flight;
 /* The client of the flight is sent to a page by that question. */
 void visit_begin(const struct flight *f, struct mo_json params);
 /* The server says that somebody is done. */
-void visit_done(struct kid *k, struct mo_json params);
+void visit_done(struct gw_child *k, struct mo_json params);
 /* peer 0: of the whole endpoint. */
 void visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
                   uint64_t peer);

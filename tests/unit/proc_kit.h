@@ -130,7 +130,7 @@ static const struct {
 
 /* --- fixture ------------------------------------------------------------- */
 
-struct kid {
+struct gw_child {
     struct mo_proc *p;
     struct mo_proc_io s;
     struct mo_buf out, err;
@@ -199,14 +199,14 @@ static inline void fix_fini(struct fix *f)
 
 static inline void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
 {
-    struct kid *k = ctx;
+    struct gw_child *k = ctx;
 
     assert_ptr_equal(p, k->p);
     k->x = x;
     k->exits++;
 }
 
-static inline void keep(struct kid *k, struct mo_buf *b, const char *p,
+static inline void keep(struct gw_child *k, struct mo_buf *b, const char *p,
                         size_t n)
 {
     k->got += n;
@@ -216,27 +216,27 @@ static inline void keep(struct kid *k, struct mo_buf *b, const char *p,
 
 static inline void on_read(void *ctx, char *p, size_t n)
 {
-    keep(ctx, &((struct kid *)ctx)->out, p, n);
+    keep(ctx, &((struct gw_child *)ctx)->out, p, n);
 }
 
 static inline void on_read_err(void *ctx, char *p, size_t n)
 {
-    keep(ctx, &((struct kid *)ctx)->err, p, n);
+    keep(ctx, &((struct gw_child *)ctx)->err, p, n);
 }
 
 static inline void on_eof(void *ctx)
 {
-    ((struct kid *)ctx)->eofs++;
+    ((struct gw_child *)ctx)->eofs++;
 }
 
 static inline void on_close(void *ctx, const struct mo_err *why)
 {
     (void)why;
-    ((struct kid *)ctx)->closes++;
+    ((struct gw_child *)ctx)->closes++;
 }
 
 /* Feed in pieces, wait when the queue is high. */
-static inline void feed(struct kid *k)
+static inline void feed(struct gw_child *k)
 {
     while (k->feed.n && mo_stream_queued(k->s.io) < 256 * 1024) {
         struct mo_span piece = mo_span_head(k->feed, 50000);
@@ -253,7 +253,7 @@ static inline void feed(struct kid *k)
 
 static inline void on_drain(void *ctx)
 {
-    struct kid *k = ctx;
+    struct gw_child *k = ctx;
 
     if (k->fed)
         feed(k);
@@ -263,7 +263,7 @@ static const struct mo_proc_cb proc_cb = {on_exit_};
 static const struct mo_stream_cb io_cb = {on_read, on_eof, on_drain, on_close};
 static const struct mo_stream_cb err_cb = {on_read_err, on_eof, NULL, on_close};
 
-static inline int start(struct fix *f, struct kid *k,
+static inline int start(struct fix *f, struct gw_child *k,
                         const struct mo_proc_opts *o, struct mo_err *e)
 {
     int rc;
@@ -285,7 +285,7 @@ static inline int start(struct fix *f, struct kid *k,
     return 0;
 }
 
-static inline void start_argv(struct fix *f, struct kid *k,
+static inline void start_argv(struct fix *f, struct gw_child *k,
                               const char *const *argv, enum mo_proc_err err)
 {
     struct mo_proc_opts o = {
@@ -296,7 +296,8 @@ static inline void start_argv(struct fix *f, struct kid *k,
         fail_msg("%s", e.msg);
 }
 
-static inline void start_role(struct fix *f, struct kid *k, const char *role)
+static inline void start_role(struct fix *f, struct gw_child *k,
+                              const char *role)
 {
     const char *argv[] = {role, NULL};
     struct mo_proc_opts o = {.file = "/proc/self/exe",
@@ -311,31 +312,31 @@ static inline void start_role(struct fix *f, struct kid *k, const char *role)
 
 static inline bool has_exited(void *ctx)
 {
-    return ((struct kid *)ctx)->exits > 0;
+    return ((struct gw_child *)ctx)->exits > 0;
 }
 
 static inline bool has_ended(void *ctx)
 {
-    struct kid *k = ctx;
+    struct gw_child *k = ctx;
 
     return k->exits > 0 && k->eofs >= (k->s.err ? 2 : 1);
 }
 
 static inline bool has_line(void *ctx)
 {
-    struct mo_span v = mo_buf_view(&((struct kid *)ctx)->out);
+    struct mo_span v = mo_buf_view(&((struct gw_child *)ctx)->out);
 
     return mo_span_find(v, '\n') >= 0;
 }
 
 static inline bool has_closed(void *ctx)
 {
-    struct kid *k = ctx;
+    struct gw_child *k = ctx;
 
     return k->closes == (k->s.err ? 2 : 1);
 }
 
-static inline void finish(struct fix *f, struct kid *k)
+static inline void finish(struct fix *f, struct gw_child *k)
 {
     mo_stream_close(k->s.io, NULL);
     if (k->s.err)
@@ -346,7 +347,7 @@ static inline void finish(struct fix *f, struct kid *k)
     mo_buf_fini(&k->err);
 }
 
-static inline bool pids_of(struct kid *k, pid_t *a, pid_t *b)
+static inline bool pids_of(struct gw_child *k, pid_t *a, pid_t *b)
 {
     char *end;
 

@@ -8,7 +8,7 @@
 static void test_stop_polite(void **state)
 {
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -36,7 +36,7 @@ static void test_stop_term(void **state)
                              .term_ms = LONG};
     struct mo_err e;
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -54,7 +54,7 @@ static void test_stop_stubborn(void **state)
     uint64_t asked, took;
     pid_t pids[2];
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -81,7 +81,7 @@ static void test_leftover(void **state)
 {
     pid_t pids[2];
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -105,7 +105,7 @@ static void test_leftover(void **state)
 static void test_free_early(void **state)
 {
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -125,7 +125,7 @@ static void test_free_early(void **state)
 static void test_kill(void **state)
 {
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -160,7 +160,7 @@ static void test_guardian_dies(void **state)
     static const char *const argv[] = {"cat", NULL};
     struct await a;
     struct fix f;
-    struct kid k, k2;
+    struct gw_child k, k2;
 
     (void)state;
     fix_init(&f);
@@ -186,7 +186,7 @@ static void test_guardian_stuck(void **state)
     struct await a;
     struct mo_err e;
     struct fix f;
-    struct kid k, keep_it;
+    struct gw_child k, keep_it;
     int rc = 0;
 
     (void)state;
@@ -215,7 +215,7 @@ static void test_guard_stop_waits(void **state)
     struct mo_proc_opts o = {.file = "cat", .argv = argv, .env = plain_env};
     struct mo_err e;
     struct fix f;
-    struct kid k, late;
+    struct gw_child k, late;
 
     (void)state;
     fix_init(&f);
@@ -240,7 +240,7 @@ static void test_thousand(void **state)
 {
     static const char *const argv[] = {"true", NULL};
     struct fix f;
-    struct kid k;
+    struct gw_child k;
     int fds = 0;
 
     (void)state;
@@ -261,7 +261,7 @@ static void test_thousand(void **state)
 
 static void test_together(void **state)
 {
-    static struct kid k[TOGETHER];
+    static struct gw_child k[TOGETHER];
     static const char *const argv[] = {"cat", NULL};
     struct fix f;
 
@@ -292,7 +292,7 @@ static void life(void *ctx)
                              .err = MO_PROC_ERR_STREAM};
     struct fix f = {.fds = count_fds()};
     struct mo_err e;
-    struct kid k;
+    struct gw_child k;
 
     (void)ctx;
     f.l = mo_loop_new(NULL, &e);

@@ -7,7 +7,7 @@ static void test_cat(void **state)
 {
     static const char *const argv[] = {"cat", NULL};
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -32,7 +32,7 @@ static void test_big(void **state)
     size_t total = (size_t)24 << 20;
     char *data = mo_alloc(total);
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     assert_non_null(data);
@@ -58,7 +58,7 @@ static void test_queue_then_eof(void **state)
     size_t n = (size_t)300 * 1024;
     char *data = mo_alloc(n);
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     assert_non_null(data);
@@ -82,7 +82,7 @@ static void test_deaf(void **state)
     static char piece[64 * 1024];
     size_t limit = 1 << 20, taken = 0;
     struct fix f;
-    struct kid k;
+    struct gw_child k;
     int rc = 0;
 
     (void)state;
@@ -105,7 +105,7 @@ static void test_stderr(void **state)
 {
     static const char *const argv[] = {"sh", "-c", "echo o; echo e >&2", NULL};
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -136,7 +136,7 @@ static const struct {
 static void test_ends(void **state)
 {
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -219,7 +219,7 @@ static void test_bad(void **state)
     char a[256], b[256];
     struct mo_err e;
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -264,7 +264,7 @@ static void test_find(void **state)
 
 static void see(struct fix *f, const char *role, const char *want)
 {
-    struct kid k;
+    struct gw_child k;
 
     start_role(f, &k, role);
     assert_true(mo_loop_until(f->l, has_ended, &k, LONG));
@@ -312,7 +312,7 @@ static void test_empty_env_and_cwd(void **state)
     struct mo_proc_opts o = {.file = "sh", .argv = argv, .cwd = "/usr/lib"};
     struct mo_err e;
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);
@@ -328,7 +328,7 @@ static void test_low_fds(void **state)
 {
     int saved[3];
     struct fix f;
-    struct kid k;
+    struct gw_child k;
 
     (void)state;
     fix_init(&f);

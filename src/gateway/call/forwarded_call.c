@@ -351,7 +351,7 @@ static void send_again(struct flight *f)
         flight_fail(f, e.msg, false);
 }
 
-void flight_listed(struct kid *k)
+void flight_listed(struct gw_child *k)
 {
     mo_list_each_safe (n, &k->slot->flights) {
         struct flight *f = mo_container_of(n, struct flight, snode);

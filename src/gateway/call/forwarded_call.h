@@ -111,7 +111,7 @@ void flight_drop_all(struct mo_gateway *g);
  * just one of the same client's. */
 struct flight *flight_of(struct slot *s, const struct mo_child *c,
                          uint64_t number, bool *sure);
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params);
+void flight_log(struct gw_child *k, uint64_t stream_of, struct mo_json params);
 /* By the task that its _meta names; NULL: it names none of ours. */
 struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
                               struct mo_json params);
@@ -120,7 +120,7 @@ struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
 uint64_t flight_session_of(const struct mo_gateway *g,
                            const struct mo_child *c);
 /* The list of tools has been read, or cannot be. */
-void flight_listed(struct kid *k);
+void flight_listed(struct gw_child *k);
 
 /* --- forwarded_call_ask.c
  * -------------------------------------------------------- */

@@ -221,14 +221,15 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
  * done, so it is sent once more when the list has been read. True: it is. */
 static bool look_again(struct flight *f)
 {
-    struct kid *k = f->slot && f->child ? gw_kid(f->slot, f->child) : NULL;
+    struct gw_child *k =
+        f->slot && f->child ? mo_gw_child(f->slot, f->child) : NULL;
     bool again =
         k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
 
     f->stale = again;
     f->retried = f->retried || again;
     if (k)
-        refresh_kid(k, 1u << MO_CAT_TOOLS);
+        mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
     return again;
 }
 

@@ -65,7 +65,7 @@ uint64_t flight_session_of(const struct mo_gateway *g, const struct mo_child *c)
     return peer;
 }
 
-static void log_to(struct kid *k, uint64_t peer, struct mo_json params)
+static void log_to(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
     if (!peer)
         k->slot->g->lost_logs++;
@@ -76,7 +76,8 @@ static void log_to(struct kid *k, uint64_t peer, struct mo_json params)
 
 /* Of which of a legacy client's calls it is nobody guesses: it goes where that
  * client's news go. */
-static void log_plain(struct kid *k, uint64_t stream_of, struct mo_json params)
+static void log_plain(struct gw_child *k, uint64_t stream_of,
+                      struct mo_json params)
 {
     struct flight *f = flight_of_task(k->slot, k->child, params);
     bool sure = true;
@@ -93,7 +94,7 @@ static void log_plain(struct kid *k, uint64_t stream_of, struct mo_json params)
         mo_ep_call_log_raw(f->down, params);
 }
 
-void flight_log(struct kid *k, uint64_t stream_of, struct mo_json params)
+void flight_log(struct gw_child *k, uint64_t stream_of, struct mo_json params)
 {
     struct mo_buf b;
 

@@ -46,7 +46,7 @@ void visit_begin(const struct flight *f, struct mo_json params)
     mo_buf_fini(&key);
 }
 
-void visit_done(struct kid *k, struct mo_json params)
+void visit_done(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct visit *v = NULL;

@@ -29,7 +29,7 @@ static void fail(struct slot *s, const char *why)
         mo_catalog_fail(s->g->cat, s->no, why);
 }
 
-static void put(struct kid *k, enum mo_cat_kind kind, struct mo_json items)
+static void put(struct gw_child *k, enum mo_cat_kind kind, struct mo_json items)
 {
     struct slot *s = k->slot;
     bool changed = false;
@@ -44,7 +44,7 @@ static void put(struct kid *k, enum mo_cat_kind kind, struct mo_json items)
         gw_changed(s->g, rows[kind].what);
 }
 
-static bool is_modern_http(const struct kid *k)
+static bool is_modern_http(const struct gw_child *k)
 {
     const struct mo_link *link = mo_conn_link(k->conn);
 
@@ -52,7 +52,7 @@ static bool is_modern_http(const struct kid *k)
 }
 
 /* Tools whose arguments could be repeated in two ways are not offered. */
-static void put_tools(struct kid *k, struct mo_json items)
+static void put_tools(struct gw_child *k, struct mo_json items)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -75,7 +75,7 @@ static void put_tools(struct kid *k, struct mo_json items)
     mo_buf_fini(&b);
 }
 
-static void finish(struct kid *k)
+static void finish(struct gw_child *k)
 {
     struct slot *s = k->slot;
     struct mo_gateway *g = s->g;
@@ -97,7 +97,7 @@ static void finish(struct kid *k)
     front_settled(g);
 }
 
-static void start(struct kid *k, enum mo_cat_kind kind);
+static void start(struct gw_child *k, enum mo_cat_kind kind);
 
 /* A method that is not there is a list that is not there. */
 static bool is_absent(const struct mo_reply *r)
@@ -108,7 +108,7 @@ static bool is_absent(const struct mo_reply *r)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct reading *rd = ctx;
-    struct kid *k = rd->kid;
+    struct gw_child *k = rd->kid;
     enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
     unsigned bit = 1u << kind;
 
@@ -129,7 +129,7 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     finish(k);
 }
 
-static void start(struct kid *k, enum mo_cat_kind kind)
+static void start(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
         .method = rows[kind].method,
@@ -151,7 +151,7 @@ static void start(struct kid *k, enum mo_cat_kind kind)
     k->busy |= 1u << kind;
 }
 
-void refresh_kid(struct kid *k, unsigned kinds)
+void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds)
 {
     if (!mo_child_conn(k->child))
         return;
@@ -175,10 +175,10 @@ void refresh_kid(struct kid *k, unsigned kinds)
 }
 
 /* Passed on even if we see no difference: the server knows why it says so. */
-void refresh_said(struct kid *k, enum mo_cat_kind kind)
+void refresh_said(struct gw_child *k, enum mo_cat_kind kind)
 {
     k->said |= 1u << kind;
-    refresh_kid(k, 1u << kind);
+    mo_catalog_refresh_child(k, 1u << kind);
 }
 
 /* --- lists that nobody knows --------------------------------------------- */
@@ -186,7 +186,7 @@ void refresh_said(struct kid *k, enum mo_cat_kind kind)
 static bool is_reading(const struct slot *s)
 {
     mo_list_each (n, &s->kids) {
-        if (mo_container_of(n, struct kid, node)->busy)
+        if (mo_container_of(n, struct gw_child, node)->busy)
             return true;
     }
     return false;
@@ -220,10 +220,10 @@ bool refresh_pending(const struct mo_gateway *g)
 /* An open child whose lists could not be read is asked again. */
 static bool ask_again(struct slot *s)
 {
-    struct kid *k = mo_list_first(&s->kids, struct kid, node);
+    struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
     if (k)
-        refresh_kid(k, LISTS_ALL);
+        mo_catalog_refresh_child(k, LISTS_ALL);
     return k != NULL;
 }
 
@@ -250,10 +250,10 @@ void refresh_running(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct slot *s = g->v[i];
-        struct kid *k = mo_list_first(&s->kids, struct kid, node);
+        struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
         if (k && !refresh_reading(s))
-            refresh_kid(k, 1u << MO_CAT_TOOLS);
+            mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
     }
 }
 

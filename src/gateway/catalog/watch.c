@@ -23,7 +23,7 @@ static void ignore(void *ctx, const struct mo_reply *r)
     (void)r;
 }
 
-static void request(struct kid *k, const char *method, const char *key,
+static void request(struct gw_child *k, const char *method, const char *key,
                     struct mo_span value)
 {
     struct mo_call_opts o = {.done = ignore};
@@ -40,12 +40,12 @@ static void request(struct kid *k, const char *method, const char *key,
     mo_buf_fini(&b);
 }
 
-static bool is_modern(const struct kid *k)
+static bool is_modern(const struct gw_child *k)
 {
     return mo_conn_info(k->conn)->modern;
 }
 
-static bool can_subscribe(const struct kid *k)
+static bool can_subscribe(const struct gw_child *k)
 {
     struct mo_json cap =
         mo_json_get(mo_conn_info(k->conn)->capabilities, "resources");
@@ -54,7 +54,7 @@ static bool can_subscribe(const struct kid *k)
     return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
 }
 
-static void tell_level(struct kid *k)
+static void tell_level(struct gw_child *k)
 {
     enum mo_mcp_level lv = k->slot->g->level;
     static const char *const words[MO_MCP_LEVELS] = {
@@ -89,7 +89,7 @@ static void put_uris(const struct slot *s, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static int put_listen(const struct kid *k, struct mo_buf *b)
+static int put_listen(const struct gw_child *k, struct mo_buf *b)
 {
     const struct slot *s = k->slot;
     static const char *const keys[] = {"toolsListChanged", "promptsListChanged",
@@ -113,7 +113,7 @@ static int put_listen(const struct kid *k, struct mo_buf *b)
 }
 
 struct listening {
-    struct kid *k;
+    struct gw_child *k;
     struct mo_call *call;
 };
 
@@ -122,7 +122,7 @@ struct listening {
 static void on_listen_end(void *ctx, const struct mo_reply *r)
 {
     struct listening *l = ctx;
-    struct kid *k = l->k;
+    struct gw_child *k = l->k;
     bool replaced = k->listen != l;
 
     mo_free(l);
@@ -138,7 +138,7 @@ static void on_listen_end(void *ctx, const struct mo_reply *r)
         k->relisten_ms = GW_LISTEN_MAX;
 }
 
-static int start_listen(struct kid *k, struct listening *l)
+static int start_listen(struct gw_child *k, struct listening *l)
 {
     struct mo_call_opts o = {
         .idle_ms = MO_CALL_FOREVER,
@@ -157,7 +157,7 @@ static int start_listen(struct kid *k, struct listening *l)
 }
 
 /* The new one is open before the old one ends: nothing is missed. */
-void watch_listen(struct kid *k)
+void watch_listen(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
 
@@ -179,12 +179,12 @@ void watch_listen(struct kid *k)
 
 static void on_relisten(struct mo_timer *t)
 {
-    watch_listen(mo_container_of(t, struct kid, relisten));
+    watch_listen(mo_container_of(t, struct gw_child, relisten));
 }
 
 /* --- one child, all of it ------------------------------------------------ */
 
-void watch_opened(struct kid *k)
+void watch_opened(struct gw_child *k)
 {
     struct slot *s = k->slot;
     struct mo_gateway *g = s->g;
@@ -244,7 +244,7 @@ static void hold(struct slot *s)
     mo_upstream_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
 }
 
-void watch_lost(struct kid *k)
+void watch_lost(struct gw_child *k)
 {
     struct slot *s = k->slot;
 
@@ -259,7 +259,7 @@ void watch_lost(struct kid *k)
 static void tell_kids(struct slot *s, struct mo_span own, bool on)
 {
     mo_list_each (n, &s->kids) {
-        struct kid *k = mo_container_of(n, struct kid, node);
+        struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_modern(k))
             watch_listen(k);
@@ -354,7 +354,7 @@ static void tell_all(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each (n, &g->v[i]->kids) {
-            struct kid *k = mo_container_of(n, struct kid, node);
+            struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (quieter || g->level < k->level)
                 tell_level(k);
@@ -385,14 +385,14 @@ void watch_level(void *ctx, enum mo_mcp_level lv)
 
 /* --- news ---------------------------------------------------------------- */
 
-static void on_message(struct kid *k, const struct mo_rpc *m,
+static void on_message(struct gw_child *k, const struct mo_rpc *m,
                        uint64_t stream_of)
 {
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         flight_log(k, stream_of, m->params);
 }
 
-static void on_complete(struct kid *k, const struct mo_rpc *m,
+static void on_complete(struct gw_child *k, const struct mo_rpc *m,
                         uint64_t stream_of)
 {
     (void)stream_of;
@@ -400,21 +400,23 @@ static void on_complete(struct kid *k, const struct mo_rpc *m,
         visit_done(k, m->params);
 }
 
-static void on_task(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+static void on_task(struct gw_child *k, const struct mo_rpc *m,
+                    uint64_t stream_of)
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         wtask_news(k, m->params);
 }
 
-static void on_tools(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+static void on_tools(struct gw_child *k, const struct mo_rpc *m,
+                     uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
     refresh_said(k, MO_CAT_TOOLS);
 }
 
-static void on_prompts(struct kid *k, const struct mo_rpc *m,
+static void on_prompts(struct gw_child *k, const struct mo_rpc *m,
                        uint64_t stream_of)
 {
     (void)m;
@@ -422,16 +424,16 @@ static void on_prompts(struct kid *k, const struct mo_rpc *m,
     refresh_said(k, MO_CAT_PROMPTS);
 }
 
-static void on_resources(struct kid *k, const struct mo_rpc *m,
+static void on_resources(struct gw_child *k, const struct mo_rpc *m,
                          uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    refresh_kid(k, 1u << MO_CAT_TEMPLATES);
+    mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
     refresh_said(k, MO_CAT_RESOURCES);
 }
 
-static void on_updated(struct kid *k, const struct mo_rpc *m,
+static void on_updated(struct gw_child *k, const struct mo_rpc *m,
                        uint64_t stream_of)
 {
     struct mo_json v = mo_json_get(m->params, "uri");
@@ -453,11 +455,13 @@ static void on_updated(struct kid *k, const struct mo_rpc *m,
     mo_buf_fini(&uri);
 }
 
-void watch_notify(struct kid *k, const struct mo_rpc *m, uint64_t stream_of)
+void watch_notify(struct gw_child *k, const struct mo_rpc *m,
+                  uint64_t stream_of)
 {
     static const struct {
         const char *method;
-        void (*run)(struct kid *k, const struct mo_rpc *m, uint64_t stream_of);
+        void (*run)(struct gw_child *k, const struct mo_rpc *m,
+                    uint64_t stream_of);
     } news[] = {
         {"notifications/message", on_message},
         {"notifications/tools/list_changed", on_tools},

@@ -27,7 +27,7 @@ static void wtask_free(struct wtask *x)
     mo_free(x);
 }
 
-static bool is_asked(const struct wtask *x, const struct kid *k)
+static bool is_asked(const struct wtask *x, const struct gw_child *k)
 {
     struct mo_span who = mo_child_who(k->child);
 
@@ -37,7 +37,7 @@ static bool is_asked(const struct wtask *x, const struct kid *k)
 static void listen_anew(const struct wtask *x)
 {
     mo_list_each (n, &x->slot->kids) {
-        struct kid *k = mo_container_of(n, struct kid, node);
+        struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_asked(x, k) && mo_conn_info(k->conn)->modern)
             watch_listen(k);
@@ -90,7 +90,7 @@ void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
     wtask_free(x);
 }
 
-void wtask_put(const struct kid *k, struct mo_jw *w)
+void wtask_put(const struct gw_child *k, struct mo_jw *w)
 {
     bool any = false;
 
@@ -149,7 +149,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_fini(&b);
 }
 
-void wtask_news(struct kid *k, struct mo_json params)
+void wtask_news(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct mo_json id = mo_json_get(params, "taskId");
