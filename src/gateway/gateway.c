@@ -16,7 +16,8 @@
 
 /* --- news of children ---------------------------------------------------- */
 
-struct gw_child *mo_gw_child(const struct slot *s, const struct mo_child *c)
+struct gw_child *mo_gw_child(const struct server_slot *s,
+                             const struct mo_child *c)
 {
     mo_list_each (n, &s->kids) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
@@ -30,7 +31,7 @@ struct gw_child *mo_gw_child(const struct slot *s, const struct mo_child *c)
 /* Without memory the child serves calls all the same; only news are lost. */
 static void on_open(void *ctx, struct mo_child *c)
 {
-    struct slot *s = ctx;
+    struct server_slot *s = ctx;
     struct gw_child *k = mo_new(struct gw_child);
 
     if (!k)
@@ -81,7 +82,7 @@ static void on_ask_gone(void *ctx, struct mo_ask *a)
 
 static void on_state(void *ctx, struct mo_upstream *u)
 {
-    struct slot *s = ctx;
+    struct server_slot *s = ctx;
     const struct mo_gateway_opts *o = &s->g->o;
 
     if (o->on_state)
@@ -99,28 +100,28 @@ static const struct mo_upstream_cb up_cb = {
 
 /* --- servers ------------------------------------------------------------- */
 
-struct slot *gw_slot(struct mo_gateway *g, unsigned no)
+struct server_slot *gw_slot(struct mo_gateway *g, unsigned no)
 {
     return no < g->n ? g->v[no] : NULL;
 }
 
-static void slot_close(struct slot *s);
+static void slot_close(struct server_slot *s);
 
 /* Whoever is still waiting for it has waited long enough. */
 static void on_drain(struct mo_timer *t)
 {
-    slot_close(mo_container_of(t, struct slot, drain));
+    slot_close(mo_container_of(t, struct server_slot, drain));
 }
 
 static void on_leave(struct mo_later *d)
 {
-    slot_close(mo_container_of(d, struct slot, leave));
+    slot_close(mo_container_of(d, struct server_slot, leave));
 }
 
-static struct slot *slot_new(struct mo_gateway *g, const struct mo_gw_server *s,
-                             struct mo_err *e)
+static struct server_slot *
+slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 {
-    struct slot *t = mo_new(struct slot);
+    struct server_slot *t = mo_new(struct server_slot);
 
     if (!t) {
         (void)mo_fail(e, MO_ENOMEM, "server %s", s->name);
@@ -169,7 +170,7 @@ static void end_now(struct mo_later *d)
         closed(ctx);
 }
 
-void gw_slot_check(struct slot *s)
+void gw_slot_check(struct server_slot *s)
 {
     struct mo_gateway *g = s->g;
 
@@ -189,14 +190,14 @@ void gw_slot_check(struct slot *s)
 
 static void on_gone(void *ctx)
 {
-    struct slot *s = ctx;
+    struct server_slot *s = ctx;
 
     s->up = NULL;
     s->gone = true;
     gw_slot_check(s);
 }
 
-static void slot_close(struct slot *s)
+static void slot_close(struct server_slot *s)
 {
     mo_timer_stop(s->g->loop, &s->drain);
     if (s->closing)
@@ -206,7 +207,7 @@ static void slot_close(struct slot *s)
 }
 
 /* Nobody finds it any more; who is on it may finish. */
-static void slot_leave(struct slot *s)
+static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
@@ -219,7 +220,7 @@ static void slot_leave(struct slot *s)
         mo_timer_start(s->g->loop, &s->drain, GW_DRAIN_MS);
 }
 
-static bool is_same(const struct slot *s, const struct mo_gw_server *v)
+static bool is_same(const struct server_slot *s, const struct mo_gw_server *v)
 {
     const struct mo_gw_server *o = mo_upstream_server(s->up);
 
@@ -227,11 +228,11 @@ static bool is_same(const struct slot *s, const struct mo_gw_server *v)
 }
 
 /* The slot that may stay; it is taken out of the old table. */
-static struct slot *keep_slot(struct mo_gateway *g,
-                              const struct mo_gw_server *s)
+static struct server_slot *keep_slot(struct mo_gateway *g,
+                                     const struct mo_gw_server *s)
 {
     for (size_t i = 0; i < g->n; i++) {
-        struct slot *t = g->v[i];
+        struct server_slot *t = g->v[i];
 
         if (!t || !is_same(t, s))
             continue;
@@ -243,8 +244,9 @@ static struct slot *keep_slot(struct mo_gateway *g,
 
 /* Every server of the new table: kept, or new. On failure what is new goes,
  * what was kept is put back. */
-static int fill_table(struct mo_gateway *g, struct slot **to, bool *fresh,
-                      const struct mo_gw_server *v, size_t n, struct mo_err *e)
+static int fill_table(struct mo_gateway *g, struct server_slot **to,
+                      bool *fresh, const struct mo_gw_server *v, size_t n,
+                      struct mo_err *e)
 {
     for (size_t i = 0; i < n; i++) {
         to[i] = keep_slot(g, &v[i]);
@@ -257,8 +259,8 @@ static int fill_table(struct mo_gateway *g, struct slot **to, bool *fresh,
     return 0;
 }
 
-static void undo(struct mo_gateway *g, struct slot **to, const bool *fresh,
-                 size_t n)
+static void undo(struct mo_gateway *g, struct server_slot **to,
+                 const bool *fresh, size_t n)
 {
     for (size_t i = 0; i < n && to[i]; i++) {
         if (fresh[i]) {
@@ -272,9 +274,9 @@ static void undo(struct mo_gateway *g, struct slot **to, const bool *fresh,
     }
 }
 
-static void swap_table(struct mo_gateway *g, struct slot **to, size_t n)
+static void swap_table(struct mo_gateway *g, struct server_slot **to, size_t n)
 {
-    struct slot **old = g->v;
+    struct server_slot **old = g->v;
     size_t was = g->n;
 
     g->v = to;
@@ -309,7 +311,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e)
 {
     struct mo_err own;
-    struct slot **to;
+    struct server_slot **to;
     mo_autofree bool *fresh = NULL;
     mo_autofree struct manner **manners = NULL;
     bool first = g->n == 0;
@@ -322,7 +324,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     if (all > MO_GW_SERVERS_MAX)
         return mo_fail(e, MO_ETOOBIG, "more than %d servers",
                        MO_GW_SERVERS_MAX);
-    to = mo_zalloc((n + 1) * sizeof(struct slot *));
+    to = mo_zalloc((n + 1) * sizeof(struct server_slot *));
     fresh = mo_zalloc(n + 1);
     manners = mo_zalloc((n + 1) * sizeof(struct manner *));
     if (!to || !fresh || !manners) {
@@ -414,7 +416,7 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
     g->closed = gone;
     g->closed_ctx = ctx;
     mo_list_each_safe (n, &g->leaving)
-        slot_close(mo_container_of(n, struct slot, node));
+        slot_close(mo_container_of(n, struct server_slot, node));
     for (size_t i = 0; i < g->n; i++)
         slot_leave(g->v[i]);
     g->n = 0;

@@ -37,7 +37,7 @@
 #define GW_VISITS_MAX  1024
 #define GW_TEXT_MAX    ((size_t)32 * 1024 * 1024) /* of one message */
 
-struct slot;
+struct server_slot;
 
 struct reading { /* one list of a server, being read */
     struct gw_child *kid;
@@ -46,7 +46,7 @@ struct reading { /* one list of a server, being read */
 
 struct gw_child {        /* an open child */
     struct mo_list node; /* in slot->kids */
-    struct slot *slot;
+    struct server_slot *slot;
     struct mo_child *child;
     struct mo_conn *conn;
     /* gateway/catalog/refresh.c */
@@ -62,7 +62,7 @@ struct gw_child {        /* an open child */
     bool deaf; /* it does not know listens */
 };
 
-struct slot {            /* a server */
+struct server_slot {     /* a server */
     struct mo_list node; /* in g->leaving */
     struct mo_gateway *g;
     struct mo_upstream *up;
@@ -82,9 +82,9 @@ struct slot {            /* a server */
     unsigned nwatched;
 };
 
-struct watched {       /* a resource that somebody listens to */
-    struct slot *slot; /* NULL: nobody can say whose it is */
-    unsigned n;        /* endpoints that want it */
+struct watched {              /* a resource that somebody listens to */
+    struct server_slot *slot; /* NULL: nobody can say whose it is */
+    unsigned n;               /* endpoints that want it */
 };
 
 struct gw_ep {
@@ -101,7 +101,7 @@ struct mo_gateway {
     struct shape *shape;
     struct habit *habit;
     struct mo_pace pace;
-    struct slot **v;
+    struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;
     struct mo_list leaving; /* slots */
@@ -129,12 +129,13 @@ struct mo_gateway {
 
 /* --- gateway.c ----------------------------------------------------------- */
 
-struct slot *gw_slot(struct mo_gateway *g, unsigned no);
-struct gw_child *mo_gw_child(const struct slot *s, const struct mo_child *c);
+struct server_slot *gw_slot(struct mo_gateway *g, unsigned no);
+struct gw_child *mo_gw_child(const struct server_slot *s,
+                             const struct mo_child *c);
 /* Tell clients, if any of them has a list that is old now. */
 void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 /* Something has gone: may the slot, or the gateway, go too? */
-void gw_slot_check(struct slot *s);
+void gw_slot_check(struct server_slot *s);
 
 /* --- front.c ------------------------------------------------------------- */
 
@@ -160,10 +161,11 @@ void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps);
 bool refresh_busy(const struct mo_gateway *g);
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
 void refresh_said(struct gw_child *k, enum mo_cat_kind kind);
-void refresh_stop(struct slot *s); /* it is to go */
+void refresh_stop(struct server_slot *s); /* it is to go */
 /* One server's, also if they are known; is it being asked? */
-void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps);
-bool refresh_reading(const struct slot *s);
+void refresh_slot(struct server_slot *s, struct mo_span who,
+                  struct mo_span caps);
+bool refresh_reading(const struct server_slot *s);
 /* The tools of those that run. */
 void refresh_running(struct mo_gateway *g);
 
@@ -192,7 +194,7 @@ void watch_notify(struct gw_child *k, const struct mo_rpc *m,
                   uint64_t stream_of);
 /* Names may mean something else now. */
 void watch_again(struct mo_gateway *g);
-void watch_stop(struct slot *s);
+void watch_stop(struct server_slot *s);
 void watch_uri(void *ctx, struct mo_span uri, bool on);
 void watch_level(void *ctx, enum mo_mcp_level lv);
 void watch_fini(struct mo_gateway *g);
@@ -210,7 +212,7 @@ void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
 /* "taskIds":[...] of a child's listen, if there are any. */
 void wtask_put(const struct gw_child *k, struct mo_jw *w);
 void wtask_news(struct gw_child *k, struct mo_json params);
-void wtask_stop(const struct slot *s);
+void wtask_stop(const struct server_slot *s);
 void wtask_fini(struct mo_gateway *g);
 
 /* --- gateway/call/visit.c

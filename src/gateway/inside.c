@@ -9,7 +9,7 @@
 
 /* --- lists that are read now --------------------------------------------- */
 
-static struct slot *slot_of(const struct mo_gw_read *r)
+static struct server_slot *slot_of(const struct mo_gw_read *r)
 {
     size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
 
@@ -18,7 +18,7 @@ static struct slot *slot_of(const struct mo_gw_read *r)
 
 static bool is_pending(const struct mo_gw_read *r)
 {
-    const struct slot *s = r->server ? slot_of(r) : NULL;
+    const struct server_slot *s = r->server ? slot_of(r) : NULL;
 
     if (r->server)
         return s && refresh_reading(s);
@@ -51,7 +51,7 @@ static void on_late(struct mo_timer *t)
 void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
 {
     char who[CROSS_WHO_MAX];
-    struct slot *s;
+    struct server_slot *s;
 
     r->g = g;
     mo_timer_init(&r->timer, on_late);

@@ -85,7 +85,8 @@ bool detour_is_unsent(const struct mo_reply *r)
 
 /* --- where to ------------------------------------------------------------ */
 
-static struct slot *slot_named(const struct mo_gateway *g, struct mo_span name)
+static struct server_slot *slot_named(const struct mo_gateway *g,
+                                      struct mo_span name)
 {
     for (size_t i = 0; i < g->n; i++)
         if (mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))

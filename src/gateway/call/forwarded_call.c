@@ -11,7 +11,7 @@ static const struct mo_span nothing = {NULL, 0};
 
 void flight_leave(struct flight *f)
 {
-    struct slot *s = f->slot;
+    struct server_slot *s = f->slot;
 
     if (f->child)
         mo_child_call_over(f->child);
@@ -68,7 +68,7 @@ static void on_gather(struct mo_timer *t)
 }
 
 static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
-                                 struct slot *s)
+                                 struct server_slot *s)
 {
     struct flight *f = mo_pool_take(&g->spare_flights, sizeof(*f));
 
@@ -361,7 +361,7 @@ void flight_listed(struct gw_child *k)
     }
 }
 
-void flight_move(struct flight *f, struct slot *to)
+void flight_move(struct flight *f, struct server_slot *to)
 {
     flight_leave(f);
     f->slot = to;

@@ -58,7 +58,7 @@ struct question {
 struct flight {
     struct mo_list node, snode;
     struct mo_gateway *g;
-    struct slot *slot;
+    struct server_slot *slot;
     enum flight_down how;
     struct mo_ep_call *down;
     struct mo_endpoint *ep;
@@ -109,11 +109,11 @@ void flight_drop_all(struct mo_gateway *g);
 
 /* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
  * just one of the same client's. */
-struct flight *flight_of(struct slot *s, const struct mo_child *c,
+struct flight *flight_of(struct server_slot *s, const struct mo_child *c,
                          uint64_t number, bool *sure);
 void flight_log(struct gw_child *k, uint64_t stream_of, struct mo_json params);
 /* By the task that its _meta names; NULL: it names none of ours. */
-struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
+struct flight *flight_of_task(struct server_slot *s, const struct mo_child *c,
                               struct mo_json params);
 /* The connection or session that a child works for alone; 0: for several, or
  * for a caller without any. */
@@ -125,7 +125,7 @@ void flight_listed(struct gw_child *k);
 /* --- forwarded_call_ask.c
  * -------------------------------------------------------- */
 
-void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a);
+void flight_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a);
 void flight_ask_gone(struct mo_ask *a);
 void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
 /* Put all open questions to the client that is here. */
@@ -188,6 +188,6 @@ void flight_deliver(struct flight *f); /* the outcome, to who is here */
  * ---------------------------------------------- */
 
 /* To that server, or to another child of its own; it wishes again. */
-void flight_move(struct flight *f, struct slot *to);
+void flight_move(struct flight *f, struct server_slot *to);
 
 #endif

@@ -412,7 +412,7 @@ static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
 }
 
 /* It belongs to no call, but to one client. false: it does not. */
-static bool ask_session(const struct slot *s, const struct mo_child *c,
+static bool ask_session(const struct server_slot *s, const struct mo_child *c,
                         struct mo_ask *a)
 {
     uint64_t peer = flight_session_of(s->g, c);
@@ -440,7 +440,7 @@ static bool ask_session(const struct slot *s, const struct mo_child *c,
 /* Roots are a client's, not a call's: a legacy server asks for them when it
  * likes. A call that happens to be under way may be over before its client has
  * answered, and its questions with it. */
-static bool is_of_session(const struct slot *s, const struct mo_child *c,
+static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
                           const struct mo_ask *a)
 {
     const struct mo_conn *conn = mo_child_conn(c);
@@ -457,7 +457,7 @@ static bool is_of_session(const struct slot *s, const struct mo_child *c,
     return hears;
 }
 
-void flight_ask(struct slot *s, struct mo_child *c, struct mo_ask *a)
+void flight_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
 {
     struct flight *f = flight_of_task(s, c, a->params);
     struct question *q = NULL;

@@ -23,7 +23,7 @@ static const struct mo_span nothing = {NULL, 0};
  * may have been done. */
 static void put_failure(struct flight *f, const char *why, bool sent)
 {
-    const struct slot *s = f->slot;
+    const struct server_slot *s = f->slot;
     struct mo_jw w;
 
     mo_buf_reset(&f->outcome);

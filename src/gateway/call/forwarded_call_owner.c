@@ -9,7 +9,7 @@ static bool is_one(const struct flight *a, const struct flight *b)
     return a == b || (a->peer && a->peer == b->peer);
 }
 
-struct flight *flight_of(struct slot *s, const struct mo_child *c,
+struct flight *flight_of(struct server_slot *s, const struct mo_child *c,
                          uint64_t number, bool *sure)
 {
     bool shared = !mo_child_who(c).n, only = true;
@@ -37,7 +37,7 @@ struct flight *flight_of(struct slot *s, const struct mo_child *c,
     return newest;
 }
 
-struct flight *flight_of_task(struct slot *s, const struct mo_child *c,
+struct flight *flight_of_task(struct server_slot *s, const struct mo_child *c,
                               struct mo_json params)
 {
     struct mo_json of =

@@ -493,7 +493,7 @@ void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
 /* --- the end of a server ------------------------------------------------- */
 
-void judge_leave(struct slot *s)
+void judge_leave(struct server_slot *s)
 {
     mo_list_each_safe (n, &s->flights) {
         struct flight *f = mo_container_of(n, struct flight, snode);

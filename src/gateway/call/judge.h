@@ -36,6 +36,6 @@ void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
                   const char *by, struct mo_span words,
                   const struct mo_route_answer *found, bool acted);
 /* The server is to go: nobody need decide about its calls any more. */
-void judge_leave(struct slot *s);
+void judge_leave(struct server_slot *s);
 
 #endif

@@ -87,7 +87,8 @@ uint64_t cross_peer(struct mo_span who)
 
 /* MAC_LEN digits. rest: all of the name behind them. */
 static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
-                   const struct slot *s, struct mo_span rest, struct mo_buf *b)
+                   const struct server_slot *s, struct mo_span rest,
+                   struct mo_buf *b)
 {
     const char *server = mo_upstream_server(s->up)->name;
     char who[CROSS_WHO_MAX];
@@ -108,7 +109,7 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
 }
 
 static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
-                       const struct slot *s, struct mo_span id)
+                       const struct server_slot *s, struct mo_span id)
 {
     struct mo_buf mac;
     bool is;
@@ -156,7 +157,7 @@ void cross_task_how(struct mo_span id, struct shape_how *how)
 }
 
 int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct slot *s, const struct shape_how *how,
+                      const struct server_slot *s, const struct shape_how *how,
                       struct mo_json result, struct mo_buf *out)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};

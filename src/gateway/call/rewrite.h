@@ -21,7 +21,7 @@
 #define CROSS_WHO_MAX MO_GW_WHO_MAX
 
 struct target {
-    struct slot *slot;
+    struct server_slot *slot;
     struct mo_span own;       /* the thing's name there */
     struct mo_span given;     /* a tool's, as clients know it here */
     struct mo_json item;      /* as its server lists it, or none */
@@ -53,7 +53,7 @@ bool cross_is_task(const struct target *t, const struct mo_conn *conn);
 /* The result of a task's method or of a call that became one: with the name
  * that the client knows. */
 int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct slot *s, const struct shape_how *how,
+                      const struct server_slot *s, const struct shape_how *how,
                       struct mo_json result, struct mo_buf *out);
 /* How long its tool's results may be, by the name of one that was found. */
 void cross_task_how(struct mo_span id, struct shape_how *how);

@@ -16,7 +16,8 @@ struct visit {
 };
 
 /* The server's name, a NUL, the page's. */
-static int put_key(const struct slot *s, struct mo_json id, struct mo_buf *b)
+static int put_key(const struct server_slot *s, struct mo_json id,
+                   struct mo_buf *b)
 {
     const char *name = mo_upstream_server(s->up)->name;
 

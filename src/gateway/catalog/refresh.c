@@ -23,7 +23,7 @@ static const struct mo_json none = {NULL, 0};
 
 /* --- one child's lists --------------------------------------------------- */
 
-static void fail(struct slot *s, const char *why)
+static void fail(struct server_slot *s, const char *why)
 {
     if (s->no != SLOT_NONE)
         mo_catalog_fail(s->g->cat, s->no, why);
@@ -31,7 +31,7 @@ static void fail(struct slot *s, const char *why)
 
 static void put(struct gw_child *k, enum mo_cat_kind kind, struct mo_json items)
 {
-    struct slot *s = k->slot;
+    struct server_slot *s = k->slot;
     bool changed = false;
     bool said = k->said & 1u << kind;
 
@@ -77,7 +77,7 @@ static void put_tools(struct gw_child *k, struct mo_json items)
 
 static void finish(struct gw_child *k)
 {
-    struct slot *s = k->slot;
+    struct server_slot *s = k->slot;
     struct mo_gateway *g = s->g;
 
     if (k->busy)
@@ -183,7 +183,7 @@ void refresh_said(struct gw_child *k, enum mo_cat_kind kind)
 
 /* --- lists that nobody knows --------------------------------------------- */
 
-static bool is_reading(const struct slot *s)
+static bool is_reading(const struct server_slot *s)
 {
     mo_list_each (n, &s->kids) {
         if (mo_container_of(n, struct gw_child, node)->busy)
@@ -196,7 +196,7 @@ static bool is_reading(const struct slot *s)
 static void on_started(struct mo_child_request *w, struct mo_child *c,
                        const struct mo_err *why)
 {
-    struct slot *s = mo_container_of(w, struct slot, start);
+    struct server_slot *s = mo_container_of(w, struct server_slot, start);
 
     s->starting = false;
     if (c)
@@ -209,7 +209,7 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
 bool refresh_pending(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
-        const struct slot *s = g->v[i];
+        const struct server_slot *s = g->v[i];
 
         if (!mo_catalog_known(g->cat, s->no) && (s->starting || is_reading(s)))
             return true;
@@ -218,7 +218,7 @@ bool refresh_pending(const struct mo_gateway *g)
 }
 
 /* An open child whose lists could not be read is asked again. */
-static bool ask_again(struct slot *s)
+static bool ask_again(struct server_slot *s)
 {
     struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
@@ -227,7 +227,7 @@ static bool ask_again(struct slot *s)
     return k != NULL;
 }
 
-static void start_for_lists(struct slot *s, struct mo_span who,
+static void start_for_lists(struct server_slot *s, struct mo_span who,
                             struct mo_span caps)
 {
     s->starting = true;
@@ -235,13 +235,14 @@ static void start_for_lists(struct slot *s, struct mo_span who,
     mo_upstream_want(s->up, who, caps, &s->start);
 }
 
-void refresh_slot(struct slot *s, struct mo_span who, struct mo_span caps)
+void refresh_slot(struct server_slot *s, struct mo_span who,
+                  struct mo_span caps)
 {
     if (!s->starting && !is_reading(s) && !ask_again(s))
         start_for_lists(s, who, caps);
 }
 
-bool refresh_reading(const struct slot *s)
+bool refresh_reading(const struct server_slot *s)
 {
     return s->starting || is_reading(s);
 }
@@ -249,7 +250,7 @@ bool refresh_reading(const struct slot *s)
 void refresh_running(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
-        struct slot *s = g->v[i];
+        struct server_slot *s = g->v[i];
         struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
         if (k && !refresh_reading(s))
@@ -275,7 +276,7 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
                     struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++) {
-        struct slot *s = g->v[i];
+        struct server_slot *s = g->v[i];
 
         if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
             ask_again(s))
@@ -285,7 +286,7 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
     return refresh_pending(g);
 }
 
-void refresh_stop(struct slot *s)
+void refresh_stop(struct server_slot *s)
 {
     if (!s->starting)
         return;

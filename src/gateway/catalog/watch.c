@@ -71,7 +71,7 @@ static void tell_level(struct gw_child *k)
 
 /* --- a modern server's listen -------------------------------------------- */
 
-static void put_uris(const struct slot *s, struct mo_jw *w)
+static void put_uris(const struct server_slot *s, struct mo_jw *w)
 {
     struct mo_gateway *g = s->g;
 
@@ -91,7 +91,7 @@ static void put_uris(const struct slot *s, struct mo_jw *w)
 
 static int put_listen(const struct gw_child *k, struct mo_buf *b)
 {
-    const struct slot *s = k->slot;
+    const struct server_slot *s = k->slot;
     static const char *const keys[] = {"toolsListChanged", "promptsListChanged",
                                        "resourcesListChanged"};
     struct mo_jw w;
@@ -186,7 +186,7 @@ static void on_relisten(struct mo_timer *t)
 
 void watch_opened(struct gw_child *k)
 {
-    struct slot *s = k->slot;
+    struct server_slot *s = k->slot;
     struct mo_gateway *g = s->g;
 
     mo_timer_init(&k->relisten, on_relisten);
@@ -214,14 +214,14 @@ void watch_opened(struct gw_child *k)
 static void on_held(struct mo_child_request *w, struct mo_child *c,
                     const struct mo_err *why)
 {
-    struct slot *s = mo_container_of(w, struct slot, hold);
+    struct server_slot *s = mo_container_of(w, struct server_slot, hold);
 
     (void)why; /* who listens hears when it runs again */
     s->holding = false;
     s->held = c;
 }
 
-static void let_go(struct slot *s)
+static void let_go(struct server_slot *s)
 {
     if (s->holding)
         mo_upstream_unwant(&s->hold);
@@ -232,7 +232,7 @@ static void let_go(struct slot *s)
 }
 
 /* Whoever listens wants it to run. */
-static void hold(struct slot *s)
+static void hold(struct server_slot *s)
 {
     if (mo_upstream_server(s->up)->per_session || s->holding)
         return;
@@ -246,7 +246,7 @@ static void hold(struct slot *s)
 
 void watch_lost(struct gw_child *k)
 {
-    struct slot *s = k->slot;
+    struct server_slot *s = k->slot;
 
     mo_timer_stop(s->g->loop, &k->relisten);
     if (s->held != k->child)
@@ -256,7 +256,7 @@ void watch_lost(struct gw_child *k)
         hold(s);
 }
 
-static void tell_kids(struct slot *s, struct mo_span own, bool on)
+static void tell_kids(struct server_slot *s, struct mo_span own, bool on)
 {
     mo_list_each (n, &s->kids) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
@@ -288,7 +288,7 @@ static void subscribe(struct mo_gateway *g, struct watched *x,
 static void unsubscribe(struct mo_gateway *g, struct watched *x,
                         struct mo_span uri)
 {
-    struct slot *s = x->slot;
+    struct server_slot *s = x->slot;
     struct mo_span own;
     unsigned no;
 
@@ -335,7 +335,7 @@ void watch_again(struct mo_gateway *g)
     }
 }
 
-void watch_stop(struct slot *s)
+void watch_stop(struct server_slot *s)
 {
     mo_map_each (en, &s->g->watched) {
         struct watched *x = en->value;

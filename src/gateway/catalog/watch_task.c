@@ -14,8 +14,8 @@
 #define TEXT_MAX ((size_t)64 * 1024)
 
 struct wtask {
-    unsigned n;        /* listens that want it */
-    struct slot *slot; /* NULL: it has gone */
+    unsigned n;               /* listens that want it */
+    struct server_slot *slot; /* NULL: it has gone */
     char who[CROSS_WHO_MAX];
     struct mo_buf own, caller;
 };
@@ -164,7 +164,7 @@ void wtask_news(struct gw_child *k, struct mo_json params)
     }
 }
 
-void wtask_stop(const struct slot *s)
+void wtask_stop(const struct server_slot *s)
 {
     mo_map_each (en, &s->g->wtasks) {
         struct wtask *x = en->value;
