@@ -182,7 +182,7 @@ void gw_slot_check(struct server_slot *s)
         return;
     mo_list_del(&s->node);
     mo_later_cancel(&s->leave);
-    manner_free(s->manner);
+    mo_overrides_free(s->manner);
     mo_free(s);
     if (g->closing && mo_list_empty(&g->leaving))
         mo_loop_defer(g->loop, &g->ending);
@@ -290,17 +290,18 @@ static void swap_table(struct mo_gateway *g, struct server_slot **to, size_t n)
     mo_free(old);
 }
 
-static void free_manners(struct manner **m, size_t n)
+static void free_manners(struct server_overrides **m, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        manner_free(m[i]);
+        mo_overrides_free(m[i]);
 }
 
-static int make_manners(struct manner **m, const struct mo_gw_server *v,
-                        size_t n, struct mo_err *e)
+static int make_manners(struct server_overrides **m,
+                        const struct mo_gw_server *v, size_t n,
+                        struct mo_err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        m[i] = manner_new(&v[i]);
+        m[i] = mo_overrides_new(&v[i]);
         if (!m[i])
             return mo_fail(e, MO_ENOMEM, "server %s", v[i].name);
     }
@@ -313,7 +314,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     struct mo_err own;
     struct server_slot **to;
     mo_autofree bool *fresh = NULL;
-    mo_autofree struct manner **manners = NULL;
+    mo_autofree struct server_overrides **manners = NULL;
     bool first = g->n == 0;
     size_t all = n;
     int rc;
@@ -326,7 +327,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        MO_GW_SERVERS_MAX);
     to = mo_zalloc((n + 1) * sizeof(struct server_slot *));
     fresh = mo_zalloc(n + 1);
-    manners = mo_zalloc((n + 1) * sizeof(struct manner *));
+    manners = mo_zalloc((n + 1) * sizeof(struct server_overrides *));
     if (!to || !fresh || !manners) {
         mo_free(to);
         return mo_fail(e, MO_ENOMEM, "servers");
@@ -344,7 +345,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     }
     for (size_t i = 0; i < n; i++) {
         mo_upstream_describe(to[i]->up, &v[i]);
-        manner_free(to[i]->manner);
+        mo_overrides_free(to[i]->manner);
         to[i]->manner = manners[i];
     }
     swap_table(g, to, n);

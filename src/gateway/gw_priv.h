@@ -69,7 +69,7 @@ struct server_slot {     /* a server */
     unsigned no;
     bool gone;    /* up is closed */
     bool closing; /* it was told to close */
-    struct manner *manner;
+    struct server_overrides *manner;
     struct mo_timer drain;  /* to go: for calls that are under way */
     struct mo_later leave;  /* the last of them is over */
     struct mo_list flights; /* under way */

@@ -138,7 +138,8 @@ bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
 {
     size_t no = mo_gateway_server(g, server);
 
-    return no < g->n && manner_fallback(g->v[no]->manner, tool, i, to, own);
+    return no < g->n &&
+           mo_overrides_fallback(g->v[no]->manner, tool, i, to, own);
 }
 
 bool mo_gateway_is_large(const struct mo_gateway *g)

@@ -35,7 +35,7 @@ static bool is_harmless(const struct mo_ep_call *c, const struct target *t)
             return true;
     return is_tool(c) &&
            (says(t->item, "readOnlyHint") || says(t->item, "idempotentHint") ||
-            manner_tool(t->slot->manner, t->own)->idempotent);
+            mo_overrides_tool(t->slot->manner, t->own)->idempotent);
 }
 
 static uint64_t now_ms(void)
@@ -45,7 +45,7 @@ static uint64_t now_ms(void)
 
 static uint64_t time_for(const struct target *t)
 {
-    const struct mo_gw_tool *m = manner_tool(t->slot->manner, t->own);
+    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->manner, t->own);
     uint64_t ms =
         m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
 
@@ -116,7 +116,7 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
     const struct mo_cat_item *it;
     struct mo_span server, own;
 
-    if (!manner_fallback(home->slot->manner, home->own, i, &server, &own))
+    if (!mo_overrides_fallback(home->slot->manner, home->own, i, &server, &own))
         return MO_EINVAL;
     *t = *home;
     t->own = t->given = own;
@@ -211,7 +211,7 @@ static bool may_repeat(const struct flight *f, const struct target *home,
 static bool try_here(struct flight *f, enum detour_how how,
                      const struct target *t)
 {
-    unsigned most = manner_retries(t->slot->manner, t->own);
+    unsigned most = mo_overrides_retries(t->slot->manner, t->own);
 
     if (how == DETOUR_NO_CHILD)
         return false;

@@ -193,8 +193,8 @@ static void note_tool(struct flight *f, const struct target *t)
     f->by_execute = t->arguments.p != NULL;
     if (!mo_span_is(f->down->method, "tools/call"))
         return;
-    f->most = manner_result_bytes(t->slot->manner, t->own,
-                                  f->by_execute ? SHAPE_USUAL : 0);
+    f->most = mo_overrides_result_bytes(t->slot->manner, t->own,
+                                        f->by_execute ? SHAPE_USUAL : 0);
     f->promised = !f->by_execute && t->promises;
     f->pace =
         pace_row(&f->g->pace, mo_upstream_server(t->slot->up)->name, t->own);

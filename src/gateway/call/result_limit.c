@@ -331,7 +331,7 @@ bool shape_task(struct shape *s, const struct shape_how *how,
 bool shape_is_on(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (manner_has_limit(g->v[i]->manner))
+        if (mo_overrides_has_limit(g->v[i]->manner))
             return true;
     return false;
 }

@@ -11,7 +11,7 @@ static void server_fini(struct cat_server *s)
 {
     if (!s->borrowed)
         cat_shelf_free(s->shelf);
-    manner_free(s->manner);
+    mo_overrides_free(s->manner);
     mo_free(s->description);
     mo_free(s->keywords);
     mo_free(s->name);
@@ -38,7 +38,7 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
     s->bare = prefix[0] == '\0';
     s->name = mo_strndup(from->name, strlen(from->name));
     s->prefix = mo_strndup(prefix, strlen(prefix));
-    s->manner = manner_new(from);
+    s->manner = mo_overrides_new(from);
     s->off = from->off;
     if (s->name == NULL || s->prefix == NULL || s->manner == NULL ||
         copy(&s->description, from->description) < 0 ||

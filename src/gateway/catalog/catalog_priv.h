@@ -91,7 +91,7 @@ struct cat_server {
     bool bare;     /* its names are never prefixed */
     bool borrowed; /* the shelf is still another's */
     struct cat_shelf *shelf;
-    struct manner *manner;
+    struct server_overrides *manner;
     char *description, *keywords; /* NULL: none */
     bool off;
     char fail[240];    /* why it cannot be asked; or "" */

@@ -54,7 +54,7 @@ static const struct mo_gw_tool *treat(const struct making *m, size_t server,
 {
     bool tool = m->kind == MO_CAT_TOOLS;
 
-    return manner_tool(tool ? m->servers[server].manner : NULL, own);
+    return mo_overrides_tool(tool ? m->servers[server].manner : NULL, own);
 }
 
 static int collect(struct making *m, size_t server)

@@ -1,6 +1,6 @@
 #include "gateway/upstream/server_overrides.h"
 
-struct manner {
+struct server_overrides {
     struct mo_arena a;
     struct mo_gw_texts fallback;
     int retries;
@@ -38,7 +38,7 @@ static int copy_texts(struct mo_arena *a, struct mo_gw_texts *t)
     return 0;
 }
 
-static int put_tool(struct manner *m, const struct mo_gw_tool *from)
+static int put_tool(struct server_overrides *m, const struct mo_gw_tool *from)
 {
     struct mo_gw_tool *t = mo_arena_new(&m->a, struct mo_gw_tool);
 
@@ -52,9 +52,9 @@ static int put_tool(struct manner *m, const struct mo_gw_tool *from)
     return mo_map_put(&m->tools, mo_span_cstr(t->name), t, NULL);
 }
 
-struct manner *manner_new(const struct mo_gw_server *s)
+struct server_overrides *mo_overrides_new(const struct mo_gw_server *s)
 {
-    struct manner *m = mo_new(struct manner);
+    struct server_overrides *m = mo_new(struct server_overrides);
     int rc = 0;
 
     if (m == NULL)
@@ -69,11 +69,11 @@ struct manner *manner_new(const struct mo_gw_server *s)
         rc = put_tool(m, &s->tools[i]);
     if (rc == 0)
         return m;
-    manner_free(m);
+    mo_overrides_free(m);
     return NULL;
 }
 
-void manner_free(struct manner *m)
+void mo_overrides_free(struct server_overrides *m)
 {
     if (m == NULL)
         return;
@@ -84,7 +84,8 @@ void manner_free(struct manner *m)
 
 /* --- what is asked of it ------------------------------------------------- */
 
-const struct mo_gw_tool *manner_tool(const struct manner *m, struct mo_span own)
+const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
+                                           struct mo_span own)
 {
     const struct mo_gw_tool *t =
         m && m->tools.len ? mo_map_get(&m->tools, own) : NULL;
@@ -92,10 +93,11 @@ const struct mo_gw_tool *manner_tool(const struct manner *m, struct mo_span own)
     return t ? t : &as_it_is;
 }
 
-bool manner_fallback(const struct manner *m, struct mo_span tool, size_t i,
-                     struct mo_span *server, struct mo_span *own)
+bool mo_overrides_fallback(const struct server_overrides *m,
+                           struct mo_span tool, size_t i,
+                           struct mo_span *server, struct mo_span *own)
 {
-    const struct mo_gw_texts *t = &manner_tool(m, tool)->fallback;
+    const struct mo_gw_texts *t = &mo_overrides_tool(m, tool)->fallback;
     struct mo_span rest;
 
     if (m && t->n == 0)
@@ -108,24 +110,25 @@ bool manner_fallback(const struct manner *m, struct mo_span tool, size_t i,
     return true;
 }
 
-unsigned manner_retries(const struct manner *m, struct mo_span tool)
+unsigned mo_overrides_retries(const struct server_overrides *m,
+                              struct mo_span tool)
 {
-    int own = manner_tool(m, tool)->retries;
+    int own = mo_overrides_tool(m, tool)->retries;
     int all = m ? m->retries : 0;
 
     return (unsigned)(own >= 0 ? own : all >= 0 ? all : MO_GW_RETRIES);
 }
 
-size_t manner_result_bytes(const struct manner *m, struct mo_span tool,
-                           size_t usual)
+size_t mo_overrides_result_bytes(const struct server_overrides *m,
+                                 struct mo_span tool, size_t usual)
 {
-    int64_t own = manner_tool(m, tool)->result_bytes;
+    int64_t own = mo_overrides_tool(m, tool)->result_bytes;
     int64_t all = m ? m->result_bytes : -1;
 
     return own >= 0 ? (size_t)own : all >= 0 ? (size_t)all : usual;
 }
 
-bool manner_has_limit(const struct manner *m)
+bool mo_overrides_has_limit(const struct server_overrides *m)
 {
     if (!m || m->result_bytes > 0)
         return m != NULL;

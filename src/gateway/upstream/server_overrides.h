@@ -15,25 +15,27 @@
 
 #define MANNER_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of one server */
 
-struct manner;
+struct server_overrides;
 
 /* NULL: out of memory. */
-struct manner *manner_new(const struct mo_gw_server *s);
-void manner_free(struct manner *m); /* NULL is fine */
+struct server_overrides *mo_overrides_new(const struct mo_gw_server *s);
+void mo_overrides_free(struct server_overrides *m); /* NULL is fine */
 
 /* By the server's own name for it. Never NULL, also without a manner. */
-const struct mo_gw_tool *manner_tool(const struct manner *m,
-                                     struct mo_span own);
+const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
+                                           struct mo_span own);
 /* The i-th that stands in for that tool; false: there are no more. *own is
  * its name there. */
-bool manner_fallback(const struct manner *m, struct mo_span tool, size_t i,
-                     struct mo_span *server, struct mo_span *own);
+bool mo_overrides_fallback(const struct server_overrides *m,
+                           struct mo_span tool, size_t i,
+                           struct mo_span *server, struct mo_span *own);
 /* How often a call of it may be repeated. */
-unsigned manner_retries(const struct manner *m, struct mo_span tool);
+unsigned mo_overrides_retries(const struct server_overrides *m,
+                              struct mo_span tool);
 /* Bytes of its results that a client gets; 0: all; the third is the usual. */
-size_t manner_result_bytes(const struct manner *m, struct mo_span tool,
-                           size_t usual);
+size_t mo_overrides_result_bytes(const struct server_overrides *m,
+                                 struct mo_span tool, size_t usual);
 /* Has any of its tools a limit that was asked for? */
-bool manner_has_limit(const struct manner *m);
+bool mo_overrides_has_limit(const struct server_overrides *m);
 
 #endif
