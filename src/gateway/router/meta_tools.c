@@ -128,7 +128,7 @@ const struct mo_cat_item *four_find(const struct mo_gateway *g,
     return found;
 }
 
-bool four_is_held_back(const struct whynot *v)
+bool four_is_held_back(const struct unavailable_reason *v)
 {
     return v->code && strcmp(v->code, WHYNOT_CHANGED) == 0;
 }
@@ -137,7 +137,7 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
                     struct mo_jw *w)
 {
     const struct mo_cat_item *it = four_find(g, h->server, h->tool);
-    struct whynot v = {.code = NULL};
+    struct unavailable_reason v = {.code = NULL};
 
     mo_jw_obj(w);
     four_text(w, "server", h->server);
@@ -145,7 +145,7 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it)
-        whynot_tool(g, it, &v);
+        mo_unavailable_tool(g, it, &v);
     if (it && !four_is_held_back(&v)) {
         four_member(w, "description", mo_json_get(it->item, "description"));
         four_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
@@ -154,7 +154,7 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
         mo_jw_key(w, "equivalent");
         mo_jw_bool(w, true);
     }
-    whynot_put(&v, w);
+    mo_unavailable_put(&v, w);
     mo_jw_end(w);
 }
 

@@ -261,7 +261,7 @@ void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_span server = four_arg(c, a, "server"),
                    tool = four_arg(c, a, "tool");
     const struct mo_cat_item *it;
-    struct whynot v;
+    struct unavailable_reason v;
     struct mo_buf b;
     struct mo_jw w;
 
@@ -273,7 +273,7 @@ void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
                            "words, list_capabilities says what there is");
         return;
     }
-    whynot_tool(g, it, &v);
+    mo_unavailable_tool(g, it, &v);
     if (four_is_held_back(&v)) {
         mo_ep_call_fail(c, v.why);
         return;

@@ -21,7 +21,7 @@ const struct mo_cat_item *four_find(const struct mo_gateway *g,
                                     struct mo_span server, struct mo_span tool);
 
 /* What its server says of it now is not for a model before a person saw it. */
-bool four_is_held_back(const struct whynot *v);
+bool four_is_held_back(const struct unavailable_reason *v);
 
 /* --- meta_tools_list.c
  * --------------------------------------------------------- */

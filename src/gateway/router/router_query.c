@@ -60,16 +60,17 @@ static void look_up(const struct mo_catalog *c, struct hit *x)
 
 /* What people saw of it first is not what it is now. */
 static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
-                       const struct hit *x, struct whynot *v)
+                       const struct hit *x, struct unavailable_reason *v)
 {
     if (!f->changed ||
         !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
         return;
-    whynot_changed(mo_catalog_about(g->cat, x->server).name, x->item->own, v);
+    mo_unavailable_changed(mo_catalog_about(g->cat, x->server).name,
+                           x->item->own, v);
 }
 
 static void judge(const struct seeking *k, const struct hit *x,
-                  struct whynot *v)
+                  struct unavailable_reason *v)
 {
     const struct mo_gateway *g = k->g;
     struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
@@ -77,19 +78,23 @@ static void judge(const struct seeking *k, const struct hit *x,
 
     v->code = NULL;
     if (s.off)
-        whynot_say(v, "disabled",
-                   "it is disabled in the configuration: mcp enable ", s.name);
+        mo_unavailable_say(v, "disabled",
+                           "it is disabled in the configuration: mcp enable ",
+                           s.name);
     else if (x->off)
-        whynot_say(v, "hidden",
-                   "it is hidden in the configuration, by `tools` of ", s.name);
+        mo_unavailable_say(v, "hidden",
+                           "it is hidden in the configuration, by `tools` of ",
+                           s.name);
     else if (!x->item && why)
-        whynot_say(v, "unlisted", "it could not be asked what it has: ", why);
+        mo_unavailable_say(v, "unlisted",
+                           "it could not be asked what it has: ", why);
     else if (!x->item)
-        whynot_say(v, "unlisted",
-                   "nobody knows yet what it has; find --refresh, or mcp test ",
-                   s.name);
+        mo_unavailable_say(
+            v, "unlisted",
+            "nobody knows yet what it has; find --refresh, or mcp test ",
+            s.name);
     else
-        whynot_server(g, x->server, v);
+        mo_unavailable_server(g, x->server, v);
     if (!v->code && x->item)
         judge_tool(g, k->f, x, v);
 }
@@ -115,7 +120,7 @@ static void put_why(const struct seeking *k, const struct hit *x,
 }
 
 static void put_hit(const struct seeking *k, const struct hit *x,
-                    const struct whynot *v, struct mo_jw *w)
+                    const struct unavailable_reason *v, struct mo_jw *w)
 {
     struct mo_json text = {NULL, 0};
 
@@ -148,7 +153,7 @@ static void put_hit(const struct seeking *k, const struct hit *x,
         mo_jw_raw(w, mo_json_text(text));
     }
     put_why(k, x, w);
-    whynot_put(v, w);
+    mo_unavailable_put(v, w);
     mo_jw_end(w);
 }
 
@@ -163,7 +168,7 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
     for (size_t i = 0; i < a->n && n < most; i++) {
         struct hit x = {.h = &a->hits[i]};
         double sure = (double)x.h->confidence;
-        struct whynot v;
+        struct unavailable_reason v;
 
         if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;

@@ -2,23 +2,24 @@
 
 #include <stdio.h>
 
-void whynot_say(struct whynot *v, const char *code, const char *what,
-                const char *rest)
+void mo_unavailable_say(struct unavailable_reason *v, const char *code,
+                        const char *what, const char *rest)
 {
     v->code = code;
     (void)snprintf(v->why, sizeof(v->why), "%s%s", what, rest);
 }
 
-void whynot_server(const struct mo_gateway *g, unsigned server,
-                   struct whynot *v)
+void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
+                           struct unavailable_reason *v)
 {
     const struct mo_upstream *u = g->v[server]->up;
     struct mo_upstream_status s;
 
     mo_upstream_status(u, &s);
     if (s.state == MO_UPSTREAM_SIGN_IN)
-        whynot_say(v, "sign-in", "a person must sign in first: mcp test ",
-                   mo_upstream_server(u)->name);
+        mo_unavailable_say(v, "sign-in",
+                           "a person must sign in first: mcp test ",
+                           mo_upstream_server(u)->name);
     if (s.state != MO_UPSTREAM_BROKEN)
         return;
     v->code = "circuit-open";
@@ -27,7 +28,8 @@ void whynot_server(const struct mo_gateway *g, unsigned server,
                    (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
 }
 
-void whynot_changed(const char *server, struct mo_span own, struct whynot *v)
+void mo_unavailable_changed(const char *server, struct mo_span own,
+                            struct unavailable_reason *v)
 {
     v->code = WHYNOT_CHANGED;
     (void)snprintf(v->why, sizeof(v->why),
@@ -37,8 +39,9 @@ void whynot_changed(const char *server, struct mo_span own, struct whynot *v)
                    server, own.n < 128 ? (int)own.n : 128, own.p);
 }
 
-void whynot_tool(const struct mo_gateway *g, const struct mo_cat_item *it,
-                 struct whynot *v)
+void mo_unavailable_tool(const struct mo_gateway *g,
+                         const struct mo_cat_item *it,
+                         struct unavailable_reason *v)
 {
     const struct mo_gw_judge *j = &g->o.judge;
     const char *server = mo_upstream_server(g->v[it->server]->up)->name;
@@ -46,12 +49,12 @@ void whynot_tool(const struct mo_gateway *g, const struct mo_cat_item *it,
     v->code = NULL;
     if (j->changed &&
         j->changed(j->ctx, mo_span_cstr(server), it->own, it->item))
-        whynot_changed(server, it->own, v);
+        mo_unavailable_changed(server, it->own, v);
     else
-        whynot_server(g, it->server, v);
+        mo_unavailable_server(g, it->server, v);
 }
 
-void whynot_put(const struct whynot *v, struct mo_jw *w)
+void mo_unavailable_put(const struct unavailable_reason *v, struct mo_jw *w)
 {
     if (!v->code)
         return;

@@ -13,23 +13,25 @@
 
 #define WHYNOT_CHANGED "quarantined"
 
-struct whynot {
+struct unavailable_reason {
     const char *code; /* NULL: it can be used */
     char why[WHYNOT_MAX];
 };
 
-void whynot_say(struct whynot *v, const char *code, const char *what,
-                const char *rest);
+void mo_unavailable_say(struct unavailable_reason *v, const char *code,
+                        const char *what, const char *rest);
 /* What its server is like just now. */
-void whynot_server(const struct mo_gateway *g, unsigned server,
-                   struct whynot *v);
+void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
+                           struct unavailable_reason *v);
 /* What people saw of it first is not what it is now, says the judge
  * (gateway/call/case.h), or whoever else knows. */
-void whynot_changed(const char *server, struct mo_span own, struct whynot *v);
+void mo_unavailable_changed(const char *server, struct mo_span own,
+                            struct unavailable_reason *v);
 /* Both; what is the tool's own comes first. */
-void whynot_tool(const struct mo_gateway *g, const struct mo_cat_item *it,
-                 struct whynot *v);
+void mo_unavailable_tool(const struct mo_gateway *g,
+                         const struct mo_cat_item *it,
+                         struct unavailable_reason *v);
 /* "reason" and "why", members of the object that is being written. */
-void whynot_put(const struct whynot *v, struct mo_jw *w);
+void mo_unavailable_put(const struct unavailable_reason *v, struct mo_jw *w);
 
 #endif
