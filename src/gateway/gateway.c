@@ -161,7 +161,7 @@ static void end_now(struct mo_later *d)
     guide_free(g->guide);
     shape_free(g->shape);
     habit_free(g->habit);
-    pace_fini(&g->pace);
+    mo_latency_fini(&g->pace);
     mo_pool_fini(&g->spare_flights);
     mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
@@ -401,7 +401,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->visits, GW_VISITS_MAX);
     mo_map_init(&g->wtasks, GW_WATCHED_MAX);
-    pace_init(&g->pace);
+    mo_latency_init(&g->pace);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);

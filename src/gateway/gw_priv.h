@@ -100,7 +100,7 @@ struct mo_gateway {
     struct guide *seek; /* over all there is; NULL: not asked yet */
     struct shape *shape;
     struct habit *habit;
-    struct mo_pace pace;
+    struct mo_latency pace;
     struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;

@@ -128,36 +128,36 @@ static void test_tired(void **state)
 
 static void test_pace(void **state)
 {
-    struct mo_pace p;
-    struct pace_seen seen;
-    struct pace_row *r;
+    struct mo_latency p;
+    struct mo_latency_seen seen;
+    struct mo_latency_row *r;
 
     (void)state;
-    pace_init(&p);
-    assert_false(pace_seen(&p, "a", MO_SPAN("t"), &seen));
-    r = pace_row(&p, "a", MO_SPAN("t"));
+    mo_latency_init(&p);
+    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+    r = mo_latency_row(&p, "a", MO_SPAN("t"));
     assert_non_null(r);
-    assert_ptr_equal(r, pace_row(&p, "a", MO_SPAN("t")));
-    assert_ptr_not_equal(r, pace_row(&p, "at", MO_SPAN("")));
-    assert_false(pace_seen(&p, "a", MO_SPAN("t"), &seen));
+    assert_ptr_equal(r, mo_latency_row(&p, "a", MO_SPAN("t")));
+    assert_ptr_not_equal(r, mo_latency_row(&p, "at", MO_SPAN("")));
+    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
     for (int i = 0; i < 90; i++)
-        pace_note(r, 900, false);
+        mo_latency_note(r, 900, false);
     for (int i = 0; i < 10; i++)
-        pace_note(r, 7000, true);
-    assert_true(pace_seen(&p, "a", MO_SPAN("t"), &seen));
+        mo_latency_note(r, 7000, true);
+    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
     assert_int_equal(seen.calls, 100);
     assert_int_equal(seen.failed, 10);
     assert_int_equal(seen.half_us, 1000);
     assert_int_equal(seen.most_us, 8000);
     /* the old ones fade, however many there were */
     for (int i = 0; i < 20000; i++)
-        pace_note(r, 3000000, false);
-    assert_true(pace_seen(&p, "a", MO_SPAN("t"), &seen));
+        mo_latency_note(r, 3000000, false);
+    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
     assert_true(seen.calls <= PACE_FULL);
     assert_int_equal(seen.half_us, 4096000);
-    pace_note(r, UINT64_MAX, false);
-    pace_note(NULL, 1, false);
-    pace_fini(&p);
+    mo_latency_note(r, UINT64_MAX, false);
+    mo_latency_note(NULL, 1, false);
+    mo_latency_fini(&p);
 }
 
 int main(void)

@@ -196,8 +196,8 @@ static void note_tool(struct flight *f, const struct target *t)
     f->most = mo_overrides_result_bytes(t->slot->manner, t->own,
                                         f->by_execute ? SHAPE_USUAL : 0);
     f->promised = !f->by_execute && t->promises;
-    f->pace =
-        pace_row(&f->g->pace, mo_upstream_server(t->slot->up)->name, t->own);
+    f->pace = mo_latency_row(&f->g->pace, mo_upstream_server(t->slot->up)->name,
+                             t->own);
 }
 
 static void copy_method(char *to, size_t size, struct mo_span method)

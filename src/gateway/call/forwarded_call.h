@@ -78,7 +78,7 @@ struct flight {
     size_t most;     /* bytes of its result; 0: all */
     bool promised;   /* a schema, of its structured content */
     bool by_execute;
-    struct pace_row *pace;
+    struct mo_latency_row *pace;
     uint64_t sent_ns;
     /* questions */
     char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];

@@ -253,7 +253,8 @@ static void keep_outcome(struct flight *f, const struct mo_reply *r)
 static void finish(struct flight *f, const struct mo_reply *r)
 {
     if (f->pace)
-        pace_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000, r->err != NULL);
+        mo_latency_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
+                        r->err != NULL);
     tell_breaker(f, r);
     if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
         return;

@@ -236,9 +236,10 @@ static double as_ms(uint64_t us)
 static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
                         const struct mo_cat_item *it)
 {
-    struct pace_seen s;
+    struct mo_latency_seen s;
 
-    if (!pace_seen(&g->pace, four_server(g, it->server)->name, it->own, &s))
+    if (!mo_latency_seen(&g->pace, four_server(g, it->server)->name, it->own,
+                         &s))
         return;
     mo_jw_key(w, "latency");
     mo_jw_obj(w);

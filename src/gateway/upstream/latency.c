@@ -4,12 +4,12 @@
 
 #define KEY_MAX ((size_t)1024) /* of server and tool together */
 
-void pace_init(struct mo_pace *p)
+void mo_latency_init(struct mo_latency *p)
 {
     mo_map_init(&p->rows, PACE_ROWS_MAX);
 }
 
-void pace_fini(struct mo_pace *p)
+void mo_latency_fini(struct mo_latency *p)
 {
     mo_map_each (en, &p->rows)
         mo_free(en->value);
@@ -30,16 +30,16 @@ static struct mo_span key_of(char buf[KEY_MAX], const char *server,
     return mo_span(buf, n + tool.n);
 }
 
-struct pace_row *pace_row(struct mo_pace *p, const char *server,
-                          struct mo_span tool)
+struct mo_latency_row *mo_latency_row(struct mo_latency *p, const char *server,
+                                      struct mo_span tool)
 {
     char buf[KEY_MAX];
     struct mo_span key = key_of(buf, server, tool);
-    struct pace_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
+    struct mo_latency_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
 
     if (r || !key.n)
         return r;
-    r = mo_new(struct pace_row);
+    r = mo_new(struct mo_latency_row);
     if (r && mo_map_put(&p->rows, key, r, NULL) < 0) {
         mo_free(r);
         return NULL;
@@ -47,7 +47,7 @@ struct pace_row *pace_row(struct mo_pace *p, const char *server,
     return r;
 }
 
-static void fade(struct pace_row *r)
+static void fade(struct mo_latency_row *r)
 {
     r->calls = 0;
     r->failed /= 2;
@@ -57,7 +57,7 @@ static void fade(struct pace_row *r)
     }
 }
 
-void pace_note(struct pace_row *r, uint64_t us, bool failed)
+void mo_latency_note(struct mo_latency_row *r, uint64_t us, bool failed)
 {
     uint64_t end = PACE_FIRST_US;
     size_t i = 0;
@@ -76,7 +76,7 @@ void pace_note(struct pace_row *r, uint64_t us, bool failed)
 }
 
 /* What so many of 100 did not exceed. */
-static uint64_t within(const struct pace_row *r, unsigned percent)
+static uint64_t within(const struct mo_latency_row *r, unsigned percent)
 {
     uint64_t end = PACE_FIRST_US, sum = 0;
 
@@ -88,18 +88,18 @@ static uint64_t within(const struct pace_row *r, unsigned percent)
     return end / 2;
 }
 
-bool pace_seen(const struct mo_pace *p, const char *server, struct mo_span tool,
-               struct pace_seen *out)
+bool mo_latency_seen(const struct mo_latency *p, const char *server,
+                     struct mo_span tool, struct mo_latency_seen *out)
 {
     char buf[KEY_MAX];
     struct mo_span key = key_of(buf, server, tool);
-    const struct pace_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
+    const struct mo_latency_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
 
     if (!r || r->calls == 0)
         return false;
-    *out = (struct pace_seen){.calls = r->calls,
-                              .failed = r->failed,
-                              .half_us = within(r, 50),
-                              .most_us = within(r, 95)};
+    *out = (struct mo_latency_seen){.calls = r->calls,
+                                    .failed = r->failed,
+                                    .half_us = within(r, 50),
+                                    .most_us = within(r, 95)};
     return true;
 }

@@ -16,29 +16,29 @@
 #define PACE_FIRST_US 125
 #define PACE_BUCKETS  24 /* the last one has no end: over 17 minutes */
 
-struct pace_row {
+struct mo_latency_row {
     uint32_t calls, failed;
     uint32_t took[PACE_BUCKETS];
 };
 
-struct pace_seen {
+struct mo_latency_seen {
     uint32_t calls, failed;    /* of those that are remembered */
     uint64_t half_us, most_us; /* 50 and 95 of 100 took no longer */
 };
 
-struct mo_pace { /* the owner's storage */
+struct mo_latency { /* the owner's storage */
     struct mo_map rows;
 };
 
-void pace_init(struct mo_pace *p);
-void pace_fini(struct mo_pace *p);
+void mo_latency_init(struct mo_latency *p);
+void mo_latency_fini(struct mo_latency *p);
 
 /* NULL: there are too many, or no memory; that is fine below. */
-struct pace_row *pace_row(struct mo_pace *p, const char *server,
-                          struct mo_span tool);
-void pace_note(struct pace_row *r, uint64_t us, bool failed);
+struct mo_latency_row *mo_latency_row(struct mo_latency *p, const char *server,
+                                      struct mo_span tool);
+void mo_latency_note(struct mo_latency_row *r, uint64_t us, bool failed);
 /* False: it was never called. */
-bool pace_seen(const struct mo_pace *p, const char *server, struct mo_span tool,
-               struct pace_seen *out);
+bool mo_latency_seen(const struct mo_latency *p, const char *server,
+                     struct mo_span tool, struct mo_latency_seen *out);
 
 #endif
