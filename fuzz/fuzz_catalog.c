@@ -24,9 +24,9 @@ static void check_names(const struct mo_catalog *c, enum mo_cat_kind kind)
 
         must(mo_catalog_find(c, kind, it->name) == it);
         must(mo_json_is(it->item, MO_JSON_OBJECT));
-        must(
-            mo_json_str_eq(mo_json_get(it->item, cat_kinds[kind].id), it->own));
-        if (cat_kinds[kind].uri)
+        must(mo_json_str_eq(mo_json_get(it->item, mo_catalog_kinds[kind].id),
+                            it->own));
+        if (mo_catalog_kinds[kind].uri)
             continue;
         must(it->name.n > 0 && it->name.n < MO_GW_NAME_MAX);
         for (size_t j = 0; j < it->name.n; j++)
@@ -49,9 +49,9 @@ static size_t check_page(const struct mo_catalog *c, enum mo_cat_kind kind,
     mo_buf_init(&b, (size_t)64 << 20);
     must(mo_catalog_page(c, kind, mo_buf_view(at), limit, &b) == 0);
     must(mo_json_parse(mo_buf_view(&b), 0, &d, NULL) == 0 && !d.has_nl);
-    mo_json_iter(&it, mo_json_get(d.root, cat_kinds[kind].list));
+    mo_json_iter(&it, mo_json_get(d.root, mo_catalog_kinds[kind].list));
     for (; mo_json_next(&it, &k, &v); n++)
-        must(mo_json_str_eq(mo_json_get(v, cat_kinds[kind].id),
+        must(mo_json_str_eq(mo_json_get(v, mo_catalog_kinds[kind].id),
                             mo_catalog_at(c, kind, place + n)->name));
     mo_buf_reset(at);
     v = mo_json_get(d.root, "nextCursor");
@@ -103,13 +103,13 @@ static struct mo_catalog *two(enum mo_gw_prefix mode, const char *name,
     struct mo_catalog *c = mo_catalog_new(mode, NULL, NULL);
 
     must(c && mo_catalog_servers(c, v, 2, NULL) == 0);
-    cat_shelf_free(c->v[0].shelf);
-    cat_shelf_free(c->v[1].shelf);
+    mo_catalog_shelf_free(c->v[0].shelf);
+    mo_catalog_shelf_free(c->v[1].shelf);
     c->v[0].shelf = a;
     c->v[1].shelf = b;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        cat_view_free(c->view[k]);
-        c->view[k] = cat_view_new((enum mo_cat_kind)k, mode, c->v, 2);
+        mo_catalog_view_free(c->view[k]);
+        c->view[k] = mo_catalog_view_new((enum mo_cat_kind)k, mode, c->v, 2);
         must(c->view[k] != NULL);
     }
     return c;
@@ -120,14 +120,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct mo_span q = mo_span((const char *)data, n);
     struct mo_span name = mo_span_cut(&q, '\0');
     struct mo_span file = mo_span_cut(&q, '\0');
-    struct cat_shelf *a = cat_shelf_new(), *b = cat_shelf_new();
+    struct cat_shelf *a = mo_catalog_shelf_new(), *b = mo_catalog_shelf_new();
     struct mo_catalog *c = NULL;
     char *cname = mo_strndup(name.p, name.n);
-    int rc = cat_cache_parse(file, cname, "d", a);
+    int rc = mo_catalog_cache_parse(file, cname, "d", a);
 
     must(rc == 0 || rc == MO_EPROTO);
     must(a->known == (rc == 0));
-    must(cat_cache_parse(file, cname, "d", b) == rc); /* all collide */
+    must(mo_catalog_cache_parse(file, cname, "d", b) == rc); /* all collide */
     c = two((enum mo_gw_prefix)(n % 3), cname, a, b);
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         check_names(c, (enum mo_cat_kind)k);

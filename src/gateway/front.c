@@ -56,7 +56,7 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     struct wait *w;
 
     cross_who(c->peer, c->caller, who);
-    if (!refresh_wanted(g, mo_span_cstr(who), cross_caps(c)))
+    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), cross_caps(c)))
         return false;
     w = mo_new(struct wait);
     if (!w)
@@ -76,7 +76,7 @@ void front_settled(struct mo_gateway *g)
     struct mo_list now;
 
     inside_settled(g);
-    if (mo_list_empty(&g->waits) || refresh_pending(g))
+    if (mo_list_empty(&g->waits) || mo_catalog_refresh_pending(g))
         return;
     mo_list_init(&now);
     mo_list_splice(&now, &g->waits);

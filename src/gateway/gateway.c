@@ -43,7 +43,7 @@ static void on_open(void *ctx, struct mo_child *c)
     for (size_t i = 0; i < MO_CAT_KINDS; i++)
         k->lists[i].kid = k;
     mo_list_push(&s->kids, &k->node);
-    watch_opened(k);
+    mo_gw_watch_opened(k);
     mo_catalog_refresh_child(k, LISTS_ALL);
 }
 
@@ -55,7 +55,7 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
     if (!k)
         return;
     MO_BUG_ON(k->busy || k->listen);
-    watch_lost(k);
+    mo_gw_watch_lost(k);
     mo_list_del(&k->node);
     mo_free(k);
 }
@@ -66,7 +66,7 @@ static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
     struct gw_child *k = mo_gw_child(ctx, c);
 
     if (k)
-        watch_notify(k, m, stream_of);
+        mo_gw_watch_notify(k, m, stream_of);
 }
 
 static void on_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
@@ -151,8 +151,8 @@ static void end_now(struct mo_later *d)
 
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     flight_drop_all(g);
-    watch_fini(g);
-    wtask_fini(g);
+    mo_gw_watch_fini(g);
+    mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
@@ -212,8 +212,8 @@ static void slot_leave(struct server_slot *s)
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
     judge_leave(s);
-    refresh_stop(s);
-    watch_stop(s);
+    mo_catalog_refresh_stop(s);
+    mo_gw_watch_stop(s);
     if (s->g->closing || mo_list_empty(&s->flights))
         slot_close(s);
     else
@@ -351,7 +351,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     swap_table(g, to, n);
     guide_stale(g->guide);
     guide_stale(g->seek);
-    watch_again(g);
+    mo_gw_watch_again(g);
     if (first)
         return 0;
     gw_changed(g, MO_EP_CH_TOOLS);
@@ -405,7 +405,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
-    watch_init(g);
+    mo_gw_watch_init(g);
     *out = g;
     return 0;
 }
@@ -479,9 +479,9 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->handler = front_handle;
     o->schema = front_schema;
     o->task = front_task;
-    o->watch = watch_uri;
-    o->watch_task = wtask_wanted;
-    o->level = watch_level;
+    o->watch = mo_gw_watch_uri;
+    o->watch_task = mo_gw_watch_task_wanted;
+    o->level = mo_gw_watch_level;
     o->session_gone = on_session_gone;
     o->roots_changed = on_roots_changed;
     o->abandoned = flight_abandoned;

@@ -153,21 +153,22 @@ void front_settled(struct mo_gateway *g);
 #define LISTS_ALL ((1u << MO_CAT_KINDS) - 1)
 
 /* Ask for the lists of everybody who has none; true: some are on the way. */
-bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
-                    struct mo_span caps);
-bool refresh_pending(const struct mo_gateway *g);
+bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
+                               struct mo_span caps);
+bool mo_catalog_refresh_pending(const struct mo_gateway *g);
 /* Everybody's, also those that are known; are any of them on the way? */
-void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps);
-bool refresh_busy(const struct mo_gateway *g);
+void mo_catalog_refresh_all(struct mo_gateway *g, struct mo_span who,
+                            struct mo_span caps);
+bool mo_catalog_refresh_busy(const struct mo_gateway *g);
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
-void refresh_said(struct gw_child *k, enum mo_cat_kind kind);
-void refresh_stop(struct server_slot *s); /* it is to go */
+void mo_catalog_refresh_said(struct gw_child *k, enum mo_cat_kind kind);
+void mo_catalog_refresh_stop(struct server_slot *s); /* it is to go */
 /* One server's, also if they are known; is it being asked? */
-void refresh_slot(struct server_slot *s, struct mo_span who,
-                  struct mo_span caps);
-bool refresh_reading(const struct server_slot *s);
+void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
+                             struct mo_span caps);
+bool mo_catalog_refresh_reading(const struct server_slot *s);
 /* The tools of those that run. */
-void refresh_running(struct mo_gateway *g);
+void mo_catalog_refresh_running(struct mo_gateway *g);
 
 /* --- inside.c ------------------------------------------------------------ */
 
@@ -188,32 +189,32 @@ static inline bool gw_failed(struct mo_json result)
 /* --- gateway/catalog/watch.c
  * ------------------------------------------------------------- */
 
-void watch_opened(struct gw_child *k);
-void watch_lost(struct gw_child *k);
-void watch_notify(struct gw_child *k, const struct mo_rpc *m,
-                  uint64_t stream_of);
+void mo_gw_watch_opened(struct gw_child *k);
+void mo_gw_watch_lost(struct gw_child *k);
+void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
+                        uint64_t stream_of);
 /* Names may mean something else now. */
-void watch_again(struct mo_gateway *g);
-void watch_stop(struct server_slot *s);
-void watch_uri(void *ctx, struct mo_span uri, bool on);
-void watch_level(void *ctx, enum mo_mcp_level lv);
-void watch_fini(struct mo_gateway *g);
-void watch_init(struct mo_gateway *g);
+void mo_gw_watch_again(struct mo_gateway *g);
+void mo_gw_watch_stop(struct server_slot *s);
+void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
+void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv);
+void mo_gw_watch_fini(struct mo_gateway *g);
+void mo_gw_watch_init(struct mo_gateway *g);
 
 /* The child's listen, anew. */
-void watch_listen(struct gw_child *k);
+void mo_gw_watch_listen(struct gw_child *k);
 
 /* --- gateway/catalog/watch_task.c
  * -------------------------------------------------------- */
 
 /* A client wants to hear of a task, or does no longer (opts.watch_task). */
-void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
-                  bool on);
+void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
+                             struct mo_span id, bool on);
 /* "taskIds":[...] of a child's listen, if there are any. */
-void wtask_put(const struct gw_child *k, struct mo_jw *w);
-void wtask_news(struct gw_child *k, struct mo_json params);
-void wtask_stop(const struct server_slot *s);
-void wtask_fini(struct mo_gateway *g);
+void mo_gw_watch_task_put(const struct gw_child *k, struct mo_jw *w);
+void mo_gw_watch_task_news(struct gw_child *k, struct mo_json params);
+void mo_gw_watch_task_stop(const struct server_slot *s);
+void mo_gw_watch_task_fini(struct mo_gateway *g);
 
 /* --- gateway/call/visit.c
  * ------------------------------------------------------------- */

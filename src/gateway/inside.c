@@ -21,8 +21,9 @@ static bool is_pending(const struct mo_gw_read *r)
     const struct server_slot *s = r->server ? slot_of(r) : NULL;
 
     if (r->server)
-        return s && refresh_reading(s);
-    return r->again ? refresh_busy(r->g) : refresh_pending(r->g);
+        return s && mo_catalog_refresh_reading(s);
+    return r->again ? mo_catalog_refresh_busy(r->g)
+                    : mo_catalog_refresh_pending(r->g);
 }
 
 static void finish(struct mo_gw_read *r)
@@ -61,11 +62,11 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     cross_who(r->peer, MO_SPAN("inside"), who);
     s = r->server ? slot_of(r) : NULL;
     if (s)
-        refresh_slot(s, mo_span_cstr(who), r->caps);
+        mo_catalog_refresh_slot(s, mo_span_cstr(who), r->caps);
     else if (!r->server)
-        (void)refresh_wanted(g, mo_span_cstr(who), r->caps);
+        (void)mo_catalog_refresh_wanted(g, mo_span_cstr(who), r->caps);
     if (!r->server && r->again)
-        refresh_running(g);
+        mo_catalog_refresh_running(g);
     if (!is_pending(r))
         mo_loop_defer(g->loop, &r->later);
 }

@@ -76,7 +76,7 @@ static inline void kit_items(struct mo_buf *b, enum mo_cat_kind kind,
         struct mo_span name = mo_span_cut(&word, ',');
 
         mo_buf_printf(b, "%s{\"%s\":\"%.*s\"%s%.*s}", any ? "," : "",
-                      cat_kinds[kind].id, (int)name.n, name.p,
+                      mo_catalog_kinds[kind].id, (int)name.n, name.p,
                       word.p ? "," : "", (int)word.n, word.p ? word.p : "");
         any = true;
     }

@@ -109,7 +109,7 @@ static void make_twins(struct twins *t, enum mo_cat_kind kind, uint32_t seed,
         }
         both(t, &b);
         mo_buf_reset(&b);
-        name_member(t, cat_kinds[kind].id, own, exposed, &s);
+        name_member(t, mo_catalog_kinds[kind].id, own, exposed, &s);
     }
     mo_buf_putc(&b, '}');
     both(t, &b);
@@ -162,9 +162,9 @@ static void test_bytes(void **state)
         mo_buf_printf(&want,
                       "{\"%s\":[%s],\"_meta\":{\"%s\":{\"srv\":\"1 %s without "
                       "a usable name\"}}}",
-                      cat_kinds[kind].list,
+                      mo_catalog_kinds[kind].list,
                       mo_buf_cstr(rows[r].exposed ? &t.out : &t.in),
-                      MO_CAT_META_MISSING, cat_kinds[kind].what);
+                      MO_CAT_META_MISSING, mo_catalog_kinds[kind].what);
         assert_string_equal(mo_buf_cstr(&page), mo_buf_cstr(&want));
         assert_true(mo_span_eq(mo_json_text(mo_catalog_at(c, kind, 0)->item),
                                mo_buf_view(&t.in)));

@@ -131,24 +131,25 @@ static void test_damaged(void **state)
     mo_buf_init(&b, 1 << 20);
     read_file(path, &b);
     for (size_t i = 0; i < b.len; i++) {
-        struct cat_shelf *s = cat_shelf_new();
+        struct cat_shelf *s = mo_catalog_shelf_new();
 
-        assert_int_equal(cat_cache_parse(mo_span(b.p, i), name, digest, s),
-                         MO_EPROTO);
+        assert_int_equal(
+            mo_catalog_cache_parse(mo_span(b.p, i), name, digest, s),
+            MO_EPROTO);
         assert_false(s->known);
         assert_null(s->list[0]);
-        cat_shelf_free(s);
+        mo_catalog_shelf_free(s);
     }
     for (size_t i = 0; i < 8 * b.len; i++) {
-        struct cat_shelf *s = cat_shelf_new();
+        struct cat_shelf *s = mo_catalog_shelf_new();
         int rc = 0;
 
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
-        rc = cat_cache_parse(mo_buf_view(&b), name, digest, s);
+        rc = mo_catalog_cache_parse(mo_buf_view(&b), name, digest, s);
         assert_true(rc == 0 || rc == MO_EPROTO);
         assert_true(s->known == (rc == 0));
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
-        cat_shelf_free(s);
+        mo_catalog_shelf_free(s);
     }
     write_file(path, mo_span(b.p, b.len / 2));
     assert_int_equal(files(dir, path), 1);
@@ -198,12 +199,13 @@ static void test_foreign(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct cat_shelf *s = cat_shelf_new();
+        struct cat_shelf *s = mo_catalog_shelf_new();
 
-        check_row(rows[i].name, cat_cache_parse(mo_span_cstr(rows[i].text), "n",
-                                                "d", s) == rows[i].rc);
+        check_row(rows[i].name,
+                  mo_catalog_cache_parse(mo_span_cstr(rows[i].text), "n", "d",
+                                         s) == rows[i].rc);
         check_row(rows[i].name, s->known == (rows[i].rc == 0));
-        cat_shelf_free(s);
+        mo_catalog_shelf_free(s);
     }
 }
 

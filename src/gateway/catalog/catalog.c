@@ -10,7 +10,7 @@
 static void server_fini(struct cat_server *s)
 {
     if (!s->borrowed)
-        cat_shelf_free(s->shelf);
+        mo_catalog_shelf_free(s->shelf);
     mo_overrides_free(s->manner);
     mo_free(s->description);
     mo_free(s->keywords);
@@ -81,11 +81,12 @@ static int stock(const struct mo_catalog *c, struct cat_server *v, size_t i)
         memcpy(s->unsaved, was->unsaved, sizeof(s->unsaved));
         return 0;
     }
-    s->shelf = cat_shelf_new();
+    s->shelf = mo_catalog_shelf_new();
     if (s->shelf == NULL)
         return MO_ENOMEM;
-    return c->cache ? cat_cache_read(c->cache, s->name, s->digest, s->shelf)
-                    : 0;
+    return c->cache
+               ? mo_catalog_cache_read(c->cache, s->name, s->digest, s->shelf)
+               : 0;
 }
 
 /* --- views --------------------------------------------------------------- */
@@ -93,13 +94,13 @@ static int stock(const struct mo_catalog *c, struct cat_server *v, size_t i)
 static void refresh_why(struct mo_catalog *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        cat_why(c, i, MO_CAT_KINDS, c->v[i].why);
+        mo_catalog_left_out(c, i, MO_CAT_KINDS, c->v[i].why);
 }
 
 static void views_free(struct cat_view *v[MO_CAT_KINDS])
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        cat_view_free(v[k]);
+        mo_catalog_view_free(v[k]);
         v[k] = NULL;
     }
 }
@@ -108,7 +109,7 @@ static int views_new(const struct mo_catalog *c, const struct cat_server *v,
                      size_t n, struct cat_view *out[MO_CAT_KINDS])
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        out[k] = cat_view_new((enum mo_cat_kind)k, c->prefix, v, n);
+        out[k] = mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n);
         if (out[k] == NULL) {
             views_free(out);
             return MO_ENOMEM;
@@ -131,7 +132,7 @@ static void drop_gone(const struct mo_catalog *c, const struct cat_server *v,
 {
     for (size_t i = 0; c->cache && i < c->n; i++)
         if (!has_name(v, n, c->v[i].name))
-            cat_cache_drop(c->cache, c->v[i].name);
+            mo_catalog_cache_drop(c->cache, c->v[i].name);
 }
 
 /* The new ones are complete: they take over what they borrowed. */
@@ -227,16 +228,16 @@ static int swap_list(struct mo_catalog *c, unsigned server,
     struct cat_view *w = NULL;
 
     s->list[kind] = l;
-    w = cat_view_new(kind, c->prefix, c->v, c->n);
+    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n);
     if (w == NULL) {
         s->list[kind] = old;
-        cat_list_free(l);
+        mo_catalog_list_free(l);
         return MO_ENOMEM;
     }
-    *changed = !cat_view_same(c->view[kind], w);
-    cat_view_free(c->view[kind]);
+    *changed = !mo_catalog_view_same(c->view[kind], w);
+    mo_catalog_view_free(c->view[kind]);
     c->view[kind] = w;
-    cat_list_free(old);
+    mo_catalog_list_free(old);
     s->dirty = true;
     refresh_why(c);
     return 0;
@@ -252,12 +253,12 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
     *changed = false;
     s = c->v[server].shelf;
     if (mo_json_is(items, MO_JSON_ARRAY)) {
-        l = cat_shelf_list(s, kind, items);
+        l = mo_catalog_shelf_list(s, kind, items);
         if (l == NULL)
             return MO_ENOMEM;
     }
     if (same_list(s->list[kind], l)) {
-        cat_list_free(l);
+        mo_catalog_list_free(l);
         return 0;
     }
     return swap_list(c, server, kind, l, changed);
@@ -296,7 +297,8 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     s->fail[0] = '\0';
     s->unsaved[0] = '\0';
     if (c->cache && s->shelf->dirty) {
-        if (cat_cache_write(c->cache, s->name, s->digest, s->shelf, &e) < 0)
+        if (mo_catalog_cache_write(c->cache, s->name, s->digest, s->shelf, &e) <
+            0)
             snprintf(s->unsaved, sizeof(s->unsaved), "%s", e.msg);
         else
             s->shelf->dirty = false;
@@ -309,7 +311,7 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     MO_BUG_ON(server >= c->n);
     snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
              why ? why : "");
-    cat_why(c, server, MO_CAT_KINDS, c->v[server].why);
+    mo_catalog_left_out(c, server, MO_CAT_KINDS, c->v[server].why);
 }
 
 /* --- what is known of a server ------------------------------------------- */
@@ -372,7 +374,7 @@ static void say_kind(const struct mo_catalog *c, size_t server, size_t kind,
 {
     const struct cat_list *l = c->v[server].shelf->list[kind];
     const struct cat_left *left = &c->view[kind]->left[server];
-    const char *what = cat_kinds[kind].what;
+    const char *what = mo_catalog_kinds[kind].what;
 
     if (l == NULL)
         return;
@@ -382,8 +384,8 @@ static void say_kind(const struct mo_catalog *c, size_t server, size_t kind,
     say(out, left->hidden, what, "hidden by others of that name");
 }
 
-void cat_why(const struct mo_catalog *c, size_t server, enum mo_cat_kind kind,
-             char out[CAT_WHY_MAX])
+void mo_catalog_left_out(const struct mo_catalog *c, size_t server,
+                         enum mo_cat_kind kind, char out[CAT_WHY_MAX])
 {
     snprintf(out, CAT_WHY_MAX, "%s", c->v[server].fail);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)

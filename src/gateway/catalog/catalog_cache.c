@@ -56,7 +56,8 @@ static int read_fields(struct mo_span text, struct mo_json out[F_COUNT])
     const char *names[F_COUNT];
 
     for (size_t f = 0; f < F_COUNT; f++)
-        names[f] = f < F_LISTS ? field_names[f] : cat_kinds[f - F_LISTS].list;
+        names[f] =
+            f < F_LISTS ? field_names[f] : mo_catalog_kinds[f - F_LISTS].list;
     return mo_json_parse_members(text, names, F_COUNT, out, NULL);
 }
 
@@ -96,8 +97,8 @@ static int read_extra(struct mo_json v, struct mo_buf *out)
     return mo_json_compact(v, out);
 }
 
-int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
-                    struct cat_shelf *out)
+int mo_catalog_cache_parse(struct mo_span text, const char *name,
+                           const char *digest, struct cat_shelf *out)
 {
     struct mo_json v[F_COUNT];
 
@@ -106,7 +107,8 @@ int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         if (v[F_LISTS + k].p == NULL)
             continue;
-        out->list[k] = cat_shelf_list(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
+        out->list[k] =
+            mo_catalog_shelf_list(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
         if (out->list[k] == NULL)
             return MO_ENOMEM;
     }
@@ -148,8 +150,8 @@ static int slurp(const char *path, char **out, size_t *n)
     return 0;
 }
 
-int cat_cache_read(const char *dir, const char *name, const char *digest,
-                   struct cat_shelf *out)
+int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
+                          struct cat_shelf *out)
 {
     char path[PATH_MAX];
     mo_autofree char *text = NULL;
@@ -159,7 +161,7 @@ int cat_cache_read(const char *dir, const char *name, const char *digest,
     if (rc == 0)
         rc = slurp(path, &text, &n);
     if (rc == 0)
-        rc = cat_cache_parse(mo_span(text, n), name, digest, out);
+        rc = mo_catalog_cache_parse(mo_span(text, n), name, digest, out);
     return rc == MO_ENOMEM ? rc : 0;
 }
 
@@ -192,7 +194,7 @@ static int put_file(const char *name, const char *digest,
     put_raw(&w, "info", &s->info);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (s->list[k])
-            put_raw(&w, cat_kinds[k].list, &s->list[k]->text);
+            put_raw(&w, mo_catalog_kinds[k].list, &s->list[k]->text);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
@@ -249,8 +251,9 @@ static int replace(const char *path, struct mo_span text, struct mo_err *e)
     return rc;
 }
 
-int cat_cache_write(const char *dir, const char *name, const char *digest,
-                    struct cat_shelf *s, struct mo_err *e)
+int mo_catalog_cache_write(const char *dir, const char *name,
+                           const char *digest, struct cat_shelf *s,
+                           struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf b;
@@ -271,7 +274,7 @@ int cat_cache_write(const char *dir, const char *name, const char *digest,
     return rc;
 }
 
-void cat_cache_drop(const char *dir, const char *name)
+void mo_catalog_cache_drop(const char *dir, const char *name)
 {
     char path[PATH_MAX];
 
@@ -281,5 +284,5 @@ void cat_cache_drop(const char *dir, const char *name)
 
 void mo_catalog_forget(const char *cache, const char *server)
 {
-    cat_cache_drop(cache, server);
+    mo_catalog_cache_drop(cache, server);
 }

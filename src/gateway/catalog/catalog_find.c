@@ -46,7 +46,7 @@ const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
     const struct cat_entry *en = listed(c, kind, name);
 
     if (en == NULL && kind == MO_CAT_RESOURCES)
-        en = cat_view_fits(c->view[MO_CAT_TEMPLATES], name);
+        en = mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], name);
     return en ? &en->pub : NULL;
 }
 
@@ -115,7 +115,7 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
         return 0;
     }
     *own = uri;
-    en = cat_view_fits(c->view[MO_CAT_TEMPLATES], uri);
+    en = mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], uri);
     if (en) {
         *server = en->pub.server;
         if (en->prefixed)
@@ -147,7 +147,7 @@ static bool by_prefixed_template(const struct mo_catalog *c, unsigned server,
                                  struct mo_span prefixed)
 {
     const struct cat_entry *en =
-        cat_view_fits(c->view[MO_CAT_TEMPLATES], prefixed);
+        mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], prefixed);
 
     return en && en->prefixed && en->pub.server == server;
 }

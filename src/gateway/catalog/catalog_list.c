@@ -4,7 +4,7 @@
  * other blanks of that item), since they would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
 
-const struct cat_kind_info cat_kinds[MO_CAT_KINDS] = {
+const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
     [MO_CAT_TOOLS] = {"tools", "name", "tools", false},
     [MO_CAT_RESOURCES] = {"resources", "uri", "resources", true},
     [MO_CAT_TEMPLATES] = {"resourceTemplates", "uriTemplate",
@@ -177,8 +177,9 @@ static int fill(struct cat_list *l, const char *id, struct mo_json items,
     return rc;
 }
 
-struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,
-                              size_t room_items, size_t room_bytes)
+struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
+                                     struct mo_json items, size_t room_items,
+                                     size_t room_bytes)
 {
     struct cat_list *l = mo_new(struct cat_list);
     size_t bytes = items.n + 2 < room_bytes ? items.n + 2 : room_bytes;
@@ -189,13 +190,13 @@ struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,
     /* Names that were escaped, each shorter than its text but for rounding. */
     mo_arena_init(&l->arena, 4 * bytes + 65536);
     if (mo_buf_room(&l->text, bytes + 2) &&
-        fill(l, cat_kinds[kind].id, items, room_items, room_bytes) == 0)
+        fill(l, mo_catalog_kinds[kind].id, items, room_items, room_bytes) == 0)
         return l;
-    cat_list_free(l);
+    mo_catalog_list_free(l);
     return NULL;
 }
 
-void cat_list_free(struct cat_list *l)
+void mo_catalog_list_free(struct cat_list *l)
 {
     if (l == NULL)
         return;
@@ -207,7 +208,7 @@ void cat_list_free(struct cat_list *l)
 
 /* --- shelf --------------------------------------------------------------- */
 
-struct cat_shelf *cat_shelf_new(void)
+struct cat_shelf *mo_catalog_shelf_new(void)
 {
     struct cat_shelf *s = mo_new(struct cat_shelf);
 
@@ -219,19 +220,20 @@ struct cat_shelf *cat_shelf_new(void)
     return s;
 }
 
-void cat_shelf_free(struct cat_shelf *s)
+void mo_catalog_shelf_free(struct cat_shelf *s)
 {
     if (s == NULL)
         return;
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
-        cat_list_free(s->list[k]);
+        mo_catalog_list_free(s->list[k]);
     mo_buf_fini(&s->caps);
     mo_buf_fini(&s->info);
     mo_free(s);
 }
 
-struct cat_list *cat_shelf_list(const struct cat_shelf *s,
-                                enum mo_cat_kind kind, struct mo_json items)
+struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
+                                       enum mo_cat_kind kind,
+                                       struct mo_json items)
 {
     size_t n = MO_CAT_ITEMS_MAX, bytes = MO_CAT_BYTES_MAX;
 
@@ -243,5 +245,5 @@ struct cat_list *cat_shelf_list(const struct cat_shelf *s,
         n -= l->n < n ? l->n : n;
         bytes -= l->text.len < bytes ? l->text.len : bytes;
     }
-    return cat_list_new(kind, items, n, bytes);
+    return mo_catalog_list_new(kind, items, n, bytes);
 }

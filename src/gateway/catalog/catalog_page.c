@@ -163,7 +163,7 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
 
     mo_jw_init(&w, out);
     for (size_t i = 0; i < c->n; i++) {
-        cat_why(c, i, kind, why);
+        mo_catalog_left_out(c, i, kind, why);
         if (why[0] == '\0' && !c->v[i].shelf->known && !c->v[i].off)
             snprintf(why, sizeof(why), "it has not answered yet");
         if (why[0] == '\0')
@@ -192,7 +192,7 @@ int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
     if (rc < 0)
         return rc;
     to = end_of(w, from, limit ? limit : MO_CAT_PAGE);
-    mo_buf_printf(out, "{\"%s\":[", cat_kinds[kind].list);
+    mo_buf_printf(out, "{\"%s\":[", mo_catalog_kinds[kind].list);
     put_items(w, from, to, out);
     mo_buf_putc(out, ']');
     if (to < w->n) {

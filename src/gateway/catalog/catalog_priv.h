@@ -27,7 +27,7 @@ struct cat_kind_info {
     bool uri;
 };
 
-extern const struct cat_kind_info cat_kinds[MO_CAT_KINDS];
+extern const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS];
 
 /* --- list ---------------------------------------------------------------- */
 
@@ -49,9 +49,10 @@ struct cat_list {
 };
 
 /* room: how many items and bytes may still come. NULL: no memory. */
-struct cat_list *cat_list_new(enum mo_cat_kind kind, struct mo_json items,
-                              size_t room_items, size_t room_bytes);
-void cat_list_free(struct cat_list *l);
+struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
+                                     struct mo_json items, size_t room_items,
+                                     size_t room_bytes);
+void mo_catalog_list_free(struct cat_list *l);
 
 /* --- shelf --------------------------------------------------------------- */
 
@@ -63,24 +64,26 @@ struct cat_shelf {
     bool dirty;                          /* not what is on disk */
 };
 
-struct cat_shelf *cat_shelf_new(void);
-void cat_shelf_free(struct cat_shelf *s);
+struct cat_shelf *mo_catalog_shelf_new(void);
+void mo_catalog_shelf_free(struct cat_shelf *s);
 /* A new list of that kind, within what the others leave. */
-struct cat_list *cat_shelf_list(const struct cat_shelf *s,
-                                enum mo_cat_kind kind, struct mo_json items);
+struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
+                                       enum mo_cat_kind kind,
+                                       struct mo_json items);
 
 /* --- cache --------------------------------------------------------------- */
 
 /* What a file says, if it is of that server: else MO_EPROTO. */
-int cat_cache_parse(struct mo_span text, const char *name, const char *digest,
-                    struct cat_shelf *out);
+int mo_catalog_cache_parse(struct mo_span text, const char *name,
+                           const char *digest, struct cat_shelf *out);
 /* MO_ENOMEM, or 0: there may be nothing in it (known says). */
-int cat_cache_read(const char *dir, const char *name, const char *digest,
-                   struct cat_shelf *out);
-int cat_cache_write(const char *dir, const char *name, const char *digest,
-                    struct cat_shelf *s, struct mo_err *e);
+int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
+                          struct cat_shelf *out);
+int mo_catalog_cache_write(const char *dir, const char *name,
+                           const char *digest, struct cat_shelf *s,
+                           struct mo_err *e);
 
-void cat_cache_drop(const char *dir, const char *name);
+void mo_catalog_cache_drop(const char *dir, const char *name);
 
 /* --- view ---------------------------------------------------------------- */
 
@@ -134,17 +137,18 @@ struct mo_catalog {
 };
 
 /* NULL: no memory. */
-struct cat_view *cat_view_new(enum mo_cat_kind kind, enum mo_gw_prefix prefix,
-                              const struct cat_server *v, size_t n);
-void cat_view_free(struct cat_view *w);
-bool cat_view_same(const struct cat_view *a, const struct cat_view *b);
+struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
+                                     enum mo_gw_prefix prefix,
+                                     const struct cat_server *v, size_t n);
+void mo_catalog_view_free(struct cat_view *w);
+bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b);
 /* The first template that a URI fits. */
-const struct cat_entry *cat_view_fits(const struct cat_view *w,
-                                      struct mo_span uri);
+const struct cat_entry *mo_catalog_view_fits(const struct cat_view *w,
+                                             struct mo_span uri);
 
 /* What is missing of a server's lists of that kind (or MO_CAT_KINDS: all),
  * in words; "" when nothing is. */
-void cat_why(const struct mo_catalog *c, size_t server, enum mo_cat_kind kind,
-             char out[CAT_WHY_MAX]);
+void mo_catalog_left_out(const struct mo_catalog *c, size_t server,
+                         enum mo_cat_kind kind, char out[CAT_WHY_MAX]);
 
 #endif

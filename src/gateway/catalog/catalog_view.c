@@ -95,7 +95,7 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
     char name[MO_GW_NAME_MAX];
 
     mo_buf_reset(&m->b);
-    if (!cat_kinds[m->kind].uri) {
+    if (!mo_catalog_kinds[m->kind].uri) {
         mo_gw_name(mo_span_cstr(s->prefix), en->pub.given, en->prefixed, taken,
                    name);
         return mo_buf_puts(&m->b, name);
@@ -133,7 +133,7 @@ static struct mo_span new_name(struct making *m, struct cat_entry *en)
 {
     if (mo_span_eq(mo_buf_view(&m->b), en->pub.given))
         return en->pub.given;
-    return cat_kinds[m->kind].uri ? keep(m) : keep_quoted(m, en);
+    return mo_catalog_kinds[m->kind].uri ? keep(m) : keep_quoted(m, en);
 }
 
 /* Takes the name in the buffer. MO_EEXISTS: another has it. */
@@ -152,7 +152,7 @@ static int name_it(struct making *m, struct cat_entry *en)
     int rc = put_name(m, en, false);
 
     rc = rc < 0 ? rc : take(m, en);
-    if (rc != MO_EEXISTS || !en->prefixed || cat_kinds[m->kind].uri)
+    if (rc != MO_EEXISTS || !en->prefixed || mo_catalog_kinds[m->kind].uri)
         return rc;
     rc = put_name(m, en, true);
     return rc < 0 ? rc : take(m, en);
@@ -203,7 +203,7 @@ static int second_round(struct making *m)
 static int splice_all(struct making *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text;
-    struct mo_span id = mo_span_cstr(cat_kinds[m->kind].id);
+    struct mo_span id = mo_span_cstr(mo_catalog_kinds[m->kind].id);
     const char *from = text.p;
     struct mo_json_iter it;
     struct mo_json k, v;
@@ -225,7 +225,7 @@ static int splice_all(struct making *m, struct cat_entry *en)
 /* Other words for it: whoever asks for the item gets those, too. */
 static int splice_words(struct making *m, struct cat_entry *en)
 {
-    struct mo_edit v[] = {{cat_kinds[m->kind].id, {NULL, 0}},
+    struct mo_edit v[] = {{mo_catalog_kinds[m->kind].id, {NULL, 0}},
                           {"description", {NULL, 0}}};
     struct mo_buf name, words;
     int rc = 0;
@@ -339,8 +339,9 @@ static int make(struct making *m, size_t nservers)
                : 0;
 }
 
-struct cat_view *cat_view_new(enum mo_cat_kind kind, enum mo_gw_prefix prefix,
-                              const struct cat_server *v, size_t n)
+struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
+                                     enum mo_gw_prefix prefix,
+                                     const struct cat_server *v, size_t n)
 {
     struct cat_view *w = mo_new(struct cat_view);
     struct making m = {.w = w, .kind = kind, .rule = prefix, .servers = v};
@@ -357,11 +358,11 @@ struct cat_view *cat_view_new(enum mo_cat_kind kind, enum mo_gw_prefix prefix,
     mo_map_fini(&m.owns);
     if (rc == 0)
         return w;
-    cat_view_free(w);
+    mo_catalog_view_free(w);
     return NULL;
 }
 
-void cat_view_free(struct cat_view *w)
+void mo_catalog_view_free(struct cat_view *w)
 {
     if (w == NULL)
         return;
@@ -370,7 +371,7 @@ void cat_view_free(struct cat_view *w)
     mo_free(w);
 }
 
-bool cat_view_same(const struct cat_view *a, const struct cat_view *b)
+bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b)
 {
     if (a->n != b->n)
         return false;
@@ -384,8 +385,8 @@ bool cat_view_same(const struct cat_view *a, const struct cat_view *b)
     return true;
 }
 
-const struct cat_entry *cat_view_fits(const struct cat_view *w,
-                                      struct mo_span uri)
+const struct cat_entry *mo_catalog_view_fits(const struct cat_view *w,
+                                             struct mo_span uri)
 {
     size_t work = 0;
 

@@ -87,7 +87,7 @@ static void finish(struct gw_child *k)
 
         mo_catalog_fail(g->cat, s->no, NULL);
         mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
-        watch_again(g);
+        mo_gw_watch_again(g);
     }
     if (k->held) {
         k->held = false;
@@ -175,7 +175,7 @@ void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds)
 }
 
 /* Passed on even if we see no difference: the server knows why it says so. */
-void refresh_said(struct gw_child *k, enum mo_cat_kind kind)
+void mo_catalog_refresh_said(struct gw_child *k, enum mo_cat_kind kind)
 {
     k->said |= 1u << kind;
     mo_catalog_refresh_child(k, 1u << kind);
@@ -206,7 +206,7 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
     front_settled(s->g);
 }
 
-bool refresh_pending(const struct mo_gateway *g)
+bool mo_catalog_refresh_pending(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         const struct server_slot *s = g->v[i];
@@ -235,45 +235,46 @@ static void start_for_lists(struct server_slot *s, struct mo_span who,
     mo_upstream_want(s->up, who, caps, &s->start);
 }
 
-void refresh_slot(struct server_slot *s, struct mo_span who,
-                  struct mo_span caps)
+void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
+                             struct mo_span caps)
 {
     if (!s->starting && !is_reading(s) && !ask_again(s))
         start_for_lists(s, who, caps);
 }
 
-bool refresh_reading(const struct server_slot *s)
+bool mo_catalog_refresh_reading(const struct server_slot *s)
 {
     return s->starting || is_reading(s);
 }
 
-void refresh_running(struct mo_gateway *g)
+void mo_catalog_refresh_running(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *s = g->v[i];
         struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
-        if (k && !refresh_reading(s))
+        if (k && !mo_catalog_refresh_reading(s))
             mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
     }
 }
 
-void refresh_all(struct mo_gateway *g, struct mo_span who, struct mo_span caps)
+void mo_catalog_refresh_all(struct mo_gateway *g, struct mo_span who,
+                            struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++)
-        refresh_slot(g->v[i], who, caps);
+        mo_catalog_refresh_slot(g->v[i], who, caps);
 }
 
-bool refresh_busy(const struct mo_gateway *g)
+bool mo_catalog_refresh_busy(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (refresh_reading(g->v[i]))
+        if (mo_catalog_refresh_reading(g->v[i]))
             return true;
     return false;
 }
 
-bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
-                    struct mo_span caps)
+bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
+                               struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *s = g->v[i];
@@ -283,10 +284,10 @@ bool refresh_wanted(struct mo_gateway *g, struct mo_span who,
             continue;
         start_for_lists(s, who, caps);
     }
-    return refresh_pending(g);
+    return mo_catalog_refresh_pending(g);
 }
 
-void refresh_stop(struct server_slot *s)
+void mo_catalog_refresh_stop(struct server_slot *s)
 {
     if (!s->starting)
         return;

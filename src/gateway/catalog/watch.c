@@ -106,7 +106,7 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
     }
     if (s->nwatched)
         put_uris(s, &w);
-    wtask_put(k, &w);
+    mo_gw_watch_task_put(k, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -157,7 +157,7 @@ static int start_listen(struct gw_child *k, struct listening *l)
 }
 
 /* The new one is open before the old one ends: nothing is missed. */
-void watch_listen(struct gw_child *k)
+void mo_gw_watch_listen(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
 
@@ -179,12 +179,12 @@ void watch_listen(struct gw_child *k)
 
 static void on_relisten(struct mo_timer *t)
 {
-    watch_listen(mo_container_of(t, struct gw_child, relisten));
+    mo_gw_watch_listen(mo_container_of(t, struct gw_child, relisten));
 }
 
 /* --- one child, all of it ------------------------------------------------ */
 
-void watch_opened(struct gw_child *k)
+void mo_gw_watch_opened(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
     struct mo_gateway *g = s->g;
@@ -192,7 +192,7 @@ void watch_opened(struct gw_child *k)
     mo_timer_init(&k->relisten, on_relisten);
     k->relisten_ms = GW_LISTEN_MS;
     if (is_modern(k)) {
-        watch_listen(k);
+        mo_gw_watch_listen(k);
         return;
     }
     tell_level(k);
@@ -244,7 +244,7 @@ static void hold(struct server_slot *s)
     mo_upstream_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
 }
 
-void watch_lost(struct gw_child *k)
+void mo_gw_watch_lost(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
 
@@ -262,7 +262,7 @@ static void tell_kids(struct server_slot *s, struct mo_span own, bool on)
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_modern(k))
-            watch_listen(k);
+            mo_gw_watch_listen(k);
         else if (can_subscribe(k))
             request(k, on ? "resources/subscribe" : "resources/unsubscribe",
                     "uri", own);
@@ -302,7 +302,7 @@ static void unsubscribe(struct mo_gateway *g, struct watched *x,
         let_go(s);
 }
 
-void watch_uri(void *ctx, struct mo_span uri, bool on)
+void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
 {
     struct mo_gateway *g = ctx;
     struct watched *x = mo_map_get(&g->watched, uri);
@@ -325,7 +325,7 @@ void watch_uri(void *ctx, struct mo_span uri, bool on)
         subscribe(g, x, uri);
 }
 
-void watch_again(struct mo_gateway *g)
+void mo_gw_watch_again(struct mo_gateway *g)
 {
     mo_map_each (en, &g->watched) {
         struct watched *x = en->value;
@@ -335,7 +335,7 @@ void watch_again(struct mo_gateway *g)
     }
 }
 
-void watch_stop(struct server_slot *s)
+void mo_gw_watch_stop(struct server_slot *s)
 {
     mo_map_each (en, &s->g->watched) {
         struct watched *x = en->value;
@@ -344,7 +344,7 @@ void watch_stop(struct server_slot *s)
             x->slot = NULL;
     }
     s->nwatched = 0;
-    wtask_stop(s);
+    mo_gw_watch_task_stop(s);
     let_go(s);
 }
 
@@ -367,7 +367,7 @@ static void on_quiet(struct mo_timer *t)
     tell_all(mo_container_of(t, struct mo_gateway, quiet), true);
 }
 
-void watch_level(void *ctx, enum mo_mcp_level lv)
+void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
 {
     struct mo_gateway *g = ctx;
 
@@ -405,7 +405,7 @@ static void on_task(struct gw_child *k, const struct mo_rpc *m,
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        wtask_news(k, m->params);
+        mo_gw_watch_task_news(k, m->params);
 }
 
 static void on_tools(struct gw_child *k, const struct mo_rpc *m,
@@ -413,7 +413,7 @@ static void on_tools(struct gw_child *k, const struct mo_rpc *m,
 {
     (void)m;
     (void)stream_of;
-    refresh_said(k, MO_CAT_TOOLS);
+    mo_catalog_refresh_said(k, MO_CAT_TOOLS);
 }
 
 static void on_prompts(struct gw_child *k, const struct mo_rpc *m,
@@ -421,7 +421,7 @@ static void on_prompts(struct gw_child *k, const struct mo_rpc *m,
 {
     (void)m;
     (void)stream_of;
-    refresh_said(k, MO_CAT_PROMPTS);
+    mo_catalog_refresh_said(k, MO_CAT_PROMPTS);
 }
 
 static void on_resources(struct gw_child *k, const struct mo_rpc *m,
@@ -430,7 +430,7 @@ static void on_resources(struct gw_child *k, const struct mo_rpc *m,
     (void)m;
     (void)stream_of;
     mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
-    refresh_said(k, MO_CAT_RESOURCES);
+    mo_catalog_refresh_said(k, MO_CAT_RESOURCES);
 }
 
 static void on_updated(struct gw_child *k, const struct mo_rpc *m,
@@ -455,8 +455,8 @@ static void on_updated(struct gw_child *k, const struct mo_rpc *m,
     mo_buf_fini(&uri);
 }
 
-void watch_notify(struct gw_child *k, const struct mo_rpc *m,
-                  uint64_t stream_of)
+void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
+                        uint64_t stream_of)
 {
     static const struct {
         const char *method;
@@ -482,14 +482,14 @@ void watch_notify(struct gw_child *k, const struct mo_rpc *m,
 
 /* --- life ---------------------------------------------------------------- */
 
-void watch_init(struct mo_gateway *g)
+void mo_gw_watch_init(struct mo_gateway *g)
 {
     mo_map_init(&g->watched, GW_WATCHED_MAX);
     mo_timer_init(&g->quiet, on_quiet);
     g->level = MO_MCP_LEVELS;
 }
 
-void watch_fini(struct mo_gateway *g)
+void mo_gw_watch_fini(struct mo_gateway *g)
 {
     mo_timer_stop(g->loop, &g->quiet);
     mo_map_each (en, &g->watched)

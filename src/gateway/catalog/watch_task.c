@@ -40,7 +40,7 @@ static void listen_anew(const struct wtask *x)
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_asked(x, k) && mo_conn_info(k->conn)->modern)
-            watch_listen(k);
+            mo_gw_watch_listen(k);
     }
 }
 
@@ -69,8 +69,8 @@ static struct wtask *wtask_new(struct mo_gateway *g, const struct mo_ep_call *c,
     return x;
 }
 
-void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
-                  bool on)
+void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
+                             struct mo_span id, bool on)
 {
     struct mo_gateway *g = ctx;
     struct wtask *x = mo_map_get(&g->wtasks, id);
@@ -90,7 +90,7 @@ void wtask_wanted(void *ctx, const struct mo_ep_call *listen, struct mo_span id,
     wtask_free(x);
 }
 
-void wtask_put(const struct gw_child *k, struct mo_jw *w)
+void mo_gw_watch_task_put(const struct gw_child *k, struct mo_jw *w)
 {
     bool any = false;
 
@@ -149,7 +149,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_fini(&b);
 }
 
-void wtask_news(struct gw_child *k, struct mo_json params)
+void mo_gw_watch_task_news(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct mo_json id = mo_json_get(params, "taskId");
@@ -164,7 +164,7 @@ void wtask_news(struct gw_child *k, struct mo_json params)
     }
 }
 
-void wtask_stop(const struct server_slot *s)
+void mo_gw_watch_task_stop(const struct server_slot *s)
 {
     mo_map_each (en, &s->g->wtasks) {
         struct wtask *x = en->value;
@@ -174,7 +174,7 @@ void wtask_stop(const struct server_slot *s)
     }
 }
 
-void wtask_fini(struct mo_gateway *g)
+void mo_gw_watch_task_fini(struct mo_gateway *g)
 {
     mo_map_each (en, &g->wtasks)
         wtask_free(en->value);

@@ -241,10 +241,10 @@ void mo_gateway_forget_habit(struct mo_gateway *g)
 
 void mo_gateway_refresh(struct mo_gateway *g)
 {
-    refresh_all(g, MO_SPAN("c:find"), MO_SPAN("{}"));
+    mo_catalog_refresh_all(g, MO_SPAN("c:find"), MO_SPAN("{}"));
 }
 
 bool mo_gateway_busy(const struct mo_gateway *g)
 {
-    return refresh_busy(g);
+    return mo_catalog_refresh_busy(g);
 }
