@@ -166,11 +166,11 @@ static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
     struct target t;
     int rc = 0;
 
-    if (flight_kept_method(g, c))
+    if (mo_forward_kept_method(g, c))
         return;
     rc = cross_target(g, c, &t);
     if (rc == 0)
-        flight_start(g, c, &t);
+        mo_forward_start(g, c, &t);
     else if (shape_is(g, c))
         shape_call(g, c, c->arguments);
     else if (rc != MO_ENOTFOUND || !may_wait ||
@@ -206,7 +206,7 @@ void front_handle(void *ctx, struct mo_ep_call *c)
     struct mo_gateway *g = ctx;
 
     if (mo_ep_call_state(c).n)
-        flight_resume(g, c);
+        mo_forward_resume(g, c);
     else
         run(g, c, true);
 }

@@ -71,13 +71,13 @@ static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
 
 static void on_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
 {
-    flight_ask(ctx, c, a);
+    mo_forward_ask(ctx, c, a);
 }
 
 static void on_ask_gone(void *ctx, struct mo_ask *a)
 {
     (void)ctx;
-    flight_ask_gone(a);
+    mo_forward_ask_gone(a);
 }
 
 static void on_state(void *ctx, struct mo_upstream *u)
@@ -150,7 +150,7 @@ static void end_now(struct mo_later *d)
     void *ctx = g->closed_ctx;
 
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
-    flight_drop_all(g);
+    mo_forward_drop_all(g);
     mo_gw_watch_fini(g);
     mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
@@ -464,7 +464,7 @@ static void on_roots_changed(void *ctx, uint64_t peer)
         mo_list_each (n, &g->v[i]->kids) {
             struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
-            if (flight_session_of(g, k->child) == peer &&
+            if (mo_forward_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
                                      "notifications/roots/list_changed",
@@ -484,7 +484,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->level = mo_gw_watch_level;
     o->session_gone = on_session_gone;
     o->roots_changed = on_roots_changed;
-    o->abandoned = flight_abandoned;
+    o->abandoned = mo_forward_abandoned;
     o->refusals = true;
     o->ctx = g;
 }

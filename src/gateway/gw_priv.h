@@ -219,10 +219,10 @@ void mo_gw_watch_task_fini(struct mo_gateway *g);
 /* --- gateway/call/visit.c
  * ------------------------------------------------------------- */
 
-struct flight;
+struct forwarded_call;
 
 /* The client of the flight is sent to a page by that question. */
-void visit_begin(const struct flight *f, struct mo_json params);
+void visit_begin(const struct forwarded_call *f, struct mo_json params);
 /* The server says that somebody is done. */
 void visit_done(struct gw_child *k, struct mo_json params);
 /* peer 0: of the whole endpoint. */

@@ -52,7 +52,7 @@ static uint64_t time_for(const struct target *t)
     return ms ? ms : MO_CONN_IDLE_MS;
 }
 
-uint64_t detour_begin(struct flight *f, const struct target *t)
+uint64_t detour_begin(struct forwarded_call *f, const struct target *t)
 {
     uint64_t all = time_for(t), used;
 
@@ -64,13 +64,13 @@ uint64_t detour_begin(struct flight *f, const struct target *t)
     return used < all ? all - used : 1;
 }
 
-static bool has_time(const struct flight *f, const struct target *t)
+static bool has_time(const struct forwarded_call *f, const struct target *t)
 {
     return !f->detour.begun_ms || now_ms() - f->detour.begun_ms < time_for(t);
 }
 
 /* A request that is still here as it came, and of which nobody knows. */
-static bool is_free(const struct flight *f)
+static bool is_free(const struct forwarded_call *f)
 {
     return f->how == DOWN_HELD && f->down && !f->nquestions &&
            !f->detour.rooted && !f->g->closing;
@@ -137,7 +137,7 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
 }
 
 /* Where it is now, from what it was meant for. */
-static int present(const struct flight *f, const struct target *home,
+static int present(const struct forwarded_call *f, const struct target *home,
                    struct target *t)
 {
     *t = *home;
@@ -148,7 +148,7 @@ static int present(const struct flight *f, const struct target *home,
     return 0;
 }
 
-int detour_target(struct flight *f, struct target *t)
+int detour_target(struct forwarded_call *f, struct target *t)
 {
     struct target home;
     int rc = cross_target(f->g, f->down, &home);
@@ -161,11 +161,11 @@ int detour_target(struct flight *f, struct target *t)
     /* Another one of that name has taken its place meanwhile. */
     if (f->detour.moves++ >= DETOUR_MOVES_MAX)
         return MO_ENOTFOUND;
-    flight_move(f, home.slot);
+    mo_forward_move(f, home.slot);
     return MO_EBUSY;
 }
 
-static bool go_to_next(struct flight *f, const struct target *home)
+static bool go_to_next(struct forwarded_call *f, const struct target *home)
 {
     struct target t;
 
@@ -180,7 +180,7 @@ static bool go_to_next(struct flight *f, const struct target *home)
     }
     f->detour.away = true;
     f->detour.tries = 0;
-    flight_move(f, t.slot);
+    mo_forward_move(f, t.slot);
     return true;
 }
 
@@ -198,8 +198,8 @@ static void remember(struct detour *d, const struct target *home,
 /* --- the decision -------------------------------------------------------- */
 
 /* Sent at all, ever: then only what does no harm. */
-static bool may_repeat(const struct flight *f, const struct target *home,
-                       const struct target *t)
+static bool may_repeat(const struct forwarded_call *f,
+                       const struct target *home, const struct target *t)
 {
     if (!f->detour.sent)
         return true;
@@ -208,7 +208,7 @@ static bool may_repeat(const struct flight *f, const struct target *home,
            has_time(f, home);
 }
 
-static bool try_here(struct flight *f, enum detour_how how,
+static bool try_here(struct forwarded_call *f, enum detour_how how,
                      const struct target *t)
 {
     unsigned most = mo_overrides_retries(t->slot->manner, t->own);
@@ -220,11 +220,11 @@ static bool try_here(struct flight *f, enum detour_how how,
     if (f->detour.tries >= most)
         return false;
     f->detour.tries++;
-    flight_move(f, t->slot);
+    mo_forward_move(f, t->slot);
     return true;
 }
 
-bool detour_take(struct flight *f, enum detour_how how,
+bool detour_take(struct forwarded_call *f, enum detour_how how,
                  const struct mo_err *why)
 {
     struct target home, t;
@@ -246,7 +246,7 @@ bool detour_take(struct flight *f, enum detour_how how,
 
 /* --- what is said of it -------------------------------------------------- */
 
-int detour_route(struct flight *f, const struct target *t)
+int detour_route(struct forwarded_call *f, const struct target *t)
 {
     const struct detour *d = &f->detour;
     bool left = d->away && d->from && d->why;

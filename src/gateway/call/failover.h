@@ -18,7 +18,7 @@
 
 #define DETOUR_MOVES_MAX 8 /* to a server that has replaced the one it was */
 
-struct flight;
+struct forwarded_call;
 
 struct detour {
     uint64_t begun_ms; /* first written; 0: never */
@@ -40,17 +40,17 @@ enum detour_how {
 
 void detour_fini(struct detour *d);
 /* It has failed. True: it is on its way again. */
-bool detour_take(struct flight *f, enum detour_how how,
+bool detour_take(struct forwarded_call *f, enum detour_how how,
                  const struct mo_err *why);
 /* Where it goes now. 0; MO_EBUSY: it was moved and wishes again; MO_ENOTFOUND:
  * it is not there any more. */
-int detour_target(struct flight *f, struct target *t);
+int detour_target(struct forwarded_call *f, struct target *t);
 
 /* It is about to be sent: how long it may wait for an answer, in ms. */
-uint64_t detour_begin(struct flight *f, const struct target *t);
+uint64_t detour_begin(struct forwarded_call *f, const struct target *t);
 /* Did an error come before anything was sent? */
 bool detour_is_unsent(const struct mo_reply *r);
 /* What the result says of where it went; nothing if there is nothing to say. */
-int detour_route(struct flight *f, const struct target *t);
+int detour_route(struct forwarded_call *f, const struct target *t);
 
 #endif

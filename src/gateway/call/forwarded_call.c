@@ -9,7 +9,7 @@ static const struct mo_span nothing = {NULL, 0};
 
 /* --- life ---------------------------------------------------------------- */
 
-void flight_leave(struct flight *f)
+void mo_forward_leave(struct forwarded_call *f)
 {
     struct server_slot *s = f->slot;
 
@@ -22,12 +22,12 @@ void flight_leave(struct flight *f)
         gw_slot_check(s);
 }
 
-void flight_free(struct flight *f)
+void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
-    flight_drop_questions(f, "the call is over");
+    mo_forward_drop_questions(f, "the call is over");
     judge_free(f);
-    flight_leave(f);
+    mo_forward_leave(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
     mo_list_del(&f->node);
@@ -39,7 +39,7 @@ void flight_free(struct flight *f)
     mo_buf_fini(&f->route);
     mo_buf_fini(&f->lacked);
     mo_buf_fini(&f->edited);
-    flight_kept_free(f);
+    mo_forward_kept_free(f);
     detour_fini(&f->detour);
     mo_pool_give(&f->g->spare_flights, f);
 }
@@ -47,30 +47,30 @@ void flight_free(struct flight *f)
 /* Nobody will come for it. */
 static void on_expiry(struct mo_timer *t)
 {
-    flight_cancel(mo_container_of(t, struct flight, expiry),
-                  "the client did not come back");
+    mo_forward_cancel(mo_container_of(t, struct forwarded_call, expiry),
+                      "the client did not come back");
 }
 
 /* Something is to be done outside of the callback that made it so. */
 static void on_later(struct mo_later *d)
 {
-    struct flight *f = mo_container_of(d, struct flight, later);
+    struct forwarded_call *f = mo_container_of(d, struct forwarded_call, later);
 
     if (f->how == DOWN_WAITS && f->over)
         (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
     else if (f->how == DOWN_HELD && !f->over)
-        flight_put_questions(f);
+        mo_forward_put_questions(f);
 }
 
 static void on_gather(struct mo_timer *t)
 {
-    on_later(&mo_container_of(t, struct flight, gather)->later);
+    on_later(&mo_container_of(t, struct forwarded_call, gather)->later);
 }
 
-static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
-                                 struct server_slot *s)
+static struct forwarded_call *
+flight_new(struct mo_gateway *g, struct mo_ep_call *c, struct server_slot *s)
 {
-    struct flight *f = mo_pool_take(&g->spare_flights, sizeof(*f));
+    struct forwarded_call *f = mo_pool_take(&g->spare_flights, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -89,7 +89,7 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&f->lacked, GW_TEXT_MAX);
     mo_list_push(&g->flights, &f->node);
     mo_list_push(&s->flights, &f->snode);
-    flight_attach(f, c);
+    mo_forward_attach(f, c);
     return f;
 }
 
@@ -97,15 +97,15 @@ static struct flight *flight_new(struct mo_gateway *g, struct mo_ep_call *c,
 
 static void on_canceled(struct mo_ep_call *c)
 {
-    struct flight *f = c->data;
+    struct forwarded_call *f = c->data;
 
     f->down = NULL;
     f->how = DOWN_GONE;
     mo_ep_call_error(c, MO_RPC_INTERNAL, "cancelled", nothing);
-    flight_cancel(f, "the client cancelled it");
+    mo_forward_cancel(f, "the client cancelled it");
 }
 
-void flight_attach(struct flight *f, struct mo_ep_call *c)
+void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c)
 {
     f->down = c;
     f->how = DOWN_HELD;
@@ -114,11 +114,11 @@ void flight_attach(struct flight *f, struct mo_ep_call *c)
     mo_timer_stop(f->g->loop, &f->expiry);
 }
 
-void flight_cancel(struct flight *f, const char *why)
+void mo_forward_cancel(struct forwarded_call *f, const char *why)
 {
     MO_BUG_ON(f->down);
     f->how = DOWN_GONE;
-    flight_drop_questions(f, why);
+    mo_forward_drop_questions(f, why);
     if (f->wishing) {
         f->wishing = false;
         mo_upstream_unwant(&f->wish);
@@ -128,26 +128,27 @@ void flight_cancel(struct flight *f, const char *why)
     else if (f->task)
         mo_task_cancel(f->task);
     else
-        flight_free(f);
+        mo_forward_free(f);
 }
 
-void flight_abandoned(void *ctx, struct mo_span state)
+void mo_forward_abandoned(void *ctx, struct mo_span state)
 {
     struct mo_gateway *g = ctx;
-    struct flight *f = mo_map_get(&g->parked, state);
+    struct forwarded_call *f = mo_map_get(&g->parked, state);
 
     if (!f || f->how != DOWN_WAITS)
         return;
     f->down = NULL;
-    flight_cancel(f, "the client cancelled it");
+    mo_forward_cancel(f, "the client cancelled it");
 }
 
-void flight_drop_all(struct mo_gateway *g)
+void mo_forward_drop_all(struct mo_gateway *g)
 {
     while (!mo_list_empty(&g->flights)) {
-        struct flight *f = mo_list_first(&g->flights, struct flight, node);
+        struct forwarded_call *f =
+            mo_list_first(&g->flights, struct forwarded_call, node);
 
-        flight_cancel(f, "the gateway ends");
+        mo_forward_cancel(f, "the gateway ends");
     }
 }
 
@@ -155,7 +156,7 @@ void flight_drop_all(struct mo_gateway *g)
 
 static void on_progress(void *ctx, struct mo_json params)
 {
-    struct flight *f = ctx;
+    struct forwarded_call *f = ctx;
 
     if (f->down) {
         mo_ep_call_progress_raw(f->down, params);
@@ -165,14 +166,14 @@ static void on_progress(void *ctx, struct mo_json params)
     (void)mo_buf_span(&f->progress, mo_json_text(params));
 }
 
-void flight_hold(struct flight *f, bool on)
+void mo_forward_hold(struct forwarded_call *f, bool on)
 {
     if (f->call)
         mo_call_hold(f->call, on);
 }
 
 /* Headers that repeat arguments, for a modern server reached by HTTP. */
-static int mirror(struct flight *f, const struct target *t,
+static int mirror(struct forwarded_call *f, const struct target *t,
                   const struct mo_conn *conn, struct mo_mirror *m,
                   struct mo_err *e)
 {
@@ -188,7 +189,7 @@ static int mirror(struct flight *f, const struct target *t,
 }
 
 /* What is known of the tool now, for when its answer comes. */
-static void note_tool(struct flight *f, const struct target *t)
+static void note_tool(struct forwarded_call *f, const struct target *t)
 {
     f->by_execute = t->arguments.p != NULL;
     if (!mo_span_is(f->down->method, "tools/call"))
@@ -209,8 +210,9 @@ static void copy_method(char *to, size_t size, struct mo_span method)
     to[n] = '\0';
 }
 
-static int send(struct flight *f, const struct target *t, struct mo_span params,
-                const struct mo_mirror *m, struct mo_err *e)
+static int send(struct forwarded_call *f, const struct target *t,
+                struct mo_span params, const struct mo_mirror *m,
+                struct mo_err *e)
 {
     struct mo_ep_call *c = f->down;
     struct mo_span caps = mo_json_text(c->caps);
@@ -226,7 +228,7 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
                             : nothing,
         .trace = c->trace,
         .on_progress = mo_ep_call_wants_progress(c) ? on_progress : NULL,
-        .done = flight_done,
+        .done = mo_forward_done,
         .ctx = f,
     };
 
@@ -239,7 +241,8 @@ static int send(struct flight *f, const struct target *t, struct mo_span params,
     return 0;
 }
 
-static int forward(struct flight *f, const struct target *t, struct mo_err *e)
+static int forward(struct forwarded_call *f, const struct target *t,
+                   struct mo_err *e)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_mirror m = {.n = 0};
@@ -268,11 +271,11 @@ static int forward(struct flight *f, const struct target *t, struct mo_err *e)
     return rc;
 }
 
-static void wish(struct flight *f);
+static void wish(struct forwarded_call *f);
 
 /* Nobody has it just now, and nothing was sent: its server has been replaced,
  * and the new one is still being asked what it has. As if it came now. */
-static void begin_again(struct flight *f)
+static void begin_again(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
@@ -282,14 +285,14 @@ static void begin_again(struct flight *f)
     f->how = DOWN_GONE;
     c->data = NULL;
     c->canceled = NULL;
-    flight_free(f);
+    mo_forward_free(f);
     front_again(g, c);
 }
 
 static void on_ready(struct mo_child_request *w, struct mo_child *c,
                      const struct mo_err *why)
 {
-    struct flight *f = mo_container_of(w, struct flight, wish);
+    struct forwarded_call *f = mo_container_of(w, struct forwarded_call, wish);
     struct target t;
     struct mo_err e;
     int rc;
@@ -298,7 +301,7 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
     f->child = c;
     if (!c) {
         if (!detour_take(f, DETOUR_NO_CHILD, why))
-            flight_fail(f, why->msg, false);
+            mo_forward_fail(f, why->msg, false);
         return;
     }
     rc = detour_target(f, &t);
@@ -309,7 +312,7 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
         return;
     }
     if (rc < 0) {
-        flight_fail(f, "it is not offered any more", true);
+        mo_forward_fail(f, "it is not offered any more", true);
         return;
     }
     if (!judge_again(f, &t))
@@ -317,10 +320,10 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
     if (forward(f, &t, &e) == 0)
         return;
     if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
-        flight_fail(f, e.msg, false);
+        mo_forward_fail(f, e.msg, false);
 }
 
-static void wish(struct flight *f)
+static void wish(struct forwarded_call *f)
 {
     f->wishing = true;
     f->wish = (struct mo_child_request){.ready = on_ready, .counts = true};
@@ -328,15 +331,15 @@ static void wish(struct flight *f)
                      &f->wish);
 }
 
-void flight_go(struct flight *f)
+void mo_forward_go(struct forwarded_call *f)
 {
     if (f->slot->up)
         wish(f);
     else
-        flight_fail(f, "its server has been removed", false);
+        mo_forward_fail(f, "its server has been removed", false);
 }
 
-static void send_again(struct flight *f)
+static void send_again(struct forwarded_call *f)
 {
     struct target t;
     struct mo_err e;
@@ -346,33 +349,34 @@ static void send_again(struct flight *f)
     if (rc == MO_EBUSY)
         return;
     if (rc < 0)
-        flight_fail(f, "it is not offered any more", false);
+        mo_forward_fail(f, "it is not offered any more", false);
     else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
-        flight_fail(f, e.msg, false);
+        mo_forward_fail(f, e.msg, false);
 }
 
-void flight_listed(struct gw_child *k)
+void mo_forward_listed(struct gw_child *k)
 {
     mo_list_each_safe (n, &k->slot->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct forwarded_call *f =
+            mo_container_of(n, struct forwarded_call, snode);
 
         if (f->stale && f->child == k->child)
             send_again(f);
     }
 }
 
-void flight_move(struct flight *f, struct server_slot *to)
+void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 {
-    flight_leave(f);
+    mo_forward_leave(f);
     f->slot = to;
     mo_list_push(&to->flights, &f->snode);
     wish(f);
 }
 
-void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
-                  const struct target *t)
+void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
+                      const struct target *t)
 {
-    struct flight *f = flight_new(g, c, t->slot);
+    struct forwarded_call *f = flight_new(g, c, t->slot);
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);

@@ -37,15 +37,15 @@
 #include "gateway/call/failover.h"
 #include "mcp/client/task.h"
 
-#define FLIGHT_TOKEN 16 /* random bytes of an id */
+#define FORWARD_TOKEN 16 /* random bytes of an id */
 
-enum flight_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
+enum forward_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
 
 struct kept;
 
 struct question {
     struct mo_list node;
-    struct flight *f;
+    struct forwarded_call *f;
     unsigned no;            /* its key is aNO */
     bool asked;             /* the client has it */
     bool own;               /* ours, about the call itself (judge.h); or: */
@@ -55,11 +55,11 @@ struct question {
     size_t key_len;
 };
 
-struct flight {
+struct forwarded_call {
     struct mo_list node, snode;
     struct mo_gateway *g;
     struct server_slot *slot;
-    enum flight_down how;
+    enum forward_down how;
     struct mo_ep_call *down;
     struct mo_endpoint *ep;
     uint64_t peer;
@@ -81,7 +81,7 @@ struct flight {
     struct mo_latency_row *pace;
     uint64_t sent_ns;
     /* questions */
-    char id[MO_TOKEN_LEN(FLIGHT_TOKEN) + 1];
+    char id[MO_TOKEN_LEN(FORWARD_TOKEN) + 1];
     struct mo_list questions;
     unsigned nquestions;
     struct mo_later later;  /* ask them, or hand over the outcome */
@@ -99,95 +99,104 @@ struct flight {
 };
 
 /* A request whose target is known. */
-void flight_start(struct mo_gateway *g, struct mo_ep_call *c,
-                  const struct target *t);
+void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
+                      const struct target *t);
 /* One that has a state: a client has come back. */
-void flight_resume(struct mo_gateway *g, struct mo_ep_call *c);
-void flight_abandoned(void *ctx, struct mo_span state);
+void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c);
+void mo_forward_abandoned(void *ctx, struct mo_span state);
 /* At the end of the gateway. */
-void flight_drop_all(struct mo_gateway *g);
+void mo_forward_drop_all(struct mo_gateway *g);
 
 /* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
  * just one of the same client's. */
-struct flight *flight_of(struct server_slot *s, const struct mo_child *c,
-                         uint64_t number, bool *sure);
-void flight_log(struct gw_child *k, uint64_t stream_of, struct mo_json params);
+struct forwarded_call *mo_forward_of(struct server_slot *s,
+                                     const struct mo_child *c, uint64_t number,
+                                     bool *sure);
+void mo_forward_log(struct gw_child *k, uint64_t stream_of,
+                    struct mo_json params);
 /* By the task that its _meta names; NULL: it names none of ours. */
-struct flight *flight_of_task(struct server_slot *s, const struct mo_child *c,
-                              struct mo_json params);
+struct forwarded_call *mo_forward_of_task(struct server_slot *s,
+                                          const struct mo_child *c,
+                                          struct mo_json params);
 /* The connection or session that a child works for alone; 0: for several, or
  * for a caller without any. */
-uint64_t flight_session_of(const struct mo_gateway *g,
-                           const struct mo_child *c);
+uint64_t mo_forward_session_of(const struct mo_gateway *g,
+                               const struct mo_child *c);
 /* The list of tools has been read, or cannot be. */
-void flight_listed(struct gw_child *k);
+void mo_forward_listed(struct gw_child *k);
 
 /* --- forwarded_call_ask.c
  * -------------------------------------------------------- */
 
-void flight_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a);
-void flight_ask_gone(struct mo_ask *a);
-void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests);
+void mo_forward_ask(struct server_slot *s, struct mo_child *c,
+                    struct mo_ask *a);
+void mo_forward_ask_gone(struct mo_ask *a);
+void mo_forward_task_asks(void *ctx, struct mo_task *t,
+                          struct mo_json requests);
 /* Put all open questions to the client that is here. */
-void flight_put_questions(struct flight *f);
+void mo_forward_put_questions(struct forwarded_call *f);
 /* KEPT: as members of inputRequests, for a client that asks for them now. */
-void flight_show_questions(struct flight *f, struct mo_ep_call *c,
-                           struct mo_jw *w);
-void flight_answer_questions(struct flight *f, struct mo_json responses);
-int flight_park(struct flight *f); /* it can be found under its id */
-void flight_drop_questions(struct flight *f, const char *why);
+void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
+                               struct mo_jw *w);
+void mo_forward_answer_questions(struct forwarded_call *f,
+                                 struct mo_json responses);
+int mo_forward_park(
+    struct forwarded_call *f); /* it can be found under its id */
+void mo_forward_drop_questions(struct forwarded_call *f, const char *why);
 /* Ask the client something of our own; params: JSON. */
-int flight_question(struct flight *f, const char *method,
-                    struct mo_span params);
+int mo_forward_question(struct forwarded_call *f, const char *method,
+                        struct mo_span params);
 
 /* The client hears what it lacks: the call failed since it could not be asked.
  * false: that was not so, and c is still to be answered. */
-bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed);
+bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
+                         bool failed);
 
 /* --- forwarded_call_task.c
  * ------------------------------------------------------- */
 
 /* A legacy server's task for a modern client that speaks of tasks: true: it
  * has been given one, and the flight is KEPT. task: as the server gave it. */
-bool flight_keep(struct flight *f, struct mo_json task);
+bool mo_forward_keep(struct forwarded_call *f, struct mo_json task);
 /* Something has changed: questions, or the outcome is there. */
-void flight_kept_news(struct flight *f);
-void flight_kept_free(struct flight *f);
+void mo_forward_kept_news(struct forwarded_call *f);
+void mo_forward_kept_free(struct forwarded_call *f);
 /* A method of tasks; false: it is about none that is kept here. */
-bool flight_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
+bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
 /* The result without what a legacy server says there of its own task. */
-int flight_plain(struct mo_json result, struct mo_buf *out);
+int mo_forward_plain(struct mo_json result, struct mo_buf *out);
 
 /* --- forwarded_call.c, for forwarded_call_ask.c
  * ------------------------------------------ */
 
 /* Nobody waits: end it up there. */
-void flight_cancel(struct flight *f, const char *why);
-void flight_hold(struct flight *f, bool on);
-void flight_attach(struct flight *f, struct mo_ep_call *c);
+void mo_forward_cancel(struct forwarded_call *f, const char *why);
+void mo_forward_hold(struct forwarded_call *f, bool on);
+void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
 /* For judge.c: it may go to its server. */
-void flight_go(struct flight *f);
+void mo_forward_go(struct forwarded_call *f);
 
 /* --- forwarded_call.c, for forwarded_call_end.c
  * ------------------------------------------ */
 
-void flight_leave(struct flight *f); /* its child and its server */
-void flight_free(struct flight *f);
+void mo_forward_leave(struct forwarded_call *f); /* its child and its server */
+void mo_forward_free(struct forwarded_call *f);
 
 /* --- forwarded_call_end.c: f may be gone after any of these
  * ---------------------- */
 
-void flight_done(void *ctx, const struct mo_reply *r); /* its call's end */
+void mo_forward_done(void *ctx, const struct mo_reply *r); /* its call's end */
 /* An error of ours; sent: the call may have been done. */
-void flight_fail(struct flight *f, const char *why, bool sent);
+void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent);
 /* It may not run, and this is what the model gets instead. */
-void flight_refuse(struct flight *f, struct mo_span text);
-void flight_deliver(struct flight *f); /* the outcome, to who is here */
+void mo_forward_refuse(struct forwarded_call *f, struct mo_span text);
+void mo_forward_deliver(
+    struct forwarded_call *f); /* the outcome, to who is here */
 
 /* --- forwarded_call.c, for failover.c
  * ---------------------------------------------- */
 
 /* To that server, or to another child of its own; it wishes again. */
-void flight_move(struct flight *f, struct server_slot *to);
+void mo_forward_move(struct forwarded_call *f, struct server_slot *to);
 
 #endif

@@ -57,7 +57,7 @@ static void question_free(struct question *q)
     mo_free(q);
 }
 
-static struct question *question_new(struct flight *f)
+static struct question *question_new(struct forwarded_call *f)
 {
     struct question *q = mo_new(struct question);
 
@@ -104,7 +104,7 @@ static void answer(struct question *q, struct mo_json value)
     question_free(q);
 }
 
-void flight_drop_questions(struct flight *f, const char *why)
+void mo_forward_drop_questions(struct forwarded_call *f, const char *why)
 {
     while (!mo_list_empty(&f->questions))
         refuse(mo_container_of(f->questions.next, struct question, node),
@@ -113,13 +113,13 @@ void flight_drop_questions(struct flight *f, const char *why)
 
 /* --- to the client ------------------------------------------------------- */
 
-int flight_park(struct flight *f)
+int mo_forward_park(struct forwarded_call *f)
 {
     int rc;
 
     if (f->id[0])
         return 0;
-    mo_random_token(f->id, FLIGHT_TOKEN);
+    mo_random_token(f->id, FORWARD_TOKEN);
     rc = mo_map_put(&f->g->parked, mo_span_cstr(f->id), f, NULL);
     if (rc < 0)
         f->id[0] = '\0';
@@ -137,7 +137,7 @@ static bool can_be_told(const struct question *q)
 }
 
 /* {"method":...,"params":...}: should the call fail, that is why. */
-static void note_lack(struct flight *f, const struct question *q)
+static void note_lack(struct forwarded_call *f, const struct question *q)
 {
     struct mo_json params = params_of(q);
 
@@ -150,7 +150,7 @@ static void note_lack(struct flight *f, const struct question *q)
     (void)mo_buf_putc(&f->lacked, '}');
 }
 
-static void refuse_what_it_lacks(struct flight *f, struct mo_ep_call *c)
+static void refuse_what_it_lacks(struct forwarded_call *f, struct mo_ep_call *c)
 {
     mo_list_each_safe (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
@@ -166,7 +166,8 @@ static void refuse_what_it_lacks(struct flight *f, struct mo_ep_call *c)
 }
 
 /* A server of the new kind would have said so by itself. */
-bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed)
+bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
+                         bool failed)
 {
     struct mo_json q = {f->lacked.p, f->lacked.len};
     struct mo_json params = mo_json_get(q, "params");
@@ -188,7 +189,7 @@ bool flight_say_lack(struct flight *f, struct mo_ep_call *c, bool failed)
     return true;
 }
 
-static void put(struct flight *f)
+static void put(struct forwarded_call *f)
 {
     mo_list_each (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
@@ -202,18 +203,18 @@ static void put(struct flight *f)
     mo_ep_call_set_state(f->down, mo_span_cstr(f->id));
 }
 
-void flight_put_questions(struct flight *f)
+void mo_forward_put_questions(struct forwarded_call *f)
 {
     struct mo_ep_call *c = f->down;
 
     refuse_what_it_lacks(f, c);
-    if (!mo_list_empty(&f->questions) && flight_park(f) < 0)
-        flight_drop_questions(f, "too many questions are open");
+    if (!mo_list_empty(&f->questions) && mo_forward_park(f) < 0)
+        mo_forward_drop_questions(f, "too many questions are open");
     if (mo_list_empty(&f->questions)) {
-        flight_hold(f, false);
+        mo_forward_hold(f, false);
         return;
     }
-    flight_hold(f, true);
+    mo_forward_hold(f, true);
     put(f);
     switch (mo_ep_call_wait(c)) {
     case MO_EP_WAITS:
@@ -226,7 +227,7 @@ void flight_put_questions(struct flight *f)
         break;
     case MO_EP_ENDED:
         f->down = NULL;
-        flight_cancel(f, "the client cannot be asked");
+        mo_forward_cancel(f, "the client cannot be asked");
         break;
     }
 }
@@ -264,7 +265,7 @@ static bool take_answer(struct question *q, struct mo_ep_call *c)
 }
 
 /* From the beginning each time: a refusal may end other questions, too. */
-static void take_answers(struct flight *f, struct mo_ep_call *c)
+static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
 {
     bool any;
 
@@ -279,7 +280,7 @@ static void take_answers(struct flight *f, struct mo_ep_call *c)
 }
 
 /* What it missed is told before what comes now. */
-static void catch_up(struct flight *f)
+static void catch_up(struct forwarded_call *f)
 {
     struct mo_json v = {f->progress.p, f->progress.len};
 
@@ -288,7 +289,7 @@ static void catch_up(struct flight *f)
     mo_buf_fini(&f->progress);
 }
 
-static bool is_his(const struct flight *f, const struct mo_ep_call *c)
+static bool is_his(const struct forwarded_call *f, const struct mo_ep_call *c)
 {
     char who[CROSS_WHO_MAX];
 
@@ -296,9 +297,9 @@ static bool is_his(const struct flight *f, const struct mo_ep_call *c)
     return strcmp(who, f->who) == 0 && f->ep == mo_ep_call_endpoint(c);
 }
 
-void flight_resume(struct mo_gateway *g, struct mo_ep_call *c)
+void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c)
 {
-    struct flight *f = mo_map_get(&g->parked, mo_ep_call_state(c));
+    struct forwarded_call *f = mo_map_get(&g->parked, mo_ep_call_state(c));
     bool waits = f && f->how == DOWN_WAITS && f->down == c;
 
     if (!f || !is_his(f, c) || (!waits && f->how != DOWN_AWAY)) {
@@ -308,20 +309,20 @@ void flight_resume(struct mo_gateway *g, struct mo_ep_call *c)
                          mo_span(NULL, 0));
         return;
     }
-    flight_attach(f, c);
+    mo_forward_attach(f, c);
     if (f->over) {
-        flight_deliver(f);
+        mo_forward_deliver(f);
         return;
     }
     take_answers(f, c);
     catch_up(f);
-    flight_put_questions(f);
+    mo_forward_put_questions(f);
 }
 
 /* --- of a task that is kept here ----------------------------------------- */
 
-void flight_show_questions(struct flight *f, struct mo_ep_call *c,
-                           struct mo_jw *w)
+void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
+                               struct mo_jw *w)
 {
     refuse_what_it_lacks(f, c);
     mo_list_each (n, &f->questions) {
@@ -342,7 +343,8 @@ void flight_show_questions(struct flight *f, struct mo_ep_call *c,
 }
 
 /* From the beginning each time, see take_answers(). */
-void flight_answer_questions(struct flight *f, struct mo_json responses)
+void mo_forward_answer_questions(struct forwarded_call *f,
+                                 struct mo_json responses)
 {
     bool any;
 
@@ -366,7 +368,8 @@ void flight_answer_questions(struct flight *f, struct mo_json responses)
 
 /* --- from ourselves ------------------------------------------------------ */
 
-int flight_question(struct flight *f, const char *method, struct mo_span params)
+int mo_forward_question(struct forwarded_call *f, const char *method,
+                        struct mo_span params)
 {
     struct question *q = question_new(f);
 
@@ -387,7 +390,7 @@ int flight_question(struct flight *f, const char *method, struct mo_span params)
 
 /* A modern client hears all questions in one answer, a legacy server asks them
  * one by one: it is given a moment. */
-static void ask_soon(struct flight *f, const struct mo_child *c)
+static void ask_soon(struct forwarded_call *f, const struct mo_child *c)
 {
     const struct mo_conn *conn = mo_child_conn(c);
     bool legacy = conn && !mo_conn_info(conn)->modern;
@@ -415,7 +418,7 @@ static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
 static bool ask_session(const struct server_slot *s, const struct mo_child *c,
                         struct mo_ask *a)
 {
-    uint64_t peer = flight_session_of(s->g, c);
+    uint64_t peer = mo_forward_session_of(s->g, c);
     struct question *q = peer ? mo_new(struct question) : NULL;
 
     if (!q)
@@ -445,7 +448,7 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
 {
     const struct mo_conn *conn = mo_child_conn(c);
     const struct mo_link *link = conn ? mo_conn_link(conn) : NULL;
-    uint64_t peer = flight_session_of(s->g, c);
+    uint64_t peer = mo_forward_session_of(s->g, c);
     bool hears = false;
 
     if (a->kind != MO_ASK_ROOTS || !peer || !link ||
@@ -457,16 +460,16 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
     return hears;
 }
 
-void flight_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
+void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
 {
-    struct flight *f = flight_of_task(s, c, a->params);
+    struct forwarded_call *f = mo_forward_of_task(s, c, a->params);
     struct question *q = NULL;
 
     a->user = NULL;
     if (!f && is_of_session(s, c, a) && ask_session(s, c, a))
         return;
     if (!f)
-        f = flight_of(s, c, a->call, NULL);
+        f = mo_forward_of(s, c, a->call, NULL);
     if ((!f || f->how == DOWN_GONE) && ask_session(s, c, a))
         return;
     if (!f || f->how == DOWN_GONE) {
@@ -486,18 +489,18 @@ void flight_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
     }
     q->ask = a;
     a->user = q;
-    flight_hold(f, true);
+    mo_forward_hold(f, true);
     if (f->how == DOWN_HELD)
         ask_soon(f, c);
     else if (f->how == DOWN_KEPT)
-        flight_kept_news(f);
+        mo_forward_kept_news(f);
 }
 
 /* It must still be ended; nothing is sent then. */
-void flight_ask_gone(struct mo_ask *a)
+void mo_forward_ask_gone(struct mo_ask *a)
 {
     struct question *q = a->user;
-    struct flight *f = q ? q->f : NULL;
+    struct forwarded_call *f = q ? q->f : NULL;
     bool out = q && q->asked;
 
     mo_ask_refuse(a, MO_RPC_INTERNAL, "gone");
@@ -511,12 +514,12 @@ void flight_ask_gone(struct mo_ask *a)
     if (f->how == DOWN_WAITS && out)
         (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
     else if (f->how == DOWN_HELD && mo_list_empty(&f->questions))
-        flight_hold(f, false);
+        mo_forward_hold(f, false);
     else if (f->how == DOWN_KEPT)
-        flight_kept_news(f);
+        mo_forward_kept_news(f);
 }
 
-static int take_input(struct flight *f, struct mo_json key,
+static int take_input(struct forwarded_call *f, struct mo_json key,
                       struct mo_json request)
 {
     struct question *q = question_new(f);
@@ -531,9 +534,9 @@ static int take_input(struct flight *f, struct mo_json key,
     return MO_EPROTO;
 }
 
-void flight_task_asks(void *ctx, struct mo_task *t, struct mo_json requests)
+void mo_forward_task_asks(void *ctx, struct mo_task *t, struct mo_json requests)
 {
-    struct flight *f = ctx;
+    struct forwarded_call *f = ctx;
     struct mo_json_iter it;
     struct mo_json key, val;
     int rc = 0;

@@ -21,7 +21,7 @@ static const struct mo_span nothing = {NULL, 0};
 
 /* An error of ours: what went wrong with which server, and whether the call
  * may have been done. */
-static void put_failure(struct flight *f, const char *why, bool sent)
+static void put_failure(struct forwarded_call *f, const char *why, bool sent)
 {
     const struct server_slot *s = f->slot;
     struct mo_jw w;
@@ -53,7 +53,7 @@ static void put_failure(struct flight *f, const char *why, bool sent)
 }
 
 /* How long its tool's results may be. */
-static struct shape_how how_of(const struct flight *f)
+static struct shape_how how_of(const struct forwarded_call *f)
 {
     return (struct shape_how){
         .who = f->who,
@@ -63,7 +63,7 @@ static struct shape_how how_of(const struct flight *f)
     };
 }
 
-static void give(const struct flight *f, struct mo_ep_call *c,
+static void give(const struct forwarded_call *f, struct mo_ep_call *c,
                  struct mo_json result)
 {
     struct shape_how how = how_of(f);
@@ -80,7 +80,7 @@ static void give(const struct flight *f, struct mo_ep_call *c,
     mo_buf_fini(&cut);
 }
 
-void flight_deliver(struct flight *f)
+void mo_forward_deliver(struct forwarded_call *f)
 {
     struct mo_ep_call *c = f->down;
     struct mo_json v = {f->outcome.p, f->outcome.len};
@@ -89,33 +89,33 @@ void flight_deliver(struct flight *f)
     f->how = DOWN_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (flight_say_lack(f, c, f->is_error || gw_failed(v)))
+    else if (mo_forward_say_lack(f, c, f->is_error || gw_failed(v)))
         mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
         give(f, c, v);
-    flight_free(f);
+    mo_forward_free(f);
 }
 
 /* The outcome is in the buffer. */
-static void settle(struct flight *f)
+static void settle(struct forwarded_call *f)
 {
     f->over = true;
-    flight_drop_questions(f, "the call is over");
-    flight_leave(f);
+    mo_forward_drop_questions(f, "the call is over");
+    mo_forward_leave(f);
     if (f->how == DOWN_HELD)
-        flight_deliver(f);
+        mo_forward_deliver(f);
     else if (f->how == DOWN_WAITS)
         mo_loop_defer(f->g->loop, &f->later);
     else if (f->how == DOWN_KEPT)
-        flight_kept_news(f);
+        mo_forward_kept_news(f);
     else if (f->how == DOWN_GONE)
-        flight_free(f);
+        mo_forward_free(f);
 }
 
 /* Whoever said it may have said too much. */
-static void clean_outcome(struct flight *f)
+static void clean_outcome(struct forwarded_call *f)
 {
     struct mo_json said = {f->outcome.p, f->outcome.len};
     struct mo_buf b;
@@ -134,7 +134,7 @@ static void clean_outcome(struct flight *f)
     mo_buf_fini(&b);
 }
 
-void flight_fail(struct flight *f, const char *why, bool sent)
+void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
 {
     judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
@@ -142,7 +142,7 @@ void flight_fail(struct flight *f, const char *why, bool sent)
     settle(f);
 }
 
-void flight_refuse(struct flight *f, struct mo_span text)
+void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
 {
     struct mo_jw w;
 
@@ -159,7 +159,7 @@ void flight_refuse(struct flight *f, struct mo_span text)
 
 /* The usual case: the client waits, the bytes go straight through. It is told
  * before it is written down what came of the call: that waits for nobody. */
-static void hand_over(struct flight *f, const struct mo_reply *r)
+static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
     struct mo_json said;
@@ -177,10 +177,11 @@ static void hand_over(struct flight *f, const struct mo_reply *r)
     mo_buf_fini(&b);
     judge_reply(f, r);
     f->how = DOWN_GONE;
-    flight_free(f);
+    mo_forward_free(f);
 }
 
-static void no_answer(struct flight *f, const struct mo_err *why, bool sent)
+static void no_answer(struct forwarded_call *f, const struct mo_err *why,
+                      bool sent)
 {
     const char *name = f->slot && f->slot->up
                            ? mo_upstream_server(f->slot->up)->name
@@ -190,11 +191,11 @@ static void no_answer(struct flight *f, const struct mo_err *why, bool sent)
     (void)snprintf(text, sizeof(text), "%s: %s; %s", name, why->msg,
                    sent ? "it is not known whether the call was done"
                         : "nothing was done");
-    flight_fail(f, text, sent);
+    mo_forward_fail(f, text, sent);
 }
 
 /* A connection that lives on and a call that was cut off all the same. */
-static bool is_cut_off(const struct flight *f, const struct mo_reply *r)
+static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_link *k = conn ? mo_conn_link(conn) : NULL;
@@ -204,7 +205,7 @@ static bool is_cut_off(const struct flight *f, const struct mo_reply *r)
 }
 
 /* What a call says of its server. */
-static void tell_breaker(struct flight *f, const struct mo_reply *r)
+static void tell_breaker(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (!f->child)
         return;
@@ -219,7 +220,7 @@ static void tell_breaker(struct flight *f, const struct mo_reply *r)
 
 /* Its headers did not fit: the schema that we know is old. The call was not
  * done, so it is sent once more when the list has been read. True: it is. */
-static bool look_again(struct flight *f)
+static bool look_again(struct forwarded_call *f)
 {
     struct gw_child *k =
         f->slot && f->child ? mo_gw_child(f->slot, f->child) : NULL;
@@ -234,7 +235,7 @@ static bool look_again(struct flight *f)
 }
 
 /* For a client that is not here. */
-static void keep_outcome(struct flight *f, const struct mo_reply *r)
+static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_json said;
     struct mo_buf b;
@@ -250,7 +251,7 @@ static void keep_outcome(struct flight *f, const struct mo_reply *r)
     mo_buf_fini(&b);
 }
 
-static void finish(struct flight *f, const struct mo_reply *r)
+static void finish(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (f->pace)
         mo_latency_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
@@ -279,20 +280,20 @@ static void finish(struct flight *f, const struct mo_reply *r)
 
 static void on_task_done(void *ctx, const struct mo_reply *r)
 {
-    struct flight *f = ctx;
+    struct forwarded_call *f = ctx;
     struct mo_reply plain = *r;
     struct mo_buf b;
 
     f->task = NULL;
     mo_buf_init(&b, GW_TEXT_MAX);
-    if (r->result.p && flight_plain(r->result, &b) == 0 && b.len)
+    if (r->result.p && mo_forward_plain(r->result, &b) == 0 && b.len)
         plain.result = (struct mo_json){b.p, b.len};
     finish(f, &plain);
     mo_buf_fini(&b);
 }
 
 /* The client speaks of tasks itself: it gets the task, under a name of ours. */
-static bool pass_task(struct flight *f, struct mo_json result)
+static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
@@ -311,7 +312,7 @@ static bool pass_task(struct flight *f, struct mo_json result)
 
 /* What a task's method answers: under the name that the client knows, with as
  * much of its result as a call would have given. */
-static void about_task(struct flight *f, struct mo_json task)
+static void about_task(struct forwarded_call *f, struct mo_json task)
 {
     struct shape_how how = {.who = f->who};
     struct mo_json said;
@@ -332,10 +333,10 @@ static void about_task(struct flight *f, struct mo_json task)
     }
 }
 
-static void watch_task(struct flight *f, struct mo_json result)
+static void watch_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_task_opts o = {
-        .on_input = flight_task_asks,
+        .on_input = mo_forward_task_asks,
         .done = on_task_done,
         .ctx = f,
     };
@@ -347,19 +348,19 @@ static void watch_task(struct flight *f, struct mo_json result)
     else if (f->how == DOWN_GONE)
         mo_task_cancel(f->task);
     else
-        (void)flight_keep(f, mo_json_get(result, "task"));
+        (void)mo_forward_keep(f, mo_json_get(result, "task"));
 }
 
 /* Results may be long: they are only looked into if that can be. */
-static bool is_promise(const struct flight *f, const struct mo_conn *conn,
-                       const struct mo_reply *r)
+static bool is_promise(const struct forwarded_call *f,
+                       const struct mo_conn *conn, const struct mo_reply *r)
 {
     return (r->task || f->as_task) && mo_task_is(conn, r->result);
 }
 
-void flight_done(void *ctx, const struct mo_reply *r)
+void mo_forward_done(void *ctx, const struct mo_reply *r)
 {
-    struct flight *f = ctx;
+    struct forwarded_call *f = ctx;
     struct mo_conn *conn = f->child ? mo_child_conn(f->child) : NULL;
 
     f->call = NULL;

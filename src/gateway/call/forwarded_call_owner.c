@@ -4,27 +4,31 @@
 #include "gateway/call/redact.h"
 
 /* Of one connection, or the same flight. */
-static bool is_one(const struct flight *a, const struct flight *b)
+static bool is_one(const struct forwarded_call *a,
+                   const struct forwarded_call *b)
 {
     return a == b || (a->peer && a->peer == b->peer);
 }
 
-struct flight *flight_of(struct server_slot *s, const struct mo_child *c,
-                         uint64_t number, bool *sure)
+struct forwarded_call *mo_forward_of(struct server_slot *s,
+                                     const struct mo_child *c, uint64_t number,
+                                     bool *sure)
 {
     bool shared = !mo_child_who(c).n, only = true;
-    struct flight *newest = NULL;
+    struct forwarded_call *newest = NULL;
 
     sure = sure ? sure : &only;
     *sure = true;
     mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct forwarded_call *f =
+            mo_container_of(n, struct forwarded_call, snode);
 
         if (f->child == c && number && f->number == number)
             return f;
     }
     mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct forwarded_call *f =
+            mo_container_of(n, struct forwarded_call, snode);
 
         /* One that is KEPT names its task in all it says. */
         if (f->child != c || (!shared && f->how == DOWN_KEPT))
@@ -37,15 +41,17 @@ struct flight *flight_of(struct server_slot *s, const struct mo_child *c,
     return newest;
 }
 
-struct flight *flight_of_task(struct server_slot *s, const struct mo_child *c,
-                              struct mo_json params)
+struct forwarded_call *mo_forward_of_task(struct server_slot *s,
+                                          const struct mo_child *c,
+                                          struct mo_json params)
 {
     struct mo_json of =
         mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
     struct mo_json id = mo_json_get(of, "taskId");
 
     mo_list_each (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct forwarded_call *f =
+            mo_container_of(n, struct forwarded_call, snode);
 
         if (id.p && f->child == c && f->task && mo_task_is_named(f->task, id))
             return f;
@@ -53,7 +59,8 @@ struct flight *flight_of_task(struct server_slot *s, const struct mo_child *c,
     return NULL;
 }
 
-uint64_t flight_session_of(const struct mo_gateway *g, const struct mo_child *c)
+uint64_t mo_forward_session_of(const struct mo_gateway *g,
+                               const struct mo_child *c)
 {
     struct mo_span who = mo_child_who(c);
     uint64_t peer = 0;
@@ -79,13 +86,13 @@ static void log_to(struct gw_child *k, uint64_t peer, struct mo_json params)
 static void log_plain(struct gw_child *k, uint64_t stream_of,
                       struct mo_json params)
 {
-    struct flight *f = flight_of_task(k->slot, k->child, params);
+    struct forwarded_call *f = mo_forward_of_task(k->slot, k->child, params);
     bool sure = true;
 
     if (!f)
-        f = flight_of(k->slot, k->child, stream_of, &sure);
+        f = mo_forward_of(k->slot, k->child, stream_of, &sure);
     if (!f)
-        log_to(k, flight_session_of(k->slot->g, k->child), params);
+        log_to(k, mo_forward_session_of(k->slot->g, k->child), params);
     else if (!f->down)
         k->slot->g->lost_logs++;
     else if (!sure && !mo_mcp_is_modern(f->down->version))
@@ -94,7 +101,8 @@ static void log_plain(struct gw_child *k, uint64_t stream_of,
         mo_ep_call_log_raw(f->down, params);
 }
 
-void flight_log(struct gw_child *k, uint64_t stream_of, struct mo_json params)
+void mo_forward_log(struct gw_child *k, uint64_t stream_of,
+                    struct mo_json params)
 {
     struct mo_buf b;
 

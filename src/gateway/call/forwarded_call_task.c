@@ -32,7 +32,7 @@ static const struct mo_span nothing = {NULL, 0};
 
 /* --- what is said about it ----------------------------------------------- */
 
-static const char *status_of(const struct flight *f)
+static const char *status_of(const struct forwarded_call *f)
 {
     if (f->kept->cancelled)
         return "cancelled";
@@ -50,7 +50,7 @@ static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
     mo_jw_cstr(w, text);
 }
 
-static void put_task(struct mo_jw *w, const struct flight *f)
+static void put_task(struct mo_jw *w, const struct forwarded_call *f)
 {
     mo_jw_key(w, "taskId");
     mo_jw_cstr(w, f->id);
@@ -64,7 +64,7 @@ static void put_task(struct mo_jw *w, const struct flight *f)
     mo_jw_u64(w, f->kept->poll_ms);
 }
 
-static void put_outcome(struct mo_jw *w, const struct flight *f)
+static void put_outcome(struct mo_jw *w, const struct forwarded_call *f)
 {
     if (!f->over || f->kept->cancelled)
         return;
@@ -73,7 +73,8 @@ static void put_outcome(struct mo_jw *w, const struct flight *f)
 }
 
 /* c: who asks, to whom questions may be put; NULL: nobody does. */
-static void put_all(struct mo_buf *b, struct flight *f, struct mo_ep_call *c)
+static void put_all(struct mo_buf *b, struct forwarded_call *f,
+                    struct mo_ep_call *c)
 {
     struct mo_jw w;
 
@@ -84,7 +85,7 @@ static void put_all(struct mo_buf *b, struct flight *f, struct mo_ep_call *c)
     if (c && !f->over && !mo_list_empty(&f->questions)) {
         mo_jw_key(&w, "inputRequests");
         mo_jw_obj(&w);
-        flight_show_questions(f, c, &w);
+        mo_forward_show_questions(f, c, &w);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
@@ -94,7 +95,7 @@ static void put_all(struct mo_buf *b, struct flight *f, struct mo_ep_call *c)
 
 /* A client of whom it is not known whether it takes the questions is not told
  * them: it hears that there are some, and asks. */
-static void tell(struct flight *f)
+static void tell(struct forwarded_call *f)
 {
     struct mo_buf b;
     bool serves = false;
@@ -112,7 +113,7 @@ static void tell(struct flight *f)
 }
 
 /* As long as its tool's results may be. */
-static void shorten(struct flight *f)
+static void shorten(struct forwarded_call *f)
 {
     struct mo_json whole = {f->outcome.p, f->outcome.len};
     struct shape_how how = {
@@ -132,7 +133,7 @@ static void shorten(struct flight *f)
 }
 
 /* The outcome is counted; one that is too big is replaced. */
-static void count(struct flight *f)
+static void count(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
 
@@ -149,7 +150,7 @@ static void count(struct flight *f)
     g->kept_bytes += f->kept->bytes;
 }
 
-void flight_kept_news(struct flight *f)
+void mo_forward_kept_news(struct forwarded_call *f)
 {
     f->kept->updated = mo_wall_ms();
     if (f->over && !f->kept->bytes) {
@@ -159,7 +160,7 @@ void flight_kept_news(struct flight *f)
     tell(f);
 }
 
-void flight_kept_free(struct flight *f)
+void mo_forward_kept_free(struct forwarded_call *f)
 {
     if (!f->kept)
         return;
@@ -193,14 +194,14 @@ static struct kept *kept_new(const struct mo_ep_call *c, struct mo_json task)
     return k;
 }
 
-bool flight_keep(struct flight *f, struct mo_json task)
+bool mo_forward_keep(struct forwarded_call *f, struct mo_json task)
 {
     struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
     struct mo_buf b;
     struct mo_jw w;
 
     if (!c || f->route.len || !mo_mcp_is_modern(c->version) ||
-        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS) || flight_park(f) < 0)
+        !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS) || mo_forward_park(f) < 0)
         return false;
     f->kept = kept_new(c, task);
     if (!f->kept)
@@ -225,7 +226,7 @@ bool flight_keep(struct flight *f, struct mo_json task)
 
 /* --- its client's methods ------------------------------------------------ */
 
-static void get(struct flight *f, struct mo_ep_call *c)
+static void get(struct forwarded_call *f, struct mo_ep_call *c)
 {
     struct mo_buf b;
 
@@ -238,37 +239,37 @@ static void get(struct flight *f, struct mo_ep_call *c)
     mo_buf_fini(&b);
 }
 
-static void update(struct flight *f, struct mo_ep_call *c)
+static void update(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    flight_answer_questions(f, mo_json_get(c->params, "inputResponses"));
+    mo_forward_answer_questions(f, mo_json_get(c->params, "inputResponses"));
     f->kept->updated = mo_wall_ms();
     mo_ep_call_result(c, MO_SPAN("{}"));
 }
 
 /* It stays until its time, so that its client can see what became of it. */
-static void cancel(struct flight *f, struct mo_ep_call *c)
+static void cancel(struct forwarded_call *f, struct mo_ep_call *c)
 {
     if (!f->over && !f->kept->cancelled) {
         f->kept->cancelled = true;
-        flight_drop_questions(f, "the client cancelled it");
+        mo_forward_drop_questions(f, "the client cancelled it");
         if (f->task)
             mo_task_cancel(f->task);
-        flight_kept_news(f);
+        mo_forward_kept_news(f);
     }
     mo_ep_call_result(c, MO_SPAN("{}"));
 }
 
-bool flight_kept_method(struct mo_gateway *g, struct mo_ep_call *c)
+bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c)
 {
     static const struct {
         const char *method;
-        void (*run)(struct flight *f, struct mo_ep_call *c);
+        void (*run)(struct forwarded_call *f, struct mo_ep_call *c);
     } rows[] = {
         {"tasks/get", get},
         {"tasks/update", update},
         {"tasks/cancel", cancel},
     };
-    struct flight *f = NULL;
+    struct forwarded_call *f = NULL;
     char who[CROSS_WHO_MAX];
 
     if (!cross_is_task_method(c))
@@ -296,7 +297,7 @@ static int put_meta(struct mo_json meta, struct mo_buf *b)
     return mo_edit(b, meta, &ed, 1);
 }
 
-int flight_plain(struct mo_json result, struct mo_buf *out)
+int mo_forward_plain(struct mo_json result, struct mo_buf *out)
 {
     struct mo_json meta = mo_json_get(result, "_meta");
     struct mo_edit ed = {"_meta", {NULL, 0}};

@@ -25,7 +25,7 @@ static void judge_move(struct judged *j, enum state to)
     j->state = to;
 }
 
-static const struct mo_gw_judge *judge_of(const struct flight *f)
+static const struct mo_gw_judge *judge_of(const struct forwarded_call *f)
 {
     return &f->g->o.judge;
 }
@@ -93,7 +93,8 @@ static void on_later(struct mo_later *d);
 static void on_deadline(struct mo_timer *t);
 static void on_beat(struct mo_timer *t);
 
-static struct judged *judged_new(struct flight *f, const struct target *t)
+static struct judged *judged_new(struct forwarded_call *f,
+                                 const struct target *t)
 {
     struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
     size_t room =
@@ -123,7 +124,7 @@ static struct judged *judged_new(struct flight *f, const struct target *t)
     return j;
 }
 
-void judge_free(struct flight *f)
+void judge_free(struct forwarded_call *f)
 {
     struct judged *j = f->judged;
 
@@ -145,7 +146,7 @@ static uint64_t since(uint64_t ns)
     return (mo_now_ns() - ns) / MO_MS;
 }
 
-void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes)
+void judge_done(struct forwarded_call *f, enum mo_gw_outcome what, size_t bytes)
 {
     const struct mo_gw_judge *o = judge_of(f);
     struct judged *j = f->judged;
@@ -164,7 +165,7 @@ void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes)
         o->done(o->ctx, &j->pub);
 }
 
-void judge_reply(struct flight *f, const struct mo_reply *r)
+void judge_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (!f->judged)
         return;
@@ -187,7 +188,7 @@ static void refuse(struct judged *j)
         {"time", "Nobody allowed this call in time, so it was not run"},
     };
     const char *text = rows[0].text;
-    struct flight *f = j->f;
+    struct forwarded_call *f = j->f;
     struct mo_buf b;
 
     for (size_t i = 0; j->pub.by && i < MO_COUNT(rows); i++)
@@ -197,7 +198,7 @@ static void refuse(struct judged *j)
     (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
                         j->pub.reason);
     judge_done(f, MO_GW_DENIED, 0);
-    flight_refuse(f, mo_buf_view(&b));
+    mo_forward_refuse(f, mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
@@ -235,7 +236,7 @@ static void on_deadline(struct mo_timer *t)
 static void on_beat(struct mo_timer *t)
 {
     struct judged *j = mo_container_of(t, struct judged, beat);
-    struct flight *f = j->f;
+    struct forwarded_call *f = j->f;
 
     if (f->down)
         mo_ep_call_progress(f->down, BEAT_STEP * ++j->beats, -1,
@@ -246,14 +247,14 @@ static void on_beat(struct mo_timer *t)
 /* It has been written down, or could not be. */
 static void go_on(struct judged *j)
 {
-    struct flight *f = j->f;
+    struct forwarded_call *f = j->f;
 
     if (!j->yes) {
         refuse(j);
         return;
     }
     judge_move(j, RUNS);
-    flight_go(f);
+    mo_forward_go(f);
 }
 
 static void on_later(struct mo_later *d)
@@ -321,12 +322,12 @@ static bool ask_client(struct judged *j, struct mo_span message)
     mo_buf_init(&b, ASK_MAX);
     if (message.n && mo_ep_call_may_ask(c) && put_question(&b, message) == 0 &&
         mo_ep_call_takes(c, method, (struct mo_json){b.p, b.len}))
-        asked = flight_question(j->f, method, mo_buf_view(&b)) == 0;
+        asked = mo_forward_question(j->f, method, mo_buf_view(&b)) == 0;
     mo_buf_fini(&b);
     return asked;
 }
 
-void judge_answer(struct flight *f, struct mo_json answer)
+void judge_answer(struct forwarded_call *f, struct mo_json answer)
 {
     struct judged *j = f->judged;
     struct mo_json content = mo_json_get(answer, "content");
@@ -391,7 +392,7 @@ static enum mo_gw_ruling rule(struct judged *j, const struct target *t,
     return what;
 }
 
-bool judge_begin(struct flight *f, const struct target *t)
+bool judge_begin(struct forwarded_call *f, const struct target *t)
 {
     const struct mo_gw_judge *o = judge_of(f);
     enum mo_gw_ruling what;
@@ -402,7 +403,7 @@ bool judge_begin(struct flight *f, const struct target *t)
         return true;
     j = judged_new(f, t);
     if (!j) {
-        flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
     }
     mo_buf_init(&question, ASK_MAX / 2);
@@ -419,7 +420,7 @@ bool judge_begin(struct flight *f, const struct target *t)
 
 /* The first server's case is over; whoever stands in must be let by itself. A
  * person's yes was for the first one. */
-static bool elsewhere(struct flight *f, const struct target *t)
+static bool elsewhere(struct forwarded_call *f, const struct target *t)
 {
     struct mo_buf question;
     struct judged *j;
@@ -429,7 +430,7 @@ static bool elsewhere(struct flight *f, const struct target *t)
     judge_free(f);
     j = judged_new(f, t);
     if (!j) {
-        flight_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
     }
     j->pub.stand_in = true;
@@ -450,7 +451,7 @@ static bool elsewhere(struct flight *f, const struct target *t)
     return false;
 }
 
-bool judge_again(struct flight *f, const struct target *t)
+bool judge_again(struct forwarded_call *f, const struct target *t)
 {
     struct judged *j = f->judged;
 
@@ -461,8 +462,9 @@ bool judge_again(struct flight *f, const struct target *t)
     if (judge_is_same(j, t))
         return true;
     judge_done(f, MO_GW_ERROR, 0);
-    flight_refuse(f, MO_SPAN("The tool or the call is not what was looked at; "
-                             "it was not run. Begin again."));
+    mo_forward_refuse(f,
+                      MO_SPAN("The tool or the call is not what was looked at; "
+                              "it was not run. Begin again."));
     return false;
 }
 
@@ -496,14 +498,16 @@ void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 void judge_leave(struct server_slot *s)
 {
     mo_list_each_safe (n, &s->flights) {
-        struct flight *f = mo_container_of(n, struct flight, snode);
+        struct forwarded_call *f =
+            mo_container_of(n, struct forwarded_call, snode);
         struct judged *j = f->judged;
 
         if (!j ||
             (j->state != WAITS && j->state != SAID && j->state != WRITING))
             continue;
         judge_done(f, MO_GW_ERROR, 0);
-        flight_refuse(f, MO_SPAN("Its server has been removed or changed; the "
-                                 "call was not run."));
+        mo_forward_refuse(f,
+                          MO_SPAN("Its server has been removed or changed; the "
+                                  "call was not run."));
     }
 }

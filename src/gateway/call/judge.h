@@ -20,17 +20,18 @@
 #include "route/route.h"
 
 /* May it go on now? false: it waits, or has been answered. */
-bool judge_begin(struct flight *f, const struct target *t);
+bool judge_begin(struct forwarded_call *f, const struct target *t);
 /* It is about to be sent there: is that still what was ruled on? Another server
  * that stands in (failover.h) is a case of its own, which must be let. false:
  * it has been answered. */
-bool judge_again(struct flight *f, const struct target *t);
+bool judge_again(struct forwarded_call *f, const struct target *t);
 /* The client's answer to our question; none: it refused to answer. */
-void judge_answer(struct flight *f, struct mo_json answer);
+void judge_answer(struct forwarded_call *f, struct mo_json answer);
 /* The outcome is known; the first one counts. */
-void judge_done(struct flight *f, enum mo_gw_outcome what, size_t bytes);
-void judge_reply(struct flight *f, const struct mo_reply *r);
-void judge_free(struct flight *f);
+void judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
+                size_t bytes);
+void judge_reply(struct forwarded_call *f, const struct mo_reply *r);
+void judge_free(struct forwarded_call *f);
 /* Words were taken for tools, and perhaps acted upon. */
 void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
                   const char *by, struct mo_span words,

@@ -10,7 +10,7 @@ enum state { NEW, WAITS, SAID, WRITING, RUNS, OVER };
 
 struct judged {
     struct mo_gw_case pub;
-    struct flight *f;
+    struct forwarded_call *f;
     enum state state;
     bool yes;
     uint64_t began, held; /* ns */
@@ -31,7 +31,7 @@ static inline struct judged *judged_of(struct mo_gw_case *k)
 /* Of arguments, none being an empty object; sha256 in hex. */
 void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
 /* Of tool, definition and arguments, the last in the form that is shown. */
-int judge_shown(const struct flight *f, const struct target *t,
+int judge_shown(const struct forwarded_call *f, const struct target *t,
                 char out[MO_EXACT_DIGEST]);
 /* Is that what was ruled on? */
 bool judge_is_same(const struct judged *j, const struct target *t);

@@ -12,7 +12,7 @@
 
 #define PROBLEMS_MAX ((size_t)16 * 1024)
 
-int judge_shown(const struct flight *f, const struct target *t,
+int judge_shown(const struct forwarded_call *f, const struct target *t,
                 char out[MO_EXACT_DIGEST])
 {
     struct mo_exact_call what = {

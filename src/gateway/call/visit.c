@@ -27,7 +27,7 @@ static int put_key(const struct server_slot *s, struct mo_json id,
     return mo_json_str_buf(id, b);
 }
 
-void visit_begin(const struct flight *f, struct mo_json params)
+void visit_begin(const struct forwarded_call *f, struct mo_json params)
 {
     struct mo_json id = mo_json_get(params, "elicitationId");
     struct visit *v, *old = NULL;

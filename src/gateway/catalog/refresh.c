@@ -93,7 +93,7 @@ static void finish(struct gw_child *k)
         k->held = false;
         mo_child_let_go(k->child);
     }
-    flight_listed(k);
+    mo_forward_listed(k);
     front_settled(g);
 }
 

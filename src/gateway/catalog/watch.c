@@ -389,7 +389,7 @@ static void on_message(struct gw_child *k, const struct mo_rpc *m,
                        uint64_t stream_of)
 {
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        flight_log(k, stream_of, m->params);
+        mo_forward_log(k, stream_of, m->params);
 }
 
 static void on_complete(struct gw_child *k, const struct mo_rpc *m,

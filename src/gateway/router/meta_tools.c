@@ -340,7 +340,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     else if (check_params(c, &ch) && four_target(g, c, &t) == 0) {
         if (ch.tool.n)
             note_choice(g, c, ch.item);
-        flight_start(g, c, &t);
+        mo_forward_start(g, c, &t);
     }
 }
 
