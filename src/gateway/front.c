@@ -55,8 +55,8 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     char who[CROSS_WHO_MAX];
     struct wait *w;
 
-    cross_who(c->peer, c->caller, who);
-    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), cross_caps(c)))
+    mo_rewrite_who(c->peer, c->caller, who);
+    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(c)))
         return false;
     w = mo_new(struct wait);
     if (!w)
@@ -163,19 +163,19 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
 
 static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 {
-    struct target t;
+    struct call_target t;
     int rc = 0;
 
     if (mo_forward_kept_method(g, c))
         return;
-    rc = cross_target(g, c, &t);
+    rc = mo_rewrite_target(g, c, &t);
     if (rc == 0)
         mo_forward_start(g, c, &t);
     else if (shape_is(g, c))
         shape_call(g, c, c->arguments);
     else if (rc != MO_ENOTFOUND || !may_wait ||
              !wait_for_lists(g, c, GW_FIND_MS))
-        cross_refuse(c);
+        mo_rewrite_refuse(c);
 }
 
 static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)

@@ -447,7 +447,7 @@ static void on_session_gone(void *ctx, uint64_t peer)
     struct mo_gateway *g = ctx;
     char who[MO_GW_WHO_MAX];
 
-    cross_who(peer, mo_span(NULL, 0), who);
+    mo_rewrite_who(peer, mo_span(NULL, 0), who);
     visit_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_upstream_server(g->v[i]->up)->per_session)

@@ -59,7 +59,7 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     mo_later_init(&r->later, on_later);
     mo_list_push(&g->reads, &r->node);
     mo_timer_start(g->loop, &r->timer, r->ms);
-    cross_who(r->peer, MO_SPAN("inside"), who);
+    mo_rewrite_who(r->peer, MO_SPAN("inside"), who);
     s = r->server ? slot_of(r) : NULL;
     if (s)
         mo_catalog_refresh_slot(s, mo_span_cstr(who), r->caps);

@@ -25,7 +25,7 @@ static bool says(struct mo_json item, const char *hint)
     return mo_span_is(mo_json_text(v), "true");
 }
 
-static bool is_harmless(const struct mo_ep_call *c, const struct target *t)
+static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
 {
     static const char *const reads[] = {"resources/read", "prompts/get",
                                         "completion/complete"};
@@ -43,7 +43,7 @@ static uint64_t now_ms(void)
     return mo_now_ns() / MO_MS;
 }
 
-static uint64_t time_for(const struct target *t)
+static uint64_t time_for(const struct call_target *t)
 {
     const struct mo_gw_tool *m = mo_overrides_tool(t->slot->manner, t->own);
     uint64_t ms =
@@ -52,7 +52,7 @@ static uint64_t time_for(const struct target *t)
     return ms ? ms : MO_CONN_IDLE_MS;
 }
 
-uint64_t detour_begin(struct forwarded_call *f, const struct target *t)
+uint64_t detour_begin(struct forwarded_call *f, const struct call_target *t)
 {
     uint64_t all = time_for(t), used;
 
@@ -64,7 +64,8 @@ uint64_t detour_begin(struct forwarded_call *f, const struct target *t)
     return used < all ? all - used : 1;
 }
 
-static bool has_time(const struct forwarded_call *f, const struct target *t)
+static bool has_time(const struct forwarded_call *f,
+                     const struct call_target *t)
 {
     return !f->detour.begun_ms || now_ms() - f->detour.begun_ms < time_for(t);
 }
@@ -110,8 +111,8 @@ static const struct mo_cat_item *tool_of(const struct mo_gateway *g,
 
 /* The i-th that stands in. Whoever was never read may have the tool; whoever
  * was and has it not is no help. MO_EINVAL: there are no more. */
-static int stand_in(const struct mo_gateway *g, const struct target *home,
-                    unsigned i, struct target *t)
+static int stand_in(const struct mo_gateway *g, const struct call_target *home,
+                    unsigned i, struct call_target *t)
 {
     const struct mo_cat_item *it;
     struct mo_span server, own;
@@ -137,8 +138,8 @@ static int stand_in(const struct mo_gateway *g, const struct target *home,
 }
 
 /* Where it is now, from what it was meant for. */
-static int present(const struct forwarded_call *f, const struct target *home,
-                   struct target *t)
+static int present(const struct forwarded_call *f,
+                   const struct call_target *home, struct call_target *t)
 {
     *t = *home;
     if (!f->detour.away)
@@ -148,10 +149,10 @@ static int present(const struct forwarded_call *f, const struct target *home,
     return 0;
 }
 
-int detour_target(struct forwarded_call *f, struct target *t)
+int detour_target(struct forwarded_call *f, struct call_target *t)
 {
-    struct target home;
-    int rc = cross_target(f->g, f->down, &home);
+    struct call_target home;
+    int rc = mo_rewrite_target(f->g, f->down, &home);
 
     if (rc == 0)
         rc = present(f, &home, t);
@@ -165,9 +166,9 @@ int detour_target(struct forwarded_call *f, struct target *t)
     return MO_EBUSY;
 }
 
-static bool go_to_next(struct forwarded_call *f, const struct target *home)
+static bool go_to_next(struct forwarded_call *f, const struct call_target *home)
 {
-    struct target t;
+    struct call_target t;
 
     for (;;) {
         int rc = stand_in(f->g, home, f->detour.next, &t);
@@ -184,7 +185,7 @@ static bool go_to_next(struct forwarded_call *f, const struct target *home)
     return true;
 }
 
-static void remember(struct detour *d, const struct target *home,
+static void remember(struct detour *d, const struct call_target *home,
                      const struct mo_err *why)
 {
     const char *name = mo_upstream_server(home->slot->up)->name;
@@ -199,7 +200,8 @@ static void remember(struct detour *d, const struct target *home,
 
 /* Sent at all, ever: then only what does no harm. */
 static bool may_repeat(const struct forwarded_call *f,
-                       const struct target *home, const struct target *t)
+                       const struct call_target *home,
+                       const struct call_target *t)
 {
     if (!f->detour.sent)
         return true;
@@ -209,7 +211,7 @@ static bool may_repeat(const struct forwarded_call *f,
 }
 
 static bool try_here(struct forwarded_call *f, enum detour_how how,
-                     const struct target *t)
+                     const struct call_target *t)
 {
     unsigned most = mo_overrides_retries(t->slot->manner, t->own);
 
@@ -227,10 +229,10 @@ static bool try_here(struct forwarded_call *f, enum detour_how how,
 bool detour_take(struct forwarded_call *f, enum detour_how how,
                  const struct mo_err *why)
 {
-    struct target home, t;
+    struct call_target home, t;
 
     f->detour.sent = f->detour.sent || how == DETOUR_SENT;
-    if (!is_free(f) || cross_target(f->g, f->down, &home) < 0)
+    if (!is_free(f) || mo_rewrite_target(f->g, f->down, &home) < 0)
         return false;
     if (present(f, &home, &t) < 0)
         t = home; /* replaced meanwhile: whoever is there now */
@@ -246,7 +248,7 @@ bool detour_take(struct forwarded_call *f, enum detour_how how,
 
 /* --- what is said of it -------------------------------------------------- */
 
-int detour_route(struct forwarded_call *f, const struct target *t)
+int detour_route(struct forwarded_call *f, const struct call_target *t)
 {
     const struct detour *d = &f->detour;
     bool left = d->away && d->from && d->why;

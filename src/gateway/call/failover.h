@@ -44,13 +44,13 @@ bool detour_take(struct forwarded_call *f, enum detour_how how,
                  const struct mo_err *why);
 /* Where it goes now. 0; MO_EBUSY: it was moved and wishes again; MO_ENOTFOUND:
  * it is not there any more. */
-int detour_target(struct forwarded_call *f, struct target *t);
+int detour_target(struct forwarded_call *f, struct call_target *t);
 
 /* It is about to be sent: how long it may wait for an answer, in ms. */
-uint64_t detour_begin(struct forwarded_call *f, const struct target *t);
+uint64_t detour_begin(struct forwarded_call *f, const struct call_target *t);
 /* Did an error come before anything was sent? */
 bool detour_is_unsent(const struct mo_reply *r);
 /* What the result says of where it went; nothing if there is nothing to say. */
-int detour_route(struct forwarded_call *f, const struct target *t);
+int detour_route(struct forwarded_call *f, const struct call_target *t);
 
 #endif

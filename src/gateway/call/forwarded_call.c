@@ -78,7 +78,7 @@ flight_new(struct mo_gateway *g, struct mo_ep_call *c, struct server_slot *s)
     f->slot = s;
     f->ep = mo_ep_call_endpoint(c);
     f->peer = c->peer;
-    cross_who(c->peer, c->caller, f->who);
+    mo_rewrite_who(c->peer, c->caller, f->who);
     mo_list_init(&f->questions);
     mo_later_init(&f->later, on_later);
     mo_timer_init(&f->gather, on_gather);
@@ -173,7 +173,7 @@ void mo_forward_hold(struct forwarded_call *f, bool on)
 }
 
 /* Headers that repeat arguments, for a modern server reached by HTTP. */
-static int mirror(struct forwarded_call *f, const struct target *t,
+static int mirror(struct forwarded_call *f, const struct call_target *t,
                   const struct mo_conn *conn, struct mo_mirror *m,
                   struct mo_err *e)
 {
@@ -185,11 +185,11 @@ static int mirror(struct forwarded_call *f, const struct target *t,
     schema = mo_json_get(t->item, "inputSchema");
     if (!schema.p)
         return 0;
-    return mo_mirror_init(m, schema, cross_args(f->down, t), e);
+    return mo_mirror_init(m, schema, mo_rewrite_args(f->down, t), e);
 }
 
 /* What is known of the tool now, for when its answer comes. */
-static void note_tool(struct forwarded_call *f, const struct target *t)
+static void note_tool(struct forwarded_call *f, const struct call_target *t)
 {
     f->by_execute = t->arguments.p != NULL;
     if (!mo_span_is(f->down->method, "tools/call"))
@@ -210,7 +210,7 @@ static void copy_method(char *to, size_t size, struct mo_span method)
     to[n] = '\0';
 }
 
-static int send(struct forwarded_call *f, const struct target *t,
+static int send(struct forwarded_call *f, const struct call_target *t,
                 struct mo_span params, const struct mo_mirror *m,
                 struct mo_err *e)
 {
@@ -241,7 +241,7 @@ static int send(struct forwarded_call *f, const struct target *t,
     return 0;
 }
 
-static int forward(struct forwarded_call *f, const struct target *t,
+static int forward(struct forwarded_call *f, const struct call_target *t,
                    struct mo_err *e)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
@@ -254,8 +254,8 @@ static int forward(struct forwarded_call *f, const struct target *t,
         return mo_fail(e, MO_ECLOSED, "the server has gone");
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
-    f->as_task = cross_is_task(t, conn);
-    rc = cross_params(f->down, t, f->as_task, &b, &params);
+    f->as_task = mo_rewrite_is_task(t, conn);
+    rc = mo_rewrite_params(f->down, t, f->as_task, &b, &params);
     if (rc == 0)
         rc = detour_route(f, t);
     if (rc < 0)
@@ -293,7 +293,7 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
                      const struct mo_err *why)
 {
     struct forwarded_call *f = mo_container_of(w, struct forwarded_call, wish);
-    struct target t;
+    struct call_target t;
     struct mo_err e;
     int rc;
 
@@ -327,8 +327,8 @@ static void wish(struct forwarded_call *f)
 {
     f->wishing = true;
     f->wish = (struct mo_child_request){.ready = on_ready, .counts = true};
-    mo_upstream_want(f->slot->up, mo_span_cstr(f->who), cross_caps(f->down),
-                     &f->wish);
+    mo_upstream_want(f->slot->up, mo_span_cstr(f->who),
+                     mo_rewrite_caps(f->down), &f->wish);
 }
 
 void mo_forward_go(struct forwarded_call *f)
@@ -341,7 +341,7 @@ void mo_forward_go(struct forwarded_call *f)
 
 static void send_again(struct forwarded_call *f)
 {
-    struct target t;
+    struct call_target t;
     struct mo_err e;
     int rc = detour_target(f, &t);
 
@@ -374,7 +374,7 @@ void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 }
 
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
-                      const struct target *t)
+                      const struct call_target *t)
 {
     struct forwarded_call *f = flight_new(g, c, t->slot);
 

@@ -100,7 +100,7 @@ struct forwarded_call {
 
 /* A request whose target is known. */
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
-                      const struct target *t);
+                      const struct call_target *t);
 /* One that has a state: a client has come back. */
 void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c);
 void mo_forward_abandoned(void *ctx, struct mo_span state);

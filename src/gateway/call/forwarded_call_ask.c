@@ -293,7 +293,7 @@ static bool is_his(const struct forwarded_call *f, const struct mo_ep_call *c)
 {
     char who[CROSS_WHO_MAX];
 
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     return strcmp(who, f->who) == 0 && f->ep == mo_ep_call_endpoint(c);
 }
 

@@ -149,7 +149,7 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     mo_buf_reset(&f->outcome);
     mo_jw_init(&w, &f->outcome);
     mo_jw_obj(&w);
-    cross_put_text(&w, text);
+    mo_rewrite_put_text(&w, text);
     mo_jw_key(&w, "isError");
     mo_jw_bool(&w, true);
     mo_jw_end(&w);
@@ -303,7 +303,7 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
-    (void)cross_task_result(f->g, c, f->slot, &how, result, &f->outcome);
+    (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
     f->most = 0;                       /* of its result, not of this */
     judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
     settle(f);
@@ -319,8 +319,9 @@ static void about_task(struct forwarded_call *f, struct mo_json task)
     struct mo_buf cut;
 
     mo_buf_reset(&f->outcome);
-    cross_task_how(f->down->name, &how);
-    (void)cross_task_result(f->g, f->down, f->slot, &how, task, &f->outcome);
+    mo_rewrite_task_how(f->down->name, &how);
+    (void)mo_rewrite_task_result(f->g, f->down, f->slot, &how, task,
+                                 &f->outcome);
     if (hush_task_failed(task))
         clean_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
@@ -367,7 +368,7 @@ void mo_forward_done(void *ctx, const struct mo_reply *r)
     if (!r->result.p || !conn) {
         finish(f, r);
     } else if (f->down && f->how == DOWN_HELD &&
-               cross_is_task_method(f->down)) {
+               mo_rewrite_is_task_method(f->down)) {
         about_task(f, r->result);
         tell_breaker(f, r);
         settle(f);

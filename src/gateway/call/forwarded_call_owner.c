@@ -66,7 +66,7 @@ uint64_t mo_forward_session_of(const struct mo_gateway *g,
     uint64_t peer = 0;
 
     if (who.n || !g->single)
-        return cross_peer(who);
+        return mo_rewrite_peer(who);
     mo_list_each (n, &g->eps)
         peer = mo_endpoint_only(mo_container_of(n, struct gw_ep, node)->ep);
     return peer;

@@ -272,10 +272,10 @@ bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c)
     struct forwarded_call *f = NULL;
     char who[CROSS_WHO_MAX];
 
-    if (!cross_is_task_method(c))
+    if (!mo_rewrite_is_task_method(c))
         return false;
     f = mo_map_get(&g->parked, c->name);
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     if (!f || f->how != DOWN_KEPT || strcmp(who, f->who) != 0)
         return false;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {

@@ -68,7 +68,7 @@ static struct mo_json words_of(const struct mo_ep_call *c)
                  : mo_json_get(c->arguments, "request");
 }
 
-static void take_texts(struct judged *j, const struct target *t)
+static void take_texts(struct judged *j, const struct call_target *t)
 {
     const struct mo_ep_call *c = j->f->down;
     struct mo_trace trace = c->trace;
@@ -94,7 +94,7 @@ static void on_deadline(struct mo_timer *t);
 static void on_beat(struct mo_timer *t);
 
 static struct judged *judged_new(struct forwarded_call *f,
-                                 const struct target *t)
+                                 const struct call_target *t)
 {
     struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
     size_t room =
@@ -349,7 +349,7 @@ void judge_answer(struct forwarded_call *f, struct mo_json answer)
 
 /* --- the beginning ------------------------------------------------------- */
 
-static void hold(struct judged *j, const struct target *t,
+static void hold(struct judged *j, const struct call_target *t,
                  struct mo_span question)
 {
     const struct mo_gw_judge *o = judge_of(j->f);
@@ -373,11 +373,11 @@ static void hold(struct judged *j, const struct target *t,
         o->held(o->ctx, &j->pub);
 }
 
-static enum mo_gw_ruling rule(struct judged *j, const struct target *t,
+static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
                               struct mo_buf *question)
 {
     const struct mo_gw_judge *o = judge_of(j->f);
-    struct mo_json args = cross_args(j->f->down, t);
+    struct mo_json args = mo_rewrite_args(j->f->down, t);
     enum mo_gw_ruling what = MO_GW_LET;
 
     j->pub.item = t->item;
@@ -392,7 +392,7 @@ static enum mo_gw_ruling rule(struct judged *j, const struct target *t,
     return what;
 }
 
-bool judge_begin(struct forwarded_call *f, const struct target *t)
+bool judge_begin(struct forwarded_call *f, const struct call_target *t)
 {
     const struct mo_gw_judge *o = judge_of(f);
     enum mo_gw_ruling what;
@@ -420,7 +420,7 @@ bool judge_begin(struct forwarded_call *f, const struct target *t)
 
 /* The first server's case is over; whoever stands in must be let by itself. A
  * person's yes was for the first one. */
-static bool elsewhere(struct forwarded_call *f, const struct target *t)
+static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
 {
     struct mo_buf question;
     struct judged *j;
@@ -451,7 +451,7 @@ static bool elsewhere(struct forwarded_call *f, const struct target *t)
     return false;
 }
 
-bool judge_again(struct forwarded_call *f, const struct target *t)
+bool judge_again(struct forwarded_call *f, const struct call_target *t)
 {
     struct judged *j = f->judged;
 
@@ -485,7 +485,7 @@ void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
     if (!o->routed || !words.n)
         return;
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     for (; r.n < found->n && r.n < GUESSES; r.n++)
         v[r.n] =
             (struct mo_gw_guess){found->hits[r.n].server, found->hits[r.n].tool,

@@ -20,11 +20,11 @@
 #include "route/route.h"
 
 /* May it go on now? false: it waits, or has been answered. */
-bool judge_begin(struct forwarded_call *f, const struct target *t);
+bool judge_begin(struct forwarded_call *f, const struct call_target *t);
 /* It is about to be sent there: is that still what was ruled on? Another server
  * that stands in (failover.h) is a case of its own, which must be let. false:
  * it has been answered. */
-bool judge_again(struct forwarded_call *f, const struct target *t);
+bool judge_again(struct forwarded_call *f, const struct call_target *t);
 /* The client's answer to our question; none: it refused to answer. */
 void judge_answer(struct forwarded_call *f, struct mo_json answer);
 /* The outcome is known; the first one counts. */

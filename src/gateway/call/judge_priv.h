@@ -31,9 +31,9 @@ static inline struct judged *judged_of(struct mo_gw_case *k)
 /* Of arguments, none being an empty object; sha256 in hex. */
 void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
 /* Of tool, definition and arguments, the last in the form that is shown. */
-int judge_shown(const struct forwarded_call *f, const struct target *t,
+int judge_shown(const struct forwarded_call *f, const struct call_target *t,
                 char out[MO_EXACT_DIGEST]);
 /* Is that what was ruled on? */
-bool judge_is_same(const struct judged *j, const struct target *t);
+bool judge_is_same(const struct judged *j, const struct call_target *t);
 
 #endif

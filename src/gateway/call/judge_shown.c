@@ -12,7 +12,7 @@
 
 #define PROBLEMS_MAX ((size_t)16 * 1024)
 
-int judge_shown(const struct forwarded_call *f, const struct target *t,
+int judge_shown(const struct forwarded_call *f, const struct call_target *t,
                 char out[MO_EXACT_DIGEST])
 {
     struct mo_exact_call what = {
@@ -26,7 +26,7 @@ int judge_shown(const struct forwarded_call *f, const struct target *t,
     int rc;
 
     mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(cross_args(f->down, t), &exact, &e);
+    rc = mo_exact_args(mo_rewrite_args(f->down, t), &exact, &e);
     mo_sha256_hex(mo_json_text(t->item), def);
     what.args = mo_buf_view(&exact);
     what.tool_digest = def;
@@ -36,7 +36,7 @@ int judge_shown(const struct forwarded_call *f, const struct target *t,
     return rc;
 }
 
-bool judge_is_same(const struct judged *j, const struct target *t)
+bool judge_is_same(const struct judged *j, const struct call_target *t)
 {
     char now[MO_EXACT_DIGEST];
 
@@ -54,7 +54,8 @@ void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
 /* --- other arguments ----------------------------------------------------- */
 
 /* What we cannot judge is its server's to judge. */
-static int fits(const struct target *t, struct mo_json args, struct mo_err *e)
+static int fits(const struct call_target *t, struct mo_json args,
+                struct mo_err *e)
 {
     static const struct mo_jschema_opts o = {.name = "args"};
     struct mo_json schema = mo_json_get(t->item, "inputSchema");
@@ -74,7 +75,7 @@ static int fits(const struct target *t, struct mo_json args, struct mo_err *e)
 }
 
 /* What it is asked about from now on. */
-static int take(struct judged *j, struct target *t, struct mo_span args,
+static int take(struct judged *j, struct call_target *t, struct mo_span args,
                 struct mo_err *e)
 {
     char shown[MO_EXACT_DIGEST];
@@ -102,7 +103,7 @@ int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e)
 {
     struct judged *j = judged_of(k);
     struct mo_json_doc doc;
-    struct target t;
+    struct call_target t;
     int rc;
 
     if (j->state != WAITS || k->by_client)
@@ -110,7 +111,7 @@ int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e)
     if (mo_json_parse(args, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
         return mo_fail(e, MO_EINVAL, "arguments are one JSON object");
-    if (cross_target(j->f->g, j->f->down, &t) < 0)
+    if (mo_rewrite_target(j->f->g, j->f->down, &t) < 0)
         return mo_fail(e, MO_EPOLICY, "the tool is not there any more");
     t.edited = (struct mo_json){j->f->edited.p, j->f->edited.len};
     if (!judge_is_same(j, &t))

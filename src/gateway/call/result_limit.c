@@ -376,7 +376,7 @@ static const struct kept *find(const struct mo_gateway *g,
     }
     k = mo_map_get(&g->shape->rows, mo_buf_view(&b));
     mo_buf_fini(&b);
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     return k && strcmp(k->who, who) == 0 && k->until > now_ms() ? k : NULL;
 }
 
@@ -391,7 +391,7 @@ static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    cross_put_text(&w, mo_span_head(rest, n));
+    mo_rewrite_put_text(&w, mo_span_head(rest, n));
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
     mo_jw_key(&w, SHAPE_META);

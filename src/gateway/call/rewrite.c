@@ -35,12 +35,13 @@ static const struct row *row_of(const struct mo_ep_call *c)
     return &nothing;
 }
 
-bool cross_is_task_method(const struct mo_ep_call *c)
+bool mo_rewrite_is_task_method(const struct mo_ep_call *c)
 {
     return row_of(c)->what == TASK;
 }
 
-void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
+void mo_rewrite_who(uint64_t peer, struct mo_span caller,
+                    char out[CROSS_WHO_MAX])
 {
     uint64_t digits = htobe64(peer);
 
@@ -50,7 +51,7 @@ void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX])
         (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
 
-void cross_put_text(struct mo_jw *w, struct mo_span text)
+void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_key(w, "content");
     mo_jw_arr(w);
@@ -63,7 +64,7 @@ void cross_put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-struct mo_span cross_caps(const struct mo_ep_call *c)
+struct mo_span mo_rewrite_caps(const struct mo_ep_call *c)
 {
     struct mo_span caps = mo_json_text(c->caps);
 
@@ -72,7 +73,7 @@ struct mo_span cross_caps(const struct mo_ep_call *c)
     return caps.n ? caps : MO_SPAN("{}");
 }
 
-uint64_t cross_peer(struct mo_span who)
+uint64_t mo_rewrite_peer(struct mo_span who)
 {
     char text[17];
 
@@ -95,7 +96,7 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
     struct mo_buf in;
     int rc;
 
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     mo_buf_init(&in, NAME_MAX_);
     (void)mo_buf_put(&in, who, strlen(who) + 1);
     (void)mo_buf_put(&in, server, strlen(server) + 1);
@@ -121,8 +122,8 @@ static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
     return is;
 }
 
-int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
-               struct mo_span id, struct target *t)
+int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
+                    struct mo_span id, struct call_target *t)
 {
     t->own = mo_span_skip(id, MAC_LEN);
     (void)mo_span_cut(&t->own, '.');
@@ -144,7 +145,7 @@ static void put_how(const struct shape_how *how, struct mo_buf *b)
     (void)mo_buf_putc(b, '.');
 }
 
-void cross_task_how(struct mo_span id, struct shape_how *how)
+void mo_rewrite_task_how(struct mo_span id, struct shape_how *how)
 {
     struct mo_span rest = mo_span_skip(id, MAC_LEN);
     struct mo_span said = mo_span_cut(&rest, '.');
@@ -156,9 +157,10 @@ void cross_task_how(struct mo_span id, struct shape_how *how)
     how->by_execute = strchr(text, 'x') != NULL;
 }
 
-int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct server_slot *s, const struct shape_how *how,
-                      struct mo_json result, struct mo_buf *out)
+int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
+                           const struct server_slot *s,
+                           const struct shape_how *how, struct mo_json result,
+                           struct mo_buf *out)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct mo_json id = mo_json_get(result, "taskId");
@@ -188,7 +190,7 @@ int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
 /* --- whose it is --------------------------------------------------------- */
 
 static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
-                     struct mo_span name, struct target *t)
+                     struct mo_span name, struct call_target *t)
 {
     const struct mo_cat_item *it = mo_catalog_find(g->cat, kind, name);
 
@@ -204,7 +206,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
 }
 
 static int find_resource(struct mo_gateway *g, struct mo_span uri,
-                         struct target *t)
+                         struct call_target *t)
 {
     unsigned no;
     int rc = mo_catalog_resource(g->cat, uri, &no, &t->own);
@@ -227,7 +229,7 @@ static const char *ref_key(struct mo_json ref)
 }
 
 static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
-                    struct target *t)
+                    struct call_target *t)
 {
     struct mo_json ref = ref_of(c);
     const char *key = ref_key(ref);
@@ -256,10 +258,10 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
-int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                 struct target *t)
+int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                      struct call_target *t)
 {
-    *t = (struct target){.item = none};
+    *t = (struct call_target){.item = none};
     if (four_is_run(g, c))
         return four_target(g, c, t);
     switch (row_of(c)->what) {
@@ -272,14 +274,14 @@ int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
     case REF:
         return find_ref(g, c, t);
     case TASK:
-        return cross_task(g, c, c->name, t);
+        return mo_rewrite_task(g, c, c->name, t);
     case NOTHING:
         break;
     }
     return MO_EINVAL;
 }
 
-void cross_refuse(struct mo_ep_call *c)
+void mo_rewrite_refuse(struct mo_ep_call *c)
 {
     static const char *const words[] = {
         [TOOL] = "no such tool: ",         [PROMPT] = "no such prompt: ",
@@ -306,7 +308,7 @@ void cross_refuse(struct mo_ep_call *c)
 
 /* --- what is rewritten --------------------------------------------------- */
 
-bool cross_is_task(const struct target *t, const struct mo_conn *conn)
+bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 {
     struct mo_json how = mo_json_get(t->execution, "taskSupport");
 
@@ -335,7 +337,7 @@ static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
 }
 
 /* {"type":...,"name":own} as its server knows it. */
-static int put_ref(const struct mo_ep_call *c, const struct target *t,
+static int put_ref(const struct mo_ep_call *c, const struct call_target *t,
                    struct mo_span quoted, struct mo_buf *out)
 {
     struct mo_json ref = ref_of(c);
@@ -345,15 +347,16 @@ static int put_ref(const struct mo_ep_call *c, const struct target *t,
     return mo_edit(out, ref, &ed, 1);
 }
 
-struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t)
+struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
+                               const struct call_target *t)
 {
     if (t->edited.p)
         return t->edited;
     return t->arguments.p ? t->arguments : c->arguments;
 }
 
-int cross_params(const struct mo_ep_call *c, const struct target *t,
-                 bool as_task, struct mo_buf *b, struct mo_span *out)
+int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
+                      bool as_task, struct mo_buf *b, struct mo_span *out)
 {
     const struct row *r = row_of(c);
     bool other = t->arguments.p || t->edited.p;
@@ -362,7 +365,7 @@ int cross_params(const struct mo_ep_call *c, const struct target *t,
         {"requestState", {NULL, 0}},
         {"inputResponses", {NULL, 0}},
         {"task", {NULL, 0}},
-        {"arguments", mo_json_text(cross_args(c, t))},
+        {"arguments", mo_json_text(mo_rewrite_args(c, t))},
     };
     /* The answers to a task's questions are what tasks/update is for. */
     size_t n = r->what == TASK ? 1 : other ? 5 : 4;

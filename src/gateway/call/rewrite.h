@@ -20,7 +20,7 @@
 
 #define CROSS_WHO_MAX MO_GW_WHO_MAX
 
-struct target {
+struct call_target {
     struct server_slot *slot;
     struct mo_span own;       /* the thing's name there */
     struct mo_span given;     /* a tool's, as clients know it here */
@@ -36,41 +36,45 @@ struct target {
 
 /* Whom it is for. 0; MO_ENOTFOUND: nobody has it; MO_EINVAL: it names nothing.
  * Borrowed until the catalogue changes or the call ends. */
-int cross_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                 struct target *t);
+int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                      struct call_target *t);
 /* What is said when nobody has it. */
-void cross_refuse(struct mo_ep_call *c);
+void mo_rewrite_refuse(struct mo_ep_call *c);
 
 /* The arguments that its server gets, as they are now. */
-struct mo_json cross_args(const struct mo_ep_call *c, const struct target *t);
+struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
+                               const struct call_target *t);
 /* Its params for that server: *out is in b, or the client's own bytes. 0 or
  * the buffer's error. */
-int cross_params(const struct mo_ep_call *c, const struct target *t,
-                 bool as_task, struct mo_buf *b, struct mo_span *out);
+int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
+                      bool as_task, struct mo_buf *b, struct mo_span *out);
 /* Must the server be asked for a task (2025-11-25)? */
-bool cross_is_task(const struct target *t, const struct mo_conn *conn);
+bool mo_rewrite_is_task(const struct call_target *t,
+                        const struct mo_conn *conn);
 
 /* The result of a task's method or of a call that became one: with the name
  * that the client knows. */
-int cross_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
-                      const struct server_slot *s, const struct shape_how *how,
-                      struct mo_json result, struct mo_buf *out);
+int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
+                           const struct server_slot *s,
+                           const struct shape_how *how, struct mo_json result,
+                           struct mo_buf *out);
 /* How long its tool's results may be, by the name of one that was found. */
-void cross_task_how(struct mo_span id, struct shape_how *how);
-bool cross_is_task_method(const struct mo_ep_call *c);
+void mo_rewrite_task_how(struct mo_span id, struct shape_how *how);
+bool mo_rewrite_is_task_method(const struct mo_ep_call *c);
 /* Whose task that is, if it is one of c's client. */
-int cross_task(struct mo_gateway *g, const struct mo_ep_call *c,
-               struct mo_span id, struct target *t);
+int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
+                    struct mo_span id, struct call_target *t);
 
 /* Who asks, for what must not get to another: the connection or session, else
  * the caller. */
-void cross_who(uint64_t peer, struct mo_span caller, char out[CROSS_WHO_MAX]);
+void mo_rewrite_who(uint64_t peer, struct mo_span caller,
+                    char out[CROSS_WHO_MAX]);
 /* What a child of its own may be told that it can do, for good. Empty: that
  * differs from request to request (modern clients). */
-struct mo_span cross_caps(const struct mo_ep_call *c);
+struct mo_span mo_rewrite_caps(const struct mo_ep_call *c);
 /* The content of a result that is ours: one text. */
-void cross_put_text(struct mo_jw *w, struct mo_span text);
+void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text);
 /* The connection or session in it, 0: it is a caller. */
-uint64_t cross_peer(struct mo_span who);
+uint64_t mo_rewrite_peer(struct mo_span who);
 
 #endif

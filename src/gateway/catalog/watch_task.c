@@ -47,16 +47,16 @@ static void listen_anew(const struct wtask *x)
 static struct wtask *wtask_new(struct mo_gateway *g, const struct mo_ep_call *c,
                                struct mo_span id)
 {
-    struct target t;
+    struct call_target t;
     struct wtask *x = NULL;
 
-    if (cross_task(g, c, id, &t) < 0)
+    if (mo_rewrite_task(g, c, id, &t) < 0)
         return NULL;
     x = mo_new(struct wtask);
     if (!x)
         return NULL;
     x->slot = t.slot;
-    cross_who(c->peer, c->caller, x->who);
+    mo_rewrite_who(c->peer, c->caller, x->who);
     mo_buf_init(&x->own, TEXT_MAX);
     mo_buf_init(&x->caller, TEXT_MAX);
     (void)mo_buf_span(&x->own, t.own);
@@ -78,7 +78,7 @@ void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
 
     if (!x && on)
         x = wtask_new(g, listen, id);
-    cross_who(listen->peer, listen->caller, who);
+    mo_rewrite_who(listen->peer, listen->caller, who);
     if (!x || strcmp(who, x->who) != 0)
         return;
     x->n += on ? 1 : -1U;
@@ -127,7 +127,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_init(&b, GW_TEXT_MAX);
     if (hush_task_failed(params))
         params = hush(g->loop, params, &clean);
-    cross_task_how(id, &how);
+    mo_rewrite_task_how(id, &how);
     if (params.p && shape_task(g->shape, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);

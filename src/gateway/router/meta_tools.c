@@ -74,7 +74,7 @@ void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    cross_put_text(&w, mo_buf_view(made));
+    mo_rewrite_put_text(&w, mo_buf_view(made));
     mo_jw_key(&w, "structuredContent");
     mo_jw_raw(&w, mo_buf_view(made));
     if (is_error) {
@@ -182,7 +182,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     habit_shown(g->habit, who, query, found);
     judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
@@ -307,7 +307,7 @@ static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
 {
     char who[CROSS_WHO_MAX];
 
-    cross_who(c->peer, c->caller, who);
+    mo_rewrite_who(c->peer, c->caller, who);
     habit_chose(g->habit, who, mo_span_cstr(four_server(g, it->server)->name),
                 it->given);
 }
@@ -317,7 +317,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
 {
     struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
     struct choice ch;
-    struct target t;
+    struct call_target t;
     int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
 
     if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
@@ -345,14 +345,14 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
 }
 
 int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                struct target *t)
+                struct call_target *t)
 {
     struct mo_route_answer *found = mo_new(struct mo_route_answer);
     struct choice ch;
     struct mo_arena a;
     int rc = found ? 0 : MO_ENOMEM;
 
-    *t = (struct target){.item = none};
+    *t = (struct call_target){.item = none};
     mo_arena_init(&a, ARGS_ARENA);
     if (rc == 0)
         rc = choose(g, c, &a, found, &ch);
@@ -405,7 +405,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     return rc < 0 ? rc : copy(a, ch.item->own, &out->tool);
 }
 
-void four_put_route(struct mo_jw *w, const struct target *t)
+void four_put_route(struct mo_jw *w, const struct call_target *t)
 {
     mo_jw_key(w, "server");
     mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);

@@ -32,11 +32,11 @@ void four_list(struct mo_ep_call *c);
 /* Answers it, or starts a flight. */
 void four_call(struct mo_gateway *g, struct mo_ep_call *c);
 
-/* What execute is about, as cross_target(). */
+/* What execute is about, as mo_rewrite_target(). */
 int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                struct target *t);
+                struct call_target *t);
 /* Where it goes, as members: what its result will say of it. */
-void four_put_route(struct mo_jw *w, const struct target *t);
+void four_put_route(struct mo_jw *w, const struct call_target *t);
 /* The result of its flight. */
 void four_result(struct mo_ep_call *c, struct mo_json result,
                  struct mo_span route);
