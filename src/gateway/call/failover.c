@@ -4,7 +4,7 @@
 #include "gateway/router/meta_tools.h"
 #include "gateway/upstream/server_overrides.h"
 
-void detour_fini(struct detour *d)
+void mo_failover_fini(struct failover *d)
 {
     mo_free(d->why);
     mo_free(d->from);
@@ -52,7 +52,8 @@ static uint64_t time_for(const struct call_target *t)
     return ms ? ms : MO_CONN_IDLE_MS;
 }
 
-uint64_t detour_begin(struct forwarded_call *f, const struct call_target *t)
+uint64_t mo_failover_begin(struct forwarded_call *f,
+                           const struct call_target *t)
 {
     uint64_t all = time_for(t), used;
 
@@ -78,7 +79,7 @@ static bool is_free(const struct forwarded_call *f)
 }
 
 /* Nothing of it got anywhere: the connection was never made. */
-bool detour_is_unsent(const struct mo_reply *r)
+bool mo_failover_is_unsent(const struct mo_reply *r)
 {
     return r->err && r->status == 0 &&
            (r->err->code == MO_EUNAVAIL || r->err->code == MO_ETLS);
@@ -149,7 +150,7 @@ static int present(const struct forwarded_call *f,
     return 0;
 }
 
-int detour_target(struct forwarded_call *f, struct call_target *t)
+int mo_failover_target(struct forwarded_call *f, struct call_target *t)
 {
     struct call_target home;
     int rc = mo_rewrite_target(f->g, f->down, &home);
@@ -160,7 +161,7 @@ int detour_target(struct forwarded_call *f, struct call_target *t)
     if (rc != MO_EBUSY)
         return rc < 0 ? MO_ENOTFOUND : 0;
     /* Another one of that name has taken its place meanwhile. */
-    if (f->detour.moves++ >= DETOUR_MOVES_MAX)
+    if (f->detour.moves++ >= FAILOVER_MOVES_MAX)
         return MO_ENOTFOUND;
     mo_forward_move(f, home.slot);
     return MO_EBUSY;
@@ -185,7 +186,7 @@ static bool go_to_next(struct forwarded_call *f, const struct call_target *home)
     return true;
 }
 
-static void remember(struct detour *d, const struct call_target *home,
+static void remember(struct failover *d, const struct call_target *home,
                      const struct mo_err *why)
 {
     const char *name = mo_upstream_server(home->slot->up)->name;
@@ -210,14 +211,14 @@ static bool may_repeat(const struct forwarded_call *f,
            has_time(f, home);
 }
 
-static bool try_here(struct forwarded_call *f, enum detour_how how,
+static bool try_here(struct forwarded_call *f, enum failover_how how,
                      const struct call_target *t)
 {
     unsigned most = mo_overrides_retries(t->slot->manner, t->own);
 
-    if (how == DETOUR_NO_CHILD)
+    if (how == FAILOVER_NO_CHILD)
         return false;
-    if (how == DETOUR_UNSENT && most == 0)
+    if (how == FAILOVER_UNSENT && most == 0)
         most = 1; /* it costs nobody anything */
     if (f->detour.tries >= most)
         return false;
@@ -226,12 +227,12 @@ static bool try_here(struct forwarded_call *f, enum detour_how how,
     return true;
 }
 
-bool detour_take(struct forwarded_call *f, enum detour_how how,
-                 const struct mo_err *why)
+bool mo_failover_take(struct forwarded_call *f, enum failover_how how,
+                      const struct mo_err *why)
 {
     struct call_target home, t;
 
-    f->detour.sent = f->detour.sent || how == DETOUR_SENT;
+    f->detour.sent = f->detour.sent || how == FAILOVER_SENT;
     if (!is_free(f) || mo_rewrite_target(f->g, f->down, &home) < 0)
         return false;
     if (present(f, &home, &t) < 0)
@@ -248,9 +249,9 @@ bool detour_take(struct forwarded_call *f, enum detour_how how,
 
 /* --- what is said of it -------------------------------------------------- */
 
-int detour_route(struct forwarded_call *f, const struct call_target *t)
+int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
 {
-    const struct detour *d = &f->detour;
+    const struct failover *d = &f->detour;
     bool left = d->away && d->from && d->why;
     struct mo_jw w;
 

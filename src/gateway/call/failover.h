@@ -16,11 +16,12 @@
 
 #include "gateway/call/rewrite.h"
 
-#define DETOUR_MOVES_MAX 8 /* to a server that has replaced the one it was */
+#define FAILOVER_MOVES_MAX 8 /* to a server that has replaced the one it was   \
+                              */
 
 struct forwarded_call;
 
-struct detour {
+struct failover {
     uint64_t begun_ms; /* first written; 0: never */
     unsigned tries;    /* again, on the present server */
     unsigned next;     /* the first of those who stand in that was not tried */
@@ -32,25 +33,26 @@ struct detour {
     char *from;  /* its name */
 };
 
-enum detour_how {
-    DETOUR_NO_CHILD, /* none was to be had */
-    DETOUR_UNSENT,   /* nothing was written */
-    DETOUR_SENT,     /* it may have been done */
+enum failover_how {
+    FAILOVER_NO_CHILD, /* none was to be had */
+    FAILOVER_UNSENT,   /* nothing was written */
+    FAILOVER_SENT,     /* it may have been done */
 };
 
-void detour_fini(struct detour *d);
+void mo_failover_fini(struct failover *d);
 /* It has failed. True: it is on its way again. */
-bool detour_take(struct forwarded_call *f, enum detour_how how,
-                 const struct mo_err *why);
+bool mo_failover_take(struct forwarded_call *f, enum failover_how how,
+                      const struct mo_err *why);
 /* Where it goes now. 0; MO_EBUSY: it was moved and wishes again; MO_ENOTFOUND:
  * it is not there any more. */
-int detour_target(struct forwarded_call *f, struct call_target *t);
+int mo_failover_target(struct forwarded_call *f, struct call_target *t);
 
 /* It is about to be sent: how long it may wait for an answer, in ms. */
-uint64_t detour_begin(struct forwarded_call *f, const struct call_target *t);
+uint64_t mo_failover_begin(struct forwarded_call *f,
+                           const struct call_target *t);
 /* Did an error come before anything was sent? */
-bool detour_is_unsent(const struct mo_reply *r);
+bool mo_failover_is_unsent(const struct mo_reply *r);
 /* What the result says of where it went; nothing if there is nothing to say. */
-int detour_route(struct forwarded_call *f, const struct call_target *t);
+int mo_failover_route(struct forwarded_call *f, const struct call_target *t);
 
 #endif

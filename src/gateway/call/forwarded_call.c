@@ -40,7 +40,7 @@ void mo_forward_free(struct forwarded_call *f)
     mo_buf_fini(&f->lacked);
     mo_buf_fini(&f->edited);
     mo_forward_kept_free(f);
-    detour_fini(&f->detour);
+    mo_failover_fini(&f->detour);
     mo_pool_give(&f->g->spare_flights, f);
 }
 
@@ -218,7 +218,7 @@ static int send(struct forwarded_call *f, const struct call_target *t,
     struct mo_span caps = mo_json_text(c->caps);
     char method[64];
     struct mo_call_opts o = {
-        .idle_ms = detour_begin(f, t),
+        .idle_ms = mo_failover_begin(f, t),
         .name = t->own,
         .params = m->v,
         .nparams = m->n,
@@ -257,7 +257,7 @@ static int forward(struct forwarded_call *f, const struct call_target *t,
     f->as_task = mo_rewrite_is_task(t, conn);
     rc = mo_rewrite_params(f->down, t, f->as_task, &b, &params);
     if (rc == 0)
-        rc = detour_route(f, t);
+        rc = mo_failover_route(f, t);
     if (rc < 0)
         (void)mo_fail(e, rc, "the request cannot be passed on");
     else
@@ -300,11 +300,11 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
     f->wishing = false;
     f->child = c;
     if (!c) {
-        if (!detour_take(f, DETOUR_NO_CHILD, why))
+        if (!mo_failover_take(f, FAILOVER_NO_CHILD, why))
             mo_forward_fail(f, why->msg, false);
         return;
     }
-    rc = detour_target(f, &t);
+    rc = mo_failover_target(f, &t);
     if (rc == MO_EBUSY)
         return;
     if (rc < 0 && !f->detour.sent) {
@@ -319,7 +319,7 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
         return;
     if (forward(f, &t, &e) == 0)
         return;
-    if (e.code != MO_ECLOSED || !detour_take(f, DETOUR_UNSENT, &e))
+    if (e.code != MO_ECLOSED || !mo_failover_take(f, FAILOVER_UNSENT, &e))
         mo_forward_fail(f, e.msg, false);
 }
 
@@ -343,7 +343,7 @@ static void send_again(struct forwarded_call *f)
 {
     struct call_target t;
     struct mo_err e;
-    int rc = detour_target(f, &t);
+    int rc = mo_failover_target(f, &t);
 
     f->stale = false;
     if (rc == MO_EBUSY)

@@ -69,7 +69,7 @@ struct forwarded_call {
     bool wishing;
     bool stale, retried; /* it waits for its server's list of tools, to be sent
                           * once more with the headers that it wants now */
-    struct detour detour;
+    struct failover detour;
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;

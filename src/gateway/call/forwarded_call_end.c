@@ -201,7 +201,7 @@ static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
     struct mo_link *k = conn ? mo_conn_link(conn) : NULL;
 
     return k && mo_link_is_http(k) &&
-           (r->err->code == MO_ECLOSED || detour_is_unsent(r));
+           (r->err->code == MO_ECLOSED || mo_failover_is_unsent(r));
 }
 
 /* What a call says of its server. */
@@ -260,10 +260,10 @@ static void finish(struct forwarded_call *f, const struct mo_reply *r)
     if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
         return;
     if (r->err) {
-        enum detour_how how =
-            detour_is_unsent(r) ? DETOUR_NO_CHILD : DETOUR_SENT;
+        enum failover_how how =
+            mo_failover_is_unsent(r) ? FAILOVER_NO_CHILD : FAILOVER_SENT;
 
-        if (!detour_take(f, how, r->err))
+        if (!mo_failover_take(f, how, r->err))
             no_answer(f, r->err, f->detour.sent);
         return;
     }
