@@ -279,7 +279,7 @@ int mo_resolved_server_redact(const struct mo_resolved_server *t,
     for (const struct mo_resolved_server_text *x = t->secrets; rc == 0 && x;
          x = x->next)
         if (x->value && x->n >= MO_LOG_SECRET_MIN)
-            rc = hush_secret(text, mo_span(x->p, x->n), b);
+            rc = mo_redact_secret(text, mo_span(x->p, x->n), b);
     return rc;
 }
 

@@ -175,7 +175,7 @@ static void test_hush(void **state)
         struct mo_json got;
 
         mo_buf_init(&b, 1 << 16);
-        got = hush(l, json(rows[i].in), &b);
+        got = mo_redact(l, json(rows[i].in), &b);
         check_row(rows[i].name, mo_span_is(mo_json_text(got), rows[i].out));
         mo_buf_fini(&b);
     }
@@ -199,11 +199,11 @@ static void test_hush_reply(void **state)
     l = mo_loop_new(&log, NULL);
     assert_int_equal(mo_loop_secret(l, MO_SPAN("sk-planted-1")), 0);
     mo_buf_init(&b, 1 << 16);
-    assert_true(mo_span_is(mo_json_text(hush_reply(l, &error, &b)),
+    assert_true(mo_span_is(mo_json_text(mo_redact_reply(l, &error, &b)),
                            "{\"message\":\"[secret]\"}"));
-    assert_true(mo_span_is(mo_json_text(hush_reply(l, &bad, &b)),
+    assert_true(mo_span_is(mo_json_text(mo_redact_reply(l, &bad, &b)),
                            "{\"isError\":true,\"x\":\"[secret]\"}"));
-    assert_ptr_equal(hush_reply(l, &good, &b).p, good.result.p);
+    assert_ptr_equal(mo_redact_reply(l, &good, &b).p, good.result.p);
     mo_buf_fini(&b);
     mo_loop_free(l);
     mo_log_fini(&log);

@@ -123,7 +123,7 @@ static void clean_outcome(struct forwarded_call *f)
     if (mo_buf_err(&f->outcome))
         return;
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    said = hush(f->g->loop, said, &b);
+    said = mo_redact(f->g->loop, said, &b);
     if (!said.p) {
         f->outcome.err = MO_ENOMEM;
     } else if (said.p == b.p) {
@@ -167,7 +167,7 @@ static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
 
     f->down = NULL;
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    said = hush_reply(f->g->loop, r, &b);
+    said = mo_redact_reply(f->g->loop, r, &b);
     if (!said.p)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else if (r->error.p)
@@ -241,7 +241,7 @@ static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
     struct mo_buf b;
 
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    said = hush_reply(f->g->loop, r, &b);
+    said = mo_redact_reply(f->g->loop, r, &b);
     f->is_error = r->error.p != NULL;
     mo_buf_reset(&f->outcome);
     if (said.p)
@@ -322,7 +322,7 @@ static void about_task(struct forwarded_call *f, struct mo_json task)
     mo_rewrite_task_how(f->down->name, &how);
     (void)mo_rewrite_task_result(f->g, f->down, f->slot, &how, task,
                                  &f->outcome);
-    if (hush_task_failed(task))
+    if (mo_redact_task_failed(task))
         clean_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
     mo_buf_init(&cut, 2 * GW_TEXT_MAX);

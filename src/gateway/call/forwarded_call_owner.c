@@ -107,7 +107,7 @@ void mo_forward_log(struct gw_child *k, uint64_t stream_of,
     struct mo_buf b;
 
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    params = hush(k->slot->g->loop, params, &b);
+    params = mo_redact(k->slot->g->loop, params, &b);
     if (params.p)
         log_plain(k, stream_of, params);
     else

@@ -29,7 +29,8 @@ static int blank(struct mo_span *text, struct mo_span needle, struct mo_buf *b)
     return rc;
 }
 
-int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b)
+int mo_redact_secret(struct mo_span *text, struct mo_span secret,
+                     struct mo_buf *b)
 {
     struct mo_buf quoted;
     struct mo_span inner;
@@ -49,34 +50,34 @@ int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b)
     return rc;
 }
 
-struct mo_json hush(const struct mo_loop *l, struct mo_json text,
-                    struct mo_buf *b)
+struct mo_json mo_redact(const struct mo_loop *l, struct mo_json text,
+                         struct mo_buf *b)
 {
     const struct mo_log *log = mo_loop_log(l);
     struct mo_span s = mo_json_text(text);
 
     for (size_t i = 0; log && i < log->nsecrets; i++)
-        if (hush_secret(&s, mo_span_cstr(log->secrets[i]), b) < 0)
+        if (mo_redact_secret(&s, mo_span_cstr(log->secrets[i]), b) < 0)
             return (struct mo_json){NULL, 0};
     return (struct mo_json){s.p, s.n};
 }
 
-bool hush_task_failed(struct mo_json task)
+bool mo_redact_task_failed(struct mo_json task)
 {
     return mo_json_get(task, "error").p ||
            mo_json_str_eq(mo_json_get(task, "status"), MO_SPAN("failed")) ||
            gw_failed(mo_json_get(task, "result"));
 }
 
-struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
-                          struct mo_buf *b)
+struct mo_json mo_redact_reply(const struct mo_loop *l,
+                               const struct mo_reply *r, struct mo_buf *b)
 {
     const struct mo_log *log = mo_loop_log(l);
     bool any = log && log->nsecrets > 0;
 
     if (r->error.p)
-        return any ? hush(l, r->error, b) : r->error;
+        return any ? mo_redact(l, r->error, b) : r->error;
     if (!any || !gw_failed(r->result))
         return r->result;
-    return hush(l, r->result, b);
+    return mo_redact(l, r->result, b);
 }

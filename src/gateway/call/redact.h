@@ -12,15 +12,16 @@
 
 /* One secret, as it is and as JSON has it between its quotes: if it is there
  * *text is what stands in b from then on. 0 or MO_ENOMEM. */
-int hush_secret(struct mo_span *text, struct mo_span secret, struct mo_buf *b);
+int mo_redact_secret(struct mo_span *text, struct mo_span secret,
+                     struct mo_buf *b);
 /* The text without them: in b if there was one, else as it is; none without
  * memory, for what cannot be cleaned must not cross. */
-struct mo_json hush(const struct mo_loop *l, struct mo_json text,
-                    struct mo_buf *b);
+struct mo_json mo_redact(const struct mo_loop *l, struct mo_json text,
+                         struct mo_buf *b);
 /* Whether what is said of a task, in an answer or as news, is of that kind. */
-bool hush_task_failed(struct mo_json task);
+bool mo_redact_task_failed(struct mo_json task);
 /* What a reply says, its error or its result. */
-struct mo_json hush_reply(const struct mo_loop *l, const struct mo_reply *r,
-                          struct mo_buf *b);
+struct mo_json mo_redact_reply(const struct mo_loop *l,
+                               const struct mo_reply *r, struct mo_buf *b);
 
 #endif

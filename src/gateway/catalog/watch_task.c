@@ -125,8 +125,8 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_init(&clean, 2 * GW_TEXT_MAX);
     mo_buf_init(&cut, GW_TEXT_MAX);
     mo_buf_init(&b, GW_TEXT_MAX);
-    if (hush_task_failed(params))
-        params = hush(g->loop, params, &clean);
+    if (mo_redact_task_failed(params))
+        params = mo_redact(g->loop, params, &clean);
     mo_rewrite_task_how(id, &how);
     if (params.p && shape_task(g->shape, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
