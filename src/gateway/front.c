@@ -129,7 +129,7 @@ static int add_ours(struct mo_buf *page)
     int rc;
 
     mo_buf_init(&b, GW_TEXT_MAX);
-    rc = shape_list(mo_buf_view(page), &b);
+    rc = mo_result_limit_list(mo_buf_view(page), &b);
     mo_buf_fini(page);
     *page = b;
     return rc;
@@ -147,7 +147,8 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
     }
     mo_buf_init(&b, GW_TEXT_MAX);
     rc = put_page(g, c, kind, &b);
-    if (rc == 0 && kind == MO_CAT_TOOLS && is_first(c) && shape_is_on(g))
+    if (rc == 0 && kind == MO_CAT_TOOLS && is_first(c) &&
+        mo_result_limit_is_on(g))
         rc = add_ours(&b);
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
@@ -171,8 +172,8 @@ static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
     rc = mo_rewrite_target(g, c, &t);
     if (rc == 0)
         mo_forward_start(g, c, &t);
-    else if (shape_is(g, c))
-        shape_call(g, c, c->arguments);
+    else if (mo_result_limit_is(g, c))
+        mo_result_limit_call(g, c, c->arguments);
     else if (rc != MO_ENOTFOUND || !may_wait ||
              !wait_for_lists(g, c, GW_FIND_MS))
         mo_rewrite_refuse(c);

@@ -159,7 +159,7 @@ static void end_now(struct mo_later *d)
     mo_catalog_free(g->cat);
     guide_free(g->seek); /* it borrows from the other */
     guide_free(g->guide);
-    shape_free(g->shape);
+    mo_result_limit_free(g->shape);
     habit_free(g->habit);
     mo_latency_fini(&g->pace);
     mo_pool_fini(&g->spare_flights);
@@ -376,11 +376,11 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         return e ? e->code : MO_ENOMEM;
     }
     g->guide = guide_new(o->table, o->pieces);
-    g->shape = shape_new(o->loop);
+    g->shape = mo_result_limit_new(o->loop);
     g->habit = habit_new(o->loop, o->habit);
     if (!g->guide || !g->shape || !g->habit) {
         guide_free(g->guide);
-        shape_free(g->shape);
+        mo_result_limit_free(g->shape);
         habit_free(g->habit);
         mo_catalog_free(g->cat);
         mo_free(g);

@@ -98,7 +98,7 @@ struct mo_gateway {
     struct mo_catalog *cat;
     struct guide *guide;
     struct guide *seek; /* over all there is; NULL: not asked yet */
-    struct shape *shape;
+    struct result_shape *shape;
     struct habit *habit;
     struct mo_latency pace;
     struct server_slot **v;

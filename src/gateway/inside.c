@@ -152,5 +152,6 @@ int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)
 {
     struct mo_span list = four ? four_tools_text() : MO_SPAN("{\"tools\":[]}");
 
-    return shape_is_on(g) ? shape_list(list, out) : mo_buf_span(out, list);
+    return mo_result_limit_is_on(g) ? mo_result_limit_list(list, out)
+                                    : mo_buf_span(out, list);
 }

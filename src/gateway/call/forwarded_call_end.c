@@ -53,9 +53,9 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
 }
 
 /* How long its tool's results may be. */
-static struct shape_how how_of(const struct forwarded_call *f)
+static struct result_limit how_of(const struct forwarded_call *f)
 {
-    return (struct shape_how){
+    return (struct result_limit){
         .who = f->who,
         .most = f->most,
         .promised = f->promised,
@@ -66,12 +66,12 @@ static struct shape_how how_of(const struct forwarded_call *f)
 static void give(const struct forwarded_call *f, struct mo_ep_call *c,
                  struct mo_json result)
 {
-    struct shape_how how = how_of(f);
+    struct result_limit how = how_of(f);
     struct mo_buf cut;
 
     mo_buf_init(&cut, GW_TEXT_MAX);
     if (f->most && result.n > f->most &&
-        shape_cut(f->g->shape, &how, result, &cut))
+        mo_result_limit_cut(f->g->shape, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
         four_result(c, result, mo_buf_view(&f->route));
@@ -297,7 +297,7 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
-    struct shape_how how = how_of(f);
+    struct result_limit how = how_of(f);
 
     if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
@@ -314,7 +314,7 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
  * much of its result as a call would have given. */
 static void about_task(struct forwarded_call *f, struct mo_json task)
 {
-    struct shape_how how = {.who = f->who};
+    struct result_limit how = {.who = f->who};
     struct mo_json said;
     struct mo_buf cut;
 
@@ -326,7 +326,8 @@ static void about_task(struct forwarded_call *f, struct mo_json task)
         clean_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
     mo_buf_init(&cut, 2 * GW_TEXT_MAX);
-    if (!mo_buf_err(&f->outcome) && shape_task(f->g->shape, &how, said, &cut)) {
+    if (!mo_buf_err(&f->outcome) &&
+        mo_result_limit_task(f->g->shape, &how, said, &cut)) {
         mo_buf_fini(&f->outcome);
         f->outcome = cut;
     } else {

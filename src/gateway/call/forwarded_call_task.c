@@ -116,7 +116,7 @@ static void tell(struct forwarded_call *f)
 static void shorten(struct forwarded_call *f)
 {
     struct mo_json whole = {f->outcome.p, f->outcome.len};
-    struct shape_how how = {
+    struct result_limit how = {
         .who = f->who, .most = f->most, .promised = f->promised};
     struct mo_buf cut;
 
@@ -124,7 +124,7 @@ static void shorten(struct forwarded_call *f)
         whole.n <= f->most)
         return;
     mo_buf_init(&cut, GW_TEXT_MAX);
-    if (shape_cut(f->g->shape, &how, whole, &cut)) {
+    if (mo_result_limit_cut(f->g->shape, &how, whole, &cut)) {
         mo_buf_fini(&f->outcome);
         f->outcome = cut;
     } else {

@@ -30,7 +30,7 @@ struct kept {
     char text[];
 };
 
-struct shape {
+struct result_shape {
     struct mo_loop *loop;
     struct mo_list kept;
     struct mo_map rows; /* handle -> struct kept */
@@ -45,7 +45,7 @@ static uint64_t now_ms(void)
     return mo_now_ns() / MO_MS;
 }
 
-static void drop(struct shape *s, struct kept *k)
+static void drop(struct result_shape *s, struct kept *k)
 {
     (void)mo_map_del(&s->rows, mo_span_cstr(k->handle));
     mo_list_del(&k->node);
@@ -53,7 +53,7 @@ static void drop(struct shape *s, struct kept *k)
     mo_free(k);
 }
 
-static struct kept *oldest(const struct shape *s)
+static struct kept *oldest(const struct result_shape *s)
 {
     return mo_list_empty(&s->kept) ? NULL
                                    : mo_list_first(&s->kept, struct kept, node);
@@ -61,7 +61,7 @@ static struct kept *oldest(const struct shape *s)
 
 static void on_timer(struct mo_timer *t)
 {
-    struct shape *s = mo_container_of(t, struct shape, timer);
+    struct result_shape *s = mo_container_of(t, struct result_shape, timer);
     uint64_t now = now_ms();
     struct kept *k = oldest(s);
 
@@ -73,9 +73,9 @@ static void on_timer(struct mo_timer *t)
         mo_timer_start(s->loop, t, k->until - now);
 }
 
-struct shape *shape_new(struct mo_loop *l)
+struct result_shape *mo_result_limit_new(struct mo_loop *l)
 {
-    struct shape *s = mo_new(struct shape);
+    struct result_shape *s = mo_new(struct result_shape);
 
     if (!s)
         return NULL;
@@ -86,7 +86,7 @@ struct shape *shape_new(struct mo_loop *l)
     return s;
 }
 
-void shape_free(struct shape *s)
+void mo_result_limit_free(struct result_shape *s)
 {
     if (!s)
         return;
@@ -98,7 +98,7 @@ void shape_free(struct shape *s)
 }
 
 /* NULL: it cannot be kept. */
-static const struct kept *keep(struct shape *s, const char *who,
+static const struct kept *keep(struct result_shape *s, const char *who,
                                struct mo_span text)
 {
     struct kept *k;
@@ -141,8 +141,8 @@ static size_t whole(struct mo_span text, size_t most)
 }
 
 struct cutting {
-    struct shape *s;
-    const struct shape_how *how;
+    struct result_shape *s;
+    const struct result_limit *how;
     size_t left; /* bytes of text that may still come */
     struct mo_jw *meta;
     struct mo_arena a;
@@ -290,8 +290,8 @@ static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
     return rc;
 }
 
-bool shape_cut(struct shape *s, const struct shape_how *how,
-               struct mo_json result, struct mo_buf *out)
+bool mo_result_limit_cut(struct result_shape *s, const struct result_limit *how,
+                         struct mo_json result, struct mo_buf *out)
 {
     struct cutting c = {
         .s = s,
@@ -308,8 +308,9 @@ bool shape_cut(struct shape *s, const struct shape_how *how,
     return rc == 0 && out->len > 0 && !mo_buf_err(out);
 }
 
-bool shape_task(struct shape *s, const struct shape_how *how,
-                struct mo_json task, struct mo_buf *out)
+bool mo_result_limit_task(struct result_shape *s,
+                          const struct result_limit *how, struct mo_json task,
+                          struct mo_buf *out)
 {
     struct mo_json result = mo_json_get(task, "result");
     struct mo_edit ed = {"result", {NULL, 0}};
@@ -319,7 +320,7 @@ bool shape_task(struct shape *s, const struct shape_how *how,
     if (!how->most || result.n <= how->most)
         return false;
     mo_buf_init(&cut, GW_TEXT_MAX);
-    is = shape_cut(s, how, result, &cut);
+    is = mo_result_limit_cut(s, how, result, &cut);
     ed.to = mo_buf_view(&cut);
     is = is && mo_edit(out, task, &ed, 1) == 0;
     mo_buf_fini(&cut);
@@ -328,7 +329,7 @@ bool shape_task(struct shape *s, const struct shape_how *how,
 
 /* --- read_result --------------------------------------------------------- */
 
-bool shape_is_on(const struct mo_gateway *g)
+bool mo_result_limit_is_on(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
         if (mo_overrides_has_limit(g->v[i]->manner))
@@ -336,7 +337,7 @@ bool shape_is_on(const struct mo_gateway *g)
     return false;
 }
 
-bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
@@ -347,7 +348,7 @@ bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c)
            !mo_catalog_find(g->cat, MO_CAT_TOOLS, c->name);
 }
 
-int shape_list(struct mo_span page, struct mo_buf *out)
+int mo_result_limit_list(struct mo_span page, struct mo_buf *out)
 {
     static const char head[] = "{\"tools\":[";
     struct mo_span rest = mo_span_skip(page, sizeof(head) - 1);
@@ -417,8 +418,8 @@ static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
     mo_buf_fini(&b);
 }
 
-void shape_call(struct mo_gateway *g, struct mo_ep_call *c,
-                struct mo_json arguments)
+void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
+                          struct mo_json arguments)
 {
     const struct kept *k = find(g, c, mo_json_get(arguments, "handle"));
     uint64_t from = 0, limit = SHAPE_PAGE;

@@ -30,12 +30,13 @@
 #define SHAPE_TOOL      "read_result"
 #define SHAPE_META      "mcp-orchestrator/result"
 
-struct shape;
+struct result_shape;
 
-struct shape *shape_new(struct mo_loop *l); /* NULL: no memory */
-void shape_free(struct shape *s);           /* NULL is fine */
+struct result_shape *
+mo_result_limit_new(struct mo_loop *l);            /* NULL: no memory */
+void mo_result_limit_free(struct result_shape *s); /* NULL is fine */
 
-struct shape_how {
+struct result_limit {
     const char *who; /* may read the rest */
     size_t most;     /* bytes */
     bool promised;   /* structured content stays */
@@ -44,21 +45,22 @@ struct shape_how {
 
 /* The result as that one may see it. False: it is short enough as it is (or
  * there is no memory: better too much than nothing). */
-bool shape_cut(struct shape *s, const struct shape_how *how,
-               struct mo_json result, struct mo_buf *out);
+bool mo_result_limit_cut(struct result_shape *s, const struct result_limit *how,
+                         struct mo_json result, struct mo_buf *out);
 
 /* The same for a modern server's task, which carries its result. */
-bool shape_task(struct shape *s, const struct shape_how *how,
-                struct mo_json task, struct mo_buf *out);
+bool mo_result_limit_task(struct result_shape *s,
+                          const struct result_limit *how, struct mo_json task,
+                          struct mo_buf *out);
 
 /* Is read_result to be listed? */
-bool shape_is_on(const struct mo_gateway *g);
+bool mo_result_limit_is_on(const struct mo_gateway *g);
 /* Is it a call of it, and nobody else's? */
-bool shape_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c);
 /* The call, with its arguments. */
-void shape_call(struct mo_gateway *g, struct mo_ep_call *c,
-                struct mo_json arguments);
+void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
+                          struct mo_json arguments);
 /* {"tools":[...]} with it as the first one. */
-int shape_list(struct mo_span page, struct mo_buf *out);
+int mo_result_limit_list(struct mo_span page, struct mo_buf *out);
 
 #endif

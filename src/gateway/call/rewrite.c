@@ -136,7 +136,7 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
 }
 
 /* What stands between the hash and its own name. */
-static void put_how(const struct shape_how *how, struct mo_buf *b)
+static void put_how(const struct result_limit *how, struct mo_buf *b)
 {
     if (how->most)
         (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->most,
@@ -145,7 +145,7 @@ static void put_how(const struct shape_how *how, struct mo_buf *b)
     (void)mo_buf_putc(b, '.');
 }
 
-void mo_rewrite_task_how(struct mo_span id, struct shape_how *how)
+void mo_rewrite_task_how(struct mo_span id, struct result_limit *how)
 {
     struct mo_span rest = mo_span_skip(id, MAC_LEN);
     struct mo_span said = mo_span_cut(&rest, '.');
@@ -159,8 +159,8 @@ void mo_rewrite_task_how(struct mo_span id, struct shape_how *how)
 
 int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
                            const struct server_slot *s,
-                           const struct shape_how *how, struct mo_json result,
-                           struct mo_buf *out)
+                           const struct result_limit *how,
+                           struct mo_json result, struct mo_buf *out)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct mo_json id = mo_json_get(result, "taskId");

@@ -56,10 +56,10 @@ bool mo_rewrite_is_task(const struct call_target *t,
  * that the client knows. */
 int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
                            const struct server_slot *s,
-                           const struct shape_how *how, struct mo_json result,
-                           struct mo_buf *out);
+                           const struct result_limit *how,
+                           struct mo_json result, struct mo_buf *out);
 /* How long its tool's results may be, by the name of one that was found. */
-void mo_rewrite_task_how(struct mo_span id, struct shape_how *how);
+void mo_rewrite_task_how(struct mo_span id, struct result_limit *how);
 bool mo_rewrite_is_task_method(const struct mo_ep_call *c);
 /* Whose task that is, if it is one of c's client. */
 int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,

@@ -115,7 +115,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
                  struct mo_span id, struct mo_json params)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
-    struct shape_how how = {.who = x->who};
+    struct result_limit how = {.who = x->who};
     struct mo_buf exposed, caller, name, clean, cut, b;
 
     /* Copies: who is told may be found to be gone, and x with it. */
@@ -128,7 +128,7 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     if (mo_redact_task_failed(params))
         params = mo_redact(g->loop, params, &clean);
     mo_rewrite_task_how(id, &how);
-    if (params.p && shape_task(g->shape, &how, params, &cut))
+    if (params.p && mo_result_limit_task(g->shape, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);
     (void)mo_buf_span(&caller, mo_buf_view(&x->caller));

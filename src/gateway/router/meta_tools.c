@@ -327,7 +327,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
                            "request in plain words");
     else if (rc == MO_ENOTFOUND && !ch.server.n &&
              mo_span_is(ch.tool, SHAPE_TOOL))
-        shape_call(g, c, ch.params);
+        mo_result_limit_call(g, c, ch.params);
     else if (rc == MO_ENOTFOUND)
         mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
                            "words, list_capabilities says what there is");

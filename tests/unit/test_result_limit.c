@@ -24,15 +24,15 @@ static void put_long(struct mo_buf *b, size_t n)
 static void test_short(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct shape *s = shape_new(l);
-    struct shape_how how = {.who = "me", .most = 300};
+    struct result_shape *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .most = 300};
     struct mo_buf out;
 
     (void)state;
     mo_buf_init(&out, 1 << 20);
-    assert_false(shape_cut(s, &how, json("{\"content\":[]}"), &out));
+    assert_false(mo_result_limit_cut(s, &how, json("{\"content\":[]}"), &out));
     mo_buf_fini(&out);
-    shape_free(s);
+    mo_result_limit_free(s);
     mo_loop_free(l);
 }
 
@@ -40,8 +40,8 @@ static void test_short(void **state)
 static void test_cut(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct shape *s = shape_new(l);
-    struct shape_how how = {.who = "me", .most = 301};
+    struct result_shape *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .most = 301};
     struct mo_buf in, out;
     struct mo_json v, content, meta;
     struct mo_json_doc d;
@@ -57,7 +57,7 @@ static void test_cut(void **state)
     (void)mo_buf_puts(&in, "\"}],\"structuredContent\":{\"a\":\"");
     put_long(&in, LONG_TEXT);
     (void)mo_buf_puts(&in, "\"},\"_meta\":{\"y\":2}}");
-    assert_true(shape_cut(s, &how, json(mo_buf_cstr(&in)), &out));
+    assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
     assert_int_equal(mo_json_parse(mo_buf_view(&out), 0, &d, NULL), 0);
     content = mo_json_get(d.root, "content");
     assert_true(mo_json_str_eq(mo_json_get(mo_json_at(content, 0), "text"),
@@ -77,12 +77,12 @@ static void test_cut(void **state)
     /* what was promised a schema stays */
     mo_buf_reset(&out);
     how.promised = true;
-    assert_true(shape_cut(s, &how, json(mo_buf_cstr(&in)), &out));
+    assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
     assert_int_equal(mo_json_parse(mo_buf_view(&out), 0, &d, NULL), 0);
     assert_true(mo_json_get(d.root, "structuredContent").p);
     mo_buf_fini(&in);
     mo_buf_fini(&out);
-    shape_free(s);
+    mo_result_limit_free(s);
     mo_loop_free(l);
 }
 
@@ -90,8 +90,8 @@ static void test_cut(void **state)
 static void test_bounded(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct shape *s = shape_new(l);
-    struct shape_how how = {.who = "me", .most = 300};
+    struct result_shape *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .most = 300};
     struct mo_buf in, out;
 
     (void)state;
@@ -102,11 +102,11 @@ static void test_bounded(void **state)
     (void)mo_buf_puts(&in, "\"}]}");
     for (int i = 0; i < SHAPE_ROWS_MAX + 10; i++) {
         mo_buf_reset(&out);
-        assert_true(shape_cut(s, &how, json(mo_buf_cstr(&in)), &out));
+        assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
     }
     mo_buf_fini(&in);
     mo_buf_fini(&out);
-    shape_free(s);
+    mo_result_limit_free(s);
     mo_loop_free(l);
 }
 
@@ -118,18 +118,18 @@ struct tortured {
 static void torture_body(void *arg)
 {
     struct tortured *t = arg;
-    struct shape *s = shape_new(t->l);
-    struct shape_how how = {.who = "me", .most = 300};
+    struct result_shape *s = mo_result_limit_new(t->l);
+    struct result_limit how = {.who = "me", .most = 300};
     struct mo_json_doc d;
     struct mo_buf out;
 
     if (!s)
         return;
     mo_buf_init(&out, 1 << 20);
-    if (shape_cut(s, &how, json(mo_buf_cstr(t->in)), &out))
+    if (mo_result_limit_cut(s, &how, json(mo_buf_cstr(t->in)), &out))
         assert_int_equal(mo_json_parse(mo_buf_view(&out), 0, &d, NULL), 0);
     mo_buf_fini(&out);
-    shape_free(s);
+    mo_result_limit_free(s);
 }
 
 static void test_torture(void **state)
