@@ -71,11 +71,11 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     return true;
 }
 
-void front_settled(struct mo_gateway *g)
+void mo_gw_front_settled(struct mo_gateway *g)
 {
     struct mo_list now;
 
-    inside_settled(g);
+    mo_gw_inside_settled(g);
     if (mo_list_empty(&g->waits) || mo_catalog_refresh_pending(g))
         return;
     mo_list_init(&now);
@@ -202,7 +202,7 @@ static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
     call(g, c, may_wait);
 }
 
-void front_handle(void *ctx, struct mo_ep_call *c)
+void mo_gw_front_handle(void *ctx, struct mo_ep_call *c)
 {
     struct mo_gateway *g = ctx;
 
@@ -212,14 +212,14 @@ void front_handle(void *ctx, struct mo_ep_call *c)
         run(g, c, true);
 }
 
-void front_again(struct mo_gateway *g, struct mo_ep_call *c)
+void mo_gw_front_again(struct mo_gateway *g, struct mo_ep_call *c)
 {
     run(g, c, true);
 }
 
 /* --- what the endpoint wants to know of a tool --------------------------- */
 
-struct mo_json front_schema(void *ctx, struct mo_span name)
+struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
 {
     const struct mo_gateway *g = ctx;
     const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
@@ -230,7 +230,7 @@ struct mo_json front_schema(void *ctx, struct mo_span name)
 
 /* Any call may be a task here, as the endpoint keeps it; only a tool that
  * says so itself may not. */
-enum mo_ep_task_support front_task(void *ctx, struct mo_span name)
+enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span name)
 {
     const struct mo_gateway *g = ctx;
     const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);

@@ -100,7 +100,7 @@ static const struct mo_upstream_cb up_cb = {
 
 /* --- servers ------------------------------------------------------------- */
 
-struct server_slot *gw_slot(struct mo_gateway *g, unsigned no)
+struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no)
 {
     return no < g->n ? g->v[no] : NULL;
 }
@@ -170,7 +170,7 @@ static void end_now(struct mo_later *d)
         closed(ctx);
 }
 
-void gw_slot_check(struct server_slot *s)
+void mo_gw_slot_check(struct server_slot *s)
 {
     struct mo_gateway *g = s->g;
 
@@ -194,7 +194,7 @@ static void on_gone(void *ctx)
 
     s->up = NULL;
     s->gone = true;
-    gw_slot_check(s);
+    mo_gw_slot_check(s);
 }
 
 static void slot_close(struct server_slot *s)
@@ -211,7 +211,7 @@ static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
-    judge_leave(s);
+    mo_gw_judge_leave(s);
     mo_catalog_refresh_stop(s);
     mo_gw_watch_stop(s);
     if (s->g->closing || mo_list_empty(&s->flights))
@@ -354,10 +354,10 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     mo_gw_watch_again(g);
     if (first)
         return 0;
-    gw_changed(g, MO_EP_CH_TOOLS);
-    gw_changed(g, MO_EP_CH_PROMPTS);
-    gw_changed(g, MO_EP_CH_RESOURCES);
-    front_settled(g);
+    mo_gw_changed(g, MO_EP_CH_TOOLS);
+    mo_gw_changed(g, MO_EP_CH_PROMPTS);
+    mo_gw_changed(g, MO_EP_CH_RESOURCES);
+    mo_gw_front_settled(g);
     return 0;
 }
 
@@ -448,7 +448,7 @@ static void on_session_gone(void *ctx, uint64_t peer)
     char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(peer, mo_span(NULL, 0), who);
-    visit_forget(g, NULL, peer);
+    mo_gw_visit_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_upstream_server(g->v[i]->up)->per_session)
             mo_upstream_session_gone(g->v[i]->up, mo_span_cstr(who));
@@ -476,9 +476,9 @@ static void on_roots_changed(void *ctx, uint64_t peer)
 void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
 {
     o->caps = CAPS;
-    o->handler = front_handle;
-    o->schema = front_schema;
-    o->task = front_task;
+    o->handler = mo_gw_front_handle;
+    o->schema = mo_gw_front_schema;
+    o->task = mo_gw_front_task;
     o->watch = mo_gw_watch_uri;
     o->watch_task = mo_gw_watch_task_wanted;
     o->level = mo_gw_watch_level;
@@ -515,10 +515,10 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_list_del(&x->node);
         mo_free(x);
     }
-    visit_forget(g, ep, 0);
+    mo_gw_visit_forget(g, ep, 0);
 }
 
-void gw_changed(struct mo_gateway *g, enum mo_ep_what what)
+void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
     if (what == MO_EP_CH_TOOLS) {
         guide_stale(g->guide);

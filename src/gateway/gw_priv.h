@@ -129,23 +129,23 @@ struct mo_gateway {
 
 /* --- gateway.c ----------------------------------------------------------- */
 
-struct server_slot *gw_slot(struct mo_gateway *g, unsigned no);
+struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no);
 struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c);
 /* Tell clients, if any of them has a list that is old now. */
-void gw_changed(struct mo_gateway *g, enum mo_ep_what what);
+void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 /* Something has gone: may the slot, or the gateway, go too? */
-void gw_slot_check(struct server_slot *s);
+void mo_gw_slot_check(struct server_slot *s);
 
 /* --- front.c ------------------------------------------------------------- */
 
-void front_handle(void *ctx, struct mo_ep_call *c);
+void mo_gw_front_handle(void *ctx, struct mo_ep_call *c);
 /* A call that was on its way and is not: whose it is has to be found anew. */
-void front_again(struct mo_gateway *g, struct mo_ep_call *c);
-struct mo_json front_schema(void *ctx, struct mo_span tool);
-enum mo_ep_task_support front_task(void *ctx, struct mo_span tool);
+void mo_gw_front_again(struct mo_gateway *g, struct mo_ep_call *c);
+struct mo_json mo_gw_front_schema(void *ctx, struct mo_span tool);
+enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span tool);
 /* Lists have come, or cannot: who waited for them may go on. */
-void front_settled(struct mo_gateway *g);
+void mo_gw_front_settled(struct mo_gateway *g);
 
 /* --- gateway/catalog/refresh.c
  * ----------------------------------------------------------- */
@@ -173,9 +173,9 @@ void mo_catalog_refresh_running(struct mo_gateway *g);
 /* --- inside.c ------------------------------------------------------------ */
 
 /* Lists have come, or cannot. */
-void inside_settled(struct mo_gateway *g);
+void mo_gw_inside_settled(struct mo_gateway *g);
 /* Is it one of our own tools, called from inside? Then that is its name. */
-bool inside_name(struct mo_span *name);
+bool mo_gw_inside_name(struct mo_span *name);
 
 /* Does a tool say of its result that it failed? */
 static inline bool gw_failed(struct mo_json result)
@@ -222,11 +222,11 @@ void mo_gw_watch_task_fini(struct mo_gateway *g);
 struct forwarded_call;
 
 /* The client of the flight is sent to a page by that question. */
-void visit_begin(const struct forwarded_call *f, struct mo_json params);
+void mo_gw_visit_begin(const struct forwarded_call *f, struct mo_json params);
 /* The server says that somebody is done. */
-void visit_done(struct gw_child *k, struct mo_json params);
+void mo_gw_visit_done(struct gw_child *k, struct mo_json params);
 /* peer 0: of the whole endpoint. */
-void visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
-                  uint64_t peer);
+void mo_gw_visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                        uint64_t peer);
 
 #endif

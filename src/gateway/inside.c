@@ -78,14 +78,14 @@ void mo_gateway_unread(struct mo_gw_read *r)
     mo_later_cancel(&r->later);
 }
 
-void inside_settled(struct mo_gateway *g)
+void mo_gw_inside_settled(struct mo_gateway *g)
 {
     mo_list_each (n, &g->reads)
         mo_loop_defer(g->loop,
                       &mo_container_of(n, struct mo_gw_read, node)->later);
 }
 
-bool inside_name(struct mo_span *name)
+bool mo_gw_inside_name(struct mo_span *name)
 {
     static const struct mo_span ours = {MO_GW_OURS, sizeof(MO_GW_OURS) - 1};
 

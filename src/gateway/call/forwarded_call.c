@@ -19,14 +19,14 @@ void mo_forward_leave(struct forwarded_call *f)
     f->slot = NULL;
     mo_list_del(&f->snode);
     if (s)
-        gw_slot_check(s);
+        mo_gw_slot_check(s);
 }
 
 void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->wishing || f->down);
     mo_forward_drop_questions(f, "the call is over");
-    judge_free(f);
+    mo_gw_judge_free(f);
     mo_forward_leave(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -280,13 +280,13 @@ static void begin_again(struct forwarded_call *f)
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
 
-    judge_done(f, MO_GW_ERROR, 0);
+    mo_gw_judge_done(f, MO_GW_ERROR, 0);
     f->down = NULL;
     f->how = DOWN_GONE;
     c->data = NULL;
     c->canceled = NULL;
     mo_forward_free(f);
-    front_again(g, c);
+    mo_gw_front_again(g, c);
 }
 
 static void on_ready(struct mo_child_request *w, struct mo_child *c,
@@ -315,7 +315,7 @@ static void on_ready(struct mo_child_request *w, struct mo_child *c,
         mo_forward_fail(f, "it is not offered any more", true);
         return;
     }
-    if (!judge_again(f, &t))
+    if (!mo_gw_judge_again(f, &t))
         return;
     if (forward(f, &t, &e) == 0)
         return;
@@ -350,7 +350,7 @@ static void send_again(struct forwarded_call *f)
         return;
     if (rc < 0)
         mo_forward_fail(f, "it is not offered any more", false);
-    else if (judge_again(f, &t) && forward(f, &t, &e) < 0)
+    else if (mo_gw_judge_again(f, &t) && forward(f, &t, &e) < 0)
         mo_forward_fail(f, e.msg, false);
 }
 
@@ -380,6 +380,6 @@ void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (judge_begin(f, t))
+    else if (mo_gw_judge_begin(f, t))
         wish(f);
 }

@@ -74,7 +74,7 @@ static struct question *question_new(struct forwarded_call *f)
 static void refuse(struct question *q, int code, const char *why)
 {
     if (q->own)
-        judge_answer(q->f, (struct mo_json){NULL, 0});
+        mo_gw_judge_answer(q->f, (struct mo_json){NULL, 0});
     else if (q->ask)
         mo_ask_refuse(q->ask, code, why);
     question_free(q);
@@ -86,7 +86,7 @@ static void answer(struct question *q, struct mo_json value)
 
     if (q->ask || q->own) {
         if (q->own)
-            judge_answer(q->f, value);
+            mo_gw_judge_answer(q->f, value);
         else
             mo_ask_answer(q->ask, mo_json_text(value));
         question_free(q);
@@ -197,7 +197,7 @@ static void put(struct forwarded_call *f)
 
         key_of(q, key);
         q->asked = true;
-        visit_begin(f, params_of(q));
+        mo_gw_visit_begin(f, params_of(q));
         mo_ep_call_need(f->down, key, method_of(q), mo_json_text(params_of(q)));
     }
     mo_ep_call_set_state(f->down, mo_span_cstr(f->id));

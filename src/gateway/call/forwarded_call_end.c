@@ -136,7 +136,7 @@ static void clean_outcome(struct forwarded_call *f)
 
 void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
 {
-    judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    mo_gw_judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
     clean_outcome(f);
     settle(f);
@@ -175,7 +175,7 @@ static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
     else
         give(f, c, said);
     mo_buf_fini(&b);
-    judge_reply(f, r);
+    mo_gw_judge_reply(f, r);
     f->how = DOWN_GONE;
     mo_forward_free(f);
 }
@@ -270,7 +270,7 @@ static void finish(struct forwarded_call *f, const struct mo_reply *r)
     if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
         hand_over(f, r);
     } else {
-        judge_reply(f, r);
+        mo_gw_judge_reply(f, r);
         keep_outcome(f, r);
         settle(f);
     }
@@ -304,8 +304,9 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
-    f->most = 0;                       /* of its result, not of this */
-    judge_done(f, MO_GW_OK, result.n); /* what becomes of it is the client's */
+    f->most = 0; /* of its result, not of this */
+    mo_gw_judge_done(f, MO_GW_OK,
+                     result.n); /* what becomes of it is the client's */
     settle(f);
     return true;
 }

@@ -124,13 +124,13 @@ static struct judged *judged_new(struct forwarded_call *f,
     return j;
 }
 
-void judge_free(struct forwarded_call *f)
+void mo_gw_judge_free(struct forwarded_call *f)
 {
     struct judged *j = f->judged;
 
     if (!j)
         return;
-    judge_done(f, MO_GW_CANCELED, 0);
+    mo_gw_judge_done(f, MO_GW_CANCELED, 0);
     mo_later_cancel(&j->later);
     mo_timer_stop(f->g->loop, &j->deadline);
     mo_timer_stop(f->g->loop, &j->beat);
@@ -146,7 +146,8 @@ static uint64_t since(uint64_t ns)
     return (mo_now_ns() - ns) / MO_MS;
 }
 
-void judge_done(struct forwarded_call *f, enum mo_gw_outcome what, size_t bytes)
+void mo_gw_judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
+                      size_t bytes)
 {
     const struct mo_gw_judge *o = judge_of(f);
     struct judged *j = f->judged;
@@ -165,16 +166,16 @@ void judge_done(struct forwarded_call *f, enum mo_gw_outcome what, size_t bytes)
         o->done(o->ctx, &j->pub);
 }
 
-void judge_reply(struct forwarded_call *f, const struct mo_reply *r)
+void mo_gw_judge_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (!f->judged)
         return;
     if (r->error.p) {
-        judge_done(f, MO_GW_ERROR, r->error.n);
+        mo_gw_judge_done(f, MO_GW_ERROR, r->error.n);
         return;
     }
-    judge_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
-               r->result.n);
+    mo_gw_judge_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
+                     r->result.n);
 }
 
 static void refuse(struct judged *j)
@@ -197,7 +198,7 @@ static void refuse(struct judged *j)
     mo_buf_init(&b, 2 * MO_GW_REASON_MAX);
     (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
                         j->pub.reason);
-    judge_done(f, MO_GW_DENIED, 0);
+    mo_gw_judge_done(f, MO_GW_DENIED, 0);
     mo_forward_refuse(f, mo_buf_view(&b));
     mo_buf_fini(&b);
 }
@@ -327,7 +328,7 @@ static bool ask_client(struct judged *j, struct mo_span message)
     return asked;
 }
 
-void judge_answer(struct forwarded_call *f, struct mo_json answer)
+void mo_gw_judge_answer(struct forwarded_call *f, struct mo_json answer)
 {
     struct judged *j = f->judged;
     struct mo_json content = mo_json_get(answer, "content");
@@ -355,7 +356,7 @@ static void hold(struct judged *j, const struct call_target *t,
     const struct mo_gw_judge *o = judge_of(j->f);
     struct mo_loop *l = j->f->g->loop;
 
-    if (judge_shown(j->f, t, j->shown) < 0) {
+    if (mo_gw_judge_shown(j->f, t, j->shown) < 0) {
         j->pub.by = "rule";
         (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
                        "its arguments can be read in two ways");
@@ -384,7 +385,7 @@ static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
     j->pub.arguments = args;
     j->pub.args_bytes = args.n;
     j->pub.by = "rule";
-    judge_digest(args, j->pub.digest);
+    mo_gw_judge_digest(args, j->pub.digest);
     if (o->rule)
         what = o->rule(o->ctx, &j->pub, question);
     j->pub.item = (struct mo_json){NULL, 0};
@@ -392,7 +393,7 @@ static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
     return what;
 }
 
-bool judge_begin(struct forwarded_call *f, const struct call_target *t)
+bool mo_gw_judge_begin(struct forwarded_call *f, const struct call_target *t)
 {
     const struct mo_gw_judge *o = judge_of(f);
     enum mo_gw_ruling what;
@@ -426,8 +427,8 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     struct judged *j;
     enum mo_gw_ruling what;
 
-    judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
-    judge_free(f);
+    mo_gw_judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    mo_gw_judge_free(f);
     j = judged_new(f, t);
     if (!j) {
         mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
@@ -451,7 +452,7 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     return false;
 }
 
-bool judge_again(struct forwarded_call *f, const struct call_target *t)
+bool mo_gw_judge_again(struct forwarded_call *f, const struct call_target *t)
 {
     struct judged *j = f->judged;
 
@@ -459,9 +460,9 @@ bool judge_again(struct forwarded_call *f, const struct call_target *t)
         return true;
     if (!mo_span_is(j->pub.server, mo_upstream_server(t->slot->up)->name))
         return elsewhere(f, t);
-    if (judge_is_same(j, t))
+    if (mo_gw_judge_is_same(j, t))
         return true;
-    judge_done(f, MO_GW_ERROR, 0);
+    mo_gw_judge_done(f, MO_GW_ERROR, 0);
     mo_forward_refuse(f,
                       MO_SPAN("The tool or the call is not what was looked at; "
                               "it was not run. Begin again."));
@@ -470,9 +471,9 @@ bool judge_again(struct forwarded_call *f, const struct call_target *t)
 
 /* --- words that were taken for tools ------------------------------------- */
 
-void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
-                  const char *by, struct mo_span words,
-                  const struct mo_route_answer *found, bool acted)
+void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
+                        const char *by, struct mo_span words,
+                        const struct mo_route_answer *found, bool acted)
 {
     const struct mo_gw_judge *o = &g->o.judge;
     struct mo_gw_guess v[GUESSES];
@@ -495,7 +496,7 @@ void judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
 /* --- the end of a server ------------------------------------------------- */
 
-void judge_leave(struct server_slot *s)
+void mo_gw_judge_leave(struct server_slot *s)
 {
     mo_list_each_safe (n, &s->flights) {
         struct forwarded_call *f =
@@ -505,7 +506,7 @@ void judge_leave(struct server_slot *s)
         if (!j ||
             (j->state != WAITS && j->state != SAID && j->state != WRITING))
             continue;
-        judge_done(f, MO_GW_ERROR, 0);
+        mo_gw_judge_done(f, MO_GW_ERROR, 0);
         mo_forward_refuse(f,
                           MO_SPAN("Its server has been removed or changed; the "
                                   "call was not run."));

@@ -1,5 +1,5 @@
-/* judge_priv.h - what judge.c (a case's life) and judge_shown.c (what a person
- * is shown of it, and may change) share; see judge.h. */
+/* judge_priv.h - what judge.c (a case's life) and mo_gw_judge_shown.c (what a
+ * person is shown of it, and may change) share; see judge.h. */
 #ifndef MO_GATEWAY_CALL_JUDGE_PRIV_H
 #define MO_GATEWAY_CALL_JUDGE_PRIV_H
 
@@ -26,14 +26,15 @@ static inline struct judged *judged_of(struct mo_gw_case *k)
     return mo_container_of(k, struct judged, pub);
 }
 
-/* --- judge_shown.c ------------------------------------------------------- */
+/* --- mo_gw_judge_shown.c
+ * ------------------------------------------------------- */
 
 /* Of arguments, none being an empty object; sha256 in hex. */
-void judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
+void mo_gw_judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
 /* Of tool, definition and arguments, the last in the form that is shown. */
-int judge_shown(const struct forwarded_call *f, const struct call_target *t,
-                char out[MO_EXACT_DIGEST]);
+int mo_gw_judge_shown(const struct forwarded_call *f,
+                      const struct call_target *t, char out[MO_EXACT_DIGEST]);
 /* Is that what was ruled on? */
-bool judge_is_same(const struct judged *j, const struct call_target *t);
+bool mo_gw_judge_is_same(const struct judged *j, const struct call_target *t);
 
 #endif

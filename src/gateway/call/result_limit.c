@@ -341,7 +341,7 @@ bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
-    if (c->inside.n && !inside_name(&name))
+    if (c->inside.n && !mo_gw_inside_name(&name))
         return false;
     return mo_span_is(c->method, "tools/call") &&
            mo_span_is(name, SHAPE_TOOL) &&

@@ -194,7 +194,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
 {
     const struct mo_cat_item *it = mo_catalog_find(g->cat, kind, name);
 
-    t->slot = it ? gw_slot(g, it->server) : NULL;
+    t->slot = it ? mo_gw_slot(g, it->server) : NULL;
     if (!t->slot)
         return MO_ENOTFOUND;
     t->own = it->own;
@@ -211,7 +211,7 @@ static int find_resource(struct mo_gateway *g, struct mo_span uri,
     unsigned no;
     int rc = mo_catalog_resource(g->cat, uri, &no, &t->own);
 
-    t->slot = rc == 0 ? gw_slot(g, no) : NULL;
+    t->slot = rc == 0 ? mo_gw_slot(g, no) : NULL;
     return t->slot ? 0 : MO_ENOTFOUND;
 }
 
@@ -249,7 +249,7 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
             const struct mo_cat_item *it =
                 mo_catalog_find(g->cat, MO_CAT_RESOURCES, mo_buf_view(&b));
 
-            t->slot = it ? gw_slot(g, it->server) : NULL;
+            t->slot = it ? mo_gw_slot(g, it->server) : NULL;
             t->own = it ? it->own : t->own;
             rc = t->slot ? 0 : MO_ENOTFOUND;
         }

@@ -27,7 +27,7 @@ static int put_key(const struct server_slot *s, struct mo_json id,
     return mo_json_str_buf(id, b);
 }
 
-void visit_begin(const struct forwarded_call *f, struct mo_json params)
+void mo_gw_visit_begin(const struct forwarded_call *f, struct mo_json params)
 {
     struct mo_json id = mo_json_get(params, "elicitationId");
     struct visit *v, *old = NULL;
@@ -47,7 +47,7 @@ void visit_begin(const struct forwarded_call *f, struct mo_json params)
     mo_buf_fini(&key);
 }
 
-void visit_done(struct gw_child *k, struct mo_json params)
+void mo_gw_visit_done(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct visit *v = NULL;
@@ -79,8 +79,8 @@ static bool forget_one(struct mo_gateway *g, const struct mo_endpoint *ep,
     return false;
 }
 
-void visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
-                  uint64_t peer)
+void mo_gw_visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                        uint64_t peer)
 {
     bool more = true;
 

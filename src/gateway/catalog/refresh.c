@@ -41,7 +41,7 @@ static void put(struct gw_child *k, enum mo_cat_kind kind, struct mo_json items)
         k->bad = true;
     k->said &= ~(1u << kind);
     if (changed || said)
-        gw_changed(s->g, rows[kind].what);
+        mo_gw_changed(s->g, rows[kind].what);
 }
 
 static bool is_modern_http(const struct gw_child *k)
@@ -94,7 +94,7 @@ static void finish(struct gw_child *k)
         mo_child_let_go(k->child);
     }
     mo_forward_listed(k);
-    front_settled(g);
+    mo_gw_front_settled(g);
 }
 
 static void start(struct gw_child *k, enum mo_cat_kind kind);
@@ -203,7 +203,7 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
         mo_child_let_go(c);
     else
         fail(s, why->msg);
-    front_settled(s->g);
+    mo_gw_front_settled(s->g);
 }
 
 bool mo_catalog_refresh_pending(const struct mo_gateway *g)

@@ -277,7 +277,7 @@ static void subscribe(struct mo_gateway *g, struct watched *x,
 
     if (mo_catalog_resource(g->cat, uri, &no, &own) < 0)
         return;
-    x->slot = gw_slot(g, no);
+    x->slot = mo_gw_slot(g, no);
     if (!x->slot)
         return;
     x->slot->nwatched++;
@@ -397,7 +397,7 @@ static void on_complete(struct gw_child *k, const struct mo_rpc *m,
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        visit_done(k, m->params);
+        mo_gw_visit_done(k, m->params);
 }
 
 static void on_task(struct gw_child *k, const struct mo_rpc *m,

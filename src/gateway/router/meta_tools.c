@@ -184,7 +184,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
     }
     mo_rewrite_who(c->peer, c->caller, who);
     habit_shown(g->habit, who, query, found);
-    judge_routed(g, c, "find_tool", query, found, false);
+    mo_gw_judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -321,7 +321,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
 
     if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
-        judge_routed(g, c, "execute", ch.request, found, rc == 0);
+        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
     if (rc == MO_EINVAL)
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");
@@ -357,7 +357,7 @@ int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
     if (rc == 0)
         rc = choose(g, c, &a, found, &ch);
     if (rc == 0) {
-        t->slot = gw_slot(g, ch.item->server);
+        t->slot = mo_gw_slot(g, ch.item->server);
         t->own = ch.item->own;
         t->given = ch.item->given;
         t->item = ch.item->item;
@@ -397,7 +397,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     if (ch.tool.n)
         note_choice(g, &c, ch.item);
     else
-        judge_routed(g, &c, "execute", ch.request, found, true);
+        mo_gw_judge_routed(g, &c, "execute", ch.request, found, true);
     out->params = ch.params;
     out->sure = ch.sure;
     rc = copy(a, mo_span_cstr(four_server(g, ch.item->server)->name),
@@ -452,7 +452,7 @@ static const struct row *row_of(const struct mo_gateway *g,
     struct mo_span name = c->name;
 
     if (!mo_span_is(c->method, "tools/call") ||
-        !(c->inside.n ? inside_name(&name) : four_is_on(g)))
+        !(c->inside.n ? mo_gw_inside_name(&name) : four_is_on(g)))
         return NULL;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         if (mo_span_is(name, rows[i].name))
