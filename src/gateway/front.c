@@ -141,8 +141,8 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_buf b;
     int rc;
 
-    if (kind == MO_CAT_TOOLS && four_is_on(g)) {
-        four_list(c);
+    if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(g)) {
+        mo_meta_tools_list(c);
         return;
     }
     mo_buf_init(&b, GW_TEXT_MAX);
@@ -181,16 +181,16 @@ static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 
 static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
 {
-    if (four_is(g, c)) {
+    if (mo_meta_tools_is(g, c)) {
         if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
-            four_call(g, c);
+            mo_meta_tools_call(g, c);
         return;
     }
     for (size_t i = 0; i < MO_COUNT(lists); i++) {
         if (!mo_span_is(c->method, lists[i].method))
             continue;
         if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
-            four_list(c);
+            mo_meta_tools_list(c);
             return;
         }
         if (may_wait && wait_for_lists(g, c, GW_LIST_MS))

@@ -97,7 +97,7 @@ struct mo_gateway_opts {
     struct mo_loop *loop;
     enum mo_gw_prefix prefix;
     enum mo_gw_expose expose;
-    unsigned few;                 /* tools, for MO_GW_AUTO; 0: FOUR_FEW */
+    unsigned few;                 /* tools, for MO_GW_AUTO; 0: META_TOOLS_FEW */
     unsigned most;                /* children of all servers; 0: the usual */
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
                                   /* borrowed; empty: words alone */

@@ -145,12 +145,13 @@ bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
 
 bool mo_gateway_is_large(const struct mo_gateway *g)
 {
-    return mo_catalog_count(g->cat, MO_CAT_TOOLS) > four_few(g);
+    return mo_catalog_count(g->cat, MO_CAT_TOOLS) > mo_meta_tools_few(g);
 }
 
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)
 {
-    struct mo_span list = four ? four_tools_text() : MO_SPAN("{\"tools\":[]}");
+    struct mo_span list =
+        four ? mo_meta_tools_tools_text() : MO_SPAN("{\"tools\":[]}");
 
     return mo_result_limit_is_on(g) ? mo_result_limit_list(list, out)
                                     : mo_buf_span(out, list);

@@ -260,7 +260,7 @@ int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
         return 0;
     mo_jw_init(&w, &f->route);
     mo_jw_obj(&w);
-    four_put_route(&w, t);
+    mo_meta_tools_put_route(&w, t);
     if (left) {
         mo_jw_key(&w, "insteadOf");
         mo_jw_cstr(&w, d->from);

@@ -74,7 +74,7 @@ static void give(const struct forwarded_call *f, struct mo_ep_call *c,
         mo_result_limit_cut(f->g->shape, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
-        four_result(c, result, mo_buf_view(&f->route));
+        mo_meta_tools_result(c, result, mo_buf_view(&f->route));
     else
         mo_ep_call_result(c, mo_json_text(result));
     mo_buf_fini(&cut);

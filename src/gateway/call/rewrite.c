@@ -262,8 +262,8 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
                       struct call_target *t)
 {
     *t = (struct call_target){.item = none};
-    if (four_is_run(g, c))
-        return four_target(g, c, t);
+    if (mo_meta_tools_is_run(g, c))
+        return mo_meta_tools_target(g, c, t);
     switch (row_of(c)->what) {
     case TOOL:
         return find_item(g, MO_CAT_TOOLS, c->name, t);

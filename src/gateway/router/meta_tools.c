@@ -20,12 +20,12 @@
 
 static const struct mo_json none = {NULL, 0};
 
-unsigned four_few(const struct mo_gateway *g)
+unsigned mo_meta_tools_few(const struct mo_gateway *g)
 {
-    return g->o.few ? g->o.few : FOUR_FEW;
+    return g->o.few ? g->o.few : META_TOOLS_FEW;
 }
 
-bool four_is_on(const struct mo_gateway *g)
+bool mo_meta_tools_is_on(const struct mo_gateway *g)
 {
     return g->o.expose == MO_GW_SEARCH ||
            (g->o.expose == MO_GW_AUTO && mo_gateway_is_large(g));
@@ -33,7 +33,8 @@ bool four_is_on(const struct mo_gateway *g)
 
 uint64_t mo_gateway_saved(const struct mo_gateway *g)
 {
-    size_t n = four_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    size_t n =
+        mo_meta_tools_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -43,20 +44,20 @@ uint64_t mo_gateway_saved(const struct mo_gateway *g)
                : 0;
 }
 
-struct mo_span four_tools_text(void)
+struct mo_span mo_meta_tools_tools_text(void)
 {
     return mo_span(four_tools, sizeof(four_tools) - 1);
 }
 
-void four_list(struct mo_ep_call *c)
+void mo_meta_tools_list(struct mo_ep_call *c)
 {
-    mo_ep_call_result(c, four_tools_text());
+    mo_ep_call_result(c, mo_meta_tools_tools_text());
 }
 
 /* --- arguments and answers ----------------------------------------------- */
 
-struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
-                        const char *key)
+struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
+                                 const char *key)
 {
     struct mo_json v = mo_json_get(c->arguments, key);
     struct mo_span s = {NULL, 0};
@@ -66,7 +67,8 @@ struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
     return s;
 }
 
-void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
+void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
+                          bool is_error)
 {
     struct mo_buf b;
     struct mo_jw w;
@@ -89,7 +91,7 @@ void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error)
     mo_buf_fini(&b);
 }
 
-void four_member(struct mo_jw *w, const char *key, struct mo_json v)
+void mo_meta_tools_member(struct mo_jw *w, const char *key, struct mo_json v)
 {
     if (!v.p)
         return;
@@ -97,7 +99,7 @@ void four_member(struct mo_jw *w, const char *key, struct mo_json v)
     mo_jw_raw(w, mo_json_text(v));
 }
 
-void four_text(struct mo_jw *w, const char *key, struct mo_span s)
+void mo_meta_tools_text(struct mo_jw *w, const char *key, struct mo_span s)
 {
     mo_jw_key(w, key);
     mo_jw_str(w, s);
@@ -105,13 +107,15 @@ void four_text(struct mo_jw *w, const char *key, struct mo_span s)
 
 /* --- finding by name ----------------------------------------------------- */
 
-const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no)
+const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
+                                                unsigned no)
 {
     return mo_upstream_server(g->v[no]->up);
 }
 
-const struct mo_cat_item *four_find(const struct mo_gateway *g,
-                                    struct mo_span server, struct mo_span tool)
+const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
+                                             struct mo_span server,
+                                             struct mo_span tool)
 {
     size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
     const struct mo_cat_item *found = NULL;
@@ -122,13 +126,14 @@ const struct mo_cat_item *four_find(const struct mo_gateway *g,
         const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
 
         if (mo_span_eq(it->given, tool) &&
-            (!server.n || mo_span_is(server, four_server(g, it->server)->name)))
+            (!server.n ||
+             mo_span_is(server, mo_meta_tools_server(g, it->server)->name)))
             found = it;
     }
     return found;
 }
 
-bool four_is_held_back(const struct unavailable_reason *v)
+bool mo_meta_tools_is_held_back(const struct unavailable_reason *v)
 {
     return v->code && strcmp(v->code, WHYNOT_CHANGED) == 0;
 }
@@ -136,19 +141,21 @@ bool four_is_held_back(const struct unavailable_reason *v)
 static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
                     struct mo_jw *w)
 {
-    const struct mo_cat_item *it = four_find(g, h->server, h->tool);
+    const struct mo_cat_item *it = mo_meta_tools_find(g, h->server, h->tool);
     struct unavailable_reason v = {.code = NULL};
 
     mo_jw_obj(w);
-    four_text(w, "server", h->server);
-    four_text(w, "tool", h->tool);
+    mo_meta_tools_text(w, "server", h->server);
+    mo_meta_tools_text(w, "tool", h->tool);
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it)
         mo_unavailable_tool(g, it, &v);
-    if (it && !four_is_held_back(&v)) {
-        four_member(w, "description", mo_json_get(it->item, "description"));
-        four_member(w, "inputSchema", mo_json_get(it->item, "inputSchema"));
+    if (it && !mo_meta_tools_is_held_back(&v)) {
+        mo_meta_tools_member(w, "description",
+                             mo_json_get(it->item, "description"));
+        mo_meta_tools_member(w, "inputSchema",
+                             mo_json_get(it->item, "inputSchema"));
     }
     if (h->equal) {
         mo_jw_key(w, "equivalent");
@@ -163,7 +170,7 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
 static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
                      struct mo_arena *a)
 {
-    struct mo_span query = four_arg(c, a, "query");
+    struct mo_span query = mo_meta_tools_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
     char who[CROSS_WHO_MAX];
@@ -195,7 +202,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
             put_hit(g, &found->hits[i], &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    four_answer(c, &b, false);
+    mo_meta_tools_answer(c, &b, false);
     mo_buf_fini(&b);
 }
 
@@ -214,13 +221,13 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
                   struct mo_arena *a, struct mo_route_answer *found,
                   struct choice *ch)
 {
-    *ch = (struct choice){.server = four_arg(c, a, "server"),
-                          .tool = four_arg(c, a, "tool"),
-                          .request = four_arg(c, a, "request"),
+    *ch = (struct choice){.server = mo_meta_tools_arg(c, a, "server"),
+                          .tool = mo_meta_tools_arg(c, a, "tool"),
+                          .request = mo_meta_tools_arg(c, a, "request"),
                           .params = mo_json_get(c->arguments, "params"),
                           .sure = 1};
     if (ch->tool.n) {
-        ch->item = four_find(g, ch->server, ch->tool);
+        ch->item = mo_meta_tools_find(g, ch->server, ch->tool);
         return ch->item ? 0 : MO_ENOTFOUND;
     }
     if (!ch->request.n)
@@ -228,7 +235,8 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
     if (guide_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
         return MO_ENOMEM;
     if (found->n)
-        ch->item = four_find(g, found->hits[0].server, found->hits[0].tool);
+        ch->item =
+            mo_meta_tools_find(g, found->hits[0].server, found->hits[0].tool);
     if (!ch->item)
         return MO_EBUSY;
     ch->sure = found->hits[0].confidence;
@@ -256,7 +264,7 @@ static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
         put_hit(g, &found->hits[i], &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    four_answer(c, &b, true);
+    mo_meta_tools_answer(c, &b, true);
     mo_buf_fini(&b);
 }
 
@@ -290,12 +298,12 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     mo_jw_obj(&w);
     mo_jw_key(&w, "error");
     mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
-    four_text(&w, "problems", mo_buf_view(&why));
-    four_text(&w, "tool", ch->item->given);
+    mo_meta_tools_text(&w, "problems", mo_buf_view(&why));
+    mo_meta_tools_text(&w, "tool", ch->item->given);
     mo_jw_key(&w, "inputSchema");
     mo_jw_raw(&w, mo_json_text(schema));
     mo_jw_end(&w);
-    four_answer(c, &b, true);
+    mo_meta_tools_answer(c, &b, true);
     mo_buf_fini(&why);
     mo_buf_fini(&b);
     return false;
@@ -308,7 +316,8 @@ static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
     char who[CROSS_WHO_MAX];
 
     mo_rewrite_who(c->peer, c->caller, who);
-    habit_chose(g->habit, who, mo_span_cstr(four_server(g, it->server)->name),
+    habit_chose(g->habit, who,
+                mo_span_cstr(mo_meta_tools_server(g, it->server)->name),
                 it->given);
 }
 
@@ -337,15 +346,15 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
         mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && four_target(g, c, &t) == 0) {
+    else if (check_params(c, &ch) && mo_meta_tools_target(g, c, &t) == 0) {
         if (ch.tool.n)
             note_choice(g, c, ch.item);
         mo_forward_start(g, c, &t);
     }
 }
 
-int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                struct call_target *t)
+int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                         struct call_target *t)
 {
     struct mo_route_answer *found = mo_new(struct mo_route_answer);
     struct choice ch;
@@ -400,24 +409,24 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
         mo_gw_judge_routed(g, &c, "execute", ch.request, found, true);
     out->params = ch.params;
     out->sure = ch.sure;
-    rc = copy(a, mo_span_cstr(four_server(g, ch.item->server)->name),
+    rc = copy(a, mo_span_cstr(mo_meta_tools_server(g, ch.item->server)->name),
               &out->server);
     return rc < 0 ? rc : copy(a, ch.item->own, &out->tool);
 }
 
-void four_put_route(struct mo_jw *w, const struct call_target *t)
+void mo_meta_tools_put_route(struct mo_jw *w, const struct call_target *t)
 {
     mo_jw_key(w, "server");
     mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
-    four_text(w, "tool", t->given);
+    mo_meta_tools_text(w, "tool", t->given);
     if (!t->arguments.p)
         return;
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
 }
 
-void four_result(struct mo_ep_call *c, struct mo_json result,
-                 struct mo_span route)
+void mo_meta_tools_result(struct mo_ep_call *c, struct mo_json result,
+                          struct mo_span route)
 {
     struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
     struct mo_buf b, meta;
@@ -442,8 +451,8 @@ static const struct row {
 } rows[] = {
     {"find_tool", run_find},
     {"execute", run_execute},
-    {"list_capabilities", four_run_list},
-    {"explain_tool", four_run_explain},
+    {"list_capabilities", mo_meta_tools_run_list},
+    {"explain_tool", mo_meta_tools_run_explain},
 };
 
 static const struct row *row_of(const struct mo_gateway *g,
@@ -452,7 +461,7 @@ static const struct row *row_of(const struct mo_gateway *g,
     struct mo_span name = c->name;
 
     if (!mo_span_is(c->method, "tools/call") ||
-        !(c->inside.n ? mo_gw_inside_name(&name) : four_is_on(g)))
+        !(c->inside.n ? mo_gw_inside_name(&name) : mo_meta_tools_is_on(g)))
         return NULL;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         if (mo_span_is(name, rows[i].name))
@@ -460,19 +469,20 @@ static const struct row *row_of(const struct mo_gateway *g,
     return NULL;
 }
 
-bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_meta_tools_is(const struct mo_gateway *g, const struct mo_ep_call *c)
 {
     return row_of(g, c) != NULL;
 }
 
-bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_meta_tools_is_run(const struct mo_gateway *g,
+                          const struct mo_ep_call *c)
 {
     const struct row *r = row_of(g, c);
 
     return r && r->run == run_execute;
 }
 
-void four_call(struct mo_gateway *g, struct mo_ep_call *c)
+void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)
 {
     struct mo_arena a;
 

@@ -15,30 +15,32 @@
 
 #include "gateway/call/rewrite.h"
 
-#define FOUR_FEW 25 /* tools; with MO_GW_AUTO more than that are hidden */
+#define META_TOOLS_FEW 25 /* tools; with MO_GW_AUTO more than that are hidden  \
+                           */
 
 /* Do clients see the four? */
-bool four_is_on(const struct mo_gateway *g);
+bool mo_meta_tools_is_on(const struct mo_gateway *g);
 /* Is it a call of one of them? */
-bool four_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+bool mo_meta_tools_is(const struct mo_gateway *g, const struct mo_ep_call *c);
 /* Is it a call of execute? */
-bool four_is_run(const struct mo_gateway *g, const struct mo_ep_call *c);
+bool mo_meta_tools_is_run(const struct mo_gateway *g,
+                          const struct mo_ep_call *c);
 
 /* How many tools are few. */
-unsigned four_few(const struct mo_gateway *g);
+unsigned mo_meta_tools_few(const struct mo_gateway *g);
 /* {"tools":[...]} */
-struct mo_span four_tools_text(void);
-void four_list(struct mo_ep_call *c);
+struct mo_span mo_meta_tools_tools_text(void);
+void mo_meta_tools_list(struct mo_ep_call *c);
 /* Answers it, or starts a flight. */
-void four_call(struct mo_gateway *g, struct mo_ep_call *c);
+void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c);
 
 /* What execute is about, as mo_rewrite_target(). */
-int four_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                struct call_target *t);
+int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                         struct call_target *t);
 /* Where it goes, as members: what its result will say of it. */
-void four_put_route(struct mo_jw *w, const struct call_target *t);
+void mo_meta_tools_put_route(struct mo_jw *w, const struct call_target *t);
 /* The result of its flight. */
-void four_result(struct mo_ep_call *c, struct mo_json result,
-                 struct mo_span route);
+void mo_meta_tools_result(struct mo_ep_call *c, struct mo_json result,
+                          struct mo_span route);
 
 #endif

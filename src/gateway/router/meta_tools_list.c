@@ -78,8 +78,9 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
         if (it->server != no || count++ >= most)
             continue;
         mo_jw_obj(w);
-        four_text(w, "name", it->given);
-        four_member(w, "description", mo_json_get(it->item, "description"));
+        mo_meta_tools_text(w, "name", it->given);
+        mo_meta_tools_member(w, "description",
+                             mo_json_get(it->item, "description"));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -90,7 +91,7 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
 static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
                        struct mo_jw *w)
 {
-    const struct mo_gw_server *s = four_server(g, no);
+    const struct mo_gw_server *s = mo_meta_tools_server(g, no);
     const char *why = mo_catalog_why(g->cat, no);
 
     mo_jw_obj(w);
@@ -111,12 +112,12 @@ static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
     mo_jw_end(w);
 }
 
-void four_run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                   struct mo_arena *a)
+void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
+                            struct mo_arena *a)
 {
-    struct mo_span server = four_arg(c, a, "server"),
-                   cursor = four_arg(c, a, "cursor");
-    struct mo_span category = four_arg(c, a, "category");
+    struct mo_span server = mo_meta_tools_arg(c, a, "server"),
+                   cursor = mo_meta_tools_arg(c, a, "cursor");
+    struct mo_span category = mo_meta_tools_arg(c, a, "category");
     uint64_t from = 0;
     unsigned no = 0, shown = 0;
     struct mo_buf b;
@@ -133,7 +134,7 @@ void four_run_list(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_arr(&w);
     for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
          no < g->n && shown < PAGE_SERVERS; no++) {
-        const struct mo_gw_server *s = four_server(g, no);
+        const struct mo_gw_server *s = mo_meta_tools_server(g, no);
 
         if ((server.n && !mo_span_is(server, s->name)) ||
             (category.n && !is_about(s, category)))
@@ -150,7 +151,7 @@ void four_run_list(struct mo_gateway *g, struct mo_ep_call *c,
         mo_jw_cstr(&w, next);
     }
     mo_jw_end(&w);
-    four_answer(c, &b, false);
+    mo_meta_tools_answer(c, &b, false);
     mo_buf_fini(&b);
 }
 
@@ -190,7 +191,7 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
     mo_jw_obj(w);
     mo_jw_key(w, "server");
     mo_jw_cstr(w, s->name);
-    four_text(w, "tool", it->given);
+    mo_meta_tools_text(w, "tool", it->given);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
     mo_json_iter(&walk, mo_json_get(schema, "required"));
@@ -238,8 +239,8 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
 {
     struct mo_latency_seen s;
 
-    if (!mo_latency_seen(&g->pace, four_server(g, it->server)->name, it->own,
-                         &s))
+    if (!mo_latency_seen(&g->pace, mo_meta_tools_server(g, it->server)->name,
+                         it->own, &s))
         return;
     mo_jw_key(w, "latency");
     mo_jw_obj(w);
@@ -254,28 +255,28 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
     mo_jw_end(w);
 }
 
-void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                      struct mo_arena *a)
+void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
+                               struct mo_arena *a)
 {
     static const char *const parts[] = {"title", "description", "inputSchema",
                                         "outputSchema", "annotations"};
-    struct mo_span server = four_arg(c, a, "server"),
-                   tool = four_arg(c, a, "tool");
+    struct mo_span server = mo_meta_tools_arg(c, a, "server"),
+                   tool = mo_meta_tools_arg(c, a, "tool");
     const struct mo_cat_item *it;
     struct unavailable_reason v;
     struct mo_buf b;
     struct mo_jw w;
 
-    server = server.n ? server : four_arg(c, a, "mcp_name");
-    tool = tool.n ? tool : four_arg(c, a, "tool_name");
-    it = tool.n ? four_find(g, server, tool) : NULL;
+    server = server.n ? server : mo_meta_tools_arg(c, a, "mcp_name");
+    tool = tool.n ? tool : mo_meta_tools_arg(c, a, "tool_name");
+    it = tool.n ? mo_meta_tools_find(g, server, tool) : NULL;
     if (!it) {
         mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
                            "words, list_capabilities says what there is");
         return;
     }
     mo_unavailable_tool(g, it, &v);
-    if (four_is_held_back(&v)) {
+    if (mo_meta_tools_is_held_back(&v)) {
         mo_ep_call_fail(c, v.why);
         return;
     }
@@ -283,14 +284,14 @@ void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_key(&w, "server");
-    mo_jw_cstr(&w, four_server(g, it->server)->name);
-    four_text(&w, "tool", it->given);
+    mo_jw_cstr(&w, mo_meta_tools_server(g, it->server)->name);
+    mo_meta_tools_text(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
-        four_member(&w, parts[i], mo_json_get(it->item, parts[i]));
-    put_call(&w, four_server(g, it->server), it, a);
+        mo_meta_tools_member(&w, parts[i], mo_json_get(it->item, parts[i]));
+    put_call(&w, mo_meta_tools_server(g, it->server), it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);
     mo_jw_end(&w);
-    four_answer(c, &b, false);
+    mo_meta_tools_answer(c, &b, false);
     mo_buf_fini(&b);
 }

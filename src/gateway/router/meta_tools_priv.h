@@ -7,28 +7,31 @@
 #include "gateway/upstream/unavailable_reason.h"
 
 /* A string among the arguments, or empty; unescaped into the arena. */
-struct mo_span four_arg(const struct mo_ep_call *c, struct mo_arena *a,
-                        const char *key);
+struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
+                                 const char *key);
 /* The structured answer, and the same as text for those who read only that. */
-void four_answer(struct mo_ep_call *c, struct mo_buf *made, bool is_error);
-void four_member(struct mo_jw *w, const char *key, struct mo_json v);
-void four_text(struct mo_jw *w, const char *key, struct mo_span s);
+void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
+                          bool is_error);
+void mo_meta_tools_member(struct mo_jw *w, const char *key, struct mo_json v);
+void mo_meta_tools_text(struct mo_jw *w, const char *key, struct mo_span s);
 
-const struct mo_gw_server *four_server(const struct mo_gateway *g, unsigned no);
+const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
+                                                unsigned no);
 /* By its server's name and its own; or, without a server, by the name it is
  * exposed under, or its own if only one server has that. */
-const struct mo_cat_item *four_find(const struct mo_gateway *g,
-                                    struct mo_span server, struct mo_span tool);
+const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
+                                             struct mo_span server,
+                                             struct mo_span tool);
 
 /* What its server says of it now is not for a model before a person saw it. */
-bool four_is_held_back(const struct unavailable_reason *v);
+bool mo_meta_tools_is_held_back(const struct unavailable_reason *v);
 
 /* --- meta_tools_list.c
  * --------------------------------------------------------- */
 
-void four_run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                   struct mo_arena *a);
-void four_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                      struct mo_arena *a);
+void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
+                            struct mo_arena *a);
+void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
+                               struct mo_arena *a);
 
 #endif
