@@ -157,10 +157,10 @@ static void end_now(struct mo_later *d)
     MO_BUG_ON(g->visits.len);
     mo_map_fini(&g->visits);
     mo_catalog_free(g->cat);
-    guide_free(g->seek); /* it borrows from the other */
-    guide_free(g->guide);
+    mo_router_index_free(g->seek); /* it borrows from the other */
+    mo_router_index_free(g->guide);
     mo_result_limit_free(g->shape);
-    habit_free(g->habit);
+    mo_router_learning_free(g->habit);
     mo_latency_fini(&g->pace);
     mo_pool_fini(&g->spare_flights);
     mo_pool_fini(&g->spare_cases);
@@ -349,8 +349,8 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         to[i]->manner = manners[i];
     }
     swap_table(g, to, n);
-    guide_stale(g->guide);
-    guide_stale(g->seek);
+    mo_router_index_stale(g->guide);
+    mo_router_index_stale(g->seek);
     mo_gw_watch_again(g);
     if (first)
         return 0;
@@ -375,13 +375,13 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
     }
-    g->guide = guide_new(o->table, o->pieces);
+    g->guide = mo_router_index_new(o->table, o->pieces);
     g->shape = mo_result_limit_new(o->loop);
-    g->habit = habit_new(o->loop, o->habit);
+    g->habit = mo_router_learning_new(o->loop, o->habit);
     if (!g->guide || !g->shape || !g->habit) {
-        guide_free(g->guide);
+        mo_router_index_free(g->guide);
         mo_result_limit_free(g->shape);
-        habit_free(g->habit);
+        mo_router_learning_free(g->habit);
         mo_catalog_free(g->cat);
         mo_free(g);
         return mo_fail(e, MO_ENOMEM, "gateway");
@@ -521,8 +521,8 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
     if (what == MO_EP_CH_TOOLS) {
-        guide_stale(g->guide);
-        guide_stale(g->seek);
+        mo_router_index_stale(g->guide);
+        mo_router_index_stale(g->seek);
     }
     if (!g->listed[what])
         return;

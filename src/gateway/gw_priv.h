@@ -96,10 +96,10 @@ struct mo_gateway {
     struct mo_gateway_opts o;
     struct mo_loop *loop;
     struct mo_catalog *cat;
-    struct guide *guide;
-    struct guide *seek; /* over all there is; NULL: not asked yet */
+    struct router_index *guide;
+    struct router_index *seek; /* over all there is; NULL: not asked yet */
     struct result_shape *shape;
-    struct habit *habit;
+    struct router_learning *habit;
     struct mo_latency pace;
     struct server_slot **v;
     size_t n;

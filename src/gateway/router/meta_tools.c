@@ -185,12 +185,13 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
                            "be done");
         return;
     }
-    if (!found || guide_find(g->guide, g, query, (size_t)limit, found) < 0) {
+    if (!found ||
+        mo_router_index_find(g->guide, g, query, (size_t)limit, found) < 0) {
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
     mo_rewrite_who(c->peer, c->caller, who);
-    habit_shown(g->habit, who, query, found);
+    mo_router_learning_shown(g->habit, who, query, found);
     mo_gw_judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
@@ -232,7 +233,7 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
     }
     if (!ch->request.n)
         return MO_EINVAL;
-    if (guide_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
+    if (mo_router_index_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
         return MO_ENOMEM;
     if (found->n)
         ch->item =
@@ -316,9 +317,9 @@ static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
     char who[CROSS_WHO_MAX];
 
     mo_rewrite_who(c->peer, c->caller, who);
-    habit_chose(g->habit, who,
-                mo_span_cstr(mo_meta_tools_server(g, it->server)->name),
-                it->given);
+    mo_router_learning_chose(
+        g->habit, who, mo_span_cstr(mo_meta_tools_server(g, it->server)->name),
+        it->given);
 }
 
 static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,

@@ -22,7 +22,7 @@ struct word {
     unsigned in; /* fields, as bits */
 };
 
-struct seek_why {
+struct router_explain {
     struct mo_words *words;
     struct word v[SEEK_WORDS];
     size_t n;
@@ -51,7 +51,7 @@ static bool is_letter(unsigned char c)
            ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
 
-static bool has_word(const struct seek_why *y, struct mo_span text)
+static bool has_word(const struct router_explain *y, struct mo_span text)
 {
     for (size_t i = 0; i < y->n; i++)
         if (mo_span_eq(y->v[i].text, text))
@@ -59,7 +59,7 @@ static bool has_word(const struct seek_why *y, struct mo_span text)
     return false;
 }
 
-static void take_word(struct seek_why *y, struct mo_span text)
+static void take_word(struct router_explain *y, struct mo_span text)
 {
     struct word *w = &y->v[y->n];
 
@@ -70,9 +70,9 @@ static void take_word(struct seek_why *y, struct mo_span text)
     y->n += w->n > 0;
 }
 
-struct seek_why *seek_why_new(struct mo_span request)
+struct router_explain *mo_router_explain_new(struct mo_span request)
 {
-    struct seek_why *y = mo_new(struct seek_why);
+    struct router_explain *y = mo_new(struct router_explain);
     size_t i = 0;
 
     if (!y)
@@ -95,7 +95,7 @@ struct seek_why *seek_why_new(struct mo_span request)
     return y;
 }
 
-void seek_why_free(struct seek_why *y)
+void mo_router_explain_free(struct router_explain *y)
 {
     if (!y)
         return;
@@ -115,7 +115,7 @@ static bool has_term(const struct word *w, uint64_t term)
 
 static void on_term(void *ctx, struct mo_span term, bool extra)
 {
-    struct seek_why *y = ctx;
+    struct router_explain *y = ctx;
     uint64_t n = number(term);
 
     (void)extra;
@@ -124,13 +124,14 @@ static void on_term(void *ctx, struct mo_span term, bool extra)
             y->v[i].in |= 1u << y->field;
 }
 
-static void read_text(struct seek_why *y, enum field f, struct mo_span text)
+static void read_text(struct router_explain *y, enum field f,
+                      struct mo_span text)
 {
     y->field = f;
     mo_words_each(y->words, text, on_term, y);
 }
 
-static void read_json(struct seek_why *y, enum field f, struct mo_json v)
+static void read_json(struct router_explain *y, enum field f, struct mo_json v)
 {
     struct mo_buf b;
 
@@ -140,7 +141,7 @@ static void read_json(struct seek_why *y, enum field f, struct mo_json v)
     mo_buf_fini(&b);
 }
 
-static void read_item(struct seek_why *y, const struct mo_cat_item *item)
+static void read_item(struct router_explain *y, const struct mo_cat_item *item)
 {
     struct mo_json all =
         mo_json_get(mo_json_get(item->item, "inputSchema"), "properties");
@@ -170,8 +171,9 @@ static void put_word(const struct word *x, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-void seek_why_put(struct seek_why *y, const struct mo_cat_item *item,
-                  const struct mo_cat_about *server, struct mo_jw *w)
+void mo_router_explain_put(struct router_explain *y,
+                           const struct mo_cat_item *item,
+                           const struct mo_cat_about *server, struct mo_jw *w)
 {
     const char *const texts[] = {server->name, server->description,
                                  server->keywords};

@@ -16,14 +16,16 @@
 #define SEEK_WORDS 32
 #define SEEK_TERMS 8
 
-struct seek_why;
+struct router_explain;
 
-struct seek_why *seek_why_new(struct mo_span request); /* NULL: no memory */
-void seek_why_free(struct seek_why *y);                /* NULL is fine */
+struct router_explain *
+mo_router_explain_new(struct mo_span request);         /* NULL: no memory */
+void mo_router_explain_free(struct router_explain *y); /* NULL is fine */
 
 /* "shared":[{"word":"logo","in":["tool","description"]}], a member of the
  * object that is being written. item NULL: of its server alone. */
-void seek_why_put(struct seek_why *y, const struct mo_cat_item *item,
-                  const struct mo_cat_about *server, struct mo_jw *w);
+void mo_router_explain_put(struct router_explain *y,
+                           const struct mo_cat_item *item,
+                           const struct mo_cat_about *server, struct mo_jw *w);
 
 #endif

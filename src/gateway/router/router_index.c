@@ -10,13 +10,13 @@ struct seen { /* a server as it is in the index */
     bool still; /* it is among the servers there are now */
 };
 
-struct guide {
+struct router_index {
     struct mo_span table, pieces;
     struct mo_vectors *vectors;
-    struct guide *of;       /* the one that owns the vectors; NULL: we do */
-    bool all;               /* also what is not offered */
-    struct mo_route *route; /* NULL: nobody has asked yet */
-    struct mo_map servers;  /* name -> struct seen */
+    struct router_index *of; /* the one that owns the vectors; NULL: we do */
+    bool all;                /* also what is not offered */
+    struct mo_route *route;  /* NULL: nobody has asked yet */
+    struct mo_map servers;   /* name -> struct seen */
     uint64_t key0, key1;
     bool stale;
     /* The last question and its answer: a call by words is looked up when it
@@ -26,9 +26,10 @@ struct guide {
     struct mo_route_answer told;
 };
 
-struct guide *guide_new(struct mo_span table, struct mo_span pieces)
+struct router_index *mo_router_index_new(struct mo_span table,
+                                         struct mo_span pieces)
 {
-    struct guide *d = mo_new(struct guide);
+    struct router_index *d = mo_new(struct router_index);
 
     if (!d)
         return NULL;
@@ -42,7 +43,7 @@ struct guide *guide_new(struct mo_span table, struct mo_span pieces)
     return d;
 }
 
-void guide_free(struct guide *d)
+void mo_router_index_free(struct router_index *d)
 {
     if (!d)
         return;
@@ -56,9 +57,9 @@ void guide_free(struct guide *d)
     mo_free(d);
 }
 
-struct guide *guide_new_all(struct guide *of)
+struct router_index *mo_router_index_new_all(struct router_index *of)
 {
-    struct guide *d = guide_new(of->table, of->pieces);
+    struct router_index *d = mo_router_index_new(of->table, of->pieces);
 
     if (!d)
         return NULL;
@@ -67,7 +68,7 @@ struct guide *guide_new_all(struct guide *of)
     return d;
 }
 
-static int begin(struct guide *d)
+static int begin(struct router_index *d)
 {
     if (d->route)
         return 0;
@@ -84,7 +85,7 @@ static int begin(struct guide *d)
     return d->route ? 0 : MO_ENOMEM;
 }
 
-void guide_stale(struct guide *d)
+void mo_router_index_stale(struct router_index *d)
 {
     if (d)
         d->stale = true;
@@ -92,13 +93,14 @@ void guide_stale(struct guide *d)
 
 /* --- one server ---------------------------------------------------------- */
 
-static uint64_t mix(const struct guide *d, uint64_t sum, struct mo_span s)
+static uint64_t mix(const struct router_index *d, uint64_t sum,
+                    struct mo_span s)
 {
     return mo_siphash(d->key0 ^ sum, d->key1, s);
 }
 
 /* The i-th tool that goes into the index; NULL: no more. */
-static const struct mo_cat_item *tool_at(const struct guide *d,
+static const struct mo_cat_item *tool_at(const struct router_index *d,
                                          const struct mo_catalog *c, size_t i)
 {
     size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
@@ -109,7 +111,7 @@ static const struct mo_cat_item *tool_at(const struct guide *d,
 }
 
 /* Of everything that the index is made of. */
-static uint64_t sum_of(const struct guide *d, const struct mo_catalog *c,
+static uint64_t sum_of(const struct router_index *d, const struct mo_catalog *c,
                        unsigned no)
 {
     struct mo_cat_about s = mo_catalog_about(c, no);
@@ -158,7 +160,8 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
     return 0;
 }
 
-static size_t most_tools(const struct guide *d, const struct mo_catalog *c)
+static size_t most_tools(const struct router_index *d,
+                         const struct mo_catalog *c)
 {
     size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
 
@@ -167,7 +170,8 @@ static size_t most_tools(const struct guide *d, const struct mo_catalog *c)
     return n;
 }
 
-static int put_server(struct guide *d, const struct mo_catalog *c, unsigned no)
+static int put_server(struct router_index *d, const struct mo_catalog *c,
+                      unsigned no)
 {
     struct mo_cat_about s = mo_catalog_about(c, no);
     size_t n = most_tools(d, c);
@@ -200,7 +204,8 @@ static int put_server(struct guide *d, const struct mo_catalog *c, unsigned no)
 
 /* --- all of them --------------------------------------------------------- */
 
-static int look_at(struct guide *d, const struct mo_catalog *c, unsigned no)
+static int look_at(struct router_index *d, const struct mo_catalog *c,
+                   unsigned no)
 {
     struct mo_span name = mo_span_cstr(mo_catalog_about(c, no).name);
     struct seen *s = mo_map_get(&d->servers, name);
@@ -226,7 +231,7 @@ static int look_at(struct guide *d, const struct mo_catalog *c, unsigned no)
 }
 
 /* One name of those that have gone; false: none has. */
-static bool drop_gone(struct guide *d)
+static bool drop_gone(struct router_index *d)
 {
     mo_map_each (en, &d->servers) {
         struct seen *s = en->value;
@@ -240,7 +245,7 @@ static bool drop_gone(struct guide *d)
     return false;
 }
 
-static int bring_up(struct guide *d, const struct mo_gateway *g)
+static int bring_up(struct router_index *d, const struct mo_gateway *g)
 {
     size_t n = d->all ? mo_catalog_all(g->cat) : g->n;
     int rc = begin(d);
@@ -257,7 +262,7 @@ static int bring_up(struct guide *d, const struct mo_gateway *g)
     return rc;
 }
 
-static bool is_asked_again(const struct guide *d, struct mo_span words,
+static bool is_asked_again(const struct router_index *d, struct mo_span words,
                            size_t limit)
 {
     return !d->stale && d->asked.len && d->limit == limit &&
@@ -265,7 +270,7 @@ static bool is_asked_again(const struct guide *d, struct mo_span words,
 }
 
 /* Into told, if it is not there already. */
-static int look_up(struct guide *d, const struct mo_gateway *g,
+static int look_up(struct router_index *d, const struct mo_gateway *g,
                    struct mo_span words, size_t limit)
 {
     int rc;
@@ -284,8 +289,9 @@ static int look_up(struct guide *d, const struct mo_gateway *g,
     return 0;
 }
 
-int guide_find(struct guide *d, const struct mo_gateway *g,
-               struct mo_span words, size_t limit, struct mo_route_answer *out)
+int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
+                         struct mo_span words, size_t limit,
+                         struct mo_route_answer *out)
 {
     int rc;
 
@@ -294,6 +300,6 @@ int guide_find(struct guide *d, const struct mo_gateway *g,
     if (rc < 0)
         return rc;
     *out = d->told;
-    habit_apply(g->habit, words, out);
+    mo_router_learning_apply(g->habit, words, out);
     return 0;
 }

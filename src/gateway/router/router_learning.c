@@ -30,7 +30,7 @@ struct shown {
     size_t nwords, ntools;
 };
 
-struct habit {
+struct router_learning {
     struct mo_loop *loop;
     char *path;
     struct mo_map rows; /* struct pair -> count, moved by COUNT_MAX + 1 */
@@ -97,7 +97,7 @@ static struct mo_span key_of(const struct pair *p)
     return mo_span((const char *)p, sizeof(*p));
 }
 
-static int count(const struct habit *h, uint64_t word, uint64_t tool)
+static int count(const struct router_learning *h, uint64_t word, uint64_t tool)
 {
     struct pair p = {word, tool};
     void *v = mo_map_get(&h->rows, key_of(&p));
@@ -105,7 +105,7 @@ static int count(const struct habit *h, uint64_t word, uint64_t tool)
     return v ? (int)(intptr_t)v - COUNT_MAX - 1 : 0;
 }
 
-static void set(struct habit *h, struct pair p, int n)
+static void set(struct router_learning *h, struct pair p, int n)
 {
     n = n > COUNT_MAX ? COUNT_MAX : n < -COUNT_MAX ? -COUNT_MAX : n;
     if (n == 0)
@@ -116,7 +116,7 @@ static void set(struct habit *h, struct pair p, int n)
 }
 
 /* One that is weak, so that it can go. */
-static bool find_weak(const struct habit *h, struct pair *out)
+static bool find_weak(const struct router_learning *h, struct pair *out)
 {
     mo_map_each (en, &h->rows) {
         int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
@@ -129,7 +129,7 @@ static bool find_weak(const struct habit *h, struct pair *out)
     return false;
 }
 
-static void make_room(struct habit *h)
+static void make_room(struct router_learning *h)
 {
     struct pair p;
 
@@ -146,7 +146,7 @@ static void make_room(struct habit *h)
 
 /* --- the file ------------------------------------------------------------ */
 
-static void read_rows(struct habit *h, char *text)
+static void read_rows(struct router_learning *h, char *text)
 {
     char *p = text + sizeof(HEAD) - 1;
 
@@ -165,7 +165,7 @@ static void read_rows(struct habit *h, char *text)
     }
 }
 
-static void load(struct habit *h)
+static void load(struct router_learning *h)
 {
     mo_autofd int fd = open(h->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     mo_autofree char *text = fd < 0 ? NULL : mo_alloc(FILE_MAX + 1);
@@ -203,7 +203,7 @@ static bool write_all(int fd, struct mo_span text)
 }
 
 /* Whoever cannot write it has a bad memory, and nothing worse. */
-static void write_file(struct habit *h, struct mo_span text)
+static void write_file(struct router_learning *h, struct mo_span text)
 {
     char beside[PATH_MAX];
     mo_autofd int fd = -1;
@@ -219,7 +219,7 @@ static void write_file(struct habit *h, struct mo_span text)
         (void)unlink(beside);
 }
 
-static void save(struct habit *h)
+static void save(struct router_learning *h)
 {
     struct mo_buf b;
 
@@ -240,11 +240,11 @@ static void save(struct habit *h)
 
 static void on_save(struct mo_timer *t)
 {
-    save(mo_container_of(t, struct habit, save));
+    save(mo_container_of(t, struct router_learning, save));
 }
 
 /* Somebody has taken the file away: all of it is to be forgotten. */
-static void look(struct habit *h)
+static void look(struct router_learning *h)
 {
     if (!h->on_disk || access(h->path, F_OK) == 0)
         return;
@@ -255,9 +255,10 @@ static void look(struct habit *h)
 
 /* --- life ---------------------------------------------------------------- */
 
-struct habit *habit_new(struct mo_loop *l, const char *path)
+struct router_learning *mo_router_learning_new(struct mo_loop *l,
+                                               const char *path)
 {
-    struct habit *h = mo_new(struct habit);
+    struct router_learning *h = mo_new(struct router_learning);
 
     if (!h)
         return NULL;
@@ -270,7 +271,7 @@ struct habit *habit_new(struct mo_loop *l, const char *path)
     return h;
 }
 
-void habit_free(struct habit *h)
+void mo_router_learning_free(struct router_learning *h)
 {
     if (!h)
         return;
@@ -285,8 +286,8 @@ void habit_free(struct habit *h)
 /* --- what is known ------------------------------------------------------- */
 
 /* From -1 to 1. */
-static float leaning(const struct habit *h, const uint64_t *words, size_t n,
-                     uint64_t tool)
+static float leaning(const struct router_learning *h, const uint64_t *words,
+                     size_t n, uint64_t tool)
 {
     float sum = 0;
 
@@ -319,8 +320,8 @@ static void sort(struct mo_route_hit *v, size_t n)
     }
 }
 
-void habit_apply(struct habit *h, struct mo_span words,
-                 struct mo_route_answer *a)
+void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
+                              struct mo_route_answer *a)
 {
     uint64_t v[HABIT_WORDS];
     size_t n = 0;
@@ -344,8 +345,9 @@ void habit_apply(struct habit *h, struct mo_span words,
 
 /* --- what is learnt ------------------------------------------------------ */
 
-void habit_shown(struct habit *h, const char *who, struct mo_span words,
-                 const struct mo_route_answer *a)
+void mo_router_learning_shown(struct router_learning *h, const char *who,
+                              struct mo_span words,
+                              const struct mo_route_answer *a)
 {
     struct shown *s = &h->shown[h->next++ % HABIT_SHOWN];
 
@@ -358,7 +360,7 @@ void habit_shown(struct habit *h, const char *who, struct mo_span words,
 }
 
 /* The newest that this one was shown; each is used once. */
-static struct shown *last_shown(struct habit *h, uint64_t who)
+static struct shown *last_shown(struct router_learning *h, uint64_t who)
 {
     uint64_t now = mo_now_ns() / MO_MS;
     struct shown *best = NULL;
@@ -373,20 +375,22 @@ static struct shown *last_shown(struct habit *h, uint64_t who)
     return best;
 }
 
-static void count_one(struct habit *h, uint64_t word, uint64_t tool, int more)
+static void count_one(struct router_learning *h, uint64_t word, uint64_t tool,
+                      int more)
 {
     struct pair p = {word, tool};
 
     set(h, p, count(h, word, tool) + more);
 }
 
-static void save_soon(struct habit *h)
+static void save_soon(struct router_learning *h)
 {
     if (h->path && !mo_timer_on(&h->save))
         mo_timer_start(h->loop, &h->save, HABIT_SAVE_MS);
 }
 
-static void learn(struct habit *h, const struct shown *s, size_t chosen)
+static void learn(struct router_learning *h, const struct shown *s,
+                  size_t chosen)
 {
     make_room(h);
     for (size_t i = 0; i < s->nwords; i++) {
@@ -396,8 +400,8 @@ static void learn(struct habit *h, const struct shown *s, size_t chosen)
     save_soon(h);
 }
 
-void habit_chose(struct habit *h, const char *who, struct mo_span server,
-                 struct mo_span tool)
+void mo_router_learning_chose(struct router_learning *h, const char *who,
+                              struct mo_span server, struct mo_span tool)
 {
     uint64_t t = tool_number(server, tool);
     struct shown *s = last_shown(h, number(mo_span_cstr(who)) | 1);
@@ -413,8 +417,9 @@ void habit_chose(struct habit *h, const char *who, struct mo_span server,
 
 /* --- what people say ----------------------------------------------------- */
 
-void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
-                 struct mo_span tool, bool right)
+void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
+                              struct mo_span server, struct mo_span tool,
+                              bool right)
 {
     uint64_t v[HABIT_WORDS];
     size_t n = read_words(words, v);
@@ -426,7 +431,7 @@ void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
     save_soon(h);
 }
 
-void habit_forget(struct habit *h)
+void mo_router_learning_forget(struct router_learning *h)
 {
     mo_timer_stop(h->loop, &h->save);
     mo_map_clear(&h->rows);
@@ -436,14 +441,14 @@ void habit_forget(struct habit *h)
     h->on_disk = false;
 }
 
-size_t habit_count(struct habit *h)
+size_t mo_router_learning_count(struct router_learning *h)
 {
     look(h);
     return h->rows.len;
 }
 
-float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
-                 struct mo_span tool)
+float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
+                              struct mo_span server, struct mo_span tool)
 {
     uint64_t v[HABIT_WORDS];
 

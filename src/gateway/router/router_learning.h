@@ -12,8 +12,8 @@
  * back; HABIT_ROWS_MAX pairs, beyond that all are halved and the weak ones go.
  * A file that is taken away (`find --forget`) is forgotten at once.
  *
- * People may also say it straight out (habit_teach), which counts like one
- * choice. */
+ * People may also say it straight out (mo_router_learning_teach), which counts
+ * like one choice. */
 #ifndef MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 #define MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 
@@ -30,28 +30,31 @@
 #define HABIT_SHOWN_MS ((uint64_t)600 * 1000)
 #define HABIT_SAVE_MS  2000
 
-struct habit;
+struct router_learning;
 
 /* path NULL: only as long as we run. NULL: no memory. */
-struct habit *habit_new(struct mo_loop *l, const char *path);
-void habit_free(struct habit *h); /* NULL is fine */
+struct router_learning *mo_router_learning_new(struct mo_loop *l,
+                                               const char *path);
+void mo_router_learning_free(struct router_learning *h); /* NULL is fine */
 
 /* Put what is known of these words into an answer: it is in order again. */
-void habit_apply(struct habit *h, struct mo_span words,
-                 struct mo_route_answer *a);
+void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
+                              struct mo_route_answer *a);
 /* Somebody was shown that; somebody runs a tool by its name. */
-void habit_shown(struct habit *h, const char *who, struct mo_span words,
-                 const struct mo_route_answer *a);
-void habit_chose(struct habit *h, const char *who, struct mo_span server,
-                 struct mo_span tool);
+void mo_router_learning_shown(struct router_learning *h, const char *who,
+                              struct mo_span words,
+                              const struct mo_route_answer *a);
+void mo_router_learning_chose(struct router_learning *h, const char *who,
+                              struct mo_span server, struct mo_span tool);
 /* A person says that these words mean that tool, or that they do not. */
-void habit_teach(struct habit *h, struct mo_span words, struct mo_span server,
-                 struct mo_span tool, bool right);
+void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
+                              struct mo_span server, struct mo_span tool,
+                              bool right);
 /* All of it, also the file. */
-void habit_forget(struct habit *h);
+void mo_router_learning_forget(struct router_learning *h);
 /* How many pairs are known, and which way they lean, from -1 to 1. */
-size_t habit_count(struct habit *h);
-float habit_lean(struct habit *h, struct mo_span words, struct mo_span server,
-                 struct mo_span tool);
+size_t mo_router_learning_count(struct router_learning *h);
+float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
+                              struct mo_span server, struct mo_span tool);
 
 #endif

@@ -1,12 +1,12 @@
 /* router_query.c - what the router would choose, and what it cannot choose and
  * why.
  *
- * One index over everything that is configured (guide_new_all), so that what
- * cannot be used is measured against what can. A tool is ruled out when its
- * server is off, its circuit open or a sign-in missing, when it is hidden,
- * when nobody knows yet what its server has, or when it is not what people saw
- * first (quarantined). Each comes with why: the words it shares with the
- * request, its two scores, and what was learnt here. */
+ * One index over everything that is configured (mo_router_index_new_all), so
+ * that what cannot be used is measured against what can. A tool is ruled out
+ * when its server is off, its circuit open or a sign-in missing, when it is
+ * hidden, when nobody knows yet what its server has, or when it is not what
+ * people saw first (quarantined). Each comes with why: the words it shares with
+ * the request, its two scores, and what was learnt here. */
 #include "gateway/router/router_explain.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
@@ -20,7 +20,7 @@ struct seeking {
     struct mo_gateway *g;
     const struct mo_gw_find *f;
     struct mo_route_answer *a;
-    struct seek_why *why;
+    struct router_explain *why;
 };
 
 struct hit {
@@ -112,9 +112,10 @@ static void put_why(const struct seeking *k, const struct hit *x,
                     struct mo_jw *w)
 {
     struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
-    float lean = habit_lean(k->g->habit, k->f->words, x->h->server, x->h->tool);
+    float lean = mo_router_learning_lean(k->g->habit, k->f->words, x->h->server,
+                                         x->h->tool);
 
-    seek_why_put(k->why, x->item, &s, w);
+    mo_router_explain_put(k->why, x->item, &s, w);
     if (lean > 0 || lean < 0)
         put_number(w, "learnt", lean);
 }
@@ -191,7 +192,7 @@ static void put_answer(const struct seeking *k, struct mo_buf *out)
     mo_jw_key(&w, "query");
     mo_jw_str(&w, k->f->words);
     mo_jw_key(&w, "learnt");
-    mo_jw_u64(&w, habit_count(k->g->habit));
+    mo_jw_u64(&w, mo_router_learning_count(k->g->habit));
     put_list(k, false, &w);
     put_list(k, true, &w);
     mo_jw_end(&w);
@@ -203,19 +204,20 @@ int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
     struct seeking k = {.g = g,
                         .f = f,
                         .a = mo_new(struct mo_route_answer),
-                        .why = seek_why_new(f->words)};
+                        .why = mo_router_explain_new(f->words)};
     int rc = k.a && k.why ? 0 : MO_ENOMEM;
 
     if (rc == 0 && !g->seek)
-        g->seek = guide_new_all(g->guide);
+        g->seek = mo_router_index_new_all(g->guide);
     if (rc == 0)
-        rc = g->seek ? guide_find(g->seek, g, f->words, MO_ROUTE_HITS_MAX, k.a)
+        rc = g->seek ? mo_router_index_find(g->seek, g, f->words,
+                                            MO_ROUTE_HITS_MAX, k.a)
                      : MO_ENOMEM;
     if (rc == 0) {
         put_answer(&k, out);
         rc = mo_buf_err(out);
     }
-    seek_why_free(k.why);
+    mo_router_explain_free(k.why);
     mo_free(k.a);
     return rc;
 }
@@ -230,13 +232,13 @@ bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
     look_up(g->cat, &x);
     if (!x.item)
         return false;
-    habit_teach(g->habit, l->words, l->server, l->tool, l->right);
+    mo_router_learning_teach(g->habit, l->words, l->server, l->tool, l->right);
     return true;
 }
 
 void mo_gateway_forget_habit(struct mo_gateway *g)
 {
-    habit_forget(g->habit);
+    mo_router_learning_forget(g->habit);
 }
 
 void mo_gateway_refresh(struct mo_gateway *g)

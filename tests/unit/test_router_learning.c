@@ -25,27 +25,27 @@ static struct mo_route_answer answer(void)
     return a;
 }
 
-static void choose(struct habit *h, const char *words, const char *server,
-                   const char *tool)
+static void choose(struct router_learning *h, const char *words,
+                   const char *server, const char *tool)
 {
     struct mo_route_answer a = answer();
 
-    habit_shown(h, "me", mo_span_cstr(words), &a);
-    habit_chose(h, "me", mo_span_cstr(server), mo_span_cstr(tool));
+    mo_router_learning_shown(h, "me", mo_span_cstr(words), &a);
+    mo_router_learning_chose(h, "me", mo_span_cstr(server), mo_span_cstr(tool));
 }
 
-static struct mo_route_answer ask(struct habit *h, const char *words)
+static struct mo_route_answer ask(struct router_learning *h, const char *words)
 {
     struct mo_route_answer a = answer();
 
-    habit_apply(h, mo_span_cstr(words), &a);
+    mo_router_learning_apply(h, mo_span_cstr(words), &a);
     return a;
 }
 
 static void test_learns(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct habit *h = habit_new(l, NULL);
+    struct router_learning *h = mo_router_learning_new(l, NULL);
     struct mo_route_answer a;
 
     (void)state;
@@ -59,9 +59,9 @@ static void test_learns(void **state)
     /* a request that says the name needs no habit */
     a = answer();
     a.named = true;
-    habit_apply(h, MO_SPAN("open the ticket"), &a);
+    mo_router_learning_apply(h, MO_SPAN("open the ticket"), &a);
     assert_true(mo_span_is(a.hits[0].server, "a"));
-    habit_free(h);
+    mo_router_learning_free(h);
     mo_loop_free(l);
 }
 
@@ -69,7 +69,7 @@ static void test_learns(void **state)
 static void test_bounded(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct habit *h = habit_new(l, NULL);
+    struct router_learning *h = mo_router_learning_new(l, NULL);
     struct mo_route_answer a;
 
     (void)state;
@@ -88,7 +88,7 @@ static void test_bounded(void **state)
         (void)snprintf(words, sizeof(words), "word%d other%d", i, i);
         choose(h, words, "a", "x");
     }
-    habit_free(h);
+    mo_router_learning_free(h);
     mo_loop_free(l);
 }
 
@@ -96,17 +96,18 @@ static void test_bounded(void **state)
 static void test_whose(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct habit *h = habit_new(l, NULL);
+    struct router_learning *h = mo_router_learning_new(l, NULL);
     struct mo_route_answer a = answer();
 
     (void)state;
-    habit_shown(h, "me", MO_SPAN("open the ticket"), &a);
-    habit_chose(h, "somebody", MO_SPAN("b"), MO_SPAN("y"));
-    habit_chose(h, "me", MO_SPAN("b"), MO_SPAN("never shown"));
-    habit_chose(h, "me", MO_SPAN("b"), MO_SPAN("y")); /* used up by that */
+    mo_router_learning_shown(h, "me", MO_SPAN("open the ticket"), &a);
+    mo_router_learning_chose(h, "somebody", MO_SPAN("b"), MO_SPAN("y"));
+    mo_router_learning_chose(h, "me", MO_SPAN("b"), MO_SPAN("never shown"));
+    mo_router_learning_chose(h, "me", MO_SPAN("b"),
+                             MO_SPAN("y")); /* used up by that */
     a = ask(h, "open the ticket");
     assert_true(mo_span_is(a.hits[0].server, "a"));
-    habit_free(h);
+    mo_router_learning_free(h);
     mo_loop_free(l);
 }
 
@@ -115,20 +116,20 @@ static void test_kept(void **state)
     struct mo_loop *l = mo_loop_new(NULL, NULL);
     char path[] = "/tmp/mo-habit-XXXXXX";
     int fd = mkstemp(path);
-    struct habit *h;
+    struct router_learning *h;
 
     (void)state;
     assert_true(fd >= 0);
     (void)close(fd);
     (void)unlink(path);
-    h = habit_new(l, path);
+    h = mo_router_learning_new(l, path);
     choose(h, "open the ticket", "b", "y");
-    habit_free(h); /* writes it */
-    h = habit_new(l, path);
+    mo_router_learning_free(h); /* writes it */
+    h = mo_router_learning_new(l, path);
     assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "b"));
     assert_int_equal(unlink(path), 0);
     assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "a"));
-    habit_free(h);
+    mo_router_learning_free(h);
     assert_int_not_equal(access(path, F_OK), 0); /* and is not made again */
     mo_loop_free(l);
 }
@@ -140,25 +141,27 @@ static void test_taught(void **state)
     const struct mo_span words = MO_SPAN("open the ticket");
     char path[] = "/tmp/mo-habit-XXXXXX";
     int fd = mkstemp(path);
-    struct habit *h;
+    struct router_learning *h;
 
     (void)state;
     assert_true(fd >= 0);
     (void)close(fd);
-    h = habit_new(l, path);
-    assert_int_equal(habit_count(h), 0);
-    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), true);
-    assert_int_equal(habit_count(h), 3); /* a pair for each word */
-    assert_true(habit_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) > 0);
+    h = mo_router_learning_new(l, path);
+    assert_int_equal(mo_router_learning_count(h), 0);
+    mo_router_learning_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), true);
+    assert_int_equal(mo_router_learning_count(h), 3); /* a pair for each word */
+    assert_true(mo_router_learning_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) >
+                0);
     assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "b"));
-    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
-    habit_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
-    assert_true(habit_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) < 0);
+    mo_router_learning_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
+    mo_router_learning_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), false);
+    assert_true(mo_router_learning_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) <
+                0);
     assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "a"));
-    habit_forget(h);
-    assert_int_equal(habit_count(h), 0);
+    mo_router_learning_forget(h);
+    assert_int_equal(mo_router_learning_count(h), 0);
     assert_int_not_equal(access(path, F_OK), 0);
-    habit_free(h);
+    mo_router_learning_free(h);
     assert_int_not_equal(access(path, F_OK), 0);
     mo_loop_free(l);
 }
@@ -180,14 +183,14 @@ static void test_bad_file(void **state)
     for (size_t i = 0; i < MO_COUNT(texts); i++) {
         char path[] = "/tmp/mo-habit-XXXXXX";
         int fd = mkstemp(path);
-        struct habit *h;
+        struct router_learning *h;
 
         assert_int_equal(write(fd, texts[i], strlen(texts[i])),
                          strlen(texts[i]));
         (void)close(fd);
-        h = habit_new(l, path);
+        h = mo_router_learning_new(l, path);
         assert_true(mo_span_is(ask(h, "open").hits[0].server, "a"));
-        habit_free(h);
+        mo_router_learning_free(h);
         (void)unlink(path);
     }
     mo_loop_free(l);
@@ -195,14 +198,16 @@ static void test_bad_file(void **state)
 
 static void torture_body(void *arg)
 {
-    struct habit *h = habit_new(arg, "/nonexistent/habit");
+    struct router_learning *h =
+        mo_router_learning_new(arg, "/nonexistent/habit");
 
     if (!h)
         return;
     choose(h, "open the ticket", "b", "y");
-    habit_teach(h, MO_SPAN("open the door"), MO_SPAN("b"), MO_SPAN("y"), false);
+    mo_router_learning_teach(h, MO_SPAN("open the door"), MO_SPAN("b"),
+                             MO_SPAN("y"), false);
     (void)ask(h, "open the ticket");
-    habit_free(h);
+    mo_router_learning_free(h);
 }
 
 static void test_torture(void **state)
