@@ -113,7 +113,7 @@ static struct mo_span key_of(const struct ask *a)
 }
 
 /* Nobody waits for these any more. */
-void ask_orphan(struct mo_list *asks)
+void mo_conn_ask_orphan(struct mo_list *asks)
 {
     while (!mo_list_empty(asks)) {
         struct ask *a = mo_list_first(asks, struct ask, node);
@@ -137,11 +137,11 @@ static void respond(struct mo_conn *c, int rc)
     struct mo_err e;
 
     if (rc == 0)
-        rc = conn_send(c, &m);
+        rc = mo_conn_write(c, &m);
     if (rc == 0 || rc == MO_ECLOSED)
         return;
     (void)mo_fail(&e, rc, "the server takes no answers (%s)", mo_err_name(rc));
-    conn_fail(c, &e);
+    mo_conn_fail(c, &e);
 }
 
 static void refuse(struct mo_conn *c, struct mo_span id, int code,
@@ -161,7 +161,8 @@ static const char *reason(int code)
 /* Which of our calls made the server ask? */
 static uint64_t belongs_to(struct mo_conn *c, uint64_t stream_of)
 {
-    struct mo_call *k = stream_of ? call_find(c, stream_of) : call_only(c);
+    struct mo_call *k =
+        stream_of ? mo_conn_call_find(c, stream_of) : mo_conn_call_only(c);
 
     return k ? k->number : 0;
 }
@@ -186,7 +187,8 @@ static void hand_up_request(struct mo_conn *c, const struct mo_rpc *m,
     c->o.cb->on_ask(c->o.ctx, c, &a->pub);
 }
 
-void ask_request(struct mo_conn *c, const struct mo_rpc *m, uint64_t stream_of)
+void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
+                         uint64_t stream_of)
 {
     struct mo_span id = mo_json_text(m->id);
     enum mo_ask_kind kind = MO_ASK_KINDS;
@@ -209,7 +211,7 @@ void ask_request(struct mo_conn *c, const struct mo_rpc *m, uint64_t stream_of)
         refuse(c, id, code, reason(code));
 }
 
-void ask_cancelled(struct mo_conn *c, struct mo_json id)
+void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id)
 {
     mo_list_each_safe (it, &c->asks) {
         struct ask *a = mo_container_of(it, struct ask, node);
@@ -221,7 +223,7 @@ void ask_cancelled(struct mo_conn *c, struct mo_json id)
         mo_list_del(&a->node);
         mo_list_push(&one, &a->node);
         c->nasks--;
-        ask_orphan(&one);
+        mo_conn_ask_orphan(&one);
         return;
     }
 }
@@ -256,7 +258,8 @@ static int add_input(struct mo_call *k, struct mo_json key,
 }
 
 /* Take inputRequests and requestState out of the result. */
-int ask_inputs(struct mo_call *k, struct mo_json result, struct mo_err *e)
+int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
+                       struct mo_err *e)
 {
     struct mo_json all = mo_json_get(result, "inputRequests");
     struct mo_json state = mo_json_get(result, "requestState");
@@ -277,13 +280,13 @@ int ask_inputs(struct mo_call *k, struct mo_json result, struct mo_err *e)
                    : mo_fail(e, MO_EPROTO, "%s: inputRequests is no object",
                              k->method);
     if (rc < 0)
-        ask_orphan(&k->asks);
+        mo_conn_ask_orphan(&k->asks);
     return rc;
 }
 
 /* The owner may answer, cancel the call or close the connection in here; the
  * call's memory stays until the loop has run again. */
-void ask_hand_up(struct mo_call *k)
+void mo_conn_ask_hand_up(struct mo_call *k)
 {
     struct mo_conn *c = k->c;
     struct ask *a;
@@ -315,7 +318,7 @@ static void answer_input(struct ask *a, struct mo_span result)
     k->open_asks--;
     ask_free(a);
     if (k->open_asks == 0)
-        call_again(k);
+        mo_conn_call_again(k);
 }
 
 /* --- for the owner ------------------------------------------------------- */
@@ -329,7 +332,7 @@ void mo_ask_answer(struct mo_ask *pub, struct mo_span result)
         ask_free(a);
         return;
     }
-    result = codec_one_line(c, result.n ? result : MO_SPAN("{}"));
+    result = mo_conn_codec_one_line(c, result.n ? result : MO_SPAN("{}"));
     if (result.n == 0) {
         mo_ask_refuse(pub, MO_RPC_INTERNAL, "no memory for the answer");
         return;
@@ -360,5 +363,5 @@ void mo_ask_refuse(struct mo_ask *pub, int code, const char *message)
         return;
     (void)mo_fail(&e, MO_EPOLICY, "%s: the server's question was refused: %s",
                   k->method, message);
-    call_end_later(k, &e);
+    mo_conn_call_end_later(k, &e);
 }

@@ -32,7 +32,7 @@ static void park(struct mo_call *k)
     mo_list_push(&k->c->parked, &k->node);
 }
 
-struct mo_call *call_find(struct mo_conn *c, uint64_t id)
+struct mo_call *mo_conn_call_find(struct mo_conn *c, uint64_t id)
 {
     mo_list_each (it, &c->calls[id % CALL_BUCKETS]) {
         struct mo_call *k = mo_container_of(it, struct mo_call, node);
@@ -44,7 +44,7 @@ struct mo_call *call_find(struct mo_conn *c, uint64_t id)
 }
 
 /* The one that is in flight, if there is exactly one. */
-struct mo_call *call_only(struct mo_conn *c)
+struct mo_call *mo_conn_call_only(struct mo_conn *c)
 {
     struct mo_call *k = NULL;
 
@@ -77,7 +77,7 @@ static void call_free(struct mo_call *k)
     mo_timer_stop(k->c->loop, &k->hard);
     mo_later_cancel(&k->later);
     mo_list_del(&k->node);
-    ask_orphan(&k->asks);
+    mo_conn_ask_orphan(&k->asks);
     mo_buf_fini(&k->params);
     mo_buf_fini(&k->input);
     mo_buf_fini(&k->state);
@@ -113,13 +113,13 @@ static void on_later(struct mo_later *d)
     call_fail(k, &why);
 }
 
-void call_end_later(struct mo_call *k, const struct mo_err *why)
+void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why)
 {
     if (k->ended)
         return;
     k->ended = true;
     k->why = *why;
-    ask_orphan(&k->asks);
+    mo_conn_ask_orphan(&k->asks);
     park(k);
     mo_timer_stop(k->c->loop, &k->idle);
     mo_timer_stop(k->c->loop, &k->hard);
@@ -136,7 +136,7 @@ static void end_list(struct mo_list *calls, const struct mo_err *why)
     }
 }
 
-void call_end_all(struct mo_conn *c, const struct mo_err *why)
+void mo_conn_call_end_all(struct mo_conn *c, const struct mo_err *why)
 {
     for (size_t i = 0; i < CALL_BUCKETS; i++)
         end_list(&c->calls[i], why);
@@ -144,7 +144,7 @@ void call_end_all(struct mo_conn *c, const struct mo_err *why)
 }
 
 /* The handshake's call, whose link is gone: nobody is to hear of it. */
-void call_drop_internal(struct mo_conn *c)
+void mo_conn_call_drop_internal(struct mo_conn *c)
 {
     for (size_t i = 0; i < CALL_BUCKETS; i++) {
         mo_list_each_safe (it, &c->calls[i])
@@ -212,7 +212,7 @@ void mo_call_cancel(struct mo_call *k, const char *reason)
         return;
     (void)mo_fail(&e, MO_ECANCELED, "%s: cancelled", k->method);
     tell_cancelled(k, reason);
-    call_end_later(k, &e);
+    mo_conn_call_end_later(k, &e);
 }
 
 uint64_t mo_call_number(const struct mo_call *k)
@@ -257,14 +257,14 @@ static int call_send(struct mo_call *k, struct mo_span params)
     int rc;
 
     put_in_flight(k);
-    rc = codec_request(c, k, params);
+    rc = mo_conn_codec_request(c, k, params);
     if (rc < 0)
         return rc;
     m.text = mo_buf_view(&c->out);
     m.id = k->id;
-    codec_trace(c, k, params, &m.trace);
+    mo_conn_codec_trace(c, k, params, &m.trace);
     k->told = false;
-    rc = conn_send(c, &m);
+    rc = mo_conn_write(c, &m);
     if (rc < 0)
         return rc;
     start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
@@ -359,9 +359,10 @@ static struct mo_call *call_new(struct mo_conn *c, const char *method,
     return k;
 }
 
-struct mo_call *call_start(struct mo_conn *c, const char *method,
-                           struct mo_span params, const struct mo_call_opts *o,
-                           bool internal, struct mo_err *e)
+struct mo_call *mo_conn_call_start(struct mo_conn *c, const char *method,
+                                   struct mo_span params,
+                                   const struct mo_call_opts *o, bool internal,
+                                   struct mo_err *e)
 {
     struct mo_call *k;
     int rc;
@@ -377,7 +378,7 @@ struct mo_call *call_start(struct mo_conn *c, const char *method,
         return NULL;
     }
     k->internal = internal;
-    params = codec_one_line(c, params);
+    params = mo_conn_codec_one_line(c, params);
     rc = mo_buf_err(&c->compact);
     if (rc == 0)
         rc = flatten_caps(k);
@@ -405,7 +406,7 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
         (void)mo_fail(e, MO_ECLOSED, "%s: the connection is not open", method);
         return NULL;
     }
-    return call_start(c, method, params, o, false, e);
+    return mo_conn_call_start(c, method, params, o, false, e);
 }
 
 /* --- answers ------------------------------------------------------------- */
@@ -430,16 +431,16 @@ static void need_input(struct mo_call *k, struct mo_json result)
     }
     mo_timer_stop(k->c->loop, &k->idle); /* people are slow; hard goes on */
     park(k);
-    rc = ask_inputs(k, result, &e);
+    rc = mo_conn_ask_inputs(k, result, &e);
     if (rc < 0)
         call_fail(k, &e);
     else if (k->open_asks == 0)
-        call_again(k);
+        mo_conn_call_again(k);
     else
-        ask_hand_up(k);
+        mo_conn_ask_hand_up(k);
 }
 
-void call_again(struct mo_call *k)
+void mo_conn_call_again(struct mo_call *k)
 {
     struct mo_err e;
     int rc = mo_buf_err(&k->input);
@@ -449,7 +450,7 @@ void call_again(struct mo_call *k)
     if (rc < 0) {
         (void)mo_fail(&e, rc, "%s: cannot be sent again (%s)", k->method,
                       mo_err_name(rc));
-        call_end_later(k, &e);
+        mo_conn_call_end_later(k, &e);
     }
 }
 
@@ -496,13 +497,13 @@ static void count_stray(struct mo_conn *c, struct mo_json id)
         c->stats.duplicate++;
 }
 
-void call_answer(struct mo_conn *c, const struct mo_rpc *m)
+void mo_conn_call_answer(struct mo_conn *c, const struct mo_rpc *m)
 {
     struct mo_call *k = NULL;
     uint64_t id;
 
     if (mo_json_u64(m->id, &id) == 0)
-        k = call_find(c, id);
+        k = mo_conn_call_find(c, id);
     if (!k) {
         count_stray(c, m->id);
         return;
@@ -514,10 +515,10 @@ void call_answer(struct mo_conn *c, const struct mo_rpc *m)
         take_error(k, m->error, 0);
 }
 
-void call_failed(struct mo_conn *c, uint64_t id, int status,
-                 struct mo_span body, const struct mo_err *why)
+void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
+                         struct mo_span body, const struct mo_err *why)
 {
-    struct mo_call *k = call_find(c, id);
+    struct mo_call *k = mo_conn_call_find(c, id);
     struct mo_reply r = {.err = why, .status = status};
     struct mo_rpc m;
 
@@ -531,14 +532,14 @@ void call_failed(struct mo_conn *c, uint64_t id, int status,
         call_end(k, &r);
 }
 
-void call_progress(struct mo_conn *c, struct mo_json params)
+void mo_conn_call_progress(struct mo_conn *c, struct mo_json params)
 {
     struct mo_call *k = NULL;
     uint64_t token;
     double at;
 
     if (mo_json_u64(mo_json_get(params, "progressToken"), &token) == 0)
-        k = call_find(c, token);
+        k = mo_conn_call_find(c, token);
     if (!k || !k->o.on_progress ||
         mo_json_f64(mo_json_get(params, "progress"), &at) < 0 ||
         (k->told && at <= k->last_progress)) {

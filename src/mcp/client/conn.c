@@ -13,7 +13,7 @@
 
 #define TO(s) (1u << (s))
 
-void conn_move(struct mo_conn *c, enum conn_state to)
+void mo_conn_move(struct mo_conn *c, enum conn_state to)
 {
     static const uint8_t legal[] = {
         [C_NEW] = TO(C_DIALING) | TO(C_CLOSING),
@@ -40,9 +40,9 @@ static void over(struct mo_conn *c)
 
     if (!told.code)
         (void)mo_fail(&told, MO_ECANCELED, "the connection was closed");
-    call_end_all(c, &told);
-    task_end_all(c, &told);
-    ask_orphan(&c->asks);
+    mo_conn_call_end_all(c, &told);
+    mo_conn_task_end_all(c, &told);
+    mo_conn_ask_orphan(&c->asks);
     mo_later_cancel(&c->later);
     mo_buf_fini(&c->out);
     mo_buf_fini(&c->compact);
@@ -57,7 +57,7 @@ void mo_conn_close(struct mo_conn *c, const struct mo_err *why)
 {
     if (c->state == C_CLOSING)
         return;
-    conn_move(c, C_CLOSING);
+    mo_conn_move(c, C_CLOSING);
     if (why)
         c->why = *why;
     if (c->link)
@@ -66,7 +66,7 @@ void mo_conn_close(struct mo_conn *c, const struct mo_err *why)
         mo_loop_defer(c->loop, &c->later);
 }
 
-void conn_fail(struct mo_conn *c, const struct mo_err *why)
+void mo_conn_fail(struct mo_conn *c, const struct mo_err *why)
 {
     mo_conn_close(c, why);
 }
@@ -79,16 +79,16 @@ static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
     const struct mo_call *k;
 
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/progress"))) {
-        call_progress(c, m->params);
+        mo_conn_call_progress(c, m->params);
         return;
     }
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/tasks/status")))
-        task_news(c, mo_json_get(m->params, "taskId"));
+        mo_conn_task_news(c, mo_json_get(m->params, "taskId"));
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/cancelled")))
-        ask_cancelled(c, mo_json_get(m->params, "requestId"));
+        mo_conn_ask_cancelled(c, mo_json_get(m->params, "requestId"));
     if (c->state != C_OPEN || !c->o.cb->on_notify)
         return;
-    k = stream_of ? call_find(c, stream_of) : NULL;
+    k = stream_of ? mo_conn_call_find(c, stream_of) : NULL;
     c->o.cb->on_notify(c->o.ctx, c, m, k ? k->number : stream_of);
 }
 
@@ -97,14 +97,14 @@ static void dispatch(struct mo_conn *c, const struct mo_rpc *m,
 {
     switch (m->kind) {
     case MO_RPC_REQUEST:
-        ask_request(c, m, stream_of);
+        mo_conn_ask_request(c, m, stream_of);
         break;
     case MO_RPC_NOTIFICATION:
         on_notification(c, m, stream_of);
         break;
     case MO_RPC_RESULT:
     case MO_RPC_ERROR:
-        call_answer(c, m);
+        mo_conn_call_answer(c, m);
         break;
     case MO_RPC_INVALID:
     case MO_RPC_BATCH:
@@ -150,9 +150,9 @@ static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
 
     if (c->state == C_CLOSING || c->state == C_REDIAL)
         return;
-    call_failed(c, id, status, body, why);
+    mo_conn_call_failed(c, id, status, body, why);
     if (status == 404 && !c->modern && c->state == C_OPEN)
-        conn_fail(c, why); /* the session has ended: open anew */
+        mo_conn_fail(c, why); /* the session has ended: open anew */
 }
 
 static void on_noise(void *ctx, struct mo_span line)
@@ -170,9 +170,9 @@ static void on_link_close(void *ctx, const struct mo_err *why)
 
     c->link = NULL;
     if (c->state != C_CLOSING) {
-        if (conn_lost_in_probe(c))
+        if (mo_conn_lost_in_probe(c))
             return;
-        conn_move(c, C_CLOSING);
+        mo_conn_move(c, C_CLOSING);
         if (why)
             c->why = *why;
         else
@@ -190,7 +190,7 @@ static const struct mo_link_cb link_cb = {
 
 /* --- sending ------------------------------------------------------------- */
 
-int conn_send(struct mo_conn *c, struct mo_link_msg *m)
+int mo_conn_write(struct mo_conn *c, struct mo_link_msg *m)
 {
     bool first = !c->modern && c->state != C_OPEN;
 
@@ -208,11 +208,11 @@ int mo_conn_notify(struct mo_conn *c, const char *method, struct mo_span params)
     struct mo_link_msg m = {.method = method};
     int rc;
 
-    params = codec_one_line(c, params);
+    params = mo_conn_codec_one_line(c, params);
     mo_buf_reset(&c->out);
     rc = mo_rpc_put_notification(&c->out, method, params);
     m.text = mo_buf_view(&c->out);
-    return rc < 0 ? rc : conn_send(c, &m);
+    return rc < 0 ? rc : mo_conn_write(c, &m);
 }
 
 /* --- the beginning ------------------------------------------------------- */
@@ -224,7 +224,7 @@ static void on_later(struct mo_later *d)
     if (c->state == C_CLOSING)
         over(c);
     else
-        conn_start(c);
+        mo_conn_start(c);
 }
 
 void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
@@ -241,9 +241,9 @@ void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
     else if (c->state == C_CLOSING)
         mo_loop_defer(c->loop, &c->later);
     else if (!k)
-        conn_fail(c, why);
+        mo_conn_fail(c, why);
     else
-        conn_start(c);
+        mo_conn_start(c);
 }
 
 static const char *copy(struct mo_arena *a, const char *s, const char *usual)
@@ -267,7 +267,7 @@ static int take_opts(struct mo_conn *c, const struct mo_conn_opts *o)
     c->o.log_level = copy(&c->a, o->log_level, NULL);
     c->o.capabilities =
         mo_span(mo_arena_strndup(&c->a, b.p ? b.p : "", b.len), b.len);
-    c->can = mo_buf_err(&b) ? 0 : codec_can(v);
+    c->can = mo_buf_err(&b) ? 0 : mo_conn_codec_can(v);
     mo_buf_fini(&b);
     if (!c->o.name || !c->o.version || !c->o.capabilities.p ||
         c->o.capabilities.n == 0 || (o->log_level && !c->o.log_level))

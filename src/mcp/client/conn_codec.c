@@ -18,7 +18,7 @@ static unsigned can_elicit(struct mo_json v)
     return (form || !url ? CAN_FORM : 0) | (url ? CAN_URL : 0);
 }
 
-unsigned codec_can(struct mo_json capabilities)
+unsigned mo_conn_codec_can(struct mo_json capabilities)
 {
     struct mo_json ext = mo_json_get(capabilities, "extensions");
 
@@ -120,8 +120,8 @@ static void put_trace(struct members *m, const struct mo_trace *t,
     }
 }
 
-void codec_trace(const struct mo_conn *c, const struct mo_call *k,
-                 struct mo_span params, struct mo_trace *out)
+void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
+                         struct mo_span params, struct mo_trace *out)
 {
     struct mo_json v = {params.p, params.n};
 
@@ -182,7 +182,7 @@ static void put_params(struct mo_conn *c, const struct mo_call *k,
 }
 
 /* One line is one message: newlines between tokens must go. */
-struct mo_span codec_one_line(struct mo_conn *c, struct mo_span text)
+struct mo_span mo_conn_codec_one_line(struct mo_conn *c, struct mo_span text)
 {
     struct mo_json v = {text.p, text.n};
 
@@ -193,8 +193,8 @@ struct mo_span codec_one_line(struct mo_conn *c, struct mo_span text)
     return mo_buf_view(&c->compact);
 }
 
-int codec_request(struct mo_conn *c, const struct mo_call *k,
-                  struct mo_span params)
+int mo_conn_codec_request(struct mo_conn *c, const struct mo_call *k,
+                          struct mo_span params)
 {
     struct mo_json v = {params.p, params.n};
     bool plain = !c->modern && !k->o.on_progress &&
@@ -214,7 +214,8 @@ int codec_request(struct mo_conn *c, const struct mo_call *k,
     return mo_buf_putc(&c->out, '}');
 }
 
-int codec_initialize(struct mo_conn *c, struct mo_buf *b, enum mo_mcp_version v)
+int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
+                             enum mo_mcp_version v)
 {
     static const char *const newer[] = {"extensions", NULL};
     struct mo_json caps = {c->o.capabilities.p, c->o.capabilities.n};
@@ -238,7 +239,8 @@ static struct mo_json typed(struct mo_json v, enum mo_json_type t)
     return mo_json_is(v, t) ? v : none;
 }
 
-int codec_keep_opened(struct mo_conn *c, struct mo_json result, bool modern)
+int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
+                              bool modern)
 {
     struct mo_conn_info *i = &c->info;
     struct mo_json all, server;

@@ -23,7 +23,7 @@ static void give_up(struct mo_conn *c, int code, const char *what)
     struct mo_err e;
 
     (void)mo_fail(&e, code, "%s", what);
-    conn_fail(c, &e);
+    mo_conn_fail(c, &e);
 }
 
 static void settle(struct mo_conn *c, enum mo_conn_era era)
@@ -39,13 +39,13 @@ static void dial(struct mo_conn *c)
     struct mo_err e;
     int rc;
 
-    conn_move(c, C_DIALING);
+    mo_conn_move(c, C_DIALING);
     c->dialing = true;
     rc = c->o.dial(c->o.ctx, c, &e);
     if (rc == 0)
         return;
     c->dialing = false;
-    conn_fail(c, &e);
+    mo_conn_fail(c, &e);
 }
 
 /* The probe is done with this link. */
@@ -55,12 +55,12 @@ static void dial_again(struct mo_conn *c)
 
     c->go_legacy = true;
     c->may_redial = false;
-    conn_move(c, C_REDIAL);
+    mo_conn_move(c, C_REDIAL);
     (void)mo_fail(&e, MO_ECANCELED, "probe over");
     mo_link_close(c->link, &e);
 }
 
-bool conn_lost_in_probe(struct mo_conn *c)
+bool mo_conn_lost_in_probe(struct mo_conn *c)
 {
     bool again = c->state == C_REDIAL || c->may_redial;
 
@@ -70,7 +70,7 @@ bool conn_lost_in_probe(struct mo_conn *c)
         settle(c, MO_ERA_LEGACY);
     c->go_legacy = true;
     c->may_redial = false;
-    call_drop_internal(c);
+    mo_conn_call_drop_internal(c);
     dial(c);
     return true;
 }
@@ -102,7 +102,7 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
             e = *r->err;
         else
             describe_error(r, "initialize", &e);
-        conn_fail(c, &e);
+        mo_conn_fail(c, &e);
         return;
     }
     if (mo_json_is(text, MO_JSON_STRING))
@@ -111,16 +111,16 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
         (c->o.pin != MO_MCP_UNKNOWN && c->o.pin != v)) {
         (void)mo_fail(&e, MO_EPROTO, "the server wants to speak %.*s",
                       (int)(text.n > 40 ? 40 : text.n), text.p ? text.p : "");
-        conn_fail(c, &e);
+        mo_conn_fail(c, &e);
         return;
     }
     c->speak = v;
-    if (codec_keep_opened(c, r->result, false) < 0) {
+    if (mo_conn_codec_keep_opened(c, r->result, false) < 0) {
         give_up(c, MO_ETOOBIG, "initialize: the answer is too big");
         return;
     }
     c->may_redial = false;
-    conn_move(c, C_OPEN);
+    mo_conn_move(c, C_OPEN);
     mo_link_opened(c->link, mo_mcp_version_text(v));
     (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
     c->o.cb->on_open(c->o.ctx, c);
@@ -140,16 +140,17 @@ static void initialize(struct mo_conn *c)
 
     c->modern = false;
     c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : newest_legacy();
-    conn_move(c, C_INIT);
+    mo_conn_move(c, C_INIT);
     mo_buf_init(&b, MO_CONN_TEXT_MAX);
-    rc = codec_initialize(c, &b, c->speak);
+    rc = mo_conn_codec_initialize(c, &b, c->speak);
     if (rc < 0)
         (void)mo_fail(&e, rc, "initialize");
-    else if (!call_start(c, "initialize", mo_buf_view(&b), &o, true, &e))
+    else if (!mo_conn_call_start(c, "initialize", mo_buf_view(&b), &o, true,
+                                 &e))
         rc = e.code;
     mo_buf_fini(&b);
     if (rc < 0 && rc != MO_ECLOSED) /* a dead link tells of itself */
-        conn_fail(c, &e);
+        mo_conn_fail(c, &e);
 }
 
 /* --- modern -------------------------------------------------------------- */
@@ -198,13 +199,13 @@ static void fall_back(struct mo_conn *c, const char *why_not)
 
 static void open_modern(struct mo_conn *c, struct mo_json result)
 {
-    if (codec_keep_opened(c, result, true) < 0) {
+    if (mo_conn_codec_keep_opened(c, result, true) < 0) {
         give_up(c, MO_ETOOBIG, "server/discover: the answer is too big");
         return;
     }
     settle(c, MO_ERA_MODERN);
     c->may_redial = false;
-    conn_move(c, C_OPEN);
+    mo_conn_move(c, C_OPEN);
     mo_link_opened(c->link, mo_mcp_version_text(c->speak));
     c->o.cb->on_open(c->o.ctx, c);
 }
@@ -237,7 +238,7 @@ static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
         settle(c, MO_ERA_LEGACY);
         dial_again(c);
     } else {
-        conn_fail(c, &e);
+        mo_conn_fail(c, &e);
     }
 }
 
@@ -277,11 +278,12 @@ static void discover(struct mo_conn *c)
     c->modern = true;
     c->speak = mo_mcp_version(mo_span_cstr(MO_MCP_NEWEST));
     if (c->state != C_PROBING)
-        conn_move(c, C_PROBING);
+        mo_conn_move(c, C_PROBING);
     c->may_redial = may_be_legacy(c) && !mo_link_is_http(c->link);
-    if (!call_start(c, "server/discover", mo_span(NULL, 0), &o, true, &e) &&
+    if (!mo_conn_call_start(c, "server/discover", mo_span(NULL, 0), &o, true,
+                            &e) &&
         e.code != MO_ECLOSED)
-        conn_fail(c, &e);
+        mo_conn_fail(c, &e);
 }
 
 /* --- which way ----------------------------------------------------------- */
@@ -295,7 +297,7 @@ static bool known_legacy(const struct mo_conn *c)
            now - v->at_ms < MO_CONN_VERDICT_MS;
 }
 
-void conn_start(struct mo_conn *c)
+void mo_conn_start(struct mo_conn *c)
 {
     if (c->state == C_NEW) {
         bool pinned = c->o.pin != MO_MCP_UNKNOWN;

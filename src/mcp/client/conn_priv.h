@@ -102,50 +102,54 @@ struct ask {
 };
 
 /* conn.c */
-void conn_move(struct mo_conn *c, enum conn_state to);
-void conn_fail(struct mo_conn *c, const struct mo_err *why);
-int conn_send(struct mo_conn *c, struct mo_link_msg *m);
+void mo_conn_move(struct mo_conn *c, enum conn_state to);
+void mo_conn_fail(struct mo_conn *c, const struct mo_err *why);
+int mo_conn_write(struct mo_conn *c, struct mo_link_msg *m);
 
 /* conn_open.c */
-void conn_start(struct mo_conn *c);
-bool conn_lost_in_probe(struct mo_conn *c); /* true: it is dialled again */
+void mo_conn_start(struct mo_conn *c);
+bool mo_conn_lost_in_probe(struct mo_conn *c); /* true: it is dialled again */
 
 /* conn_codec.c */
-unsigned codec_can(struct mo_json capabilities);
-int codec_request(struct mo_conn *c, const struct mo_call *k,
-                  struct mo_span params);
-int codec_initialize(struct mo_conn *c, struct mo_buf *b,
-                     enum mo_mcp_version v);
-int codec_keep_opened(struct mo_conn *c, struct mo_json result, bool modern);
+unsigned mo_conn_codec_can(struct mo_json capabilities);
+int mo_conn_codec_request(struct mo_conn *c, const struct mo_call *k,
+                          struct mo_span params);
+int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
+                             enum mo_mcp_version v);
+int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
+                              bool modern);
 /* What the head of an HTTP request says, which is what its _meta says. */
-void codec_trace(const struct mo_conn *c, const struct mo_call *k,
-                 struct mo_span params, struct mo_trace *out);
-struct mo_span codec_one_line(struct mo_conn *c, struct mo_span text);
+void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
+                         struct mo_span params, struct mo_trace *out);
+struct mo_span mo_conn_codec_one_line(struct mo_conn *c, struct mo_span text);
 
 /* call.c */
-struct mo_call *call_start(struct mo_conn *c, const char *method,
-                           struct mo_span params, const struct mo_call_opts *o,
-                           bool internal, struct mo_err *e);
-struct mo_call *call_find(struct mo_conn *c, uint64_t id);
-struct mo_call *call_only(struct mo_conn *c);
-void call_answer(struct mo_conn *c, const struct mo_rpc *m);
-void call_failed(struct mo_conn *c, uint64_t id, int status,
-                 struct mo_span body, const struct mo_err *why);
-void call_progress(struct mo_conn *c, struct mo_json params);
-void call_end_later(struct mo_call *k, const struct mo_err *why);
-void call_end_all(struct mo_conn *c, const struct mo_err *why);
-void call_drop_internal(struct mo_conn *c);
-void call_again(struct mo_call *k); /* all inputs are there */
+struct mo_call *mo_conn_call_start(struct mo_conn *c, const char *method,
+                                   struct mo_span params,
+                                   const struct mo_call_opts *o, bool internal,
+                                   struct mo_err *e);
+struct mo_call *mo_conn_call_find(struct mo_conn *c, uint64_t id);
+struct mo_call *mo_conn_call_only(struct mo_conn *c);
+void mo_conn_call_answer(struct mo_conn *c, const struct mo_rpc *m);
+void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
+                         struct mo_span body, const struct mo_err *why);
+void mo_conn_call_progress(struct mo_conn *c, struct mo_json params);
+void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why);
+void mo_conn_call_end_all(struct mo_conn *c, const struct mo_err *why);
+void mo_conn_call_drop_internal(struct mo_conn *c);
+void mo_conn_call_again(struct mo_call *k); /* all inputs are there */
 
 /* ask.c */
-void ask_request(struct mo_conn *c, const struct mo_rpc *m, uint64_t stream_of);
-void ask_cancelled(struct mo_conn *c, struct mo_json id);
-int ask_inputs(struct mo_call *k, struct mo_json result, struct mo_err *e);
-void ask_hand_up(struct mo_call *k);
-void ask_orphan(struct mo_list *asks);
+void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
+                         uint64_t stream_of);
+void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id);
+int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
+                       struct mo_err *e);
+void mo_conn_ask_hand_up(struct mo_call *k);
+void mo_conn_ask_orphan(struct mo_list *asks);
 
 /* task.c */
-void task_end_all(struct mo_conn *c, const struct mo_err *why);
-void task_news(struct mo_conn *c, struct mo_json id);
+void mo_conn_task_end_all(struct mo_conn *c, const struct mo_err *why);
+void mo_conn_task_news(struct mo_conn *c, struct mo_json id);
 
 #endif

@@ -108,7 +108,7 @@ static void on_later(struct mo_later *d)
     end_with(t, &t->why);
 }
 
-void task_end_all(struct mo_conn *c, const struct mo_err *why)
+void mo_conn_task_end_all(struct mo_conn *c, const struct mo_err *why)
 {
     while (!mo_list_empty(&c->tasks)) {
         struct mo_task *t = mo_list_first(&c->tasks, struct mo_task, node);
@@ -368,7 +368,7 @@ static void on_poll(struct mo_timer *timer)
 }
 
 /* It has changed, its server says: it is looked at now. */
-void task_news(struct mo_conn *c, struct mo_json id)
+void mo_conn_task_news(struct mo_conn *c, struct mo_json id)
 {
     mo_list_each (n, &c->tasks) {
         struct mo_task *t = mo_container_of(n, struct mo_task, node);

@@ -16,15 +16,15 @@ static void start_listening(struct http *h)
 
     if (h->k.closing || !h->open || h->listening)
         return;
-    x = http_x_new(h, LISTEN, 0);
+    x = mo_link_http_x_new(h, LISTEN, 0);
     if (!x)
         return; /* the server's own messages are a bonus */
     h->listening = true;
-    if (http_build_get(x) < 0 || http_x_run(x, &e) < 0)
-        http_x_drop(x);
+    if (mo_link_http_build_get(x) < 0 || mo_link_http_x_run(x, &e) < 0)
+        mo_link_http_x_drop(x);
 }
 
-void http_open_gate(struct http *h)
+void mo_link_http_open_gate(struct http *h)
 {
     h->gate = NULL;
     if (h->k.closing)
@@ -33,7 +33,8 @@ void http_open_gate(struct http *h)
     mo_loop_defer(h->loop, &h->later);
 }
 
-/* What waited at the gate goes now. http_x_fail() may free others: start over.
+/* What waited at the gate goes now. mo_link_http_x_fail() may free others:
+ * start over.
  */
 static void release(struct http *h)
 {
@@ -47,8 +48,8 @@ static void release(struct http *h)
 
             if (x->state != WAITING)
                 continue;
-            if (http_x_run(x, &e) < 0)
-                http_x_fail(x, &e);
+            if (mo_link_http_x_run(x, &e) < 0)
+                mo_link_http_x_fail(x, &e);
             again = true;
             break;
         }
@@ -69,15 +70,15 @@ static int http_send(struct mo_link *k, const struct mo_link_msg *m)
         return MO_EBUSY;
     if (m->text.n > h->max)
         return MO_ETOOBIG;
-    x = http_x_new(h, POST, m->id);
+    x = mo_link_http_x_new(h, POST, m->id);
     if (!x)
         return MO_ENOMEM;
     x->modern = m->modern;
-    rc = http_build_post(x, m);
+    rc = mo_link_http_build_post(x, m);
     if (rc == 0 && !h->gate)
-        rc = http_x_run(x, &e);
+        rc = mo_link_http_x_run(x, &e);
     if (rc < 0) {
-        http_x_drop(x);
+        mo_link_http_x_drop(x);
         return rc;
     }
     if (gate) {
@@ -97,7 +98,7 @@ static void http_forget(struct mo_link *k, uint64_t id)
         if (x->id != id || !id || x->quiet)
             continue;
         if (!x->answered) /* else it ends by itself, and can be used again */
-            http_x_stop(x);
+            mo_link_http_x_stop(x);
         return;
     }
 }
@@ -120,11 +121,12 @@ static void http_start(struct mo_link *k)
 
 static void say_bye(struct http *h)
 {
-    struct xchg *x = http_x_new(h, BYE, 0);
+    struct xchg *x = mo_link_http_x_new(h, BYE, 0);
     struct mo_err e;
 
-    if (x && (http_build_bare(x, h->version) < 0 || http_x_run(x, &e) < 0))
-        http_x_drop(x);
+    if (x && (mo_link_http_build_bare(x, h->version) < 0 ||
+              mo_link_http_x_run(x, &e) < 0))
+        mo_link_http_x_drop(x);
 }
 
 static void http_close(struct mo_link *k, const struct mo_err *why)
@@ -136,7 +138,7 @@ static void http_close(struct mo_link *k, const struct mo_err *why)
     mo_list_each_safe (n, &h->xs) {
         struct xchg *x = mo_container_of(n, struct xchg, node);
 
-        http_x_stop(x);
+        mo_link_http_x_stop(x);
     }
     if (h->session[0])
         say_bye(h);

@@ -69,25 +69,25 @@ static inline struct http *http_from_link(struct mo_link *k)
 }
 
 /* link_http.c: the gate's exchange is gone. */
-void http_open_gate(struct http *h);
+void mo_link_http_open_gate(struct http *h);
 
 /* link_http_x.c. A new one is in the link's list; drop takes it out. */
-struct xchg *http_x_new(struct http *h, enum what what, uint64_t id);
-int http_x_run(struct xchg *x, struct mo_err *e);
-void http_x_drop(struct xchg *x);
+struct xchg *mo_link_http_x_new(struct http *h, enum what what, uint64_t id);
+int mo_link_http_x_run(struct xchg *x, struct mo_err *e);
+void mo_link_http_x_drop(struct xchg *x);
 /* The owner wants to hear no more of it. */
-void http_x_stop(struct xchg *x);
+void mo_link_http_x_stop(struct xchg *x);
 /* The owner hears why (NULL: what the answer itself says). */
-void http_x_fail(struct xchg *x, const struct mo_err *why);
+void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why);
 
 /* link_http_req.c. Headers and text into x->a, replacing what was there. 0,
  * MO_ENOMEM, MO_ETOOBIG. bare: what every request carries, and nothing else. */
-int http_build_bare(struct xchg *x, const char *version);
-int http_build_post(struct xchg *x, const struct mo_link_msg *m);
-int http_build_get(struct xchg *x);
+int mo_link_http_build_bare(struct xchg *x, const char *version);
+int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m);
+int mo_link_http_build_get(struct xchg *x);
 
 /* Why a request has no answer, when the client itself is content. */
-void http_describe(const struct xchg *x, struct mo_err *e);
+void mo_link_http_describe(const struct xchg *x, struct mo_err *e);
 
 static inline bool http_is_good(int status)
 {

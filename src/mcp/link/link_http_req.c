@@ -108,7 +108,7 @@ static int add_encoded(struct xchg *x, const char *name, struct mo_span value)
 }
 
 /* What every request carries. */
-int http_build_bare(struct xchg *x, const char *version)
+int mo_link_http_build_bare(struct xchg *x, const char *version)
 {
     struct http *h = x->h;
     int rc = 0;
@@ -169,9 +169,9 @@ static int add_trace(struct xchg *x, const struct mo_trace *t)
     return rc;
 }
 
-int http_build_post(struct xchg *x, const struct mo_link_msg *m)
+int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m)
 {
-    int rc = http_build_bare(x, m->version);
+    int rc = mo_link_http_build_bare(x, m->version);
     char *text;
 
     if (rc == 0)
@@ -196,10 +196,10 @@ int http_build_post(struct xchg *x, const struct mo_link_msg *m)
 }
 
 /* The stream of no request, or one that is taken up again. */
-int http_build_get(struct xchg *x)
+int mo_link_http_build_get(struct xchg *x)
 {
     struct mo_span last = mo_buf_view(&x->sse.last_id);
-    int rc = http_build_bare(x, x->h->version);
+    int rc = mo_link_http_build_bare(x, x->h->version);
 
     if (rc == 0)
         rc = add(x, "Accept", MO_SPAN("text/event-stream"));
@@ -210,7 +210,7 @@ int http_build_get(struct xchg *x)
 
 /* --- what went wrong ----------------------------------------------------- */
 
-void http_describe(const struct xchg *x, struct mo_err *e)
+void mo_link_http_describe(const struct xchg *x, struct mo_err *e)
 {
     struct mo_span c = mo_buf_view(&x->h->challenge);
 

@@ -7,8 +7,8 @@
  *
  * Invariants
  *  1. x->call is set exactly while the client owes us an on_done.
- *  2. An exchange is freed by http_x_drop() only, never while a callback of
- *     ours for it is on the stack (x->busy) or x->call is set.
+ *  2. An exchange is freed by mo_link_http_x_drop() only, never while a
+ * callback of ours for it is on the stack (x->busy) or x->call is set.
  *  3. After x->quiet is set the owner hears nothing more of it. */
 #include "mcp/link/link_http_priv.h"
 
@@ -33,7 +33,7 @@ static unsigned *counter(struct xchg *x)
     return x->id ? &x->h->nstreams : &x->h->nextra;
 }
 
-struct xchg *http_x_new(struct http *h, enum what what, uint64_t id)
+struct xchg *mo_link_http_x_new(struct http *h, enum what what, uint64_t id)
 {
     struct xchg *x = mo_new(struct xchg);
 
@@ -53,7 +53,7 @@ struct xchg *http_x_new(struct http *h, enum what what, uint64_t id)
     return x;
 }
 
-void http_x_drop(struct xchg *x)
+void mo_link_http_x_drop(struct xchg *x)
 {
     struct http *h = x->h;
     bool gate = h->gate == x;
@@ -70,20 +70,20 @@ void http_x_drop(struct xchg *x)
     mo_sse_fini(&x->sse);
     mo_free(x);
     if (gate)
-        http_open_gate(h);
+        mo_link_http_open_gate(h);
     if (h->k.closing)
         mo_loop_defer(h->loop, &h->later);
 }
 
 /* The owner wants to hear no more of it. */
-void http_x_stop(struct xchg *x)
+void mo_link_http_x_stop(struct xchg *x)
 {
     x->quiet = true;
     mo_timer_stop(x->h->loop, &x->timer);
     if (x->call)
         mo_httpc_cancel(x->call);
     else if (!x->busy)
-        http_x_drop(x);
+        mo_link_http_x_drop(x);
 }
 
 /* The authorizer's header goes into the place behind the others. */
@@ -102,7 +102,7 @@ static size_t with_auth(struct xchg *x)
     return x->nheaders + 1;
 }
 
-int http_x_run(struct xchg *x, struct mo_err *e)
+int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
 {
     static const char *const methods[] = {"POST", "GET", "DELETE"};
     bool get = x->what == POST && !x->text.p;
@@ -134,7 +134,7 @@ int http_x_run(struct xchg *x, struct mo_err *e)
     return 0;
 }
 
-void http_x_fail(struct xchg *x, const struct mo_err *why)
+void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why)
 {
     struct http *h = x->h;
     struct mo_err e;
@@ -142,7 +142,7 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
     if (why && !x->broken)
         e = *why;
     else
-        http_describe(x, &e);
+        mo_link_http_describe(x, &e);
     if (x->streamed && e.code == MO_EUNAVAIL)
         e.code = MO_ECLOSED; /* the server had the request */
     x->quiet = true;         /* whatever the owner does now, it is over */
@@ -159,7 +159,7 @@ void http_x_fail(struct xchg *x, const struct mo_err *why)
         mo_log_err(mo_loop_log(h->loop), MO_DEBUG, ROOM, &e, "%s",
                    x->what == LISTEN ? "no stream of messages" : "not taken");
     x->busy = false;
-    http_x_drop(x);
+    mo_link_http_x_drop(x);
 }
 
 /* --- holding back -------------------------------------------------------- */
@@ -244,16 +244,16 @@ static void on_timer(struct mo_timer *t)
         return;
     }
     if (x->state == RUNNING) { /* lingers behind its answer */
-        http_x_stop(x);
+        mo_link_http_x_stop(x);
         return;
     }
-    rc = http_build_get(x);
+    rc = mo_link_http_build_get(x);
     if (rc < 0)
         (void)mo_fail(&e, rc, "cannot take the stream up again");
     else
-        rc = http_x_run(x, &e);
+        rc = mo_link_http_x_run(x, &e);
     if (rc < 0)
-        http_x_fail(x, &e);
+        mo_link_http_x_fail(x, &e);
 }
 
 static void pause_stream(struct xchg *x)
@@ -402,10 +402,10 @@ static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why)
     struct xchg *x = mo_container_of(w, struct xchg, wait);
     struct mo_err e;
 
-    if (!why && http_x_run(x, &e) < 0)
+    if (!why && mo_link_http_x_run(x, &e) < 0)
         why = &e;
     if (why)
-        http_x_fail(x, why);
+        mo_link_http_x_fail(x, why);
 }
 
 static void on_data(void *ctx, struct mo_span data)
@@ -444,17 +444,17 @@ static void on_done(void *ctx, const struct mo_err *why)
     }
     if (!why && may_authorize(x)) {
         if (authorize(x, &e) < 0)
-            http_x_fail(x, &e);
+            mo_link_http_x_fail(x, &e);
         return;
     }
     if (x->quiet || x->answered || x->what == BYE)
-        http_x_drop(x);
+        mo_link_http_x_drop(x);
     else if (x->what == POST && !x->id && http_is_good(x->status))
-        http_x_drop(x);
+        mo_link_http_x_drop(x);
     else if (may_resume(x))
         pause_stream(x);
     else
-        http_x_fail(x, why);
+        mo_link_http_x_fail(x, why);
 }
 
 static const struct mo_http_cb call_cb = {
