@@ -44,22 +44,22 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
     a->gone = gone;
     a->gone_ctx = ctx;
     mo_map_each (en, &a->chats)
-        chat_end(en->value, "shutdown", NULL);
-    agent_check(a);
+        mo_chat_finish(en->value, "shutdown", NULL);
+    mo_agent_check(a);
 }
 
-void agent_check(struct mo_agent *a)
+void mo_agent_check(struct mo_agent *a)
 {
     if (a->closing && a->chats.len == 0 && a->nreach == 0)
         mo_loop_defer(a->loop, &a->later);
 }
 
-void agent_forget(struct chat *c)
+void mo_agent_forget(struct chat *c)
 {
     struct mo_agent *a = c->agent;
 
     mo_map_del(&a->chats, mo_span_cstr(c->id));
-    agent_check(a);
+    mo_agent_check(a);
 }
 
 void mo_agent_watch(struct mo_agent *a,
@@ -75,7 +75,7 @@ void mo_agent_stale(struct mo_agent *a)
         ((struct chat *)en->value)->stale = true;
 }
 
-void agent_point(struct mo_agent *a, const char *name)
+void mo_agent_point(struct mo_agent *a, const char *name)
 {
     if (a->on_point)
         a->on_point(a->point_ctx, name);
@@ -100,7 +100,7 @@ static bool good_id(struct mo_span id)
 static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
                               struct mo_err *e)
 {
-    struct chat *c = chat_new(a, j, e);
+    struct chat *c = mo_chat_new(a, j, e);
     int rc = 0;
 
     if (c == NULL)
@@ -110,10 +110,10 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
         mo_fail(e, rc, "agent: more than %d conversations", MO_CHATS_MAX);
     else
         rc = mo_session_hold_as(a->o.sessions, j->session, j->owner,
-                                &chat_hold_cb, c, &c->hold, e);
+                                &mo_chat_hold_cb, c, &c->hold, e);
     if (rc == 0)
         return c;
-    chat_free(c);
+    mo_chat_free(c);
     return NULL;
 }
 
@@ -162,8 +162,8 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
-    chat_wants(c, j);
-    chat_settle(c);
+    mo_chat_wants(c, j);
+    mo_chat_settle(c);
     *out = m;
     return 0;
 }
@@ -175,7 +175,7 @@ void mo_chat_leave(struct mo_member *m)
     mo_list_del(&m->node);
     c->nmembers--;
     mo_free(m);
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
 /* --- what members say ---------------------------------------------------- */
@@ -196,19 +196,19 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct message *msg = NULL;
 
     if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
-        chat_ack(&ack, "bad_request",
-                 text.n <= MO_CHAT_TEXT_MAX
-                     ? "the message is empty"
-                     : "the message is longer than 256 KiB");
+        mo_chat_ack(&ack, "bad_request",
+                    text.n <= MO_CHAT_TEXT_MAX
+                        ? "the message is empty"
+                        : "the message is longer than 256 KiB");
         return;
     }
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
-        chat_ack(&ack, "busy", "too many messages wait already");
+        mo_chat_ack(&ack, "busy", "too many messages wait already");
         return;
     }
     msg = mo_zalloc(sizeof(*msg) + text.n);
     if (msg == NULL) {
-        chat_ack(&ack, "busy", "out of memory");
+        mo_chat_ack(&ack, "busy", "out of memory");
         return;
     }
     mo_random_token(msg->id, ID_BYTES);
@@ -220,16 +220,16 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     if (c->hold)
         mo_session_touch(c->hold);
     if (c->state != CHAT_IDLE && m->greeted)
-        event_queued(m, c->nqueue);
-    chat_settle(c);
+        mo_chat_event_queued(m, c->nqueue);
+    mo_chat_settle(c);
 }
 
 void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct ack ack = {done, ctx};
 
-    turn_stop(m->chat);
-    chat_ack_ok(&ack, (struct mo_span){NULL, 0});
+    mo_turn_stop(m->chat);
+    mo_chat_ack_ok(&ack, (struct mo_span){NULL, 0});
 }
 
 /* --- a fresh conversation, the end --------------------------------------- */
@@ -239,12 +239,13 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     struct ack *ack = arg;
 
     if (why) {
-        chat_ack(ack, "state_unavailable", why->msg);
+        mo_chat_ack(ack, "state_unavailable", why->msg);
     } else {
-        chat_forget_entries(c);
-        chat_ack_ok(ack, (struct mo_span){NULL, 0});
-        event_greet_all(c);
-        event_message(c, NULL, "Conversation history cleared. Starting fresh.");
+        mo_chat_forget_entries(c);
+        mo_chat_ack_ok(ack, (struct mo_span){NULL, 0});
+        mo_chat_event_greet_all(c);
+        mo_chat_event_message(c, NULL,
+                              "Conversation history cleared. Starting fresh.");
     }
     mo_free(ack);
 }
@@ -258,17 +259,17 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
     struct mo_err e;
 
     if (c->state != CHAT_IDLE) {
-        chat_ack(&plain, "busy", "a turn is under way: stop it first");
+        mo_chat_ack(&plain, "busy", "a turn is under way: stop it first");
         return;
     }
     ack = mo_new(struct ack);
     if (ack == NULL) {
-        chat_ack(&plain, "busy", "out of memory");
+        mo_chat_ack(&plain, "busy", "out of memory");
         return;
     }
     *ack = plain;
-    if (chat_write(c, &w, 1, on_fresh, ack, &e) < 0) {
-        chat_ack(ack, "state_unavailable", e.msg);
+    if (mo_chat_write(c, &w, 1, on_fresh, ack, &e) < 0) {
+        mo_chat_ack(ack, "state_unavailable", e.msg);
         mo_free(ack);
     }
 }
@@ -278,9 +279,9 @@ static void on_ended(void *ctx, const struct mo_err *why)
     struct ack *ack = ctx;
 
     if (why)
-        chat_ack(ack, "failed", why->msg);
+        mo_chat_ack(ack, "failed", why->msg);
     else
-        chat_ack_ok(ack, (struct mo_span){NULL, 0});
+        mo_chat_ack_ok(ack, (struct mo_span){NULL, 0});
     mo_free(ack);
 }
 
@@ -292,13 +293,13 @@ void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
     struct mo_err e;
 
     if (ack == NULL) {
-        chat_ack(&plain, "busy", "out of memory");
+        mo_chat_ack(&plain, "busy", "out of memory");
         return;
     }
     *ack = plain;
     if (mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
                        on_ended, ack, &e) < 0) {
-        chat_ack(ack, "failed", e.msg);
+        mo_chat_ack(ack, "failed", e.msg);
         mo_free(ack);
     }
 }

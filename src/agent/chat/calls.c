@@ -65,14 +65,14 @@ static void call_doc(struct mo_buf *b, const struct call *k)
 
 /* --- making and dropping ------------------------------------------------- */
 
-struct call *calls_new(struct chat *c)
+struct call *mo_chat_calls_new(struct chat *c)
 {
     struct call *k = mo_new(struct call);
 
     if (k == NULL)
         return NULL;
     k->chat = c;
-    mo_timer_init(&k->patience, call_late);
+    mo_timer_init(&k->patience, mo_chat_call_late);
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
@@ -85,8 +85,8 @@ struct call *calls_new(struct chat *c)
 
 static void call_free(struct call *k)
 {
-    chat_ack(&k->ack, "closed", "the session ended");
-    elicit_drop(k);
+    mo_chat_ack(&k->ack, "closed", "the session ended");
+    mo_chat_elicit_drop(k);
     mo_timer_stop(k->chat->agent->loop, &k->patience);
     mo_list_del(&k->node);
     mo_buf_fini(&k->id);
@@ -95,19 +95,19 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->reason);
     mo_buf_fini(&k->content);
     mo_buf_fini(&k->route);
-    router_free(k);
-    stand_in_free(k);
+    mo_chat_router_free(k);
+    mo_stand_in_free(k);
     mo_free(k);
 }
 
-void calls_drop(struct chat *c)
+void mo_chat_calls_drop(struct chat *c)
 {
     mo_list_each_safe (it, &c->calls)
         call_free(mo_container_of(it, struct call, node));
     mo_timer_stop(c->agent->loop, &c->expiry);
 }
 
-bool calls_running(const struct chat *c)
+bool mo_chat_calls_running(const struct chat *c)
 {
     mo_list_each (it, &c->calls)
         if (mo_container_of(it, struct call, node)->running)
@@ -115,7 +115,7 @@ bool calls_running(const struct chat *c)
     return false;
 }
 
-struct call *calls_only(struct chat *c)
+struct call *mo_chat_calls_only(struct chat *c)
 {
     struct call *only = NULL;
 
@@ -131,8 +131,9 @@ struct call *calls_only(struct chat *c)
     return only;
 }
 
-struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
-                              uint64_t number)
+struct call *mo_chat_calls_running_as(struct chat *c,
+                                      const struct mo_conn *conn,
+                                      uint64_t number)
 {
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
@@ -144,7 +145,7 @@ struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
     return NULL;
 }
 
-struct call *calls_find(struct chat *c, struct mo_span key)
+struct call *mo_chat_calls_find(struct chat *c, struct mo_span key)
 {
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
@@ -157,7 +158,8 @@ struct call *calls_find(struct chat *c, struct mo_span key)
 
 /* --- writing them down --------------------------------------------------- */
 
-size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs)
+size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
+                            struct mo_buf *docs)
 {
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
@@ -207,11 +209,11 @@ static bool all_ended(struct chat *c, struct call *last)
             mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
             mo_buf_view(&k->content), k->is_error};
     }
-    turn_results(c, v, n, last);
+    mo_turn_results(c, v, n, last);
     return true;
 }
 
-void calls_check(struct chat *c)
+void mo_chat_calls_check(struct chat *c)
 {
     (void)all_ended(c, NULL);
 }
@@ -231,7 +233,8 @@ static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
     return 2;
 }
 
-size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc)
+size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
+                             struct mo_buf *doc)
 {
     return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
 }
@@ -247,16 +250,16 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
     n = put_move(k, from, to, w, &doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
-                          : chat_write(k->chat, w, n, done, k, e);
+                          : mo_chat_write(k->chat, w, n, done, k, e);
     mo_buf_fini(&doc);
     k->writing = rc == 0;
     return rc;
 }
 
-void calls_told(struct call *k)
+void mo_chat_calls_told(struct call *k)
 {
     k->writing = false;
-    event_output(k);
+    mo_chat_event_output(k);
 }
 
 static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
@@ -264,13 +267,13 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
     struct call *k = arg;
 
     if (why)
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    calls_told(k);
-    calls_check(c);
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    mo_chat_calls_told(k);
+    mo_chat_calls_check(c);
 }
 
 /* It ran: what came of it. It is being written before the next may begin. */
-void call_outcome(struct call *k, enum mo_call_state to)
+void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
 {
     struct chat *c = k->chat;
     struct mo_err e;
@@ -278,12 +281,12 @@ void call_outcome(struct call *k, enum mo_call_state to)
     k->running = NULL;
     k->started = k->in_line = false;
     k->state = to;
-    elicit_drop(k);
-    call_patience(k);
+    mo_chat_elicit_drop(k);
+    mo_chat_call_patience(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     if (c->state == CHAT_ENDING) {
-        chat_settle(c);
+        mo_chat_settle(c);
         return;
     }
     if (mo_buf_err(&k->content)) {
@@ -296,10 +299,11 @@ void call_outcome(struct call *k, enum mo_call_state to)
         return;
     if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
         on_outcome(c, k, &e);
-    calls_next(c);
+    mo_chat_calls_next(c);
 }
 
-void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
+void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
+                       ...)
 {
     char text[512];
     va_list ap;
@@ -310,12 +314,12 @@ void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
     k->is_error = true;
     mo_buf_reset(&k->content);
     mo_entry_text_content(&k->content, mo_span_cstr(text));
-    call_outcome(k, to);
+    mo_chat_call_outcome(k, to);
 }
 
 /* --- asking the person --------------------------------------------------- */
 
-void calls_arm(struct chat *c)
+void mo_chat_calls_arm(struct chat *c)
 {
     uint64_t now = mo_wall_ms(), next = 0;
 
@@ -332,7 +336,7 @@ void calls_arm(struct chat *c)
                        next > now ? next - now + 1 : 1);
 }
 
-void calls_begin(struct chat *c)
+void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
 
@@ -342,32 +346,32 @@ void calls_begin(struct chat *c)
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->cancel)
-            event_approval(k);
+            mo_chat_event_approval(k);
         else if (k->state == MO_CALL_REJECTED)
-            event_output(k);
+            mo_chat_event_output(k);
     }
     if (runs)
-        event_thinking(c);
+        mo_chat_event_thinking(c);
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
         if (k->state == MO_CALL_RUNNING)
-            call_run(k);
+            mo_chat_call_run(k);
     }
-    calls_arm(c);
+    mo_chat_calls_arm(c);
     if (c->cancel)
-        calls_cancel(c);
-    calls_check(c);
+        mo_chat_calls_cancel(c);
+    mo_chat_calls_check(c);
 }
 
 /* After a restart: those that were running get their outcome written first. */
-void calls_recovered(struct chat *c)
+void mo_chat_calls_recovered(struct chat *c)
 {
     struct mo_err e;
 
-    calls_count(c);
-    chat_move(c, CHAT_CALLS);
-    chat_opened(c);
+    mo_chat_calls_count(c);
+    mo_chat_move(c, CHAT_CALLS);
+    mo_chat_opened(c);
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
         enum mo_call_state to = k->state;
@@ -377,11 +381,11 @@ void calls_recovered(struct chat *c)
         if (move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
-    calls_arm(c);
-    calls_check(c);
+    mo_chat_calls_arm(c);
+    mo_chat_calls_check(c);
 }
 
-const char calls_none[] = "there is no such call waiting for an answer";
+const char mo_chat_calls_none[] = "there is no such call waiting for an answer";
 
 /* The store has it; a refusal there means somebody else was first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
@@ -392,47 +396,48 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     k->writing = false;
     if (why) {
         k->state = MO_CALL_PENDING;
-        chat_ack(&k->ack,
-                 why->code == MO_EPOLICY ? "unknown_call" : "state_unavailable",
-                 why->code == MO_EPOLICY ? calls_none : why->msg);
-        calls_arm(c);
+        mo_chat_ack(&k->ack,
+                    why->code == MO_EPOLICY ? "unknown_call"
+                                            : "state_unavailable",
+                    why->code == MO_EPOLICY ? mo_chat_calls_none : why->msg);
+        mo_chat_calls_arm(c);
         return;
     }
     k->state = k->next;
-    chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
-                         : k->kept < 0 ? MO_SPAN("\"remembered\":false")
-                                       : mo_span(NULL, 0));
-    event_resolved(k, approved);
+    mo_chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
+                            : k->kept < 0 ? MO_SPAN("\"remembered\":false")
+                                          : mo_span(NULL, 0));
+    mo_chat_event_resolved(k, approved);
     if (c->state == CHAT_ENDING)
         return;
     if (!approved) {
-        event_output(k);
-        calls_check(c);
+        mo_chat_event_output(k);
+        mo_chat_calls_check(c);
         return;
     }
-    event_thinking(c);
-    call_run(k);
+    mo_chat_event_thinking(c);
+    mo_chat_call_run(k);
 }
 
-void call_settle(struct call *k, enum mo_call_state to)
+void mo_chat_call_settle(struct call *k, enum mo_call_state to)
 {
     struct mo_err e;
 
-    agent_point(k->chat->agent, "deciding");
+    mo_agent_point(k->chat->agent, "deciding");
     k->next = to;
     if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
              &e) < 0)
         on_decided(k->chat, k, &e);
 }
 
-void call_reject(struct call *k, const char *by, const char *text)
+void mo_chat_call_reject(struct call *k, const char *by, const char *text)
 {
     if (k->reason.len > 0)
-        call_refuse(k, by, "%s Their reason: %.*s", text, (int)k->reason.len,
-                    k->reason.p);
+        mo_chat_call_refuse(k, by, "%s Their reason: %.*s", text,
+                            (int)k->reason.len, k->reason.p);
     else
-        call_refuse(k, by, "%s", text);
-    call_settle(k, MO_CALL_REJECTED);
+        mo_chat_call_refuse(k, by, "%s", text);
+    mo_chat_call_settle(k, MO_CALL_REJECTED);
 }
 
 static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
@@ -441,23 +446,24 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
 
     k->writing = false;
     if (why) {
-        call_fail(k, MO_CALL_DONE, "The call was not run: %s", why->msg);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s",
+                          why->msg);
         return;
     }
     k->state = MO_CALL_PENDING;
-    calls_count(c);
+    mo_chat_calls_count(c);
     if (c->state == CHAT_ENDING)
         return;
     if (c->cancel || k->canceled) {
-        call_reject(k, "cancel", "The person stopped this call.");
+        mo_chat_call_reject(k, "cancel", "The person stopped this call.");
         return;
     }
-    event_approval(k);
-    calls_arm(c);
-    calls_next(c);
+    mo_chat_event_approval(k);
+    mo_chat_calls_arm(c);
+    mo_chat_calls_next(c);
 }
 
-void call_ask_again(struct call *k)
+void mo_chat_call_ask_again(struct call *k)
 {
     struct mo_err e;
 
@@ -471,7 +477,7 @@ void call_ask_again(struct call *k)
         on_asked_again(k->chat, k, &e);
 }
 
-void calls_expire(struct mo_timer *t)
+void mo_chat_calls_expire(struct mo_timer *t)
 {
     struct chat *c = mo_container_of(t, struct chat, expiry);
     uint64_t now = mo_wall_ms();
@@ -480,13 +486,13 @@ void calls_expire(struct mo_timer *t)
         struct call *k = mo_container_of(it, struct call, node);
 
         if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
-            call_reject(k, "time",
-                        "Nobody answered in time, so it was not run.");
+            mo_chat_call_reject(k, "time",
+                                "Nobody answered in time, so it was not run.");
     }
-    calls_arm(c);
+    mo_chat_calls_arm(c);
 }
 
-void calls_cancel(struct chat *c)
+void mo_chat_calls_cancel(struct chat *c)
 {
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
@@ -495,11 +501,11 @@ void calls_cancel(struct chat *c)
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
         else if (k->look)
-            call_stop_looking(k);
+            mo_chat_call_stop_looking(k);
         else if (k->in_line)
-            call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+            mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&
                  c->state == CHAT_CALLS)
-            call_reject(k, "cancel", "The person stopped the turn.");
+            mo_chat_call_reject(k, "cancel", "The person stopped the turn.");
     }
 }

@@ -118,7 +118,7 @@ static void audit(const struct mo_member *m, const struct mo_tool *t)
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0)
-        (void)chat_write(m->chat, &w, 1, on_told, NULL, &e);
+        (void)mo_chat_write(m->chat, &w, 1, on_told, NULL, &e);
     mo_buf_fini(&doc);
 }
 
@@ -133,15 +133,15 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     char text[160];
 
     if (k == NULL) {
-        chat_ack(&ack, "unknown_tool", "no such tool waits to be accepted");
+        mo_chat_ack(&ack, "unknown_tool", "no such tool waits to be accepted");
         return;
     }
     if (!mo_span_eq_ct(digest, mo_span_cstr(t->digest))) {
-        chat_ack(&ack, "changed", "the tool is not what was shown");
+        mo_chat_ack(&ack, "changed", "the tool is not what was shown");
         return;
     }
     if (p->accept(p->ctx, t) < 0) {
-        chat_ack(&ack, "failed", "out of memory");
+        mo_chat_ack(&ack, "failed", "out of memory");
         return;
     }
     p->flush(p->ctx);
@@ -151,7 +151,7 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     mo_free(k);
     snprintf(text, sizeof(text), "%.*s was accepted as it is now.", (int)tool.n,
              tool.p);
-    event_message(c, NULL, text);
+    mo_chat_event_message(c, NULL, text);
     mo_agent_stale(c->agent); /* others have it blocked too */
-    chat_ack_ok(&ack, mo_span(NULL, 0));
+    mo_chat_ack_ok(&ack, mo_span(NULL, 0));
 }

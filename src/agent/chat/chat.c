@@ -12,7 +12,7 @@
 
 #define TO(state) (1u << (state))
 
-void chat_move(struct chat *c, enum chat_state to)
+void mo_chat_move(struct chat *c, enum chat_state to)
 {
     static const uint16_t legal[] = {
         [CHAT_OPENING] =
@@ -36,12 +36,12 @@ void chat_move(struct chat *c, enum chat_state to)
 
     MO_BUG_ON(!(legal[c->state] & TO(to)));
     c->state = to;
-    agent_point(c->agent, names[to]);
+    mo_agent_point(c->agent, names[to]);
 }
 
 /* --- answers to members -------------------------------------------------- */
 
-void chat_ack(struct ack *a, const char *code, const char *message)
+void mo_chat_ack(struct ack *a, const char *code, const char *message)
 {
     struct mo_ack k = {.code = code, .message = mo_span_cstr(message)};
     struct ack to = *a;
@@ -51,7 +51,7 @@ void chat_ack(struct ack *a, const char *code, const char *message)
         to.fn(to.ctx, &k);
 }
 
-void chat_ack_ok(struct ack *a, struct mo_span extra)
+void mo_chat_ack_ok(struct ack *a, struct mo_span extra)
 {
     struct mo_ack k = {.ok = true, .extra = extra};
     struct ack to = *a;
@@ -80,7 +80,7 @@ static void on_written(void *ctx, const struct mo_written *w,
         c->seq = w->seq;
     job->done(c, job->arg, why);
     mo_free(job);
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
 static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
@@ -109,8 +109,8 @@ static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
     return 0;
 }
 
-int chat_write(struct chat *c, const struct mo_write *v, size_t n,
-               chat_written *done, void *arg, struct mo_err *e)
+int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
+                  chat_written *done, void *arg, struct mo_err *e)
 {
     struct mo_write marked[MO_STORE_BATCH_MAX];
     struct mo_buf docs;
@@ -119,7 +119,7 @@ int chat_write(struct chat *c, const struct mo_write *v, size_t n,
     if (!c->owner[0] || n > MO_COUNT(marked))
         return write_batch(c, v, n, done, arg, e);
     mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
-    rc = owner_mark(c, v, n, marked, &docs);
+    rc = mo_chat_owner_mark(c, v, n, marked, &docs);
     rc = rc < 0 ? mo_fail(e, rc, "the audit log")
                 : write_batch(c, marked, n, done, arg, e);
     mo_buf_fini(&docs);
@@ -133,14 +133,14 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)arg;
     if (why) {
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         return;
     }
-    chat_forget_entries(c);
+    mo_chat_forget_entries(c);
     remember_save(c);
-    event_greet_all(c);
-    event_message(c, NULL,
-                  "The model was changed; the conversation starts fresh.");
+    mo_chat_event_greet_all(c);
+    mo_chat_event_message(
+        c, NULL, "The model was changed; the conversation starts fresh.");
 }
 
 static void switch_model(struct chat *c)
@@ -155,7 +155,7 @@ static void switch_model(struct chat *c)
     mo_buf_init(&model, 256);
     if (p->pick(p->ctx, mo_buf_view(&c->wanted), mo_buf_view(&c->key), &llm,
                 &provider, &model, &e) < 0) {
-        event_error(c, "no_model", mo_span_cstr(e.msg), 0);
+        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
         mo_buf_fini(&model);
         return;
     }
@@ -164,18 +164,18 @@ static void switch_model(struct chat *c)
     c->llm = llm;
     c->provider = provider;
     c->model = model;
-    if (c->nentries > 0 && chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
-        event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
+    if (c->nentries > 0 && mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
-void chat_wants(struct chat *c, const struct mo_join *j)
+void mo_chat_wants(struct chat *c, const struct mo_join *j)
 {
     if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
         mo_span_eq(j->model, mo_buf_view(&c->model)))
         return;
     if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
-        event_message(c, NULL,
-                      "A turn is under way: the model stays as it is.");
+        mo_chat_event_message(c, NULL,
+                              "A turn is under way: the model stays as it is.");
         return;
     }
     mo_buf_reset(&c->wanted);
@@ -192,14 +192,14 @@ static void greet_all(struct chat *c)
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
 
         if (!m->greeted)
-            event_greet(m);
+            mo_chat_event_greet(m);
     }
 }
 
 /* The last word tells what was under way. */
 static void take_up(struct chat *c)
 {
-    struct entry *last = chat_last(c);
+    struct entry *last = mo_chat_last(c);
     enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
     struct mo_entry_call k;
     struct mo_json_iter it;
@@ -208,24 +208,24 @@ static void take_up(struct chat *c)
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_random_token(c->turn, ID_BYTES);
         greet_all(c);
-        turn_ask(c);
+        mo_turn_ask(c);
         return;
     }
     if (role == MO_ENTRY_ASSISTANT) {
         mo_entry_calls(&it, last->doc);
         if (mo_entry_next_call(&it, &k)) {
             mo_random_token(c->turn, ID_BYTES);
-            if (calls_recover(c, last->doc, &e) < 0)
-                chat_fail(c, &e);
+            if (mo_chat_calls_recover(c, last->doc, &e) < 0)
+                mo_chat_fail(c, &e);
             return;
         }
     }
-    chat_move(c, CHAT_IDLE);
+    mo_chat_move(c, CHAT_IDLE);
     greet_all(c);
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
-void chat_opened(struct chat *c)
+void mo_chat_opened(struct chat *c)
 {
     greet_all(c);
 }
@@ -237,22 +237,22 @@ static void on_history(void *ctx, const struct mo_rows *rows,
 
     c->writes--;
     if (why) {
-        chat_fail(c, why);
+        mo_chat_fail(c, why);
         return;
     }
     for (size_t i = 0; i < rows->n; i++) {
-        struct entry *en = entries_read(rows->v[i].doc);
+        struct entry *en = mo_chat_entries_read(rows->v[i].doc);
 
         if (en == NULL)
             continue;
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
         c->seq = en->seq;
-        entries_add(c, en);
+        mo_chat_entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
         take_up(c);
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
 static void read_history(struct chat *c)
@@ -266,7 +266,7 @@ static void read_history(struct chat *c)
     struct mo_err e;
 
     if (mo_store_read(c->agent->o.store, &r, on_history, c, &e) < 0) {
-        chat_fail(c, &e);
+        mo_chat_fail(c, &e);
         return;
     }
     c->writes++;
@@ -303,11 +303,11 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     if (c->state != CHAT_OPENING)
         return;
     if (why) {
-        chat_fail(c, why);
+        mo_chat_fail(c, why);
         return;
     }
     remember_save(c);
-    chat_move(c, CHAT_IDLE);
+    mo_chat_move(c, CHAT_IDLE);
     greet_all(c);
 }
 
@@ -316,27 +316,27 @@ static void start_fresh(struct chat *c)
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     struct mo_err e;
 
-    if (chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
-        chat_fail(c, &e);
+    if (mo_chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
+        mo_chat_fail(c, &e);
 }
 
-void chat_tools(struct chat *c, const struct mo_err *why)
+void mo_chat_tools(struct chat *c, const struct mo_err *why)
 {
     bool another = false;
     struct mo_err e;
 
     c->writes--;
     if (why && c->state == CHAT_OPENING) {
-        chat_fail(c, why);
+        mo_chat_fail(c, why);
         return;
     }
     if (c->state != CHAT_OPENING) {
-        turn_tools(c);
-        chat_settle(c);
+        mo_turn_tools(c);
+        mo_chat_settle(c);
         return;
     }
     if (pick_model(c, &another, &e) < 0)
-        chat_fail(c, &e);
+        mo_chat_fail(c, &e);
     else if (another)
         start_fresh(c);
     else
@@ -367,11 +367,12 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
     (void)h;
     if (info) {
         c->info = *info;
-        event_message(c, NULL,
-                      info->workspace == MO_WORKSPACE_KEPT
-                          ? "A new box was started with the same files."
-                          : "A new, empty box was started; the files of the "
-                            "old one are lost.");
+        mo_chat_event_message(
+            c, NULL,
+            info->workspace == MO_WORKSPACE_KEPT
+                ? "A new box was started with the same files."
+                : "A new, empty box was started; the files of the "
+                  "old one are lost.");
         c->stale = true; /* calls under way still point to the old list */
         return;
     }
@@ -379,13 +380,13 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
     snprintf(text, sizeof(text), "The box ended: %s%s%s",
              mo_box_cause_name(end->cause), end->why ? ", " : "",
              end->why ? end->why->msg : "");
-    event_message(c, NULL, text);
+    mo_chat_event_message(c, NULL, text);
 }
 
 static void on_idle(void *ctx, struct mo_hold *h, unsigned seconds)
 {
     (void)h;
-    event_idle(ctx, seconds);
+    mo_chat_event_idle(ctx, seconds);
 }
 
 static void end_members(struct chat *c, const char *reason,
@@ -411,7 +412,7 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
     c->hold = NULL;
     c->ready = false;
     c->info.conn = NULL;
-    chat_end(c, reason, why);
+    mo_chat_finish(c, reason, why);
 }
 
 /* A server's log line belongs to the call that runs; nobody guesses when
@@ -422,45 +423,46 @@ static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 
     (void)h;
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
-        event_log(c, calls_only(c), m->params);
+        mo_chat_event_log(c, mo_chat_calls_only(c), m->params);
 }
 
-const struct mo_hold_cb chat_hold_cb = {
+const struct mo_hold_cb mo_chat_hold_cb = {
     .on_ready = on_ready,
     .on_box = on_box,
     .on_idle = on_idle,
     .on_notify = on_notify,
-    .on_ask = elicit_box,
+    .on_ask = mo_chat_elicit_box,
     .on_closed = on_closed,
 };
 
 /* --- ending -------------------------------------------------------------- */
 
-void chat_end(struct chat *c, const char *reason, const struct mo_err *why)
+void mo_chat_finish(struct chat *c, const char *reason,
+                    const struct mo_err *why)
 {
     if (c->state == CHAT_ENDING)
         return;
     if (c->asking)
         mo_llm_cancel(c->asking);
-    event_closed(c, reason);
-    chat_move(c, CHAT_ENDING);
+    mo_chat_event_closed(c, reason);
+    mo_chat_move(c, CHAT_ENDING);
     gather_stop(c);
-    calls_cancel(c);
+    mo_chat_calls_cancel(c);
     end_members(c, reason, why);
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
-void chat_fail(struct chat *c, const struct mo_err *why)
+void mo_chat_fail(struct chat *c, const struct mo_err *why)
 {
     mo_log_err(mo_loop_log(c->agent->loop), MO_WARN, "agent", why, "session %s",
                c->id);
-    chat_end(c, "failed", why);
+    mo_chat_finish(c, "failed", why);
 }
 
 /* Nobody is there and nothing is under way, or it is over. */
 static bool is_done(const struct chat *c)
 {
-    if (c->writes > 0 || c->asking || calls_running(c))
+    if (c->writes > 0 || c->asking || mo_chat_calls_running(c))
         return false;
     if (c->state == CHAT_ENDING)
         return true;
@@ -473,13 +475,14 @@ static void drop_queue(struct chat *c)
         struct message *m = mo_container_of(it, struct message, node);
 
         mo_list_del(&m->node);
-        chat_ack(&m->ack, "closed", "the session ended before this was read");
+        mo_chat_ack(&m->ack, "closed",
+                    "the session ended before this was read");
         mo_free(m);
     }
     c->nqueue = 0;
 }
 
-void chat_free(struct chat *c)
+void mo_chat_free(struct chat *c)
 {
     struct mo_agent *a = c->agent;
 
@@ -489,11 +492,11 @@ void chat_free(struct chat *c)
     if (c->hold)
         mo_session_release(c->hold);
     drop_queue(c);
-    calls_drop(c);
+    mo_chat_calls_drop(c);
     reach_drop(c);
     c->unkept = NULL;
     mo_free(c->unsure);
-    chat_forget_entries(c);
+    mo_chat_forget_entries(c);
     ahead_drop(c);
     pinned_forget(c);
     mo_tools_free(c->tools);
@@ -506,7 +509,7 @@ void chat_free(struct chat *c)
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->shown);
     remember_fini(&c->remembered);
-    agent_forget(c);
+    mo_agent_forget(c);
     mo_free(c);
 }
 
@@ -515,23 +518,23 @@ static void on_later(struct mo_later *d)
     struct chat *c = mo_container_of(d, struct chat, later);
 
     if (c->stuck)
-        turn_stuck(c);
+        mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
-        turn_next(c);
+        mo_turn_next(c);
     }
     if (is_done(c) ||
         (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))
-        chat_free(c);
+        mo_chat_free(c);
 }
 
-void chat_settle(struct chat *c)
+void mo_chat_settle(struct chat *c)
 {
     mo_loop_defer(c->agent->loop, &c->later);
 }
 
-struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
-                      struct mo_err *e)
+struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
+                         struct mo_err *e)
 {
     struct chat *c = mo_new(struct chat);
 
@@ -563,6 +566,6 @@ struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
     remember_init(&c->remembered);
     mo_later_init(&c->later, on_later);
     mo_later_init(&c->soon, ahead_ask);
-    mo_timer_init(&c->expiry, calls_expire);
+    mo_timer_init(&c->expiry, mo_chat_calls_expire);
     return c;
 }

@@ -9,8 +9,8 @@
  *   answer
  *
  * Rules of the house
- *  1. Only chat_move() writes a chat's state; one turn at a time. What is said
- *     meanwhile waits in line, at most MO_CHAT_QUEUE_MAX.
+ *  1. Only mo_chat_move() writes a chat's state; one turn at a time. What is
+ * said meanwhile waits in line, at most MO_CHAT_QUEUE_MAX.
  *  2. Nothing is told to a member that is not durable: an acknowledgement
  *     comes after the store's.
  *  3. Nothing runs that the store does not call running already, and what was

@@ -152,7 +152,7 @@ struct chat {
     unsigned steps;
     bool cancel; /* the person wants it to stop */
     bool busy;   /* mo_session_busy() was told */
-    bool stuck;  /* turn_stuck() is to come, from the loop */
+    bool stuck;  /* mo_turn_stuck() is to come, from the loop */
     struct mo_llm_x *asking;
     struct ahead ahead;
     bool unheard;              /* asked in vain: its end is the turn's */
@@ -194,77 +194,81 @@ struct mo_agent {
 };
 
 /* --- agent.c ------------------------------------------------------------- */
-void agent_forget(struct chat *c);    /* it is over: out of the table */
-void agent_check(struct mo_agent *a); /* may it go? */
-void agent_point(struct mo_agent *a, const char *name);
+void mo_agent_forget(struct chat *c);    /* it is over: out of the table */
+void mo_agent_check(struct mo_agent *a); /* may it go? */
+void mo_agent_point(struct mo_agent *a, const char *name);
 
 /* --- chat.c -------------------------------------------------------------- */
-extern const struct mo_hold_cb chat_hold_cb;
-struct chat *chat_new(struct mo_agent *a, const struct mo_join *j,
-                      struct mo_err *e);
-void chat_free(struct chat *c);
-void chat_wants(struct chat *c, const struct mo_join *j);
-void chat_tools(struct chat *c, const struct mo_err *why); /* were read */
-void chat_opened(struct chat *c); /* calls were recovered */
-void chat_end(struct chat *c, const char *reason, const struct mo_err *why);
-void chat_move(struct chat *c, enum chat_state to);
+extern const struct mo_hold_cb mo_chat_hold_cb;
+struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
+                         struct mo_err *e);
+void mo_chat_free(struct chat *c);
+void mo_chat_wants(struct chat *c, const struct mo_join *j);
+void mo_chat_tools(struct chat *c, const struct mo_err *why); /* were read */
+void mo_chat_opened(struct chat *c); /* calls were recovered */
+void mo_chat_finish(struct chat *c, const char *reason,
+                    const struct mo_err *why);
+void mo_chat_move(struct chat *c, enum chat_state to);
 /* One batch under the session's fence. done(c, arg, why) once, later; MO_E*
  * and no done() when it was refused. */
 typedef void chat_written(struct chat *c, void *arg, const struct mo_err *why);
-int chat_write(struct chat *c, const struct mo_write *v, size_t n,
-               chat_written *done, void *arg, struct mo_err *e);
-void chat_fail(struct chat *c, const struct mo_err *why); /* it cannot go on */
-void chat_settle(struct chat *c); /* idle or over: see what comes next */
-void chat_ack(struct ack *a, const char *code, const char *message);
-void chat_ack_ok(struct ack *a, struct mo_span extra);
+int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
+                  chat_written *done, void *arg, struct mo_err *e);
+void mo_chat_fail(struct chat *c,
+                  const struct mo_err *why); /* it cannot go on */
+void mo_chat_settle(struct chat *c); /* idle or over: see what comes next */
+void mo_chat_ack(struct ack *a, const char *code, const char *message);
+void mo_chat_ack_ok(struct ack *a, struct mo_span extra);
 
 /* --- owner.c ------------------------------------------------------------- */
 /* The same writes, rows of the audit with the owner's name in them. */
-int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
-               struct mo_write *out, struct mo_buf *docs);
+int mo_chat_owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+                       struct mo_write *out, struct mo_buf *docs);
 
 /* --- entries.c ----------------------------------------------------------- */
 #define CHAT_HISTORY_MAX 1000 /* entries of a conversation kept in memory */
-struct entry *entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
-void entries_add(struct chat *c, struct entry *en);
+struct entry *
+mo_chat_entries_read(struct mo_span doc); /* NULL: no memory, no JSON */
+void mo_chat_entries_add(struct chat *c, struct entry *en);
 /* Into memory, after it was written. doc is copied. */
-int chat_append(struct chat *c, struct mo_span doc);
-void entries_kept(struct chat *c, struct entry *en); /* is written: is seen */
-void entries_lost(struct chat *c, struct entry *en);
-struct entry *chat_newest(struct chat *c); /* or NULL */
-struct entry *chat_last(struct chat *c);   /* the last word: no summary */
-void chat_forget_entries(struct chat *c);  /* but one that is being written */
+int mo_chat_append(struct chat *c, struct mo_span doc);
+void mo_chat_entries_kept(struct chat *c,
+                          struct entry *en); /* is written: is seen */
+void mo_chat_entries_lost(struct chat *c, struct entry *en);
+struct entry *mo_chat_newest(struct chat *c); /* or NULL */
+struct entry *mo_chat_last(struct chat *c);   /* the last word: no summary */
+void mo_chat_forget_entries(struct chat *c); /* but one that is being written */
 
 /* --- turn.c -------------------------------------------------------------- */
-void turn_ask(struct chat *c);   /* the model, with what there is */
-void turn_tools(struct chat *c); /* the tools are there: go on asking */
-void turn_stop(struct chat *c);  /* the person wants it to end */
-void turn_step(struct chat *c);  /* the model is asked once more */
-/* One request of what there is; turn_answer() follows, or ahead_done(). */
-int turn_request(struct chat *c, struct mo_err *e);
-void turn_answer(struct chat *c, const struct mo_llm_reply *r,
-                 const struct mo_llm_failure *f);
-void turn_stopped(struct chat *c); /* the person wanted it to */
-void turn_end(struct chat *c);
+void mo_turn_ask(struct chat *c);   /* the model, with what there is */
+void mo_turn_tools(struct chat *c); /* the tools are there: go on asking */
+void mo_turn_stop(struct chat *c);  /* the person wants it to end */
+void mo_turn_step(struct chat *c);  /* the model is asked once more */
+/* One request of what there is; mo_turn_answer() follows, or ahead_done(). */
+int mo_turn_request(struct chat *c, struct mo_err *e);
+void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
+                    const struct mo_llm_failure *f);
+void mo_turn_stopped(struct chat *c); /* the person wanted it to */
+void mo_turn_end(struct chat *c);
 /* One request with these entries; quiet: no tool is to be used. */
 struct shown {
     struct mo_span *v;
     uint64_t *ids;
     size_t n;
 };
-int turn_send(struct chat *c, const struct shown *s, bool quiet,
-              const struct mo_llm_cb *cb, struct mo_err *e);
-void turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
+int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
+                 const struct mo_llm_cb *cb, struct mo_err *e);
+void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u); /* on top */
 /* Keep it and ask again; doc is taken, NULL: there was no memory. */
-void turn_summary(struct chat *c, struct mo_buf *doc);
+void mo_turn_summary(struct chat *c, struct mo_buf *doc);
 
 /* --- write_ahead.c
  * ------------------------------------------------------------- */
-void turn_next(struct chat *c); /* idle: the next message in line */
+void mo_turn_next(struct chat *c); /* idle: the next message in line */
 /* All calls ended; last: the outcome of this one is still to be written. */
-void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
-                  struct call *last);
-void turn_stuck(struct chat *c); /* the results were refused: it ends */
+void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                     struct call *last);
+void mo_turn_stuck(struct chat *c); /* the results were refused: it ends */
 /* The model has ended, and what it was asked is still being written. */
 void ahead_done(struct chat *c, const struct mo_llm_reply *r,
                 const struct mo_llm_failure *f);
@@ -275,7 +279,7 @@ void ahead_ask(struct mo_later *d); /* what is being written: ask about it */
  * ------------------------------------------------------------ */
 /* The model, with what it is shown of the conversation. */
 int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e);
-/* Too long, or refused as that? Then older turns make room (turn_summary()
+/* Too long, or refused as that? Then older turns make room (mo_turn_summary()
  * follows); false: it fits, or nothing older is left. */
 bool window_shrink(struct chat *c, bool refused);
 bool window_is_over(const struct chat *c);
@@ -283,79 +287,93 @@ bool window_is_over(const struct chat *c);
 /* --- verdict.c ----------------------------------------------------------- */
 #define REASON_MAX ((size_t)8 * 1024)
 /* It will not run; this is what the model gets instead. */
-void call_refuse(struct call *k, const char *by, const char *fmt, ...)
+void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-struct mo_verdict call_verdict(const struct call *k);
-void calls_count(struct chat *c); /* those that wait: which of how many */
+struct mo_verdict mo_chat_call_verdict(const struct call *k);
+void mo_chat_calls_count(
+    struct chat *c); /* those that wait: which of how many */
 
 /* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */
-int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e);
+int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
+                       struct mo_err *e);
 /* One write for each of them, doc and all, appended to v. */
-size_t calls_writes(struct chat *c, struct mo_write *v, struct mo_buf *docs);
-void calls_begin(struct chat *c); /* they are written: ask, run */
-void calls_check(struct chat *c); /* have all ended? */
+size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
+                            struct mo_buf *docs);
+void mo_chat_calls_begin(struct chat *c); /* they are written: ask, run */
+void mo_chat_calls_check(struct chat *c); /* have all ended? */
 #define MO_OUTCOME_WRITES 2
 /* What a call came to, as so many writes; doc must live as long as they. */
-size_t calls_outcome(struct call *k, struct mo_write *w, struct mo_buf *doc);
-void calls_told(struct call *k); /* that was written: members hear of it */
-void calls_cancel(struct chat *c);
-void calls_drop(struct chat *c); /* out of memory; none runs */
-struct call *calls_find(struct chat *c, struct mo_span key);
-bool calls_running(const struct chat *c);
-struct call *calls_only(struct chat *c); /* the one that runs, or NULL */
+size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
+                             struct mo_buf *doc);
+void mo_chat_calls_told(
+    struct call *k); /* that was written: members hear of it */
+void mo_chat_calls_cancel(struct chat *c);
+void mo_chat_calls_drop(struct chat *c); /* out of memory; none runs */
+struct call *mo_chat_calls_find(struct chat *c, struct mo_span key);
+bool mo_chat_calls_running(const struct chat *c);
+struct call *
+mo_chat_calls_only(struct chat *c); /* the one that runs, or NULL */
 /* The one that runs there under that number; or NULL. */
-struct call *calls_running_as(struct chat *c, const struct mo_conn *conn,
-                              uint64_t number);
-struct call *calls_new(struct chat *c);
-void calls_digest(struct call *k);
+struct call *mo_chat_calls_running_as(struct chat *c,
+                                      const struct mo_conn *conn,
+                                      uint64_t number);
+struct call *mo_chat_calls_new(struct chat *c);
+void mo_chat_calls_digest(struct call *k);
 /* Others in the place of its arguments; where they are none nothing changes. */
-int call_take_args(struct call *k, struct mo_json args, struct mo_err *e);
-void calls_refuse(struct call *k, const char *text);
-void calls_recovered(struct chat *c); /* each is as the store has it */
+int mo_chat_call_take_args(struct call *k, struct mo_json args,
+                           struct mo_err *e);
+void mo_chat_calls_refuse(struct call *k, const char *text);
+void mo_chat_calls_recovered(struct chat *c); /* each is as the store has it */
 /* After a restart: the calls of the last entry, as the store has them. */
-int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e);
-void calls_expire(struct mo_timer *t);
+int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
+                          struct mo_err *e);
+void mo_chat_calls_expire(struct mo_timer *t);
 
-/* What came of a call that ran; with call_fail() an error text. */
-void call_outcome(struct call *k, enum mo_call_state to);
-void call_fail(struct call *k, enum mo_call_state to, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* What came of a call that ran; with mo_chat_call_fail() an error text. */
+void mo_chat_call_outcome(struct call *k, enum mo_call_state to);
+void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
+                       ...) __attribute__((format(printf, 3, 4)));
 
-extern const char calls_none[]; /* what is said of a call that does not wait */
-void calls_arm(struct chat *c); /* the timer of the next that nobody answers */
-/* It waits: write that it runs, or (after call_refuse()) that it does not. */
-void call_settle(struct call *k, enum mo_call_state to);
-void call_reject(struct call *k, const char *by, const char *text);
+extern const char
+    mo_chat_calls_none[]; /* what is said of a call that does not wait */
+void mo_chat_calls_arm(
+    struct chat *c); /* the timer of the next that nobody answers */
+/* It waits: write that it runs, or (after mo_chat_call_refuse()) that it does
+ * not. */
+void mo_chat_call_settle(struct call *k, enum mo_call_state to);
+void mo_chat_call_reject(struct call *k, const char *by, const char *text);
 /* Its tool is another one now: it waits for a person (again). */
-void call_ask_again(struct call *k);
+void mo_chat_call_ask_again(struct call *k);
 
 /* --- run.c --------------------------------------------------------------- */
 
-void call_run(struct call *k);   /* now, or when it is its turn */
-void calls_next(struct chat *c); /* one has ended: who is next in line */
+void mo_chat_call_run(struct call *k); /* now, or when it is its turn */
+void mo_chat_calls_next(
+    struct chat *c); /* one has ended: who is next in line */
 
-/* That server's list is read; then stand_in_there(), or it is sent. 0 or
+/* That server's list is read; then mo_stand_in_there(), or it is sent. 0 or
  * MO_ENOMEM. */
-int call_look(struct call *k, struct mo_span server, struct mo_err *e);
-void call_send(struct call *k);         /* to its tool's server */
-void call_stop_looking(struct call *k); /* if it does: it is stopped */
-void call_patience(struct call *k);     /* runs, or is paused by a question */
-void call_late(struct mo_timer *t);
+int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e);
+void mo_chat_call_send(struct call *k);         /* to its tool's server */
+void mo_chat_call_stop_looking(struct call *k); /* if it does: it is stopped */
+void mo_chat_call_patience(
+    struct call *k); /* runs, or is paused by a question */
+void mo_chat_call_late(struct mo_timer *t);
 
 /* --- stand_in.c ---------------------------------------------------------- */
 
 /* Its server is down, and why. true: another one is looked at, or whether it
  * may run there is decided. */
-bool stand_in_next(struct call *k, const char *why);
-bool stand_in_is_looked_at(const struct call *k);
-void stand_in_there(struct call *k); /* its list was read */
+bool mo_stand_in_next(struct call *k, const char *why);
+bool mo_stand_in_is_looked_at(const struct call *k);
+void mo_stand_in_there(struct call *k); /* its list was read */
 /* Why the first one is down; or `other`. */
-const char *stand_in_why(const struct call *k, const char *other);
-void stand_in_note(struct call *k); /* the model is told who really ran it */
+const char *mo_stand_in_why(const struct call *k, const char *other);
+void mo_stand_in_note(struct call *k); /* the model is told who really ran it */
 /* After a restart: was it to run elsewhere? */
-bool stand_in_recall(struct call *k, struct mo_json kept);
-void stand_in_free(struct call *k);
+bool mo_stand_in_recall(struct call *k, struct mo_json kept);
+void mo_stand_in_free(struct call *k);
 
 /* --- elicit.c ------------------------------------------------------------ */
 
@@ -367,13 +385,14 @@ struct elicit_view { /* what members are shown of a question */
     uint64_t expires;
 };
 
-void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
+void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
 /* A server behind the gateway asks, and does not want to know any more. c may
  * be NULL: it has gone. The ask is ours from here on. */
-void elicit_ask(struct chat *c, const struct mo_conn *conn, struct mo_ask *a);
-void elicit_gone(struct mo_ask *a);
-void elicit_drop(struct call *k);      /* its questions are over */
-void elicit_tell(struct mo_member *m); /* a member came: what is open */
+void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
+                        struct mo_ask *a);
+void mo_chat_elicit_gone(struct mo_ask *a);
+void mo_chat_elicit_drop(struct call *k);      /* its questions are over */
+void mo_chat_elicit_tell(struct mo_member *m); /* a member came: what is open */
 
 /* --- load_tools.c ------------------------------------------------------------
  */
@@ -382,7 +401,7 @@ void elicit_tell(struct mo_member *m); /* a member came: what is open */
 enum { SOURCE_BOX, SOURCE_ROUTER, SOURCE_SERVERS };
 #define ROUTER_NAME "router" /* for people: the gateway's own tools */
 
-/* Reads the tools of all servers; chat_tools() follows, from the loop. */
+/* Reads the tools of all servers; mo_chat_tools() follows, from the loop. */
 void gather_start(struct chat *c);
 void gather_stop(struct chat *c); /* it is not waited for any longer */
 
@@ -394,18 +413,19 @@ struct mo_conn *reach_conn(const struct chat *c); /* NULL: it is not open */
 uint64_t reach_peer(const struct chat *c);        /* 0: there is none */
 
 /* --- router.c ------------------------------------------------------------ */
-bool router_is_run(const struct call *k);
+bool mo_chat_router_is_run(const struct call *k);
 /* The tool that execute would run takes its place, with its arguments; where
  * there is none nothing changes. */
-void router_choose(struct call *k);
+void mo_chat_router_choose(struct call *k);
 /* Another server's tool takes the place of the one it is; MO_ENOTFOUND: it has
  * none of that name, and nothing changes. */
-int router_swap(struct call *k, struct mo_span server, struct mo_span tool);
+int mo_chat_router_swap(struct call *k, struct mo_span server,
+                        struct mo_span tool);
 /* The same after a restart, by what was kept of it. */
-void router_recall(struct call *k, struct mo_json kept);
-void router_free(struct call *k);
+void mo_chat_router_recall(struct call *k, struct mo_json kept);
+void mo_chat_router_free(struct call *k);
 /* What it was found for, and how sure that is; empty: it was named. */
-struct mo_span router_words(const struct call *k, float *sure);
+struct mo_span mo_chat_router_words(const struct call *k, float *sure);
 
 /* --- changed_tools.c
  * ------------------------------------------------------------ */
@@ -429,28 +449,32 @@ void remember_title(struct chat *c, struct mo_span text);
 void remember_save(struct chat *c);
 
 /* --- event.c ------------------------------------------------------------- */
-void event_greet(struct mo_member *m);
-void event_greet_all(struct chat *c); /* it is another conversation now */
-void event_entry(struct chat *c, const struct entry *en);
-void event_thinking(struct chat *c);
-void event_compacted(struct chat *c, const struct entry *summary);
-void event_delta(struct chat *c, struct mo_span text);
-void event_response(struct chat *c, struct mo_span text, const char *stop);
-void event_error(struct chat *c, const char *code, struct mo_span text,
-                 unsigned retry_ms);
-void event_message(struct chat *c, struct mo_member *only, const char *text);
-void event_troubles(struct chat *c, struct mo_member *only);
-void event_queued(struct mo_member *m, unsigned position);
-void event_idle(struct chat *c, unsigned seconds);
-void event_closed(struct chat *c, const char *reason);
-void event_approval(struct call *k);
-void event_resolved(struct call *k, bool approved);
-void event_progress(struct call *k, struct mo_json params);
-void event_log(struct chat *c, const struct call *k, struct mo_json params);
-void event_output(struct call *k);
-void event_elicit(struct chat *c, struct mo_member *only,
-                  const struct elicit_view *v);
-void event_elicited(struct chat *c, const char *id, const char *action,
-                    const char *by);
+void mo_chat_event_greet(struct mo_member *m);
+void mo_chat_event_greet_all(
+    struct chat *c); /* it is another conversation now */
+void mo_chat_event_entry(struct chat *c, const struct entry *en);
+void mo_chat_event_thinking(struct chat *c);
+void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
+void mo_chat_event_delta(struct chat *c, struct mo_span text);
+void mo_chat_event_response(struct chat *c, struct mo_span text,
+                            const char *stop);
+void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
+                         unsigned retry_ms);
+void mo_chat_event_message(struct chat *c, struct mo_member *only,
+                           const char *text);
+void mo_chat_event_troubles(struct chat *c, struct mo_member *only);
+void mo_chat_event_queued(struct mo_member *m, unsigned position);
+void mo_chat_event_idle(struct chat *c, unsigned seconds);
+void mo_chat_event_closed(struct chat *c, const char *reason);
+void mo_chat_event_approval(struct call *k);
+void mo_chat_event_resolved(struct call *k, bool approved);
+void mo_chat_event_progress(struct call *k, struct mo_json params);
+void mo_chat_event_log(struct chat *c, const struct call *k,
+                       struct mo_json params);
+void mo_chat_event_output(struct call *k);
+void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
+                          const struct elicit_view *v);
+void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
+                            const char *by);
 
 #endif

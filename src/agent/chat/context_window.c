@@ -186,7 +186,7 @@ int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e)
         rc = mo_buf_err(&first) ? mo_fail(e, first.err, "the summary") : 0;
     }
     if (rc == 0)
-        rc = turn_send(c, &s, false, cb, e);
+        rc = mo_turn_send(c, &s, false, cb, e);
     mo_buf_fini(&first);
     shown_fini(&s);
     return rc;
@@ -399,7 +399,7 @@ static void keep(struct chat *c, struct mo_span text)
     if (doc && mo_buf_err(&ours))
         doc->err = mo_buf_err(&ours);
     mo_buf_fini(&ours);
-    turn_summary(c, doc);
+    mo_turn_summary(c, doc);
 }
 
 static void on_text(void *ctx, struct mo_span delta)
@@ -417,11 +417,11 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
     (void)f;
     c->asking = NULL;
     if (r)
-        turn_usage(c, &r->usage);
+        mo_turn_usage(c, &r->usage);
     if (c->state == CHAT_ENDING)
-        chat_settle(c);
+        mo_chat_settle(c);
     else if (c->cancel)
-        turn_summary(c, NULL);
+        mo_turn_summary(c, NULL);
     else
         keep(c, good ? r->text : mo_span(NULL, 0));
 }
@@ -444,7 +444,7 @@ static int ask_model(struct chat *c, struct mo_err *e)
         rc = rc < 0 ? mo_fail(e, rc, "the summary") : 0;
     }
     if (rc == 0)
-        rc = turn_send(c, &s, true, &cb, e);
+        rc = mo_turn_send(c, &s, true, &cb, e);
     mo_buf_fini(&first);
     mo_buf_fini(&last);
     shown_fini(&s);

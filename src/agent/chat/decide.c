@@ -16,9 +16,9 @@ static int edit(struct call *k, struct mo_span args, struct mo_err *e)
     int rc = mo_json_parse(args, 0, &doc, e);
 
     if (rc == 0)
-        rc = call_take_args(k, doc.root, e);
+        rc = mo_chat_call_take_args(k, doc.root, e);
     if (rc == 0)
-        calls_digest(k);
+        mo_chat_calls_digest(k);
     return rc;
 }
 
@@ -49,7 +49,7 @@ static void refused(const struct mo_member *m, const struct mo_decision *d,
     mo_jw_end(&j);
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0)
-        (void)chat_write(m->chat, &w, 1, on_refused, NULL, &e);
+        (void)mo_chat_write(m->chat, &w, 1, on_refused, NULL, &e);
     mo_buf_fini(&doc);
 }
 
@@ -58,23 +58,23 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
 {
     struct chat *c = m->chat;
     struct ack ack = {done, ctx};
-    struct call *k = calls_find(c, d->call);
+    struct call *k = mo_chat_calls_find(c, d->call);
     struct mo_err e;
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
         refused(m, d, "unknown_call");
-        chat_ack(&ack, "unknown_call", calls_none);
+        mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
         return;
     }
     if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
         refused(m, d, "changed");
-        chat_ack(&ack, "changed",
-                 "the call is not what was shown; look at it again");
+        mo_chat_ack(&ack, "changed",
+                    "the call is not what was shown; look at it again");
         return;
     }
     if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
-        chat_ack(&ack, "bad_request", e.msg);
+        mo_chat_ack(&ack, "bad_request", e.msg);
         return;
     }
     mo_buf_reset(&k->reason);
@@ -85,10 +85,10 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     if (d->remember != MO_REMEMBER_NO)
         k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
     if (k->kept < 0)
-        event_message(c, m, e.msg);
+        mo_chat_event_message(c, m, e.msg);
     if (d->approved)
-        call_settle(k, MO_CALL_RUNNING);
+        mo_chat_call_settle(k, MO_CALL_RUNNING);
     else
-        call_reject(k, "person", "The person rejected this call.");
-    calls_arm(c);
+        mo_chat_call_reject(k, "person", "The person rejected this call.");
+    mo_chat_calls_arm(c);
 }

@@ -184,7 +184,7 @@ static void audit(const struct question *q, enum mo_answer_action action,
     mo_jw_end(&j);
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0 && c->state != CHAT_ENDING)
-        (void)chat_write(c, &w, 1, on_audited, NULL, &e);
+        (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
     mo_buf_fini(&doc);
 }
 
@@ -210,7 +210,7 @@ static void tell(const struct question *q, struct mo_member *only)
     struct elicit_view v;
 
     put_question(q, &v);
-    event_elicit(q->call->chat, only, &v);
+    mo_chat_event_elicit(q->call->chat, only, &v);
 }
 
 /* Answered, or given up: the one end of a question. The answer may make the
@@ -223,12 +223,12 @@ static void close_it(struct question *q, enum mo_answer_action action,
     char plain[32];
 
     audit(q, action, by, who);
-    event_elicited(k->chat, q->id, actions[action], by);
+    mo_chat_event_elicited(k->chat, q->id, actions[action], by);
     mo_timer_stop(k->chat->agent->loop, &q->timer);
     mo_list_del(&q->node);
     mo_free(q);
     k->questions--;
-    call_patience(k);
+    mo_chat_call_patience(k);
     (void)snprintf(plain, sizeof(plain), "{\"action\":\"%s\"}",
                    actions[action]);
     a->user = NULL;
@@ -241,7 +241,7 @@ static void on_late(struct mo_timer *t)
              mo_span(NULL, 0), "time", "");
 }
 
-void elicit_drop(struct call *k)
+void mo_chat_elicit_drop(struct call *k)
 {
     mo_list_each_safe (it, &k->chat->questions) {
         struct question *q = mo_container_of(it, struct question, node);
@@ -251,7 +251,7 @@ void elicit_drop(struct call *k)
     }
 }
 
-void elicit_tell(struct mo_member *m)
+void mo_chat_elicit_tell(struct mo_member *m)
 {
     mo_list_each (it, &m->chat->questions)
         tell(mo_container_of(it, struct question, node), m);
@@ -283,7 +283,7 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     mo_random_token(q->id, ID_BYTES);
     mo_list_push(&c->questions, &q->node);
     k->questions++;
-    call_patience(k);
+    mo_chat_call_patience(k);
     mo_timer_init(&q->timer, on_late);
     mo_timer_start(c->agent->loop, &q->timer, c->agent->o.approval_ms);
     tell(q, NULL);
@@ -304,20 +304,21 @@ static void take(struct call *k, struct mo_ask *a)
         mo_ask_refuse(a, MO_RPC_INVALID_PARAMS, why);
 }
 
-void elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
+void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
 {
     struct chat *c = ctx;
 
     (void)h;
-    take(calls_running_as(c, c->info.conn, a->call), a);
+    take(mo_chat_calls_running_as(c, c->info.conn, a->call), a);
 }
 
-void elicit_ask(struct chat *c, const struct mo_conn *conn, struct mo_ask *a)
+void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
+                        struct mo_ask *a)
 {
-    take(c && a->call ? calls_running_as(c, conn, a->call) : NULL, a);
+    take(c && a->call ? mo_chat_calls_running_as(c, conn, a->call) : NULL, a);
 }
 
-void elicit_gone(struct mo_ask *ask)
+void mo_chat_elicit_gone(struct mo_ask *ask)
 {
     if (ask->user)
         close_it(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server", "");
@@ -346,7 +347,7 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
     int rc = 0;
 
     if (q == NULL) {
-        chat_ack(&ack, "unknown_request", "no such question waits any more");
+        mo_chat_ack(&ack, "unknown_request", "no such question waits any more");
         return;
     }
     mo_buf_init(&result, ANSWER_MAX * 2);
@@ -355,11 +356,11 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
                               mo_json_get(q->ask->params, "requestedSchema"),
                               a->content, &e);
     if (rc < 0) {
-        chat_ack(&ack, "bad_request", e.msg);
+        mo_chat_ack(&ack, "bad_request", e.msg);
     } else {
         if (m->chat->hold)
             mo_session_touch(m->chat->hold);
-        chat_ack_ok(&ack, mo_span(NULL, 0));
+        mo_chat_ack_ok(&ack, mo_span(NULL, 0));
         close_it(q, a->action, mo_buf_view(&result), "person", m->who);
     }
     mo_buf_fini(&result);

@@ -22,7 +22,7 @@ static size_t cost_of(struct mo_json doc)
     return n;
 }
 
-struct entry *entries_read(struct mo_span doc)
+struct entry *mo_chat_entries_read(struct mo_span doc)
 {
     struct entry *en = mo_alloc(sizeof(*en) + doc.n + 1);
     struct mo_json_doc parsed;
@@ -43,7 +43,7 @@ struct entry *entries_read(struct mo_span doc)
 
 /* The oldest go when there are too many, but for those a model is still
  * shown: context_window.c sees to it that they are not many more. */
-void entries_add(struct chat *c, struct entry *en)
+void mo_chat_entries_add(struct chat *c, struct entry *en)
 {
     mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
     en->id = ++c->last_id;
@@ -62,41 +62,41 @@ void entries_add(struct chat *c, struct entry *en)
     c->nentries--;
 }
 
-int chat_append(struct chat *c, struct mo_span doc)
+int mo_chat_append(struct chat *c, struct mo_span doc)
 {
-    struct entry *en = entries_read(doc);
+    struct entry *en = mo_chat_entries_read(doc);
 
     if (en == NULL)
         return MO_ENOMEM;
     en->seq = c->seq;
     en->at = mo_wall_ms();
-    entries_add(c, en);
-    event_entry(c, en);
+    mo_chat_entries_add(c, en);
+    mo_chat_event_entry(c, en);
     return 0;
 }
 
-void entries_kept(struct chat *c, struct entry *en)
+void mo_chat_entries_kept(struct chat *c, struct entry *en)
 {
     en->seq = c->seq;
     en->at = mo_wall_ms();
-    event_entry(c, en);
+    mo_chat_event_entry(c, en);
 }
 
-void entries_lost(struct chat *c, struct entry *en)
+void mo_chat_entries_lost(struct chat *c, struct entry *en)
 {
     mo_list_del(&en->node);
     mo_free(en);
     c->nentries--;
 }
 
-struct entry *chat_newest(struct chat *c)
+struct entry *mo_chat_newest(struct chat *c)
 {
     if (mo_list_empty(&c->entries))
         return NULL;
     return mo_container_of(c->entries.prev, struct entry, node);
 }
 
-struct entry *chat_last(struct chat *c)
+struct entry *mo_chat_last(struct chat *c)
 {
     for (struct mo_list *it = c->entries.prev; it != &c->entries;
          it = it->prev) {
@@ -108,13 +108,13 @@ struct entry *chat_last(struct chat *c)
     return NULL;
 }
 
-void chat_forget_entries(struct chat *c)
+void mo_chat_forget_entries(struct chat *c)
 {
     mo_list_each_safe (it, &c->entries) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (en != c->unkept)
-            entries_lost(c, en);
+            mo_chat_entries_lost(c, en);
     }
     c->summary = NULL;
     c->until = 0;

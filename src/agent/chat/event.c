@@ -102,14 +102,14 @@ static void put_bool(struct event *ev, const char *key, bool v)
 
 /* --- turns --------------------------------------------------------------- */
 
-void event_thinking(struct chat *c)
+void mo_chat_event_thinking(struct chat *c)
 {
     static const struct mo_buf nothing = {.p = NULL};
 
     send_to(c, NULL, "agent:thinking", &nothing);
 }
 
-void event_compacted(struct chat *c, const struct entry *summary)
+void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
 {
     static const char *const told[] = {"turns", "until", "made"};
     struct event ev;
@@ -125,7 +125,7 @@ void event_compacted(struct chat *c, const struct entry *summary)
     event_send(&ev, c, NULL, "history:compacted");
 }
 
-void event_delta(struct chat *c, struct mo_span text)
+void mo_chat_event_delta(struct chat *c, struct mo_span text)
 {
     struct event ev;
 
@@ -146,7 +146,8 @@ static void put_usage(struct event *ev, const struct mo_llm_usage *u)
     mo_jw_end(&ev->w);
 }
 
-void event_response(struct chat *c, struct mo_span text, const char *stop)
+void mo_chat_event_response(struct chat *c, struct mo_span text,
+                            const char *stop)
 {
     struct event ev;
 
@@ -158,8 +159,8 @@ void event_response(struct chat *c, struct mo_span text, const char *stop)
     event_send(&ev, c, NULL, "agent:response");
 }
 
-void event_error(struct chat *c, const char *code, struct mo_span text,
-                 unsigned retry_ms)
+void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
+                         unsigned retry_ms)
 {
     struct event ev;
 
@@ -173,7 +174,8 @@ void event_error(struct chat *c, const char *code, struct mo_span text,
     event_send(&ev, c, NULL, "agent:error");
 }
 
-void event_message(struct chat *c, struct mo_member *only, const char *text)
+void mo_chat_event_message(struct chat *c, struct mo_member *only,
+                           const char *text)
 {
     struct mo_buf b;
 
@@ -183,17 +185,17 @@ void event_message(struct chat *c, struct mo_member *only, const char *text)
     mo_buf_fini(&b);
 }
 
-void event_troubles(struct chat *c, struct mo_member *only)
+void mo_chat_event_troubles(struct chat *c, struct mo_member *only)
 {
     struct mo_span rest = mo_buf_view(&c->troubles);
 
     while (mo_buf_err(&c->troubles) == 0 && rest.n > 0) {
-        event_message(c, only, rest.p);
+        mo_chat_event_message(c, only, rest.p);
         rest = mo_span_skip(rest, strlen(rest.p) + 1);
     }
 }
 
-void event_queued(struct mo_member *m, unsigned position)
+void mo_chat_event_queued(struct mo_member *m, unsigned position)
 {
     struct event ev;
 
@@ -202,7 +204,7 @@ void event_queued(struct mo_member *m, unsigned position)
     event_send(&ev, m->chat, m, "message:queued");
 }
 
-void event_idle(struct chat *c, unsigned seconds)
+void mo_chat_event_idle(struct chat *c, unsigned seconds)
 {
     struct event ev;
 
@@ -211,7 +213,7 @@ void event_idle(struct chat *c, unsigned seconds)
     event_send(&ev, c, NULL, "session:idle");
 }
 
-void event_closed(struct chat *c, const char *reason)
+void mo_chat_event_closed(struct chat *c, const char *reason)
 {
     struct event ev;
 
@@ -232,7 +234,7 @@ static void put_call(struct event *ev, struct call *k)
 {
     const struct mo_tool *t = k->tool;
     float sure = 1;
-    struct mo_span words = router_words(k, &sure);
+    struct mo_span words = mo_chat_router_words(k, &sure);
 
     put(ev, "name", name_of(k));
     put_json(ev, "args", mo_buf_view(&k->args));
@@ -254,7 +256,7 @@ static void put_call(struct event *ev, struct call *k)
     mo_jw_f64(&ev->w, (double)(int)(sure * 100 + 0.5f) / 100);
 }
 
-void event_approval(struct call *k)
+void mo_chat_event_approval(struct call *k)
 {
     struct event ev;
 
@@ -263,7 +265,7 @@ void event_approval(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:approval_required");
 }
 
-void event_resolved(struct call *k, bool approved)
+void mo_chat_event_resolved(struct call *k, bool approved)
 {
     struct event ev;
 
@@ -297,17 +299,18 @@ static void relay(struct chat *c, const struct call *k, const char *name,
     event_send(&ev, c, NULL, name);
 }
 
-void event_progress(struct call *k, struct mo_json params)
+void mo_chat_event_progress(struct call *k, struct mo_json params)
 {
     relay(k->chat, k, "tool:progress", params);
 }
 
-void event_log(struct chat *c, const struct call *k, struct mo_json params)
+void mo_chat_event_log(struct chat *c, const struct call *k,
+                       struct mo_json params)
 {
     relay(c, k, "tool:log", params);
 }
 
-void event_output(struct call *k)
+void mo_chat_event_output(struct call *k)
 {
     struct event ev;
 
@@ -323,8 +326,8 @@ void event_output(struct call *k)
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
-void event_elicit(struct chat *c, struct mo_member *only,
-                  const struct elicit_view *v)
+void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
+                          const struct elicit_view *v)
 {
     struct event ev;
 
@@ -339,8 +342,8 @@ void event_elicit(struct chat *c, struct mo_member *only,
     event_send(&ev, c, only, "elicitation:required");
 }
 
-void event_elicited(struct chat *c, const char *id, const char *action,
-                    const char *by)
+void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
+                            const char *by)
 {
     struct event ev;
 
@@ -353,7 +356,7 @@ void event_elicited(struct chat *c, const char *id, const char *action,
 
 /* --- the conversation grows ---------------------------------------------- */
 
-void event_entry(struct chat *c, const struct entry *en)
+void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
     struct mo_buf b;
 
@@ -496,23 +499,23 @@ static void greet_history(struct chat *c, struct mo_member *m)
     event_send(&ev, c, m, "session:history");
 }
 
-void event_greet(struct mo_member *m)
+void mo_chat_event_greet(struct mo_member *m)
 {
     struct chat *c = m->chat;
 
     m->greeted = true;
     greet_ready(c, m);
     greet_history(c, m);
-    elicit_tell(m);
-    event_troubles(c, m);
+    mo_chat_elicit_tell(m);
+    mo_chat_event_troubles(c, m);
 }
 
-void event_greet_all(struct chat *c)
+void mo_chat_event_greet_all(struct chat *c)
 {
     mo_list_each_safe (it, &c->members) {
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
 
         if (m->greeted)
-            event_greet(m);
+            mo_chat_event_greet(m);
     }
 }

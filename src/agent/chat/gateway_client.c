@@ -40,13 +40,13 @@ static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
     struct reach *r = ctx;
 
-    elicit_ask(r->chat, conn, a);
+    mo_chat_elicit_ask(r->chat, conn, a);
 }
 
 static void on_ask_gone(void *ctx, struct mo_ask *a)
 {
     (void)ctx;
-    elicit_gone(a);
+    mo_chat_elicit_gone(a);
 }
 
 /* Tools that changed are read again before the model is asked next. */
@@ -60,7 +60,8 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
         c->stale = true;
     else if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
-        event_log(c, calls_running_as(c, conn, stream_of), m->params);
+        mo_chat_event_log(c, mo_chat_calls_running_as(c, conn, stream_of),
+                          m->params);
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
@@ -79,7 +80,7 @@ static void on_close(void *ctx, const struct mo_err *why)
         mo_link_close(r->link, NULL);
     mo_free(r);
     a->nreach--;
-    agent_check(a);
+    mo_agent_check(a);
 }
 
 static const struct mo_conn_cb conn_cb = {.on_open = on_open,

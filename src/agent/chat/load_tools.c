@@ -76,7 +76,7 @@ static void on_tools(void *ctx, const struct mo_err *why)
             trouble(c, "changed servers", "out of memory");
         tell_blocked(c);
     }
-    chat_tools(c, why);
+    mo_chat_tools(c, why);
 }
 
 static bool is_search(const struct mo_agent_servers *s)
@@ -167,7 +167,7 @@ void gather_start(struct chat *c)
     c->gather = g;
     if (g == NULL) {
         mo_fail(&e, MO_ENOMEM, "out of memory");
-        chat_tools(c, &e);
+        mo_chat_tools(c, &e);
         return;
     }
     g->chat = c;

@@ -21,8 +21,8 @@ static bool is_ours(const struct mo_write *w)
     return w->kind == MO_WRITE_AUDIT && w->doc.n >= 2 && w->doc.p[0] == '{';
 }
 
-int owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
-               struct mo_write *out, struct mo_buf *docs)
+int mo_chat_owner_mark(const struct chat *c, const struct mo_write *v, size_t n,
+                       struct mo_write *out, struct mo_buf *docs)
 {
     struct mo_span name = mo_span_cstr(c->owner);
     size_t at = 0;

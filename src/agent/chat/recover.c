@@ -71,10 +71,11 @@ static void wait_again(struct call *k, struct mo_json doc)
 
     read_text(then, sizeof(then), mo_json_get(doc, "digest"));
     if (k->tool)
-        calls_digest(k);
+        mo_chat_calls_digest(k);
     if (k->tool == NULL || strcmp(then, k->digest) != 0)
-        calls_refuse(k, "The tool changed while the call was waiting, so it "
-                        "was not run.");
+        mo_chat_calls_refuse(
+            k, "The tool changed while the call was waiting, so it "
+               "was not run.");
 }
 
 static void unknown(struct call *k)
@@ -97,8 +98,8 @@ static void found(struct call *k, const struct mo_row *row)
         unknown(k);
         return;
     }
-    if (router_is_run(k) || stand_in_recall(k, doc.root))
-        router_recall(k, doc.root);
+    if (mo_chat_router_is_run(k) || mo_stand_in_recall(k, doc.root))
+        mo_chat_router_recall(k, doc.root);
     read_outcome(k, doc.root);
     if (k->state == MO_CALL_PENDING)
         wait_again(k, doc.root);
@@ -119,11 +120,11 @@ static void on_row(void *ctx, const struct mo_rows *rows,
     c->writes--;
     c->recovering--;
     if (c->state != CHAT_OPENING) {
-        chat_settle(c);
+        mo_chat_settle(c);
         return;
     }
     if (why) {
-        chat_fail(c, why);
+        mo_chat_fail(c, why);
         return;
     }
     if (rows->n == 1)
@@ -131,7 +132,7 @@ static void on_row(void *ctx, const struct mo_rows *rows,
     else
         unknown(k);
     if (c->recovering == 0)
-        calls_recovered(c);
+        mo_chat_calls_recovered(c);
 }
 
 static int look_up(struct chat *c, struct call *k, struct mo_err *e)
@@ -158,7 +159,7 @@ static int look_up(struct chat *c, struct call *k, struct mo_err *e)
 static int again(struct chat *c, const struct mo_entry_call *from,
                  struct mo_err *e)
 {
-    struct call *k = calls_new(c);
+    struct call *k = mo_chat_calls_new(c);
     struct mo_arena a;
     struct mo_span key = {NULL, 0};
     int rc = 0;
@@ -179,7 +180,8 @@ static int again(struct chat *c, const struct mo_entry_call *from,
     return look_up(c, k, e);
 }
 
-int calls_recover(struct chat *c, struct mo_json entry, struct mo_err *e)
+int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
+                          struct mo_err *e)
 {
     struct mo_entry_call from;
     struct mo_json_iter it;

@@ -21,7 +21,7 @@ struct owned { /* a tool that is in no list of ours */
     float sure;
 };
 
-bool router_is_run(const struct call *k)
+bool mo_chat_router_is_run(const struct call *k)
 {
     return k->tool && k->tool->source == SOURCE_ROUTER &&
            mo_span_is(k->tool->def.name, "execute");
@@ -35,7 +35,7 @@ static void owned_free(struct owned *o)
     mo_free(o);
 }
 
-void router_free(struct call *k)
+void mo_chat_router_free(struct call *k)
 {
     owned_free(mo_take_ptr(&k->owned));
 }
@@ -100,7 +100,7 @@ static void take_words(struct owned *o, struct mo_json args, float sure)
         o->words = dup(o, words); /* the arguments are replaced */
 }
 
-void router_choose(struct call *k)
+void mo_chat_router_choose(struct call *k)
 {
     const struct mo_tool *before = k->tool;
     struct owned *o = owned_new();
@@ -118,14 +118,14 @@ void router_choose(struct call *k)
         rc = take_tool(k, o, ch.server, ch.tool);
     if (rc == 0) {
         take_words(o, doc.root, ch.sure);
-        rc = call_take_args(k, ch.params, NULL);
+        rc = mo_chat_call_take_args(k, ch.params, NULL);
     }
     if (rc < 0)
         drop(k, o, before);
 }
 
 /* Texts that the store kept of it. */
-void router_recall(struct call *k, struct mo_json kept)
+void mo_chat_router_recall(struct call *k, struct mo_json kept)
 {
     const struct mo_tool *before = k->tool;
     struct mo_span server = {NULL, 0}, tool = {NULL, 0};
@@ -140,12 +140,13 @@ void router_recall(struct call *k, struct mo_json kept)
     if (rc == 0)
         rc = take_tool(k, o, server, tool);
     if (rc == 0)
-        rc = call_take_args(k, mo_json_get(kept, "args"), NULL);
+        rc = mo_chat_call_take_args(k, mo_json_get(kept, "args"), NULL);
     if (rc < 0)
         drop(k, o, before);
 }
 
-int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
+int mo_chat_router_swap(struct call *k, struct mo_span server,
+                        struct mo_span tool)
 {
     struct owned *old = k->owned, *o = owned_new();
     int rc = MO_ENOMEM;
@@ -161,7 +162,7 @@ int router_swap(struct call *k, struct mo_span server, struct mo_span tool)
     return rc;
 }
 
-struct mo_span router_words(const struct call *k, float *sure)
+struct mo_span mo_chat_router_words(const struct call *k, float *sure)
 {
     *sure = k->owned ? k->owned->sure : 1;
     return k->owned ? k->owned->words : (struct mo_span){NULL, 0};

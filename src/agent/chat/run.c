@@ -22,12 +22,12 @@ static void on_progress(void *ctx, struct mo_json params)
 
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
-    call_patience(k);
-    event_progress(k, params);
+    mo_chat_call_patience(k);
+    mo_chat_event_progress(k, params);
 }
 
 /* Begins anew. Who waits for a person is not late. */
-void call_patience(struct call *k)
+void mo_chat_call_patience(struct call *k)
 {
     struct mo_loop *l = k->chat->agent->loop;
 
@@ -36,7 +36,7 @@ void call_patience(struct call *k)
         mo_timer_start(l, &k->patience, k->idle_ms);
 }
 
-void call_late(struct mo_timer *t)
+void mo_chat_call_late(struct mo_timer *t)
 {
     struct call *k = mo_container_of(t, struct call, patience);
 
@@ -84,16 +84,17 @@ static void take_error(struct call *k, struct mo_json error)
     mo_arena_init(&a, 65536);
     (void)mo_json_str(mo_json_get(error, "message"), &a, &text);
     if (ours && mo_json_str_eq(outcome, MO_SPAN("unknown")))
-        call_fail(k, MO_CALL_UNKNOWN,
-                  "The call did not come back (%.*s). Whether it had an effect "
-                  "is unknown.",
-                  (int)text.n, text.p);
+        mo_chat_call_fail(
+            k, MO_CALL_UNKNOWN,
+            "The call did not come back (%.*s). Whether it had an effect "
+            "is unknown.",
+            (int)text.n, text.p);
     else if (ours && mo_json_str_eq(outcome, MO_SPAN("not sent")))
-        call_fail(k, MO_CALL_DONE, "The call was not run: %.*s", (int)text.n,
-                  text.p);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %.*s",
+                          (int)text.n, text.p);
     else
-        call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
-                  (int)text.n, text.p);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
+                          (int)text.n, text.p);
     mo_arena_fini(&a);
 }
 
@@ -101,13 +102,13 @@ static void on_answer(void *ctx, const struct mo_reply *r)
 {
     struct call *k = ctx;
 
-    agent_point(k->chat->agent, "outcome");
+    mo_agent_point(k->chat->agent, "outcome");
     if (r->result.p) {
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
         take_content(k, r->result);
         take_route(k, r->result);
-        stand_in_note(k);
-        call_outcome(k, MO_CALL_DONE);
+        mo_stand_in_note(k);
+        mo_chat_call_outcome(k, MO_CALL_DONE);
         return;
     }
     if (r->error.p) {
@@ -115,15 +116,16 @@ static void on_answer(void *ctx, const struct mo_reply *r)
         return;
     }
     if (k->canceled && !k->late)
-        call_fail(k, MO_CALL_DONE,
-                  "The person stopped this call while it was running.");
+        mo_chat_call_fail(k, MO_CALL_DONE,
+                          "The person stopped this call while it was running.");
     else
-        call_fail(k, MO_CALL_UNKNOWN,
-                  "The call did not come back (%s). Whether it had an effect "
-                  "is unknown.",
-                  k->late  ? "no sign of life"
-                  : r->err ? r->err->msg
-                           : "no answer");
+        mo_chat_call_fail(
+            k, MO_CALL_UNKNOWN,
+            "The call did not come back (%s). Whether it had an effect "
+            "is unknown.",
+            k->late  ? "no sign of life"
+            : r->err ? r->err->msg
+                     : "no answer");
 }
 
 static void call_changed(struct call *k)
@@ -134,12 +136,13 @@ static void call_changed(struct call *k)
              "%.*s was changed by its server after it was offered; the call "
              "was not run.",
              (int)k->tool->name.n, k->tool->name.p);
-    event_message(k->chat, NULL, text);
+    mo_chat_event_message(k->chat, NULL, text);
     k->chat->stale = true; /* what it is now is read before the next step */
-    call_fail(k, MO_CALL_DONE,
-              "The call was not run: its server changed this tool after it "
-              "was offered. Look at the tool as it is now before you call it "
-              "again.");
+    mo_chat_call_fail(
+        k, MO_CALL_DONE,
+        "The call was not run: its server changed this tool after it "
+        "was offered. Look at the tool as it is now before you call it "
+        "again.");
 }
 
 /* name: what it is called there; ms: without a sign of life. */
@@ -148,7 +151,7 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
 {
     struct mo_call_opts o = {
         .name = name,
-        .idle_ms = MO_CALL_FOREVER, /* call_patience() looks after it */
+        .idle_ms = MO_CALL_FOREVER, /* mo_chat_call_patience() looks after it */
         .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
         .done = on_answer,
@@ -174,9 +177,9 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_buf_fini(&params);
     k->conn = conn;
     k->idle_ms = ms;
-    call_patience(k);
+    mo_chat_call_patience(k);
     if (k->running == NULL)
-        call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
 }
 
 static void on_box_there(void *ctx, const struct mo_session_info *info,
@@ -186,10 +189,10 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
 
     k->chat->writes--;
     if (why)
-        call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
-                  why->msg);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
+                          why->msg);
     else if (k->canceled)
-        call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+        mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
     else
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
@@ -225,18 +228,20 @@ static bool is_same(const struct call *k, const struct mo_cat_item *it)
 }
 
 /* How long a call may take is the gateway's to say. */
-void call_send(struct call *k)
+void mo_chat_call_send(struct call *k)
 {
     struct mo_conn *conn = reach_conn(k->chat);
     const struct mo_cat_item *it = item_of(k);
 
     if (conn == NULL)
-        call_fail(k, MO_CALL_DONE,
-                  "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_fail(
+            k, MO_CALL_DONE,
+            "The call was not run: the gateway cannot be reached.");
     else if (it == NULL)
-        call_fail(k, MO_CALL_DONE,
-                  "The call was not run: its server is not configured any "
-                  "more, or does not have this tool any more.");
+        mo_chat_call_fail(
+            k, MO_CALL_DONE,
+            "The call was not run: its server is not configured any "
+            "more, or does not have this tool any more.");
     else if (!is_same(k, it))
         call_changed(k);
     else
@@ -260,21 +265,22 @@ static void looked(struct call *k)
     k->chat->writes--;
 }
 
-void call_stop_looking(struct call *k)
+void mo_chat_call_stop_looking(struct call *k)
 {
     mo_gateway_unread(&k->look->read);
     looked(k);
-    call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
 }
 
 /* It is down: perhaps another one stands in for it. */
 static void unread(struct call *k, const char *why)
 {
-    if (!stand_in_next(k, why))
-        call_fail(k, MO_CALL_DONE,
-                  "The call was not run: its server did not say whether the "
-                  "tool is still the same (%s).",
-                  stand_in_why(k, why));
+    if (!mo_stand_in_next(k, why))
+        mo_chat_call_fail(
+            k, MO_CALL_DONE,
+            "The call was not run: its server did not say whether the "
+            "tool is still the same (%s).",
+            mo_stand_in_why(k, why));
 }
 
 static void on_looked(struct mo_gw_read *r)
@@ -287,13 +293,13 @@ static void on_looked(struct mo_gw_read *r)
     looked(k);
     if (said)
         unread(k, why);
-    else if (stand_in_is_looked_at(k))
-        stand_in_there(k);
+    else if (mo_stand_in_is_looked_at(k))
+        mo_stand_in_there(k);
     else
-        call_send(k);
+        mo_chat_call_send(k);
 }
 
-int call_look(struct call *k, struct mo_span server, struct mo_err *e)
+int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
 {
     struct look *l = mo_zalloc(sizeof(*l) + server.n + 1);
     char *name = NULL;
@@ -324,8 +330,9 @@ static void send_to_router(struct call *k)
     if (conn)
         send_call(k, conn, mo_span_cstr(name), MO_CALL_FOREVER);
     else
-        call_fail(k, MO_CALL_DONE,
-                  "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_fail(
+            k, MO_CALL_DONE,
+            "The call was not run: the gateway cannot be reached.");
 }
 
 /* Where it runs: in the session's box, at a server behind the gateway, or in
@@ -338,9 +345,9 @@ static int go_there(struct call *k, struct mo_err *e)
         return e->code;
     if (k->tool->source == SOURCE_SERVERS &&
         (k->expires != 0 || k->chat->stale))
-        return call_look(k, k->tool->def.server, e);
+        return mo_chat_call_look(k, k->tool->def.server, e);
     if (k->tool->source == SOURCE_SERVERS)
-        call_send(k);
+        mo_chat_call_send(k);
     else
         send_to_router(k);
     return 1;
@@ -355,23 +362,23 @@ static unsigned under_way(const struct chat *c)
     return n;
 }
 
-void calls_next(struct chat *c)
+void mo_chat_calls_next(struct chat *c)
 {
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
         if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
-            call_run(k);
+            mo_chat_call_run(k);
     }
 }
 
-void call_run(struct call *k)
+void mo_chat_call_run(struct call *k)
 {
     struct chat *c = k->chat;
     struct mo_err e;
     int rc = 0;
 
-    agent_point(c->agent, "running");
+    mo_agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
     k->in_line = under_way(c) >= AT_ONCE;
@@ -380,7 +387,7 @@ void call_run(struct call *k)
     k->started = true;
     rc = go_there(k, &e);
     if (rc < 0)
-        call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
     else if (rc == 0)
         c->writes++;
 }

@@ -160,8 +160,8 @@ static void on_kept(void *ctx, const struct mo_err *why)
 
     c->writes--;
     if (why)
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    chat_settle(c);
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    mo_chat_settle(c);
 }
 
 /* A conversation is called by the first line that was said in it. */

@@ -27,7 +27,7 @@ struct away {
     unsigned next; /* the first that was not tried */
 };
 
-void stand_in_free(struct call *k)
+void mo_stand_in_free(struct call *k)
 {
     struct away *a = mo_take_ptr(&k->away);
 
@@ -57,7 +57,7 @@ static int leave(struct call *k, const char *why)
     a->why = dup(a, mo_span_cstr(why)).p;
     if (a->server.p && a->tool.p && a->why)
         return 0;
-    stand_in_free(k);
+    mo_stand_in_free(k);
     return MO_ENOMEM;
 }
 
@@ -81,25 +81,25 @@ static bool look_at_next(struct call *k, struct away *a)
 {
     struct mo_err e;
 
-    a->looking = choose(k, a) && call_look(k, a->to, &e) == 0;
+    a->looking = choose(k, a) && mo_chat_call_look(k, a->to, &e) == 0;
     if (a->looking)
         k->chat->writes++;
     return a->looking;
 }
 
-bool stand_in_next(struct call *k, const char *why)
+bool mo_stand_in_next(struct call *k, const char *why)
 {
     if (k->away == NULL && leave(k, why) < 0)
         return false;
     return look_at_next(k, k->away);
 }
 
-bool stand_in_is_looked_at(const struct call *k)
+bool mo_stand_in_is_looked_at(const struct call *k)
 {
     return k->away && k->away->looking;
 }
 
-const char *stand_in_why(const struct call *k, const char *other)
+const char *mo_stand_in_why(const struct call *k, const char *other)
 {
     return k->away ? k->away->why : other;
 }
@@ -126,42 +126,43 @@ static int put_route(struct call *k, const struct away *a)
 static void refuse(struct call *k, const struct away *a, const char *because,
                    struct mo_span reason)
 {
-    call_fail(k, MO_CALL_DONE,
-              "The call was not run: %.*s is down (%s), and %.*s, which stands "
-              "in for it, %s%s%.*s.",
-              (int)a->server.n, a->server.p, a->why, (int)a->to.n, a->to.p,
-              because, reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
+    mo_chat_call_fail(
+        k, MO_CALL_DONE,
+        "The call was not run: %.*s is down (%s), and %.*s, which stands "
+        "in for it, %s%s%.*s.",
+        (int)a->server.n, a->server.p, a->why, (int)a->to.n, a->to.p, because,
+        reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }
 
 static void judge(struct call *k, const struct away *a)
 {
-    struct mo_verdict v = call_verdict(k);
+    struct mo_verdict v = mo_chat_call_verdict(k);
 
     switch (v.action) {
     case MO_ACTION_ALLOW:
         k->by = v.remembered ? "remembered" : "rule";
         k->who[0] = '\0';
-        call_send(k);
+        mo_chat_call_send(k);
         return;
     case MO_ACTION_DENY:
         refuse(k, a, "may not run it", v.rule ? v.rule->reason : MO_SPAN(""));
         return;
     default:
-        call_ask_again(k);
+        mo_chat_call_ask_again(k);
     }
 }
 
-void stand_in_there(struct call *k)
+void mo_stand_in_there(struct call *k)
 {
     struct away *a = k->away;
 
     a->looking = false;
-    if (router_swap(k, a->to, a->own) < 0) {
+    if (mo_chat_router_swap(k, a->to, a->own) < 0) {
         if (!look_at_next(k, a))
             refuse(k, a, "does not have that tool", MO_SPAN(""));
         return;
     }
-    calls_digest(k);
+    mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
         refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
     else if (!pinned_is_same(k->chat, k->tool))
@@ -183,7 +184,7 @@ static struct mo_span text_of(struct mo_json route, const char *key,
     return s;
 }
 
-void stand_in_note(struct call *k)
+void mo_stand_in_note(struct call *k)
 {
     struct mo_json route = {k->route.p, k->route.len};
     struct mo_span from, to, why;
@@ -213,7 +214,7 @@ void stand_in_note(struct call *k)
     mo_arena_fini(&a);
 }
 
-bool stand_in_recall(struct call *k, struct mo_json kept)
+bool mo_stand_in_recall(struct call *k, struct mo_json kept)
 {
     struct mo_json route = mo_json_get(kept, "route");
 

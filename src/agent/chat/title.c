@@ -35,7 +35,7 @@ static int keep(struct chat *c, struct naming *n, struct mo_err *e)
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
-                          : chat_write(c, &w, 1, on_written, n, e);
+                          : mo_chat_write(c, &w, 1, on_written, n, e);
     mo_buf_fini(&doc);
     return rc;
 }

@@ -18,9 +18,9 @@ static const char our_instructions[] =
 
 /* --- the end of a turn --------------------------------------------------- */
 
-void turn_end(struct chat *c)
+void mo_turn_end(struct chat *c)
 {
-    calls_drop(c);
+    mo_chat_calls_drop(c);
     mo_buf_reset(&c->shown);
     c->turn[0] = '\0';
     c->cancel = false;
@@ -29,8 +29,8 @@ void turn_end(struct chat *c)
         mo_session_busy(c->hold, false);
     c->busy = false;
     if (c->state != CHAT_ENDING)
-        chat_move(c, CHAT_IDLE);
-    chat_settle(c);
+        mo_chat_move(c, CHAT_IDLE);
+    mo_chat_settle(c);
 }
 
 static int write_entry(struct chat *c, const struct mo_buf *doc,
@@ -48,7 +48,7 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
         mo_entry_words(&words, parsed.root);
     w.doc = mo_buf_view(doc);
     w.text = mo_buf_view(&words);
-    rc = chat_write(c, &w, 1, done, arg, e);
+    rc = mo_chat_write(c, &w, 1, done, arg, e);
     mo_buf_fini(&words);
     return rc;
 }
@@ -75,9 +75,9 @@ static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
     struct mo_buf *doc = arg;
 
     if (why == NULL)
-        (void)chat_append(c, mo_buf_view(doc));
+        (void)mo_chat_append(c, mo_buf_view(doc));
     doc_free(doc);
-    turn_end(c);
+    mo_turn_end(c);
 }
 
 /* A remark or what was on the screen ends the turn. */
@@ -86,10 +86,10 @@ static void last_word(struct chat *c, struct mo_buf *doc)
     struct mo_err e;
 
     if (c->state == CHAT_ASKING)
-        chat_move(c, CHAT_KEEPING);
+        mo_chat_move(c, CHAT_KEEPING);
     if (doc == NULL || write_entry(c, doc, on_last_word, doc, &e) < 0) {
         doc_free(doc);
-        turn_end(c);
+        mo_turn_end(c);
     }
 }
 
@@ -98,17 +98,17 @@ static void fail_turn(struct chat *c, const char *code, struct mo_span text,
 {
     struct mo_buf *doc = doc_new();
 
-    event_error(c, code, text, retry_ms);
+    mo_chat_event_error(c, code, text, retry_ms);
     if (doc)
         mo_entry_note(doc, code, text);
     last_word(c, doc);
 }
 
-void turn_stopped(struct chat *c)
+void mo_turn_stopped(struct chat *c)
 {
     struct mo_buf *doc = doc_new();
 
-    event_response(c, mo_buf_view(&c->shown), "canceled");
+    mo_chat_event_response(c, mo_buf_view(&c->shown), "canceled");
     if (doc)
         mo_entry_stopped(doc, mo_buf_view(&c->shown));
     last_word(c, doc);
@@ -122,7 +122,7 @@ static void on_text(void *ctx, struct mo_span delta)
 
     mo_buf_span(&c->shown, delta);
     if (c->state == CHAT_ASKING) /* else it comes later: write_ahead.c */
-        event_delta(c, delta);
+        mo_chat_event_delta(c, delta);
 }
 
 static void on_wait(void *ctx, unsigned attempt, unsigned ms,
@@ -133,7 +133,7 @@ static void on_wait(void *ctx, unsigned attempt, unsigned ms,
     (void)attempt;
     snprintf(text, sizeof(text), "%s Trying again in %u s.", f->err.msg,
              (ms + 999) / 1000);
-    event_message(ctx, NULL, text);
+    mo_chat_event_message(ctx, NULL, text);
 }
 
 static const char *const stops[] = {
@@ -161,20 +161,20 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
     struct reply *r = arg;
 
     if (why) {
-        calls_drop(c);
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        turn_end(c);
-    } else if (chat_append(c, mo_buf_view(&r->doc)) < 0) {
+        mo_chat_calls_drop(c);
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        mo_turn_end(c);
+    } else if (mo_chat_append(c, mo_buf_view(&r->doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
         mo_buf_reset(&c->shown);
-        chat_move(c, CHAT_CALLS);
-        calls_begin(c);
+        mo_chat_move(c, CHAT_CALLS);
+        mo_chat_calls_begin(c);
     } else if (r->stop == MO_LLM_PAUSED && !c->cancel) {
-        turn_ask(c);
+        mo_turn_ask(c);
     } else {
-        event_response(c, mo_buf_view(&r->text), stops[r->stop]);
-        turn_end(c);
+        mo_chat_event_response(c, mo_buf_view(&r->text), stops[r->stop]);
+        mo_turn_end(c);
     }
     reply_free(r);
 }
@@ -194,22 +194,22 @@ static int keep_reply(struct chat *c, struct reply *r,
     mo_buf_span(&r->text, from->text);
     r->stop = from->stop;
     r->calls = from->ncalls > 0;
-    rc = calls_take(c, from, e);
+    rc = mo_chat_calls_take(c, from, e);
     w[0] = (struct mo_write){.kind = MO_WRITE_ENTRY,
                              .doc = mo_buf_view(&r->doc),
                              .text = from->text,
                              .at = mo_wall_ms()};
     if (rc == 0) {
-        n += calls_writes(c, w + n, &docs);
+        n += mo_chat_calls_writes(c, w + n, &docs);
         rc = mo_buf_err(&docs) ? mo_fail(e, docs.err, "the model's calls") : 0;
     }
     if (rc == 0)
-        rc = chat_write(c, w, n, on_kept, r, e);
+        rc = mo_chat_write(c, w, n, on_kept, r, e);
     mo_buf_fini(&docs);
     return rc;
 }
 
-void turn_usage(struct chat *c, const struct mo_llm_usage *u)
+void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
     mo_usage_add(&c->usage, u);
     mo_tally_reply(&c->agent->tally, c->provider, mo_buf_view(&c->model), u,
@@ -221,23 +221,23 @@ static void on_reply(struct chat *c, const struct mo_llm_reply *from)
     struct reply *r = mo_new(struct reply);
     struct mo_err e;
 
-    turn_usage(c, &from->usage);
-    chat_move(c, CHAT_KEEPING);
+    mo_turn_usage(c, &from->usage);
+    mo_chat_move(c, CHAT_KEEPING);
     if (r && keep_reply(c, r, from, &e) == 0)
         return;
     if (r)
         reply_free(r);
     else
         mo_fail(&e, MO_ENOMEM, "out of memory");
-    calls_drop(c);
+    mo_chat_calls_drop(c);
     fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
-void turn_answer(struct chat *c, const struct mo_llm_reply *r,
-                 const struct mo_llm_failure *f)
+void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
+                    const struct mo_llm_failure *f)
 {
     if (c->cancel)
-        turn_stopped(c);
+        mo_turn_stopped(c);
     else if (r)
         on_reply(c, r);
     else if (strcmp(f->code, "too_long") != 0 || !window_shrink(c, true))
@@ -251,9 +251,9 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
 
     c->asking = NULL;
     if (c->state == CHAT_ENDING)
-        chat_settle(c);
+        mo_chat_settle(c);
     else if (c->state == CHAT_ASKING)
-        turn_answer(c, r, f);
+        mo_turn_answer(c, r, f);
     else
         ahead_done(c, r, f);
 }
@@ -277,8 +277,8 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     return n;
 }
 
-int turn_send(struct chat *c, const struct shown *s, bool quiet,
-              const struct mo_llm_cb *cb, struct mo_err *e)
+int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
+                 const struct mo_llm_cb *cb, struct mo_err *e)
 {
     struct mo_span system = c->agent->o.instructions;
     mo_autofree struct mo_llm_tool *tools =
@@ -301,7 +301,7 @@ int turn_send(struct chat *c, const struct shown *s, bool quiet,
     return mo_llm_start(c->llm, &r, cb, c, &c->asking, e);
 }
 
-int turn_request(struct chat *c, struct mo_err *e)
+int mo_turn_request(struct chat *c, struct mo_err *e)
 {
     return window_ask(c, &llm_cb, e);
 }
@@ -313,34 +313,34 @@ static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
     struct mo_buf *doc = arg;
 
     if (c->state == CHAT_ENDING) {
-        chat_settle(c);
+        mo_chat_settle(c);
     } else if (why) {
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        turn_end(c);
-    } else if (chat_append(c, mo_buf_view(doc)) < 0) {
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        mo_turn_end(c);
+    } else if (mo_chat_append(c, mo_buf_view(doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
-        event_compacted(c, chat_newest(c));
+        mo_chat_event_compacted(c, mo_chat_newest(c));
         if (c->cancel)
-            turn_stopped(c);
+            mo_turn_stopped(c);
         else
-            turn_ask(c);
+            mo_turn_ask(c);
     }
     doc_free(doc);
 }
 
-void turn_summary(struct chat *c, struct mo_buf *doc)
+void mo_turn_summary(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
 
     if (c->cancel) {
         doc_free(doc);
-        turn_stopped(c);
+        mo_turn_stopped(c);
         return;
     }
     mo_fail(&e, MO_ENOMEM, "out of memory");
     if (doc) {
-        chat_move(c, CHAT_KEEPING);
+        mo_chat_move(c, CHAT_KEEPING);
         if (write_entry(c, doc, on_summary, doc, &e) == 0)
             return;
         doc_free(doc);
@@ -348,19 +348,19 @@ void turn_summary(struct chat *c, struct mo_buf *doc)
     fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
-void turn_tools(struct chat *c)
+void mo_turn_tools(struct chat *c)
 {
     struct mo_err e;
 
     if (c->state != CHAT_ASKING || c->asking)
         return;
     if (c->cancel)
-        turn_stopped(c);
-    else if (!window_shrink(c, false) && turn_request(c, &e) < 0)
+        mo_turn_stopped(c);
+    else if (!window_shrink(c, false) && mo_turn_request(c, &e) < 0)
         fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
-void turn_step(struct chat *c)
+void mo_turn_step(struct chat *c)
 {
     c->steps++;
     if (c->busy || c->hold == NULL)
@@ -369,13 +369,13 @@ void turn_step(struct chat *c)
     c->busy = true;
 }
 
-void turn_ask(struct chat *c)
+void mo_turn_ask(struct chat *c)
 {
     char text[120];
 
-    chat_move(c, CHAT_ASKING);
+    mo_chat_move(c, CHAT_ASKING);
     mo_buf_reset(&c->shown);
-    turn_step(c);
+    mo_turn_step(c);
     if (c->steps > c->agent->o.steps) {
         snprintf(text, sizeof(text),
                  "Stopped after %u steps without a final answer; say \"go on\" "
@@ -384,9 +384,9 @@ void turn_ask(struct chat *c)
         fail_turn(c, "too_many_steps", mo_span_cstr(text), 0);
         return;
     }
-    event_thinking(c);
+    mo_chat_event_thinking(c);
     if (!c->stale || c->info.conn == NULL) {
-        turn_tools(c);
+        mo_turn_tools(c);
         return;
     }
     c->stale = false;
@@ -395,7 +395,7 @@ void turn_ask(struct chat *c)
 
 /* --- stop ---------------------------------------------------------------- */
 
-void turn_stop(struct chat *c)
+void mo_turn_stop(struct chat *c)
 {
     if (c->state == CHAT_IDLE || c->state == CHAT_OPENING ||
         c->state == CHAT_ENDING || c->cancel)
@@ -404,5 +404,5 @@ void turn_stop(struct chat *c)
     if (c->asking)
         mo_llm_cancel(c->asking);
     if (c->state == CHAT_CALLS)
-        calls_cancel(c);
+        mo_chat_calls_cancel(c);
 }

@@ -7,7 +7,7 @@
 #include "codec/json/json.h"
 
 /* It will not run; this is what the model gets instead. */
-void call_refuse(struct call *k, const char *by, const char *fmt, ...)
+void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
 {
     struct mo_buf text;
     va_list ap;
@@ -24,7 +24,7 @@ void call_refuse(struct call *k, const char *by, const char *fmt, ...)
     mo_buf_fini(&text);
 }
 
-void calls_digest(struct call *k)
+void mo_chat_calls_digest(struct call *k)
 {
     const struct mo_exact_call what = {
         .session = mo_span_cstr(k->chat->id),
@@ -38,7 +38,8 @@ void calls_digest(struct call *k)
     mo_exact_call(&what, k->digest);
 }
 
-int call_take_args(struct call *k, struct mo_json args, struct mo_err *e)
+int mo_chat_call_take_args(struct call *k, struct mo_json args,
+                           struct mo_err *e)
 {
     struct mo_buf exact;
     int rc;
@@ -54,9 +55,9 @@ int call_take_args(struct call *k, struct mo_json args, struct mo_err *e)
     return 0;
 }
 
-void calls_refuse(struct call *k, const char *text)
+void mo_chat_calls_refuse(struct call *k, const char *text)
 {
-    call_refuse(k, "rule", "%s", text);
+    mo_chat_call_refuse(k, "rule", "%s", text);
 }
 
 /* What no rule is about. The gateway's own tools do nothing but tell. */
@@ -66,7 +67,7 @@ static enum mo_action rest_of(const struct call *k)
                                             : k->chat->agent->o.fallback;
 }
 
-struct mo_verdict call_verdict(const struct call *k)
+struct mo_verdict mo_chat_call_verdict(const struct call *k)
 {
     struct mo_agent *a = k->chat->agent;
     struct mo_subject s = {.server = k->tool->def.server,
@@ -86,7 +87,7 @@ struct mo_verdict call_verdict(const struct call *k)
 
 static void judge(struct call *k)
 {
-    struct mo_verdict v = call_verdict(k);
+    struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
 
     switch (v.action) {
@@ -95,8 +96,8 @@ static void judge(struct call *k)
         k->by = v.remembered ? "remembered" : "rule";
         return;
     case MO_ACTION_DENY:
-        call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
-                    why.n > 0 ? ": " : "", (int)why.n, why.p);
+        mo_chat_call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
+                            why.n > 0 ? ": " : "", (int)why.n, why.p);
         return;
     default:
         k->state = MO_CALL_PENDING;
@@ -121,7 +122,7 @@ static void bad_args(struct mo_span text, struct mo_err *why)
 static int take(struct chat *c, const struct mo_llm_call *from,
                 struct mo_err *e)
 {
-    struct call *k = calls_new(c);
+    struct call *k = mo_chat_calls_new(c);
     struct mo_json_doc doc;
     struct mo_err bad;
 
@@ -132,26 +133,26 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     k->tool = mo_tools_find(c->tools, from->name);
     if (from->bad.n > 0) {
         bad_args(from->bad, &bad);
-        call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
+        mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
     if (mo_json_parse(from->args, 0, &doc, &bad) < 0 ||
         mo_exact_args(doc.root, &k->args, &bad) < 0) {
         mo_buf_reset(&k->args);
-        call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
+        mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
     if (k->tool == NULL) {
-        call_refuse(k, "rule", "There is no tool named \"%.*s\".",
-                    (int)from->name.n, from->name.p);
+        mo_chat_call_refuse(k, "rule", "There is no tool named \"%.*s\".",
+                            (int)from->name.n, from->name.p);
         return 0;
     }
-    if (router_is_run(k))
-        router_choose(k);
-    calls_digest(k);
+    if (mo_chat_router_is_run(k))
+        mo_chat_router_choose(k);
+    mo_chat_calls_digest(k);
     if (pinned_is_blocked(c, k->tool) ||
         (k->owned && !pinned_is_same(c, k->tool)))
-        call_refuse(
+        mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "
             "person has accepted it.");
@@ -160,7 +161,7 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
 }
 
-void calls_count(struct chat *c)
+void mo_chat_calls_count(struct chat *c)
 {
     unsigned total = 0, at = 0;
 
@@ -177,12 +178,13 @@ void calls_count(struct chat *c)
     }
 }
 
-int calls_take(struct chat *c, const struct mo_llm_reply *r, struct mo_err *e)
+int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
+                       struct mo_err *e)
 {
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
         rc = take(c, &r->calls[i], e);
-    calls_count(c);
+    mo_chat_calls_count(c);
     return rc;
 }

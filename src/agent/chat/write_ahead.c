@@ -40,10 +40,10 @@ void ahead_ask(struct mo_later *d)
     if (c->state == CHAT_ENDING || c->unkept == NULL || !may_ask(c))
         return;
     mo_buf_reset(&c->shown);
-    if (turn_request(c, &e) < 0)
+    if (mo_turn_request(c, &e) < 0)
         return; /* it is tried again, and told, in its turn */
-    turn_step(c);
-    agent_point(c->agent, "ahead");
+    mo_turn_step(c);
+    mo_agent_point(c->agent, "ahead");
 }
 
 /* --- the answer waits ---------------------------------------------------- */
@@ -89,10 +89,11 @@ void ahead_done(struct chat *c, const struct mo_llm_reply *r,
 
     if (c->unheard) { /* it was asked in vain */
         c->unheard = false;
-        turn_end(c);
+        mo_turn_end(c);
         return;
     }
-    agent_point(c->agent, c->state == CHAT_SAVING ? "early" : "early-results");
+    mo_agent_point(c->agent,
+                   c->state == CHAT_SAVING ? "early" : "early-results");
     a->there = true;
     mo_arena_init(&a->mem, COPY_MAX);
     if (f) {
@@ -112,42 +113,43 @@ static void hear(struct chat *c)
 
     if (c->asking == NULL && !a.there) {
         if (c->cancel)
-            turn_stopped(c);
+            mo_turn_stopped(c);
         else
-            turn_ask(c);
+            mo_turn_ask(c);
         return;
     }
     c->ahead = (struct ahead){.there = false};
-    chat_move(c, CHAT_ASKING);
-    event_thinking(c);
+    mo_chat_move(c, CHAT_ASKING);
+    mo_chat_event_thinking(c);
     if (c->shown.len > 0)
-        event_delta(c, mo_buf_view(&c->shown));
+        mo_chat_event_delta(c, mo_buf_view(&c->shown));
     if (!a.there)
         return;
-    turn_answer(c, a.fail.code ? NULL : &a.reply, a.fail.code ? &a.fail : NULL);
+    mo_turn_answer(c, a.fail.code ? NULL : &a.reply,
+                   a.fail.code ? &a.fail : NULL);
     mo_arena_fini(&a.mem);
 }
 
 static void kept(struct chat *c)
 {
-    entries_kept(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_kept(c, mo_take_ptr(&c->unkept));
     if (c->state == CHAT_ENDING)
-        chat_settle(c);
+        mo_chat_settle(c);
     else
         hear(c);
 }
 
 static void not_kept(struct chat *c)
 {
-    entries_lost(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_lost(c, mo_take_ptr(&c->unkept));
     ahead_drop(c);
     if (c->state == CHAT_ENDING) {
-        chat_settle(c);
+        mo_chat_settle(c);
     } else if (c->asking) {
         c->unheard = true; /* ahead_done() ends the turn */
         mo_llm_cancel(c->asking);
     } else {
-        turn_end(c);
+        mo_turn_end(c);
     }
 }
 
@@ -161,12 +163,12 @@ static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
     v[n].kind = MO_WRITE_ENTRY;
     v[n].doc = mo_json_text(en->doc);
     v[n].at = mo_wall_ms();
-    rc = chat_write(c, v, n + 1, done, arg, e);
+    rc = mo_chat_write(c, v, n + 1, done, arg, e);
     if (rc < 0) {
         mo_free(en);
         return rc;
     }
-    entries_add(c, en);
+    mo_chat_entries_add(c, en);
     c->unkept = en;
     mo_loop_soon(c->agent->loop, &c->soon);
     return 0;
@@ -174,7 +176,8 @@ static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
 
 static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
 {
-    struct entry *en = mo_buf_err(doc) ? NULL : entries_read(mo_buf_view(doc));
+    struct entry *en =
+        mo_buf_err(doc) ? NULL : mo_chat_entries_read(mo_buf_view(doc));
 
     if (en == NULL)
         mo_fail(e, mo_buf_err(doc) ? mo_buf_err(doc) : MO_ENOMEM,
@@ -210,7 +213,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
 
     (void)arg;
     if (why) {
-        chat_ack(&m->ack, "state_unavailable", why->msg);
+        mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
             set_unsure(c, mo_take_ptr(&m));
         not_kept(c);
@@ -219,7 +222,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
         mo_buf_init(&extra, 256);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
                       m->id);
-        chat_ack_ok(&m->ack, mo_buf_view(&extra));
+        mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
         remember_title(c, mo_span(m->text, m->n));
         kept(c);
@@ -241,7 +244,7 @@ static int say(struct chat *c, struct message *m, struct mo_err *e)
     return en ? put_entry(c, en, &w, 0, on_said, NULL, e) : e->code;
 }
 
-void turn_next(struct chat *c)
+void mo_turn_next(struct chat *c)
 {
     struct message *m = mo_list_first(&c->queue, struct message, node);
     struct mo_err e;
@@ -253,13 +256,13 @@ void turn_next(struct chat *c)
     c->saying = m;
     c->usage = (struct mo_llm_usage){0};
     mo_random_token(c->turn, ID_BYTES);
-    chat_move(c, CHAT_SAVING);
+    mo_chat_move(c, CHAT_SAVING);
     if (say(c, m, &e) == 0)
         return;
     c->saying = NULL;
-    chat_ack(&m->ack, "state_unavailable", e.msg);
+    mo_chat_ack(&m->ack, "state_unavailable", e.msg);
     mo_free(m);
-    turn_end(c);
+    mo_turn_end(c);
 }
 
 /* --- results go back ----------------------------------------------------- */
@@ -269,14 +272,14 @@ static void on_results(struct chat *c, void *arg, const struct mo_err *why)
     struct call *last = arg; /* whose outcome was written with them; or NULL */
 
     if (last)
-        calls_told(last);
+        mo_chat_calls_told(last);
     if (why) {
-        event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         not_kept(c);
         return;
     }
     if (c->state != CHAT_ENDING)
-        calls_drop(c);
+        mo_chat_calls_drop(c);
     kept(c);
 }
 
@@ -293,7 +296,7 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     mo_buf_init(&words, MO_ENTRY_MAX);
     mo_buf_init(&outcome, MO_STORE_DOC_MAX);
     if (last)
-        n = calls_outcome(last, w, &outcome);
+        n = mo_chat_calls_outcome(last, w, &outcome);
     if (rc == 0 && mo_buf_err(&outcome))
         rc = mo_fail(e, mo_buf_err(&outcome), "the results of the calls");
     if (rc == 0) {
@@ -308,14 +311,14 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     return rc;
 }
 
-void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
-                  struct call *last)
+void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                     struct call *last)
 {
     struct mo_buf doc;
     struct mo_err e;
     int rc = 0;
 
-    chat_move(c, CHAT_RESULTS);
+    mo_chat_move(c, CHAT_RESULTS);
     mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_tool(&doc, v, n);
     rc = write_results(c, &doc, last, &e);
@@ -325,15 +328,15 @@ void turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
     if (rc == 0)
         return;
     if (last)
-        calls_told(last);
-    event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
+        mo_chat_calls_told(last);
+    mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
     c->stuck = true;
-    chat_settle(c);
+    mo_chat_settle(c);
 }
 
-void turn_stuck(struct chat *c)
+void mo_turn_stuck(struct chat *c)
 {
     c->stuck = false;
     if (c->state == CHAT_RESULTS)
-        turn_end(c);
+        mo_turn_end(c);
 }
