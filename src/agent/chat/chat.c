@@ -497,7 +497,7 @@ void mo_chat_free(struct chat *c)
     c->unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
-    ahead_drop(c);
+    mo_write_ahead_drop(c);
     pinned_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)
@@ -565,7 +565,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_span(&c->key, j->key);
     remember_init(&c->remembered);
     mo_later_init(&c->later, on_later);
-    mo_later_init(&c->soon, ahead_ask);
+    mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->expiry, mo_chat_calls_expire);
     return c;
 }

@@ -96,7 +96,7 @@ struct call {
 };
 
 /* An answer that came before what it answers was kept. */
-struct ahead {
+struct write_ahead {
     bool there;
     struct mo_arena mem;
     struct mo_llm_reply reply;
@@ -154,7 +154,7 @@ struct chat {
     bool busy;   /* mo_session_busy() was told */
     bool stuck;  /* mo_turn_stuck() is to come, from the loop */
     struct mo_llm_x *asking;
-    struct ahead ahead;
+    struct write_ahead ahead;
     bool unheard;              /* asked in vain: its end is the turn's */
     struct mo_buf shown;       /* text of the present reply so far */
     struct mo_llm_usage usage; /* of the turn */
@@ -163,7 +163,7 @@ struct chat {
     struct mo_timer expiry;    /* the next unanswered question */
     struct mo_list questions;  /* of servers: elicit.c */
     struct mo_later later;     /* leave, or go on, from the loop */
-    struct mo_later soon;      /* ahead_ask() is to come */
+    struct mo_later soon;      /* mo_write_ahead_ask() is to come */
     unsigned writes;           /* what must come back before it can end */
     unsigned recovering;       /* calls being looked up */
     struct remembered remembered;
@@ -244,7 +244,8 @@ void mo_turn_ask(struct chat *c);   /* the model, with what there is */
 void mo_turn_tools(struct chat *c); /* the tools are there: go on asking */
 void mo_turn_stop(struct chat *c);  /* the person wants it to end */
 void mo_turn_step(struct chat *c);  /* the model is asked once more */
-/* One request of what there is; mo_turn_answer() follows, or ahead_done(). */
+/* One request of what there is; mo_turn_answer() follows, or
+ * mo_write_ahead_done(). */
 int mo_turn_request(struct chat *c, struct mo_err *e);
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f);
@@ -270,10 +271,11 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                      struct call *last);
 void mo_turn_stuck(struct chat *c); /* the results were refused: it ends */
 /* The model has ended, and what it was asked is still being written. */
-void ahead_done(struct chat *c, const struct mo_llm_reply *r,
-                const struct mo_llm_failure *f);
-void ahead_drop(struct chat *c);
-void ahead_ask(struct mo_later *d); /* what is being written: ask about it */
+void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
+                         const struct mo_llm_failure *f);
+void mo_write_ahead_drop(struct chat *c);
+void mo_write_ahead_ask(
+    struct mo_later *d); /* what is being written: ask about it */
 
 /* --- context_window.c
  * ------------------------------------------------------------ */

@@ -255,7 +255,7 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
     else if (c->state == CHAT_ASKING)
         mo_turn_answer(c, r, f);
     else
-        ahead_done(c, r, f);
+        mo_write_ahead_done(c, r, f);
 }
 
 static const struct mo_llm_cb llm_cb = {on_text, NULL, on_wait, on_done};

@@ -32,7 +32,7 @@ static bool may_ask(const struct chat *c)
 }
 
 /* The store's thread has been woken by now: both work at the same time. */
-void ahead_ask(struct mo_later *d)
+void mo_write_ahead_ask(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, soon);
     struct mo_err e;
@@ -48,10 +48,10 @@ void ahead_ask(struct mo_later *d)
 
 /* --- the answer waits ---------------------------------------------------- */
 
-void ahead_drop(struct chat *c)
+void mo_write_ahead_drop(struct chat *c)
 {
     mo_arena_fini(&c->ahead.mem);
-    c->ahead = (struct ahead){.there = false};
+    c->ahead = (struct write_ahead){.there = false};
 }
 
 static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
@@ -62,7 +62,7 @@ static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
     return mo_span(p, s.n);
 }
 
-static bool copy_reply(struct ahead *a, const struct mo_llm_reply *r)
+static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
 {
     struct mo_llm_call *v =
         mo_arena_alloc(&a->mem, (r->ncalls + 1) * sizeof(*v));
@@ -82,10 +82,10 @@ static bool copy_reply(struct ahead *a, const struct mo_llm_reply *r)
     return ok;
 }
 
-void ahead_done(struct chat *c, const struct mo_llm_reply *r,
-                const struct mo_llm_failure *f)
+void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
+                         const struct mo_llm_failure *f)
 {
-    struct ahead *a = &c->ahead;
+    struct write_ahead *a = &c->ahead;
 
     if (c->unheard) { /* it was asked in vain */
         c->unheard = false;
@@ -109,7 +109,7 @@ void ahead_done(struct chat *c, const struct mo_llm_reply *r,
 /* The model may be heard, or is asked now. */
 static void hear(struct chat *c)
 {
-    struct ahead a = c->ahead;
+    struct write_ahead a = c->ahead;
 
     if (c->asking == NULL && !a.there) {
         if (c->cancel)
@@ -118,7 +118,7 @@ static void hear(struct chat *c)
             mo_turn_ask(c);
         return;
     }
-    c->ahead = (struct ahead){.there = false};
+    c->ahead = (struct write_ahead){.there = false};
     mo_chat_move(c, CHAT_ASKING);
     mo_chat_event_thinking(c);
     if (c->shown.len > 0)
@@ -142,11 +142,11 @@ static void kept(struct chat *c)
 static void not_kept(struct chat *c)
 {
     mo_chat_entries_lost(c, mo_take_ptr(&c->unkept));
-    ahead_drop(c);
+    mo_write_ahead_drop(c);
     if (c->state == CHAT_ENDING) {
         mo_chat_settle(c);
     } else if (c->asking) {
-        c->unheard = true; /* ahead_done() ends the turn */
+        c->unheard = true; /* mo_write_ahead_done() ends the turn */
         mo_llm_cancel(c->asking);
     } else {
         mo_turn_end(c);
