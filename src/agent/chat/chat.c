@@ -493,7 +493,7 @@ void mo_chat_free(struct chat *c)
         mo_session_release(c->hold);
     drop_queue(c);
     mo_chat_calls_drop(c);
-    reach_drop(c);
+    mo_gateway_client_drop(c);
     c->unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);

@@ -409,10 +409,12 @@ void gather_stop(struct chat *c); /* it is not waited for any longer */
 
 /* --- gateway_client.c
  * ------------------------------------------------------------- */
-int reach_open(struct chat *c, struct mo_err *e); /* again: nothing */
-void reach_drop(struct chat *c);
-struct mo_conn *reach_conn(const struct chat *c); /* NULL: it is not open */
-uint64_t reach_peer(const struct chat *c);        /* 0: there is none */
+int mo_gateway_client_open(struct chat *c,
+                           struct mo_err *e); /* again: nothing */
+void mo_gateway_client_drop(struct chat *c);
+struct mo_conn *
+mo_gateway_client_conn(const struct chat *c); /* NULL: it is not open */
+uint64_t mo_gateway_client_peer(const struct chat *c); /* 0: there is none */
 
 /* --- router.c ------------------------------------------------------------ */
 bool mo_chat_router_is_run(const struct call *k);

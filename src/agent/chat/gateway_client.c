@@ -111,7 +111,7 @@ static int connect_it(struct reach *r, const char *id, struct mo_err *e)
     return rc;
 }
 
-int reach_open(struct chat *c, struct mo_err *e)
+int mo_gateway_client_open(struct chat *c, struct mo_err *e)
 {
     struct reach *r = NULL;
     int rc = 0;
@@ -133,7 +133,7 @@ int reach_open(struct chat *c, struct mo_err *e)
     return 0;
 }
 
-void reach_drop(struct chat *c)
+void mo_gateway_client_drop(struct chat *c)
 {
     struct reach *r = mo_take_ptr(&c->reach);
 
@@ -143,12 +143,12 @@ void reach_drop(struct chat *c)
     mo_conn_close(r->conn, NULL);
 }
 
-struct mo_conn *reach_conn(const struct chat *c)
+struct mo_conn *mo_gateway_client_conn(const struct chat *c)
 {
     return c->reach && c->reach->open ? c->reach->conn : NULL;
 }
 
-uint64_t reach_peer(const struct chat *c)
+uint64_t mo_gateway_client_peer(const struct chat *c)
 {
     return c->reach ? c->reach->peer : 0;
 }

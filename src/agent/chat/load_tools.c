@@ -146,10 +146,10 @@ static void read_lists(struct gather *g)
     struct chat *c = g->chat;
     struct mo_err e;
 
-    if (reach_open(c, &e) < 0)
+    if (mo_gateway_client_open(c, &e) < 0)
         trouble(c, "all servers", e.msg);
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
-                                  .peer = reach_peer(c),
+                                  .peer = mo_gateway_client_peer(c),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = GATHER_MS,
                                   .done = on_read};

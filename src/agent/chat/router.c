@@ -113,7 +113,8 @@ void mo_chat_router_choose(struct call *k)
     rc = mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL);
     if (rc == 0)
         rc = mo_gateway_choose(k->chat->agent->o.servers.gateway,
-                               reach_peer(k->chat), doc.root, &o->arena, &ch);
+                               mo_gateway_client_peer(k->chat), doc.root,
+                               &o->arena, &ch);
     if (rc == 0)
         rc = take_tool(k, o, ch.server, ch.tool);
     if (rc == 0) {

@@ -230,7 +230,7 @@ static bool is_same(const struct call *k, const struct mo_cat_item *it)
 /* How long a call may take is the gateway's to say. */
 void mo_chat_call_send(struct call *k)
 {
-    struct mo_conn *conn = reach_conn(k->chat);
+    struct mo_conn *conn = mo_gateway_client_conn(k->chat);
     const struct mo_cat_item *it = item_of(k);
 
     if (conn == NULL)
@@ -310,7 +310,7 @@ int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
     memcpy(name, server.p, server.n);
     l->call = k;
     l->read = (struct mo_gw_read){.server = name,
-                                  .peer = reach_peer(k->chat),
+                                  .peer = mo_gateway_client_peer(k->chat),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = LOOK_MS,
                                   .done = on_looked};
@@ -322,7 +322,7 @@ int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
 /* One of the gateway's own. */
 static void send_to_router(struct call *k)
 {
-    struct mo_conn *conn = reach_conn(k->chat);
+    struct mo_conn *conn = mo_gateway_client_conn(k->chat);
     char name[sizeof(MO_GW_OURS) + MO_LLM_NAME_MAX];
 
     (void)snprintf(name, sizeof(name), MO_GW_OURS "%.*s",
@@ -341,7 +341,7 @@ static int go_there(struct call *k, struct mo_err *e)
 {
     if (k->tool->source == SOURCE_BOX)
         return mo_session_use(k->chat->hold, on_box_there, k, e);
-    if (reach_open(k->chat, e) < 0)
+    if (mo_gateway_client_open(k->chat, e) < 0)
         return e->code;
     if (k->tool->source == SOURCE_SERVERS &&
         (k->expires != 0 || k->chat->stale))
