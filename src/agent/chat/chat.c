@@ -355,7 +355,7 @@ static void on_ready(void *ctx, struct mo_hold *h,
     c->ready = true;
     snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
     if (c->state == CHAT_OPENING)
-        gather_start(c);
+        mo_load_tools_start(c);
 }
 
 static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
@@ -446,7 +446,7 @@ void mo_chat_finish(struct chat *c, const char *reason,
         mo_llm_cancel(c->asking);
     mo_chat_event_closed(c, reason);
     mo_chat_move(c, CHAT_ENDING);
-    gather_stop(c);
+    mo_load_tools_stop(c);
     mo_chat_calls_cancel(c);
     end_members(c, reason, why);
     mo_chat_settle(c);

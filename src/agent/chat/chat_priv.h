@@ -404,8 +404,8 @@ enum { SOURCE_BOX, SOURCE_ROUTER, SOURCE_SERVERS };
 #define ROUTER_NAME "router" /* for people: the gateway's own tools */
 
 /* Reads the tools of all servers; mo_chat_tools() follows, from the loop. */
-void gather_start(struct chat *c);
-void gather_stop(struct chat *c); /* it is not waited for any longer */
+void mo_load_tools_start(struct chat *c);
+void mo_load_tools_stop(struct chat *c); /* it is not waited for any longer */
 
 /* --- gateway_client.c
  * ------------------------------------------------------------- */

@@ -157,7 +157,7 @@ static void read_lists(struct gather *g)
     mo_gateway_read(c->agent->o.servers.gateway, &g->read);
 }
 
-void gather_start(struct chat *c)
+void mo_load_tools_start(struct chat *c)
 {
     struct gather *g = mo_new(struct gather);
     struct mo_err e;
@@ -178,7 +178,7 @@ void gather_start(struct chat *c)
         mo_loop_defer(c->agent->loop, &g->later);
 }
 
-void gather_stop(struct chat *c)
+void mo_load_tools_stop(struct chat *c)
 {
     struct gather *g = c->gather;
 

@@ -390,7 +390,7 @@ void mo_turn_ask(struct chat *c)
         return;
     }
     c->stale = false;
-    gather_start(c);
+    mo_load_tools_start(c);
 }
 
 /* --- stop ---------------------------------------------------------------- */
