@@ -280,11 +280,12 @@ void mo_write_ahead_ask(
 /* --- context_window.c
  * ------------------------------------------------------------ */
 /* The model, with what it is shown of the conversation. */
-int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e);
+int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
+                          struct mo_err *e);
 /* Too long, or refused as that? Then older turns make room (mo_turn_summary()
  * follows); false: it fits, or nothing older is left. */
-bool window_shrink(struct chat *c, bool refused);
-bool window_is_over(const struct chat *c);
+bool mo_context_window_shrink(struct chat *c, bool refused);
+bool mo_context_window_is_over(const struct chat *c);
 
 /* --- verdict.c ----------------------------------------------------------- */
 #define REASON_MAX ((size_t)8 * 1024)

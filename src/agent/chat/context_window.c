@@ -174,7 +174,8 @@ static void list(struct chat *c, struct shown *s, struct mo_buf *first,
     }
 }
 
-int window_ask(struct chat *c, const struct mo_llm_cb *cb, struct mo_err *e)
+int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
+                          struct mo_err *e)
 {
     struct shown s;
     struct mo_buf first;
@@ -224,7 +225,7 @@ static uint64_t room(const struct chat *c)
 }
 
 /* The model's window is looked up only when it could matter. */
-bool window_is_over(const struct chat *c)
+bool mo_context_window_is_over(const struct chat *c)
 {
     uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
 
@@ -451,12 +452,12 @@ static int ask_model(struct chat *c, struct mo_err *e)
     return rc;
 }
 
-bool window_shrink(struct chat *c, bool refused)
+bool mo_context_window_shrink(struct chat *c, bool refused)
 {
     bool is_demo = strcmp(c->provider, "demo") == 0;
     struct mo_err e;
 
-    if (!refused && !window_is_over(c))
+    if (!refused && !mo_context_window_is_over(c))
         return false;
     c->cut = border(c, refused ? 0 : room(c) / 2);
     if (c->cut == c->until)

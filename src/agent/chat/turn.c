@@ -240,7 +240,8 @@ void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
         mo_turn_stopped(c);
     else if (r)
         on_reply(c, r);
-    else if (strcmp(f->code, "too_long") != 0 || !window_shrink(c, true))
+    else if (strcmp(f->code, "too_long") != 0 ||
+             !mo_context_window_shrink(c, true))
         fail_turn(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
 }
 
@@ -303,7 +304,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
 
 int mo_turn_request(struct chat *c, struct mo_err *e)
 {
-    return window_ask(c, &llm_cb, e);
+    return mo_context_window_ask(c, &llm_cb, e);
 }
 
 /* --- older turns make room ----------------------------------------------- */
@@ -356,7 +357,7 @@ void mo_turn_tools(struct chat *c)
         return;
     if (c->cancel)
         mo_turn_stopped(c);
-    else if (!window_shrink(c, false) && mo_turn_request(c, &e) < 0)
+    else if (!mo_context_window_shrink(c, false) && mo_turn_request(c, &e) < 0)
         fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
 }
 

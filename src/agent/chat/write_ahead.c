@@ -27,7 +27,7 @@
 static bool may_ask(const struct chat *c)
 {
     return c->writes == 1 && !c->cancel && !(c->stale && c->info.conn) &&
-           c->steps < c->agent->o.steps && !window_is_over(c) &&
+           c->steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 
