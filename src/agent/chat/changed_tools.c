@@ -15,7 +15,7 @@ struct blocked {
     struct mo_buf before;       /* its definition when it was first seen */
 };
 
-void pinned_forget(struct chat *c)
+void mo_changed_tools_forget(struct chat *c)
 {
     mo_list_each_safe (it, &c->blocked) {
         struct blocked *k = mo_container_of(it, struct blocked, node);
@@ -44,12 +44,12 @@ static int look(struct chat *c, const struct mo_tool *t)
     return 0;
 }
 
-int pinned_look(struct chat *c)
+int mo_changed_tools_look(struct chat *c)
 {
     const struct mo_agent_pins *p = &c->agent->o.pins;
     int rc = 0;
 
-    pinned_forget(c);
+    mo_changed_tools_forget(c);
     if (p->look == NULL)
         return 0;
     for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
@@ -59,7 +59,7 @@ int pinned_look(struct chat *c)
     return rc;
 }
 
-bool pinned_is_same(const struct chat *c, const struct mo_tool *t)
+bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 {
     const struct mo_agent_pins *p = &c->agent->o.pins;
     struct mo_buf before;
@@ -85,14 +85,15 @@ static struct blocked *find(const struct chat *c, const struct mo_tool *t)
     return NULL;
 }
 
-struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t)
+struct mo_span mo_changed_tools_before(const struct chat *c,
+                                       const struct mo_tool *t)
 {
     struct blocked *k = find(c, t);
 
     return k ? mo_buf_view(&k->before) : mo_span(NULL, 0);
 }
 
-bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t)
+bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
 {
     return find(c, t) != NULL;
 }

@@ -137,7 +137,7 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     mo_chat_forget_entries(c);
-    remember_save(c);
+    mo_session_memory_save(c);
     mo_chat_event_greet_all(c);
     mo_chat_event_message(
         c, NULL, "The model was changed; the conversation starts fresh.");
@@ -284,7 +284,7 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     mo_arena_init(&a, 65536);
     if (c->info.data.n > 0 &&
         mo_json_parse(c->info.data, 0, &kept, NULL) == 0) {
-        remember_read(c, kept.root);
+        mo_session_memory_read(c, kept.root);
         (void)mo_json_str(mo_json_get(kept.root, "model"), &a, &had);
     }
     if (wanted.n == 0)
@@ -306,7 +306,7 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_fail(c, why);
         return;
     }
-    remember_save(c);
+    mo_session_memory_save(c);
     mo_chat_move(c, CHAT_IDLE);
     greet_all(c);
 }
@@ -498,7 +498,7 @@ void mo_chat_free(struct chat *c)
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
     mo_write_ahead_drop(c);
-    pinned_forget(c);
+    mo_changed_tools_forget(c);
     mo_tools_free(c->tools);
     if (c->llm)
         mo_llm_free(c->llm);
@@ -508,7 +508,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->title);
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->shown);
-    remember_fini(&c->remembered);
+    mo_session_memory_fini(&c->remembered);
     mo_agent_forget(c);
     mo_free(c);
 }
@@ -563,7 +563,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
-    remember_init(&c->remembered);
+    mo_session_memory_init(&c->remembered);
     mo_later_init(&c->later, on_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->expiry, mo_chat_calls_expire);

@@ -434,24 +434,25 @@ struct mo_span mo_chat_router_words(const struct call *k, float *sure);
 
 /* --- changed_tools.c
  * ------------------------------------------------------------ */
-int pinned_look(struct chat *c); /* after the tools were read */
-void pinned_forget(struct chat *c);
-bool pinned_is_blocked(const struct chat *c, const struct mo_tool *t);
+int mo_changed_tools_look(struct chat *c); /* after the tools were read */
+void mo_changed_tools_forget(struct chat *c);
+bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t);
 /* One that is in no list: is it what it was? */
-bool pinned_is_same(const struct chat *c, const struct mo_tool *t);
+bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t);
 /* Its definition when it was first seen; empty: it is not blocked. */
-struct mo_span pinned_before(const struct chat *c, const struct mo_tool *t);
+struct mo_span mo_changed_tools_before(const struct chat *c,
+                                       const struct mo_tool *t);
 
 /* --- session_memory.c
  * ---------------------------------------------------------- */
-void remember_init(struct remembered *r);
-void remember_fini(struct remembered *r);
-void remember_read(struct chat *c, struct mo_json doc);
+void mo_session_memory_init(struct remembered *r);
+void mo_session_memory_fini(struct remembered *r);
+void mo_session_memory_read(struct chat *c, struct mo_json doc);
 /* As the person wishes; why not, when it cannot be. */
-int remember_decision(struct call *k, const struct mo_decision *d,
-                      struct mo_err *e);
-void remember_title(struct chat *c, struct mo_span text);
-void remember_save(struct chat *c);
+int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
+                               struct mo_err *e);
+void mo_session_memory_title(struct chat *c, struct mo_span text);
+void mo_session_memory_save(struct chat *c);
 
 /* --- event.c ------------------------------------------------------------- */
 void mo_chat_event_greet(struct mo_member *m);

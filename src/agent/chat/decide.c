@@ -83,7 +83,7 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     k->by = "person";
     memcpy(k->who, m->who, sizeof(k->who));
     if (d->remember != MO_REMEMBER_NO)
-        k->kept = remember_decision(k, d, &e) == 0 ? 1 : -1;
+        k->kept = mo_session_memory_decision(k, d, &e) == 0 ? 1 : -1;
     if (k->kept < 0)
         mo_chat_event_message(c, m, e.msg);
     if (d->approved)

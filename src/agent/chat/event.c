@@ -382,9 +382,9 @@ static void put_tools(struct event *ev, struct chat *c)
         put(ev, "description", t->def.description);
         put_json(ev, "inputSchema", t->def.schema);
         put_json(ev, "annotations", t->def.annotations);
-        if (pinned_is_blocked(c, t)) {
+        if (mo_changed_tools_is_blocked(c, t)) {
             put_c(ev, "digest", t->digest);
-            put_json(ev, "changedFrom", pinned_before(c, t));
+            put_json(ev, "changedFrom", mo_changed_tools_before(c, t));
         }
         mo_jw_end(&ev->w);
     }

@@ -52,7 +52,7 @@ static void tell_blocked(struct chat *c)
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        if (!pinned_is_blocked(c, t))
+        if (!mo_changed_tools_is_blocked(c, t))
             continue;
         mo_buf_printf(&c->troubles,
                       "%.*s is not what it was when it was first seen; it is "
@@ -72,7 +72,7 @@ static void on_tools(void *ctx, const struct mo_err *why)
     c->gather = NULL;
     if (why == NULL) {
         tell_missing(c);
-        if (pinned_look(c) < 0)
+        if (mo_changed_tools_look(c) < 0)
             trouble(c, "changed servers", "out of memory");
         tell_blocked(c);
     }

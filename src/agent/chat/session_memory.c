@@ -29,12 +29,12 @@ static int add_rule(struct remembered *r, struct mo_span server,
     return 0;
 }
 
-void remember_init(struct remembered *r)
+void mo_session_memory_init(struct remembered *r)
 {
     mo_arena_init(&r->arena, (size_t)64 * 1024);
 }
 
-void remember_fini(struct remembered *r)
+void mo_session_memory_fini(struct remembered *r)
 {
     mo_arena_fini(&r->arena);
 }
@@ -90,8 +90,8 @@ static int keep_always(struct call *k, const struct mo_decision *d,
     return a->add(a->ctx, &wish, e);
 }
 
-int remember_decision(struct call *k, const struct mo_decision *d,
-                      struct mo_err *e)
+int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
+                               struct mo_err *e)
 {
     struct chat *c = k->chat;
     int rc = 0;
@@ -105,7 +105,7 @@ int remember_decision(struct call *k, const struct mo_decision *d,
                        d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
     if (rc < 0)
         return mo_fail(e, rc, "too many answers are remembered already");
-    remember_save(c);
+    mo_session_memory_save(c);
     return 0;
 }
 
@@ -122,7 +122,7 @@ static void read_rule(struct chat *c, struct mo_json v)
                        allow ? MO_ACTION_ALLOW : MO_ACTION_DENY);
 }
 
-void remember_read(struct chat *c, struct mo_json doc)
+void mo_session_memory_read(struct chat *c, struct mo_json doc)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -165,17 +165,17 @@ static void on_kept(void *ctx, const struct mo_err *why)
 }
 
 /* A conversation is called by the first line that was said in it. */
-void remember_title(struct chat *c, struct mo_span text)
+void mo_session_memory_title(struct chat *c, struct mo_span text)
 {
     struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
 
     if (c->title.len > 0 || line.n == 0)
         return;
     mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
-    remember_save(c);
+    mo_session_memory_save(c);
 }
 
-void remember_save(struct chat *c)
+void mo_session_memory_save(struct chat *c)
 {
     struct mo_buf b;
     struct mo_jw w;

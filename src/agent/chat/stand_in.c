@@ -165,7 +165,7 @@ void mo_stand_in_there(struct call *k)
     mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
         refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
-    else if (!pinned_is_same(k->chat, k->tool))
+    else if (!mo_changed_tools_is_same(k->chat, k->tool))
         refuse(k, a, "changed its tool since it was first seen",
                MO_SPAN("a person must accept it"));
     else

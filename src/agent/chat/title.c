@@ -28,7 +28,7 @@ static int keep(struct chat *c, struct naming *n, struct mo_err *e)
     struct mo_buf doc;
     int rc = 0;
 
-    remember_save(c);
+    mo_session_memory_save(c);
     mo_buf_init(&doc, 4096);
     mo_buf_puts(&doc, "{\"renamed\":");
     mo_json_quote(&doc, mo_buf_view(&c->title));

@@ -270,7 +270,7 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        if (!pinned_is_blocked(c, t))
+        if (!mo_changed_tools_is_blocked(c, t))
             v[n++] =
                 (struct mo_llm_tool){t->name, t->def.description, t->def.schema,
                                      mo_span_cstr(t->digest)};

@@ -150,8 +150,8 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     if (mo_chat_router_is_run(k))
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
-    if (pinned_is_blocked(c, k->tool) ||
-        (k->owned && !pinned_is_same(c, k->tool)))
+    if (mo_changed_tools_is_blocked(c, k->tool) ||
+        (k->owned && !mo_changed_tools_is_same(c, k->tool)))
         mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "

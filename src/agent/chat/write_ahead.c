@@ -224,7 +224,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
                       m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
-        remember_title(c, mo_span(m->text, m->n));
+        mo_session_memory_title(c, mo_span(m->text, m->n));
         kept(c);
     }
     mo_free(m);
