@@ -56,7 +56,7 @@ static void poll_gone(struct mo_req *rq)
     if (!g)
         return;
     g->poll = NULL;
-    eiod_engine_close(g, MO_ENG_NORMAL, "transport close");
+    mo_eiod_engine_close(g, MO_ENG_NORMAL, "transport close");
 }
 
 static void poll_hangup(struct mo_req *rq)
@@ -68,16 +68,16 @@ static void on_get(struct engine *g, struct mo_req *rq)
 {
     if (g->poll) { /* two at once: packets could overtake each other */
         refuse(g->d, rq, BAD_REQUEST);
-        eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
+        mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
         return;
     }
     g->poll = rq;
     rq->data = g;
     rq->gone = poll_gone;
     rq->hangup = poll_hangup;
-    eiod_engine_flush(g);
+    mo_eiod_engine_flush(g);
     if (g->mailbox)
-        eiod_engine_end_mailbox(g);
+        mo_eiod_engine_end_mailbox(g);
 }
 
 static void post_gone(struct mo_req *rq)
@@ -85,7 +85,7 @@ static void post_gone(struct mo_req *rq)
     struct engine *g = rq->data;
 
     if (g)
-        eiod_engine_release_post(g);
+        mo_eiod_engine_release_post(g);
 }
 
 static void on_post_body(struct mo_req *rq, struct mo_span body)
@@ -101,16 +101,16 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
     while (g && !g->closed && rc > 0) {
         rc = mo_eio_next(&body, &n, &a, &p, &e);
         if (rc > 0)
-            eiod_engine_packet(g, &p);
+            mo_eiod_engine_packet(g, &p);
     }
     mo_arena_fini(&a);
     g = rq->data; /* NULL when a packet closed the session */
     if (g && rc < 0) {
         refuse(g->d, rq, BAD_REQUEST);
-        eiod_engine_close(g, MO_ENG_PROTOCOL, "parse error");
+        mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "parse error");
     } else if (g) {
         g->taken = true;
-        eiod_engine_answer_post(g);
+        mo_eiod_engine_answer_post(g);
     } else {
         mo_req_reply(rq, 200, "text/html", MO_SPAN("ok"));
     }
@@ -120,7 +120,7 @@ static void on_post(struct engine *g, struct mo_req *rq)
 {
     if (g->post) {
         refuse(g->d, rq, BAD_REQUEST);
-        eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
+        mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
         return;
     }
     g->post = rq;
@@ -147,7 +147,7 @@ static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
             refuse(d, rq, BAD_METHOD);
             return;
         }
-        g = eiod_engine_new(d, rq);
+        g = mo_eiod_engine_new(d, rq);
         if (!g) {
             mo_req_problem(rq, 503, "busy", "too many sessions, try later");
             return;
@@ -155,7 +155,7 @@ static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
         g->poll = rq;
         rq->data = g;
         rq->gone = poll_gone;
-        eiod_engine_open(g);
+        mo_eiod_engine_open(g);
         return;
     }
     g = find(d, rq, sid);
@@ -193,7 +193,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
             return;
         }
     } else {
-        g = eiod_engine_new(d, rq);
+        g = mo_eiod_engine_new(d, rq);
         if (!g) {
             mo_req_problem(rq, 503, "busy", "too many sessions, try later");
             return;
@@ -202,7 +202,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
     w = mo_wsc_accept(d, rq, &early);
     if (!w) {
         if (!sid.p)
-            eiod_engine_close(g, MO_ENG_OURS, "transport error");
+            mo_eiod_engine_close(g, MO_ENG_OURS, "transport error");
         return;
     }
     w->g = g;
@@ -214,7 +214,7 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
     } else {
         g->ws = w;
         d->stats.websockets++;
-        eiod_engine_open(g);
+        mo_eiod_engine_open(g);
     }
     if (early.n)
         mo_wsc_read(w, (char *)(uintptr_t)early.p, early.n);
@@ -302,8 +302,8 @@ void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
         struct engine *g = mo_container_of(n, struct engine, node);
 
         if (g->mailbox)
-            eiod_engine_end_mailbox(g);
-        eiod_engine_close(g, MO_ENG_AWAY, "server shutting down");
+            mo_eiod_engine_end_mailbox(g);
+        mo_eiod_engine_close(g, MO_ENG_AWAY, "server shutting down");
     }
     mo_eiod_maybe_ended(d);
 }

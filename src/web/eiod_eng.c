@@ -22,25 +22,25 @@ static void release_poll(struct engine *g)
     g->poll = NULL;
 }
 
-void eiod_engine_release_post(struct engine *g)
+void mo_eiod_engine_release_post(struct engine *g)
 {
     g->post->data = NULL;
     g->post = NULL;
     g->taken = false;
 }
 
-void eiod_engine_answer_post(struct engine *g)
+void mo_eiod_engine_answer_post(struct engine *g)
 {
     struct mo_req *rq = g->post;
 
     if (!rq || !g->taken ||
         (!g->closed && !g->ws && g->out.len > MO_EIOD_HIGH(g->d)))
         return;
-    eiod_engine_release_post(g);
+    mo_eiod_engine_release_post(g);
     mo_req_reply(rq, 200, "text/html", MO_SPAN("ok"));
 }
 
-void eiod_engine_flush(struct engine *g)
+void mo_eiod_engine_flush(struct engine *g)
 {
     struct mo_req *rq = g->poll;
 
@@ -49,7 +49,7 @@ void eiod_engine_flush(struct engine *g)
     release_poll(g);
     mo_req_reply(rq, 200, "text/plain; charset=UTF-8", mo_buf_view(&g->out));
     mo_buf_fini(&g->out);
-    eiod_engine_answer_post(g);
+    mo_eiod_engine_answer_post(g);
 }
 
 static int send_packet(struct engine *g, enum mo_eio_type type,
@@ -66,11 +66,11 @@ static int send_packet(struct engine *g, enum mo_eio_type type,
     } else {
         rc = mo_eio_put_polling(&g->out, type, false, data);
         if (rc == 0)
-            eiod_engine_flush(g);
+            mo_eiod_engine_flush(g);
     }
     if (rc == 0)
         return 0;
-    eiod_engine_close(g, MO_ENG_POLICY, "client too slow");
+    mo_eiod_engine_close(g, MO_ENG_POLICY, "client too slow");
     return MO_EBUSY;
 }
 
@@ -89,11 +89,11 @@ static void on_beat(struct mo_timer *t)
     struct engine *g = mo_container_of(t, struct engine, beat);
 
     if (g->mailbox) {
-        eiod_engine_end_mailbox(g);
+        mo_eiod_engine_end_mailbox(g);
         return;
     }
     if (g->awaiting_pong) {
-        eiod_engine_close(g, MO_ENG_POLICY, "ping timeout");
+        mo_eiod_engine_close(g, MO_ENG_POLICY, "ping timeout");
         return;
     }
     g->awaiting_pong = true;
@@ -107,7 +107,7 @@ static void on_pong(struct engine *g)
     mo_timer_start(g->d->loop, &g->beat, g->d->o.ping_interval_ms);
 }
 
-void eiod_engine_packet(struct engine *g, const struct mo_eio *p)
+void mo_eiod_engine_packet(struct engine *g, const struct mo_eio *p)
 {
     struct mo_eiod *d = g->d;
 
@@ -116,7 +116,7 @@ void eiod_engine_packet(struct engine *g, const struct mo_eio *p)
     switch (p->type) {
     case MO_EIO_MESSAGE:
         if (p->binary) {
-            eiod_engine_close(g, MO_ENG_POLICY, "binary message");
+            mo_eiod_engine_close(g, MO_ENG_POLICY, "binary message");
             return;
         }
         d->stats.messages_in++;
@@ -126,7 +126,7 @@ void eiod_engine_packet(struct engine *g, const struct mo_eio *p)
         on_pong(g);
         return;
     case MO_EIO_CLOSE:
-        eiod_engine_close(g, MO_ENG_NORMAL, "transport close");
+        mo_eiod_engine_close(g, MO_ENG_NORMAL, "transport close");
         return;
     case MO_EIO_OPEN:
     case MO_EIO_PING: /* the server pings, in protocol 4 */
@@ -134,7 +134,7 @@ void eiod_engine_packet(struct engine *g, const struct mo_eio *p)
     case MO_EIO_NOOP:
         break;
     }
-    eiod_engine_close(g, MO_ENG_PROTOCOL, "parse error");
+    mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "parse error");
 }
 
 static void on_upgrade_timer(struct mo_timer *t)
@@ -160,7 +160,7 @@ static void send_waiting(struct engine *g)
         struct mo_span packet = mo_span_cut(&body, '\x1e');
 
         if (mo_wsc_send(g->ws, MO_WS_OP_TEXT, &packet, 1) < 0)
-            eiod_engine_close(g, MO_ENG_POLICY, "client too slow");
+            mo_eiod_engine_close(g, MO_ENG_POLICY, "client too slow");
     }
     mo_buf_fini(&g->out);
 }
@@ -176,12 +176,12 @@ static void finish_upgrade(struct engine *g)
     g->probed = false;
     g->d->stats.websockets++;
     send_waiting(g);
-    eiod_engine_answer_post(g);
+    mo_eiod_engine_answer_post(g);
     if (g->mailbox)
-        eiod_engine_end_mailbox(g);
+        mo_eiod_engine_end_mailbox(g);
 }
 
-void eiod_engine_probe(struct wsc *w, const struct mo_eio *p)
+void mo_eiod_engine_probe(struct wsc *w, const struct mo_eio *p)
 {
     struct mo_span pong = MO_SPAN("3probe");
     struct engine *g = w->g;
@@ -212,9 +212,9 @@ static void let_go(struct engine *g, uint16_t code)
         release_poll(g);
         mo_req_abort(poll);
     }
-    eiod_engine_answer_post(g);
+    mo_eiod_engine_answer_post(g);
     if (g->post)
-        eiod_engine_release_post(g);
+        mo_eiod_engine_release_post(g);
     mo_wsc_drop(g->ws, code, code == MO_ENG_NORMAL ? "" : g->reason);
     mo_wsc_drop(g->probe, MO_ENG_NORMAL, "");
     mo_timer_stop(g->d->loop, &g->beat);
@@ -245,14 +245,14 @@ static void on_closed(struct mo_later *later)
         engine_free(g);
 }
 
-void eiod_engine_end_mailbox(struct engine *g)
+void mo_eiod_engine_end_mailbox(struct engine *g)
 {
     g->mailbox = false;
     let_go(g, MO_ENG_NORMAL);
     mo_loop_defer(g->d->loop, &g->later);
 }
 
-void eiod_engine_close(struct engine *g, uint16_t code, const char *reason)
+void mo_eiod_engine_close(struct engine *g, uint16_t code, const char *reason)
 {
     struct mo_eiod *d = g->d;
 
@@ -264,12 +264,12 @@ void eiod_engine_close(struct engine *g, uint16_t code, const char *reason)
     if (g->poll) {
         mo_buf_reset(&g->out); /* it may have failed by being full */
         (void)put_close(g);
-        eiod_engine_flush(g);
+        mo_eiod_engine_flush(g);
     }
     if (g->mailbox) {
         if (!g->probed) /* else it comes for them that way */
             mo_wsc_drop(g->probe, MO_ENG_NORMAL, "");
-        eiod_engine_answer_post(g);
+        mo_eiod_engine_answer_post(g);
         mo_timer_start(d->loop, &g->beat, LINGER_MS);
     } else {
         let_go(g, code);
@@ -286,7 +286,7 @@ void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
     /* Between two polls: what was said last would be lost. */
     if (code == MO_ENG_NORMAL && !g->ws && !g->poll)
         g->mailbox = put_close(g) == 0;
-    eiod_engine_close(g, code, reason);
+    mo_eiod_engine_close(g, code, reason);
 }
 
 bool mo_eng_is_websocket(const struct mo_eng *pub)
@@ -294,7 +294,7 @@ bool mo_eng_is_websocket(const struct mo_eng *pub)
     return engine_of(pub)->ws != NULL;
 }
 
-struct engine *eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
+struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
 {
     struct engine *g = mo_new(struct engine);
     char *query;
@@ -325,7 +325,7 @@ struct engine *eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
 }
 
 /* The open packet, then the owner learns of the session. */
-void eiod_engine_open(struct engine *g)
+void mo_eiod_engine_open(struct engine *g)
 {
     struct mo_eiod *d = g->d;
     struct mo_eio_open o = {
@@ -340,7 +340,7 @@ void eiod_engine_open(struct engine *g)
     mo_buf_init(&b, 512);
     mo_timer_start(d->loop, &g->beat, d->o.ping_interval_ms);
     if (mo_eio_put_open(&b, &o) < 0)
-        eiod_engine_close(g, MO_ENG_OURS, "out of memory");
+        mo_eiod_engine_close(g, MO_ENG_OURS, "out of memory");
     else
         (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
     mo_buf_fini(&b);

@@ -8,7 +8,7 @@
  *  1. A session has one transport: websocket if g->ws, else polling. During
  *     an upgrade g->probe is a second websocket that carries no messages.
  *  2. g->out holds packets in the polling encoding; it is empty on websocket.
- *  3. eiod_engine_close() is the only way to `closed`. The owner is told one
+ *  3. mo_eiod_engine_close() is the only way to `closed`. The owner is told one
  *     turn later. A polling client that has not fetched its last packets gets
  *     a while to do so, by a GET or by the upgrade it is about to finish;
  *     until then the session is only a mailbox.
@@ -81,21 +81,21 @@ void mo_eiod_maybe_ended(struct mo_eiod *d);
 
 /* --- eiod_eng.c ---------------------------------------------------------- */
 
-/* NULL: too many, or no memory. eiod_engine_open() tells client and owner once
- * it has a transport. */
-struct engine *eiod_engine_new(struct mo_eiod *d, struct mo_req *rq);
-void eiod_engine_open(struct engine *g);
-void eiod_engine_packet(struct engine *g, const struct mo_eio *p);
+/* NULL: too many, or no memory. mo_eiod_engine_open() tells client and owner
+ * once it has a transport. */
+struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq);
+void mo_eiod_engine_open(struct engine *g);
+void mo_eiod_engine_packet(struct engine *g, const struct mo_eio *p);
 /* A packet from the websocket that asks to become the transport. */
-void eiod_engine_probe(struct wsc *w, const struct mo_eio *p);
-void eiod_engine_close(struct engine *g, uint16_t code, const char *reason);
+void mo_eiod_engine_probe(struct wsc *w, const struct mo_eio *p);
+void mo_eiod_engine_close(struct engine *g, uint16_t code, const char *reason);
 /* The last packets were fetched, or will not be. */
-void eiod_engine_end_mailbox(struct engine *g);
+void mo_eiod_engine_end_mailbox(struct engine *g);
 /* Answer the waiting GET with what there is. */
-void eiod_engine_flush(struct engine *g);
+void mo_eiod_engine_flush(struct engine *g);
 /* The body of the POST was taken; say so unless there is much to fetch. */
-void eiod_engine_answer_post(struct engine *g);
-void eiod_engine_release_post(struct engine *g);
+void mo_eiod_engine_answer_post(struct engine *g);
+void mo_eiod_engine_release_post(struct engine *g);
 
 /* --- eiod_ws.c ----------------------------------------------------------- */
 

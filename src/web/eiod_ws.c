@@ -21,7 +21,7 @@ static void on_flush(struct mo_later *d)
     struct wsc *w = mo_container_of(d, struct wsc, flush);
 
     if (flush(w) < 0 && w->g)
-        eiod_engine_close(w->g, MO_ENG_POLICY, "client too slow");
+        mo_eiod_engine_close(w->g, MO_ENG_POLICY, "client too slow");
 }
 
 /* What is said in one turn of the loop is one write. */
@@ -105,7 +105,7 @@ static void ws_lost(struct wsc *w, const char *why)
     struct engine *g = ws_detach(w, &spoke);
 
     if (spoke)
-        eiod_engine_close(g, MO_ENG_NORMAL, why);
+        mo_eiod_engine_close(g, MO_ENG_NORMAL, why);
 }
 
 /* The peer broke a rule: tell it, and end the session it belonged to. */
@@ -125,9 +125,9 @@ static void ws_text(struct wsc *w, struct mo_span text)
         return;
     }
     if (w->g->probe == w)
-        eiod_engine_probe(w, &p);
+        mo_eiod_engine_probe(w, &p);
     else
-        eiod_engine_packet(w->g, &p);
+        mo_eiod_engine_packet(w->g, &p);
 }
 
 static void ws_event(struct wsc *w, enum mo_ws_event ev, struct mo_span data,
