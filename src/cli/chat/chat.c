@@ -24,8 +24,8 @@ static void on_said(void *ctx, const struct mo_ack *a)
 
     if (a->ok)
         return;
-    chat_say(t, "%.*s", (int)a->message.n, a->message.p);
-    chat_turn_over(t, MO_EXIT_FAIL);
+    mo_chat_cmd_say(t, "%.*s", (int)a->message.n, a->message.p);
+    mo_chat_cmd_turn_over(t, MO_EXIT_FAIL);
 }
 
 static void on_plain_ack(void *ctx, const struct mo_ack *a)
@@ -33,8 +33,8 @@ static void on_plain_ack(void *ctx, const struct mo_ack *a)
     struct cli_chat *t = ctx;
 
     if (!a->ok)
-        chat_say(t, "%.*s", (int)a->message.n, a->message.p);
-    chat_prompt(t);
+        mo_chat_cmd_say(t, "%.*s", (int)a->message.n, a->message.p);
+    mo_chat_cmd_prompt(t);
 }
 
 static void send_text(struct cli_chat *t, struct mo_span text)
@@ -52,20 +52,20 @@ static void join_again(struct cli_chat *t, const char *model)
 
     if (t->member)
         mo_chat_leave(mo_take_ptr(&t->member));
-    if (chat_join(t, model, &e) == 0)
+    if (mo_chat_cmd_join(t, model, &e) == 0)
         return;
-    chat_say(t, "%s", e.msg);
+    mo_chat_cmd_say(t, "%s", e.msg);
     t->code = MO_EXIT_UNAVAIL;
-    chat_leave(t);
+    mo_chat_cmd_leave(t);
 }
 
 static void do_model(struct cli_chat *t, const char *name)
 {
     if (name[0] == '\0')
-        chat_say(t, "/model NAME changes the model and starts fresh");
+        mo_chat_cmd_say(t, "/model NAME changes the model and starts fresh");
     else
         join_again(t, name);
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
 static void do_history(struct cli_chat *t, const char *rest)
@@ -85,18 +85,19 @@ static void do_reset(struct cli_chat *t, const char *rest)
 static void do_quit(struct cli_chat *t, const char *rest)
 {
     (void)rest;
-    chat_leave(t);
+    mo_chat_cmd_leave(t);
 }
 
 static void do_help(struct cli_chat *t, const char *rest)
 {
     (void)rest;
-    chat_say(t, "/model NAME  another model; the conversation starts fresh\n"
-                "/reset       a fresh conversation with the same model\n"
-                "/history     what was said so far\n"
-                "/quit        leave (also Ctrl-D)\n"
-                "Ctrl-C stops the turn; a second one leaves.");
-    chat_prompt(t);
+    mo_chat_cmd_say(
+        t, "/model NAME  another model; the conversation starts fresh\n"
+           "/reset       a fresh conversation with the same model\n"
+           "/history     what was said so far\n"
+           "/quit        leave (also Ctrl-D)\n"
+           "Ctrl-C stops the turn; a second one leaves.");
+    mo_chat_cmd_prompt(t);
 }
 
 static const struct {
@@ -119,9 +120,9 @@ static void command(struct cli_chat *t, struct mo_span line)
             commands[i].run(t, text);
             return;
         }
-    chat_say(t, "there is no %.*s; /help says what there is", (int)word.n,
-             word.p);
-    chat_prompt(t);
+    mo_chat_cmd_say(t, "there is no %.*s; /help says what there is",
+                    (int)word.n, word.p);
+    mo_chat_cmd_prompt(t);
 }
 
 /* A command is about what the turn before it leaves behind, and what is typed
@@ -137,11 +138,11 @@ static void line_said(struct cli_chat *t, struct mo_span line)
     if (line.n > 0 && must_wait(t, line)) {
         (void)mo_buf_span(&t->ahead, line);
         if (mo_buf_putc(&t->ahead, '\n') < 0) {
-            chat_say(t, "that is too much to wait for the turn's end");
+            mo_chat_cmd_say(t, "that is too much to wait for the turn's end");
             mo_buf_reset(&t->ahead);
         }
     } else if (line.n == 0) {
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
     } else if (line.p[0] == '/') {
         command(t, line);
     } else {
@@ -156,38 +157,38 @@ static void line_card(struct cli_chat *t, struct mo_span line)
 
     switch (word.n > 0 ? word.p[0] : ' ') {
     case 'y':
-        chat_decide(t, true, MO_REMEMBER_NO, none, none);
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_NO, none, none);
         return;
     case 'a':
-        chat_decide(t, true, MO_REMEMBER_SESSION, none, none);
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_SESSION, none, none);
         return;
     case 'A':
-        chat_decide(t, true, MO_REMEMBER_ALWAYS, none, none);
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_ALWAYS, none, none);
         return;
     case 'n':
         if (rest.n > 0) {
-            chat_decide(t, false, MO_REMEMBER_NO, rest, none);
+            mo_chat_cmd_decide(t, false, MO_REMEMBER_NO, rest, none);
             return;
         }
         t->mode = REASON;
         break;
     case 'e':
-        if (chat_edit(t))
+        if (mo_chat_cmd_edit(t))
             return;
         t->mode = EDIT;
         break;
     case 'v':
-        chat_show_card(t, true);
+        mo_chat_cmd_show_card(t, true);
         break;
     default:
         break;
     }
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
 static void line_reason(struct cli_chat *t, struct mo_span line)
 {
-    chat_decide(t, false, MO_REMEMBER_NO, line, mo_span(NULL, 0));
+    mo_chat_cmd_decide(t, false, MO_REMEMBER_NO, line, mo_span(NULL, 0));
 }
 
 static void line_edit(struct cli_chat *t, struct mo_span line)
@@ -196,21 +197,25 @@ static void line_edit(struct cli_chat *t, struct mo_span line)
     struct mo_err e;
 
     if (line.n > 0 && mo_json_parse(line, 0, &doc, &e) == 0) {
-        chat_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0), line);
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0), line);
         return;
     }
     if (line.n > 0)
-        chat_say(t, "that is no JSON: %s", e.msg);
+        mo_chat_cmd_say(t, "that is no JSON: %s", e.msg);
     t->mode = CARD;
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
 static void on_line(struct cli_chat *t, struct mo_span line)
 {
     static void (*const modes[])(struct cli_chat *, struct mo_span) = {
-        [SAY] = line_said,       [CARD] = line_card, [REASON] = line_reason,
-        [EDIT] = line_edit,      [WAIT] = line_said, [FORM] = chat_form_line,
-        [PAGE] = chat_page_line,
+        [SAY] = line_said,
+        [CARD] = line_card,
+        [REASON] = line_reason,
+        [EDIT] = line_edit,
+        [WAIT] = line_said,
+        [FORM] = mo_chat_cmd_form_line,
+        [PAGE] = mo_chat_cmd_page_line,
     };
 
     if (!t->leaving)
@@ -240,7 +245,7 @@ static void on_read(void *ctx, char *p, size_t n)
         size_t take = end ? (size_t)(end - rest.p) : rest.n;
 
         if (mo_buf_put(&t->line, rest.p, take) < 0) {
-            chat_say(t, "that line is too long");
+            mo_chat_cmd_say(t, "that line is too long");
             mo_buf_reset(&t->line);
         }
         if (end == NULL)
@@ -253,7 +258,7 @@ static void on_read(void *ctx, char *p, size_t n)
 
 static void on_eof(void *ctx)
 {
-    chat_leave(ctx);
+    mo_chat_cmd_leave(ctx);
 }
 
 static void on_in_closed(void *ctx, const struct mo_err *why)
@@ -262,7 +267,7 @@ static void on_in_closed(void *ctx, const struct mo_err *why)
 
     (void)why;
     t->in = NULL;
-    chat_leave(t);
+    mo_chat_cmd_leave(t);
 }
 
 static const struct mo_stream_cb in_cb = {
@@ -277,11 +282,11 @@ static void on_interrupt(void *ctx, int signo)
         return; /* it is the editor's */
     if (t->turns == 0 || t->stopping || t->member == NULL) {
         t->code = t->tty ? t->code : MO_EXIT_FAIL;
-        chat_leave(t);
+        mo_chat_cmd_leave(t);
         return;
     }
     t->stopping = true;
-    chat_say(t, "(stopping; once more leaves)");
+    mo_chat_cmd_say(t, "(stopping; once more leaves)");
     mo_chat_cancel(t->member, on_plain_ack, t);
 }
 
@@ -342,7 +347,7 @@ static int begin(struct cli_chat *t, struct mo_err *e)
                                  &t->converse, e);
 
     if (rc == 0)
-        rc = chat_join(t, NULL, e);
+        rc = mo_chat_cmd_join(t, NULL, e);
     if (rc == 0 && t->tty)
         rc = open_terminal(t, e);
     if (rc == 0 && t->line.len > 0) {
@@ -360,9 +365,9 @@ static void on_gone(void *ctx)
 static void end(struct cli_chat *t)
 {
     mo_later_cancel(&t->next);
-    chat_edit_end(t);
-    while (chat_first(t))
-        chat_drop(chat_first(t));
+    mo_chat_cmd_edit_end(t);
+    while (mo_chat_cmd_first(t))
+        mo_chat_cmd_drop(mo_chat_cmd_first(t));
     if (t->in)
         mo_stream_close(t->in, NULL);
     if (t->converse) {

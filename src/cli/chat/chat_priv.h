@@ -24,7 +24,7 @@ struct card {
     char text[];
 };
 
-struct chat_edit { /* an editor has the terminal while there is a fore */
+struct mo_chat_cmd_edit { /* an editor has the terminal while there is a fore */
     struct mo_fore *fore;
     char path[4096];           /* its file; "": none */
     char call[MO_LLM_KEY_MAX]; /* whose arguments */
@@ -34,7 +34,7 @@ struct chat_edit { /* an editor has the terminal while there is a fore */
 
 struct cli_chat {
     struct mo_cmd_house m;
-    struct chat_edit edit;
+    struct mo_chat_cmd_edit edit;
     struct mo_agent_setup *converse;
     struct mo_member *member;
     struct mo_stream *in;
@@ -59,32 +59,34 @@ struct cli_chat {
 /* --- show.c --------------------------------------------------------- */
 
 /* A line of ours; for scripts on stderr, so that stdout is the answer. */
-void chat_say(struct cli_chat *t, const char *fmt, ...)
+void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void chat_prompt(struct cli_chat *t);
-void chat_leave(struct cli_chat *t);
-void chat_turn_over(struct cli_chat *t, int code);
-struct card *chat_first(struct cli_chat *t); /* NULL: nobody is asked */
-void chat_drop(struct card *k);
-void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
-                 struct mo_span reason, struct mo_span args);
-void chat_show_card(struct cli_chat *t, bool all);
-void chat_next(struct cli_chat *t); /* the next card, or a prompt */
-void chat_put(struct cli_chat *t, struct mo_buf *b); /* and b is empty */
-int chat_join(struct cli_chat *t, const char *model, struct mo_err *e);
-void chat_release(struct cli_chat *t); /* shows what was held back */
+void mo_chat_cmd_prompt(struct cli_chat *t);
+void mo_chat_cmd_leave(struct cli_chat *t);
+void mo_chat_cmd_turn_over(struct cli_chat *t, int code);
+struct card *mo_chat_cmd_first(struct cli_chat *t); /* NULL: nobody is asked */
+void mo_chat_cmd_drop(struct card *k);
+void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
+                        enum mo_remember remember, struct mo_span reason,
+                        struct mo_span args);
+void mo_chat_cmd_show_card(struct cli_chat *t, bool all);
+void mo_chat_cmd_next(struct cli_chat *t); /* the next card, or a prompt */
+void mo_chat_cmd_put(struct cli_chat *t, struct mo_buf *b); /* and b is empty */
+int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e);
+void mo_chat_cmd_release(struct cli_chat *t); /* shows what was held back */
 
 /* --- edit.c --------------------------------------------------------- */
 
 /* The first card's arguments; false: there is no editor, ask for a line. */
-bool chat_edit(struct cli_chat *t);
-void chat_edit_end(struct cli_chat *t); /* the file goes, the editor too */
+bool mo_chat_cmd_edit(struct cli_chat *t);
+void mo_chat_cmd_edit_end(
+    struct cli_chat *t); /* the file goes, the editor too */
 
 /* --- form.c --------------------------------------------------------- */
 
-void chat_form_begin(struct cli_chat *t);
-void chat_form_prompt(struct cli_chat *t, struct mo_buf *b);
-void chat_form_line(struct cli_chat *t, struct mo_span line);
-void chat_page_line(struct cli_chat *t, struct mo_span line);
+void mo_chat_cmd_form_begin(struct cli_chat *t);
+void mo_chat_cmd_form_prompt(struct cli_chat *t, struct mo_buf *b);
+void mo_chat_cmd_form_line(struct cli_chat *t, struct mo_span line);
+void mo_chat_cmd_page_line(struct cli_chat *t, struct mo_span line);
 
 #endif

@@ -103,10 +103,10 @@ static bool is_unchanged(struct cli_chat *t, struct mo_json now)
 
     mo_buf_init(&a, MO_EXACT_MAX);
     mo_buf_init(&b, MO_EXACT_MAX);
-    same =
-        mo_exact_args(mo_json_get(chat_first(t)->doc, "args"), &a, NULL) == 0 &&
-        mo_exact_args(now, &b, NULL) == 0 &&
-        mo_span_eq(mo_buf_view(&a), mo_buf_view(&b));
+    same = mo_exact_args(mo_json_get(mo_chat_cmd_first(t)->doc, "args"), &a,
+                         NULL) == 0 &&
+           mo_exact_args(now, &b, NULL) == 0 &&
+           mo_span_eq(mo_buf_view(&a), mo_buf_view(&b));
     mo_buf_fini(&a);
     mo_buf_fini(&b);
     return same;
@@ -118,14 +118,14 @@ static void take_text(struct cli_chat *t)
     struct mo_err e;
 
     if (mo_json_parse(mo_buf_view(&t->edit.text), 0, &doc, &e) < 0) {
-        chat_say(t, "that is no JSON: %s; e edits it again", e.msg);
+        mo_chat_cmd_say(t, "that is no JSON: %s; e edits it again", e.msg);
         return;
     }
     if (is_unchanged(t, doc.root))
-        chat_say(t, "(unchanged)");
+        mo_chat_cmd_say(t, "(unchanged)");
     else
-        chat_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
-                    mo_json_text(doc.root));
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
+                           mo_json_text(doc.root));
     mo_buf_reset(&t->edit.text);
 }
 
@@ -140,21 +140,22 @@ static void on_edited(void *ctx, struct mo_exit x)
     mo_buf_reset(&t->edit.text);
     rc = mo_file_read(t->edit.path, MO_EXACT_MAX, &t->edit.text, NULL, &e);
     remove_file(t);
-    chat_release(t);
+    mo_chat_cmd_release(t);
     mo_exit_text(x, how);
     if (!is_same_card(t))
-        chat_say(t, "(it was decided meanwhile)");
+        mo_chat_cmd_say(t, "(it was decided meanwhile)");
     else if (x.code != 0)
-        chat_say(t, "the editor ended with %s; nothing was changed", how);
+        mo_chat_cmd_say(t, "the editor ended with %s; nothing was changed",
+                        how);
     else if (rc < 0)
-        chat_say(t, "%s", e.msg);
+        mo_chat_cmd_say(t, "%s", e.msg);
     else
         take_text(t);
     if (!is_same_card(t) || x.code != 0 || rc < 0)
         mo_buf_reset(&t->edit.text);
     if (t->in)
         mo_stream_resume(t->in);
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
 static int start(struct cli_chat *t, struct mo_err *e)
@@ -175,9 +176,9 @@ static int start(struct cli_chat *t, struct mo_err *e)
     return mo_fore_start(t->m.loop, &o, &t->edit.fore, e);
 }
 
-bool chat_edit(struct cli_chat *t)
+bool mo_chat_cmd_edit(struct cli_chat *t)
 {
-    struct mo_json args = mo_json_get(chat_first(t)->doc, "args");
+    struct mo_json args = mo_json_get(mo_chat_cmd_first(t)->doc, "args");
     struct mo_buf id;
     struct mo_err e;
 
@@ -191,19 +192,19 @@ bool chat_edit(struct cli_chat *t)
     mo_buf_fini(&id);
     if (write_file(t, args, &e) < 0 || start(t, &e) < 0) {
         remove_file(t);
-        chat_say(t, "%s", e.msg);
+        mo_chat_cmd_say(t, "%s", e.msg);
         return false;
     }
     mo_stream_pause(t->in);
     return true;
 }
 
-void chat_edit_end(struct cli_chat *t)
+void mo_chat_cmd_edit_end(struct cli_chat *t)
 {
     if (t->edit.fore)
         mo_fore_free(mo_take_ptr(&t->edit.fore));
     remove_file(t);
-    chat_release(t);
+    mo_chat_cmd_release(t);
     mo_buf_fini(&t->edit.text);
     mo_buf_fini(&t->edit.held);
 }

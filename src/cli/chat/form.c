@@ -9,20 +9,20 @@
 
 static struct mo_json schema_of(struct cli_chat *t)
 {
-    return mo_json_get(chat_first(t)->doc, "schema");
+    return mo_json_get(mo_chat_cmd_first(t)->doc, "schema");
 }
 
 static void on_answered(void *ctx, const struct mo_ack *a)
 {
     struct cli_chat *t = ctx;
-    struct card *k = chat_first(t);
+    struct card *k = mo_chat_cmd_first(t);
 
     t->mode = SAY;
     if (!a->ok)
-        chat_say(t, "%.*s", (int)a->message.n, a->message.p);
+        mo_chat_cmd_say(t, "%.*s", (int)a->message.n, a->message.p);
     if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
-        chat_drop(k);
-    chat_next(t);
+        mo_chat_cmd_drop(k);
+    mo_chat_cmd_next(t);
 }
 
 static void respond(struct cli_chat *t, enum mo_answer_action action)
@@ -32,7 +32,7 @@ static void respond(struct cli_chat *t, enum mo_answer_action action)
 
     t->mode = WAIT;
     mo_arena_init(&a, 4096);
-    (void)mo_json_str(mo_json_get(chat_first(t)->doc, "requestId"), &a,
+    (void)mo_json_str(mo_json_get(mo_chat_cmd_first(t)->doc, "requestId"), &a,
                       &an.request);
     if (action == MO_ANSWER_ACCEPT && schema_of(t).p) {
         mo_buf_putc(&t->form, '}');
@@ -46,27 +46,28 @@ static void respond(struct cli_chat *t, enum mo_answer_action action)
 static void next_field(struct cli_chat *t)
 {
     if (mo_json_next(&t->fields, &t->field_key, &t->field))
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
     else
         respond(t, MO_ANSWER_ACCEPT);
 }
 
-void chat_form_begin(struct cli_chat *t)
+void mo_chat_cmd_form_begin(struct cli_chat *t)
 {
     struct mo_buf b;
 
     if (!t->tty) {
         t->code = MO_EXIT_SIGN_IN;
-        chat_say(t, "a server asks something, and nobody is there to answer");
+        mo_chat_cmd_say(
+            t, "a server asks something, and nobody is there to answer");
         respond(t, MO_ANSWER_CANCEL);
         return;
     }
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    mo_term_question(&b, chat_first(t)->doc, t->tty);
-    chat_put(t, &b);
+    mo_term_question(&b, mo_chat_cmd_first(t)->doc, t->tty);
+    mo_chat_cmd_put(t, &b);
     if (schema_of(t).p == NULL) {
         t->mode = PAGE;
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
         return;
     }
     t->mode = FORM;
@@ -76,7 +77,7 @@ void chat_form_begin(struct cli_chat *t)
     next_field(t);
 }
 
-void chat_form_prompt(struct cli_chat *t, struct mo_buf *b)
+void mo_chat_cmd_form_prompt(struct cli_chat *t, struct mo_buf *b)
 {
     mo_term_field(b, t->field_key, t->field,
                   mo_term_needed(schema_of(t), t->field_key), t->tty);
@@ -96,13 +97,13 @@ static void take(struct cli_chat *t, struct mo_span line)
         next_field(t);
         return;
     }
-    chat_say(t, "%s", mo_buf_err(&t->form) ? "that is too long" : e.msg);
+    mo_chat_cmd_say(t, "%s", mo_buf_err(&t->form) ? "that is too long" : e.msg);
     t->form.err = 0;
     t->form.len = before;
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
-void chat_form_line(struct cli_chat *t, struct mo_span line)
+void mo_chat_cmd_form_line(struct cli_chat *t, struct mo_span line)
 {
     bool usual = mo_json_get(t->field, "default").p;
 
@@ -113,14 +114,14 @@ void chat_form_line(struct cli_chat *t, struct mo_span line)
     } else if (line.n > 0) {
         take(t, line);
     } else if (!usual && mo_term_needed(schema_of(t), t->field_key)) {
-        chat_say(t, "this one is needed");
-        chat_prompt(t);
+        mo_chat_cmd_say(t, "this one is needed");
+        mo_chat_cmd_prompt(t);
     } else {
         next_field(t);
     }
 }
 
-void chat_page_line(struct cli_chat *t, struct mo_span line)
+void mo_chat_cmd_page_line(struct cli_chat *t, struct mo_span line)
 {
     switch (line.n > 0 ? line.p[0] : ' ') {
     case 'y':
@@ -130,6 +131,6 @@ void chat_page_line(struct cli_chat *t, struct mo_span line)
         respond(t, MO_ANSWER_DECLINE);
         return;
     default:
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
     }
 }

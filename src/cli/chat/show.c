@@ -17,7 +17,7 @@ static void out(struct cli_chat *t, int fd, struct mo_span text)
         (void)mo_file_write_all(fd, text, &e);
 }
 
-void chat_release(struct cli_chat *t)
+void mo_chat_cmd_release(struct cli_chat *t)
 {
     struct mo_err e;
 
@@ -25,7 +25,7 @@ void chat_release(struct cli_chat *t)
     mo_buf_reset(&t->edit.held);
 }
 
-void chat_put(struct cli_chat *t, struct mo_buf *b)
+void mo_chat_cmd_put(struct cli_chat *t, struct mo_buf *b)
 {
     if (b->len > 0 && mo_buf_err(b) == 0) {
         out(t, t->m.c->out, mo_buf_view(b));
@@ -35,7 +35,7 @@ void chat_put(struct cli_chat *t, struct mo_buf *b)
 }
 
 /* A line of ours; for scripts on stderr, so that stdout is the answer. */
-void chat_say(struct cli_chat *t, const char *fmt, ...)
+void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
 {
     struct mo_buf b, safe;
     va_list ap;
@@ -57,7 +57,7 @@ void chat_say(struct cli_chat *t, const char *fmt, ...)
     mo_buf_fini(&safe);
 }
 
-void chat_prompt(struct cli_chat *t)
+void mo_chat_cmd_prompt(struct cli_chat *t)
 {
     static const char *const prompts[] = {
         [SAY] = "> ",
@@ -78,8 +78,8 @@ void chat_prompt(struct cli_chat *t)
         mo_buf_putc(&b, '\n');
     mo_buf_puts(&b, prompts[t->mode]);
     if (t->mode == FORM)
-        chat_form_prompt(t, &b);
-    chat_put(t, &b);
+        mo_chat_cmd_form_prompt(t, &b);
+    mo_chat_cmd_put(t, &b);
     t->midline = false; /* the person ends it */
 }
 
@@ -93,7 +93,7 @@ static void on_ended(void *ctx, const struct mo_ack *a)
     t->m.done = true;
 }
 
-void chat_leave(struct cli_chat *t)
+void mo_chat_cmd_leave(struct cli_chat *t)
 {
     if (t->leaving)
         return;
@@ -107,7 +107,7 @@ void chat_leave(struct cli_chat *t)
     t->m.done = true;
 }
 
-void chat_turn_over(struct cli_chat *t, int code)
+void mo_chat_cmd_turn_over(struct cli_chat *t, int code)
 {
     t->stopping = false;
     if (t->turns > 0)
@@ -115,23 +115,23 @@ void chat_turn_over(struct cli_chat *t, int code)
     if (code != MO_EXIT_OK && t->code == MO_EXIT_OK && !t->tty)
         t->code = code;
     if (!t->tty && t->turns == 0)
-        chat_leave(t);
+        mo_chat_cmd_leave(t);
     if (t->turns == 0 && t->ahead.len > 0)
         mo_loop_defer(t->m.loop, &t->next);
     else
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
 }
 
 /* --- cards --------------------------------------------------------------- */
 
-struct card *chat_first(struct cli_chat *t)
+struct card *mo_chat_cmd_first(struct cli_chat *t)
 {
     return mo_list_empty(&t->cards)
                ? NULL
                : mo_list_first(&t->cards, struct card, node);
 }
 
-void chat_drop(struct card *k)
+void mo_chat_cmd_drop(struct card *k)
 {
     mo_list_del(&k->node);
     mo_free(k);
@@ -140,20 +140,21 @@ void chat_drop(struct card *k)
 static void on_decided(void *ctx, const struct mo_ack *a)
 {
     struct cli_chat *t = ctx;
-    struct card *k = chat_first(t);
+    struct card *k = mo_chat_cmd_first(t);
 
     t->mode = SAY;
     if (!a->ok)
-        chat_say(t, "%.*s", (int)a->message.n, a->message.p);
+        mo_chat_cmd_say(t, "%.*s", (int)a->message.n, a->message.p);
     if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
-        chat_drop(k);
-    chat_next(t);
+        mo_chat_cmd_drop(k);
+    mo_chat_cmd_next(t);
 }
 
-void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
-                 struct mo_span reason, struct mo_span args)
+void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
+                        enum mo_remember remember, struct mo_span reason,
+                        struct mo_span args)
 {
-    struct card *k = chat_first(t);
+    struct card *k = mo_chat_cmd_first(t);
     struct mo_decision d = {.approved = approved,
                             .remember = remember,
                             .reason = reason,
@@ -169,43 +170,44 @@ void chat_decide(struct cli_chat *t, bool approved, enum mo_remember remember,
     mo_arena_fini(&a);
 }
 
-void chat_show_card(struct cli_chat *t, bool all)
+void mo_chat_cmd_show_card(struct cli_chat *t, bool all)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (!t->json)
-        mo_term_card(&b, chat_first(t)->doc, t->tty, all);
+        mo_term_card(&b, mo_chat_cmd_first(t)->doc, t->tty, all);
     if (t->tty)
-        chat_put(t, &b);
+        mo_chat_cmd_put(t, &b);
     else
         mo_buf_fini(&b);
 }
 
-void chat_next(struct cli_chat *t)
+void mo_chat_cmd_next(struct cli_chat *t)
 {
     static const char nobody[] =
         "there is no terminal to ask a person at (chat --yes allows all)";
 
-    if (t->mode != SAY || chat_first(t) == NULL) {
-        chat_prompt(t);
+    if (t->mode != SAY || mo_chat_cmd_first(t) == NULL) {
+        mo_chat_cmd_prompt(t);
         return;
     }
-    if (chat_first(t)->form) {
-        chat_form_begin(t);
+    if (mo_chat_cmd_first(t)->form) {
+        mo_chat_cmd_form_begin(t);
         return;
     }
-    chat_show_card(t, false);
+    mo_chat_cmd_show_card(t, false);
     if (t->yes) {
-        chat_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
-                    mo_span(NULL, 0));
+        mo_chat_cmd_decide(t, true, MO_REMEMBER_NO, mo_span(NULL, 0),
+                           mo_span(NULL, 0));
     } else if (!t->tty) {
         t->code = MO_EXIT_SIGN_IN;
-        chat_decide(t, false, MO_REMEMBER_NO,
-                    mo_span(nobody, sizeof(nobody) - 1), mo_span(NULL, 0));
+        mo_chat_cmd_decide(t, false, MO_REMEMBER_NO,
+                           mo_span(nobody, sizeof(nobody) - 1),
+                           mo_span(NULL, 0));
     } else {
         t->mode = CARD;
-        chat_prompt(t);
+        mo_chat_cmd_prompt(t);
     }
 }
 
@@ -221,7 +223,7 @@ static void put_span(struct cli_chat *t, struct mo_span text)
         return;
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_text(&b, text, t->tty);
-    chat_put(t, &b);
+    mo_chat_cmd_put(t, &b);
 }
 
 static void put_json_text(struct cli_chat *t, struct mo_json v)
@@ -241,7 +243,7 @@ static void say_json(struct cli_chat *t, const char *before, struct mo_json v)
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING))
         (void)mo_json_str_buf(v, &b);
-    chat_say(t, "%s%.*s", before, (int)b.len, b.len ? b.p : "");
+    mo_chat_cmd_say(t, "%s%.*s", before, (int)b.len, b.len ? b.p : "");
     mo_buf_fini(&b);
 }
 
@@ -249,7 +251,8 @@ static void on_ready(struct cli_chat *t, struct mo_json args)
 {
     if (t->tty && !t->history) {
         say_json(t, "model ", mo_json_get(mo_json_at(args, 0), "model"));
-        chat_say(t, "session %s; /help says what else there is", t->session);
+        mo_chat_cmd_say(t, "session %s; /help says what else there is",
+                        t->session);
     }
 }
 
@@ -264,11 +267,11 @@ static void on_history(struct cli_chat *t, struct mo_json args)
     mo_json_iter(&it, mo_json_get(about, "messages"));
     while (t->history && mo_json_next(&it, &key, &val))
         mo_term_message(&b, val, t->tty);
-    chat_put(t, &b);
+    mo_chat_cmd_put(t, &b);
     t->history = false;
     if (t->turns == 0 && mo_json_is(mo_json_get(about, "turn"), MO_JSON_OBJECT))
         t->turns = 1; /* it goes on from an earlier time */
-    chat_prompt(t);
+    mo_chat_cmd_prompt(t);
 }
 
 static void on_delta(struct cli_chat *t, struct mo_json args)
@@ -287,16 +290,17 @@ static void on_response(struct cli_chat *t, struct mo_json args)
         put_span(t, MO_SPAN("\n"));
     t->streamed = false;
     if (mo_json_str_eq(stop, MO_SPAN("canceled")))
-        chat_say(t, "(stopped)");
-    chat_turn_over(t, mo_json_str_eq(stop, MO_SPAN("canceled")) ? MO_EXIT_FAIL
-                                                                : MO_EXIT_OK);
+        mo_chat_cmd_say(t, "(stopped)");
+    mo_chat_cmd_turn_over(t, mo_json_str_eq(stop, MO_SPAN("canceled"))
+                                 ? MO_EXIT_FAIL
+                                 : MO_EXIT_OK);
 }
 
 static void on_error(struct cli_chat *t, struct mo_json args)
 {
     say_json(t, "error: ", mo_json_at(args, 0));
     t->streamed = false;
-    chat_turn_over(t, MO_EXIT_FAIL);
+    mo_chat_cmd_turn_over(t, MO_EXIT_FAIL);
 }
 
 static void on_message(struct cli_chat *t, struct mo_json args)
@@ -315,7 +319,7 @@ static void keep(struct cli_chat *t, struct mo_json doc, bool form)
     k->doc = (struct mo_json){k->text, doc.n};
     mo_list_push(&t->cards, &k->node);
     if (t->mode == SAY)
-        chat_next(t);
+        mo_chat_cmd_next(t);
 }
 
 static void on_card(struct cli_chat *t, struct mo_json args)
@@ -335,17 +339,18 @@ static void gone(struct cli_chat *t, struct mo_json about, const char *name)
 
     mo_list_each_safe (it, &t->cards) {
         struct card *k = mo_container_of(it, struct card, node);
-        bool asked = k == chat_first(t) && t->mode != SAY && t->mode != WAIT;
+        bool asked =
+            k == mo_chat_cmd_first(t) && t->mode != SAY && t->mode != WAIT;
 
         if (k->form != (strcmp(name, "requestId") == 0) ||
             !mo_span_eq(mo_json_text(mo_json_get(k->doc, name)),
                         mo_json_text(id)))
             continue;
-        chat_say(t, "(that question is over)");
-        chat_drop(k);
+        mo_chat_cmd_say(t, "(that question is over)");
+        mo_chat_cmd_drop(k);
         if (asked) {
             t->mode = SAY;
-            chat_next(t);
+            mo_chat_cmd_next(t);
         }
     }
 }
@@ -374,7 +379,7 @@ static void on_output(struct cli_chat *t, struct mo_json args)
         return;
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_output(&b, args, t->tty);
-    chat_put(t, &b);
+    mo_chat_cmd_put(t, &b);
 }
 
 static void on_progress(struct cli_chat *t, struct mo_json args)
@@ -421,7 +426,7 @@ static void put_event(struct cli_chat *t, const char *name,
     mo_buf_printf(&b, "{\"event\":\"%s\",\"args\":", name);
     mo_buf_span(&b, array);
     mo_buf_puts(&b, "}\n");
-    chat_put(t, &b);
+    mo_chat_cmd_put(t, &b);
 }
 
 static void on_event(void *ctx, const char *name, struct mo_span args)
@@ -453,14 +458,14 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
     if (why)
         (void)mo_cli_error(t->m.c, MO_EXIT_UNAVAIL, "%s", why->msg);
     else
-        chat_say(t, "the session ended: %s", reason);
+        mo_chat_cmd_say(t, "the session ended: %s", reason);
     t->code = MO_EXIT_UNAVAIL;
     t->leaving = t->m.done = true;
 }
 
 static const struct mo_member_cb member_cb = {on_event, on_closed};
 
-int chat_join(struct cli_chat *t, const char *model, struct mo_err *e)
+int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e)
 {
     struct mo_join j = {.session = mo_span_cstr(t->session),
                         .model = mo_span_cstr(model ? model : ""),
