@@ -1,7 +1,7 @@
-/* mo_sync_client.h - a scripted HTTP peer on a real socket: says what it is
+/* mo_peer.h - a scripted HTTP peer on a real socket: says what it is
  * told, whole or a byte a turn, then stays, ends or breaks off. */
-#ifndef MO_SYNC_CLIENT_TEST_H
-#define MO_SYNC_CLIENT_TEST_H
+#ifndef MO_PEER_TEST_H
+#define MO_PEER_TEST_H
 
 #include "loop/httpd.h"
 #include "loop/tls.h"

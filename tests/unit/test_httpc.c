@@ -2,7 +2,7 @@
 #include "loop/httpc.h"
 
 #include "loop/dso.h"
-#include "mo_sync_client.h"
+#include "mo_peer.h"
 
 static struct certs files;
 

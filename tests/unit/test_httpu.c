@@ -1,7 +1,7 @@
 /* The client on our own streams, against a scripted daemon. */
 #include "loop/httpu.h"
 
-#include "mo_sync_client.h"
+#include "mo_peer.h"
 
 static struct certs files;
 static char sock[PATH_LEN];

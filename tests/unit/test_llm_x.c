@@ -3,7 +3,7 @@
 #include "agent/llm/llm.h"
 
 #include "llm_rows.h"
-#include "mo_sync_client.h"
+#include "mo_peer.h"
 
 struct got {
     int texts, waits, dones;
