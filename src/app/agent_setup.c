@@ -3,8 +3,6 @@
  */
 #include "app/agent_setup.h"
 
-#include "policy/config_rules.h"
-#include "policy/rules_api.h"
 #include "servers/try_tool.h"
 
 struct mo_agent_setup {
@@ -15,13 +13,8 @@ struct mo_agent_setup {
     struct mo_approvals *desk;
     struct mo_gateway_setup *hub;
     bool own_desk, own_hub;
-    struct mo_tool_pins *pins;          /* the desk's */
-    struct mo_remembered_rules *always; /* likewise */
-    struct mo_rules_api rule_desk;
     struct mo_agent *agent;
     struct mo_try_tool *try;
-    struct mo_arena arena; /* the rules */
-    struct mo_rules rules;
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
@@ -54,13 +47,10 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .servers = {.gateway = mo_gateway_setup_gateway(c->hub),
                     .endpoint = mo_gateway_setup_endpoint(c->hub),
                     .offer = (enum mo_gw_expose)cfg->llm.tools},
-        .pins = mo_tool_pins_for(c->pins),
-        .always = mo_remembered_rules_for(c->always),
+        .policy = mo_approvals_policy(c->desk),
         .sessions = mo_runtime_sessions(h),
         .store = mo_runtime_store(h),
         .llm = {pick, window, c},
-        .rules = &c->rules,
-        .fallback = (enum mo_action)cfg->approvals.fallback,
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
         .steps = (unsigned)cfg->llm.max_steps,
         .history_tokens = (uint64_t)cfg->llm.max_history_tokens,
@@ -85,10 +75,8 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
     const struct mo_try_tool_opts o = {
         .loop = c->loop,
         .hub = c->hub,
-        .pins = c->pins,
+        .policy = mo_approvals_policy(c->desk),
         .store = mo_runtime_store(h),
-        .rules = &c->rules,
-        .fallback = (enum mo_action)c->cfg->approvals.fallback,
         .accepted = on_accepted,
         .ctx = c,
     };
@@ -103,7 +91,6 @@ static void converse_free(struct mo_agent_setup *c)
 
     mo_models_free(c->models);
     mo_config_unref(c->cfg);
-    mo_arena_fini(&c->arena);
     mo_free(c);
     if (gone)
         gone(ctx);
@@ -171,9 +158,7 @@ static int use_desk(struct mo_agent_setup *c, struct mo_runtime *h,
     if (c->own_desk)
         mo_audit_store(mo_approvals_audit(c->desk), mo_runtime_store(h));
     if (rc == 0)
-        rc = mo_approvals_pins(c->desk, &c->pins, e);
-    if (rc == 0)
-        c->always = mo_approvals_remembered(c->desk);
+        rc = mo_policy_load_pins(mo_approvals_policy(c->desk), e);
     return rc;
 }
 
@@ -203,11 +188,10 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     c->loop = l;
     c->cfg = mo_config_ref(cfg);
-    mo_arena_init(&c->arena, MO_RULES_ARENA);
     c->http = mo_httpc_new(l, &ho, e);
     if (c->http)
         c->models = mo_models_new(l, c->http, cfg, e);
-    rc = c->models ? mo_rules_make(cfg, &c->arena, &c->rules, e) : e->code;
+    rc = c->models ? 0 : e->code;
     if (rc == 0)
         rc = use_desk(c, h, desk, e);
     if (rc == 0)
@@ -242,17 +226,7 @@ struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c)
     return c->agent;
 }
 
-struct mo_api_servers mo_agent_setup_servers(const struct mo_agent_setup *c)
+struct mo_try_tool *mo_agent_setup_try_tool(const struct mo_agent_setup *c)
 {
-    return mo_try_tool_for(c->try);
-}
-
-struct mo_api_rules mo_agent_setup_rules(struct mo_agent_setup *c)
-{
-    c->rule_desk = (struct mo_rules_api){
-        .operators = &c->rules,
-        .fallback = (enum mo_action)c->cfg->approvals.fallback,
-        .always = c->always,
-    };
-    return mo_rules_api_api(&c->rule_desk);
+    return c->try;
 }

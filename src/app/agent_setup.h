@@ -4,8 +4,8 @@
  * Where no provider is named, the first that has a key is taken, and the
  * built-in demo where there is none (agent/llm/models.h).
  *
- * Conversations are clients of the gateway (gateway_setup.h) like any other:
- * the same children, breakers and settings serve them and MCP clients.
+ * Conversations are clients of the gateway (servers/gateway_setup.h) like any
+ * other: the same children, breakers and settings serve them and MCP clients.
  *
  * Ownership: house, configuration, desk and hub are borrowed until it is
  * closed. Without a desk it has one of its own, and a gateway too. */
@@ -14,9 +14,9 @@
 
 #include "agent/chat/chat.h"
 #include "agent/llm/models.h"
-#include "app/gateway_setup.h"
 #include "app/runtime.h"
 #include "policy/approvals.h"
+#include "servers/gateway_setup.h"
 #include "web/api_rules.h"
 #include "web/api_servers.h"
 
@@ -31,7 +31,6 @@ void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
                           void *ctx);
 struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c);
 struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c);
-struct mo_api_servers mo_agent_setup_servers(const struct mo_agent_setup *c);
-struct mo_api_rules mo_agent_setup_rules(struct mo_agent_setup *c);
+struct mo_try_tool *mo_agent_setup_try_tool(const struct mo_agent_setup *c);
 
 #endif

@@ -10,33 +10,6 @@
 #define TOKEN_BYTES 24
 #define ADDR_MAX    ((size_t)512)
 
-static bool is_unix(const char *listen)
-{
-    return strncmp(listen, "unix:", 5) == 0;
-}
-
-/* "::1" as well as "[::1]". */
-static struct mo_span bare(const char *listen)
-{
-    struct mo_span s = mo_span_cstr(listen);
-
-    if (s.n > 2 && s.p[0] == '[' && s.p[s.n - 1] == ']')
-        return mo_span(s.p + 1, s.n - 2);
-    return s;
-}
-
-static bool is_ipv6(const char *listen)
-{
-    return mo_span_find(bare(listen), ':') >= 0;
-}
-
-bool mo_listen_is_local(const char *listen)
-{
-    struct mo_host h = {.name = bare(listen), .ipv6 = is_ipv6(listen)};
-
-    return is_unix(listen) || mo_host_is_loopback(&h);
-}
-
 /* --- the token ----------------------------------------------------------- */
 
 /* It must survive a Set-Cookie header and an Authorization header. */
@@ -231,7 +204,8 @@ static int explain(const char *addr, struct mo_err *e)
     int sys = e->sys;
 
     for (size_t i = 0; i < MO_COUNT(advice); i++) {
-        if (advice[i].sys != sys || advice[i].is_unix != is_unix(addr))
+        if (advice[i].sys != sys ||
+            advice[i].is_unix != mo_listen_is_unix(addr))
             continue;
         (void)mo_fail(e, MO_EUNAVAIL, "%s %s: %s", addr, advice[i].what,
                       advice[i].advice);
@@ -243,8 +217,8 @@ static int explain(const char *addr, struct mo_err *e)
 
 static void put_host_port(struct mo_buf *b, const char *listen, unsigned port)
 {
-    struct mo_span host = bare(listen);
-    bool v6 = is_ipv6(listen);
+    struct mo_span host = mo_listen_host(listen);
+    bool v6 = mo_listen_is_ipv6(listen);
 
     (void)mo_buf_printf(b, "%s%.*s%s:%u", v6 ? "[" : "", (int)host.n, host.p,
                         v6 ? "]" : "", port);
@@ -258,7 +232,7 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
     int rc;
 
     mo_buf_init(&addr, ADDR_MAX);
-    if (is_unix(c->listen))
+    if (mo_listen_is_unix(c->listen))
         (void)mo_buf_puts(&addr, c->listen);
     else
         put_host_port(&addr, c->listen, (unsigned)c->port);
@@ -278,7 +252,7 @@ static bool is_localhost(const char *listen)
                                        "0.0.0.0", "::"};
 
     for (size_t i = 0; i < MO_COUNT(same); i++) {
-        if (mo_span_is(bare(listen), same[i]))
+        if (mo_span_is(mo_listen_host(listen), same[i]))
             return true;
     }
     return false;
@@ -287,12 +261,12 @@ static bool is_localhost(const char *listen)
 void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
                                unsigned port)
 {
-    struct mo_span host = bare(c->listen);
+    struct mo_span host = mo_listen_host(c->listen);
     bool all = mo_span_is(host, "0.0.0.0") || mo_span_is(host, "::");
     struct mo_buf b;
 
     mo_buf_init(&b, ADDR_MAX);
-    if (is_unix(c->listen)) {
+    if (mo_listen_is_unix(c->listen)) {
         (void)mo_buf_printf(&b, " on %s", c->listen);
     } else {
         (void)mo_buf_printf(&b, ": http%s://", tls ? "s" : "");

@@ -13,6 +13,7 @@
 #define MO_APP_LISTEN_AUTH_H
 
 #include "config/config.h"
+#include "config/listen.h"
 #include "web/site.h"
 
 #define MO_LISTEN_AUTH_TOKEN_MIN                                               \
@@ -27,9 +28,6 @@ struct mo_listen_auth {
     struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX];
     size_t npeople;
 };
-
-/* Only this machine (or, for a unix socket, this user) can reach it. */
-bool mo_listen_is_local(const char *listen);
 
 /* Set or replace the tokens as `c` wants them, for a server that listens on
  * `listen`. Nothing changes on failure: MO_EINVAL, the error names the key. */

@@ -1,6 +1,7 @@
 #include "app/route_api.h"
 
 #include "audit/audit_lookup.h"
+#include "gateway/inside.h"
 #include "policy/approvals.h"
 
 static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
@@ -9,8 +10,8 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
     const struct mo_gw_find f = {.words = a->words,
                                  .limit = a->limit,
                                  .threshold = a->threshold,
-                                 .changed = mo_approvals_changed,
-                                 .ctx = r->desk};
+                                 .changed = mo_policy_item_changed,
+                                 .ctx = mo_approvals_policy(r->desk)};
     int rc = mo_gateway_find(mo_gateway_setup_gateway(r->hub), &f, out);
     const struct mo_audit_lookup looked = {
         .via = "/api/route",

@@ -5,7 +5,7 @@
 #ifndef MO_APP_ROUTE_API_H
 #define MO_APP_ROUTE_API_H
 
-#include "app/gateway_setup.h"
+#include "servers/gateway_setup.h"
 #include "web/api_route.h"
 
 struct mo_router {

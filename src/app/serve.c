@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "app/serve_priv.h"
-#include "cli/cli.h"
+#include "base/exit.h"
 #include "config/reload.h"
 #include "secrets/provider_keys.h"
 #include "web/echo.h"
@@ -169,7 +169,7 @@ static void begin_managing(struct server *s)
 
     s->manage = mo_manage_new(&o);
     if (s->manage)
-        s->api.manage = mo_manage_for(s->manage);
+        s->api.manage = s->manage;
 }
 
 static void begin_talking(struct server *s)
@@ -180,8 +180,8 @@ static void begin_talking(struct server *s)
     s->api.store = mo_runtime_store(s->house);
     s->api.sessions = mo_runtime_sessions(s->house);
     s->api.agent = mo_agent_setup_agent(s->converse);
-    s->api.servers = mo_agent_setup_servers(s->converse);
-    s->api_rules = mo_agent_setup_rules(s->converse);
+    s->api.try_tool = mo_agent_setup_try_tool(s->converse);
+    s->api_rules.policy = mo_approvals_policy(s->desk);
     mo_talk_begin(&s->talk, mo_agent_setup_agent(s->converse), NULL);
 }
 
@@ -235,7 +235,7 @@ static int make_desk(struct server *s, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    s->api_approvals = mo_approvals_api(s->desk);
+    s->api_approvals.approvals = s->desk;
     if (mo_approvals_socket_open(s->loop, s->first->store.dir,
                                  &s->api_approvals, &s->hatch, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,

@@ -4,14 +4,14 @@
 #define MO_APP_SERVE_PRIV_H
 
 #include "app/agent_setup.h"
-#include "app/gateway_metrics.h"
-#include "app/gateway_setup.h"
 #include "app/listen_auth.h"
 #include "app/route_api.h"
 #include "mcp/server/ep_http.h"
+#include "servers/gateway_setup.h"
 #include "servers/manage.h"
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"
+#include "web/gateway_metrics.h"
 #include "web/talk.h"
 
 #define MO_SERVE_GRACE_MS 10000 /* for running answers at the end */

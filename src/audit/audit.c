@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "codec/sha256.h"
 #include "loop/work.h"
 

@@ -18,6 +18,7 @@
 #define MO_AUDIT_AUDIT_H
 
 #include "audit/audit_file.h"
+#include "audit/gateway_call.h"
 #include "config/config.h"
 #include "store/store.h"
 

@@ -16,6 +16,7 @@
 #define MO_CLI_CLI_H
 
 #include "base/err.h"
+#include "base/exit.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -23,15 +24,6 @@
 
 #define MO_CLI_OPTS_MAX 32
 #define MO_CLI_ARGS_MAX 66 /* `box run` takes a whole command */
-
-enum mo_exit_code {
-    MO_EXIT_OK = 0,
-    MO_EXIT_FAIL = 1,    /* it was tried and did not work */
-    MO_EXIT_USAGE = 2,   /* the command line is wrong */
-    MO_EXIT_CONFIG = 3,  /* the configuration is wrong */
-    MO_EXIT_UNAVAIL = 4, /* something needed does not answer or is taken */
-    MO_EXIT_SIGN_IN = 5, /* a person must sign in at the server first */
-};
 
 #define MO_CLI_HIDDEN 1u /* works, but is in no help text or completion */
 

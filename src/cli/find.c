@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/gateway_setup.h"
 #include "audit/audit_lookup.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
+#include "gateway/inside.h"
 #include "policy/tool_pins.h"
+#include "servers/gateway_setup.h"
 
 #define REFRESH_MS 60000 /* for all servers together */
 #define WORDS_MAX  ((size_t)4096)

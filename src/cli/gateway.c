@@ -8,10 +8,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "app/gateway_setup.h"
 #include "cli/cmd.h"
 #include "config/reload.h"
 #include "mcp/server/ep_stdio.h"
+#include "servers/gateway_setup.h"
 #include "web/approvals_socket.h"
 
 #define HATCH_MS 20 /* from the start: the client's first words come before */
@@ -128,7 +128,7 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
 static void open_hatch(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, soon);
-    const struct mo_api_approvals api = mo_approvals_api(g->desk);
+    const struct mo_api_approvals api = {g->desk};
     struct mo_err e;
 
     if (mo_approvals_socket_open(g->loop, g->config.now->store.dir, &api,

@@ -22,12 +22,10 @@
 
 #include <limits.h>
 
-#include "agent/llm/llm.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "config/choices.h"
 #include "config/dotenv.h"
-#include "gateway/gateway.h"
-#include "policy/rule.h"
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
 #define MO_CONFIG_DIR           "mcp-orchestrator" /* under XDG directories */
@@ -52,7 +50,6 @@ struct mo_config_map {
     size_t n;
 };
 
-#define MO_LLM_AUTO (-1) /* beside enum mo_llm_kind */
 enum mo_driver {
     MO_DRIVER_AUTO,
     MO_DRIVER_NATIVE,
@@ -111,9 +108,6 @@ struct mo_config_mcps {
     size_t n;
 };
 
-/* Which of the gateway's calls a person must agree to. */
-enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
-
 struct mo_config_gateway {
     int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
     int approvals;      /* enum mo_gw_approvals */
@@ -154,7 +148,7 @@ struct mo_config_store {
 
 struct mo_config_rule {
     const char *tool, *server, *reason;
-    struct mo_config_map args;         /* path -> condition, policy/match.h */
+    struct mo_config_map args;         /* path -> condition, codec/match.h */
     struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
     int action;
     bool remember;

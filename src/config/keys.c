@@ -1,3 +1,5 @@
+#include "codec/match.h"
+#include "codec/tool_claims.h"
 #include "config/rows.h"
 
 /* --- words --------------------------------------------------------------- */

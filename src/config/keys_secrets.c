@@ -2,12 +2,26 @@
 #include <stdio.h>
 
 #include "config/rows.h"
-#include "secrets/key.h"
+
+/* The kinds of places that secrets/key.c can read a key from. */
+static const char *check_place(const char *where)
+{
+    static const char *const kinds[] = {"file:", "env:", "keyring:"};
+    struct mo_span s = mo_span_cstr(where);
+
+    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
+        struct mo_span kind = mo_span_cstr(kinds[i]);
+
+        if (mo_span_starts(s, kind) && s.n > kind.n)
+            return NULL;
+    }
+    return "must be file:PATH, env:NAME or keyring:NAME";
+}
 
 static const struct mo_key rows[] = {
     {.name = "key",
      STR(mo_config_secrets, key),
-     .check = mo_secret_key_wrong,
+     .check = check_place,
      .doc = "Where the key of the secret store is: `file:PATH`, `env:NAME` or "
             "`keyring:NAME` (a user key of the kernel's keyring); without it "
             "the variable `MCP_ORCHESTRATOR_SECRET_KEY`, else `secrets.key` "

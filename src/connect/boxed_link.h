@@ -16,6 +16,7 @@
 
 #include "config/config.h"
 #include "connect/stderr_tail.h"
+#include "mcp/client/conn.h"
 
 /* In a box without an image: the toolbox that this program carries. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"

@@ -3,7 +3,7 @@
 #include "connect/resolved_server.h"
 
 #include "config/reference.h"
-#include "gateway/call/redact.h"
+#include "secrets/redact.h"
 #include "secrets/resolve.h"
 
 #define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */

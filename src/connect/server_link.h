@@ -19,6 +19,7 @@
 
 #include "config/config.h"
 #include "connect/stderr_tail.h"
+#include "mcp/client/conn.h"
 
 #define MO_SERVER_LINK_SIGN_INS 1024
 

@@ -15,15 +15,16 @@
  * elicitation, roots) goes to the client of the call it belongs to and to
  * nobody else; if nobody can say whose it is, it is refused.
  *
- * Whether a call may cross is the owner's to say (gateway/call/case.h).
+ * Whether a call may cross is the owner's to say (policy/judge.h).
  *
  * Not known here: configuration files, boxes, rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
-#include "gateway/call/case.h"
+#include "config/choices.h"
 #include "mcp/client/conn.h"
 #include "mcp/server/endpoint.h"
+#include "policy/judge.h"
 
 #define MO_GW_SERVERS_MAX 1024
 #define MO_GW_NAME_MAX    65 /* of a tool or prompt as exposed, with its NUL */
@@ -34,19 +35,6 @@
 struct mo_gateway;
 struct mo_upstream;
 struct mo_catalog;
-
-enum mo_gw_prefix {
-    MO_GW_PREFIX_COLLISION, /* only what two servers both have */
-    MO_GW_PREFIX_ALWAYS,
-    MO_GW_PREFIX_NEVER, /* the first in order wins; others are hidden */
-};
-
-enum mo_gw_expose {
-    MO_GW_ALL,    /* every tool by its name */
-    MO_GW_SEARCH, /* four tools that find and run the others
-                     (gateway/router/meta_tools.h) */
-    MO_GW_AUTO,   /* all while they are few */
-};
 
 struct mo_gw_texts {
     const char *const *v;

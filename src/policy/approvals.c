@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/rand.h"
+#define DEF_MAX ((size_t)4 * 1024 * 1024) /* of a tool */
 
 /* --- a matter ------------------------------------------------------------ */
 
@@ -50,32 +50,19 @@ static enum mo_gw_ruling refuse(struct mo_gw_case *k, const char *why)
     return MO_GW_REFUSE;
 }
 
-static bool has_rules(const struct mo_approvals *d)
-{
-    return d->cfg->gateway.approvals == MO_GW_ASK_REST || d->rules.n ||
-           mo_remembered_rules_for(d->always).rules(d->always)->n;
-}
-
 /* def: what is known of the tool, its annotations among it. */
 static struct mo_verdict verdict_of(const struct mo_approvals *d,
                                     const struct mo_gw_case *k,
                                     struct mo_json def, struct mo_span args)
 {
-    struct mo_subject s = {
-        .server = k->server,
-        .tool = k->tool,
-        .claims = mo_claims_of(mo_json_get(def, "annotations")),
-    };
-    enum mo_action rest = d->cfg->gateway.approvals == MO_GW_ASK_REST
-                              ? MO_ACTION_ASK
-                              : MO_ACTION_ALLOW;
-    struct mo_json_doc doc;
-
-    if (mo_json_parse(args, 0, &doc, NULL) == 0)
-        s.args = doc.root;
-    return mo_rules_ask(&d->rules,
-                        mo_remembered_rules_for(d->always).rules(d->always),
-                        rest, &s);
+    return mo_policy_judge(
+        d->policy, &(struct mo_policy_call){
+                       .from = MO_POLICY_CLIENT,
+                       .server = k->server,
+                       .tool = k->tool,
+                       .claims = mo_claims_of(mo_json_get(def, "annotations")),
+                       .args_text = args,
+                   });
 }
 
 static void put_member(struct mo_jw *w, struct mo_json item, const char *key)
@@ -112,7 +99,8 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
     mo_jw_cstr(&w, v->rule ? "operator" : "default");
     if (v->rule) {
         mo_jw_key(&w, "index");
-        mo_jw_u64(&w, (uint64_t)(v->rule - d->rules.v));
+        mo_jw_u64(&w,
+                  (uint64_t)(v->rule - mo_policy_operator_rules(d->policy)->v));
         mo_jw_key(&w, "server");
         mo_jw_str(&w, v->rule->server);
         mo_jw_key(&w, "tool");
@@ -121,6 +109,21 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
         mo_jw_bool(&w, !v->rule->final);
     }
     mo_jw_end(&w);
+}
+
+/* The digest of the tool's definition, as pins have it. */
+static int digest_of(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
+{
+    struct mo_arena a;
+    struct mo_tool t;
+    int rc;
+
+    mo_arena_init(&a, DEF_MAX);
+    rc = mo_tool_pins_read_tool(k->server, k->tool, k->item, &a, &t);
+    if (rc == 0)
+        memcpy(out, t.digest, MO_EXACT_DIGEST);
+    mo_arena_fini(&a);
+    return rc;
 }
 
 /* A person is asked: what is shown is kept. */
@@ -132,11 +135,13 @@ static enum mo_gw_ruling ask(struct mo_approvals *d, struct pending_call *m,
     if (d->nheld >= HELD_MAX)
         return refuse(k, "too many calls wait for a person already");
     put_def(&m->def, k->item);
-    if (mo_buf_err(&m->def) || mo_approvals_digest(k, m->tool_digest) < 0)
+    if (mo_buf_err(&m->def) || digest_of(k, m->tool_digest) < 0)
         return refuse(k, "out of memory");
     (void)snprintf(m->why, sizeof(m->why), "%s", k->reason);
     m->at = mo_wall_ms();
-    m->expires = m->at + (uint64_t)d->cfg->approvals.timeout_seconds * 1000;
+    m->expires =
+        m->at +
+        (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds * 1000;
     if (mo_approvals_question(m, question) < 0)
         mo_buf_reset(question); /* too long for a form: people look elsewhere */
     return MO_GW_ASK;
@@ -166,7 +171,7 @@ static enum mo_gw_ruling by_rules(struct mo_approvals *d,
         return ask(d, m, question);
     }
     k->reason[0] = '\0';
-    if (!d->cfg->audit.arguments)
+    if (!mo_policy_config(d->policy)->audit.arguments)
         mo_buf_fini(&m->args);
     return MO_GW_LET;
 }
@@ -185,62 +190,64 @@ int mo_approvals_may_be(const struct mo_approvals *d,
                    why.n ? ": " : "", (int)why.n, why.p ? why.p : "");
 }
 
-/* A call of a conversation: its person has been asked there, by the same rules
- * and what that person said before. What the operator denies is denied here
- * too, and nobody was asked about a server that stands in. */
+/* A call of a conversation: its person was asked there, by the same rules and
+ * their own. What the operator denies is denied here too, and nobody was asked
+ * about a server that stands in. */
 static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
                                      struct mo_gw_case *k)
 {
-    const struct mo_rules none = {NULL, 0};
-    struct mo_subject s = {
-        .server = k->server,
-        .tool = k->tool,
-        .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
-        .args = k->arguments,
+    static const enum mo_gw_ruling rulings[] = {
+        [MO_ACTION_ASK] = MO_GW_ASK,
+        [MO_ACTION_ALLOW] = MO_GW_LET,
+        [MO_ACTION_DENY] = MO_GW_REFUSE,
     };
     struct mo_verdict v;
 
     if (k->routed)
         return refuse(k, "nobody was asked about this tool; name it and begin "
                          "again");
-    v = mo_rules_ask(&d->rules,
-                     k->stand_in
-                         ? mo_remembered_rules_for(d->always).rules(d->always)
-                         : &none,
-                     (enum mo_action)d->cfg->approvals.fallback, &s);
+    v = mo_policy_judge(
+        d->policy,
+        &(struct mo_policy_call){
+            .from = k->stand_in ? MO_POLICY_STAND_IN : MO_POLICY_FORWARDED,
+            .server = k->server,
+            .tool = k->tool,
+            .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
+            .args = k->arguments,
+        });
     k->by = "rule";
     if (v.rule)
         (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
                        (int)v.rule->reason.n, v.rule->reason.p);
-    if (v.action == MO_ACTION_DENY && (v.rule || k->stand_in))
-        return MO_GW_REFUSE;
-    return v.action == MO_ACTION_ASK && k->stand_in ? MO_GW_ASK : MO_GW_LET;
+    return rulings[v.action];
 }
 
 static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
                               struct mo_buf *question)
 {
     struct mo_approvals *d = ctx;
-    bool off = d->cfg->gateway.approvals == MO_GW_NO_RULES;
-    struct mo_tool_pins *pins;
+    const struct mo_config *cfg = mo_policy_config(d->policy);
+    bool off = cfg->gateway.approvals == MO_GW_NO_RULES;
+    bool rules = mo_policy_has_rules(d->policy);
     struct pending_call *m;
     struct mo_err e;
 
     k->by = NULL;
-    if (!off && mo_approvals_pins(d, &pins, &e) < 0)
+    if (!off && mo_policy_load_pins(d->policy, &e) < 0)
         return refuse(k, e.msg);
-    if (!off && !mo_approvals_is_same(d, k))
+    if (!off &&
+        !mo_policy_item_is_pinned(d->policy, k->server, k->tool, k->item))
         return refuse(k, "its server changed this tool since it was first "
                          "seen; a person must look at it and accept it "
                          "(`mcp-orchestrator approvals list`)");
     if (k->inside.n)
         return from_inside(d, k);
-    if ((off || !has_rules(d)) && !d->cfg->audit.arguments)
+    if (!rules && !cfg->audit.arguments)
         return MO_GW_LET;
     m = matter_new(d, k);
     if (!m)
         return refuse(k, "out of memory");
-    if (!off && has_rules(d))
+    if (rules)
         return by_rules(d, m, question);
     if (k->arguments.p)
         (void)mo_buf_span(&m->args, mo_json_text(k->arguments));
@@ -312,6 +319,13 @@ static void done(void *ctx, struct mo_gw_case *k)
         matter_free(m);
 }
 
+static bool changed(void *ctx, struct mo_span server, struct mo_span tool,
+                    struct mo_json item)
+{
+    return mo_policy_item_changed(((struct mo_approvals *)ctx)->policy, server,
+                                  tool, item);
+}
+
 static void routed(void *ctx, const struct mo_gw_routing *r)
 {
     mo_audit_routing(((struct mo_approvals *)ctx)->audit, r);
@@ -325,60 +339,34 @@ struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d)
         .agreed = agreed,
         .done = done,
         .routed = routed,
-        .changed = mo_approvals_changed,
+        .changed = changed,
         .ctx = d,
-        .wait_ms = (uint64_t)d->cfg->approvals.timeout_seconds * 1000,
+        .wait_ms =
+            (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds *
+            1000,
     };
 }
 
 /* --- from open to close -------------------------------------------------- */
 
-static void on_flush(struct mo_timer *t)
-{
-    struct mo_approvals *d = mo_container_of(t, struct mo_approvals, flush);
-    struct mo_agent_pins p = mo_tool_pins_for(d->pins);
-
-    p.flush(p.ctx);
-}
-
 int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
                         struct mo_err *e)
 {
-    struct mo_rules rules;
-    struct mo_arena arena;
-    int rc;
+    int rc = mo_policy_reload(d->policy, cfg, e);
 
-    mo_arena_init(&arena, MO_RULES_ARENA);
-    rc = mo_rules_make(cfg, &arena, &rules, e);
-    if (rc < 0) {
-        mo_arena_fini(&arena);
-        return rc;
-    }
-    mo_arena_fini(&d->arena);
-    d->arena = arena;
-    d->rules = rules;
-    mo_config_unref(d->cfg);
-    d->cfg = mo_config_ref(cfg);
-    if (d->audit)
+    if (rc == 0)
         mo_audit_config(d->audit, cfg);
-    return 0;
+    return rc;
 }
 
-static void desk_over(void *ctx)
+static void on_audit_gone(void *ctx)
 {
     struct mo_approvals *d = ctx;
     void (*gone)(void *) = d->gone;
     void *gone_ctx = d->ctx;
 
     MO_BUG_ON(d->nheld);
-    while (!mo_list_empty(&d->changed))
-        mo_approvals_changed_free(
-            d, mo_list_first(&d->changed, struct changed_tool, node));
-    mo_map_fini(&d->known);
-    mo_tool_pins_close(d->pins);
-    mo_remembered_rules_close(d->always);
-    mo_arena_fini(&d->arena);
-    mo_config_unref(d->cfg);
+    mo_policy_close(d->policy);
     mo_free(d);
     if (gone)
         gone(gone_ctx);
@@ -389,13 +377,10 @@ void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
 {
     d->gone = gone;
     d->ctx = ctx;
-    if (mo_timer_on(&d->flush))
-        on_flush(&d->flush);
-    mo_timer_stop(d->loop, &d->flush);
     if (d->audit)
-        mo_audit_close(mo_take_ptr(&d->audit), desk_over, d);
+        mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
     else
-        desk_over(d);
+        on_audit_gone(d);
 }
 
 int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
@@ -407,17 +392,8 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!d)
         return mo_fail(e, MO_ENOMEM, "approvals");
     d->loop = l;
-    d->cfg = mo_config_ref(cfg);
-    d->key0 = mo_random_u64();
-    d->key1 = mo_random_u64();
-    mo_arena_init(&d->arena, MO_RULES_ARENA);
     mo_list_init(&d->held);
-    mo_list_init(&d->changed);
-    mo_map_init(&d->known, KNOWN_MAX);
-    mo_timer_init(&d->flush, on_flush);
-    rc = mo_rules_make(cfg, &d->arena, &d->rules, e);
-    if (rc == 0)
-        rc = mo_remembered_rules_open(cfg->store.dir, &d->always, e);
+    rc = mo_policy_open(l, cfg, &d->policy, e);
     if (rc == 0)
         rc = mo_audit_open(l, cfg, &d->audit, e);
     if (rc < 0) {
@@ -428,38 +404,9 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
     return 0;
 }
 
-static int verify(void *ctx,
-                  void (*told)(void *arg, struct mo_span json,
-                               const struct mo_err *why),
-                  void *arg, struct mo_err *e)
+struct mo_policy *mo_approvals_policy(const struct mo_approvals *d)
 {
-    return mo_audit_verify(((struct mo_approvals *)ctx)->audit, told, arg, e);
-}
-
-struct mo_api_approvals mo_approvals_api(struct mo_approvals *d)
-{
-    return (struct mo_api_approvals){.list = mo_approvals_list,
-                                     .decide = mo_approvals_decide,
-                                     .accept = mo_approvals_accept,
-                                     .verify = verify,
-                                     .ctx = d};
-}
-
-int mo_approvals_pins(struct mo_approvals *d, struct mo_tool_pins **out,
-                      struct mo_err *e)
-{
-    int rc = d->pins ? 0
-                     : mo_tool_pins_open(mo_loop_log(d->loop),
-                                         d->cfg->store.dir, &d->pins, e);
-
-    *out = d->pins;
-    return rc;
-}
-
-struct mo_remembered_rules *
-mo_approvals_remembered(const struct mo_approvals *d)
-{
-    return d->always;
+    return d->policy;
 }
 
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d)

@@ -1,6 +1,6 @@
 /* approvals.h - where calls of the gateway are judged and wait for a person.
  *
- * Joins the gateway's seam (gateway/call/case.h) with what this program knows:
+ * Joins the gateway's seam (policy/judge.h) with what this program knows:
  * the operator's rules, what people said "always" to, the definitions of tools
  * as they were first seen, and the audit log. Those last three are one for the
  * process: conversations use the same (mo_approvals_pins() and so on).
@@ -25,9 +25,8 @@
 #define MO_POLICY_APPROVALS_H
 
 #include "audit/audit.h"
-#include "policy/remembered_rules.h"
-#include "policy/tool_pins.h"
-#include "web/api_approvals.h"
+#include "policy/judge.h"
+#include "policy/policy.h"
 
 struct mo_approvals;
 
@@ -41,17 +40,31 @@ int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
                         struct mo_err *e);
 
 struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d);
-struct mo_api_approvals mo_approvals_api(struct mo_approvals *d);
 
-/* Read when they are first wanted: a start should not wait for them. */
-int mo_approvals_pins(struct mo_approvals *d, struct mo_tool_pins **out,
-                      struct mo_err *e);
-/* Is a tool not what people saw first? As mo_gw_find wants it, ctx: the desk;
- * one that is not is listed for people to accept. */
-bool mo_approvals_changed(void *ctx, struct mo_span server, struct mo_span tool,
-                          struct mo_json item);
-struct mo_remembered_rules *
-mo_approvals_remembered(const struct mo_approvals *d);
+/* A person's decision about a call that waits. */
+struct mo_approval_decision {
+    struct mo_span id, digest, reason;
+    struct mo_json args; /* to run it with; none: as they are */
+    bool approved;
+    const char *who;
+};
+
+/* A person accepts the changed definition of a tool. */
+struct mo_approval_accept {
+    struct mo_span server, tool, digest;
+    const char *who;
+};
+
+/* {"approvals":[...],"changed":[...]} */
+int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out);
+/* MO_ENOTFOUND: the call does not wait any more; MO_EPOLICY: it is not what
+ * was shown; MO_EINVAL: those arguments are not for this tool. */
+int mo_approvals_decide(struct mo_approvals *d,
+                        const struct mo_approval_decision *x, struct mo_err *e);
+int mo_approvals_accept(struct mo_approvals *d,
+                        const struct mo_approval_accept *x, struct mo_err *e);
+
+struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
 /* Hears of every call that is over, and how many wait; may be NULL. */

@@ -135,30 +135,10 @@ static void put_matter(struct mo_jw *w, const struct pending_call *m)
     mo_jw_end(w);
 }
 
-static void put_changed(struct mo_jw *w, const struct changed_tool *c)
+int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 {
-    const struct mo_tool_def *d = &c->tool.def;
-
-    mo_jw_obj(w);
-    put(w, "server", d->server);
-    put(w, "tool", d->name);
-    put(w, "digest", mo_span_cstr(c->tool.digest));
-    put_raw(w, "before", mo_buf_view(&c->before));
-    mo_jw_key(w, "now");
-    mo_jw_obj(w);
-    put(w, "description", d->description);
-    put_raw(w, "inputSchema", d->schema);
-    put_raw(w, "annotations", d->annotations);
-    mo_jw_end(w);
-    mo_jw_end(w);
-}
-
-int mo_approvals_list(void *ctx, struct mo_buf *out)
-{
-    struct mo_approvals *d = ctx;
     struct mo_jw w;
 
-    mo_approvals_drop_accepted(d);
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "approvals");
@@ -167,10 +147,7 @@ int mo_approvals_list(void *ctx, struct mo_buf *out)
         put_matter(&w, mo_container_of(n, struct pending_call, node));
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
-    mo_jw_arr(&w);
-    mo_list_each (n, &d->changed)
-        put_changed(&w, mo_container_of(n, struct changed_tool, node));
-    mo_jw_end(&w);
+    mo_policy_put_changed(d->policy, &w);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
@@ -215,10 +192,9 @@ static int edit(struct mo_approvals *d, struct pending_call *m,
     return rc;
 }
 
-int mo_approvals_decide(void *ctx, const struct mo_api_decision *x,
-                        struct mo_err *e)
+int mo_approvals_decide(struct mo_approvals *d,
+                        const struct mo_approval_decision *x, struct mo_err *e)
 {
-    struct mo_approvals *d = ctx;
     struct pending_call *m = find(d, x->id);
 
     if (!m)
@@ -240,44 +216,35 @@ int mo_approvals_decide(void *ctx, const struct mo_api_decision *x,
     return 0;
 }
 
-static void note_accepted(struct mo_approvals *d, const struct changed_tool *c,
+static void note_accepted(struct mo_approvals *d, const struct mo_tool *t,
                           const char *who)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, (size_t)64 * 1024);
     (void)mo_buf_puts(&b, "\"kind\":\"accepted\",\"server\":");
-    (void)mo_json_quote(&b, c->tool.def.server);
+    (void)mo_json_quote(&b, t->def.server);
     (void)mo_buf_puts(&b, ",\"tool\":");
-    (void)mo_json_quote(&b, c->tool.def.name);
-    (void)mo_buf_printf(&b,
-                        ",\"digest\":\"%s\",\"decidedBy\":", c->tool.digest);
+    (void)mo_json_quote(&b, t->def.name);
+    (void)mo_buf_printf(&b, ",\"digest\":\"%s\",\"decidedBy\":", t->digest);
     (void)mo_json_quote(&b, mo_span_cstr(who));
     if (mo_buf_err(&b) == 0)
         mo_audit_note(d->audit, mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-int mo_approvals_accept(void *ctx, const struct mo_api_accept *x,
-                        struct mo_err *e)
+int mo_approvals_accept(struct mo_approvals *d,
+                        const struct mo_approval_accept *x, struct mo_err *e)
 {
-    struct mo_approvals *d = ctx;
-    struct mo_agent_pins p = mo_tool_pins_for(d->pins);
+    const struct mo_tool *t =
+        mo_policy_find_changed(d->policy, x->server, x->tool);
 
-    mo_list_each (n, &d->changed) {
-        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
-
-        if (!mo_span_eq(c->tool.def.server, x->server) ||
-            !mo_span_eq(c->tool.def.name, x->tool))
-            continue;
-        if (!mo_span_eq_ct(x->digest, mo_span_cstr(c->tool.digest)))
-            return mo_fail(e, MO_EPOLICY, "the tool is not what was shown");
-        if (p.accept(p.ctx, &c->tool) < 0)
-            return mo_fail(e, MO_ENOMEM, "out of memory");
-        p.flush(p.ctx);
-        note_accepted(d, c, x->who);
-        mo_approvals_changed_free(d, c);
-        return 0;
-    }
-    return mo_fail(e, MO_ENOTFOUND, "no such tool waits to be accepted");
+    if (!t)
+        return mo_fail(e, MO_ENOTFOUND, "no such tool waits to be accepted");
+    if (!mo_span_eq_ct(x->digest, mo_span_cstr(t->digest)))
+        return mo_fail(e, MO_EPOLICY, "the tool is not what was shown");
+    note_accepted(d, t, x->who);
+    if (mo_policy_accept_tool(d->policy, t) < 0)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    return 0;
 }

@@ -8,16 +8,12 @@
 #ifndef MO_POLICY_APPROVALS_PRIV_H
 #define MO_POLICY_APPROVALS_PRIV_H
 
-#include "base/map.h"
 #include "policy/approvals.h"
-#include "policy/config_rules.h"
 #include "policy/exact.h"
 
-#define HELD_MAX    256
-#define CHANGED_MAX 256
-#define KNOWN_MAX   16384 /* definitions that were seen to be as they were */
-#define WHO_MAX     128
-#define LIST_MAX    ((size_t)32 * 1024 * 1024)
+#define HELD_MAX 256
+#define WHO_MAX  128
+#define LIST_MAX ((size_t)32 * 1024 * 1024)
 
 struct pending_call {
     struct mo_list node;
@@ -33,27 +29,13 @@ struct pending_call {
     bool writing;
 };
 
-struct changed_tool { /* a tool that is not what it was */
-    struct mo_list node;
-    struct mo_tool tool; /* texts in the arena */
-    struct mo_arena arena;
-    struct mo_buf before;
-};
-
 struct mo_approvals {
     struct mo_loop *loop;
-    const struct mo_config *cfg;
-    struct mo_arena arena; /* the rules */
-    struct mo_rules rules;
-    struct mo_tool_pins *pins;
-    struct mo_remembered_rules *always;
+    struct mo_policy *policy;
     struct mo_audit *audit;
     struct mo_approvals_watch watch;
-    struct mo_list held, changed;
-    unsigned nheld, nchanged;
-    struct mo_map known; /* server NUL tool -> hash of its definition */
-    uint64_t key0, key1;
-    struct mo_timer flush; /* of pins */
+    struct mo_list held;
+    unsigned nheld;
     void (*gone)(void *ctx);
     void *ctx;
 };
@@ -65,20 +47,6 @@ int mo_approvals_may_be(const struct mo_approvals *d,
                         struct mo_err *e);
 
 /* approvals_list.c */
-int mo_approvals_list(void *ctx, struct mo_buf *out);
-int mo_approvals_decide(void *ctx, const struct mo_api_decision *x,
-                        struct mo_err *e);
-int mo_approvals_accept(void *ctx, const struct mo_api_accept *x,
-                        struct mo_err *e);
 /* The question as text: what would run, nothing in it that hides. */
 int mo_approvals_question(const struct pending_call *m, struct mo_buf *out);
-void mo_approvals_changed_free(struct mo_approvals *d, struct changed_tool *c);
-
-/* approvals_tool.c: forget changes that were accepted elsewhere; is the tool of
- * this case what it was? */
-void mo_approvals_drop_accepted(struct mo_approvals *d);
-bool mo_approvals_is_same(struct mo_approvals *d, struct mo_gw_case *k);
-/* The digest of its definition, as pins have it. */
-int mo_approvals_digest(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST]);
-
 #endif

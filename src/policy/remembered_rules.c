@@ -217,11 +217,6 @@ static int change(struct mo_remembered_rules *a,
 
 /* --- what the agent asks ------------------------------------------------- */
 
-static const struct mo_rules *rules_of(void *ctx)
-{
-    return mo_remembered_rules_all(ctx);
-}
-
 static int edit_add(struct list *l, void *arg, struct mo_err *e)
 {
     return add(l, *(struct mo_span *)arg, e);
@@ -262,26 +257,6 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
                         : change(a, edit_add, &text, e);
     mo_buf_fini(&b);
     return rc;
-}
-
-static int keep(void *ctx, const struct mo_agent_wish *wish, struct mo_err *e)
-{
-    const struct mo_remembered_rule_wish w = {
-        .server = wish->tool->def.server,
-        .tool = wish->tool->def.name,
-        .action = wish->action,
-        .conditions = wish->conditions,
-        .who = wish->who,
-    };
-    char id[MO_REMEMBERED_RULES_ID_MAX];
-
-    return mo_remembered_rules_add(ctx, &w, id, e);
-}
-
-struct mo_agent_remembered
-mo_remembered_rules_for(struct mo_remembered_rules *a)
-{
-    return (struct mo_agent_remembered){rules_of, keep, a};
 }
 
 /* --- what people look at ------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* remembered_rules.h - what people said "always" to, beyond one session.
  *
  * One rule is about one tool of one server, by their exact names, and perhaps
- * about some of its arguments (policy/match.h). It is asked only where the
+ * about some of its arguments (codec/match.h). It is asked only where the
  * operator's rules leave the matter to a person (policy/rule.h), so it can
  * neither allow what the configuration denies nor the other way round.
  *
@@ -15,7 +15,8 @@
 #ifndef MO_POLICY_REMEMBERED_RULES_H
 #define MO_POLICY_REMEMBERED_RULES_H
 
-#include "agent/chat/chat.h"
+#include "base/mem.h"
+#include "policy/rule.h"
 
 #define MO_REMEMBERED_RULES_FILE     "rules.json"
 #define MO_REMEMBERED_RULES_MAX      256
@@ -28,9 +29,6 @@ int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,
                              struct mo_err *e);
 void mo_remembered_rules_close(
     struct mo_remembered_rules *a); /* NULL is fine */
-
-struct mo_agent_remembered
-mo_remembered_rules_for(struct mo_remembered_rules *a);
 
 /* The present ones, in order; borrowed until the next change. */
 const struct mo_rules *

@@ -44,20 +44,22 @@ static const struct mo_rule *first(const struct mo_rules *rules,
 }
 
 struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
-                               const struct mo_rules *persons,
-                               enum mo_action fallback,
+                               const struct mo_rules *const *persons,
+                               size_t npersons, enum mo_action fallback,
                                const struct mo_subject *s)
 {
     const struct mo_rule *op = first(operators, s);
-    const struct mo_rule *person = NULL;
 
     if (op && (op->action != MO_ACTION_ASK || op->final))
         return (struct mo_verdict){op->action, op, false};
     if (op == NULL && fallback == MO_ACTION_DENY)
         return (struct mo_verdict){MO_ACTION_DENY, NULL, false};
-    person = first(persons, s);
-    if (person)
-        return (struct mo_verdict){person->action, person, true};
+    for (size_t i = 0; i < npersons; i++) {
+        const struct mo_rule *person = first(persons[i], s);
+
+        if (person)
+            return (struct mo_verdict){person->action, person, true};
+    }
     if (op)
         return (struct mo_verdict){MO_ACTION_ASK, op, false};
     return (struct mo_verdict){fallback, NULL, false};
@@ -75,39 +77,4 @@ int mo_rule_check(const struct mo_rule *r, struct mo_err *e)
                            r->args[i].path.p);
     }
     return 0;
-}
-
-static const struct {
-    const char *name;
-    unsigned bit;
-    bool unsaid; /* what silence means */
-} hints[] = {
-    {"readOnlyHint", MO_CLAIM_READ_ONLY, false},
-    {"destructiveHint", MO_CLAIM_DESTRUCTIVE, true},
-    {"idempotentHint", MO_CLAIM_IDEMPOTENT, false},
-    {"openWorldHint", MO_CLAIM_OPEN_WORLD, true},
-};
-
-unsigned mo_claim_bit(struct mo_span name)
-{
-    for (size_t i = 0; i < MO_COUNT(hints); i++)
-        if (mo_span_is(name, hints[i].name))
-            return hints[i].bit;
-    return 0;
-}
-
-unsigned mo_claims_of(struct mo_json annotations)
-{
-    unsigned claims = 0;
-
-    for (size_t i = 0; i < MO_COUNT(hints); i++) {
-        bool on = hints[i].unsaid;
-
-        if (mo_json_is(annotations, MO_JSON_OBJECT))
-            mo_json_bool(mo_json_get(annotations, hints[i].name), &on);
-        claims |= on ? hints[i].bit : 0;
-    }
-    if (claims & MO_CLAIM_READ_ONLY)
-        claims &= ~(unsigned)MO_CLAIM_DESTRUCTIVE;
-    return claims;
 }

@@ -17,16 +17,9 @@
 #ifndef MO_POLICY_RULE_H
 #define MO_POLICY_RULE_H
 
-#include "policy/match.h"
-
-enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
-
-enum mo_claim { /* annotations, as the server claims them */
-                MO_CLAIM_READ_ONLY = 1 << 0,
-                MO_CLAIM_DESTRUCTIVE = 1 << 1,
-                MO_CLAIM_IDEMPOTENT = 1 << 2,
-                MO_CLAIM_OPEN_WORLD = 1 << 3,
-};
+#include "codec/match.h"
+#include "codec/tool_claims.h"
+#include "config/choices.h"
 
 struct mo_rule_arg {
     struct mo_span path, cond;
@@ -75,14 +68,10 @@ enum mo_rule_part {
 enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
                                  const struct mo_subject *s, size_t *arg);
 
+/* persons: lists of rules, each may be NULL; the first that fits counts. */
 struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
-                               const struct mo_rules *persons,
-                               enum mo_action fallback,
+                               const struct mo_rules *const *persons,
+                               size_t npersons, enum mo_action fallback,
                                const struct mo_subject *s);
-
-/* mo_claim bits of an annotations object, with the protocol's defaults for
- * what is not said (destructive and open unless told otherwise). */
-unsigned mo_claims_of(struct mo_json annotations);
-unsigned mo_claim_bit(struct mo_span name); /* 0: no such annotation */
 
 #endif

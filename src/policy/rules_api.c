@@ -68,10 +68,9 @@ static void put_operator(struct mo_jw *w, const struct mo_rule *r)
     mo_jw_end(w);
 }
 
-static int list(void *ctx, struct mo_buf *out)
+int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out)
 {
-    const struct mo_rules_api *d = ctx;
-    size_t n = mo_remembered_rules_all(d->always)->n;
+    size_t n = mo_remembered_rules_all(mo_policy_remembered(p))->n;
     struct mo_jw w;
 
     mo_jw_init(&w, out);
@@ -79,22 +78,24 @@ static int list(void *ctx, struct mo_buf *out)
     mo_jw_key(&w, "rules");
     mo_jw_arr(&w);
     for (size_t i = 0; i < n; i++)
-        mo_jw_raw(&w, mo_remembered_rules_doc(d->always, i));
+        mo_jw_raw(&w, mo_remembered_rules_doc(mo_policy_remembered(p), i));
     mo_jw_end(&w);
     mo_jw_key(&w, "operator");
     mo_jw_arr(&w);
-    for (size_t i = 0; i < d->operators->n; i++)
-        put_operator(&w, &d->operators->v[i]);
+    for (size_t i = 0; i < mo_policy_operator_rules(p)->n; i++)
+        put_operator(&w, &mo_policy_operator_rules(p)->v[i]);
     mo_jw_end(&w);
-    mo_jw_member(&w, "default", mo_span_cstr(actions[d->fallback]));
+    mo_jw_member(
+        &w, "default",
+        mo_span_cstr(actions[mo_policy_config(p)->approvals.fallback]));
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
 
-static int remove_it(void *ctx, struct mo_span id, struct mo_err *e)
+int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
+                        struct mo_err *e)
 {
-    return mo_remembered_rules_remove(((struct mo_rules_api *)ctx)->always, id,
-                                      e);
+    return mo_remembered_rules_remove(mo_policy_remembered(p), id, e);
 }
 
 /* --- one more ------------------------------------------------------------ */
@@ -109,9 +110,8 @@ static int read_action(struct mo_json doc, struct mo_err *e)
     return mo_fail(e, MO_EINVAL, "action is \"allow\" or \"deny\"");
 }
 
-static int add_read(struct mo_rules_api *d, struct mo_json doc,
-                    struct mo_arena *a, const char *who, struct mo_buf *out,
-                    struct mo_err *e)
+static int add_read(struct mo_policy *p, struct mo_json doc, struct mo_arena *a,
+                    const char *who, struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json args = mo_json_get(doc, "args");
     struct mo_remembered_rule_wish wish = {.who = who};
@@ -129,14 +129,14 @@ static int add_read(struct mo_rules_api *d, struct mo_json doc,
     if (mo_json_str(mo_json_get(doc, "server"), a, &wish.server) < 0 ||
         mo_json_str(mo_json_get(doc, "tool"), a, &wish.tool) < 0)
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
-    rc = mo_remembered_rules_add(d->always, &wish, id, e);
+    rc = mo_remembered_rules_add(mo_policy_remembered(p), &wish, id, e);
     if (rc == 0)
         mo_buf_printf(out, "{\"ok\":true,\"id\":\"%s\"}", id);
     return rc;
 }
 
-static int add(void *ctx, struct mo_span body, const char *who,
-               struct mo_buf *out, struct mo_err *e)
+int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
+                     struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json_doc doc;
     struct mo_arena a;
@@ -145,7 +145,7 @@ static int add(void *ctx, struct mo_span body, const char *who,
     if (rc < 0)
         return rc;
     mo_arena_init(&a, TRY_MEMORY);
-    rc = add_read(ctx, doc.root, &a, who, out, e);
+    rc = add_read(p, doc.root, &a, who, out, e);
     mo_arena_fini(&a);
     return rc;
 }
@@ -154,37 +154,29 @@ static int add(void *ctx, struct mo_span body, const char *who,
 
 struct trial {
     struct mo_subject s;
-    struct mo_rules persons; /* and, with has_draft, the draft behind them */
-    bool has_draft;
+    struct mo_rule draft;
+    struct mo_rules drafts; /* the draft, or none */
     struct mo_verdict v;
 };
 
-static int read_draft(const struct mo_rules_api *d, struct mo_json draft,
-                      struct mo_arena *a, struct trial *t, struct mo_err *e)
+static int read_draft(struct mo_json draft, struct mo_arena *a, struct trial *t,
+                      struct mo_err *e)
 {
-    const struct mo_rules *kept = mo_remembered_rules_all(d->always);
-    struct mo_rule *v = mo_arena_zalloc(a, (kept->n + 1) * sizeof(*v));
-    int rc = 0;
+    int rc;
 
-    if (v == NULL)
-        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
-    if (kept->n > 0)
-        memcpy(v, kept->v, kept->n * sizeof(*v));
-    t->persons = (struct mo_rules){v, kept->n};
     if (draft.p == NULL)
         return 0;
     rc = read_action(draft, e);
     if (rc == 0)
-        rc = mo_remembered_rules_read(a, draft, &v[kept->n], e);
+        rc = mo_remembered_rules_read(a, draft, &t->draft, e);
     if (rc < 0)
         return mo_wrap(e, "draft");
-    t->persons.n++;
-    t->has_draft = true;
+    t->drafts = (struct mo_rules){&t->draft, 1};
     return 0;
 }
 
-static int read_trial(const struct mo_rules_api *d, struct mo_json doc,
-                      struct mo_arena *a, struct trial *t, struct mo_err *e)
+static int read_trial(struct mo_json doc, struct mo_arena *a, struct trial *t,
+                      struct mo_err *e)
 {
     struct mo_json args = mo_json_get(doc, "args");
     struct mo_json server = mo_json_get(doc, "server");
@@ -199,7 +191,7 @@ static int read_trial(const struct mo_rules_api *d, struct mo_json doc,
         return mo_fail(e, MO_EINVAL, "args is an object");
     t->s.args = args.p ? args : (struct mo_json){"{}", 2};
     t->s.claims = mo_claims_of(mo_json_get(doc, "annotations"));
-    return read_draft(d, mo_json_get(doc, "draft"), a, t, e);
+    return read_draft(mo_json_get(doc, "draft"), a, t, e);
 }
 
 static void put_misses(struct mo_jw *w, const struct mo_rule *r,
@@ -236,23 +228,22 @@ static void put_looked(struct mo_jw *w, const struct trial *t, const char *by,
     mo_jw_end(w);
 }
 
-static const char *person_at(const struct trial *t, size_t i)
-{
-    return t->has_draft && i == t->persons.n - 1 ? "draft" : "person";
-}
-
 static const char *who_decides(const struct trial *t)
 {
     if (t->v.rule == NULL)
         return "default";
     if (!t->v.remembered)
         return "operator";
-    return person_at(t, (size_t)(t->v.rule - t->persons.v));
+    return t->v.rule == &t->draft ? "draft" : "person";
 }
 
-static void put_trial(struct mo_jw *w, const struct mo_rules_api *d,
+static void put_trial(struct mo_jw *w, const struct mo_policy *p,
                       const struct trial *t)
 {
+    const struct mo_rules *operators = mo_policy_operator_rules(p);
+    const struct mo_rules *kept =
+        mo_remembered_rules_all(mo_policy_remembered(p));
+
     mo_jw_obj(w);
     mo_jw_member(w, "action", mo_span_cstr(actions[t->v.action]));
     mo_jw_member(w, "by", mo_span_cstr(who_decides(t)));
@@ -260,19 +251,20 @@ static void put_trial(struct mo_jw *w, const struct mo_rules_api *d,
         mo_jw_member(w, "reason", t->v.rule->reason);
     mo_jw_key(w, "rules");
     mo_jw_arr(w);
-    for (size_t i = 0; i < d->operators->n; i++)
-        put_looked(w, t, "operator", i, &d->operators->v[i]);
-    for (size_t i = 0; i < t->persons.n; i++)
-        put_looked(w, t, person_at(t, i), i, &t->persons.v[i]);
+    for (size_t i = 0; i < operators->n; i++)
+        put_looked(w, t, "operator", i, &operators->v[i]);
+    for (size_t i = 0; i < kept->n; i++)
+        put_looked(w, t, "person", i, &kept->v[i]);
+    if (t->drafts.n)
+        put_looked(w, t, "draft", kept->n, &t->draft);
     mo_jw_end(w);
     mo_jw_end(w);
 }
 
-static int try_it(void *ctx, struct mo_span body, struct mo_buf *out,
-                  struct mo_err *e)
+int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,
+                     struct mo_buf *out, struct mo_err *e)
 {
-    const struct mo_rules_api *d = ctx;
-    struct trial t = {.has_draft = false};
+    struct trial t = {.drafts = {NULL, 0}};
     struct mo_json_doc doc;
     struct mo_arena a;
     struct mo_jw w;
@@ -281,18 +273,19 @@ static int try_it(void *ctx, struct mo_span body, struct mo_buf *out,
     if (rc < 0)
         return rc;
     mo_arena_init(&a, TRY_MEMORY);
-    rc = read_trial(d, doc.root, &a, &t, e);
+    rc = read_trial(doc.root, &a, &t, e);
     if (rc == 0) {
-        t.v = mo_rules_ask(d->operators, &t.persons, d->fallback, &t.s);
+        t.v = mo_policy_judge(p, &(struct mo_policy_call){
+                                     .from = MO_POLICY_TRY_OUT,
+                                     .server = t.s.server,
+                                     .tool = t.s.tool,
+                                     .claims = t.s.claims,
+                                     .args = t.s.args,
+                                     .draft = &t.drafts,
+                                 });
         mo_jw_init(&w, out);
-        put_trial(&w, d, &t);
+        put_trial(&w, p, &t);
     }
     mo_arena_fini(&a);
     return rc;
-}
-
-struct mo_api_rules mo_rules_api_api(struct mo_rules_api *d)
-{
-    return (struct mo_api_rules){
-        .list = list, .remove = remove_it, .add = add, .try = try_it, .ctx = d};
 }

@@ -8,15 +8,16 @@
 #ifndef MO_POLICY_RULES_API_H
 #define MO_POLICY_RULES_API_H
 
-#include "policy/remembered_rules.h"
-#include "web/api_rules.h"
+#include "policy/policy.h"
 
-struct mo_rules_api { /* all of it borrowed */
-    const struct mo_rules *operators;
-    enum mo_action fallback;
-    struct mo_remembered_rules *always;
-};
-
-struct mo_api_rules mo_rules_api_api(struct mo_rules_api *d);
+int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out);
+/* MO_ENOTFOUND: there is no rule of that id. */
+int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
+                        struct mo_err *e);
+/* body: the request as it came. MO_EINVAL or MO_EPROTO: it is wrong. */
+int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
+                     struct mo_buf *out, struct mo_err *e);
+int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,
+                     struct mo_buf *out, struct mo_err *e);
 
 #endif

@@ -96,9 +96,8 @@ static int pin_it(struct mo_tool_pins *p, struct mo_span key,
 
 /* --- the file ------------------------------------------------------------ */
 
-static void flush(void *ctx)
+void mo_tool_pins_flush(struct mo_tool_pins *p)
 {
-    struct mo_tool_pins *p = ctx;
     struct mo_buf b;
     struct mo_err e;
     int rc = 0;
@@ -177,9 +176,9 @@ static int read_file(struct mo_tool_pins *p, struct mo_err *e)
 
 /* --- what the agent asks ------------------------------------------------- */
 
-static bool look(void *ctx, const struct mo_tool *t, struct mo_buf *before)
+bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
+                       struct mo_buf *before)
 {
-    struct mo_tool_pins *p = ctx;
     struct pin *pin = NULL;
     struct mo_buf key;
     bool same = true;
@@ -198,9 +197,8 @@ static bool look(void *ctx, const struct mo_tool *t, struct mo_buf *before)
     return same;
 }
 
-static int accept_it(void *ctx, const struct mo_tool *t)
+int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t)
 {
-    struct mo_tool_pins *p = ctx;
     struct mo_buf key;
     int rc = MO_ETOOBIG;
 
@@ -255,11 +253,6 @@ bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
         changed = strcmp(pin->digest, t.digest) != 0;
     mo_arena_fini(&a);
     return changed;
-}
-
-struct mo_agent_pins mo_tool_pins_for(struct mo_tool_pins *p)
-{
-    return (struct mo_agent_pins){look, accept_it, flush, p};
 }
 
 int mo_tool_pins_open(const struct mo_log *log, const char *dir,

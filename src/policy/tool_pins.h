@@ -12,7 +12,9 @@
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 
-#include "agent/chat/chat.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "policy/tool.h"
 
 #define MO_TOOL_PINS_FILE     "pins.json"
 #define MO_TOOL_PINS_MAX      8192
@@ -26,10 +28,16 @@ int mo_tool_pins_open(const struct mo_log *log, const char *dir,
                       struct mo_tool_pins **out, struct mo_err *e);
 void mo_tool_pins_close(struct mo_tool_pins *p); /* NULL is fine */
 
-struct mo_agent_pins mo_tool_pins_for(struct mo_tool_pins *p);
+/* True if the tool is as it was first seen, or is new (and pinned now). If
+ * not, `before` gets the JSON of the first definition. */
+bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
+                       struct mo_buf *before);
+int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t);
+/* Writes what was pinned since the last time. */
+void mo_tool_pins_flush(struct mo_tool_pins *p);
 
 /* A tool as its server lists it, read as conversations read it
- * (agent/chat/tools.c), or the digests would differ. Texts are borrowed from
+ * (policy/tools.c), or the digests would differ. Texts are borrowed from
  * the item or live with the arena. 0 or MO_ENOMEM. */
 int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
                            struct mo_json item, struct mo_arena *a,

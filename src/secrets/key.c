@@ -117,26 +117,6 @@ static int from_keyring(const char *name, struct key *k, struct mo_err *e)
     return rc;
 }
 
-static const struct {
-    struct mo_span word;
-    bool is_path;
-} places[] = {
-    {{"file:", 5}, true},
-    {{"env:", 4}, false},
-    {{"keyring:", 8}, false},
-};
-
-const char *mo_secret_key_wrong(const char *where)
-{
-    struct mo_span s = mo_span_cstr(where);
-
-    for (size_t i = 0; i < MO_COUNT(places); i++) {
-        if (mo_span_starts(s, places[i].word) && s.n > places[i].word.n)
-            return NULL;
-    }
-    return "must be file:PATH, env:NAME or keyring:NAME";
-}
-
 static int from_place(const struct mo_config *c, const char *where,
                       struct key *k, struct mo_err *e)
 {

@@ -29,7 +29,4 @@
 int mo_secrets_for(const struct mo_config *c, bool make,
                    struct mo_secrets **out, struct mo_err *e);
 
-/* What is wrong with a value of `secrets.key`, or NULL. */
-const char *mo_secret_key_wrong(const char *where);
-
 #endif

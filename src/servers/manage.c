@@ -3,8 +3,8 @@
  */
 #include "servers/manage_priv.h"
 
-#include "app/listen_auth.h"
 #include "base/mem.h"
+#include "config/listen.h"
 
 bool mo_manage_allowed(const struct mo_config *c, const char *listen)
 {
@@ -87,9 +87,9 @@ static void put_secrets(struct mo_jw *w, const struct job *j)
 static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
 {
     static const char *const says[] = {
-        [MO_API_ADD] = "MCP server added successfully",
-        [MO_API_PATCH] = "MCP server changed successfully",
-        [MO_API_REMOVE] = "MCP server removed successfully",
+        [MO_MANAGE_ADD] = "MCP server added successfully",
+        [MO_MANAGE_PATCH] = "MCP server changed successfully",
+        [MO_MANAGE_REMOVE] = "MCP server removed successfully",
     };
     struct mo_jw w;
 
@@ -117,9 +117,9 @@ static void succeed(struct job *j, bool saved)
     struct mo_err e;
 
     mo_buf_init(&b, ANSWER_MAX);
-    if (j->verb == MO_API_IMPORT)
+    if (j->verb == MO_MANAGE_IMPORT)
         mo_buf_span(&b, mo_buf_view(&j->plan));
-    else if (j->verb == MO_API_TEST)
+    else if (j->verb == MO_MANAGE_TEST)
         mo_buf_span(&b, mo_buf_view(&j->report));
     else
         put_answer(j, saved, &b);
@@ -244,9 +244,9 @@ static void on_tested(struct job *j)
         give_up(j, &e);
         return;
     }
-    if (j->verb == MO_API_TEST && j->failed.code == 0)
+    if (j->verb == MO_MANAGE_TEST && j->failed.code == 0)
         mo_manage_view_works(j->m, j->server);
-    if (j->verb == MO_API_TEST || j->dry) {
+    if (j->verb == MO_MANAGE_TEST || j->dry) {
         succeed(j, false);
     } else if (j->failed.code) {
         mo_fail(&e, MO_EUNAVAIL, "not saved, since it does not work: %s",
@@ -368,7 +368,7 @@ static void on_again(struct mo_timer *t)
     struct mo_file_edit r;
     int rc = 0;
 
-    if (j->verb == MO_API_TEST) {
+    if (j->verb == MO_MANAGE_TEST) {
         begin_test(j);
         return;
     }
@@ -385,10 +385,10 @@ static void on_again(struct mo_timer *t)
 
 /* --- asked --------------------------------------------------------------- */
 
-static int take(struct job *j, const struct mo_api_change *c, struct mo_err *e)
+static int take(struct job *j, const struct mo_manage_ask *c, struct mo_err *e)
 {
     mo_arena_init(&j->a, BODY_ARENA);
-    mo_buf_init(&j->body, MO_API_MCP_MAX + 1);
+    mo_buf_init(&j->body, MO_MANAGE_BODY_MAX + 1);
     mo_buf_init(&j->who, WORD_MAX);
     mo_buf_init(&j->report, ANSWER_MAX);
     mo_buf_init(&j->plan, ANSWER_MAX);
@@ -406,12 +406,12 @@ static int take(struct job *j, const struct mo_api_change *c, struct mo_err *e)
     return mo_manage_edit_read(j, e);
 }
 
-static int refused(const struct mo_manage *m, const struct mo_api_change *c,
+static int refused(const struct mo_manage *m, const struct mo_manage_ask *c,
                    struct mo_err *e)
 {
     if (m->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (c->verb != MO_API_TEST &&
+    if (c->verb != MO_MANAGE_TEST &&
         !mo_manage_allowed(m->o.config->now, m->o.listen))
         return mo_fail(e, MO_EPOLICY,
                        "servers cannot be changed over HTTP here; "
@@ -422,10 +422,9 @@ static int refused(const struct mo_manage *m, const struct mo_api_change *c,
     return 0;
 }
 
-static int change(void *ctx, const struct mo_api_change *c,
-                  mo_api_json_fn *done, void *arg, struct mo_err *e)
+int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
+                     mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    struct mo_manage *m = ctx;
     struct job *j = NULL;
     int rc = refused(m, c, e);
 
@@ -475,16 +474,4 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
             mo_connect_test_stop(j->attempt);
     }
     maybe_gone(m);
-}
-
-struct mo_api_manage mo_manage_for(struct mo_manage *m)
-{
-    return (struct mo_api_manage){
-        .list = mo_manage_view_list,
-        .one = mo_manage_view_one,
-        .health = mo_manage_view_health,
-        .snippets = mo_manage_view_snippets,
-        .change = change,
-        .ctx = m,
-    };
 }

@@ -21,8 +21,10 @@
 #define MO_SERVERS_MANAGE_H
 
 #include "config/config.h"
+#include "servers/job_done.h"
 #include "store/store.h"
-#include "web/api_mcp.h"
+
+#define MO_MANAGE_BODY_MAX ((size_t)1024 * 1024) /* of a request */
 
 struct mo_gateway_setup;
 struct mo_manage;
@@ -41,7 +43,41 @@ struct mo_manage_opts {
 struct mo_manage *mo_manage_new(const struct mo_manage_opts *o);
 /* What is under way is stopped; gone(ctx) later. Before servers and store. */
 void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx);
-struct mo_api_manage mo_manage_for(struct mo_manage *m);
+
+enum mo_manage_verb {
+    MO_MANAGE_ADD,
+    MO_MANAGE_PATCH,
+    MO_MANAGE_REMOVE,
+    MO_MANAGE_IMPORT,
+    MO_MANAGE_TEST,
+};
+
+struct mo_manage_ask {
+    enum mo_manage_verb verb;
+    struct mo_span server; /* empty: the body names it */
+    struct mo_span body;
+    struct mo_span who; /* for the audit */
+    bool test, dry, replace;
+    bool clear; /* import: keys stay in the file */
+};
+
+struct mo_manage_where { /* as the client sees us */
+    struct mo_span host;
+    bool tls;
+};
+
+/* These append JSON. */
+int mo_manage_list(struct mo_manage *m, struct mo_buf *out);
+int mo_manage_one(struct mo_manage *m, struct mo_span server,
+                  struct mo_buf *out, struct mo_err *e); /* MO_ENOTFOUND */
+int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
+int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
+                       struct mo_buf *out);
+/* done() once, later; everything given is copied. MO_EPOLICY: the operator
+ * does not want it; MO_EEXISTS: the name is taken; MO_EUNAVAIL: it was tested
+ * and does not work. */
+int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
+                     mo_job_done_fn *done, void *arg, struct mo_err *e);
 
 /* May servers be changed over HTTP? */
 bool mo_manage_allowed(const struct mo_config *c, const char *listen);

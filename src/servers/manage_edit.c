@@ -52,12 +52,12 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
     int rc = 0;
 
     j->entry.a = &j->a;
-    if (j->verb == MO_API_IMPORT) {
+    if (j->verb == MO_MANAGE_IMPORT) {
         j->test = false;
         return 0;
     }
-    if (j->verb == MO_API_REMOVE || j->verb == MO_API_TEST) {
-        j->test = j->verb == MO_API_TEST;
+    if (j->verb == MO_MANAGE_REMOVE || j->verb == MO_MANAGE_TEST) {
+        j->test = j->verb == MO_MANAGE_TEST;
         j->entry.server = j->server;
         return 0;
     }
@@ -230,15 +230,15 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
 {
     mo_entry_wipe(&j->entry); /* a second time: the same again */
     switch (j->verb) {
-    case MO_API_ADD:
+    case MO_MANAGE_ADD:
         return apply_add(j, r, e);
-    case MO_API_PATCH:
+    case MO_MANAGE_PATCH:
         return apply_patch(j, r, e);
-    case MO_API_REMOVE:
+    case MO_MANAGE_REMOVE:
         return apply_remove(j, r, e);
-    case MO_API_IMPORT:
+    case MO_MANAGE_IMPORT:
         return apply_import(j, r, e);
-    case MO_API_TEST:
+    case MO_MANAGE_TEST:
         break;
     }
     return 0;
@@ -319,10 +319,10 @@ void mo_manage_edit_unstore(struct job *j)
 void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
 {
     static const char *const verbs[] = {
-        [MO_API_ADD] = "add",
-        [MO_API_PATCH] = "change",
-        [MO_API_REMOVE] = "remove",
-        [MO_API_IMPORT] = "import",
+        [MO_MANAGE_ADD] = "add",
+        [MO_MANAGE_PATCH] = "change",
+        [MO_MANAGE_REMOVE] = "remove",
+        [MO_MANAGE_IMPORT] = "import",
     };
     struct mo_jw w;
 
@@ -336,7 +336,7 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
     }
     mo_jw_key(&w, "who");
     mo_jw_str(&w, mo_buf_view(&j->who));
-    if (j->verb == MO_API_IMPORT) {
+    if (j->verb == MO_MANAGE_IMPORT) {
         mo_jw_key(&w, "plan");
         mo_jw_raw(&w, mo_buf_view(&j->plan));
     } else if (j->wish.p) {

@@ -46,7 +46,7 @@ enum step { CHECK, SAVE };
 struct job {
     struct mo_list node;
     struct mo_manage *m;
-    enum mo_api_verb verb;
+    enum mo_manage_verb verb;
     enum step step;
     struct mo_arena a;
     struct mo_buf body, who;
@@ -64,7 +64,7 @@ struct job {
     struct mo_err failed; /* code 0: it works */
     struct mo_buf report; /* of the test; empty: there was none */
     struct mo_buf plan;   /* of an import */
-    mo_api_json_fn *done;
+    mo_job_done_fn *done;
     void *arg;
 };
 
@@ -83,12 +83,12 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b);
 
 /* --- manage_view.c ------------------------------------------------------- */
 
-int mo_manage_view_list(void *ctx, struct mo_buf *out);
-int mo_manage_view_one(void *ctx, struct mo_span server, struct mo_buf *out,
-                       struct mo_err *e);
-int mo_manage_view_health(void *ctx, struct mo_buf *out);
-int mo_manage_view_snippets(void *ctx, const struct mo_api_where *w,
-                            struct mo_buf *out);
+int mo_manage_list(struct mo_manage *m, struct mo_buf *out);
+int mo_manage_one(struct mo_manage *m, struct mo_span server,
+                  struct mo_buf *out, struct mo_err *e);
+int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
+int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
+                       struct mo_buf *out);
 /* Somebody has seen that it works: no pause holds any more. */
 void mo_manage_view_works(struct mo_manage *m, const char *server);
 

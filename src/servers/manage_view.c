@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "app/gateway_setup.h"
 #include "base/mem.h"
 #include "config/doc.h"
 #include "gateway/inside.h"
 #include "gateway/upstream/upstream.h"
+#include "servers/gateway_setup.h"
 #include "servers/manage_priv.h"
 
 /* In the order of `states`. */
@@ -230,9 +230,8 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
 
 /* --- asked --------------------------------------------------------------- */
 
-int mo_manage_view_list(void *ctx, struct mo_buf *out)
+int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
 {
-    const struct mo_manage *m = ctx;
     const struct mo_config *cfg = m->o.config->now;
     char path[PATH_MAX];
     struct view v;
@@ -291,10 +290,9 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
     mo_buf_fini(&b);
 }
 
-int mo_manage_view_one(void *ctx, struct mo_span server, struct mo_buf *out,
-                       struct mo_err *e)
+int mo_manage_one(struct mo_manage *m, struct mo_span server,
+                  struct mo_buf *out, struct mo_err *e)
 {
-    const struct mo_manage *m = ctx;
     const struct mo_config_mcp *c = find(m->o.config->now, server);
     struct view v;
     struct mo_jw w;
@@ -343,9 +341,8 @@ static void put_summary(struct mo_jw *w, const struct mo_manage *m)
     mo_jw_end(w);
 }
 
-int mo_manage_view_health(void *ctx, struct mo_buf *out)
+int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
 {
-    const struct mo_manage *m = ctx;
     const struct mo_config *cfg = m->o.config->now;
     struct view v;
     struct mo_jw w;
@@ -393,10 +390,9 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
 }
 
 /* How another program starts us, or reaches us. */
-int mo_manage_view_snippets(void *ctx, const struct mo_api_where *where,
-                            struct mo_buf *out)
+int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
+                       struct mo_buf *out)
 {
-    const struct mo_manage *m = ctx;
     struct mo_buf url;
     struct mo_jw w;
 

@@ -174,9 +174,8 @@ static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-static int list(void *ctx, struct mo_buf *out)
+int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
 {
-    struct mo_try_tool *t = ctx;
     const struct mo_config_mcps *all = &mo_gateway_setup_config(t->o.hub)->mcp;
     struct mo_gateway *g = mo_try_tool_gateway(t);
     struct mo_jw w;
@@ -200,7 +199,6 @@ static int list(void *ctx, struct mo_buf *out)
 
 static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
 {
-    const struct mo_agent_pins *p = &j->t->pins;
     struct mo_buf before;
 
     mo_buf_init(&before, ANSWER_MAX);
@@ -211,7 +209,7 @@ static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
     mo_try_tool_put_json(w, "inputSchema", t->def.schema);
     mo_try_tool_put_json(w, "annotations", t->def.annotations);
     mo_try_tool_put(w, "digest", mo_span_cstr(t->digest));
-    if (!p->look(p->ctx, t, &before))
+    if (!mo_policy_tool_is_pinned(j->t->o.policy, t, &before))
         mo_try_tool_put_json(w, "changedFrom",
                              mo_buf_err(&before) ? MO_SPAN("null")
                                                  : mo_buf_view(&before));
@@ -233,7 +231,7 @@ static void finish_list(struct job *j)
         put_tool(j, &w, mo_tools_at(j->tools, i));
     mo_jw_end(&w);
     mo_jw_end(&w);
-    j->t->pins.flush(j->t->pins.ctx);
+    mo_policy_flush_pins(j->t->o.policy);
     mo_try_tool_finish_buf(j, &b);
 }
 
@@ -252,7 +250,6 @@ static const struct mo_tool *find_tool(const struct job *j)
 
 static void accept_tool(struct job *j)
 {
-    const struct mo_agent_pins *p = &j->t->pins;
     struct mo_buf b;
 
     if (!mo_span_eq_ct(mo_buf_view(&j->digest),
@@ -261,11 +258,10 @@ static void accept_tool(struct job *j)
                                 "the tool is not what was shown");
         return;
     }
-    if (p->accept(p->ctx, j->tool) < 0) {
+    if (mo_policy_accept_tool(j->t->o.policy, j->tool) < 0) {
         mo_try_tool_finish_fail(j, MO_ENOMEM, "out of memory");
         return;
     }
-    p->flush(p->ctx);
     mo_buf_init(&b, 4096);
     mo_buf_puts(&b, "{\"accepted\":");
     mo_json_quote(&b, j->tool->def.name);
@@ -302,7 +298,7 @@ static void on_tools(void *ctx, const struct mo_err *why)
     else if (j->kind == ACCEPT)
         accept_tool(j);
     else
-        mo_try_tool_call(j);
+        mo_try_tool_run(j);
 }
 
 /* Why nobody can say what it has. */
@@ -361,7 +357,8 @@ static struct job *job_new(struct mo_try_tool *t, enum kind kind)
 }
 
 /* The arguments in the one form in which they are asked about and sent. */
-static int take(struct job *j, const struct mo_api_try *a, struct mo_err *e)
+static int take(struct job *j, const struct mo_try_tool_ask *a,
+                struct mo_err *e)
 {
     struct mo_json_doc doc;
 
@@ -433,8 +430,8 @@ static int connect_it(struct mo_try_tool *t, struct mo_err *e)
 /* --- asked --------------------------------------------------------------- */
 
 static int start(struct mo_try_tool *t, enum kind kind,
-                 const struct mo_api_try *a, mo_api_json_fn *done, void *arg,
-                 struct mo_err *e)
+                 const struct mo_try_tool_ask *a, mo_job_done_fn *done,
+                 void *arg, struct mo_err *e)
 {
     struct mo_gateway *g = mo_try_tool_gateway(t);
     struct job *j = NULL;
@@ -463,11 +460,10 @@ static int start(struct mo_try_tool *t, enum kind kind,
     return 0;
 }
 
-static int tools(void *ctx, struct mo_span server, bool now,
-                 mo_api_json_fn *done, void *arg, struct mo_err *e)
+int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
+                      mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    const struct mo_api_try a = {.server = server};
-    struct mo_try_tool *t = ctx;
+    const struct mo_try_tool_ask a = {.server = server};
     struct mo_upstream *u =
         mo_gateway_up(mo_try_tool_gateway(t),
                       mo_gateway_server(mo_try_tool_gateway(t), server));
@@ -477,16 +473,16 @@ static int tools(void *ctx, struct mo_span server, bool now,
     return start(t, LIST, &a, done, arg, e);
 }
 
-static int call(void *ctx, const struct mo_api_try *a, mo_api_json_fn *done,
-                void *arg, struct mo_err *e)
+int mo_try_tool_call(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
+                     mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    return start(ctx, CALL, a, done, arg, e);
+    return start(t, CALL, a, done, arg, e);
 }
 
-static int accept_change(void *ctx, const struct mo_api_try *a,
-                         mo_api_json_fn *done, void *arg, struct mo_err *e)
+int mo_try_tool_accept(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
+                       mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    return start(ctx, ACCEPT, a, done, arg, e);
+    return start(t, ACCEPT, a, done, arg, e);
 }
 
 /* --- all of it ----------------------------------------------------------- */
@@ -499,7 +495,6 @@ int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
     if (t == NULL)
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     t->o = *o;
-    t->pins = mo_tool_pins_for(o->pins);
     mo_list_init(&t->jobs);
     *out = t;
     return 0;
@@ -523,9 +518,4 @@ void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
         mo_conn_close(t->conn, NULL);
     else
         maybe_gone(t);
-}
-
-struct mo_api_servers mo_try_tool_for(struct mo_try_tool *t)
-{
-    return (struct mo_api_servers){list, tools, call, accept_change, t};
 }

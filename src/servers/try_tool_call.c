@@ -1,6 +1,7 @@
 /*
  * try_tool_call.c - may a tool be tried, and trying it; see try_tool.h.
  */
+#include "mcp/content.h"
 #include "servers/try_tool_priv.h"
 
 /* {"state":state, ...}: the rest is up to the caller. */
@@ -99,7 +100,7 @@ static void put_content(struct mo_buf *b, struct mo_json result)
         (mo_json_len(content) > 0 || structured.p == NULL))
         mo_json_compact(content, b);
     else if (structured.p)
-        mo_entry_text_content(b, mo_json_text(structured));
+        mo_content_put_text(b, mo_json_text(structured));
     else
         mo_buf_puts(b, "[]");
 }
@@ -111,7 +112,7 @@ static void put_refusal(struct mo_buf *b, struct mo_json error)
     mo_buf_init(&text, (size_t)64 * 1024);
     mo_buf_puts(&text, "The server refused the call: ");
     (void)mo_json_str_buf(mo_json_get(error, "message"), &text);
-    mo_entry_text_content(b, mo_buf_view(&text));
+    mo_content_put_text(b, mo_buf_view(&text));
     mo_buf_fini(&text);
 }
 
@@ -183,7 +184,7 @@ static void send_call(struct job *j)
         return;
     }
     o.name = it->name;
-    mo_buf_init(&b, MO_API_TRY_MAX * 2);
+    mo_buf_init(&b, MO_TRY_TOOL_ARGS_MAX * 2);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_try_tool_put(&w, "name", it->name);
@@ -285,22 +286,16 @@ static void ask(struct job *j, struct mo_span reason)
     mo_try_tool_finish_buf(j, &b);
 }
 
-static struct mo_verdict verdict_of(const struct job *j)
-{
-    struct mo_subject s = {.server = j->tool->def.server,
-                           .tool = j->tool->def.name,
-                           .claims = j->tool->claims};
-    const struct mo_rules none = {NULL, 0};
-    struct mo_json_doc doc;
-
-    if (mo_json_parse(mo_buf_view(&j->args), 0, &doc, NULL) == 0)
-        s.args = doc.root;
-    return mo_rules_ask(j->t->o.rules, &none, j->t->o.fallback, &s);
-}
-
 static void judge(struct job *j)
 {
-    struct mo_verdict v = verdict_of(j);
+    struct mo_verdict v =
+        mo_policy_judge(j->t->o.policy, &(struct mo_policy_call){
+                                            .from = MO_POLICY_PAGE,
+                                            .server = j->tool->def.server,
+                                            .tool = j->tool->def.name,
+                                            .claims = j->tool->claims,
+                                            .args_text = mo_buf_view(&j->args),
+                                        });
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
 
     if (v.action == MO_ACTION_DENY)
@@ -313,22 +308,13 @@ static void judge(struct job *j)
         ask(j, why);
 }
 
-static bool is_changed(struct job *j)
+void mo_try_tool_run(struct job *j)
 {
-    struct mo_buf before;
-    bool same = true;
+    bool same = mo_policy_tool_is_pinned(j->t->o.policy, j->tool, NULL);
 
-    mo_buf_init(&before, ANSWER_MAX);
-    same = j->t->pins.look(j->t->pins.ctx, j->tool, &before);
-    j->t->pins.flush(j->t->pins.ctx);
-    mo_buf_fini(&before);
-    return !same;
-}
-
-void mo_try_tool_call(struct job *j)
-{
-    if (is_changed(j))
-        finish_state(j, "changed", mo_span(NULL, 0));
-    else
+    mo_policy_flush_pins(j->t->o.policy);
+    if (same)
         judge(j);
+    else
+        finish_state(j, "changed", mo_span(NULL, 0));
 }

@@ -5,9 +5,9 @@
 #ifndef MO_SERVERS_TRY_TOOL_PRIV_H
 #define MO_SERVERS_TRY_TOOL_PRIV_H
 
-#include "agent/chat/entry.h"
 #include "base/rand.h"
 #include "gateway/inside.h"
+#include "servers/tools.h"
 #include "servers/try_tool.h"
 
 #define TRIES       32
@@ -27,7 +27,6 @@ struct question {
 
 struct mo_try_tool {
     struct mo_try_tool_opts o;
-    struct mo_agent_pins pins;
     struct mo_link *link; /* until the connection has it */
     struct mo_conn *conn; /* NULL: there is none */
     bool open;            /* it is */
@@ -54,7 +53,7 @@ struct job {
     struct mo_buf server, name, args, digest, who;
     const char *by; /* "person", "rule" */
     uint64_t began;
-    mo_api_json_fn *done;
+    mo_job_done_fn *done;
     void *arg;
 };
 
@@ -74,7 +73,7 @@ struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t);
 /* --- try_tool_call.c
  * ---------------------------------------------------------- */
 
-void mo_try_tool_call(struct job *j);
+void mo_try_tool_run(struct job *j);
 /* One row that belongs to no session; nobody waits for it. */
 void mo_try_tool_audit(struct job *j, struct mo_span doc);
 

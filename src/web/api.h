@@ -42,8 +42,8 @@ struct mo_api {
     void *models_ctx;
     int (*keys)(void *ctx, struct mo_buf *out); /* of providers, as JSON */
     void *keys_ctx;
-    struct mo_api_servers servers; /* list NULL: not there (yet) */
-    struct mo_api_manage manage;   /* ctx NULL: likewise */
+    struct mo_try_tool *try_tool; /* NULL: not there (yet) */
+    struct mo_manage *manage;     /* likewise */
 };
 
 /* api is borrowed as long as the site lives. */

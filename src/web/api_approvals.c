@@ -13,9 +13,9 @@
 
 static bool is_there(const struct mo_api_approvals *a, struct mo_req *rq)
 {
-    if (a->ctx == NULL)
+    if (a->approvals == NULL)
         mo_req_problem(rq, 503, "not_ready", "the gateway is not there yet");
-    return a->ctx != NULL;
+    return a->approvals != NULL;
 }
 
 static void problem(struct mo_req *rq, const struct mo_err *e)
@@ -47,7 +47,7 @@ static void on_list(void *ctx, struct mo_req *rq)
     if (!is_there(a, rq))
         return;
     mo_buf_init(&b, LIST_MAX);
-    if (a->list(a->ctx, &b) < 0)
+    if (mo_approvals_list(a->approvals, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
@@ -70,7 +70,7 @@ static int text(struct mo_json from, const char *key, struct mo_arena *a,
 static int decide(struct mo_api_approvals *a, struct mo_req *rq,
                   struct mo_json body, struct mo_arena *mem, struct mo_err *e)
 {
-    struct mo_api_decision d = {
+    struct mo_approval_decision d = {
         .id = mo_span_skip(rq->path, sizeof(ONE) - 1),
         .args = mo_json_get(body, "args"),
         .who = mo_req_peer(rq),
@@ -88,14 +88,14 @@ static int decide(struct mo_api_approvals *a, struct mo_req *rq,
                        "a yes needs the digest of what was shown");
     if (d.args.p && !d.approved)
         return mo_fail(e, MO_EINVAL, "a no needs no other arguments");
-    return a->decide(a->ctx, &d, e);
+    return mo_approvals_decide(a->approvals, &d, e);
 }
 
 static int accept_tool(struct mo_api_approvals *a, struct mo_req *rq,
                        struct mo_json body, struct mo_arena *mem,
                        struct mo_err *e)
 {
-    struct mo_api_accept x = {.who = mo_req_peer(rq)};
+    struct mo_approval_accept x = {.who = mo_req_peer(rq)};
 
     if (text(body, "server", mem, &x.server) < 0 ||
         text(body, "tool", mem, &x.tool) < 0 ||
@@ -104,7 +104,7 @@ static int accept_tool(struct mo_api_approvals *a, struct mo_req *rq,
         return mo_fail(e, MO_EINVAL,
                        "the body is {server: string, tool: string, digest: "
                        "string}");
-    return a->accept(a->ctx, &x, e);
+    return mo_approvals_accept(a->approvals, &x, e);
 }
 
 static void on_body(struct mo_req *rq, struct mo_span body)
@@ -196,7 +196,8 @@ static void on_verify(void *ctx, struct mo_req *rq)
     j->rq = rq;
     rq->data = j;
     rq->gone = on_gone;
-    if (a->verify(a->ctx, on_verified, j, &e) == 0)
+    if (mo_audit_verify(mo_approvals_audit(a->approvals), on_verified, j, &e) ==
+        0)
         return;
     j->answered = true;
     problem(rq, &e);

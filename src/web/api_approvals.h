@@ -14,32 +14,11 @@
 #ifndef MO_WEB_API_APPROVALS_H
 #define MO_WEB_API_APPROVALS_H
 
+#include "policy/approvals.h"
 #include "web/site.h"
 
-struct mo_api_decision {
-    struct mo_span id, digest, reason;
-    struct mo_json args; /* to run it with; none: as they are */
-    bool approved;
-    const char *who;
-};
-
-struct mo_api_accept {
-    struct mo_span server, tool, digest;
-    const char *who;
-};
-
 struct mo_api_approvals {
-    int (*list)(void *ctx, struct mo_buf *out);
-    /* MO_ENOTFOUND: it does not wait (any more); MO_EPOLICY: it is not what
-     * was shown; MO_EINVAL: those arguments are not for this tool. */
-    int (*decide)(void *ctx, const struct mo_api_decision *d, struct mo_err *e);
-    int (*accept)(void *ctx, const struct mo_api_accept *a, struct mo_err *e);
-    /* The report as JSON, later. */
-    int (*verify)(void *ctx,
-                  void (*done)(void *arg, struct mo_span json,
-                               const struct mo_err *why),
-                  void *arg, struct mo_err *e);
-    void *ctx;
+    struct mo_approvals *approvals; /* NULL: not there yet */
 };
 
 /* a is borrowed as long as the site lives. */

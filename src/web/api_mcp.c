@@ -126,7 +126,7 @@ static void on_json(void *arg, struct mo_span json, const struct mo_err *why)
 
 static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq)
 {
-    if (api->manage.ctx)
+    if (api->manage)
         return mo_api_job(api, rq);
     mo_req_problem(rq, 503, "not_ready", "the servers are not known yet");
     return NULL;
@@ -134,32 +134,31 @@ static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq)
 
 static int put_snippets(struct mo_api_job *j)
 {
-    const struct mo_api_manage *m = &j->api->manage;
-    const struct mo_api_where w = {
+    const struct mo_manage_where w = {
         .host = mo_http_get(j->rq->head, "host"),
         .tls = mo_req_is_tls(j->rq),
     };
 
-    return m->snippets(m->ctx, &w, &j->out);
+    return mo_manage_snippets(j->api->manage, &w, &j->out);
 }
 
 static void look(struct mo_api *api, struct mo_req *rq, const struct asked *x)
 {
     struct mo_api_job *j = begin(api, rq);
-    const struct mo_api_manage *m = &api->manage;
+    struct mo_manage *m = api->manage;
     struct mo_err e = {0};
     int rc = 0;
 
     if (j == NULL)
         return;
     if (x->what == ONE)
-        rc = m->one(m->ctx, mo_buf_view(&x->server), &j->out, &e);
+        rc = mo_manage_one(m, mo_buf_view(&x->server), &j->out, &e);
     else if (x->what == HEALTH)
-        rc = m->health(m->ctx, &j->out);
+        rc = mo_manage_health(m, &j->out);
     else if (x->what == SNIPPETS)
         rc = put_snippets(j);
     else
-        rc = m->list(m->ctx, &j->out);
+        rc = mo_manage_list(m, &j->out);
     if (rc == MO_ENOTFOUND)
         mo_api_error(j, &e);
     else if (rc < 0)
@@ -182,22 +181,22 @@ static bool says(const struct mo_req *rq, const char *key, const char *word)
     return yes;
 }
 
-static enum mo_api_verb verb_of(enum what w, enum mo_http_method m)
+static enum mo_manage_verb verb_of(enum what w, enum mo_http_method m)
 {
     if (w == IMPORT)
-        return MO_API_IMPORT;
+        return MO_MANAGE_IMPORT;
     if (w == TEST)
-        return MO_API_TEST;
+        return MO_MANAGE_TEST;
     if (w != ONE)
-        return MO_API_ADD;
-    return m == MO_HTTP_DELETE ? MO_API_REMOVE : MO_API_PATCH;
+        return MO_MANAGE_ADD;
+    return m == MO_HTTP_DELETE ? MO_MANAGE_REMOVE : MO_MANAGE_PATCH;
 }
 
 static void on_body(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq);
-    struct mo_api_change c = {
+    struct mo_manage_ask c = {
         .body = body,
         .who = mo_span_cstr(mo_req_peer(rq)),
         .test = says(rq, "test", "true"),
@@ -214,7 +213,7 @@ static void on_body(struct mo_req *rq, struct mo_span body)
     c.verb = verb_of(x.what, rq->head->method);
     if (x.what == ONE || x.what == TEST)
         c.server = mo_buf_view(&x.server);
-    if (api->manage.change(api->manage.ctx, &c, on_json, j, &e) < 0)
+    if (mo_manage_change(api->manage, &c, on_json, j, &e) < 0)
         refuse(j, &e);
     asked_fini(&x);
 }
@@ -234,7 +233,7 @@ static void serve(struct mo_api *api, struct mo_req *rq, const struct asked *x)
         return;
     }
     rq->data = api;
-    mo_req_body(rq, MO_API_MCP_MAX, on_body);
+    mo_req_body(rq, MO_MANAGE_BODY_MAX, on_body);
 }
 
 static void on_any(void *ctx, struct mo_req *rq)

@@ -21,52 +21,12 @@
  * it is possible at all (server.manage). What a server is called is not looked
  * for behind add, health, import and snippets.
  *
- * This room knows paths, queries and bodies; what is done is behind struct
- * mo_api_manage. */
+ * This file knows paths, queries and bodies; servers/manage.h does the work. */
 #ifndef MO_WEB_API_MCP_H
 #define MO_WEB_API_MCP_H
 
+#include "servers/manage.h"
 #include "web/api_servers.h"
-
-#define MO_API_MCP_MAX ((size_t)1024 * 1024) /* of a body */
-
-enum mo_api_verb {
-    MO_API_ADD,
-    MO_API_PATCH,
-    MO_API_REMOVE,
-    MO_API_IMPORT,
-    MO_API_TEST,
-};
-
-struct mo_api_change {
-    enum mo_api_verb verb;
-    struct mo_span server; /* empty: the body names it */
-    struct mo_span body;
-    struct mo_span who; /* for the audit */
-    bool test, dry, replace;
-    bool clear; /* import: keys stay in the file */
-};
-
-struct mo_api_where { /* as the client sees us */
-    struct mo_span host;
-    bool tls;
-};
-
-/* ctx NULL: not there (yet). The synchronous ones append JSON. */
-struct mo_api_manage {
-    int (*list)(void *ctx, struct mo_buf *out);
-    int (*one)(void *ctx, struct mo_span server, struct mo_buf *out,
-               struct mo_err *e); /* MO_ENOTFOUND */
-    int (*health)(void *ctx, struct mo_buf *out);
-    int (*snippets)(void *ctx, const struct mo_api_where *w,
-                    struct mo_buf *out);
-    /* done() once, from the loop; everything given is copied. MO_EPOLICY: the
-     * operator does not want it; MO_EEXISTS: the name is taken; MO_EUNAVAIL:
-     * it was tested and does not work. */
-    int (*change)(void *ctx, const struct mo_api_change *c,
-                  mo_api_json_fn *done, void *arg, struct mo_err *e);
-    void *ctx;
-};
 
 int mo_api_mcp_routes(struct mo_site *s, struct mo_api *api);
 

@@ -6,9 +6,9 @@
 
 static bool is_there(const struct mo_api_rules *r, struct mo_req *rq)
 {
-    if (r->ctx == NULL)
+    if (r->policy == NULL)
         mo_req_problem(rq, 503, "not_ready", "the rules are not there yet");
-    return r->ctx != NULL;
+    return r->policy != NULL;
 }
 
 static const struct {
@@ -46,7 +46,7 @@ static void on_list(void *ctx, struct mo_req *rq)
     if (!is_there(r, rq))
         return;
     mo_buf_init(&b, LIST_MAX);
-    if (r->list(r->ctx, &b) < 0 && !b.err)
+    if (mo_rules_api_list(r->policy, &b) < 0 && !b.err)
         b.err = MO_ENOMEM;
     reply(rq, &b);
     mo_buf_fini(&b);
@@ -63,7 +63,7 @@ static void on_new(struct mo_req *rq, struct mo_span body)
     if (!is_there(r, rq))
         return;
     mo_buf_init(&b, LIST_MAX);
-    if (r->add(r->ctx, body, mo_req_peer(rq), &b, &e) < 0)
+    if (mo_rules_api_add(r->policy, body, mo_req_peer(rq), &b, &e) < 0)
         fail(rq, &e);
     else
         reply(rq, &b);
@@ -79,7 +79,7 @@ static void on_tried(struct mo_req *rq, struct mo_span body)
     if (!is_there(r, rq))
         return;
     mo_buf_init(&b, LIST_MAX);
-    if (r->try(r->ctx, body, &b, &e) < 0)
+    if (mo_rules_api_try(r->policy, body, &b, &e) < 0)
         fail(rq, &e);
     else
         reply(rq, &b);
@@ -114,7 +114,7 @@ static void on_one(void *ctx, struct mo_req *rq)
     }
     if (!is_there(r, rq))
         return;
-    if (r->remove(r->ctx, id, &e) < 0)
+    if (mo_rules_api_remove(r->policy, id, &e) < 0)
         fail(rq, &e);
     else
         mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));

@@ -9,22 +9,15 @@
  *                          rule would decide, and why not the others
  *   DELETE /api/rules/ID   it is asked about again
  *
- * Who keeps them is not known here. ctx NULL: they are not there yet (503). */
+ * policy NULL: they are not there yet (503). */
 #ifndef MO_WEB_API_RULES_H
 #define MO_WEB_API_RULES_H
 
+#include "policy/rules_api.h"
 #include "web/site.h"
 
 struct mo_api_rules {
-    int (*list)(void *ctx, struct mo_buf *out);
-    /* MO_ENOTFOUND: there is none of that id. */
-    int (*remove)(void *ctx, struct mo_span id, struct mo_err *e);
-    /* body: whatever was sent. MO_EINVAL and MO_EPROTO: it makes no sense. */
-    int (*add)(void *ctx, struct mo_span body, const char *who,
-               struct mo_buf *out, struct mo_err *e);
-    int (*try)(void *ctx, struct mo_span body, struct mo_buf *out,
-               struct mo_err *e);
-    void *ctx;
+    struct mo_policy *policy; /* NULL: not there yet */
 };
 
 /* rules is borrowed as long as the site lives. */

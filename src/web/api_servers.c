@@ -27,7 +27,7 @@ static void on_json(void *arg, struct mo_span json, const struct mo_err *why)
 /* A job, if there is somebody who knows the servers. */
 static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq)
 {
-    if (api->servers.list)
+    if (api->try_tool)
         return mo_api_job(api, rq);
     mo_req_problem(rq, 503, "not_ready", "the servers are not known yet");
     return NULL;
@@ -41,7 +41,7 @@ static void get_servers(void *ctx, struct mo_req *rq)
 
     if (j == NULL)
         return;
-    rc = api->servers.list(api->servers.ctx, &j->out);
+    rc = mo_try_tool_list(api->try_tool, &j->out);
     if (rc < 0)
         mo_api_problem(j, 503, "no_memory", "out of memory");
     else
@@ -128,9 +128,9 @@ static void what_fini(struct what *x)
 }
 
 static void run(struct mo_api_job *j, const struct what *x,
-                const struct mo_api_try *t)
+                const struct mo_try_tool_ask *t)
 {
-    const struct mo_api_servers *s = &j->api->servers;
+    struct mo_try_tool *s = j->api->try_tool;
     struct mo_span server = mo_buf_view(&x->server);
     struct mo_err e = {0};
     int rc = 0;
@@ -138,16 +138,16 @@ static void run(struct mo_api_job *j, const struct what *x,
     j->began = mo_now_ns();
     switch (x->verb) {
     case TEST:
-        rc = s->tools(s->ctx, server, true, on_tested, j, &e);
+        rc = mo_try_tool_tools(s, server, true, on_tested, j, &e);
         break;
     case CALL:
-        rc = s->call(s->ctx, t, on_json, j, &e);
+        rc = mo_try_tool_call(s, t, on_json, j, &e);
         break;
     case ACCEPT:
-        rc = s->accept(s->ctx, t, on_json, j, &e);
+        rc = mo_try_tool_accept(s, t, on_json, j, &e);
         break;
     default:
-        rc = s->tools(s->ctx, server, false, on_json, j, &e);
+        rc = mo_try_tool_tools(s, server, false, on_json, j, &e);
     }
     if (rc < 0)
         mo_api_error(j, &e);
@@ -156,7 +156,7 @@ static void run(struct mo_api_job *j, const struct what *x,
 /* --- bodies -------------------------------------------------------------- */
 
 static bool read_try(struct mo_span body, struct mo_arena *a,
-                     struct mo_api_try *t)
+                     struct mo_try_tool_ask *t)
 {
     struct mo_json_doc doc;
     struct mo_json args, digest;
@@ -179,13 +179,13 @@ static void on_body(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq);
-    struct mo_api_try t = {.who = mo_span_cstr(mo_req_peer(rq))};
+    struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq))};
     struct mo_arena a;
     struct what x;
 
     if (j == NULL)
         return;
-    mo_arena_init(&a, MO_API_TRY_MAX);
+    mo_arena_init(&a, MO_TRY_TOOL_ARGS_MAX);
     what_init(&x, rq);
     t.server = mo_buf_view(&x.server);
     t.tool = mo_buf_view(&x.tool);
@@ -220,7 +220,7 @@ void mo_api_servers_one(void *ctx, struct mo_req *rq)
         return;
     }
     rq->data = ctx;
-    mo_req_body(rq, MO_API_TRY_MAX, on_body);
+    mo_req_body(rq, MO_TRY_TOOL_ARGS_MAX, on_body);
 }
 
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)

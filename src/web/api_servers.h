@@ -11,38 +11,12 @@
  * nothing; the same request with that digest is the person's yes, to exactly
  * these bytes, once.
  *
- * Who owns the servers is behind struct mo_api_servers: this room knows paths
- * and bodies, nothing of connections. */
+ * This file knows paths and bodies; servers/try_tool.h does the work. */
 #ifndef MO_WEB_API_SERVERS_H
 #define MO_WEB_API_SERVERS_H
 
+#include "servers/try_tool.h"
 #include "web/site.h"
-
-#define MO_API_TRY_MAX ((size_t)1024 * 1024) /* body of a call */
-
-typedef void mo_api_json_fn(void *arg, struct mo_span json,
-                            const struct mo_err *why);
-
-struct mo_api_try {
-    struct mo_span server, tool;
-    struct mo_span args;   /* object text; empty: none */
-    struct mo_span digest; /* of what was asked before; empty: not yet */
-    struct mo_span who;    /* for the audit */
-};
-
-/* done() once, from the loop, with a JSON object or why not. Everything given
- * is copied before they return. */
-struct mo_api_servers {
-    int (*list)(void *ctx, struct mo_buf *out); /* NULL: not there yet */
-    /* now: also when it is being left alone after a failure. */
-    int (*tools)(void *ctx, struct mo_span server, bool now,
-                 mo_api_json_fn *done, void *arg, struct mo_err *e);
-    int (*call)(void *ctx, const struct mo_api_try *t, mo_api_json_fn *done,
-                void *arg, struct mo_err *e);
-    int (*accept)(void *ctx, const struct mo_api_try *t, mo_api_json_fn *done,
-                  void *arg, struct mo_err *e);
-    void *ctx;
-};
 
 struct mo_api;
 

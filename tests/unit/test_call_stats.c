@@ -1,5 +1,5 @@
 /* The gateway's calls in sums: counted, ordered, bounded. */
-#include "gateway/call/call_stats.h"
+#include "web/call_stats.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "mo_test.h"
 
 #include "agent/chat/entry.h"
-#include "agent/chat/tools.h"
+#include "servers/tools.h"
 
 static struct mo_json parse(struct mo_span text, struct mo_json_doc *doc)
 {
@@ -232,7 +232,7 @@ static void test_names(void **state)
          "s_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_"},
         {"\xc3\xa9", "x", false, false, true, "___x_"},
     };
-    char name[MO_LLM_NAME_MAX], again[MO_LLM_NAME_MAX];
+    char name[MO_TOOLS_NAME_MAX], again[MO_TOOLS_NAME_MAX];
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {

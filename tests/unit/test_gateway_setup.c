@@ -1,6 +1,6 @@
 /* What makes a configured server what it is, and what of it the gateway is
  * told; and a hub that is opened, changed and closed without any memory. */
-#include "app/gateway_setup.h"
+#include "servers/gateway_setup.h"
 
 #include "loop/loop.h"
 #include "mo_test.h"

@@ -226,7 +226,9 @@ static void test_rules(void **state)
         struct mo_subject s = {mo_span_cstr(rows[i].server),
                                mo_span_cstr(rows[i].tool), parse(rows[i].args),
                                rows[i].claims};
-        struct mo_verdict v = mo_rules_ask(&ops, &people, rows[i].fallback, &s);
+        const struct mo_rules *persons[] = {NULL, &people};
+        struct mo_verdict v = mo_rules_ask(&ops, persons, MO_COUNT(persons),
+                                           rows[i].fallback, &s);
 
         if (v.action != rows[i].action || v.remembered != rows[i].remembered)
             fail_msg("row %zu (%s): %d", i, rows[i].tool, (int)v.action);

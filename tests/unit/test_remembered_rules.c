@@ -23,28 +23,27 @@ static int add(struct mo_remembered_rules *a, const char *server,
                const char *name, enum mo_action action, const char *conditions,
                struct mo_err *e)
 {
-    struct mo_tool t = {
-        .def = {.server = mo_span_cstr(server), .name = mo_span_cstr(name)}};
-    struct mo_agent_wish w = {.tool = &t,
-                              .action = action,
-                              .conditions = mo_span_cstr(conditions),
-                              .who = "me"};
-    struct mo_agent_remembered v = mo_remembered_rules_for(a);
+    struct mo_remembered_rule_wish w = {.server = mo_span_cstr(server),
+                                        .tool = mo_span_cstr(name),
+                                        .action = action,
+                                        .conditions = mo_span_cstr(conditions),
+                                        .who = "me"};
+    char id[MO_REMEMBERED_RULES_ID_MAX];
 
-    return v.add(v.ctx, &w, e);
+    return mo_remembered_rules_add(a, &w, id, e);
 }
 
 static enum mo_action ask(struct mo_remembered_rules *a, const char *server,
                           const char *name, const char *args)
 {
-    struct mo_agent_remembered v = mo_remembered_rules_for(a);
+    const struct mo_rules *all = mo_remembered_rules_all(a);
     struct mo_subject s = {.server = mo_span_cstr(server),
                            .tool = mo_span_cstr(name)};
     struct mo_json_doc doc;
 
     assert_int_equal(mo_json_parse(mo_span_cstr(args), 0, &doc, NULL), 0);
     s.args = doc.root;
-    return mo_rules_ask(NULL, v.rules(v.ctx), MO_ACTION_ASK, &s).action;
+    return mo_rules_ask(NULL, &all, 1, MO_ACTION_ASK, &s).action;
 }
 
 static void test_exact(void **state)

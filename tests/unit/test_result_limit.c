@@ -2,8 +2,8 @@
 #include "mo_test.h"
 
 #include "base/log.h"
-#include "gateway/call/redact.h"
 #include "gateway/call/result_limit.h"
+#include "secrets/redact.h"
 
 static struct mo_json json(const char *text)
 {

@@ -10,41 +10,35 @@
 static char dir[] = "/tmp/mo-desk-XXXXXX";
 static char path[64];
 
-static const struct mo_rule_arg under_docs = {{"path", 4}, {"docs/**", 7}};
+static const char config[] =
+    "{\"approvals\":{\"default\":\"ask\",\"rules\":["
+    "{\"tool\":\"rm\",\"action\":\"deny\",\"reason\":\"never\"},"
+    "{\"tool\":\"read\",\"args\":{\"path\":\"docs/**\"},"
+    "\"action\":\"allow\"},"
+    "{\"server\":\"git\",\"annotations\":[\"readOnlyHint\"],"
+    "\"action\":\"allow\"},"
+    "{\"tool\":\"pay\",\"action\":\"ask\",\"remember\":false}]}}";
 
-static const struct mo_rule operators[] = {
-    {.tool = {"rm", 2}, .action = MO_ACTION_DENY, .reason = {"never", 5}},
-    {.tool = {"read", 4},
-     .args = &under_docs,
-     .nargs = 1,
-     .action = MO_ACTION_ALLOW},
-    {.server = {"git", 3},
-     .claims = MO_CLAIM_READ_ONLY,
-     .action = MO_ACTION_ALLOW},
-    {.tool = {"pay", 3}, .action = MO_ACTION_ASK, .final = true},
-};
-static const struct mo_rules all = {operators, MO_COUNT(operators)};
+static struct mo_loop *loop;
+static struct mo_config_holder holder;
 
 struct desk {
-    struct mo_rules_api d;
-    struct mo_api_rules api;
+    struct mo_policy *p;
     struct mo_buf out;
     struct mo_err e;
 };
 
 static void open_desk(struct desk *k)
 {
-    *k = (struct desk){
-        .d = {.operators = &all, .fallback = MO_ACTION_ASK, .always = NULL}};
-    if (mo_remembered_rules_open(dir, &k->d.always, &k->e) < 0)
+    *k = (struct desk){.p = NULL};
+    if (mo_policy_open(loop, holder.now, &k->p, &k->e) < 0)
         fail_msg("%s", k->e.msg);
-    k->api = mo_rules_api_api(&k->d);
     mo_buf_init(&k->out, 65536);
 }
 
 static void close_desk(struct desk *k)
 {
-    mo_remembered_rules_close(k->d.always);
+    mo_policy_close(k->p);
     mo_buf_fini(&k->out);
     (void)unlink(path);
 }
@@ -52,13 +46,13 @@ static void close_desk(struct desk *k)
 static int try_it(struct desk *k, const char *body)
 {
     mo_buf_reset(&k->out);
-    return k->api.try(k->api.ctx, mo_span_cstr(body), &k->out, &k->e);
+    return mo_rules_api_try(k->p, mo_span_cstr(body), &k->out, &k->e);
 }
 
 static int add(struct desk *k, const char *body)
 {
     mo_buf_reset(&k->out);
-    return k->api.add(k->api.ctx, mo_span_cstr(body), "me", &k->out, &k->e);
+    return mo_rules_api_add(k->p, mo_span_cstr(body), "me", &k->out, &k->e);
 }
 
 #define DRAFT ",\"draft\":{\"server\":\"s\",\"tool\":\"t\",\"action\":\"allow\""
@@ -130,7 +124,7 @@ static void test_try(void **state)
     }
     for (size_t i = 0; i < MO_COUNT(wrong); i++)
         check_row(wrong[i], try_it(&k, wrong[i]) < 0 && k.e.msg[0] != '\0');
-    assert_int_equal(mo_remembered_rules_all(k.d.always)->n, 2);
+    assert_int_equal(mo_remembered_rules_all(mo_policy_remembered(k.p))->n, 2);
     close_desk(&k);
 }
 
@@ -155,7 +149,7 @@ static void test_add(void **state)
                              "\"deny\",\"args\":{\"p\":\"= x\"},\"id\":\"i\"}"),
                      0);
     mo_buf_reset(&k.out);
-    assert_int_equal(k.api.list(k.api.ctx, &k.out), 0);
+    assert_int_equal(mo_rules_api_list(k.p, &k.out), 0);
     assert_non_null(strstr(mo_buf_cstr(&k.out), "\"args\":{\"p\":\"= x\"}"));
     assert_null(strstr(mo_buf_cstr(&k.out), "\"id\":\"i\""));
     assert_non_null(
@@ -163,25 +157,24 @@ static void test_add(void **state)
                "{\"server\":\"git\",\"tool\":\"\",\"action\":\"allow\","
                "\"annotations\":[\"readOnlyHint\"],\"remember\":true}"));
     assert_non_null(strstr(mo_buf_cstr(&k.out), "],\"default\":\"ask\"}"));
-    assert_int_equal(k.api.remove(k.api.ctx, MO_SPAN("nobody"), &k.e),
+    assert_int_equal(mo_rules_api_remove(k.p, MO_SPAN("nobody"), &k.e),
                      MO_ENOTFOUND);
     close_desk(&k);
 }
 
 static void some_of_it(void *ctx)
 {
-    struct desk k = {.d = {.operators = &all}};
+    struct desk k = {.p = NULL};
 
     (void)ctx;
     (void)unlink(path);
-    if (mo_remembered_rules_open(dir, &k.d.always, &k.e) < 0)
+    if (mo_policy_open(loop, holder.now, &k.p, &k.e) < 0)
         return;
-    k.api = mo_rules_api_api(&k.d);
     mo_buf_init(&k.out, 65536);
     (void)add(&k, "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\"}");
     (void)try_it(&k, "{\"server\":\"\\u0073\",\"tool\":\"t\"" DRAFT "}}");
-    (void)k.api.list(k.api.ctx, &k.out);
-    mo_remembered_rules_close(k.d.always);
+    (void)mo_rules_api_list(k.p, &k.out);
+    mo_policy_close(k.p);
     mo_buf_fini(&k.out);
 }
 
@@ -194,16 +187,36 @@ static void test_memory(void **state)
 
 static int set_up(void **state)
 {
+    static char where[64], file[64];
+    static char *vars[] = {where, NULL};
+    const struct mo_config_input in = {.file = file, .environ = vars};
+    struct mo_config_report rep;
+    struct mo_err e;
+    FILE *f;
+
     (void)state;
     if (mkdtemp(dir) == NULL)
         return -1;
     (void)snprintf(path, sizeof(path), "%s/%s", dir, MO_REMEMBERED_RULES_FILE);
-    return 0;
+    (void)snprintf(where, sizeof(where), "MCP_ORCHESTRATOR_STATE_DIR=%s", dir);
+    (void)snprintf(file, sizeof(file), "%s/config.json", dir);
+    f = fopen(file, "w");
+    if (f == NULL)
+        return -1;
+    (void)fputs(config, f);
+    (void)fclose(f);
+    if (mo_config_open(&holder, &in, &rep, &e) < 0)
+        return -1;
+    (void)unlink(file);
+    loop = mo_loop_new(NULL, &e);
+    return loop ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
+    mo_loop_free(loop);
+    mo_config_close(&holder);
     return rmdir(dir);
 }
 

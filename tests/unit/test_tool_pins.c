@@ -38,12 +38,11 @@ static struct mo_tool_pins *must_open(void)
 static bool look(struct mo_tool_pins *p, const struct mo_tool *t, char *was,
                  size_t cap)
 {
-    struct mo_agent_pins v = mo_tool_pins_for(p);
     struct mo_buf before;
     bool same = false;
 
     mo_buf_init(&before, 65536);
-    same = v.look(v.ctx, t, &before);
+    same = mo_tool_pins_look(p, t, &before);
     if (was)
         (void)snprintf(was, cap, "%s", mo_buf_cstr(&before));
     mo_buf_fini(&before);
@@ -52,9 +51,7 @@ static bool look(struct mo_tool_pins *p, const struct mo_tool *t, char *was,
 
 static void flush(struct mo_tool_pins *p)
 {
-    struct mo_agent_pins v = mo_tool_pins_for(p);
-
-    v.flush(v.ctx);
+    mo_tool_pins_flush(p);
 }
 
 static void test_change(void **state)
@@ -77,7 +74,7 @@ static void test_change(void **state)
     p = must_open(); /* the next day */
     assert_true(look(p, &a, NULL, 0));
     assert_false(look(p, &b, NULL, 0));
-    assert_int_equal(mo_tool_pins_for(p).accept(p, &b), 0);
+    assert_int_equal(mo_tool_pins_accept(p, &b), 0);
     assert_true(look(p, &b, NULL, 0));
     assert_false(look(p, &a, NULL, 0)); /* back is a change, too */
     flush(p);
@@ -160,7 +157,7 @@ static void some_of_it(void *ctx)
         return;
     (void)look(p, &a, NULL, 0);
     (void)look(p, &b, NULL, 0);
-    (void)mo_tool_pins_for(p).accept(p, &b);
+    (void)mo_tool_pins_accept(p, &b);
     flush(p);
     mo_tool_pins_close(p);
 }

@@ -1,6 +1,6 @@
 /* A conversation's tools: of the gateway's servers under their names, of a list
  * that is there already, and one alone. */
-#include "agent/chat/tools.h"
+#include "servers/tools.h"
 
 #include "gateway/inside.h"
 #include "gw_kit.h"

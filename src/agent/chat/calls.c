@@ -13,6 +13,7 @@
 #include "agent/chat/chat_priv.h"
 
 #include "codec/json/json.h"
+#include "mcp/content.h"
 
 #define ROUTE_MAX ((size_t)4096)
 
@@ -291,8 +292,8 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     }
     if (mo_buf_err(&k->content)) {
         mo_buf_reset(&k->content);
-        mo_entry_text_content(&k->content,
-                              MO_SPAN("The tool's answer is too big to keep."));
+        mo_content_put_text(&k->content,
+                            MO_SPAN("The tool's answer is too big to keep."));
         k->is_error = true;
     }
     if (all_ended(c, k))
@@ -313,7 +314,7 @@ void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
     va_end(ap);
     k->is_error = true;
     mo_buf_reset(&k->content);
-    mo_entry_text_content(&k->content, mo_span_cstr(text));
+    mo_content_put_text(&k->content, mo_span_cstr(text));
     mo_chat_call_outcome(k, to);
 }
 

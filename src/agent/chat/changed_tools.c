@@ -28,14 +28,14 @@ void mo_changed_tools_forget(struct chat *c)
 
 static int look(struct chat *c, const struct mo_tool *t)
 {
-    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct mo_policy *p = c->agent->o.policy;
     struct blocked *k = mo_new(struct blocked);
 
     if (k == NULL)
         return MO_ENOMEM;
     k->tool = t;
     mo_buf_init(&k->before, BEFORE_MAX);
-    if (p->look(p->ctx, t, &k->before)) {
+    if (mo_policy_tool_is_pinned(p, t, &k->before)) {
         mo_buf_fini(&k->before);
         mo_free(k);
         return 0;
@@ -46,32 +46,20 @@ static int look(struct chat *c, const struct mo_tool *t)
 
 int mo_changed_tools_look(struct chat *c)
 {
-    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct mo_policy *p = c->agent->o.policy;
     int rc = 0;
 
     mo_changed_tools_forget(c);
-    if (p->look == NULL)
-        return 0;
     for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
         if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
             rc = look(c, mo_tools_at(c->tools, i));
-    p->flush(p->ctx);
+    mo_policy_flush_pins(p);
     return rc;
 }
 
 bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 {
-    const struct mo_agent_pins *p = &c->agent->o.pins;
-    struct mo_buf before;
-    bool same = true;
-
-    if (p->look == NULL)
-        return true;
-    mo_buf_init(&before, BEFORE_MAX);
-    same = p->look(p->ctx, t, &before);
-    p->flush(p->ctx);
-    mo_buf_fini(&before);
-    return same;
+    return mo_policy_tool_is_pinned(c->agent->o.policy, t, NULL);
 }
 
 static struct blocked *find(const struct chat *c, const struct mo_tool *t)
@@ -127,7 +115,7 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
                     struct mo_span digest, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
-    const struct mo_agent_pins *p = &c->agent->o.pins;
+    struct mo_policy *p = c->agent->o.policy;
     const struct mo_tool *t = mo_tools_find(c->tools, tool);
     struct blocked *k = t ? find(c, t) : NULL;
     struct ack ack = {done, ctx};
@@ -141,11 +129,10 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
         mo_chat_ack(&ack, "changed", "the tool is not what was shown");
         return;
     }
-    if (p->accept(p->ctx, t) < 0) {
+    if (mo_policy_accept_tool(p, t) < 0) {
         mo_chat_ack(&ack, "failed", "out of memory");
         return;
     }
-    p->flush(p->ctx);
     audit(m, t);
     mo_list_del(&k->node);
     mo_buf_fini(&k->before);

@@ -27,10 +27,10 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
-#include "agent/chat/tools.h"
 #include "agent/llm/llm.h"
 #include "gateway/gateway.h"
-#include "policy/rule.h"
+#include "policy/policy.h"
+#include "servers/tools.h"
 #include "session/session.h"
 
 #define MO_CHATS_MAX      1024
@@ -67,39 +67,12 @@ struct mo_agent_servers {
     enum mo_gw_expose offer; /* of their tools, to the model */
 };
 
-/* Definitions as they were first seen. look(): is it as it was (or new, and
- * kept now)? If not, `before` gets the JSON of what it was. */
-struct mo_agent_pins {
-    bool (*look)(void *ctx, const struct mo_tool *t, struct mo_buf *before);
-    int (*accept)(void *ctx, const struct mo_tool *t);
-    void (*flush)(void *ctx); /* several were looked at: keep them */
-    void *ctx;
-};
-
-/* What people said "always" to, in every session. add() returns when it is
- * durable. rules NULL: there is no such thing. */
-struct mo_agent_wish {
-    const struct mo_tool *tool; /* this one, by its exact names */
-    enum mo_action action;
-    struct mo_span conditions; /* {"path":"condition"}, or empty */
-    const char *who;
-};
-
-struct mo_agent_remembered {
-    const struct mo_rules *(*rules)(void *ctx);
-    int (*add)(void *ctx, const struct mo_agent_wish *w, struct mo_err *e);
-    void *ctx;
-};
-
 struct mo_agent_opts {
     struct mo_agent_servers servers;
-    struct mo_agent_remembered always;
-    struct mo_agent_pins pins; /* look NULL: none */
     struct mo_sessions *sessions;
     struct mo_store *store;
     struct mo_agent_llm llm;
-    const struct mo_rules *rules; /* the operator's */
-    enum mo_action fallback;
+    struct mo_policy *policy;
     uint64_t approval_ms;        /* a question nobody answers; 600 s */
     unsigned steps;              /* 0: MO_CHAT_STEPS_MAX */
     uint64_t history_tokens;     /* 0: 30000 */

@@ -22,9 +22,9 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/entry.h"
 #include "agent/chat/tally.h"
-#include "agent/chat/tools.h"
 #include "base/map.h"
 #include "base/rand.h"
+#include "servers/tools.h"
 
 #define ID_BYTES       18
 #define ID_MAX         (MO_TOKEN_LEN(ID_BYTES) + 1)
@@ -293,6 +293,8 @@ bool mo_context_window_is_over(const struct chat *c);
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct mo_verdict mo_chat_call_verdict(const struct call *k);
+/* The call as policy/policy.h judges it. */
+struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
 void mo_chat_calls_count(
     struct chat *c); /* those that wait: which of how many */
 

@@ -25,7 +25,7 @@
 #include "codec/utf8.h"
 
 #define BYTES_PER_TOKEN 4u
-#define LINE_MAX        ((size_t)240) /* of the program's: one person's words */
+#define SAID_LINE_MAX   ((size_t)240) /* of the program's: one person's words */
 #define WINDOW_MIN      8192u         /* bytes: no model's is smaller */
 #define SUMMARY_MIN     ((size_t)1024)
 #define SUMMARY_MAX     ((size_t)32 * 1024)
@@ -291,7 +291,7 @@ static void put_line(struct mo_buf *b, const char *who, struct mo_json doc)
 
     mo_buf_init(&words, MO_ENTRY_MAX);
     put_said(&words, doc);
-    n = mo_utf8_cut(mo_buf_view(&words), LINE_MAX);
+    n = mo_utf8_cut(mo_buf_view(&words), SAID_LINE_MAX);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)words.p[i] < ' ')
             words.p[i] = ' ';

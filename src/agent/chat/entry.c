@@ -3,6 +3,8 @@
  */
 #include "agent/chat/entry.h"
 
+#include "mcp/content.h"
+
 #include <stdio.h>
 
 #include "codec/utf8.h"
@@ -33,22 +35,12 @@ bool mo_entry_for_model(enum mo_entry_role r)
 
 /* --- writing ------------------------------------------------------------- */
 
-static void put_text_block(struct mo_jw *w, struct mo_span text)
-{
-    mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
-    mo_jw_end(w);
-}
-
 static void put_blocks(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_key(w, "blocks");
     mo_jw_arr(w);
     if (text.n > 0)
-        put_text_block(w, text);
+        mo_content_put_block(w, text);
     mo_jw_end(w);
 }
 
@@ -95,16 +87,6 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
     mo_jw_end(&w);
 }
 
-void mo_entry_text_content(struct mo_buf *b, struct mo_span text)
-{
-    struct mo_jw w;
-
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
-    put_text_block(&w, text);
-    mo_jw_end(&w);
-}
-
 /* --- tool results, cut to size ------------------------------------------- */
 
 /* One text block with as much of it as fits, and the mark. */
@@ -126,7 +108,7 @@ static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
                   all.len - keep, all.len, (int)key.n, key.p);
     if (mo_buf_err(&cut))
         w->b->err = cut.err;
-    put_text_block(w, mo_buf_view(&cut));
+    mo_content_put_block(w, mo_buf_view(&cut));
     mo_buf_fini(&cut);
     mo_buf_fini(&all);
 }
@@ -140,7 +122,7 @@ static void put_left_out(struct mo_jw *w, struct mo_json block,
                      "them]",
                      block.n, (int)(key.n > 64 ? 64 : key.n), key.p);
 
-    put_text_block(w, mo_span(text, (size_t)n));
+    mo_content_put_block(w, mo_span(text, (size_t)n));
 }
 
 /* Whole blocks while they fit; of the first that does not, what fits. */

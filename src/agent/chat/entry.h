@@ -48,9 +48,6 @@ struct mo_entry_result {
  * missing and under which call the whole is kept. */
 void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n);
 
-/* [{"type":"text","text":...}] */
-void mo_entry_text_content(struct mo_buf *b, struct mo_span text);
-
 /* The same entry as a page sees it, `seq` and `at` (wall ms) added. */
 void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
                      uint64_t at);

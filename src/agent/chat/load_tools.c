@@ -12,6 +12,8 @@
  * others instead (router.c); the rest stay where they are.
  */
 #include "agent/chat/chat_priv.h"
+
+_Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 #include "gateway/inside.h"
 
 #define GATHER_MS 10000

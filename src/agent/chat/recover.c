@@ -7,6 +7,7 @@
  * person and the model are told just that.
  */
 #include "agent/chat/chat_priv.h"
+#include "mcp/content.h"
 
 struct look {
     struct chat *chat;
@@ -83,7 +84,7 @@ static void unknown(struct call *k)
     k->is_error = true;
     k->state = MO_CALL_UNKNOWN;
     mo_buf_reset(&k->content);
-    mo_entry_text_content(
+    mo_content_put_text(
         &k->content,
         MO_SPAN("The orchestrator was interrupted while this call was running. "
                 "Whether it had an effect is unknown; it was not run again."));

@@ -8,6 +8,7 @@
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/inside.h"
+#include "mcp/content.h"
 
 /* At once in one box, which refuses more than twice as many. */
 #define AT_ONCE 8
@@ -55,7 +56,7 @@ static void take_content(struct call *k, struct mo_json result)
         (mo_json_len(content) > 0 || structured.p == NULL))
         mo_json_compact(content, &k->content);
     else if (structured.p)
-        mo_entry_text_content(&k->content, mo_json_text(structured));
+        mo_content_put_text(&k->content, mo_json_text(structured));
     else
         mo_buf_puts(&k->content, "[]");
 }

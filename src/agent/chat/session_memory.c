@@ -58,45 +58,30 @@ static int remember_rule(struct chat *c, const struct mo_tool *t,
     return rc;
 }
 
-/* Only what the operator leaves to people. */
-static bool may_remember(const struct call *k)
-{
-    const struct mo_agent_opts *o = &k->chat->agent->o;
-    struct mo_subject s = {.server = k->tool->def.server,
-                           .tool = k->tool->def.name,
-                           .claims = k->tool->claims};
-    struct mo_json_doc doc;
-    struct mo_verdict v;
-
-    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
-        s.args = doc.root;
-    v = mo_rules_ask(o->rules, NULL, o->fallback, &s);
-    return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);
-}
-
 static int keep_always(struct call *k, const struct mo_decision *d,
                        struct mo_err *e)
 {
-    const struct mo_agent_remembered *a = &k->chat->agent->o.always;
-    const struct mo_agent_wish wish = {
-        .tool = k->tool,
+    const struct mo_remembered_rule_wish wish = {
+        .server = k->tool->def.server,
+        .tool = k->tool->def.name,
         .action = d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY,
         .conditions = d->conditions,
         .who = k->who,
     };
+    char id[MO_REMEMBERED_RULES_ID_MAX];
 
-    if (a->add == NULL)
-        return mo_fail(e, MO_EUNAVAIL, "there is no place to keep it");
-    return a->add(a->ctx, &wish, e);
+    return mo_remembered_rules_add(
+        mo_policy_remembered(k->chat->agent->o.policy), &wish, id, e);
 }
 
 int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                                struct mo_err *e)
 {
+    struct mo_policy_call as_judged = mo_chat_call_for_policy(k);
     struct chat *c = k->chat;
     int rc = 0;
 
-    if (!may_remember(k))
+    if (!mo_policy_may_remember(c->agent->o.policy, &as_judged))
         return mo_fail(e, MO_EPOLICY,
                        "the configuration wants to be asked each time");
     if (d->remember == MO_REMEMBER_ALWAYS)

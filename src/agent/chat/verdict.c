@@ -5,6 +5,7 @@
 #include "agent/chat/chat_priv.h"
 
 #include "codec/json/json.h"
+#include "mcp/content.h"
 
 /* It will not run; this is what the model gets instead. */
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
@@ -20,7 +21,7 @@ void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     k->by = by;
     k->is_error = true;
     mo_buf_reset(&k->content);
-    mo_entry_text_content(&k->content, mo_buf_view(&text));
+    mo_content_put_text(&k->content, mo_buf_view(&text));
     mo_buf_fini(&text);
 }
 
@@ -60,29 +61,24 @@ void mo_chat_calls_refuse(struct call *k, const char *text)
     mo_chat_call_refuse(k, "rule", "%s", text);
 }
 
-/* What no rule is about. The gateway's own tools do nothing but tell. */
-static enum mo_action rest_of(const struct call *k)
+struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
 {
-    return k->tool->source == SOURCE_ROUTER ? MO_ACTION_ALLOW
-                                            : k->chat->agent->o.fallback;
+    return (struct mo_policy_call){
+        .from = k->tool->source == SOURCE_ROUTER ? MO_POLICY_CHAT_META
+                                                 : MO_POLICY_CHAT,
+        .server = k->tool->def.server,
+        .tool = k->tool->def.name,
+        .claims = k->tool->claims,
+        .args_text = mo_buf_view(&k->args),
+        .session = &k->chat->remembered.rules,
+    };
 }
 
 struct mo_verdict mo_chat_call_verdict(const struct call *k)
 {
-    struct mo_agent *a = k->chat->agent;
-    struct mo_subject s = {.server = k->tool->def.server,
-                           .tool = k->tool->def.name,
-                           .claims = k->tool->claims};
-    const struct mo_agent_remembered *always = &a->o.always;
-    struct mo_json_doc doc;
-    struct mo_verdict v;
+    struct mo_policy_call c = mo_chat_call_for_policy(k);
 
-    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) == 0)
-        s.args = doc.root;
-    v = mo_rules_ask(a->o.rules, &k->chat->remembered.rules, rest_of(k), &s);
-    if (v.remembered || always->rules == NULL)
-        return v; /* this session's answer comes first */
-    return mo_rules_ask(a->o.rules, always->rules(always->ctx), rest_of(k), &s);
+    return mo_policy_judge(k->chat->agent->o.policy, &c);
 }
 
 static void judge(struct call *k)

@@ -41,6 +41,7 @@
 #define MO_AGENT_LLM_LLM_H
 
 #include "base/str.h"
+#include "config/choices.h"
 #include "loop/httpc.h"
 
 #define MO_LLM_REQUEST_MAX ((size_t)32 * 1024 * 1024)
@@ -52,14 +53,6 @@
 
 struct mo_llm;   /* one provider at one address with one key */
 struct mo_llm_x; /* one reply under way; gone after on_done */
-
-enum mo_llm_kind {
-    MO_LLM_DEMO,
-    MO_LLM_CLAUDE,
-    MO_LLM_GEMINI,
-    MO_LLM_OPENAI,     /* Responses where its model needs it, else Chat */
-    MO_LLM_COMPATIBLE, /* Chat Completions of somebody else */
-};
 
 /* "gemini" and "google", "claude" and "anthropic", "openai" and "chatgpt",
  * "demo"; "compatible" and the names of such: "ollama", "llama.cpp", "vllm",

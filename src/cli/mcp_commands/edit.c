@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "app/gateway_setup.h"
 #include "cli/mcp_commands/edit.h"
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"
+#include "servers/gateway_setup.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
 

@@ -16,8 +16,9 @@
 
 #include "gateway/call/rewrite.h"
 
-#define FAILOVER_MOVES_MAX 8 /* to a server that has replaced the one it was   \
-                              */
+#define FAILOVER_MOVES_MAX                                                     \
+    8 /* to a server that has replaced the one it was                          \
+       */
 
 struct forwarded_call;
 

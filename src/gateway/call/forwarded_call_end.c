@@ -4,16 +4,16 @@
  *
  * An answer goes straight through while its client is there; otherwise it is
  * kept in the flight until it is asked for. Everything that a server said is
- * blanked of secrets first (redact.h). */
+ * blanked of secrets first (secrets/redact.h). */
 #include <stdio.h>
 
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/judge.h"
-#include "gateway/call/redact.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/router/meta_tools.h"
 #include "gateway/upstream/pulse.h"
+#include "secrets/redact.h"
 
 static const struct mo_span nothing = {NULL, 0};
 

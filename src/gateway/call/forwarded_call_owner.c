@@ -1,7 +1,7 @@
 /* forwarded_call_owner.c - whose a server's question or log message is, see
  * forwarded_call.h: never guessed among several clients. */
 #include "gateway/call/forwarded_call.h"
-#include "gateway/call/redact.h"
+#include "secrets/redact.h"
 
 /* Of one connection, or the same flight. */
 static bool is_one(const struct forwarded_call *a,

@@ -89,9 +89,17 @@ static void take_texts(struct judged *j, const struct call_target *t)
         k->words = keep_string(j, words_of(c), WORDS_MAX);
 }
 
+static void run_agreed(struct mo_gw_case *k, const struct mo_err *why);
+static bool decide(struct mo_gw_case *k, bool yes, const char *by);
 static void on_later(struct mo_later *d);
 static void on_deadline(struct mo_timer *t);
 static void on_beat(struct mo_timer *t);
+
+static const struct mo_gw_case_ops ops = {
+    .decide = decide,
+    .edit = mo_gw_judge_edit,
+    .run = run_agreed,
+};
 
 static struct judged *judged_new(struct forwarded_call *f,
                                  const struct call_target *t)
@@ -104,6 +112,7 @@ static struct judged *judged_new(struct forwarded_call *f,
         return NULL;
     f->judged = j;
     j->f = f;
+    j->pub.ops = &ops;
     j->began = mo_now_ns();
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
@@ -216,7 +225,7 @@ static void say(struct judged *j, bool yes, const char *by)
     mo_loop_defer(j->f->g->loop, &j->later);
 }
 
-bool mo_gw_decide(struct mo_gw_case *k, bool yes, const char *by)
+static bool decide(struct mo_gw_case *k, bool yes, const char *by)
 {
     struct judged *j = judged_of(k);
 
@@ -272,11 +281,11 @@ static void on_later(struct mo_later *d)
         if (o->agreed)
             o->agreed(o->ctx, &j->pub);
         else
-            mo_gw_run(&j->pub, NULL);
+            run_agreed(&j->pub, NULL);
     }
 }
 
-void mo_gw_run(struct mo_gw_case *k, const struct mo_err *why)
+static void run_agreed(struct mo_gw_case *k, const struct mo_err *why)
 {
     struct judged *j = judged_of(k);
 

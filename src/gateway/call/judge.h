@@ -1,4 +1,4 @@
-/* judge.h - a flight's case (case.h): ruled on, asked about, told of.
+/* judge.h - a flight's case (policy/judge.h): ruled on, asked about, told of.
  *
  *   NEW -> RUNS                          let
  *   NEW -> OVER                          refused

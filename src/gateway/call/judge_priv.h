@@ -34,6 +34,9 @@ void mo_gw_judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);
 /* Of tool, definition and arguments, the last in the form that is shown. */
 int mo_gw_judge_shown(const struct forwarded_call *f,
                       const struct call_target *t, char out[MO_EXACT_DIGEST]);
+/* Replaces the arguments of a held call; see policy/judge.h. */
+int mo_gw_judge_edit(struct mo_gw_case *k, struct mo_span args,
+                     struct mo_err *e);
 /* Is that what was ruled on? */
 bool mo_gw_judge_is_same(const struct judged *j, const struct call_target *t);
 

@@ -99,7 +99,8 @@ static int take(struct judged *j, struct call_target *t, struct mo_span args,
     return 0;
 }
 
-int mo_gw_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e)
+int mo_gw_judge_edit(struct mo_gw_case *k, struct mo_span args,
+                     struct mo_err *e)
 {
     struct judged *j = judged_of(k);
     struct mo_json_doc doc;

@@ -7,9 +7,9 @@
  *
  * Limit: GW_WATCHED_MAX tasks; a client that comes then has to ask by itself,
  * as it may at any time. */
-#include "gateway/call/redact.h"
 #include "gateway/call/rewrite.h"
 #include "mcp/edit.h"
+#include "secrets/redact.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
 

@@ -15,8 +15,9 @@
 
 #include "gateway/call/rewrite.h"
 
-#define META_TOOLS_FEW 25 /* tools; with MO_GW_AUTO more than that are hidden  \
-                           */
+#define META_TOOLS_FEW                                                         \
+    25 /* tools; with MO_GW_AUTO more than that are hidden                     \
+        */
 
 /* Do clients see the four? */
 bool mo_meta_tools_is_on(const struct mo_gateway *g);

@@ -24,7 +24,7 @@ void mo_unavailable_say(struct unavailable_reason *v, const char *code,
 void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
                            struct unavailable_reason *v);
 /* What people saw of it first is not what it is now, says the judge
- * (gateway/call/case.h), or whoever else knows. */
+ * (policy/judge.h), or whoever else knows. */
 void mo_unavailable_changed(const char *server, struct mo_span own,
                             struct unavailable_reason *v);
 /* Both; what is the tool's own comes first. */

@@ -48,9 +48,10 @@
 #define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
 #define MO_UPSTREAM_ALL_MAX      256  /* of a pool, unless told otherwise */
 #define MO_UPSTREAM_QUEUE_MAX    4096 /* wishes that wait for their turn */
-#define MO_UPSTREAM_SIGN_IN_MS   5000 /* between two looks whether somebody did \
-                                       */
-#define MO_UPSTREAM_YOUNG_MS     10000 /* who ends before without a call is ill */
+#define MO_UPSTREAM_SIGN_IN_MS                                                 \
+    5000                           /* between two looks whether somebody did   \
+                                    */
+#define MO_UPSTREAM_YOUNG_MS 10000 /* who ends before without a call is ill */
 
 struct mo_upstream;
 struct mo_child;

@@ -1,4 +1,4 @@
-#include "gateway/call/call_stats.h"
+#include "web/call_stats.h"
 
 #include <stdlib.h>
 

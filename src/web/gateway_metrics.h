@@ -11,12 +11,12 @@
  *
  * Time in which a person was waited for is no part of a call's seconds. Labels
  * are bounded by prom.h: what is beyond is counted as "other". */
-#ifndef MO_APP_GATEWAY_METRICS_H
-#define MO_APP_GATEWAY_METRICS_H
+#ifndef MO_WEB_GATEWAY_METRICS_H
+#define MO_WEB_GATEWAY_METRICS_H
 
-#include "app/gateway_setup.h"
 #include "codec/prom.h"
 #include "policy/approvals.h"
+#include "servers/gateway_setup.h"
 
 struct mo_gateway_metrics;
 
@@ -26,7 +26,7 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
                            struct mo_approvals *desk,
                            struct mo_gateway_metrics **out, struct mo_err *e);
 /* The "gateway" of /api/stats, an object: sums of all calls
- * (gateway/call/call_stats.h), and of each server its state, breaker, children,
+ * (web/call_stats.h), and of each server its state, breaker, children,
  * queue, calls and tools. ctx: struct mo_gateway_metrics. */
 void mo_gateway_metrics_put(void *ctx, struct mo_jw *w);
 void mo_gateway_metrics_stop(

@@ -1,4 +1,4 @@
-#include "app/gateway_setup.h"
+#include "servers/gateway_setup.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,11 +9,12 @@
  *
  * Ownership: the loop is borrowed, configurations are referenced. Transports
  * must be closed before mo_gateway_setup_close(). */
-#ifndef MO_APP_GATEWAY_SETUP_H
-#define MO_APP_GATEWAY_SETUP_H
+#ifndef MO_SERVERS_GATEWAY_SETUP_H
+#define MO_SERVERS_GATEWAY_SETUP_H
 
 #include "connect/record.h"
 #include "connect/stderr_tail.h"
+#include "gateway/gateway.h"
 #include "policy/approvals.h"
 
 #define MO_GATEWAY_SETUP_CACHE                                                 \

@@ -1,10 +1,10 @@
-#include "app/gateway_metrics.h"
+#include "web/gateway_metrics.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "gateway/call/call_stats.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/upstream/upstream.h"
+#include "web/call_stats.h"
 
 #define NAME(x)     "mo_" x
 #define TOOLS_SHOWN 20 /* of a server, most used first */

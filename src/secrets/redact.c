@@ -1,7 +1,8 @@
-#include "gateway/call/redact.h"
+#include "secrets/redact.h"
 
-#include "gateway/gw_priv.h"
+#include "loop/loop.h"
 
+#define TEXT_MAX   ((size_t)32 * 1024 * 1024) /* of one message */
 #define MARK       "[secret]"
 #define NEEDLE_MAX ((size_t)64 * 1024)
 
@@ -15,7 +16,7 @@ static int blank(struct mo_span *text, struct mo_span needle, struct mo_buf *b)
 
     if (at < 0)
         return 0;
-    mo_buf_init(&next, 2 * GW_TEXT_MAX);
+    mo_buf_init(&next, 2 * TEXT_MAX);
     for (; at >= 0; at = mo_span_search(rest, needle)) {
         (void)mo_buf_span(&next, mo_span_head(rest, (size_t)at));
         (void)mo_buf_puts(&next, MARK);
@@ -62,11 +63,19 @@ struct mo_json mo_redact(const struct mo_loop *l, struct mo_json text,
     return (struct mo_json){s.p, s.n};
 }
 
+static bool failed(struct mo_json result)
+{
+    bool is_error = false;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &is_error);
+    return is_error;
+}
+
 bool mo_redact_task_failed(struct mo_json task)
 {
     return mo_json_get(task, "error").p ||
            mo_json_str_eq(mo_json_get(task, "status"), MO_SPAN("failed")) ||
-           gw_failed(mo_json_get(task, "result"));
+           failed(mo_json_get(task, "result"));
 }
 
 struct mo_json mo_redact_reply(const struct mo_loop *l,
@@ -77,7 +86,7 @@ struct mo_json mo_redact_reply(const struct mo_loop *l,
 
     if (r->error.p)
         return any ? mo_redact(l, r->error, b) : r->error;
-    if (!any || !gw_failed(r->result))
+    if (!any || !failed(r->result))
         return r->result;
     return mo_redact(l, r->result, b);
 }

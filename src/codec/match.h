@@ -24,8 +24,8 @@
  *
  * Pure; no allocation. Work is bounded: MO_MATCH_STEPS for one condition,
  * beyond that nothing fits (and who denies counts it as fitting). */
-#ifndef MO_POLICY_MATCH_H
-#define MO_POLICY_MATCH_H
+#ifndef MO_CODEC_MATCH_H
+#define MO_CODEC_MATCH_H
 
 #include "codec/json/json.h"
 

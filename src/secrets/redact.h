@@ -5,8 +5,8 @@
  * (mo_loop_secret). An error, a failed result or a log message of a server
  * that holds one has "[secret]" in its place, also where JSON writes it with
  * escapes. Good results are the server's own affair and cross as they are. */
-#ifndef MO_GATEWAY_CALL_REDACT_H
-#define MO_GATEWAY_CALL_REDACT_H
+#ifndef MO_SECRETS_REDACT_H
+#define MO_SECRETS_REDACT_H
 
 #include "mcp/client/conn.h"
 

@@ -1,11 +1,12 @@
 /*
  * tools.c - many servers' tools in one catalogue.
  */
-#include "agent/chat/tools.h"
+#include "servers/tools.h"
 
 #include "base/map.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/catalog/name.h"
+#include "gateway/gateway.h"
 #include "mcp/client/pages.h"
 #include "policy/rule.h"
 
@@ -46,9 +47,9 @@ struct mo_tools {
 /* --- names --------------------------------------------------------------- */
 
 void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
-                   bool taken, char out[MO_LLM_NAME_MAX])
+                   bool taken, char out[MO_TOOLS_NAME_MAX])
 {
-    mo_gw_name_in(server, tool, !bare, taken, out, MO_LLM_NAME_MAX);
+    mo_gw_name_in(server, tool, !bare, taken, out, MO_TOOLS_NAME_MAX);
 }
 
 /* --- a catalogue --------------------------------------------------------- */
@@ -119,7 +120,7 @@ int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
 static int name_it(struct catalogue *c, struct mo_tool *t, struct mo_span given,
                    bool bare)
 {
-    char name[MO_LLM_NAME_MAX];
+    char name[MO_TOOLS_NAME_MAX];
 
     mo_tools_name(t->def.server, given, bare, false, name);
     if (mo_map_get(&c->names, mo_span_cstr(name)))

@@ -5,7 +5,7 @@
  * against a long text could otherwise take for ever. A JSON string is read
  * character by character through its escapes; nothing is copied.
  */
-#include "policy/match.h"
+#include "codec/match.h"
 
 #include "codec/json/jvalue.h"
 #include "codec/utf8.h"

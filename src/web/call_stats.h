@@ -9,8 +9,8 @@
  * Limits: MO_CALL_STATS_ROWS servers and tools together, names of 511 bytes
  * together; what is beyond counts in the sums of all. Not known here: what a
  * call was, who made it. */
-#ifndef MO_GATEWAY_CALL_CALL_STATS_H
-#define MO_GATEWAY_CALL_CALL_STATS_H
+#ifndef MO_WEB_CALL_STATS_H
+#define MO_WEB_CALL_STATS_H
 
 #include "codec/json/json.h"
 

@@ -11,13 +11,13 @@
  *
  * It knows catalogues, not calls: who runs a tool finds its source and its
  * own name here. Limits: MO_TOOLS_MAX tools, MO_TOOLS_BYTES_MAX of texts. */
-#ifndef MO_AGENT_CHAT_TOOLS_H
-#define MO_AGENT_CHAT_TOOLS_H
+#ifndef MO_SERVERS_TOOLS_H
+#define MO_SERVERS_TOOLS_H
 
-#include "agent/llm/llm.h"
 #include "mcp/client/conn.h"
-#include "policy/exact.h"
+#include "policy/tool.h"
 
+#define MO_TOOLS_NAME_MAX    64 /* that every model takes */
 #define MO_TOOLS_MAX         2048
 #define MO_TOOLS_SOURCES_MAX 64
 #define MO_TOOLS_BYTES_MAX   ((size_t)16 * 1024 * 1024)
@@ -31,16 +31,6 @@ struct mo_tool_source {
     const struct mo_gateway *gateway; /* or: */
     struct mo_json list;              /* an array of definitions */
     bool bare;
-};
-
-struct mo_tool {
-    struct mo_span name;    /* for the model */
-    struct mo_tool_def def; /* as the server has it; but for its name there,
-                             * as the gateway was told to describe it */
-    struct mo_span title, output_schema;
-    unsigned claims; /* mo_claim bits */
-    unsigned source; /* index as given to mo_tools_load() */
-    char digest[MO_EXACT_DIGEST];
 };
 
 struct mo_tools;
@@ -67,8 +57,8 @@ const char *mo_tools_failed(const struct mo_tools *t, size_t i);
 int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
                  struct mo_json item, struct mo_tool *out);
 
-/* The name a model gets (pure): at most MO_LLM_NAME_MAX - 1 bytes and NUL. */
+/* The name a model gets (pure): at most MO_TOOLS_NAME_MAX - 1 bytes and NUL. */
 void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
-                   bool taken, char out[MO_LLM_NAME_MAX]);
+                   bool taken, char out[MO_TOOLS_NAME_MAX]);
 
 #endif

@@ -1,0 +1,21 @@
+#include "mcp/content.h"
+
+void mo_content_put_block(struct mo_jw *w, struct mo_span text)
+{
+    mo_jw_obj(w);
+    mo_jw_key(w, "type");
+    mo_jw_cstr(w, "text");
+    mo_jw_key(w, "text");
+    mo_jw_str(w, text);
+    mo_jw_end(w);
+}
+
+void mo_content_put_text(struct mo_buf *b, struct mo_span text)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_arr(&w);
+    mo_content_put_block(&w, text);
+    mo_jw_end(&w);
+}
