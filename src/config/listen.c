@@ -23,7 +23,8 @@ bool mo_listen_is_ipv6(const char *listen)
 
 bool mo_listen_is_local(const char *listen)
 {
-    struct mo_host h = {.name = mo_listen_host(listen), .ipv6 = mo_listen_is_ipv6(listen)};
+    struct mo_host h = {.name = mo_listen_host(listen),
+                        .ipv6 = mo_listen_is_ipv6(listen)};
 
     return mo_listen_is_unix(listen) || mo_host_is_loopback(&h);
 }

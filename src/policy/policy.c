@@ -57,9 +57,8 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
     };
     struct mo_json_doc doc;
     struct mo_subject s = subject_of(c, &doc);
-    struct mo_verdict v =
-        mo_rules_ask(&p->rules, persons, PERSONS_MAX, default_of(p, c->from),
-                     &s);
+    struct mo_verdict v = mo_rules_ask(&p->rules, persons, PERSONS_MAX,
+                                       default_of(p, c->from), &s);
 
     if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
         v.action = MO_ACTION_ALLOW;

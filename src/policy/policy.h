@@ -50,11 +50,11 @@ enum mo_policy_from {
 struct mo_policy_call {
     enum mo_policy_from from;
     struct mo_span server, tool;
-    unsigned claims;               /* mo_claim bits */
-    struct mo_json args;           /* or: */
-    struct mo_span args_text;      /* parsed if args is none */
+    unsigned claims;                /* mo_claim bits */
+    struct mo_json args;            /* or: */
+    struct mo_span args_text;       /* parsed if args is none */
     const struct mo_rules *session; /* remembered for a session only, or NULL */
-    const struct mo_rules *draft;  /* TRY_OUT: asked last, or NULL */
+    const struct mo_rules *draft;   /* TRY_OUT: asked last, or NULL */
 };
 
 struct mo_verdict mo_policy_judge(const struct mo_policy *p,
