@@ -2,7 +2,7 @@
  * encoded, decodes to the very same bytes. */
 #include <stdlib.h>
 
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 
 #define MAX ((size_t)1 << 20)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "codec/json/jschema.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

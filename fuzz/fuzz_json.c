@@ -6,7 +6,7 @@
 
 #include "../tests/unit/json_plain.h"
 #include "codec/json/json.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define MAX ((size_t)8 << 20)
 

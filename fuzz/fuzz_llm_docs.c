@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "agent/llm/llm_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 static void expect(bool ok)
 {

@@ -2,7 +2,7 @@
  * pieces against the whole. */
 #include <stdlib.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "codec/http/ws.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define MESSAGE_MAX ((size_t)1000)
 

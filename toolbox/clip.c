@@ -1,7 +1,7 @@
 #include "toolbox/clip.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 void tb_clip_init(struct tb_clip *c, size_t room)
 {

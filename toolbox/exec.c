@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "toolbox/job.h"
 
 #define ROOM       65536  /* bytes of output kept of each stream */

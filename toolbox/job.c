@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "toolbox/tree.h"
 
 #define ROUND_NS   (10 * MO_MS)

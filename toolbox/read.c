@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "codec/base64.h"
-#include "codec/utf8.h"
+#include "codec/text/base64.h"
+#include "codec/text/utf8.h"
 #include "toolbox/box.h"
 
 #define SCAN_MAX ((off_t)64 * 1024 * 1024)

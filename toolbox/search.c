@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "codec/json/jregex.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "toolbox/box.h"
 #include "toolbox/glob.h"
 #include "toolbox/walk.h"

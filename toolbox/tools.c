@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "toolbox/box.h"
 
 const struct tb_tool *const tb_tools[] = {

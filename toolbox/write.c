@@ -1,5 +1,5 @@
 /* write.c - write_file: a whole file, created or replaced in one step. */
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 #include "toolbox/box.h"
 #include "toolbox/save.h"
 

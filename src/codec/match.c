@@ -8,7 +8,7 @@
 #include "codec/match.h"
 
 #include "codec/json/jvalue.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define PATH_DEPTH_MAX 32
 

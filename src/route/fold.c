@@ -1,7 +1,7 @@
 #include "route/fold.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 /* Latin-1 and Latin Extended-A, U+00C0 to U+017F, without their accents; 0:
  * the letter has no plain form, a capital is made small instead. The letters

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "route/fold.h"
 
 #define MAGIC      "MSV1"

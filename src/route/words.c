@@ -1,7 +1,7 @@
 #include "route/words.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "route/fold.h"
 #include "route/stem.h"
 

@@ -22,8 +22,8 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
-#include "codec/base64.h"
 #include "codec/http/ws.h"
+#include "codec/text/base64.h"
 
 #define HEAD_MAX ((size_t)8192)
 #define READ_MAX ((size_t)65536)

@@ -1,4 +1,4 @@
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 #include "mo_test.h"
 
 #define MAX 4096

@@ -4,7 +4,7 @@
 #include "codec/json/jformat.h"
 #include "codec/json/jregex.h"
 #include "codec/json/jschema.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 /* The text with " for ', as a value that lives in b. */
 static struct mo_json json(struct mo_buf *b, const char *text)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "route/fold.h"
 #include "route/index.h"
 #include "route/route.h"

@@ -1,4 +1,4 @@
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "mo_test.h"
 
 /* good: where the first wrong byte stands; len: all bytes valid. A row that

@@ -1,7 +1,7 @@
 #include "mo_test.h"
 
 #include "codec/http/ws.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define SMALL_MAX ((size_t)300)
 

@@ -22,7 +22,7 @@
  * are guessed from bytes; only the provider can count.
  */
 #include "agent/chat/chat_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define BYTES_PER_TOKEN 4u
 #define SAID_LINE_MAX   ((size_t)240) /* of the program's: one person's words */

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 static const struct {
     const char *name;

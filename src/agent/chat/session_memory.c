@@ -8,7 +8,7 @@
  *                            "action":"allow"}]}
  */
 #include "agent/chat/chat_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define TITLE_MAX 80
 

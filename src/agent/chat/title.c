@@ -4,7 +4,7 @@
 #include "agent/chat/title.h"
 
 #include "agent/chat/chat_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 struct naming {
     void (*done)(void *ctx, const struct mo_err *why);

@@ -5,7 +5,7 @@
  * others, their results are looked at here, then comes the next step. Where
  * it stands is read from the conversation; it remembers nothing. */
 #include "agent/llm/llm_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define SHOWN_MAX ((size_t)1500) /* bytes of a result that are repeated */
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define AFTER_MAX_MS 60000 /* asked to wait longer, we tell the person */
 #define SAID_MAX     120   /* bytes of the provider's own words */

@@ -1,6 +1,6 @@
 #include "cli/chat/terminal.h"
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 

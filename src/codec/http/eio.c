@@ -1,7 +1,7 @@
 #include "codec/http/eio.h"
 
-#include "codec/base64.h"
 #include "codec/json/json.h"
+#include "codec/text/base64.h"
 
 #define SEPARATOR '\x1e'
 #define BINARY    'b'

@@ -1,7 +1,7 @@
 #include "codec/http/sse.h"
 
 #include "base/mem.h"
-#include "codec/vec.h"
+#include "codec/text/vec.h"
 
 #define KEEP_MAX ((size_t)16 * 1024) /* bigger buffers are given back */
 

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define FIN       0x80
 #define RSV       0x70

@@ -1,7 +1,7 @@
 #include "codec/json/jscan.h"
 
-#include "codec/utf8.h"
-#include "codec/vec.h"
+#include "codec/text/utf8.h"
+#include "codec/text/vec.h"
 
 /* Every step takes the place it stands on and returns the place behind what
  * it read, or NULL after refuse(). Steps are inlined into one loop, so the

@@ -6,7 +6,7 @@
 
 #include "codec/json/jregex.h"
 #include "codec/json/jschema.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 enum mo_jsk {
     K_TYPE,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "codec/json/jscan.h"
-#include "codec/utf8.h"
-#include "codec/vec.h"
+#include "codec/text/utf8.h"
+#include "codec/text/vec.h"
 
 /* Below mo_json_parse() everything walks text that is known to be good: it
  * asks where things end, never whether they are right. */

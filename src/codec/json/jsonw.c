@@ -8,8 +8,8 @@
 
 #include "codec/json/jscan.h"
 #include "codec/json/json.h"
-#include "codec/utf8.h"
-#include "codec/vec.h"
+#include "codec/text/utf8.h"
+#include "codec/text/vec.h"
 
 #define PRETTY_INDENT 2
 

@@ -1,6 +1,6 @@
 #include "codec/json/jvalue.h"
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
 #define EXP_MAX    ((int64_t)1000000000000000)
 #define DIGITS_MAX 18 /* a remainder times ten still fits 64 bits */

@@ -7,8 +7,8 @@
  * secret, and whoever forges one only gets another page. */
 #include <stdio.h>
 
-#include "codec/base64.h"
 #include "codec/sha256.h"
+#include "codec/text/base64.h"
 #include "gateway/catalog/catalog_priv.h"
 
 #define SUM_LEN   6

@@ -3,7 +3,7 @@
  * so that a proxy need not read it. */
 #include <stdio.h>
 
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 #include "mcp/link/link_http_priv.h"
 
 #define HEADERS_MAX MO_HTTP_HEADERS_MAX

@@ -1,10 +1,10 @@
 #include "mcp/oauth/oauth_req.h"
 
 #include "base/rand.h"
-#include "codec/base64.h"
 #include "codec/http/url.h"
 #include "codec/json/json.h"
 #include "codec/sha256.h"
+#include "codec/text/base64.h"
 
 #define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is a joke */
 

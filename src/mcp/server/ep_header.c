@@ -4,7 +4,7 @@
  * differ from the body, what the proxy allowed would not be what we run. So
  * each must be there, once, and say the same. Values that plain text cannot
  * carry come as =?base64?...?=, which is decoded strictly. */
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 #include "mcp/server/ep_priv.h"
 
 #define VALUE_MAX ((size_t)16 * 1024)

@@ -1,8 +1,8 @@
 #include "mcp/server/seal.h"
 
 #include "base/rand.h"
-#include "codec/base64.h"
 #include "codec/sha256.h"
+#include "codec/text/base64.h"
 
 enum { NONCE = 16, EXPIRY = 8, HEAD = NONCE + EXPIRY, TAG = MO_SHA256_LEN };
 

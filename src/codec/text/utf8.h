@@ -6,8 +6,8 @@
  * the first wrong byte, not at the end.
  *
  * Pure: no allocation, no locale, no state of its own. */
-#ifndef MO_CODEC_UTF8_H
-#define MO_CODEC_UTF8_H
+#ifndef MO_CODEC_TEXT_UTF8_H
+#define MO_CODEC_TEXT_UTF8_H
 
 #include "base/str.h"
 

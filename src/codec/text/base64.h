@@ -8,8 +8,8 @@
  * Everything appends to the caller's buffer. Decoding gives MO_EPROTO for bad
  * text and then leaves the buffer's length as it was; MO_ETOOBIG and
  * MO_ENOMEM are the buffer's own. */
-#ifndef MO_CODEC_BASE64_H
-#define MO_CODEC_BASE64_H
+#ifndef MO_CODEC_TEXT_BASE64_H
+#define MO_CODEC_TEXT_BASE64_H
 
 #include "base/str.h"
 

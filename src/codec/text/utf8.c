@@ -1,6 +1,6 @@
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 
-#include "codec/vec.h"
+#include "codec/text/vec.h"
 
 /* The validator's word: how many bytes the character still needs, and which
  * range the next of them must be in (only the second byte's is ever narrower

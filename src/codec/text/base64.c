@@ -1,4 +1,4 @@
-#include "codec/base64.h"
+#include "codec/text/base64.h"
 
 #define BAD 0xFF
 

@@ -8,8 +8,8 @@
  * word version, which is how a test compares it with the real one.
  *
  * Nothing here reads outside [p, end), and nothing knows any format. */
-#ifndef MO_CODEC_VEC_H
-#define MO_CODEC_VEC_H
+#ifndef MO_CODEC_TEXT_VEC_H
+#define MO_CODEC_TEXT_VEC_H
 
 #include <stddef.h>
 #include <stdint.h>
