@@ -1,9 +1,9 @@
 /* inside.h - the gateway for those who are in the same program.
  *
- * They are its clients like others (mcp/link/link_inside.h): their calls cross
- * as everybody's do. Here is what they need beside that, since they judge their
- * calls by themselves: lists that are read now, tools by the names people know
- * them by, and what `execute` would run before it runs.
+ * They are its clients like others (mcp/server/link_inside.h): their calls
+ * cross as everybody's do. Here is what they need beside that, since they judge
+ * their calls by themselves: lists that are read now, tools by the names people
+ * know them by, and what `execute` would run before it runs.
  *
  * A call from inside names one of our own tools (gateway/router/meta_tools.h,
  * read_result) with MO_GW_OURS before its name, so that no server's tool can

@@ -5,7 +5,7 @@
  * once; what it was asked with is copied, because the asker may be gone.
  */
 #include "gateway/upstream/upstream.h"
-#include "mcp/link/link_inside.h"
+#include "mcp/server/link_inside.h"
 #include "servers/try_tool_priv.h"
 
 /* --- a job --------------------------------------------------------------- */

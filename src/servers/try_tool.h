@@ -4,7 +4,7 @@
  * What web/api_servers.h asks for, out of the gateway
  * (servers/gateway_setup.h), the definitions that were seen first
  * (policy/tool_pins.h) and the operator's approval rules. It is a client of the
- * gateway as conversations are (mcp/link/link_inside.h).
+ * gateway as conversations are (mcp/server/link_inside.h).
  *
  * Rules of the house
  *  1. A tool is tried with the rules a conversation has, without what people

@@ -3,7 +3,7 @@
 #include "gateway/inside.h"
 
 #include "gw_kit.h"
-#include "mcp/link/link_inside.h"
+#include "mcp/server/link_inside.h"
 
 #define TOOL(name, schema)                                                     \
     "{\"name\":\"" name "\",\"description\":\"" name " it\",\"inputSchema\":"  \

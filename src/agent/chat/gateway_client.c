@@ -2,14 +2,15 @@
  * gateway_client.c - a conversation as a client of the gateway, which has all
  * servers.
  *
- * One connection each, inside this program (mcp/link/link_inside.h), made when
- * its tools are first read and closed with the chat: so the gateway knows whose
- * a call is, and what a server asks in the middle of one comes back to whoever
- * called. It may outlive its chat by a turn of the loop, never its agent.
+ * One connection each, inside this program (mcp/server/link_inside.h), made
+ * when its tools are first read and closed with the chat: so the gateway knows
+ * whose a call is, and what a server asks in the middle of one comes back to
+ * whoever called. It may outlive its chat by a turn of the loop, never its
+ * agent.
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/gateway.h"
-#include "mcp/link/link_inside.h"
+#include "mcp/server/link_inside.h"
 
 struct reach {
     struct mo_agent *agent;

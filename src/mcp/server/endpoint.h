@@ -193,7 +193,7 @@ struct mo_ep_call {
     uint64_t peer;               /* the connection or session it came by, a
                                   * random number; 0: none (modern HTTP) */
     struct mo_span inside;       /* it came from this very program: by whom
-                                  * (mcp/link/link_inside.h); else empty */
+                                  * (mcp/server/link_inside.h); else empty */
     void *data;                  /* the handler's */
     /* Set by the handler, may stay NULL: nobody waits any more. Not called
      * from inside a call on c. */

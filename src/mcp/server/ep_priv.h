@@ -48,7 +48,7 @@ struct mo_ep_sess {
     char *caps, *client; /* JSON text, owned */
     const char *id;      /* HTTP's session id, or NULL */
     struct mo_span caller;
-    struct mo_span inside; /* mcp/link/link_inside.c's; else empty */
+    struct mo_span inside; /* mcp/server/link_inside.c's; else empty */
     struct mo_list calls;
     unsigned ncalls;
     struct mo_map uris; /* subscribed: uri -> &sess */

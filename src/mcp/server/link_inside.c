@@ -5,7 +5,7 @@
  *     delivered from inside a call on the link or on the endpoint.
  *  2. A way is in `ways` from its request's delivery to answer or drop.
  *  3. Only on_later() frees the link, when it was told to close. */
-#include "mcp/link/link_inside.h"
+#include "mcp/server/link_inside.h"
 
 #include "mcp/server/ep_priv.h"
 

@@ -11,8 +11,8 @@
  * Ownership: the endpoint is borrowed until on_close. Limit: MO_INSIDE_QUEUE
  * bytes wait to be delivered; who sends more hears MO_EBUSY, and an endpoint
  * that says more ends the link. */
-#ifndef MO_MCP_LINK_LINK_INSIDE_H
-#define MO_MCP_LINK_LINK_INSIDE_H
+#ifndef MO_MCP_SERVER_LINK_INSIDE_H
+#define MO_MCP_SERVER_LINK_INSIDE_H
 
 #include "mcp/link/link.h"
 #include "mcp/server/endpoint.h"
