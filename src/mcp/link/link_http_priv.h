@@ -4,7 +4,7 @@
 #define MO_MCP_LINK_LINK_HTTP_PRIV_H
 
 #include "codec/http/sse.h"
-#include "mcp/budget.h"
+#include "mcp/link/budget.h"
 #include "mcp/link/link_http.h"
 
 enum what { POST, LISTEN, BYE };

@@ -20,7 +20,7 @@
  *  4. out is empty unless flush is to come, and the stream's own queue is empty
  *     then: what is in out can always be written, or the stream is broken. */
 #include "codec/frame.h"
-#include "mcp/budget.h"
+#include "mcp/link/budget.h"
 
 #define LAST_WORDS_MS 500 /* for the queue when we close */
 #define GATHER_MAX    ((size_t)32 * 1024)

@@ -8,7 +8,7 @@
 
 #include "codec/http/sse.h"
 #include "codec/http/url.h"
-#include "mcp/budget.h"
+#include "mcp/link/budget.h"
 
 #define NOTE_MS 30000u
 

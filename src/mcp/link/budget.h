@@ -6,8 +6,8 @@
  * read from for a breath; who is held back MO_LINK_FLOODS_MAX times without
  * ever catching up is given up.
  * No clock and no timer of its own: the caller says what time it is. */
-#ifndef MO_MCP_BUDGET_H
-#define MO_MCP_BUDGET_H
+#ifndef MO_MCP_LINK_BUDGET_H
+#define MO_MCP_LINK_BUDGET_H
 
 #include "base/clock.h"
 #include "mcp/link/link.h"
