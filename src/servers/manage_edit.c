@@ -246,7 +246,8 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
 
 /* --- secrets ------------------------------------------------------------- */
 
-/* What is behind that name now, into the list. */
+/* Reads the present value of the secret into the undo list. A secret whose
+ * value cannot be read is not listed: the undo would delete it. */
 static int remember(struct job *j, struct mo_secrets *store,
                     struct mo_span name, struct mo_err *e)
 {
@@ -269,9 +270,11 @@ static int remember(struct job *j, struct mo_secrets *store,
             explicit_bzero(b.p, b.cap);
         mo_buf_fini(&b);
     }
+    if (rc < 0)
+        return rc;
     u->next = j->undo;
     j->undo = u;
-    return rc;
+    return 0;
 }
 
 int mo_manage_edit_store(struct job *j, struct mo_err *e)
@@ -294,6 +297,17 @@ int mo_manage_edit_store(struct job *j, struct mo_err *e)
     return rc < 0 ? MO_EIO : 0;
 }
 
+/* A secret that was never written needs no removal. */
+static int restore(struct mo_secrets *store, const struct undo *u,
+                   struct mo_err *e)
+{
+    int rc = u->value
+                 ? mo_secrets_put(store, u->name, mo_span(u->value, u->n), e)
+                 : mo_secrets_drop(store, u->name, e);
+
+    return rc == MO_ENOTFOUND ? 0 : rc;
+}
+
 void mo_manage_edit_unstore(struct job *j)
 {
     struct mo_secrets *store = NULL;
@@ -304,9 +318,7 @@ void mo_manage_edit_unstore(struct job *j)
         return;
     rc = mo_secrets_for(j->m->o.config->now, true, &store, &e);
     for (struct undo *u = j->undo; rc == 0 && u; u = u->next)
-        rc = u->value
-                 ? mo_secrets_put(store, u->name, mo_span(u->value, u->n), &e)
-                 : mo_secrets_drop(store, u->name, &e);
+        rc = restore(store, u, &e);
     mo_secrets_close(store);
     if (rc < 0)
         mo_log_err(mo_loop_log(j->m->o.loop), MO_WARN, "manage", &e,
