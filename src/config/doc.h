@@ -17,7 +17,12 @@ void mo_config_docs(struct mo_buf *b);
 void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b);
 void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b);
 
-/* An address without what may be secret in it. */
+/* The URL with user, password, query and fragment masked. Every view that
+ * people see uses it. */
 void mo_config_put_url(struct mo_buf *b, const char *url);
+/* The server's command, masked URL or image, without arguments. */
+void mo_config_put_where(struct mo_buf *b, const struct mo_config_mcp *m);
+/* The server's masked URL, or its image or command with the arguments. */
+void mo_config_put_target(struct mo_buf *b, const struct mo_config_mcp *m);
 
 #endif

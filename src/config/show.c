@@ -10,13 +10,22 @@
 
 /* --- masking ------------------------------------------------------------- */
 
+/* The offset of the query or fragment; negative if there is none. */
+static ptrdiff_t find_query(struct mo_span url)
+{
+    ptrdiff_t query = mo_span_find(url, '?');
+    ptrdiff_t part = mo_span_find(url, '#');
+
+    return query < 0 || (part >= 0 && part < query) ? part : query;
+}
+
 /* "redis://user:***@host", "https://host/path?***": a URL keeps what helps
  * and loses what may be secret. */
 void mo_config_put_url(struct mo_buf *b, const char *url)
 {
     struct mo_span s = mo_span_cstr(url);
     ptrdiff_t scheme = mo_span_search(s, MO_SPAN("://"));
-    ptrdiff_t query = mo_span_find(s, '?');
+    ptrdiff_t query = find_query(s);
     struct mo_span rest = mo_span_skip(s, scheme < 0 ? 0 : (size_t)scheme + 3);
     struct mo_span host = rest;
     struct mo_span auth = mo_span_cut(&host, '/');
@@ -36,7 +45,26 @@ void mo_config_put_url(struct mo_buf *b, const char *url)
     if (s.p + s.n > rest.p)
         mo_buf_put(b, rest.p, (size_t)(s.p + s.n - rest.p));
     if (query >= 0)
-        mo_buf_puts(b, "?***");
+        mo_buf_printf(b, "%c***", url[query]);
+}
+
+void mo_config_put_where(struct mo_buf *b, const struct mo_config_mcp *m)
+{
+    if (m->url && !m->command)
+        mo_config_put_url(b, m->url);
+    else
+        mo_buf_puts(b, m->command ? m->command : m->image);
+}
+
+void mo_config_put_target(struct mo_buf *b, const struct mo_config_mcp *m)
+{
+    if (m->url) {
+        mo_config_put_url(b, m->url);
+        return;
+    }
+    mo_buf_puts(b, m->image ? m->image : m->command);
+    for (size_t i = 0; i < m->args.n; i++)
+        mo_buf_printf(b, " %s", m->args.v[i]);
 }
 
 static void put_str(struct mo_buf *b, const struct mo_key *k, const char *s)

@@ -95,13 +95,7 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
     struct mo_buf b;
 
     mo_buf_init(&b, (size_t)64 * 1024);
-    if (c->url) {
-        mo_config_put_url(&b, c->url);
-    } else {
-        mo_buf_puts(&b, c->image ? c->image : c->command);
-        for (size_t i = 0; i < c->args.n; i++)
-            mo_buf_printf(&b, " %s", c->args.v[i]);
-    }
+    mo_config_put_target(&b, c);
     mo_jw_member(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
     mo_buf_fini(&b);
 }
@@ -114,10 +108,7 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
     mo_jw_member(w, "name", mo_span_cstr(c->name));
     mo_jw_member(w, "transport", mo_span_cstr(transport(c)));
     mo_buf_init(&b, (size_t)64 * 1024);
-    if (c->url && !c->command)
-        mo_config_put_url(&b, c->url);
-    else
-        mo_buf_puts(&b, c->command ? c->command : c->image);
+    mo_config_put_where(&b, c);
     mo_jw_member(w, "where", mo_buf_view(&b));
     mo_buf_fini(&b);
     mo_jw_key(w, "enabled");

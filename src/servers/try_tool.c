@@ -4,9 +4,11 @@
  * A job goes server -> tools -> (judged -> audited -> called) and is answered
  * once; what it was asked with is copied, because the asker may be gone.
  */
+#include "servers/try_tool_priv.h"
+
+#include "config/doc.h"
 #include "gateway/upstream/upstream.h"
 #include "mcp/server/link_inside.h"
-#include "servers/try_tool_priv.h"
 
 /* --- a job --------------------------------------------------------------- */
 
@@ -99,13 +101,7 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
     struct mo_buf b;
 
     mo_buf_init(&b, (size_t)64 * 1024);
-    if (c->image || c->url) {
-        mo_buf_puts(&b, c->image ? c->image : c->url);
-    } else {
-        mo_buf_puts(&b, c->command ? c->command : "");
-        for (size_t i = 0; i < c->args.n; i++)
-            mo_buf_printf(&b, " %s", c->args.v[i]);
-    }
+    mo_config_put_target(&b, c);
     mo_try_tool_put(w, "target",
                     mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
     mo_buf_fini(&b);

@@ -187,6 +187,27 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
   if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'no' } }) }));
 });`;
 
+test('no view shows the password or the query of a URL', async () => {
+  const url = 'http://person:hunter1@127.0.0.1:9/mcp?key=hunter2#hunter3';
+  const masked = 'http://***@127.0.0.1:9/mcp?***';
+  await fine('POST', '', { name: 'masked', url });
+  assert.equal((await servers()).masked.url, url);
+  const old = (await house.get('/api/servers')).body.servers.find((s) => s.name === 'masked');
+  assert.equal(old.target, masked);
+  const now = await one('masked');
+  assert.deepEqual([now.target, now.where], [masked, masked]);
+  for (const shown of [old, now, await fine('GET', '/masked'), await fine('GET', '/health')])
+    assert.doesNotMatch(JSON.stringify(shown), /hunter|person/);
+
+  await cli('mcp', 'add', 'masked', '--url', url);
+  const list = await cli('mcp', 'list');
+  assert.match(list.out, /^masked +http +http:\/\/\*\*\*@127\.0\.0\.1:9\/mcp\?\*\*\*$/m);
+  const rows = await cli('mcp', 'list', '--json');
+  assert.equal(JSON.parse(rows.out).find((s) => s.name === 'masked').where, masked);
+  await cli('mcp', 'remove', 'masked');
+  await fine('DELETE', '/masked');
+});
+
 test('a server that died: state, reason and its last lines stay', async () => {
   await fine('POST', '', { name: 'chatty', ...node(CHATTY) });
   await fine('POST', '', { name: 'mortal', ...node(`console.error('first'); console.error('my last words'); process.exit(3)`) });

@@ -137,6 +137,7 @@ static void test_show(void **state)
          "{\"env\":{\"A\":\"***\",\"C\":\"***${secret:d}\",\"E\":\"\"}}"},
         {"{\"url\":\"https://u:p@h/x?k=1\"}",
          "{\"url\":\"https://***@h/x?***\"}"},
+        {"{\"url\":\"https://h/x#k?1\"}", "{\"url\":\"https://h/x#***\"}"},
         {"{\"oauth\":{\"clientId\":\"i\",\"clientSecret\":\"s\"}}",
          "{\"oauth\":{\"clientId\":\"i\",\"clientSecret\":\"***\"}}"},
     };

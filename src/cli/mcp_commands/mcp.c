@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/doc.h"
 
 static const char *transport(const struct mo_config_mcp *s)
 {
@@ -17,11 +18,6 @@ static const char *transport(const struct mo_config_mcp *s)
     if (s->transport != MO_TRANSPORT_AUTO)
         return words[s->transport];
     return s->command ? "stdio" : s->url ? "http" : "box";
-}
-
-static const char *where(const struct mo_config_mcp *s)
-{
-    return s->command ? s->command : s->url ? s->url : s->image;
 }
 
 static int get_list(struct mo_sync_client *p, const char *cap,
@@ -74,8 +70,10 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
 static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
 {
     const struct mo_config *cfg = m->h.now;
+    struct mo_buf where;
     struct mo_jw w;
 
+    mo_buf_init(&where, MO_SYNC_CLIENT_TEXT_MAX);
     mo_jw_init(&w, b);
     mo_jw_arr(&w);
     for (size_t i = 0; i < cfg->mcp.n; i++) {
@@ -86,8 +84,9 @@ static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
         mo_jw_cstr(&w, s->name);
         mo_jw_key(&w, "transport");
         mo_jw_cstr(&w, transport(s));
-        mo_jw_key(&w, "where");
-        mo_jw_cstr(&w, where(s));
+        mo_buf_reset(&where);
+        mo_config_put_where(&where, s);
+        mo_jw_member(&w, "where", mo_buf_view(&where));
         mo_jw_key(&w, "enabled");
         mo_jw_bool(&w, s->enabled);
         if (mo_cli_has(c, "tools") && s->enabled)
@@ -95,6 +94,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
+    mo_buf_fini(&where);
 }
 
 static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
@@ -106,8 +106,9 @@ static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         const struct mo_config_mcp *s = &cfg->mcp.v[i];
 
-        mo_buf_printf(b, "%-20s %-6s %s%s\n", s->name, transport(s), where(s),
-                      s->enabled ? "" : " (disabled)");
+        mo_buf_printf(b, "%-20s %-6s ", s->name, transport(s));
+        mo_config_put_where(b, s);
+        mo_buf_puts(b, s->enabled ? "\n" : " (disabled)\n");
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, NULL, b);
     }
