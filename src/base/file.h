@@ -44,6 +44,25 @@ int mo_file_save(const char *path, struct mo_span text, mode_t mode,
  * directory, held by the descriptor that is returned. MO_EBUSY after ms. */
 int mo_file_lock(const char *path, unsigned ms, struct mo_err *e);
 
+/* A change of a whole file that other processes change too: takes the lock,
+ * reads the file, calls edit() and replaces the file (0600).
+ *
+ * edit() gets the present text (p NULL: there is no file) and appends the next
+ * one to `out`; if it appends nothing, nothing is written. On failure the file
+ * is unchanged: MO_EBUSY after MO_FILE_LOCK_MS, MO_ETOOBIG for more than `max`
+ * bytes, or the result of edit(). */
+#define MO_FILE_LOCK_MS 5000
+
+struct mo_file_change {
+    const char *path;
+    size_t max; /* bytes, of the old and the new text */
+    bool sync;  /* on the disk when it returns, as mo_file_save() */
+    int (*edit)(void *ctx, struct mo_span text, struct mo_buf *out,
+                struct mo_err *e);
+    void *ctx;
+};
+int mo_file_change(const struct mo_file_change *c, struct mo_err *e);
+
 /* A directory of ours (0700) and those above it, where they are missing. */
 int mo_file_mkdir(const char *path, struct mo_err *e);
 

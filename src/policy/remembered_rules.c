@@ -1,16 +1,14 @@
 #include "policy/remembered_rules.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rand.h"
 
 #define ID_BYTES       12
-#define NAME_MAX_BYTES 1024
+#define NAME_MAX_BYTES 4096 /* as long as a catalogue takes them */
 
 /* All texts of a list live in its arena; a change makes a new list. */
 struct list {
@@ -22,7 +20,7 @@ struct list {
 };
 
 struct mo_remembered_rules {
-    char dir[PATH_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
     struct list *now;
 };
 
@@ -134,84 +132,96 @@ static int add(struct list *l, struct mo_span text, struct mo_err *e)
 
 /* --- the file ------------------------------------------------------------ */
 
-static int read_file(const char *path, struct list *l, struct mo_err *e)
+/* Reads the text of the file; NULL: there is no file, and no rule. */
+static int read_list(const char *path, struct mo_span text, struct list *l,
+                     struct mo_err *e)
 {
+    struct mo_json all = {NULL, 0}, key, val;
     struct mo_json_doc doc;
     struct mo_json_iter it;
-    struct mo_json key, val, all;
+    int rc = 0;
+
+    if (text.p == NULL)
+        return 0;
+    rc = mo_json_parse(text, 0, &doc, e);
+    if (rc == 0)
+        all = mo_json_get(doc.root, "rules");
+    if (rc == 0 && !mo_json_is(all, MO_JSON_ARRAY))
+        rc = mo_fail(e, MO_EINVAL, "no rules in it");
+    mo_json_iter(&it, all);
+    while (rc == 0 && mo_json_next(&it, &key, &val))
+        rc = add(l, mo_json_text(val), e);
+    return rc < 0 ? mo_wrap(e,
+                            "%s: broken; look at it, and remove it to be "
+                            "asked about everything again",
+                            path)
+                  : 0;
+}
+
+static int read_file(const char *path, struct list *l, struct mo_err *e)
+{
     struct mo_buf b;
     int rc = 0;
 
     mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
     rc = mo_file_read(path, MO_REMEMBERED_RULES_FILE_MAX, &b, NULL, e);
-    if (rc == 0) {
-        rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
-        all = rc == 0 ? mo_json_get(doc.root, "rules")
-                      : (struct mo_json){NULL, 0};
-        if (rc == 0 && !mo_json_is(all, MO_JSON_ARRAY))
-            rc = mo_fail(e, MO_EINVAL, "no rules in it");
-        mo_json_iter(&it, all);
-        while (rc == 0 && mo_json_next(&it, &key, &val))
-            rc = add(l, mo_json_text(val), e);
-        if (rc < 0)
-            rc = mo_wrap(e,
-                         "%s: broken; look at it, and remove it to be "
-                         "asked about everything again",
-                         path);
-    }
+    if (rc == 0)
+        rc = read_list(path, mo_span(b.p ? b.p : "", b.len), l, e);
     mo_buf_fini(&b);
     return rc == MO_ENOTFOUND ? 0 : rc;
 }
 
-static int sync_path(const char *path, int flags)
+static void put_list(const struct list *l, struct mo_buf *b)
 {
-    mo_autofd int fd = open(path, flags | O_CLOEXEC);
-
-    return fd < 0 || fsync(fd) < 0 ? MO_EIO : 0;
+    mo_buf_puts(b, "{\"version\":1,\"rules\":[");
+    for (size_t i = 0; i < l->rules.n; i++) {
+        mo_buf_puts(b, i ? ",\n" : "\n");
+        mo_buf_span(b, mo_json_text(l->docs[i]));
+    }
+    mo_buf_puts(b, "]}\n");
 }
 
-static int write_file(const struct mo_remembered_rules *a, const struct list *l,
-                      struct mo_err *e)
-{
-    struct mo_buf b;
-    int rc = 0;
+struct edit {
+    const char *path;
+    struct list *l; /* made from the file as it is now */
+    int (*edit)(struct list *l, void *arg, struct mo_err *e);
+    void *arg;
+};
 
-    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
-    mo_buf_puts(&b, "{\"version\":1,\"rules\":[");
-    for (size_t i = 0; i < l->rules.n; i++) {
-        mo_buf_puts(&b, i ? ",\n" : "\n");
-        mo_buf_span(&b, mo_json_text(l->docs[i]));
-    }
-    mo_buf_puts(&b, "]}\n");
-    rc = mo_buf_err(&b) ? mo_fail(e, b.err, "rules: too many")
-                        : mo_file_replace(a->path, mo_buf_view(&b), e);
-    mo_buf_fini(&b);
-    if (rc == 0 && (sync_path(a->path, O_RDONLY) < 0 ||
-                    sync_path(a->dir, O_RDONLY | O_DIRECTORY) < 0))
-        rc = mo_fail_sys(e, "%s", a->path);
+static int edit_text(void *ctx, struct mo_span text, struct mo_buf *out,
+                     struct mo_err *e)
+{
+    struct edit *x = ctx;
+    int rc = read_list(x->path, text, x->l, e);
+
+    if (rc == 0)
+        rc = x->edit(x->l, x->arg, e);
+    if (rc == 0)
+        put_list(x->l, out);
     return rc;
 }
 
-/* A list made from the file as it is now takes the place of the last one,
- * after change() had its way with it and it was written. */
+/* The list of the file, changed by edit() and written, becomes the present
+ * one. */
 static int change(struct mo_remembered_rules *a,
                   int (*edit)(struct list *l, void *arg, struct mo_err *e),
                   void *arg, struct mo_err *e)
 {
-    struct list *l = list_new();
-    int rc = l ? read_file(a->path, l, e)
-               : mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    struct edit x = {a->path, list_new(), edit, arg};
+    const struct mo_file_change c = {.path = a->path,
+                                     .max = MO_REMEMBERED_RULES_FILE_MAX,
+                                     .sync = true,
+                                     .edit = edit_text,
+                                     .ctx = &x};
+    int rc = x.l ? mo_file_change(&c, e)
+                 : mo_fail(e, MO_ENOMEM, "rules: out of memory");
 
-    if (rc == 0)
-        rc = edit(l, arg, e);
-    if (rc == 0)
-        rc = write_file(a, l, e);
     if (rc < 0) {
-        list_free(l);
+        list_free(x.l);
         return rc;
     }
     list_free(a->now);
-    a->now = l;
+    a->now = x.l;
     return 0;
 }
 
@@ -309,7 +319,6 @@ int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,
         mo_remembered_rules_close(a);
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
     }
-    (void)snprintf(a->dir, sizeof(a->dir), "%s", dir);
     n = snprintf(a->path, sizeof(a->path), "%s/" MO_REMEMBERED_RULES_FILE, dir);
     rc = (size_t)n >= sizeof(a->path)
              ? mo_fail(e, MO_ETOOBIG, "store.dir is too long")

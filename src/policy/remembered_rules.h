@@ -6,8 +6,8 @@
  * neither allow what the configuration denies nor the other way round.
  *
  * Kept in one file of the state directory, read at the start and replaced as
- * a whole, synced before it is acknowledged; it is read again before each
- * change, so that a `chat` beside the server takes nothing away. A broken file
+ * a whole, synced before it is acknowledged. Each change locks the file and
+ * reads it again, so that processes lose no rule of each other. A broken file
  * is an error: forgetting must be a person's decision.
  *
  * Limits: MO_REMEMBERED_RULES_MAX rules, MO_REMEMBERED_RULES_FILE_MAX bytes; a

@@ -7,10 +7,21 @@
 #include "base/log.h"
 #include "base/map.h"
 
-#define KEY_MAX  1024
-#define TEXT_MAX ((size_t)4 * 1024 * 1024)
+/* Bytes of two names; a catalogue takes 4,096 each. */
+#define KEY_MAX   ((size_t)16 * 1024)
+#define TEXT_MAX  ((size_t)4 * 1024 * 1024)
+/* Bytes of a tool's name in the log. */
+#define SHOWN_MAX ((size_t)200)
+
+/* How the file and this process differ about a tool. */
+enum pin_state {
+    PIN_SAVED, /* not at all */
+    PIN_SEEN,  /* first seen here; a pin in the file is older and stays */
+    PIN_TAKEN, /* accepted here by a person; replaces the pin of the file */
+};
 
 struct pin {
+    enum pin_state state;
     char digest[MO_EXACT_DIGEST];
     size_t n;
     char def[]; /* {"server","tool","digest","description",...} */
@@ -56,9 +67,9 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
     mo_jw_end(&w);
 }
 
-/* The last one of that name stays unless this one takes its place. */
-static int keep(struct mo_tool_pins *p, struct mo_span key, const char *digest,
-                struct mo_span def)
+/* Replaces the pin under that key; on failure it stays. */
+static int keep(struct mo_map *m, struct mo_span key, enum pin_state state,
+                const char *digest, struct mo_span def)
 {
     struct pin *pin = mo_zalloc(sizeof(*pin) + def.n);
     void *old = NULL;
@@ -66,16 +77,25 @@ static int keep(struct mo_tool_pins *p, struct mo_span key, const char *digest,
 
     if (pin == NULL)
         return MO_ENOMEM;
+    pin->state = state;
     memcpy(pin->digest, digest, MO_EXACT_DIGEST);
     pin->n = def.n;
     memcpy(pin->def, def.p, def.n);
-    rc = mo_map_put(&p->map, key, pin, &old);
+    rc = mo_map_put(m, key, pin, &old);
     mo_free(rc < 0 ? pin : old);
     return rc;
 }
 
+static void say_no_room(const struct mo_tool_pins *p, const struct mo_tool *t)
+{
+    struct mo_span name = mo_span_head(t->def.name, SHOWN_MAX);
+
+    mo_log(p->log, MO_WARN, "pins", "no room to remember %.*s of %.*s",
+           (int)name.n, name.p, (int)t->def.server.n, t->def.server.p);
+}
+
 static int pin_it(struct mo_tool_pins *p, struct mo_span key,
-                  const struct mo_tool *t)
+                  enum pin_state state, const struct mo_tool *t)
 {
     struct mo_buf def;
     int rc = 0;
@@ -84,47 +104,24 @@ static int pin_it(struct mo_tool_pins *p, struct mo_span key,
     put_def(&def, t);
     rc = mo_buf_err(&def);
     if (rc == 0)
-        rc = keep(p, key, t->digest, mo_buf_view(&def));
+        rc = keep(&p->map, key, state, t->digest, mo_buf_view(&def));
     mo_buf_fini(&def);
     p->dirty |= rc == 0;
     if (rc < 0)
-        mo_log(p->log, MO_WARN, "pins", "no room to remember %.*s of %.*s",
-               (int)t->def.name.n, t->def.name.p, (int)t->def.server.n,
-               t->def.server.p);
+        say_no_room(p, t);
     return rc;
+}
+
+static void pins_clear(struct mo_map *m)
+{
+    mo_map_each (en, m)
+        mo_free(en->value);
+    mo_map_fini(m);
 }
 
 /* --- the file ------------------------------------------------------------ */
 
-void mo_tool_pins_flush(struct mo_tool_pins *p)
-{
-    struct mo_buf b;
-    struct mo_err e;
-    int rc = 0;
-    bool any = false;
-
-    if (!p->dirty)
-        return;
-    p->dirty = false;
-    mo_buf_init(&b, MO_TOOL_PINS_FILE_MAX);
-    mo_buf_puts(&b, "{\"version\":1,\"tools\":[");
-    mo_map_each (en, &p->map) {
-        const struct pin *pin = en->value;
-
-        mo_buf_puts(&b, any ? ",\n" : "\n");
-        mo_buf_put(&b, pin->def, pin->n);
-        any = true;
-    }
-    mo_buf_puts(&b, "]}\n");
-    rc = mo_buf_err(&b) ? mo_fail(&e, b.err, "too many tools")
-                        : mo_file_replace(p->path, mo_buf_view(&b), &e);
-    if (rc < 0)
-        mo_log_err(p->log, MO_WARN, "pins", &e, "%s", p->path);
-    mo_buf_fini(&b);
-}
-
-static int read_pin(struct mo_tool_pins *p, struct mo_json v,
-                    struct mo_arena *a)
+static int read_pin(struct mo_map *m, struct mo_json v, struct mo_arena *a)
 {
     struct mo_span server = {NULL, 0}, tool = {NULL, 0}, digest = {NULL, 0};
     char text[MO_EXACT_DIGEST] = "";
@@ -137,41 +134,117 @@ static int read_pin(struct mo_tool_pins *p, struct mo_json v,
         mo_json_str(mo_json_get(v, "digest"), a, &digest) == 0 &&
         digest.n < sizeof(text) && key_of(&key, server, tool)) {
         memcpy(text, digest.p, digest.n);
-        rc = keep(p, mo_buf_view(&key), text, mo_json_text(v));
+        rc = keep(m, mo_buf_view(&key), PIN_SAVED, text, mo_json_text(v));
     }
     mo_buf_fini(&key);
     return rc;
 }
 
-static int read_file(struct mo_tool_pins *p, struct mo_err *e)
+/* Reads the text of the file; NULL: there is no file, and no pin. */
+static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
+                     struct mo_err *e)
 {
     struct mo_json_doc doc;
     struct mo_json_iter it;
     struct mo_json key, val;
     struct mo_arena a;
+    int rc = 0;
+
+    if (text.p == NULL)
+        return 0;
+    mo_arena_init(&a, MO_TOOL_PINS_FILE_MAX);
+    rc = mo_json_parse(text, 0, &doc, e);
+    if (rc == 0)
+        mo_json_iter(&it, mo_json_get(doc.root, "tools"));
+    while (rc == 0 && mo_json_next(&it, &key, &val))
+        rc = read_pin(m, val, &a);
+    if (rc < 0)
+        rc = mo_fail(e, MO_EINVAL,
+                     "%s: broken; look at it, and remove it to see every "
+                     "tool anew",
+                     path);
+    mo_arena_fini(&a);
+    return rc;
+}
+
+static int read_file(struct mo_tool_pins *p, struct mo_err *e)
+{
     struct mo_buf b;
     int rc = 0;
 
     mo_buf_init(&b, MO_TOOL_PINS_FILE_MAX);
-    mo_arena_init(&a, MO_TOOL_PINS_FILE_MAX);
     rc = mo_file_read(p->path, MO_TOOL_PINS_FILE_MAX, &b, NULL, e);
-    if (rc == MO_ENOTFOUND) {
-        rc = 0;
-    } else if (rc == 0) {
-        rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
-        if (rc == 0)
-            mo_json_iter(&it, mo_json_get(doc.root, "tools"));
-        while (rc == 0 && mo_json_next(&it, &key, &val))
-            rc = read_pin(p, val, &a);
-        if (rc < 0)
-            rc = mo_fail(e, MO_EINVAL,
-                         "%s: broken; look at it, and remove it to see every "
-                         "tool anew",
-                         p->path);
-    }
-    mo_arena_fini(&a);
+    if (rc == 0)
+        rc = read_pins(p->path, mo_span(b.p ? b.p : "", b.len), &p->map, e);
     mo_buf_fini(&b);
-    return rc;
+    return rc == MO_ENOTFOUND ? 0 : rc;
+}
+
+static void put_pins(const struct mo_map *m, struct mo_buf *b)
+{
+    bool any = false;
+
+    mo_buf_puts(b, "{\"version\":1,\"tools\":[");
+    mo_map_each (en, m) {
+        const struct pin *pin = en->value;
+
+        mo_buf_puts(b, any ? ",\n" : "\n");
+        mo_buf_put(b, pin->def, pin->n);
+        any = true;
+    }
+    mo_buf_puts(b, "]}\n");
+}
+
+struct merge {
+    const struct mo_tool_pins *p;
+    struct mo_map next; /* the pins of the file and ours */
+};
+
+/* Adds our new pins to those of the file. Where both saw the tool first, the
+ * file's pin stays. */
+static int merge(void *ctx, struct mo_span text, struct mo_buf *out,
+                 struct mo_err *e)
+{
+    struct merge *g = ctx;
+    int rc = read_pins(g->p->path, text, &g->next, e);
+
+    if (rc < 0)
+        return rc;
+    mo_map_each (en, &g->p->map) {
+        const struct pin *pin = en->value;
+
+        if (pin->state == PIN_SAVED ||
+            (pin->state == PIN_SEEN && mo_map_get(&g->next, mo_map_key(en))))
+            continue;
+        rc = keep(&g->next, mo_map_key(en), PIN_SAVED, pin->digest,
+                  mo_span(pin->def, pin->n));
+        if (rc < 0)
+            return mo_fail(e, rc, "no room for more tools");
+    }
+    put_pins(&g->next, out);
+    return 0;
+}
+
+void mo_tool_pins_flush(struct mo_tool_pins *p)
+{
+    struct merge g = {.p = p};
+    const struct mo_file_change c = {.path = p->path,
+                                     .max = MO_TOOL_PINS_FILE_MAX,
+                                     .edit = merge,
+                                     .ctx = &g};
+    struct mo_err e;
+
+    if (!p->dirty)
+        return;
+    p->dirty = false; /* once is enough, even if it fails */
+    mo_map_init(&g.next, MO_TOOL_PINS_MAX);
+    if (mo_file_change(&c, &e) < 0) {
+        mo_log_err(p->log, MO_WARN, "pins", &e, "%s", p->path);
+        pins_clear(&g.next);
+        return;
+    }
+    pins_clear(&p->map);
+    p->map = g.next;
 }
 
 /* --- what the agent asks ------------------------------------------------- */
@@ -184,14 +257,18 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
     bool same = true;
 
     mo_buf_init(&key, KEY_MAX);
-    if (key_of(&key, t->def.server, t->def.name))
-        pin = mo_map_get(&p->map, mo_buf_view(&key));
+    if (!key_of(&key, t->def.server, t->def.name)) {
+        say_no_room(p, t);
+        mo_buf_fini(&key);
+        return true;
+    }
+    pin = mo_map_get(&p->map, mo_buf_view(&key));
     if (pin) {
         same = strcmp(pin->digest, t->digest) == 0;
         if (!same)
             mo_buf_put(before, pin->def, pin->n);
     } else {
-        (void)pin_it(p, mo_buf_view(&key), t);
+        (void)pin_it(p, mo_buf_view(&key), PIN_SEEN, t);
     }
     mo_buf_fini(&key);
     return same;
@@ -204,7 +281,7 @@ int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t)
 
     mo_buf_init(&key, KEY_MAX);
     if (key_of(&key, t->def.server, t->def.name))
-        rc = pin_it(p, mo_buf_view(&key), t);
+        rc = pin_it(p, mo_buf_view(&key), PIN_TAKEN, t);
     mo_buf_fini(&key);
     return rc;
 }
@@ -281,8 +358,6 @@ void mo_tool_pins_close(struct mo_tool_pins *p)
 {
     if (p == NULL)
         return;
-    mo_map_each (en, &p->map)
-        mo_free(en->value);
-    mo_map_fini(&p->map);
+    pins_clear(&p->map);
     mo_free(p);
 }

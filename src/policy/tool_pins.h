@@ -5,10 +5,13 @@
  * definition is kept when it is first seen, with its digest (policy/exact.h);
  * one that differs later is blocked until a person has seen what changed.
  *
- * One file of the state directory, read at the start, replaced as a whole. A
- * file that cannot be written is said in the log; the pins then last as long
- * as the process. Limits: MO_TOOL_PINS_MAX tools, MO_TOOL_PINS_FILE_MAX bytes;
- * beyond them tools are taken as they are and the log says so. */
+ * One file of the state directory, read at the start, replaced as a whole.
+ * Each change locks the file, reads it again and adds to it, so that processes
+ * lose no pin of each other: of two that see a tool first, the first to write
+ * wins; an accepted definition replaces the pin. A file that cannot be written
+ * is said in the log; the pins then last as long as the process. Limits:
+ * MO_TOOL_PINS_MAX tools, MO_TOOL_PINS_FILE_MAX bytes; beyond them tools are
+ * taken as they are and the log says so. */
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 

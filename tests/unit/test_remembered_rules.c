@@ -1,6 +1,7 @@
 /* What people said "always" to: exactly that, and not a word more. */
 #include "policy/remembered_rules.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -139,6 +140,71 @@ static void test_two(void **state)
     (void)unlink(path);
 }
 
+#define PROCS 4
+#define EACH  16
+
+static void add_some(int no)
+{
+    struct mo_remembered_rules *a = must_open();
+    struct mo_err e;
+
+    for (int i = 0; i < EACH; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "t%d-%d", no, i);
+        if (add(a, "s", name, MO_ACTION_ALLOW, "", &e) < 0)
+            fail_msg("%s", e.msg);
+    }
+    mo_remembered_rules_close(a);
+}
+
+/* Four processes at once: every rule of each of them is in the file. */
+static void test_processes(void **state)
+{
+    pid_t pids[PROCS];
+    struct mo_remembered_rules *a = NULL;
+
+    (void)state;
+    for (int i = 0; i < PROCS; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            add_some(i);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < PROCS; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    a = must_open();
+    assert_int_equal(mo_remembered_rules_all(a)->n, PROCS * EACH);
+    mo_remembered_rules_close(a);
+    (void)unlink(path);
+}
+
+/* The longest name that a catalogue takes, of nothing but wildcards. */
+static void test_long_name(void **state)
+{
+    static char name[4097];
+    struct mo_remembered_rules *a = must_open();
+    struct mo_err e;
+
+    (void)state;
+    memset(name, '*', sizeof(name) - 1);
+    if (add(a, "s", name, MO_ACTION_DENY, "", &e) < 0)
+        fail_msg("%s", e.msg);
+    mo_remembered_rules_close(a);
+    a = must_open();
+    assert_int_equal(ask(a, "s", name, "{}"), MO_ACTION_DENY);
+    name[4095] = 'x';
+    assert_int_equal(ask(a, "s", name, "{}"), MO_ACTION_ASK);
+    mo_remembered_rules_close(a);
+    (void)unlink(path);
+}
+
 static void test_file(void **state)
 {
     static const struct {
@@ -218,9 +284,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_two),    cmocka_unit_test(test_file),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_exact),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_two),       cmocka_unit_test(test_file),
+        cmocka_unit_test(test_memory),    cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_long_name),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

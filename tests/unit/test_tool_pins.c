@@ -2,6 +2,7 @@
 #include "policy/tool_pins.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -207,6 +208,143 @@ static void test_changed(void **state)
     mo_tool_pins_close(p);
 }
 
+/* As long as a catalogue takes them; two such tools are two. */
+static void test_long_names(void **state)
+{
+    static char name[4097], other[4097];
+    struct mo_tool a, b, c, d;
+    struct mo_tool_pins *p = must_open();
+
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    memset(other, 'n', sizeof(other) - 1);
+    other[4095] = 'm';
+    a = tool("s", name, "one");
+    b = tool("s", name, "two");
+    c = tool("s", other, "one");
+    d = tool("s", other, "two");
+    for (int day = 0; day < 2; day++) {
+        assert_true(look(p, &a, NULL, 0));
+        assert_true(look(p, &c, NULL, 0));
+        assert_false(look(p, &b, NULL, 0));
+        assert_false(look(p, &d, NULL, 0));
+        flush(p);
+        mo_tool_pins_close(p);
+        p = must_open();
+    }
+    mo_tool_pins_close(p);
+    (void)unlink(path);
+}
+
+/* Two processes with one file, both started when it was empty. */
+static void test_two(void **state)
+{
+    struct mo_tool a = tool("s", "a", "one"), a2 = tool("s", "a", "two");
+    struct mo_tool b = tool("s", "b", "one"), b2 = tool("s", "b", "two");
+    struct mo_tool c = tool("s", "c", "one"), d = tool("s", "d", "one");
+    struct mo_tool_pins *p = must_open(), *q = must_open();
+
+    (void)state;
+    assert_true(look(p, &a, NULL, 0));
+    flush(p);
+    assert_true(look(q, &b, NULL, 0));
+    assert_true(look(q, &a2, NULL, 0)); /* first seen by q, but p was first */
+    flush(q);
+    assert_false(look(q, &a2, NULL, 0));
+    assert_true(look(q, &a, NULL, 0));
+
+    assert_true(look(p, &c, NULL, 0)); /* p learns of b by this */
+    flush(p);
+    assert_false(look(p, &b2, NULL, 0));
+    assert_int_equal(mo_tool_pins_for(p).accept(p, &b2), 0);
+    flush(p);
+    assert_true(look(q, &d, NULL, 0)); /* and q that b was accepted */
+    flush(q);
+    assert_true(look(q, &b2, NULL, 0));
+    mo_tool_pins_close(p);
+    mo_tool_pins_close(q);
+
+    p = must_open();
+    assert_true(look(p, &a, NULL, 0));
+    assert_false(look(p, &a2, NULL, 0));
+    assert_true(look(p, &b2, NULL, 0));
+    assert_false(look(p, &b, NULL, 0));
+    mo_tool_pins_close(p);
+    (void)unlink(path);
+}
+
+#define PROCS 4
+#define EACH  20
+
+static void pin_some(int no)
+{
+    struct mo_tool_pins *p = must_open();
+
+    for (int i = 0; i < EACH; i++) {
+        char name[32];
+        struct mo_tool t;
+
+        (void)snprintf(name, sizeof(name), "t%d-%d", no, i);
+        t = tool("s", name, "one");
+        (void)look(p, &t, NULL, 0);
+        flush(p);
+    }
+    mo_tool_pins_close(p);
+}
+
+static void test_processes(void **state)
+{
+    pid_t pids[PROCS];
+    struct mo_tool_pins *p = NULL;
+
+    (void)state;
+    for (int i = 0; i < PROCS; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            pin_some(i);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < PROCS; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    p = must_open();
+    for (int i = 0; i < PROCS * EACH; i++) {
+        char name[32];
+        struct mo_tool t;
+
+        (void)snprintf(name, sizeof(name), "t%d-%d", i / EACH, i % EACH);
+        t = tool("s", name, "two");
+        check_row(name, !look(p, &t, NULL, 0));
+    }
+    mo_tool_pins_close(p);
+    (void)unlink(path);
+}
+
+/* A file that became unreadable meanwhile is a person's to look at. */
+static void test_broken_later(void **state)
+{
+    struct mo_tool a = tool("s", "t", "one");
+    struct mo_tool_pins *p = must_open();
+    struct mo_err e;
+    struct mo_buf b;
+
+    (void)state;
+    assert_int_equal(mo_file_replace(path, MO_SPAN("{"), &e), 0);
+    assert_true(look(p, &a, NULL, 0));
+    flush(p);
+    mo_tool_pins_close(p);
+    mo_buf_init(&b, 64);
+    assert_int_equal(mo_file_read(path, 64, &b, NULL, &e), 0);
+    assert_string_equal(mo_buf_cstr(&b), "{");
+    mo_buf_fini(&b);
+    (void)unlink(path);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -226,9 +364,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_change),  cmocka_unit_test(test_file),
-        cmocka_unit_test(test_quiet),   cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_change),       cmocka_unit_test(test_file),
+        cmocka_unit_test(test_quiet),        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_changed),      cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_two),          cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_broken_later),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
