@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/sha256.h"
 #include "gateway/catalog/catalog_priv.h"
 
@@ -199,58 +200,6 @@ static int put_file(const char *name, const char *digest,
     return mo_buf_err(out);
 }
 
-static int make_dirs(const char *path, struct mo_err *e)
-{
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-
-    for (size_t i = 1; i <= n && n < sizeof(part); i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return mo_fail_sys(e, "directory %s", part);
-    }
-    return 0;
-}
-
-static int write_all(int fd, struct mo_span text, struct mo_err *e)
-{
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return mo_fail_sys(e, "write");
-        text = mo_span_skip(text, (size_t)n);
-    }
-    return 0;
-}
-
-/* Whoever reads sees the old or the new one. Not synced: it can be lost. */
-static int replace(const char *path, struct mo_span text, struct mo_err *e)
-{
-    char beside[PATH_MAX];
-    mo_autofd int fd = -1;
-    int rc = 0;
-
-    /* path_of() has left room for it */
-    snprintf(beside, sizeof(beside), "%.*s.%ld", PATH_MAX - 16, path,
-             (long)getpid());
-    (void)unlink(beside); /* of a crash; never write into a stranger's */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return mo_fail_sys(e, "%s", path);
-    rc = write_all(fd, text, e);
-    if (rc == 0 && rename(beside, path) < 0)
-        rc = mo_fail_sys(e, "%s", path);
-    if (rc < 0)
-        (void)unlink(beside);
-    return rc;
-}
-
 int mo_catalog_cache_write(const char *dir, const char *name,
                            const char *digest, struct cat_shelf *s,
                            struct mo_err *e)
@@ -267,9 +216,9 @@ int mo_catalog_cache_write(const char *dir, const char *name,
     if (rc < 0)
         rc = mo_fail(e, rc, "its lists make no file");
     if (rc == 0)
-        rc = make_dirs(dir, e);
+        rc = mo_file_mkdir(dir, e);
     if (rc == 0)
-        rc = replace(path, mo_buf_view(&b), e);
+        rc = mo_file_replace(path, mo_buf_view(&b), e); /* may be lost */
     mo_buf_fini(&b);
     return rc;
 }

@@ -2,12 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
 
@@ -188,37 +187,7 @@ static void load(struct router_learning *h)
         read_rows(h, text);
 }
 
-static bool write_all(int fd, struct mo_span text)
-{
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return false;
-        text = mo_span_skip(text, (size_t)n);
-    }
-    return true;
-}
-
-/* Whoever cannot write it has a bad memory, and nothing worse. */
-static void write_file(struct router_learning *h, struct mo_span text)
-{
-    char beside[PATH_MAX];
-    mo_autofd int fd = -1;
-    int n = snprintf(beside, sizeof(beside), "%s.%ld", h->path, (long)getpid());
-
-    if (n < 0 || (size_t)n >= sizeof(beside))
-        return;
-    (void)unlink(beside); /* of a crash */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0 && write_all(fd, text) && rename(beside, h->path) == 0)
-        h->on_disk = true;
-    else
-        (void)unlink(beside);
-}
-
+/* A file that cannot be written is not an error: habits are a help. */
 static void save(struct router_learning *h)
 {
     struct mo_buf b;
@@ -233,8 +202,8 @@ static void save(struct router_learning *h)
                             (unsigned long long)p.tool,
                             (int)(intptr_t)en->value - COUNT_MAX - 1);
     }
-    if (!mo_buf_err(&b))
-        write_file(h, mo_buf_view(&b));
+    if (!mo_buf_err(&b) && mo_file_replace(h->path, mo_buf_view(&b), NULL) == 0)
+        h->on_disk = true;
     mo_buf_fini(&b);
 }
 

@@ -2,19 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/file.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "codec/json/json.h"
 
-#define ENTRY_MAX   ((size_t)256 * 1024)
-#define LOCK_NAP_MS 10
+#define ENTRY_MAX ((size_t)256 * 1024)
 
 struct entry {
     struct mo_list node; /* oldest first */
@@ -173,41 +170,6 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
     return mo_buf_putc(b, '\n');
 }
 
-static int put_bytes(int fd, struct mo_span s)
-{
-    while (s.n) {
-        ssize_t n = write(fd, s.p, s.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return MO_EIO;
-        s = mo_span_skip(s, (size_t)n);
-    }
-    return fsync(fd) < 0 ? MO_EIO : 0;
-}
-
-/* Beside the old file, then in its place. */
-static int replace(const char *path, struct mo_span text, struct mo_err *e)
-{
-    mo_autofree char *beside = mo_alloc(strlen(path) + 5);
-    mo_autofd int fd = -1;
-
-    if (!beside)
-        return mo_fail(e, MO_ENOMEM, "token file");
-    (void)snprintf(beside, strlen(path) + 5, "%s.new", path);
-    (void)unlink(beside); /* of a crash; never write into a stranger's */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return mo_fail_sys(e, "token file %s", path);
-    if (put_bytes(fd, text) < 0 || rename(beside, path) < 0) {
-        (void)mo_fail_sys(e, "token file %s", path);
-        (void)unlink(beside);
-        return MO_EIO;
-    }
-    return 0;
-}
-
 static int save(struct mo_tokens *t, struct mo_err *e)
 {
     struct mo_buf b;
@@ -219,8 +181,8 @@ static int save(struct mo_tokens *t, struct mo_err *e)
     rc = write_all(t, &b);
     if (rc < 0)
         (void)mo_fail(e, rc, "token file %s", t->path);
-    else
-        rc = replace(t->path, mo_buf_view(&b), e);
+    else if (mo_file_save(t->path, mo_buf_view(&b), 0600, e) < 0)
+        rc = mo_wrap(e, "token file");
     t->unsaved = rc < 0;
     if (stat(t->path, &t->seen) < 0)
         t->seen.st_ino = 0;
@@ -370,25 +332,7 @@ int mo_tokens_claim(const struct mo_tokens *t, int *fd)
 /* The descriptor holds the lock; -1: it is done without one. */
 static int lock(const struct mo_tokens *t)
 {
-    static const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
-    uint64_t end = mo_now_ns() + MO_TOKENS_LOCK_MS * MO_MS;
-    const char *slash = t->path ? strrchr(t->path, '/') : NULL;
-    mo_autofree char *dir = NULL;
-    mo_autofd int fd = -1;
-
-    if (!t->path)
-        return -1;
-    dir = slash ? mo_strndup(t->path, (size_t)(slash - t->path) + 1)
-                : mo_strndup(".", 1);
-    if (!dir)
-        return -1;
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK || mo_now_ns() > end)
-            return -1;
-        (void)nanosleep(&nap, NULL);
-    }
-    return mo_take_fd(&fd);
+    return t->path ? mo_file_lock(t->path, MO_TOKENS_LOCK_MS, NULL) : -1;
 }
 
 /* --- the store ----------------------------------------------------------- */
