@@ -372,6 +372,11 @@ static void on_audit_gone(void *ctx)
         gone(gone_ctx);
 }
 
+static void on_ending(struct mo_later *d)
+{
+    on_audit_gone(mo_container_of(d, struct mo_approvals, ending));
+}
+
 void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx)
 {
@@ -379,6 +384,8 @@ void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
     d->ctx = ctx;
     if (d->audit)
         mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
+    else if (gone)
+        mo_loop_defer(d->loop, &d->ending);
     else
         on_audit_gone(d);
 }
@@ -393,6 +400,7 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "approvals");
     d->loop = l;
     mo_list_init(&d->held);
+    mo_later_init(&d->ending, on_ending);
     rc = mo_policy_open(l, cfg, &d->policy, e);
     if (rc == 0)
         rc = mo_audit_open(l, cfg, &d->audit, e);

@@ -36,6 +36,7 @@ struct mo_approvals {
     struct mo_approvals_watch watch;
     struct mo_list held;
     unsigned nheld;
+    struct mo_later ending; /* if there is no audit log to wait for */
     void (*gone)(void *ctx);
     void *ctx;
 };

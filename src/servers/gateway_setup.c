@@ -17,6 +17,7 @@ struct mo_gateway_setup {
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
+    struct mo_later ending; /* where there is no gateway to wait for */
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
@@ -353,6 +354,11 @@ static void on_gateway_gone(void *ctx)
         on_dial_gone(h);
 }
 
+static void on_ending(struct mo_later *d)
+{
+    on_gateway_gone(mo_container_of(d, struct mo_gateway_setup, ending));
+}
+
 void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
                             void *ctx)
 {
@@ -365,6 +371,8 @@ void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
     h->ep = NULL;
     if (h->gateway)
         mo_gateway_close(h->gateway, on_gateway_gone, h);
+    else if (gone)
+        mo_loop_defer(h->loop, &h->ending);
     else
         on_gateway_gone(h);
 }
@@ -379,6 +387,7 @@ int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!h)
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
+    mo_later_init(&h->ending, on_ending);
     rc = make_gateway(h, cfg, desk, rec, e);
     if (rc == 0)
         rc = mo_gateway_setup_reload(h, cfg, e);

@@ -45,15 +45,20 @@ static void job_free(struct job *j)
     mo_free(j);
 }
 
-static void maybe_gone(struct mo_manage *m)
+static void on_ending(struct mo_later *d)
 {
+    struct mo_manage *m = mo_container_of(d, struct mo_manage, ending);
     void (*gone)(void *) = m->gone;
     void *ctx = m->gone_ctx;
 
-    if (gone == NULL || m->under_way > 0)
-        return;
     mo_free(m);
     gone(ctx);
+}
+
+static void maybe_gone(struct mo_manage *m)
+{
+    if (m->gone && m->under_way == 0)
+        mo_loop_defer(m->o.loop, &m->ending);
 }
 
 static void finish(struct job *j, struct mo_span json, const struct mo_err *why)
@@ -458,6 +463,7 @@ struct mo_manage *mo_manage_new(const struct mo_manage_opts *o)
         return NULL;
     m->o = *o;
     mo_list_init(&m->jobs);
+    mo_later_init(&m->ending, on_ending);
     return m;
 }
 

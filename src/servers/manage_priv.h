@@ -29,6 +29,7 @@ struct mo_manage {
     struct mo_list jobs;
     unsigned under_way;
     bool closing;
+    struct mo_later ending; /* calls gone() */
     void (*gone)(void *ctx);
     void *gone_ctx;
 };

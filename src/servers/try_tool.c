@@ -29,15 +29,20 @@ static void job_free(struct job *j)
     mo_free(j);
 }
 
-static void maybe_gone(struct mo_try_tool *t)
+static void on_ending(struct mo_later *d)
 {
+    struct mo_try_tool *t = mo_container_of(d, struct mo_try_tool, ending);
     void (*gone)(void *) = t->gone;
     void *ctx = t->gone_ctx;
 
-    if (gone == NULL || t->under_way > 0 || t->conn)
-        return;
     mo_free(t);
     gone(ctx);
+}
+
+static void maybe_gone(struct mo_try_tool *t)
+{
+    if (t->gone && t->under_way == 0 && !t->conn)
+        mo_loop_defer(t->o.loop, &t->ending);
 }
 
 void mo_try_tool_finish(struct job *j, struct mo_span json,
@@ -492,6 +497,7 @@ int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
         return mo_fail(e, MO_ENOMEM, "agent: out of memory");
     t->o = *o;
     mo_list_init(&t->jobs);
+    mo_later_init(&t->ending, on_ending);
     *out = t;
     return 0;
 }

@@ -40,8 +40,8 @@ struct mo_try_tool_opts {
 
 int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
                     struct mo_err *e);
-/* Nothing new is begun; gone(ctx) when what was under way has ended. Before the
- * hub. */
+/* Nothing new is begun; gone(ctx) later, when what was under way has ended.
+ * Before the hub. */
 void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
                        void *ctx);
 

@@ -36,6 +36,7 @@ struct mo_try_tool {
     size_t next;
     unsigned under_way;
     bool stopped;
+    struct mo_later ending;  /* calls gone() */
     void (*gone)(void *ctx); /* NULL: it is not being closed */
     void *gone_ctx;
 };

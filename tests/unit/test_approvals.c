@@ -119,6 +119,7 @@ static void close_desk(struct mo_loop *l, struct mo_approvals *d)
     bool gone = false;
 
     mo_approvals_close(d, on_gone, &gone);
+    assert_false(gone); /* never from inside the call */
     assert_true(mo_loop_until(l, is_true, &gone, 10000));
 }
 

@@ -136,6 +136,7 @@ static void live(void *ctx)
         assert_int_equal(mo_gateway_count(mo_gateway_setup_gateway(hub)), 2);
         (void)mo_gateway_setup_reload(hub, cfg, &e);
         mo_gateway_setup_close(hub, on_gone, &gone);
+        assert_false(gone); /* never from inside the call */
         assert_true(mo_loop_until(l, is_true, &gone, 10000));
     } else {
         mo_loop_run(l); /* what is half made */

@@ -11,6 +11,7 @@
 #include "secrets/key.h"
 #include "servers/manage_entry.h"
 #include "servers/manage_priv.h"
+#include "servers/try_tool.h"
 
 /* --- entries ------------------------------------------------------------- */
 
@@ -260,6 +261,44 @@ static void test_allowed(void **state)
     (void)unlink(path);
 }
 
+/* --- closed -------------------------------------------------------------- */
+
+static void on_gone(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static bool is_positive(void *ctx)
+{
+    return *(int *)ctx > 0;
+}
+
+/* gone() is called once, and never from inside the call that closes. */
+static void test_close(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    const struct mo_manage_opts mo = {.loop = l};
+    const struct mo_try_tool_opts to = {.loop = l};
+    struct mo_manage *m = mo_manage_new(&mo);
+    struct mo_try_tool *t = NULL;
+    struct mo_err e;
+    int gone = 0;
+
+    (void)state;
+    assert_non_null(m);
+    mo_manage_close(m, on_gone, &gone);
+    assert_int_equal(gone, 0);
+    assert_true(mo_loop_until(l, is_positive, &gone, 10000));
+    gone = 0;
+    assert_int_equal(mo_try_tool_new(&to, &t, &e), 0);
+    mo_try_tool_close(t, on_gone, &gone);
+    assert_int_equal(gone, 0);
+    assert_true(mo_loop_until(l, is_positive, &gone, 10000));
+    mo_loop_run(l); /* until nothing is left */
+    assert_int_equal(gone, 1);
+    mo_loop_free(l);
+}
+
 /* --- a change that fails midway ------------------------------------------ */
 
 struct undo_case {
@@ -386,7 +425,7 @@ int main(void)
         cmocka_unit_test(test_entry),    cmocka_unit_test(test_torture),
         cmocka_unit_test(test_show),     cmocka_unit_test(test_tails),
         cmocka_unit_test(test_tail_cut), cmocka_unit_test(test_allowed),
-        cmocka_unit_test(test_undo),
+        cmocka_unit_test(test_undo),     cmocka_unit_test(test_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
