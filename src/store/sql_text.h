@@ -229,7 +229,7 @@ static const char *const statements[MO_SQL_N] = {
         "SELECT e.session, '', e.doc, e.conversation, e.seq, e.at, 0"
         " FROM entry_text JOIN entry e ON e.n = entry_text.rowid"
         " WHERE entry_text MATCH ?1 AND (?2 = '' OR e.session = ?2)"
-        " ORDER BY entry_text.rank LIMIT ?3",
+        " ORDER BY entry_text.rank LIMIT ?3 OFFSET ?4",
     [MO_SQL_READ_AUDIT] =
         "SELECT session, '', doc, 0, n, at, 0 FROM audit"
         " WHERE at > ?1 AND at < ?2 AND (?3 = '' OR session = ?3)"

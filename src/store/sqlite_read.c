@@ -90,8 +90,9 @@ static sqlite3_stmt *search(struct reading *g)
         (void)mo_fail(&g->op->err, MO_ENOMEM, "store: search");
         return NULL;
     }
-    return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "tti",
-                        mo_buf_view(&g->query), g->r->session, g->limit);
+    return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "ttii",
+                        mo_buf_view(&g->query), g->r->session, g->limit,
+                        (int64_t)g->r->after);
 }
 
 static sqlite3_stmt *audit(struct reading *g)

@@ -160,7 +160,8 @@ enum mo_read_kind {
                       /* first; `after`: seq of the last row, to go on */
     MO_READ_CALL,     /* of the session, by id */
     MO_READ_SEARCH,   /* all words of `text` in all conversations (or the */
-                      /* session's), best first. Redis: MO_EUNAVAIL */
+                      /* session's), best first; `after`: so many of them */
+                      /* are left out. Redis: MO_EUNAVAIL */
     MO_READ_AUDIT,    /* newest first (the session's, if given); `before`, */
                       /* `after` are times; `text`: only rows whose document */
                       /* contains it */

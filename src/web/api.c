@@ -7,6 +7,7 @@
 #include "codec/http/url.h"
 #include "web/api_job.h"
 #include "web/api_owner.h"
+#include "web/api_pages.h"
 #include "web/api_session.h"
 #include "web/openapi.h"
 
@@ -100,37 +101,39 @@ static void put_session(struct mo_jw *w, const struct mo_row *row)
     mo_jw_end(w);
 }
 
-/* The store gives the oldest first; people want the newest. */
-static void on_sessions(void *ctx, const struct mo_rows *rows,
-                        const struct mo_err *why)
+static void begin_list(struct mo_api_job *j, const char *name)
 {
-    struct mo_api_job *j = ctx;
-    struct mo_jw w;
+    mo_jw_init(&j->w, &j->out);
+    mo_jw_obj(&j->w);
+    mo_jw_key(&j->w, name);
+    mo_jw_arr(&j->w);
+}
 
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
-    mo_jw_init(&w, &j->out);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "sessions");
-    mo_jw_arr(&w);
-    for (size_t i = rows->n; i > 0; i--)
-        if (mo_api_is_mine(j, rows->v[i - 1].doc))
-            put_session(&w, &rows->v[i - 1]);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+static void each_session(struct mo_api_job *j, const struct mo_row *row)
+{
+    put_session(&j->w, row);
+}
+
+static void end_sessions(struct mo_api_job *j, bool more)
+{
+    (void)more;
+    mo_jw_end(&j->w);
+    mo_jw_end(&j->w);
     mo_api_reply(j, "application/json");
 }
 
 static void get_sessions(void *ctx, struct mo_req *rq)
 {
+    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, each_session,
+                                              end_sessions};
     struct mo_api_job *j = mo_api_job(ctx, rq);
     struct mo_read r = {
         .kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX, .newest = true};
 
-    if (j)
-        read_rows(j, &r, on_sessions);
+    if (j == NULL)
+        return;
+    begin_list(j, "sessions");
+    mo_api_pages(j, &r, &cb);
 }
 
 static void on_session(void *ctx, const struct mo_rows *rows,
@@ -363,8 +366,15 @@ static void on_one(void *ctx, struct mo_req *rq)
 
 /* --- search and audit ---------------------------------------------------- */
 
-static void put_row(struct mo_jw *w, const struct mo_row *row)
+static bool is_hit_mine(struct mo_api_job *j, const struct mo_row *row)
 {
+    return mo_api_among(j, row->session);
+}
+
+static void put_row(struct mo_api_job *j, const struct mo_row *row)
+{
+    struct mo_jw *w = &j->w;
+
     mo_jw_obj(w);
     if (row->session.n > 0)
         mo_jw_member(w, "sessionId", row->session);
@@ -376,33 +386,29 @@ static void put_row(struct mo_jw *w, const struct mo_row *row)
     mo_jw_end(w);
 }
 
-static void on_rows(void *ctx, const struct mo_rows *rows,
-                    const struct mo_err *why)
+static void end_rows(struct mo_api_job *j, bool more)
 {
-    struct mo_api_job *j = ctx;
-    struct mo_jw w;
-
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
-    mo_jw_init(&w, &j->out);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "more");
-    mo_jw_bool(&w, rows->more);
-    mo_jw_key(&w, "rows");
-    mo_jw_arr(&w);
-    for (size_t i = 0; i < rows->n; i++)
-        if (j->is_search ? mo_api_among(j, rows->v[i].session)
-                         : mo_api_is_mine(j, rows->v[i].doc))
-            put_row(&w, &rows->v[i]);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end(&j->w);
+    mo_jw_key(&j->w, "more");
+    mo_jw_bool(&j->w, more);
+    mo_jw_end(&j->w);
     mo_api_reply(j, "application/json");
+}
+
+/* The store finds a text: the person's rows begin with their name. Where the
+ * request has a text of its own, api_pages.h sorts them out. */
+static void put_owner(const struct mo_api_job *j, struct mo_buf *text)
+{
+    mo_buf_puts(text, "{\"owner\":");
+    mo_json_quote(text, mo_span_cstr(j->caller));
 }
 
 static void ask(struct mo_api_job *j)
 {
+    static const struct mo_api_pages_cb search = {is_hit_mine, put_row,
+                                                  end_rows},
+                                        audit = {mo_api_row_is_mine, put_row,
+                                                 end_rows};
     struct mo_req *rq = j->rq;
     struct mo_read r = {.kind = j->is_search ? MO_READ_SEARCH : MO_READ_AUDIT};
     struct mo_buf q;
@@ -413,14 +419,19 @@ static void ask(struct mo_api_job *j)
     }
     mo_buf_init(&q, 1024);
     (void)mo_query_get(rq->query, "q", &q);
+    if (q.len == 0 && !j->is_search && j->caller[0])
+        put_owner(j, &q);
     r.limit = limit(rq, LIMIT);
     r.text = mo_buf_view(&q);
-    r.before = number(rq, "before", 0);
-    r.after = number(rq, "after", 0);
+    if (!j->is_search) {
+        r.before = number(rq, "before", 0);
+        r.after = number(rq, "after", 0);
+    }
+    begin_list(j, "rows");
     if (j->is_search && r.text.n == 0)
         mo_api_problem(j, 400, "bad_request", "?q= says what to look for");
     else
-        read_rows(j, &r, on_rows);
+        mo_api_pages(j, &r, j->is_search ? &search : &audit);
     mo_buf_fini(&q);
 }
 

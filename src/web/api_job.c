@@ -5,12 +5,11 @@
 
 #include "base/mem.h"
 
-#define ARG_MAX ((size_t)128 * 1024)
-
 static void job_free(struct mo_api_job *j)
 {
     mo_buf_fini(&j->out);
     mo_buf_fini(&j->arg);
+    mo_buf_fini(&j->text);
     mo_free(j);
 }
 
@@ -39,7 +38,8 @@ struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
     j->api = api;
     j->rq = rq;
     memcpy(j->caller, rq->caller, sizeof(j->caller));
-    mo_buf_init(&j->arg, ARG_MAX);
+    mo_buf_init(&j->arg, MO_API_ARG_MAX);
+    mo_buf_init(&j->text, MO_API_ARG_MAX);
     mo_buf_init(&j->out, MO_API_ANSWER_MAX);
     rq->data = j;
     rq->gone = on_gone;

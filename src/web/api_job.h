@@ -10,6 +10,23 @@
 #include "web/api.h"
 
 #define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)
+#define MO_API_ARG_MAX    ((size_t)128 * 1024)
+
+struct mo_api_job;
+
+/* Reading page by page, see api_pages.h. */
+struct mo_api_pages_cb {
+    bool (*mine)(struct mo_api_job *j, const struct mo_row *row);
+    void (*each)(struct mo_api_job *j, const struct mo_row *row);
+    void (*end)(struct mo_api_job *j, bool more);
+};
+
+struct mo_api_pages {
+    struct mo_read r; /* the present page */
+    size_t want, got;
+    size_t same; /* first rows of the page that were seen already */
+    const struct mo_api_pages_cb *cb;
+};
 
 struct mo_api_job {
     struct mo_api *api;
@@ -21,6 +38,9 @@ struct mo_api_job {
     struct mo_buf arg; /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
     uint64_t began; /* mo_now_ns() */
+    struct mo_api_pages pages;
+    struct mo_buf text; /* of pages.r */
+    struct mo_jw w;     /* writes `out` */
     struct mo_buf out;
 };
 

@@ -3,6 +3,11 @@
  */
 #include "web/api_owner.h"
 
+#include "web/api_pages.h"
+
+/* Sessions of one person that a search looks at: so many fit into j->arg. */
+#define SESSIONS_MAX (unsigned)(MO_API_ARG_MAX / (MO_SESSION_ID_MAX + 1))
+
 bool mo_api_is_mine(const struct mo_api_job *j, struct mo_span doc)
 {
     struct mo_json_doc parsed;
@@ -27,44 +32,34 @@ static void on_row(void *ctx, const struct mo_rows *rows,
         j->next(j);
 }
 
-static void read_then(struct mo_api_job *j, const struct mo_read *r,
-                      void (*done)(void *ctx, const struct mo_rows *rows,
-                                   const struct mo_err *why),
-                      mo_api_next *next)
+void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next)
 {
+    const struct mo_read r = {.kind = MO_READ_SESSION,
+                              .session = mo_span_cstr(j->id)};
     struct mo_err e;
 
     j->next = next;
     if (!j->caller[0])
         next(j);
-    else if (mo_store_read(j->api->store, r, done, j, &e) < 0)
+    else if (mo_store_read(j->api->store, &r, on_row, j, &e) < 0)
         mo_api_error(j, &e);
 }
 
-void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next)
+bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row)
 {
-    const struct mo_read r = {.kind = MO_READ_SESSION,
-                              .session = mo_span_cstr(j->id)};
-
-    read_then(j, &r, on_row, next);
+    return mo_api_is_mine(j, row->doc);
 }
 
 /* Their ids, each with a line end: no id has one. */
-static void on_sessions(void *ctx, const struct mo_rows *rows,
-                        const struct mo_err *why)
+static void add_session(struct mo_api_job *j, const struct mo_row *row)
 {
-    struct mo_api_job *j = ctx;
+    mo_buf_span(&j->arg, row->session);
+    mo_buf_putc(&j->arg, '\n');
+}
 
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
-    for (size_t i = 0; i < rows->n; i++) {
-        if (!mo_api_is_mine(j, rows->v[i].doc))
-            continue;
-        mo_buf_span(&j->arg, rows->v[i].session);
-        mo_buf_putc(&j->arg, '\n');
-    }
+static void on_sessions(struct mo_api_job *j, bool more)
+{
+    (void)more; /* the last used ones */
     if (mo_buf_err(&j->arg))
         mo_api_problem(j, 503, "no_memory", "out of memory");
     else
@@ -73,10 +68,16 @@ static void on_sessions(void *ctx, const struct mo_rows *rows,
 
 void mo_api_find_mine(struct mo_api_job *j, mo_api_next *next)
 {
+    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, add_session,
+                                              on_sessions};
     const struct mo_read r = {
-        .kind = MO_READ_SESSIONS, .limit = MO_STORE_ROWS_MAX, .newest = true};
+        .kind = MO_READ_SESSIONS, .limit = SESSIONS_MAX, .newest = true};
 
-    read_then(j, &r, on_sessions, next);
+    j->next = next;
+    if (j->caller[0])
+        mo_api_pages(j, &r, &cb);
+    else
+        next(j);
 }
 
 bool mo_api_among(const struct mo_api_job *j, struct mo_span session)

@@ -10,6 +10,8 @@
 
 /* A document of the store with its owner's name in it. */
 bool mo_api_is_mine(const struct mo_api_job *j, struct mo_span doc);
+/* The same of a row, for api_pages.h. */
+bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row);
 
 typedef void mo_api_next(struct mo_api_job *j);
 /* Goes on if the session j is about is the caller's, else answers 404. */

@@ -140,6 +140,32 @@ for (const { name, skip, start } of STORES)
       assert.ok((await found('operator')) > 0);
     });
 
+    test("a page is full although others' rows come first", async () => {
+      const mine = await talk('alice', 'clementine');
+      const also = await talk('bob', 'clementine');
+      const page = async (path) => (await ask('alice', path)).body;
+      for (const q of ['', '&q=execute_command']) {
+        const first = await page(`/api/audit?limit=1${q}`);
+        assert.equal(first.rows.length, 1, JSON.stringify(first));
+        assert.equal(first.rows[0].what.owner, 'alice');
+        assert.equal(first.more, true);
+        const all = await page(`/api/audit?limit=1000${q}`);
+        assert.equal(all.more, false);
+        assert.deepEqual(all.rows[0], first.rows[0]);
+      }
+      if (name !== 'SQLite') return; // the search is its alone
+      await until(async () => (await ask('operator', '/api/search?q=clementine')).body.rows.length >= 6, 'the index');
+      const hers = await page('/api/search?q=clementine');
+      assert.equal(hers.more, false);
+      for (let limit = 1; limit < hers.rows.length; limit++) {
+        const some = await page(`/api/search?q=clementine&limit=${limit}`);
+        assert.deepEqual(some, { rows: hers.rows.slice(0, limit), more: true });
+      }
+      assert.ok(hers.rows.every((r) => r.sessionId === mine.session));
+      const his = (await ask('bob', '/api/search?q=clementine&limit=1')).body;
+      assert.deepEqual(his.rows.map((r) => r.sessionId), [also.session]);
+    });
+
     test('an id that was closed begins from nothing', async () => {
       const mine = await talk('alice', 'apricot');
       assert.equal((await mine.emit('session:close')).ok, true);
