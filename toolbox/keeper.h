@@ -17,7 +17,7 @@
 
 enum tb_report_kind {
     TB_STARTED, /* value: pid of the command, also its process group */
-    TB_NO_EXEC, /* value: errno; TB_ENDED follows */
+    TB_NO_EXEC, /* value: errno; TB_ENDED follows, or the keeper ends */
     TB_ENDED,   /* value: wait status of the command */
     TB_LEFT,    /* the command has ended, others below it go on */
 };

@@ -2,7 +2,12 @@
  * the rules on paths, and its small printf. */
 #include "mo_test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "toolbox/clip.h"
@@ -10,6 +15,7 @@
 #include "toolbox/field.h"
 #include "toolbox/format.h"
 #include "toolbox/glob.h"
+#include "toolbox/keeper.h"
 #include "toolbox/root.h"
 
 /* --- glob ---------------------------------------------------------------- */
@@ -377,6 +383,69 @@ static void format_is_printf(void **state)
     SAME("%04x|%x|%02d|%05d|%5d", 0x1f, 0xdeadbeefu, 7, -42, -42);
 }
 
+/* --- keeper -------------------------------------------------------------- */
+
+/* The keeper's descriptors are 0 to 5, so `most` of 6 leaves none over. */
+static void start_with(rlim_t most, int order, int report)
+{
+    static char name[] = "true", *argv[] = {name, NULL}, *env[] = {NULL};
+    const struct tb_start s = {argv, env, 0, 1, 2, 3, 4, 5};
+    struct rlimit limit = {most, most};
+    int null = fcntl(open("/dev/null", O_RDWR), F_DUPFD, 20);
+    int dir = fcntl(open("/", O_RDONLY | O_DIRECTORY), F_DUPFD, 20);
+
+    order = fcntl(order, F_DUPFD, 20);
+    report = fcntl(report, F_DUPFD, 20);
+    for (int fd = 0; fd < 3; fd++)
+        (void)dup2(null, fd);
+    (void)dup2(dir, 3);
+    (void)dup2(order, 4);
+    (void)dup2(report, 5);
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || tb_keeper_start(&s) < 0)
+        _exit(1);
+    _exit(0);
+}
+
+static void keeper_needs_a_descriptor(void **state)
+{
+    static const struct {
+        rlim_t most;
+        struct tb_report want[3];
+        size_t n;
+    } rows[] = {
+        {64, {{TB_STARTED, 0}, {TB_ENDED, 0}}, 2},
+        {6, {{TB_NO_EXEC, EMFILE}}, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        int order[2], report[2], status = -1;
+        struct tb_report got;
+        size_t n = 0;
+        pid_t pid;
+
+        assert_int_equal(pipe2(order, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(report, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            start_with(rows[i].most, order[0], report[1]);
+        (void)close(order[0]);
+        (void)close(report[1]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        for (; read(report[0], &got, sizeof(got)) == sizeof(got); n++) {
+            assert_true(n < rows[i].n);
+            assert_int_equal(got.kind, rows[i].want[n].kind);
+            if (got.kind != TB_STARTED)
+                assert_int_equal(got.value, rows[i].want[n].value);
+        }
+        assert_int_equal(n, rows[i].n);
+        (void)close(order[1]);
+        (void)close(report[0]);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -390,6 +459,7 @@ int main(void)
         cmocka_unit_test(fields_write_their_schema),
         cmocka_unit_test(path_rules),
         cmocka_unit_test(format_is_printf),
+        cmocka_unit_test(keeper_needs_a_descriptor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
