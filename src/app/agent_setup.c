@@ -39,24 +39,32 @@ static uint64_t window(void *ctx, struct mo_span model)
 
 /* --- all of it ----------------------------------------------------------- */
 
-static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
-                      struct mo_err *e)
+/* What may change while conversations go on. */
+static struct mo_agent_opts settings_of(const struct mo_agent_setup *c)
 {
     const struct mo_config *cfg = c->cfg;
-    struct mo_agent_opts o = {
-        .servers = {.gateway = mo_gateway_setup_gateway(c->hub),
-                    .endpoint = mo_gateway_setup_endpoint(c->hub),
-                    .offer = (enum mo_gw_expose)cfg->llm.tools},
-        .policy = mo_approvals_policy(c->desk),
-        .sessions = mo_runtime_sessions(h),
-        .store = mo_runtime_store(h),
-        .llm = {pick, window, c},
+
+    return (struct mo_agent_opts){
         .approval_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000,
         .steps = (unsigned)cfg->llm.max_steps,
         .history_tokens = (uint64_t)cfg->llm.max_history_tokens,
         .instructions = mo_span_cstr(cfg->llm.system_prompt),
     };
+}
 
+static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
+                      struct mo_err *e)
+{
+    struct mo_agent_opts o = settings_of(c);
+
+    o.servers = (struct mo_agent_servers){
+        .gateway = mo_gateway_setup_gateway(c->hub),
+        .endpoint = mo_gateway_setup_endpoint(c->hub),
+        .offer = (enum mo_gw_expose)c->cfg->llm.tools};
+    o.policy = mo_approvals_policy(c->desk);
+    o.sessions = mo_runtime_sessions(h);
+    o.store = mo_runtime_store(h);
+    o.llm = (struct mo_agent_llm){pick, window, c};
     c->agent = mo_agent_new(c->loop, &o, e);
     return c->agent ? 0 : e->code;
 }
@@ -206,6 +214,19 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     }
     *out = c;
     return 0;
+}
+
+void mo_agent_setup_reload(struct mo_agent_setup *c,
+                           const struct mo_config *cfg)
+{
+    const struct mo_config *old = c->cfg;
+    struct mo_agent_opts o;
+
+    c->cfg = mo_config_ref(cfg);
+    mo_models_config(c->models, cfg);
+    o = settings_of(c);
+    mo_agent_change(c->agent, &o);
+    mo_config_unref(old);
 }
 
 void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),

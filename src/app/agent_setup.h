@@ -29,6 +29,12 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
                         struct mo_agent_setup **out, struct mo_err *e);
 void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
                           void *ctx);
+/* Another configuration for the conversations that go on and those to come.
+ * Calls that wait and are denied by the policy's present rules are rejected,
+ * model settings hold from the next turn on. The policy is reloaded with the
+ * approvals, before this. */
+void mo_agent_setup_reload(struct mo_agent_setup *c,
+                           const struct mo_config *cfg);
 struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c);
 struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c);
 struct mo_try_tool *mo_agent_setup_try_tool(const struct mo_agent_setup *c);

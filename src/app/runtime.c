@@ -100,25 +100,38 @@ static void open_control(struct mo_runtime *h)
                    "`sessions kill` will not reach this instance");
 }
 
-static int open_sessions(struct mo_runtime *h, struct mo_err *e)
+/* What may change while sessions are open. */
+static struct mo_sessions_opts settings_of(const struct mo_config_sessions *c)
 {
-    const struct mo_config_sessions *c = &h->cfg->sessions;
-    bool all = h->want == MO_RUNTIME_SESSIONS;
-    struct mo_sessions_opts o = {
-        .store = h->store,
-        .spec = mo_box_drivers_spec(h->cfg, NULL),
-        .instance = mo_instance_name(h->instance),
-        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
+    return (struct mo_sessions_opts){
         .idle_ms = (uint64_t)c->idle_minutes * 60000,
-        .keep_ms = (uint64_t)c->history_ttl_seconds * 1000,
         .sweep_ms = (uint64_t)c->sweep_seconds * 1000,
         .max = c->max < MO_SESSIONS_MAX ? (unsigned)c->max : MO_SESSIONS_MAX,
-        .warm = all ? (unsigned)h->cfg->sandbox.warm : 0,
-        .no_janitor = !all,
-        .is_dead = mo_instance_dead,
-        .dead_ctx = h->instance,
     };
+}
 
+void mo_runtime_reload(struct mo_runtime *h, const struct mo_config *cfg)
+{
+    const struct mo_sessions_opts o = settings_of(&cfg->sessions);
+
+    if (h->sessions)
+        mo_sessions_change(h->sessions, &o);
+}
+
+static int open_sessions(struct mo_runtime *h, struct mo_err *e)
+{
+    bool all = h->want == MO_RUNTIME_SESSIONS;
+    struct mo_sessions_opts o = settings_of(&h->cfg->sessions);
+
+    o.store = h->store;
+    o.spec = mo_box_drivers_spec(h->cfg, NULL);
+    o.instance = mo_instance_name(h->instance);
+    o.capabilities = MO_SPAN(MO_AGENT_CAPABILITIES);
+    o.keep_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000;
+    o.warm = all ? (unsigned)h->cfg->sandbox.warm : 0;
+    o.no_janitor = !all;
+    o.is_dead = mo_instance_dead;
+    o.dead_ctx = h->instance;
     if (o.warm > MO_BOX_WARM_MAX)
         o.warm = MO_BOX_WARM_MAX;
     o.drivers = mo_box_drivers_drivers(h->sandbox, &o.ndrivers);

@@ -31,6 +31,9 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
                     void (*done)(void *ctx, struct mo_runtime *h,
                                  const struct mo_err *why),
                     void *ctx, struct mo_err *e);
+/* Another configuration: idle time, sweeps and number of sessions are changed
+ * at once; what else it has is used after a restart (config/keys.h). */
+void mo_runtime_reload(struct mo_runtime *h, const struct mo_config *cfg);
 void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx);
 
 struct mo_store *mo_runtime_store(const struct mo_runtime *h);

@@ -60,6 +60,17 @@ static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
     };
 }
 
+/* Sessions and conversations, where they are open. */
+static void apply_sessions(struct server *s)
+{
+    const struct mo_config *now = s->config->now;
+
+    if (s->house)
+        mo_runtime_reload(s->house, now);
+    if (s->converse)
+        mo_agent_setup_reload(s->converse, now);
+}
+
 static void apply(void *ctx)
 {
     struct server *s = ctx;
@@ -80,6 +91,7 @@ static void apply(void *ctx)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
     if (s->hub && mo_gateway_setup_reload(s->hub, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    apply_sessions(s);
 }
 
 static void reload(struct server *s)
@@ -129,7 +141,7 @@ static int list_models(void *ctx,
 
 static int list_keys(void *ctx, struct mo_buf *out)
 {
-    return mo_key_states(((struct server *)ctx)->first, out);
+    return mo_key_states(((struct server *)ctx)->config->now, out);
 }
 
 /* For tests: no last word, nothing written, as if the power went. */
@@ -294,6 +306,8 @@ static void on_house(void *ctx, struct mo_runtime *h, const struct mo_err *why)
         no_agent(s, &e);
     else
         begin_talking(s);
+    if (s->converse && !s->closing && s->config->now != s->first)
+        apply_sessions(s); /* it was reloaded meanwhile */
 }
 
 static void open_house(struct server *s)

@@ -201,6 +201,17 @@ static int put_more(struct mo_arena *a, const struct mo_config_mcp *m,
     return put_tools(a, &m->tools, s);
 }
 
+/* Who answers a server's question has as long as for an approval, and the
+ * asker hears of it before we give up. */
+#define ANSWER_MS 600000
+
+static uint64_t answer_ms(const struct mo_config *cfg)
+{
+    uint64_t ms = (uint64_t)cfg->approvals.timeout_seconds * 1000;
+
+    return (ms > ANSWER_MS ? ms : ANSWER_MS) + 5000;
+}
+
 int mo_gateway_setup_reload(struct mo_gateway_setup *h,
                             const struct mo_config *cfg, struct mo_err *e)
 {
@@ -228,6 +239,8 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
         return mo_fail(e, rc, "gateway");
     }
     mo_server_link_config(h->dial, cfg);
+    if (h->ep)
+        mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
     rc = mo_gateway_servers(h->gateway, v, n, e);
     mo_arena_fini(&a);
     return rc;
@@ -299,17 +312,6 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     rc = mo_server_link_new(h->loop, cfg, &h->dial, e);
     o.ctx = h->dial;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
-}
-
-/* Who answers a server's question has as long as for an approval, and the
- * asker hears of it before we give up. */
-#define ANSWER_MS 600000
-
-static uint64_t answer_ms(const struct mo_config *cfg)
-{
-    uint64_t ms = (uint64_t)cfg->approvals.timeout_seconds * 1000;
-
-    return (ms > ANSWER_MS ? ms : ANSWER_MS) + 5000;
 }
 
 static int make_endpoint(struct mo_gateway_setup *h,

@@ -81,6 +81,10 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx);
 bool mo_sessions_ready(const struct mo_sessions *ss);
+/* Takes idle_ms, sweep_ms and max of `o` (0: the default); the rest is not
+ * looked at. Sessions above max stay open. */
+void mo_sessions_change(struct mo_sessions *ss,
+                        const struct mo_sessions_opts *o);
 /* The janitor's round now (or after the one under way); done() when it is
  * over. MO_EBUSY: somebody waits for one already. Tests, `sessions`. */
 int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),

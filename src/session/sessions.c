@@ -160,6 +160,14 @@ static uint64_t or_default(uint64_t v, uint64_t def)
     return v ? v : def;
 }
 
+static void take_settings(struct mo_sessions_opts *to,
+                          const struct mo_sessions_opts *o)
+{
+    to->idle_ms = or_default(o->idle_ms, IDLE_MS);
+    to->sweep_ms = or_default(o->sweep_ms, SWEEP_MS);
+    to->max = (unsigned)or_default(o->max, MO_SESSIONS_MAX);
+}
+
 static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
 {
     struct mo_sessions_opts *to = &ss->o;
@@ -177,11 +185,9 @@ static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
     memcpy(drivers, o->drivers, bytes);
     to->drivers = drivers;
     to->capabilities.p = caps;
-    to->idle_ms = or_default(o->idle_ms, IDLE_MS);
     to->warn_ms = or_default(o->warn_ms, WARN_MS);
-    to->sweep_ms = or_default(o->sweep_ms, SWEEP_MS);
     to->wait_ms = or_default(o->wait_ms, WAIT_MS);
-    to->max = (unsigned)or_default(o->max, MO_SESSIONS_MAX);
+    take_settings(to, o);
     return 0;
 }
 
@@ -221,6 +227,16 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
     janitor_start(ss);
     *out = ss;
     return 0;
+}
+
+void mo_sessions_change(struct mo_sessions *ss,
+                        const struct mo_sessions_opts *o)
+{
+    uint64_t was = ss->o.sweep_ms;
+
+    take_settings(&ss->o, o);
+    if (ss->o.sweep_ms != was && ss->sweep.first_over && mo_timer_on(&ss->tick))
+        mo_timer_start(ss->loop, &ss->tick, ss->o.sweep_ms);
 }
 
 bool mo_sessions_ready(const struct mo_sessions *ss)

@@ -1,12 +1,16 @@
 // Ten thousand calls while servers come, go and change: none is lost, none is
-// wrong.
+// wrong. And what else of the configuration reaches those who are at work.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Place, below, fixtureServer, isAlive } from '../lib/gateway.mjs';
+import { until } from './server.mjs';
+import { House, run } from './talk_kit.mjs';
 
 const CALLS = 10_000;
 const AT_ONCE = 48;
@@ -105,4 +109,100 @@ test('reload under load', async (t) => {
   child.stdin.end();
   assert.deepEqual(await end, [0, null]);
   assert.deepEqual(children.filter(isAlive), []);
+});
+
+/** Writes another configuration, and waits until it is in use. */
+async function reconfigure(house, config) {
+  await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({
+    llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 }, ...config,
+  }));
+  const loads = () => house.server.log.match(/generation \d+ loaded/g)?.length ?? 0;
+  const before = loads(), from = house.server.log.length;
+  house.server.child.kill('SIGHUP');
+  await until(() => loads() > before, 'the reload');
+  /** Is it said that the key has changed; with or without the need of a restart? */
+  return (key, restart = false) => until(() => {
+    const [, then] = house.server.log.slice(from).match(new RegExp(`${key} changed(; it takes effect after a restart)?"`)) ?? [0, null];
+    return then !== null && Boolean(then) === restart;
+  }, `a word on ${key}`);
+}
+
+const LLM = { provider: 'claude', model: 'claude-sonnet-5-5' };
+
+test('a changed configuration reaches open conversations', async (t) => {
+  const allow = { tool: 'execute_command', action: 'allow' };
+  const house = await House.start({ config: { approvals: { rules: [allow] } } });
+  t.after(() => house.stop());
+  const tab = house.tab();
+  await tab.ready();
+  const turn = async () => {
+    const answers = tab.count('agent:response');
+    house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+    await tab.say('go');
+    await tab.event('agent:response', answers + 1);
+    return house.results()[0];
+  };
+  assert.match((await turn()).text, /ran/);
+
+  await t.test('a new deny holds at once, also for a tool of the box', async () => {
+    const said = await reconfigure(house, { approvals: { rules: [{ tool: 'execute_command', action: 'deny', reason: 'not today' }] } });
+    await said('approvals.rules');
+    const { text, error } = await turn();
+    assert.ok(error);
+    assert.match(text, /not allowed here: not today/);
+    const { body } = await house.get('/api/rules');
+    assert.match(JSON.stringify(body), /not today/);
+  });
+
+  await t.test('a call that waits for a person is rejected by it', async () => {
+    await reconfigure(house, {});
+    const [answers, cards] = [tab.count('agent:response'), tab.count('tool:approval_required')];
+    house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+    await tab.say('go');
+    const [card] = await tab.event('tool:approval_required', cards + 1);
+    await reconfigure(house, { approvals: { default: 'deny' } });
+    await tab.event('agent:response', answers + 1);
+    assert.match(house.results()[0].text, /not allowed here/);
+    assert.equal((await tab.decide(card, true)).code, 'unknown_call');
+  });
+
+  await t.test('a person cannot approve arguments that are denied', async () => {
+    await reconfigure(house, { approvals: { rules: [{ tool: 'execute_command', args: { command: '**secret**' }, action: 'deny', reason: 'hush' }] } });
+    const [answers, cards] = [tab.count('agent:response'), tab.count('tool:approval_required')];
+    house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+    await tab.say('go');
+    const [card] = await tab.event('tool:approval_required', cards + 1);
+    const no = await tab.decide(card, true, { args: { command: 'echo secret' } });
+    assert.equal(no.code, 'denied', JSON.stringify(no));
+    assert.match(no.message, /not allowed here: hush/);
+    assert.equal((await tab.decide(card, true)).ok, true, 'as it was shown it may run');
+    await tab.event('agent:response', answers + 1);
+    assert.match(house.results()[0].text, /ran/);
+  });
+
+  await t.test('settings of the model hold from the next turn on', async () => {
+    const said = await reconfigure(house, { approvals: { rules: [allow] }, llm: { ...LLM, systemPrompt: 'Speak plainly.', maxOutputTokens: 1234, maxSteps: 1 } });
+    await said('llm.systemPrompt');
+    await said('llm.maxOutputTokens');
+    house.model.script.push({ text: 'yes' });
+    const answers = tab.count('agent:response');
+    await tab.say('hello');
+    await tab.event('agent:response', answers + 1);
+    assert.match(JSON.stringify(house.asked().system), /Speak plainly\./);
+    assert.equal(house.asked().max_tokens, 1234);
+    house.model.script.push({ calls: [run('echo ran')] });
+    await tab.say('go');
+    assert.match(JSON.stringify(await tab.event('agent:error')), /1 step/);
+  });
+
+  await t.test('sessions: their number at once; what needs a restart is said', async () => {
+    const said = await reconfigure(house, { sessions: { max: 1, idleMinutes: 5, historyTtlSeconds: 90 }, sandbox: { driver: 'native', warm: 0, memoryMb: 300 } });
+    await said('sessions.max');
+    await said('sessions.idleMinutes');
+    await said('sessions.historyTtlSeconds', true);
+    await said('sandbox.memoryMb', true);
+    const second = house.tab();
+    const [why] = await second.event('error');
+    assert.match(why, /1 sessions are open already/);
+  });
 });

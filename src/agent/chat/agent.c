@@ -15,6 +15,14 @@ static void agent_gone(struct mo_later *d)
         gone(ctx);
 }
 
+static void take_settings(struct mo_agent *a, const struct mo_agent_opts *o)
+{
+    a->o.approval_ms = o->approval_ms ? o->approval_ms : 600 * 1000;
+    a->o.steps = o->steps ? o->steps : MO_CHAT_STEPS_MAX;
+    a->o.history_tokens = o->history_tokens ? o->history_tokens : 30000;
+    a->o.instructions = o->instructions;
+}
+
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
                               struct mo_err *e)
 {
@@ -26,12 +34,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     }
     a->loop = l;
     a->o = *o;
-    if (a->o.steps == 0)
-        a->o.steps = MO_CHAT_STEPS_MAX;
-    if (a->o.approval_ms == 0)
-        a->o.approval_ms = 600 * 1000;
-    if (a->o.history_tokens == 0)
-        a->o.history_tokens = 30000;
+    take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
     mo_later_init(&a->later, agent_gone);
     return a;
@@ -73,6 +76,17 @@ void mo_agent_stale(struct mo_agent *a)
 {
     mo_map_each (en, &a->chats)
         ((struct chat *)en->value)->stale = true;
+}
+
+void mo_agent_change(struct mo_agent *a, const struct mo_agent_opts *o)
+{
+    take_settings(a, o);
+    mo_map_each (en, &a->chats) {
+        struct chat *c = en->value;
+
+        c->repick = true;
+        mo_chat_calls_judge_again(c);
+    }
 }
 
 void mo_agent_point(struct mo_agent *a, const char *name)

@@ -168,6 +168,46 @@ static void switch_model(struct chat *c)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
+/* The provider is "compatible" where OpenAI's address is another one: it is
+ * known by that, not by this name. */
+static void put_same(const struct chat *c, struct mo_buf *b)
+{
+    const char *by = c->provider;
+
+    if (strcmp(by, mo_llm_kind_name(MO_LLM_COMPATIBLE)) == 0)
+        by = mo_llm_kind_name(MO_LLM_OPENAI);
+    if (c->wanted.len > 0)
+        mo_buf_span(b, mo_buf_view(&c->wanted));
+    else
+        mo_buf_printf(b, "%s:%.*s", by, (int)c->model.len, c->model.p);
+}
+
+void mo_chat_repick(struct chat *c)
+{
+    const struct mo_agent_llm *p = &c->agent->o.llm;
+    const char *provider = NULL;
+    struct mo_llm *llm = NULL;
+    struct mo_buf same, model;
+    struct mo_err e;
+
+    c->repick = false;
+    mo_buf_init(&same, 1024);
+    mo_buf_init(&model, 256);
+    put_same(c, &same);
+    if (p->pick(p->ctx, mo_buf_view(&same), mo_buf_view(&c->key), &llm,
+                &provider, &model, &e) == 0) {
+        mo_llm_free(c->llm);
+        mo_buf_fini(&c->model);
+        c->llm = llm;
+        c->provider = provider;
+        c->model = model;
+    } else {
+        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
+        mo_buf_fini(&model);
+    }
+    mo_buf_fini(&same);
+}
+
 void mo_chat_wants(struct chat *c, const struct mo_join *j)
 {
     if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||

@@ -84,6 +84,11 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 /* The servers' tools may be others than they were: they are read again before
  * a model is asked next. */
 void mo_agent_stale(struct mo_agent *a);
+/* Takes approval_ms, steps, history_tokens and instructions of `o`; the rest is
+ * not looked at. They hold from the next call and the next
+ * request on. A call that waits for a person and is denied now is rejected.
+ * Each conversation picks its model again before its next turn. */
+void mo_agent_change(struct mo_agent *a, const struct mo_agent_opts *o);
 /* on_point() hears of every place where a turn stands ("saving", "asking",
  * "keeping", "calls", "running", "outcome", "results", ...), before anything
  * of it is done: for tests of what a sudden end leaves. */

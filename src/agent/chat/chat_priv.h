@@ -133,6 +133,7 @@ struct chat {
     struct mo_llm *llm;
     const char *provider;
     struct mo_buf model, wanted, key, title;
+    bool repick; /* providers may be configured otherwise by now */
 
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
@@ -203,6 +204,9 @@ extern const struct mo_hold_cb mo_chat_hold_cb;
 struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
                          struct mo_err *e);
 void mo_chat_free(struct chat *c);
+/* The same model with the present settings of its provider. If there is none
+ * any more, members are told and the old one stays. */
+void mo_chat_repick(struct chat *c);
 void mo_chat_wants(struct chat *c, const struct mo_join *j);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* were read */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
@@ -297,6 +301,11 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k);
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
 void mo_chat_calls_count(
     struct chat *c); /* those that wait: which of how many */
+/* Do the operator's rules deny the call with these arguments (empty: with its
+ * own)? They may be others than when it was judged. *why: the rule's reason. */
+bool mo_chat_call_is_denied(struct call *k, struct mo_span args, struct mo_span *why);
+/* Other rules: those that wait for a person and are denied now are rejected. */
+void mo_chat_calls_judge_again(struct chat *c);
 
 /* --- calls.c ------------------------------------------------------------- */
 /* A reply's calls become ours, each with its verdict. */

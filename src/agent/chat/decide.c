@@ -59,6 +59,7 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     struct chat *c = m->chat;
     struct ack ack = {done, ctx};
     struct call *k = mo_chat_calls_find(c, d->call);
+    struct mo_span why;
     struct mo_err e;
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
@@ -71,6 +72,13 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
         refused(m, d, "changed");
         mo_chat_ack(&ack, "changed",
                     "the call is not what was shown; look at it again");
+        return;
+    }
+    if (d->approved && k->tool && mo_chat_call_is_denied(k, d->args, &why)) {
+        refused(m, d, "denied");
+        mo_fail(&e, MO_EPOLICY, "this call is not allowed here%s%.*s",
+                why.n > 0 ? ": " : "", (int)why.n, why.p);
+        mo_chat_ack(&ack, "denied", e.msg);
         return;
     }
     if (d->args.n > 0 && edit(k, d->args, &e) < 0) {

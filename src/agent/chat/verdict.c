@@ -81,6 +81,47 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k)
     return mo_policy_judge(k->chat->agent->o.policy, &c);
 }
 
+static void call_deny(struct call *k, struct mo_span why)
+{
+    mo_chat_call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
+                        why.n > 0 ? ": " : "", (int)why.n, why.p);
+}
+
+bool mo_chat_call_is_denied(struct call *k, struct mo_span args, struct mo_span *why)
+{
+    struct mo_buf own = k->args, other;
+    struct mo_json_doc doc;
+    struct mo_verdict v;
+
+    mo_buf_init(&other, MO_EXACT_MAX);
+    if (args.n > 0 && mo_json_parse(args, 0, &doc, NULL) == 0 &&
+        mo_exact_args(doc.root, &other, NULL) == 0)
+        k->args = other;
+    v = mo_chat_call_verdict(k);
+    k->args = own;
+    mo_buf_fini(&other);
+    *why = v.rule ? v.rule->reason : MO_SPAN("");
+    return v.action == MO_ACTION_DENY && !v.remembered;
+}
+
+void mo_chat_calls_judge_again(struct chat *c)
+{
+    struct mo_span why;
+
+    if (c->state != CHAT_CALLS)
+        return;
+    mo_list_each_safe (it, &c->calls) {
+        struct call *k = mo_container_of(it, struct call, node);
+
+        if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
+            !mo_chat_call_is_denied(k, mo_span(NULL, 0), &why))
+            continue;
+        call_deny(k, why);
+        mo_chat_call_settle(k, MO_CALL_REJECTED);
+    }
+    mo_chat_calls_arm(c);
+}
+
 static void judge(struct call *k)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
@@ -92,8 +133,7 @@ static void judge(struct call *k)
         k->by = v.remembered ? "remembered" : "rule";
         return;
     case MO_ACTION_DENY:
-        mo_chat_call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
-                            why.n > 0 ? ": " : "", (int)why.n, why.p);
+        call_deny(k, why);
         return;
     default:
         k->state = MO_CALL_PENDING;

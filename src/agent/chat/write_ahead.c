@@ -253,6 +253,8 @@ void mo_turn_next(struct chat *c)
         return;
     mo_list_del(&m->node);
     c->nqueue--;
+    if (c->repick)
+        mo_chat_repick(c);
     c->saying = m;
     c->usage = (struct mo_llm_usage){0};
     mo_random_token(c->turn, ID_BYTES);

@@ -41,6 +41,7 @@ struct mo_models {
     size_t n;
     unsigned waiting; /* sources, and the look at this machine */
     bool busy;
+    bool stale; /* the list is of an older configuration */
     struct mo_list waiters;
     struct mo_buf list;
     uint64_t made; /* ns; 0: never */
@@ -383,6 +384,7 @@ static void begin(struct mo_models *m)
     struct mo_err e;
 
     m->busy = true;
+    m->stale = false;
     m->waiting = 1;
     for (size_t i = 0; i < KEYED; i++) {
         const struct mo_config_api *api = api_of(m->cfg, keyed[i]);
@@ -411,7 +413,8 @@ int mo_models_list(struct mo_models *m,
     mo_list_push(&m->waiters, &w->node);
     if (m->busy)
         return 0;
-    if (m->made > 0 && mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
+    if (m->made > 0 && !m->stale &&
+        mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
         mo_loop_defer(m->loop, &m->later);
     else
         begin(m);
@@ -459,6 +462,15 @@ struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
     mo_buf_init(&m->list, LIST_MAX);
     mo_later_init(&m->later, on_later);
     return m;
+}
+
+void mo_models_config(struct mo_models *m, const struct mo_config *cfg)
+{
+    const struct mo_config *old = m->cfg;
+
+    m->cfg = mo_config_ref(cfg);
+    mo_config_unref(old);
+    m->stale = true;
 }
 
 void mo_models_free(struct mo_models *m)

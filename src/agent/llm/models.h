@@ -28,6 +28,9 @@ struct mo_models;
 /* cfg is referenced, http borrowed. */
 struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
                                 const struct mo_config *cfg, struct mo_err *e);
+/* Another configuration from now on. A list is made anew when it is next asked
+ * for. */
+void mo_models_config(struct mo_models *m, const struct mo_config *cfg);
 /* Nothing is under way any more (the http client is closed). Waiters are
  * told MO_ECANCELED. */
 void mo_models_free(struct mo_models *m);

@@ -118,6 +118,11 @@ struct mo_endpoint *mo_endpoint_new(struct mo_loop *l,
     return ep;
 }
 
+void mo_endpoint_ask_ms(struct mo_endpoint *ep, uint64_t ms)
+{
+    ep->o.limits.ask_ms = ms;
+}
+
 void mo_endpoint_free(struct mo_endpoint *ep)
 {
     if (!ep)

@@ -127,6 +127,8 @@ struct mo_endpoint *mo_endpoint_new(struct mo_loop *l,
  * are canceled and may be answered until mo_endpoint_free() returns from
  * telling them: they are gone then. */
 void mo_endpoint_free(struct mo_endpoint *ep);
+/* Another limits.ask_ms, for questions to come. */
+void mo_endpoint_ask_ms(struct mo_endpoint *ep, uint64_t ms);
 
 enum mo_ep_what { MO_EP_CH_TOOLS, MO_EP_CH_PROMPTS, MO_EP_CH_RESOURCES };
 
