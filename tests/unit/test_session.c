@@ -604,6 +604,34 @@ static void check_asleep(struct world *w, const char *id, bool asleep)
     assert_true(row.created > 0);
 }
 
+/* Another idle time and another number, while sessions are open. */
+static void test_change(void **state)
+{
+    const struct mo_sessions_opts o = {.idle_ms = 5 * MINUTE, .max = 1};
+    struct mo_hold *second = NULL;
+    struct world w;
+    struct user u;
+    struct mo_err e;
+
+    (void)state;
+    world_open(&w);
+    hold_ready(&w, &u, "s1");
+    w.now += 4 * MINUTE;
+    sweep(&w);
+    assert_int_equal(u.idle, 0);
+    mo_sessions_change(w.ss, &o);
+    sweep(&w);
+    assert_int_equal(u.idle, 1);
+    assert_int_equal(
+        mo_session_hold(w.ss, MO_SPAN("s2"), NULL, NULL, &second, &e),
+        MO_EBUSY);
+    w.now += MINUTE;
+    sweep(&w);
+    assert_true(mo_loop_until(w.l, is_user_closed, &u, LONG));
+    assert_string_equal(u.reason, "idle");
+    world_close(&w);
+}
+
 static void test_idle(void **state)
 {
     struct world w;
@@ -1095,6 +1123,7 @@ int main(void)
         cmocka_unit_test(test_lease_of_the_dead),
         cmocka_unit_test(test_lease_lost),
         cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_change),
         cmocka_unit_test(test_asleep),
         cmocka_unit_test(test_warned_before),
         cmocka_unit_test(test_active_and_running),
