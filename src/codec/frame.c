@@ -15,7 +15,7 @@ void mo_frame_fini(struct mo_frame *f)
 
 size_t mo_frame_waiting(const struct mo_frame *f)
 {
-    return f->lent ? 0 : f->part.len;
+    return f->lent || f->err ? 0 : f->part.len;
 }
 
 /* The line that was given out last is not needed any more. */
@@ -52,8 +52,10 @@ int mo_frame_next(struct mo_frame *f, struct mo_span *in, struct mo_span *line)
     take_back(f);
     if (f->err)
         return f->err;
-    if (n > f->max - f->part.len)
-        return fail(f, MO_ETOOBIG);
+    if (n > f->max - f->part.len) {
+        f->err = MO_ETOOBIG; /* part stays: mo_frame_skip() shows it */
+        return f->err;
+    }
     *in = mo_span_skip(*in, n + (lf != NULL));
     if (lf && f->part.len == 0) {
         *line = without_cr(piece);
@@ -66,4 +68,23 @@ int mo_frame_next(struct mo_frame *f, struct mo_span *in, struct mo_span *line)
     f->lent = true;
     *line = without_cr(mo_buf_view(&f->part));
     return 1;
+}
+
+int mo_frame_skip(struct mo_frame *f, struct mo_span *in, struct mo_span *piece)
+{
+    const char *lf = in->n ? memchr(in->p, '\n', in->n) : NULL;
+    size_t n = lf ? (size_t)(lf - in->p) : in->n;
+
+    MO_BUG_ON(f->err != MO_ETOOBIG);
+    take_back(f);
+    if (f->part.len) {
+        f->lent = true;
+        *piece = mo_buf_view(&f->part);
+        return 0;
+    }
+    *piece = mo_span_head(*in, n);
+    *in = mo_span_skip(*in, n + (lf != NULL));
+    if (lf)
+        f->err = 0;
+    return lf != NULL;
 }

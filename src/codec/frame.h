@@ -1,16 +1,20 @@
 /* frame.h - newline framing for JSON-RPC over a byte stream.
  *
- * The kernel hands us bytes in any pieces it likes; this room turns them
- * back into lines. It does no I/O and knows no JSON, so a fuzzer can drive
- * it with a plain buffer. A line ends with LF; one CR in front of it goes
- * too. What follows the last LF waits for the next piece.
+ * The kernel delivers bytes in pieces of any size; this room turns them back
+ * into lines. It does no I/O and knows no JSON, so a fuzzer can drive it with
+ * a plain buffer. A line ends with LF; one CR before the LF is removed. Bytes
+ * after the last LF wait for the next piece.
  *
  * Ownership: a line is borrowed until the next call on the same frame. It
  * points into the caller's bytes when it came in one piece (no copy), else
  * into the frame.
- * Limit: a line over `max` bytes (its CR counts, its LF does not) kills the
- * stream: MO_ETOOBIG now and at every later call. We do not resynchronise:
- * guessing where a liar stops is how forgeries enter. */
+ *
+ * Limit: a line over `max` bytes (its CR counts, its LF does not) is
+ * MO_ETOOBIG, now and at every later mo_frame_next(). The caller then ends
+ * the stream, or passes over the line with mo_frame_skip(). Skipping is safe
+ * because the end of a line is not a guess: JSON text has no raw LF inside a
+ * string, so the next LF ends the line whatever the bytes before it claim,
+ * and nothing in front of that LF is ever taken for a line. */
 #ifndef MO_CODEC_FRAME_H
 #define MO_CODEC_FRAME_H
 
@@ -20,7 +24,7 @@ struct mo_frame {
     struct mo_buf part; /* the beginning of a line that has not ended */
     size_t max;
     bool lent; /* part holds the line given out last */
-    int err;   /* sticky */
+    int err;   /* sticky, except that mo_frame_skip() clears MO_ETOOBIG */
 };
 
 void mo_frame_init(struct mo_frame *f, size_t max);
@@ -30,7 +34,16 @@ void mo_frame_fini(struct mo_frame *f);
  * has ended, MO_ETOOBIG, MO_ENOMEM. */
 int mo_frame_next(struct mo_frame *f, struct mo_span *in, struct mo_span *line);
 
-/* Bytes that wait for the end of their line. */
+/* After MO_ETOOBIG only: the next piece of the line that is too long, borrowed
+ * until the next call. The first piece may be the bytes that the frame has
+ * kept; the others are taken from *in and not kept. 1: that was the last piece
+ * (possibly empty, possibly ending in CR) and mo_frame_next() works again. 0:
+ * the line has not ended; call again if *in has bytes, else with the next
+ * bytes. */
+int mo_frame_skip(struct mo_frame *f, struct mo_span *in,
+                  struct mo_span *piece);
+
+/* Bytes that wait for the end of their line; 0 after an error. */
 size_t mo_frame_waiting(const struct mo_frame *f);
 
 #endif
