@@ -27,13 +27,14 @@ static bool no_id(struct mo_json id)
     return mo_json_type(id) <= MO_JSON_NULL;
 }
 
-/* An id that is too long is refused, and so is a batch. An error object's
- * members are not checked. */
-static void compare(const struct mo_rpc *m, enum mo_rpc_kind kind,
-                    struct mo_json id)
+/* An id that is too long is refused, and so are a batch and many blanks. An
+ * error object's members are not checked. */
+static void compare(struct mo_span in, const struct mo_rpc *m,
+                    enum mo_rpc_kind kind, struct mo_json id)
 {
     bool plain = m->kind != MO_RPC_INVALID && m->kind != MO_RPC_BATCH &&
-                 m->id.n <= MO_RPC_SCAN_TEXT;
+                 m->id.n <= MO_RPC_SCAN_TEXT &&
+                 m->root.p - in.p <= MO_RPC_SCAN_TEXT;
 
     if (plain)
         must(kind == m->kind);
@@ -62,6 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         must(mo_span_eq(mo_json_text(cut_id), mo_json_text(id)));
     }
     if (mo_rpc_parse(in, &m, NULL) == 0)
-        compare(&m, kind, id);
+        compare(in, &m, kind, id);
     return 0;
 }

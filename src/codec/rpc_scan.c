@@ -308,6 +308,12 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+static void read_blank(struct mo_rpc_scan *s)
+{
+    if (s->state == START && ++s->ntext > MO_RPC_SCAN_TEXT)
+        s->state = BROKEN;
+}
+
 bool mo_rpc_scan_feed(struct mo_rpc_scan *s, struct mo_span piece)
 {
     const char *p = piece.n ? piece.p : "", *end = p + piece.n;
@@ -318,7 +324,9 @@ bool mo_rpc_scan_feed(struct mo_rpc_scan *s, struct mo_span piece)
         } else if (s->state == SCALAR) {
             p = read_scalar(s, p, end);
         } else {
-            if (!is_blank(*p))
+            if (is_blank(*p))
+                read_blank(s);
+            else
                 s->state = (unsigned char)step(s, *p);
             p++;
         }

@@ -11,8 +11,8 @@
  * checked; use mo_rpc_parse() for a message that is to be read.
  *
  * Memory: none besides the struct. Limits: MO_RPC_SCAN_TEXT bytes of a
- * top-level key or scalar, MO_JSON_DEPTH_MAX levels. A message whose id is
- * longer than that counts as malformed. */
+ * top-level key or scalar, as many blanks before the message, MO_JSON_DEPTH_MAX
+ * levels. A message with a longer id or more blanks counts as malformed. */
 #ifndef MO_CODEC_RPC_SCAN_H
 #define MO_CODEC_RPC_SCAN_H
 

@@ -1,5 +1,6 @@
 #include "proc_kit.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "mcp/link/link_child.h"
@@ -34,15 +35,20 @@ static void got_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
         mo_link_close(o->k, NULL);
 }
 
+/* Logged as "(id)". A byte stream fails a request for one reason only. */
 static void got_failed(void *ctx, uint64_t id, int status, struct mo_span body,
                        const struct mo_err *why)
 {
-    (void)ctx;
-    (void)id;
-    (void)status;
-    (void)body;
-    (void)why;
-    fail_msg("a byte stream fails no single request");
+    struct owner *o = ctx;
+
+    assert_int_equal(o->closed, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(body.n, 0);
+    assert_int_equal(why->code, MO_ETOOBIG);
+    assert_non_null(strstr(why->msg, "the answer is longer than"));
+    mo_buf_printf(&o->log, "(%llu)", (unsigned long long)id);
+    if (o->close_at_first)
+        mo_link_close(o->k, NULL);
 }
 
 static void got_noise(void *ctx, struct mo_span line)
@@ -223,6 +229,126 @@ static void test_too_long(void **state)
     assert_non_null(strstr(p.o.why.msg, "line too long"));
     pair_close(&p);
     assert_int_equal(p.o.closed, 1);
+}
+
+/* --- answers that are too long ------------------------------------------- */
+
+#define SHORT_MAX 72 /* bytes of a line here */
+#define V         "\"jsonrpc\":\"2.0\""
+#define TEN       "xxxxxxxxxx"
+#define PAD       TEN TEN TEN TEN TEN
+#define ANSWER(n) "{" V ",\"id\":" n ",\"result\":\"\"}"
+#define LONG1     "{" V ",\"id\":1,\"result\":\"" PAD "\"}"
+#define ID_LAST   "{\"result\":\"" PAD "\"," V ",\"id\":2}"
+
+/* Everything that was said has been read, or will never be. */
+static bool is_read(void *ctx)
+{
+    struct pair *p = ctx;
+    int waits = 0;
+
+    return p->o.closed || (ioctl(p->fd, TIOCOUTQ, &waits) == 0 && waits == 0);
+}
+
+static void say_and_wait(struct pair *p, struct mo_span text)
+{
+    say(p, text);
+    assert_true(mo_loop_until(p->o.l, is_read, p, LONG));
+}
+
+/* Only the call that is answered fails; the link goes on. A message that is no
+ * answer, or has no id of ours, ends it. */
+static void test_overlong(void **state)
+{
+    static const struct {
+        const char *name, *in, *log;
+        int code;
+    } rows[] = {
+        {"id first", LONG1 "\n" NOTE("a") "\n", "(1)[" NOTE("a") "]", 0},
+        {"id last, crlf", ID_LAST "\r\n" NOTE("a") "\n", "(2)[" NOTE("a") "]",
+         0},
+        {"between others", ANSWER("7") "\n" LONG1 "\n" ANSWER("8") "\n",
+         "[" ANSWER("7") "](1)[" ANSWER("8") "]", 0},
+        {"two in a row", LONG1 "\n" ID_LAST "\n", "(1)(2)", 0},
+        {"an error", "{" V ",\"id\":4,\"error\":{\"message\":\"" PAD "\"}}\n",
+         "(4)", 0},
+        {"has not ended", LONG1, "", 0},
+        {"a nested id",
+         "{" V ",\"result\":{\"id\":1,\"x\":\"" PAD "\"}}\n" NOTE("a") "\n", "",
+         MO_ETOOBIG},
+        {"a string as id", "{" V ",\"id\":\"1\",\"result\":\"" PAD "\"}\n", "",
+         MO_ETOOBIG},
+        {"an error for nobody",
+         "{" V ",\"id\":null,\"error\":{\"message\":\"" PAD "\"}}\n", "",
+         MO_ETOOBIG},
+        {"a request of the server", "{" V ",\"id\":1,\"method\":\"" PAD "\"}\n",
+         "", MO_ETOOBIG},
+        {"a notification", NOTE(PAD) "\n", "", MO_ETOOBIG},
+        {"no JSON", PAD PAD, "", MO_ETOOBIG},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_span in = mo_span_cstr(rows[i].in);
+
+        for (size_t cut = 0; cut <= in.n; cut++) {
+            struct pair p;
+
+            assert_int_equal(pair_open(&p, SHORT_MAX), 0);
+            say_and_wait(&p, mo_span_head(in, cut));
+            say_and_wait(&p, mo_span_skip(in, cut));
+            if (rows[i].code)
+                assert_true(mo_loop_until(p.o.l, owner_closed, &p.o, LONG));
+            check_row(rows[i].name,
+                      mo_span_is(mo_buf_view(&p.o.log), rows[i].log));
+            check_row(rows[i].name, p.o.why.code == rows[i].code);
+            check_row(rows[i].name,
+                      !rows[i].code || strstr(p.o.why.msg, "line too long"));
+            pair_close(&p);
+            check_row(rows[i].name, p.o.closed == 1);
+        }
+    }
+}
+
+/* Skipping has a limit, too. */
+static void test_overlong_without_end(void **state)
+{
+    static const size_t max = SHORT_MAX * MO_LINK_SKIP_TIMES;
+    struct pair p;
+
+    (void)state;
+    assert_int_equal(pair_open(&p, SHORT_MAX), 0);
+    say(&p, MO_SPAN("{" V ",\"id\":1,\"result\":\""));
+    for (size_t n = 0; n < max - 2 * sizeof(PAD); n += sizeof(PAD) - 1)
+        say(&p, MO_SPAN(PAD));
+    settle(p.o.l);
+    assert_int_equal(p.o.closed, 0);
+    for (int i = 0; i < 4; i++)
+        say(&p, MO_SPAN(PAD));
+    assert_true(mo_loop_until(p.o.l, owner_closed, &p.o, LONG));
+    assert_int_equal(p.o.why.code, MO_ETOOBIG);
+    assert_int_equal(p.o.log.len, 0);
+    pair_close(&p);
+}
+
+/* Closing in on_failed, and the stream ending inside a line being skipped. */
+static void test_overlong_ends(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    assert_int_equal(pair_open(&p, SHORT_MAX), 0);
+    p.o.close_at_first = true;
+    say(&p, MO_SPAN(LONG1 "\n" ID_LAST "\n"));
+    assert_true(mo_loop_until(p.o.l, owner_closed, &p.o, LONG));
+    assert_true(mo_span_is(mo_buf_view(&p.o.log), "(1)"));
+    pair_close(&p);
+    assert_int_equal(pair_open(&p, SHORT_MAX), 0);
+    say(&p, MO_SPAN(LONG1));
+    mo_close_fd(&p.fd);
+    assert_true(mo_loop_until(p.o.l, owner_closed, &p.o, LONG));
+    assert_non_null(strstr(p.o.why.msg, "in the middle of a line"));
+    pair_close(&p);
 }
 
 static void test_eof(void **state)
@@ -647,6 +773,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_overlong),
+        cmocka_unit_test(test_overlong_without_end),
+        cmocka_unit_test(test_overlong_ends),
         cmocka_unit_test(test_eof),
         cmocka_unit_test(test_close_inside),
         cmocka_unit_test(test_close_before_attach),

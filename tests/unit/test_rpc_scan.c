@@ -3,8 +3,10 @@
 
 #define V "\"jsonrpc\":\"2.0\""
 
-#define TEN     "xxxxxxxxxx"
-#define SIXTY   TEN TEN TEN TEN TEN TEN
+#define TEN   "xxxxxxxxxx"
+#define SIXTY TEN TEN TEN TEN TEN TEN
+#define BLANKS                                                                 \
+    "                                                                "
 #define ESC_ID  "\\u0069\\u0064"
 #define ESC_ALL "\\u006a\\u0073\\u006f\\u006e\\u0072\\u0070\\u0063"
 
@@ -57,7 +59,12 @@ static const struct {
      NULL},
     {"another case", "{" V ",\"ID\":1,\"result\":0}", MO_RPC_INVALID, NULL},
 
+    {"64 blanks in front", BLANKS "{" V ",\"id\":1,\"result\":0}",
+     MO_RPC_RESULT, "1"},
+
     /* Refused. */
+    {"65 blanks in front", BLANKS " {" V ",\"id\":1,\"result\":0}",
+     MO_RPC_INVALID, NULL},
     {"nothing", "", MO_RPC_INVALID, NULL},
     {"cut", "{" V ",\"id\":1,\"result\":{}", MO_RPC_INVALID, NULL},
     {"cut in a string", "{" V ",\"id\":1,\"result\":\"", MO_RPC_INVALID, NULL},

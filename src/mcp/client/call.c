@@ -484,14 +484,12 @@ static void take_error(struct mo_call *k, struct mo_json error, int status)
     call_end(k, &r);
 }
 
-static void count_stray(struct mo_conn *c, struct mo_json id)
+/* 0: no id that we could have sent. */
+static void count_stray(struct mo_conn *c, uint64_t id)
 {
-    uint64_t n = 0;
-    bool ours = mo_json_u64(id, &n) == 0 && n > 0 && n <= c->last_id;
-
-    if (!ours)
+    if (id == 0 || id > c->last_id)
         c->stats.unknown++;
-    else if (was_given_up(c, n))
+    else if (was_given_up(c, id))
         c->stats.late++;
     else
         c->stats.duplicate++;
@@ -499,13 +497,12 @@ static void count_stray(struct mo_conn *c, struct mo_json id)
 
 void mo_conn_call_answer(struct mo_conn *c, const struct mo_rpc *m)
 {
-    struct mo_call *k = NULL;
-    uint64_t id;
+    uint64_t id = 0;
+    struct mo_call *k =
+        mo_json_u64(m->id, &id) == 0 ? mo_conn_call_find(c, id) : NULL;
 
-    if (mo_json_u64(m->id, &id) == 0)
-        k = mo_conn_call_find(c, id);
     if (!k) {
-        count_stray(c, m->id);
+        count_stray(c, id);
         return;
     }
     c->stats.answers++;
@@ -523,7 +520,7 @@ void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
     struct mo_rpc m;
 
     if (!k) {
-        c->stats.unknown++;
+        count_stray(c, id);
         return;
     }
     if (body.n && mo_rpc_parse(body, &m, NULL) == 0 && m.kind == MO_RPC_ERROR)

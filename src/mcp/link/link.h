@@ -14,8 +14,9 @@
  *     returns. What is not JSON never gets here: a byte stream counts it as
  *     noise (on_noise) and goes on until a limit.
  *  3. on_failed(id): the request with that id will get no answer (HTTP error,
- *     broken stream); the link itself lives on. `status` is the HTTP status
- *     or 0, `body` what came with it (may be a JSON-RPC error).
+ *     broken stream, an answer that is too long); the link itself lives on.
+ *     `status` is the HTTP status or 0, `body` what came with it (may be a
+ *     JSON-RPC error).
  *  4. on_close fires exactly once, last; the link's memory is gone after it.
  *     Requests without an answer get no on_failed then: the owner knows. */
 #ifndef MO_MCP_LINK_LINK_H
@@ -26,6 +27,9 @@
 #include "mcp/trace.h"
 
 #define MO_LINK_LINE_MAX   ((size_t)4 * 1024 * 1024)
+/* An answer over the limit fails its call only; it is read to its end and not
+ * kept. A message so many times over the limit ends the link. */
+#define MO_LINK_SKIP_TIMES 16
 /* A byte stream is closed when there were so many more lines of noise than
  * good messages: a banner or a stray print now and then does no harm. */
 #define MO_LINK_NOISE_MAX  20

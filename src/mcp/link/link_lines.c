@@ -21,6 +21,7 @@
  *     then: what is in out can always be written, or the stream is broken. */
 #include "codec/frame.h"
 #include "mcp/link/budget.h"
+#include "mcp/overlong.h"
 
 #define LAST_WORDS_MS 500 /* for the queue when we close */
 #define GATHER_MAX    ((size_t)32 * 1024)
@@ -40,6 +41,7 @@ struct lines {
     uint64_t owed;
     size_t answers; /* bytes of them since the queue was empty */
     struct mo_budget budget;
+    struct mo_overlong overlong; /* on: the frame skips a line */
     unsigned held, noise;
     bool failing;
 };
@@ -96,10 +98,8 @@ static void on_flood(struct lines *ln)
     die(ln, &e);
 }
 
-static void charge(struct lines *ln, const struct mo_rpc *m)
+static void charge(struct lines *ln, bool answer)
 {
-    bool answer = m->kind == MO_RPC_RESULT || m->kind == MO_RPC_ERROR;
-
     if (answer && ln->owed) {
         ln->owed--;
         mo_budget_earn(&ln->budget);
@@ -122,24 +122,68 @@ static void on_line(struct lines *ln, struct mo_span line)
     }
     if (ln->noise)
         ln->noise--;
-    charge(ln, &m);
+    charge(ln, m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR);
     if (!is_dead(ln))
         ln->k.cb->on_message(ln->k.ctx, &m, 0);
+}
+
+/* The answer to a call was too long and has ended. */
+static void on_overlong(struct lines *ln, uint64_t id)
+{
+    struct mo_err e;
+
+    charge(ln, true);
+    if (is_dead(ln))
+        return;
+    (void)mo_overlong_fail(&e, ln->f.max);
+    ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0), &e);
+}
+
+/* Pass over a line that is too long: 0, or MO_ETOOBIG when the link must end
+ * (see overlong.h). */
+static int skip_line(struct lines *ln, struct mo_span *in)
+{
+    struct mo_span piece;
+    uint64_t id;
+    int ended;
+
+    if (!ln->overlong.on)
+        mo_overlong_start(&ln->overlong);
+    ended = mo_frame_skip(&ln->f, in, &piece);
+    if (!mo_overlong_feed(&ln->overlong, piece, ln->f.max))
+        return MO_ETOOBIG;
+    if (!ended)
+        return 0;
+    if (!mo_overlong_end(&ln->overlong, &id))
+        return MO_ETOOBIG;
+    on_overlong(ln, id);
+    return 0;
+}
+
+/* One line, or what there is of it. */
+static int take_line(struct lines *ln, struct mo_span *in)
+{
+    struct mo_span line;
+    int rc;
+
+    if (ln->overlong.on)
+        return skip_line(ln, in);
+    rc = mo_frame_next(&ln->f, in, &line);
+    if (rc > 0)
+        on_line(ln, line);
+    return rc == MO_ETOOBIG ? skip_line(ln, in) : rc;
 }
 
 /* Look at lines until there are none, we are held, or it is over. */
 static void look(struct lines *ln, struct mo_span *in)
 {
-    struct mo_span line;
     struct mo_err e;
     int rc = 0;
 
     while (in->n && !ln->held && !is_dead(ln)) {
-        rc = mo_frame_next(&ln->f, in, &line);
+        rc = take_line(ln, in);
         if (rc < 0)
             break;
-        if (rc)
-            on_line(ln, line);
         if (ln->answers > MO_LINK_QUEUE_HIGH && !is_dead(ln)) {
             ln->held |= HELD_QUEUE;
             mo_timer_start(ln->loop, &ln->stall, MO_LINK_STALL_MS);
@@ -219,7 +263,9 @@ static void on_eof(void *ctx)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECLOSED, "the other side has closed the stream%s",
-                  mo_frame_waiting(&ln->f) ? " in the middle of a line" : "");
+                  ln->overlong.on || mo_frame_waiting(&ln->f)
+                      ? " in the middle of a line"
+                      : "");
     die(ln, &e);
 }
 
