@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
+import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Place } from '../lib/gateway.mjs';
-import { text } from '../lib/mcp_talk.mjs';
+import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 
 const WHY = 'mcp-orchestrator/unavailable';
@@ -80,10 +81,52 @@ test('50 MB at once: an error, and the next call is well again', async (t) => {
   m.mood('big', 'big:50000000');
   const said = error(run('big_work', 1));
   assert.equal(text(await run('good_work', 1)), 'good work 1');
-  assert.match((await said).message, /big: line too long: over 16777216 bytes/);
+  assert.match((await said).message, /big: the answer is longer than 16777216 bytes/);
   m.mood('big', 'ok');
   assert.equal(text(await run('big_work', 2)), 'big work 2');
 });
+
+/** A client over HTTP, of a `serve` that others use, too. */
+async function join(t, serve) {
+  const it = client1();
+  await it.client.connect(new Http1(serve.url));
+  t.after(() => it.client.close());
+  return { ...it, run: (name, n) => it.call({ name, arguments: { n } }) };
+}
+
+// The held answer is written right behind the one that is too long.
+for (const mood of ['big', 'big-last'])
+  test(`${mood}: one answer is too long, the other client's arrives`, async (t) => {
+    const m = new Moody(t, { shared: {} });
+    const serve = await m.place.serve();
+    t.after(() => serve.stop());
+    const [a, b] = [await join(t, serve), await join(t, serve)];
+    await until(async () => (await a.client.listTools()).tools.length === 3, 'its tools');
+    m.mood('shared', 'pid');
+    const pid = text(await a.run('shared_work', 1));
+    m.mood('shared', 'hold');
+    const held = a.run('shared_work', 2);
+    await until(() => m.done('shared').length === 2, 'the held call');
+    m.mood('shared', `${mood}:20000000`);
+    const said = await error(b.run('shared_work', 3));
+    assert.match(said.message, /shared: the answer is longer than 16777216 bytes/);
+    assert.equal(text(await held), 'shared work 2');
+    m.mood('shared', 'pid');
+    assert.equal(text(await b.run('shared_work', 4)), pid);
+    assert.equal(m.done('shared').length, 4);
+  });
+
+// No call of ours could be told: the connection ends, and a new one works.
+for (const mood of ['big-ask', 'big-tell'])
+  test(`${mood}: too long and no answer`, async (t) => {
+    const m = new Moody(t, { big: {} });
+    const { run, tools } = await m.open(t);
+    await until(async () => (await tools()).length === 3, 'its tools');
+    m.mood('big', `${mood}:20000000`);
+    assert.match((await error(run('big_work', 1))).message, /big: line too long: over 16777216 bytes/);
+    m.mood('big', 'ok');
+    assert.equal(text(await run('big_work', 2)), 'big work 2');
+  });
 
 test('two of one name, a fallback to nobody: not started at all', async (t) => {
   const place = new Place({});

@@ -70,6 +70,34 @@ static void long_line(void)
     hang();
 }
 
+/* C1: the same, but it begins as the answer and its id can be read. */
+static void long_answer(void)
+{
+    char head[128];
+
+    (void)snprintf(head, sizeof(head),
+                   "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"", id);
+    put(head);
+    long_line();
+}
+
+/* C1: one that ends, and then the answer once more. */
+static void long_then_good(void)
+{
+    static char x[65536];
+    char head[128];
+
+    (void)snprintf(head, sizeof(head),
+                   "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"", id);
+    put(head);
+    memset(x, 'x', sizeof(x) - 1);
+    for (int i = 0; i < 512; i++)
+        put(x);
+    put("\"}}\n");
+    answer_as(id, EVIL);
+    hang();
+}
+
 /* C2: one byte per write, and a pause in the middle of a character. */
 static void bytes(void)
 {
@@ -179,6 +207,8 @@ static const struct {
 } evils[] = {
     {"ok", ok},
     {"long-line", long_line},
+    {"long-answer", long_answer},
+    {"long-then-good", long_then_good},
     {"bytes", bytes},
     {"forge-stderr", forge_stderr},
     {"some-noise", some_noise},

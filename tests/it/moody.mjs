@@ -4,8 +4,10 @@
 //
 //   moody.mjs NAME MOOD_FILE LOG_FILE
 //
-// Moods: ok, die (of the call), hang, slow, eat (memory), error, big:BYTES. At
-// start: no-init (hangs in initialize), no-start (dies at once), nonsense
+// Moods: ok, die (of the call), hang, slow, eat (memory), error, pid (says its
+// own), hold (answers behind the next call), big:BYTES, big-last:BYTES (the id
+// behind the result), big-ask:BYTES (a request of its own), big-tell:BYTES (a
+// notification). At start: no-init (hangs in initialize), no-start (dies at once), nonsense
 // (answers what is no JSON), noisy (fills stderr), many:N (lists N tools).
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -21,7 +23,11 @@ const tools = [
   { name: 'set', description: 'Set the work', inputSchema, annotations: { idempotentHint: true } },
 ];
 
+let held = () => {};
+
 const calls = {
+  pid: (id) => say({ id, result: text(`${process.pid}`) }),
+  hold: (id, what) => { held = () => { held = () => {}; calls.ok(id, what); }; },
   ok: (id, what) => say({ id, result: text(`${name} ${what}`) }),
   die: () => process.kill(process.pid, 'SIGKILL'),
   hang: () => {},
@@ -30,11 +36,21 @@ const calls = {
   error: (id) => say({ id, error: { code: -32000, message: `${name} says no, sk-planted-secret-1` } }),
 };
 
+const line = (m) => process.stdout.write(JSON.stringify(m) + '\n');
+const big = {
+  big: (id, t) => say({ id, result: text(t) }),
+  'big-last': (id, t) => line({ result: text(t), jsonrpc: '2.0', id }),
+  'big-ask': (id, t) => say({ id, method: 'sampling/createMessage', params: { x: t } }),
+  'big-tell': (id, t) => say({ method: 'notifications/message', params: { level: 'info', data: t } }),
+};
+
 function call(id, { name: tool, arguments: args }) {
   const now = mood();
   appendFileSync(logFile, `${name} ${tool} ${args?.n ?? ''} ${now}\n`);
-  if (now.startsWith('big:')) say({ id, result: text('é'.repeat(Number(now.slice(4)) / 2)) });
+  const [, how, bytes] = /^(big[a-z-]*):(\d+)$/.exec(now) ?? [];
+  if (how) big[how](id, 'é'.repeat(Number(bytes) / 2));
   else (calls[now] ?? calls.ok)(id, `${tool} ${args?.n ?? ''}`);
+  if (now !== 'hold') held();
 }
 
 function list(id) {
