@@ -260,6 +260,52 @@ static void refused(void **state)
 }
 
 #define N "data: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n"
+#define V "data: {\"jsonrpc\":\"2.0\","
+
+/* Messages over 4096 bytes: an answer fails its call only, others end the
+ * link. */
+static void overlong(void **state)
+{
+    static const struct {
+        const char *head, *tail, *says;
+    } rows[] = {
+        {V "\"id\":7,\"result\":\"", "\"}\n\n", "7 failed 0 too_big \n"},
+        {V "\"result\":\"", "\",\"id\":8}\n\n", "8 failed 0 too_big \n"},
+        {V "\"result\":[\ndata:\"", "\"],\ndata: \"id\":9}\n\n",
+         "9 failed 0 too_big \n"},
+        {"event: x\n" V "\"id\":7,\"result\":\"", "\"}\n\n",
+         "closed too_big\n"},
+        {V "\"id\":7,\"method\":\"", "\"}\n\n", "closed too_big\n"},
+        {V "\"result\":{\"id\":7,\"x\":\"", "\"}}\n\n", "closed too_big\n"},
+    };
+    static char big[4096];
+
+    (void)state;
+    memset(big, 'x', sizeof(big) - 1);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        bool lives = strstr(rows[i].says, "failed");
+        struct mo_buf b;
+        struct rig g;
+
+        mo_buf_init(&b, SEEN_MAX);
+        mo_buf_puts(&b, HELLO);
+        mo_buf_puts(&b, rows[i].head);
+        mo_buf_puts(&b, big);
+        mo_buf_puts(&b, rows[i].tail);
+        mo_buf_puts(&b, N);
+        rig_up(&g, mo_buf_cstr(&b));
+        assert_int_equal(open_link(&g), 0);
+        g.want = lives ? 2 : 1;
+        wait_for(g.l, client_saw, &g);
+        assert_true(
+            mo_span_starts(mo_buf_view(&g.client), mo_span_cstr(rows[i].says)));
+        if (lives)
+            close_link(&g);
+        assert_true(g.closed);
+        mo_buf_fini(&b);
+        rig_down(&g);
+    }
+}
 
 /* 5000 messages are held back but all arrive; 14000 end the link. */
 static void flood(void **state)
@@ -423,7 +469,7 @@ int main(void)
         cmocka_unit_test(talk),          cmocka_unit_test(refused),
         cmocka_unit_test(full),          cmocka_unit_test(endings),
         cmocka_unit_test(address_table), cmocka_unit_test(memory),
-        cmocka_unit_test(flood),
+        cmocka_unit_test(flood),         cmocka_unit_test(overlong),
     };
 
     return cmocka_run_group_tests(tests, first_loop, NULL);

@@ -3,13 +3,22 @@
 
 #define MAX 32 /* small, so that rows can reach it */
 
-/* What a reader saw: "event#id[data]" for each event, then "r=..", "!" for an
- * error, "last=" at the end. */
+/* What a reader saw: "event#id[data]" for each event, "data<event#id>" for one
+ * that was skipped, then "r=..", "!" for an error, "last=" at the end. */
 struct player {
     struct mo_sse s;
     struct mo_buf log;
-    bool failed;
+    bool failed, skips;
 };
+
+/* A '?' in the data ends it. */
+static bool on_skip(void *ctx, struct mo_span data)
+{
+    struct player *p = ctx;
+
+    mo_buf_span(&p->log, data);
+    return mo_span_find(data, '?') < 0;
+}
 
 static void play(struct player *p, struct mo_span piece)
 {
@@ -19,7 +28,7 @@ static void play(struct player *p, struct mo_span piece)
     struct mo_sse_event ev;
     struct mo_err e;
 
-    while (r == MO_SSE_EVENT && !p->failed) {
+    while (r >= MO_SSE_EVENT && !p->failed) {
         r = mo_sse_next(&p->s, &in, &ev, &e);
         if (r == MO_SSE_ERROR) {
             mo_buf_puts(&p->log, e.code == MO_ETOOBIG ? "!" : "?");
@@ -27,14 +36,17 @@ static void play(struct player *p, struct mo_span piece)
         }
         if (r == MO_SSE_MORE)
             assert_int_equal(in.n, 0);
-        if (r != MO_SSE_EVENT)
+        if (r < MO_SSE_EVENT)
             break;
+        if (r == MO_SSE_SKIPPED)
+            mo_buf_putc(&p->log, '<');
         mo_buf_span(&p->log, ev.event);
         mo_buf_putc(&p->log, '#');
         mo_buf_span(&p->log, ev.id);
-        mo_buf_putc(&p->log, '[');
+        mo_buf_putc(&p->log, r == MO_SSE_SKIPPED ? '>' : '[');
         mo_buf_span(&p->log, ev.data);
-        mo_buf_putc(&p->log, ']');
+        if (r == MO_SSE_EVENT)
+            mo_buf_putc(&p->log, ']');
     }
     mo_free(copy);
 }
@@ -43,6 +55,8 @@ static void run(struct player *p, struct mo_span in, size_t cut, size_t step)
 {
     p->failed = false;
     mo_sse_init(&p->s, MAX);
+    if (p->skips)
+        mo_sse_skip(&p->s, on_skip, p);
     mo_buf_init(&p->log, 4096);
     if (step == 0) {
         play(p, mo_span_head(in, cut));
@@ -144,23 +158,74 @@ static const struct {
         "message#[01234567890123456789]message#[01234567890123456789]"),
 };
 
+#define D30 "012345678901234567890123456789"
+
+/* The same when events that are too long are skipped. */
+static const struct {
+    const char *name;
+    struct mo_span in;
+    const char *want;
+} skips[] = {
+    ROW("fits", "data: x\n\n", "message#[x]"),
+    ROW("line of max", "data: 45678901234567890123456789\n\n",
+        "message#[45678901234567890123456789]"),
+    ROW("line over max", "data: 0\n\ndata: " D30 "\n\ndata: 1\n\n",
+        "message#[0]" D30 "\n<message#>message#[1]"),
+    ROW("no blank after the colon", "data:" D30 "\n\ndata: 1\n\n",
+        D30 "\n<message#>message#[1]"),
+    ROW("CRLF", "data: " D30 "\r\n\r\ndata: 1\r\n\r\n",
+        D30 "\n<message#>message#[1]"),
+    ROW("two in a row", "data: " D30 "\n\ndata: " D30 "\n\n",
+        D30 "\n<message#>" D30 "\n<message#>"),
+    ROW("data over max", "data: 01234567890123456789\ndata: 123456789012\n\n",
+        "01234567890123456789\n123456789012\n<message#>"),
+    ROW("more lines", "data: " D30 "\ndata: a\ndata:b\ndata\ndata:\n: c\nx\n\n",
+        D30 "\na\nb\n\n\n<message#>"),
+    ROW("name and id", "event: e\nid: 3\ndata: " D30 "\n\ndata: 1\n\n",
+        D30 "\n<e#3>message#3[1] last=3"),
+    ROW("fields behind it", "data: " D30 "\nid: 3\nevent: e\n\n",
+        D30 "\n<message#>"),
+    ROW("database is another field", "data: " D30 "\ndatabase: 1\ndat\n\n",
+        D30 "\n<message#>"),
+    ROW("comment over max", ": " D30 D30 "\ndata: 1\n\n", "!"),
+    ROW("endless comment", ": " D30 D30, "!"),
+    ROW("32 bytes of others", "data: " D30 "\n: " D30 "\n\n",
+        D30 "\n<message#>"),
+    ROW("33 bytes of others", "data: " D30 "\n:: " D30 "\n\n", D30 "\n!"),
+    ROW("too many others", "data: " D30 "\n: " D30 "\n:\n\n", D30 "\n!"),
+    ROW("has not ended", "data: " D30 "\n", D30 "\n"),
+    ROW("refused", "data: " D30 "\ndata: ?\n\ndata: 1\n\n", D30 "\n?!"),
+    ROW("refused at once", "data: ?\ndata: " D30 "\n", "?\n!"),
+};
+
+/* k up to n: cut there; beyond: in steps of 1, 2, 3 bytes */
+static void check_cut(const char *name, struct mo_span in, const char *want,
+                      size_t k, bool skipping)
+{
+    struct player p = {.skips = skipping};
+
+    run(&p, in, k, k > in.n ? k - in.n : 0);
+    if (strcmp(mo_buf_cstr(&p.log), want) != 0)
+        fail_msg("row '%s' cut %zu: got %s want %s", name, k,
+                 mo_buf_cstr(&p.log), want);
+    mo_buf_fini(&p.log);
+}
+
 static void test_rows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        size_t n = rows[i].in.n;
+        for (size_t k = 0; k <= rows[i].in.n + 3; k++)
+            check_cut(rows[i].name, rows[i].in, rows[i].want, k, false);
+    }
+}
 
-        /* k up to n: cut there; beyond: in steps of 1, 2, 3 bytes */
-        for (size_t k = 0; k <= n + 3; k++) {
-            struct player p;
-            size_t step = k > n ? k - n : 0;
-
-            run(&p, rows[i].in, k, step);
-            if (strcmp(mo_buf_cstr(&p.log), rows[i].want) != 0)
-                fail_msg("row '%s' cut %zu: got %s want %s", rows[i].name, k,
-                         mo_buf_cstr(&p.log), rows[i].want);
-            mo_buf_fini(&p.log);
-        }
+static void test_skips(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(skips); i++) {
+        for (size_t k = 0; k <= skips[i].in.n + 3; k++)
+            check_cut(skips[i].name, skips[i].in, skips[i].want, k, true);
     }
 }
 
@@ -322,9 +387,10 @@ static void test_oom(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_nul_in_data),
-        cmocka_unit_test(test_restart), cmocka_unit_test(test_name_limits),
-        cmocka_unit_test(test_put),     cmocka_unit_test(test_oom),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_skips),
+        cmocka_unit_test(test_nul_in_data), cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_name_limits), cmocka_unit_test(test_put),
+        cmocka_unit_test(test_oom),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

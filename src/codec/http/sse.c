@@ -121,7 +121,7 @@ void mo_sse_restart(struct mo_sse *s)
     mo_buf_reset(&s->id);
     (void)mo_buf_span(&s->id, mo_buf_view(&s->last_id));
     s->err = mo_buf_err(&s->id);
-    s->begun = s->skip_lf = s->fired = false;
+    s->begun = s->skip_lf = s->fired = s->skipping = false;
 }
 
 static int replace(struct mo_buf *b, struct mo_span v)
@@ -130,8 +130,94 @@ static int replace(struct mo_buf *b, struct mo_span v)
     return mo_buf_span(b, v);
 }
 
+/* --- an event that is too long ------------------------------------------- */
+
+void mo_sse_skip(struct mo_sse *s,
+                 bool (*on_skip)(void *ctx, struct mo_span data), void *ctx)
+{
+    s->on_skip = on_skip;
+    s->skip_ctx = ctx;
+}
+
+static int show(struct mo_sse *s, struct mo_span data)
+{
+    return s->on_skip(s->skip_ctx, data) ? 0 : MO_ETOOBIG;
+}
+
+/* From now on, until its empty line, the event's data is shown and not kept. */
+static int begin_skip(struct mo_sse *s)
+{
+    int rc;
+
+    if (!s->on_skip)
+        return MO_ETOOBIG;
+    s->begun = s->skipping = true;
+    s->field = MO_SSE_FIELD_OPEN;
+    s->nhead = s->other = 0;
+    rc = show(s, mo_buf_view(&s->data));
+    drop(&s->data);
+    return rc;
+}
+
+/* The line's first bytes are in head, or all of it. */
+static int name_field(struct mo_sse *s, bool whole)
+{
+    struct mo_span head = mo_span(s->head, s->nhead);
+    bool bare = whole && mo_span_is(head, "data");
+
+    if (!bare && !mo_span_starts(head, MO_SPAN("data:"))) {
+        s->field = MO_SSE_FIELD_OTHER;
+        s->other += s->nhead;
+        return 0;
+    }
+    s->field = MO_SSE_FIELD_DATA;
+    head = mo_span_skip(head, 5);
+    return head.n && head.p[0] != ' ' ? show(s, head) : 0;
+}
+
+/* A line of such an event, or a piece of it; whole: and its end. */
+static int skip_bytes(struct mo_sse *s, struct mo_span piece, bool whole)
+{
+    int rc = 0;
+
+    if (s->field == MO_SSE_FIELD_OPEN) {
+        size_t n = sizeof(s->head) - s->nhead;
+
+        n = n < piece.n ? n : piece.n;
+        if (n)
+            memcpy(s->head + s->nhead, piece.p, n);
+        s->nhead += n;
+        piece = mo_span_skip(piece, n);
+        if (whole || s->nhead == sizeof(s->head))
+            rc = name_field(s, whole);
+    }
+    if (s->field == MO_SSE_FIELD_OTHER)
+        s->other += piece.n;
+    if (s->other > s->max)
+        rc = MO_ETOOBIG;
+    if (rc == 0 && s->field == MO_SSE_FIELD_DATA && piece.n)
+        rc = show(s, piece);
+    if (rc == 0 && s->field == MO_SSE_FIELD_DATA && whole)
+        rc = show(s, MO_SPAN("\n"));
+    if (!whole)
+        return rc;
+    s->field = MO_SSE_FIELD_OPEN;
+    s->nhead = 0;
+    return rc;
+}
+
+/* --- fields -------------------------------------------------------------- */
+
 static int on_data(struct mo_sse *s, struct mo_span v)
 {
+    int rc;
+
+    if (v.n + 1 > s->data.max - s->data.len) {
+        rc = begin_skip(s);
+        if (rc == 0)
+            rc = show(s, v);
+        return rc < 0 ? rc : show(s, MO_SPAN("\n"));
+    }
     (void)mo_buf_span(&s->data, v);
     return mo_buf_putc(&s->data, '\n');
 }
@@ -179,14 +265,18 @@ static int on_field(struct mo_sse *s, struct mo_span line)
     return 0;
 }
 
-/* The empty line. 1: there is an event. */
+/* The empty line: MO_SSE_EVENT, MO_SSE_SKIPPED, or 0 for neither. */
 static int on_blank(struct mo_sse *s)
 {
     if (!mo_span_eq(mo_buf_view(&s->id), mo_buf_view(&s->last_id)) &&
         replace(&s->last_id, mo_buf_view(&s->id)) < 0)
         return mo_buf_err(&s->last_id);
     s->fired = true;
-    return s->data.len > 0;
+    if (s->skipping) {
+        s->skipping = false;
+        return MO_SSE_SKIPPED;
+    }
+    return s->data.len > 0 ? MO_SSE_EVENT : 0;
 }
 
 static int on_line(struct mo_sse *s, struct mo_span line)
@@ -197,7 +287,23 @@ static int on_line(struct mo_sse *s, struct mo_span line)
     return line.n ? on_field(s, line) : on_blank(s);
 }
 
-/* Take one line, or what there is of it. 1: event, 0: go on. */
+/* The line in `line` is too long; *in, not taken, goes on with it. */
+static int overflow(struct mo_sse *s)
+{
+    int rc = begin_skip(s);
+
+    if (rc == 0)
+        rc = skip_bytes(s, mo_buf_view(&s->line), false);
+    drop(&s->line);
+    return rc;
+}
+
+static bool is_blank(const struct mo_sse *s, size_t n, bool whole)
+{
+    return whole && n == 0 && s->nhead == 0 && s->field == MO_SSE_FIELD_OPEN;
+}
+
+/* Take one line, or what there is of it. > 0: an event's end, 0: go on. */
 static int take(struct mo_sse *s, struct mo_span *in)
 {
     size_t n = line_length(*in);
@@ -205,10 +311,12 @@ static int take(struct mo_sse *s, struct mo_span *in)
     bool whole = n < in->n;
     int rc;
 
-    if (n > s->max - s->line.len)
-        return MO_ETOOBIG;
+    if (!s->skipping && n > s->max - s->line.len)
+        return overflow(s);
     s->skip_lf = whole && in->p[n] == '\r';
     *in = mo_span_skip(*in, n + whole);
+    if (s->skipping)
+        return is_blank(s, n, whole) ? on_blank(s) : skip_bytes(s, line, whole);
     if (!whole || s->line.len) {
         if (mo_buf_span(&s->line, line) < 0)
             return mo_buf_err(&s->line);
@@ -226,8 +334,21 @@ static void lend(const struct mo_sse *s, struct mo_sse_event *ev)
     *ev = (struct mo_sse_event){
         .event = s->event.len ? mo_buf_view(&s->event) : MO_SPAN("message"),
         .id = mo_buf_view(&s->last_id),
-        .data = mo_span_head(mo_buf_view(&s->data), s->data.len - 1),
+        .data = mo_span_head(mo_buf_view(&s->data),
+                             s->data.len ? s->data.len - 1 : 0),
     };
+}
+
+static void describe(const struct mo_sse *s, int rc, struct mo_err *e)
+{
+    if (rc != MO_ETOOBIG)
+        (void)mo_fail(e, rc, "event stream: %s", mo_err_name(rc));
+    else if (mo_buf_err(&s->event) || mo_buf_err(&s->id))
+        (void)mo_fail(e, rc, "event stream: event name or id over %zu bytes",
+                      MO_SSE_NAME_MAX);
+    else
+        (void)mo_fail(e, rc, "event stream: event too long: over %zu bytes",
+                      s->max);
 }
 
 enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
@@ -249,12 +370,11 @@ enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
     }
     if (rc > 0) {
         lend(s, ev);
-        return MO_SSE_EVENT;
+        return (enum mo_sse_result)rc;
     }
     s->err = rc;
     if (rc == 0)
         return MO_SSE_MORE;
-    (void)mo_fail(e, rc, "event stream: %s",
-                  rc == MO_ETOOBIG ? "event too long" : mo_err_name(rc));
+    describe(s, rc, e);
     return MO_SSE_ERROR;
 }

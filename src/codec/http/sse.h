@@ -8,7 +8,9 @@
  *
  * Limits: a line, and the data of an event, may have `max` bytes, an id or
  * event name MO_SSE_NAME_MAX; one more is MO_ETOOBIG and the reader stays
- * failed: we do not guess where the next event begins.
+ * failed. A reader with mo_sse_skip() passes over an event whose line or data
+ * is too long instead: the empty line that ends it cannot be part of its data,
+ * so the next event begins where it would have begun anyway.
  *
  * Ownership: the spans of an event are borrowed until the next call. */
 #ifndef MO_CODEC_HTTP_SSE_H
@@ -36,6 +38,7 @@ enum mo_sse_result {
     MO_SSE_ERROR = -1, /* *e says why; all later calls say so again */
     MO_SSE_MORE,       /* all input taken */
     MO_SSE_EVENT,
+    MO_SSE_SKIPPED, /* the end of an event that was too long; no data */
 };
 
 struct mo_sse {
@@ -49,12 +52,28 @@ struct mo_sse {
     bool begun;   /* the first line is over: no BOM any more */
     bool skip_lf; /* the last byte was CR */
     bool fired;   /* data and event are lent to the caller */
+    /* An event that is skipped. */
+    bool (*on_skip)(void *ctx, struct mo_span data);
+    void *skip_ctx;
+    bool skipping;
+    enum { MO_SSE_FIELD_OPEN, MO_SSE_FIELD_DATA, MO_SSE_FIELD_OTHER } field;
+    char head[6]; /* "data: " or what else its present line begins with */
+    size_t nhead;
+    size_t other; /* bytes of it in lines that are no data */
 };
 
 void mo_sse_init(struct mo_sse *s, size_t max);
 void mo_sse_fini(struct mo_sse *s);
 /* A new stream after a reconnect: last_id and retry_ms are kept. */
 void mo_sse_restart(struct mo_sse *s);
+
+/* Skip events that are too long. on_skip gets their data in pieces, borrowed,
+ * each line with its LF; false: fail with MO_ETOOBIG after all. It is called
+ * inside mo_sse_next() and must not call the reader. Other fields that follow
+ * the point where the event became too long are ignored; over `max` bytes of
+ * them are MO_ETOOBIG. */
+void mo_sse_skip(struct mo_sse *s,
+                 bool (*on_skip)(void *ctx, struct mo_span data), void *ctx);
 
 enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
                                struct mo_sse_event *ev, struct mo_err *e);

@@ -11,6 +11,7 @@
  * callback of ours for it is on the stack (x->busy) or x->call is set.
  *  3. After x->quiet is set the owner hears nothing more of it. */
 #include "mcp/link/link_http_priv.h"
+#include "mcp/overlong.h"
 
 #define ROOM "mcp-http"
 
@@ -422,7 +423,10 @@ static void on_data(void *ctx, struct mo_span data)
             mo_buf_span(&x->body, mo_span_head(data, MO_LINK_HTTP_BODY_MAX -
                                                          x->body.len));
     } else if (x->kind == JSON && mo_buf_span(&x->body, data) < 0) {
-        (void)mo_fail(&e, mo_buf_err(&x->body), "the answer is too big");
+        if (mo_buf_err(&x->body) == MO_ETOOBIG)
+            (void)mo_overlong_fail(&e, x->h->max);
+        else
+            (void)mo_fail(&e, mo_buf_err(&x->body), "no memory for the answer");
         spoil(x, &e);
     }
 }

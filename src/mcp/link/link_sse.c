@@ -9,6 +9,7 @@
 #include "codec/http/sse.h"
 #include "codec/http/url.h"
 #include "mcp/link/budget.h"
+#include "mcp/overlong.h"
 
 #define NOTE_MS 30000u
 
@@ -26,6 +27,7 @@ struct sse {
     int status;
     bool events; /* the stream is one */
     struct mo_sse in;
+    struct mo_overlong overlong; /* on: in skips an event */
     unsigned noise;
     struct mo_buf endpoint;
     struct mo_list posts;
@@ -290,6 +292,33 @@ static void on_text(struct sse *s, struct mo_span text)
         die(s, &e);
 }
 
+/* A piece of an event that is too long. */
+static bool on_skip(void *ctx, struct mo_span data)
+{
+    struct sse *s = ctx;
+
+    if (!s->overlong.on)
+        mo_overlong_start(&s->overlong);
+    return mo_overlong_feed(&s->overlong, data, s->max);
+}
+
+/* It has ended: its call fails, or the link does (see overlong.h). */
+static void on_skipped(struct sse *s, struct mo_span event)
+{
+    struct mo_err e;
+    uint64_t id;
+    bool ours = mo_overlong_end(&s->overlong, &id);
+
+    (void)mo_overlong_fail(&e, s->max);
+    if (ours && mo_span_is(event, "message")) {
+        s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0), &e);
+        return;
+    }
+    (void)mo_fail(&e, MO_ETOOBIG,
+                  "event stream: event too long: over %zu bytes", s->max);
+    die(s, &e);
+}
+
 /* Too many messages: the stream is not read for a breath. */
 static void hold(struct sse *s)
 {
@@ -338,9 +367,11 @@ static void stream_data(void *ctx, struct mo_span in)
 
     while (s->events && !is_dead(s)) {
         r = mo_sse_next(&s->in, &in, &ev, &e);
-        if (r != MO_SSE_EVENT)
+        if (r < MO_SSE_EVENT)
             break;
-        if (mo_span_is(ev.event, "endpoint"))
+        if (r == MO_SSE_SKIPPED)
+            on_skipped(s, ev.event);
+        else if (mo_span_is(ev.event, "endpoint"))
             on_endpoint(s, ev.data);
         else if (mo_span_is(ev.event, "message") && ev.data.n)
             on_text(s, ev.data);
@@ -510,6 +541,7 @@ int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
     mo_arena_init(&s->a, 8 * MO_HTTP_HEAD_MAX);
     mo_buf_init(&s->endpoint, MO_URL_MAX);
     mo_sse_init(&s->in, s->max);
+    mo_sse_skip(&s->in, on_skip, s);
     rc = copy_opts(s, o);
     if (rc < 0) {
         sse_free(s);

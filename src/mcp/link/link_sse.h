@@ -6,7 +6,8 @@
  * is known wait for it.
  *
  * When the stream ends the link ends (on_close): there is no way to take it
- * up again. A POST that is not taken is on_failed for its request.
+ * up again. A POST that is not taken is on_failed for its request, and so is
+ * an answer that is too long (overlong.h).
  *
  * Trust: the address must be of the same origin as the stream, so that a
  * server cannot make us post, with our credentials, somewhere else. Limits as
