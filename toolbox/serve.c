@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "codec/frame.h"
+#include "codec/rpc_scan.h"
 #include "toolbox/box.h"
 #include "toolbox/server.h"
 
@@ -34,7 +35,8 @@ struct serve {
     struct tb_watch in, out, signals;
     struct tb_timer again, end;
     struct mo_frame frame;
-    bool skipping; /* the rest of a line that was too long */
+    bool skipping;           /* the rest of a line that was too long */
+    struct mo_rpc_scan scan; /* that line */
     struct mo_span unread;
     char bytes[READ_MAX]; /* behind unread */
 
@@ -99,12 +101,17 @@ static void on_writable(struct tb_watch *w)
 
 static void skip_line(struct serve *s)
 {
-    ptrdiff_t lf = mo_span_find(s->unread, '\n');
+    struct mo_span piece;
+    int ended = mo_frame_skip(&s->frame, &s->unread, &piece);
+    struct mo_json id;
 
-    s->skipping = lf < 0;
-    s->unread = mo_span_skip(s->unread, lf < 0 ? s->unread.n : (size_t)lf + 1);
-    if (!s->skipping)
-        tb_server_overlong(&s->server);
+    (void)mo_rpc_scan_feed(&s->scan, piece);
+    s->skipping = !ended;
+    if (!ended)
+        return;
+    if (mo_rpc_scan_end(&s->scan, &id) != MO_RPC_REQUEST)
+        id = (struct mo_json){NULL, 0};
+    tb_server_overlong(&s->server, mo_json_text(id));
 }
 
 static void take_line(struct serve *s)
@@ -116,9 +123,10 @@ static void take_line(struct serve *s)
         tb_server_line(&s->server, line);
     if (rc >= 0)
         return;
-    mo_frame_fini(&s->frame);
-    mo_frame_init(&s->frame, TB_LINE_MAX);
     s->skipping = true;
+    mo_rpc_scan_init(&s->scan);
+    if (rc != MO_ETOOBIG) /* the line's beginning is lost, and so is its id */
+        (void)mo_rpc_scan_feed(&s->scan, MO_SPAN("!"));
 }
 
 static void take_lines(struct serve *s)

@@ -2,9 +2,9 @@
  *
  * Reading stops while more than HIGH bytes wait to be written: first new
  * requests, then the output of commands, which then wait by themselves.
- * A line over TB_LINE_MAX is dropped to its end and answered with an error;
- * the stream goes on. All children are reaped, also those of others when we
- * are process 1.
+ * A line over TB_LINE_MAX is dropped to its end and answered with an error,
+ * under the request's id where that can be read; the stream goes on. All
+ * children are reaped, also those of others when we are process 1.
  *
  * Commands run as the same user. The process is not "dumpable", so they
  * cannot open its descriptors through /proc and speak for it, nor read its

@@ -386,9 +386,9 @@ void tb_server_line(struct tb_server *s, struct mo_span line)
     }
 }
 
-void tb_server_overlong(struct tb_server *s)
+void tb_server_overlong(struct tb_server *s, struct mo_span id)
 {
-    tb_reply_error(s, mo_span(NULL, 0), MO_RPC_INVALID_REQUEST,
+    tb_reply_error(s, id, MO_RPC_INVALID_REQUEST,
                    "the line is too long and was dropped: send less at a time");
 }
 

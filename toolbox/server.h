@@ -41,8 +41,8 @@ void tb_server_init(struct tb_server *s);
 void tb_server_fini(struct tb_server *s); /* cancels what is under way */
 
 void tb_server_line(struct tb_server *s, struct mo_span line);
-/* A line was too long to be looked at. */
-void tb_server_overlong(struct tb_server *s);
+/* A line was too long and was dropped. id: of the request, empty: unknown. */
+void tb_server_overlong(struct tb_server *s, struct mo_span id);
 void tb_server_cancel_all(struct tb_server *s);
 
 #endif

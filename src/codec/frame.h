@@ -24,7 +24,7 @@ struct mo_frame {
     struct mo_buf part; /* the beginning of a line that has not ended */
     size_t max;
     bool lent; /* part holds the line given out last */
-    int err;   /* sticky, except that mo_frame_skip() clears MO_ETOOBIG */
+    int err;   /* sticky until mo_frame_skip() has reached the line's end */
 };
 
 void mo_frame_init(struct mo_frame *f, size_t max);
@@ -34,12 +34,12 @@ void mo_frame_fini(struct mo_frame *f);
  * has ended, MO_ETOOBIG, MO_ENOMEM. */
 int mo_frame_next(struct mo_frame *f, struct mo_span *in, struct mo_span *line);
 
-/* After MO_ETOOBIG only: the next piece of the line that is too long, borrowed
- * until the next call. The first piece may be the bytes that the frame has
- * kept; the others are taken from *in and not kept. 1: that was the last piece
- * (possibly empty, possibly ending in CR) and mo_frame_next() works again. 0:
- * the line has not ended; call again if *in has bytes, else with the next
- * bytes. */
+/* After an error only: the next piece of the line that failed, borrowed until
+ * the next call. After MO_ENOMEM its beginning is lost. The first piece may be
+ * the bytes that the frame has kept; the others are taken from *in and not
+ * kept. 1: that was the last piece (possibly empty, possibly ending in CR) and
+ * mo_frame_next() works again. 0: the line has not ended; call again if *in has
+ * bytes, else with the next bytes. */
 int mo_frame_skip(struct mo_frame *f, struct mo_span *in,
                   struct mo_span *piece);
 

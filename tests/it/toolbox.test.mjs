@@ -420,6 +420,19 @@ for (const program of Object.keys(programs)) {
         await until(() => t.messages.length, `an answer to ${line.slice(0, 40)}`);
         assert.equal(t.messages[0].error.code, code, line.slice(0, 40));
       }
+      const big = 'y'.repeat(25 * 1024 * 1024);
+      for (const [line, id] of [
+        [{ jsonrpc: '2.0', id: 'big', method: 'ping', params: { x: big } }, 'big'],
+        [{ params: { id: 1, x: big }, method: 'ping', jsonrpc: '2.0', id: 7 }, 7],
+        [{ jsonrpc: '2.0', method: 'ping', params: { id: 1, x: big } }, null],
+        [{ jsonrpc: '2.0', id: 7, result: { x: big } }, null],
+      ]) {
+        t.messages.length = 0;
+        t.raw(`${JSON.stringify(line)}\n`);
+        await until(() => t.messages.length, 'an answer');
+        assert.deepEqual([t.messages[0].id ?? null, t.messages[0].error.code], [id, -32600]);
+        assert.match(t.messages[0].error.message, /the line is too long and was dropped/);
+      }
       t.messages.length = 0;
       t.raw('\n\r\n  \n{"jsonrpc":"2.0","id":"gone","result":{}}\n');
       t.send({ method: 'notifications/unknown' });
