@@ -162,7 +162,7 @@ static void put_member(const struct mo_audit *a, struct mo_jw *w,
         if (!a->whole)
             return;
     }
-    mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
+    mo_jw_key_raw(w, key);
     put_value(w, val);
 }
 

@@ -236,7 +236,7 @@ static void show_map(struct mo_jw *w, struct mo_json map, bool all)
     mo_jw_obj(w);
     mo_json_iter(&it, map);
     while (mo_json_next(&it, &key, &val)) {
-        mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
+        mo_jw_key_raw(w, key);
         if (all || mo_json_str_eq(key, MO_SPAN("clientSecret")))
             show_text(w, val);
         else
@@ -266,13 +266,14 @@ void mo_entry_show(struct mo_jw *w, struct mo_json entry)
     mo_jw_obj(w);
     mo_json_iter(&it, entry);
     while (mo_json_next(&it, &key, &val)) {
-        struct mo_span name = {key.p + 1, key.n - 2};
-        bool all = mo_entry_has_keys(name);
+        bool all = mo_json_str_eq(key, MO_SPAN("env")) ||
+                   mo_json_str_eq(key, MO_SPAN("headers"));
 
-        mo_jw_key_span(w, name);
+        mo_jw_key_raw(w, key);
         if (mo_json_is(val, MO_JSON_OBJECT))
             show_map(w, val, all);
-        else if (mo_span_is(name, "url") && mo_json_is(val, MO_JSON_STRING))
+        else if (mo_json_str_eq(key, MO_SPAN("url")) &&
+                 mo_json_is(val, MO_JSON_STRING))
             show_url(w, val);
         else
             mo_jw_raw(w, mo_json_text(val));

@@ -493,12 +493,14 @@ static void put_check(struct mo_jw *w, struct mo_json list)
     while (mo_json_next(&it, &key, &val)) {
         struct mo_json id = mo_json_get(val, "id");
 
+        if (!mo_json_is(id, MO_JSON_STRING))
+            continue;
         known |= mo_span_eq(mo_json_text(id), mo_json_text(model));
-        mo_jw_key_span(w, mo_span(id.p + 1, id.n - 2));
+        mo_jw_key_raw(w, id);
         mo_jw_cstr(w, "available");
     }
     if (!known) {
-        mo_jw_key_span(w, mo_span(model.p + 1, model.n - 2));
+        mo_jw_key_raw(w, model);
         mo_jw_cstr(w, "not_found");
     }
     mo_jw_end(w);

@@ -94,6 +94,9 @@ static void test_public(void **state)
             "\"stop\":\"calls\",\"usage\":{\"input\":1}}");
     mo_entry_words(&b, doc.root);
     is_text(&b, "hm\nok\n");
+    mo_entry_public(&b, parse(MO_SPAN("{\"a\\\"b\":{\"c\\\\d\":1}}"), &doc), 1,
+                    2);
+    is_text(&b, "{\"seq\":1,\"at\":2,\"a\\\"b\":{\"c\\\\d\":1}}");
     mo_buf_fini(&b);
 }
 

@@ -147,6 +147,10 @@ static void schemas(void **state)
         {"{\"allOf\":[{},{}]}",
          "{\"type\":\"object\",\"description\":\"(allOf: [{},{}])\"}",
          "allOf\n"},
+        {"{\"properties\":{\"a\":{\"\\u0074ype\":\"string\"}}}",
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"\\u0074ype\":"
+         "\"string\"}}}",
+         ""},
         {"{\"title\":\"a\",\"title\":\"b\"}",
          "{\"type\":\"object\",\"title\":\"b\"}", ""},
         {"{\"items\":[{}],\"properties\":[]}",

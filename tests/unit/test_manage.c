@@ -141,6 +141,13 @@ static void test_show(void **state)
         {"{\"url\":\"https://h/x#k?1\"}", "{\"url\":\"https://h/x#***\"}"},
         {"{\"oauth\":{\"clientId\":\"i\",\"clientSecret\":\"s\"}}",
          "{\"oauth\":{\"clientId\":\"i\",\"clientSecret\":\"***\"}}"},
+        /* keys with escapes stay as they are, and hide nothing */
+        {"{\"a\\\"b\":1,\"x\":{\"c\\\\d\":2}}",
+         "{\"a\\\"b\":1,\"x\":{\"c\\\\d\":2}}"},
+        {"{\"\\u0065nv\":{\"A\\n\":\"b\"}}",
+         "{\"\\u0065nv\":{\"A\\n\":\"***\"}}"},
+        {"{\"\\u0075rl\":\"https://u:p@h/x\"}",
+         "{\"\\u0075rl\":\"https://***@h/x\"}"},
     };
 
     (void)state;

@@ -214,7 +214,7 @@ static void put_open(struct mo_jw *w, struct mo_json v)
     while (mo_json_next(&it, &key, &val)) {
         if (is_opaque(key))
             continue;
-        mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
+        mo_jw_key_raw(w, key);
         mo_jw_raw(w, mo_json_text(val));
     }
     mo_jw_end(w);
@@ -251,7 +251,7 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
     while (mo_json_next(&it, &key, &val)) {
         if (is_opaque(key))
             continue;
-        mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));
+        mo_jw_key_raw(&w, key);
         if (mo_json_str_eq(key, MO_SPAN("blocks")))
             put_open_blocks(&w, val);
         else

@@ -293,7 +293,7 @@ static void relay(struct chat *c, const struct call *k, const char *name,
         if (mo_json_str_eq(key, MO_SPAN("callId")) ||
             mo_json_str_eq(key, MO_SPAN("progressToken")))
             continue;
-        mo_jw_key_span(&ev.w, mo_span(key.p + 1, key.n - 2));
+        mo_jw_key_raw(&ev.w, key);
         mo_jw_raw(&ev.w, mo_json_text(val));
     }
     event_send(&ev, c, NULL, name);

@@ -142,7 +142,7 @@ static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
             drop(x, note, k, v);
             continue;
         }
-        mo_jw_key_span(&x->w, inside(k));
+        mo_jw_key_raw(&x->w, k);
         put_schema(x, v, false);
     }
     mo_jw_end(&x->w);
@@ -217,7 +217,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
     if (how == DEFS || how == CONST || how == ALL)
         mo_jw_key(&x->w, names[how]);
     else
-        mo_jw_key_span(&x->w, inside(k));
+        mo_jw_key_raw(&x->w, k);
     if (mo_json_str_eq(k, MO_SPAN("required"))) {
         put_required(x, v);
     } else if (how == COPY) {

@@ -191,7 +191,7 @@ static void put_json(const struct round *a, struct mo_buf *b)
         mo_jw_cstr(&w, state(r));
         mo_json_iter(&it, (struct mo_json){r->json.p, r->json.len});
         while (r->json.len > 0 && mo_json_next(&it, &key, &val)) {
-            mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));
+            mo_jw_key_raw(&w, key);
             mo_jw_raw(&w, mo_json_text(val));
         }
         mo_jw_end(&w);

@@ -158,12 +158,14 @@ void mo_jw_init(struct mo_jw *w, struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
+/* key: plain text, which is escaped here. A key that comes from JSON text is
+ * escaped already and goes through mo_jw_key_raw(). */
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
 static inline void mo_jw_key(struct mo_jw *w, const char *key)
 {
     mo_jw_key_span(w, mo_span_cstr(key));
 }
-/* Another's key, as it was written. */
+/* key: a validated JSON string, quotes included, copied unchanged. */
 void mo_jw_key_raw(struct mo_jw *w, struct mo_json key);
 void mo_jw_str(struct mo_jw *w, struct mo_span s); /* bad UTF-8 -> U+FFFD */
 void mo_jw_cstr(struct mo_jw *w, const char *s);   /* NULL -> null */
