@@ -1,21 +1,21 @@
-/* boxreq.h - what the orchestrator and the keeper of a native box say.
+/* boxreq.h - messages between the orchestrator and the keeper of a native box.
  *
- * The keeper (mo-box) stays with its box, also when the orchestrator goes and
- * comes back; they talk over a unix socket in frames:
+ * The keeper (mo-box) stays with its box, also while the orchestrator restarts.
+ * The two talk over a unix socket in frames:
  *
- *   u32 length of what follows the head | u8 type | u8 version | u16 fds
+ *   u32 length without the head | u8 type | u8 version | u16 fds
  *
  * and then the fields of the type in the order of its table in boxreq.c:
  * numbers as u64, text as u16 length, bytes and a NUL, lists as u16 count and
- * texts. Little-endian, both ends are on one machine. `fds` says how many
- * descriptors come with the frame's first byte.
+ * texts. Little-endian: both ends are on one machine. `fds` is the number of
+ * descriptors that come with the frame's first byte.
  *
  * Ownership: decoded text is borrowed from the frame's bytes.
- * Limits: every field has its bounds in the table; a frame that breaks one,
- * lacks a byte or has one too many is refused as a whole (MO_EPROTO), one
- * over MO_BOXMSG_MAX before it is read. Both sides hang up then.
+ * Limits: every field has its bounds in the table. A frame that breaks one,
+ * lacks a byte or has one too many fails as a whole (MO_EPROTO); a frame over
+ * MO_BOXMSG_MAX fails before it is read. Both sides then close the socket.
  *
- * Refuses to know what the fields mean: launcher/ does, and src/box/native.c.
+ * The meaning of the fields belongs to launcher/ and src/box/native.c.
  */
 #ifndef MO_CODEC_BOXREQ_H
 #define MO_CODEC_BOXREQ_H
@@ -47,24 +47,24 @@ enum mo_boxmsg_type {
     MO_BOXMSG_STATS,     /* -> STATS_ARE */
     /* from the keeper */
     MO_BOXMSG_DESC = 64, /* desc; fds: stdin (write), stdout, stderr (read) */
-    MO_BOXMSG_REFUSED,   /* refused: the answer to what cannot be done */
+    MO_BOXMSG_REFUSED,   /* refused: the request failed */
     MO_BOXMSG_ENDED,     /* end: the program is gone */
     MO_BOXMSG_STATS_ARE, /* stats */
-    MO_BOXMSG_TAKEN,     /* another client attached; nothing more comes */
+    MO_BOXMSG_TAKEN,     /* another client attached; this one gets no more */
 };
 
 struct mo_boxreq {
     const char *id;       /* names the socket and the cgroups */
     const char *dir;      /* where the socket is; 0700 and ours */
-    const char *session;  /* labels, only repeated to who asks */
+    const char *session;  /* labels, only returned by DESCRIBE */
     const char *instance; /* which run of the program */
     const char *store;    /* whose sessions */
     const char *policy;   /* digest of what was asked */
-    uint64_t expires;     /* wall s: its end if nobody is attached; 0: none */
-    uint64_t linger_ms;   /* its end, so long after the last one left; 0: its
-                             input ends with the client's, too */
-    uint64_t memory;      /* bytes, swap included */
-    uint64_t cpu_milli;   /* 1000 = one core */
+    uint64_t expires; /* wall s: ends then if no client is attached; 0: never */
+    uint64_t linger_ms; /* ends so long after the last client left; 0: the
+                           client's end of input ends the box's, too */
+    uint64_t memory;    /* bytes, swap included */
+    uint64_t cpu_milli; /* 1000 = one core */
     uint64_t pids;
     uint64_t workspace, workspace_inodes;
     uint64_t tmp, tmp_inodes;
@@ -87,7 +87,7 @@ struct mo_boxdesc {
     uint64_t uid;              /* on the host */
     uint64_t starts;           /* 1, and one more for each restart */
     uint64_t landlock;         /* ABI, 0: this kernel has none */
-    uint64_t attached;         /* 1: somebody is */
+    uint64_t attached;         /* 1: a client is attached */
 };
 
 struct mo_boxrefused {
@@ -138,7 +138,7 @@ int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m,
                   struct mo_err *e);
 
 /* Length of the whole frame whose head is at in.p; 0 when the head is not
- * complete; MO_EPROTO for a head that no frame has. */
+ * complete; MO_EPROTO for an invalid head. */
 int mo_boxmsg_len(struct mo_span in, size_t *len, struct mo_err *e);
 
 /* 1: one frame was taken off *in. 0: it is not complete yet. Or MO_EPROTO. */

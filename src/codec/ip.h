@@ -1,9 +1,9 @@
 /* ip.h - is an IP address one of this machine or of a private network?
  *
- * For whoever is sent to an address by a stranger: what lies there must not
- * be reached that way. Counted as private are the unspecified, loopback,
- * private, shared (100.64/10), link-local, unique-local, multicast and
- * reserved ones, and IPv4 inside IPv6 in any of its clothes. */
+ * Used before connecting to an address that a peer has named: a peer must not
+ * make us reach these. Private are unspecified, loopback, private, shared
+ * (100.64/10), link-local, unique-local, multicast and reserved addresses, and
+ * IPv6 addresses that embed such an IPv4 address in any form. */
 #ifndef MO_CODEC_IP_H
 #define MO_CODEC_IP_H
 

@@ -1,17 +1,15 @@
-/* mux.h - the stream of a Docker attach, taken apart.
+/* mux.h - splits the stream of a Docker attach into stdout and stderr.
  *
  * Without a terminal, dockerd joins a container's stdout and stderr into one
  * stream of frames: {stream id, 0, 0, 0, length as 32 bits big-endian} and
- * that many bytes. This room finds the frames in whatever pieces arrive and
- * hands their bytes on at once, without gathering any: a line may span frames
- * and a frame may span reads, so putting lines together is the next room's
- * work anyway.
+ * that many bytes. This room finds the frames in pieces of any size and
+ * passes their bytes on at once, without buffering: a line may span frames and
+ * a frame may span reads, so the next room has to join lines anyway.
  *
  * Ownership: a piece points into the caller's input; nothing is allocated.
  * Limits: a frame of more than MO_MUX_FRAME_MAX (dockerd sends 32 KiB at
- * most), an unknown stream, or filler that is not zero means that we have
- * lost our place or are being lied to. There is no way back from that: the
- * error is final. */
+ * most), an unknown stream id, or padding that is not zero means that the
+ * stream is out of step or forged. The error is final. */
 #ifndef MO_CODEC_MUX_H
 #define MO_CODEC_MUX_H
 
@@ -34,7 +32,7 @@ struct mo_mux {
 void mo_mux_init(struct mo_mux *m);
 
 /* Take from *in: 1 and a piece (never empty) of one stream, 0 when all input
- * is used up, MO_EPROTO now and ever after. */
+ * is used up, MO_EPROTO, now and at every later call. */
 int mo_mux_next(struct mo_mux *m, struct mo_span *in,
                 enum mo_mux_stream *stream, struct mo_span *piece,
                 struct mo_err *e);

@@ -9,9 +9,9 @@
  *
  * Limits: a metric has at most MO_PROM_SERIES_MAX label sets. Above that, or
  * when memory is out, counts go to one more series whose labels all say
- * "other": a peer who invents values cannot make us grow, and no count is
- * lost. Label values are cut at MO_PROM_VALUE_MAX bytes and bytes outside
- * printable ASCII become '?', so that no value can spoil the page.
+ * "other": a peer that invents values cannot make the registry grow, and no
+ * count is lost. Label values are cut at MO_PROM_VALUE_MAX bytes and bytes
+ * outside printable ASCII become '?', so that no value can break the format.
  *
  * Every counting call takes NULL and then does nothing, for rooms that were
  * given no registry. */
@@ -36,7 +36,7 @@ struct mo_prom_desc {
     enum mo_prom_kind kind;
     const char *labels[MO_PROM_LABELS_MAX]; /* names; the rest NULL */
     const double *buckets; /* histograms: upper bounds, rising, finite */
-    size_t nbuckets;       /* "+Inf" is added by us */
+    size_t nbuckets;       /* without "+Inf", which is added */
 };
 
 /* 1 ms to 60 s: answers, calls, starts. */
@@ -58,8 +58,8 @@ struct mo_prom_series {
 struct mo_prom *mo_prom_new(void);
 void mo_prom_free(struct mo_prom *p);
 
-/* The same descriptor twice gives the same metric. MO_EINVAL for a name,
- * label or bucket that may not be, MO_EEXISTS for the name of another
+/* The same descriptor twice gives the same metric. MO_EINVAL for an
+ * invalid name, label or bucket, MO_EEXISTS for the name of another
  * descriptor, MO_EBUSY at MO_PROM_METRICS_MAX. NULL then. */
 struct mo_prom_metric *
 mo_prom_add(struct mo_prom *p, const struct mo_prom_desc *d, struct mo_err *e);

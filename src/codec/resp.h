@@ -1,9 +1,8 @@
 /* resp.h - RESP 2, the protocol of Redis: requests written, replies read.
  *
- * Ours instead of hiredis' because a reply comes from a peer: here it has a
- * bound in bytes, values and depth, its memory is the caller's arena (so
- * running out of it can be tested), the bytes are not copied, and no library
- * has to be found whose name changes with every release of Debian.
+ * Not hiredis, because a reply comes from a peer: this reader limits bytes,
+ * values and depth, takes its memory from the caller's arena (so failing
+ * allocations can be tested) and does not copy the bytes.
  *
  * Reading: feed bytes in any pieces, then take replies until there is none.
  * A reply borrows the reader's buffer until the next call.
@@ -42,7 +41,7 @@ struct mo_resp {
 struct mo_resp_in {
     struct mo_buf buf;
     size_t start; /* of the reply that is being read */
-    size_t seen;  /* bytes of it that are understood */
+    size_t seen;  /* bytes of it that are parsed */
     size_t need;  /* values that are still missing; 0: between replies */
     size_t values;
     int err; /* sticky */

@@ -1,9 +1,9 @@
 /* rpc.h - the JSON-RPC 2.0 envelope, in one pass over the bytes.
  *
  * One scan validates the whole text and finds the envelope's members; the
- * payload (params, result, error) stays the span it was. What could make two
- * readers disagree is refused: a duplicate of any envelope member, also when
- * one of the two is written with escapes. Unknown members are legal and
+ * payload (params, result, error) stays the span it was. A duplicate of any
+ * envelope member is refused, also when one of the two is written with escapes,
+ * because two readers could take different ones. Unknown members are legal and
  * survive in the raw text.
  *
  * Batches are recognised (MO_RPC_BATCH): the caller walks root as an array
@@ -43,8 +43,8 @@ struct mo_rpc {
 };
 
 /* MO_EPROTO: not JSON (answer MO_RPC_PARSE_ERROR). 0 with MO_RPC_INVALID:
- * JSON but a bad envelope (answer MO_RPC_INVALID_REQUEST); *e then holds why
- * all the same, and out->id is set when it was usable. */
+ * JSON but a bad envelope (answer MO_RPC_INVALID_REQUEST); *e holds the
+ * reason in this case, too, and out->id is set when it is usable. */
 int mo_rpc_parse(struct mo_span text, struct mo_rpc *out, struct mo_err *e);
 
 /* Writers: append one message without newline. params/result are validated

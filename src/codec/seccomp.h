@@ -1,14 +1,14 @@
 /* seccomp.h - which system calls a box may make: one table, two forms.
  *
- * An allow-list. What is not in it answers EPERM; clone3 answers ENOSYS, as do
- * calls newer than the table, because libraries then fall back to the older
+ * An allow-list. Other calls fail with EPERM; clone3 and calls newer than the
+ * table fail with ENOSYS, because libraries then fall back to the older
  * call. A few calls are allowed for some arguments only: clone without new
  * namespaces, socket for AF_UNIX, ioctl for a list of requests (TIOCSTI is not
  * among them).
  *
  * mo_seccomp_bpf() writes it as the classic BPF program that the kernel takes,
  * mo_seccomp_json() as the profile that container engines take. Both come from
- * the same rows, so the boxes of both drivers answer alike.
+ * the same rows, so the boxes of both drivers behave alike.
  *
  * Arguments are compared by their low 32 bits, which is all the kernel looks
  * at for these calls: a filter that compares 64 bits can be passed by setting

@@ -2,13 +2,13 @@
  *
  * Images travel as tar. We write our own (ustar, nothing that changes from
  * one run to the next: no times, no owners), so that the same files always
- * give the same bytes and the same digest; and we look into those of others
- * before anything of theirs is started.
+ * give the same bytes and the same digest; and we inspect other
+ * people's archives before anything from them is started.
  *
  * The reader knows ustar, the long names of GNU tar and the paths and sizes
- * of pax. It pulls like codec/http/http1.h: the caller offers bytes, the reader
- * takes what it needs and says what it has. Paths come out as they were
- * written: who compares them cleans them first (mo_tar_clean).
+ * of pax. Pull style as codec/http/http1.h: the caller offers bytes, the reader
+ * takes what it needs and returns an event. Paths are returned as written;
+ * clean them with mo_tar_clean() before comparing.
  *
  * Ownership: an entry's texts live until the next call; data points into the
  * caller's input. Limits: a path or a pax record of more than MO_TAR_META_MAX
@@ -53,7 +53,7 @@ enum mo_tar_event {
     MO_TAR_MORE,  /* all input taken */
     MO_TAR_ENTRY, /* t->entry */
     MO_TAR_DATA,  /* *piece: of the last entry, never empty */
-    MO_TAR_END,   /* two empty blocks: what follows is no archive */
+    MO_TAR_END,   /* two empty blocks: the archive has ended */
 };
 
 struct mo_tar {

@@ -4,7 +4,7 @@
  * packet (a binary frame is a bare message). Over polling a body is packets
  * joined by 0x1e, where a binary one is 'b' + base64.
  *
- * An empty packet is refused wherever it stands, so an empty body is too.
+ * An empty packet is an error anywhere, and so is an empty body.
  * Ownership: data borrows the frame or body; decoded binary is the arena's. */
 #ifndef MO_CODEC_HTTP_EIO_H
 #define MO_CODEC_HTTP_EIO_H

@@ -1,17 +1,17 @@
 /* http1.h - HTTP/1.1 messages, bytes in, events out.
  *
- * A head is read twice: by a guard of ours, which splits it and refuses what
- * llhttp 8.1 lets through (CVE-2023-30589: bare CR as a line end;
+ * A head is read twice: by our own check, which splits it and refuses input
+ * that llhttp 8.1 accepts (CVE-2023-30589: bare CR as a line end;
  * CVE-2024-27982: space before a header name; obs-fold; LF-only; both
  * framings at once; a repeated Content-Length; blank before the colon), and
- * by llhttp, which knows the rest of the grammar. Both must agree on method,
+ * by llhttp, which checks the rest of the grammar. Both must agree on method,
  * version, status and framing: a message whose end two parsers could see
  * differently is an error. Bodies are then counted here.
  *
  * Pull style: the caller offers bytes, the parser takes what it needs and
- * says what it has. Call next() until it says MORE, DONE or ERROR. Nothing of
- * a pipelined second message is consumed before mo_http1_reset(). The head is
- * copied and lives until reset; body spans point into the caller's input.
+ * returns an event. Call next() until it returns MORE, DONE or ERROR. Nothing
+ * of a pipelined second message is consumed before mo_http1_reset(). The head
+ * is copied and lives until reset; body spans point into the caller's input.
  *
  * Refused on purpose, though some servers take them: trailers, an empty line
  * before the message, a blank before a chunk extension, absolute-form targets
@@ -76,7 +76,7 @@ bool mo_http_has_token(const struct mo_http_head *h, const char *name,
                        const char *token);
 
 enum mo_http1_event {
-    MO_HTTP1_ERROR = -1, /* *e says why; status() what to answer */
+    MO_HTTP1_ERROR = -1, /* *e says why; mo_http1_status() the answer */
     MO_HTTP1_MORE,       /* all input taken, wants more */
     MO_HTTP1_HEAD,       /* mo_http1_head() is valid */
     MO_HTTP1_BODY,       /* *body is a piece of it, never empty */
@@ -110,7 +110,7 @@ bool mo_http1_begun(const struct mo_http1 *h);
 /* 400, 414, 431, 501, 505 or (out of memory) 503 after MO_HTTP1_ERROR. */
 int mo_http1_status(const struct mo_http1 *h);
 
-const char *mo_http_reason(int status);  /* "Unknown" if it is */
+const char *mo_http_reason(int status);  /* "Unknown" for an unknown status */
 bool mo_http_is_token(struct mo_span s); /* RFC 9110 token, not empty */
 
 /* Writers. A name that is no token, a target or value with control bytes is

@@ -1,8 +1,8 @@
 /* http1h.h - one whole head of an HTTP/1.x message, read twice.
  *
  * Private to http1*.c. The caller has walked the lines already: every LF has
- * its CR before it, no line begins with a blank, only the last is empty. We
- * split and judge them here, then llhttp reads the same bytes and must come
+ * its CR before it, no line begins with a blank, only the last is empty. They
+ * are split and checked here; then llhttp reads the same bytes and must come
  * to the same result. */
 #ifndef MO_CODEC_HTTP_HTTP1H_H
 #define MO_CODEC_HTTP_HTTP1H_H
@@ -19,7 +19,7 @@ static inline bool mo_http1_in(const struct mo_http1_set *s, char c)
     return s->has[(unsigned char)c];
 }
 
-/* Length of the part of s at its start that is made of the set's bytes. */
+/* Number of bytes at the start of s that are in the set. */
 static inline size_t mo_http1_run(const struct mo_http1_set *set,
                                   struct mo_span s)
 {

@@ -9,9 +9,9 @@
  * collect or refuse them; their count is capped, and every placeholder in its
  * data names one of them.
  *
- * Stricter than socket.io-parser where that one guesses (an id rounded to a
- * double, a blank read as a digit, a namespace with JSON in it): what is taken
- * here is read there in the same way. tests/it/sio_diff holds the list.
+ * Stricter than socket.io-parser where that guesses (an id rounded to a double,
+ * a blank read as a digit, a namespace with JSON in it): a packet accepted here
+ * is read there in the same way. tests/it/sio_diff holds the list.
  *
  * Ownership: a packet borrows the text; nothing is allocated. */
 #ifndef MO_CODEC_HTTP_SIO_H

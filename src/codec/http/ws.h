@@ -7,8 +7,8 @@
  * Ownership: event data is borrowed until the next call, from the caller's
  * own buffer or from msg. Between messages no memory is held.
  * Limits: max_message, judged from the header before anything is gathered,
- * and never allocated on the strength of a claim: msg grows with the bytes
- * that did arrive. One byte fragments cost no more than their bytes.
+ * and never allocated because a header claims it: msg grows with the bytes
+ * that did arrive. One-byte fragments cost no more than their bytes.
  * Strict where the RFC says MUST: a length in more bytes than it needs is
  * refused, text is checked as it comes in, not at the end of the message. */
 #ifndef MO_CODEC_HTTP_WS_H
@@ -41,8 +41,8 @@ enum mo_ws_event {
 
 struct mo_ws {
     enum mo_ws_role role;
-    /* What to answer with. After MO_WS_ERROR: 1002, 1007, 1009, or 1011 when
-     * memory ran out; after MO_WS_CLOSE: the peer's, 0 if it gave none. */
+    /* The code to answer with. After MO_WS_ERROR: 1002, 1007, 1009, or 1011
+     * when memory ran out; after MO_WS_CLOSE: the peer's, 0 if it gave none. */
     uint16_t close_code;
     uint16_t peer_code; /* after MO_WS_CLOSE; 1005 if none was given */
     size_t max_message;
@@ -65,7 +65,7 @@ void mo_ws_fini(struct mo_ws *w);
 
 /* Consume from *in (p may be written: unmasking is done in place) up to the
  * next event. MO_WS_MORE means that all of it was consumed. *e is filled for
- * MO_WS_ERROR only. After a close or an error everything is swallowed. */
+ * MO_WS_ERROR only. After a close or an error all input is dropped. */
 struct mo_ws_in {
     char *p;
     size_t n;

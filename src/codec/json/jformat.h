@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-/* 1 it is, 0 it is not, -1 we do not know that format. */
+/* 1: text has that format, 0: it has not, -1: unknown format. */
 int mo_jformat(struct mo_span format, struct mo_span text);
 
 #endif

@@ -1,13 +1,13 @@
-/* jregex.h - regular expressions that cannot run away.
+/* jregex.h - regular expressions with bounded running time.
  *
- * What `pattern` in a JSON Schema needs of ECMA-262, over the characters of a
- * JSON string: literals, ".", classes, \d \w \s and their opposites, \b,
- * anchors, groups, alternatives, counted repeats. All alternatives are
- * followed at once (a set of states, never a way back), so matching costs
- * text times pattern, whatever either of them looks like.
+ * The part of ECMA-262 that `pattern` in a JSON Schema needs, over the
+ * characters of a JSON string: literals, ".", classes, \d \w \s and their
+ * opposites, \b, anchors, groups, alternatives, counted repeats. All
+ * alternatives are followed at once (a set of states, no backtracking), so
+ * matching costs at most text length times pattern length.
  *
- * What it refuses (MO_EINVAL, for the caller to say "not checked"): look-
- * around, back references, \p{...}, and anything over its limits. A match
+ * Not supported (MO_EINVAL; the caller reports "not checked"): look-around,
+ * back references, \p{...}, and anything over the limits below. A match
  * may begin anywhere; captures are not kept; flags are those of "u".
  *
  * No allocation: a compiled pattern is one struct of about 40 KiB. */
@@ -40,7 +40,7 @@ struct mo_jregex {
     uint32_t mark[MO_JREGEX_OPS_MAX];
 };
 
-/* pattern: a JSON string. 0 or MO_EINVAL (not ours, or not a pattern). */
+/* pattern: a JSON string. 0 or MO_EINVAL (not supported, or not a pattern). */
 int mo_jregex_compile(struct mo_jregex *r, struct mo_json pattern);
 
 /* 1 found, 0 not, MO_ETOOBIG when *steps (one a state visited) is used up. */

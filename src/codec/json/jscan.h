@@ -1,16 +1,16 @@
-/* jscan.h - the one pass that turns a peer's bytes into trusted JSON text.
+/* jscan.h - validates JSON text in one pass.
  *
  * The scanner checks grammar (RFC 8259), UTF-8, control characters and depth
- * in a single walk and builds nothing; json.h wraps it for whole texts,
- * codec/rpc.h steps it through the members of the top object, so that an
- * envelope costs no second look at the payload.
+ * in a single pass and builds nothing. json.h uses it for whole texts; rpc.h
+ * steps it through the members of the top object, so that reading an envelope
+ * needs no second pass over the payload.
  *
- * Decided where RFC 8259 leaves room: a byte order mark is refused, a lone
+ * Choices where RFC 8259 leaves them open: a byte order mark is refused, a lone
  * surrogate written as an escape is accepted (it reads as U+FFFD), numbers may
  * be of any size, a duplicate key is legal, depth is limited.
  *
- * After a failure `p` is the first wrong byte: all before it could have been
- * the beginning of good JSON; at `end` the text was merely cut.
+ * After a failure `p` is the first wrong byte: the bytes before it could begin
+ * valid JSON. `p` equal to `end` means that the text was cut.
  *
  * Private to the JSON rooms; others use json.h and codec/rpc.h. */
 #ifndef MO_CODEC_JSON_JSCAN_H

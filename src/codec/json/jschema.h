@@ -1,21 +1,21 @@
-/* jschema.h - does a JSON value fit a JSON Schema? For tool arguments and
- * structured results, with an answer a person or a model can act on.
+/* jschema.h - checks a JSON value against a JSON Schema. Used for tool
+ * arguments and structured results; errors are worded for people and models.
  *
  * The subset of 2020-12 that MCP servers use, straight over json.h handles:
  * type, enum, const; the limits of numbers, strings, arrays and objects;
  * properties, patternProperties, additionalProperties, propertyNames,
  * required, dependentRequired, dependentSchemas; prefixItems, items,
  * contains, uniqueItems; allOf, anyOf, oneOf, not, if/then/else; $ref to
- * places and $anchors inside the same schema; boolean schemas. What older
- * drafts wrote is understood: definitions, dependencies, items as a list,
+ * places and $anchors inside the same schema; boolean schemas. Keywords of
+ * older drafts are supported: definitions, dependencies, items as a list,
  * additionalItems, exclusiveMinimum as a boolean; and where $schema names draft
  * 7 or older, a $ref hides its neighbours.
  *
- * Never a false alarm: what is not understood counts as fulfilled and leaves
- * a note. Never fetched: a $ref to another document is such a note.
+ * No false errors: an unsupported keyword counts as fulfilled and sets a
+ * note. A $ref to another document is never fetched and sets a note, too.
  *
- * Trust: schema and value may both come from an enemy. Depth and work are
- * limited; who reaches a limit gets MO_ETOOBIG, not a verdict. Everything is
+ * Trust: schema and value may both be hostile. Depth and work are limited;
+ * reaching a limit is MO_ETOOBIG and no verdict. Everything is
  * on the stack (about 200 KiB at the deepest), nothing is allocated. */
 #ifndef MO_CODEC_JSON_JSCHEMA_H
 #define MO_CODEC_JSON_JSCHEMA_H
@@ -28,12 +28,12 @@
 
 enum {                                 /* notes: what was not looked at */
        MO_JSCHEMA_REMOTE_REF = 1 << 0, /* a $ref to another document */
-       MO_JSCHEMA_LOST_REF = 1 << 1,   /* a local $ref that leads nowhere */
-       MO_JSCHEMA_PATTERN = 1 << 2,    /* a regular expression we do not take */
+       MO_JSCHEMA_LOST_REF = 1 << 1,   /* a local $ref without a target */
+       MO_JSCHEMA_PATTERN = 1 << 2,    /* an unsupported regular expression */
        MO_JSCHEMA_KEYWORD = 1 << 3,    /* unevaluated*, $dynamicRef */
-       MO_JSCHEMA_BAD_SCHEMA = 1 << 4, /* a keyword with a value of no sense */
-       MO_JSCHEMA_FORMAT = 1 << 5,  /* a text too long to look at its format */
-       MO_JSCHEMA_DIVISOR = 1 << 6, /* multipleOf with too many digits */
+       MO_JSCHEMA_BAD_SCHEMA = 1 << 4, /* a keyword with an invalid value */
+       MO_JSCHEMA_FORMAT = 1 << 5,     /* a text too long to check its format */
+       MO_JSCHEMA_DIVISOR = 1 << 6,    /* multipleOf with too many digits */
 };
 
 struct mo_jschema_opts {

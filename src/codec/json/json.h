@@ -1,17 +1,16 @@
 /* json.h - JSON without a tree.
  *
  * Text from a peer is validated once, in full (RFC 8259, UTF-8, depth, size),
- * by mo_json_parse(). What comes out is a value handle: the span of the
- * value's own bytes. Everything after that is a lazy walk over text known to
- * be good, so numbers and unknown members keep their exact bytes and a
+ * by mo_json_parse(). The result is a value handle: the span of the value's
+ * own bytes. Everything after that is a lazy walk over text known to be
+ * valid, so numbers and unknown members keep their exact bytes and a
  * payload can be forwarded unchanged.
  *
  * Ownership: a handle borrows the text it was parsed from.
  * Trust: the cursor functions below must only be given handles that came from
  * mo_json_parse() (or text we wrote ourselves); they do not validate again.
  * Limits: depth and size; a duplicate key is legal JSON, so it is refused
- * only where it could be used to make two readers disagree (codec/rpc.h,
- * config).
+ * only where two readers could disagree because of it (rpc.h, config).
  *
  * Newlines between tokens are legal JSON but break newline framing and SSE:
  * root.has_nl tells, mo_json_compact() re-emits without them. */
@@ -24,7 +23,7 @@
 #define MO_JSON_DEPTH_MAX 512
 
 enum mo_json_type {
-    MO_JSON_NONE, /* "no value": what a failed look-up gives */
+    MO_JSON_NONE, /* "no value": the result of a failed look-up */
     MO_JSON_NULL,
     MO_JSON_BOOL,
     MO_JSON_NUMBER,
@@ -46,12 +45,12 @@ struct mo_json_doc {
 };
 
 /* The whole text is one JSON value. depth <= 0: MO_JSON_DEPTH_MAX.
- * MO_EPROTO names what is wrong and where. */
+ * MO_EPROTO: *e names the error and its place. */
 int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                   struct mo_err *e);
 
 /* The whole text is one object: out[i] is its member names[i], the last of
- * duplicates, or none. Cheaper than to parse and then to look for them. */
+ * duplicates, or none. Cheaper than parsing first and searching then. */
 int mo_json_parse_members(struct mo_span text, const char *const *names,
                           size_t n, struct mo_json *out, struct mo_err *e);
 
@@ -78,10 +77,10 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
-/* The same in steps, for who does not want to walk over a long value twice: is
- * there one more; its key, if it has one; then the value, or into it and, when
- * that has been looked at, behind it. enter() is false for what is no
- * container; what leave() finds not walked it walks over. */
+/* The same in steps, so that a long value need not be walked over twice. more()
+ * says whether there is another item; key() reads its key, in objects; then
+ * value() reads its value, or enter() walks into it and leave() goes behind it.
+ * enter() is false for a value that is no container; leave() skips the rest. */
 bool mo_json_more(struct mo_json_iter *it);
 struct mo_json mo_json_key(struct mo_json_iter *it);
 struct mo_json mo_json_value(struct mo_json_iter *it);
@@ -96,8 +95,8 @@ static inline struct mo_json mo_json_get(struct mo_json v, const char *key)
 {
     return mo_json_find(v, mo_span_cstr(key));
 }
-/* The same of an object that has no key twice: one we wrote ourselves. It does
- * not look behind what it finds. */
+/* The same for an object without duplicate keys, such as one that we wrote: the
+ * search ends at the first match. */
 struct mo_json mo_json_first(struct mo_json v, const char *key);
 struct mo_json mo_json_at(struct mo_json v, size_t index);
 size_t mo_json_len(struct mo_json v); /* members or elements */
@@ -107,8 +106,8 @@ size_t mo_json_len(struct mo_json v); /* members or elements */
  * the arena (MO_ENOMEM). A lone surrogate becomes U+FFFD. */
 bool mo_json_str_same(struct mo_json v, struct mo_span s);
 int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out);
-/* Whoever looks for a key meets many others: most differ at the first byte. No
- * escape is shorter than what it means. */
+/* Inline, because a search compares with many keys and most differ at the first
+ * byte. An escape is never shorter than the character it stands for. */
 static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
 {
     if (v.n < 2 || v.n - 2 < s.n || v.p[0] != '"')
@@ -142,8 +141,8 @@ void mo_json_where(struct mo_span text, size_t at, unsigned *line,
 /* --- writer --------------------------------------------------------------
  *
  * Writes into a capped buffer and puts commas and colons by itself. Errors
- * are the buffer's (sticky). Unbalanced or misplaced calls are our mistake:
- * MO_BUG_ON. A member is mo_jw_key() followed by one value. */
+ * are the buffer's (sticky). Unbalanced or misplaced calls are a MO_BUG_ON. A
+ * member is mo_jw_key() followed by one value. */
 
 #define MO_JW_DEPTH_MAX 64
 
@@ -182,7 +181,7 @@ static inline void mo_jw_member(struct mo_jw *w, const char *key,
     mo_jw_str(w, s);
 }
 
-/* The string literal alone, quotes included (what mo_jw_str uses). */
+/* The string literal alone, quotes included. */
 int mo_json_quote(struct mo_buf *b, struct mo_span s);
 
 #endif

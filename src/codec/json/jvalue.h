@@ -1,4 +1,4 @@
-/* jvalue.h - JSON compared by what it means, not by how it is written.
+/* jvalue.h - compares JSON values by meaning, not by spelling.
  *
  * 1, 1.0 and 10e-1 are one number; "a" and "\u0061" are one string; the
  * order of members does not matter. Numbers are compared as decimal text,
@@ -6,8 +6,8 @@
  *
  * Only for handles out of mo_json_parse(), as in json.h. No allocation, no
  * copy. Limits: exponents beyond +-10^15 count as that; an object that holds
- * a key twice equals what has the same number of members and, for every key,
- * the value that is written last. */
+ * a key twice equals an object with the same number of members and, for every
+ * key, the same last value. */
 #ifndef MO_CODEC_JSON_JVALUE_H
 #define MO_CODEC_JSON_JVALUE_H
 

@@ -1,4 +1,4 @@
-/* utf8.h - is it UTF-8, where does a character end.
+/* utf8.h - UTF-8: validation, encoding, decoding, cutting.
  *
  * Strict as RFC 3629: no overlong forms, no surrogates, nothing above
  * U+10FFFF. The incremental validator keeps its place in one word, so a text
@@ -18,18 +18,18 @@ bool mo_utf8_valid(struct mo_span s);
 
 /* *state starts as 0. false: invalid, and so is everything fed later. */
 bool mo_utf8_feed(uint32_t *state, struct mo_span s);
-/* No character is half-way: the text may end here. */
+/* No character is incomplete: the text may end here. */
 bool mo_utf8_complete(uint32_t state);
 
-/* Bytes at the start that are good: whole characters, and of a last one that
- * is cut or wrong those bytes which could still have become something. So it
- * is the offset of the first wrong byte, or s.n when there is none. */
+/* Offset of the first wrong byte, or s.n when there is none. The bytes of a
+ * character that is cut off at the end count as right while they could still
+ * become a character. */
 size_t mo_utf8_good(struct mo_span s);
 
 /* The greatest length <= max that does not cut a character of valid text. */
 size_t mo_utf8_cut(struct mo_span s, size_t max);
 
-/* Encode; bytes written. A surrogate or a number too big is our mistake. */
+/* Encode; bytes written. A surrogate or a number too big is MO_BUG_ON. */
 size_t mo_utf8_put(char out[4], uint32_t cp);
 /* Decode the first character: bytes used, or -1 (also for empty text). */
 int mo_utf8_get(struct mo_span s, uint32_t *cp);

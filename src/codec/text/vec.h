@@ -1,11 +1,11 @@
-/* vec.h - sixteen bytes at a time, written once for three machines.
+/* vec.h - vector operations on bytes, for three kinds of machines.
  *
- * The codecs ask only one kind of question of plain text: where is the next
- * byte that matters (a quote, a control character, the first non-ASCII)?
- * Here are the few vector operations that answer it: NEON, SSE2, and eight
- * bytes in a plain word. Everything above this file is written against these
- * names, so all machines run the same algorithm; MO_VEC_PLAIN forces the
- * word version, which is how a test compares it with the real one.
+ * The codecs search plain text for the next byte of interest: a quote, a
+ * control character, the first non-ASCII byte. These are the few operations
+ * that this needs: NEON, SSE2, and eight
+ * bytes in a plain word. All codecs use these names, so all
+ * machines run the same algorithm; MO_VEC_PLAIN forces the word version, so
+ * that a test can compare it with the real one.
  *
  * Nothing here reads outside [p, end), and nothing knows any format. */
 #ifndef MO_CODEC_TEXT_VEC_H
