@@ -1,7 +1,7 @@
 /* boxreq.c - frames by table. See boxreq.h.
  *
- * One table a type says where a field lies in the struct and what it may be;
- * writing and reading walk the same rows, so they cannot disagree. */
+ * One table a type lists the fields with their place in the struct and their
+ * bounds. Writing and reading use the same rows, so they cannot disagree. */
 #include "codec/boxreq.h"
 
 #include "base/mem.h"

@@ -18,7 +18,7 @@ size_t mo_frame_waiting(const struct mo_frame *f)
     return f->lent || f->err ? 0 : f->part.len;
 }
 
-/* The line that was given out last is not needed any more. */
+/* The last line returned is no longer borrowed. */
 static void take_back(struct mo_frame *f)
 {
     if (!f->lent)

@@ -71,7 +71,7 @@ static bool usable_id(const struct envelope *env)
            (is(env, M_ID, MO_JSON_STRING) || is(env, M_ID, MO_JSON_NUMBER));
 }
 
-/* Each rule returns what it finds wrong, NULL when nothing. */
+/* Each rule returns the error it finds, or NULL. */
 
 static const char *bad_duplicate(const struct envelope *env)
 {

@@ -1,11 +1,11 @@
 /* seccomp.c - the table, and the filter for the kernel. See seccomp.h.
  *
  * Not in the table, and why it matters: io_uring, userfaultfd, bpf, perf and
- * keyctl (large kernel doors with a long record), unshare, setns, mount and
- * the calls of the new mount interface, ptrace, process_vm_*, pidfd_getfd and
- * kcmp (other processes), chroot, sync and syncfs (they would flush the host's
- * disks), mq_*, io_setup, vmsplice, mempolicy, and everything that needs a
- * capability nobody in a box has. */
+ * keyctl (large attack surface with a long record of bugs), unshare, setns,
+ * mount and the calls of the new mount interface, ptrace, process_vm_*,
+ * pidfd_getfd and kcmp (other processes), chroot, sync and syncfs (they would
+ * flush the host's disks), mq_*, io_setup, vmsplice, mempolicy, and everything
+ * that needs a capability that no process in a box has. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -219,7 +219,7 @@ static const struct mo_seccomp_call calls[] = {
     {"rt_sigsuspend", {133, 130}},
     {"rt_sigreturn", {139, 15}},
     {"sigaltstack", {132, 131}},
-    /* who we are; without capabilities none of these gives anything */
+    /* identity; harmless without capabilities */
     {"getuid", {174, 102}},
     {"geteuid", {175, 107}},
     {"getgid", {176, 104}},

@@ -97,7 +97,7 @@ void mo_sha256_init(struct mo_sha256 *s)
     s->len = 0;
 }
 
-/* What a block is still short of, and with it that block. */
+/* Fill up the block; a full one is mixed in. Returns the bytes taken. */
 static size_t fill(struct mo_sha256 *s, const unsigned char *p, size_t n)
 {
     size_t at = s->len % MO_SHA256_BLOCK, take = MO_SHA256_BLOCK - at;

@@ -44,8 +44,8 @@ static int decode_binary(struct mo_span text, struct mo_arena *a,
     return 0;
 }
 
-/* A body without a single byte is one empty packet, and so is what follows a
- * trailing separator: both are refused, as engine.io does. */
+/* An empty body is one empty packet, and a trailing separator is followed by
+ * one: both are refused, as engine.io does. */
 int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
                 struct mo_eio *out, struct mo_err *e)
 {

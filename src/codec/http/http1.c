@@ -5,8 +5,8 @@
 
 /* Invariants:
  * 1. part holds bytes only in ST_HEAD; msg exists from the HEAD event on.
- * 2. guard() looks at whole lines in order and nothing is judged before its
- *    line is whole, so the way the bytes were cut cannot change a verdict.
+ * 2. guard() checks lines in order and none before it is complete, so the way
+ *    the bytes were cut cannot change the outcome.
  * 3. left is the number of body bytes to come: of the message (ST_LENGTH) or
  *    of the chunk (ST_CHUNK_*). */
 enum state {
@@ -151,7 +151,7 @@ static int guard_line(struct mo_http1 *h, const char *p, size_t n)
 }
 
 /* 1: the head is the first h->line bytes of s; 0: not whole yet; -1. The
- * first byte is judged at once: a TLS hello need not hold an LF, and an empty
+ * first byte is checked at once: a TLS hello need not hold an LF, and an empty
  * line is no message. */
 static int guard(struct mo_http1 *h, struct mo_span s)
 {
@@ -179,7 +179,7 @@ static int guard(struct mo_http1 *h, struct mo_span s)
 
 /* --- from head to body --------------------------------------------------- */
 
-/* What follows the head. A body that ends with the connection ends it. */
+/* The state after the head. A body without a length ends the connection. */
 static enum state body_state(struct mo_http1 *h)
 {
     struct mo_http_head *hd = &h->msg->head;

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* What one head said so far. */
+/* The head while it is read. */
 struct reader {
     struct mo_http_head *hd;
     struct mo_http_header *headers;
@@ -13,7 +13,7 @@ struct reader {
     bool close, keep_alive, conn_upgrade, has_upgrade;
 };
 
-/* Visible ASCII but '#': nobody sends the fragment. */
+/* Visible ASCII but '#': a fragment is never sent. */
 static const struct mo_http1_set target_bytes = {
     {['!' ... '"'] = true, ['$' ... '~'] = true},
 };
@@ -261,7 +261,7 @@ static int check_request(struct reader *r)
     return 0;
 }
 
-/* 304 may carry the length of what it stands for; 1xx and 204 may not. */
+/* 304 may carry the length of the cached body; 1xx and 204 may not. */
 static int check_response(struct reader *r)
 {
     struct mo_http_head *hd = r->hd;

@@ -10,7 +10,7 @@
 
 enum { ID_NEVER, ID_MAYBE, ID_ALWAYS };
 
-/* What each packet type is made of: one row a type. */
+/* The parts of each packet type, one row a type. */
 static const struct rule {
     const char *name;
     unsigned data; /* ONE() of each JSON type its data may have */

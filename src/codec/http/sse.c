@@ -175,7 +175,7 @@ static int name_field(struct mo_sse *s, bool whole)
     return head.n && head.p[0] != ' ' ? show(s, head) : 0;
 }
 
-/* A line of such an event, or a piece of it; whole: and its end. */
+/* A piece of a line of such an event; whole: the line ends with it. */
 static int skip_bytes(struct mo_sse *s, struct mo_span piece, bool whole)
 {
     int rc = 0;
@@ -251,7 +251,7 @@ static const struct {
     {{"retry", 5}, on_retry},
 };
 
-/* A comment is a field without a name: nobody knows it. */
+/* A comment is a field with an empty name, which is unknown. */
 static int on_field(struct mo_sse *s, struct mo_span line)
 {
     struct mo_span name = mo_span_cut(&line, ':');
@@ -303,7 +303,7 @@ static bool is_blank(const struct mo_sse *s, size_t n, bool whole)
     return whole && n == 0 && s->nhead == 0 && s->field == MO_SSE_FIELD_OPEN;
 }
 
-/* Take one line, or what there is of it. > 0: an event's end, 0: go on. */
+/* Take one line or the beginning of one. > 0: an event's end, 0: go on. */
 static int take(struct mo_sse *s, struct mo_span *in)
 {
     size_t n = line_length(*in);

@@ -116,7 +116,7 @@ void mo_ws_fini(struct mo_ws *w)
     mo_buf_fini(&w->msg);
 }
 
-/* Let go of what the last event lent to the caller. */
+/* Release the data that the last event lent to the caller. */
 static void release(struct mo_ws *w)
 {
     if (!w->given)
@@ -232,7 +232,7 @@ static int take_head(struct mo_ws *w, struct mo_ws_in *in, struct mo_err *e)
 
 /* --- payload ------------------------------------------------------------- */
 
-/* RFC 6455 7.4: what may stand in a close frame. */
+/* RFC 6455 7.4: the codes a close frame may carry. */
 static bool close_code_ok(unsigned code)
 {
     if (code >= 3000)

@@ -332,8 +332,8 @@ static bool check_all_of(ARGS)
     return ok;
 }
 
-/* Like mo_jsv_holds(). *unsure: something in there was not understood, so a
- * yes may be a no; nobody is blamed for such a yes. */
+/* Like mo_jsv_holds(). *unsure: a keyword inside is not supported, so true may
+ * be wrong; the caller reports no error that rests on it. */
 static bool holds(struct mo_jsv *c, struct mo_json sub, struct mo_json v,
                   const struct mo_jsv_path *at, bool *unsure)
 {

@@ -95,15 +95,15 @@ bool mo_jsv_walk(struct mo_jsv *c, struct mo_json schema, struct mo_json v,
 /* The same, reporting nothing. */
 bool mo_jsv_holds(struct mo_jsv *c, struct mo_json schema, struct mo_json v,
                   const struct mo_jsv_path *at);
-/* What a $ref points at, or none with a note. */
+/* The target of a $ref, or none with a note. */
 struct mo_json mo_jsv_resolve(struct mo_jsv *c, struct mo_json ref);
 
 /* Report; always false, so that a check can end with it. */
 bool mo_jsv_say(struct mo_jsv *c, const struct mo_jsv_path *at, const char *fmt,
                 ...) __attribute__((format(printf, 3, 4)));
-/* false and rc set when the work is more than what is left. */
+/* false and rc set when fewer steps are left. */
 bool mo_jsv_spend(struct mo_jsv *c, size_t steps);
-/* Always true: what is not understood is fulfilled. */
+/* Always true: an unsupported keyword counts as fulfilled. */
 bool mo_jsv_note(struct mo_jsv *c, unsigned note);
 /* Characters of a string as NUL-terminated UTF-8; false when it does not fit
  * or holds NUL. */

@@ -116,7 +116,7 @@ struct block {
     uint64_t open, close;
 };
 
-/* What one block leaves to the next. */
+/* The state that one block leaves to the next. */
 struct carry {
     uint64_t in_string; /* all ones inside a string */
     bool escaped;       /* the last byte was a live backslash */
@@ -244,7 +244,7 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v)
     it->end = v.p + v.n - 1;
 }
 
-/* What was entered ends with its bracket, everything else where it is said. */
+/* An entered container ends with its bracket, anything else at it->end. */
 bool mo_json_more(struct mo_json_iter *it)
 {
     it->p = skip_blanks(it->p, it->end);

@@ -1,6 +1,6 @@
 /* jsonw.c - the writing half of json.h: literals, the writer, compact and
- * pretty re-emission. What is written here is good JSON by construction;
- * asking for anything else is a bug of ours and ends the process. */
+ * pretty re-emission. The output is valid JSON by construction; a misplaced
+ * call is a bug of the caller and ends the process. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static void put_control(struct mo_buf *b, unsigned char c)
     mo_buf_put(b, esc, 2);
 }
 
-/* What stopped the clean run; returns the bytes it took from the text. Of a
- * broken character, as many bytes as belonged together make one U+FFFD. */
+/* The byte that ended a run of plain ones; returns the bytes taken. The bytes
+ * of one broken character become one U+FFFD. */
 static size_t put_odd(struct mo_buf *b, struct mo_span s)
 {
     unsigned char c = (unsigned char)s.p[0];
@@ -194,8 +194,8 @@ void mo_jw_u64(struct mo_jw *w, uint64_t v)
 }
 
 /* 15 digits name most doubles people write, 17 name every one; below the
- * normal range fewer than 15 may do. No number stands for NaN and infinity:
- * null, as JavaScript has it. */
+ * normal range fewer than 15 may do. NaN and infinity have no JSON number:
+ * null, as in JavaScript. */
 void mo_jw_f64(struct mo_jw *w, double v)
 {
     char tmp[40];
