@@ -174,6 +174,7 @@ static void put_markdown(struct mo_buf *b, struct mo_json entry)
         [MO_ENTRY_TOOL] = "### Tools\n\n",
         [MO_ENTRY_NOTE] = NULL,
         [MO_ENTRY_SUMMARY] = "## Summary of what came before\n\n",
+        [MO_ENTRY_QUEUED] = NULL,
     };
     enum mo_entry_role role = mo_entry_role(entry);
     struct mo_entry_call call;
@@ -217,7 +218,8 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
         struct mo_json_doc doc;
 
         mo_buf_reset(&one);
-        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) < 0)
+        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) < 0 ||
+            mo_entry_role(doc.root) == MO_ENTRY_QUEUED)
             continue;
         mo_entry_public(&one, doc.root, rows->v[i].seq, rows->v[i].at);
         if (mo_buf_err(&one))

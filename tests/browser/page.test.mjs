@@ -190,6 +190,8 @@ describe('the page', { skip }, () => {
     await calls(page, 'running').waitFor();
     await say(page, 'list the files');
     await page.getByText('in line, number 1').waitFor();
+    await page.reload(); // the message waits at the server
+    await page.getByText('in line, number 1').waitFor();
     await field(page).press('Escape');
     await card(page).getByText('list_files').first().waitFor();
     await approve(page).click();

@@ -194,13 +194,36 @@ describe('people', () => {
     await tab.ready();
     await tab.say('one');
     const [card] = await tab.event('tool:approval_required');
-    const later = tab.say('two');
-    assert.equal((await tab.event('message:queued'))[0].position, 1);
+    const acks = [await tab.say('two'), await tab.say('three')];
+    assert.deepEqual(acks.map((a) => [a.ok, a.queued]), [[true, 1], [true, 2]]);
+    assert.deepEqual((await tab.event('message:queued', 2))[0], { position: 2 });
+    assert.equal(tab.count('agent:response'), 0);
+    house.model.script.push({ text: 'third' });
     await tab.decide(card, true);
-    assert.equal((await later).ok, true);
-    await tab.event('agent:response', 2);
+    await tab.event('agent:response', 3);
     const texts = tab.events.filter(([e]) => e === 'agent:response').map(([, t]) => t);
-    assert.deepEqual(texts, ['first', 'second']);
+    assert.deepEqual(texts, ['first', 'second', 'third']);
+    const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+    const said = body.messages.filter((m) => m.role === 'user');
+    assert.deepEqual(said.map((m) => m.blocks[0].text), ['one', 'two', 'three']);
+    assert.deepEqual(said.slice(1).map((m) => m.id), acks.map((a) => a.messageId));
+    assert.deepEqual([...new Set(body.messages.map((m) => m.role))], ['user', 'assistant', 'tool']);
+  });
+
+  test('a message in line is there after a reload of the page', async () => {
+    house.model.script.push({ calls: [run('true')] }, { text: 'first' }, { text: 'second' });
+    const before = house.tab();
+    await before.ready();
+    await before.say('one');
+    const [card] = await before.event('tool:approval_required');
+    const { messageId } = await before.say('two');
+    before.close();
+    const tab = house.tab({ session: before.session });
+    const { history } = await tab.ready();
+    assert.deepEqual(history.turn.waiting, [{ messageId, text: 'two' }]);
+    await tab.decide(card, true);
+    await tab.event('agent:response', 2);
+    assert.equal(tab.events.filter(([e, x]) => e === 'session:entry' && x.id === messageId).length, 1);
   });
 
   test('two tabs see the same, and one answer counts', async () => {

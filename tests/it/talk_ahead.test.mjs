@@ -15,10 +15,14 @@ import { House, run } from './talk_kit.mjs';
 const ENV = { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' };
 const QUIET = 300; // ms in which something wrong would show itself
 
+function open(house) {
+  const file = readdirSync(house.dir, { recursive: true }).find((f) => f.endsWith('.db'));
+  return new DatabaseSync(join(house.dir, file), { timeout: 20_000 });
+}
+
 /** Nobody else writes until release(). */
 function lock(house) {
-  const file = readdirSync(house.dir, { recursive: true }).find((f) => f.endsWith('.db'));
-  const db = new DatabaseSync(join(house.dir, file), { timeout: 20_000 });
+  const db = open(house);
   db.exec('BEGIN IMMEDIATE');
   return { release() {
     if (db.isOpen) db.exec('ROLLBACK');
@@ -118,6 +122,33 @@ test('what cannot be kept has no answer, and is the same when it is said again',
     await tab.event('agent:response', 2);
     const { body } = await house.get(`/api/sessions/${tab.session}/history`);
     assert.deepEqual(body.messages.map((m) => m.blocks[0].text), ['first', 'ok', 'second', 'heard']);
+  });
+});
+
+test('a message in line that cannot be kept in its turn comes before the next', async () => {
+  await live(ALLOWED, async (house) => {
+    const tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ calls: [run('sleep 2')] });
+    await tab.say('one');
+    await until(() => tab.count('agent:thinking') === 2, 'it runs');
+    const two = await tab.say('two');
+    assert.equal(two.queued, 1);
+    // A store that refuses: the session's row is away.
+    const db = open(house);
+    db.exec('CREATE TEMP TABLE away AS SELECT * FROM session; DELETE FROM session');
+    // The results cannot be kept, which ends the turn, nor can the message.
+    await until(() => tab.count('agent:error') === 2, 'both refusals');
+    assert.deepEqual(tab.events.filter(([e]) => e === 'agent:error').map(([, , a]) => a.code),
+      ['state_unavailable', 'state_unavailable']);
+    db.exec('INSERT INTO session SELECT * FROM away');
+    db.close();
+    assert.equal((await tab.say('three')).ok, true);
+    await tab.event('agent:response', 2, 30_000);
+    const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+    const said = body.messages.filter((m) => m.role === 'user');
+    assert.deepEqual(said.map((m) => m.blocks[0].text), ['one', 'two', 'three']);
+    assert.equal(said[1].id, two.messageId);
   });
 });
 

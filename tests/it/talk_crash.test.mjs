@@ -91,3 +91,38 @@ for (const point of POINTS)
       await house.stop();
     }
   });
+
+test('messages in line survive, in order and once', async () => {
+  const house = await House.start({ env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' } });
+  try {
+    house.model.script.push({ calls: [CALL] });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('one');
+    await tab.event('tool:approval_required');
+    const two = await tab.say('two');
+    const three = await tab.say('three');
+    assert.deepEqual([two.queued, three.queued], [1, 2]);
+    await house.kill();
+    await house.up();
+    house.model.script.push({ text: 'first' }, { text: 'second' }, { text: 'third' }, { text: 'fourth' });
+    const back = house.tab({ session: tab.session, early: 'four' });
+    const { history } = await back.ready();
+    assert.equal(history.turn.state, 'calls');
+    assert.deepEqual(history.turn.waiting.map((m) => m.text), ['two', 'three']);
+    assert.equal((await back.early).queued, 3, 'said before ready: it does not wait for the turn either');
+    await back.decide(history.pending[0], true);
+    await back.event('agent:response', 4);
+    // They are not taken twice by a second start.
+    await house.kill();
+    await house.up();
+    const last = house.tab({ session: tab.session });
+    const after = (await last.ready()).history;
+    assert.equal(after.turn, null);
+    const said = after.messages.filter((m) => m.role === 'user');
+    assert.deepEqual(said.map((m) => m.blocks[0].text), ['one', 'two', 'three', 'four']);
+    assert.deepEqual(said.slice(1, 3).map((m) => m.id), [two.messageId, three.messageId]);
+  } finally {
+    await house.stop();
+  }
+});

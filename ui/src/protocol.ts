@@ -100,6 +100,7 @@ const turn = object({
   state: or(str, ''),
   text: or(str, ''),
   queued: or(num, 0),
+  waiting: or(list(object({ messageId: str, text: str })), []),
   running: or(list(str), []),
 });
 export type Turn = Checked<typeof turn>;
@@ -245,6 +246,7 @@ const ack = object({
   code: or(str, ''),
   message: or(str, ''),
   messageId: or(str, ''),
+  queued: or(num, 0), // a message's place in line; 0: it does not wait
 });
 export type Ack = Checked<typeof ack>;
 

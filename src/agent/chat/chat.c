@@ -268,6 +268,7 @@ static void take_up(struct chat *c)
 void mo_chat_opened(struct chat *c)
 {
     greet_all(c);
+    mo_chat_settle(c); /* messages may wait */
 }
 
 static void on_history(void *ctx, const struct mo_rows *rows,
@@ -288,7 +289,10 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
         c->seq = en->seq;
-        mo_chat_entries_add(c, en);
+        if (queue_restore(c, en))
+            mo_free(en);
+        else
+            mo_chat_entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
         take_up(c);
@@ -506,20 +510,8 @@ static bool is_done(const struct chat *c)
         return false;
     if (c->state == CHAT_ENDING)
         return true;
-    return c->nmembers == 0 && c->state == CHAT_IDLE && c->nqueue == 0;
-}
-
-static void drop_queue(struct chat *c)
-{
-    mo_list_each_safe (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
-        mo_list_del(&m->node);
-        mo_chat_ack(&m->ack, "closed",
-                    "the session ended before this was read");
-        mo_free(m);
-    }
-    c->nqueue = 0;
+    return c->nmembers == 0 && c->state == CHAT_IDLE &&
+           (c->nqueue == 0 || c->stalled);
 }
 
 void mo_chat_free(struct chat *c)
@@ -531,7 +523,7 @@ void mo_chat_free(struct chat *c)
     mo_timer_stop(a->loop, &c->expiry);
     if (c->hold)
         mo_session_release(c->hold);
-    drop_queue(c);
+    queue_drop(c);
     mo_chat_calls_drop(c);
     mo_gateway_client_drop(c);
     c->unkept = NULL;
@@ -562,6 +554,7 @@ static void on_later(struct mo_later *d)
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
         mo_turn_next(c);
+        queue_store(c);
     }
     if (is_done(c) ||
         (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))

@@ -6,6 +6,7 @@
  *   turn.c    the turn's states: asking the model, keeping what it said
  *   context_window.c  how much of the conversation the model is shown
  *   write_ahead.c   what it is asked about, written while it is asked
+ *   queue.c   messages that wait for the end of a turn
  *   load_tools.c  the tools of the box and of the servers
  *   verdict.c which calls may run
  *   calls.c   calls: asking the person, running, outcomes
@@ -57,6 +58,9 @@ struct message { /* said, waits in line */
     struct mo_list node;
     char id[ID_MAX];
     struct ack ack;
+    bool writing; /* as a queued entry, at the moment */
+    bool stored;  /* as a queued entry, and acknowledged */
+    bool again;   /* whether the store has its user entry is unknown */
     size_t n;
     char text[];
 };
@@ -145,6 +149,8 @@ struct chat {
 
     struct mo_list queue; /* struct message */
     unsigned nqueue;
+    bool stalled;           /* the first could not be stored: it waits for */
+                            /* the next message */
     struct message *saying; /* being written, or the turn's own */
     struct message *unsure; /* the last; whether it was kept nobody knows */
     struct entry *unkept;   /* being written; the last of entries */
@@ -274,12 +280,29 @@ void mo_turn_next(struct chat *c); /* idle: the next message in line */
 void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                      struct call *last);
 void mo_turn_stuck(struct chat *c); /* the results were refused: it ends */
+/* Whether the store has this message is unknown; it is taken. NULL: known. */
+void turn_unsure(struct chat *c, struct message *m);
+/* Is it that message, said again? Then it gets its id. */
+bool turn_is_again(const struct chat *c, struct message *m);
 /* The model has ended, and what it was asked is still being written. */
 void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
                          const struct mo_llm_failure *f);
 void mo_write_ahead_drop(struct chat *c);
 void mo_write_ahead_ask(
     struct mo_later *d); /* what is being written: ask about it */
+
+/* --- queue.c ------------------------------------------------------------- */
+void queue_push(struct chat *c, struct message *m);
+/* The first, out of the queue; NULL: there is none that can be taken now. */
+struct message *queue_take(struct chat *c);
+/* Back to the front: its user entry could not be stored. It is taken again
+ * when something is said. */
+void queue_return(struct chat *c, struct message *m);
+void queue_store(struct chat *c); /* a turn is under way: store what waits */
+/* Reading the history, oldest first. true: it is a queued entry, and the
+ * queue has it now. */
+bool queue_restore(struct chat *c, const struct entry *en);
+void queue_drop(struct chat *c);
 
 /* --- context_window.c
  * ------------------------------------------------------------ */

@@ -15,7 +15,7 @@ static const struct {
 } roles[] = {
     {"user", MO_ENTRY_USER},       {"assistant", MO_ENTRY_ASSISTANT},
     {"tool", MO_ENTRY_TOOL},       {"note", MO_ENTRY_NOTE},
-    {"summary", MO_ENTRY_SUMMARY},
+    {"summary", MO_ENTRY_SUMMARY}, {"queued", MO_ENTRY_QUEUED},
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry)
@@ -44,18 +44,29 @@ static void put_blocks(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text)
+static void put_message(struct mo_buf *b, const char *role, struct mo_span id,
+                        struct mo_span text)
 {
     struct mo_jw w;
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "user");
+    mo_jw_cstr(&w, role);
     mo_jw_key(&w, "id");
     mo_jw_str(&w, id);
     put_blocks(&w, text);
     mo_jw_end(&w);
+}
+
+void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text)
+{
+    put_message(b, "user", id, text);
+}
+
+void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text)
+{
+    put_message(b, "queued", id, text);
 }
 
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
@@ -258,6 +269,15 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
             put_open(&w, val);
     }
     mo_jw_end(&w);
+}
+
+int mo_entry_text(struct mo_json entry, struct mo_buf *out)
+{
+    struct mo_json first = mo_json_at(mo_json_get(entry, "blocks"), 0);
+    struct mo_json text = mo_json_get(first, "text");
+
+    return mo_json_is(text, MO_JSON_STRING) ? mo_json_str_buf(text, out)
+                                            : MO_EINVAL;
 }
 
 static void put_words_of(struct mo_buf *b, struct mo_json list)

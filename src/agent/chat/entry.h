@@ -27,6 +27,7 @@ enum mo_entry_role {
     MO_ENTRY_TOOL,
     MO_ENTRY_NOTE,
     MO_ENTRY_SUMMARY,
+    MO_ENTRY_QUEUED, /* a message waits: queue.c. No page is shown it */
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);
@@ -35,6 +36,7 @@ bool mo_entry_for_model(enum mo_entry_role role);
 
 /* id: the message's own, so that it is never taken twice. */
 void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text);
+void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text);
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);
 void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text);
 
@@ -51,6 +53,9 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n);
 /* The same entry as a page sees it, `seq` and `at` (wall ms) added. */
 void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
                      uint64_t at);
+
+/* The text of a user or queued entry. */
+int mo_entry_text(struct mo_json entry, struct mo_buf *out);
 
 /* The words in it, for search. */
 void mo_entry_words(struct mo_buf *b, struct mo_json entry);

@@ -449,6 +449,23 @@ static void put_running(struct event *ev, struct chat *c)
     mo_jw_end(&ev->w);
 }
 
+static void put_waiting(struct event *ev, struct chat *c)
+{
+    mo_jw_key(&ev->w, "waiting");
+    mo_jw_arr(&ev->w);
+    mo_list_each (it, &c->queue) {
+        struct message *m = mo_container_of(it, struct message, node);
+
+        if (!m->stored)
+            continue;
+        mo_jw_obj(&ev->w);
+        put_c(ev, "messageId", m->id);
+        put(ev, "text", mo_span(m->text, m->n));
+        mo_jw_end(&ev->w);
+    }
+    mo_jw_end(&ev->w);
+}
+
 static void put_turn(struct event *ev, struct chat *c)
 {
     mo_jw_key(&ev->w, "turn");
@@ -461,6 +478,7 @@ static void put_turn(struct event *ev, struct chat *c)
     put_c(ev, "state", turn_states[c->state]);
     put(ev, "text", c->unkept ? MO_SPAN("") : mo_buf_view(&c->shown));
     put_n(ev, "queued", c->nqueue);
+    put_waiting(ev, c);
     put_running(ev, c);
     mo_jw_end(&ev->w);
 }

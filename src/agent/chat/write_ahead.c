@@ -189,13 +189,13 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
 
 /* Nobody knows whether the store has it. Said again, it is the same message:
  * it keeps its id, and the store looks whether it is there. */
-static void set_unsure(struct chat *c, struct message *m)
+void turn_unsure(struct chat *c, struct message *m)
 {
     mo_free(c->unsure);
     c->unsure = m;
 }
 
-static bool is_again(const struct chat *c, struct message *m)
+bool turn_is_again(const struct chat *c, struct message *m)
 {
     const struct message *u = c->unsure;
 
@@ -212,13 +212,17 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
     struct mo_buf extra;
 
     (void)arg;
-    if (why) {
+    if (why && m->stored) {
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        queue_return(c, mo_take_ptr(&m));
+        not_kept(c);
+    } else if (why) {
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
-            set_unsure(c, mo_take_ptr(&m));
+            turn_unsure(c, mo_take_ptr(&m));
         not_kept(c);
     } else {
-        set_unsure(c, NULL);
+        turn_unsure(c, NULL);
         mo_buf_init(&extra, 256);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
                       m->id);
@@ -233,7 +237,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
 static int say(struct chat *c, struct message *m, struct mo_err *e)
 {
     struct mo_write w = {.text = mo_span(m->text, m->n),
-                         .again = is_again(c, m)};
+                         .again = m->stored ? m->again : turn_is_again(c, m)};
     struct entry *en = NULL;
     struct mo_buf doc;
 
@@ -246,13 +250,11 @@ static int say(struct chat *c, struct message *m, struct mo_err *e)
 
 void mo_turn_next(struct chat *c)
 {
-    struct message *m = mo_list_first(&c->queue, struct message, node);
+    struct message *m = c->state == CHAT_IDLE ? queue_take(c) : NULL;
     struct mo_err e;
 
-    if (c->state != CHAT_IDLE || m == NULL)
+    if (m == NULL)
         return;
-    mo_list_del(&m->node);
-    c->nqueue--;
     if (c->repick)
         mo_chat_repick(c);
     c->saying = m;
@@ -262,8 +264,13 @@ void mo_turn_next(struct chat *c)
     if (say(c, m, &e) == 0)
         return;
     c->saying = NULL;
-    mo_chat_ack(&m->ack, "state_unavailable", e.msg);
-    mo_free(m);
+    if (m->stored) {
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
+        queue_return(c, m);
+    } else {
+        mo_chat_ack(&m->ack, "state_unavailable", e.msg);
+        mo_free(m);
+    }
     mo_turn_end(c);
 }
 

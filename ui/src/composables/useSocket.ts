@@ -100,7 +100,7 @@ export function useSocket(o: SocketOptions): Link {
         );
       } catch {
         return {
-          ok: false, code: 'no_answer', messageId: '',
+          ok: false, code: 'no_answer', messageId: '', queued: 0,
           message: t('chat.noAnswer'),
         };
       }

@@ -204,6 +204,18 @@ export const useConversation = defineStore('conversation', () => {
       else if (c.state === 'running') c.state = 'unknown';
     }
   }
+  /** Messages that the server has are shown from there, those in line too. */
+  function restoreSent(h: History): void {
+    const mine = sent.value.filter((s) => !s.messageId && s.state !== 'sent');
+    const waiting = h.turn?.waiting ?? [];
+    sent.value = [
+      ...waiting.map((m, i): Sent => ({
+        id: m.messageId, text: m.text, state: 'queued', position: i + 1,
+        messageId: m.messageId, why: '',
+      })),
+      ...mine,
+    ];
+  }
   function restore(h: History): void {
     entries.value = h.messages;
     questions.value = []; // those that still wait are told next
@@ -220,7 +232,7 @@ export const useConversation = defineStore('conversation', () => {
       c.by = old.by;
       c.durationMs = old.durationMs;
     }
-    sent.value = sent.value.filter((s) => s.state !== 'sent');
+    restoreSent(h);
     restored.value = true;
     if (calls.size) void recall();
   }
@@ -416,7 +428,8 @@ export const useConversation = defineStore('conversation', () => {
       mine.why = ack.message;
     } else if (entries.value.some((e) => e.id === ack.messageId)) drop(s.id);
     else {
-      mine.state = 'sent';
+      mine.state = ack.queued ? 'queued' : 'sent';
+      mine.position = ack.queued;
       mine.messageId = ack.messageId;
     }
   }
