@@ -1,8 +1,8 @@
-/* openapi.h - GET /api/openapi.json: what can be asked over plain HTTP.
+/* openapi.h - GET /api/openapi.json: the description of the HTTP API.
  *
- * Made out of one table (openapi.c): a row for each path and method with its
- * parameters and the schema of its answer. The routes that really are served
- * stand beside it ("x-routes"), so that a test finds one that was forgotten. */
+ * The document is data/openapi.json, embedded at build time, with the
+ * program's version in `info`. `x-routes` lists the routes that are served, so
+ * that a test finds one that is not described. */
 #ifndef MO_WEB_OPENAPI_H
 #define MO_WEB_OPENAPI_H
 

@@ -30,18 +30,26 @@ after(async () => {
 /** A path of the document, as a JSON pointer into it. */
 const at = (...steps) => `api#/${steps.map((s) => encodeURIComponent(s.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
 
+/** Where a part of the document stands, behind its $ref. */
+const follow = (...steps) => {
+  const ref = steps.reduce((o, s) => o?.[s], doc)?.$ref;
+  return ref ? ref.split('/').slice(1) : steps;
+};
+const look = (...steps) => follow(...steps).reduce((o, s) => o?.[s], doc);
+
 async function ask(path, method, url, status = 200, json) {
   const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`,
     { method: method.toUpperCase(), body: json && JSON.stringify(json) });
   assert.equal(answer.status, status, `${url}: ${answer.status === status || await answer.text()}`);
   const type = answer.headers.get('content-type').split(';')[0];
   const key = status === 200 ? '200' : 'default';
-  const described = doc.paths[path][method].responses[key].content[type];
+  const response = ['paths', path, method, 'responses', key];
+  const described = look(...response).content[type];
   assert.ok(described, `${method} ${path}: ${type} is not described`);
   const text = await answer.text();
   if (!/json/.test(type)) return text;
   const body = JSON.parse(text);
-  const check = ajv.getSchema(at('paths', path, method, 'responses', key, 'content', type, 'schema'));
+  const check = ajv.getSchema(at(...follow(...response), 'content', type, 'schema'));
   assert.ok(check(body), `${url}: ${ajv.errorsText(check.errors)}\n${text.slice(0, 500)}`);
   return body;
 }
@@ -54,7 +62,8 @@ test('a document of its kind', () => {
       assert.match(method, /^(get|post|patch|delete)$/);
       assert.ok(what.summary, path);
       const named = [...path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]);
-      assert.deepEqual(what.parameters.filter((p) => p.in === 'path').map((p) => p.name), named);
+      const parameters = (what.parameters ?? []).map((_, i) => look('paths', path, method, 'parameters', i));
+      assert.deepEqual(parameters.filter((p) => p.in === 'path').map((p) => p.name), named);
     }
 });
 
