@@ -231,15 +231,8 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
     mo_buf_fini(&one);
 }
 
-static void on_history(void *ctx, const struct mo_rows *rows,
-                       const struct mo_err *why)
+static void put_history(struct mo_api_job *j, const struct mo_rows *rows)
 {
-    struct mo_api_job *j = ctx;
-
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
     if (!j->markdown) {
         put_entries(j, rows);
         mo_api_reply(j, "application/json");
@@ -255,6 +248,51 @@ static void on_history(void *ctx, const struct mo_rows *rows,
             put_markdown(&j->out, doc.root);
     }
     mo_api_reply(j, "text/markdown; charset=utf-8");
+}
+
+static void on_any_entry(void *ctx, const struct mo_rows *rows,
+                         const struct mo_err *why)
+{
+    static const struct mo_rows none = {.n = 0};
+    struct mo_api_job *j = ctx;
+
+    if (why)
+        mo_api_error(j, why);
+    else if (rows->n == 0)
+        mo_api_problem(j, 404, "not_found", "there is no such session");
+    else
+        put_history(j, &none);
+}
+
+/* A session that has ended has no row, but its history may still be kept. */
+static void on_row_of(void *ctx, const struct mo_rows *rows,
+                      const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_read r = {.kind = MO_READ_HISTORY,
+                        .session = mo_span_cstr(j->id),
+                        .limit = 1,
+                        .newest = true};
+
+    if (why || rows->n > 0)
+        on_any_entry(j, rows, why);
+    else
+        read_rows(j, &r, on_any_entry);
+}
+
+static void on_history(void *ctx, const struct mo_rows *rows,
+                       const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_read r = {.kind = MO_READ_SESSION,
+                        .session = mo_span_cstr(j->id)};
+
+    if (why)
+        mo_api_error(j, why);
+    else if (rows->n > 0)
+        put_history(j, rows);
+    else
+        read_rows(j, &r, on_row_of);
 }
 
 static void get_history(struct mo_api_job *j)
