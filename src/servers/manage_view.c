@@ -312,12 +312,36 @@ static const enum {
     [DISABLED] = DISCONNECTED,
 };
 
+static const char *const sum_words[] = {"healthy", "unhealthy", "reconnecting",
+                                        "disconnected"};
+
+/* The servers in the shape that older clients know. */
+static void put_mcps(struct mo_jw *w, const struct mo_manage *m)
+{
+    const struct mo_config *cfg = m->o.config->now;
+    struct view v;
+
+    mo_jw_key(w, "mcps");
+    mo_jw_arr(w);
+    for (size_t i = 0; i < cfg->mcp.n; i++) {
+        view_init(&v, m, &cfg->mcp.v[i]);
+        mo_jw_obj(w);
+        mo_jw_member(w, "name", mo_span_cstr(v.cfg->name));
+        mo_jw_member(w, "status", mo_span_cstr(sum_words[sums[v.state]]));
+        put_u64(w, "lastCheck", v.gw.heard_at);
+        put_u64(w, "lastSuccess", v.gw.good_at);
+        put_u64(w, "consecutiveFailures", v.gw.row);
+        if (v.gw.why.code)
+            mo_jw_member(w, "error", mo_span_cstr(v.gw.why.msg));
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
 static void put_summary(struct mo_jw *w, const struct mo_manage *m)
 {
-    static const char *const words[] = {"healthy", "unhealthy", "reconnecting",
-                                        "disconnected"};
     const struct mo_config *cfg = m->o.config->now;
-    uint64_t n[MO_COUNT(words)] = {0};
+    uint64_t n[MO_COUNT(sum_words)] = {0};
     struct view v;
 
     for (size_t i = 0; i < cfg->mcp.n; i++) {
@@ -327,8 +351,8 @@ static void put_summary(struct mo_jw *w, const struct mo_manage *m)
     mo_jw_key(w, "summary");
     mo_jw_obj(w);
     put_u64(w, "total", cfg->mcp.n);
-    for (size_t i = 0; i < MO_COUNT(words); i++)
-        put_u64(w, words[i], n[i]);
+    for (size_t i = 0; i < MO_COUNT(sum_words); i++)
+        put_u64(w, sum_words[i], n[i]);
     mo_jw_end(w);
 }
 
@@ -341,6 +365,7 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     put_summary(&w, m);
+    put_mcps(&w, m);
     mo_jw_key(&w, "servers");
     mo_jw_arr(&w);
     for (size_t i = 0; i < cfg->mcp.n; i++) {

@@ -37,6 +37,7 @@ struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
     }
     j->api = api;
     j->rq = rq;
+    j->status = 200;
     memcpy(j->caller, rq->caller, sizeof(j->caller));
     mo_buf_init(&j->arg, MO_API_ARG_MAX);
     mo_buf_init(&j->text, MO_API_ARG_MAX);
@@ -65,7 +66,7 @@ void mo_api_reply(struct mo_api_job *j, const char *ctype)
     if (bad)
         mo_req_problem(j->rq, 500, "too_big", "the answer is too big");
     else
-        mo_req_reply(j->rq, 200, ctype, mo_buf_view(&j->out));
+        mo_req_reply(j->rq, j->status, ctype, mo_buf_view(&j->out));
 }
 
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,

@@ -35,6 +35,7 @@ struct mo_api_job {
     char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
     char caller[MO_REQ_CALLER_MAX]; /* the request's */
     bool markdown, is_search;
+    int status;        /* of mo_api_reply(); 200 */
     struct mo_buf arg; /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
     uint64_t began; /* mo_now_ns() */
@@ -46,7 +47,8 @@ struct mo_api_job {
 
 /* NULL: the request has been answered already (no memory, not ready). */
 struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq);
-void mo_api_reply(struct mo_api_job *j, const char *ctype); /* 200, j->out */
+void mo_api_reply(struct mo_api_job *j,
+                  const char *ctype); /* j->status, j->out */
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,
                     const char *detail);
 /* The status that fits the error. */

@@ -211,6 +211,8 @@ static void on_body(struct mo_req *rq, struct mo_span body)
         return;
     asked_init(&x, rq);
     c.verb = verb_of(x.what, rq->head->method);
+    if (x.what == ADD && !c.dry)
+        j->status = 201; /* older clients look for it */
     if (x.what == ONE || x.what == TEST)
         c.server = mo_buf_view(&x.server);
     if (mo_manage_change(api->manage, &c, on_json, j, &e) < 0)

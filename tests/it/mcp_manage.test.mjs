@@ -45,7 +45,7 @@ async function rest(method, path, body, headers = {}) {
 }
 async function fine(...args) {
   const { status, body } = await rest(...args);
-  assert.equal(status, 200, JSON.stringify(body));
+  assert.equal(status, args[1] === '/add' ? 201 : 200, JSON.stringify(body));
   return body;
 }
 /** The command line, in the twin's directory. */
@@ -220,6 +220,9 @@ test('a server that died: state, reason and its last lines stay', async () => {
   assert.equal(row.stderr, 'first\nmy last words\n');
   assert.equal(row.gateway.breaker, 'closed');
   assert.equal((await fine('GET', '/health')).summary.unhealthy, 1);
+  const old = (await fine('GET', '/health')).mcps.find((s) => s.name === 'mortal');
+  assert.deepEqual([old.status, old.lastSuccess, old.error], ['unhealthy', 0, row.error]);
+  assert.ok(old.consecutiveFailures > 0 && old.lastCheck > 0);
 
   const mcp = (message, session = {}) => fetch(`http://127.0.0.1:${house.server.port}/mcp`, {
     method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', ...message }),

@@ -42,7 +42,7 @@ async function ask(path, method, url, status = 200, json) {
     { method: method.toUpperCase(), body: json && JSON.stringify(json) });
   assert.equal(answer.status, status, `${url}: ${answer.status === status || await answer.text()}`);
   const type = answer.headers.get('content-type').split(';')[0];
-  const key = status === 200 ? '200' : 'default';
+  const key = status < 300 ? String(status) : 'default';
   const response = ['paths', path, method, 'responses', key];
   const described = look(...response).content[type];
   assert.ok(described, `${method} ${path}: ${type} is not described`);
@@ -150,9 +150,14 @@ test('every answer is as described', async () => {
   await ask('/api/mcp', 'post', '/api/mcp', 409, added);
   await ask('/api/mcp', 'post', '/api/mcp', 400, { name: 'bare' });
   await ask('/api/mcp', 'post', '/api/mcp?test=true', 422, { name: 'dead', command: 'false' });
-  assert.equal((await asked('/api/mcp/add', 'post', '/api/mcp/add', 200, { name: 'older', config: { containerImage: 'x:1', enabled: false } })).saved, true);
+  assert.equal((await asked('/api/mcp/add', 'post', '/api/mcp/add', 201, { name: 'older', config: { containerImage: 'x:1', enabled: false } })).message, 'MCP server added successfully');
+  assert.equal((await ask('/api/mcp/add', 'post', '/api/mcp/add?dryRun=true', 200, { name: 'never', config: { containerImage: 'x:1' } })).saved, false);
   assert.deepEqual((await asked('/api/mcp', 'get', '/api/mcp')).servers.map((s) => s.name), ['greeter', 'more', 'older']);
-  assert.equal((await asked('/api/mcp/health', 'get', '/api/mcp/health')).summary.total, 3);
+  const health = await asked('/api/mcp/health', 'get', '/api/mcp/health');
+  assert.equal(health.summary.total, 3);
+  assert.deepEqual(health.mcps.map((m) => [m.name, m.status, m.consecutiveFailures]),
+    [['greeter', 'healthy', 0], ['more', 'disconnected', 0], ['older', 'disconnected', 0]]);
+  assert.ok(health.mcps[0].lastSuccess > Date.now() - 60_000 && health.mcps[0].lastCheck >= health.mcps[0].lastSuccess);
   await asked('/api/mcp/snippets', 'get', '/api/mcp/snippets');
   await asked('/api/mcp/import', 'post', '/api/mcp/import?dryRun=true', 200, { mcpServers: { x: { command: 'x', env: { A_TOKEN: '0123456789' } } } });
   await ask('/api/mcp/import', 'post', '/api/mcp/import', 400, { nothing: 1 });
@@ -203,10 +208,15 @@ test('every answer is as described', async () => {
   const chain = await asked('/api/audit/verify', 'get', '/api/audit/verify');
   assert.ok(chain.ok && chain.rows >= 2, JSON.stringify(chain));
 
+  await ask(`${one}/history`, 'get', '/api/sessions/nobody/history', 404);
+  assert.deepEqual((await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history?after=9999`)).messages, []);
   await ask(one, 'get', '/api/sessions/nobody', 404);
   await ask(one, 'delete', '/api/sessions/nobody', 404);
   await ask('/api/search', 'get', '/api/search', 400);
   assert.equal((await asked(one, 'delete', `/api/sessions/${tab.session}`)).ok, true);
+  // Its history outlives it, past its end too.
+  assert.ok((await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`)).messages.length > 0);
+  await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history?after=9999`);
 
   const all = Object.entries(doc.paths).flatMap(([p, m]) => Object.keys(m).map((k) => `${k} ${p}`));
   assert.deepEqual(all.filter((x) => !seen.has(x)), [], 'described and not asked for here');

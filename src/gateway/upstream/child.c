@@ -59,6 +59,14 @@ struct mo_span mo_upstream_child_who(const struct mo_child *c)
 
 /* --- faults -------------------------------------------------------------- */
 
+static void note_outcome(struct mo_upstream *u, bool good)
+{
+    u->heard_at = mo_wall_ms();
+    if (good)
+        u->good_at = u->heard_at;
+    u->row = good ? 0 : u->row + 1;
+}
+
 /* The loop's number of turns goes on before anybody hears of this: what comes
  * with the same number is of the same cause. */
 static void fault(struct mo_child *c, const struct mo_err *why)
@@ -68,6 +76,8 @@ static void fault(struct mo_child *c, const struct mo_err *why)
     bool again = c->fault_turn == turn;
 
     c->fault_turn = turn;
+    if (!again)
+        note_outcome(u, false);
     if (why)
         u->why = *why;
     else if (!again)
@@ -97,6 +107,7 @@ void mo_child_told(struct mo_child *c, bool is_fault)
         fault(c, NULL);
         return;
     }
+    note_outcome(u, true);
     (void)mo_breaker_told(&u->breaker, mo_upstream_now(), false);
     if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
         mo_err_clear(&u->why);
@@ -169,6 +180,8 @@ static void start_failed(struct mo_child *c, const struct mo_err *why)
         mo_backoff_failed(&u->backoff, now, mo_random_u64());
     if (u->breaker.state == MO_BREAKER_HALF)
         fault(c, why);
+    else
+        note_outcome(u, false);
     mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why,
                "%s could not be started", u->s.name);
     child_gone(c, NO_START);
@@ -183,6 +196,8 @@ static void lost(struct mo_child *c, const struct mo_err *why)
     u->why = *why;
     if (c->calls || young)
         fault(c, why);
+    else
+        note_outcome(u, false);
     mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why, "%s is lost",
                u->s.name);
 }
@@ -267,6 +282,7 @@ static void on_open(void *ctx, struct mo_conn *conn)
     mo_upstream_child_move(c, CH_OPEN);
     c->opened = true;
     c->opened_ms = mo_upstream_now();
+    note_outcome(u, true);
     u->sign_in = false;
     mo_backoff_reset(&u->backoff);
     if (u->breaker.state == MO_BREAKER_CLOSED)

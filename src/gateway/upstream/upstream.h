@@ -108,10 +108,13 @@ enum mo_upstream_state { /* of the server as a whole, for people */
 
 struct mo_upstream_status {
     enum mo_upstream_state state;
-    unsigned children, calls; /* open; under way on them */
-    unsigned waiting;         /* wishes */
-    uint64_t starts, fails;   /* since we run; fails: starts and losses */
-    uint64_t retry_ms;        /* until it may be tried again; 0: now */
+    unsigned children, calls;   /* open; under way on them */
+    unsigned waiting;           /* wishes */
+    uint64_t starts, fails;     /* since we run; fails: starts and losses */
+    uint64_t heard_at, good_at; /* wall ms: the last outcome of a start or a */
+                                /* call, the last good one; 0: none yet */
+    unsigned row;               /* bad outcomes since the last good one */
+    uint64_t retry_ms;          /* until it may be tried again; 0: now */
     enum mo_breaker_state breaker;
     struct mo_err why; /* the last failure; code 0: none since it worked */
 };

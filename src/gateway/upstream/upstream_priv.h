@@ -79,6 +79,8 @@ struct mo_upstream {
     struct mo_err failed; /* the last failed start */
     bool sign_in;         /* that was because a person must sign in */
     uint64_t starts, fails;
+    uint64_t heard_at, good_at; /* wall ms: an outcome, a good one; 0: never */
+    unsigned row;               /* bad ones since the last good one */
     enum mo_upstream_state shown;
     unsigned under_way;    /* calls that count, granted and not over */
     struct mo_map turns;   /* who -> number of the turn it last had */
