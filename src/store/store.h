@@ -32,7 +32,7 @@
 #include "loop/loop.h"
 
 #define MO_STORE_DOC_MAX     ((size_t)4 * 1024 * 1024)
-#define MO_STORE_BATCH_MAX   64
+#define MO_STORE_BATCH_MAX   65 /* a model's reply and its 64 calls */
 #define MO_STORE_BATCH_BYTES ((size_t)16 * 1024 * 1024)
 #define MO_STORE_OPS_MAX     4096
 #define MO_STORE_QUEUE_MAX   ((size_t)256 * 1024 * 1024)

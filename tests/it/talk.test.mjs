@@ -165,6 +165,21 @@ describe('a turn', () => {
     assert.equal(results()[0].text, 'mine');
   });
 
+  test('as many calls as a reply may have', async () => {
+    const calls = Array.from({ length: 64 }, (_, i) => write(`many/${i}`, `${i}`));
+    house.model.script.push({ calls }, { text: 'all of them' });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('write many files');
+    for (let i = 1; i <= calls.length; i++) {
+      const [card] = await tab.event('tool:approval_required', i);
+      assert.deepEqual([card.queuePosition, card.totalInQueue], [i, calls.length]);
+      await tab.decide(card, true);
+    }
+    assert.equal((await tab.event('agent:response'))[0], 'all of them');
+    assert.equal(results().length, calls.length);
+  });
+
   test('a model that fails says what to do', async () => {
     house.model.script.push({ status: 401, body: { type: 'error', error: { type: 'authentication_error', message: 'no' } } });
     const tab = house.tab();

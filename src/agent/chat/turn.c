@@ -179,6 +179,9 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
     reply_free(r);
 }
 
+_Static_assert(MO_LLM_CALLS_MAX + 1 <= MO_STORE_BATCH_MAX,
+               "a reply and all of its calls are one batch");
+
 static int keep_reply(struct chat *c, struct reply *r,
                       const struct mo_llm_reply *from, struct mo_err *e)
 {
