@@ -3,6 +3,7 @@
 // only Chat, and the quirks of such servers, each by its name in a row:
 //   noIndex sameIndex indexFrom1 emptyId objectArgs repeatName wholeCalls
 //   stopWithCalls noUsage noDone think reasoning: 'member' details
+// { newLimit: true } refuses max_tokens, as servers with newer models do.
 import { isDeepStrictEqual } from 'node:util';
 
 import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
@@ -110,6 +111,9 @@ function checkChat(fake, body) {
     if (body.tools?.length && needsResponses(body.model) && body.reasoning_effort !== 'none')
       throw bad('function tools need /v1/responses with this model');
   }
+  if (fake.newLimit && 'max_tokens' in body)
+    throw Object.assign(bad("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+      { scripted: true });
   const seen = new Set();
   for (const t of body.tools ?? []) {
     if (t.type !== 'function' || !t.function) throw bad('tools.type');

@@ -437,11 +437,31 @@ describe('compatible servers', () => {
 
   test('their models: window and tools as they say', async () => {
     const list = { data: [{ id: 'a/b', name: 'A: B', context_length: 32768, supported_parameters: ['tools'] },
-      { id: 'no-tools', supported_parameters: ['seed'] }, { id: 'gguf', meta: { n_ctx_train: 8192 } }] };
+      { id: 'no-tools', supported_parameters: ['seed'] }, { id: 'nomic-embed-text' }, { id: 'BAAI/BGE-M3' }, { id: 'gguf', meta: { n_ctx_train: 8192 } }] };
     const server = await compatible({ list });
     try {
       const got = await driver.run({ op: 'models', provider: 'openrouter', url: server.url, ms: 3000 });
       assert.deepEqual(got.models, [{ id: 'a/b', name: 'A: B', context: 32768 }, { id: 'gguf', name: 'gguf', context: 8192 }]);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test('a refused max_tokens becomes max_completion_tokens, once', async () => {
+    const sent = () => server.requests.map(({ body }) => [body.max_tokens, body.max_completion_tokens]);
+    const ask = () => driver.run({ provider: 'ollama', model: 'm', url: server.url, maxOutput: 9, entries: [user('x')],
+      tools: [{ name: 'a', description: '', schema: { type: 'object', properties: { max_tokens: { type: 'integer' } } } }] });
+    const server = await compatible({ newLimit: true });
+    try {
+      server.script.push({ text: 'here' });
+      assert.equal((await ask()).done.text, 'here');
+      assert.deepEqual(sent(), [[9, undefined], [undefined, 9]]);
+      assert.deepEqual(server.requests[0].body.tools, server.requests[1].body.tools);
+      server.newLimit = false; // refused for another reason: the second answer is what counts
+      server.requests.length = 0;
+      server.script.push({ status: 400, message: 'max_tokens: too odd' }, { status: 400, message: 'still odd' });
+      assert.match((await ask()).failed.msg, /still odd/);
+      assert.deepEqual(sent(), [[9, undefined], [undefined, 9]]);
     } finally {
       await server.close();
     }

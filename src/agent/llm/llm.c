@@ -150,6 +150,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     m->hc = hc;
     m->kind = o->kind;
     m->max_output = o->max_output;
+    m->new_limit = o->new_limit ? o->new_limit : &m->own_new_limit;
     m->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
     mo_llm_memo_init(&m->memo);
     mo_buf_init(&m->key, KEY_BYTES_MAX);

@@ -67,6 +67,11 @@ struct mo_llm_opts {
     unsigned max_output;  /* tokens; 0: the provider's own limit, or 16384
                            * where it insists on a number (Claude) */
     unsigned idle_ms;     /* silent for so long is gone; 0: five minutes */
+    /* COMPATIBLE: set when the server refused max_tokens and took
+     * max_completion_tokens; read with every request. Borrowed as long as the
+     * mo_llm lives, and may be shared by all that are of one server. NULL: this
+     * mo_llm remembers it for itself. */
+    bool *new_limit;
 };
 
 /* hc is borrowed until mo_llm_free(). A base URL holds no user, no key and no
@@ -186,6 +191,9 @@ struct mo_llm_local {
 };
 
 #define MO_LLM_LOCAL_MAX 8
+
+/* Is it the name of Ollama, llama.cpp, LM Studio or vLLM? In any case. */
+bool mo_llm_is_local(struct mo_span name);
 
 /* Ask all of them at once; NULL for v: Ollama, llama.cpp, LM Studio and vLLM
  * on their ports of 127.0.0.1. Who has not answered with a list of models

@@ -2,11 +2,11 @@
  * compatible: what is sent.
  *
  * OpenAI's own gets max_completion_tokens, the others max_tokens, which is
- * all that local servers read; nobody gets a number nobody asked for, as some
- * add it to the prompt and refuse the sum. Reasoning goes back in the member
- * it came in, and only while the person waits for the answer it belongs to:
- * some servers insist on that, others refuse more. OpenAI itself never gets
- * any.
+ * all that local servers read, until one refuses it; nobody gets a number
+ * nobody asked for, as some add it to the prompt and refuse the sum. Reasoning
+ * goes back in the member it came in, and only while the person waits for the
+ * answer it belongs to: some servers insist on that, others refuse more. OpenAI
+ * itself never gets any.
  *
  * Pictures cannot stand in a tool's message: OpenAI gets them in a message of
  * the user behind it, others (often without eyes) a line that names them. */
@@ -315,6 +315,33 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_end(w);
 }
 
+/* How every request ends. */
+static void put_tail(struct mo_buf *b, bool new_limit, unsigned max_output)
+{
+    if (max_output)
+        mo_buf_printf(b, ",\"%s\":%u",
+                      new_limit ? "max_completion_tokens" : "max_tokens",
+                      max_output);
+    mo_buf_puts(b, ",\"stream\":true,"
+                   "\"stream_options\":{\"include_usage\":true}}");
+}
+
+bool mo_llm_chat_new_limit(struct mo_buf *body, unsigned max_output)
+{
+    struct mo_buf tail;
+    bool fits = false;
+
+    mo_buf_init(&tail, 256);
+    put_tail(&tail, false, max_output);
+    fits = max_output && mo_span_ends(mo_buf_view(body), mo_buf_view(&tail));
+    if (fits) {
+        body->len -= tail.len;
+        put_tail(body, true, max_output);
+    }
+    mo_buf_fini(&tail);
+    return fits && mo_buf_err(body) == 0;
+}
+
 static int put(const struct mo_llm_ask *q, struct mo_buf *body,
                struct mo_err *e)
 {
@@ -329,16 +356,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
         mo_jw_key(&w, "tool_choice");
         mo_jw_cstr(&w, "none");
     }
-    if (q->max_output) {
-        mo_jw_key(&w, q->kind == MO_LLM_OPENAI ? "max_completion_tokens"
-                                               : "max_tokens");
-        mo_jw_u64(&w, q->max_output);
-    }
-    mo_jw_key(&w, "stream");
-    mo_jw_bool(&w, true);
-    mo_jw_key(&w, "stream_options");
-    mo_jw_raw(&w, MO_SPAN("{\"include_usage\":true}"));
-    mo_jw_end(&w);
+    put_tail(body, q->kind == MO_LLM_OPENAI || q->new_limit, q->max_output);
     return mo_llm_ask_end(body, e);
 }
 

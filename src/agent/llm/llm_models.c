@@ -391,18 +391,27 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     return rc;
 }
 
+static const struct mo_llm_local usual[] = {
+    {"Ollama", "http://127.0.0.1:11434/v1", 0},
+    {"LM Studio", "http://127.0.0.1:1234/v1", 0},
+    {"llama.cpp", "http://127.0.0.1:8080/v1", 0},
+    {"vLLM", "http://127.0.0.1:8000/v1", 0},
+};
+
+bool mo_llm_is_local(struct mo_span name)
+{
+    for (size_t i = 0; i < MO_COUNT(usual); i++)
+        if (mo_span_ieq(name, mo_span_cstr(usual[i].name)))
+            return true;
+    return false;
+}
+
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
                       void (*done)(void *ctx, const struct mo_llm_local *v,
                                    size_t n),
                       void *ctx, struct mo_err *e)
 {
-    static const struct mo_llm_local usual[] = {
-        {"Ollama", "http://127.0.0.1:11434/v1", 0},
-        {"LM Studio", "http://127.0.0.1:1234/v1", 0},
-        {"llama.cpp", "http://127.0.0.1:8080/v1", 0},
-        {"vLLM", "http://127.0.0.1:8000/v1", 0},
-    };
     struct search *s;
 
     n = v ? n : MO_COUNT(usual);

@@ -2,7 +2,8 @@
  *
  * Only what can hold a conversation is told: OpenAI lists everything it has
  * under the same word, so there the names decide; Google says what a model
- * can; OpenRouter whether it takes tools. */
+ * can; OpenRouter whether it takes tools; of other compatible servers the
+ * names tell embedding models and the like. */
 #include "agent/llm/llm_priv.h"
 
 static struct mo_span str(struct mo_json v, struct mo_arena *a)
@@ -122,6 +123,29 @@ static bool openai(struct mo_json v, struct mo_arena *a, struct row *r)
     return chat && !has_word(id, other);
 }
 
+/* What local servers list beside models for conversations; lower case. */
+static bool is_for_chat(struct mo_span id, struct mo_arena *a)
+{
+    static const char *const other[] = {"embed",
+                                        "bge-",
+                                        "minilm",
+                                        "rerank",
+                                        "whisper",
+                                        "transcribe",
+                                        "-tts",
+                                        "tts-",
+                                        "moderation",
+                                        "dall-e",
+                                        "stable-diffusion",
+                                        NULL};
+    char *p = mo_arena_strndup(a, id.p, id.n);
+
+    for (size_t i = 0; p && i < id.n; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] = (char)(p[i] - 'A' + 'a');
+    return p && !has_word(mo_span(p, id.n), other);
+}
+
 static bool compatible(struct mo_json v, struct mo_arena *a, struct row *r)
 {
     static const char *const windows[] = {"context_length", "max_model_len",
@@ -133,7 +157,8 @@ static bool compatible(struct mo_json v, struct mo_arena *a, struct row *r)
         mo_llm_count(mo_json_get(v, windows[i]), &r->m.context);
     mo_llm_count(mo_json_get(mo_json_get(v, "meta"), "n_ctx_train"),
                  &r->m.context);
-    return !mo_json_is(takes, MO_JSON_ARRAY) || lists(takes, "tools");
+    return is_for_chat(r->m.id, a) &&
+           (!mo_json_is(takes, MO_JSON_ARRAY) || lists(takes, "tools"));
 }
 
 /* --- a page -------------------------------------------------------------- */

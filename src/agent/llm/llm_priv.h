@@ -40,6 +40,7 @@ struct mo_llm_ask {
     enum mo_llm_kind kind;
     const char *url;     /* where the model lives, as entries have it */
     unsigned max_output; /* tokens, 0: as the provider likes */
+    bool new_limit;      /* as max_completion_tokens */
     const struct mo_llm_request *r;
     struct mo_json *entries;
     bool *own;   /* this very model wrote it: its raw blocks go back */
@@ -207,6 +208,10 @@ MO_LLM_IN(responses);
 extern const struct mo_llm_wire mo_llm_claude, mo_llm_gemini, mo_llm_chat,
     mo_llm_responses;
 
+/* A body that ends with max_tokens gets it as max_completion_tokens. false: it
+ * has none, or there was no memory. */
+bool mo_llm_chat_new_limit(struct mo_buf *body, unsigned max_output);
+
 /* The name a call came by, as we know the tool. */
 struct mo_span mo_llm_gemini_name(struct mo_span name);
 
@@ -301,7 +306,8 @@ struct mo_llm {
     char *url; /* without a slash at its end */
     struct mo_buf key;
     unsigned max_output, idle_ms;
-    unsigned active; /* replies and lists under way */
+    bool *new_limit, own_new_limit; /* see mo_llm_opts */
+    unsigned active;                /* replies and lists under way */
     struct mo_llm_memo memo;
 };
 

@@ -47,6 +47,7 @@ struct mo_llm_x {
     struct mo_llm_failure fail; /* code set: how it ends */
     unsigned tries, loads, hops, resumes;
     bool redone;             /* asked once more already */
+    bool renamed;            /* likewise, with max_completion_tokens */
     bool begun;              /* a byte of a stream has come in this try */
     bool stream;             /* and the answer is one */
     struct mo_llm_plan plan; /* the demo's */
@@ -281,6 +282,8 @@ static void on_head(void *ctx, const struct mo_http_head *h)
 
     mo_llm_hint_head(&x->hint, h, mo_wall_ms());
     x->stream = is_stream(h);
+    if (x->m && x->renamed && h->status >= 200 && h->status < 300)
+        *x->m->new_limit = true;
 }
 
 static void on_data(void *ctx, struct mo_span data)
@@ -311,12 +314,27 @@ static void whole_doc(struct mo_llm_x *x)
         fail_with(x, &e, "protocol");
 }
 
+/* A compatible server that wants the limit under its newer name, as it says:
+ * once more, from the start. */
+static bool rename_limit(struct mo_llm_x *x, const struct mo_llm_verdict *v)
+{
+    if (x->m->kind != MO_LLM_COMPATIBLE || x->renamed || *x->m->new_limit ||
+        strcmp(v->f.code, "bad_request") != 0 ||
+        mo_span_search(mo_buf_view(&x->doc), MO_SPAN("max_tokens")) < 0 ||
+        !mo_llm_chat_new_limit(&x->body, x->m->max_output))
+        return false;
+    x->renamed = true;
+    x->tries = 0;
+    post(x);
+    return true;
+}
+
 static void refused(struct mo_llm_x *x)
 {
     struct mo_llm_verdict v;
 
     mo_llm_judge(x->in.label, &x->hint, mo_buf_view(&x->doc), x->in.secret, &v);
-    if (again(x, &v))
+    if (again(x, &v) || rename_limit(x, &v))
         return;
     x->fail = v.f;
     end(x);
@@ -531,6 +549,7 @@ static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
     struct mo_llm_ask q = {.kind = x->m->kind,
                            .url = x->m->url,
                            .max_output = x->m->max_output,
+                           .new_limit = *x->m->new_limit,
                            .r = r};
     struct mo_arena a;
     int rc;
