@@ -23,11 +23,19 @@ struct mo_agent_setup {
 
 static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
-                struct mo_buf *model, struct mo_err *e)
+                struct mo_buf *model, size_t *own, struct mo_err *e)
 {
     struct mo_agent_setup *c = ctx;
 
-    return mo_models_pick(c->models, wanted, key, out, provider, model, e);
+    return mo_models_pick(c->models, wanted, key, out, provider, model, own, e);
+}
+
+static int prepare(void *ctx, struct mo_span wanted, void (*ready)(void *arg),
+                   void *arg, struct mo_err *e)
+{
+    struct mo_agent_setup *c = ctx;
+
+    return mo_models_prepare(c->models, wanted, ready, arg, e);
 }
 
 static uint64_t window(void *ctx, struct mo_span model)
@@ -64,7 +72,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
     o.policy = mo_approvals_policy(c->desk);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);
-    o.llm = (struct mo_agent_llm){pick, window, c};
+    o.llm = (struct mo_agent_llm){pick, prepare, window, c};
     c->agent = mo_agent_new(c->loop, &o, e);
     return c->agent ? 0 : e->code;
 }

@@ -297,13 +297,14 @@ static const struct mo_key llm_rows[] = {
      WORD(mo_config_llm, provider, providers),
      .def = "auto",
      .env = "LLM_PROVIDER",
-     .doc = "Whose model answers; `auto` takes the first that has a key, and "
-            "the built-in demo where there is none"},
+     .doc = "Whose model answers; `auto` takes the first that has a key, else "
+            "a server at `llm.openai.baseUrl`, else the built-in demo"},
     {.name = "model",
      STR(mo_config_llm, model),
      .check = check_not_empty,
      .env = "LLM_MODEL",
-     .doc = "Model name; the provider's usual one where it is not given"},
+     .doc = "Model name; default: the provider's usual one, at "
+            "`llm.openai.baseUrl` the first chat model of the server's list"},
     {.name = "systemPrompt",
      STR(mo_config_llm, system_prompt),
      .doc = "Instructions that go before every conversation"},

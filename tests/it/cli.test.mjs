@@ -240,6 +240,8 @@ describe('doctor', () => {
     const { code, out } = await run(['doctor']);
     assert.equal(code, 0);
     assert.match(out, /no key: the built-in demo model answers/);
+    const local = await run(['doctor'], { env: { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' } });
+    assert.match(local.out, /no key: the model server at llm.openai.baseUrl answers/);
     assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
   });
 

@@ -143,34 +143,49 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
         c, NULL, "The model was changed; the conversation starts fresh.");
 }
 
-static void switch_model(struct chat *c)
+/* On failure the model stays as it is. */
+static int pick_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
 {
     const struct mo_agent_llm *p = &c->agent->o.llm;
-    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     const char *provider = NULL;
     struct mo_llm *llm = NULL;
     struct mo_buf model;
-    struct mo_err e;
+    size_t own = 0;
+    int rc = 0;
 
     mo_buf_init(&model, 256);
-    if (p->pick(p->ctx, mo_buf_view(&c->wanted), mo_buf_view(&c->key), &llm,
-                &provider, &model, &e) < 0) {
-        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
+    rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &llm, &provider, &model,
+                 &own, e);
+    if (rc < 0) {
         mo_buf_fini(&model);
-        return;
+        return rc;
     }
     mo_llm_free(c->llm);
     mo_buf_fini(&c->model);
     c->llm = llm;
     c->provider = provider;
     c->model = model;
+    c->own_model = own;
+    return 0;
+}
+
+static void switch_model(struct chat *c)
+{
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+    struct mo_err e;
+
+    if (pick_model(c, mo_buf_view(&c->wanted), &e) < 0) {
+        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
+        return;
+    }
     if (c->nentries > 0 && mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
-/* The provider is "compatible" where OpenAI's address is another one: it is
- * known by that, not by this name. */
-static void put_same(const struct chat *c, struct mo_buf *b)
+/* The id of the present model with its provider's name, because another one
+ * may be the default by now. The provider "compatible" is configured as
+ * OpenAI's with another address, so that is its name here. */
+static void put_model_id(const struct chat *c, struct mo_buf *b)
 {
     const char *by = c->provider;
 
@@ -178,34 +193,23 @@ static void put_same(const struct chat *c, struct mo_buf *b)
         by = mo_llm_kind_name(MO_LLM_OPENAI);
     if (c->wanted.len > 0)
         mo_buf_span(b, mo_buf_view(&c->wanted));
+    else if (c->own_model > 0)
+        mo_buf_span(b, mo_buf_view(&c->model));
     else
         mo_buf_printf(b, "%s:%.*s", by, (int)c->model.len, c->model.p);
 }
 
 void mo_chat_repick(struct chat *c)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
-    const char *provider = NULL;
-    struct mo_llm *llm = NULL;
-    struct mo_buf same, model;
+    struct mo_buf id;
     struct mo_err e;
 
     c->repick = false;
-    mo_buf_init(&same, 1024);
-    mo_buf_init(&model, 256);
-    put_same(c, &same);
-    if (p->pick(p->ctx, mo_buf_view(&same), mo_buf_view(&c->key), &llm,
-                &provider, &model, &e) == 0) {
-        mo_llm_free(c->llm);
-        mo_buf_fini(&c->model);
-        c->llm = llm;
-        c->provider = provider;
-        c->model = model;
-    } else {
+    mo_buf_init(&id, 1024);
+    put_model_id(c, &id);
+    if (pick_model(c, mo_buf_view(&id), &e) < 0)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
-        mo_buf_fini(&model);
-    }
-    mo_buf_fini(&same);
+    mo_buf_fini(&id);
 }
 
 void mo_chat_wants(struct chat *c, const struct mo_join *j)
@@ -316,25 +320,40 @@ static void read_history(struct chat *c)
     c->writes++;
 }
 
+static struct mo_json_doc kept_of(const struct chat *c)
+{
+    struct mo_json_doc kept = {.bad_at = 0};
+
+    if (c->info.data.n > 0 && mo_json_parse(c->info.data, 0, &kept, NULL) < 0)
+        kept = (struct mo_json_doc){.bad_at = 0};
+    return kept;
+}
+
+static struct mo_span model_it_had(const struct chat *c, struct mo_arena *a)
+{
+    struct mo_span had = {NULL, 0};
+    struct mo_json model = mo_json_get(kept_of(c).root, "model");
+
+    if (mo_json_is(model, MO_JSON_STRING))
+        (void)mo_json_str(model, a, &had);
+    return had;
+}
+
 /* The model is what the member wants, else what the session had. */
 static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 {
     const struct mo_agent_llm *p = &c->agent->o.llm;
-    struct mo_span wanted = mo_buf_view(&c->wanted), had = {NULL, 0};
-    struct mo_json_doc kept;
+    struct mo_span wanted = mo_buf_view(&c->wanted), had;
     struct mo_arena a;
     int rc = 0;
 
     mo_arena_init(&a, 65536);
-    if (c->info.data.n > 0 &&
-        mo_json_parse(c->info.data, 0, &kept, NULL) == 0) {
-        mo_session_memory_read(c, kept.root);
-        (void)mo_json_str(mo_json_get(kept.root, "model"), &a, &had);
-    }
+    mo_session_memory_read(c, kept_of(c).root);
+    had = model_it_had(c, &a);
     if (wanted.n == 0)
         wanted = had;
     rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &c->llm, &c->provider,
-                 &c->model, e);
+                 &c->model, &c->own_model, e);
     *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
     mo_arena_fini(&a);
     return rc;
@@ -364,11 +383,53 @@ static void start_fresh(struct chat *c)
         mo_chat_fail(c, &e);
 }
 
-void mo_chat_tools(struct chat *c, const struct mo_err *why)
+static void open_model(struct chat *c)
 {
     bool another = false;
     struct mo_err e;
 
+    if (pick_model(c, &another, &e) < 0)
+        mo_chat_fail(c, &e);
+    else if (another)
+        start_fresh(c);
+    else
+        read_history(c);
+}
+
+static void on_prepared(void *arg)
+{
+    struct chat *c = arg;
+
+    c->writes--;
+    if (c->state == CHAT_OPENING)
+        open_model(c);
+    mo_chat_settle(c);
+}
+
+static void prepare_model(struct chat *c)
+{
+    const struct mo_agent_llm *p = &c->agent->o.llm;
+    struct mo_span wanted = mo_buf_view(&c->wanted);
+    struct mo_arena a;
+    struct mo_err e;
+    int rc = 1;
+
+    mo_arena_init(&a, 65536);
+    if (wanted.n == 0)
+        wanted = model_it_had(c, &a);
+    if (p->prepare)
+        rc = p->prepare(p->ctx, wanted, on_prepared, c, &e);
+    mo_arena_fini(&a);
+    if (rc == 0)
+        c->writes++;
+    else if (rc < 0)
+        mo_chat_fail(c, &e);
+    else
+        open_model(c);
+}
+
+void mo_chat_tools(struct chat *c, const struct mo_err *why)
+{
     c->writes--;
     if (why && c->state == CHAT_OPENING) {
         mo_chat_fail(c, why);
@@ -379,12 +440,7 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
         mo_chat_settle(c);
         return;
     }
-    if (pick_model(c, &another, &e) < 0)
-        mo_chat_fail(c, &e);
-    else if (another)
-        start_fresh(c);
-    else
-        read_history(c);
+    prepare_model(c);
 }
 
 /* --- the session's news -------------------------------------------------- */

@@ -49,11 +49,16 @@ struct mo_agent;
 struct mo_member;
 
 /* Which model, where, with whose key: the owner of the configuration says.
- * wanted: what the front asked for, may be empty. *model is copied. */
+ * wanted: what the front asked for, may be empty. *model gets its id, as fronts
+ * know it; the name that the provider knows begins at *own. */
 struct mo_agent_llm {
     int (*pick)(void *ctx, struct mo_span wanted, struct mo_span key,
                 struct mo_llm **out, const char **provider,
-                struct mo_buf *model, struct mo_err *e);
+                struct mo_buf *model, size_t *own, struct mo_err *e);
+    /* Before pick(), when a chat opens. 1: pick() knows all it needs; 0:
+     * ready() once, later. NULL: always 1. */
+    int (*prepare)(void *ctx, struct mo_span wanted, void (*ready)(void *arg),
+                   void *arg, struct mo_err *e);
     /* Tokens a request to it may have, 0: unknown; or NULL. */
     uint64_t (*window)(void *ctx, struct mo_span model);
     void *ctx;

@@ -137,6 +137,7 @@ struct chat {
     struct mo_llm *llm;
     const char *provider;
     struct mo_buf model, wanted, key, title;
+    size_t own_model; /* where in model its provider's name of it begins */
     bool repick; /* providers may be configured otherwise by now */
 
     struct mo_list entries; /* of the present conversation */

@@ -215,7 +215,8 @@ static int keep_reply(struct chat *c, struct reply *r,
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
     mo_usage_add(&c->usage, u);
-    mo_tally_reply(&c->agent->tally, c->provider, mo_buf_view(&c->model), u,
+    mo_tally_reply(&c->agent->tally, c->provider,
+                   mo_span_skip(mo_buf_view(&c->model), c->own_model), u,
                    mo_wall_ms());
 }
 
@@ -288,7 +289,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
     mo_autofree struct mo_llm_tool *tools =
         mo_alloc((mo_tools_count(c->tools) + 1) * sizeof(*tools));
     struct mo_llm_request r = {
-        .model = mo_buf_cstr(&c->model),
+        .model = mo_buf_cstr(&c->model) + c->own_model,
         .system = system.n > 0
                       ? system
                       : mo_span(our_instructions, sizeof(our_instructions) - 1),

@@ -9,18 +9,33 @@
 #include "codec/json/json.h"
 #include "secrets/resolve.h"
 
-#define KEY_MAX  ((size_t)16 * 1024)
-#define LIST_MAX ((size_t)4 * 1024 * 1024)
-#define KEYED    3 /* providers that take a key */
-#define SOURCES  (KEYED + MO_LLM_LOCAL_MAX)
+#define KEY_MAX   ((size_t)16 * 1024)
+#define LIST_MAX  ((size_t)4 * 1024 * 1024)
+#define LABEL_MAX 32
+#define URL_MAX   256
+#define ID_MAX    512 /* of a model */
+#define KEYED     3   /* providers that take a key */
+#define SOURCES   (KEYED + MO_LLM_LOCAL_MAX)
 
 static const enum mo_llm_kind keyed[KEYED] = {MO_LLM_CLAUDE, MO_LLM_GEMINI,
                                               MO_LLM_OPENAI};
 
+/* A server that speaks OpenAI's protocol. It stays in its place: its flag is
+ * lent to every mo_llm of it. */
+struct server {
+    char name[LABEL_MAX]; /* of one on this machine */
+    char url[URL_MAX];
+    bool there;         /* was found in the last round */
+    bool new_limit;     /* see mo_llm_opts */
+    char first[ID_MAX]; /* of its models; empty: unknown */
+    char why[240];      /* and why */
+};
+
 struct source { /* one provider in the present round */
     struct mo_models *m;
     struct mo_llm *llm;
-    char name[32];
+    struct server *server; /* or NULL */
+    char name[LABEL_MAX];
     bool usual, waiting, ok;
     size_t count;
     char why[240];
@@ -30,6 +45,7 @@ struct source { /* one provider in the present round */
 struct waiter {
     struct mo_list node;
     void (*done)(void *arg, struct mo_span json, const struct mo_err *why);
+    void (*ready)(void *arg); /* instead: of mo_models_prepare() */
     void *arg;
 };
 
@@ -44,8 +60,9 @@ struct mo_models {
     bool stale; /* the list is of an older configuration */
     struct mo_list waiters;
     struct mo_buf list;
-    uint64_t made; /* ns; 0: never */
-    struct mo_llm_local locals[MO_LLM_LOCAL_MAX];
+    uint64_t made;        /* ns; 0: never */
+    struct server openai; /* at llm.openai.baseUrl */
+    struct server locals[MO_LLM_LOCAL_MAX];
     size_t nlocals;
     struct mo_later later;
 };
@@ -78,7 +95,8 @@ static enum mo_llm_kind usual(const struct mo_config *cfg)
         if (api && api->api_key)
             return keyed[i];
     }
-    return MO_LLM_DEMO;
+    /* A model server of one's own needs no key. */
+    return cfg->llm.openai.base_url ? MO_LLM_OPENAI : MO_LLM_DEMO;
 }
 
 /* OpenAI's protocol at somebody else's address is somebody else's. */
@@ -92,15 +110,24 @@ static enum mo_llm_kind true_kind(const struct mo_config *cfg,
     return k;
 }
 
+static bool is_local(const struct mo_models *m, const struct server *s)
+{
+    return s && s != &m->openai;
+}
+
 static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
-                    const char *base_url, struct mo_span key,
+                    struct server *server, struct mo_span key,
                     struct mo_llm **out, struct mo_err *e)
 {
-    const struct mo_config_api *api = base_url ? NULL : api_of(m->cfg, kind);
+    const struct mo_config_api *api =
+        is_local(m, server) ? NULL : api_of(m->cfg, kind);
     struct mo_llm_opts o = {
         .kind = kind,
-        .base_url = api ? api->base_url : base_url,
+        .base_url = is_local(m, server) ? server->url
+                    : api               ? api->base_url
+                                        : NULL,
         .key = key,
+        .new_limit = server ? &server->new_limit : NULL,
     };
     struct mo_buf ours;
     int rc = 0;
@@ -127,61 +154,75 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
 
 struct choice {
     enum mo_llm_kind kind;
-    const char *base_url; /* of a server on this machine; or NULL */
-    struct mo_span model; /* empty: the usual one */
+    struct server *server; /* of MO_LLM_COMPATIBLE */
+    const char *prefix;    /* of its id in the list; NULL: none */
+    struct mo_span model;  /* empty: the usual one */
 };
 
-static const struct mo_llm_local *local_named(const struct mo_models *m,
-                                              struct mo_span name)
+static struct server *local_named(struct mo_models *m, struct mo_span name)
 {
     for (size_t i = 0; i < m->nlocals; i++)
-        if (mo_span_ieq(name, mo_span_cstr(m->locals[i].name)))
+        if (m->locals[i].there &&
+            mo_span_ieq(name, mo_span_cstr(m->locals[i].name)))
             return &m->locals[i];
     return NULL;
 }
 
-static struct choice choose(const struct mo_models *m, struct mo_span wanted)
+static struct choice choose(struct mo_models *m, struct mo_span wanted)
 {
     struct choice c = {.kind = usual(m->cfg), .model = wanted};
     ptrdiff_t colon = mo_span_find(wanted, ':');
     struct mo_span head =
         colon < 0 ? wanted : mo_span_head(wanted, (size_t)colon);
-    const struct mo_llm_local *local = local_named(m, head);
+    struct server *local = local_named(m, head);
 
     if (wanted.n == 0) {
         c.model = mo_span_cstr(m->cfg->llm.model);
     } else if (local || mo_llm_kind(head) >= 0) {
         c.kind =
             local ? MO_LLM_COMPATIBLE : (enum mo_llm_kind)mo_llm_kind(head);
-        c.base_url = local ? local->base_url : NULL;
+        c.server = local;
         c.model = colon < 0 ? mo_span(NULL, 0)
                             : mo_span_skip(wanted, (size_t)colon + 1);
     }
+    if (local)
+        c.prefix = local->name;
+    else if (c.kind != usual(m->cfg))
+        c.prefix = mo_llm_kind_name(c.kind);
     c.kind = true_kind(m->cfg, c.kind);
+    if (c.kind == MO_LLM_COMPATIBLE && c.server == NULL)
+        c.server = &m->openai;
     return c;
+}
+
+static const char *default_model(const struct choice *c)
+{
+    if (c->kind != MO_LLM_COMPATIBLE)
+        return mo_llm_default_model(c->kind);
+    return c->server->first[0] ? c->server->first : NULL;
 }
 
 int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    struct mo_span key, struct mo_llm **out,
-                   const char **provider, struct mo_buf *model,
+                   const char **provider, struct mo_buf *model, size_t *own,
                    struct mo_err *e)
 {
     struct choice what = choose(m, wanted);
-    const char *usual_model = mo_llm_default_model(what.kind);
-    int rc = 0;
+    const char *first = default_model(&what);
 
-    if (what.model.n > 0)
-        rc = mo_buf_span(model, what.model);
-    else if (usual_model)
-        rc = mo_buf_puts(model, usual_model);
-    else
-        return mo_fail(e, MO_EINVAL,
-                       "no model was named and this provider has no usual "
-                       "one: set llm.model");
-    if (rc < 0)
-        return mo_fail(e, rc, "the model's name is too long");
+    if (what.model.n == 0 && first == NULL)
+        return mo_fail(e, MO_EUNAVAIL, "no model was named (llm.model): %s",
+                       what.server->why[0] ? what.server->why
+                                           : "the server's list is not known");
+    if (what.model.n == 0)
+        what.model = mo_span_cstr(first);
+    if (what.prefix)
+        mo_buf_printf(model, "%s:", what.prefix);
+    *own = model->len;
+    if (mo_buf_span(model, what.model) < 0)
+        return mo_fail(e, mo_buf_err(model), "the model's name is too long");
     *provider = mo_llm_kind_name(what.kind);
-    return make_llm(m, what.kind, what.base_url, key, out, e);
+    return make_llm(m, what.kind, what.server, key, out, e);
 }
 
 /* --- the list ------------------------------------------------------------ */
@@ -200,7 +241,7 @@ static void put_model(struct source *s, const struct mo_llm_model *v)
     } else {
         struct mo_buf id;
 
-        mo_buf_init(&id, 1024);
+        mo_buf_init(&id, LABEL_MAX + ID_MAX);
         mo_buf_printf(&id, "%s:%.*s", s->name, (int)v->id.n, v->id.p);
         mo_jw_str(&w, mo_buf_view(&id));
         mo_buf_fini(&id);
@@ -262,8 +303,9 @@ static void write_models(struct mo_models *m)
 static void write_list(struct mo_models *m)
 {
     enum mo_llm_kind k = usual(m->cfg);
+    struct choice c = choose(m, mo_span(NULL, 0));
     const char *model =
-        m->cfg->llm.model ? m->cfg->llm.model : mo_llm_default_model(k);
+        m->cfg->llm.model ? m->cfg->llm.model : default_model(&c);
     struct mo_jw w;
 
     mo_buf_reset(&m->list);
@@ -296,7 +338,10 @@ static void tell(struct mo_models *m, const struct mo_err *why)
         struct waiter *w = mo_list_first(&all, struct waiter, node);
 
         mo_list_del(&w->node);
-        w->done(w->arg, mo_buf_view(&m->list), why);
+        if (w->ready)
+            w->ready(w->arg);
+        else
+            w->done(w->arg, mo_buf_view(&m->list), why);
         mo_free(w);
     }
 }
@@ -336,6 +381,19 @@ static void answered(struct mo_models *m)
         mo_loop_defer(m->loop, &m->later);
 }
 
+/* The model that is used where none is named. */
+static void note_first(struct source *s, const struct mo_llm_model *v, size_t n)
+{
+    struct server *to = s->server;
+
+    to->first[0] = '\0';
+    if (n > 0 && v[0].id.n < sizeof(to->first))
+        snprintf(to->first, sizeof(to->first), "%.*s", (int)v[0].id.n,
+                 v[0].id.p);
+    snprintf(to->why, sizeof(to->why), "%s",
+             s->ok ? "the server has no model for conversations" : s->why);
+}
+
 static void on_models(void *ctx, const struct mo_llm_model *v, size_t n,
                       const struct mo_llm_failure *f)
 {
@@ -345,36 +403,65 @@ static void on_models(void *ctx, const struct mo_llm_model *v, size_t n,
     s->count = n;
     if (f)
         snprintf(s->why, sizeof(s->why), "%s", f->err.msg);
+    if (s->server)
+        note_first(s, v, n);
     for (size_t i = 0; i < n; i++)
         put_model(s, &v[i]);
     answered(s->m);
 }
 
 static void add_source(struct mo_models *m, enum mo_llm_kind kind,
-                       const char *name, const char *base_url)
+                       const char *name, struct server *server)
 {
     struct source *s = &m->sources[m->n++];
     struct mo_err e;
 
-    *s = (struct source){.m = m, .usual = kind == usual(m->cfg) && !base_url};
+    *s = (struct source){
+        .m = m, .usual = kind == usual(m->cfg) && !server, .server = server};
+    kind = true_kind(m->cfg, kind);
+    if (kind == MO_LLM_COMPATIBLE && server == NULL)
+        s->server = &m->openai;
     snprintf(s->name, sizeof(s->name), "%s", name);
     mo_buf_init(&s->models, LIST_MAX);
-    if (make_llm(m, true_kind(m->cfg, kind), base_url, mo_span(NULL, 0),
-                 &s->llm, &e) == 0 &&
+    if (make_llm(m, kind, s->server, mo_span(NULL, 0), &s->llm, &e) == 0 &&
         mo_llm_models(s->llm, MO_MODELS_MS, on_models, s, &e) == 0)
         m->waiting++;
     else
         snprintf(s->why, sizeof(s->why), "%s", e.msg);
+    if (s->server && s->why[0])
+        note_first(s, NULL, 0);
+}
+
+/* The place of that one; NULL: there is none left. */
+static struct server *place_of(struct mo_models *m,
+                               const struct mo_llm_local *l)
+{
+    struct server *s = NULL;
+
+    for (size_t i = 0; i < m->nlocals; i++)
+        if (strcmp(m->locals[i].url, l->base_url) == 0)
+            return &m->locals[i];
+    if (m->nlocals == MO_COUNT(m->locals))
+        return NULL;
+    s = &m->locals[m->nlocals++];
+    snprintf(s->name, sizeof(s->name), "%s", l->name);
+    snprintf(s->url, sizeof(s->url), "%s", l->base_url);
+    return s;
 }
 
 static void on_locals(void *ctx, const struct mo_llm_local *v, size_t n)
 {
     struct mo_models *m = ctx;
 
-    m->nlocals = 0;
+    for (size_t i = 0; i < m->nlocals; i++)
+        m->locals[i].there = false;
     for (size_t i = 0; i < n && m->n < SOURCES; i++) {
-        m->locals[m->nlocals++] = v[i];
-        add_source(m, MO_LLM_COMPATIBLE, v[i].name, v[i].base_url);
+        struct server *s = place_of(m, &v[i]);
+
+        if (s == NULL)
+            continue;
+        s->there = true;
+        add_source(m, MO_LLM_COMPATIBLE, s->name, s);
     }
     answered(m);
 }
@@ -417,6 +504,28 @@ int mo_models_list(struct mo_models *m,
         mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
         mo_loop_defer(m->loop, &m->later);
     else
+        begin(m);
+    return 0;
+}
+
+int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
+                      void (*ready)(void *arg), void *arg, struct mo_err *e)
+{
+    struct choice c = choose(m, wanted);
+    ptrdiff_t colon = mo_span_find(wanted, ':');
+    bool unknown_place = colon > 0 && m->made == 0 &&
+                         mo_llm_is_local(mo_span_head(wanted, (size_t)colon));
+    struct waiter *w = NULL;
+
+    if (!unknown_place && (c.model.n > 0 || default_model(&c)))
+        return 1;
+    w = mo_new(struct waiter);
+    if (w == NULL)
+        return mo_fail(e, MO_ENOMEM, "models: out of memory");
+    w->ready = ready;
+    w->arg = arg;
+    mo_list_push(&m->waiters, &w->node);
+    if (!m->busy)
         begin(m);
     return 0;
 }

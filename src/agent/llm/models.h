@@ -12,7 +12,9 @@
  *                 {"name":"gemini","ok":false,"error":"..."}]}
  *
  * The usual provider's models have their own ids; others' begin with the
- * provider ("gemini:ID"), which is what mo_models_pick() understands. */
+ * provider ("gemini:ID"). mo_models_pick() understands these ids and gives the
+ * same back. Where a server that speaks OpenAI's protocol is usual and no
+ * model is named, the first of its list is used. */
 #ifndef MO_AGENT_LLM_MODELS_H
 #define MO_AGENT_LLM_MODELS_H
 
@@ -42,11 +44,17 @@ int mo_models_list(struct mo_models *m,
                    void *arg, struct mo_err *e);
 
 /* The model that is wanted (a name, "provider:name", or nothing), ready to be
- * asked. key: of the front's own; empty: ours. *provider is a constant. */
+ * asked. key: of the front's own; empty: ours. *provider is a constant. model
+ * gets its id as the list has it; the name that its provider knows begins at
+ * *own. */
 int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    struct mo_span key, struct mo_llm **out,
-                   const char **provider, struct mo_buf *model,
+                   const char **provider, struct mo_buf *model, size_t *own,
                    struct mo_err *e);
+/* Does mo_models_pick() need the list first? 1: no. 0: ready() once, later,
+ * also when the list could not be had. */
+int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
+                      void (*ready)(void *arg), void *arg, struct mo_err *e);
 
 /* Tokens a request to that model may have, its longest answer left out; 0:
  * unknown, because nobody has asked for the list yet or it does not say. */

@@ -151,6 +151,11 @@ static void check_keys(const struct mo_doctor *d, struct mo_finding *f)
         mo_found(f, MO_HEALTH_OK, "there is a key for %s", have);
         return;
     }
+    if (d->cfg->llm.openai.base_url && d->cfg->llm.provider != MO_LLM_DEMO) {
+        mo_found(f, MO_HEALTH_OK,
+                 "no key: the model server at llm.openai.baseUrl answers");
+        return;
+    }
     mo_found(f, MO_HEALTH_OK, "no key: the built-in demo model answers");
     mo_advise(f, "set ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_API_KEY for "
                  "a real one");
