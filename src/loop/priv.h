@@ -56,7 +56,7 @@ struct mo_stream {
     size_t max_queue;
     struct mo_timer finish; /* deadline of mo_stream_finish() */
     struct mo_err why;      /* reason of the close; code 0 = none */
-    bool reading, closing, finishing, eof;
+    bool reading, closing, finishing, leaving, eof;
     char peer[64];
 };
 

@@ -114,6 +114,18 @@ void mo_stream_finish(struct mo_stream *s, uint64_t ms)
     mo_timer_start(s->loop, &s->finish, ms);
 }
 
+void mo_stream_leave(struct mo_stream *s, uint64_t ms)
+{
+    if (s->closing || s->finishing)
+        return;
+    if (s->ops->queued(s) == 0) {
+        mo_stream_close(s, NULL);
+        return;
+    }
+    s->finishing = s->leaving = true;
+    mo_timer_start(s->loop, &s->finish, ms);
+}
+
 struct mo_loop *mo_stream_loop(const struct mo_stream *s)
 {
     return s->loop;
@@ -158,7 +170,7 @@ void mo_stream_on_drained(struct mo_stream *s)
     if (s->closing)
         return;
     if (s->finishing) {
-        if (s->eof)
+        if (s->eof || s->leaving)
             mo_stream_close(s, NULL);
         return;
     }

@@ -48,8 +48,13 @@ void mo_stream_limit(struct mo_stream *s, size_t max_queue);
 void mo_stream_shutdown(struct mo_stream *s);
 /* Stop everything now; what is still queued is lost. why may be NULL. */
 void mo_stream_close(struct mo_stream *s, const struct mo_err *why);
-/* Send the queue, then close; at most `ms`, then close anyway. */
+/* Send the queue, wait for the peer to close, then close; at most `ms`, then
+ * close anyway. */
 void mo_stream_finish(struct mo_stream *s, uint64_t ms);
+/* The same for a peer that lives on and keeps its end open: the close does
+ * not wait for the peer's. Over TCP the peer may lose bytes that it has not
+ * read yet. */
+void mo_stream_leave(struct mo_stream *s, uint64_t ms);
 
 struct mo_loop *mo_stream_loop(const struct mo_stream *s);
 /* "127.0.0.1:53211", "unix", "pipe"; for logs and rate limits. */

@@ -4,7 +4,8 @@
  * cause comes a little later, or the other way round. Calls in flight must
  * fail once and with the cause. So an end of the output is held back until
  * boxlink_cause(), and a cause until the output has been read to its end or
- * DRAIN_MS have passed. A link that its owner closes ends at once. */
+ * DRAIN_MS have passed. A link that its owner closes ends as soon as its queue
+ * is sent: the box may live on, and then its end of the stream stays open. */
 #include "session/priv.h"
 
 struct boxlink {
@@ -167,6 +168,7 @@ int boxlink_new(struct mo_loop *l, struct mo_stream *io,
         mo_free(b);
         return rc;
     }
+    mo_link_lines_leave(b->inner);
     b->k.ops = &ops;
     b->loop = l;
     b->on_eof = on_eof;

@@ -571,6 +571,12 @@ static inline void server_read(void *ctx, char *p, size_t n)
         server_line(r->w, r, line);
 }
 
+/* A box keeps its end open: it outlives who is attached to it. */
+static inline void server_eof(void *ctx)
+{
+    (void)ctx;
+}
+
 static inline void server_closed(void *ctx, const struct mo_err *why)
 {
     struct record *r = ctx;
@@ -580,8 +586,8 @@ static inline void server_closed(void *ctx, const struct mo_err *why)
     mo_frame_fini(&r->f);
 }
 
-static const struct mo_stream_cb server_cb = {.on_read = server_read,
-                                              .on_close = server_closed};
+static const struct mo_stream_cb server_cb = {
+    .on_read = server_read, .on_eof = server_eof, .on_close = server_closed};
 
 static inline int attach(struct fake_box *f, struct mo_box_io *io)
 {

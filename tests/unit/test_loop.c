@@ -333,6 +333,38 @@ static void queue_is_capped_and_drains(void **state)
     assert_true(sent >= (size_t)3 * sizeof(block));
 }
 
+static bool is_closed(void *ctx)
+{
+    return ((struct end *)ctx)->closed > 0;
+}
+
+/* The peer keeps its end open: everything is sent, nothing is waited for. */
+static void leave_sends_the_queue_only(void **state)
+{
+    static char block[1024 * 1024];
+    struct mo_loop *l = loop_new();
+    struct end a, b;
+
+    (void)state;
+    socket_pair(l, &a, &b);
+    b.keep_on_eof = true;
+    mo_stream_pause(b.s);
+    assert_int_equal(mo_stream_write(a.s, mo_span(block, sizeof(block))), 0);
+    assert_true(mo_stream_queued(a.s) > 0);
+    mo_stream_leave(a.s, 60000);
+    assert_int_equal(mo_stream_write(a.s, MO_SPAN("late")), MO_ECLOSED);
+    (void)mo_loop_until(l, never, NULL, 1);
+    assert_int_equal(a.closed, 0);
+    mo_stream_resume(b.s);
+    assert_true(mo_loop_until(l, is_closed, &a, 5000));
+    while (!b.eofs)
+        (void)mo_loop_until(l, never, NULL, 1);
+    assert_int_equal(b.got.len, sizeof(block));
+    assert_int_equal(b.closed, 0);
+    mo_stream_leave(b.s, 60000); /* nothing is queued: at once */
+    done(l, &a, &b);
+}
+
 static void half_close_still_reads(void **state)
 {
     struct mo_loop *l = loop_new();
@@ -588,6 +620,7 @@ int main(void)
         cmocka_unit_test(soon_runs_before_the_loop_waits),
         cmocka_unit_test(bytes_cross_in_order),
         cmocka_unit_test(queue_is_capped_and_drains),
+        cmocka_unit_test(leave_sends_the_queue_only),
         cmocka_unit_test(half_close_still_reads),
         cmocka_unit_test(peer_reset_is_reported_once),
         cmocka_unit_test(pipe_pair_is_one_stream),

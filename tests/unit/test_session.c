@@ -194,6 +194,29 @@ static void test_again_while_ending(void **state)
     world_close(&w);
 }
 
+/* A page is reloaded: its session is ready again before ten others have been
+ * opened one after the other. */
+static void test_reopened(void **state)
+{
+    struct user u, cold[10];
+    struct world w;
+    char id[16];
+
+    (void)state;
+    world_open(&w);
+    hold_ready(&w, &u, "s1");
+    assert_int_equal(files(&w, &u), 1);
+    mo_session_release(u.h);
+    assert_int_equal(hold(&w, &u, "s1"), 0);
+    for (size_t i = 0; i < MO_COUNT(cold); i++) {
+        (void)snprintf(id, sizeof(id), "cold%zu", i);
+        hold_ready(&w, &cold[i], id);
+    }
+    assert_int_equal(u.ready, 1);
+    assert_int_equal(files(&w, &u), 2);
+    world_close(&w);
+}
+
 static void test_bad_ids(void **state)
 {
     static const char *const rows[] = {"", "a b", "../x", "a:b", "\xc3\xa9"};
@@ -1107,6 +1130,7 @@ int main(void)
         cmocka_unit_test(test_release_anywhen),
         cmocka_unit_test(test_owner),
         cmocka_unit_test(test_again_while_ending),
+        cmocka_unit_test(test_reopened),
         cmocka_unit_test(test_bad_ids),
         cmocka_unit_test(test_oom),
         cmocka_unit_test(test_revived),

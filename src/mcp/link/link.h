@@ -101,6 +101,10 @@ void mo_link_close(struct mo_link *k, const struct mo_err *why);
 int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
                   struct mo_link **out, struct mo_err *e);
 
+/* The peer outlives the link, as a box does that is let go: closing the link
+ * sends what is queued and does not wait for the peer to close its end. */
+void mo_link_lines_leave(struct mo_link *k);
+
 /* What a kind provides (embedded first in its struct). */
 struct mo_link_ops {
     int (*send)(struct mo_link *k, const struct mo_link_msg *m);

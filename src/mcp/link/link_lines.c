@@ -44,6 +44,7 @@ struct lines {
     struct mo_overlong overlong; /* on: the frame skips a line */
     unsigned held, noise;
     bool failing;
+    bool leave; /* see mo_link_lines_leave() */
 };
 
 static struct lines *from_link(struct mo_link *k)
@@ -376,7 +377,10 @@ static void lines_close(struct mo_link *k, const struct mo_err *why)
     mo_timer_stop(ln->loop, &ln->stall);
     mo_later_cancel(&ln->flush);
     (void)flush(ln);
-    mo_stream_finish(ln->s, LAST_WORDS_MS);
+    if (ln->leave)
+        mo_stream_leave(ln->s, LAST_WORDS_MS);
+    else
+        mo_stream_finish(ln->s, LAST_WORDS_MS);
 }
 
 static const struct mo_link_ops lines_ops = {
@@ -405,4 +409,10 @@ int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
     mo_timer_init(&ln->stall, on_stall);
     *out = &ln->k;
     return 0;
+}
+
+void mo_link_lines_leave(struct mo_link *k)
+{
+    MO_BUG_ON(k->ops != &lines_ops);
+    from_link(k)->leave = true;
 }
