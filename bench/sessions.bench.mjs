@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 process.env.MO_SESSION_DRIVER = `${process.env.MO_BUILD}/bench/session_driver`;
 const { dockerd, noDocker } = await import('../tests/lib/dockerd.mjs');
 const { Home, noNative } = await import('../tests/lib/sessions.mjs');
+const { House } = await import('../tests/it/talk_kit.mjs');
 
 const at = (v, q) => v[Math.min(v.length - 1, Math.floor(v.length * q))];
 const ms = (us) => (us / 1000).toFixed(us < 10_000 ? 2 : 0);
@@ -62,6 +63,31 @@ async function atOnce(opts, n, rounds) {
     await server.close();
   } finally {
     home.removeAll();
+  }
+  return us;
+}
+
+/** A reload of the page: the only tab closes, and its session is opened again
+ *  at once over `serve` and the published Socket.IO client. */
+async function reopens(n) {
+  const us = { cold: [], again: [] };
+  const house = await House.start();
+  const open = async (session, to) => {
+    const began = process.hrtime.bigint();
+    const tab = house.tab({ session });
+    await tab.ready();
+    to.push(Number(process.hrtime.bigint() - began) / 1000);
+    return tab;
+  };
+  try {
+    for (let i = 0; i < n; i++) {
+      let tab = await open(`reload-${i}`, us.cold);
+      tab.close();
+      tab = await open(`reload-${i}`, us.again);
+      tab.close();
+    }
+  } finally {
+    await house.stop();
   }
   return us;
 }
@@ -130,6 +156,9 @@ if (noNative) {
   say('native, cold', await acquires({ warm: 0 }, 60), 'goal 8 ms');
   say('native, warm', await acquires({ warm: 4 }, 60), 'goal 2 ms');
   say('native, 20 at once', await atOnce({ warm: 0 }, 20, 7), 'goal 300 ms');
+  const reopened = await reopens(40);
+  say('a new session, Socket.IO', reopened.cold, '');
+  say('reopening a session, Socket.IO', reopened.again, 'goal 15 ms');
   await memory(200);
 }
 
