@@ -13,6 +13,7 @@
 #include "store/sql_text.h"
 
 #define PROGRESS_STEPS 20000 /* of SQLite's machine: a millisecond or so */
+#define CHECK_NOW_MAX  256   /* pages that opening may check: a millisecond */
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
 {
@@ -43,6 +44,11 @@ int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
     if (e && (code & 0xff) == SQLITE_BUSY)
         return mo_fail(e, MO_EUNAVAIL,
                        "store: %s: another process keeps the database busy",
+                       what);
+    if (e && (code & 0xff) == SQLITE_CORRUPT)
+        return mo_fail(e, MO_EUNAVAIL,
+                       "store: %s: the database is damaged: stop the program "
+                       "and put a backup in its place",
                        what);
     if (e)
         e->sys = q->f->sqlite3_system_errno(q->db);
@@ -312,7 +318,7 @@ static int ask(struct mo_sql *q, const char *path, const char *pragma,
     return mo_sql_fail(q, e, pragma);
 }
 
-static int check_whole(struct mo_sql *q, const char *path, struct mo_err *e)
+int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     struct told t;
     int rc = ask(q, path, "PRAGMA quick_check(1)", &t, e);
@@ -383,8 +389,10 @@ static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
     return rc;
 }
 
-int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e)
+int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
+                   struct mo_err *e)
 {
+    struct told pages = {0};
     int version = 0;
     int rc = run_sql(q, "BEGIN", e); /* the three answers are of one moment */
 
@@ -395,7 +403,10 @@ int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e)
     if (rc == 0)
         rc = set_up(q, e);
     if (rc == 0)
-        rc = check_whole(q, path, e);
+        rc = ask(q, path, "PRAGMA page_count", &pages, e);
+    *checked = version < MO_SQL_VERSION || pages.number <= CHECK_NOW_MAX;
+    if (rc == 0 && *checked)
+        rc = mo_sql_check(q, path, e);
     if (rc == 0 && version < MO_SQL_VERSION)
         rc = migrate(q, path, e);
     return rc;

@@ -25,7 +25,8 @@
     X(sqlite3_column_int64) X(sqlite3_column_text) X(sqlite3_db_config)        \
     X(sqlite3_errmsg) X(sqlite3_errstr) X(sqlite3_exec)                        \
     X(sqlite3_extended_errcode) X(sqlite3_finalize)                            \
-    X(sqlite3_get_autocommit) X(sqlite3_open_v2) X(sqlite3_prepare_v2)         \
+    X(sqlite3_get_autocommit) X(sqlite3_interrupt) X(sqlite3_open_v2)           \
+    X(sqlite3_prepare_v2)                                                      \
     X(sqlite3_progress_handler) X(sqlite3_reset) X(sqlite3_step)               \
     X(sqlite3_system_errno)
 /* clang-format on */
@@ -111,8 +112,14 @@ int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
                 const char *path, uint64_t busy_ms, struct mo_err *e);
 void mo_sql_close(struct mo_sql *q);
-/* Is it ours, whole, and of a version we know? Then brings it up to ours. */
-int mo_sql_migrate(struct mo_sql *q, const char *path, struct mo_err *e);
+/* Refuses a file of another program, of a newer version, or damaged; brings
+ * an older one up to our version. *checked: every page was looked at, which
+ * is so for small files and before a change of version. Else the time it takes
+ * does not grow with the file. */
+int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
+                   struct mo_err *e);
+/* Looks at every page. MO_EIO: the file is damaged. */
+int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e);
 
 /* MO_EUNAVAIL with what the library says. */
 int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what);

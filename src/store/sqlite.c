@@ -202,7 +202,8 @@ static void note_health(struct mo_lane *lane)
         return;
     }
     s->health.group_commits++;
-    mo_store_up(s);
+    if (!lane->q->check.damaged)
+        mo_store_up(s);
 }
 
 static void on_lane_go(struct mo_later *d)
@@ -279,6 +280,10 @@ static void sqlite_submit(struct mo_store *s, struct mo_op *op)
     bool reads = op->kind == MO_OP_READ || op->kind == MO_OP_WHO;
     struct mo_lane *lane = reads ? &q->reader : &q->writer;
 
+    if (q->check.damaged) {
+        mo_op_fail(op, MO_EUNAVAIL, "%s", q->check.err.msg);
+        return;
+    }
     mo_list_push(&lane->waiting, &op->node);
     mo_loop_soon(s->loop, &lane->go); /* with all that came together */
 }
@@ -352,6 +357,13 @@ static void on_reader_gone(void *ctx)
     MO_BUG_ON(mo_work_submit(q->writer.work, &q->closing) < 0);
 }
 
+static void on_check_gone(void *ctx)
+{
+    struct mo_sqlite *q = ctx;
+
+    mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
+}
+
 static void sqlite_close(struct mo_store *s)
 {
     struct mo_sqlite *q = from_store(s);
@@ -359,7 +371,7 @@ static void sqlite_close(struct mo_store *s)
     mo_timer_stop(s->loop, &q->quiet);
     mo_later_cancel(&q->writer.go);
     mo_later_cancel(&q->reader.go);
-    mo_work_stop(q->reader.work, MO_WORK_DRAIN, on_reader_gone, q);
+    mo_sqlite_check_stop(q, on_check_gone, q);
 }
 
 /* --- birth --------------------------------------------------------------- */
@@ -401,6 +413,7 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     uint64_t began = mo_now_ns(), took;
     mo_autofree char *dir = NULL;
     size_t n = strlen(q->path);
+    bool log_left = mo_sqlite_log_left(q->path), checked = false;
     int rc = mo_sqlite_load(&q->lib, e);
 
     if (rc == 0)
@@ -408,16 +421,17 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     if (rc == 0)
         rc = mo_sql_open(&q->writer.sql, &q->lib, q->path, q->s.deadline_ms, e);
     if (rc == 0)
-        rc = mo_sql_migrate(&q->writer.sql, q->path, e);
+        rc = mo_sql_migrate(&q->writer.sql, q->path, &checked, e);
     if (rc == 0)
         rc = mo_sql_open(&q->reader.sql, &q->lib, q->path, q->s.deadline_ms, e);
     if (rc < 0)
         return rc;
+    if (log_left && !checked)
+        mo_sqlite_check_later(q);
     took = (mo_now_ns() - began) / MO_MS;
     if (took > 500)
-        mo_log(mo_loop_log(q->s.loop), MO_INFO, ROOM,
-               "%s: opened and checked in %llu ms", q->path,
-               (unsigned long long)took);
+        mo_log(mo_loop_log(q->s.loop), MO_INFO, ROOM, "%s: opened in %llu ms",
+               q->path, (unsigned long long)took);
     dir = mo_alloc(n + sizeof("-notice"));
     if (!dir)
         return mo_fail(e, MO_ENOMEM, "store");
@@ -455,6 +469,7 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     lane_init(&q->writer, q, MO_SQLITE_GROUP_MAX, run_writes);
     lane_init(&q->reader, q, 1, run_reads);
     mo_timer_init(&q->quiet, on_quiet);
+    mo_sqlite_check_init(q);
     q->index.rows = 1; /* who was here before may have left some */
     q->notice.dir = -1;
     q->path = mo_strndup(path, strlen(path));
@@ -465,6 +480,7 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     if (rc == 0)
         rc = start_lanes(q, e);
     if (rc < 0) {
+        mo_timer_stop(l, &q->check.timer);
         free_rest(q);
         mo_close_fd(&q->notice.dir);
         mo_store_gone(&q->s);

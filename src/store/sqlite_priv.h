@@ -1,7 +1,8 @@
 /* sqlite_priv.h - what the files of the SQLite backend share: sqlite.c (two
  * lanes of operations), sqlite_write.c, sqlite_lease.c and sqlite_index.c
- * (what the writer's thread does), sqlite_read.c (the reader's), notice.h
- * (news between processes). */
+ * (what the writer's thread does), sqlite_read.c (the reader's),
+ * sqlite_check.c (the check of a large file), notice.h (news between
+ * processes). */
 #ifndef MO_STORE_SQLITE_PRIV_H
 #define MO_STORE_SQLITE_PRIV_H
 
@@ -36,11 +37,25 @@ struct mo_sqlite_index {
     bool failing;       /* and that was said */
 };
 
+/* sqlite_check.c; the thread's while it runs, else the loop's. */
+struct mo_sqlite_check {
+    struct mo_sqlite *q;
+    struct mo_timer timer;
+    struct mo_work *work; /* NULL: no check was needed yet */
+    struct mo_job job;
+    struct mo_sql sql; /* open while the check runs */
+    struct mo_err err; /* MO_EIO: the damage; code 0: none found */
+    uint64_t began_ns;
+    bool damaged; /* every operation fails with err */
+    bool closing;
+};
+
 struct mo_sqlite {
     struct mo_store s; /* first */
     struct mo_sqlite_lib lib;
     struct mo_lane writer, reader;
     struct mo_sqlite_index index;
+    struct mo_sqlite_check check;
     struct mo_timer quiet; /* is there time for the index? */
     uint64_t last_ns;      /* when the writer's last group ended */
     struct mo_notice notice;
@@ -60,6 +75,16 @@ int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op);
 /* The full-text index moves on, if it is time; a search in the group is told
  * by `back` to which lane it goes now. Outside of a transaction. */
 void mo_sqlite_index(struct mo_sqlite *q);
+
+/* True if a write-ahead log stands beside the file at `path`: ask before the
+ * file is opened. */
+bool mo_sqlite_log_left(const char *path);
+void mo_sqlite_check_init(struct mo_sqlite *q);
+/* Check the whole file, a moment from now. */
+void mo_sqlite_check_later(struct mo_sqlite *q);
+/* Interrupts a check; gone(ctx) once, now or later. */
+void mo_sqlite_check_stop(struct mo_sqlite *q, void (*gone)(void *ctx),
+                          void *ctx);
 
 /* On the reader's thread. */
 /* 1: the index stands before the last entry, op->index_to; 0; or an error. */

@@ -3,14 +3,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Raw, ask, assertProblem, assertSafe, run } from './wire.mjs';
-import { BIN, Server, until, within } from './server.mjs';
+import { noNative } from '../lib/sessions.mjs';
+import { fillState } from '../lib/state.mjs';
+import { BIN, MIB, Server, until, within } from './server.mjs';
 
 const POLL = '/socket.io/?EIO=4&transport=polling';
 // The leak check costs seconds; the servers that matter for it keep it.
@@ -360,6 +362,29 @@ describe('start', () => {
       await within(once(child, 'close'), 'its end');
       assert.match(out, /^MCP Orchestrator \S+ is ready: http:\/\/localhost:\d+\/\n$/);
     });
+
+  test('reads no more when much is stored', { skip: noNative }, async (t) => {
+    const cwd = await home();
+    const state = join(cwd, 'state');
+    const read = async (server) =>
+      Number(/^rchar: (\d+)/m.exec(await readFile(`/proc/${server.pid}/io`, 'utf8'))[1]);
+    const options = { dir: cwd, house: true,
+      env: { ...QUICK, MCP_ORCHESTRATOR_STATE_DIR: state } };
+    const readBy = async (signal) => {
+      const server = await started(t, [], options);
+      const bytes = await read(server);
+      server.signal(signal);
+      await ending(server);
+      return bytes;
+    };
+    await readBy('SIGTERM'); // makes the files
+    const little = await readBy('SIGTERM');
+    fillState(state, 'mcp-orchestrator.db', { table: 24 * MIB, files: 12 * MIB });
+    for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM']) {
+      const much = await readBy(signal);
+      assert.ok(much < little + 4 * MIB, `${much} bytes read, ${little} with nothing stored`);
+    }
+  });
 
   test('a port in use: exit 4, names the port and the way out', async () => {
     const other = net.createServer().listen(0, '127.0.0.1');

@@ -158,6 +158,68 @@ static void test_damaged(void **state)
     fix_fini(&f);
 }
 
+#define MANY                                                                   \
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"          \
+    " WHERE i < 2000) INSERT INTO audit (session, at, doc)"                    \
+    " SELECT '', i, printf('{\"a\":\"%01000d\"}', i) FROM n"
+
+static bool is_down(void *ctx)
+{
+    return !mo_store_health(((struct fix *)ctx)->s).up;
+}
+
+/* Opening does not read a large file: damage in the middle of it goes
+ * unnoticed. After an unclean end it is found beside serving. */
+static void test_large(void **state)
+{
+    static const char noise[4096] = "this is no page of a database";
+    char wal[200];
+    struct stat st;
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    assert_int_equal(put(&f, "a", 0, &session_w, 1), 0);
+    fix_close(&f);
+    run_sql(&f, MANY);
+    assert_int_equal(stat(path_of(&f), &st), 0);
+    assert_true(st.st_size > 400 * 4096);
+    for (off_t page = 300; page < 310; page++)
+        file_bytes(path_of(&f), page * 4096, noise, sizeof(noise));
+    fix_open(&f);
+    assert_int_equal(put(&f, "a", 0, &entry_w, 1), 0);
+    fix_close(&f);
+
+    (void)snprintf(wal, sizeof(wal), "%s-wal", path_of(&f));
+    file_bytes(wal, 0, "left", 4);
+    fix_open(&f);
+    assert_int_equal(put(&f, "a", 0, &entry_w, 1), 0);
+    assert_true(mo_loop_until(f.l, is_down, &f, LONG));
+    assert_non_null(strstr(mo_store_health(f.s).why, "is damaged"));
+    assert_int_equal(put(&f, "a", 0, &entry_w, 1), MO_EUNAVAIL);
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSIONS), MO_EUNAVAIL);
+    assert_false(mo_store_health(f.s).up);
+    fix_fini(&f);
+}
+
+/* A change of version rewrites the file: it is checked first. */
+static void test_large_and_old(void **state)
+{
+    static const char noise[4096] = "this is no page of a database";
+    uint64_t before;
+    struct fix f;
+
+    (void)state;
+    fix_init(&f, &sqlite_backend);
+    fix_close(&f);
+    run_sql(&f, MANY "; PRAGMA user_version = 1");
+    file_bytes(path_of(&f), 300 * 4096, noise, sizeof(noise));
+    before = digest(path_of(&f));
+    must_refuse(&f, MO_EIO, "is damaged");
+    assert_true(digest(path_of(&f)) == before);
+    fix_fini(&f);
+}
+
 static void test_private(void **state)
 {
     static const char *const names[] = {"", "-wal", "-shm"};
@@ -543,6 +605,8 @@ int main(void)
         cmocka_unit_test(test_newer),
         cmocka_unit_test(test_not_ours),
         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large_and_old),
         cmocka_unit_test(test_private),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_busy),
