@@ -14,7 +14,7 @@
 
 /* --- who waits for the engine -------------------------------------------- */
 
-void dk_unwait(struct dk_wait *w)
+void mo_docker_unwait(struct dk_wait *w)
 {
     mo_list_del(&w->node);
 }
@@ -126,17 +126,19 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
     if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
         return;
     mo_list_each_safe (n, &d->bs.boxes) {
-        struct dk_box *b = dk_box_of(mo_container_of(n, struct mo_box, node));
+        struct dk_box *b =
+            mo_docker_box_of(mo_container_of(n, struct mo_box, node));
 
         if (mo_span_is(id, b->id))
-            dk_box_news(b);
+            mo_docker_box_news(b);
     }
 }
 
 static void everybody_look(struct dk *d)
 {
     mo_list_each_safe (n, &d->bs.boxes)
-        dk_box_news(dk_box_of(mo_container_of(n, struct mo_box, node)));
+        mo_docker_box_news(
+            mo_docker_box_of(mo_container_of(n, struct mo_box, node)));
 }
 
 static void on_back(void *ctx)
@@ -172,8 +174,8 @@ static int start_watch(struct dk *d, struct mo_err *e)
 
 /* --- greeting ------------------------------------------------------------ */
 
-int dk_judge(const struct dk *d, const struct mo_engine_facts *f,
-             struct mo_err *e)
+int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
+                    struct mo_err *e)
 {
     const struct {
         bool ok;
@@ -240,7 +242,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
         return;
     }
     d->facts = *f;
-    rc = dk_judge(d, f, &e);
+    rc = mo_docker_judge(d, f, &e);
     if (rc == 0)
         rc = make_profile(d, &e);
     if (rc == 0)
@@ -271,7 +273,7 @@ static void on_later(struct mo_later *l)
     }
 }
 
-void dk_wait(struct dk *d, struct dk_wait *w)
+void mo_docker_wait(struct dk *d, struct dk_wait *w)
 {
     mo_list_push(&d->waiting, &w->node);
     mo_loop_defer(d->bs.loop, &d->later);
@@ -309,7 +311,7 @@ static void on_engine_gone(void *ctx)
 
 static void dk_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
 {
-    struct dk *d = dk_of(bs);
+    struct dk *d = mo_docker_of(bs);
 
     d->gone = gone;
     d->gone_ctx = ctx;
@@ -321,16 +323,16 @@ static void dk_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
 static const struct mo_box_ops ops = {
     .name = "docker",
     .box_size = sizeof(struct dk_box),
-    .start = dk_box_start,
-    .adopt = dk_box_adopt,
-    .stop = dk_box_stop,
-    .let_go = dk_box_let_go,
-    .park = dk_box_park,
-    .claim = dk_box_claim,
-    .stats = dk_stats,
-    .list = dk_list,
-    .remove = dk_remove,
-    .check = dk_check,
+    .start = mo_docker_box_start,
+    .adopt = mo_docker_box_adopt,
+    .stop = mo_docker_box_stop,
+    .let_go = mo_docker_box_let_go,
+    .park = mo_docker_box_park,
+    .claim = mo_docker_box_claim,
+    .stats = mo_docker_stats,
+    .list = mo_docker_list,
+    .remove = mo_docker_remove,
+    .check = mo_docker_check,
     .close = dk_close,
 };
 

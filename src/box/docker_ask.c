@@ -114,12 +114,12 @@ static int put_list_path(struct mo_buf *b, const char *store)
     return mo_buf_err(b);
 }
 
-int dk_list(struct mo_boxes *bs,
-            void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                         const struct mo_err *why),
-            void *ctx, struct mo_err *e)
+int mo_docker_list(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e)
 {
-    struct dk *d = dk_of(bs);
+    struct dk *d = mo_docker_of(bs);
     struct mo_engine_req req = {.method = "GET"};
     struct list *s = mo_new(struct list);
     struct mo_buf path;
@@ -192,9 +192,9 @@ static int removal_ask(struct removal *s, struct mo_err *e)
     return mo_engine_ask(s->d->en, &req, on_removed, s, NULL, e);
 }
 
-int dk_remove(struct mo_boxes *bs, const char *id,
-              void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-              struct mo_err *e)
+int mo_docker_remove(struct mo_boxes *bs, const char *id,
+                     void (*done)(void *ctx, const struct mo_err *why),
+                     void *ctx, struct mo_err *e)
 {
     struct removal *s;
     int rc;
@@ -204,7 +204,7 @@ int dk_remove(struct mo_boxes *bs, const char *id,
     s = mo_new(struct removal);
     if (!s)
         return mo_fail(e, MO_ENOMEM, "box");
-    s->d = dk_of(bs);
+    s->d = mo_docker_of(bs);
     s->done = done;
     s->ctx = ctx;
     mo_timer_init(&s->timer, on_again);
@@ -250,12 +250,12 @@ static void on_stats(void *ctx, const struct mo_engine_reply *r,
     mo_free(s);
 }
 
-int dk_stats(struct mo_box *box,
-             void (*done)(void *ctx, const struct mo_box_stats *s,
-                          const struct mo_err *why),
-             void *ctx, struct mo_err *e)
+int mo_docker_stats(struct mo_box *box,
+                    void (*done)(void *ctx, const struct mo_box_stats *s,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
     char path[128];
     struct mo_engine_req req = {.path = path};
     struct stats *s = mo_new(struct stats);
@@ -266,7 +266,7 @@ int dk_stats(struct mo_box *box,
     *s = (struct stats){done, ctx};
     (void)snprintf(path, sizeof(path),
                    "/containers/%s/stats?stream=0&one-shot=1", b->id);
-    rc = mo_engine_ask(dk_of(box->bs)->en, &req, on_stats, s, NULL, e);
+    rc = mo_engine_ask(mo_docker_of(box->bs)->en, &req, on_stats, s, NULL, e);
     if (rc < 0)
         mo_free(s);
     return rc;
@@ -301,18 +301,18 @@ static void on_ready(struct dk_wait *w, const struct mo_err *why)
     mo_free(c);
 }
 
-int dk_check(struct mo_boxes *bs,
-             void (*done)(void *ctx, const struct mo_boxes_ready *r), void *ctx,
-             struct mo_err *e)
+int mo_docker_check(struct mo_boxes *bs,
+                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                    void *ctx, struct mo_err *e)
 {
     struct check *c = mo_new(struct check);
 
     if (!c)
         return mo_fail(e, MO_ENOMEM, "box");
-    c->d = dk_of(bs);
+    c->d = mo_docker_of(bs);
     c->done = done;
     c->ctx = ctx;
     c->wait = (struct dk_wait){.go = on_ready, .image = true};
-    dk_wait(c->d, &c->wait);
+    mo_docker_wait(c->d, &c->wait);
     return 0;
 }

@@ -15,12 +15,12 @@
 
 static struct dk *driver(const struct dk_box *b)
 {
-    return dk_of(b->b.bs);
+    return mo_docker_of(b->b.bs);
 }
 
 #define TO(step) (1u << (step))
 
-void dk_move(struct dk_box *b, enum dk_step to)
+void mo_docker_move(struct dk_box *b, enum dk_step to)
 {
     static const uint16_t legal[] = {
         [DK_WAITING] =
@@ -42,9 +42,9 @@ void dk_move(struct dk_box *b, enum dk_step to)
     b->step = to;
 }
 
-int dk_ask(struct dk_box *b, const char *method, const char *what,
-           const char *tail, struct mo_span body, mo_engine_done *done,
-           struct mo_err *e)
+int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
+                  const char *tail, struct mo_span body, mo_engine_done *done,
+                  struct mo_err *e)
 {
     char path[256];
     struct mo_engine_req req = {.method = method, .path = path, .body = body};
@@ -53,7 +53,8 @@ int dk_ask(struct dk_box *b, const char *method, const char *what,
     return mo_engine_ask(driver(b)->en, &req, done, b, &b->call, e);
 }
 
-void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms)
+void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
+                     uint64_t ms)
 {
     struct mo_loop *l = driver(b)->bs.loop;
 
@@ -68,7 +69,7 @@ static void up(struct dk_box *b)
 {
     struct mo_box_io io = {.io = b->io.io, .err = b->io.err};
 
-    dk_move(b, DK_UP);
+    mo_docker_move(b, DK_UP);
     b->tries = 0;
     if (b->stopping || b->eof)
         mo_loop_defer(driver(b)->bs.loop, &b->later);
@@ -84,7 +85,7 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     if (why || b->stopping)
-        dk_give_up(b, why);
+        mo_docker_give_up(b, why);
     else
         up(b);
 }
@@ -100,10 +101,10 @@ static void go_on(struct dk_box *b)
         up(b);
         return;
     }
-    dk_move(b, DK_STARTING);
-    if (dk_ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started, &e) <
-        0)
-        dk_give_up(b, &e);
+    mo_docker_move(b, DK_STARTING);
+    if (mo_docker_ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started,
+                      &e) < 0)
+        mo_docker_give_up(b, &e);
 }
 
 /* --- inspect and attach -------------------------------------------------- */
@@ -120,15 +121,15 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
         e = *why;
         rc = e.code;
     } else {
-        rc = mo_split(s, early, dk_box_cut, b, &b->io, &e);
+        rc = mo_split(s, early, mo_docker_box_cut, b, &b->io, &e);
         b->streams_ours = rc == 0;
     }
     if (b->has_end) /* it was given up meanwhile */
-        dk_wind_up(b);
+        mo_docker_wind_up(b);
     else if (rc < 0 && b->call)
         b->why = e; /* on_inspected() sees it */
     else if (rc < 0)
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
     else
         go_on(b);
 }
@@ -147,7 +148,7 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
                         mo_span_cstr(d->store)))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
     b->made = true;
-    if (!dk_flag(mo_json_get(inspect, "State"), "Running"))
+    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
@@ -177,7 +178,7 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         rc = e.code;
     }
     if (rc < 0 || b->stopping)
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
     else
         go_on(b);
 }
@@ -194,10 +195,10 @@ static void check(struct dk_box *b)
 {
     struct mo_err e;
 
-    dk_move(b, DK_CHECKING);
-    if (dk_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected, &e) <
-        0) {
-        dk_give_up(b, &e);
+    mo_docker_move(b, DK_CHECKING);
+    if (mo_docker_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected,
+                      &e) < 0) {
+        mo_docker_give_up(b, &e);
         return;
     }
     if (!b->adopted && attach(b, &e) < 0)
@@ -213,17 +214,17 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     if (why || b->stopping)
-        dk_give_up(b, why);
+        mo_docker_give_up(b, why);
     else if (attach(b, &e) < 0)
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
 }
 
 static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e)
 {
-    if (!dk_flag(mo_json_get(inspect, "State"), "Paused"))
+    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
         return attach(b, e);
-    return dk_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0), on_unpaused,
-                  e);
+    return mo_docker_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0),
+                         on_unpaused, e);
 }
 
 /* --- create -------------------------------------------------------------- */
@@ -275,8 +276,8 @@ static bool try_otherwise(struct dk_box *b, const struct mo_err *why)
     }
     if (why->code == MO_ENOTFOUND && !b->image && b->tries == 1) {
         driver(b)->image_ok = false;
-        dk_move(b, DK_WAITING);
-        dk_wait(driver(b), &b->wait);
+        mo_docker_move(b, DK_WAITING);
+        mo_docker_wait(driver(b), &b->wait);
         return true;
     }
     return false;
@@ -292,11 +293,11 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
     if (why && r->status >= 400 && r->status < 500) { /* nothing was made */
         b->made = false;
         if (!try_otherwise(b, why))
-            dk_give_up(b, why);
+            mo_docker_give_up(b, why);
         return;
     }
     if (why || read_id(b, r->json, &e) < 0 || b->stopping)
-        dk_give_up(b, why ? why : &e);
+        mo_docker_give_up(b, why ? why : &e);
     else
         check(b);
 }
@@ -308,19 +309,20 @@ static void create(struct dk_box *b)
     struct mo_err e;
     int rc = take_slot(b, &e);
 
-    dk_move(b, DK_CREATING);
+    mo_docker_move(b, DK_CREATING);
     if (rc == 0)
-        rc = dk_ctr_fill(driver(b), b, &e);
+        rc = mo_docker_ctr_fill(driver(b), b, &e);
     mo_buf_init(&body, MO_CTR_BODY_MAX);
     if (rc == 0 && mo_ctr_write(&b->ctr, &body) < 0)
         rc = mo_fail(&e, mo_buf_err(&body), "box");
     (void)snprintf(tail, sizeof(tail), "create?name=%s", b->name);
     if (rc == 0)
-        rc = dk_ask(b, "POST", "", tail, mo_buf_view(&body), on_created, &e);
+        rc = mo_docker_ask(b, "POST", "", tail, mo_buf_view(&body), on_created,
+                           &e);
     mo_buf_fini(&body);
     b->made = rc == 0;
     if (rc < 0)
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
 }
 
 /* --- somebody else's image ----------------------------------------------- */
@@ -336,7 +338,7 @@ static void on_scanned(void *ctx, const struct mo_err *why)
             e = *why;
             (void)mo_wrap(&e, "%s", b->spec.image);
         }
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
         return;
     }
     /* Full: it is looked through again next time. */
@@ -354,11 +356,11 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     b->call = NULL;
     b->image = im;
     if (b->stopping || why)
-        dk_give_up(b, why);
+        mo_docker_give_up(b, why);
     else if (mo_map_get(d->clean, mo_span_cstr(im->id)))
         create(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
-        dk_give_up(b, &e);
+        mo_docker_give_up(b, &e);
 }
 
 /* --- beginning ----------------------------------------------------------- */
@@ -369,16 +371,16 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
     struct mo_err e;
 
     if (why || b->stopping) {
-        dk_give_up(b, why);
+        mo_docker_give_up(b, why);
     } else if (b->adopted) {
         check(b);
     } else if (b->wait.image) {
         create(b);
     } else {
-        dk_move(b, DK_LOOKING);
+        mo_docker_move(b, DK_LOOKING);
         if (mo_image_look(driver(b)->en, b->spec.image, on_looked, b, &b->call,
                           &e) < 0)
-            dk_give_up(b, &e);
+            mo_docker_give_up(b, &e);
     }
 }
 
@@ -388,14 +390,14 @@ static void begin(struct dk_box *b)
     b->wait.go = on_engine;
     mo_list_init(&b->wait.node);
     mo_timer_init(&b->timer, NULL);
-    mo_later_init(&b->later, dk_box_later);
-    dk_wait(driver(b), &b->wait);
+    mo_later_init(&b->later, mo_docker_box_later);
+    mo_docker_wait(driver(b), &b->wait);
 }
 
-int dk_box_start(struct mo_box *box, const struct mo_box_spec *spec, bool warm,
-                 struct mo_err *e)
+int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
+                        bool warm, struct mo_err *e)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
@@ -408,9 +410,9 @@ int dk_box_start(struct mo_box *box, const struct mo_box_spec *spec, bool warm,
     return 0;
 }
 
-int dk_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
+int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= sizeof(b->id))
         return mo_fail(e, MO_EINVAL, "box: that is no id of one");
@@ -434,9 +436,9 @@ static void on_patience(struct mo_timer *t)
 /* A question is not waited for any longer: the answer (that it was canceled)
  * leads to the end. What changes something is: an engine that has been asked
  * to create goes on with it whether we listen or not. */
-void dk_box_stop(struct mo_box *box)
+void mo_docker_box_stop(struct mo_box *box)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     if (b->stopping)
         return;
@@ -444,17 +446,18 @@ void dk_box_stop(struct mo_box *box)
     if (b->step == DK_UP || b->step == DK_WAITING) {
         mo_loop_defer(driver(b)->bs.loop, &b->later);
     } else if (b->step == DK_CREATING || b->step == DK_STARTING) {
-        dk_again(b, on_patience, PATIENCE_MS);
+        mo_docker_retry(b, on_patience, PATIENCE_MS);
     } else if (b->call && b->step < DK_FINDING) {
         mo_engine_cancel(b->call);
     } else if (b->attaching) {
-        dk_give_up(b, NULL); /* cancels it; the rest follows from there */
+        mo_docker_give_up(b,
+                          NULL); /* cancels it; the rest follows from there */
     }
 }
 
-void dk_box_let_go(struct mo_box *box)
+void mo_docker_box_let_go(struct mo_box *box)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     b->letting_go = true;
     mo_loop_defer(driver(b)->bs.loop, &b->later);
@@ -478,17 +481,17 @@ static void pause_it(struct dk_box *b, const char *verb)
 }
 
 /* Our own program waits without using anything; somebody else's might not. */
-void dk_box_park(struct mo_box *box)
+void mo_docker_box_park(struct mo_box *box)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     if (b->image || b->spec.argv)
         pause_it(b, "pause");
 }
 
-void dk_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
+void mo_docker_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
 {
-    struct dk_box *b = dk_box_of(box);
+    struct dk_box *b = mo_docker_box_of(box);
 
     (void)spec;
     if (b->image || b->spec.argv)

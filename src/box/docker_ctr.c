@@ -112,7 +112,7 @@ static int fill_labels(struct dk *d, struct dk_box *b)
     return 0;
 }
 
-int dk_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
+int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
 {
     const struct mo_box_limits *lim = &b->spec.limits;
 

@@ -16,7 +16,7 @@
 
 static struct dk *driver(const struct dk_box *b)
 {
-    return dk_of(b->b.bs);
+    return mo_docker_of(b->b.bs);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -35,13 +35,13 @@ static void down(struct dk_box *b)
 {
     struct dk *d = driver(b);
 
-    dk_move(b, DK_DONE);
+    mo_docker_move(b, DK_DONE);
     if (b->io.split)
         mo_split_forget(b->io.split);
     close_streams(b);
     mo_timer_stop(d->bs.loop, &b->timer);
     mo_later_cancel(&b->later);
-    dk_unwait(&b->wait);
+    mo_docker_unwait(&b->wait);
     if (b->slot >= 0)
         d->slots[b->slot] = false;
     mo_image_free(b->image);
@@ -92,21 +92,21 @@ static void on_removed(void *ctx, const struct mo_engine_reply *r,
         engine_gone(b, why);
         return;
     }
-    dk_again(b, on_try_remove, TRY_MS * (b->tries < 10 ? b->tries : 10));
+    mo_docker_retry(b, on_try_remove, TRY_MS * (b->tries < 10 ? b->tries : 10));
 }
 
 static void remove_now(struct dk_box *b)
 {
     struct mo_err e;
 
-    if (dk_ask(b, "DELETE", b->id, "?force=1&v=1", mo_span(NULL, 0), on_removed,
-               &e) < 0)
+    if (mo_docker_ask(b, "DELETE", b->id, "?force=1&v=1", mo_span(NULL, 0),
+                      on_removed, &e) < 0)
         engine_gone(b, &e);
 }
 
 static void start_remove(struct dk_box *b)
 {
-    dk_move(b, DK_REMOVING);
+    mo_docker_move(b, DK_REMOVING);
     b->tries = 0;
     remove_now(b);
 }
@@ -134,7 +134,7 @@ static void on_found(void *ctx, const struct mo_engine_reply *r,
         return;
     }
     if (why && ++b->tries * TRY_MS < LINGER_MS) {
-        dk_again(b, on_try_find, TRY_MS);
+        mo_docker_retry(b, on_try_find, TRY_MS);
         return;
     }
     if (why || !mo_json_str_eq(mo_json_get(labels, "mo.instance"), mine)) {
@@ -149,19 +149,20 @@ static void find_now(struct dk_box *b)
 {
     struct mo_err e;
 
-    if (dk_ask(b, "GET", b->name, "/json", mo_span(NULL, 0), on_found, &e) < 0)
+    if (mo_docker_ask(b, "GET", b->name, "/json", mo_span(NULL, 0), on_found,
+                      &e) < 0)
         engine_gone(b, &e);
 }
 
 static void find(struct dk_box *b)
 {
-    dk_move(b, DK_FINDING);
+    mo_docker_move(b, DK_FINDING);
     b->tries = 0;
     find_now(b);
 }
 
 /* Leave nothing behind, then say so. */
-void dk_wind_up(struct dk_box *b)
+void mo_docker_wind_up(struct dk_box *b)
 {
     close_streams(b);
     if (!b->made)
@@ -173,7 +174,7 @@ void dk_wind_up(struct dk_box *b)
 }
 
 /* It does not come to life: because of that, or because it was stopped. */
-void dk_give_up(struct dk_box *b, const struct mo_err *why)
+void mo_docker_give_up(struct dk_box *b, const struct mo_err *why)
 {
     if (b->stopping) {
         end_with(b, MO_BOX_STOPPED, -1, 0);
@@ -184,7 +185,7 @@ void dk_give_up(struct dk_box *b, const struct mo_err *why)
     if (b->attaching)
         mo_engine_cancel(b->attaching); /* on_attached() goes on */
     else
-        dk_wind_up(b);
+        mo_docker_wind_up(b);
 }
 
 /* --- what ended? --------------------------------------------------------- */
@@ -212,7 +213,7 @@ static void sentence(struct dk_box *b, struct mo_json state)
     uint64_t code = exit_code(state);
     int sig = signal_of(code);
 
-    if (sig == SIGNAL_KILL && dk_flag(state, "OOMKilled"))
+    if (sig == SIGNAL_KILL && mo_docker_flag(state, "OOMKilled"))
         end_with(b, MO_BOX_OOM, -1, sig);
     else if (sig)
         end_with(b, MO_BOX_KILLED, -1, sig);
@@ -237,7 +238,7 @@ static void still_runs(struct dk_box *b)
     struct mo_err e;
 
     if (!b->eof) {
-        dk_move(b, DK_UP);
+        mo_docker_move(b, DK_UP);
         return;
     }
     if (!d->watch || !mo_watch_is_up(d->watch)) {
@@ -253,8 +254,8 @@ static void still_runs(struct dk_box *b)
         start_remove(b);
         return;
     }
-    dk_move(b, DK_UP);
-    dk_again(b, on_try_judge, TRY_MS);
+    mo_docker_move(b, DK_UP);
+    mo_docker_retry(b, on_try_judge, TRY_MS);
 }
 
 /* Killed, nobody knows by whom: an engine hears of the end and of the memory
@@ -262,7 +263,8 @@ static void still_runs(struct dk_box *b)
 static bool may_be_memory(struct dk_box *b, struct mo_json state)
 {
     return signal_of(exit_code(state)) == SIGNAL_KILL &&
-           !dk_flag(state, "OOMKilled") && b->looks++ * TRY_MS < MEMORY_MS;
+           !mo_docker_flag(state, "OOMKilled") &&
+           b->looks++ * TRY_MS < MEMORY_MS;
 }
 
 static void on_judged(void *ctx, const struct mo_engine_reply *r,
@@ -284,11 +286,11 @@ static void on_judged(void *ctx, const struct mo_engine_reply *r,
         down(b);
     } else if (why) {
         engine_gone(b, why);
-    } else if (dk_flag(state, "Running")) {
+    } else if (mo_docker_flag(state, "Running")) {
         still_runs(b);
     } else if (may_be_memory(b, state)) {
-        dk_move(b, DK_UP);
-        dk_again(b, on_try_judge, TRY_MS);
+        mo_docker_move(b, DK_UP);
+        mo_docker_retry(b, on_try_judge, TRY_MS);
     } else {
         sentence(b, state);
     }
@@ -298,13 +300,14 @@ static void judge(struct dk_box *b)
 {
     struct mo_err e;
 
-    dk_move(b, DK_JUDGING);
-    if (dk_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_judged, &e) < 0)
+    mo_docker_move(b, DK_JUDGING);
+    if (mo_docker_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_judged,
+                      &e) < 0)
         engine_gone(b, &e);
 }
 
 /* Looked at from the loop, once, however much news there is. */
-void dk_box_later(struct mo_later *l)
+void mo_docker_box_later(struct mo_later *l)
 {
     struct dk_box *b = mo_container_of(l, struct dk_box, later);
 
@@ -317,17 +320,18 @@ void dk_box_later(struct mo_later *l)
     } else if (b->step == DK_UP) {
         judge(b);
     } else if (b->step == DK_WAITING && b->stopping) {
-        dk_give_up(b, NULL);
+        mo_docker_give_up(b, NULL);
     }
 }
 
-void dk_box_news(struct dk_box *b)
+void mo_docker_box_news(struct dk_box *b)
 {
     if (b->step == DK_UP)
         mo_loop_defer(driver(b)->bs.loop, &b->later);
 }
 
-void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why)
+void mo_docker_box_cut(void *ctx, enum mo_split_end how,
+                       const struct mo_err *why)
 {
     struct dk_box *b = ctx;
 
@@ -336,5 +340,5 @@ void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why)
         return; /* its owner has closed the streams: the box lives on */
     b->eof = true;
     b->broken = how == MO_SPLIT_BROKEN && why && why->code == MO_EPROTO;
-    dk_box_news(b);
+    mo_docker_box_news(b);
 }

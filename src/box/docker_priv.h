@@ -6,7 +6,7 @@
  * answers about all of them.
  *
  * Invariants:
- *  1. Only dk_move() writes a box's step.
+ *  1. Only mo_docker_move() writes a box's step.
  *  2. A box waits for at most one answer of the engine (`call`), and while it
  *     is being made for its attach beside it (`attaching`).
  *  3. `made`: a container of ours may exist, under `id` or, when the answer
@@ -88,18 +88,18 @@ struct dk_box {
     bool eof, broken;  /* the attach has ended; in nonsense */
 };
 
-static inline struct dk *dk_of(const struct mo_boxes *bs)
+static inline struct dk *mo_docker_of(const struct mo_boxes *bs)
 {
     return mo_container_of(bs, struct dk, bs);
 }
 
-static inline struct dk_box *dk_box_of(const struct mo_box *b)
+static inline struct dk_box *mo_docker_box_of(const struct mo_box *b)
 {
     return mo_container_of(b, struct dk_box, b);
 }
 
 /* A member that is true. */
-static inline bool dk_flag(struct mo_json obj, const char *key)
+static inline bool mo_docker_flag(struct mo_json obj, const char *key)
 {
     bool v = false;
 
@@ -108,54 +108,56 @@ static inline bool dk_flag(struct mo_json obj, const char *key)
 }
 
 /* docker.c */
-void dk_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
-void dk_unwait(struct dk_wait *w);             /* no go() any more */
+void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
+void mo_docker_unwait(struct dk_wait *w);             /* no go() any more */
 /* MO_EPOLICY if the engine cannot keep a promise. */
-int dk_judge(const struct dk *d, const struct mo_engine_facts *f,
-             struct mo_err *e);
+int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
+                    struct mo_err *e);
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
-int dk_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e);
+int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e);
 
 /* docker_box.c */
-int dk_box_start(struct mo_box *b, const struct mo_box_spec *spec, bool warm,
-                 struct mo_err *e);
-int dk_box_adopt(struct mo_box *b, const char *id, struct mo_err *e);
-void dk_box_stop(struct mo_box *b);
-void dk_box_let_go(struct mo_box *b);
-void dk_box_park(struct mo_box *b);
-void dk_box_claim(struct mo_box *b, const struct mo_box_spec *spec);
-void dk_move(struct dk_box *b, enum dk_step to);
+int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,
+                        bool warm, struct mo_err *e);
+int mo_docker_box_adopt(struct mo_box *b, const char *id, struct mo_err *e);
+void mo_docker_box_stop(struct mo_box *b);
+void mo_docker_box_let_go(struct mo_box *b);
+void mo_docker_box_park(struct mo_box *b);
+void mo_docker_box_claim(struct mo_box *b, const struct mo_box_spec *spec);
+void mo_docker_move(struct dk_box *b, enum dk_step to);
 /* "/containers/" what tail; its answer's call is b->call. */
-int dk_ask(struct dk_box *b, const char *method, const char *what,
-           const char *tail, struct mo_span body, mo_engine_done *done,
-           struct mo_err *e);
-void dk_again(struct dk_box *b, void (*fire)(struct mo_timer *t), uint64_t ms);
+int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
+                  const char *tail, struct mo_span body, mo_engine_done *done,
+                  struct mo_err *e);
+void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
+                     uint64_t ms);
 
 /* docker_end.c */
 /* News of the engine: that container ended, or nobody knows (all). */
-void dk_box_news(struct dk_box *b);
-void dk_box_later(struct mo_later *l); /* looks at the news, at a stop */
-void dk_box_cut(void *ctx, enum mo_split_end how, const struct mo_err *why);
+void mo_docker_box_news(struct dk_box *b);
+void mo_docker_box_later(struct mo_later *l); /* looks at the news, at a stop */
+void mo_docker_box_cut(void *ctx, enum mo_split_end how,
+                       const struct mo_err *why);
 /* It does not come to life: because of that, or because it was stopped. */
-void dk_give_up(struct dk_box *b, const struct mo_err *why);
+void mo_docker_give_up(struct dk_box *b, const struct mo_err *why);
 /* Leave nothing behind, then say so. */
-void dk_wind_up(struct dk_box *b);
+void mo_docker_wind_up(struct dk_box *b);
 
 /* docker_ask.c */
-int dk_stats(struct mo_box *b,
-             void (*done)(void *ctx, const struct mo_box_stats *s,
-                          const struct mo_err *why),
-             void *ctx, struct mo_err *e);
-int dk_list(struct mo_boxes *bs,
-            void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                         const struct mo_err *why),
-            void *ctx, struct mo_err *e);
-int dk_remove(struct mo_boxes *bs, const char *id,
-              void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-              struct mo_err *e);
-int dk_check(struct mo_boxes *bs,
-             void (*done)(void *ctx, const struct mo_boxes_ready *r), void *ctx,
-             struct mo_err *e);
+int mo_docker_stats(struct mo_box *b,
+                    void (*done)(void *ctx, const struct mo_box_stats *s,
+                                 const struct mo_err *why),
+                    void *ctx, struct mo_err *e);
+int mo_docker_list(struct mo_boxes *bs,
+                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e);
+int mo_docker_remove(struct mo_boxes *bs, const char *id,
+                     void (*done)(void *ctx, const struct mo_err *why),
+                     void *ctx, struct mo_err *e);
+int mo_docker_check(struct mo_boxes *bs,
+                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
+                    void *ctx, struct mo_err *e);
 
 #endif

@@ -42,17 +42,17 @@ static void check_ready(struct session *s)
 
     if (s->state != S_OPENING || !s->opened || !s->named)
         return;
-    session_move(s, S_READY);
+    mo_session_move(s, S_READY);
     ++*count[s->attempt];
     fill_info(s);
     s->served_once = true;
-    session_touched(s);
+    mo_session_touched(s);
     mo_list_each (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
 
-        hold_tell(h, h->ready ? N_BOX : N_READY);
+        mo_hold_tell(h, h->ready ? N_BOX : N_READY);
     }
-    uses_answer(s, NULL);
+    mo_session_answer_uses(s, NULL);
 }
 
 static void box_error(const struct session *s, struct mo_err *e)
@@ -72,13 +72,13 @@ static void box_error(const struct session *s, struct mo_err *e)
 static void no_box(struct session *s, const struct mo_err *why)
 {
     if (!s->served_once) {
-        session_fail(s, why);
+        mo_session_fail(s, why);
         return;
     }
     if (s->attempt == TRY_NONE)
         s->attempt = TRY_START;
-    session_move(s, S_BOXLESS);
-    uses_answer(s, why);
+    mo_session_move(s, S_BOXLESS);
+    mo_session_answer_uses(s, why);
 }
 
 /* Whoever looks again later may find the box, and the files in it. */
@@ -108,19 +108,19 @@ static void next_try(struct session *s)
         return;
     }
     if (s->state == S_LOSING)
-        session_move(s, S_BOXING);
+        mo_session_move(s, S_BOXING);
     mo_log_err(mo_loop_log(s->ss->loop), MO_INFO, "session", &e,
                "%s: its box cannot be used", s->id);
     try_box(s);
 }
 
-void session_losing_step(struct session *s)
+void mo_session_losing_step(struct session *s)
 {
     struct mo_err e;
 
     if (!s->box && s->link) {
         box_error(s, &e);
-        boxlink_cause(s->link, &e);
+        mo_boxlink_cause(s->link, &e);
     }
     if (s->box || s->conn || s->err || s->pending)
         return;
@@ -134,22 +134,22 @@ void session_losing_step(struct session *s)
                  : s->end.workspace_kept            ? TRY_REVIVE
                                                     : TRY_START;
     s->old_files = true;
-    session_move(s, S_BOXLESS);
-    holds_tell(s, N_LOST);
+    mo_session_move(s, S_BOXLESS);
+    mo_holds_tell(s, N_LOST);
     if (!mo_list_empty(&s->uses))
-        session_box(s);
+        mo_session_start_box(s);
 }
 
 /* Box or connection have gone, or must go. */
 static void lose(struct session *s)
 {
-    session_move(s, S_LOSING);
+    mo_session_move(s, S_LOSING);
     s->info.conn = NULL;
     if (s->err)
         mo_stream_close(s->err, NULL);
     if (s->box)
         mo_box_stop(s->box);
-    session_losing_step(s);
+    mo_session_losing_step(s);
 }
 
 static void blame(struct session *s, const struct mo_err *why)
@@ -176,12 +176,12 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
 
     s->conn = NULL;
     if (s->link && !s->dialed)
-        mo_link_close(boxlink_link(s->link), NULL);
+        mo_link_close(mo_boxlink_link(s->link), NULL);
     s->link = NULL;
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else if (s->state == S_LOSING)
-        session_losing_step(s);
+        mo_session_losing_step(s);
     else if (why)
         blame(s, why);
     else
@@ -193,13 +193,13 @@ static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
 {
     (void)c;
     (void)stream_of;
-    holds_notify(ctx, m);
+    mo_holds_notify(ctx, m);
 }
 
 static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
 {
     (void)c;
-    if (!holds_ask(ctx, a))
+    if (!mo_holds_ask(ctx, a))
         mo_ask_refuse(a, -32601, "nobody is there to answer");
 }
 
@@ -210,7 +210,7 @@ static int dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     if (!s->link || s->dialed)
         return mo_fail(e, MO_ECLOSED, "the box has gone");
     s->dialed = true;
-    mo_conn_dialed(c, boxlink_link(s->link), NULL);
+    mo_conn_dialed(c, mo_boxlink_link(s->link), NULL);
     return 0;
 }
 
@@ -230,7 +230,7 @@ static void on_output_end(void *ctx, const struct mo_err *why)
     mo_timer_start(s->ss->loop, &s->cause, CAUSE_MS);
 }
 
-void on_cause_due(struct mo_timer *t)
+void mo_session_cause_due(struct mo_timer *t)
 {
     struct session *s = mo_container_of(t, struct session, cause);
 
@@ -264,12 +264,12 @@ static int open_conn(struct session *s, struct mo_stream *io, struct mo_err *e)
     if (adopted)
         (void)mo_stream_write(io, MO_SPAN("\n"));
     s->dialed = false;
-    rc = boxlink_new(s->ss->loop, io, on_output_end, s, &s->link, e);
+    rc = mo_boxlink_new(s->ss->loop, io, on_output_end, s, &s->link, e);
     if (rc < 0)
         return rc;
     rc = mo_conn_open(s->ss->loop, &o, &s->conn, e);
     if (rc < 0)
-        mo_link_close(boxlink_link(mo_take_ptr(&s->link)), NULL);
+        mo_link_close(mo_boxlink_link(mo_take_ptr(&s->link)), NULL);
     return rc;
 }
 
@@ -290,9 +290,9 @@ static void on_err_close(void *ctx, const struct mo_err *why)
     (void)why;
     s->err = NULL;
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else if (s->state == S_LOSING)
-        session_losing_step(s);
+        mo_session_losing_step(s);
 }
 
 static void take_err(struct session *s, struct mo_stream *err)
@@ -313,7 +313,7 @@ static void on_named(void *ctx, const struct mo_written *w,
     (void)w;
     if (!why)
         s->has_row = s->named = true;
-    if (session_landed(s))
+    if (mo_session_landed(s))
         return;
     if (why)
         blame(s, why);
@@ -333,7 +333,7 @@ static int name_box(struct session *s, struct mo_err *e)
     s->row.asleep = false;
     if (!s->row.created)
         s->row.created = wall_now(s->ss);
-    return session_keep_row(s, on_named, s, e);
+    return mo_session_keep_row(s, on_named, s, e);
 }
 
 static void on_box_ready(void *ctx, struct mo_box *b,
@@ -349,10 +349,10 @@ static void on_box_ready(void *ctx, struct mo_box *b,
         s->box = b;
         mo_stream_close(io->io, NULL);
         (void)name_box(s, &e);
-        session_end_step(s);
+        mo_session_finish_step(s);
         return;
     }
-    session_move(s, S_OPENING);
+    mo_session_move(s, S_OPENING);
     rc = name_box(s, &e);
     if (rc < 0)
         mo_stream_close(io->io, NULL);
@@ -377,16 +377,16 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
         s->end.why = &s->end_why;
     }
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else if (s->state == S_BOXING)
         next_try(s);
     else if (s->state == S_LOSING)
-        session_losing_step(s);
+        mo_session_losing_step(s);
     else
         lose(s);
 }
 
-struct mo_boxes *session_driver(const struct session *s)
+struct mo_boxes *mo_session_driver(const struct session *s)
 {
     const struct mo_sessions_opts *o = &s->ss->o;
 
@@ -401,7 +401,7 @@ static int attempt_box(struct session *s, struct mo_err *e)
 {
     static const struct mo_box_cb cb = {on_box_ready, on_box_gone};
     const struct mo_sessions_opts *o = &s->ss->o;
-    struct mo_boxes *of = session_driver(s);
+    struct mo_boxes *of = mo_session_driver(s);
     struct mo_box_spec spec = o->spec;
 
     spec.session = s->id;
@@ -437,8 +437,8 @@ static void try_box(struct session *s)
     no_box(s, &e);
 }
 
-void session_box(struct session *s)
+void mo_session_start_box(struct session *s)
 {
-    session_move(s, S_BOXING);
+    mo_session_move(s, S_BOXING);
     try_box(s);
 }

@@ -3,7 +3,7 @@
  * When a program dies its output ends first, and the driver's word about the
  * cause comes a little later, or the other way round. Calls in flight must
  * fail once and with the cause. So an end of the output is held back until
- * boxlink_cause(), and a cause until the output has been read to its end or
+ * mo_boxlink_cause(), and a cause until the output has been read to its end or
  * DRAIN_MS have passed. A link that its owner closes ends as soon as its queue
  * is sent: the box may live on, and then its end of the stream stays open. */
 #include "session/priv.h"
@@ -133,7 +133,7 @@ static void on_drained(struct mo_timer *t)
         mo_link_close(b->inner, &b->why);
 }
 
-void boxlink_cause(struct boxlink *b, const struct mo_err *why)
+void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why)
 {
     if (b->caused || b->k.closing)
         return;
@@ -147,14 +147,14 @@ void boxlink_cause(struct boxlink *b, const struct mo_err *why)
         mo_loop_defer(b->loop, &b->later);
 }
 
-struct mo_link *boxlink_link(struct boxlink *b)
+struct mo_link *mo_boxlink_link(struct boxlink *b)
 {
     return &b->k;
 }
 
-int boxlink_new(struct mo_loop *l, struct mo_stream *io,
-                void (*on_eof)(void *ctx, const struct mo_err *why), void *ctx,
-                struct boxlink **out, struct mo_err *e)
+int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
+                   void (*on_eof)(void *ctx, const struct mo_err *why),
+                   void *ctx, struct boxlink **out, struct mo_err *e)
 {
     struct boxlink *b = mo_new(struct boxlink);
     int rc;

@@ -1,9 +1,9 @@
 /* ending.c - the way back: connection, box, row, lease, memory.
  *
- * session_end() says how, tells the holds, and begins; session_end_step() is
- * called whenever something has come back, does the next thing that can be
- * done, and returns while anything is still out. So the order of what comes
- * back does not matter.
+ * mo_session_finish() says how, tells the holds, and begins;
+ * mo_session_finish_step() is called whenever something has come back, does the
+ * next thing that can be done, and returns while anything is still out. So the
+ * order of what comes back does not matter.
  *
  * A box that the row names is let go, never stopped, unless the session is to
  * sleep or to be closed: its files are somebody's. */
@@ -21,7 +21,7 @@ static void on_kill(struct mo_later *d)
     mo_free(k);
     told.done(told.ctx, told.why.code ? &told.why : NULL);
     ss->nkills--;
-    sessions_settle(ss);
+    mo_sessions_settle(ss);
 }
 
 static void kills_answer(struct mo_list *kills, const struct mo_err *why)
@@ -37,7 +37,7 @@ static void kills_answer(struct mo_list *kills, const struct mo_err *why)
     }
 }
 
-void session_kills_served(struct session *s, const struct mo_err *why)
+void mo_session_answer_kills(struct session *s, const struct mo_err *why)
 {
     kills_answer(&s->kills, why);
 }
@@ -53,7 +53,7 @@ static void came_back(struct session *s, const struct mo_err *why,
         mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why, "%s: %s",
                    s->id, what);
     }
-    session_end_step(s);
+    mo_session_finish_step(s);
 }
 
 static void on_removed(void *ctx, const struct mo_err *why)
@@ -71,7 +71,7 @@ static void on_closed(void *ctx, const struct mo_written *w,
 /* Also what a driver kept of a box that ended by itself. */
 static void remove_box(struct session *s)
 {
-    struct mo_boxes *of = session_driver(s);
+    struct mo_boxes *of = mo_session_driver(s);
 
     s->removed = true;
     if (!s->row.box[0] || !of)
@@ -86,7 +86,7 @@ static void lay_to_rest(struct session *s)
 {
     s->row.box[0] = '\0';
     s->row.asleep = true;
-    (void)session_keep_row(s, on_closed, s, &s->why);
+    (void)mo_session_keep_row(s, on_closed, s, &s->why);
 }
 
 static void close_row(struct session *s)
@@ -154,24 +154,24 @@ static void finish(struct session *s)
     kills_answer(&s->served, s->why.code ? &s->why : NULL);
     if (s->reap) {
         s->reap = false;
-        janitor_reaped(ss);
+        mo_janitor_reaped(ss);
     }
     if (!again || ss->closing) {
-        session_move(s, S_GONE);
-        session_free(s);
-        sessions_settle(ss);
+        mo_session_move(s, S_GONE);
+        mo_session_free(s);
+        mo_sessions_settle(ss);
         return;
     }
-    row_fini(&s->row);
-    row_init(&s->row);
+    mo_session_row_fini(&s->row);
+    mo_session_row_init(&s->row);
     s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
     s->up = s->named = s->opened = false;
     s->warned = 0;
-    session_move(s, S_WAITING);
-    session_begin(s);
+    mo_session_move(s, S_WAITING);
+    mo_session_begin(s);
 }
 
-void session_end_step(struct session *s)
+void mo_session_finish_step(struct session *s)
 {
     if (s->lease && !s->held && !s->dropping) {
         s->dropping = true;
@@ -187,7 +187,7 @@ void session_end_step(struct session *s)
     if (s->held && !s->pending && s->how >= END_SLEEP && !s->closed)
         close_row(s);
     if (s->how == END_LET_GO)
-        session_flush(s);
+        mo_session_flush(s);
     if (s->pending)
         return;
     if (s->held)
@@ -198,14 +198,14 @@ void session_end_step(struct session *s)
 
 /* --- beginning ----------------------------------------------------------- */
 
-void session_end(struct session *s, enum session_end how, const char *reason,
-                 const struct mo_err *why)
+void mo_session_finish(struct session *s, enum session_end how,
+                       const char *reason, const struct mo_err *why)
 {
     static const struct mo_err none;
 
     if (s->state == S_ENDING)
         return;
-    session_move(s, S_ENDING);
+    mo_session_move(s, S_ENDING);
     s->how = how;
     s->reason = reason;
     s->why = why ? *why : none;
@@ -215,16 +215,16 @@ void session_end(struct session *s, enum session_end how, const char *reason,
     mo_timer_stop(s->ss->loop, &s->cause);
     if (how >= END_CLOSE || why)
         mo_list_splice(&s->served, &s->kills);
-    holds_part(s, reason, why);
-    session_end_step(s);
+    mo_holds_part(s, reason, why);
+    mo_session_finish_step(s);
 }
 
-void session_fail(struct session *s, const struct mo_err *why)
+void mo_session_fail(struct session *s, const struct mo_err *why)
 {
     struct mo_err e = *why;
 
     if (!mo_list_empty(&s->holds))
         mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
                    "%s: cannot be opened", s->id);
-    session_end(s, s->held ? END_LET_GO : END_TAKEN, "failed", &e);
+    mo_session_finish(s, s->held ? END_LET_GO : END_TAKEN, "failed", &e);
 }

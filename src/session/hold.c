@@ -32,7 +32,7 @@ static void tell_closed(struct mo_hold *h)
         return; /* they are answered before, the last of them tells */
     hold_free(h);
     cb->on_closed(ctx, reason, why.code ? &why : NULL);
-    sessions_settle(ss);
+    mo_sessions_settle(ss);
 }
 
 static void tell(struct mo_hold *h, enum news what)
@@ -70,20 +70,20 @@ static void on_news(struct mo_later *d)
     tell(h, (enum news)lowest);
 }
 
-void hold_tell(struct mo_hold *h, enum news what)
+void mo_hold_tell(struct mo_hold *h, enum news what)
 {
     h->news |= what;
     mo_loop_defer(h->ss->loop, &h->later);
 }
 
-void holds_tell(struct session *s, enum news what)
+void mo_holds_tell(struct session *s, enum news what)
 {
     mo_list_each (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
 
         /* Who was not told of a box need not hear of its loss. */
         if (h->ready || (h->news & N_READY))
-            hold_tell(h, what);
+            mo_hold_tell(h, what);
     }
 }
 
@@ -107,7 +107,7 @@ static bool waits_again(struct ask *a)
         return false;
     mo_list_push(&s->uses, &a->node);
     if (s->state == S_BOXLESS)
-        session_box(s);
+        mo_session_start_box(s);
     return true;
 }
 
@@ -120,7 +120,7 @@ static void on_ask_later(struct mo_later *d)
         return;
     ask_free(a);
     if (!told.h->s && mo_list_empty(&told.h->asks))
-        hold_tell(told.h, N_CLOSED);
+        mo_hold_tell(told.h, N_CLOSED);
     if (told.kept)
         told.kept(told.ctx, told.why.code ? &told.why : NULL);
     else if (told.why.code)
@@ -137,7 +137,7 @@ static void ask_answer(struct ask *a, const struct mo_err *why)
     mo_loop_defer(a->h->ss->loop, &a->later);
 }
 
-void uses_answer(struct session *s, const struct mo_err *why)
+void mo_session_answer_uses(struct session *s, const struct mo_err *why)
 {
     mo_list_each_safe (it, &s->uses)
         ask_answer(mo_container_of(it, struct ask, node), why);
@@ -176,7 +176,7 @@ int mo_session_use(struct mo_hold *h,
     if (s->state == S_READY)
         ask_answer(a, NULL);
     else if (s->state == S_BOXLESS)
-        session_box(s);
+        mo_session_start_box(s);
     return 0;
 }
 
@@ -192,7 +192,7 @@ static void on_kept(void *ctx, const struct mo_written *w,
         ask_answer(a, why);
     else
         ask_free(a);
-    (void)session_landed(s);
+    (void)mo_session_landed(s);
 }
 
 int mo_session_keep(struct mo_hold *h, struct mo_span data,
@@ -223,7 +223,7 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
     if (rc < 0)
         (void)mo_fail(e, rc, "session %s", s->id);
     else
-        rc = session_keep_row(s, on_kept, a, e);
+        rc = mo_session_keep_row(s, on_kept, a, e);
     if (rc < 0)
         ask_free(a);
     s->info.data = mo_buf_view(&s->row.data);
@@ -232,7 +232,7 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
 
 /* --- the server in the box ----------------------------------------------- */
 
-void holds_notify(struct session *s, const struct mo_rpc *m)
+void mo_holds_notify(struct session *s, const struct mo_rpc *m)
 {
     s->walk = s->holds.next;
     while (s->walk != &s->holds) {
@@ -245,7 +245,7 @@ void holds_notify(struct session *s, const struct mo_rpc *m)
     s->walk = NULL;
 }
 
-bool holds_ask(struct session *s, struct mo_ask *a)
+bool mo_holds_ask(struct session *s, struct mo_ask *a)
 {
     mo_list_each (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
@@ -270,7 +270,7 @@ static bool is_owner(const struct session *s, const struct mo_hold *h)
     return !h->owner[0] || strcmp(h->owner, s->row.owner) == 0;
 }
 
-bool holds_owned(const struct session *s)
+bool mo_holds_owned(const struct session *s)
 {
     mo_list_each (it, &s->holds)
         if (mo_container_of(it, struct mo_hold, node)->owner[0])
@@ -292,12 +292,12 @@ static size_t count(const struct mo_list *l)
 static int find_or_make(struct mo_sessions *ss, struct mo_span id,
                         struct session **out, bool *fresh, struct mo_err *e)
 {
-    *out = session_find(ss, id);
+    *out = mo_session_find(ss, id);
     *fresh = !*out;
     if (*out && count(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
         return mo_fail(e, MO_EBUSY, "session %s has %d users already",
                        (*out)->id, MO_SESSION_HOLDS_MAX);
-    return *out ? 0 : session_new(ss, id, out, e);
+    return *out ? 0 : mo_session_new(ss, id, out, e);
 }
 
 /* Its row was read, and it is not on its way to be read again. */
@@ -345,11 +345,11 @@ int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
     ss->stats.holds++;
     *out = h;
     if (s->state == S_READY || s->state == S_BOXLESS) {
-        session_touched(s);
-        hold_tell(h, N_READY);
+        mo_session_touched(s);
+        mo_hold_tell(h, N_READY);
     }
     if (fresh)
-        session_begin(s); /* s may be gone after this, h not */
+        mo_session_begin(s); /* s may be gone after this, h not */
     return 0;
 }
 
@@ -380,10 +380,11 @@ static void part(struct mo_hold *h, const char *reason,
         if (ask->used && !ask->why.code)
             ask_answer(ask, why);
     }
-    hold_tell(h, N_CLOSED);
+    mo_hold_tell(h, N_CLOSED);
 }
 
-void holds_part(struct session *s, const char *reason, const struct mo_err *why)
+void mo_holds_part(struct session *s, const char *reason,
+                   const struct mo_err *why)
 {
     struct mo_err gone;
 
@@ -398,7 +399,7 @@ void holds_part(struct session *s, const char *reason, const struct mo_err *why)
     }
 }
 
-void holds_sort(struct session *s)
+void mo_holds_sort(struct session *s)
 {
     struct mo_hold *first = mo_list_first(&s->holds, struct mo_hold, node);
     struct mo_err e;
@@ -436,7 +437,7 @@ void mo_session_release(struct mo_hold *h)
         detach(h);
     hold_free(h);
     if (s && mo_list_empty(&s->holds) && s->state != S_ENDING)
-        session_end(s, END_LET_GO, NULL, NULL);
+        mo_session_finish(s, END_LET_GO, NULL, NULL);
 }
 
 /* --- small things -------------------------------------------------------- */
@@ -444,7 +445,7 @@ void mo_session_release(struct mo_hold *h)
 void mo_session_touch(struct mo_hold *h)
 {
     if (h->s)
-        session_touched(h->s);
+        mo_session_touched(h->s);
 }
 
 void mo_session_busy(struct mo_hold *h, bool busy)
@@ -454,7 +455,7 @@ void mo_session_busy(struct mo_hold *h, bool busy)
     MO_BUG_ON(!busy && !h->busy);
     h->busy += busy ? 1 : -1u;
     h->s->busy += busy ? 1 : -1u;
-    session_touched(h->s);
+    mo_session_touched(h->s);
 }
 
 const struct mo_session_info *mo_session_info(const struct mo_hold *h)

@@ -38,7 +38,7 @@ static void warn(struct session *s, uint64_t now, uint64_t left)
 
         h->idle_left = (unsigned)((left + 999) / 1000);
         if (h->ready)
-            hold_tell(h, N_IDLE);
+            mo_hold_tell(h, N_IDLE);
     }
 }
 
@@ -53,12 +53,12 @@ static void look_at(struct session *s, uint64_t now)
     if (s->state != S_READY && s->state != S_BOXLESS)
         return;
     if (s->busy) {
-        session_touched(s);
+        mo_session_touched(s);
     } else if (!s->warned && left <= warn_ms) {
         warn(s, now, left > warn_ms ? left : warn_ms);
     } else if (s->warned && left == 0 && now - s->warned >= warn_ms) {
         s->ss->stats.reaped++;
-        session_end(s, END_SLEEP, "idle", NULL);
+        mo_session_finish(s, END_SLEEP, "idle", NULL);
     }
 }
 
@@ -79,7 +79,7 @@ static void batch_step(struct mo_sessions *ss)
         next_driver(ss);
 }
 
-void janitor_reaped(struct mo_sessions *ss)
+void mo_janitor_reaped(struct mo_sessions *ss)
 {
     ss->sweep.reaping--;
     batch_step(ss);
@@ -89,11 +89,11 @@ static void reap(struct mo_sessions *ss, struct mo_span id)
 {
     struct session *s = NULL;
 
-    if (session_find(ss, id) || session_new(ss, id, &s, NULL) < 0)
+    if (mo_session_find(ss, id) || mo_session_new(ss, id, &s, NULL) < 0)
         return;
     s->reap = true;
     ss->sweep.reaping++;
-    session_begin(s);
+    mo_session_begin(s);
 }
 
 static bool has_expired(const struct mo_sessions *ss, uint64_t at, uint64_t now)
@@ -101,7 +101,7 @@ static bool has_expired(const struct mo_sessions *ss, uint64_t at, uint64_t now)
     return ss->o.keep_ms && at < now && now - at >= ss->o.keep_ms;
 }
 
-enum session_end janitor_judges(struct session *s, uint64_t now)
+enum session_end mo_janitor_judge(struct session *s, uint64_t now)
 {
     struct mo_sessions_stats *stats = &s->ss->stats;
 
@@ -150,7 +150,7 @@ static void on_idle_rows(void *ctx, const struct mo_rows *rows,
         if (!sleeps_on(ss, r))
             reap(ss, r->session);
     }
-    janitor_reaped(ss);
+    mo_janitor_reaped(ss);
 }
 
 static void next_batch(struct mo_sessions *ss)
@@ -229,7 +229,7 @@ static enum verdict convict(struct mo_sessions *ss)
 
 static bool in_use_here(struct mo_sessions *ss, const struct suspect *x)
 {
-    return session_find(ss, mo_span_cstr(x->session)) != NULL;
+    return mo_session_find(ss, mo_span_cstr(x->session)) != NULL;
 }
 
 static void on_suspects_row(void *ctx, const struct mo_rows *rows,
@@ -241,11 +241,11 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
     bool named = false;
 
     /* A row that cannot be read may name it. */
-    row_init(&row);
+    mo_session_row_init(&row);
     if (!why && rows->n)
-        named = row_read(&row, rows->v[0].doc, NULL) < 0 ||
+        named = mo_session_row_read(&row, rows->v[0].doc, NULL) < 0 ||
                 strcmp(row.box, x->id) == 0;
-    row_fini(&row);
+    mo_session_row_fini(&row);
     if (why || named || ss->closing || in_use_here(ss, x))
         go_on(ss, INNOCENT);
     else
@@ -409,7 +409,7 @@ static void round_over(struct mo_sessions *ss)
             done(ctx);
     }
     sw->again = false;
-    sessions_settle(ss);
+    mo_sessions_settle(ss);
 }
 
 int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
@@ -429,7 +429,7 @@ int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
     return 0;
 }
 
-void janitor_start(struct mo_sessions *ss)
+void mo_janitor_start(struct mo_sessions *ss)
 {
     mo_list_init(&ss->sweep.suspects);
     mo_timer_init(&ss->tick, on_tick);
@@ -437,7 +437,7 @@ void janitor_start(struct mo_sessions *ss)
         mo_timer_start(ss->loop, &ss->tick, 0);
 }
 
-void janitor_stop(struct mo_sessions *ss)
+void mo_janitor_stop(struct mo_sessions *ss)
 {
     mo_timer_stop(ss->loop, &ss->tick);
 }

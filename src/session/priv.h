@@ -172,30 +172,30 @@ static inline uint64_t wall_now(const struct mo_sessions *ss)
 }
 
 /* sessions.c */
-struct session *session_find(struct mo_sessions *ss, struct mo_span id);
-int session_new(struct mo_sessions *ss, struct mo_span id, struct session **out,
-                struct mo_err *e);
-void session_free(struct session *s);
-void sessions_settle(struct mo_sessions *ss); /* closing: is it over? */
+struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
+int mo_session_new(struct mo_sessions *ss, struct mo_span id,
+                   struct session **out, struct mo_err *e);
+void mo_session_free(struct session *s);
+void mo_sessions_settle(struct mo_sessions *ss); /* closing: is it over? */
 
 /* session.c */
-void session_move(struct session *s, enum session_state to);
-bool session_landed(struct session *s);
-void session_begin(struct session *s); /* from WAITING */
+void mo_session_move(struct session *s, enum session_state to);
+bool mo_session_landed(struct session *s);
+void mo_session_begin(struct session *s); /* from WAITING */
 
 /* boxing.c */
-void session_box(struct session *s); /* from READING, BOXLESS */
-void session_losing_step(struct session *s);
-struct mo_boxes *session_driver(const struct session *s); /* the row's */
-void on_cause_due(struct mo_timer *t);
+void mo_session_start_box(struct session *s); /* from READING, BOXLESS */
+void mo_session_losing_step(struct session *s);
+struct mo_boxes *mo_session_driver(const struct session *s); /* the row's */
+void mo_session_cause_due(struct mo_timer *t);
 
 /* ending.c */
-void session_kills_served(struct session *s, const struct mo_err *why);
+void mo_session_answer_kills(struct session *s, const struct mo_err *why);
 /* reason and why are what the holds are told; NULL: there are none. */
-void session_end(struct session *s, enum session_end how, const char *reason,
-                 const struct mo_err *why);
-void session_fail(struct session *s, const struct mo_err *why);
-void session_end_step(struct session *s);
+void mo_session_finish(struct session *s, enum session_end how,
+                       const char *reason, const struct mo_err *why);
+void mo_session_fail(struct session *s, const struct mo_err *why);
+void mo_session_finish_step(struct session *s);
 
 /* hold.c */
 enum news { N_READY = 1, N_LOST = 2, N_BOX = 4, N_IDLE = 8, N_CLOSED = 16 };
@@ -216,49 +216,50 @@ struct mo_hold {
     struct mo_err why;
 };
 
-void hold_tell(struct mo_hold *h, enum news what);
-void holds_tell(struct session *s, enum news what);
-void holds_part(struct session *s, const char *reason,
-                const struct mo_err *why);
+void mo_hold_tell(struct mo_hold *h, enum news what);
+void mo_holds_tell(struct session *s, enum news what);
+void mo_holds_part(struct session *s, const char *reason,
+                   const struct mo_err *why);
 /* The row was read: to whom it is somebody else's, it is not there. The
  * first to come owns one that is new. */
-void holds_sort(struct session *s);
-bool holds_owned(const struct session *s); /* any of them for a person? */
-void holds_notify(struct session *s, const struct mo_rpc *m);
-bool holds_ask(struct session *s, struct mo_ask *a);
-void uses_answer(struct session *s, const struct mo_err *why);
+void mo_holds_sort(struct session *s);
+bool mo_holds_owned(const struct session *s); /* any of them for a person? */
+void mo_holds_notify(struct session *s, const struct mo_rpc *m);
+bool mo_holds_ask(struct session *s, struct mo_ask *a);
+void mo_session_answer_uses(struct session *s, const struct mo_err *why);
 
 /* row.c */
-void row_init(struct session_row *r);
-void row_fini(struct session_row *r);
-int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e);
-int row_write(const struct session_row *r, struct mo_buf *b);
+void mo_session_row_init(struct session_row *r);
+void mo_session_row_fini(struct session_row *r);
+int mo_session_row_read(struct session_row *r, struct mo_span doc,
+                        struct mo_err *e);
+int mo_session_row_write(const struct session_row *r, struct mo_buf *b);
 /* The row as it is now, to the store; pending until done. */
-int session_keep_row(struct session *s,
-                     void (*done)(void *ctx, const struct mo_written *w,
-                                  const struct mo_err *why),
-                     void *ctx, struct mo_err *e);
-void session_touched(struct session *s); /* now */
-void session_flush(struct session *s);   /* activity to the store */
-void on_flush_due(struct mo_timer *t);
+int mo_session_keep_row(struct session *s,
+                        void (*done)(void *ctx, const struct mo_written *w,
+                                     const struct mo_err *why),
+                        void *ctx, struct mo_err *e);
+void mo_session_touched(struct session *s); /* now */
+void mo_session_flush(struct session *s);   /* activity to the store */
+void mo_session_flush_due(struct mo_timer *t);
 
 /* boxlink.c */
 /* io is the link's in any case. on_eof: its output ended, of the box's end
  * nothing is known. */
-int boxlink_new(struct mo_loop *l, struct mo_stream *io,
-                void (*on_eof)(void *ctx, const struct mo_err *why), void *ctx,
-                struct boxlink **out, struct mo_err *e);
-struct mo_link *boxlink_link(struct boxlink *b);
+int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
+                   void (*on_eof)(void *ctx, const struct mo_err *why),
+                   void *ctx, struct boxlink **out, struct mo_err *e);
+struct mo_link *mo_boxlink_link(struct boxlink *b);
 /* The box has ended: what calls in flight are told once its last output has
  * been read. The link may be gone after DRAIN_MS. */
-void boxlink_cause(struct boxlink *b, const struct mo_err *why);
+void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why);
 
 /* janitor.c */
-void janitor_start(struct mo_sessions *ss);
-void janitor_stop(struct mo_sessions *ss);
+void mo_janitor_start(struct mo_sessions *ss);
+void mo_janitor_stop(struct mo_sessions *ss);
 /* Leased and read: what is to become of it? */
-enum session_end janitor_judges(struct session *s, uint64_t now);
+enum session_end mo_janitor_judge(struct session *s, uint64_t now);
 /* Reaping of a session was tried and is over. */
-void janitor_reaped(struct mo_sessions *ss);
+void mo_janitor_reaped(struct mo_sessions *ss);
 
 #endif

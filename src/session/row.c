@@ -15,13 +15,13 @@
 
 #define ROW_VERSION 1
 
-void row_init(struct session_row *r)
+void mo_session_row_init(struct session_row *r)
 {
     *r = (struct session_row){.box = ""};
     mo_buf_init(&r->data, MO_SESSION_DATA_MAX);
 }
 
-void row_fini(struct session_row *r)
+void mo_session_row_fini(struct session_row *r)
 {
     mo_buf_fini(&r->data);
 }
@@ -37,7 +37,8 @@ static void read_text(struct mo_json v, char *out, size_t size)
     mo_buf_fini(&b);
 }
 
-int row_read(struct session_row *r, struct mo_span doc, struct mo_err *e)
+int mo_session_row_read(struct session_row *r, struct mo_span doc,
+                        struct mo_err *e)
 {
     struct mo_json_doc d;
     struct mo_json data;
@@ -63,17 +64,17 @@ int mo_session_row(struct mo_span doc, struct mo_session_row *out,
     struct session_row r;
     int rc;
 
-    row_init(&r);
-    rc = row_read(&r, doc, e);
+    mo_session_row_init(&r);
+    rc = mo_session_row_read(&r, doc, e);
     *out = (struct mo_session_row){.created = r.created, .asleep = r.asleep};
     memcpy(out->box, r.box, sizeof(out->box));
     memcpy(out->driver, r.driver, sizeof(out->driver));
     memcpy(out->owner, r.owner, sizeof(out->owner));
-    row_fini(&r);
+    mo_session_row_fini(&r);
     return rc;
 }
 
-int row_write(const struct session_row *r, struct mo_buf *b)
+int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
 {
     struct mo_jw w;
 
@@ -104,10 +105,10 @@ int row_write(const struct session_row *r, struct mo_buf *b)
 }
 
 /* An id that somebody else may have used before begins from nothing. */
-int session_keep_row(struct session *s,
-                     void (*done)(void *ctx, const struct mo_written *w,
-                                  const struct mo_err *why),
-                     void *ctx, struct mo_err *e)
+int mo_session_keep_row(struct session *s,
+                        void (*done)(void *ctx, const struct mo_written *w,
+                                     const struct mo_err *why),
+                        void *ctx, struct mo_err *e)
 {
     struct mo_write w[] = {
         {.kind = MO_WRITE_FORGET},
@@ -122,7 +123,7 @@ int session_keep_row(struct session *s,
     int rc;
 
     mo_buf_init(&doc, ROW_DOC_MAX);
-    rc = row_write(&s->row, &doc);
+    rc = mo_session_row_write(&s->row, &doc);
     if (rc < 0) {
         (void)mo_fail(e, rc, "the session's row");
     } else {
@@ -148,10 +149,10 @@ static void on_flushed(void *ctx, const struct mo_written *w,
     if (why)
         mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
                    "%s: its activity could not be written", s->id);
-    (void)session_landed(s);
+    (void)mo_session_landed(s);
 }
 
-void session_flush(struct session *s)
+void mo_session_flush(struct session *s)
 {
     struct mo_write w = {.kind = MO_WRITE_TOUCH, .at = s->active};
     struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
@@ -168,12 +169,12 @@ void session_flush(struct session *s)
     s->pending++;
 }
 
-void on_flush_due(struct mo_timer *t)
+void mo_session_flush_due(struct mo_timer *t)
 {
-    session_flush(mo_container_of(t, struct session, flush));
+    mo_session_flush(mo_container_of(t, struct session, flush));
 }
 
-void session_touched(struct session *s)
+void mo_session_touched(struct session *s)
 {
     s->active = wall_now(s->ss);
     s->warned = 0;

@@ -2,12 +2,12 @@
  * session: lease and row. boxing.c goes on from there.
  *
  * Every callback may find the session ENDING: it then only takes note and
- * lets session_end_step() go on. */
+ * lets mo_session_finish_step() go on. */
 #include "session/priv.h"
 
 #define TO(state) (1u << (state))
 
-void session_move(struct session *s, enum session_state to)
+void mo_session_move(struct session *s, enum session_state to)
 {
     static const uint16_t legal[] = {
         [S_WAITING] = TO(S_READING) | TO(S_ENDING),
@@ -26,13 +26,13 @@ void session_move(struct session *s, enum session_state to)
 }
 
 /* An operation is back. True: nobody waits for it but the end. */
-bool session_landed(struct session *s)
+bool mo_session_landed(struct session *s)
 {
     s->pending--;
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else if (s->state == S_LOSING)
-        session_losing_step(s);
+        mo_session_losing_step(s);
     else
         return false;
     return true;
@@ -52,17 +52,17 @@ static void on_held(void *ctx, struct mo_lease *l, uint64_t fence,
         s->lease = l;
         s->held = true;
         s->fence = fence;
-        session_move(s, S_READING);
+        mo_session_move(s, S_READING);
         read_row(s);
         return;
     }
     s->lease = NULL;
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else if (why->code == MO_ETIMEOUT && !s->second)
         ask_holder(s);
     else
-        session_fail(s, why);
+        mo_session_fail(s, why);
 }
 
 static void on_lost(void *ctx, const struct mo_err *why)
@@ -74,9 +74,9 @@ static void on_lost(void *ctx, const struct mo_err *why)
     mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
                "%s: its lease is lost", s->id);
     if (s->state == S_ENDING)
-        session_end_step(s);
+        mo_session_finish_step(s);
     else
-        session_end(s, END_TAKEN, "taken over", why);
+        mo_session_finish(s, END_TAKEN, "taken over", why);
 }
 
 static void take(struct session *s, uint64_t wait_ms)
@@ -88,17 +88,17 @@ static void take(struct session *s, uint64_t wait_ms)
     if (mo_lease_take(ss->o.store, mo_span_cstr(s->id),
                       mo_span_cstr(ss->o.instance), wait_ms, &cb, s, &s->lease,
                       &e) < 0)
-        session_fail(s, &e);
+        mo_session_fail(s, &e);
 }
 
 static void on_broken(void *ctx, const struct mo_err *why)
 {
     struct session *s = ctx;
 
-    if (session_landed(s))
+    if (mo_session_landed(s))
         return;
     if (why)
-        session_fail(s, why);
+        mo_session_fail(s, why);
     else
         take(s, s->ss->o.wait_ms);
 }
@@ -114,21 +114,21 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                 ss->o.is_dead(ss->o.dead_ctx, owner);
     struct mo_err e;
 
-    if (session_landed(s))
+    if (mo_session_landed(s))
         return;
     if (why) {
-        session_fail(s, why);
+        mo_session_fail(s, why);
     } else if (dead) {
         s->pending++;
         if (mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
                            on_broken, s, &e) < 0) {
             s->pending--;
-            session_fail(s, &e);
+            mo_session_fail(s, &e);
         }
     } else if (owner.n && mo_list_empty(&s->holds)) {
         (void)mo_fail(&e, MO_EBUSY, "session %s is in use by instance %.*s",
                       s->id, (int)owner.n, owner.p);
-        session_fail(s, &e);
+        mo_session_fail(s, &e);
     } else {
         take(s, ss->o.wait_ms);
     }
@@ -144,10 +144,10 @@ static void ask_holder(struct session *s)
                         &e) == 0)
         return;
     s->pending--;
-    session_fail(s, &e);
+    mo_session_fail(s, &e);
 }
 
-void session_begin(struct session *s)
+void mo_session_begin(struct session *s)
 {
     s->second = false;
     take(s, 0);
@@ -166,20 +166,21 @@ static void decide(struct session *s)
         forget |= mo_container_of(it, struct kill, node)->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
         (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
-        session_kills_served(s, &e);
+        mo_session_answer_kills(s, &e);
     } else if (!mo_list_empty(&s->kills)) {
-        session_end(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+        mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
         return;
     }
-    holds_sort(s);
+    mo_holds_sort(s);
     if (!mo_list_empty(&s->holds)) {
-        s->attempt = s->row.box[0] && session_driver(s) ? TRY_ADOPT : TRY_START;
+        s->attempt =
+            s->row.box[0] && mo_session_driver(s) ? TRY_ADOPT : TRY_START;
         s->active = now;
         s->dirty = true;
-        session_box(s);
+        mo_session_start_box(s);
     } else {
-        session_end(s, s->reap ? janitor_judges(s, now) : END_LET_GO, NULL,
-                    NULL);
+        mo_session_finish(s, s->reap ? mo_janitor_judge(s, now) : END_LET_GO,
+                          NULL, NULL);
     }
 }
 
@@ -188,14 +189,14 @@ static void on_history(void *ctx, const struct mo_rows *rows,
 {
     struct session *s = ctx;
 
-    if (session_landed(s))
+    if (mo_session_landed(s))
         return;
     if (why) {
-        session_fail(s, why);
+        mo_session_fail(s, why);
         return;
     }
     s->known = s->old_files = rows->n > 0;
-    if (holds_owned(s)) /* whose it was, nobody knows any more */
+    if (mo_holds_owned(s)) /* whose it was, nobody knows any more */
         s->known = s->old_files = false;
     decide(s);
 }
@@ -213,7 +214,7 @@ static void read_history(struct session *s)
     if (mo_store_read(s->ss->o.store, &r, on_history, s, &e) == 0)
         return;
     s->pending--;
-    session_fail(s, &e);
+    mo_session_fail(s, &e);
 }
 
 /* A row we cannot read is no reason to turn its owner away. */
@@ -223,7 +224,7 @@ static void take_row(struct session *s, const struct mo_row *r)
 
     s->known = s->has_row = true;
     s->active = r->at;
-    if (row_read(&s->row, r->doc, &e) < 0)
+    if (mo_session_row_read(&s->row, r->doc, &e) < 0)
         mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
                    "%s: as if it had no box", s->id);
     s->old_files = s->row.box[0] || s->row.asleep;
@@ -234,10 +235,10 @@ static void on_row(void *ctx, const struct mo_rows *rows,
 {
     struct session *s = ctx;
 
-    if (session_landed(s))
+    if (mo_session_landed(s))
         return;
     if (why) {
-        session_fail(s, why);
+        mo_session_fail(s, why);
     } else if (rows->n == 0) {
         read_history(s);
     } else {
@@ -256,5 +257,5 @@ static void read_row(struct session *s)
     if (mo_store_read(s->ss->o.store, &r, on_row, s, &e) == 0)
         return;
     s->pending--;
-    session_fail(s, &e);
+    mo_session_fail(s, &e);
 }

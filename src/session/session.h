@@ -17,7 +17,7 @@
  * living instance is about to use are removed.
  *
  * Invariants
- *  1. Only session_move() writes a session's state.
+ *  1. Only mo_session_move() writes a session's state.
  *  2. A box is named in the session's row before anybody hears of it, and a
  *     row names at most one box.
  *  3. Whatever is written for the session carries the lease's fence. A lost

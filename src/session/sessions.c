@@ -24,13 +24,13 @@ static bool id_ok(struct mo_span id)
     return true;
 }
 
-struct session *session_find(struct mo_sessions *ss, struct mo_span id)
+struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id)
 {
     return mo_map_get(&ss->map, id);
 }
 
-int session_new(struct mo_sessions *ss, struct mo_span id, struct session **out,
-                struct mo_err *e)
+int mo_session_new(struct mo_sessions *ss, struct mo_span id,
+                   struct session **out, struct mo_err *e)
 {
     struct session *s;
     int rc;
@@ -51,20 +51,20 @@ int session_new(struct mo_sessions *ss, struct mo_span id, struct session **out,
     }
     s->ss = ss;
     memcpy(s->id, id.p, id.n);
-    row_init(&s->row);
+    mo_session_row_init(&s->row);
     mo_list_init(&s->holds);
     mo_list_init(&s->uses);
     mo_list_init(&s->kills);
     mo_list_init(&s->served);
-    mo_timer_init(&s->flush, on_flush_due);
-    mo_timer_init(&s->cause, on_cause_due);
+    mo_timer_init(&s->flush, mo_session_flush_due);
+    mo_timer_init(&s->cause, mo_session_cause_due);
     mo_list_push(&ss->all, &s->node);
     ss->n++;
     *out = s;
     return 0;
 }
 
-void session_free(struct session *s)
+void mo_session_free(struct session *s)
 {
     struct mo_sessions *ss = s->ss;
 
@@ -72,7 +72,7 @@ void session_free(struct session *s)
     mo_timer_stop(ss->loop, &s->cause);
     (void)mo_map_del(&ss->map, mo_span_cstr(s->id));
     mo_list_del(&s->node);
-    row_fini(&s->row);
+    mo_session_row_fini(&s->row);
     mo_free(s);
     ss->n--;
 }
@@ -83,13 +83,13 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e)
 {
-    struct session *s = session_find(ss, id);
+    struct session *s = mo_session_find(ss, id);
     struct kill *k = mo_new(struct kill);
     bool fresh = !s;
     int rc = k ? 0 : mo_fail(e, MO_ENOMEM, "session");
 
     if (rc == 0 && fresh)
-        rc = session_new(ss, id, &s, e);
+        rc = mo_session_new(ss, id, &s, e);
     if (rc < 0 || !s) {
         mo_free(k);
         return rc;
@@ -101,9 +101,9 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
     mo_list_push(&s->kills, &k->node);
     ss->nkills++;
     if (fresh)
-        session_begin(s);
+        mo_session_begin(s);
     else if (s->held && s->state != S_READING && s->state != S_ENDING)
-        session_end(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+        mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
     return 0;
 }
 
@@ -125,7 +125,7 @@ static void on_over(struct mo_later *d)
         gone(ctx);
 }
 
-void sessions_settle(struct mo_sessions *ss)
+void mo_sessions_settle(struct mo_sessions *ss)
 {
     if (ss->closing && ss->n == 0 && ss->nkills == 0 && !ss->sweep.on &&
         mo_list_empty(&ss->parting))
@@ -142,17 +142,17 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
     ss->gone = gone;
     ss->gone_ctx = ctx;
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
-    janitor_stop(ss);
+    mo_janitor_stop(ss);
     mo_list_each_safe (it, &ss->all) {
         struct session *s = mo_container_of(it, struct session, node);
 
-        session_kills_served(s, &e);
+        mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
-            holds_part(s, "shutdown", NULL); /* those that came meanwhile */
+            mo_holds_part(s, "shutdown", NULL); /* those that came meanwhile */
         else
-            session_end(s, END_LET_GO, "shutdown", NULL);
+            mo_session_finish(s, END_LET_GO, "shutdown", NULL);
     }
-    sessions_settle(ss);
+    mo_sessions_settle(ss);
 }
 
 static uint64_t or_default(uint64_t v, uint64_t def)
@@ -224,7 +224,7 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
     mo_list_init(&ss->all);
     mo_list_init(&ss->parting);
     mo_later_init(&ss->later, on_over);
-    janitor_start(ss);
+    mo_janitor_start(ss);
     *out = ss;
     return 0;
 }
