@@ -1,21 +1,21 @@
-/* lease.c - taking, waiting, renewing, giving back; the same for every
- * backend.
+/* lease.c - taking, waiting for, renewing and giving back leases; the same for
+ * every backend.
  *
- * Leases of one name in this process stand in a line. Only the first of it
- * asks the store; while one of ours holds the name, nobody asks. The first
- * asks again when it is told of a release (mo_lease_wake), or at the end of
- * the holder's term; never just because time has passed.
+ * Leases of one name in this process form a line. Only the first of the line
+ * asks the store; while one of ours holds the name, none asks. The first asks
+ * again when a release is announced (mo_lease_wake) or at the end of the
+ * holder's term; it never polls.
  *
  * Invariants:
  *  1. A lease is in line->waiting in QUEUED, TRYING and WAITING, and only the
- *     first of a line is in one of the latter two. (One with wait_ms 0 stands
+ *     first of a line is in one of the latter two. (A lease with wait_ms 0 is
  *     in no line: it asks once.)
  *  2. `expire` runs while HELD, from the moment the last successful renewal
  *     was *asked* for: we stop before the store gives the name away.
- *  3. The operation that gives it back is made when the lease is, so that
- *     giving back cannot fail for lack of memory.
- *  4. on_held and on_lost are fired from `later` only; after that the lease
- *     is freed as soon as no operation of it is under way. */
+ *  3. The operation that gives a lease back is allocated with the lease, so
+ *     that giving back cannot fail for lack of memory.
+ *  4. on_held and on_lost fire from `later` only; after that the lease is
+ *     freed as soon as it has no operation under way. */
 #include <stdio.h>
 
 #include "store/priv.h"
@@ -26,7 +26,7 @@ enum lease_state {
     LEASE_WAITING,
     LEASE_HELD,
     LEASE_ENDING, /* the callback is on its way */
-    LEASE_GONE,   /* freed when its operation is back */
+    LEASE_GONE,   /* freed when its operation returns */
 };
 
 struct line {
@@ -47,7 +47,7 @@ struct mo_lease {
     void *ctx;
     struct mo_op *bye;
     uint64_t fence;
-    uint64_t asked_ns; /* when the operation under way was */
+    uint64_t asked_ns; /* start of the operation under way */
     struct mo_timer wait, retry, renew, expire;
     struct mo_later later;
     struct mo_err why;
@@ -114,7 +114,7 @@ static bool is_ours(const struct line *line)
     return line->holder || line->leaving;
 }
 
-/* A new first in line begins, or the line goes. */
+/* Starts the new first of the line, or frees an empty line. */
 static void line_next(struct line *line)
 {
     struct mo_lease *l = mo_list_first(&line->waiting, struct mo_lease, node);
@@ -183,9 +183,9 @@ static void on_dropped(void *ctx, const struct mo_op *op)
     mo_lease_wake(s, op->name);
 }
 
-/* Our own waiters are told when the store has answered, as those of other
- * processes are: nobody is first only because he lives here. */
-static void say_bye(struct mo_lease *l)
+/* Our own waiters are woken when the store has answered, as those of other
+ * processes are: living in the holder's process gives no head start. */
+static void give_back(struct mo_lease *l)
 {
     struct mo_op *op = mo_take_ptr(&l->bye);
 
@@ -222,7 +222,7 @@ static void lease_end(struct mo_lease *l)
 
 static void lease_lost(struct mo_lease *l)
 {
-    say_bye(l);
+    give_back(l);
     lease_end(l);
 }
 
@@ -303,9 +303,9 @@ static void on_tried(void *ctx, const struct mo_op *op)
     if (op->err.code || l->dropped) {
         l->why = op->err;
         if (l->dropped)
-            (void)mo_fail(&l->why, MO_ECANCELED, "%s: not waited for any more",
+            (void)mo_fail(&l->why, MO_ECANCELED, "%s: the wait was cancelled",
                           l->name);
-        say_bye(l); /* perhaps it was ours after all */
+        give_back(l); /* the lost answer may have been "yours" */
         lease_end(l);
     } else if (op->held) {
         lease_held(l, op->fence);
@@ -378,8 +378,8 @@ void mo_lease_wake(struct mo_store *s, struct mo_span name)
         wake(l);
 }
 
-/* Waking may end a lease for lack of memory, and with it a line of the map:
- * so the leases are walked, which live until `later`. */
+/* Waking may end a lease for lack of memory, and with it remove a line from
+ * the map. So the leases are walked, which live until `later`. */
 void mo_lease_wake_if(struct mo_store *s,
                       bool (*pick)(struct mo_span name, const void *arg),
                       const void *arg)
@@ -506,8 +506,7 @@ static void cancel(struct mo_lease *l)
         l->dropped = true;
         return;
     }
-    (void)mo_fail(&l->why, MO_ECANCELED, "%s: not waited for any more",
-                  l->name);
+    (void)mo_fail(&l->why, MO_ECANCELED, "%s: the wait was cancelled", l->name);
     lease_end(l);
 }
 
@@ -523,7 +522,7 @@ void mo_lease_drop(struct mo_lease *l)
     mo_later_cancel(&l->later);
     stop_timers(l);
     lease_move(l, LEASE_GONE);
-    say_bye(l);
+    give_back(l);
     leave_line(l);
     lease_free(l);
 }

@@ -21,7 +21,7 @@ int mo_notice_open(struct mo_notice *n, struct mo_loop *l, const char *path,
     return 0;
 }
 
-/* The same in every process: no secret key. */
+/* A fixed key: every process must hash a name to the same file. */
 unsigned mo_notice_file(struct mo_span name)
 {
     return (unsigned)(mo_siphash(0, 0, name) % MO_NOTICE_FILES);
@@ -58,8 +58,8 @@ static unsigned file_of(const struct inotify_event *ev, const char *name)
     return MO_NOTICE_FILES;
 }
 
-/* The kernel hands out whole events, and the loop's buffer holds many. */
-static void on_read(void *ctx, char *p, size_t len)
+/* The kernel returns whole events only. */
+static void on_events(void *ctx, char *p, size_t len)
 {
     struct mo_notice *n = ctx;
     struct inotify_event ev;
@@ -74,7 +74,7 @@ static void on_read(void *ctx, char *p, size_t len)
     }
 }
 
-static void finish(struct mo_notice *n)
+static void close_directory(struct mo_notice *n)
 {
     if (n->dir >= 0)
         (void)close(n->dir);
@@ -89,14 +89,14 @@ static void on_close(void *ctx, const struct mo_err *why)
     (void)why;
     n->ear = NULL;
     if (n->closing)
-        finish(n);
+        close_directory(n);
 }
 
 int mo_notice_listen(struct mo_notice *n,
                      void (*heard)(void *ctx, unsigned file), void *ctx,
                      struct mo_err *e)
 {
-    static const struct mo_stream_cb cb = {.on_read = on_read,
+    static const struct mo_stream_cb cb = {.on_read = on_events,
                                            .on_close = on_close};
     char path[64];
     int fd, rc;
@@ -129,5 +129,5 @@ void mo_notice_close(struct mo_notice *n, void (*gone)(void *ctx), void *ctx)
     if (n->ear)
         mo_stream_close(n->ear, NULL);
     else
-        finish(n);
+        close_directory(n);
 }

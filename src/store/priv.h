@@ -1,14 +1,13 @@
-/* priv.h - what the rooms of store/ share with each other and nobody else.
+/* priv.h - shared by the files of store/; nobody else includes it.
  *
- * An operation (struct mo_op) is born in store.c or lease.c, with everything
- * it needs copied into its own arena, and goes to the backend by submit().
- * The backend fills in the result and hands it back by mo_op_finish(), from
- * the loop and never from inside submit(). store.c answers the caller and
- * frees it.
+ * store.c or lease.c makes an operation (struct mo_op), copies everything it
+ * needs into its arena, and gives it to the backend by submit(). The backend
+ * fills in the result and returns it by mo_op_finish(), from the loop and
+ * never from inside submit(). store.c answers the caller and frees it.
  *
  * The deadline is store.c's: when it passes, the caller is answered at once,
- * and the operation is freed when the backend gives it back. So a backend may
- * not look at `answered` for anything but to save itself work. */
+ * and the operation is freed when the backend returns it. A backend reads
+ * `answered` only to skip work. */
 #ifndef MO_STORE_PRIV_H
 #define MO_STORE_PRIV_H
 
@@ -24,11 +23,11 @@ enum mo_op_kind {
     MO_OP_DROP,  /* give it back if it is ours */
     MO_OP_BREAK, /* end it if it is still `owner`s under `fence` */
     MO_OP_WHO,
-    MO_OP_SWEEP, /* remove what is past its time */
+    MO_OP_SWEEP, /* remove expired rows */
 };
 
-/* Every taking of a lease has a random name of its own. An attempt whose
- * answer was lost can be repeated or taken back by it. */
+/* Each attempt to take a lease has a random token. An attempt whose answer was
+ * lost can be repeated or undone by it. */
 #define MO_LEASE_TOKEN_LEN MO_TOKEN_LEN(12)
 
 struct mo_op {
@@ -50,7 +49,7 @@ struct mo_op {
     struct mo_written written;
     struct mo_rows rows;
     bool held;             /* TRY: it is ours now */
-    uint64_t fence;        /* of whoever holds it; BREAK: the one meant */
+    uint64_t fence;        /* of the holder; BREAK: the one to end */
     uint64_t left_ms;      /* TRY, not ours: the rest of the holder's term */
     struct mo_span holder; /* WHO, TRY: owner */
 
@@ -75,13 +74,13 @@ struct mo_op {
 struct mo_store_ops {
     const char *name;
     void (*submit)(struct mo_store *s, struct mo_op *op);
-    /* Somebody waits for a lease: from now on call mo_lease_wake() for every
+    /* A lease is waited for: from now on call mo_lease_wake() for every
      * release anywhere. May be called again. */
     void (*listen)(struct mo_store *s);
-    /* Its caller has been answered: let go of it if that is possible. May be
-     * NULL. */
+    /* The caller has been answered: drop the operation if that is possible.
+     * May be NULL. */
     void (*give_up)(struct mo_store *s, struct mo_op *op);
-    /* Nothing is under way any more; mo_store_gone() once, later. */
+    /* No operation is under way; mo_store_gone() once, later. */
     void (*close)(struct mo_store *s);
 };
 
@@ -91,7 +90,7 @@ struct mo_store {
     struct mo_loop *loop;
     uint64_t history_ttl_ms, audit_ttl_ms, deadline_ms, lease_ttl_ms;
     struct mo_store_health health;
-    unsigned nops;   /* mo_op alive */
+    unsigned nops;   /* operations that exist */
     unsigned nasked; /* of them, by callers: what MO_STORE_OPS_MAX bounds */
     size_t bytes;
     struct mo_map lines; /* lease.c: name -> struct line */
@@ -116,7 +115,8 @@ void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void mo_store_up(struct mo_store *s);
 void mo_store_down(struct mo_store *s, const struct mo_err *why);
-/* The last call of a backend: frees s, which must hold nothing any more. */
+/* The last call of a backend: frees s. The backend must have released
+ * everything else. */
 void mo_store_gone(struct mo_store *s);
 
 /* store.c, for lease.c */
@@ -124,17 +124,18 @@ struct mo_op *mo_op_new(struct mo_store *s, enum mo_op_kind kind, size_t mem);
 void mo_op_submit(struct mo_op *op);
 void mo_op_free(struct mo_op *op); /* one that was not submitted */
 bool mo_store_id_ok(struct mo_span id);
-void mo_store_settle(struct mo_store *s); /* closing: is it over? */
+void mo_store_settle(
+    struct mo_store *s); /* frees a closing store once nothing is under way */
 
 /* lease.c */
 void mo_lease_wake(struct mo_store *s, struct mo_span name);
-/* Those for which pick() is true; NULL: all. */
+/* Wakes the waiters for which pick() is true; NULL: all. */
 void mo_lease_wake_if(struct mo_store *s,
                       bool (*pick)(struct mo_span name, const void *arg),
                       const void *arg);
 void mo_lease_close_all(struct mo_store *s);
 
-/* the backends: 0 and *out, or the reason */
+/* The backends. 0 and *out, or an error. */
 int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
                    struct mo_store **out, struct mo_err *e);
 int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,

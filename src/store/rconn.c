@@ -7,7 +7,7 @@
 #include "store/store.h"
 
 #define REPLY_MAX (2 * MO_STORE_ANSWER_MAX)
-#define PING_MS   10000 /* of a connection that listens */
+#define PING_MS   10000 /* of a listening connection */
 #define TREE_MAX  ((size_t)128 * 1024 * 1024)
 
 static void dial(struct mo_rconn *c);
@@ -173,7 +173,8 @@ static void came_up(struct mo_rconn *c)
     c->cb->on_up(c->ctx, c);
 }
 
-/* Digests come last, in order; what is before them must not be an error. */
+/* The replies of SCRIPT LOAD come last, in order; those before them must not
+ * be errors. */
 static void on_greeting(struct mo_rconn *c, const struct mo_resp *r)
 {
     struct mo_err e;
@@ -211,8 +212,9 @@ static void on_reply(struct mo_rconn *c, const struct mo_resp *r)
 
     if (!cmd) {
         (void)mo_fail(&e, MO_EUNAVAIL, "redis: %s",
-                      r->kind == MO_RESP_ERROR ? "it closed the connection"
-                                               : "a reply to nothing");
+                      r->kind == MO_RESP_ERROR
+                          ? "the server closed the connection"
+                          : "a reply without a request");
         mo_rconn_reset(c, &e);
         return;
     }
@@ -235,7 +237,7 @@ static void on_value(struct mo_rconn *c, const struct mo_resp *r)
         on_reply(c, r);
 }
 
-/* A reply may end the connection: that is looked at each time. */
+/* A reply may close the connection, so the state is checked each time. */
 static void on_read(void *ctx, char *p, size_t n)
 {
     struct mo_rconn *c = ctx;
@@ -318,7 +320,7 @@ static void retry_later(struct mo_rconn *c)
     mo_timer_start(c->conf->loop, &c->retry, ms);
 }
 
-/* c->why is set. Nothing of the old connection is left after this. */
+/* Tears down the old connection completely; c->why is set. */
 static void went_down(struct mo_rconn *c)
 {
     c->state = MO_RCONN_DOWN;
@@ -345,13 +347,14 @@ static void on_close(void *ctx, const struct mo_err *why)
     if (why)
         c->why = *why;
     else
-        (void)mo_fail(&c->why, MO_EUNAVAIL, "redis: it closed the connection");
+        (void)mo_fail(&c->why, MO_EUNAVAIL,
+                      "redis: the server closed the connection");
     went_down(c);
 }
 
 void mo_rconn_reset(struct mo_rconn *c, const struct mo_err *why)
 {
-    c->state = MO_RCONN_DOWN; /* what is sent from now on waits */
+    c->state = MO_RCONN_DOWN; /* commands sent from now on wait */
     if (c->stream)
         mo_stream_close(c->stream, why);
 }
@@ -366,7 +369,7 @@ static void on_stall(struct mo_timer *t)
     mo_rconn_reset(c, &e);
 }
 
-/* Only to notice that nobody is there any more. */
+/* Sent only to notice a dead server. */
 static void on_ping(struct mo_timer *t)
 {
     struct mo_rconn *c = mo_container_of(t, struct mo_rconn, ping);
@@ -426,7 +429,7 @@ static void on_retry(struct mo_timer *t)
     dial(mo_container_of(t, struct mo_rconn, retry));
 }
 
-/* The first dial is not made here: it could fail, and tell so, at once. */
+/* Dials later: dialling here could fail and call back from inside this call. */
 struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
                               const char *host, const struct mo_rconn_cb *cb,
                               void *ctx)

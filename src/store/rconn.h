@@ -1,17 +1,17 @@
-/* rconn.h - one connection to one Redis server: dialled, greeted, lost,
- * dialled again. Private to store/.
+/* rconn.h - one connection to one Redis server, which reconnects by itself.
+ * Private to store/.
  *
  * Commands go out in the order they are given and their replies come back in
  * the same. A command that was sent when the connection broke ends with
- * MO_EUNAVAIL: nobody knows whether it happened. One that was not sent yet
- * waits for the next connection, or until it is taken back.
+ * MO_EUNAVAIL: its outcome is unknown. A command that was not sent yet waits
+ * for the next connection, or until it is taken back.
  *
- * Between attempts it waits: 50 ms, then twice as long each time up to 5 s,
- * each time somewhere between half and one and a half of that, so that a
- * hundred of us do not come back in step.
+ * Delay between attempts: 50 ms, then twice as long each time up to 5 s, each
+ * multiplied by a random factor from 0.5 to 1.5, so that many clients do not
+ * come back in step.
  *
- * A server that does not say a word for `stall_ms` while it owes us replies is
- * as good as dead: the connection is closed. */
+ * A server that owes replies and sends nothing for `stall_ms` counts as dead:
+ * the connection is closed. */
 #ifndef MO_STORE_RCONN_H
 #define MO_STORE_RCONN_H
 
@@ -26,7 +26,7 @@
 #define MO_RCONN_QUEUE_MAX ((size_t)64 * 1024 * 1024)
 #define MO_RCONN_SHA_LEN   40
 
-/* What all connections of a store have in common. */
+/* Settings that all connections of a store share. */
 struct mo_rconf {
     struct mo_loop *loop;
     struct mo_tls_ctx *tls; /* NULL: plain */
@@ -52,8 +52,8 @@ struct mo_rcmd {
 struct mo_rconn_cb {
     void (*on_up)(void *ctx, struct mo_rconn *c);
     void (*on_down)(void *ctx, struct mo_rconn *c, const struct mo_err *why);
-    /* Not NULL: a connection that listens; it subscribes to `channel` and all
-     * it gets is messages. */
+    /* Not NULL: a listening connection. It subscribes to `channel` and gets
+     * only messages. */
     void (*on_message)(void *ctx, struct mo_span text);
     const char *channel;
 };
@@ -92,11 +92,11 @@ struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
                               const char *host, const struct mo_rconn_cb *cb,
                               void *ctx);
 void mo_rconn_send(struct mo_rconn *c, struct mo_rcmd *cmd);
-/* One that waits is taken back, true; one that was sent is not. */
+/* Takes back a command that waits: true. One that was sent stays: false. */
 bool mo_rconn_take_back(struct mo_rcmd *cmd);
-/* Break the connection and dial again: it is of no use as it is. */
+/* Closes the connection and dials again. */
 void mo_rconn_reset(struct mo_rconn *c, const struct mo_err *why);
-/* No command may be in its hands. gone(ctx), once, later; c is freed. */
+/* No command may be queued on it. gone(ctx), once, later; c is freed. */
 void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx);
 
 const char *mo_lua_text(enum mo_lua which);

@@ -1,15 +1,16 @@
-/* redis.c - the store in Redis: servers, routes, and an operation's life.
+/* redis.c - the store in Redis: servers, routing, and the life of an
+ * operation.
  *
- * There is one server, the one in the URL, until it says MOVED: then it is a
- * cluster, and the slot it named is remembered with the server it named. A
- * server that is lost loses its slots: its calls go to the first server again,
- * which knows who has them now. ASK is followed for one call. (One URL, so
- * one server to begin with: when it is down, slots that nobody asked for yet
- * cannot be found.)
+ * There is one server, that of the URL, until it answers MOVED. Then it is a
+ * cluster: the slot is remembered with the server that was named. When a
+ * server is lost, its slots are forgotten and their calls go to the first
+ * server again, which knows the new owner. ASK is followed for one call.
+ * (One URL, so one server to begin with: while it is down, slots that were not
+ * used yet cannot be found.)
  *
- * A call whose connection broke is made again when that cannot do harm: reads,
- * and leases (their token makes them the same attempt). A batch is not; its
- * caller is told that nobody knows. */
+ * A call whose connection broke is repeated if that is harmless: reads, and
+ * leases (their token makes them the same attempt). A batch is not repeated;
+ * its caller gets MO_EUNAVAIL with an unknown outcome. */
 #include <stdio.h>
 
 #include "codec/http/url.h"
@@ -34,7 +35,7 @@ bool mo_resp_u64(const struct mo_resp *r, uint64_t *out)
 
 /* --- slots --------------------------------------------------------------- */
 
-/* CRC16 (XMODEM), as the specification of Redis Cluster has it. */
+/* CRC16 (XMODEM), as specified by Redis Cluster. */
 static unsigned slot_of(struct mo_span tag)
 {
     unsigned crc = 0;
@@ -60,7 +61,7 @@ static void on_node_down(void *ctx, struct mo_rconn *c,
 static const struct mo_rconn_cb node_cb = {.on_up = on_node_up,
                                            .on_down = on_node_down};
 
-/* The node of that address; -1: there is no room or memory for it. */
+/* The node with that address; -1: no room or memory for it. */
 static int node_at(struct mo_redis *r, const char *addr, const char *host)
 {
     for (unsigned i = 0; i < r->nnodes; i++) {
@@ -125,7 +126,7 @@ static void rop_free(struct mo_rop *o)
     mo_free(o);
 }
 
-/* Nothing is out: the next step, or the end. */
+/* No call is under way: run the next step, or finish. */
 static void settle(struct mo_rop *o)
 {
     struct mo_op *op = o->op;
@@ -227,13 +228,13 @@ void mo_rcall_go(struct mo_rcall *k)
     mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
 }
 
-/* Once more, to where its slot is now. */
-static void again(struct mo_rcall *k)
+/* Sends the call again, to the present owner of its slot. */
+static void send_again(struct mo_rcall *k)
 {
     mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
 }
 
-/* MOVED and ASK; false: it leads nowhere. */
+/* Follows MOVED and ASK; false: it is not possible. */
 static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
 {
     struct mo_redis *r = k->o->r;
@@ -251,7 +252,7 @@ static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
     return true;
 }
 
-/* Is a later batch of this session on its way already? */
+/* True if a later batch of this session was sent already. */
 static bool overtaken(const struct mo_rcall *k)
 {
     const struct mo_rop *o = k->o;
@@ -266,7 +267,7 @@ static bool overtaken(const struct mo_rcall *k)
     return false;
 }
 
-/* True: the call was made again. */
+/* True: the call was sent again. */
 static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
 {
     struct mo_rop *o = k->o;
@@ -281,13 +282,13 @@ static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
     if (mo_span_is(word, "NOSCRIPT") && !k->cmd.whole &&
         (o->op->kind != MO_OP_WRITE || !overtaken(k))) {
         k->cmd.whole = true;
-        again(k);
+        send_again(k);
         return true;
     }
     mo_rop_fail(o, MO_EUNAVAIL, "store: redis: %.*s",
                 (int)(r->text.n < 180 ? r->text.n : 180), r->text.p);
     e = o->op->err;
-    /* a replica now: whoever is behind the name may be another soon */
+    /* a replica now: the name may lead to another server soon */
     if (mo_span_is(word, "READONLY"))
         mo_rconn_reset(c, &e);
     mo_store_down(&o->r->s, &e);
@@ -301,7 +302,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
     struct mo_rop *o = k->o;
 
     if (!r && o->op->kind != MO_OP_WRITE && !o->op->answered) {
-        again(k);
+        send_again(k);
         return;
     }
     if (!r)
@@ -346,7 +347,7 @@ static void redis_submit(struct mo_store *s, struct mo_op *op)
         settle(o);
 }
 
-/* Calls that were not sent yet are not made any more. */
+/* Drops the calls that were not sent yet. */
 static void redis_give_up(struct mo_store *s, struct mo_op *op)
 {
     struct mo_redis *r = from_store(s);
@@ -382,7 +383,7 @@ static void on_node_up(void *ctx, struct mo_rconn *c)
     mo_store_up(&r->s);
 }
 
-/* What waited for a server that is lost asks the first one again. */
+/* Calls that waited for a lost server go to the first one. */
 static void reroute(struct mo_redis *r, struct mo_rconn *c)
 {
     mo_list_each_safe (it, &c->waiting) {
@@ -408,7 +409,7 @@ static void on_node_down(void *ctx, struct mo_rconn *c,
         mo_store_down(&r->s, why);
 }
 
-/* Whatever was given back while nobody listened was missed. */
+/* Releases were missed while the connection was down. */
 static void on_ear_up(void *ctx, struct mo_rconn *c)
 {
     struct mo_redis *r = ctx;

@@ -1,12 +1,12 @@
-/* redis_lua.h - what runs inside Redis, all at once or not at all. Private to
- * the Redis backend.
+/* redis_lua.h - the Lua scripts, each atomic in Redis. Private to the Redis
+ * backend.
  *
  * Every script touches keys of one hash tag only, so of one slot: that is the
  * rule of Redis Cluster. The first key is given in KEYS; others of the same
  * session are made from it.
  *
  *   mcp:session:{ID}         hash  doc, at
- *   mcp:conversation:{ID}    hash  n = the present one's number, s:N = the
+ *   mcp:conversation:{ID}    hash  n = number of the current one, s:N = the
  *                                  last seq of conversation N
  *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry
  *   mcp:call:{ID}            hash  id -> "STATE SEQ AT\nDOC", '' = last seq

@@ -1,13 +1,14 @@
-/* redis_priv.h - what the files of the Redis backend share: redis.c (servers,
- * routes, the life of an operation), redis_write.c (batches, leases,
+/* redis_priv.h - shared by the files of the Redis backend: redis.c (servers,
+ * routing, the life of an operation), redis_write.c (batches, leases,
  * sweeping), redis_read.c, redis_url.c.
  *
- * An operation is a few calls to Redis at a time. When all of them are
- * answered its step() looks at what came and makes the next calls, or none:
- * then it is over. The first failure ends it as soon as no call is out.
+ * An operation makes a few calls to Redis at a time. When all of them are
+ * answered, its step() looks at the replies and makes the next calls; if it
+ * makes none, the operation is over. The first failure ends the operation as
+ * soon as no call is under way.
  *
- * Order: writes of one session go to one slot, so over one connection, one
- * behind the other. They are never held back for another key's sake. */
+ * Order: writes of one session go to one slot, so over one connection, in
+ * order. They never wait for another key. */
 #ifndef MO_STORE_REDIS_PRIV_H
 #define MO_STORE_REDIS_PRIV_H
 
@@ -26,7 +27,7 @@ struct mo_redis {
     struct mo_rconf conf;
     struct mo_rconn *nodes[MO_REDIS_NODES_MAX]; /* 0: the one in the URL */
     unsigned nnodes;
-    struct mo_rconn *ear; /* NULL: nobody waits for leases */
+    struct mo_rconn *ear; /* NULL: no lease is waited for */
     uint8_t *slots;       /* slot -> node; NULL: no cluster */
     struct mo_list ops;
     uint64_t swept;   /* how far into the index */
@@ -42,7 +43,7 @@ struct mo_rcall {
     struct mo_rop *o;
     unsigned slot, hops;
     size_t tag; /* the caller's */
-    /* A reply that is no error. NULL: it does not matter. */
+    /* Called for a reply that is not an error. NULL: ignored. */
     void (*got)(struct mo_rop *o, struct mo_rcall *k, const struct mo_resp *r);
 };
 
@@ -51,7 +52,7 @@ struct mo_rop {
     struct mo_redis *r;
     struct mo_op *op;
     struct mo_list calls;
-    unsigned out; /* calls not answered */
+    unsigned out; /* calls under way */
     void (*step)(struct mo_rop *o);
     /* reading */
     struct mo_row *rows; /* room for limit + 1 */
@@ -59,13 +60,13 @@ struct mo_rop {
     struct mo_span *ids; /* sessions of the page of the index */
     double *scores;
     size_t nids, next, page;
-    uint64_t floor; /* audit: rows before it may be missing */
+    uint64_t floor; /* audit: rows older than this may be missing */
     bool last_page;
 };
 
-/* A call for a script, or (-1) of a plain command, to where `key` lives.
- * Then its arguments, and go. NULL: no memory, and the operation has failed.
- * Everything below takes NULL for k. */
+/* A call of a script, or (-1) of a plain command, to the server that has
+ * `key`. Then add its arguments and send it. NULL: no memory, and the
+ * operation has failed; the functions below accept NULL for k. */
 struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
                               struct mo_span route);
 void mo_rcall_put(struct mo_rcall *k, struct mo_span arg);
@@ -75,10 +76,10 @@ void mo_rcall_u64(struct mo_rcall *k, uint64_t arg);
 void mo_rcall_key(struct mo_rcall *k, const char *prefix, struct mo_span id);
 void mo_rcall_go(struct mo_rcall *k);
 
-/* The operation has failed; once is enough. */
+/* Fails the operation. Later failures are ignored. */
 void mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void mo_rop_odd(struct mo_rop *o); /* a reply that makes no sense */
+void mo_rop_odd(struct mo_rop *o); /* fails: the reply has the wrong form */
 
 void mo_redis_write(struct mo_rop *o);
 void mo_redis_lease(struct mo_rop *o);

@@ -1,8 +1,7 @@
-/* redis_read.c - reading from Redis.
+/* redis_read.c - reads from Redis.
  *
- * Of one session: one call. Of all sessions: the index tells which there are,
- * page by page, and each is asked for what it has; what comes is put in order
- * here. */
+ * A read of one session is one call. A read of all sessions pages through the
+ * index, asks each session for its rows, and sorts them here. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,7 +44,7 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
     return true;
 }
 
-/* o->rows becomes the answer; one row over the limit says there is more. */
+/* Makes o->rows the answer; a row over the limit sets `more`. */
 static void give_rows(struct mo_rop *o)
 {
     struct mo_rows *out = &o->op->rows;
@@ -58,7 +57,7 @@ static void give_rows(struct mo_rop *o)
     }
 }
 
-/* A number in front of `end`. */
+/* Cuts a number in front of `end`. */
 static bool cut_u64(struct mo_span *s, char end, uint64_t *out)
 {
     return mo_span_u64(mo_span_cut(s, end), out) == 0 && s->p;
@@ -305,7 +304,7 @@ static void turn_round(struct mo_row *v, size_t n)
     }
 }
 
-/* The activity is the index's word: pages are counted by it. */
+/* The time of activity is the index's score: pages are counted by it. */
 static void take_sessions(struct mo_rop *o)
 {
     for (size_t i = 0; i < o->nids; i++) {
@@ -329,7 +328,7 @@ static void take_sessions(struct mo_rop *o)
         turn_round(o->rows, o->op->rows.n);
 }
 
-/* Members of equal score stand in the order of their bytes. */
+/* Members of equal score are in byte order. */
 static bool seen_before(const struct mo_rop *o, size_t i)
 {
     const struct mo_read *q = &o->op->read;
@@ -408,7 +407,7 @@ static bool newer(const struct mo_row *a, const struct mo_row *b)
     return a->at != b->at ? a->at > b->at : a->seq > b->seq;
 }
 
-/* Into its place among the newest limit + 1; false: it has none there. */
+/* Inserts the row among the newest limit + 1; false: it is older than all. */
 static bool insert(struct mo_rop *o, struct mo_row row)
 {
     size_t room = (size_t)o->op->read.limit + 1;
@@ -428,8 +427,8 @@ static bool insert(struct mo_rop *o, struct mo_row row)
     return true;
 }
 
-/* {at, "SEQ\nDOC", ...}. A session with too many bytes was cut: what is older
- * than its last row cannot be told, and is left out. */
+/* {at, "SEQ\nDOC", ...}. If a session had too many bytes, its reply was cut:
+ * rows older than its last one are unknown, and left out. */
 static void on_audit(struct mo_rop *o, struct mo_rcall *k,
                      const struct mo_resp *r)
 {
@@ -490,8 +489,8 @@ static void ask_audit(struct mo_rop *o, size_t i)
     mo_rcall_go(k);
 }
 
-/* Sessions stand in the order of their last row: when that is too old for
- * the answer, so is everything behind it. */
+/* Sessions are in the order of their newest row: once that is too old for the
+ * answer, all later sessions are. */
 static void on_audits(struct mo_rop *o, struct mo_rcall *k,
                       const struct mo_resp *r)
 {

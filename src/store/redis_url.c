@@ -1,6 +1,5 @@
-/* redis_url.c - where the Redis is, and who we are there: the address a person
- * wrote, taken apart. Nothing of it is shown in a message: it may hold a
- * password. */
+/* redis_url.c - parses a Redis address: host, socket, user, password,
+ * database. No message shows any of it, because it may hold a password. */
 #include <stdio.h>
 
 #include "codec/http/url.h"
@@ -68,7 +67,7 @@ static int read_tcp(struct mo_rconf *f, struct mo_span url,
     int rc = mo_url_parse(url, &u, e);
 
     if (rc < 0) /* the message must not show the password */
-        return mo_fail(e, rc, "store: the address is no URL");
+        return mo_fail(e, rc, "store: the address is not a valid URL");
     if (u.query.p || u.fragment.p || u.host.n >= sizeof(t->host))
         return mo_fail(e, MO_EINVAL,
                        "store: redis://[user:password@]host"

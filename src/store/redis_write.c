@@ -1,10 +1,9 @@
 /* redis_write.c - batches, leases and sweeping in Redis.
  *
- * A batch is one script on the session's own slot. The indexes live in other
- * slots: a session (or an audit row) is entered there beside the script, and
- * the batch is acknowledged when both are done. A name in the index without
- * a row behind it is normal and harmless: readers pass over it, and sweeping
- * removes it when it has been so for a while. */
+ * A batch is one script on the session's own slot. The indexes are in other
+ * slots: a session (or an audit row) is added there beside the script, and the
+ * batch is acknowledged when both are done. A name in the index without a row
+ * is normal: readers skip it, and sweeping removes it after a while. */
 #include <stdio.h>
 
 #include "store/redis_priv.h"
@@ -27,11 +26,11 @@ static void refused(struct mo_rop *o, struct mo_span why)
         int code;
         const char *text;
     } reasons[] = {
-        {"fence", MO_EPOLICY, "it is not ours to write to any more"},
+        {"fence", MO_EPOLICY, "it was taken over by another process"},
         {"session", MO_ENOTFOUND, "no such session"},
-        {"exists", MO_EEXISTS, "there is such a call"},
+        {"exists", MO_EEXISTS, "the call exists already"},
         {"call", MO_ENOTFOUND, "no such call"},
-        {"state", MO_EPOLICY, "the call has gone on already"},
+        {"state", MO_EPOLICY, "the call is in another state already"},
     };
     struct mo_span s = o->op->batch.session;
 

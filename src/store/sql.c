@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "store/sql_text.h"
 
-#define PROGRESS_STEPS 20000 /* of SQLite's machine: a millisecond or so */
-#define CHECK_NOW_MAX  256   /* pages that opening may check: a millisecond */
+#define PROGRESS_STEPS 20000 /* virtual machine steps: about a millisecond */
+#define CHECK_NOW_MAX  256   /* pages checked at opening: about a millisecond */
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
 {
@@ -24,8 +24,8 @@ int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
     int rc = mo_dso_load("libsqlite3.so.0", "libsqlite3-0", syms,
                          MO_COUNT(syms), f, e);
 
-    /* Its count of bytes costs a lock at each allocation. Refused when the
-     * library runs already: then this was said before. */
+    /* Memory statistics cost a lock per allocation. The call is refused once
+     * the library runs: then it was made before. */
     if (rc == 0)
         (void)f->sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     return rc;
@@ -40,7 +40,7 @@ int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
                      q->f->sqlite3_errmsg(q->db));
 
     if (e && (code & 0xff) == SQLITE_INTERRUPT)
-        return mo_fail(e, MO_EUNAVAIL, "store: %s: it took too long", what);
+        return mo_fail(e, MO_EUNAVAIL, "store: %s: timeout", what);
     if (e && (code & 0xff) == SQLITE_BUSY)
         return mo_fail(e, MO_EUNAVAIL,
                        "store: %s: another process keeps the database busy",
@@ -57,8 +57,8 @@ int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
 
 /* --- statements ---------------------------------------------------------- */
 
-static sqlite3_stmt *prepared(struct mo_sql *q, enum mo_sql_id id,
-                              struct mo_err *e)
+static sqlite3_stmt *prepare_statement(struct mo_sql *q, enum mo_sql_id id,
+                                       struct mo_err *e)
 {
     if (q->st[id])
         return q->st[id];
@@ -69,8 +69,8 @@ static sqlite3_stmt *prepared(struct mo_sql *q, enum mo_sql_id id,
     return NULL;
 }
 
-static int bind(const struct mo_sql *q, sqlite3_stmt *st, const char *fmt,
-                va_list ap)
+static int bind_values(const struct mo_sql *q, sqlite3_stmt *st,
+                       const char *fmt, va_list ap)
 {
     int rc = SQLITE_OK;
 
@@ -87,12 +87,13 @@ static int bind(const struct mo_sql *q, sqlite3_stmt *st, const char *fmt,
     return rc;
 }
 
-static sqlite3_stmt *start(struct mo_sql *q, enum mo_sql_id id,
-                           struct mo_err *e, const char *fmt, va_list ap)
+static sqlite3_stmt *bind_statement(struct mo_sql *q, enum mo_sql_id id,
+                                    struct mo_err *e, const char *fmt,
+                                    va_list ap)
 {
-    sqlite3_stmt *st = prepared(q, id, e);
+    sqlite3_stmt *st = prepare_statement(q, id, e);
 
-    if (!st || bind(q, st, fmt, ap) == SQLITE_OK)
+    if (!st || bind_values(q, st, fmt, ap) == SQLITE_OK)
         return st;
     (void)mo_sql_fail(q, e, statements[id]);
     return NULL;
@@ -105,7 +106,7 @@ sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
     va_list ap;
 
     va_start(ap, fmt);
-    st = start(q, id, e, fmt, ap);
+    st = bind_statement(q, id, e, fmt, ap);
     va_end(ap);
     return st;
 }
@@ -119,7 +120,7 @@ int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e)
     return rc == SQLITE_DONE ? 0 : mo_sql_fail(q, e, "sqlite");
 }
 
-/* The error of a failed step comes again here; it was told already. */
+/* Reset returns the error of the failed step again; it was reported there. */
 void mo_sql_end(struct mo_sql *q, sqlite3_stmt *st)
 {
     if (st)
@@ -134,7 +135,7 @@ int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
     int rc;
 
     va_start(ap, fmt);
-    st = start(q, id, e, fmt, ap);
+    st = bind_statement(q, id, e, fmt, ap);
     va_end(ap);
     if (!st)
         return MO_EUNAVAIL;
@@ -153,14 +154,14 @@ int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
     int rc;
 
     va_start(ap, fmt);
-    st = start(q, id, e, fmt, ap);
+    st = bind_statement(q, id, e, fmt, ap);
     va_end(ap);
     if (!st)
         return MO_EUNAVAIL;
     rc = mo_sql_step(q, st, e);
     if (rc == 1) {
         *out = mo_sql_int(q, st, 0);
-        /* INSERT ... RETURNING is finished only when it says so. */
+        /* INSERT ... RETURNING takes effect when the statement is done. */
         if (mo_sql_step(q, st, e) < 0)
             rc = MO_EUNAVAIL;
     }
@@ -183,10 +184,10 @@ int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col)
 
 /* --- opening ------------------------------------------------------------- */
 
-/* Made by us and for nobody else; SQLite gives its companions (-wal, -shm)
- * the same permissions. A file that exists is never opened here: closing it
- * would drop the locks of every other connection this process has to it, and
- * the next process to leave would take the -wal away under our feet. */
+/* Creates the file with mode 0600; SQLite gives its companions (-wal, -shm)
+ * the same permissions. A file that exists is never opened here: closing the
+ * descriptor would drop the locks of every other connection of this process,
+ * and the next process to close would remove the -wal that we still use. */
 static int make_file(const char *path, struct mo_err *e)
 {
     mo_autofd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -200,8 +201,8 @@ static int make_file(const char *path, struct mo_err *e)
         return mo_fail(e, MO_EINVAL, "store %s: not a file", path);
     if ((st.st_mode & 077) && chmod(path, 0600) < 0)
         return mo_fail_sys(e,
-                           "store %s: others may read it, and that cannot "
-                           "be changed",
+                           "store %s: other users can read it, and its mode "
+                           "cannot be changed",
                            path);
     return 0;
 }
@@ -213,9 +214,10 @@ static int on_progress(void *ctx)
     return q->stop_ns && mo_now_ns() > q->stop_ns;
 }
 
-/* Of several processes that find a new file at once only one can change its
- * kind; the others are refused without having waited. */
-static int patiently(struct mo_sql *q, const char *setting)
+/* Of several processes that open a new file at once only one can change its
+ * journal mode; SQLite refuses the others without waiting. So try again until
+ * busy_ms have passed. */
+static int set_with_retry(struct mo_sql *q, const char *setting)
 {
     const struct timespec pause = {.tv_nsec = 5 * (long)MO_MS};
     uint64_t end = mo_now_ns() + q->busy_ms * MO_MS;
@@ -243,7 +245,7 @@ static int set_up(struct mo_sql *q, struct mo_err *e)
     (void)q->f->sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
                                   (int *)NULL);
     for (size_t i = 0; i < MO_COUNT(settings); i++) {
-        if (patiently(q, settings[i]) != SQLITE_OK)
+        if (set_with_retry(q, settings[i]) != SQLITE_OK)
             return mo_sql_fail(q, e, settings[i]);
     }
     return 0;
@@ -278,15 +280,15 @@ void mo_sql_close(struct mo_sql *q)
 
 /* --- is it ours, is it whole --------------------------------------------- */
 
-/* The first number or text a pragma answers. */
-struct told {
+/* The first value of a pragma's answer, as text and as a number. */
+struct pragma_value {
     int64_t number;
     char text[128];
 };
 
-static int on_told(void *ctx, int n, char **v, char **names)
+static int on_pragma_row(void *ctx, int n, char **v, char **names)
 {
-    struct told *t = ctx;
+    struct pragma_value *t = ctx;
 
     (void)names;
     if (n < 1 || !v[0] || t->text[0])
@@ -296,7 +298,7 @@ static int on_told(void *ctx, int n, char **v, char **names)
     return 0;
 }
 
-static int damaged(const char *path, const char *how, struct mo_err *e)
+static int fail_damaged(const char *path, const char *how, struct mo_err *e)
 {
     return mo_fail(e, MO_EIO,
                    "store %s is damaged (%.80s); nothing was changed in it: "
@@ -304,41 +306,42 @@ static int damaged(const char *path, const char *how, struct mo_err *e)
                    path, how);
 }
 
-static int ask(struct mo_sql *q, const char *path, const char *pragma,
-               struct told *t, struct mo_err *e)
+static int read_pragma(struct mo_sql *q, const char *path, const char *pragma,
+                       struct pragma_value *t, struct mo_err *e)
 {
     int rc;
 
-    *t = (struct told){0};
-    rc = q->f->sqlite3_exec(q->db, pragma, on_told, t, NULL);
+    *t = (struct pragma_value){0};
+    rc = q->f->sqlite3_exec(q->db, pragma, on_pragma_row, t, NULL);
     if (rc == SQLITE_OK)
         return 0;
     if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
-        return damaged(path, q->f->sqlite3_errmsg(q->db), e);
+        return fail_damaged(path, q->f->sqlite3_errmsg(q->db), e);
     return mo_sql_fail(q, e, pragma);
 }
 
 int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e)
 {
-    struct told t;
-    int rc = ask(q, path, "PRAGMA quick_check(1)", &t, e);
+    struct pragma_value t;
+    int rc = read_pragma(q, path, "PRAGMA quick_check(1)", &t, e);
 
     if (rc < 0)
         return rc;
-    return strcmp(t.text, "ok") == 0 ? 0 : damaged(path, t.text, e);
+    return strcmp(t.text, "ok") == 0 ? 0 : fail_damaged(path, t.text, e);
 }
 
 /* Version of the file, or an error; a new file is version 0. */
 static int check_ours(struct mo_sql *q, const char *path, int *version,
                       struct mo_err *e)
 {
-    struct told app = {0}, ver = {0}, tables = {0};
-    int rc = ask(q, path, "PRAGMA application_id", &app, e);
+    struct pragma_value app = {0}, ver = {0}, tables = {0};
+    int rc = read_pragma(q, path, "PRAGMA application_id", &app, e);
 
     if (rc == 0)
-        rc = ask(q, path, "PRAGMA user_version", &ver, e);
+        rc = read_pragma(q, path, "PRAGMA user_version", &ver, e);
     if (rc == 0)
-        rc = ask(q, path, "SELECT count(*) FROM sqlite_schema", &tables, e);
+        rc = read_pragma(q, path, "SELECT count(*) FROM sqlite_schema", &tables,
+                         e);
     if (rc < 0)
         return rc;
     if (app.number != MO_SQL_APP_ID && (app.number || tables.number))
@@ -363,8 +366,8 @@ static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
     return mo_sql_fail(q, e, "migration");
 }
 
-/* In one transaction: another process may be at it in this moment, so the
- * version is asked for again inside. */
+/* One transaction. Another process may migrate at the same time, so the
+ * version is read again inside. */
 static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
     char done[96];
@@ -392,9 +395,9 @@ static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
                    struct mo_err *e)
 {
-    struct told pages = {0};
+    struct pragma_value pages = {0};
     int version = 0;
-    int rc = run_sql(q, "BEGIN", e); /* the three answers are of one moment */
+    int rc = run_sql(q, "BEGIN", e); /* one snapshot for the three questions */
 
     if (rc == 0) {
         rc = check_ours(q, path, &version, e);
@@ -403,7 +406,7 @@ int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
     if (rc == 0)
         rc = set_up(q, e);
     if (rc == 0)
-        rc = ask(q, path, "PRAGMA page_count", &pages, e);
+        rc = read_pragma(q, path, "PRAGMA page_count", &pages, e);
     *checked = version < MO_SQL_VERSION || pages.number <= CHECK_NOW_MAX;
     if (rc == 0 && *checked)
         rc = mo_sql_check(q, path, e);

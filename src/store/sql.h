@@ -1,13 +1,13 @@
 /* sql.h - one connection to SQLite, and its statements by name. Private to
  * store/.
  *
- * The library is loaded at first use (see loop/dso.h): linked, it would cost
- * every run of the program, and most commands keep nothing. Statements are
+ * The library is loaded at first use (see loop/dso.h): linking it would slow
+ * every start of the program, and most commands store nothing. Statements are
  * prepared at first use and kept. A connection belongs to one thread at a
- * time; it is opened on the loop's and then given to its worker.
+ * time: the loop's thread opens it and gives it to a worker.
  *
- * Errors of the library are MO_EUNAVAIL with its own words: the caller cannot
- * do more about a full disk than about a server that is away. */
+ * Errors of the library are MO_EUNAVAIL with its message: a caller treats a
+ * full disk like a server that cannot be reached. */
 #ifndef MO_STORE_SQL_H
 #define MO_STORE_SQL_H
 
@@ -98,8 +98,8 @@ struct mo_sql {
     const struct mo_sqlite_lib *f;
     sqlite3 *db;
     sqlite3_stmt *st[MO_SQL_N];
-    uint64_t stop_ns; /* a statement that runs longer is ended; 0: never */
-    uint64_t busy_ms; /* how long another process is waited for */
+    uint64_t stop_ns; /* deadline of a statement; 0: none */
+    uint64_t busy_ms; /* how long to wait for another process */
 };
 
 #define MO_SQL_APP_ID  0x4d4f5354 /* "MOST" */
@@ -107,33 +107,33 @@ struct mo_sql {
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 
-/* Opens (and makes, for the first one) the file, sets durability and limits.
- * mo_sql_close() in any case. */
+/* Opens the file, and creates it if there is none; sets durability and limits.
+ * Call mo_sql_close() also after a failure. */
 int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
                 const char *path, uint64_t busy_ms, struct mo_err *e);
 void mo_sql_close(struct mo_sql *q);
-/* Refuses a file of another program, of a newer version, or damaged; brings
- * an older one up to our version. *checked: every page was looked at, which
- * is so for small files and before a change of version. Else the time it takes
- * does not grow with the file. */
+/* Refuses a file of another program, of a newer version, or damaged; migrates
+ * an older one. *checked: every page was read, which is so for small files and
+ * before a migration. Otherwise the time does not grow with the file. */
 int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
                    struct mo_err *e);
-/* Looks at every page. MO_EIO: the file is damaged. */
+/* Reads every page. MO_EIO: the file is damaged. */
 int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e);
 
-/* MO_EUNAVAIL with what the library says. */
+/* Fails with MO_EUNAVAIL and the library's message. */
 int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what);
 
-/* Bind by fmt: 't' struct mo_span as text, 'i' int64_t. Then step until it
- * is not 1 (a row), and end. */
+/* Binds by fmt: 't' struct mo_span as text, 'i' int64_t. Then call
+ * mo_sql_step() until it does not return 1 (a row), and mo_sql_end(). */
 sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
                            struct mo_err *e, const char *fmt, ...);
 int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e);
 void mo_sql_end(struct mo_sql *q, sqlite3_stmt *st);
-/* A statement without rows; returns how many it changed, or MO_EUNAVAIL. */
+/* Runs a statement without rows; returns how many it changed, or MO_EUNAVAIL.
+ */
 int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
               const char *fmt, ...);
-/* The one number of the first row into *out: 1, or 0 when there is no row. */
+/* The number in the first row into *out: 1, or 0 when there is no row. */
 int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
                   struct mo_err *e, const char *fmt, ...);
 

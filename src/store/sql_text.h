@@ -1,26 +1,25 @@
-/* sql_text.h - the words that are said to SQLite: the tables, and every
- * statement by its name. Private to sql.c.
+/* sql_text.h - SQL: the tables, and every statement by its name. Private to
+ * sql.c.
  *
- * A session's doc, an entry's doc and so on are JSON as the rooms above wrote
- * it. Times are wall ms, except lease.until: ms of the monotonic clock of the
- * boot whose id stands beside it, so that neither a changed clock nor a
- * reboot leaves a lease behind.
+ * doc columns are JSON as the rooms above wrote it. Times are wall ms, except
+ * lease.until: ms of the monotonic clock of the boot whose id is beside it, so
+ * that neither a changed clock nor a reboot leaves a lease behind.
  *
  * conversation.at is the time of its last entry; 0: it was swept and only its
- * number is kept, because the session lives.
+ * number is kept, because the session still exists.
  *
- * indexed.n, in its one row, is the mark: entries up to it are in place (where
- * a conversation finds them) and in entry_text, those behind it not yet. It is
- * always the n of an entry that is there, or 0; so a new entry, whose n is one
- * more than the largest, is behind it even when the n was another's before.
- * What is behind the mark must not be taken out of entry_text: that would
- * damage it. */
+ * indexed.n, in its one row, is the mark: entries up to it are in `place` (by
+ * which a conversation finds them) and in entry_text; later ones are not yet.
+ * It is always the n of an existing entry, or 0. So a new entry, whose n is
+ * one more than the largest, is behind the mark even if its n was used before.
+ * Rows behind the mark must not be deleted from entry_text: that would damage
+ * the index. */
 #ifndef MO_STORE_SQL_TEXT_H
 #define MO_STORE_SQL_TEXT_H
 
 #include "store/sql.h"
 
-/* Row i makes version i + 1 out of version i. Never change a row. */
+/* Row i migrates version i to version i + 1. Never change a row. */
 static const char *const migrations[MO_SQL_VERSION] = {
     "CREATE TABLE session (id TEXT PRIMARY KEY, at INTEGER NOT NULL,"
     " doc TEXT NOT NULL);"
@@ -77,7 +76,7 @@ static const char *const migrations[MO_SQL_VERSION] = {
 #define SWEEP_ROWS "500" /* of each kind at a time */
 
 #define BEHIND_MARK "n > (SELECT n FROM indexed)"
-/* By their place, and those that have none yet: few, so looked through. */
+/* Entries by their place, and the few behind the mark by a scan. */
 #define HISTORY                                                                \
     "SELECT p.session, '', e.doc, p.conversation, p.seq, e.at, 0"              \
     " FROM place p CROSS JOIN entry e ON e.n = p.n"                            \
@@ -107,7 +106,7 @@ static const char *const statements[MO_SQL_N] = {
                         " WHERE session = ?1",
     [MO_SQL_CONV_NEW] = "INSERT INTO conversation (session, number, seq, at)"
                         " VALUES (?1, ?2, 0, ?3)",
-    /* of a session that is known and has said something already */
+    /* the next seq of a session that has a conversation */
     [MO_SQL_CONV_STEP] =
         "SELECT seq + 1, number FROM conversation WHERE session = ?1"
         " AND EXISTS (SELECT 1 FROM session WHERE id = ?1)"
@@ -125,7 +124,7 @@ static const char *const statements[MO_SQL_N] = {
     [MO_SQL_ENTRY_PUT] =
         "INSERT INTO entry (session, conversation, seq, at, doc, text)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    /* the last of the present conversation, if it has that document */
+    /* the last entry of the current conversation, if it has that document */
     [MO_SQL_ENTRY_SAME] =
         "SELECT c.seq FROM conversation c CROSS JOIN entry e"
         " WHERE c.session = ?1 AND c.number = ?2 AND e.n IN"
@@ -189,7 +188,7 @@ static const char *const statements[MO_SQL_N] = {
         " AND conversation = ?2 UNION ALL SELECT n FROM entry"
         " WHERE " BEHIND_MARK " AND session = ?1 AND conversation = ?2"
         " LIMIT " SWEEP_ROWS ")",
-    /* the present conversation of a living session keeps its number */
+    /* the current conversation of an existing session keeps its number */
     [MO_SQL_OLD_CONV_REST] =
         "UPDATE conversation SET at = 0 WHERE session = ?1 AND number = ?2"
         " AND number = (SELECT max(number) FROM conversation"

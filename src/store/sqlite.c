@@ -1,17 +1,15 @@
-/* sqlite.c - the store in a file: two threads, two connections, one order.
+/* sqlite.c - the store in a file: two threads with a connection each.
  *
- * Writes go down the writer's lane. While its thread commits one group, the
- * next one gathers behind it; all of a group share one transaction and so one
- * fsync. That is the whole of group commit: nobody waits for a group to fill.
- * Each operation that could be refused half-way has a savepoint of its own,
- * so a refused one takes only itself back. If the commit fails, nothing of the
- * group happened, and all are told so.
+ * Writes go through the writer's lane. While its thread commits one group, the
+ * next one gathers; all of a group share one transaction and so one fsync. No
+ * group waits to be filled. Each operation that can be refused half-way has a
+ * savepoint, so a refusal undoes only that operation. If the commit fails,
+ * nothing of the group happened and every caller gets the error.
  *
- * Reads go down the reader's lane, one at a time, each with a bound on how
- * long it may run.
+ * Reads go through the reader's lane, one at a time, each with a time limit.
  *
  * Several processes may share the file. They take turns by SQLite's lock
- * (waiting at most a deadline) and tell each other of leases by notice.h. */
+ * (waiting at most a deadline) and announce released leases by notice.h. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -20,7 +18,7 @@
 #include "store/sqlite_priv.h"
 
 #define ROOM     "store"
-#define QUIET_MS 50 /* without a write, and the index may take its time */
+#define QUIET_MS 50 /* without a write; then the index is moved on */
 
 static struct mo_sqlite *from_store(struct mo_store *s)
 {
@@ -29,10 +27,10 @@ static struct mo_sqlite *from_store(struct mo_store *s)
 
 /* --- on the writer's thread ---------------------------------------------- */
 
-static int apply(struct mo_sqlite *q, struct mo_op *op)
+static int apply_op(struct mo_sqlite *q, struct mo_op *op)
 {
     if (op->kind == MO_OP_READ)
-        return 0; /* a search: mo_sqlite_index() is what it came for */
+        return 0; /* a search waits for mo_sqlite_index() only */
     if (op->kind == MO_OP_WRITE)
         return mo_sqlite_write(q, op);
     if (op->kind == MO_OP_SWEEP)
@@ -40,11 +38,11 @@ static int apply(struct mo_sqlite *q, struct mo_op *op)
     return mo_sqlite_lease(q, op);
 }
 
-/* A batch of a single write needs no savepoint. If it is refused, it is so
- * before it changes anything (see sqlite_write.c): there is nothing to take
- * back. If the library fails in the middle of it, the whole transaction is
- * taken back, and the group runs once more with savepoints for all: so who
- * cannot be served (a damaged page, say) still fails alone. */
+/* A batch of a single write needs no savepoint. If it is refused, it has
+ * changed nothing (see sqlite_write.c). If the library fails in the middle of
+ * it, the whole transaction is rolled back and the group runs again with
+ * savepoints for all, so that only the operation that fails (on a damaged
+ * page, say) gets the error. */
 static bool goes_alone(const struct mo_lane *lane, const struct mo_op *op)
 {
     return op->kind == MO_OP_WRITE && op->batch.n == 1 && !lane->spoilt;
@@ -52,7 +50,7 @@ static bool goes_alone(const struct mo_lane *lane, const struct mo_op *op)
 
 static int apply_alone(struct mo_sqlite *q, struct mo_op *op)
 {
-    if (apply(q, op) != MO_EUNAVAIL)
+    if (apply_op(q, op) != MO_EUNAVAIL)
         return 0;
     q->writer.err = op->err;
     q->writer.spoilt = true;
@@ -67,7 +65,7 @@ static int apply_saved(struct mo_sqlite *q, struct mo_op *op)
 
     if (mo_sql_do(sql, MO_SQL_SAVE, e, "") < 0)
         return MO_EUNAVAIL;
-    if (apply(q, op) < 0) {
+    if (apply_op(q, op) < 0) {
         if (q->lib.sqlite3_get_autocommit(sql->db)) {
             *e = op->err;
             return MO_EUNAVAIL;
@@ -156,7 +154,7 @@ static void run_reads(struct mo_job *j)
 
 /* --- the lanes, on the loop ---------------------------------------------- */
 
-/* What was given up by its caller in the queue does not happen any more. */
+/* Operations whose deadline passed in the queue are dropped. */
 static void fill_group(struct mo_lane *lane)
 {
     unsigned n = 0;
@@ -218,8 +216,9 @@ static void note_index(struct mo_sqlite *q)
     struct mo_sqlite_index *x = &q->index;
 
     if (x->err.code && !x->failing)
-        mo_log_err(mo_loop_log(q->s.loop), MO_WARN, ROOM, &x->err,
-                   "what was said last cannot be searched for yet");
+        mo_log_err(
+            mo_loop_log(q->s.loop), MO_WARN, ROOM, &x->err,
+            "the newest entries cannot be indexed; search does not find them");
     x->failing = x->err.code != 0;
     x->due = false;
     q->last_ns = mo_now_ns();
@@ -241,8 +240,8 @@ static void on_quiet(struct mo_timer *t)
     lane_run(lane);
 }
 
-/* A search may have to go on in the other lane. */
-static void done_one(struct mo_op *op)
+/* A search may continue in the other lane. */
+static void finish_or_continue(struct mo_op *op)
 {
     struct mo_lane *to = op->back;
 
@@ -256,7 +255,7 @@ static void done_one(struct mo_op *op)
     mo_loop_soon(op->s->loop, &to->go);
 }
 
-/* The answers first: what they bring along belongs to the next group. */
+/* Callbacks first: writes that they start belong to the next group. */
 static void on_lane_done(struct mo_job *j, bool canceled)
 {
     struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
@@ -271,7 +270,7 @@ static void on_lane_done(struct mo_job *j, bool canceled)
     mo_list_splice(&done, &lane->group);
     mo_loop_soon(lane->q->s.loop, &lane->go);
     while (!mo_list_empty(&done))
-        done_one(mo_container_of(done.next, struct mo_op, node));
+        finish_or_continue(mo_container_of(done.next, struct mo_op, node));
 }
 
 static void sqlite_submit(struct mo_store *s, struct mo_op *op)
@@ -285,7 +284,8 @@ static void sqlite_submit(struct mo_store *s, struct mo_op *op)
         return;
     }
     mo_list_push(&lane->waiting, &op->node);
-    mo_loop_soon(s->loop, &lane->go); /* with all that came together */
+    mo_loop_soon(s->loop,
+                 &lane->go); /* one run for all that came in this turn */
 }
 
 static bool in_file(struct mo_span name, const void *file)
@@ -307,7 +307,8 @@ static void sqlite_listen(struct mo_store *s)
 
     if (mo_notice_listen(&q->notice, on_heard, q, &e) < 0)
         mo_log_err(mo_loop_log(s->loop), MO_WARN, ROOM, &e,
-                   "waiting for leases of other processes may take longer");
+                   "no wake-up by inotify: waiting for a lease of another "
+                   "process may take up to its term");
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -330,7 +331,8 @@ static void on_writer_gone(void *ctx)
 {
     struct mo_sqlite *q = ctx;
 
-    mo_later_cancel(&q->writer.go); /* a chunk of the index may have ended */
+    mo_later_cancel(
+        &q->writer.go); /* set again when a chunk of the index ended */
     mo_notice_close(&q->notice, on_notice_gone, q);
 }
 
@@ -347,8 +349,8 @@ static void on_closing_done(struct mo_job *j, bool canceled)
     mo_work_stop(q->writer.work, MO_WORK_DRAIN, on_writer_gone, q);
 }
 
-/* The last connection that closes writes the log into the file, which may
- * block: the writer's thread does it. */
+/* Closing the last connection writes the log into the file, which may block:
+ * the writer's thread does it. */
 static void on_reader_gone(void *ctx)
 {
     struct mo_sqlite *q = ctx;
@@ -394,7 +396,7 @@ static void lane_init(struct mo_lane *lane, struct mo_sqlite *q, unsigned max,
     mo_later_init(&lane->go, on_lane_go);
 }
 
-/* Which run of the machine is it? Leases do not outlive one. */
+/* The id of this boot. Leases do not outlive a boot. */
 static int read_boot(struct mo_sqlite *q, struct mo_err *e)
 {
     mo_autofd int fd =
@@ -442,7 +444,7 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
 
 static int start_lanes(struct mo_sqlite *q, struct mo_err *e)
 {
-    /* two: the end may come while the index moves on */
+    /* two jobs: closing may come while the index moves on */
     q->writer.work = mo_work_start(q->s.loop, "mo-store-write", 2, e);
     if (!q->writer.work)
         return e ? e->code : MO_EIO;
@@ -470,7 +472,7 @@ int mo_sqlite_open(struct mo_loop *l, const struct mo_store_opts *o,
     lane_init(&q->reader, q, 1, run_reads);
     mo_timer_init(&q->quiet, on_quiet);
     mo_sqlite_check_init(q);
-    q->index.rows = 1; /* who was here before may have left some */
+    q->index.rows = 1; /* an earlier process may have left rows unindexed */
     q->notice.dir = -1;
     q->path = mo_strndup(path, strlen(path));
     if (!q->path)

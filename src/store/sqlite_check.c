@@ -1,10 +1,11 @@
-/* sqlite_check.c - checks a large file after an unclean end, beside serving.
+/* sqlite_check.c - checks a large file after an unclean end, while the store
+ * serves.
  *
  * A check reads every page, so a start must not wait for it. Small files are
  * checked when they are opened (mo_sql_migrate()). A large one is checked only
- * if a write-ahead log was left behind: SQLite removes the log when the last
- * connection closes, so one that is there tells of a process or a machine that
- * died (or of another process that has the file open).
+ * if a write-ahead log was left behind. SQLite removes the log when the last
+ * connection closes, so a log means that a process or the machine died, or
+ * that another process has the file open.
  *
  * The check begins CHECK_AFTER_MS after the start, on a thread of lowest
  * priority with a connection of its own. If it finds damage, the store is down

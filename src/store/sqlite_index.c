@@ -1,28 +1,26 @@
-/* sqlite_index.c - entries are indexed behind the append.
+/* sqlite_index.c - indexes entries after they were appended.
  *
- * An append is answered when it is durable. To index it inside its own
- * transaction costs more than all the rest: full text is cheap only for many
- * rows at a time, and of every session that appends another page of the index
- * by place has to be written. So a mark in the file (see sql_text.h) says how
- * far both indexes have come, and it is moved on, in chunks that are
- * transactions of their own:
+ * An append is answered when it is durable. Indexing it in the same
+ * transaction would cost more than all the rest: full-text indexing is cheap
+ * only for many rows at a time, and each session that appends would dirty
+ * another page of `place`. So a mark in the file (see sql_text.h) says how far
+ * both indexes have come. It moves on in chunks, each a transaction of its
+ * own:
  *
- *  - when nothing was asked of the writer for a while (sqlite.c);
- *  - when a search finds that the mark stands before an entry it can see: it
- *    waits for the index to reach that one. What was acknowledged before the
- *    search is so found by it, whoever wrote it, also one who was killed
- *    right after;
- *  - when the writer never rests and more than BEHIND_MAX of entries or bytes
- *    has gathered: then after each group, so that no search waits long.
+ *  - when the writer has been idle for a while (sqlite.c);
+ *  - when a search sees an entry behind the mark: it waits until the index has
+ *    reached that entry. So a search finds everything that was acknowledged
+ *    before it, also by a process that was killed since;
+ *  - when the writer is never idle and more than BEHIND_MAX rows or bytes are
+ *    behind the mark: then after each group, so that no search waits long.
  *
- * Who reads a conversation looks through what is behind the mark, and waits
- * for nobody.
+ * A read of a conversation scans the rows behind the mark and does not wait.
  *
- * The mark and the index change in one transaction, so nothing is indexed
+ * The mark and the indexes change in one transaction, so no row is indexed
  * twice or left out, whichever process does it and wherever it dies. */
 #include "store/sqlite_priv.h"
 
-#define CHUNK_ROWS       1024 /* a few ms, for which a write may have to wait */
+#define CHUNK_ROWS       1024 /* a few ms that a write may have to wait */
 #define CHUNK_BYTES      ((size_t)512 * 1024)
 #define BEHIND_MAX_ROWS  ((size_t)8 * 1024)
 #define BEHIND_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -47,10 +45,10 @@ int mo_sqlite_index_lags(struct mo_sqlite *q, struct mo_op *op)
 
 struct chunk {
     size_t rows, bytes;
-    int64_t mark; /* the last entry looked at; 0: there was none */
+    int64_t mark; /* the last entry of the chunk; 0: none */
 };
 
-static bool full(const struct chunk *c)
+static bool is_full(const struct chunk *c)
 {
     return c->rows >= CHUNK_ROWS || c->bytes >= CHUNK_BYTES;
 }
@@ -79,7 +77,7 @@ static int put_chunk(struct mo_sql *sql, struct chunk *c, struct mo_err *e)
 
     while (rc == 1) {
         rc = put_row(sql, st, c, e);
-        if (rc < 0 || full(c))
+        if (rc < 0 || is_full(c))
             break;
         rc = mo_sql_step(sql, st, e);
     }
@@ -90,7 +88,7 @@ static int put_chunk(struct mo_sql *sql, struct chunk *c, struct mo_err *e)
 }
 
 /* One chunk, one transaction. 0 or MO_EUNAVAIL. */
-static int move_on(struct mo_sqlite *q, struct chunk *c, struct mo_err *e)
+static int index_chunk(struct mo_sqlite *q, struct chunk *c, struct mo_err *e)
 {
     struct mo_sql *sql = &q->writer.sql;
     int rc = mo_sql_do(sql, MO_SQL_BEGIN, e, "");
@@ -105,21 +103,22 @@ static int move_on(struct mo_sqlite *q, struct chunk *c, struct mo_err *e)
     return rc < 0 ? rc : 0;
 }
 
-static size_t less(size_t a, size_t b)
+static size_t subtract_to_one(size_t a, size_t b)
 {
     return a > b ? a - b : 1;
 }
 
-/* An index that cannot be moved on is left alone until the next append. */
-static void count(struct mo_sqlite_index *x, const struct chunk *c, int rc)
+/* After a failure the index is left alone until the next append. */
+static void count_behind(struct mo_sqlite_index *x, const struct chunk *c,
+                         int rc)
 {
-    if (rc < 0 || !full(c)) {
+    if (rc < 0 || !is_full(c)) {
         x->rows = 0;
         x->bytes = 0;
         return;
     }
-    x->rows = less(x->rows, c->rows);
-    x->bytes = less(x->bytes, c->bytes);
+    x->rows = subtract_to_one(x->rows, c->rows);
+    x->bytes = subtract_to_one(x->bytes, c->bytes);
 }
 
 static bool is_search(const struct mo_op *op)
@@ -149,8 +148,8 @@ void mo_sqlite_index(struct mo_sqlite *q)
     if (!is_due(q))
         return;
     mo_err_clear(&x->err);
-    rc = move_on(q, &c, &x->err);
-    count(x, &c, rc);
+    rc = index_chunk(q, &c, &x->err);
+    count_behind(x, &c, rc);
     mo_list_each (it, &q->writer.group) {
         struct mo_op *op = mo_container_of(it, struct mo_op, node);
 
@@ -160,6 +159,6 @@ void mo_sqlite_index(struct mo_sqlite *q)
             op->err = x->err;
         else
             op->back =
-                full(&c) && c.mark < op->index_to ? &q->writer : &q->reader;
+                is_full(&c) && c.mark < op->index_to ? &q->writer : &q->reader;
     }
 }

@@ -1,15 +1,15 @@
-/* sqlite_lease.c - leases as rows; on the writer's thread, but for the
- * question who has one.
+/* sqlite_lease.c - leases as rows. Runs on the writer's thread, except
+ * mo_sqlite_who() on the reader's.
  *
- * A row is a living lease while it has a token, belongs to this boot of the
- * machine and its term is not over. Terms are counted on the monotonic clock,
- * which all processes of a machine share. The row stays when the lease is
- * given back, for its fence. */
+ * A row is a lease in force while it has a token, belongs to this boot of the
+ * machine and its term is not over. Terms are on the monotonic clock, which
+ * all processes of a machine share. The row stays after the lease was given
+ * back, because of its fence. */
 #include "base/clock.h"
 #include "store/sqlite_priv.h"
 
 struct found {
-    int64_t fence, left_ms; /* left 0: nobody has it */
+    int64_t fence, left_ms; /* left 0: free */
     bool ours;
     struct mo_span owner; /* in op->mem */
 };
@@ -60,11 +60,11 @@ int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op)
     if (f.left_ms && (uint64_t)f.fence == op->batch.fence)
         return 0;
     return mo_fail(&op->err, MO_EPOLICY,
-                   "store: %.*s is not ours to write to any more",
+                   "store: %.*s was taken over by another process",
                    (int)op->batch.session.n, op->batch.session.p);
 }
 
-/* Larger than every earlier one, also when the file was lost meanwhile. */
+/* Larger than every earlier one, also if the file was lost. */
 static int64_t next_fence(const struct mo_op *op, int64_t last)
 {
     int64_t now_us = (int64_t)(op->now_ms * 1000);
@@ -108,7 +108,7 @@ static int renew(struct mo_sqlite *q, struct mo_op *op)
                    (int)op->name.n, op->name.p);
 }
 
-/* held: others must be told, once it is committed. */
+/* held: announce the release once it is committed */
 static int drop(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc = mo_sql_do(&q->writer.sql, MO_SQL_LEASE_DROP, &op->err, "tti",

@@ -1,8 +1,7 @@
-/* sqlite_priv.h - what the files of the SQLite backend share: sqlite.c (two
- * lanes of operations), sqlite_write.c, sqlite_lease.c and sqlite_index.c
- * (what the writer's thread does), sqlite_read.c (the reader's),
- * sqlite_check.c (the check of a large file), notice.h (news between
- * processes). */
+/* sqlite_priv.h - shared by the files of the SQLite backend: sqlite.c (two
+ * lanes of operations), sqlite_write.c, sqlite_lease.c and sqlite_index.c (the
+ * writer's thread), sqlite_read.c (the reader's thread), sqlite_check.c (the
+ * check of a large file), notice.h (wake-ups between processes). */
 #ifndef MO_STORE_SQLITE_PRIV_H
 #define MO_STORE_SQLITE_PRIV_H
 
@@ -15,7 +14,7 @@
 
 struct mo_sqlite;
 
-/* Operations wait in `waiting` (the loop's) while the thread is at `group`. */
+/* Operations wait in `waiting` (the loop's) while the thread runs `group`. */
 struct mo_lane {
     struct mo_sqlite *q;
     struct mo_work *work;
@@ -23,18 +22,18 @@ struct mo_lane {
     struct mo_list waiting, group;
     struct mo_later go;
     bool running; /* the thread has the group */
-    bool spoilt;  /* by a write without savepoint: once more, with care */
+    bool spoilt;  /* a write without savepoint failed: run the group again */
     unsigned max; /* of a group */
     struct mo_sql sql;
     struct mo_err err; /* of the whole group; code 0: none */
 };
 
-/* The writer's thread's while it runs, else the loop's. */
+/* Belongs to the writer's thread while a job runs, else to the loop. */
 struct mo_sqlite_index {
-    bool due;           /* nothing else to do: move on by one chunk */
-    size_t rows, bytes; /* appended and not indexed, about; 0: none */
-    struct mo_err err;  /* why the last chunk failed; code 0: it did not */
-    bool failing;       /* and that was said */
+    bool due;           /* idle: move on by one chunk */
+    size_t rows, bytes; /* appended and not indexed, estimated; 0: none */
+    struct mo_err err;  /* of the last chunk; code 0: none */
+    bool failing;       /* the failure was logged */
 };
 
 /* sqlite_check.c; the thread's while it runs, else the loop's. */
@@ -56,7 +55,7 @@ struct mo_sqlite {
     struct mo_lane writer, reader;
     struct mo_sqlite_index index;
     struct mo_sqlite_check check;
-    struct mo_timer quiet; /* is there time for the index? */
+    struct mo_timer quiet; /* fires when the index may be moved on */
     uint64_t last_ns;      /* when the writer's last group ended */
     struct mo_notice notice;
     struct mo_job closing;
@@ -69,11 +68,11 @@ struct mo_sqlite {
 int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op);
 int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op);
 int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op);
-/* Is the session's lease held under that fence? MO_EPOLICY if not. */
+/* MO_EPOLICY unless the session's lease is held under that fence. */
 int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op);
 
-/* The full-text index moves on, if it is time; a search in the group is told
- * by `back` to which lane it goes now. Outside of a transaction. */
+/* Moves the full-text index on if it is due; `back` of a search in the group
+ * says which lane it goes to next. Outside of a transaction. */
 void mo_sqlite_index(struct mo_sqlite *q);
 
 /* True if a write-ahead log stands beside the file at `path`: ask before the
@@ -87,7 +86,7 @@ void mo_sqlite_check_stop(struct mo_sqlite *q, void (*gone)(void *ctx),
                           void *ctx);
 
 /* On the reader's thread. */
-/* 1: the index stands before the last entry, op->index_to; 0; or an error. */
+/* 1: the index has not reached the last entry, op->index_to; 0; or an error. */
 int mo_sqlite_index_lags(struct mo_sqlite *q, struct mo_op *op);
 void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op);
 void mo_sqlite_who(struct mo_sqlite *q, struct mo_op *op);

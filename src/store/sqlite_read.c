@@ -1,5 +1,5 @@
-/* sqlite_read.c - reading, on the reader's thread and its own connection: in
- * WAL mode it sees the last commit and stands in nobody's way. */
+/* sqlite_read.c - reads, on the reader's thread with its own connection: in
+ * WAL mode it sees the last commit and blocks no writer. */
 #include "base/clock.h"
 #include "store/sqlite_priv.h"
 
@@ -11,11 +11,11 @@ struct reading {
     struct mo_sql *sql;
     struct mo_op *op;
     const struct mo_read *r;
-    int64_t limit; /* one more than asked for, to see whether there is more */
+    int64_t limit; /* one more than asked for, to learn if there are more */
     struct mo_buf query;
 };
 
-static sqlite3_stmt *session(struct reading *g)
+static sqlite3_stmt *start_session(struct reading *g)
 {
     return mo_sql_start(g->sql, MO_SQL_READ_SESSION, &g->op->err, "t",
                         g->r->session);
@@ -26,7 +26,7 @@ static int64_t or_for_ever(uint64_t t)
     return t ? (int64_t)t : INT64_MAX;
 }
 
-static sqlite3_stmt *sessions(struct reading *g)
+static sqlite3_stmt *start_sessions(struct reading *g)
 {
     return mo_sql_start(
         g->sql, g->r->newest ? MO_SQL_READ_LAST_SESSIONS : MO_SQL_READ_SESSIONS,
@@ -34,7 +34,7 @@ static sqlite3_stmt *sessions(struct reading *g)
         or_for_ever(g->r->before), g->limit);
 }
 
-static sqlite3_stmt *history(struct reading *g)
+static sqlite3_stmt *start_history(struct reading *g)
 {
     int64_t conv = (int64_t)g->r->conversation;
 
@@ -47,7 +47,7 @@ static sqlite3_stmt *history(struct reading *g)
                         (int64_t)g->r->after, g->limit);
 }
 
-static sqlite3_stmt *calls(struct reading *g)
+static sqlite3_stmt *start_calls(struct reading *g)
 {
     unsigned from = g->r->from ? g->r->from : ~0u;
 
@@ -56,13 +56,13 @@ static sqlite3_stmt *calls(struct reading *g)
                         g->limit);
 }
 
-static sqlite3_stmt *call(struct reading *g)
+static sqlite3_stmt *start_call(struct reading *g)
 {
     return mo_sql_start(g->sql, MO_SQL_READ_CALL, &g->op->err, "tt",
                         g->r->session, g->r->id);
 }
 
-/* Each word becomes a string of FTS5, in which only '"' means something. */
+/* Each word becomes a quoted FTS5 string, in which only '"' is special. */
 static void put_words(struct mo_buf *b, struct mo_span text)
 {
     bool in = false;
@@ -83,7 +83,7 @@ static void put_words(struct mo_buf *b, struct mo_span text)
         (void)mo_buf_putc(b, '"');
 }
 
-static sqlite3_stmt *search(struct reading *g)
+static sqlite3_stmt *start_search(struct reading *g)
 {
     put_words(&g->query, g->r->text);
     if (mo_buf_err(&g->query)) {
@@ -95,7 +95,7 @@ static sqlite3_stmt *search(struct reading *g)
                         (int64_t)g->r->after);
 }
 
-static sqlite3_stmt *audit(struct reading *g)
+static sqlite3_stmt *start_audit(struct reading *g)
 {
     /* `after` 0 is no bound: a row may be of the year 1970 */
     return mo_sql_start(g->sql, MO_SQL_READ_AUDIT, &g->op->err, "iitti",
@@ -106,7 +106,8 @@ static sqlite3_stmt *audit(struct reading *g)
 
 /* --- answers ------------------------------------------------------------- */
 
-static bool keep(struct reading *g, struct mo_span from, struct mo_span *to)
+static bool keep_text(struct reading *g, struct mo_span from,
+                      struct mo_span *to)
 {
     char *p = mo_arena_strndup(&g->op->mem, from.p, from.n);
 
@@ -122,12 +123,12 @@ static bool keep_row(struct reading *g, sqlite3_stmt *st, struct mo_row *row)
         .at = (uint64_t)mo_sql_int(g->sql, st, 5),
         .state = (enum mo_call_state)mo_sql_int(g->sql, st, 6),
     };
-    return keep(g, mo_sql_text(g->sql, st, 0), &row->session) &&
-           keep(g, mo_sql_text(g->sql, st, 1), &row->id) &&
-           keep(g, mo_sql_text(g->sql, st, 2), &row->doc);
+    return keep_text(g, mo_sql_text(g->sql, st, 0), &row->session) &&
+           keep_text(g, mo_sql_text(g->sql, st, 1), &row->id) &&
+           keep_text(g, mo_sql_text(g->sql, st, 2), &row->doc);
 }
 
-/* The rows until the limit of number or bytes; 0 or an error. */
+/* Collects rows up to the limits of number and bytes; 0 or an error. */
 static int collect(struct reading *g, sqlite3_stmt *st, struct mo_row *v)
 {
     struct mo_rows *rows = &g->op->rows;
@@ -158,7 +159,7 @@ static void turn_round(struct mo_row *v, size_t n)
     }
 }
 
-/* A search whose index lags goes over to the writer and comes back. */
+/* A search whose index lags goes to the writer's lane and comes back. */
 static bool must_wait(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc = 0;
@@ -173,10 +174,10 @@ static bool must_wait(struct mo_sqlite *q, struct mo_op *op)
 void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
 {
     static sqlite3_stmt *(*const ask[])(struct reading *) = {
-        [MO_READ_SESSION] = session, [MO_READ_SESSIONS] = sessions,
-        [MO_READ_HISTORY] = history, [MO_READ_CALLS] = calls,
-        [MO_READ_CALL] = call,       [MO_READ_SEARCH] = search,
-        [MO_READ_AUDIT] = audit,
+        [MO_READ_SESSION] = start_session, [MO_READ_SESSIONS] = start_sessions,
+        [MO_READ_HISTORY] = start_history, [MO_READ_CALLS] = start_calls,
+        [MO_READ_CALL] = start_call,       [MO_READ_SEARCH] = start_search,
+        [MO_READ_AUDIT] = start_audit,
     };
     struct reading g = {.sql = &q->reader.sql,
                         .op = op,

@@ -1,11 +1,11 @@
 /* sqlite_write.c - batches and sweeping, on the writer's thread.
  *
  * A batch is applied write by write inside a savepoint of the caller's; the
- * first that is refused ends it. What a write needs to know about the session
- * (is there one, which conversation) is asked for once a batch.
+ * first refusal ends it. Facts about the session (does it exist, which
+ * conversation is current) are read once per batch.
  *
- * Every write here finds its refusal before it changes anything. sqlite.c
- * counts on that: a batch of a single write has no savepoint. */
+ * Every write finds its refusal before it changes anything. sqlite.c relies on
+ * that: a batch of a single write has no savepoint. */
 #include "store/sqlite_priv.h"
 
 struct batch {
@@ -13,11 +13,11 @@ struct batch {
     struct mo_sql *sql;
     struct mo_op *op;
     struct mo_span session;
-    int known;    /* is there a row of the session? -1: not asked yet */
-    int64_t conv; /* its present conversation; 0: not asked yet */
+    int known;    /* does the session exist? -1: not read yet */
+    int64_t conv; /* its current conversation; 0: not read yet */
 };
 
-/* mo_sql_do() and friends answer how many; here only failure counts. */
+/* mo_sql_do() returns a count; keep only a failure. */
 static int only_failure(int rc)
 {
     return rc < 0 ? rc : 0;
@@ -94,8 +94,8 @@ static int forget(struct batch *b, const struct mo_write *w)
     return rc;
 }
 
-/* The next place in the present conversation, in one statement: 1, or 0 when
- * there is no session or it has no conversation yet. */
+/* Takes the next seq of the current conversation in one statement: 1, or 0
+ * when there is no session or it has no conversation yet. */
 static int step_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
     sqlite3_stmt *st =
@@ -126,7 +126,7 @@ static int begin_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
     return rc;
 }
 
-/* 1: it is there already, as the last. */
+/* 1: the entry is the last one already. */
 static int is_last(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
     int rc = need_session(b);
@@ -183,7 +183,7 @@ static int put_call(struct batch *b, const struct mo_write *w)
                    w->id, (int64_t)w->to, (int64_t)w->at, w->doc);
     if (rc != 0)
         return rc;
-    return mo_fail(&b->op->err, MO_EEXISTS, "store: there is a call %.*s",
+    return mo_fail(&b->op->err, MO_EEXISTS, "store: call %.*s exists already",
                    (int)w->id.n, w->id.p);
 }
 
@@ -200,8 +200,8 @@ static int move_call(struct batch *b, const struct mo_write *w)
                        (int)w->id.n, w->id.p);
     if (!(MO_CALL_BIT((unsigned)state) & w->from))
         return mo_fail(&b->op->err, MO_EPOLICY,
-                       "store: call %.*s has gone on already", (int)w->id.n,
-                       w->id.p);
+                       "store: call %.*s is in another state already",
+                       (int)w->id.n, w->id.p);
     return mo_sql_do(b->sql, MO_SQL_CALL_MOVE, &b->op->err, "ttiit", b->session,
                      w->id, (int64_t)w->to, (int64_t)w->at, w->doc);
 }
@@ -242,18 +242,19 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 
 #define SWEEP_ROWS  500 /* as in sql_text.h */
 #define SWEEP_CONVS 100
-#define LEASE_KEPT  ((uint64_t)7 * 24 * 3600 * 1000) /* its fence, for order */
+#define LEASE_KEPT                                                             \
+    ((uint64_t)7 * 24 * 3600 * 1000) /* so that its fence stays known */
 
-/* All conversations are looked at, in their order: an index by time would
- * cost every append to save a walk now and then. */
+/* Walks all conversations in key order: an index by time would cost every
+ * append to save this walk. */
 struct walk {
     int64_t cutoff;
-    char id[MO_STORE_ID_MAX + 1]; /* the session we are at */
+    char id[MO_STORE_ID_MAX + 1]; /* the current session */
     struct mo_span session;
     int64_t number;
 };
 
-/* The next conversation that is past its time: 1, 0: there is none. */
+/* The next expired conversation: 1; 0: none. */
 static int walk_on(struct mo_sql *sql, struct walk *w, struct mo_err *e)
 {
     sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_OLD_CONV, e, "iti", w->cutoff,

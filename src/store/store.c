@@ -1,9 +1,9 @@
-/* store.c - the front of the store: what may be asked, how much at a time,
- * until when, and who is answered.
+/* store.c - the backend-independent half of the store: limits, deadlines,
+ * answers.
  *
- * Here every request is checked and copied, so that the backends see only
- * sound ones; here deadlines pass and closing waits for what is under way.
- * What a store is made of, this room does not know. */
+ * Every request is checked and copied here, so that backends see only valid
+ * ones. Deadlines pass here, and closing waits here for operations under way.
+ * This file knows nothing of SQLite or Redis. */
 #include "store/store.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define ROOM        "store"
 #define SWEEP_MAX   ((uint64_t)60 * 1000)
-#define SWEEP_SOON  ((uint64_t)1000) /* the first, and while there is more */
+#define SWEEP_SOON  ((uint64_t)1000) /* the first one, and while rows remain */
 #define SWEEP_MEM   ((size_t)512 * 1024)
 #define ROWS_USUAL  100
 #define LINES_MAX   4096 /* leases waited for or held in this process */
@@ -76,7 +76,8 @@ void mo_store_up(struct mo_store *s)
     s->health.why[0] = '\0';
 }
 
-/* One line when it goes, not one for every operation that feels it. */
+/* Logs once when the store becomes unavailable, not for every operation that
+ * fails. */
 void mo_store_down(struct mo_store *s, const struct mo_err *why)
 {
     if (s->health.up || !s->health.why[0])
@@ -135,7 +136,7 @@ static bool asked_by_caller(const struct mo_op *op)
     return !op->on_op && op->kind != MO_OP_SWEEP;
 }
 
-static void answer(struct mo_op *op)
+static void answer_caller(struct mo_op *op)
 {
     const struct mo_err *why = op->err.code ? &op->err : NULL;
 
@@ -166,7 +167,7 @@ void mo_op_finish(struct mo_op *op)
     if (op->kind == MO_OP_BREAK)
         mo_lease_wake(op->s, op->name);
     if (!op->answered)
-        answer(op);
+        answer_caller(op);
     mo_op_free(op);
 }
 
@@ -191,8 +192,8 @@ void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
     mo_op_finish_later(op);
 }
 
-/* The backend may be writing the result this moment, on another thread:
- * nothing of the operation but what is the loop's is touched. */
+/* The backend may be writing the result now, on another thread: only members
+ * that belong to the loop are touched. */
 static void on_deadline(struct mo_timer *t)
 {
     struct mo_op *op = mo_container_of(t, struct mo_op, deadline);
@@ -213,7 +214,7 @@ static void on_deadline(struct mo_timer *t)
         (void)mo_fail(&told.err, MO_EUNAVAIL, "store: %s", s->health.why);
     mo_timer_init(&told.deadline, on_deadline);
     op->answered = true;
-    answer(&told);
+    answer_caller(&told);
     if (s->ops->give_up)
         s->ops->give_up(s, op);
 }
@@ -230,8 +231,8 @@ void mo_op_submit(struct mo_op *op)
     s->ops->submit(s, op);
 }
 
-/* What is refused at the door, for every kind of request. */
-static int may_ask(const struct mo_store *s, size_t bytes, struct mo_err *e)
+/* Checks that hold for every kind of request. */
+static int check_room(const struct mo_store *s, size_t bytes, struct mo_err *e)
 {
     if (s->closing)
         return mo_fail(e, MO_ECLOSED, "store: closed");
@@ -285,19 +286,20 @@ static int check_write(const struct mo_write *w, struct mo_err *e)
     bool call = w->kind == MO_WRITE_CALL || w->kind == MO_WRITE_MOVE;
 
     if ((unsigned)w->kind > MO_WRITE_AUDIT || (unsigned)w->to > MO_CALL_UNKNOWN)
-        return mo_fail(e, MO_EINVAL, "store: no such write");
+        return mo_fail(e, MO_EINVAL, "store: unknown kind of write");
     if (call && !mo_store_id_ok(w->id))
         return mo_fail(e, MO_EINVAL,
                        "store: a call's id is 1 to %d of "
                        "A-Z a-z 0-9 _ . : -",
                        MO_STORE_ID_MAX);
     if (w->kind == MO_WRITE_MOVE && !w->from)
-        return mo_fail(e, MO_EINVAL, "store: a call moves from somewhere");
+        return mo_fail(e, MO_EINVAL,
+                       "store: MOVE needs the states a call may come from");
     if (w->doc.n > MO_STORE_DOC_MAX || w->text.n > MO_STORE_DOC_MAX)
         return mo_fail(e, MO_ETOOBIG, "store: a document has at most %zu bytes",
                        MO_STORE_DOC_MAX);
     if (w->at > INT64_MAX)
-        return mo_fail(e, MO_EINVAL, "store: a time beyond all bounds");
+        return mo_fail(e, MO_EINVAL, "store: the time is out of range");
     return 0;
 }
 
@@ -307,7 +309,7 @@ static int check_batch(const struct mo_store_batch *b, size_t *bytes,
 {
     *bytes = b->session.n + b->n * (sizeof(*b->writes) + 64);
     if (!b->n || !b->writes)
-        return mo_fail(e, MO_EINVAL, "store: an empty batch");
+        return mo_fail(e, MO_EINVAL, "store: the batch is empty");
     if (b->n > MO_STORE_BATCH_MAX)
         return mo_fail(e, MO_ETOOBIG, "store: a batch has at most %d writes",
                        MO_STORE_BATCH_MAX);
@@ -323,7 +325,7 @@ static int check_batch(const struct mo_store_batch *b, size_t *bytes,
         if (rc < 0)
             return rc;
         if (!b->session.n && (w->kind != MO_WRITE_AUDIT || b->fence))
-            return mo_fail(e, MO_EINVAL, "store: whose session is it?");
+            return mo_fail(e, MO_EINVAL, "store: the batch needs a session");
         *bytes += w->id.n + w->doc.n + w->text.n;
     }
     if (*bytes > MO_STORE_BATCH_BYTES)
@@ -362,7 +364,8 @@ void mo_store_on_audit(struct mo_store *s,
     s->on_audit_ctx = ctx;
 }
 
-static void tell_audit(const struct mo_store *s, const struct mo_store_batch *b)
+static void call_audit_listener(const struct mo_store *s,
+                                const struct mo_store_batch *b)
 {
     for (size_t i = 0; s->on_audit && i < b->n; i++) {
         const struct mo_write *w = &b->writes[i];
@@ -382,7 +385,7 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
     int rc = check_batch(b, &bytes, e);
 
     if (rc == 0)
-        rc = may_ask(s, bytes, e);
+        rc = check_room(s, bytes, e);
     if (rc < 0)
         return rc;
     op = mo_op_new(s, MO_OP_WRITE, 2 * bytes);
@@ -390,7 +393,7 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
         return no_memory(op, e);
     op->on_written = done;
     op->ctx = ctx;
-    tell_audit(s, &op->batch);
+    call_audit_listener(s, &op->batch);
     mo_op_submit(op);
     return 0;
 }
@@ -411,18 +414,19 @@ static int check_read(const struct mo_read *r, struct mo_err *e)
     };
 
     if ((unsigned)r->kind >= MO_COUNT(needs))
-        return mo_fail(e, MO_EINVAL, "store: no such read");
+        return mo_fail(e, MO_EINVAL, "store: unknown kind of read");
     if ((r->session.n || needs[r->kind].session) && !mo_store_id_ok(r->session))
-        return mo_fail(e, MO_EINVAL, "store: no session's id");
+        return mo_fail(e, MO_EINVAL, "store: the session's id is not valid");
     if ((r->id.n || needs[r->kind].id) && !mo_store_id_ok(r->id))
-        return mo_fail(e, MO_EINVAL, "store: no id");
+        return mo_fail(e, MO_EINVAL, "store: the id is not valid");
     if (needs[r->kind].text && !mo_span_trim(r->text).n)
         return mo_fail(e, MO_EINVAL, "store: nothing to search for");
     if (r->text.n > MO_STORE_ID_MAX * 8)
-        return mo_fail(e, MO_ETOOBIG, "store: too long a text to search for");
+        return mo_fail(e, MO_ETOOBIG,
+                       "store: the text to search for is too long");
     if (r->after > INT64_MAX || r->before > INT64_MAX ||
         r->conversation > INT64_MAX)
-        return mo_fail(e, MO_EINVAL, "store: a number beyond all bounds");
+        return mo_fail(e, MO_EINVAL, "store: a number is out of range");
     return 0;
 }
 
@@ -435,7 +439,7 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
     int rc = check_read(r, e);
 
     if (rc == 0)
-        rc = may_ask(s, 0, e);
+        rc = check_room(s, 0, e);
     if (rc < 0)
         return rc;
     op = mo_op_new(s, MO_OP_READ, 2 * MO_STORE_ANSWER_MAX);
@@ -462,12 +466,12 @@ int mo_lease_holder(struct mo_store *s, struct mo_span name,
                     void *ctx, struct mo_err *e)
 {
     struct mo_op *op;
-    int rc = may_ask(s, 0, e);
+    int rc = check_room(s, 0, e);
 
     if (rc < 0)
         return rc;
     if (!mo_store_id_ok(name))
-        return mo_fail(e, MO_EINVAL, "store: no name of a lease");
+        return mo_fail(e, MO_EINVAL, "store: the lease's name is not valid");
     op = mo_op_new(s, MO_OP_WHO, 0);
     if (!op)
         return no_memory(op, e);
@@ -486,12 +490,12 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
                    struct mo_err *e)
 {
     struct mo_op *op;
-    int rc = may_ask(s, 0, e);
+    int rc = check_room(s, 0, e);
 
     if (rc < 0)
         return rc;
     if (!mo_store_id_ok(name) || !mo_store_id_ok(owner))
-        return mo_fail(e, MO_EINVAL, "store: no name of a lease");
+        return mo_fail(e, MO_EINVAL, "store: the lease's name is not valid");
     op = mo_op_new(s, MO_OP_BREAK, 2 * MO_STORE_ID_MAX);
     if (!op)
         return no_memory(op, e);
@@ -508,7 +512,7 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
 
 /* --- sweeping ------------------------------------------------------------ */
 
-/* Every minute, or often enough for a time to live that is shorter. */
+/* Every minute, or more often if the time to live is shorter. */
 static uint64_t sweep_ms(const struct mo_store *s)
 {
     uint64_t ms = s->history_ttl_ms / 2;

@@ -1,30 +1,30 @@
-/* store.h - what must outlive us: sessions, conversations, calls, leases,
- * audit. One interface, two backends (SQLite in a file, Redis).
+/* store.h - durable state: sessions, conversations, calls, leases, audit. One
+ * interface, two backends (SQLite in a file, Redis).
  *
- * The store keeps documents: a JSON text that it never looks into, beside the
- * few fields it sorts, finds and compares by. Who writes them is the room
- * above; so a new member of a document needs no migration.
+ * A row is a document (JSON text that the store never parses) beside the few
+ * fields that it sorts, finds and compares by. The rooms above write the
+ * documents, so a new member of a document needs no migration.
  *
- * Promises (every backend, one and the same test suite):
- *  1. A write whose done() came without error is durable: it is there after
- *     a SIGKILL of us in the next instruction (Redis: as durable as that
- *     server is configured to be).
+ * Promises (every backend, checked by one test suite):
+ *  1. A write whose done() came without an error is durable: it survives a
+ *     SIGKILL of this process in the next instruction (Redis: as durable as
+ *     that server is configured to be).
  *  2. A batch is all or nothing, and readers see it whole.
  *  3. done() fires exactly once, from the loop, never from inside the call
- *     that asked. Rows it is given are borrowed until it returns.
+ *     that asked. Its rows are borrowed until it returns.
  *  4. Writes of one session happen in the order they were asked for.
- *  5. A store that is away is MO_EUNAVAIL, at once or after the deadline,
- *     never silence; whether that write happened is then unknown to us, and
- *     the callers' writes are made so that asking again is harmless (ids are
- *     the caller's; a second new call with the same id is MO_EEXISTS; an entry
- *     that is asked for `again` and is the last already stays the only one).
- *  6. A write that carries the fence of an old lease is refused (MO_EPOLICY):
- *     who was asleep while another took over cannot do harm.
+ *  5. A store that cannot be reached answers MO_EUNAVAIL, at once or after the
+ *     deadline. The write may have happened or not, so callers make writes
+ *     that can be repeated: ids are the caller's; a second new call with the
+ *     same id is MO_EEXISTS; an entry that is written `again` and is the last
+ *     one already is not added twice.
+ *  6. A write that carries the fence of an old lease is refused (MO_EPOLICY).
+ *     A process that slept while another took over can do no harm.
  *
  * Bounds: a document MO_STORE_DOC_MAX; a batch MO_STORE_BATCH_MAX writes of
  * MO_STORE_BATCH_BYTES together; operations under way MO_STORE_OPS_MAX, their
  * bytes MO_STORE_QUEUE_MAX (more is MO_EBUSY); rows of one answer as asked, at
- * most MO_STORE_ROWS_MAX and MO_STORE_ANSWER_MAX bytes (`more` tells). */
+ * most MO_STORE_ROWS_MAX and MO_STORE_ANSWER_MAX bytes (`more` is set). */
 #ifndef MO_STORE_STORE_H
 #define MO_STORE_STORE_H
 
@@ -47,22 +47,22 @@ struct mo_store_opts {
     /* sqlite:PATH, redis://[user[:password]@]host[:port][/db], rediss://...,
      * redis+unix:PATH[?db=N] */
     const char *url;
-    uint64_t history_ttl_ms; /* conversations end so long after their last */
-                             /* entry; 0: never */
+    uint64_t history_ttl_ms; /* conversations are removed */
+                             /* this long after their last entry; 0: never */
     uint64_t audit_ttl_ms;   /* 0: never */
     uint64_t deadline_ms;    /* of one operation; 0: MO_STORE_DEADLINE_MS */
     uint64_t lease_ttl_ms;   /* 0: MO_LEASE_TTL_MS; every process the same */
-    struct mo_span ca_file;  /* rediss: who to trust; empty: the system's */
+    struct mo_span ca_file;  /* rediss: trusted CAs; empty: the system's */
 };
 
-/* SQLite: the file is opened, checked and migrated here (it may take a
- * moment; progress goes to the log). Redis: connecting goes on behind; the
- * first operations wait for it up to their deadline. */
+/* SQLite: the file is opened and migrated here; a migration may take a moment.
+ * Redis: connecting goes on in the background; the first operations wait for
+ * it up to their deadline. */
 int mo_store_open(struct mo_loop *l, const struct mo_store_opts *o,
                   struct mo_store **out, struct mo_err *e);
-/* Finishes what was asked for, then gone(ctx), once, later. Leases end: who
- * waits gets on_held with MO_ECANCELED, who holds on_lost with MO_ECLOSED and
- * gives it back. */
+/* Finishes the operations under way, then gone(ctx), once, later. Leases end:
+ * a waiting one gets on_held with MO_ECANCELED, a held one gets on_lost with
+ * MO_ECLOSED and is given back. */
 void mo_store_close(struct mo_store *s, void (*gone)(void *ctx), void *ctx);
 
 struct mo_store_health {
@@ -97,37 +97,37 @@ enum mo_write_kind {
     MO_WRITE_CALL,    /* id, to, doc, at: a new call; MO_EEXISTS if known * */
     MO_WRITE_MOVE,    /* id, from, to, doc (empty: unchanged): if the call's */
                       /* state is in `from`, else the batch is MO_EPOLICY; */
-                      /* a call nobody knows is MO_ENOTFOUND */
+                      /* an unknown call is MO_ENOTFOUND */
     MO_WRITE_AUDIT,   /* doc, at: one row of the audit log */
 };
-/* Those with a star need the session's row, else the batch is MO_ENOTFOUND: a
- * session that was closed, or vanished with the server that held it, does not
- * come back by the back door. A batch is applied in order, so a SESSION in
- * front of them will do. Ids of calls are the session's own. */
+/* Writes with a star need the session's row, else the batch is MO_ENOTFOUND: a
+ * late write must not bring back a session that was closed or lost. A batch is
+ * applied in order, so a SESSION write in front of them is enough. Ids of
+ * calls are unique within a session. */
 
 struct mo_write {
     enum mo_write_kind kind;
     struct mo_span id;   /* of the call */
     struct mo_span doc;  /* JSON */
-    struct mo_span text; /* what full-text search finds the entry by */
+    struct mo_span text; /* indexed for full-text search */
     uint64_t at;         /* wall ms; 0: now */
     unsigned from;       /* MO_CALL_BITs */
     enum mo_call_state to;
-    bool again; /* ENTRY: asked for before, with an outcome nobody knows. If */
-                /* the last entry has this very document, it is that one */
+    bool again; /* ENTRY: a repeated write whose first outcome is unknown. If */
+                /* the last entry has the same document, nothing is added */
 };
 
 struct mo_store_batch {
-    struct mo_span session; /* all writes are this session's; empty only for */
-                            /* audit rows that belong to none */
-    uint64_t fence;         /* of the lease with the session's name, which */
-                            /* must be held under it now; 0: any */
+    struct mo_span session; /* of all writes; empty only for */
+                            /* audit rows without a session */
+    uint64_t fence; /* of the lease with the session's name, which must */
+                    /* be held under it now; 0: not checked */
     const struct mo_write *writes;
     size_t n;
 };
 
 struct mo_written {
-    uint64_t conversation; /* number of the session's present one, from 1 */
+    uint64_t conversation; /* number of the current one, from 1 */
     uint64_t seq;          /* of the last entry appended, from 1; or 0 */
     size_t failed;         /* which write was refused (with an error only) */
 };
@@ -139,8 +139,8 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
 
-/* on_row() hears of every row for the audit log that is accepted, from inside
- * mo_store_write() and before it is durable. One listener; NULL: none. */
+/* on_row() is called for every audit row that is accepted, from inside
+ * mo_store_write() and before the row is durable. One listener; NULL: none. */
 void mo_store_on_audit(struct mo_store *s,
                        void (*on_row)(void *ctx, struct mo_span session,
                                       uint64_t at, struct mo_span doc),
@@ -154,7 +154,7 @@ enum mo_read_kind {
                       /* whose last activity is before it; `after` and `id`: */
                       /* time and session of the last row, to go on; */
                       /* `newest`: the last `limit` */
-    MO_READ_HISTORY,  /* entries of a conversation (0: the present one), */
+    MO_READ_HISTORY,  /* entries of a conversation (0: the current one), */
                       /* seq > `after`, in order; `newest`: the last `limit` */
     MO_READ_CALLS,    /* of the session, states in `from` (0: all), oldest */
                       /* first; `after`: seq of the last row, to go on */
@@ -197,44 +197,44 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
 /* --- leases ----------------------------------------------------------------
  *
  * The right to act for a name (a session, an instance) until it is given
- * back or not renewed in time. Renewal goes on by itself at a third of
- * MO_LEASE_TTL_MS. The fence is larger than that of every earlier holder,
- * also when the store was emptied meanwhile: it grows with the wall clock.
+ * back or not renewed in time. The store renews it by itself at a third of
+ * MO_LEASE_TTL_MS. The fence is larger than that of every earlier holder, also
+ * after the store was emptied: it grows with the wall clock.
  *
- * A waiter is woken by the holder's release or by the end of its term, in
- * this and in other processes; not by looking again and again. First come,
- * first served within a process. */
+ * A waiter is woken by the holder's release or by the end of its term, in this
+ * and in other processes; nothing polls. First come, first served within a
+ * process. */
 #define MO_LEASE_TTL_MS 10000
 
 struct mo_lease;
 
 struct mo_lease_cb {
-    /* Once: held (why NULL, the fence) or not (MO_ETIMEOUT: the message says
-     * who has it; MO_ECANCELED; MO_EUNAVAIL...) and the lease is gone. */
+    /* Once: held (why NULL, the fence), or not (MO_ETIMEOUT: the message names
+     * the holder; MO_ECANCELED; MO_EUNAVAIL...) and the lease is freed. */
     void (*on_held)(void *ctx, struct mo_lease *l, uint64_t fence,
                     const struct mo_err *why);
-    /* Held and lost (not renewed in time, taken over): stop acting for it.
-     * The lease is gone. */
+    /* Held and lost (not renewed in time, taken over): stop acting for the
+     * name. The lease is freed. */
     void (*on_lost)(void *ctx, const struct mo_err *why);
 };
 
-/* owner: who we say we are, [A-Za-z0-9_.:-]; wait_ms 0: only if free now. */
+/* owner: the caller's name, [A-Za-z0-9_.:-]; wait_ms 0: only if free now. */
 int mo_lease_take(struct mo_store *s, struct mo_span name, struct mo_span owner,
                   uint64_t wait_ms, const struct mo_lease_cb *cb, void *ctx,
                   struct mo_lease **out, struct mo_err *e);
 /* Gives it back by compare-and-delete, or cancels the waiting (on_held with
- * MO_ECANCELED follows). Held: no callback any more. */
+ * MO_ECANCELED follows). After a held one no callback fires. */
 void mo_lease_drop(struct mo_lease *l);
 
-/* Ends a lease whose holder is known to be dead, before its term: by compare
- * and delete, so that a newer one is not touched. done() without error also
- * when there was none any more. */
+/* Ends a lease before its term because its holder is known to be dead: by
+ * compare and delete, so that a newer one is not touched. done() has no error
+ * if there was none any more. */
 int mo_lease_break(struct mo_store *s, struct mo_span name,
                    struct mo_span owner, uint64_t fence,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e);
 
-/* Who holds it now (owner and fence), or n == 0. */
+/* The holder now (owner and fence), or n == 0. */
 int mo_lease_holder(struct mo_store *s, struct mo_span name,
                     void (*done)(void *ctx, struct mo_span owner,
                                  uint64_t fence, const struct mo_err *why),

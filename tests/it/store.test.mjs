@@ -130,13 +130,13 @@ test('rediss, an account of its own, a database of its own', { skip: missing }, 
 });
 
 for (const [url, says] of [
-  ['redis://', /no URL/],
+  ['redis://', /not a valid URL/],
   ['redis://host/x', /is a number/],
   ['redis://user@host', /no password/],
   ['redis://h:1/0?x=1', /nothing else/],
   ['redis+unix:relative', /path of a socket/],
   ['redis+unix:/s?x=1', /only \?db=N/],
-  ['rediss://:secret%zz@host', /no URL/],
+  ['rediss://:secret%zz@host', /not a valid URL/],
 ])
   test(`refused: ${url}`, async () => {
     const s = await store(url);
