@@ -1,12 +1,13 @@
-/* boxing.c - the second half of the way to a ready session: a box, and the
- * connection to the server in it; and how both are lost.
+/* boxing.c - the second half of opening a session: its box, and the connection
+ * to the server in it; and losing them.
  *
- * A box is looked for in three ways, best first (enum session_try); each that
- * fails leads to the next, unless waiting may help: files are not given up
- * for a passing trouble.
+ * A box is had in one of three ways, best first (enum session_try). Each
+ * failure leads to the next way, unless waiting may help: files are not given
+ * up because of a temporary error.
  *
- * A box and its connection end apart. LOSING waits for both, so that calls in
- * flight have failed with the cause before anybody hears of the loss. */
+ * A box and its connection end separately. LOSING waits for both, so that
+ * calls in flight have failed with the cause before any hold is told of the
+ * loss. */
 #include <stdio.h>
 
 #include "base/rand.h"
@@ -64,11 +65,11 @@ static void box_error(const struct session *s, struct mo_err *e)
         return;
     }
     (void)mo_fail(
-        e, why ? why->code : MO_ECLOSED, "the session's box has gone: %s%s%s",
+        e, why ? why->code : MO_ECLOSED, "the session's box has ended: %s%s%s",
         mo_box_cause_name(s->end.cause), why ? ": " : "", why ? why->msg : "");
 }
 
-/* There is no box to be had. Who was served before may try again. */
+/* No box can be had. A session that was ready before may try again later. */
 static void no_box(struct session *s, const struct mo_err *why)
 {
     if (!s->served_once) {
@@ -81,7 +82,8 @@ static void no_box(struct session *s, const struct mo_err *why)
     mo_session_answer_uses(s, why);
 }
 
-/* Whoever looks again later may find the box, and the files in it. */
+/* True if the error may be temporary: a later try may find the box and its
+ * files. */
 static bool may_pass(const struct session *s, int code)
 {
     if (s->attempt == TRY_START || s->up)
@@ -90,7 +92,7 @@ static bool may_pass(const struct session *s, int code)
            code == MO_ECLOSED;
 }
 
-/* It never got ready: the next way. */
+/* The box never became ready: try the next way. */
 static void next_try(struct session *s)
 {
     bool away = s->end.cause == MO_BOX_ENGINE_GONE;
@@ -102,7 +104,7 @@ static void next_try(struct session *s)
         return;
     }
     if (s->attempt == TRY_ADOPT && s->up && !s->end.workspace_kept)
-        s->attempt = TRY_REVIVE; /* it lived, and nothing was kept of it */
+        s->attempt = TRY_REVIVE; /* it ran, and nothing was kept of it */
     if (++s->attempt == TRY_NONE) {
         no_box(s, &e);
         return;
@@ -130,9 +132,10 @@ void mo_session_losing_step(struct session *s)
         return;
     }
     s->ss->stats.lost++;
-    s->attempt = s->end.cause == MO_BOX_ENGINE_GONE ? TRY_ADOPT /* perhaps */
-                 : s->end.workspace_kept            ? TRY_REVIVE
-                                                    : TRY_START;
+    s->attempt = s->end.cause == MO_BOX_ENGINE_GONE
+                     ? TRY_ADOPT /* the box may still run */
+                 : s->end.workspace_kept ? TRY_REVIVE
+                                         : TRY_START;
     s->old_files = true;
     mo_session_move(s, S_BOXLESS);
     mo_holds_tell(s, N_LOST);
@@ -140,8 +143,8 @@ void mo_session_losing_step(struct session *s)
         mo_session_start_box(s);
 }
 
-/* Box or connection have gone, or must go. */
-static void lose(struct session *s)
+/* Box or connection has ended, or must end. */
+static void lose_box(struct session *s)
 {
     mo_session_move(s, S_LOSING);
     s->info.conn = NULL;
@@ -152,11 +155,11 @@ static void lose(struct session *s)
     mo_session_losing_step(s);
 }
 
-static void blame(struct session *s, const struct mo_err *why)
+static void lose_box_because(struct session *s, const struct mo_err *why)
 {
     if (!s->fault.code)
         s->fault = *why;
-    lose(s);
+    lose_box(s);
 }
 
 /* --- the connection ------------------------------------------------------ */
@@ -183,9 +186,9 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     else if (s->state == S_LOSING)
         mo_session_losing_step(s);
     else if (why)
-        blame(s, why);
+        lose_box_because(s, why);
     else
-        lose(s);
+        lose_box(s);
 }
 
 static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
@@ -208,14 +211,14 @@ static int dial(void *ctx, struct mo_conn *c, struct mo_err *e)
     struct session *s = ctx;
 
     if (!s->link || s->dialed)
-        return mo_fail(e, MO_ECLOSED, "the box has gone");
+        return mo_fail(e, MO_ECLOSED, "the box has ended");
     s->dialed = true;
     mo_conn_dialed(c, mo_boxlink_link(s->link), NULL);
     return 0;
 }
 
-/* A server that broke the protocol is ended at once; one whose output has
- * just ended has a moment to die of its own cause. */
+/* A server that broke the protocol is stopped at once. One whose output has
+ * just ended gets CAUSE_MS to exit by itself. */
 static void on_output_end(void *ctx, const struct mo_err *why)
 {
     struct session *s = ctx;
@@ -260,7 +263,8 @@ static int open_conn(struct session *s, struct mo_stream *io, struct mo_err *e)
     };
     int rc;
 
-    /* A line that our dead self began must not swallow our first one. */
+    /* An earlier process may have died in the middle of a line: end that line.
+     */
     if (adopted)
         (void)mo_stream_write(io, MO_SPAN("\n"));
     s->dialed = false;
@@ -316,12 +320,12 @@ static void on_named(void *ctx, const struct mo_written *w,
     if (mo_session_landed(s))
         return;
     if (why)
-        blame(s, why);
+        lose_box_because(s, why);
     else
         check_ready(s);
 }
 
-/* The row names the box before anybody hears of it. */
+/* Writes the box's name to the row before any hold is told of it. */
 static int name_box(struct session *s, struct mo_err *e)
 {
     s->named = s->attempt == TRY_ADOPT;
@@ -345,7 +349,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
 
     s->up = true;
     take_err(s, io->err);
-    if (s->state == S_ENDING) { /* it was waited for, to let it go */
+    if (s->state == S_ENDING) { /* waited for only to let it go */
         s->box = b;
         mo_stream_close(io->io, NULL);
         (void)name_box(s, &e);
@@ -359,7 +363,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
     else
         rc = open_conn(s, io->io, &e);
     if (rc < 0)
-        blame(s, &e);
+        lose_box_because(s, &e);
 }
 
 static void on_box_gone(void *ctx, const struct mo_box_end *end)
@@ -383,7 +387,7 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
     else if (s->state == S_LOSING)
         mo_session_losing_step(s);
     else
-        lose(s);
+        lose_box(s);
 }
 
 struct mo_boxes *mo_session_driver(const struct session *s)

@@ -1,17 +1,17 @@
 /* boxlink.c - a box's stream as an MCP link that knows why it ended.
  *
- * When a program dies its output ends first, and the driver's word about the
- * cause comes a little later, or the other way round. Calls in flight must
- * fail once and with the cause. So an end of the output is held back until
- * mo_boxlink_cause(), and a cause until the output has been read to its end or
- * DRAIN_MS have passed. A link that its owner closes ends as soon as its queue
- * is sent: the box may live on, and then its end of the stream stays open. */
+ * When a program dies, its output ends and the driver reports the cause, in
+ * either order. Calls in flight must fail once and with the cause. So the end
+ * of the output is held back until mo_boxlink_cause(), and a cause until the
+ * output has been read to its end or DRAIN_MS have passed. A link that its
+ * owner closes ends as soon as its queue is sent: the box may live on, and
+ * then its end of the stream stays open. */
 #include "session/priv.h"
 
 struct boxlink {
     struct mo_link k;
     struct mo_loop *loop;
-    struct mo_link *inner; /* lines; NULL: over */
+    struct mo_link *inner; /* lines; NULL: ended */
     struct mo_timer drain;
     struct mo_later later; /* the end, from the loop */
     void (*on_eof)(void *ctx, const struct mo_err *why);
@@ -25,7 +25,7 @@ static struct boxlink *from_link(struct mo_link *k)
     return mo_container_of(k, struct boxlink, k);
 }
 
-static void over(struct boxlink *b)
+static void finish_link(struct boxlink *b)
 {
     const struct mo_link_cb *cb = b->k.cb;
     void *owner = b->k.ctx;
@@ -39,7 +39,7 @@ static void over(struct boxlink *b)
 
 static void on_later(struct mo_later *d)
 {
-    over(mo_container_of(d, struct boxlink, later));
+    finish_link(mo_container_of(d, struct boxlink, later));
 }
 
 /* --- from the lines below ------------------------------------------------ */
@@ -75,7 +75,7 @@ static void on_close(void *ctx, const struct mo_err *why)
     if (why && !b->why.code)
         b->why = *why;
     if (b->k.closing || b->caused)
-        over(b);
+        finish_link(b);
     else
         b->on_eof(b->ctx, &b->why);
 }
@@ -140,7 +140,7 @@ void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why)
     b->caused = true;
     b->why = *why;
     if (!b->k.cb)
-        return; /* nobody listens yet */
+        return; /* not attached yet */
     if (b->inner)
         mo_timer_start(b->loop, &b->drain, DRAIN_MS);
     else

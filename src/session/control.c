@@ -21,8 +21,7 @@ struct mo_control {
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
-/* One who asks. It lives until its stream is closed and, if it asked for
- * something, that has been done. */
+/* One client. It lives until its stream is closed and its request is done. */
 struct asker {
     struct mo_list node;
     struct mo_control *c;
@@ -106,7 +105,7 @@ static int obey(struct asker *a, struct mo_span line, struct mo_err *e)
     if (rc < 0)
         return rc;
     if (!mo_json_str_eq(mo_json_get(d.root, "op"), MO_SPAN("end")))
-        return mo_fail(e, MO_EINVAL, "no such operation");
+        return mo_fail(e, MO_EINVAL, "unknown operation");
     (void)mo_json_bool(mo_json_get(d.root, "forget"), &forget);
     v = mo_json_get(d.root, "session");
     mo_buf_init(&b, sizeof(id) - 1);
@@ -114,7 +113,7 @@ static int obey(struct asker *a, struct mo_span line, struct mo_err *e)
     (void)snprintf(id, sizeof(id), "%s", mo_buf_cstr(&b));
     mo_buf_fini(&b);
     if (rc < 0)
-        return mo_fail(e, rc, "no session's id");
+        return mo_fail(e, rc, "the session's id is not valid");
     return mo_session_end(a->c->ss, mo_span_cstr(id), forget, on_ended, a, e);
 }
 
@@ -297,7 +296,8 @@ static void on_question_close(void *ctx, const struct mo_err *why)
     struct question *q = ctx;
 
     if (!q->answered && !q->why.code) {
-        (void)mo_fail(&q->why, MO_ECLOSED, "the instance went away");
+        (void)mo_fail(&q->why, MO_ECLOSED,
+                      "the instance closed the connection");
         if (why)
             q->why = *why;
     }

@@ -1,13 +1,14 @@
-/* control.h - what another process of the same user may ask of this one.
+/* control.h - requests of another process of the same user.
  *
- * A session that is held here can be ended by nobody else: its lease is ours.
- * So every instance listens on a socket beside its lock file, and `sessions
- * kill` asks whoever holds the session. One line of JSON each way:
+ * Only the process that has a session's lease can end it. So every instance
+ * listens on a socket beside its lock file, and `sessions kill` asks the
+ * holder. One line of JSON each way:
  *
  *   {"op":"end","session":"ID","forget":false}
  *   {"ok":true}   or   {"ok":false,"code":-6,"message":"..."}
  *
- * The socket is 0600 in a directory of 0700: who can connect is us or root.
+ * The socket is 0600 in a directory of 0700: only the same user or root can
+ * connect.
  * Limits: MO_CONTROL_CONNS at a time, one line of MO_CONTROL_LINE bytes,
  * MO_CONTROL_MS for all of it. */
 #ifndef MO_SESSION_CONTROL_H
@@ -21,16 +22,16 @@
 
 struct mo_control;
 
-/* The path of an instance's socket; MO_ETOOBIG if no socket can have it. */
+/* The path of an instance's socket; MO_ETOOBIG if it is too long for one. */
 int mo_control_path(char *out, size_t size, const char *dir,
                     const char *instance, struct mo_err *e);
 
 int mo_control_open(struct mo_loop *l, struct mo_sessions *ss, const char *path,
                     struct mo_control **out, struct mo_err *e);
-/* Before the sessions are closed. gone(ctx) once, later. */
+/* Call before mo_sessions_close(). gone(ctx) once, later. */
 void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx);
 
-/* The other side: ask the instance behind that path. done() once. */
+/* The client's side: asks the instance behind that path. done() once. */
 int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
                    bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,

@@ -1,12 +1,12 @@
-/* ending.c - the way back: connection, box, row, lease, memory.
+/* ending.c - ending a session: connection, box, row, lease, memory.
  *
- * mo_session_finish() says how, tells the holds, and begins;
- * mo_session_finish_step() is called whenever something has come back, does the
- * next thing that can be done, and returns while anything is still out. So the
- * order of what comes back does not matter.
+ * mo_session_finish() sets how, tells the holds, and begins.
+ * mo_session_finish_step() is called whenever an operation returns; it does
+ * the next possible step and returns while anything is under way. So the order
+ * of the answers does not matter.
  *
- * A box that the row names is let go, never stopped, unless the session is to
- * sleep or to be closed: its files are somebody's. */
+ * A box that the row names is let go, never stopped, unless the session goes
+ * to sleep or is closed: its files belong to a person. */
 #include "session/priv.h"
 
 /* --- who asked for the end ----------------------------------------------- */
@@ -24,7 +24,7 @@ static void on_kill(struct mo_later *d)
     mo_sessions_settle(ss);
 }
 
-static void kills_answer(struct mo_list *kills, const struct mo_err *why)
+static void answer_kills(struct mo_list *kills, const struct mo_err *why)
 {
     mo_list_each_safe (it, kills) {
         struct kill *k = mo_container_of(it, struct kill, node);
@@ -39,13 +39,13 @@ static void kills_answer(struct mo_list *kills, const struct mo_err *why)
 
 void mo_session_answer_kills(struct session *s, const struct mo_err *why)
 {
-    kills_answer(&s->kills, why);
+    answer_kills(&s->kills, why);
 }
 
 /* --- steps --------------------------------------------------------------- */
 
-static void came_back(struct session *s, const struct mo_err *why,
-                      const char *what)
+static void op_returned(struct session *s, const struct mo_err *why,
+                        const char *what)
 {
     s->pending--;
     if (why) {
@@ -58,17 +58,17 @@ static void came_back(struct session *s, const struct mo_err *why,
 
 static void on_removed(void *ctx, const struct mo_err *why)
 {
-    came_back(ctx, why, "its box could not be removed");
+    op_returned(ctx, why, "its box could not be removed");
 }
 
 static void on_closed(void *ctx, const struct mo_written *w,
                       const struct mo_err *why)
 {
     (void)w;
-    came_back(ctx, why, "it could not be closed in the store");
+    op_returned(ctx, why, "it could not be closed in the store");
 }
 
-/* Also what a driver kept of a box that ended by itself. */
+/* Also removes what a driver kept of a box that ended by itself. */
 static void remove_box(struct session *s)
 {
     struct mo_boxes *of = mo_session_driver(s);
@@ -81,8 +81,8 @@ static void remove_box(struct session *s)
         s->pending--;
 }
 
-/* Its conversation is to be found and opened again. */
-static void lay_to_rest(struct session *s)
+/* The row stays, so that the conversation can be opened again. */
+static void write_asleep_row(struct session *s)
 {
     s->row.box[0] = '\0';
     s->row.asleep = true;
@@ -102,7 +102,7 @@ static void close_row(struct session *s)
     if (!s->has_row && s->how != END_FORGET)
         return;
     if (s->how == END_SLEEP) {
-        lay_to_rest(s);
+        write_asleep_row(s);
         return;
     }
     s->pending++;
@@ -110,7 +110,7 @@ static void close_row(struct session *s)
         s->pending--;
 }
 
-/* What the row names, or will in a moment, lives on. */
+/* A box that the row names, or will name in a moment, is not stopped. */
 static bool must_stop(const struct session *s)
 {
     if (s->how >= END_SLEEP)
@@ -118,12 +118,12 @@ static bool must_stop(const struct session *s)
     return s->up ? !s->named : s->attempt == TRY_START;
 }
 
-static void part_from_box(struct session *s)
+static void release_box(struct session *s)
 {
     if (s->stopping)
         return;
     if (s->how < END_SLEEP && s->pending)
-        return; /* its name may be on its way to the store */
+        return; /* its name may be being written */
     if (must_stop(s)) {
         s->stopping = true;
         mo_box_stop(s->box);
@@ -139,19 +139,19 @@ static void close_streams(struct session *s)
 
     if (s->conn) {
         (void)mo_fail(&e, MO_ECANCELED, "the session has ended (%s)",
-                      s->reason ? s->reason : "nobody holds it");
+                      s->reason ? s->reason : "no user is left");
         mo_conn_close(s->conn, s->why.code ? &s->why : &e);
     }
     if (s->err)
         mo_stream_close(s->err, NULL);
 }
 
-static void finish(struct session *s)
+static void finish_or_restart(struct session *s)
 {
     struct mo_sessions *ss = s->ss;
     bool again = !mo_list_empty(&s->holds) || !mo_list_empty(&s->kills);
 
-    kills_answer(&s->served, s->why.code ? &s->why : NULL);
+    answer_kills(&s->served, s->why.code ? &s->why : NULL);
     if (s->reap) {
         s->reap = false;
         mo_janitor_reaped(ss);
@@ -179,7 +179,7 @@ void mo_session_finish_step(struct session *s)
     }
     close_streams(s);
     if (s->box)
-        part_from_box(s);
+        release_box(s);
     if (s->box || s->conn || s->err || s->pending || (s->lease && !s->held))
         return;
     if (s->held && s->how >= END_SLEEP && !s->removed)
@@ -193,7 +193,7 @@ void mo_session_finish_step(struct session *s)
     if (s->held)
         mo_lease_drop(mo_take_ptr(&s->lease));
     s->held = false;
-    finish(s);
+    finish_or_restart(s);
 }
 
 /* --- beginning ----------------------------------------------------------- */

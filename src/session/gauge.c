@@ -22,9 +22,9 @@ struct question {
 
 struct round {
     struct mo_loop *loop;
-    struct mo_timer timer; /* also the way out when nobody was asked */
+    struct mo_timer timer; /* also ends a round without boxes */
     void (*done)(void *ctx,
-                 const struct mo_gateway_metrics *g); /* NULL: told */
+                 const struct mo_gateway_metrics *g); /* NULL: called already */
     void *ctx;
     struct mo_gateway_metrics out;
     unsigned waiting;
@@ -32,7 +32,7 @@ struct round {
     struct question v[];
 };
 
-/* Those who answered move to the front of the same memory. */
+/* Moves the answers to the front of the same memory. */
 static size_t gather(struct round *r, struct mo_gauge *out)
 {
     size_t n = 0;
@@ -79,7 +79,7 @@ static void on_stats(void *ctx, const struct mo_box_stats *s,
     struct question *q = ctx;
     struct round *r = q->r;
 
-    (void)why; /* a box that goes has nothing to say */
+    (void)why; /* a box that has ended is left out */
     if (s) {
         q->known = true;
         q->g.stats = *s;

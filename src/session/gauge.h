@@ -1,10 +1,12 @@
-/* gauge.h - what the boxes in use here take: memory, processor time, processes.
+/* gauge.h - what the boxes in use here take: memory, processor time,
+ * processes.
  *
- * Asked only when somebody looks: each box's keeper or engine is asked once,
- * all at the same time, and whoever has not answered within GAUGE_MS is left
- * out. Boxes that were let go are nobody's to ask about.
+ * Measured on request only: each box's keeper or engine is asked once, all at
+ * the same time, and those that do not answer within GAUGE_MS are left out.
+ * Boxes that were let go are not asked.
  *
- * Processor time is a counter; a rate is whoever looks twice's. */
+ * Processor time is a counter; the caller computes rates from two
+ * measurements. */
 #ifndef MO_SESSION_GAUGE_H
 #define MO_SESSION_GAUGE_H
 

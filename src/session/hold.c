@@ -1,10 +1,10 @@
-/* hold.c - those who hold a session: what they are told, what they ask for.
+/* hold.c - the users of a session: their callbacks and requests.
  *
- * News for a hold is a set of bits and one deferred call that tells the
- * lowest of them; so a callback may release any hold, this one included, and
- * nothing is told from inside a call. Notifications of the server are the one
- * exception: they are passed through at once, and the walk over the holds
- * keeps its place in s->walk, which a release moves on. */
+ * News for a hold is a set of bits and one deferred call that reports the
+ * lowest of them. So a callback may release any hold, this one included, and
+ * none fires from inside a call. Notifications of the server are the
+ * exception: they are passed on at once, and the walk over the holds keeps its
+ * place in s->walk, which a release advances. */
 #include "codec/json/json.h"
 #include "session/priv.h"
 
@@ -29,7 +29,7 @@ static void tell_closed(struct mo_hold *h)
     void *ctx = h->ctx;
 
     if (!mo_list_empty(&h->asks))
-        return; /* they are answered before, the last of them tells */
+        return; /* the answers come first; the last one tells */
     hold_free(h);
     cb->on_closed(ctx, reason, why.code ? &why : NULL);
     mo_sessions_settle(ss);
@@ -81,7 +81,7 @@ void mo_holds_tell(struct session *s, enum news what)
     mo_list_each (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
 
-        /* Who was not told of a box need not hear of its loss. */
+        /* A hold that was not told of the box is not told of its loss. */
         if (h->ready || (h->news & N_READY))
             mo_hold_tell(h, what);
     }
@@ -97,8 +97,7 @@ static void ask_free(struct ask *a)
     mo_free(a);
 }
 
-/* Its session may have lost its box again meanwhile: then it goes on waiting.
- */
+/* The session may have lost its box again: then the request goes on waiting. */
 static bool waits_again(struct ask *a)
 {
     struct session *s = a->s;
@@ -180,7 +179,7 @@ int mo_session_use(struct mo_hold *h,
     return 0;
 }
 
-/* The asker may be gone; the write counts all the same. */
+/* The hold may have been released; the write counts all the same. */
 static void on_kept(void *ctx, const struct mo_written *w,
                     const struct mo_err *why)
 {
@@ -300,7 +299,7 @@ static int find_or_make(struct mo_sessions *ss, struct mo_span id,
     return *out ? 0 : mo_session_new(ss, id, out, e);
 }
 
-/* Its row was read, and it is not on its way to be read again. */
+/* The row was read and is not going to be read again. */
 static bool has_owner(const struct session *s)
 {
     return s->state != S_WAITING && s->state != S_READING &&
@@ -349,12 +348,12 @@ int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
         mo_hold_tell(h, N_READY);
     }
     if (fresh)
-        mo_session_begin(s); /* s may be gone after this, h not */
+        mo_session_begin(s); /* may free s, not h */
     return 0;
 }
 
-/* Its own part of what the session counts. */
-static void detach(struct mo_hold *h)
+/* Subtracts the hold from the session's counts. */
+static void detach_hold(struct mo_hold *h)
 {
     struct session *s = h->s;
 
@@ -366,11 +365,11 @@ static void detach(struct mo_hold *h)
     h->s = NULL;
 }
 
-/* It is over for this one; what it waits for is answered with why. */
-static void part(struct mo_hold *h, const char *reason,
-                 const struct mo_err *why)
+/* Ends one hold; its requests fail with why. */
+static void end_hold(struct mo_hold *h, const char *reason,
+                     const struct mo_err *why)
 {
-    detach(h);
+    detach_hold(h);
     mo_list_push(&h->ss->parting, &h->node);
     h->reason = reason;
     h->news = 0;
@@ -393,7 +392,7 @@ void mo_holds_part(struct session *s, const char *reason,
     mo_list_each_safe (it, &s->holds) {
         struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
 
-        part(h, reason, why ? why : &gone);
+        end_hold(h, reason, why ? why : &gone);
         if (why)
             h->why = *why;
     }
@@ -414,7 +413,7 @@ void mo_holds_sort(struct session *s)
 
         if (is_owner(s, h))
             continue;
-        part(h, "failed", &e);
+        end_hold(h, "failed", &e);
         h->why = e;
     }
 }
@@ -427,14 +426,14 @@ void mo_session_release(struct mo_hold *h)
         struct ask *a = mo_container_of(it, struct ask, mine);
 
         if (a->kept && mo_list_empty(&a->later.node)) {
-            mo_list_del(&a->mine); /* freed when the write is back */
+            mo_list_del(&a->mine); /* freed when the write returns */
             a->h = NULL;
         } else {
             ask_free(a);
         }
     }
     if (s)
-        detach(h);
+        detach_hold(h);
     hold_free(h);
     if (s && mo_list_empty(&s->holds) && s->state != S_ENDING)
         mo_session_finish(s, END_LET_GO, NULL, NULL);

@@ -14,7 +14,7 @@
 
 #define SUFFIX   ".lock"
 #define SOCKET   ".sock" /* control.h's, goes with it */
-#define AGAIN_MS 2000    /* between tries to have the lease */
+#define AGAIN_MS 2000    /* between attempts to take the lease */
 
 struct mo_instance {
     struct mo_loop *loop;
@@ -107,7 +107,7 @@ static bool file_of(char *out, size_t size, struct mo_span name)
     return true;
 }
 
-/* Whoever can lock it has outlived its owner. */
+/* A file that can be locked has outlived its owner. */
 static bool is_dead(int dir, const char *file)
 {
     mo_autofd int fd =

@@ -1,26 +1,27 @@
-/* janitor.c - the sweep: idle sessions, and boxes that are nobody's.
+/* janitor.c - the sweep: ends idle sessions and removes boxes without an
+ * owner.
  *
- * A round looks at three things, one after the other:
+ * A round has three parts, one after the other:
  *  1. our own open sessions: idle ones are warned, later ended. Activity in
  *     memory counts, work under way always does.
- *  2. the store's idle rows. One with a box loses it, and sleeps; one that
- *     sleeps goes when nothing was done in it for keep_ms, as its history
- *     does. REAP_BATCH of them at a time are taken like any session, lease
- *     first, so one that is in use anywhere is left alone; those that may
- *     sleep on are not touched.
- *  3. every box of each driver: it stays if its instance lives (who starts a
- *     box has not yet written its name), or if a session's row names it. The
- *     instance is asked first: what a dead one has not written it never will.
+ *  2. the store's idle rows. A session with a box loses it and sleeps. One
+ *     that sleeps is removed after keep_ms without activity, as its history
+ *     is. REAP_BATCH of them at a time are opened like any session, lease
+ *     first, so a session that is in use anywhere is left alone; those that
+ *     may go on sleeping are not touched.
+ *  3. every box of each driver. A box stays if its instance lives (it may not
+ *     have written the box's name yet), or if a session's row names it. The
+ *     instance is asked first: a dead one writes nothing any more.
  *
- * The first round begins at once, the second soon after: what our dead self
- * had asked an engine for may still have been on its way. */
+ * The first round begins at once, the second soon after: requests that a dead
+ * process made to an engine may still have been under way. */
 #include <stdio.h>
 
 #include "session/instance.h"
 #include "session/priv.h"
 
 #define REAP_BATCH   16
-#define PAGE         128 /* rows looked at together */
+#define PAGE         128 /* rows read at a time */
 #define SECOND_MS    2000
 #define SUSPECTS_MAX (2 * MO_BOX_MAX)
 
@@ -30,7 +31,7 @@ static void next_suspect(struct mo_sessions *ss);
 
 /* --- 1. our own ---------------------------------------------------------- */
 
-static void warn(struct session *s, uint64_t now, uint64_t left)
+static void warn_holds(struct session *s, uint64_t now, uint64_t left)
 {
     s->warned = now;
     mo_list_each (it, &s->holds) {
@@ -42,8 +43,8 @@ static void warn(struct session *s, uint64_t now, uint64_t left)
     }
 }
 
-/* Nobody loses a box without having been warned warn_ms before. */
-static void look_at(struct session *s, uint64_t now)
+/* No session loses its box without a warning warn_ms before. */
+static void check_open_session(struct session *s, uint64_t now)
 {
     const struct mo_sessions_opts *o = &s->ss->o;
     uint64_t idle = now > s->active ? now - s->active : 0;
@@ -55,7 +56,7 @@ static void look_at(struct session *s, uint64_t now)
     if (s->busy) {
         mo_session_touched(s);
     } else if (!s->warned && left <= warn_ms) {
-        warn(s, now, left > warn_ms ? left : warn_ms);
+        warn_holds(s, now, left > warn_ms ? left : warn_ms);
     } else if (s->warned && left == 0 && now - s->warned >= warn_ms) {
         s->ss->stats.reaped++;
         mo_session_finish(s, END_SLEEP, "idle", NULL);
@@ -66,7 +67,7 @@ static void look_at(struct session *s, uint64_t now)
 
 static void next_batch(struct mo_sessions *ss);
 
-/* A batch is over when each of its sessions is. */
+/* The batch is over when each of its sessions is done. */
 static void batch_step(struct mo_sessions *ss)
 {
     if (ss->sweep.reaping)
@@ -85,7 +86,7 @@ void mo_janitor_reaped(struct mo_sessions *ss)
     batch_step(ss);
 }
 
-static void reap(struct mo_sessions *ss, struct mo_span id)
+static void reap_session(struct mo_sessions *ss, struct mo_span id)
 {
     struct session *s = NULL;
 
@@ -117,8 +118,8 @@ enum session_end mo_janitor_judge(struct session *s, uint64_t now)
     return END_SLEEP;
 }
 
-/* Without its lease, so only a guess whether a look is worth it. */
-static bool sleeps_on(const struct mo_sessions *ss, const struct mo_row *r)
+/* Decided without the lease: only whether opening the session is worth it. */
+static bool may_sleep_on(const struct mo_sessions *ss, const struct mo_row *r)
 {
     struct mo_session_row row;
 
@@ -134,9 +135,9 @@ static void on_idle_rows(void *ctx, const struct mo_rows *rows,
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "idle sessions cannot be looked for");
+                   "idle sessions cannot be listed");
     sw->more = !why && rows->more;
-    sw->reaping = 1; /* ours, until all have begun */
+    sw->reaping = 1; /* one for this loop, until all have begun */
     for (size_t i = 0; !why && !ss->closing && i < rows->n; i++) {
         const struct mo_row *r = &rows->v[i];
 
@@ -147,8 +148,8 @@ static void on_idle_rows(void *ctx, const struct mo_rows *rows,
         sw->after = r->at;
         (void)snprintf(sw->after_id, sizeof(sw->after_id), "%.*s",
                        (int)r->session.n, r->session.p);
-        if (!sleeps_on(ss, r))
-            reap(ss, r->session);
+        if (!may_sleep_on(ss, r))
+            reap_session(ss, r->session);
     }
     mo_janitor_reaped(ss);
 }
@@ -170,16 +171,16 @@ static void next_batch(struct mo_sessions *ss)
 
 /* --- 3. boxes ------------------------------------------------------------ */
 
-/* What a question about a suspect came to. */
-enum verdict { ASKED, INNOCENT };
+/* ASKED: an answer will come. KEEP: the box stays, or was dealt with. */
+enum verdict { ASKED, KEEP };
 
 static struct suspect *suspect_now(struct mo_sessions *ss)
 {
     return mo_list_first(&ss->sweep.suspects, struct suspect, node);
 }
 
-/* The one a question is out about. */
-static struct suspect *accused(struct mo_sessions *ss)
+/* The box that the present question is about. */
+static struct suspect *suspect_asked(struct mo_sessions *ss)
 {
     struct suspect *x = suspect_now(ss);
 
@@ -187,20 +188,20 @@ static struct suspect *accused(struct mo_sessions *ss)
     return x;
 }
 
-static void acquit(struct mo_sessions *ss)
+static void drop_suspect(struct mo_sessions *ss)
 {
-    struct suspect *x = accused(ss);
+    struct suspect *x = suspect_asked(ss);
 
     mo_list_del(&x->node);
     mo_free(x);
 }
 
-/* An answer came: with the one it was about we are done, or not. */
-static void go_on(struct mo_sessions *ss, enum verdict v)
+/* Continues with the next box unless another answer will come. */
+static void continue_round(struct mo_sessions *ss, enum verdict v)
 {
     if (v == ASKED)
         return;
-    acquit(ss);
+    drop_suspect(ss);
     next_suspect(ss);
 }
 
@@ -210,21 +211,21 @@ static void on_removed(void *ctx, const struct mo_err *why)
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "box %s could not be removed", accused(ss)->id);
+                   "box %s could not be removed", suspect_asked(ss)->id);
     else
         ss->stats.swept++;
-    go_on(ss, INNOCENT);
+    continue_round(ss, KEEP);
 }
 
-static enum verdict convict(struct mo_sessions *ss)
+static enum verdict remove_suspect(struct mo_sessions *ss)
 {
-    struct suspect *x = accused(ss);
+    struct suspect *x = suspect_asked(ss);
     struct mo_boxes *of = ss->o.drivers[ss->sweep.driver];
 
     mo_log(mo_loop_log(ss->loop), MO_INFO, "session",
-           "box %s is nobody's (session '%s'): removed", x->id, x->session);
-    return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED
-                                                                 : INNOCENT;
+           "box %s has no owner (session '%s'): removing it", x->id,
+           x->session);
+    return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED : KEEP;
 }
 
 static bool in_use_here(struct mo_sessions *ss, const struct suspect *x)
@@ -236,34 +237,34 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
                             const struct mo_err *why)
 {
     struct mo_sessions *ss = ctx;
-    struct suspect *x = accused(ss);
+    struct suspect *x = suspect_asked(ss);
     struct session_row row;
     bool named = false;
 
-    /* A row that cannot be read may name it. */
+    /* A row that cannot be parsed may name the box. */
     mo_session_row_init(&row);
     if (!why && rows->n)
         named = mo_session_row_read(&row, rows->v[0].doc, NULL) < 0 ||
                 strcmp(row.box, x->id) == 0;
     mo_session_row_fini(&row);
     if (why || named || ss->closing || in_use_here(ss, x))
-        go_on(ss, INNOCENT);
+        continue_round(ss, KEEP);
     else
-        go_on(ss, convict(ss));
+        continue_round(ss, remove_suspect(ss));
 }
 
-/* Its instance is dead, or is us and knows nothing of it. */
+/* Its instance is dead, or is us and does not use it. */
 static enum verdict ask_row(struct mo_sessions *ss)
 {
-    struct suspect *x = accused(ss);
+    struct suspect *x = suspect_asked(ss);
     struct mo_read r = {.kind = MO_READ_SESSION,
                         .session = mo_span_cstr(x->session)};
 
     if (!x->session[0])
-        return convict(ss);
+        return remove_suspect(ss);
     return mo_store_read(ss->o.store, &r, on_suspects_row, ss, NULL) == 0
                ? ASKED
-               : INNOCENT;
+               : KEEP;
 }
 
 static void on_instance(void *ctx, struct mo_span owner, uint64_t fence,
@@ -271,16 +272,16 @@ static void on_instance(void *ctx, struct mo_span owner, uint64_t fence,
 {
     struct mo_sessions *ss = ctx;
     struct sweep *sw = &ss->sweep;
-    const char *instance = accused(ss)->instance;
+    const char *instance = suspect_asked(ss)->instance;
     char *known = owner.n ? sw->alive : sw->dead;
 
     (void)fence;
     if (!why)
         (void)snprintf(known, sizeof(sw->alive), "%s", instance);
     if (why || owner.n || ss->closing)
-        go_on(ss, INNOCENT);
+        continue_round(ss, KEEP);
     else
-        go_on(ss, ask_row(ss));
+        continue_round(ss, ask_row(ss));
 }
 
 static enum verdict ask_instance(struct mo_sessions *ss,
@@ -292,7 +293,7 @@ static enum verdict ask_instance(struct mo_sessions *ss,
     return mo_lease_holder(ss->o.store, mo_span_cstr(name), on_instance, ss,
                            NULL) == 0
                ? ASKED
-               : INNOCENT;
+               : KEEP;
 }
 
 static bool is_dead(struct mo_sessions *ss, const char *instance)
@@ -303,18 +304,19 @@ static bool is_dead(struct mo_sessions *ss, const char *instance)
            (o->is_dead && o->is_dead(o->dead_ctx, mo_span_cstr(instance)));
 }
 
-static enum verdict judge(struct mo_sessions *ss, const struct suspect *x)
+static enum verdict judge_suspect(struct mo_sessions *ss,
+                                  const struct suspect *x)
 {
     bool ours = strcmp(x->instance, ss->o.instance) == 0;
 
     if (ss->closing || in_use_here(ss, x))
-        return INNOCENT;
+        return KEEP;
     if (ours && !x->session[0])
-        return INNOCENT; /* warm, the pool's */
+        return KEEP; /* a warm box of the pool */
     if (ours || is_dead(ss, x->instance))
         return ask_row(ss);
     if (strcmp(x->instance, ss->sweep.alive) == 0)
-        return INNOCENT;
+        return KEEP;
     return ask_instance(ss, x);
 }
 
@@ -323,15 +325,15 @@ static void next_suspect(struct mo_sessions *ss)
     struct suspect *x = suspect_now(ss);
 
     for (; x; x = suspect_now(ss)) {
-        if (judge(ss, x) == ASKED)
+        if (judge_suspect(ss, x) == ASKED)
             return;
-        acquit(ss);
+        drop_suspect(ss);
     }
     ss->sweep.driver++;
     next_driver(ss);
 }
 
-static void suspect(struct mo_sessions *ss, const struct mo_box_row *r)
+static void add_suspect(struct mo_sessions *ss, const struct mo_box_row *r)
 {
     struct suspect *x = mo_new(struct suspect);
 
@@ -350,9 +352,9 @@ static void on_boxes(void *ctx, const struct mo_box_row *v, size_t n,
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "boxes cannot be looked through");
+                   "boxes cannot be listed");
     for (size_t i = 0; !why && i < n && i < SUSPECTS_MAX; i++)
-        suspect(ss, &v[i]);
+        add_suspect(ss, &v[i]);
     next_suspect(ss);
 }
 
@@ -379,7 +381,7 @@ static void begin_round(struct mo_sessions *ss)
     sw->after = 0;
     sw->after_id[0] = sw->alive[0] = sw->dead[0] = '\0';
     mo_list_each_safe (it, &ss->all)
-        look_at(mo_container_of(it, struct session, node), now);
+        check_open_session(mo_container_of(it, struct session, node), now);
     next_batch(ss);
 }
 
@@ -420,7 +422,7 @@ int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
     if (ss->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
     if (sw->done)
-        return mo_fail(e, MO_EBUSY, "a sweep is waited for already");
+        return mo_fail(e, MO_EBUSY, "a caller waits for a sweep already");
     sw->done = done;
     sw->done_ctx = ctx;
     sw->again = sw->on;

@@ -1,15 +1,15 @@
-/* priv.h - what the rooms of session/ share: session (the state table, lease
- * and row), boxing (box and connection), ending (the way back), hold (who is
- * told what), row (what the store keeps), boxlink (a box's stream as an MCP
- * link), janitor (the sweep). Nobody else includes it.
+/* priv.h - shared by the files of session/: session (the state table, lease
+ * and row), boxing (box and connection), ending (release of all that), hold
+ * (the users of a session), row (the document in the store), boxlink (a box's
+ * stream as an MCP link), janitor (the sweep). Nobody else includes it.
  *
  *   WAITING -> READING -> BOXING -> OPENING -> READY
  *                           ^  \       |         |
  *                           |   v      v         v
  *                        BOXLESS <---- LOSING <--+
  *
- * and from each of them to ENDING, which leads to the end of the memory, or
- * to WAITING again when somebody asked meanwhile. */
+ * and from each of them to ENDING, after which the session is freed, or goes
+ * to WAITING again if a hold was taken meanwhile. */
 #ifndef MO_SESSION_PRIV_H
 #define MO_SESSION_PRIV_H
 
@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "session/session.h"
 
-#define TOUCH_MS    5000 /* activity reaches the store at most so often */
+#define TOUCH_MS    5000 /* least time between two writes of activity */
 #define CAUSE_MS    3000 /* for the driver to say why a stream has ended */
 #define DRAIN_MS    200  /* for output that is still on its way */
 #define ADOPT_MS    5000 /* for the first answer of an adopted server */
@@ -27,9 +27,9 @@ enum session_state {
     S_WAITING, /* for the lease */
     S_READING, /* the row */
     S_BOXING,  /* a box is on its way */
-    S_OPENING, /* it runs: MCP is opened, its name written */
+    S_OPENING, /* it runs: opening MCP, writing its name */
     S_READY,
-    S_LOSING,  /* box or connection have gone, the other is going */
+    S_LOSING,  /* box or connection has ended, the other is ending */
     S_BOXLESS, /* leased, known, without a box */
     S_ENDING,
     S_GONE,
@@ -40,17 +40,17 @@ enum session_try { TRY_ADOPT, TRY_REVIVE, TRY_START, TRY_NONE };
 
 enum session_end {
     END_LET_GO, /* the box lives on */
-    END_TAKEN,  /* so it does, and nothing may be written */
-    END_SLEEP,  /* the box goes; the row stays and says so */
-    END_CLOSE,  /* the box goes, and the row */
+    END_TAKEN,  /* the same, but the lease is lost: write nothing */
+    END_SLEEP,  /* the box is removed; the row says asleep */
+    END_CLOSE,  /* box and row are removed */
     END_FORGET, /* and the history */
 };
 
-/* What the store keeps of a session. */
+/* A session's row in the store, parsed. */
 struct session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];
-    char owner[MO_SESSION_OWNER_MAX]; /* who made it; "": nobody */
+    char owner[MO_SESSION_OWNER_MAX]; /* "": none */
     bool asleep;                      /* the janitor has taken its box */
     uint64_t created;
     struct mo_buf data;
@@ -64,15 +64,15 @@ struct session {
     char id[MO_SESSION_ID_MAX + 1];
     enum session_state state;
     struct mo_list holds;
-    struct mo_list *walk;  /* the hold whose turn is next, see hold.c */
-    struct mo_list uses;   /* struct ask: who waits for a connection */
-    struct mo_list kills;  /* struct kill: who wants it ended */
-    struct mo_list served; /* of them, by the present ending */
-    bool reap;             /* the janitor wants it, if it is idle */
+    struct mo_list *walk;  /* next hold to be told, see hold.c */
+    struct mo_list uses;   /* struct ask: waiting for a connection */
+    struct mo_list kills;  /* struct kill: requests to end it */
+    struct mo_list served; /* those that the present ending answers */
+    bool reap;             /* opened by the janitor, to end it if idle */
     unsigned pending;      /* store and driver operations under way */
 
     struct mo_lease *lease; /* waited for or held */
-    bool held, second;      /* second: who has it was asked already */
+    bool held, second;      /* second: the holder was asked for already */
     uint64_t fence;
 
     bool known, has_row, old_files;
@@ -92,10 +92,10 @@ struct session {
     struct mo_timer cause; /* the output has ended, the box not yet */
     bool up;               /* the box runs */
     bool opened, named;    /* both: ready */
-    bool served_once;      /* it was ready */
+    bool served_once;      /* it was ready once */
     struct mo_box_end end; /* of the last box; end.why is &end_why or NULL */
     struct mo_err end_why;
-    struct mo_err fault; /* why we ended it; code 0: we did not */
+    struct mo_err fault; /* why we ended the box; code 0: we did not */
     struct mo_session_info info;
 
     enum session_end how; /* ENDING */
@@ -128,7 +128,7 @@ struct ask {
     void *ctx;
 };
 
-/* One box the janitor must think about. */
+/* A box that may have to be removed. */
 struct suspect {
     struct mo_list node;
     char id[MO_BOX_ID_MAX], session[MO_SESSION_ID_MAX + 1];
@@ -176,7 +176,8 @@ struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
                    struct session **out, struct mo_err *e);
 void mo_session_free(struct session *s);
-void mo_sessions_settle(struct mo_sessions *ss); /* closing: is it over? */
+void mo_sessions_settle(
+    struct mo_sessions *ss); /* frees ss if it is closing and nothing is left */
 
 /* session.c */
 void mo_session_move(struct session *s, enum session_state to);
@@ -191,7 +192,8 @@ void mo_session_cause_due(struct mo_timer *t);
 
 /* ending.c */
 void mo_session_answer_kills(struct session *s, const struct mo_err *why);
-/* reason and why are what the holds are told; NULL: there are none. */
+/* Begins to end the session. reason and why are passed to the holds; NULL:
+ * there are none. */
 void mo_session_finish(struct session *s, enum session_end how,
                        const char *reason, const struct mo_err *why);
 void mo_session_fail(struct session *s, const struct mo_err *why);
@@ -207,10 +209,10 @@ struct mo_hold {
     const struct mo_hold_cb *cb;
     void *ctx;
     struct mo_later later;
-    unsigned news; /* enum news, to be told */
+    unsigned news; /* enum news still to be told */
     unsigned busy, idle_left;
-    bool ready;                       /* was told so */
-    char owner[MO_SESSION_OWNER_MAX]; /* for whom; "": for anybody */
+    bool ready;                       /* on_ready was called */
+    char owner[MO_SESSION_OWNER_MAX]; /* "": the operator */
     struct mo_list asks;
     const char *reason;
     struct mo_err why;
@@ -220,10 +222,10 @@ void mo_hold_tell(struct mo_hold *h, enum news what);
 void mo_holds_tell(struct session *s, enum news what);
 void mo_holds_part(struct session *s, const char *reason,
                    const struct mo_err *why);
-/* The row was read: to whom it is somebody else's, it is not there. The
- * first to come owns one that is new. */
+/* Called when the row was read. Ends the holds of other owners with
+ * MO_ENOTFOUND. The first hold owns a new session. */
 void mo_holds_sort(struct session *s);
-bool mo_holds_owned(const struct session *s); /* any of them for a person? */
+bool mo_holds_owned(const struct session *s); /* does any hold name an owner? */
 void mo_holds_notify(struct session *s, const struct mo_rpc *m);
 bool mo_holds_ask(struct session *s, struct mo_ask *a);
 void mo_session_answer_uses(struct session *s, const struct mo_err *why);
@@ -234,7 +236,7 @@ void mo_session_row_fini(struct session_row *r);
 int mo_session_row_read(struct session_row *r, struct mo_span doc,
                         struct mo_err *e);
 int mo_session_row_write(const struct session_row *r, struct mo_buf *b);
-/* The row as it is now, to the store; pending until done. */
+/* Writes the row to the store; s->pending counts it until done. */
 int mo_session_keep_row(struct session *s,
                         void (*done)(void *ctx, const struct mo_written *w,
                                      const struct mo_err *why),
@@ -244,22 +246,22 @@ void mo_session_flush(struct session *s);   /* activity to the store */
 void mo_session_flush_due(struct mo_timer *t);
 
 /* boxlink.c */
-/* io is the link's in any case. on_eof: its output ended, of the box's end
- * nothing is known. */
+/* Owns io also after a failure. on_eof: the output has ended; whether the box
+ * has is not known yet. */
 int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
                    void (*on_eof)(void *ctx, const struct mo_err *why),
                    void *ctx, struct boxlink **out, struct mo_err *e);
 struct mo_link *mo_boxlink_link(struct boxlink *b);
-/* The box has ended: what calls in flight are told once its last output has
- * been read. The link may be gone after DRAIN_MS. */
+/* The box has ended for this reason: calls in flight fail with it once the
+ * last output has been read. The link may be freed after DRAIN_MS. */
 void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why);
 
 /* janitor.c */
 void mo_janitor_start(struct mo_sessions *ss);
 void mo_janitor_stop(struct mo_sessions *ss);
-/* Leased and read: what is to become of it? */
+/* How to end a session that is leased and read. */
 enum session_end mo_janitor_judge(struct session *s, uint64_t now);
-/* Reaping of a session was tried and is over. */
+/* One session of the batch is done. */
 void mo_janitor_reaped(struct mo_sessions *ss);
 
 #endif

@@ -1,13 +1,13 @@
-/* row.c - what the store keeps of a session, as a document.
+/* row.c - a session's document in the store.
  *
  * {"v":1,"box":"...","driver":"native","owner":"...",
  *  "created":1700000000000,"data":{...}}
  *
- * The owner is left out where it is nobody in particular.
- * One whose box the janitor has taken says "asleep":true and has no box.
+ * No "owner": the session has none. "asleep":true: the janitor has taken its
+ * box.
  *
- * A reader takes what it knows and skips the rest, so that newer programs may
- * add to it. Activity is the store's own column and is written apart. */
+ * Unknown members are skipped, so that newer programs may add some. The time
+ * of activity is a column of its own. */
 #include <stdio.h>
 
 #include "codec/json/json.h"
@@ -104,7 +104,7 @@ int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-/* An id that somebody else may have used before begins from nothing. */
+/* A new session forgets what was stored under the same id before. */
 int mo_session_keep_row(struct session *s,
                         void (*done)(void *ctx, const struct mo_written *w,
                                      const struct mo_err *why),

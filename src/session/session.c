@@ -1,8 +1,8 @@
-/* session.c - the state table, and the first half of the way to a ready
- * session: lease and row. boxing.c goes on from there.
+/* session.c - the state table, and the first half of opening a session: lease
+ * and row. boxing.c continues from there.
  *
- * Every callback may find the session ENDING: it then only takes note and
- * lets mo_session_finish_step() go on. */
+ * Every callback may find the session ENDING: then it only records the result
+ * and calls mo_session_finish_step(). */
 #include "session/priv.h"
 
 #define TO(state) (1u << (state))
@@ -25,7 +25,8 @@ void mo_session_move(struct session *s, enum session_state to)
     s->state = to;
 }
 
-/* An operation is back. True: nobody waits for it but the end. */
+/* An operation has returned. True: the session is ENDING, the caller must
+ * stop. */
 bool mo_session_landed(struct session *s)
 {
     s->pending--;
@@ -103,8 +104,8 @@ static void on_broken(void *ctx, const struct mo_err *why)
         take(s, s->ss->o.wait_ms);
 }
 
-/* Somebody has it. The dead are not waited for; who wants to end a session
- * does not wait for the living either. */
+/* Another process has the lease. The lease of a dead process is broken. A
+ * request to end the session does not wait for a living one. */
 static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                       const struct mo_err *why)
 {
@@ -155,8 +156,8 @@ void mo_session_begin(struct session *s)
 
 /* --- the row ------------------------------------------------------------- */
 
-/* The row is read and the lease held: what was asked of us? */
-static void decide(struct session *s)
+/* The row is read and the lease held: end, reap or open. */
+static void decide_after_row(struct session *s)
 {
     uint64_t now = wall_now(s->ss);
     bool forget = false;
@@ -196,12 +197,12 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         return;
     }
     s->known = s->old_files = rows->n > 0;
-    if (mo_holds_owned(s)) /* whose it was, nobody knows any more */
+    if (mo_holds_owned(s)) /* the old owner is unknown */
         s->known = s->old_files = false;
-    decide(s);
+    decide_after_row(s);
 }
 
-/* No row: the janitor has taken it, but what was said may still be there. */
+/* No row: the janitor has removed it, but its history may still exist. */
 static void read_history(struct session *s)
 {
     struct mo_read r = {.kind = MO_READ_HISTORY,
@@ -217,7 +218,7 @@ static void read_history(struct session *s)
     mo_session_fail(s, &e);
 }
 
-/* A row we cannot read is no reason to turn its owner away. */
+/* A row that cannot be parsed does not keep its owner out. */
 static void take_row(struct session *s, const struct mo_row *r)
 {
     struct mo_err e;
@@ -243,7 +244,7 @@ static void on_row(void *ctx, const struct mo_rows *rows,
         read_history(s);
     } else {
         take_row(s, &rows->v[0]);
-        decide(s);
+        decide_after_row(s);
     }
 }
 

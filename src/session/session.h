@@ -1,36 +1,37 @@
-/* session.h - one person's place: its box, its MCP connection, its memory.
+/* session.h - one person's session: its box, its MCP connection, its row in
+ * the store.
  *
- * Who wants to work in a session takes a hold on it (a socket, a turn under
- * way, a command). The first hold in this process takes the session's lease
- * from the store, reads its row, starts or adopts its box and opens MCP in
- * it; later holds share all that. With the last hold the box is let go and
- * the lease given back: the box lives on, and whichever process is asked next
- * adopts it with its files. So a session has one box under any stampede, and
- * no process keeps what it does not use.
+ * To work in a session, take a hold on it (a socket, a turn under way, a
+ * command). The first hold in this process takes the session's lease from the
+ * store, reads its row, starts or adopts its box and opens MCP in it; later
+ * holds share all that. With the last hold the box is let go and the lease
+ * given back: the box lives on, and the process that is asked next adopts it
+ * with its files. So a session has one box however many ask at once, and no
+ * process keeps what it does not use.
  *
- * The janitor looks through the store, not through our memory: every
- * sweep_ms it takes the boxes of sessions without activity for idle_ms. A
- * session with running work, here or elsewhere, is never taken: it is leased.
- * Its row stays, without a box ("asleep"), so that the conversation can be
- * found and opened again, until nothing was done in it for keep_ms.
- * At start, and with each sweep, boxes that no living session names and no
- * living instance is about to use are removed.
+ * The janitor works from the store, not from memory: every sweep_ms it takes
+ * the boxes of sessions without activity for idle_ms. A session with running
+ * work, here or elsewhere, is leased and so never taken. Its row stays without
+ * a box ("asleep"), so that the conversation can be found and opened again,
+ * until keep_ms without activity have passed. At start, and with each sweep,
+ * boxes are removed that no row names and that no running instance is about to
+ * use.
  *
  * Invariants
  *  1. Only mo_session_move() writes a session's state.
- *  2. A box is named in the session's row before anybody hears of it, and a
- *     row names at most one box.
- *  3. Whatever is written for the session carries the lease's fence. A lost
- *     lease ends every hold at once (on_closed): somebody else is acting.
+ *  2. The session's row names a box before any hold is told of it, and a row
+ *     names at most one box.
+ *  3. Every write for the session carries the lease's fence. A lost lease ends
+ *     every hold at once (on_closed): another process is acting.
  *  4. on_ready or on_closed fires for each hold, on_closed once and last,
  *     unless the hold was released before; none from inside a call.
  *  5. A box that ends by itself is reported once to every hold (on_box) with
- *     its cause; its connection's calls fail with the same cause. The next
- *     mo_session_use() brings a fresh one, with the old files where the
- *     driver kept them, and says which.
- *  6. A session belongs to who made it, for good. To somebody else's hold it
- *     is not there (MO_ENOTFOUND). Who makes one under an id that was used
- *     before finds nothing of what was left there.
+ *     its cause; calls on its connection fail with the same cause. The next
+ *     mo_session_use() starts a fresh one, with the old files if the driver
+ *     kept them, and says so.
+ *  6. A session belongs to its first owner for good. For another owner's hold
+ *     it does not exist (MO_ENOTFOUND). A new session under an id that was
+ *     used before starts with nothing of the old one.
  *
  * It knows MCP connections and boxes; nothing of turns, models or the web. */
 #ifndef MO_SESSION_SESSION_H
@@ -47,25 +48,25 @@
 #define MO_SESSION_OWNER_MAX 33 /* bytes of a name, NUL included */
 
 struct mo_sessions;
-struct mo_hold; /* somebody's stake in a session */
+struct mo_hold; /* one user of a session */
 
 struct mo_sessions_opts {
     struct mo_store *store;
     struct mo_boxes *const *drivers; /* in order of preference; the first */
     size_t ndrivers;                 /* starts boxes, all are swept */
     struct mo_box_spec spec;         /* of every session's box; borrowed */
-    const char *instance;            /* as the drivers were told */
+    const char *instance;            /* the name the drivers were given */
     struct mo_span capabilities;     /* what servers in boxes may ask of us */
     uint64_t idle_ms;                /* 15 min */
     uint64_t keep_ms;                /* rows without a box; 0: for ever */
-    uint64_t warn_ms;                /* on_idle so long before; 60 s */
+    uint64_t warn_ms;                /* on_idle this long before; 60 s */
     uint64_t sweep_ms;               /* 60 s */
     uint64_t wait_ms;                /* for a lease held elsewhere; 30 s */
     unsigned max;                    /* open here; 0: MO_SESSIONS_MAX */
     unsigned warm;                   /* boxes kept ready */
     bool no_janitor;                 /* sweep only when asked: for a command */
-    /* Is that instance known to have died? Its leases are not waited for.
-     * NULL: nobody knows, leases end in their time. */
+    /* True if that instance is known to have died: its leases are not waited
+     * for. NULL: leases end at their term. */
     bool (*is_dead)(void *ctx, struct mo_span instance);
     void *dead_ctx;
     uint64_t (*wall)(void *ctx); /* wall ms; NULL: the real one */
@@ -76,8 +77,8 @@ struct mo_sessions_opts {
  * mo_sessions_ready() is true after it. */
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
                      struct mo_sessions **out, struct mo_err *e);
-/* Every hold ends (on_closed), boxes of living sessions are let go; gone(ctx)
- * once, later. Store and drivers stay the caller's. */
+/* Ends every hold (on_closed) and lets the boxes go; gone(ctx) once, later.
+ * Store and drivers stay the caller's. */
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx);
 bool mo_sessions_ready(const struct mo_sessions *ss);
@@ -85,8 +86,8 @@ bool mo_sessions_ready(const struct mo_sessions *ss);
  * looked at. Sessions above max stay open. */
 void mo_sessions_change(struct mo_sessions *ss,
                         const struct mo_sessions_opts *o);
-/* The janitor's round now (or after the one under way); done() when it is
- * over. MO_EBUSY: somebody waits for one already. Tests, `sessions`. */
+/* Sweeps now (or after the sweep under way); done() when it is over. MO_EBUSY:
+ * a caller waits for one already. For tests and the command `sessions`. */
 int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
                       void *ctx, struct mo_err *e);
 
@@ -94,82 +95,83 @@ int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
 
 enum mo_workspace {
     MO_WORKSPACE_FRESH, /* a new session */
-    MO_WORKSPACE_KEPT,  /* its files are as they were */
-    MO_WORKSPACE_LOST,  /* it had files; they went with its box */
+    MO_WORKSPACE_KEPT,  /* its files are unchanged */
+    MO_WORKSPACE_LOST,  /* its files were lost with its box */
 };
 
 struct mo_session_info {
     const char *id, *box, *driver;
-    const char *owner; /* "": nobody in particular */
+    const char *owner; /* "": none */
     bool resumed;      /* the session was known to the store */
     enum mo_workspace workspace;
-    uint64_t fence;       /* for what the owner writes to the store */
+    uint64_t fence;       /* for writes to the store */
     struct mo_span data;  /* what mo_session_keep() kept */
-    struct mo_conn *conn; /* NULL: its box has gone, see mo_session_use() */
+    struct mo_conn *conn; /* NULL: no box; see */
 };
 
 struct mo_hold_cb {
     void (*on_ready)(void *ctx, struct mo_hold *h,
                      const struct mo_session_info *info);
-    /* The box has gone (why: "oom", "killed", ...); or, ready again, there
-     * is another (info). One of both is NULL. */
+    /* The box has ended (end: "oom", "killed", ...), or a new one is ready
+     * (info). One of both is NULL. */
     void (*on_box)(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
                    const struct mo_session_info *info);
     void (*on_idle)(void *ctx, struct mo_hold *h, unsigned seconds_left);
-    /* What the server in the box says and asks; both may be NULL. Everybody
-     * hears a notification; a question goes to the oldest hold that takes
-     * them, and is refused when there is none. */
+    /* Notifications and requests of the server in the box; both may be NULL.
+     * Every hold gets a notification. A request goes to the oldest hold that
+     * takes requests, and is refused if there is none. */
     void (*on_notify)(void *ctx, struct mo_hold *h, const struct mo_rpc *m);
     void (*on_ask)(void *ctx, struct mo_hold *h, struct mo_ask *a);
-    /* The hold is gone. reason: "idle", "closed", "killed", "taken over",
-     * "shutdown", or "failed" with why. */
+    /* The hold has ended and is freed. reason: "idle", "closed", "killed",
+     * "taken over", "shutdown", or "failed" with why. */
     void (*on_closed)(void *ctx, const char *reason, const struct mo_err *why);
 };
 
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
                     const struct mo_hold_cb *cb, void *ctx,
                     struct mo_hold **out, struct mo_err *e);
-/* The same for that person. Empty: for the operator, whose are all. */
+/* The same on behalf of `owner`. Empty: the operator, who may use every
+ * session. */
 int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
                        struct mo_span owner, const struct mo_hold_cb *cb,
                        void *ctx, struct mo_hold **out, struct mo_err *e);
-/* No callback any more, that of use and keep included. What was to be kept is
- * kept all the same. */
+/* Frees the hold; no callback fires any more, those of use and keep included.
+ * A keep under way is still written. */
 void mo_session_release(struct mo_hold *h);
 
-/* Something happened: the session is not idle. Cheap; written to the store
- * at most every few seconds. */
+/* Notes activity: the session is not idle. Cheap; written to the store at most
+ * every few seconds. */
 void mo_session_touch(struct mo_hold *h);
 
-/* Work is under way in it (never reaped) / no more. They nest. */
+/* Work begins (the session is never reaped) or ends. Calls nest. */
 void mo_session_busy(struct mo_hold *h, bool busy);
 
-/* A connection to use now: the present one, or that of a fresh box. done()
- * once; info is borrowed. */
+/* Gives a connection: the present one, or that of a fresh box. done() once;
+ * info is borrowed. */
 int mo_session_use(struct mo_hold *h,
                    void (*done)(void *ctx, const struct mo_session_info *info,
                                 const struct mo_err *why),
                    void *ctx, struct mo_err *e);
 
-/* Keep a document (JSON) of the owner's with the session, in place of the
- * last. done() when it is durable. Not before on_ready. */
+/* Stores a JSON document with the session, replacing the last. done() when it
+ * is durable. Not before on_ready. */
 int mo_session_keep(struct mo_hold *h, struct mo_span data,
                     void (*done)(void *ctx, const struct mo_err *why),
                     void *ctx, struct mo_err *e);
 
-/* The present state, NULL before on_ready. */
+/* The current state; NULL before on_ready. */
 const struct mo_session_info *mo_session_info(const struct mo_hold *h);
 
 /* --- from outside -------------------------------------------------------- */
 
-/* End a session and its box wherever it is idle or ours; forget: its history
- * too. Held by another process: MO_EBUSY, the message says by whom; nobody
- * knows it: MO_ENOTFOUND. */
+/* Ends a session and its box if it is idle or held here; forget: deletes its
+ * history too. Held by another process: MO_EBUSY, the message names it.
+ * Unknown: MO_ENOTFOUND. */
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e);
 
-/* What the store's row of a session says (MO_READ_SESSION). */
+/* A session's row in the store (MO_READ_SESSION), parsed. */
 struct mo_session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];         /* of its box, or of the last it had */
@@ -184,7 +186,7 @@ struct mo_sessions_stats {
     unsigned open, ready, holds, warm;
     uint64_t started, adopted, revived, swept, lost;
     uint64_t reaped;  /* boxes taken */
-    uint64_t expired; /* rows without a box that went */
+    uint64_t expired; /* rows without a box that were removed */
 };
 struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss);
 

@@ -148,7 +148,7 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
 
         mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
-            mo_holds_part(s, "shutdown", NULL); /* those that came meanwhile */
+            mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
         else
             mo_session_finish(s, END_LET_GO, "shutdown", NULL);
     }

@@ -121,7 +121,7 @@ test('a box that is killed: the call fails once with the cause', { skip }, async
   await eventually('it runs', () => processesOf(uid).length > 1);
   for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
   const answer = await s.next((e) => e.ev === 'answer' && e.id === 'hang');
-  assert.match(answer.why, /the session's box has gone: killed/);
+  assert.match(answer.why, /the session's box has ended: killed/);
   const lost = await s.next((e) => e.ev === 'lost');
   assert.equal(lost.cause, 'killed');
   s.tell('use', { h: 'a' });

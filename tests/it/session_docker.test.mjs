@@ -91,7 +91,7 @@ for (const liveRestore of [true, false])
         s.tell('call', { h: 'a', id: 'hang', tool: 'execute_command', args: { command: 'sleep 60' } });
         await other.signal('KILL');
         const answer = await s.next((e) => e.ev === 'answer' && e.id === 'hang');
-        assert.match(answer.why, /the session's box has gone/);
+        assert.match(answer.why, /the session's box has ended/);
         await s.next((e) => e.ev === 'lost');
         await other.start();
         let used;
