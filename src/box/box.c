@@ -1,10 +1,8 @@
-/*
- * box.c - the life of a box, whoever keeps it.
+/* box.c - the life of a box, the same for both drivers.
  *
- * Only mo_box_move() writes a box's state, along one table. What a driver
- * reports too late (it is up, but was asked to end meanwhile) is put right
- * here, so that drivers need not think of it.
- */
+ * Only mo_box_move() writes a box's state, by one table. A driver's late
+ * report (a box is up that was asked to end meanwhile) is handled here, so
+ * that drivers need not. */
 #include "box/driver.h"
 
 static const char *const cause_names[] = {
@@ -50,7 +48,7 @@ static void close_io(struct mo_box *b)
     b->io = (struct mo_box_io){NULL, NULL};
 }
 
-/* A claimed box is handed over from the loop. */
+/* Hands a claimed box over, from the loop. */
 static void on_claimed(struct mo_later *d)
 {
     struct mo_box *b = mo_container_of(d, struct mo_box, later);

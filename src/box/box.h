@@ -1,25 +1,25 @@
 /* box.h - a hardened, ephemeral place where one session's programs run.
  *
- * A box has a program inside (our toolbox, or any MCP server) and is spoken to
- * over the program's stdin and stdout only. This room hands out those bytes
- * as streams, says when and why the box ended, and leaves nothing behind. It
- * knows no MCP and no sessions beyond a label; who may have a box is decided
- * above.
+ * A box runs one program (our toolbox, or any MCP server) and is spoken to
+ * over the program's stdin and stdout only. This room gives out those bytes as
+ * streams, reports when and why the box ended, and leaves nothing behind. It
+ * knows no MCP, and of sessions only a label; the rooms above decide who may
+ * have a box.
  *
- * Two drivers keep one and the same policy (struct mo_box_spec):
- * `docker` (Engine API, any engine that speaks it) and `native` (mo-box). A
- * box outlives us: after a restart the boxes of our earlier self are listed,
- * and adopted or removed.
+ * Two drivers keep the same policy (struct mo_box_spec): `docker` (Engine API,
+ * any engine that speaks it) and `native` (mo-box). A box outlives the
+ * process: after a restart the boxes of earlier processes are listed, and
+ * adopted or removed.
  *
  * Invariants:
  *  1. on_ready fires at most once, on_gone exactly once, last, for every box
- *     handed out; the box's memory is gone after it. Neither fires from
- *     inside a call of this room.
+ *     handed out; the box is freed after it. Neither fires from inside a call
+ *     of this room.
  *  2. The streams belong to the box's owner from on_ready on (attach, close);
  *     closing them does not end the box.
  *  3. After on_gone nothing of the box exists: no process, cgroup, mount,
- *     container; unless it was let go, or MO_BOX_ENGINE_GONE says that nobody
- *     could be asked: the next sweep finds it then.
+ *     container; unless it was let go, or ended with MO_BOX_ENGINE_GONE
+ *     because the engine could not be asked: then the next sweep finds it.
  *  4. A box is never used for two sessions.
  *
  * Limits: MO_BOX_MAX boxes of one host at a time. */
@@ -56,11 +56,11 @@ struct mo_box_spec {
     const char *const
         *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
     const char *session; /* label; "" for a box kept warm */
-    uint64_t expires;    /* wall s, hard end for who finds it orphaned */
-    uint64_t linger_ms;  /* how long it may live with nobody attached */
-    bool with_us;        /* docker: its program's input ends when we do, so that
-                            it does not go on for nobody; the next sweep takes
-                            away what is left (a stopped container) */
+    uint64_t expires;    /* wall s; after that a sweep may remove it */
+    uint64_t linger_ms;  /* how long it may live unattached */
+    bool with_us; /* docker: the program's stdin ends when this process dies, so
+                     that it does not run on unused; the next sweep removes the
+                     stopped container */
 };
 
 /* --- the life of a box --------------------------------------------------- */
@@ -73,8 +73,8 @@ enum mo_box_cause {
     MO_BOX_EXITED,      /* its program ended by itself (code) */
     MO_BOX_OOM,         /* it reached its memory limit */
     MO_BOX_KILLED,      /* by a signal that was not ours */
-    MO_BOX_LET_GO,      /* mo_box_let_go(): it lives on without us */
-    MO_BOX_ENGINE_GONE, /* the engine or keeper went away */
+    MO_BOX_LET_GO,      /* mo_box_let_go(): it lives on */
+    MO_BOX_ENGINE_GONE, /* the engine or keeper cannot be reached */
     MO_BOX_REFUSED,     /* it never started (why) */
 };
 
@@ -82,8 +82,8 @@ struct mo_box_end {
     enum mo_box_cause cause;
     int code;                 /* exit status, or -1 */
     int signal;               /* or 0 */
-    bool workspace_kept;      /* mo_box_revive() can have its files back */
-    const struct mo_err *why; /* NULL or more to say */
+    bool workspace_kept;      /* mo_box_revive() can restore its files */
+    const struct mo_err *why; /* details, or NULL */
 };
 const char *mo_box_cause_name(enum mo_box_cause c); /* "oom", "killed", ... */
 
@@ -97,12 +97,13 @@ struct mo_box_cb {
     void (*on_gone)(void *ctx, const struct mo_box_end *end);
 };
 
-/* A fresh one: from the warm pool if there is one of that spec, else cold. */
+/* Starts a fresh box: a warm one if the pool has one of that spec, else cold.
+ */
 int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e);
-/* One that lives already (listed under that id): its streams again. Bytes of
- * an earlier conversation may come first; a line may begin in the middle. */
+/* Attaches to a running box (listed under that id). Bytes of an earlier
+ * conversation may come first; a line may begin in the middle. */
 int mo_box_adopt(struct mo_boxes *bs, const char *id,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e);
@@ -135,19 +136,19 @@ struct mo_box_row {
     bool running, paused, warm;
 };
 
-/* Every box with our store's label, of whichever instance, dead ones too.
+/* Lists every box with our store's label, of every instance, dead ones too.
  * Rows are borrowed; done() once. */
 int mo_boxes_list(struct mo_boxes *bs,
                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
                                const struct mo_err *why),
                   void *ctx, struct mo_err *e);
-/* Remove one by id, whatever its state; unknown = success. */
+/* Removes one by id in any state; an unknown id is a success. */
 int mo_boxes_remove(struct mo_boxes *bs, const char *id,
                     void (*done)(void *ctx, const struct mo_err *why),
                     void *ctx, struct mo_err *e);
 
-/* Keep n boxes of that spec ready (paused or parked); 0: none any more.
- * Refilled one at a time with backoff; bounded by MO_BOX_WARM_MAX. */
+/* Keeps n boxes of that spec ready (paused or parked); 0: none. Refilled one
+ * at a time with backoff; at most MO_BOX_WARM_MAX. */
 #define MO_BOX_WARM_MAX 32
 int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
                   unsigned n, struct mo_err *e);
@@ -155,7 +156,7 @@ unsigned mo_boxes_warm_now(const struct mo_boxes *bs); /* ready */
 
 const char *mo_boxes_driver(const struct mo_boxes *bs);
 
-/* Can it keep its promises here? What a person and `doctor` want to know. */
+/* Whether the driver can keep its promises on this machine; for `doctor`. */
 struct mo_boxes_ready {
     bool ok;
     char what[160]; /* "Docker 20.10.24 at unix:///var/run/docker.sock" */
@@ -165,8 +166,7 @@ int mo_boxes_check(struct mo_boxes *bs,
                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
                    void *ctx, struct mo_err *e);
 
-/* Warm ones are removed, boxes in use are let go or must have been ended;
- * gone(ctx) once, later. */
+/* Removes warm boxes and lets boxes in use go; gone(ctx) once, later. */
 void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 
 /* --- opening a driver ---------------------------------------------------- */
@@ -178,7 +178,7 @@ struct mo_boxes_opts {
     const char *dir;        /* 0700, ours: sockets and locks (native) */
     struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
-    const char *engine; /* docker: DOCKER_HOST form; NULL: the usual places */
+    const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
@@ -188,9 +188,10 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
 
 /* --- specs (spec.c) ------------------------------------------------------ */
 
-/* MO_EINVAL for what no driver could keep; says which and why. */
+/* MO_EINVAL for a spec that no driver could keep; says which part and why. */
 int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e);
-/* The same promise to the program inside; labels and times don't count. */
+/* True if the specs promise the same to the program inside; labels and times
+ * do not count. */
 bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b);
 struct mo_arena;
 int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,

@@ -1,4 +1,4 @@
-/* docker.c - the docker driver: the engine, our image in it, its news. */
+/* docker.c - the docker driver: the engine, our image in it, its events. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@ void mo_docker_unwait(struct dk_wait *w)
     mo_list_del(&w->node);
 }
 
-/* Everybody whom this concerns: all if it failed, else those who have what
- * they need now. */
-static void tell(struct dk *d, const struct mo_err *why)
+/* Runs the waiting boxes: all of them after a failure, else those that have
+ * what they need. */
+static void run_waiting(struct dk *d, const struct mo_err *why)
 {
     struct mo_list now, rest;
 
@@ -101,7 +101,7 @@ static void on_image(void *ctx, const struct mo_err *why)
     d->image_asked = false;
     d->image_ok = why == NULL;
     mo_buf_fini(&d->image.tar);
-    tell(d, why);
+    run_waiting(d, why);
 }
 
 static void ask_image(struct dk *d)
@@ -156,7 +156,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
     d->greeted = false;
     d->image_ok = false;
     mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
-               "the engine at %s is away", mo_engine_host(d->en));
+               "the engine at %s cannot be reached", mo_engine_host(d->en));
     everybody_look(d);
 }
 
@@ -196,7 +196,7 @@ int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
     return 0;
 }
 
-/* podman wants the profile as a file on its own machine. */
+/* podman takes the profile as a file on its own machine. */
 static int profile_file(struct dk *d, struct mo_err *e)
 {
     mo_autofree char *path = mo_alloc(512);
@@ -238,7 +238,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
 
     d->greeting = false;
     if (why) {
-        tell(d, why);
+        run_waiting(d, why);
         return;
     }
     d->facts = *f;
@@ -248,7 +248,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
     if (rc == 0)
         rc = start_watch(d, &e);
     d->greeted = rc == 0;
-    tell(d, rc < 0 ? &e : NULL);
+    run_waiting(d, rc < 0 ? &e : NULL);
     if (rc == 0 && image_wanted(d))
         ask_image(d);
 }
@@ -261,7 +261,7 @@ static void on_later(struct mo_later *l)
     if (mo_list_empty(&d->waiting) || d->greeting)
         return;
     if (d->greeted) {
-        tell(d, NULL);
+        run_waiting(d, NULL);
         if (image_wanted(d))
             ask_image(d);
         return;
@@ -269,7 +269,7 @@ static void on_later(struct mo_later *l)
     d->greeting = true;
     if (mo_engine_hello(d->en, on_hello, d, &e) < 0) {
         d->greeting = false;
-        tell(d, &e);
+        run_waiting(d, &e);
     }
 }
 
@@ -303,7 +303,7 @@ static void on_engine_gone(void *ctx)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
-    tell(d, &e);
+    run_waiting(d, &e);
     dk_free(d);
     if (gone)
         gone(gone_ctx);
@@ -343,8 +343,8 @@ static bool is_socket(const char *path)
     return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* DOCKER_HOST, else the first socket that is there. */
-static void usual_place(char *out, size_t max)
+/* DOCKER_HOST, else the first default socket that exists. */
+static void default_engine(char *out, size_t max)
 {
     const char *host = getenv("DOCKER_HOST");
     const char *run = getenv("XDG_RUNTIME_DIR");
@@ -383,7 +383,7 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     if (engine && engine[0])
         (void)snprintf(host, sizeof(host), "%s", engine);
     else
-        usual_place(host, sizeof(host));
+        default_engine(host, sizeof(host));
     if (certs && certs[0])
         o.certs = certs;
     else if (verify && verify[0])

@@ -1,4 +1,4 @@
-/* docker_ask.c - questions about docker boxes: all of them, one, the engine. */
+/* docker_ask.c - queries about docker boxes: list, remove, stats, check. */
 #include <stdio.h>
 
 #include "box/docker_priv.h"
@@ -15,8 +15,9 @@ struct list {
     struct mo_arena arena;
 };
 
-/* A string member, "" if there is none; NULL without memory. */
-static const char *text(struct mo_arena *a, struct mo_json obj, const char *key)
+/* A string member; "" if missing; NULL: no memory. */
+static const char *member_text(struct mo_arena *a, struct mo_json obj,
+                               const char *key)
 {
     struct mo_json v = mo_json_get(obj, key);
     struct mo_span s;
@@ -32,13 +33,13 @@ static int read_row(struct mo_arena *a, struct mo_json v, struct mo_box_row *r)
 {
     struct mo_json labels = mo_json_get(v, "Labels");
     struct mo_json state = mo_json_get(v, "State");
-    const char *expires = text(a, labels, "mo.expires");
+    const char *expires = member_text(a, labels, "mo.expires");
 
     *r = (struct mo_box_row){
-        .id = text(a, v, "Id"),
-        .session = text(a, labels, "mo.session"),
-        .instance = text(a, labels, "mo.instance"),
-        .policy = text(a, labels, "mo.policy"),
+        .id = member_text(a, v, "Id"),
+        .session = member_text(a, labels, "mo.session"),
+        .instance = member_text(a, labels, "mo.instance"),
+        .policy = member_text(a, labels, "mo.policy"),
         .paused = mo_json_str_eq(state, MO_SPAN("paused")),
         .warm = mo_json_str_eq(mo_json_get(labels, "mo.warm"), MO_SPAN("1")),
     };
@@ -174,7 +175,7 @@ static void on_removed(void *ctx, const struct mo_engine_reply *r,
 
     if (why && why->code == MO_ENOTFOUND)
         why = NULL;
-    /* Somebody is at it: it is over when it is not found. */
+    /* 409: it is being removed already; done when it is not found. */
     if (why && r->status == 409 && ++s->tries < REMOVE_TRIES) {
         mo_timer_start(s->d->bs.loop, &s->timer, REMOVE_MS);
         return;
@@ -200,7 +201,7 @@ int mo_docker_remove(struct mo_boxes *bs, const char *id,
     int rc;
 
     if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX)
-        return mo_fail(e, MO_EINVAL, "box: that is no id of one");
+        return mo_fail(e, MO_EINVAL, "box: the id is not valid");
     s = mo_new(struct removal);
     if (!s)
         return mo_fail(e, MO_ENOMEM, "box");
@@ -244,7 +245,7 @@ static void on_stats(void *ctx, const struct mo_engine_reply *r,
         out.cpu_us = number(cpu, "cpu_usage", "total_usage") / 1000;
         out.pids = (unsigned)number(r->json, "pids_stats", "current");
         if (out.memory_peak < out.memory)
-            out.memory_peak = out.memory; /* cgroup v2 counts none */
+            out.memory_peak = out.memory; /* cgroup v2 has no peak */
     }
     s->done(s->ctx, why ? NULL : &out, why);
     mo_free(s);

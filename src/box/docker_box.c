@@ -11,7 +11,7 @@
 #include "base/rand.h"
 #include "box/docker_priv.h"
 
-#define PATIENCE_MS 10000 /* for an answer when stopped meanwhile */
+#define PATIENCE_MS 10000 /* to wait for an answer after a stop */
 
 static struct dk *driver(const struct dk_box *b)
 {
@@ -90,8 +90,8 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
         up(b);
 }
 
-/* Inspect and attach have both come to a good end. */
-static void go_on(struct dk_box *b)
+/* Inspect and attach have both succeeded. */
+static void start_container(struct dk_box *b)
 {
     struct mo_err e;
 
@@ -124,14 +124,14 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
         rc = mo_split(s, early, mo_docker_box_cut, b, &b->io, &e);
         b->streams_ours = rc == 0;
     }
-    if (b->has_end) /* it was given up meanwhile */
+    if (b->has_end) /* the box was given up meanwhile */
         mo_docker_wind_up(b);
     else if (rc < 0 && b->call)
         b->why = e; /* on_inspected() sees it */
     else if (rc < 0)
         mo_docker_give_up(b, &e);
     else
-        go_on(b);
+        start_container(b);
 }
 
 static int check_adopted(struct dk_box *b, struct mo_json inspect,
@@ -180,7 +180,7 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     if (rc < 0 || b->stopping)
         mo_docker_give_up(b, &e);
     else
-        go_on(b);
+        start_container(b);
 }
 
 static int attach(struct dk_box *b, struct mo_err *e)
@@ -189,9 +189,9 @@ static int attach(struct dk_box *b, struct mo_err *e)
                             e);
 }
 
-/* Two questions at a time: neither answer changes the other. A box that is
- * adopted is attached to only when it is known to be one. */
-static void check(struct dk_box *b)
+/* Inspect and attach at the same time: neither changes the other's answer. An
+ * adopted box is attached only after inspect has shown that it is ours. */
+static void check_container(struct dk_box *b)
 {
     struct mo_err e;
 
@@ -264,8 +264,8 @@ static int read_id(struct dk_box *b, struct mo_json v, struct mo_err *e)
     return b->id[0] ? 0 : MO_EPROTO;
 }
 
-/* The name is taken: another of us has that uid. The image is gone: somebody
- * has cleaned up. */
+/* The name is taken: another process uses that uid, take the next. The image
+ * is missing: it was removed, load it again. */
 static bool try_otherwise(struct dk_box *b, const struct mo_err *why)
 {
     if (b->stopping || b->tries++ >= DK_SLOT_TRIES)
@@ -290,7 +290,7 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
     struct mo_err e;
 
     b->call = NULL;
-    if (why && r->status >= 400 && r->status < 500) { /* nothing was made */
+    if (why && r->status >= 400 && r->status < 500) { /* nothing was created */
         b->made = false;
         if (!try_otherwise(b, why))
             mo_docker_give_up(b, why);
@@ -299,7 +299,7 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
     if (why || read_id(b, r->json, &e) < 0 || b->stopping)
         mo_docker_give_up(b, why ? why : &e);
     else
-        check(b);
+        check_container(b);
 }
 
 static void create(struct dk_box *b)
@@ -325,7 +325,7 @@ static void create(struct dk_box *b)
         mo_docker_give_up(b, &e);
 }
 
-/* --- somebody else's image ----------------------------------------------- */
+/* --- a foreign image ----------------------------------------------------- */
 
 static void on_scanned(void *ctx, const struct mo_err *why)
 {
@@ -341,7 +341,7 @@ static void on_scanned(void *ctx, const struct mo_err *why)
         mo_docker_give_up(b, &e);
         return;
     }
-    /* Full: it is looked through again next time. */
+    /* A full map: the image is scanned again next time. */
     (void)mo_map_put(driver(b)->clean, mo_span_cstr(b->image->id), b->b.bs,
                      NULL);
     create(b);
@@ -373,7 +373,7 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
     if (why || b->stopping) {
         mo_docker_give_up(b, why);
     } else if (b->adopted) {
-        check(b);
+        check_container(b);
     } else if (b->wait.image) {
         create(b);
     } else {
@@ -415,7 +415,7 @@ int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
     struct dk_box *b = mo_docker_box_of(box);
 
     if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= sizeof(b->id))
-        return mo_fail(e, MO_EINVAL, "box: that is no id of one");
+        return mo_fail(e, MO_EINVAL, "box: the id is not valid");
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     (void)snprintf(b->id, sizeof(b->id), "%s", id);
     b->adopted = true;
@@ -433,9 +433,9 @@ static void on_patience(struct mo_timer *t)
         mo_engine_cancel(b->call);
 }
 
-/* A question is not waited for any longer: the answer (that it was canceled)
- * leads to the end. What changes something is: an engine that has been asked
- * to create goes on with it whether we listen or not. */
+/* A query is cancelled; the cancellation leads to the end. A change is waited
+ * for: an engine that was asked to create goes on with it whether we listen or
+ * not. */
 void mo_docker_box_stop(struct mo_box *box)
 {
     struct dk_box *b = mo_docker_box_of(box);
@@ -450,8 +450,7 @@ void mo_docker_box_stop(struct mo_box *box)
     } else if (b->call && b->step < DK_FINDING) {
         mo_engine_cancel(b->call);
     } else if (b->attaching) {
-        mo_docker_give_up(b,
-                          NULL); /* cancels it; the rest follows from there */
+        mo_docker_give_up(b, NULL); /* cancels it; its callback continues */
     }
 }
 
@@ -468,7 +467,8 @@ static void on_parked(void *ctx, const struct mo_engine_reply *r,
 {
     (void)ctx;
     (void)r;
-    (void)why; /* an unpaused box is as good, a lost one is noticed elsewhere */
+    (void)why; /* an unpaused box is as good; a lost one is reported by its
+                  events */
 }
 
 static void pause_it(struct dk_box *b, const char *verb)
@@ -480,7 +480,7 @@ static void pause_it(struct dk_box *b, const char *verb)
     (void)mo_engine_ask(driver(b)->en, &req, on_parked, NULL, NULL, NULL);
 }
 
-/* Our own program waits without using anything; somebody else's might not. */
+/* Our own program uses nothing while it waits; a foreign one might. */
 void mo_docker_box_park(struct mo_box *box)
 {
     struct dk_box *b = mo_docker_box_of(box);

@@ -1,4 +1,4 @@
-/* docker_ctr.c - what a box asks of the engine: a spec becomes a container. */
+/* docker_ctr.c - makes a container's description from a spec. */
 #include <stdio.h>
 
 #include "box/docker_priv.h"
@@ -22,7 +22,7 @@ static size_t key_len(const char *entry)
     return (size_t)mo_span_find(mo_span_cstr(entry), '=');
 }
 
-/* The last one of a name counts. */
+/* A later entry of the same name replaces an earlier one. */
 static void env_put(struct env *env, const char *entry)
 {
     size_t len = key_len(entry);
@@ -79,7 +79,7 @@ static int fill_program(struct dk_box *b, struct mo_err *e)
         return mo_fail(e, MO_EPOLICY,
                        "image %s has no program of its own, give a command",
                        b->spec.image);
-    /* Its own program, from where it expects to be started. */
+    /* The image's own program, in its own directory. */
     b->ctr.argv = b->image->argv;
     if (strcmp(b->image->workdir, "/") != 0)
         b->ctr.workdir = b->image->workdir;

@@ -1,14 +1,14 @@
-/* docker_end.c - the end of a docker box: what ended it, and that nothing of
- * it is left.
+/* docker_end.c - the end of a docker box: its cause, and removing what is
+ * left.
  *
- * Three things tell of an end: the attach, the engine's news, and a stop of
- * ours; inspect is the judge of all but the last. */
+ * Three things report an end: the attach, the engine's events, and our own
+ * stop. For the first two, inspect decides. */
 #include <stdio.h>
 
 #include "box/docker_priv.h"
 
 #define LINGER_MS    2000 /* an attach may end before the engine knows why */
-#define MEMORY_MS    500  /* ... and a box before it knows that of memory */
+#define MEMORY_MS    500  /* ... or before it reports that memory ran out */
 #define TRY_MS       50
 #define REMOVE_TRIES 60
 #define SIGNAL_BASE  128
@@ -30,8 +30,8 @@ static void close_streams(struct dk_box *b)
     mo_stream_close(b->io.err, NULL);
 }
 
-/* The last thing that is done with a box. */
-static void down(struct dk_box *b)
+/* The last step of a box. */
+static void report_down(struct dk_box *b)
 {
     struct dk *d = driver(b);
 
@@ -60,13 +60,13 @@ static void end_with(struct dk_box *b, enum mo_box_cause cause, int code,
         (struct mo_box_end){.cause = cause, .code = code, .signal = signal};
 }
 
-/* Nobody could be asked: what is left is found by the next sweep. */
+/* The engine cannot be asked: the next sweep finds what is left. */
 static void engine_gone(struct dk_box *b, const struct mo_err *why)
 {
     b->has_end = false;
     end_with(b, MO_BOX_ENGINE_GONE, -1, 0);
     b->why = *why;
-    down(b);
+    report_down(b);
 }
 
 static void remove_now(struct dk_box *b);
@@ -84,10 +84,10 @@ static void on_removed(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     if (!why || why->code == MO_ENOTFOUND) {
-        down(b);
+        report_down(b);
         return;
     }
-    /* 409: somebody is removing it already; the end of that is 404. */
+    /* 409: it is being removed already, which ends in 404. */
     if (++b->tries >= REMOVE_TRIES || r->status == 0) {
         engine_gone(b, why);
         return;
@@ -118,8 +118,8 @@ static void on_try_find(struct mo_timer *t)
     find_now(mo_container_of(t, struct dk_box, timer));
 }
 
-/* create was asked and its answer never came: the name tells, perhaps not at
- * once. */
+/* create was sent and never answered: look the container up by name; it may
+ * appear a little later. */
 static void on_found(void *ctx, const struct mo_engine_reply *r,
                      const struct mo_err *why)
 {
@@ -138,7 +138,7 @@ static void on_found(void *ctx, const struct mo_engine_reply *r,
         return;
     }
     if (why || !mo_json_str_eq(mo_json_get(labels, "mo.instance"), mine)) {
-        down(b);
+        report_down(b);
         return;
     }
     (void)snprintf(b->id, sizeof(b->id), "%s", b->name);
@@ -166,7 +166,7 @@ void mo_docker_wind_up(struct dk_box *b)
 {
     close_streams(b);
     if (!b->made)
-        down(b);
+        report_down(b);
     else if (b->id[0])
         start_remove(b);
     else
@@ -207,8 +207,9 @@ static uint64_t exit_code(struct mo_json state)
     return code;
 }
 
-/* An engine says OOMKilled when any process was; the box's own end counts. */
-static void sentence(struct dk_box *b, struct mo_json state)
+/* An engine sets OOMKilled if any process was killed for memory; the box's own
+ * end counts. */
+static void set_cause(struct dk_box *b, struct mo_json state)
 {
     uint64_t code = exit_code(state);
     int sig = signal_of(code);
@@ -230,9 +231,9 @@ static void on_try_judge(struct mo_timer *t)
         judge(b);
 }
 
-/* It runs. Its attach has ended nevertheless: soon it will not, or it has
- * closed its output and is of no use, or another engine has taken over. */
-static void still_runs(struct dk_box *b)
+/* It runs, but its attach has ended: it is about to end, or it has closed its
+ * output and is of no use, or another client has attached. */
+static void handle_running(struct dk_box *b)
 {
     struct dk *d = driver(b);
     struct mo_err e;
@@ -242,14 +243,15 @@ static void still_runs(struct dk_box *b)
         return;
     }
     if (!d->watch || !mo_watch_is_up(d->watch)) {
-        (void)mo_fail(&e, MO_EUNAVAIL, "the engine went away for a moment");
+        (void)mo_fail(&e, MO_EUNAVAIL,
+                      "the connection to the engine was lost for a moment");
         engine_gone(b, &e);
         return;
     }
     if (b->broken || b->tries++ * TRY_MS >= LINGER_MS) {
         end_with(b, MO_BOX_EXITED, -1, 0);
         (void)mo_fail(&b->why, MO_ECLOSED,
-                      b->broken ? "its output made no sense"
+                      b->broken ? "its output cannot be decoded"
                                 : "its program closed its output");
         start_remove(b);
         return;
@@ -258,8 +260,8 @@ static void still_runs(struct dk_box *b)
     mo_docker_retry(b, on_try_judge, TRY_MS);
 }
 
-/* Killed, nobody knows by whom: an engine hears of the end and of the memory
- * that was used up on two ways, and of the latter sometimes later. */
+/* Killed by an unknown sender: an engine learns of the end and of used-up
+ * memory separately, and of the latter sometimes later. */
 static bool may_be_memory(struct dk_box *b, struct mo_json state)
 {
     return signal_of(exit_code(state)) == SIGNAL_KILL &&
@@ -276,23 +278,24 @@ static void on_judged(void *ctx, const struct mo_engine_reply *r,
     b->call = NULL;
     if (b->letting_go) {
         end_with(b, MO_BOX_LET_GO, -1, 0);
-        down(b);
+        report_down(b);
     } else if (b->stopping) {
         end_with(b, MO_BOX_STOPPED, -1, 0);
         start_remove(b);
     } else if (why && why->code == MO_ENOTFOUND) {
         end_with(b, MO_BOX_KILLED, -1, SIGNAL_KILL);
-        (void)mo_fail(&b->why, MO_ENOTFOUND, "somebody removed it");
-        down(b);
+        (void)mo_fail(&b->why, MO_ENOTFOUND,
+                      "the container was removed from outside");
+        report_down(b);
     } else if (why) {
         engine_gone(b, why);
     } else if (mo_docker_flag(state, "Running")) {
-        still_runs(b);
+        handle_running(b);
     } else if (may_be_memory(b, state)) {
         mo_docker_move(b, DK_UP);
         mo_docker_retry(b, on_try_judge, TRY_MS);
     } else {
-        sentence(b, state);
+        set_cause(b, state);
     }
 }
 
@@ -306,14 +309,14 @@ static void judge(struct dk_box *b)
         engine_gone(b, &e);
 }
 
-/* Looked at from the loop, once, however much news there is. */
+/* Runs once from the loop, however many events came. */
 void mo_docker_box_later(struct mo_later *l)
 {
     struct dk_box *b = mo_container_of(l, struct dk_box, later);
 
     if (b->letting_go && b->step == DK_UP) {
         end_with(b, MO_BOX_LET_GO, -1, 0);
-        down(b);
+        report_down(b);
     } else if (b->step == DK_UP && b->stopping) {
         end_with(b, MO_BOX_STOPPED, -1, 0);
         start_remove(b);
@@ -337,7 +340,7 @@ void mo_docker_box_cut(void *ctx, enum mo_split_end how,
 
     b->io.split = NULL;
     if (how == MO_SPLIT_CLOSED)
-        return; /* its owner has closed the streams: the box lives on */
+        return; /* the owner closed the streams: the box lives on */
     b->eof = true;
     b->broken = how == MO_SPLIT_BROKEN && why && why->code == MO_EPROTO;
     mo_docker_box_news(b);

@@ -1,19 +1,19 @@
-/* driver.h - what a driver provides to box.c, and what it finds there.
+/* driver.h - the interface between box.c and its drivers.
  *
- * box.c keeps the state table, the pool and the promises of box.h; a driver
- * does the work and reports by mo_box_up() and mo_box_down(), from the loop,
- * never from inside the call that asked.
+ * box.c has the state table, the pool and the promises of box.h. A driver does
+ * the work and reports by mo_box_up() and mo_box_down(), from the loop, never
+ * from inside the call that asked.
  *
- * A driver's structs embed ours first: struct mo_boxes in what its opening
- * function makes (mo_boxes_setup()), struct mo_box in each box (box.c
+ * A driver's structs embed ours first: struct mo_boxes in the object that its
+ * opening function makes (mo_boxes_setup()), struct mo_box in each box (box.c
  * allocates and zeroes box_size bytes).
  *
  * Invariants:
  *  1. For each box on which start, adopt or revive returned 0, the driver
- *     calls mo_box_up() at most once and mo_box_down() exactly once, last; it
- *     has no use for the box after that.
- *  2. stop may come in any state, also before mo_box_up(), and more than
- *     once; let_go only after it. Whichever comes, mo_box_down() follows. */
+ *     calls mo_box_up() at most once and mo_box_down() exactly once, last;
+ *     after that it does not touch the box.
+ *  2. stop may come in any state, also before mo_box_up(), and more than once;
+ *     let_go only after it. mo_box_down() follows either. */
 #ifndef MO_BOX_DRIVER_H
 #define MO_BOX_DRIVER_H
 
@@ -32,8 +32,8 @@ struct mo_box_ops {
                   const struct mo_box_spec *spec, struct mo_err *e);
     void (*stop)(struct mo_box *b);
     void (*let_go)(struct mo_box *b);
-    /* A warm box rests / now belongs to spec's session. Both may be NULL and
-     * may take their time: the program sees its input only when it runs. */
+    /* Parks a warm box / gives it to spec's session. Both may be NULL and may
+     * take time: the program sees its input only when it runs. */
     void (*park)(struct mo_box *b);
     void (*claim)(struct mo_box *b, const struct mo_box_spec *spec);
     int (*stats)(struct mo_box *b,
@@ -50,7 +50,7 @@ struct mo_box_ops {
     int (*check)(struct mo_boxes *bs,
                  void (*done)(void *ctx, const struct mo_boxes_ready *r),
                  void *ctx, struct mo_err *e);
-    /* No box is left when this is called. Frees bs, then gone(ctx), later. */
+    /* Called when no box is left. Frees bs, then gone(ctx), later. */
     void (*close)(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 };
 
@@ -59,7 +59,7 @@ struct mo_box_pool {
     struct mo_box_spec spec;
     struct mo_list ready;   /* parked, oldest first */
     struct mo_timer refill; /* runs while it is not full */
-    struct mo_box *filling; /* the one on its way, or NULL */
+    struct mo_box *filling; /* the box being started, or NULL */
     unsigned want, have;    /* have: parked */
     unsigned failures;      /* in a row */
 };
@@ -67,7 +67,7 @@ struct mo_box_pool {
 struct mo_boxes {
     const struct mo_box_ops *ops;
     struct mo_loop *loop;
-    struct mo_list boxes; /* all that are not gone */
+    struct mo_list boxes; /* all that exist */
     unsigned n;
     struct mo_box_pool pool;
     bool closing;
@@ -77,8 +77,8 @@ struct mo_boxes {
 
 enum mo_box_state {
     MO_BOX_STARTING,
-    MO_BOX_PARKED,  /* warm, nobody's yet */
-    MO_BOX_CLAIMED, /* taken; on_ready is on its way */
+    MO_BOX_PARKED,  /* warm, without a session */
+    MO_BOX_CLAIMED, /* taken; on_ready will follow */
     MO_BOX_READY,
     MO_BOX_ENDING, /* stop or let_go was asked */
     MO_BOX_GONE,
@@ -93,7 +93,7 @@ struct mo_box {
     void *ctx;
     struct mo_box_io io; /* ours until on_ready */
     struct mo_later later;
-    bool pooled; /* nobody's: cb is NULL */
+    bool pooled; /* in the pool: cb is NULL */
     char id[MO_BOX_ID_MAX];
 };
 
@@ -101,7 +101,8 @@ struct mo_box {
 void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
                     const struct mo_box_ops *ops);
 
-/* The program runs and these are its streams (paused, given away here). */
+/* The program runs with these streams (paused; owned by the box's owner from
+ * here on). */
 void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io);
 void mo_box_down(struct mo_box *b, const struct mo_box_end *end);
 
@@ -113,7 +114,7 @@ void mo_box_unmake(struct mo_box *b); /* it never started */
 void mo_box_move(struct mo_box *b, enum mo_box_state to);
 void mo_box_pool_setup(struct mo_boxes *bs);
 void mo_box_pool_close(struct mo_boxes *bs);
-/* A parked box of that spec, no longer in the pool; NULL: none. */
+/* Takes a parked box of that spec out of the pool; NULL: none. */
 struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
                                 const struct mo_box_spec *spec);
 void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io);

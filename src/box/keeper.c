@@ -47,8 +47,8 @@ int mo_keeper_seal(struct mo_span program, const char *name, int *fd,
     return 0;
 }
 
-/* The child has closed all of ours when it runs the program, so it is found
- * by way of us. */
+/* The child has closed its copies of our descriptors before it runs the
+ * program, so the program is opened through our /proc entry. */
 static int run_launcher(int launcher, const char *const *argv, const int fds[3],
                         struct mo_err *e)
 {
@@ -73,7 +73,7 @@ static int run_launcher(int launcher, const char *const *argv, const int fds[3],
     return 0;
 }
 
-/* mo-box lets its parent go at once: the wait is short. */
+/* mo-box detaches at once, so the wait is short. */
 int mo_keeper_spawn(int launcher, int *sock, struct mo_err *e)
 {
     static const char *const argv[] = {"mo-box", NULL};
@@ -115,7 +115,7 @@ int mo_keeper_connect(const char *dir, const char *id, int *sock,
         return mo_fail_sys(e, "box %s", id);
     if (!mo_boxreq_id_ok(id))
         return mo_fail(e, MO_ENOTFOUND, "box: no such id");
-    /* over /proc: a long directory does not fit into an address */
+    /* through /proc: a long path does not fit into an address */
     n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s.sock", at,
                  id);
     MO_BUG_ON(n < 0 || (size_t)n >= sizeof(a.sun_path));
@@ -171,7 +171,7 @@ static void keep_fds(struct mo_keeper_answer *a, struct msghdr *h)
     }
 }
 
-/* At most `want` bytes: what follows the frame stays in the socket. */
+/* At most `want` bytes: bytes behind the frame stay in the socket. */
 static int take_bytes(int sock, struct mo_keeper_answer *a, size_t want,
                       uint64_t until, struct mo_err *e)
 {
@@ -197,14 +197,14 @@ static int take_bytes(int sock, struct mo_keeper_answer *a, size_t want,
     if (n < 0)
         return mo_fail_sys(e, "keeper: answer");
     if (n == 0)
-        return mo_fail(e, MO_ECLOSED, "the keeper is gone");
+        return mo_fail(e, MO_ECLOSED, "the keeper has ended");
     keep_fds(a, &h);
     mo_buf_add(&a->bytes, (size_t)n);
     return 0;
 }
 
-/* A refusal becomes the error of who asked. */
-static int refusal(const struct mo_boxrefused *r, struct mo_err *e)
+/* Turns a refusal into an error. */
+static int fail_refused(const struct mo_boxrefused *r, struct mo_err *e)
 {
     int code = -(int)r->code;
 
@@ -233,7 +233,7 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
         rc = mo_boxmsg_next(&in, &a->m, e);
     }
     if (rc == 1 && a->m.type == MO_BOXMSG_REFUSED)
-        rc = refusal(&a->m.u.refused, e);
+        rc = fail_refused(&a->m.u.refused, e);
     if (rc < 0)
         mo_keeper_drop(a);
     return rc < 0 ? rc : 0;

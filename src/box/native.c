@@ -1,17 +1,17 @@
-/* native.c - the native driver: boxes by mo-box, one keeper each.
+/* native.c - the native driver: boxes by mo-box, one keeper process each.
  *
- * Whatever must wait for a keeper's answer with descriptors (start, adopt,
- * revive) or for several keepers (list, remove, check) is a job for one of a
- * few workers; keeper.h does it there. Once a box is up, its connection to the
- * keeper is a stream of ours like any other: KILL, LABEL and STATS go out,
- * ENDED comes in, and its end without ENDED means that the keeper is gone.
+ * Requests that wait for a keeper's answer with descriptors (start, adopt,
+ * revive) or for several keepers (list, remove, check) are jobs for a few
+ * worker threads, done by keeper.h. Once a box is up, its connection to the
+ * keeper is a stream of the loop: KILL, LABEL and STATS go out, ENDED comes
+ * in. If it ends without ENDED, the keeper has died.
  *
  * A program that ended by itself leaves its workspace with the keeper, for
- * mo_box_revive(), for linger_ms. With linger_ms 0 nobody wants it: it is
- * removed before on_gone.
+ * mo_box_revive(), for linger_ms. With linger_ms 0 it is removed before
+ * on_gone.
  *
- * on_gone waits until the owner has read what the program wrote last, at most
- * SETTLE_MS: the end may overtake the output on its way here. */
+ * on_gone waits until the owner has read the program's last output, at most
+ * SETTLE_MS: the report of the end may overtake the output. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,15 +34,15 @@ struct question {
 struct nbox {
     struct mo_box box;
     struct mo_job job;
-    bool busy; /* the job is out: frame, sock, answer are the worker's */
+    bool busy; /* a job runs: frame, sock, answer are the worker's */
     struct mo_buf frame;
     char id[MO_BOXREQ_ID_MAX + 1];
-    bool spawn; /* a new keeper, else the one of id */
+    bool spawn; /* start a keeper; else connect to that of id */
     bool by_fd;
     int sock;
     struct mo_keeper_answer answer;
     int rc;
-    struct mo_err err; /* why it ended, if end.why says so */
+    struct mo_err err; /* end.why points here, or is NULL */
 
     struct mo_stream *ctl;
     struct mo_buf in;
@@ -113,7 +113,7 @@ static void on_ctl_close(void *ctx, const struct mo_err *why)
     n->ctl = NULL;
     if (why)
         end_with(n, MO_BOX_ENGINE_GONE, why);
-    (void)mo_fail(&n->err, MO_ECLOSED, "the keeper of the box is gone");
+    (void)mo_fail(&n->err, MO_ECLOSED, "the keeper of the box has ended");
     end_with(n, MO_BOX_ENGINE_GONE, &n->err);
     while (n->nasked)
         answer_stats(n, NULL, &gone);
@@ -151,9 +151,9 @@ static bool is_read(int fd)
     return fd < 0 || ioctl(fd, FIONREAD, &left) < 0 || left == 0;
 }
 
-/* The program ended; now its last words have been read, or long enough
- * waited for. */
-static void settle(struct nbox *n)
+/* The program has ended and its last output was read, or SETTLE_MS have
+ * passed. */
+static void report_end(struct nbox *n)
 {
     if ((!is_read(n->tail[0]) || !is_read(n->tail[1])) &&
         n->settled_ms < SETTLE_MS && !n->stopping) {
@@ -179,7 +179,7 @@ static void on_timer(struct mo_timer *t)
     if (n->ctl == NULL)
         return;
     if (n->ended && !n->removing && !n->stopping) {
-        settle(n);
+        report_end(n);
         return;
     }
     (void)mo_fail(&e, MO_ETIMEOUT, "the keeper did not remove the box");
@@ -204,8 +204,8 @@ static void on_ended(struct nbox *n, const struct mo_boxend *end)
         n->end.code = n->end.cause == MO_BOX_EXITED ? (int)end->code : -1;
         n->end.signal = (int)end->signal;
         n->end.workspace_kept = end->kept;
-        settle(n);
-    } /* stopping: the answer to our KILL is still on its way */
+        report_end(n);
+    } /* stopping: the answer to our KILL will come */
 }
 
 static void on_frame(struct nbox *n, const struct mo_boxmsg *m)
@@ -219,7 +219,7 @@ static void on_frame(struct nbox *n, const struct mo_boxmsg *m)
     } else if (m->type == MO_BOXMSG_TAKEN) {
         (void)mo_fail(&e, MO_ECLOSED, "another instance has taken the box");
         mo_stream_close(n->ctl, &e);
-    } /* DESC answers LABEL, and says nothing new */
+    } /* DESC answers LABEL and has nothing new */
 }
 
 static void on_ctl_read(void *ctx, char *p, size_t len)
@@ -288,11 +288,11 @@ static int open_streams(struct nbox *n, struct mo_box_io *io)
     return rc;
 }
 
-/* It was found, but its program ended before we came. */
+/* The keeper was found, but its program has ended. */
 static void found_ended(struct nbox *n)
 {
     (void)mo_fail(&n->err, MO_ECLOSED,
-                  "the program ended while nobody was attached");
+                  "the program ended while no process was attached");
     end_with(n, MO_BOX_EXITED, &n->err);
     n->end.workspace_kept = true;
     mo_stream_close(n->ctl, NULL);
@@ -400,7 +400,7 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
 
     nbox_init(n);
     n->linger_ms =
-        MO_NATIVE_LINGER_MAX; /* whatever it was, its files are wanted */
+        MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
     return go(n, &m, e);
 }
@@ -590,7 +590,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (rc == 0) {
         *out = &d->bs;
     } else if (d->working) {
-        stop_workers(d); /* frees it when they are gone */
+        stop_workers(d); /* which frees it later */
     } else {
         native_free(d);
     }

@@ -1,7 +1,7 @@
-/* native_ask.c - questions about all native boxes: list, remove, check.
+/* native_ask.c - queries about all native boxes: list, remove, check.
  *
- * Each is a job of its own for a worker: keepers are found by their sockets
- * and asked one after the other. */
+ * Each is a job for a worker thread: keepers are found by their sockets and
+ * asked one after the other. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -101,9 +101,9 @@ static int keep_row(struct query *q, const struct mo_boxdesc *d)
     return 0;
 }
 
-/* Dead keepers are told apart; one that does not answer, or is of another
- * version, is left out: it goes by itself when its time is up. */
-static int look_at(struct query *q, const char *id, bool *dead)
+/* Reports dead keepers. A keeper that does not answer or is of another version
+ * is left out: it ends by itself when its time is up. */
+static int describe_box(struct query *q, const char *id, bool *dead)
 {
     struct mo_keeper_answer a;
     mo_autofd int sock = -1;
@@ -144,7 +144,7 @@ static void run_list(struct mo_job *j)
             continue;
         (void)snprintf(q->id, sizeof(q->id), "%.*s", (int)(name.n - 5),
                        en->d_name);
-        q->rc = look_at(q, q->id, &dead);
+        q->rc = describe_box(q, q->id, &dead);
     }
     closedir(dir);
     if (dead)
@@ -210,7 +210,7 @@ int mo_native_remove(struct mo_boxes *bs, const char *id,
     return query_go(q, e);
 }
 
-/* A box that does nothing is the best proof that boxes can be had. */
+/* Starts a box that does nothing: the best proof that boxes work here. */
 static void run_check(struct mo_job *j)
 {
     struct query *q = mo_container_of(j, struct query, job);

@@ -1,4 +1,4 @@
-/* native_priv.h - the native driver between its own files. See native.c. */
+/* native_priv.h - shared by the files of the native driver. See native.c. */
 #ifndef MO_BOX_NATIVE_PRIV_H
 #define MO_BOX_NATIVE_PRIV_H
 
@@ -25,18 +25,19 @@ static inline struct native *native_of(struct mo_boxes *bs)
     return mo_container_of(bs, struct native, bs);
 }
 
-/* To the worker that has least to do. MO_EBUSY. */
+/* Submits to the worker with the fewest jobs. MO_EBUSY. */
 int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e);
 
 /* --- native_req.c -------------------------------------------------------- */
 
 struct mo_native_req {
-    struct mo_boxmsg m; /* its texts are the spec's, the driver's and these */
+    struct mo_boxmsg
+        m; /* texts belong to the spec, the driver and this struct */
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
 };
 
-/* START or RESTART of a box of that spec under a new id. */
+/* Makes START or RESTART for a box of that spec with a new id. */
 int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       enum mo_boxmsg_type type, struct mo_native_req *out,
                       struct mo_err *e);

@@ -1,10 +1,9 @@
 /*
- * pool.c - boxes that wait for somebody, so that nobody waits for a box.
+ * pool.c - warm boxes: started ahead, so that a session need not wait.
  *
- * One spec, `want` boxes of it. They are started one after the other: a
- * machine that is busy with people comes first. A box that fails to start
- * makes the next try come later, up to a minute. A box leaves the pool for
- * one session and never comes back.
+ * One spec, `want` boxes of it. They are started one after the other, so that
+ * sessions in use come first. After a failure the next attempt comes later, up
+ * to a minute. A box leaves the pool for one session and never comes back.
  */
 #include "box/driver.h"
 
@@ -13,11 +12,11 @@
 #define ARENA_MAX      ((size_t)256 * 1024)
 #define BACKOFF_MS     500
 #define BACKOFF_MAX    60000
-/* If we die, our warm ones soon follow. */
+/* Warm boxes end soon after this process dies. */
 #define WARM_LINGER_MS 5000
 
-/* Between half and all of the doubled time, so that many of us do not knock
- * at one engine together. */
+/* A random time between half and all of the doubled delay, so that many
+ * processes do not retry one engine together. */
 static uint64_t backoff(unsigned failures)
 {
     uint64_t ms = BACKOFF_MS;
@@ -40,7 +39,7 @@ static void again(struct mo_boxes *bs)
 
 /* --- boxes come and go --------------------------------------------------- */
 
-/* The driver's report may come much later; a refusal comes at once. */
+/* A refusal comes at once; the driver's report may come much later. */
 static void on_refill(struct mo_timer *t)
 {
     struct mo_box_pool *p = mo_container_of(t, struct mo_box_pool, refill);
@@ -79,8 +78,8 @@ void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io)
     again(bs);
 }
 
-/* Out of the pool, whatever follows. */
-static void leave(struct mo_box *b)
+/* Takes the box out of the pool. */
+static void leave_pool(struct mo_box *b)
 {
     struct mo_box_pool *p = &b->bs->pool;
 
@@ -96,7 +95,7 @@ void mo_box_pool_lost(struct mo_box *b, const struct mo_box_end *end)
 {
     struct mo_boxes *bs = b->bs;
 
-    leave(b);
+    leave_pool(b);
     if (end->cause == MO_BOX_STOPPED)
         return;
     bs->pool.failures++;
@@ -114,7 +113,7 @@ struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
 
     if (b == NULL || !mo_box_spec_same(&p->spec, spec))
         return NULL;
-    leave(b);
+    leave_pool(b);
     b->pooled = false;
     mo_box_move(b, MO_BOX_CLAIMED);
     again(bs);
@@ -130,7 +129,7 @@ static void empty(struct mo_boxes *bs, unsigned keep)
     while (p->have > keep) {
         struct mo_box *b = mo_list_first(&p->ready, struct mo_box, warm);
 
-        leave(b);
+        leave_pool(b);
         mo_box_stop(b);
     }
 }
@@ -144,9 +143,9 @@ static void stop_filling(struct mo_boxes *bs)
         mo_box_stop(b);
 }
 
-/* A new spec: what was kept ready for the old one is of no use. */
-static int respec(struct mo_boxes *bs, const struct mo_box_spec *spec,
-                  struct mo_err *e)
+/* A new spec: warm boxes of the old one are stopped. */
+static int change_spec(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                       struct mo_err *e)
 {
     struct mo_box_pool *p = &bs->pool;
     struct mo_arena arena;
@@ -180,7 +179,7 @@ int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
     if (n > MO_BOX_WARM_MAX)
         return mo_fail(e, MO_EINVAL, "box: at most %d can be kept warm",
                        MO_BOX_WARM_MAX);
-    if (!mo_box_spec_same(&p->spec, spec) && respec(bs, spec, e) < 0)
+    if (!mo_box_spec_same(&p->spec, spec) && change_spec(bs, spec, e) < 0)
         return MO_ENOMEM;
     p->want = n;
     empty(bs, n);

@@ -1,5 +1,5 @@
 /*
- * spec.c - what a box is promised, as data: check, compare, copy, digest.
+ * spec.c - a box's spec as data: check, compare, copy, digest.
  */
 #include <stdio.h>
 
@@ -20,8 +20,8 @@ const struct mo_box_limits mo_box_limits_default = {
     .open_files = 256,
 };
 
-/* Every limit, where it is, and between what it makes sense. The names are
- * also what the digest is made of, so neither they nor their order change. */
+/* Every limit, its offset, and its range. The digest is made of the names, so
+ * neither they nor their order may change. */
 struct limit {
     const char *name;
     size_t at;
@@ -158,8 +158,9 @@ int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
     return copy_words(a, from->env, &to->env);
 }
 
-/* Each part with its length in front, so that no two specs read alike. */
-static void put(struct mo_sha256 *h, const char *name, struct mo_span v)
+/* Each part has its length in front, so that different specs have different
+ * input. */
+static void hash_part(struct mo_sha256 *h, const char *name, struct mo_span v)
 {
     char head[64];
     int n = snprintf(head, sizeof(head), "%s %zu:", name, v.n);
@@ -172,7 +173,7 @@ static void put_words(struct mo_sha256 *h, const char *name,
                       const char *const *v)
 {
     for (size_t i = 0; v && v[i]; i++)
-        put(h, name, mo_span_cstr(v[i]));
+        hash_part(h, name, mo_span_cstr(v[i]));
 }
 
 void mo_box_spec_digest(const struct mo_box_spec *s,
@@ -187,9 +188,9 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
         int n = snprintf(text, sizeof(text), "%llu",
                          (unsigned long long)limit_of(s, &limits[i]));
 
-        put(&h, limits[i].name, mo_span(text, (size_t)n));
+        hash_part(&h, limits[i].name, mo_span(text, (size_t)n));
     }
-    put(&h, "image", mo_span_cstr(s->image ? s->image : ""));
+    hash_part(&h, "image", mo_span_cstr(s->image ? s->image : ""));
     put_words(&h, "argv", s->argv);
     put_words(&h, "env", s->env);
     mo_sha256_end(&h, sum);
