@@ -1,4 +1,4 @@
-/* agree.c - does an engine's account agree with what it was asked? */
+/* agree.c - see agree.h. */
 #include "engine/agree.h"
 
 #include "codec/json/jvalue.h"
@@ -62,7 +62,7 @@ bool mo_agree_set(struct mo_json ours, struct mo_json theirs, bool more)
     return true;
 }
 
-/* "rw,size=1" is how "rw,size=1,rprivate" begins (neither has escapes). */
+/* True for "rw,size=1" and "rw,size=1,rprivate" (neither has escapes). */
 static bool begins(struct mo_json with, struct mo_json text)
 {
     return mo_json_is(text, MO_JSON_STRING) && with.n >= 2 &&

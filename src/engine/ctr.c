@@ -1,4 +1,4 @@
-/* ctr.c - what a container is promised, as one table. */
+/* ctr.c - a container's policy, as one table; see ctr.h. */
 #include "engine/ctr.h"
 
 #include <stdio.h>
@@ -6,21 +6,21 @@
 #include "engine/agree.h"
 
 #define TMPFS_MAX      160
-#define PODMAN_NPROC   4096 /* its default is above what we may raise */
+#define PODMAN_NPROC   4096 /* its default exceeds what we may set */
 #define MISMATCH_SHOWN 60
 
 enum place { CONFIG, HOST };
 
 enum compare {
-    SAME, /* equal; nothing equals nothing: "", [], null */
+    SAME, /* equal; all empty values are equal: "", [], null */
     SET,  /* arrays: the same elements in any order */
-    OURS, /* objects: all of ours are there; what an image adds may stay */
+    OURS, /* objects: all of ours exist; the image may add others */
 };
 
-/* podman takes the same words, and not all of them. */
+/* How podman differs for a field. */
 enum podman {
     ALIKE,
-    SILENT, /* it is sent, but podman's account has it in another form */
+    SILENT, /* sent, but podman describes it in another form */
     MORE,   /* an array: podman adds elements to ours */
     LONGER, /* an object: podman adds to our members' texts, and members */
     UNSENT, /* it refuses the field */
@@ -86,7 +86,8 @@ static void w_workdir(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_cstr(w, c->workdir);
 }
 
-/* The whole command: a Cmd of the image must not become its arguments. */
+/* The whole command as Entrypoint: a Cmd of the image must not become its
+ * arguments. */
 static void w_argv(struct mo_jw *w, const struct mo_ctr *c)
 {
     w_words(w, c->argv);
@@ -148,7 +149,7 @@ static void w_private(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_cstr(w, "private");
 }
 
-/* Else the host's name servers are told to the box. */
+/* Without this the box would learn the host's name servers. */
 static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
 {
     static const char *const here[] = {"127.0.0.1", NULL};
@@ -184,7 +185,7 @@ static void w_pids(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_u64(w, c->pids);
 }
 
-/* Under pressure a box dies before anything else on the host. */
+/* When the host runs out of memory, boxes are killed first. */
 static void w_oom_score(struct mo_jw *w, const struct mo_ctr *c)
 {
     (void)c;
@@ -216,9 +217,9 @@ static void w_security(struct mo_jw *w, const struct mo_ctr *c)
     mo_buf_fini(&b);
 }
 
-/* One more path that may be written: memory of a size, nobody's but ours.
- * podman takes neither owner nor inodes; there the memory limit alone bounds
- * them, and the mode lets our uid in. */
+/* A writable path: a tmpfs of limited size, owned by the box's uid. podman
+ * takes neither owner nor inodes; there the memory limit alone bounds them,
+ * and the mode lets our uid in. */
 static void w_tmpfs_row(struct mo_jw *w, const struct mo_ctr *c,
                         const char *path, bool exec, uint64_t size,
                         unsigned inodes)
@@ -241,7 +242,7 @@ static void w_tmpfs_row(struct mo_jw *w, const struct mo_ctr *c,
     mo_jw_cstr(w, opts);
 }
 
-/* podman mounts two more on a read-only root, of any size unless told. */
+/* podman mounts two more on a read-only root, of any size unless limited. */
 static void w_tmpfs(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_obj(w);
@@ -309,7 +310,7 @@ static void w_readonly(struct mo_jw *w, const struct mo_ctr *c)
     w_words(w, paths);
 }
 
-/* What the program says goes to us, not to a file on the host. */
+/* The program's output goes to us, not to a log file on the host. */
 static void w_log(struct mo_jw *w, const struct mo_ctr *c)
 {
     (void)c;
@@ -330,9 +331,9 @@ static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
 
 /* --- the table -------------------------------------------------------------
  *
- * AutoRemove is false, and StdinOnce as a rule, because a box outlives us: the
- * session it belongs to is found and attached to again. What is nobody's any
- * more is removed by the sweep. */
+ * AutoRemove is false, and StdinOnce unless asked for, because a box outlives
+ * this process: another one attaches to it again. The sweep removes boxes
+ * without an owner. */
 
 #define FIXED true
 
@@ -382,7 +383,7 @@ static const struct row rows[] = {
     {HOST, "AutoRemove", SAME, FIXED, ALIKE, w_false},
 };
 
-/* Never asked for: must be empty, zero or not there at all. */
+/* Never requested: must be empty, zero or missing. */
 static const char *const absent[] = {
     "Binds",     "CapAdd",         "CgroupParent",      "ContainerIDFile",
     "Devices",   "DeviceRequests", "DeviceCgroupRules", "DnsOptions",
@@ -449,9 +450,8 @@ static int mismatch(struct mo_err *e, const char *key, struct mo_json got)
 {
     int n = (int)(got.n < MISMATCH_SHOWN ? got.n : MISMATCH_SHOWN);
 
-    return mo_fail(e, MO_EPOLICY,
-                   "the engine did not keep to %s, it says: %.*s", key, n,
-                   n ? got.p : "");
+    return mo_fail(e, MO_EPOLICY, "the engine changed %s, it reports: %.*s",
+                   key, n, n ? got.p : "");
 }
 
 static int compare_rows(const struct mo_ctr *c, struct mo_json body,
@@ -475,7 +475,7 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
     return 0;
 }
 
-/* Only memory is mounted: a volume of an image would be the host's disk. */
+/* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
 static bool is_tmpfs_only(struct mo_json mounts)
 {
     struct mo_json_iter it;
@@ -536,7 +536,7 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
         mo_json_get(mo_json_get(inspect, "State"), "Running");
     struct mo_span id = mo_span_cstr(c->image);
 
-    /* podman writes the id without what kind of digest it is */
+    /* podman omits the kind of digest in the id */
     if (!mo_json_str_eq(image, id) &&
         !(c->flavour == MO_CTR_PODMAN && id.n > 7 &&
           mo_json_str_eq(image, mo_span_skip(id, 7))))

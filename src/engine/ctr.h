@@ -1,14 +1,14 @@
-/* ctr.h - what a container is promised, as one table.
+/* ctr.h - a container's policy, as one table.
  *
- * Every field that we send to an engine is a row of one table in ctr.c: where
- * it stands, what is written, how what the engine made of it is compared.
- * mo_ctr_write() goes through the rows and makes the body of a create request;
- * mo_ctr_compare() goes through the same rows with the engine's own account
- * of the container (inspect), because engines ignore what they do not know or
- * cannot do without a word. A second table names what must not be there.
+ * Every field that we send to an engine is a row of one table in ctr.c: its
+ * place, its value, and how the engine's version of it is compared.
+ * mo_ctr_write() walks the rows and makes the body of a create request.
+ * mo_ctr_compare() walks the same rows with the engine's description of the
+ * container (inspect), because engines silently ignore fields that they do not
+ * know or cannot honour. A second table names fields that must be absent.
  *
- * The fixed rows depend on nothing but this program: they are all that is
- * asked of a container whose maker's wishes we do not know (adoption).
+ * The fixed rows depend on this program only: they are checked for a container
+ * of which we do not know the request (adoption).
  *
  * No I/O. Limits: a body of MO_CTR_BODY_MAX bytes. */
 #ifndef MO_ENGINE_CTR_H
@@ -37,7 +37,7 @@ struct mo_ctr {
     const char *seccomp; /* docker: the profile itself, podman: its path */
     const struct mo_ctr_label *labels;
     size_t nlabels;
-    bool once; /* its input ends with the first who was attached */
+    bool once; /* stdin ends when the first client detaches */
     uint64_t memory, workspace, tmp, file_size; /* bytes */
     unsigned cpu_milli, pids, open_files, workspace_inodes, tmp_inodes;
 };
@@ -45,9 +45,8 @@ struct mo_ctr {
 /* The body of POST /containers/create. MO_ETOOBIG, MO_ENOMEM. */
 int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b);
 
-/* Does the engine's account of a container that was created and not started
- * agree with all we asked for? MO_EPOLICY names the first field that does
- * not. */
+/* Compares the engine's description of a created, not yet started container
+ * with the request. MO_EPOLICY names the first field that differs. */
 int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
                    struct mo_err *e);
 

@@ -30,8 +30,8 @@ static int code_of(int status)
     return MO_EUNAVAIL;
 }
 
-/* The engine's own words: {"message": "..."}. */
-static void words_of(struct mo_json json, char *out, size_t max)
+/* The engine's message: {"message": "..."}. */
+static void copy_message(struct mo_json json, char *out, size_t max)
 {
     struct mo_buf b;
 
@@ -46,9 +46,9 @@ static void status_error(const struct mo_engine_reply *r, struct mo_err *e)
 {
     char words[160];
 
-    words_of(r->json, words, sizeof(words));
-    (void)mo_fail(e, code_of(r->status), "engine says %d%s%s", r->status,
-                  words[0] ? ": " : "", words);
+    copy_message(r->json, words, sizeof(words));
+    (void)mo_fail(e, code_of(r->status), "the engine answered %d%s%s",
+                  r->status, words[0] ? ": " : "", words);
 }
 
 static void call_free(struct mo_engine_call *c)
@@ -59,7 +59,7 @@ static void call_free(struct mo_engine_call *c)
 
 static void finish_attach(struct mo_engine_call *c, const struct mo_err *why)
 {
-    /* on_head() has told already when the connection was taken over. */
+    /* on_head() has answered already when the connection was upgraded. */
     if (!c->told)
         c->attached(c->ctx, NULL, MO_SPAN(""), why);
     call_free(c);
@@ -120,7 +120,7 @@ static void on_data(void *ctx, struct mo_span data)
     if (c->on_data && c->status < 300)
         c->on_data(c->ctx, data);
     else
-        (void)mo_buf_span(&c->body, data); /* looked at in finish() */
+        (void)mo_buf_span(&c->body, data); /* an error is seen in finish() */
 }
 
 static void on_done(void *ctx, const struct mo_err *why)
@@ -300,7 +300,7 @@ static int read_host(const char *text, bool tls, struct address *a,
         n = read_tcp(&u, tls, a);
     } else {
         return mo_fail(e, MO_EINVAL,
-                       "engine address '%s': unix:// or tcp:// is spoken here",
+                       "engine address '%s': must begin with unix:// or tcp://",
                        text);
     }
     if (n < 0 || (size_t)n >= sizeof(a->dial))

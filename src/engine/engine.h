@@ -1,17 +1,16 @@
-/* engine.h - a container engine, spoken to over Docker's HTTP API.
+/* engine.h - a container engine, by Docker's HTTP API.
  *
  * One object is one engine at one address (a unix socket, TCP, or TLS over
  * TCP). mo_engine_hello() agrees on a version of the API and learns what the
- * engine can do; after it requests may be asked. There is no CLI behind any
- * of this, and two endpoints are never used: /exec enters a running box, and
- * /archive walks its files while it changes them; both have been turned
- * against engines before.
+ * engine can do; requests may follow. No command line program is used, and two
+ * endpoints are never called: /exec enters a running box, and /archive walks
+ * its files while it changes them; both have been used to attack engines.
  *
  * Ownership: everything in a request is copied; a reply is borrowed until
  * done() returns. Limits: a gathered reply ENGINE_REPLY_MAX bytes, requests
  * under way and waiting as in httpu.h.
  *
- * This room knows requests and answers; what a box is, it does not know. */
+ * It knows requests and answers, and nothing of boxes. */
 #ifndef MO_ENGINE_ENGINE_H
 #define MO_ENGINE_ENGINE_H
 
@@ -34,7 +33,7 @@ struct mo_engine_opts {
 struct mo_engine *mo_engine_new(struct mo_loop *l,
                                 const struct mo_engine_opts *o,
                                 struct mo_err *e);
-/* Cancels what is under way; gone(ctx) once, later. */
+/* Cancels the requests under way; gone(ctx) once, later. */
 void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx);
 struct mo_loop *mo_engine_loop(const struct mo_engine *en);
 const char *mo_engine_host(const struct mo_engine *en);
@@ -51,7 +50,7 @@ struct mo_engine_facts {
     bool memory_limit, swap_limit, pids_limit, cpu_quota;
 };
 
-/* Ask it; done() once. The facts stay with the engine. */
+/* Connects; done() once. The facts belong to the engine. */
 int mo_engine_hello(struct mo_engine *en,
                     void (*done)(void *ctx, const struct mo_engine_facts *f,
                                  const struct mo_err *why),
@@ -60,7 +59,7 @@ int mo_engine_hello(struct mo_engine *en,
 /* --- requests ------------------------------------------------------------ */
 
 struct mo_engine_reply {
-    int status; /* 0: there was no answer */
+    int status; /* 0: no answer */
     struct mo_span body;
     struct mo_json json; /* none if the body is not JSON */
 };
@@ -71,20 +70,20 @@ struct mo_engine_req {
     struct mo_span body; /* p == NULL: none */
     const char *type;    /* of the body; NULL: application/json */
     unsigned total_ms;   /* 0: the engine's answer_ms */
-    bool stream;         /* may take long: no deadline but silence */
+    bool stream;         /* may take long: only silence times out */
     uint64_t max_bytes;  /* of a streamed answer; 0: no limit */
-    /* Not NULL: a good answer has begun; its body comes in pieces, and
-     * reply.body stays empty. */
+    /* Not NULL: called when a good answer begins; its body comes in pieces,
+     * and reply.body stays empty. */
     void (*on_head)(void *ctx);
     void (*on_data)(void *ctx, struct mo_span data);
 };
 
 struct mo_engine_call;
 
-/* done() once, never from inside. `why` is set for a status of 400 and above
- * too, with the engine's own words:
- *   400 MO_EINVAL, 401 and 403 MO_EPOLICY, 404 MO_ENOTFOUND, 409 MO_EEXISTS,
- *   the rest MO_EUNAVAIL, as is an engine that cannot be reached. */
+/* done() once, later. `why` is set for a status of 400 and above too, with the
+ * engine's message: 400 MO_EINVAL, 401 and 403 MO_EPOLICY, 404 MO_ENOTFOUND,
+ * 409 MO_EEXISTS, the rest MO_EUNAVAIL, as is an engine that cannot be
+ * reached. */
 typedef void mo_engine_done(void *ctx, const struct mo_engine_reply *r,
                             const struct mo_err *why);
 int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
@@ -92,16 +91,16 @@ int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
                   struct mo_err *e);
 void mo_engine_cancel(struct mo_engine_call *c); /* done: MO_ECANCELED */
 
-/* Take the connection over: stdin, stdout and stderr of a container in both
- * directions. done() once: a paused stream with what came early (valid until
- * it returns), or NULL and why. */
+/* Attaches to stdin, stdout and stderr of a container. done() once: a paused
+ * stream with the bytes that came early (valid until it returns), or NULL and
+ * why. */
 typedef void mo_engine_attached(void *ctx, struct mo_stream *s,
                                 struct mo_span early, const struct mo_err *why);
 int mo_engine_attach(struct mo_engine *en, const char *id,
                      mo_engine_attached *done, void *ctx,
                      struct mo_engine_call **out, struct mo_err *e);
 
-/* Words that may stand in a path: what engines call ids and names. */
+/* True for a text that may stand in a path as an id or a name. */
 bool mo_engine_is_name(struct mo_span s);
 
 #endif

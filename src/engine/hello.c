@@ -1,4 +1,4 @@
-/* hello.c - what an engine is: its API's version and its abilities. */
+/* hello.c - reads an engine's API version and abilities. */
 #include <stdio.h>
 
 #include "engine/priv.h"
@@ -39,7 +39,7 @@ static bool flag(struct mo_json obj, const char *key)
     return v;
 }
 
-/* "1.41" -> 41; 0 for what makes no sense. */
+/* "1.41" -> 41; 0 if it is malformed. */
 static unsigned minor_of(struct mo_json v)
 {
     char s[16] = "";
@@ -85,7 +85,7 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
         if (why)
             e = *why;
         else
-            (void)mo_fail(&e, MO_EPROTO, "its /info is no object");
+            (void)mo_fail(&e, MO_EPROTO, "its /info is not an object");
         finish(h, &e);
         return;
     }
@@ -119,9 +119,10 @@ static int agree(struct hello *h, struct mo_json version, struct mo_err *e)
     unsigned oldest = minor_of(mo_json_get(version, "MinAPIVersion"));
 
     if (newest < MO_ENGINE_API_MIN || oldest > MO_ENGINE_API_MAX)
-        return mo_fail(e, MO_EUNAVAIL,
-                       "it speaks API 1.%u to 1.%u; 1.%u to 1.%u is known here",
-                       oldest, newest, MO_ENGINE_API_MIN, MO_ENGINE_API_MAX);
+        return mo_fail(
+            e, MO_EUNAVAIL,
+            "it supports API 1.%u to 1.%u; this program 1.%u to 1.%u", oldest,
+            newest, MO_ENGINE_API_MIN, MO_ENGINE_API_MAX);
     h->f.api = newest < MO_ENGINE_API_MAX ? newest : MO_ENGINE_API_MAX;
     h->f.podman = is_podman(version);
     text(mo_json_get(version, "Version"), h->f.version, sizeof(h->f.version));
@@ -151,7 +152,7 @@ static void on_version(void *ctx, const struct mo_engine_reply *r,
         finish(h, &e);
 }
 
-/* /version has no version in front: it is the one to ask first. */
+/* /version needs no version in its path, so it is asked first. */
 int mo_engine_hello(struct mo_engine *en,
                     void (*done)(void *ctx, const struct mo_engine_facts *f,
                                  const struct mo_err *why),

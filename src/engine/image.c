@@ -1,4 +1,4 @@
-/* image.c - our own image: made, named by its content, loaded. */
+/* image.c - our own image: makes it, names it by its content, loads it. */
 #include "engine/image.h"
 
 #include <elf.h>
@@ -16,8 +16,8 @@
 #    define ELF_HERE EM_X86_64
 #endif
 
-/* What a shell in a box is good for; nothing that needs a network, a device
- * or another user. */
+/* Useful in a box's shell; nothing that needs a network, a device or another
+ * user. */
 static const char *const applets[] = {
     "[",          "[[",       "ar",       "arch",     "ascii",     "ash",
     "awk",        "base64",   "basename", "bc",       "bunzip2",   "bzcat",
@@ -87,8 +87,8 @@ static void put_busybox(struct mo_buf *b, struct mo_span busybox)
     put_link(b, "usr/bin", "../bin");
 }
 
-/* The mode of a directory is that of the memory mounted on it, whose owner is
- * the box's only user. */
+/* A directory has the mode of the tmpfs that is mounted on it; the box's only
+ * user owns that. */
 static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
 {
     put_dir(b, "dev/", 0755);
@@ -314,7 +314,7 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     if (why && why->code == MO_ENOTFOUND) {
         (void)mo_fail(&e, MO_EPOLICY,
-                      "the engine took our image and made another of it");
+                      "the engine changed our image while loading it");
         why = &e;
     }
     ensure_end(s, why);
@@ -327,7 +327,8 @@ static int ensure_inspect(struct ensure *s, struct mo_err *e)
     return mo_engine_ask(s->en, &req, on_inspected, s, NULL, e);
 }
 
-/* It may say 200 and report an error in what follows: look again. */
+/* It may answer 200 and report an error in the body: look the image up again.
+ */
 static void on_loaded(void *ctx, const struct mo_engine_reply *r,
                       const struct mo_err *why)
 {

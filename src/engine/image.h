@@ -1,16 +1,15 @@
-/* image.h - images: ours is made from two files, others are looked into.
+/* image.h - images: making our own, checking foreign ones.
  *
- * Ours is FROM scratch: the toolbox, a static busybox and a few directories.
- * Nothing in it depends on when or where it was made, so its id is known
- * before it exists; it is asked for by that id and loaded when the engine
- * does not have it. (A larger one, with the programs of Debian, is made by
- * scripts/image-debian; to us it is an image like any other.)
+ * Our image is FROM scratch: the toolbox, a static busybox and a few
+ * directories. It does not depend on when or where it was made, so its id is
+ * known before it exists; it is looked up by that id and loaded if the engine
+ * does not have it. (A larger one, with Debian's programs, is made by
+ * scripts/image-debian; here it is an image like any other.)
  *
- * An image of somebody else's is looked at before anything of it is started:
- * what it would like to run, declare and mount (mo_image_look()), and, layer
- * by layer, whether it has put links where an engine is going to mount
- * something (mo_image_scan()). Engines have been led astray by such links
- * before. MO_EPOLICY says what was found.
+ * A foreign image is checked before it is started: its command, environment
+ * and volumes (mo_image_look()), and, layer by layer, whether it has links
+ * where an engine will mount something (mo_image_scan()). Such links have
+ * misled engines before. MO_EPOLICY says what was found.
  *
  * Ownership: struct mo_image is one arena; mo_image_free(). Limits: words and
  * sizes below; reaching one is a refusal. */
@@ -39,13 +38,13 @@ struct mo_image_tar {
     char tag[128]; /* "mo-toolbox:0123456789ab" */
 };
 
-/* Both empty *out first; mo_buf_fini(&out->tar) afterwards. */
+/* Sets *out; call mo_buf_fini(&out->tar) afterwards. */
 int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
                   struct mo_err *e);
-/* A program that needs nothing but a kernel, of this machine's kind? */
+/* True for a static program of this machine's architecture. */
 bool mo_image_is_static(struct mo_span elf);
 
-/* Load it unless the engine has it. done() once; tar must live until then. */
+/* Loads it unless the engine has it. done() once; tar must live until then. */
 int mo_engine_image_ensure(struct mo_engine *en, const struct mo_image_tar *t,
                            void (*done)(void *ctx, const struct mo_err *why),
                            void *ctx, struct mo_err *e);
@@ -63,19 +62,20 @@ struct mo_image {
 
 void mo_image_free(struct mo_image *im); /* NULL is fine */
 
-/* The engine's account of an image (GET /images/NAME/json), judged. */
+/* Reads and checks the engine's description of an image (GET
+ * /images/NAME/json). */
 int mo_image_read(struct mo_json inspect, struct mo_image **out,
                   struct mo_err *e);
 
-/* By name or id. done() once: *im is given away, or why. *out (may be NULL): to
- * cancel it. */
+/* Checks an image by name or id. done() once: owns *im, or why. *out (may be
+ * NULL): to cancel it. */
 int mo_image_look(struct mo_engine *en, const char *ref,
                   void (*done)(void *ctx, struct mo_image *im,
                                const struct mo_err *why),
                   void *ctx, struct mo_engine_call **out, struct mo_err *e);
 
-/* Every layer of it, for links in the places we mount to and start from.
- * im must live until done(). */
+/* Scans every layer for links at the places where we mount and start. im must
+ * live until done(). */
 int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                   struct mo_engine_call **out, struct mo_err *e);

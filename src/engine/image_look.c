@@ -1,5 +1,4 @@
-/* image_look.c - what an image of somebody else's asks for, and whether it
- * may. */
+/* image_look.c - checks a foreign image's command, environment and volumes. */
 #include <stdio.h>
 
 #include "codec/http/url.h"
@@ -8,7 +7,7 @@
 
 #define ARENA_MAX ((size_t)256 * 1024)
 
-/* Where the engine mounts things of its own: nobody starts or mounts there. */
+/* The engine mounts these itself: no start or mount inside them. */
 static const char *const reserved[] = {"/proc", "/dev", "/sys"};
 
 static int no_memory(struct mo_err *e)
@@ -69,8 +68,9 @@ static int check_path(const char *what, const char *path, struct mo_err *e)
 
 /* --- reading ------------------------------------------------------------- */
 
-/* A string of the engine's, NULL and why. */
-static const char *word(struct mo_image *im, struct mo_json v, struct mo_err *e)
+/* Copies a string of the engine; NULL and why. */
+static const char *copy_word(struct mo_image *im, struct mo_json v,
+                             struct mo_err *e)
 {
     const char *out = NULL;
     struct mo_span s;
@@ -91,8 +91,8 @@ static const char *word(struct mo_image *im, struct mo_json v, struct mo_err *e)
 }
 
 /* Append an array's words to v, which has room for MO_IMAGE_WORDS_MAX. */
-static int words(struct mo_image *im, struct mo_json array, const char **v,
-                 size_t *n, struct mo_err *e)
+static int append_words(struct mo_image *im, struct mo_json array,
+                        const char **v, size_t *n, struct mo_err *e)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -104,7 +104,7 @@ static int words(struct mo_image *im, struct mo_json array, const char **v,
                            "image: more than %d words of command or "
                            "environment",
                            MO_IMAGE_WORDS_MAX);
-        v[*n] = word(im, val, e);
+        v[*n] = copy_word(im, val, e);
         if (!v[*n])
             return e->code;
         (*n)++;
@@ -128,11 +128,11 @@ static int read_words(struct mo_image *im, struct mo_json config,
 
     if (!argv || !env)
         return no_memory(e);
-    rc = words(im, mo_json_get(config, "Entrypoint"), argv, &nargv, e);
+    rc = append_words(im, mo_json_get(config, "Entrypoint"), argv, &nargv, e);
     if (rc == 0)
-        rc = words(im, mo_json_get(config, "Cmd"), argv, &nargv, e);
+        rc = append_words(im, mo_json_get(config, "Cmd"), argv, &nargv, e);
     if (rc == 0)
-        rc = words(im, mo_json_get(config, "Env"), env, &nenv, e);
+        rc = append_words(im, mo_json_get(config, "Env"), env, &nenv, e);
     for (size_t i = 0; rc == 0 && i < nenv; i++)
         if (mo_span_find(mo_span_cstr(env[i]), '=') < 1)
             rc = mo_fail(e, MO_EPOLICY, "image: its environment entry '%.80s'",
@@ -151,15 +151,15 @@ static int read_workdir(struct mo_image *im, struct mo_json config,
     im->workdir = "/";
     if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str_eq(v, MO_SPAN("")))
         return 0;
-    path = word(im, v, e);
+    path = copy_word(im, v, e);
     if (!path)
         return e->code;
     im->workdir = path;
     return check_path("WORKDIR", path, e);
 }
 
-/* {"/data": {}}: each is covered by memory of ours, else it would be the
- * host's disk. */
+/* {"/data": {}}: each is covered by a tmpfs, else it would be on the host's
+ * disk. */
 static int read_volumes(struct mo_image *im, struct mo_json config,
                         struct mo_err *e)
 {
@@ -177,12 +177,12 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
         if (n >= MO_IMAGE_VOLUMES_MAX)
             return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
                            MO_IMAGE_VOLUMES_MAX);
-        path = word(im, key, e);
+        path = copy_word(im, key, e);
         if (!path || check_path("VOLUME", path, e) < 0)
             return e->code;
         if (strcmp(path, "/") == 0)
             return mo_fail(e, MO_EPOLICY, "image: its root is a VOLUME");
-        /* ours are there already */
+        /* these two are ours already */
         if (strcmp(path, "/tmp") != 0 && strcmp(path, "/workspace") != 0)
             v[n++] = path;
     }
@@ -192,12 +192,12 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
 static int read_id(struct mo_image *im, struct mo_json inspect,
                    struct mo_err *e)
 {
-    const char *id = word(im, mo_json_get(inspect, "Id"), e);
+    const char *id = copy_word(im, mo_json_get(inspect, "Id"), e);
     const char *kind = "sha256:";
 
     if (!id)
         return e->code;
-    /* podman writes the digits alone */
+    /* podman omits "sha256:" */
     if (strncmp(id, kind, 7) == 0)
         id += 7;
     if (strlen(id) != 64 || strspn(id, "0123456789abcdef") != 64)

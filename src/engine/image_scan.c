@@ -1,10 +1,10 @@
-/* image_scan.c - the layers of an image, looked through for links where an
- * engine will mount, or a program start.
+/* image_scan.c - scans an image's layers for links where an engine will mount,
+ * or a program start.
  *
  * An image is streamed as `docker save` writes it: a tar with a tar for each
- * layer. Any layer that has such a link is enough for a refusal, even if a
- * later one takes it away. So is a file that is reached through a link of the
- * same image: names would then not tell where things are. */
+ * layer. One such link in any layer is a refusal, even if a later layer
+ * removes it. So is a file that is reached through a link of the same image:
+ * then names do not tell where files are. */
 #include <stdio.h>
 
 #include "base/map.h"
@@ -19,7 +19,7 @@ struct scan {
     const struct mo_image *im;
     struct mo_engine_call *call;
     struct mo_tar outer, inner;
-    struct mo_map links; /* paths that are links; the value says no more */
+    struct mo_map links; /* paths that are links; values unused */
     struct mo_buf path;
     bool in_layer, inner_on, any_layer;
     struct mo_err why; /* code 0: nothing found yet */
@@ -30,7 +30,7 @@ struct scan {
 static const char *const guarded[] = {"dev", "proc", "sys",
                                       "tmp", "etc",  "workspace"};
 
-/* What every engine puts into /dev itself. */
+/* Links that every engine puts into /dev itself. */
 static const struct {
     const char *path, *to;
 } usual[] = {
@@ -39,7 +39,8 @@ static const struct {
     {"dev/ptmx", "pts/ptmx"},          {"dev/core", "/proc/kcore"},
 };
 
-/* Is path (clean, relative) the absolute one, or a directory on its way? */
+/* True if path (clean, relative) is the absolute one, or a directory above it.
+ */
 static bool leads_to(struct mo_span path, const char *absolute)
 {
     struct mo_span target = mo_span_skip(mo_span_cstr(absolute), 1);
@@ -121,7 +122,7 @@ static bool is_layer(struct mo_span path)
            mo_span_starts(path, MO_SPAN("blobs/"));
 }
 
-/* Blobs that are not tar are JSON, or compressed and thus closed to us. */
+/* Blobs that are not tar are JSON, or compressed and cannot be read. */
 static void layer_data(struct scan *s, struct mo_span data)
 {
     enum mo_tar_event ev = MO_TAR_ENTRY;
@@ -134,7 +135,7 @@ static void layer_data(struct scan *s, struct mo_span data)
             (unsigned char)data.p[0] == 0x28)
             (void)mo_fail(&s->why, MO_EPOLICY,
                           "image: the engine keeps its layers compressed, "
-                          "they cannot be looked into");
+                          "so they cannot be checked");
     }
     while (s->in_layer && !s->why.code && ev != MO_TAR_MORE) {
         ev = mo_tar_next(&s->inner, &data, &piece, &s->why);
@@ -194,7 +195,7 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
         s->why = *why;
     if (!s->why.code && !s->any_layer)
         (void)mo_fail(&s->why, MO_EPOLICY,
-                      "image: no layer of it could be looked into");
+                      "image: none of its layers could be checked");
     s->done(s->ctx, s->why.code ? &s->why : NULL);
     scan_free(s);
 }

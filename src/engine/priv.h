@@ -1,4 +1,4 @@
-/* priv.h - what the rooms of engine/ share with each other and nobody else. */
+/* priv.h - shared by the files of engine/; nobody else includes it. */
 #ifndef MO_ENGINE_PRIV_H
 #define MO_ENGINE_PRIV_H
 
@@ -12,7 +12,7 @@ struct mo_engine {
     struct mo_httpu *http;
     struct mo_tls_ctx *tls;
     unsigned answer_ms;
-    unsigned api; /* 0: not agreed yet, paths go without it */
+    unsigned api; /* 0: not agreed yet, paths have no version */
     struct mo_engine_facts facts;
     char host[MO_ENGINE_HOST_MAX];
     void (*gone)(void *ctx);

@@ -1,4 +1,4 @@
-/* watch.c - an engine's own news. */
+/* watch.c - an engine's events. */
 #include "engine/watch.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct mo_watch {
     void *ctx;
     struct mo_buf path;
     struct mo_frame lines;
-    struct mo_engine_call *call; /* NULL: waits for the next try */
+    struct mo_engine_call *call; /* NULL: waits for the next attempt */
     struct mo_timer again;
     unsigned pause_ms;
     bool up, stopped;
@@ -86,7 +86,7 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
     if (why)
         e = *why;
     else
-        (void)mo_fail(&e, MO_EUNAVAIL, "the engine ended its news");
+        (void)mo_fail(&e, MO_EUNAVAIL, "the engine ended its events");
     wait_again(w);
     if (!w->up)
         return;
@@ -94,7 +94,7 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
     w->cb->on_lost(w->ctx, &e);
 }
 
-/* A head with 200: the engine listens from here on. */
+/* A head with 200: events arrive from here on. */
 static void on_head(void *ctx)
 {
     struct mo_watch *w = ctx;
@@ -159,7 +159,7 @@ int mo_watch_start(struct mo_engine *en, const char *label,
     int rc;
 
     if (!w)
-        return mo_fail(e, MO_ENOMEM, "engine's news");
+        return mo_fail(e, MO_ENOMEM, "engine's events");
     w->en = en;
     w->cb = cb;
     w->ctx = ctx;
@@ -168,7 +168,7 @@ int mo_watch_start(struct mo_engine *en, const char *label,
     mo_buf_init(&w->path, MO_ENGINE_PATH_MAX);
     rc = put_path(&w->path, label);
     if (rc < 0)
-        (void)mo_fail(e, rc, "engine's news");
+        (void)mo_fail(e, rc, "engine's events");
     else
         rc = ask(w, e);
     if (rc < 0) {
