@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "store/sql.h"
+
 static const struct backend sqlite_backend = {"sqlite", false};
 static const struct backend redis_backend = {"redis", true};
 
@@ -167,6 +169,22 @@ static size_t hits(struct fix *f, const char *text)
     return f->n;
 }
 
+/* Every page of the file is as it must be. */
+static void check_file(const struct fix *f)
+{
+    const char *path = f->url + strlen("sqlite:");
+    struct mo_sqlite_lib lib;
+    struct mo_sql q;
+    struct mo_err e;
+
+    if (f->b->redis)
+        return;
+    assert_int_equal(mo_sqlite_load(&lib, &e), 0);
+    assert_int_equal(mo_sql_open(&q, &lib, path, 1000, &e), 0);
+    assert_int_equal(mo_sql_check(&q, path, &e), 0);
+    mo_sql_close(&q);
+}
+
 static void test_killed(void **state)
 {
     uint64_t acked = 0;
@@ -186,7 +204,8 @@ static void test_killed(void **state)
             (void)unlink(f.url + strlen("redis+unix:"));
             f.server = redis_start(f.dir);
         }
-        fix_open(&f); /* which checks the file */
+        fix_open(&f);
+        check_file(&f);
         entries = count_rows(&f, MO_READ_HISTORY);
         calls = count_rows(&f, MO_READ_CALLS);
         assert_true(entries >= acked);
