@@ -393,7 +393,7 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     return d->en ? 0 : MO_EINVAL;
 }
 
-static char *copy(const char *s)
+static char *copy_text(const char *s)
 {
     return mo_strndup(s ? s : "", s ? strlen(s) : 0);
 }
@@ -411,9 +411,9 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
     d->toolbox = o->toolbox;
-    d->store = copy(o->store);
-    d->instance = copy(o->instance);
-    d->dir = o->dir ? copy(o->dir) : NULL;
+    d->store = copy_text(o->store);
+    d->instance = copy_text(o->instance);
+    d->dir = o->dir ? copy_text(o->dir) : NULL;
     d->clean = mo_new(struct mo_map);
     if (d->clean)
         mo_map_init(d->clean, DK_CLEAN_MAX);

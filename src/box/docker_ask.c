@@ -224,7 +224,7 @@ struct stats {
     void *ctx;
 };
 
-static uint64_t number(struct mo_json v, const char *a, const char *b)
+static uint64_t member_number(struct mo_json v, const char *a, const char *b)
 {
     uint64_t n = 0;
 
@@ -240,10 +240,10 @@ static void on_stats(void *ctx, const struct mo_engine_reply *r,
     struct mo_json cpu = mo_json_get(r->json, "cpu_stats");
 
     if (!why) {
-        out.memory = number(r->json, "memory_stats", "usage");
-        out.memory_peak = number(r->json, "memory_stats", "max_usage");
-        out.cpu_us = number(cpu, "cpu_usage", "total_usage") / 1000;
-        out.pids = (unsigned)number(r->json, "pids_stats", "current");
+        out.memory = member_number(r->json, "memory_stats", "usage");
+        out.memory_peak = member_number(r->json, "memory_stats", "max_usage");
+        out.cpu_us = member_number(cpu, "cpu_usage", "total_usage") / 1000;
+        out.pids = (unsigned)member_number(r->json, "pids_stats", "current");
         if (out.memory_peak < out.memory)
             out.memory_peak = out.memory; /* cgroup v2 has no peak */
     }

@@ -13,11 +13,6 @@
 
 #define PATIENCE_MS 10000 /* to wait for an answer after a stop */
 
-static struct dk *driver(const struct dk_box *b)
-{
-    return mo_docker_of(b->b.bs);
-}
-
 #define TO(step) (1u << (step))
 
 void mo_docker_move(struct dk_box *b, enum dk_step to)
@@ -50,13 +45,13 @@ int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
     struct mo_engine_req req = {.method = method, .path = path, .body = body};
 
     (void)snprintf(path, sizeof(path), "/containers/%s%s", what, tail);
-    return mo_engine_ask(driver(b)->en, &req, done, b, &b->call, e);
+    return mo_engine_ask(mo_docker_of_box(b)->en, &req, done, b, &b->call, e);
 }
 
 void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
                      uint64_t ms)
 {
-    struct mo_loop *l = driver(b)->bs.loop;
+    struct mo_loop *l = mo_docker_of_box(b)->bs.loop;
 
     mo_timer_stop(l, &b->timer);
     mo_timer_init(&b->timer, fire);
@@ -65,14 +60,14 @@ void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
 
 /* --- up ------------------------------------------------------------------ */
 
-static void up(struct dk_box *b)
+static void report_up(struct dk_box *b)
 {
     struct mo_box_io io = {.io = b->io.io, .err = b->io.err};
 
     mo_docker_move(b, DK_UP);
     b->tries = 0;
     if (b->stopping || b->eof)
-        mo_loop_defer(driver(b)->bs.loop, &b->later);
+        mo_loop_defer(mo_docker_of_box(b)->bs.loop, &b->later);
     b->streams_ours = false;
     mo_box_up(&b->b, b->id, &io);
 }
@@ -87,7 +82,7 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     if (why || b->stopping)
         mo_docker_give_up(b, why);
     else
-        up(b);
+        report_up(b);
 }
 
 /* Inspect and attach have both succeeded. */
@@ -98,7 +93,7 @@ static void start_container(struct dk_box *b)
     if (b->attaching || b->call)
         return;
     if (b->adopted) {
-        up(b);
+        report_up(b);
         return;
     }
     mo_docker_move(b, DK_STARTING);
@@ -137,7 +132,7 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
 static int check_adopted(struct dk_box *b, struct mo_json inspect,
                          struct mo_err *e)
 {
-    struct dk *d = driver(b);
+    struct dk *d = mo_docker_of_box(b);
     struct mo_json labels =
         mo_json_get(mo_json_get(inspect, "Config"), "Labels");
     struct mo_ctr c = {.flavour =
@@ -153,7 +148,8 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
 
-static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e);
+static int unpause_box(struct dk_box *b, struct mo_json inspect,
+                       struct mo_err *e);
 
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
@@ -169,7 +165,7 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     } else if (b->adopted) {
         rc = check_adopted(b, r->json, &e);
         if (rc == 0)
-            rc = unpause(b, r->json, &e);
+            rc = unpause_box(b, r->json, &e);
     } else {
         rc = mo_ctr_compare(&b->ctr, r->json, &e);
     }
@@ -183,10 +179,10 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         start_container(b);
 }
 
-static int attach(struct dk_box *b, struct mo_err *e)
+static int attach_box(struct dk_box *b, struct mo_err *e)
 {
-    return mo_engine_attach(driver(b)->en, b->id, on_attached, b, &b->attaching,
-                            e);
+    return mo_engine_attach(mo_docker_of_box(b)->en, b->id, on_attached, b,
+                            &b->attaching, e);
 }
 
 /* Inspect and attach at the same time: neither changes the other's answer. An
@@ -201,7 +197,7 @@ static void check_container(struct dk_box *b)
         mo_docker_give_up(b, &e);
         return;
     }
-    if (!b->adopted && attach(b, &e) < 0)
+    if (!b->adopted && attach_box(b, &e) < 0)
         b->why = e; /* on_inspected() sees it */
 }
 
@@ -215,25 +211,26 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
     b->call = NULL;
     if (why || b->stopping)
         mo_docker_give_up(b, why);
-    else if (attach(b, &e) < 0)
+    else if (attach_box(b, &e) < 0)
         mo_docker_give_up(b, &e);
 }
 
-static int unpause(struct dk_box *b, struct mo_json inspect, struct mo_err *e)
+static int unpause_box(struct dk_box *b, struct mo_json inspect,
+                       struct mo_err *e)
 {
     if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
-        return attach(b, e);
+        return attach_box(b, e);
     return mo_docker_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0),
                          on_unpaused, e);
 }
 
 /* --- create -------------------------------------------------------------- */
 
-static void create(struct dk_box *b);
+static void create_container(struct dk_box *b);
 
 static int take_slot(struct dk_box *b, struct mo_err *e)
 {
-    struct dk *d = driver(b);
+    struct dk *d = mo_docker_of_box(b);
     unsigned at = (unsigned)(mo_random_u64() % DK_SLOTS);
 
     if (b->slot >= 0)
@@ -271,13 +268,13 @@ static bool try_otherwise(struct dk_box *b, const struct mo_err *why)
     if (b->stopping || b->tries++ >= DK_SLOT_TRIES)
         return false;
     if (why->code == MO_EEXISTS) {
-        create(b);
+        create_container(b);
         return true;
     }
     if (why->code == MO_ENOTFOUND && !b->image && b->tries == 1) {
-        driver(b)->image_ok = false;
+        mo_docker_of_box(b)->image_ok = false;
         mo_docker_move(b, DK_WAITING);
-        mo_docker_wait(driver(b), &b->wait);
+        mo_docker_wait(mo_docker_of_box(b), &b->wait);
         return true;
     }
     return false;
@@ -302,7 +299,7 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
         check_container(b);
 }
 
-static void create(struct dk_box *b)
+static void create_container(struct dk_box *b)
 {
     char tail[64];
     struct mo_buf body;
@@ -311,7 +308,7 @@ static void create(struct dk_box *b)
 
     mo_docker_move(b, DK_CREATING);
     if (rc == 0)
-        rc = mo_docker_ctr_fill(driver(b), b, &e);
+        rc = mo_docker_ctr_fill(mo_docker_of_box(b), b, &e);
     mo_buf_init(&body, MO_CTR_BODY_MAX);
     if (rc == 0 && mo_ctr_write(&b->ctr, &body) < 0)
         rc = mo_fail(&e, mo_buf_err(&body), "box");
@@ -342,15 +339,15 @@ static void on_scanned(void *ctx, const struct mo_err *why)
         return;
     }
     /* A full map: the image is scanned again next time. */
-    (void)mo_map_put(driver(b)->clean, mo_span_cstr(b->image->id), b->b.bs,
-                     NULL);
-    create(b);
+    (void)mo_map_put(mo_docker_of_box(b)->clean, mo_span_cstr(b->image->id),
+                     b->b.bs, NULL);
+    create_container(b);
 }
 
 static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
 {
     struct dk_box *b = ctx;
-    struct dk *d = driver(b);
+    struct dk *d = mo_docker_of_box(b);
     struct mo_err e;
 
     b->call = NULL;
@@ -358,7 +355,7 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     if (b->stopping || why)
         mo_docker_give_up(b, why);
     else if (mo_map_get(d->clean, mo_span_cstr(im->id)))
-        create(b);
+        create_container(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
         mo_docker_give_up(b, &e);
 }
@@ -375,23 +372,23 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
     } else if (b->adopted) {
         check_container(b);
     } else if (b->wait.image) {
-        create(b);
+        create_container(b);
     } else {
         mo_docker_move(b, DK_LOOKING);
-        if (mo_image_look(driver(b)->en, b->spec.image, on_looked, b, &b->call,
-                          &e) < 0)
+        if (mo_image_look(mo_docker_of_box(b)->en, b->spec.image, on_looked, b,
+                          &b->call, &e) < 0)
             mo_docker_give_up(b, &e);
     }
 }
 
-static void begin(struct dk_box *b)
+static void begin_box(struct dk_box *b)
 {
     b->slot = -1;
     b->wait.go = on_engine;
     mo_list_init(&b->wait.node);
     mo_timer_init(&b->timer, NULL);
     mo_later_init(&b->later, mo_docker_box_later);
-    mo_docker_wait(driver(b), &b->wait);
+    mo_docker_wait(mo_docker_of_box(b), &b->wait);
 }
 
 int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
@@ -406,7 +403,7 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
     }
     b->warm = warm;
     b->wait.image = !b->spec.image || !b->spec.image[0];
-    begin(b);
+    begin_box(b);
     return 0;
 }
 
@@ -419,7 +416,7 @@ int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     (void)snprintf(b->id, sizeof(b->id), "%s", id);
     b->adopted = true;
-    begin(b);
+    begin_box(b);
     return 0;
 }
 
@@ -444,7 +441,7 @@ void mo_docker_box_stop(struct mo_box *box)
         return;
     b->stopping = true;
     if (b->step == DK_UP || b->step == DK_WAITING) {
-        mo_loop_defer(driver(b)->bs.loop, &b->later);
+        mo_loop_defer(mo_docker_of_box(b)->bs.loop, &b->later);
     } else if (b->step == DK_CREATING || b->step == DK_STARTING) {
         mo_docker_retry(b, on_patience, PATIENCE_MS);
     } else if (b->call && b->step < DK_FINDING) {
@@ -459,7 +456,7 @@ void mo_docker_box_let_go(struct mo_box *box)
     struct dk_box *b = mo_docker_box_of(box);
 
     b->letting_go = true;
-    mo_loop_defer(driver(b)->bs.loop, &b->later);
+    mo_loop_defer(mo_docker_of_box(b)->bs.loop, &b->later);
 }
 
 static void on_parked(void *ctx, const struct mo_engine_reply *r,
@@ -477,7 +474,8 @@ static void pause_it(struct dk_box *b, const char *verb)
     struct mo_engine_req req = {.method = "POST", .path = path};
 
     (void)snprintf(path, sizeof(path), "/containers/%s/%s", b->id, verb);
-    (void)mo_engine_ask(driver(b)->en, &req, on_parked, NULL, NULL, NULL);
+    (void)mo_engine_ask(mo_docker_of_box(b)->en, &req, on_parked, NULL, NULL,
+                        NULL);
 }
 
 /* Our own program uses nothing while it waits; a foreign one might. */

@@ -14,11 +14,6 @@
 #define SIGNAL_BASE  128
 #define SIGNAL_KILL  9
 
-static struct dk *driver(const struct dk_box *b)
-{
-    return mo_docker_of(b->b.bs);
-}
-
 /* --- the end ------------------------------------------------------------- */
 
 static void close_streams(struct dk_box *b)
@@ -33,7 +28,7 @@ static void close_streams(struct dk_box *b)
 /* The last step of a box. */
 static void report_down(struct dk_box *b)
 {
-    struct dk *d = driver(b);
+    struct dk *d = mo_docker_of_box(b);
 
     mo_docker_move(b, DK_DONE);
     if (b->io.split)
@@ -126,7 +121,7 @@ static void on_found(void *ctx, const struct mo_engine_reply *r,
     struct dk_box *b = ctx;
     struct mo_json labels =
         mo_json_get(mo_json_get(r->json, "Config"), "Labels");
-    struct mo_span mine = mo_span_cstr(driver(b)->instance);
+    struct mo_span mine = mo_span_cstr(mo_docker_of_box(b)->instance);
 
     b->call = NULL;
     if (why && why->code != MO_ENOTFOUND) {
@@ -154,7 +149,7 @@ static void find_now(struct dk_box *b)
         engine_gone(b, &e);
 }
 
-static void find(struct dk_box *b)
+static void find_container(struct dk_box *b)
 {
     mo_docker_move(b, DK_FINDING);
     b->tries = 0;
@@ -170,7 +165,7 @@ void mo_docker_wind_up(struct dk_box *b)
     else if (b->id[0])
         start_remove(b);
     else
-        find(b);
+        find_container(b);
 }
 
 /* It does not come to life: because of that, or because it was stopped. */
@@ -190,7 +185,7 @@ void mo_docker_give_up(struct dk_box *b, const struct mo_err *why)
 
 /* --- what ended? --------------------------------------------------------- */
 
-static void judge(struct dk_box *b);
+static void judge_end(struct dk_box *b);
 
 static int signal_of(uint64_t code)
 {
@@ -228,14 +223,14 @@ static void on_try_judge(struct mo_timer *t)
     struct dk_box *b = mo_container_of(t, struct dk_box, timer);
 
     if (b->step == DK_UP)
-        judge(b);
+        judge_end(b);
 }
 
 /* It runs, but its attach has ended: it is about to end, or it has closed its
  * output and is of no use, or another client has attached. */
 static void handle_running(struct dk_box *b)
 {
-    struct dk *d = driver(b);
+    struct dk *d = mo_docker_of_box(b);
     struct mo_err e;
 
     if (!b->eof) {
@@ -299,7 +294,7 @@ static void on_judged(void *ctx, const struct mo_engine_reply *r,
     }
 }
 
-static void judge(struct dk_box *b)
+static void judge_end(struct dk_box *b)
 {
     struct mo_err e;
 
@@ -321,7 +316,7 @@ void mo_docker_box_later(struct mo_later *l)
         end_with(b, MO_BOX_STOPPED, -1, 0);
         start_remove(b);
     } else if (b->step == DK_UP) {
-        judge(b);
+        judge_end(b);
     } else if (b->step == DK_WAITING && b->stopping) {
         mo_docker_give_up(b, NULL);
     }
@@ -330,7 +325,7 @@ void mo_docker_box_later(struct mo_later *l)
 void mo_docker_box_news(struct dk_box *b)
 {
     if (b->step == DK_UP)
-        mo_loop_defer(driver(b)->bs.loop, &b->later);
+        mo_loop_defer(mo_docker_of_box(b)->bs.loop, &b->later);
 }
 
 void mo_docker_box_cut(void *ctx, enum mo_split_end how,

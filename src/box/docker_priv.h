@@ -98,6 +98,11 @@ static inline struct dk_box *mo_docker_box_of(const struct mo_box *b)
     return mo_container_of(b, struct dk_box, b);
 }
 
+static inline struct dk *mo_docker_of_box(const struct dk_box *b)
+{
+    return mo_docker_of(b->b.bs);
+}
+
 /* True if the member exists and is true. */
 static inline bool mo_docker_flag(struct mo_json obj, const char *key)
 {

@@ -63,7 +63,7 @@ static struct nbox *nbox_of(struct mo_box *b)
 
 /* --- the end of a box ---------------------------------------------------- */
 
-static void down(struct nbox *n)
+static void report_down(struct nbox *n)
 {
     mo_timer_stop(n->box.bs->loop, &n->timer);
     mo_close_fd(&n->tail[0]);
@@ -117,12 +117,12 @@ static void on_ctl_close(void *ctx, const struct mo_err *why)
     end_with(n, MO_BOX_ENGINE_GONE, &n->err);
     while (n->nasked)
         answer_stats(n, NULL, &gone);
-    down(n);
+    report_down(n);
 }
 
 /* --- talking to the keeper ----------------------------------------------- */
 
-static void tell(struct nbox *n, const struct mo_boxmsg *m)
+static void send_to_keeper(struct nbox *n, const struct mo_boxmsg *m)
 {
     struct mo_err e;
     struct mo_buf b;
@@ -141,7 +141,7 @@ static void tell_plain(struct nbox *n, enum mo_boxmsg_type t)
 {
     struct mo_boxmsg m = {.type = t};
 
-    tell(n, &m);
+    send_to_keeper(n, &m);
 }
 
 static bool is_read(int fd)
@@ -333,7 +333,7 @@ static void birth_done(struct mo_job *j, bool canceled)
     if (n->rc < 0) {
         mo_keeper_drop(&n->answer);
         end_with(n, n->stopping ? MO_BOX_STOPPED : MO_BOX_REFUSED, &n->err);
-        down(n);
+        report_down(n);
         return;
     }
     come_up(n);
@@ -363,7 +363,8 @@ static void nbox_init(struct nbox *n)
     mo_job_init(&n->job, run_birth, birth_done);
 }
 
-static int go(struct nbox *n, const struct mo_boxmsg *m, struct mo_err *e)
+static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
+                        struct mo_err *e)
 {
     int rc = mo_boxmsg_put(&n->frame, m, e);
 
@@ -390,7 +391,7 @@ static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
     n->spawn = true;
     rc = mo_native_request(native_of(b->bs), spec, MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
-    return rc ? rc : go(n, &r.m, e);
+    return rc ? rc : submit_birth(n, &r.m, e);
 }
 
 static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
@@ -402,7 +403,7 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
     n->linger_ms =
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    return go(n, &m, e);
+    return submit_birth(n, &m, e);
 }
 
 static int nat_revive(struct mo_box *b, const char *id,
@@ -416,7 +417,7 @@ static int nat_revive(struct mo_box *b, const char *id,
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
     rc = mo_native_request(native_of(b->bs), spec, MO_BOXMSG_RESTART, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
-    return rc ? rc : go(n, &r.m, e);
+    return rc ? rc : submit_birth(n, &r.m, e);
 }
 
 static void nat_stop(struct mo_box *b)
@@ -454,7 +455,7 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
         .expires = spec->expires < INT64_MAX ? spec->expires : INT64_MAX,
         .linger_ms = n->linger_ms,
     };
-    tell(n, &m);
+    send_to_keeper(n, &m);
 }
 
 static int nat_stats(struct mo_box *b,

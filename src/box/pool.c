@@ -27,7 +27,7 @@ static uint64_t backoff(unsigned failures)
     return ms / 2 + mo_random_u64() % (ms / 2);
 }
 
-static void again(struct mo_boxes *bs)
+static void refill_later(struct mo_boxes *bs)
 {
     struct mo_box_pool *p = &bs->pool;
 
@@ -58,7 +58,7 @@ static void on_refill(struct mo_timer *t)
     p->failures++;
     mo_log_err(mo_loop_log(bs->loop), MO_WARN, "box", &e,
                "no warm box could be started");
-    again(bs);
+    refill_later(bs);
 }
 
 void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io)
@@ -75,7 +75,7 @@ void mo_box_pool_add(struct mo_box *b, const struct mo_box_io *io)
     p->have++;
     if (bs->ops->park)
         bs->ops->park(b);
-    again(bs);
+    refill_later(bs);
 }
 
 /* Takes the box out of the pool. */
@@ -102,7 +102,7 @@ void mo_box_pool_lost(struct mo_box *b, const struct mo_box_end *end)
     mo_log(mo_loop_log(bs->loop), MO_WARN, "box", "a warm box was lost: %s%s%s",
            mo_box_cause_name(end->cause), end->why ? ", " : "",
            end->why ? end->why->msg : "");
-    again(bs);
+    refill_later(bs);
 }
 
 struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
@@ -116,13 +116,13 @@ struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
     leave_pool(b);
     b->pooled = false;
     mo_box_move(b, MO_BOX_CLAIMED);
-    again(bs);
+    refill_later(bs);
     return b;
 }
 
 /* --- how many, of what --------------------------------------------------- */
 
-static void empty(struct mo_boxes *bs, unsigned keep)
+static void stop_warm(struct mo_boxes *bs, unsigned keep)
 {
     struct mo_box_pool *p = &bs->pool;
 
@@ -157,7 +157,7 @@ static int change_spec(struct mo_boxes *bs, const struct mo_box_spec *spec,
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     }
     stop_filling(bs);
-    empty(bs, 0);
+    stop_warm(bs, 0);
     mo_arena_fini(&p->arena);
     p->arena = arena;
     p->spec = copy;
@@ -182,8 +182,8 @@ int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
     if (!mo_box_spec_same(&p->spec, spec) && change_spec(bs, spec, e) < 0)
         return MO_ENOMEM;
     p->want = n;
-    empty(bs, n);
-    again(bs);
+    stop_warm(bs, n);
+    refill_later(bs);
     return 0;
 }
 
@@ -205,6 +205,6 @@ void mo_box_pool_close(struct mo_boxes *bs)
 {
     bs->pool.want = 0;
     stop_filling(bs);
-    empty(bs, 0);
+    stop_warm(bs, 0);
     mo_arena_fini(&bs->pool.arena);
 }

@@ -55,7 +55,7 @@ static uint64_t limit_of(const struct mo_box_spec *s, const struct limit *l)
     return *(const unsigned *)(const void *)at;
 }
 
-static size_t words(const char *const *v)
+static size_t count_words(const char *const *v)
 {
     size_t n = 0;
 
@@ -85,11 +85,12 @@ int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
                            (unsigned long long)limits[i].min,
                            (unsigned long long)limits[i].max);
     }
-    if (words(s->argv) > MO_BOX_WORDS_MAX || words(s->env) > MO_BOX_WORDS_MAX)
+    if (count_words(s->argv) > MO_BOX_WORDS_MAX ||
+        count_words(s->env) > MO_BOX_WORDS_MAX)
         return mo_fail(e, MO_EINVAL,
                        "box: more than %d words of command or environment",
                        MO_BOX_WORDS_MAX);
-    if (s->argv && words(s->argv) == 0)
+    if (s->argv && count_words(s->argv) == 0)
         return mo_fail(e, MO_EINVAL, "box: the command is empty");
     if (s->session && strlen(s->session) >= MO_BOX_LABEL_MAX)
         return mo_fail(e, MO_EINVAL, "box: the session's label is too long");
@@ -103,9 +104,9 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_words(const char *const *a, const char *const *b)
 {
-    size_t n = words(a);
+    size_t n = count_words(a);
 
-    if (words(b) != n)
+    if (count_words(b) != n)
         return false;
     for (size_t i = 0; i < n; i++)
         if (strcmp(a[i], b[i]) != 0)
@@ -131,7 +132,7 @@ static int copy_text(struct mo_arena *a, const char *from, const char **to)
 static int copy_words(struct mo_arena *a, const char *const *from,
                       const char *const **to)
 {
-    size_t n = words(from);
+    size_t n = count_words(from);
     const char **v = NULL;
 
     *to = NULL;

@@ -63,7 +63,7 @@ bool mo_agree_set(struct mo_json ours, struct mo_json theirs, bool more)
 }
 
 /* True for "rw,size=1" and "rw,size=1,rprivate" (neither has escapes). */
-static bool begins(struct mo_json with, struct mo_json text)
+static bool begins_with(struct mo_json with, struct mo_json text)
 {
     return mo_json_is(text, MO_JSON_STRING) && with.n >= 2 &&
            mo_span_starts(mo_json_text(text), mo_span(with.p, with.n - 1));
@@ -80,7 +80,7 @@ bool mo_agree_ours(struct mo_json ours, struct mo_json theirs, bool longer)
     while (mo_json_next(&it, &key, &v)) {
         struct mo_json got = mo_jvalue_find(theirs, key);
 
-        if (longer ? !begins(v, got) : !mo_agree_same(v, got))
+        if (longer ? !begins_with(v, got) : !mo_agree_same(v, got))
             return false;
     }
     return true;

@@ -431,8 +431,8 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
 
 /* --- comparing ----------------------------------------------------------- */
 
-static bool agrees(const struct mo_ctr *c, const struct row *r,
-                   struct mo_json ours, struct mo_json theirs)
+static bool row_agrees(const struct mo_ctr *c, const struct row *r,
+                       struct mo_json ours, struct mo_json theirs)
 {
     bool podman = c->flavour == MO_CTR_PODMAN;
 
@@ -469,7 +469,7 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 
         if (fixed_only && !r->fixed)
             continue;
-        if (!agrees(c, r, ours, theirs))
+        if (!row_agrees(c, r, ours, theirs))
             return mismatch(e, r->key, theirs);
     }
     return 0;
@@ -507,8 +507,8 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
     return 0;
 }
 
-static int compare(const struct mo_ctr *c, struct mo_json inspect,
-                   bool fixed_only, struct mo_err *e)
+static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
+                       bool fixed_only, struct mo_err *e)
 {
     struct mo_json_doc doc = {.has_nl = false};
     struct mo_buf b;
@@ -543,11 +543,11 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
         return mismatch(e, "Image", image);
     if (!mo_agree_nothing(running))
         return mismatch(e, "State", running);
-    return compare(c, inspect, false, e);
+    return compare_all(c, inspect, false, e);
 }
 
 int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,
                          struct mo_err *e)
 {
-    return compare(c, inspect, true, e);
+    return compare_all(c, inspect, true, e);
 }

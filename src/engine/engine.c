@@ -65,7 +65,7 @@ static void finish_attach(struct mo_engine_call *c, const struct mo_err *why)
     call_free(c);
 }
 
-static void finish(struct mo_engine_call *c, const struct mo_err *why)
+static void finish_call(struct mo_engine_call *c, const struct mo_err *why)
 {
     struct mo_engine_reply r = {.status = c->status,
                                 .body = mo_buf_view(&c->body)};
@@ -130,21 +130,21 @@ static void on_done(void *ctx, const struct mo_err *why)
 
     c->x = NULL;
     if (!why) {
-        finish(c, NULL);
+        finish_call(c, NULL);
         return;
     }
     e = *why;
     if (e.code == MO_EIO || e.code == MO_ECLOSED)
         e.code = MO_EUNAVAIL;
-    finish(c, &e);
+    finish_call(c, &e);
 }
 
 static const struct mo_http_cb http_cb = {on_head, on_data, on_done};
 
 /* --- asking -------------------------------------------------------------- */
 
-static int begin(struct mo_engine *en, struct mo_engine_call *c,
-                 const struct mo_engine_req *req, struct mo_err *e)
+static int begin_call(struct mo_engine *en, struct mo_engine_call *c,
+                      const struct mo_engine_req *req, struct mo_err *e)
 {
     static const struct mo_http_header attach_headers[] = {
         {MO_SPAN("Connection"), MO_SPAN("Upgrade")},
@@ -190,13 +190,13 @@ static struct mo_engine_call *call_new(void *ctx)
     return c;
 }
 
-static int launch(struct mo_engine *en, struct mo_engine_call *c,
-                  const struct mo_engine_req *req, struct mo_engine_call **out,
-                  struct mo_err *e)
+static int launch_call(struct mo_engine *en, struct mo_engine_call *c,
+                       const struct mo_engine_req *req,
+                       struct mo_engine_call **out, struct mo_err *e)
 {
     struct mo_err mine;
 
-    if (begin(en, c, req, &mine) < 0) {
+    if (begin_call(en, c, req, &mine) < 0) {
         call_free(c);
         if (e)
             *e = mine;
@@ -218,7 +218,7 @@ int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
     c->done = done;
     c->on_head = req->on_head;
     c->on_data = req->on_data;
-    return launch(en, c, req, out, e);
+    return launch_call(en, c, req, out, e);
 }
 
 int mo_engine_attach(struct mo_engine *en, const char *id,
@@ -239,7 +239,7 @@ int mo_engine_attach(struct mo_engine *en, const char *id,
     if (!c)
         return mo_fail(e, MO_ENOMEM, "request to the engine");
     c->attached = done;
-    return launch(en, c, &req, out, e);
+    return launch_call(en, c, &req, out, e);
 }
 
 void mo_engine_cancel(struct mo_engine_call *c)

@@ -11,7 +11,7 @@ struct hello {
     void *ctx;
 };
 
-static void finish(struct hello *h, struct mo_err *why)
+static void finish_hello(struct hello *h, struct mo_err *why)
 {
     if (why)
         (void)mo_wrap(why, "engine at %s", h->en->host);
@@ -21,7 +21,7 @@ static void finish(struct hello *h, struct mo_err *why)
     mo_free(h);
 }
 
-static void text(struct mo_json v, char *out, size_t max)
+static void copy_string(struct mo_json v, char *out, size_t max)
 {
     struct mo_buf b;
 
@@ -31,7 +31,7 @@ static void text(struct mo_json v, char *out, size_t max)
     mo_buf_fini(&b);
 }
 
-static bool flag(struct mo_json obj, const char *key)
+static bool member_flag(struct mo_json obj, const char *key)
 {
     bool v = false;
 
@@ -45,7 +45,7 @@ static unsigned minor_of(struct mo_json v)
     char s[16] = "";
     uint64_t n;
 
-    text(v, s, sizeof(s));
+    copy_string(v, s, sizeof(s));
     if (strncmp(s, "1.", 2) != 0 || mo_span_u64(mo_span_cstr(s + 2), &n) < 0 ||
         n > 999)
         return 0;
@@ -64,7 +64,7 @@ static bool has_security(struct mo_json info, const char *name)
         struct mo_span rest, word;
 
         s[0] = 0;
-        text(v, s, sizeof(s));
+        copy_string(v, s, sizeof(s));
         rest = mo_span_cstr(s);
         word = mo_span_cut(&rest, ',');
         if (mo_span_starts(word, MO_SPAN("name=")) &&
@@ -86,19 +86,19 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
             e = *why;
         else
             (void)mo_fail(&e, MO_EPROTO, "its /info is not an object");
-        finish(h, &e);
+        finish_hello(h, &e);
         return;
     }
     (void)mo_json_u64(mo_json_get(r->json, "NCPU"), &cpus);
     h->f.cpus = (unsigned)cpus;
     h->f.seccomp = has_security(r->json, "seccomp");
     h->f.userns = has_security(r->json, "userns");
-    h->f.live_restore = flag(r->json, "LiveRestoreEnabled");
-    h->f.memory_limit = flag(r->json, "MemoryLimit");
-    h->f.swap_limit = flag(r->json, "SwapLimit");
-    h->f.pids_limit = flag(r->json, "PidsLimit");
-    h->f.cpu_quota = flag(r->json, "CpuCfsQuota");
-    finish(h, NULL);
+    h->f.live_restore = member_flag(r->json, "LiveRestoreEnabled");
+    h->f.memory_limit = member_flag(r->json, "MemoryLimit");
+    h->f.swap_limit = member_flag(r->json, "SwapLimit");
+    h->f.pids_limit = member_flag(r->json, "PidsLimit");
+    h->f.cpu_quota = member_flag(r->json, "CpuCfsQuota");
+    finish_hello(h, NULL);
 }
 
 static bool is_podman(struct mo_json version)
@@ -113,7 +113,8 @@ static bool is_podman(struct mo_json version)
     return false;
 }
 
-static int agree(struct hello *h, struct mo_json version, struct mo_err *e)
+static int agree_version(struct hello *h, struct mo_json version,
+                         struct mo_err *e)
 {
     unsigned newest = minor_of(mo_json_get(version, "ApiVersion"));
     unsigned oldest = minor_of(mo_json_get(version, "MinAPIVersion"));
@@ -125,8 +126,9 @@ static int agree(struct hello *h, struct mo_json version, struct mo_err *e)
             newest, MO_ENGINE_API_MIN, MO_ENGINE_API_MAX);
     h->f.api = newest < MO_ENGINE_API_MAX ? newest : MO_ENGINE_API_MAX;
     h->f.podman = is_podman(version);
-    text(mo_json_get(version, "Version"), h->f.version, sizeof(h->f.version));
-    text(mo_json_get(version, "Arch"), h->f.arch, sizeof(h->f.arch));
+    copy_string(mo_json_get(version, "Version"), h->f.version,
+                sizeof(h->f.version));
+    copy_string(mo_json_get(version, "Arch"), h->f.arch, sizeof(h->f.arch));
     return 0;
 }
 
@@ -140,16 +142,16 @@ static void on_version(void *ctx, const struct mo_engine_reply *r,
 
     if (why) {
         e = *why;
-        finish(h, &e);
+        finish_hello(h, &e);
         return;
     }
-    rc = agree(h, r->json, &e);
+    rc = agree_version(h, r->json, &e);
     if (rc == 0) {
         h->en->api = h->f.api;
         rc = mo_engine_ask(h->en, &info, on_info, h, NULL, &e);
     }
     if (rc < 0)
-        finish(h, &e);
+        finish_hello(h, &e);
 }
 
 /* /version needs no version in its path, so it is asked first. */

@@ -224,8 +224,8 @@ static int put_tar(struct mo_image_tar *out, const struct pieces *s,
     return mo_tar_put_end(&out->tar);
 }
 
-static int make(const struct mo_image_parts *p, struct pieces *s,
-                struct mo_image_tar *out)
+static int make_tar(const struct mo_image_parts *p, struct pieces *s,
+                    struct mo_image_tar *out)
 {
     char layer[MO_SHA256_HEX + 1], id[MO_SHA256_HEX + 1],
         file[MO_SHA256_HEX + 8];
@@ -259,7 +259,7 @@ int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
     mo_buf_init(&s.layer, LAYER_MAX);
     mo_buf_init(&s.config, 4096);
     mo_buf_init(&s.manifest, 4096);
-    rc = make(p, &s, out);
+    rc = make_tar(p, &s, out);
     mo_buf_fini(&s.layer);
     mo_buf_fini(&s.config);
     mo_buf_fini(&s.manifest);

@@ -70,7 +70,7 @@ static bool is_guarded(const struct scan *s, struct mo_span path)
     return false;
 }
 
-static int refuse(struct scan *s, struct mo_span path, const char *what)
+static int refuse_path(struct scan *s, struct mo_span path, const char *what)
 {
     return mo_fail(&s->why, MO_EPOLICY, "image: /%.*s %s",
                    (int)(path.n < 80 ? path.n : 80), path.p, what);
@@ -83,11 +83,11 @@ static int check_way(struct scan *s, struct mo_span path)
 
     while (rest.p)
         if (mo_span_is(mo_span_cut(&rest, '/'), ".."))
-            return refuse(s, path, "leads out of its layer");
+            return refuse_path(s, path, "leads out of its layer");
     for (size_t i = 1; path.p && i < path.n; i++)
         if (path.p[i] == '/' &&
             mo_map_get(&s->links, mo_span_head(path, i)) != NULL)
-            return refuse(s, path, "is reached through a link");
+            return refuse_path(s, path, "is reached through a link");
     return 0;
 }
 
@@ -102,11 +102,11 @@ static int check_entry(struct scan *s, const struct mo_tar_entry *t)
         return mo_fail(&s->why, mo_buf_err(&s->path), "image");
     path = mo_buf_view(&s->path);
     if (!path.n)
-        return link ? refuse(s, path, "is a link") : 0;
+        return link ? refuse_path(s, path, "is a link") : 0;
     if (check_way(s, path) < 0)
         return s->why.code;
     if (link && is_guarded(s, path) && !is_usual(t, path))
-        return refuse(s, path, "is a link");
+        return refuse_path(s, path, "is a link");
     if (t->kind != MO_TAR_SYMLINK) {
         (void)mo_map_del(&s->links, path);
         return 0;

@@ -106,7 +106,7 @@ static void on_head(void *ctx)
     w->cb->on_back(w->ctx);
 }
 
-static int ask(struct mo_watch *w, struct mo_err *e)
+static int open_events(struct mo_watch *w, struct mo_err *e)
 {
     struct mo_engine_req req = {.path = mo_buf_cstr(&w->path),
                                 .stream = true,
@@ -122,7 +122,7 @@ static void on_again(struct mo_timer *t)
 {
     struct mo_watch *w = mo_container_of(t, struct mo_watch, again);
 
-    if (ask(w, NULL) < 0)
+    if (open_events(w, NULL) < 0)
         wait_again(w);
 }
 
@@ -170,7 +170,7 @@ int mo_watch_start(struct mo_engine *en, const char *label,
     if (rc < 0)
         (void)mo_fail(e, rc, "engine's events");
     else
-        rc = ask(w, e);
+        rc = open_events(w, e);
     if (rc < 0) {
         watch_free(w);
         return rc;

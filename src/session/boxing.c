@@ -206,7 +206,7 @@ static void on_ask(void *ctx, struct mo_conn *c, struct mo_ask *a)
         mo_ask_refuse(a, -32601, "nobody is there to answer");
 }
 
-static int dial(void *ctx, struct mo_conn *c, struct mo_err *e)
+static int dial_box(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
     struct session *s = ctx;
 
@@ -257,7 +257,7 @@ static int open_conn(struct session *s, struct mo_stream *io, struct mo_err *e)
         .capabilities = s->ss->o.capabilities,
         .open_ms = adopted ? ADOPT_MS : 0,
         .after_id = adopted ? mo_random_u64() >> 16 : 0,
-        .dial = dial,
+        .dial = dial_box,
         .cb = &cb,
         .ctx = s,
     };

@@ -33,7 +33,7 @@ struct asker {
 
 /* --- the listening side -------------------------------------------------- */
 
-static void settle(struct mo_control *c)
+static void free_if_over(struct mo_control *c)
 {
     if (c->closing && c->n == 0)
         mo_loop_defer(c->loop, &c->later);
@@ -50,7 +50,7 @@ static void asker_settle(struct asker *a)
     mo_list_del(&a->node);
     mo_free(a);
     c->n--;
-    settle(c);
+    free_if_over(c);
 }
 
 static void put_answer(struct mo_buf *b, const struct mo_err *why)
@@ -71,7 +71,7 @@ static void put_answer(struct mo_buf *b, const struct mo_err *why)
     mo_buf_putc(b, '\n');
 }
 
-static void answer(struct asker *a, const struct mo_err *why)
+static void answer_client(struct asker *a, const struct mo_err *why)
 {
     struct mo_buf b;
 
@@ -89,11 +89,11 @@ static void on_ended(void *ctx, const struct mo_err *why)
     struct asker *a = ctx;
 
     a->done = true;
-    answer(a, why);
+    answer_client(a, why);
     asker_settle(a);
 }
 
-static int obey(struct asker *a, struct mo_span line, struct mo_err *e)
+static int run_request(struct asker *a, struct mo_span line, struct mo_err *e)
 {
     char id[MO_SESSION_ID_MAX + 1];
     struct mo_json_doc d;
@@ -130,11 +130,11 @@ static void on_read(void *ctx, char *p, size_t n)
     if (rc < 0)
         rc = mo_fail(&e, rc, "the request is too long");
     else
-        rc = obey(a, line, &e);
+        rc = run_request(a, line, &e);
     if (rc == 0)
         return;
     a->done = true;
-    answer(a, &e);
+    answer_client(a, &e);
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
@@ -237,7 +237,7 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
         if (a->s && !a->asked)
             mo_stream_close(a->s, NULL);
     }
-    settle(c);
+    free_if_over(c);
 }
 
 /* --- the asking side ----------------------------------------------------- */

@@ -33,7 +33,7 @@ struct round {
 };
 
 /* Moves the answers to the front of the same memory. */
-static size_t gather(struct round *r, struct mo_gauge *out)
+static size_t gather_answers(struct round *r, struct mo_gauge *out)
 {
     size_t n = 0;
 
@@ -43,7 +43,7 @@ static size_t gather(struct round *r, struct mo_gauge *out)
     return n;
 }
 
-static void tell(struct round *r)
+static void report_round(struct round *r)
 {
     void (*done)(void *, const struct mo_gateway_metrics *) = r->done;
     mo_autofree struct mo_gauge *v = NULL;
@@ -54,7 +54,7 @@ static void tell(struct round *r)
     mo_timer_stop(r->loop, &r->timer);
     v = mo_alloc((r->n + 1) * sizeof(*v));
     if (v)
-        r->out.n = gather(r, v);
+        r->out.n = gather_answers(r, v);
     r->out.v = v;
     done(r->ctx, &r->out);
 }
@@ -69,7 +69,7 @@ static void on_time(struct mo_timer *t)
 {
     struct round *r = mo_container_of(t, struct round, timer);
 
-    tell(r);
+    report_round(r);
     maybe_free(r);
 }
 
@@ -87,11 +87,11 @@ static void on_stats(void *ctx, const struct mo_box_stats *s,
     }
     r->waiting--;
     if (r->waiting == 0)
-        tell(r);
+        report_round(r);
     maybe_free(r);
 }
 
-static void ask(struct round *r, struct session *s)
+static void ask_box(struct round *r, struct session *s)
 {
     struct question *q = &r->v[r->n];
 
@@ -125,7 +125,7 @@ int mo_sessions_gauge(struct mo_sessions *ss,
         struct session *s = mo_container_of(it, struct session, node);
 
         if (s->state == S_READY && s->box)
-            ask(r, s);
+            ask_box(r, s);
     }
     mo_timer_start(r->loop, &r->timer, r->waiting > 0 ? GAUGE_MS : 0);
     return 0;

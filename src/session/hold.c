@@ -35,7 +35,7 @@ static void tell_closed(struct mo_hold *h)
     mo_sessions_settle(ss);
 }
 
-static void tell(struct mo_hold *h, enum news what)
+static void tell_hold(struct mo_hold *h, enum news what)
 {
     struct session *s = h->s;
 
@@ -67,7 +67,7 @@ static void on_news(struct mo_later *d)
     h->news &= ~lowest;
     if (h->news)
         mo_loop_defer(h->ss->loop, &h->later);
-    tell(h, (enum news)lowest);
+    tell_hold(h, (enum news)lowest);
 }
 
 void mo_hold_tell(struct mo_hold *h, enum news what)
@@ -279,7 +279,7 @@ bool mo_holds_owned(const struct session *s)
 
 /* --- coming and going ---------------------------------------------------- */
 
-static size_t count(const struct mo_list *l)
+static size_t count_list(const struct mo_list *l)
 {
     size_t n = 0;
 
@@ -293,7 +293,7 @@ static int find_or_make(struct mo_sessions *ss, struct mo_span id,
 {
     *out = mo_session_find(ss, id);
     *fresh = !*out;
-    if (*out && count(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
+    if (*out && count_list(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
         return mo_fail(e, MO_EBUSY, "session %s has %d users already",
                        (*out)->id, MO_SESSION_HOLDS_MAX);
     return *out ? 0 : mo_session_new(ss, id, out, e);

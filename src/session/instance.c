@@ -32,9 +32,9 @@ struct mo_instance {
 
 /* --- the lease ----------------------------------------------------------- */
 
-static void take(struct mo_instance *in);
+static void take_lease(struct mo_instance *in);
 
-static void end(struct mo_later *d)
+static void on_end(struct mo_later *d)
 {
     struct mo_instance *in = mo_container_of(d, struct mo_instance, later);
     void (*gone)(void *ctx) = in->gone;
@@ -80,7 +80,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
         try_later(in, why);
 }
 
-static void take(struct mo_instance *in)
+static void take_lease(struct mo_instance *in)
 {
     static const struct mo_lease_cb cb = {on_held, on_lost};
     char name[sizeof(MO_INSTANCE_LEASE) + MO_INSTANCE_MAX];
@@ -94,7 +94,7 @@ static void take(struct mo_instance *in)
 
 static void on_again(struct mo_timer *t)
 {
-    take(mo_container_of(t, struct mo_instance, again));
+    take_lease(mo_container_of(t, struct mo_instance, again));
 }
 
 /* --- the file ------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static bool is_old(int dir, const char *file)
            (uint64_t)st.st_mtime + MO_INSTANCE_KEEP_MS / 1000 < now;
 }
 
-static void bury(int dir, struct mo_span file)
+static void remove_dead_file(int dir, struct mo_span file)
 {
     char sock[NAME_MAX + sizeof(SOCKET)];
 
@@ -143,7 +143,7 @@ static void bury(int dir, struct mo_span file)
     (void)unlinkat(dir, file.p, 0);
 }
 
-static void clean(struct mo_instance *in)
+static void remove_dead_files(struct mo_instance *in)
 {
     int fd = openat(in->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -154,7 +154,7 @@ static void clean(struct mo_instance *in)
 
         if (mo_span_ends(name, MO_SPAN(SUFFIX)) &&
             is_old(in->dir, en->d_name) && is_dead(in->dir, en->d_name))
-            bury(in->dir, name);
+            remove_dead_file(in->dir, name);
     }
     if (d)
         (void)closedir(d);
@@ -195,7 +195,7 @@ int mo_instance_open(struct mo_loop *l, struct mo_store *store, const char *dir,
     in->name[0] = 'i'; /* a name never looks like an option */
     mo_random_token(in->name + 1, 12);
     mo_timer_init(&in->again, on_again);
-    mo_later_init(&in->later, end);
+    mo_later_init(&in->later, on_end);
     rc = make_file(in, dir, e);
     if (rc < 0) {
         mo_close_fd(&in->lock);
@@ -203,8 +203,8 @@ int mo_instance_open(struct mo_loop *l, struct mo_store *store, const char *dir,
         mo_free(in);
         return rc;
     }
-    clean(in);
-    take(in);
+    remove_dead_files(in);
+    take_lease(in);
     *out = in;
     return 0;
 }

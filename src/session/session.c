@@ -80,7 +80,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
         mo_session_finish(s, END_TAKEN, "taken over", why);
 }
 
-static void take(struct session *s, uint64_t wait_ms)
+static void take_lease(struct session *s, uint64_t wait_ms)
 {
     static const struct mo_lease_cb cb = {on_held, on_lost};
     struct mo_sessions *ss = s->ss;
@@ -101,7 +101,7 @@ static void on_broken(void *ctx, const struct mo_err *why)
     if (why)
         mo_session_fail(s, why);
     else
-        take(s, s->ss->o.wait_ms);
+        take_lease(s, s->ss->o.wait_ms);
 }
 
 /* Another process has the lease. The lease of a dead process is broken. A
@@ -131,7 +131,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                       s->id, (int)owner.n, owner.p);
         mo_session_fail(s, &e);
     } else {
-        take(s, ss->o.wait_ms);
+        take_lease(s, ss->o.wait_ms);
     }
 }
 
@@ -151,7 +151,7 @@ static void ask_holder(struct session *s)
 void mo_session_begin(struct session *s)
 {
     s->second = false;
-    take(s, 0);
+    take_lease(s, 0);
 }
 
 /* --- the row ------------------------------------------------------------- */

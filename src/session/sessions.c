@@ -191,8 +191,8 @@ static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
     return 0;
 }
 
-static int setup(struct mo_sessions *ss, const struct mo_sessions_opts *o,
-                 struct mo_err *e)
+static int setup_sessions(struct mo_sessions *ss,
+                          const struct mo_sessions_opts *o, struct mo_err *e)
 {
     if (copy_opts(ss, o) < 0)
         return mo_fail(e, MO_ENOMEM, "sessions");
@@ -214,7 +214,7 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
         return mo_fail(e, MO_ENOMEM, "sessions");
     ss->loop = l;
     mo_arena_init(&ss->arena, ARENA_MAX);
-    rc = setup(ss, o, e);
+    rc = setup_sessions(ss, o, e);
     if (rc < 0) {
         mo_arena_fini(&ss->arena);
         mo_free(ss);

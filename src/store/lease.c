@@ -333,8 +333,8 @@ static struct mo_op *lease_op(const struct mo_lease *l, enum mo_op_kind kind)
     return op;
 }
 
-static bool ask(struct mo_lease *l, enum mo_op_kind kind,
-                void (*on_op)(void *ctx, const struct mo_op *op))
+static bool submit_lease_op(struct mo_lease *l, enum mo_op_kind kind,
+                            void (*on_op)(void *ctx, const struct mo_op *op))
 {
     struct mo_op *op = lease_op(l, kind);
 
@@ -352,7 +352,7 @@ static void lease_try(struct mo_lease *l)
 {
     mo_timer_stop(l->s->loop, &l->retry);
     l->again = false;
-    if (ask(l, MO_OP_TRY, on_tried)) {
+    if (submit_lease_op(l, MO_OP_TRY, on_tried)) {
         lease_move(l, LEASE_TRYING);
         return;
     }
@@ -360,7 +360,7 @@ static void lease_try(struct mo_lease *l)
     lease_end(l);
 }
 
-static void wake(struct mo_lease *l)
+static void wake_lease(struct mo_lease *l)
 {
     if (l->state == LEASE_TRYING)
         l->again = true;
@@ -375,7 +375,7 @@ void mo_lease_wake(struct mo_store *s, struct mo_span name)
         line ? mo_list_first(&line->waiting, struct mo_lease, node) : NULL;
 
     if (l)
-        wake(l);
+        wake_lease(l);
 }
 
 /* Waking may end a lease for lack of memory, and with it remove a line from
@@ -388,7 +388,7 @@ void mo_lease_wake_if(struct mo_store *s,
         struct mo_lease *l = mo_container_of(it, struct mo_lease, all);
 
         if (l->line && (!pick || pick(mo_span_cstr(l->name), arg)))
-            wake(l);
+            wake_lease(l);
     }
 }
 
@@ -421,7 +421,7 @@ static void on_renew(struct mo_timer *t)
 {
     struct mo_lease *l = mo_container_of(t, struct mo_lease, renew);
 
-    if (!ask(l, MO_OP_RENEW, on_renewed))
+    if (!submit_lease_op(l, MO_OP_RENEW, on_renewed))
         mo_timer_start(l->s->loop, &l->renew, l->s->lease_ttl_ms / 12);
 }
 
@@ -500,7 +500,7 @@ int mo_lease_take(struct mo_store *s, struct mo_span name, struct mo_span owner,
     return 0;
 }
 
-static void cancel(struct mo_lease *l)
+static void cancel_wait(struct mo_lease *l)
 {
     if (l->state == LEASE_TRYING) {
         l->dropped = true;
@@ -516,7 +516,7 @@ void mo_lease_drop(struct mo_lease *l)
         return;
     if (!l->was_held) {
         if (l->state != LEASE_ENDING)
-            cancel(l);
+            cancel_wait(l);
         return;
     }
     mo_later_cancel(&l->later);
@@ -536,7 +536,7 @@ void mo_lease_close_all(struct mo_store *s)
             (void)mo_fail(&l->why, MO_ECLOSED, "store: closed");
             lease_lost(l);
         } else if (l->state < LEASE_HELD) {
-            cancel(l);
+            cancel_wait(l);
         }
     }
 }

@@ -10,7 +10,7 @@
 #define PING_MS   10000 /* of a listening connection */
 #define TREE_MAX  ((size_t)128 * 1024 * 1024)
 
-static void dial(struct mo_rconn *c);
+static void dial_server(struct mo_rconn *c);
 
 const char *mo_lua_text(enum mo_lua which)
 {
@@ -121,7 +121,7 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd)
 
 /* --- the greeting -------------------------------------------------------- */
 
-static void greet(struct mo_rconn *c)
+static void send_greeting(struct mo_rconn *c)
 {
     const struct mo_rconf *f = c->conf;
     char db[24];
@@ -381,7 +381,7 @@ static void on_ping(struct mo_timer *t)
 
 /* --- dialling ------------------------------------------------------------ */
 
-static void begin(struct mo_rconn *c, struct mo_stream *s)
+static void use_stream(struct mo_rconn *c, struct mo_stream *s)
 {
     static const struct mo_stream_cb cb = {
         .on_read = on_read, .on_drain = on_drain, .on_close = on_close};
@@ -391,7 +391,7 @@ static void begin(struct mo_rconn *c, struct mo_stream *s)
     mo_buf_init(&c->out, MO_RCONN_QUEUE_MAX * 2);
     mo_stream_limit(s, MO_RCONN_QUEUE_MAX);
     mo_stream_attach(s, &cb, c);
-    greet(c);
+    send_greeting(c);
 }
 
 static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
@@ -408,7 +408,7 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
     if (s && c->conf->tls)
         rc = mo_tls_wrap(c->conf->tls, s, false, name, &s, &c->why);
     if (s && rc == 0) {
-        begin(c, s);
+        use_stream(c, s);
         return;
     }
     if (why)
@@ -416,7 +416,7 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
     went_down(c);
 }
 
-static void dial(struct mo_rconn *c)
+static void dial_server(struct mo_rconn *c)
 {
     c->state = MO_RCONN_DIALLING;
     if (mo_server_link(c->conf->loop, c->addr, MO_RCONN_DIAL_MS, on_dialled, c,
@@ -426,7 +426,7 @@ static void dial(struct mo_rconn *c)
 
 static void on_retry(struct mo_timer *t)
 {
-    dial(mo_container_of(t, struct mo_rconn, retry));
+    dial_server(mo_container_of(t, struct mo_rconn, retry));
 }
 
 /* Dials later: dialling here could fail and call back from inside this call. */

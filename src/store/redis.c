@@ -101,7 +101,7 @@ static int named_node(struct mo_redis *r, struct mo_span rest, unsigned *slot)
     return node_at(r, addr, host);
 }
 
-static bool learn(struct mo_redis *r, unsigned slot, int node)
+static bool learn_slot(struct mo_redis *r, unsigned slot, int node)
 {
     if (!r->slots)
         r->slots = mo_zalloc(MO_REDIS_SLOTS);
@@ -127,7 +127,7 @@ static void rop_free(struct mo_rop *o)
 }
 
 /* No call is under way: run the next step, or finish. */
-static void settle(struct mo_rop *o)
+static void step_or_finish(struct mo_rop *o)
 {
     struct mo_op *op = o->op;
 
@@ -235,7 +235,7 @@ static void send_again(struct mo_rcall *k)
 }
 
 /* Follows MOVED and ASK; false: it is not possible. */
-static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
+static bool follow_redirect(struct mo_rcall *k, struct mo_span text, bool ask)
 {
     struct mo_redis *r = k->o->r;
     unsigned slot = 0;
@@ -244,7 +244,7 @@ static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
     (void)mo_span_cut(&text, ' ');
     node =
         text.p && k->hops < MO_REDIS_HOPS_MAX ? named_node(r, text, &slot) : -1;
-    if (node < 0 || (!ask && !learn(r, slot, node)))
+    if (node < 0 || (!ask && !learn_slot(r, slot, node)))
         return false;
     k->hops++;
     k->cmd.asking = ask;
@@ -253,7 +253,7 @@ static bool redirect(struct mo_rcall *k, struct mo_span text, bool ask)
 }
 
 /* True if a later batch of this session was sent already. */
-static bool overtaken(const struct mo_rcall *k)
+static bool is_overtaken(const struct mo_rcall *k)
 {
     const struct mo_rop *o = k->o;
 
@@ -276,11 +276,11 @@ static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
     struct mo_err e;
 
     if ((mo_span_is(word, "MOVED") || mo_span_is(word, "ASK")) &&
-        redirect(k, r->text, mo_span_is(word, "ASK")))
+        follow_redirect(k, r->text, mo_span_is(word, "ASK")))
         return true;
     /* the script is unknown: it did not run */
     if (mo_span_is(word, "NOSCRIPT") && !k->cmd.whole &&
-        (o->op->kind != MO_OP_WRITE || !overtaken(k))) {
+        (o->op->kind != MO_OP_WRITE || !is_overtaken(k))) {
         k->cmd.whole = true;
         send_again(k);
         return true;
@@ -316,7 +316,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
             k->got(o, k, r);
     }
     o->out--;
-    settle(o);
+    step_or_finish(o);
 }
 
 /* --- the backend's calls ------------------------------------------------- */
@@ -344,7 +344,7 @@ static void redis_submit(struct mo_store *s, struct mo_op *op)
     else
         mo_redis_lease(o);
     if (!o->out)
-        settle(o);
+        step_or_finish(o);
 }
 
 /* Drops the calls that were not sent yet. */
@@ -364,7 +364,7 @@ static void redis_give_up(struct mo_store *s, struct mo_op *op)
                 o->out--;
         }
         if (!o->out)
-            settle(o);
+            step_or_finish(o);
         return;
     }
 }

@@ -15,10 +15,10 @@
  *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
  *   mcp:audit:{ID}:n         text  last SEQ
  *
- * Redis does not take back what a script did before it failed. So the write
- * script looks at everything first, changing only its own picture of the
- * session, and then does what it has decided. Its first change (HSETNX, INCR)
- * is one that Redis refuses when it is out of memory or a replica. */
+ * Redis does not undo the changes of a script that fails. So the write script
+ * first reads and decides everything on its own copy of the session, and then
+ * writes. Its first change (HSETNX, INCR) is one that Redis refuses when it is
+ * out of memory or a replica. */
 #ifndef MO_STORE_REDIS_LUA_H
 #define MO_STORE_REDIS_LUA_H
 

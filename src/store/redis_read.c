@@ -15,7 +15,7 @@
 
 /* --- rows ---------------------------------------------------------------- */
 
-static bool keep(struct mo_rop *o, struct mo_span from, struct mo_span *to)
+static bool keep_text(struct mo_rop *o, struct mo_span from, struct mo_span *to)
 {
     char *p = mo_arena_strndup(&o->op->mem, from.p, from.n);
 
@@ -35,8 +35,8 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
 {
     struct mo_row *to = next_row(o);
 
-    if (!to || !keep(o, row.session, &row.session) ||
-        !keep(o, row.id, &row.id) || !keep(o, row.doc, &row.doc))
+    if (!to || !keep_text(o, row.session, &row.session) ||
+        !keep_text(o, row.id, &row.id) || !keep_text(o, row.doc, &row.doc))
         return false;
     *to = row;
     o->nrows++;
@@ -246,8 +246,8 @@ void mo_redis_page(struct mo_rop *o, const struct mo_resp *r)
     for (size_t i = 0; i < n; i++) {
         struct mo_span score;
 
-        if (!keep(o, r->v[2 * i].text, &o->ids[i]) ||
-            !keep(o, r->v[2 * i + 1].text, &score))
+        if (!keep_text(o, r->v[2 * i].text, &o->ids[i]) ||
+            !keep_text(o, r->v[2 * i + 1].text, &score))
             return;
         o->scores[i] = strtod(score.p, NULL);
         o->nids++;
@@ -279,7 +279,7 @@ static void put_page(struct mo_rop *o, struct mo_rcall *k)
 
 static void ask_sessions(struct mo_rop *o);
 
-static struct mo_row *found(struct mo_rop *o)
+static struct mo_row *found_rows(struct mo_rop *o)
 {
     return o->op->back;
 }
@@ -287,10 +287,10 @@ static struct mo_row *found(struct mo_rop *o)
 static void on_found(struct mo_rop *o, struct mo_rcall *k,
                      const struct mo_resp *r)
 {
-    struct mo_row *row = &found(o)[k->tag];
+    struct mo_row *row = &found_rows(o)[k->tag];
 
     if (r->kind == MO_RESP_ARRAY && r->n == 2 && r->v[0].kind == MO_RESP_BULK)
-        (void)keep(o, r->v[0].text, &row->doc);
+        (void)keep_text(o, r->v[0].text, &row->doc);
     o->bytes += row->doc.n + 256;
 }
 
@@ -308,7 +308,7 @@ static void turn_round(struct mo_row *v, size_t n)
 static void take_sessions(struct mo_rop *o)
 {
     for (size_t i = 0; i < o->nids; i++) {
-        const struct mo_row *row = &found(o)[i];
+        const struct mo_row *row = &found_rows(o)[i];
         struct mo_row *to = next_row(o);
 
         if (!row->doc.p || !to)
@@ -402,26 +402,26 @@ static void read_sessions(struct mo_rop *o)
 
 static void ask_audits(struct mo_rop *o);
 
-static bool newer(const struct mo_row *a, const struct mo_row *b)
+static bool is_newer(const struct mo_row *a, const struct mo_row *b)
 {
     return a->at != b->at ? a->at > b->at : a->seq > b->seq;
 }
 
 /* Inserts the row among the newest limit + 1; false: it is older than all. */
-static bool insert(struct mo_rop *o, struct mo_row row)
+static bool insert_row(struct mo_rop *o, struct mo_row row)
 {
     size_t room = (size_t)o->op->read.limit + 1;
     size_t i = o->nrows;
 
-    if (i == room && !newer(&row, &o->rows[i - 1]))
+    if (i == room && !is_newer(&row, &o->rows[i - 1]))
         return false;
-    if (!keep(o, row.doc, &row.doc))
+    if (!keep_text(o, row.doc, &row.doc))
         return false;
     if (i == room)
         i--;
     else
         o->nrows++;
-    for (; i && newer(&row, &o->rows[i - 1]); i--)
+    for (; i && is_newer(&row, &o->rows[i - 1]); i--)
         o->rows[i] = o->rows[i - 1];
     o->rows[i] = row;
     return true;
@@ -443,7 +443,7 @@ static void on_audit(struct mo_rop *o, struct mo_rcall *k,
             mo_rop_odd(o);
             return;
         }
-        if (!insert(o, row))
+        if (!insert_row(o, row))
             break;
     }
     if (bytes > AUDIT_BYTES && row.at > o->floor)

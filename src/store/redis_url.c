@@ -5,7 +5,7 @@
 #include "codec/http/url.h"
 #include "store/redis_priv.h"
 
-static char *decoded(struct mo_span s, struct mo_err *e)
+static char *decode_part(struct mo_span s, struct mo_err *e)
 {
     char *out = NULL;
     struct mo_buf b;
@@ -30,13 +30,13 @@ static int read_user(struct mo_rconf *f, struct mo_span info, struct mo_err *e)
                        "store: the address has a user and no "
                        "password");
     if (user.n) {
-        f->user = decoded(user, e);
+        f->user = decode_part(user, e);
         if (!f->user)
             return e ? e->code : MO_EINVAL;
     }
     if (!info.n)
         return 0;
-    f->password = decoded(info, e);
+    f->password = decode_part(info, e);
     return f->password ? 0 : (e ? e->code : MO_EINVAL);
 }
 

@@ -19,7 +19,7 @@ static const char kinds[][2] = {
     [MO_WRITE_CALL] = "c",    [MO_WRITE_MOVE] = "m",  [MO_WRITE_AUDIT] = "a",
 };
 
-static void refused(struct mo_rop *o, struct mo_span why)
+static void fail_refused(struct mo_rop *o, struct mo_span why)
 {
     static const struct {
         const char *word;
@@ -60,11 +60,11 @@ static void on_written(struct mo_rop *o, struct mo_rcall *k,
     }
     w->failed = which;
     if (r->v[0].kind == MO_RESP_BULK)
-        refused(o, r->v[0].text);
+        fail_refused(o, r->v[0].text);
 }
 
 /* ZADD ... GT: never backwards (Redis 6.2). */
-static void enlist(struct mo_rop *o, const char *index, uint64_t at)
+static void add_to_index(struct mo_rop *o, const char *index, uint64_t at)
 {
     struct mo_rcall *k = mo_rcall_new(o, -1, mo_span_cstr(index));
 
@@ -90,9 +90,9 @@ static void enlist_all(struct mo_rop *o)
             audited = w->at;
     }
     if (seen)
-        enlist(o, MO_REDIS_INDEX, seen);
+        add_to_index(o, MO_REDIS_INDEX, seen);
     if (audited)
-        enlist(o, MO_REDIS_AUDITS, audited);
+        add_to_index(o, MO_REDIS_AUDITS, audited);
 }
 
 static void put_keys(struct mo_rcall *k, struct mo_span session)

@@ -29,8 +29,8 @@ static int copy_owner(struct mo_op *op, struct found *f, struct mo_span owner)
     return 0;
 }
 
-static int find(struct mo_sqlite *q, struct mo_sql *sql, struct mo_op *op,
-                struct mo_span name, struct found *f)
+static int find_lease(struct mo_sqlite *q, struct mo_sql *sql, struct mo_op *op,
+                      struct mo_span name, struct found *f)
 {
     sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_LEASE_GET, &op->err, "tt", name,
                                     mo_span_cstr(q->boot));
@@ -53,7 +53,7 @@ static int find(struct mo_sqlite *q, struct mo_sql *sql, struct mo_op *op,
 int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op)
 {
     struct found f;
-    int rc = find(q, &q->writer.sql, op, op->batch.session, &f);
+    int rc = find_lease(q, &q->writer.sql, op, op->batch.session, &f);
 
     if (rc < 0)
         return rc;
@@ -76,7 +76,7 @@ static int try_it(struct mo_sqlite *q, struct mo_op *op)
 {
     struct mo_sql *sql = &q->writer.sql;
     struct found f;
-    int rc = find(q, sql, op, op->name, &f);
+    int rc = find_lease(q, sql, op, op->name, &f);
 
     if (rc < 0)
         return rc;
@@ -95,7 +95,7 @@ static int try_it(struct mo_sqlite *q, struct mo_op *op)
                      (int64_t)op->now_ms);
 }
 
-static int renew(struct mo_sqlite *q, struct mo_op *op)
+static int renew_lease(struct mo_sqlite *q, struct mo_op *op)
 {
     int64_t now = now_ms();
     int rc = mo_sql_do(&q->writer.sql, MO_SQL_LEASE_RENEW, &op->err, "tttii",
@@ -109,7 +109,7 @@ static int renew(struct mo_sqlite *q, struct mo_op *op)
 }
 
 /* held: announce the release once it is committed */
-static int drop(struct mo_sqlite *q, struct mo_op *op)
+static int drop_lease(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc = mo_sql_do(&q->writer.sql, MO_SQL_LEASE_DROP, &op->err, "tti",
                        op->name, mo_span_cstr(op->token), (int64_t)op->now_ms);
@@ -118,7 +118,7 @@ static int drop(struct mo_sqlite *q, struct mo_op *op)
     return rc;
 }
 
-static int break_it(struct mo_sqlite *q, struct mo_op *op)
+static int break_lease(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc =
         mo_sql_do(&q->writer.sql, MO_SQL_LEASE_BREAK, &op->err, "ttii",
@@ -131,9 +131,9 @@ static int break_it(struct mo_sqlite *q, struct mo_op *op)
 int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op)
 {
     int rc = op->kind == MO_OP_TRY     ? try_it(q, op)
-             : op->kind == MO_OP_RENEW ? renew(q, op)
-             : op->kind == MO_OP_BREAK ? break_it(q, op)
-                                       : drop(q, op);
+             : op->kind == MO_OP_RENEW ? renew_lease(q, op)
+             : op->kind == MO_OP_BREAK ? break_lease(q, op)
+                                       : drop_lease(q, op);
 
     return rc < 0 ? rc : 0;
 }
@@ -142,7 +142,7 @@ void mo_sqlite_who(struct mo_sqlite *q, struct mo_op *op)
 {
     struct found f;
 
-    if (find(q, &q->reader.sql, op, op->name, &f) < 0)
+    if (find_lease(q, &q->reader.sql, op, op->name, &f) < 0)
         return;
     op->holder = f.owner;
     op->fence = f.left_ms ? (uint64_t)f.fence : 0;

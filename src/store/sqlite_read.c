@@ -129,7 +129,7 @@ static bool keep_row(struct reading *g, sqlite3_stmt *st, struct mo_row *row)
 }
 
 /* Collects rows up to the limits of number and bytes; 0 or an error. */
-static int collect(struct reading *g, sqlite3_stmt *st, struct mo_row *v)
+static int collect_rows(struct reading *g, sqlite3_stmt *st, struct mo_row *v)
 {
     struct mo_rows *rows = &g->op->rows;
     size_t bytes = 0;
@@ -193,7 +193,7 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
     mo_buf_init(&g.query, QUERY_MAX);
     g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
     st = must_wait(q, op) ? NULL : ask[op->read.kind](&g);
-    if (st && collect(&g, st, v) == 0 && op->read.newest)
+    if (st && collect_rows(&g, st, v) == 0 && op->read.newest)
         turn_round(v, op->rows.n);
     op->rows.v = v;
     mo_sql_end(g.sql, st);

@@ -56,7 +56,7 @@ static int put_session(struct batch *b, const struct mo_write *w)
                      (int64_t)w->at, w->doc);
 }
 
-static int touch(struct batch *b, const struct mo_write *w)
+static int touch_session(struct batch *b, const struct mo_write *w)
 {
     int rc = need_session(b);
 
@@ -79,7 +79,7 @@ static int close_session(struct batch *b, const struct mo_write *w)
                      b->session);
 }
 
-static int forget(struct batch *b, const struct mo_write *w)
+static int forget_session(struct batch *b, const struct mo_write *w)
 {
     static const enum mo_sql_id all[] = {
         MO_SQL_SESSION_DEL, MO_SQL_ENTRY_DEL_ALL, MO_SQL_CONV_DEL_ALL,
@@ -160,7 +160,7 @@ static int put_entry(struct batch *b, const struct mo_write *w)
                      b->session, b->conv, seq, (int64_t)w->at, w->doc, w->text);
 }
 
-static int fresh(struct batch *b, const struct mo_write *w)
+static int begin_fresh_conv(struct batch *b, const struct mo_write *w)
 {
     int rc = need_session(b);
 
@@ -215,9 +215,9 @@ static int put_audit(struct batch *b, const struct mo_write *w)
 int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 {
     static int (*const apply[])(struct batch *, const struct mo_write *) = {
-        [MO_WRITE_SESSION] = put_session, [MO_WRITE_TOUCH] = touch,
-        [MO_WRITE_CLOSE] = close_session, [MO_WRITE_FORGET] = forget,
-        [MO_WRITE_ENTRY] = put_entry,     [MO_WRITE_FRESH] = fresh,
+        [MO_WRITE_SESSION] = put_session, [MO_WRITE_TOUCH] = touch_session,
+        [MO_WRITE_CLOSE] = close_session, [MO_WRITE_FORGET] = forget_session,
+        [MO_WRITE_ENTRY] = put_entry,     [MO_WRITE_FRESH] = begin_fresh_conv,
         [MO_WRITE_CALL] = put_call,       [MO_WRITE_MOVE] = move_call,
         [MO_WRITE_AUDIT] = put_audit,
     };

@@ -47,8 +47,8 @@ struct mo_store_opts {
     /* sqlite:PATH, redis://[user[:password]@]host[:port][/db], rediss://...,
      * redis+unix:PATH[?db=N] */
     const char *url;
-    uint64_t history_ttl_ms; /* conversations are removed */
-                             /* this long after their last entry; 0: never */
+    uint64_t history_ttl_ms; /* conversations are removed this long */
+                             /* after their last entry; 0: never */
     uint64_t audit_ttl_ms;   /* 0: never */
     uint64_t deadline_ms;    /* of one operation; 0: MO_STORE_DEADLINE_MS */
     uint64_t lease_ttl_ms;   /* 0: MO_LEASE_TTL_MS; every process the same */
@@ -118,8 +118,8 @@ struct mo_write {
 };
 
 struct mo_store_batch {
-    struct mo_span session; /* of all writes; empty only for */
-                            /* audit rows without a session */
+    struct mo_span session; /* of all writes; empty only for audit rows */
+                            /* without a session */
     uint64_t fence; /* of the lease with the session's name, which must */
                     /* be held under it now; 0: not checked */
     const struct mo_write *writes;

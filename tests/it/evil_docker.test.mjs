@@ -188,7 +188,7 @@ test('removal: refused for a while, then done; broken off', { skip }, async () =
 
 const greetings = [
   [/version/, tricks[500], /500/], [/version/, tricks.null, /API 1\.0 to 1\.0/],
-  [/info/, tricks.array, /no object/], [/images/, tricks[500], /500/],
+  [/info/, tricks.array, /not an object/], [/images/, tricks[500], /500/],
   [/version/, (s) => s.write('HTTP/1.1 200 X\r\nContent-Length: 23\r\n\r\n{"ApiVersion": "1.40" }'), /1\.40/],
   [/info/, (s) => s.write('HTTP/1.1 200 X\r\nContent-Length: 21\r\n\r\n{"MemoryLimit":false}'), /memory limits/],
 ];
