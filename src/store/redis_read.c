@@ -294,16 +294,6 @@ static void on_found(struct mo_rop *o, struct mo_rcall *k,
     o->bytes += row->doc.n + 256;
 }
 
-static void turn_round(struct mo_row *v, size_t n)
-{
-    for (size_t i = 0; v && i < n / 2; i++) {
-        struct mo_row t = v[i];
-
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = t;
-    }
-}
-
 /* The time of activity is the index's score: pages are counted by it. */
 static void take_sessions(struct mo_rop *o)
 {
@@ -325,7 +315,7 @@ static void take_sessions(struct mo_rop *o)
     give_rows(o);
     o->op->rows.more |= next_row(o) && !o->last_page;
     if (o->op->read.newest)
-        turn_round(o->rows, o->op->rows.n);
+        mo_rows_reverse(o->rows, o->op->rows.n);
 }
 
 /* Members of equal score are in byte order. */

@@ -149,16 +149,6 @@ static int collect_rows(struct reading *g, sqlite3_stmt *st, struct mo_row *v)
     return rc;
 }
 
-static void turn_round(struct mo_row *v, size_t n)
-{
-    for (size_t i = 0; i < n / 2; i++) {
-        struct mo_row t = v[i];
-
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = t;
-    }
-}
-
 /* A search whose index lags goes to the writer's lane and comes back. */
 static bool must_wait(struct mo_sqlite *q, struct mo_op *op)
 {
@@ -194,7 +184,7 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
     g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
     st = must_wait(q, op) ? NULL : ask[op->read.kind](&g);
     if (st && collect_rows(&g, st, v) == 0 && op->read.newest)
-        turn_round(v, op->rows.n);
+        mo_rows_reverse(v, op->rows.n);
     op->rows.v = v;
     mo_sql_end(g.sql, st);
     g.sql->stop_ns = 0;

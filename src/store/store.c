@@ -460,24 +460,39 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
     return 0;
 }
 
-int mo_lease_holder(struct mo_store *s, struct mo_span name,
-                    void (*done)(void *ctx, struct mo_span owner,
-                                 uint64_t fence, const struct mo_err *why),
-                    void *ctx, struct mo_err *e)
+static int new_lease_op(struct mo_store *s, enum mo_op_kind kind,
+                        struct mo_span name, struct mo_span owner,
+                        struct mo_op **out, struct mo_err *e)
 {
     struct mo_op *op;
     int rc = check_room(s, 0, e);
 
     if (rc < 0)
         return rc;
-    if (!mo_store_id_ok(name))
-        return mo_fail(e, MO_EINVAL, "store: the lease's name is not valid");
-    op = mo_op_new(s, MO_OP_WHO, 0);
+    if (!mo_store_id_ok(name) || (owner.n && !mo_store_id_ok(owner)))
+        return mo_fail(e, MO_EINVAL,
+                       "store: the lease's name or owner is not valid");
+    op = mo_op_new(s, kind, 2 * MO_STORE_ID_MAX);
     if (!op)
         return no_memory(op, e);
     op->name = name;
-    if (!copy_span(&op->mem, &op->name))
+    op->owner = owner;
+    if (!copy_span(&op->mem, &op->name) || !copy_span(&op->mem, &op->owner))
         return no_memory(op, e);
+    *out = op;
+    return 0;
+}
+
+int mo_lease_holder(struct mo_store *s, struct mo_span name,
+                    void (*done)(void *ctx, struct mo_span owner,
+                                 uint64_t fence, const struct mo_err *why),
+                    void *ctx, struct mo_err *e)
+{
+    struct mo_op *op;
+    int rc = new_lease_op(s, MO_OP_WHO, name, MO_SPAN(""), &op, e);
+
+    if (rc < 0)
+        return rc;
     op->on_who = done;
     op->ctx = ctx;
     mo_op_submit(op);
@@ -490,24 +505,26 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
                    struct mo_err *e)
 {
     struct mo_op *op;
-    int rc = check_room(s, 0, e);
+    int rc = owner.n ? new_lease_op(s, MO_OP_BREAK, name, owner, &op, e)
+                     : mo_fail(e, MO_EINVAL, "store: a lease has an owner");
 
     if (rc < 0)
         return rc;
-    if (!mo_store_id_ok(name) || !mo_store_id_ok(owner))
-        return mo_fail(e, MO_EINVAL, "store: the lease's name is not valid");
-    op = mo_op_new(s, MO_OP_BREAK, 2 * MO_STORE_ID_MAX);
-    if (!op)
-        return no_memory(op, e);
-    op->name = name;
-    op->owner = owner;
     op->fence = fence;
-    if (!copy_span(&op->mem, &op->name) || !copy_span(&op->mem, &op->owner))
-        return no_memory(op, e);
     op->on_broken = done;
     op->ctx = ctx;
     mo_op_submit(op);
     return 0;
+}
+
+void mo_rows_reverse(struct mo_row *v, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct mo_row t = v[i];
+
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = t;
+    }
 }
 
 /* --- sweeping ------------------------------------------------------------ */
