@@ -115,10 +115,19 @@ void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void mo_store_up(struct mo_store *s);
 void mo_store_down(struct mo_store *s, const struct mo_err *why);
-void mo_rows_reverse(struct mo_row *v, size_t n);
 /* The last call of a backend: frees s. The backend must have released
  * everything else. */
 void mo_store_gone(struct mo_store *s);
+
+static inline void mo_rows_reverse(struct mo_row *v, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct mo_row t = v[i];
+
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = t;
+    }
+}
 
 /* store.c, for lease.c */
 struct mo_op *mo_op_new(struct mo_store *s, enum mo_op_kind kind, size_t mem);

@@ -517,16 +517,6 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
     return 0;
 }
 
-void mo_rows_reverse(struct mo_row *v, size_t n)
-{
-    for (size_t i = 0; i < n / 2; i++) {
-        struct mo_row t = v[i];
-
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = t;
-    }
-}
-
 /* --- sweeping ------------------------------------------------------------ */
 
 /* Every minute, or more often if the time to live is shorter. */
