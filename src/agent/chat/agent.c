@@ -229,7 +229,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     msg->ack = ack;
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);
-    queue_push(c, msg);
+    mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);
     if (c->state != CHAT_IDLE && m->greeted)

@@ -144,7 +144,7 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 }
 
 /* On failure the model stays as it is. */
-static int pick_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
+static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
 {
     const struct mo_agent_llm *p = &c->agent->o.llm;
     const char *provider = NULL;
@@ -174,7 +174,7 @@ static void switch_model(struct chat *c)
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     struct mo_err e;
 
-    if (pick_model(c, mo_buf_view(&c->wanted), &e) < 0) {
+    if (use_model(c, mo_buf_view(&c->wanted), &e) < 0) {
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
         return;
     }
@@ -207,7 +207,7 @@ void mo_chat_repick(struct chat *c)
     c->repick = false;
     mo_buf_init(&id, 1024);
     put_model_id(c, &id);
-    if (pick_model(c, mo_buf_view(&id), &e) < 0)
+    if (use_model(c, mo_buf_view(&id), &e) < 0)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
     mo_buf_fini(&id);
 }
@@ -293,7 +293,7 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
         c->seq = en->seq;
-        if (queue_restore(c, en))
+        if (mo_chat_queue_restore(c, en))
             mo_free(en);
         else
             mo_chat_entries_add(c, en);
@@ -342,7 +342,6 @@ static struct mo_span model_it_had(const struct chat *c, struct mo_arena *a)
 /* The model is what the member wants, else what the session had. */
 static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
     struct mo_span wanted = mo_buf_view(&c->wanted), had;
     struct mo_arena a;
     int rc = 0;
@@ -352,8 +351,7 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     had = model_it_had(c, &a);
     if (wanted.n == 0)
         wanted = had;
-    rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &c->llm, &c->provider,
-                 &c->model, &c->own_model, e);
+    rc = use_model(c, wanted, e);
     *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
     mo_arena_fini(&a);
     return rc;
@@ -579,7 +577,7 @@ void mo_chat_free(struct chat *c)
     mo_timer_stop(a->loop, &c->expiry);
     if (c->hold)
         mo_session_release(c->hold);
-    queue_drop(c);
+    mo_chat_queue_drop(c);
     mo_chat_calls_drop(c);
     mo_gateway_client_drop(c);
     c->unkept = NULL;
@@ -610,7 +608,7 @@ static void on_later(struct mo_later *d)
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
         mo_turn_next(c);
-        queue_store(c);
+        mo_chat_queue_store(c);
     }
     if (is_done(c) ||
         (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))

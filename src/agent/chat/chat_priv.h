@@ -138,7 +138,7 @@ struct chat {
     const char *provider;
     struct mo_buf model, wanted, key, title;
     size_t own_model; /* where in model its provider's name of it begins */
-    bool repick; /* providers may be configured otherwise by now */
+    bool repick;      /* providers may be configured otherwise by now */
 
     struct mo_list entries; /* of the present conversation */
     size_t nentries;
@@ -282,9 +282,9 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                      struct call *last);
 void mo_turn_stuck(struct chat *c); /* the results were refused: it ends */
 /* Whether the store has this message is unknown; it is taken. NULL: known. */
-void turn_unsure(struct chat *c, struct message *m);
+void mo_turn_unsure(struct chat *c, struct message *m);
 /* Is it that message, said again? Then it gets its id. */
-bool turn_is_again(const struct chat *c, struct message *m);
+bool mo_turn_is_again(const struct chat *c, struct message *m);
 /* The model has ended, and what it was asked is still being written. */
 void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
                          const struct mo_llm_failure *f);
@@ -293,17 +293,18 @@ void mo_write_ahead_ask(
     struct mo_later *d); /* what is being written: ask about it */
 
 /* --- queue.c ------------------------------------------------------------- */
-void queue_push(struct chat *c, struct message *m);
+void mo_chat_queue_push(struct chat *c, struct message *m);
 /* The first, out of the queue; NULL: there is none that can be taken now. */
-struct message *queue_take(struct chat *c);
+struct message *mo_chat_queue_take(struct chat *c);
 /* Back to the front: its user entry could not be stored. It is taken again
  * when something is said. */
-void queue_return(struct chat *c, struct message *m);
-void queue_store(struct chat *c); /* a turn is under way: store what waits */
+void mo_chat_queue_return(struct chat *c, struct message *m);
+void mo_chat_queue_store(
+    struct chat *c); /* a turn is under way: store what waits */
 /* Reading the history, oldest first. true: it is a queued entry, and the
  * queue has it now. */
-bool queue_restore(struct chat *c, const struct entry *en);
-void queue_drop(struct chat *c);
+bool mo_chat_queue_restore(struct chat *c, const struct entry *en);
+void mo_chat_queue_drop(struct chat *c);
 
 /* --- context_window.c
  * ------------------------------------------------------------ */
@@ -327,7 +328,8 @@ void mo_chat_calls_count(
     struct chat *c); /* those that wait: which of how many */
 /* Do the operator's rules deny the call with these arguments (empty: with its
  * own)? They may be others than when it was judged. *why: the rule's reason. */
-bool mo_chat_call_is_denied(struct call *k, struct mo_span args, struct mo_span *why);
+bool mo_chat_call_is_denied(struct call *k, struct mo_span args,
+                            struct mo_span *why);
 /* Other rules: those that wait for a person and are denied now are rejected. */
 void mo_chat_calls_judge_again(struct chat *c);
 

@@ -189,13 +189,13 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
 
 /* Nobody knows whether the store has it. Said again, it is the same message:
  * it keeps its id, and the store looks whether it is there. */
-void turn_unsure(struct chat *c, struct message *m)
+void mo_turn_unsure(struct chat *c, struct message *m)
 {
     mo_free(c->unsure);
     c->unsure = m;
 }
 
-bool turn_is_again(const struct chat *c, struct message *m)
+bool mo_turn_is_again(const struct chat *c, struct message *m)
 {
     const struct message *u = c->unsure;
 
@@ -214,15 +214,15 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
     (void)arg;
     if (why && m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        queue_return(c, mo_take_ptr(&m));
+        mo_chat_queue_return(c, mo_take_ptr(&m));
         not_kept(c);
     } else if (why) {
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
-            turn_unsure(c, mo_take_ptr(&m));
+            mo_turn_unsure(c, mo_take_ptr(&m));
         not_kept(c);
     } else {
-        turn_unsure(c, NULL);
+        mo_turn_unsure(c, NULL);
         mo_buf_init(&extra, 256);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
                       m->id);
@@ -237,7 +237,8 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
 static int say(struct chat *c, struct message *m, struct mo_err *e)
 {
     struct mo_write w = {.text = mo_span(m->text, m->n),
-                         .again = m->stored ? m->again : turn_is_again(c, m)};
+                         .again =
+                             m->stored ? m->again : mo_turn_is_again(c, m)};
     struct entry *en = NULL;
     struct mo_buf doc;
 
@@ -250,7 +251,7 @@ static int say(struct chat *c, struct message *m, struct mo_err *e)
 
 void mo_turn_next(struct chat *c)
 {
-    struct message *m = c->state == CHAT_IDLE ? queue_take(c) : NULL;
+    struct message *m = c->state == CHAT_IDLE ? mo_chat_queue_take(c) : NULL;
     struct mo_err e;
 
     if (m == NULL)
@@ -266,7 +267,7 @@ void mo_turn_next(struct chat *c)
     c->saying = NULL;
     if (m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-        queue_return(c, m);
+        mo_chat_queue_return(c, m);
     } else {
         mo_chat_ack(&m->ack, "state_unavailable", e.msg);
         mo_free(m);

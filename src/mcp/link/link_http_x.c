@@ -11,7 +11,7 @@
  * callback of ours for it is on the stack (x->busy) or x->call is set.
  *  3. After x->quiet is set the owner hears nothing more of it. */
 #include "mcp/link/link_http_priv.h"
-#include "mcp/overlong.h"
+#include "mcp/link/overlong.h"
 
 #define ROOM "mcp-http"
 

@@ -21,7 +21,7 @@
  *     then: what is in out can always be written, or the stream is broken. */
 #include "codec/frame.h"
 #include "mcp/link/budget.h"
-#include "mcp/overlong.h"
+#include "mcp/link/overlong.h"
 
 #define LAST_WORDS_MS 500 /* for the queue when we close */
 #define GATHER_MAX    ((size_t)32 * 1024)

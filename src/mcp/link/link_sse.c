@@ -9,7 +9,7 @@
 #include "codec/http/sse.h"
 #include "codec/http/url.h"
 #include "mcp/link/budget.h"
-#include "mcp/overlong.h"
+#include "mcp/link/overlong.h"
 
 #define NOTE_MS 30000u
 

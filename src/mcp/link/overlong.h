@@ -7,8 +7,8 @@
  * message is no answer (a request or notification of the server), it is
  * malformed, it has no usable id, or it is more than MO_LINK_SKIP_TIMES times
  * too long. */
-#ifndef MO_MCP_OVERLONG_H
-#define MO_MCP_OVERLONG_H
+#ifndef MO_MCP_LINK_OVERLONG_H
+#define MO_MCP_LINK_OVERLONG_H
 
 #include "codec/rpc_scan.h"
 #include "mcp/link/link.h"

@@ -12,14 +12,14 @@
  */
 #include "agent/chat/chat_priv.h"
 
-void queue_push(struct chat *c, struct message *m)
+void mo_chat_queue_push(struct chat *c, struct message *m)
 {
     mo_list_push(&c->queue, &m->node);
     c->nqueue++;
     c->stalled = false;
 }
 
-struct message *queue_take(struct chat *c)
+struct message *mo_chat_queue_take(struct chat *c)
 {
     struct message *m = mo_list_first(&c->queue, struct message, node);
 
@@ -30,7 +30,7 @@ struct message *queue_take(struct chat *c)
     return m;
 }
 
-void queue_return(struct chat *c, struct message *m)
+void mo_chat_queue_return(struct chat *c, struct message *m)
 {
     m->again = true;
     mo_list_push(c->queue.next, &m->node);
@@ -38,7 +38,7 @@ void queue_return(struct chat *c, struct message *m)
     c->stalled = true;
 }
 
-void queue_drop(struct chat *c)
+void mo_chat_queue_drop(struct chat *c)
 {
     mo_list_each_safe (it, &c->queue) {
         struct message *m = mo_container_of(it, struct message, node);
@@ -71,7 +71,7 @@ static void refuse(struct chat *c, struct message *m, const struct mo_err *why)
     c->nqueue--;
     mo_chat_ack(&m->ack, "state_unavailable", why->msg);
     if (why->code == MO_EUNAVAIL)
-        turn_unsure(c, m);
+        mo_turn_unsure(c, m);
     else
         mo_free(m);
 }
@@ -87,7 +87,7 @@ static void on_stored(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     m->stored = true;
-    turn_unsure(c, NULL);
+    mo_turn_unsure(c, NULL);
     mo_buf_init(&extra, 256);
     mo_buf_printf(&extra, "\"queued\":%u,\"messageId\":\"%s\"",
                   position_of(c, m), m->id);
@@ -102,7 +102,7 @@ static void store(struct chat *c, struct message *m)
     struct mo_err e;
     int rc = 0;
 
-    (void)turn_is_again(c, m);
+    (void)mo_turn_is_again(c, m);
     mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_queued(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
@@ -114,7 +114,7 @@ static void store(struct chat *c, struct message *m)
         refuse(c, m, &e);
 }
 
-void queue_store(struct chat *c)
+void mo_chat_queue_store(struct chat *c)
 {
     if (c->state == CHAT_IDLE)
         return; /* the first is taken now, the others come here then */
@@ -176,7 +176,7 @@ static void forget(struct chat *c, const struct entry *en)
     }
 }
 
-bool queue_restore(struct chat *c, const struct entry *en)
+bool mo_chat_queue_restore(struct chat *c, const struct entry *en)
 {
     struct message *m = NULL;
 
