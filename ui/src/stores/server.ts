@@ -1,4 +1,4 @@
-// house - what the server has beside the open conversation: other sessions
+// server - what the server has beside the open conversation: other sessions
 // and models. A server without these answers (404) gets none of the controls.
 
 import { defineStore } from 'pinia';
@@ -13,7 +13,7 @@ import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';
 
-export const useHouse = defineStore('house', () => {
+export const useServerStore = defineStore('server', () => {
   const sessions = shallowRef<Session[]>([]);
   const hasSessions = ref(false);
   const models = shallowRef<Models | null>(null);
