@@ -1,4 +1,4 @@
-// held - calls of other programs that wait at the gateway for a person, and
+// approvals - calls of other programs that wait at the gateway for a person, and
 // tools that changed. Tabs tell each other when one of them has decided.
 
 import { defineStore } from 'pinia';
@@ -7,14 +7,14 @@ import { computed, ref, shallowRef } from 'vue';
 import { acceptChanged, decideHeld, fetchDesk } from '../lib/gateway';
 import type { ChangedTool, Decision, Held } from '../protocol';
 
-export const useHeld = defineStore('held', () => {
+export const useApprovalsStore = defineStore('approvals', () => {
   const calls = shallowRef<Held[]>([]);
   const changed = shallowRef<ChangedTool[]>([]);
   const known = ref(false);
   const why = ref(''); // it is not known
   // Those a person can decide here; the others are asked by their client.
   const waiting = computed(() => calls.value.filter((c) => !c.byClient).length);
-  const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('mo.held');
+  const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('mo.approvals');
 
   async function load(): Promise<void> {
     try {
