@@ -85,58 +85,58 @@ describe('the gateway on the page', { skip }, () => {
     await leave(page);
   });
 
-  test('held calls: a mark in the shell, a card in both tabs, by keys', async () => {
+  test('pending calls: a mark in the shell, a card in both tabs, by keys', async () => {
     const page = await bench.visit('/overview', { reducedMotion: 'reduce' });
     const first = run(`ask ${EVIL}\u202E`);
     await page.locator('[data-badge]').getByText('1').waitFor();
     await page.locator('[data-waiting]').getByText('greet').waitFor();
     await page.getByRole('link', { name: /^Approvals/ }).click();
-    const held = page.locator('[data-gateway-held] [data-card]');
-    await held.getByText('rule 1 of the operator (greet of any server)').waitFor();
-    await held.getByText(`better ask ${EVIL}`).waitFor();
-    await held.getByText(`${EVIL} 1`).waitFor(); // the program's name
-    await held.getByText(/expires in \d+:\d\d/).waitFor();
-    assert.deepEqual(await held.locator('.odd').allTextContents(), ['U+202E']);
-    assert.equal(await held.locator('img, iframe, script').count(), 0);
+    const pending = page.locator('[data-pending-calls] [data-card]');
+    await pending.getByText('rule 1 of the operator (greet of any server)').waitFor();
+    await pending.getByText(`better ask ${EVIL}`).waitFor();
+    await pending.getByText(`${EVIL} 1`).waitFor(); // the program's name
+    await pending.getByText(/expires in \d+:\d\d/).waitFor();
+    assert.deepEqual(await pending.locator('.odd').allTextContents(), ['U+202E']);
+    assert.equal(await pending.locator('img, iframe, script').count(), 0);
     assert.match(await page.title(), /^\(1\) /);
-    await assertAccessible(page, 'a held call');
+    await assertAccessible(page, 'a pending call');
     const other = await bench.look(page.context(), '/approvals');
     await other.locator('[data-card]').waitFor();
     await page.bringToFront();
     await page.keyboard.press('a');
     assert.match((await first).content[0].text, /hello .*ask/);
-    await held.waitFor({ state: 'detached' });
+    await pending.waitFor({ state: 'detached' });
     await other.locator('[data-card]').waitFor({ state: 'detached' });
     await other.close();
 
     const second = client.callTool({ name: 'execute', arguments: { request: 'greet', params: { name: 'ask again' } } });
-    await held.getByText('ask again').waitFor();
-    await held.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% sure$/ }).waitFor();
+    await pending.getByText('ask again').waitFor();
+    await pending.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% sure$/ }).waitFor();
     await page.keyboard.press('r');
     await page.keyboard.type('rather not');
     await page.keyboard.press('Enter');
     const rejected = await second;
     assert.equal(rejected.isError, true);
     assert.match(rejected.content[0].text, /rather not/);
-    await held.waitFor({ state: 'detached' });
+    await pending.waitFor({ state: 'detached' });
 
     const edited = run('ask for this');
-    await held.getByText('ask for this').waitFor();
+    await pending.getByText('ask for this').waitFor();
     await page.keyboard.press('e');
-    const field = held.getByLabel('Arguments, as JSON');
+    const field = pending.getByLabel('Arguments, as JSON');
     await field.fill('{"name": 7}');
-    await held.getByRole('button', { name: 'Approve as edited' }).click();
-    await held.getByRole('alert').getByText('must be a string').waitFor();
+    await pending.getByRole('button', { name: 'Approve as edited' }).click();
+    await pending.getByRole('alert').getByText('must be a string').waitFor();
     await assertAccessible(page, 'edited arguments that do not fit');
     await field.fill('{"name": "somebody else"}');
     await page.keyboard.press('Control+Enter');
     assert.match((await edited).content[0].text, /hello .*somebody else/);
-    await held.waitFor({ state: 'detached' });
+    await pending.waitFor({ state: 'detached' });
 
     const third = run('ask for good');
-    await held.getByLabel('How long this answer counts').selectOption('always');
-    await held.getByText('for every program and conversation').waitFor();
-    await held.getByRole('button', { name: /^Approve/ }).click();
+    await pending.getByLabel('How long this answer counts').selectOption('always');
+    await pending.getByText('for every program and conversation').waitFor();
+    await pending.getByRole('button', { name: /^Approve/ }).click();
     assert.ok(!(await third).isError);
     assert.ok(!(await run('ask no more')).isError, 'nobody is asked any more');
     assert.equal((await run('no way')).isError, true);

@@ -530,7 +530,7 @@ const routed = object({
 });
 export type Routed = Checked<typeof routed>;
 
-const held = object({
+const pendingCall = object({
   id: str,
   server: str,
   tool: str,
@@ -550,14 +550,14 @@ const held = object({
   expiresAt: num,
   byClient: or(bool, false),
 });
-export type Held = Checked<typeof held>;
+export type PendingCall = Checked<typeof pendingCall>;
 
 const changedTool = object({
   server: str, tool: str, digest: str, before: any, now: record,
 });
 export type ChangedTool = Checked<typeof changedTool>;
 
-const desk = object({ approvals: list(held), changed: list(changedTool) });
+const desk = object({ approvals: list(pendingCall), changed: list(changedTool) });
 export type Desk = Checked<typeof desk>;
 
 const chain = object({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   NO_FILTER, choicesOf, guessesOf, outcomeOf, outcomeText, passes, toolOf, whoOf,
 } from '../src/lib/audit';
-import { asApproval, clientOf, ruleOf } from '../src/lib/held';
+import { asApproval, clientOf, ruleOf } from '../src/lib/pendingCall';
 import { bandOf, ownName, placesOf, reasonOf } from '../src/lib/route';
 import { minutesOf } from '../src/lib/stats';
 import { readDesk, readRouted, readStats } from '../src/protocol';
@@ -75,11 +75,11 @@ describe('what the router says', () => {
 });
 
 describe('a call that the gateway holds', () => {
-  const held = { id: 'i', server: 's', tool: 't', args: { a: 1 }, digest: 'd', at: 1, expiresAt: 2 };
-  const [plain] = readDesk({ approvals: [held], changed: [] }).approvals;
+  const pending = { id: 'i', server: 's', tool: 't', args: { a: 1 }, digest: 'd', at: 1, expiresAt: 2 };
+  const [plain] = readDesk({ approvals: [pending], changed: [] }).approvals;
   const [rich] = readDesk({
     approvals: [{
-      ...held, definition: { title: 'T', annotations: { readOnlyHint: true } }, client: { name: 'it', version: '1' },
+      ...pending, definition: { title: 'T', annotations: { readOnlyHint: true } }, client: { name: 'it', version: '1' },
       rule: { by: 'operator', index: 1, server: '', tool: 'w*', remember: false },
     }],
     changed: [],
@@ -94,6 +94,6 @@ describe('a call that the gateway holds', () => {
     expect(rich && [clientOf(rich), ruleOf(rich)]).toEqual(['it 1', 'rule 2 of the operator (w* of any server)']);
   });
   test('without its bytes it is none', () => {
-    expect(() => readDesk({ approvals: [{ ...held, args: undefined }], changed: [] })).toThrow(WireError);
+    expect(() => readDesk({ approvals: [{ ...pending, args: undefined }], changed: [] })).toThrow(WireError);
   });
 });

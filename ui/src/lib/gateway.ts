@@ -26,7 +26,7 @@ export async function forgetLearnt(): Promise<void> {
 }
 
 export const fetchDesk = (): Promise<Desk> => get('/api/approvals', readDesk);
-export const decideHeld = (
+export const decidePendingCall = (
   id: string, digest: string, d: Pick<Decision, 'approved' | 'reason' | 'args'>,
 ): Promise<unknown> =>
   post(`/api/approvals/${encodeURIComponent(id)}`, (v) => v, {

@@ -4,11 +4,11 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
 
-import { acceptChanged, decideHeld, fetchDesk } from '../lib/gateway';
-import type { ChangedTool, Decision, Held } from '../protocol';
+import { acceptChanged, decidePendingCall, fetchDesk } from '../lib/gateway';
+import type { ChangedTool, Decision, PendingCall } from '../protocol';
 
 export const useApprovalsStore = defineStore('approvals', () => {
-  const calls = shallowRef<Held[]>([]);
+  const calls = shallowRef<PendingCall[]>([]);
   const changed = shallowRef<ChangedTool[]>([]);
   const known = ref(false);
   const why = ref(''); // it is not known
@@ -34,8 +34,8 @@ export const useApprovalsStore = defineStore('approvals', () => {
     return failed;
   }
   /** Why it did not work, or nothing. */
-  const decide = (c: Held, d: Decision): Promise<string> =>
-    tell(decideHeld(c.id, c.digest, d));
+  const decide = (c: PendingCall, d: Decision): Promise<string> =>
+    tell(decidePendingCall(c.id, c.digest, d));
   const accept = (c: ChangedTool): Promise<string> =>
     tell(acceptChanged(c.server, c.tool, c.digest));
 

@@ -1,13 +1,13 @@
-// held - a call that the gateway holds, as the conversation's card shows calls.
+// pendingCall - a call that the gateway holds, as the conversation's card shows calls.
 
 import { t } from '../lang';
-import type { Approval, Held } from '../protocol';
+import type { Approval, PendingCall } from '../protocol';
 
 const text = (v: unknown): string => (typeof v === 'string' ? v : '');
 const isRecord = (v: unknown): v is Record<string, unknown> =>
   typeof v === 'object' && v !== null && !Array.isArray(v);
 
-export function asApproval(c: Held): Approval {
+export function asApproval(c: PendingCall): Approval {
   const annotations = c.definition?.['annotations'];
   return {
     name: c.tool,
@@ -28,16 +28,16 @@ export function asApproval(c: Held): Approval {
 }
 
 /** The program that calls, as it calls itself. */
-export function clientOf(c: Pick<Held, 'client'>): string {
+export function clientOf(c: Pick<PendingCall, 'client'>): string {
   const name = text(c.client?.['title']) || text(c.client?.['name']);
   const version = text(c.client?.['version']);
-  return name ? [name, version].filter(Boolean).join(' ') : t('held.noName');
+  return name ? [name, version].filter(Boolean).join(' ') : t('approvals.noName');
 }
 
 /** Which rule wants a person to be asked. */
-export function ruleOf(c: Pick<Held, 'rule'>): string {
-  if (!c.rule || c.rule.by !== 'operator') return t('held.byDefault');
-  return t('held.byRule', {
+export function ruleOf(c: Pick<PendingCall, 'rule'>): string {
+  if (!c.rule || c.rule.by !== 'operator') return t('approvals.byDefault');
+  return t('approvals.byRule', {
     n: c.rule.index + 1,
     tool: c.rule.tool || t('rules.anyTool'),
     server: c.rule.server || t('rules.anyServer'),
