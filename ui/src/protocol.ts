@@ -557,8 +557,8 @@ const changedTool = object({
 });
 export type ChangedTool = Checked<typeof changedTool>;
 
-const desk = object({ approvals: list(pendingCall), changed: list(changedTool) });
-export type Desk = Checked<typeof desk>;
+const approvals = object({ approvals: list(pendingCall), changed: list(changedTool) });
+export type Approvals = Checked<typeof approvals>;
 
 const chain = object({
   ok: bool, rows: num, first: num, last: num, files: or(num, 0),
@@ -567,7 +567,7 @@ const chain = object({
 export type Chain = Checked<typeof chain>;
 
 export const readRouted = (v: unknown): Routed => routed(v, 'route');
-export const readDesk = (v: unknown): Desk => desk(v, 'approvals');
+export const readApprovals = (v: unknown): Approvals => approvals(v, 'approvals');
 export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');
 export const readProviders = (v: unknown): Provider[] =>

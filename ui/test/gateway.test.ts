@@ -5,7 +5,7 @@ import {
 import { asApproval, clientOf, ruleOf } from '../src/lib/pendingCall';
 import { bandOf, ownName, placesOf, reasonOf } from '../src/lib/route';
 import { minutesOf } from '../src/lib/stats';
-import { readDesk, readRouted, readStats } from '../src/protocol';
+import { readApprovals, readRouted, readStats } from '../src/protocol';
 import { WireError } from '../src/lib/check';
 
 const row = (what: Record<string, unknown> | null, at = 0) => ({ sessionId: 's1', at, what });
@@ -76,8 +76,8 @@ describe('what the router says', () => {
 
 describe('a call that the gateway holds', () => {
   const pending = { id: 'i', server: 's', tool: 't', args: { a: 1 }, digest: 'd', at: 1, expiresAt: 2 };
-  const [plain] = readDesk({ approvals: [pending], changed: [] }).approvals;
-  const [rich] = readDesk({
+  const [plain] = readApprovals({ approvals: [pending], changed: [] }).approvals;
+  const [rich] = readApprovals({
     approvals: [{
       ...pending, definition: { title: 'T', annotations: { readOnlyHint: true } }, client: { name: 'it', version: '1' },
       rule: { by: 'operator', index: 1, server: '', tool: 'w*', remember: false },
@@ -94,6 +94,6 @@ describe('a call that the gateway holds', () => {
     expect(rich && [clientOf(rich), ruleOf(rich)]).toEqual(['it 1', 'rule 2 of the operator (w* of any server)']);
   });
   test('without its bytes it is none', () => {
-    expect(() => readDesk({ approvals: [{ ...pending, args: undefined }], changed: [] })).toThrow(WireError);
+    expect(() => readApprovals({ approvals: [{ ...pending, args: undefined }], changed: [] })).toThrow(WireError);
   });
 });

@@ -2,8 +2,8 @@
 // audit log is what was written, over HTTP.
 
 import {
-  readChain, readDesk, readRouted,
-  type Chain, type Decision, type Desk, type Routed,
+  readChain, readApprovals, readRouted,
+  type Chain, type Decision, type Approvals, type Routed,
 } from '../protocol';
 import { get, HttpError, post, reason } from './http';
 
@@ -25,7 +25,7 @@ export async function forgetLearnt(): Promise<void> {
   if (!r.ok) throw new HttpError(r.status, await reason(r));
 }
 
-export const fetchDesk = (): Promise<Desk> => get('/api/approvals', readDesk);
+export const fetchApprovals = (): Promise<Approvals> => get('/api/approvals', readApprovals);
 export const decidePendingCall = (
   id: string, digest: string, d: Pick<Decision, 'approved' | 'reason' | 'args'>,
 ): Promise<unknown> =>

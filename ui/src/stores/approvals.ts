@@ -4,7 +4,7 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
 
-import { acceptChanged, decidePendingCall, fetchDesk } from '../lib/gateway';
+import { acceptChanged, decidePendingCall, fetchApprovals } from '../lib/gateway';
 import type { ChangedTool, Decision, PendingCall } from '../protocol';
 
 export const useApprovalsStore = defineStore('approvals', () => {
@@ -18,9 +18,9 @@ export const useApprovalsStore = defineStore('approvals', () => {
 
   async function load(): Promise<void> {
     try {
-      const desk = await fetchDesk();
-      calls.value = desk.approvals.toSorted((a, b) => a.expiresAt - b.expiresAt);
-      changed.value = desk.changed;
+      const found = await fetchApprovals();
+      calls.value = found.approvals.toSorted((a, b) => a.expiresAt - b.expiresAt);
+      changed.value = found.changed;
       known.value = true;
       why.value = '';
     } catch (e) {
