@@ -3,7 +3,7 @@ import {
   NO_FILTER, choicesOf, guessesOf, outcomeOf, outcomeText, passes, toolOf, whoOf,
 } from '../src/lib/audit';
 import { asApproval, clientOf, ruleOf } from '../src/lib/pendingCall';
-import { bandOf, ownName, placesOf, reasonOf } from '../src/lib/route';
+import { bandOf, ownName, placesOf, reasonOf } from '../src/lib/routing';
 import { minutesOf } from '../src/lib/stats';
 import { readApprovals, readRouted, readStats } from '../src/protocol';
 import { WireError } from '../src/lib/check';

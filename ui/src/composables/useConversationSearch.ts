@@ -1,4 +1,4 @@
-// useSearch - what was said, found by its words while they are typed.
+// useConversationSearch - what was said, found by its words while they are typed.
 
 import { ref, shallowRef, watch, type Ref } from 'vue';
 
@@ -15,7 +15,7 @@ export interface Hit {
 }
 
 /** One hit for each conversation: the best. */
-export function useSearch(words: Ref<string>) {
+export function useConversationSearch(words: Ref<string>) {
   const hits = shallowRef<Hit[]>([]);
   const busy = ref(false);
   let round = 0;

@@ -1,4 +1,4 @@
-// useFinder - words, and what the router would choose for them, asked while
+// useToolSearch - words, and what the router would choose for them, asked while
 // they are typed. The words stand in the address, to come back to.
 
 import { ref, shallowRef, watch } from 'vue';
@@ -9,7 +9,7 @@ import type { Hit, Routed } from '../protocol';
 
 const PAUSE_MS = 300;
 
-export function useFinder() {
+export function useToolSearch() {
   const words = ref(new URLSearchParams(location.search).get('q') ?? '');
   const found = shallowRef<Routed | null>(null);
   const why = ref('');

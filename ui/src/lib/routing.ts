@@ -1,4 +1,4 @@
-// route - what the router says of a tool, in a person's words.
+// routing - what the router says of a tool, in a person's words.
 
 import { t } from '../lang';
 import type { Hit } from '../protocol';
