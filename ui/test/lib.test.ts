@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { snippetOf } from '../src/lib/found';
+import { excerptOf } from '../src/lib/searchExcerpt';
 import { readAnsi, stripAnsi } from '../src/lib/ansi';
 import { list, num, object, or, str, WireError } from '../src/lib/check';
 import { countDiff, diffLines, foldSame } from '../src/lib/diff';
@@ -176,5 +176,5 @@ test.each([
   [{ blocks: [{ text: 'stemmed' }] }, 'other', ['stemmed', '', '']],
   [null, 'x', ['', '', '']],
 ])('the words around what was found', (entry, words, [before, match, after]) => {
-  expect(snippetOf(entry, words)).toEqual({ before, match, after });
+  expect(excerptOf(entry, words)).toEqual({ before, match, after });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { snippetsFor } from '../src/lib/snippets';
+import { snippetsFor } from '../src/lib/clientConfig';
 import { soundsSecret, splitWords } from '../src/lib/words';
 
 describe('a command line', () => {

@@ -2,7 +2,7 @@
 
 import { ref, shallowRef, watch, type Ref } from 'vue';
 
-import { snippetOf, type Snippet } from '../lib/found';
+import { excerptOf, type Excerpt } from '../lib/searchExcerpt';
 import { searchAll } from '../lib/http';
 
 const PAUSE_MS = 200;
@@ -11,7 +11,7 @@ const SHORTEST = 2;
 export interface Hit {
   sessionId: string;
   at: number;
-  snippet: Snippet;
+  excerpt: Excerpt;
 }
 
 /** One hit for each conversation: the best. */
@@ -27,7 +27,7 @@ export function useConversationSearch(words: Ref<string>) {
     for (const r of rows)
       if (!seen.has(r.sessionId))
         seen.set(r.sessionId, {
-          sessionId: r.sessionId, at: r.at, snippet: snippetOf(r.what, text),
+          sessionId: r.sessionId, at: r.at, excerpt: excerptOf(r.what, text),
         });
     hits.value = [...seen.values()];
     busy.value = false;

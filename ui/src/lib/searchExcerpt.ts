@@ -1,6 +1,6 @@
-// found - the few words around a place that was found.
+// searchExcerpt - the few words around a place that was found.
 
-export interface Snippet {
+export interface Excerpt {
   before: string;
   match: string;
   after: string;
@@ -20,7 +20,7 @@ function textsOf(v: unknown, out: string[] = []): string[] {
   return out;
 }
 
-export function snippetOf(entry: unknown, words: string): Snippet {
+export function excerptOf(entry: unknown, words: string): Excerpt {
   const texts = textsOf(entry).map((t) => t.replace(/\s+/g, ' ').trim());
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   for (const word of [words.toLowerCase(), ...wanted])

@@ -1,4 +1,4 @@
-// snippets - what other programs need in their own files to use this gateway.
+// clientConfig - what other programs need in their own files to use this gateway.
 
 import type { Snippets } from '../protocol';
 
