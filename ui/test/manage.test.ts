@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { snippetsFor } from '../src/lib/clientConfig';
-import { soundsSecret, splitWords } from '../src/lib/words';
+import { soundsSecret, splitWords } from '../src/lib/commandLine';
 
 describe('a command line', () => {
   it.each([

@@ -9,7 +9,7 @@ import {
   computed, onScopeDispose, shallowRef, triggerRef, watch, type Ref,
 } from 'vue';
 
-import { inSight, layOut } from '../lib/window';
+import { visibleRange, layoutRows } from '../lib/visibleRows';
 
 const WHOLE = 150; // rows
 const EXTRA = 1200; // px kept ready above and below
@@ -26,14 +26,14 @@ export function useVirtual<T extends { id: string }>(
   let frame = 0;
 
   const rows = computed(() =>
-    layOut(items.value.map((i) => i.id), heights.value, GUESS));
-  const sight = computed(() => {
+    layoutRows(items.value.map((i) => i.id), heights.value, GUESS));
+  const range = computed(() => {
     const n = items.value.length;
     return n <= WHOLE
       ? { from: 0, to: n, before: 0, after: 0 }
-      : inSight(rows.value, top.value, height.value, EXTRA);
+      : visibleRange(rows.value, top.value, height.value, EXTRA);
   });
-  const shown = computed(() => items.value.slice(sight.value.from, sight.value.to));
+  const shown = computed(() => items.value.slice(range.value.from, range.value.to));
 
   const measure = new ResizeObserver((all) => {
     let changed = false;
@@ -73,5 +73,5 @@ export function useVirtual<T extends { id: string }>(
     cancelAnimationFrame(frame);
     box.value?.removeEventListener('scroll', soon);
   });
-  return { shown, sight, row, top };
+  return { shown, range, row, top };
 }

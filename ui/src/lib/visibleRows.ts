@@ -1,4 +1,4 @@
-// window - which of many rows of unlike heights are in sight. Pure.
+// visibleRows - which of many rows of unlike heights are in sight. Pure.
 //
 // A row that was never seen has a guessed height; one that was, its own.
 
@@ -7,7 +7,7 @@ export interface Rows {
   tops: Float64Array;
 }
 
-export function layOut(
+export function layoutRows(
   ids: readonly string[], heights: ReadonlyMap<string, number>, guess: number,
 ): Rows {
   const tops = new Float64Array(ids.length + 1);
@@ -28,16 +28,16 @@ export function rowAt({ tops }: Rows, y: number): number {
   return Math.max(0, low);
 }
 
-export interface Sight {
+export interface VisibleRange {
   from: number;
   to: number; // the first that is not
   before: number; // px above the first
   after: number; // px below the last
 }
 
-export function inSight(
+export function visibleRange(
   rows: Rows, top: number, height: number, extra: number,
-): Sight {
+): VisibleRange {
   const n = rows.tops.length - 1;
   const end = rows.tops[n] ?? 0;
   const from = rowAt(rows, top - extra);

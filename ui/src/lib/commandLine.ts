@@ -1,4 +1,4 @@
-// words - a command line as the words it is made of, without a shell: quotes
+// commandLine - a command line as the words it is made of, without a shell: quotes
 // group, a backslash takes the next letter as it is. What a shell would do
 // beyond that (variables, stars, pipes) is not done.
 

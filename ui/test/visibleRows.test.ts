@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { inSight, layOut, rowAt } from '../src/lib/window';
+import { visibleRange, layoutRows, rowAt } from '../src/lib/visibleRows';
 
 const ids = Array.from({ length: 10 }, (_, i) => `r${i}`);
-const rows = layOut(ids, new Map([['r1', 50], ['r3', 200]]), 100);
+const rows = layoutRows(ids, new Map([['r1', 50], ['r3', 200]]), 100);
 
 test('rows stand below each other, known ones in their own height', () => {
   expect([...rows.tops]).toEqual([0, 100, 150, 250, 450, 550, 650, 750, 850, 950, 1050]);
@@ -17,12 +17,12 @@ test.each([
   [500, 100, 200, { from: 3, to: 8, before: 250, after: 200 }],
   [950, 100, 500, { from: 4, to: 10, before: 450, after: 0 }],
 ])('from %i, %i high, %i more', (top, height, extra, want) => {
-  const s = inSight(rows, top, height, extra);
+  const s = visibleRange(rows, top, height, extra);
   expect(s).toEqual(want);
   expect(s.before + s.after + (rows.tops[s.to] ?? 0) - (rows.tops[s.from] ?? 0)).toBe(1050);
 });
 
 test('nothing at all', () => {
-  const none = layOut([], new Map(), 100);
-  expect(inSight(none, 0, 500, 100)).toEqual({ from: 0, to: 0, before: 0, after: 0 });
+  const none = layoutRows([], new Map(), 100);
+  expect(visibleRange(none, 0, 500, 100)).toEqual({ from: 0, to: 0, before: 0, after: 0 });
 });
