@@ -1,8 +1,8 @@
-// useMedia - does a media query hold, now and later?
+// useMediaQuery - does a media query hold, now and later?
 
 import { onScopeDispose, readonly, ref, type Ref } from 'vue';
 
-export function useMedia(query: string): Readonly<Ref<boolean>> {
+export function useMediaQuery(query: string): Readonly<Ref<boolean>> {
   const list = matchMedia(query);
   const fits = ref(list.matches);
   const look = () => {

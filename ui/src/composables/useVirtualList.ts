@@ -1,4 +1,4 @@
-// useVirtual - of a long list only the rows near the eye are elements.
+// useVirtualList - of a long list only the rows near the eye are elements.
 //
 // Short lists are shown whole: the browser's own search finds everything in
 // them. Rows are measured while they are elements (give each to `row`); the
@@ -16,7 +16,7 @@ const EXTRA = 1200; // px kept ready above and below
 const GUESS = 90;
 const STEP = 200; // px; finer moves change nothing
 
-export function useVirtual<T extends { id: string }>(
+export function useVirtualList<T extends { id: string }>(
   box: Ref<HTMLElement | null>, items: Ref<readonly T[]>,
 ) {
   const heights = shallowRef(new Map<string, number>());

@@ -1,4 +1,4 @@
-// useStick - a scrolled box that stays at its end while things are added,
+// useStickToEnd - a scrolled box that stays at its end while things are added,
 // until the person scrolls away; and goes on when they come back.
 //
 // On the way to the end rows get their true heights and the browser moves
@@ -13,7 +13,7 @@ const HAND_MS = 3000; // a swing goes on for so long
 
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 
-export function useStick(box: Ref<HTMLElement | null>) {
+export function useStickToEnd(box: Ref<HTMLElement | null>) {
   const atEnd = ref(true);
   let watcher: ResizeObserver | null = null;
   let from: HTMLElement | null = null;
