@@ -343,13 +343,13 @@ const managed = object({
 });
 export type Managed = Checked<typeof managed>;
 
-const attempted = object({
+const connectTest = object({
   ok: bool, ms: num, tools: or(num, 0), error: or(str, ''), stderr: or(str, ''),
 });
-export type Attempted = Checked<typeof attempted>;
+export type ConnectTest = Checked<typeof connectTest>;
 
 const change = object({
-  name: str, saved: bool, secrets: list(str), test: or(attempted, null),
+  name: str, saved: bool, secrets: list(str), test: or(connectTest, null),
 });
 export type Change = Checked<typeof change>;
 
@@ -579,7 +579,7 @@ export const readEntries = (v: unknown): Entry[] =>
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
 export const readFound = (v: unknown): Found => found(v, 'search').rows;
 export const readManaged = (v: unknown): Managed => managed(v, 'servers');
-export const readAttempted = (v: unknown): Attempted => attempted(v, 'test');
+export const readConnectTest = (v: unknown): ConnectTest => connectTest(v, 'test');
 export const readChange = (v: unknown): Change => change(v, 'change');
 export const readPlan = (v: unknown): Plan => plan(v, 'plan');
 export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');

@@ -8,7 +8,7 @@ import { newId } from '../lib/format';
 import {
   fetchModels, fetchReadiness, fetchSessions, forgetSession, renameSession,
 } from '../lib/http';
-import { fetchManaged } from '../lib/manage';
+import { fetchManaged } from '../lib/serverApi';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';

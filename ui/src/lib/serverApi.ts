@@ -1,8 +1,8 @@
-// manage - MCP servers looked at, added, changed and removed over HTTP.
+// serverApi - MCP servers looked at, added, changed and removed over HTTP.
 
 import {
-  readAttempted, readAudit, readChange, readManaged, readPlan, readSnippets,
-  type Attempted, type Change, type Managed, type Plan, type Snippets,
+  readConnectTest, readAudit, readChange, readManaged, readPlan, readSnippets,
+  type ConnectTest, type Change, type Managed, type Plan, type Snippets,
 } from '../protocol';
 import { get, HttpError, post, reason } from './http';
 
@@ -19,7 +19,7 @@ export interface Entry {
   headers?: Record<string, string>;
 }
 
-export interface Wish {
+export interface NewServer {
   name: string;
   entry: Entry;
   secrets: string[]; // names whose values go to the secret store
@@ -31,11 +31,11 @@ export const fetchSnippets = (): Promise<Snippets> =>
   get('/api/mcp/snippets', readSnippets);
 
 /** Connect to a server that need not be saved, and save nothing. */
-export const tryServer = ({ name, entry, secrets }: Wish): Promise<Change> =>
+export const testNewServer = ({ name, entry, secrets }: NewServer): Promise<Change> =>
   post('/api/mcp?dryRun=true&test=true', readChange,
     { name, config: entry, secrets });
 export const addServer = (
-  { name, entry, secrets }: Wish, test: boolean,
+  { name, entry, secrets }: NewServer, test: boolean,
 ): Promise<Change> =>
   post(`/api/mcp?test=${test}`, readChange, { name, config: entry, secrets });
 export const enableServer = (name: string, enabled: boolean): Promise<Change> =>
@@ -43,8 +43,8 @@ export const enableServer = (name: string, enabled: boolean): Promise<Change> =>
 export const removeServer = (name: string): Promise<Change> =>
   post(at(name), readChange, {}, 'DELETE');
 /** Connect to a configured one, beside what runs. */
-export const attemptServer = (name: string): Promise<Attempted> =>
-  post(`${at(name)}/test`, readAttempted);
+export const testSavedServer = (name: string): Promise<ConnectTest> =>
+  post(`${at(name)}/test`, readConnectTest);
 
 export interface ImportHow {
   dry: boolean;
@@ -63,14 +63,14 @@ export async function importServers(
   return readPlan(await r.json());
 }
 
-export interface Took {
+export interface CallTime {
   at: number;
   ms: number;
   failed: boolean;
 }
 
 /** How long the last calls of a server took, the newest last. */
-export async function fetchTook(server: string, n: number): Promise<Took[]> {
+export async function fetchCallTimes(server: string, n: number): Promise<CallTime[]> {
   const { rows } = await get(
     `/api/audit?limit=400&q=${encodeURIComponent(server)}`, readAudit);
   return rows
