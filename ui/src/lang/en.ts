@@ -120,7 +120,7 @@ export const en = {
   'chat.notSent': 'Not sent: {why}',
   'chat.takeBack': 'Take back',
   'chat.readingEarlier': 'Reading what was before…',
-  'chat.earlier': 'Show what was before',
+  'chat.loadEarlier': 'Show what was before',
   'chat.waitsShow': 'A call waits for you: show it',
   'chat.waitsFold': 'Fold the call that waits',
   'chat.waits': 'A call waits for you',

@@ -36,7 +36,7 @@ export interface Call {
   began: number;
 }
 
-export interface Sent {
+export interface OutgoingMessage {
   id: string;
   text: string;
   state: 'sending' | 'queued' | 'sent' | 'failed';
@@ -70,9 +70,9 @@ function newCall(callId: string, name: string): Call {
   });
 }
 
-export const useConversation = defineStore('conversation', () => {
+export const useConversationStore = defineStore('conversation', () => {
   const sessionId = ref('');
-  const wanted = ref(''); // the model asked for in the handshake
+  const requestedModel = ref(''); // the model asked for in the handshake
   const link = shallowRef<Link | null>(null);
   const ready = shallowRef<Ready | null>(null);
   const joined = ref(false); // the server knows us, and what waits for us
@@ -82,9 +82,9 @@ export const useConversation = defineStore('conversation', () => {
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
   const questions = shallowRef<Question[]>([]); // of servers
-  const live = ref(''); // the text that is being streamed
-  const turn = ref(false);
-  const sent = ref<Sent[]>([]);
+  const streamedText = ref(''); // the text that is being streamed
+  const isTurnRunning = ref(false);
+  const outgoing = ref<OutgoingMessage[]>([]);
   const notices = ref<Notice[]>([]);
   const failure = ref(''); // why there is no conversation
   const closed = ref('');
@@ -95,7 +95,7 @@ export const useConversation = defineStore('conversation', () => {
   let scope: EffectScope | null = null;
   let pendingText = '';
   let frame = 0;
-  const grown = new Set<Call>(); // calls with new output
+  const changedCalls = new Set<Call>(); // calls with new output
 
   // --- what is shown ---
 
@@ -116,7 +116,7 @@ export const useConversation = defineStore('conversation', () => {
   });
   // What is said before the box is ready, or while the connection is gone, is
   // kept and sent when it can be.
-  const canSay = computed(() =>
+  const canSend = computed(() =>
     link.value !== null && !closed.value && !failure.value);
 
   function notice(text: string, kind: Notice['kind'] = 'info'): void {
@@ -132,10 +132,10 @@ export const useConversation = defineStore('conversation', () => {
 
   function flush(): void {
     frame = 0;
-    live.value += pendingText;
+    streamedText.value += pendingText;
     pendingText = '';
-    for (const c of grown) c.version++;
-    grown.clear();
+    for (const c of changedCalls) c.version++;
+    changedCalls.clear();
   }
   function addText(text: string): void {
     pendingText += text;
@@ -143,7 +143,7 @@ export const useConversation = defineStore('conversation', () => {
   }
   function setText(text: string): void {
     pendingText = '';
-    live.value = text;
+    streamedText.value = text;
   }
 
   // --- calls ---
@@ -157,58 +157,58 @@ export const useConversation = defineStore('conversation', () => {
     if (name) c.name = name;
     return c;
   }
-  function awaits(a: Approval): void {
+  function addPending(a: Approval): void {
     const c = callOf(a.callId, a.name);
     c.args = a.args;
     c.approval = a;
     c.route = a.route;
     c.state = 'waiting';
   }
-  function ends(c: Call, content: Content[], isError: boolean): void {
+  function finishCall(c: Call, content: Content[], isError: boolean): void {
     c.content = content;
     c.approval = null;
     if (c.state !== 'rejected') c.state = isError ? 'failed' : 'done';
   }
-  function takeResult(r: Result): void {
+  function applyResult(r: Result): void {
     const c = callOf(r.key, r.name);
     if (c.state === 'waiting' || c.state === 'running' || !c.content.length)
-      ends(c, r.content, r.isError);
+      finishCall(c, r.content, r.isError);
     if (r.content.some((x) => x.text.startsWith('The person rejected')))
       c.state = 'rejected';
   }
-  function take(e: Entry): void {
+  function readCalls(e: Entry): void {
     for (const b of e.blocks) {
       if (b.type !== 'call' || !b.key) continue;
       const c = callOf(b.key, b.name);
       if (!c.approval && b.args) c.args = b.args;
     }
-    e.results.forEach(takeResult);
+    e.results.forEach(applyResult);
   }
   function addOutput(callId: string, text: string): void {
     const c = calls.get(callId);
     if (!c || !text) return;
     c.output.add(text);
-    grown.add(c);
+    changedCalls.add(c);
     if (!frame) frame = requestAnimationFrame(flush);
     lastCall.value = callId;
   }
 
   // --- what the server says ---
 
-  function takeTurn(t: Turn | null): void {
-    turn.value = t !== null;
+  function applyTurn(t: Turn | null): void {
+    isTurnRunning.value = t !== null;
     setText(t?.text ?? '');
-    const runs = new Set(t?.running ?? []);
+    const runningIds = new Set(t?.running ?? []);
     for (const c of calls.values()) {
-      if (runs.has(c.callId)) c.state = 'running';
+      if (runningIds.has(c.callId)) c.state = 'running';
       else if (c.state === 'running') c.state = 'unknown';
     }
   }
   /** Messages that the server has are shown from there, those in line too. */
-  function restoreSent(h: History): void {
-    const mine = sent.value.filter((s) => !s.messageId && s.state !== 'sent');
+  function restoreOutgoing(h: History): void {
+    const mine = outgoing.value.filter((s) => !s.messageId && s.state !== 'sent');
     const waiting = h.turn?.waiting ?? [];
-    sent.value = [
+    outgoing.value = [
       ...waiting.map((m, i): Sent => ({
         id: m.messageId, text: m.text, state: 'queued', position: i + 1,
         messageId: m.messageId, why: '',
@@ -222,9 +222,9 @@ export const useConversation = defineStore('conversation', () => {
     hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
-    for (const e of h.messages) take(e);
-    h.pending.forEach(awaits);
-    takeTurn(h.turn);
+    for (const e of h.messages) readCalls(e);
+    h.pending.forEach(addPending);
+    applyTurn(h.turn);
     for (const [id, c] of calls) {
       const old = kept.get(id);
       if (!old) continue;
@@ -232,12 +232,12 @@ export const useConversation = defineStore('conversation', () => {
       c.by = old.by;
       c.durationMs = old.durationMs;
     }
-    restoreSent(h);
+    restoreOutgoing(h);
     restored.value = true;
-    if (calls.size) void recall();
+    if (calls.size) void loadDecisions();
   }
   /** A long conversation comes from its end; the rest when it is wanted. */
-  async function earlier(): Promise<void> {
+  async function loadEarlier(): Promise<void> {
     const id = sessionId.value;
     const first = entries.value[0]?.seq ?? 0;
     if (isLoading.value || !hasEarlier.value || first <= 1) return;
@@ -250,16 +250,16 @@ export const useConversation = defineStore('conversation', () => {
     const older = found.filter((e) => e.seq < first);
     const kept = [...calls];
     calls.clear();
-    older.forEach(take);
+    older.forEach(readCalls);
     for (const c of calls.values())
       if (c.state === 'running') c.state = 'unknown';
     for (const [key, c] of kept) calls.set(key, c);
     entries.value = [...older, ...entries.value];
     hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
-    void recall();
+    void loadDecisions();
   }
   /** Who decided and how long it took is no part of what was said. */
-  async function recall(): Promise<void> {
+  async function loadDecisions(): Promise<void> {
     const id = sessionId.value;
     for (let after = 0, more = true; more;) {
       const page = await fetchCalls(id, after).catch(() => null);
@@ -277,13 +277,13 @@ export const useConversation = defineStore('conversation', () => {
       more = page.more && page.calls.length > 0;
     }
   }
-  function takeEntry(e: Entry): void {
+  function addEntry(e: Entry): void {
     if (entries.value.some((x) => x.seq === e.seq)) return;
     entries.value = [...entries.value, e];
-    take(e);
+    readCalls(e);
     if (e.role === 'user') {
-      turn.value = true;
-      sent.value = sent.value.filter((s) => s.messageId !== e.id);
+      isTurnRunning.value = true;
+      outgoing.value = outgoing.value.filter((s) => s.messageId !== e.id);
     } else setText('');
     if (e.role === 'note') {
       const text = textOf(e);
@@ -311,23 +311,23 @@ export const useConversation = defineStore('conversation', () => {
         notice(t('chat.boxIsNew'));
     },
     'session:history': restore,
-    'session:entry': takeEntry,
+    'session:entry': addEntry,
     'agent:thinking': () => {
-      turn.value = true;
+      isTurnRunning.value = true;
     },
     'agent:delta': (d) => {
-      turn.value = true;
+      isTurnRunning.value = true;
       addText(d.text);
     },
     'agent:response': () => {
-      turn.value = false;
+      isTurnRunning.value = false;
     },
     'agent:error': (text) => {
-      turn.value = false;
+      isTurnRunning.value = false;
       setText('');
       notice(text, 'error');
     },
-    'tool:approval_required': awaits,
+    'tool:approval_required': addPending,
     'tool:resolved': (r) => {
       const c = callOf(r.callId);
       c.state = r.approved ? 'running' : 'rejected';
@@ -349,7 +349,7 @@ export const useConversation = defineStore('conversation', () => {
       c.durationMs = m.durationMs;
       c.truncated = m.truncated;
       c.route = m.route;
-      ends(c, content, m.isError);
+      finishCall(c, content, m.isError);
       lastCall.value = m.callId;
     },
     'elicitation:required': (q) => {
@@ -359,7 +359,7 @@ export const useConversation = defineStore('conversation', () => {
     },
     'elicitation:resolved': (r) => forgetQuestion(r.requestId),
     'message:queued': (q) => {
-      const s = sent.value.findLast((x) => x.state === 'sending');
+      const s = outgoing.value.findLast((x) => x.state === 'sending');
       if (!s) return;
       s.state = 'queued';
       s.position = q.position;
@@ -376,7 +376,7 @@ export const useConversation = defineStore('conversation', () => {
     },
   };
 
-  function keepRaw(name: string, args: unknown[]): void {
+  function recordEvent(name: string, args: unknown[]): void {
     const all = raw.value;
     all.push({ n: rawCount++, at: Date.now(), name, args });
     if (all.length > RAW_MAX) all.splice(0, all.length - RAW_MAX);
@@ -397,52 +397,52 @@ export const useConversation = defineStore('conversation', () => {
     calls.clear();
     questions.value = [];
     setText('');
-    turn.value = false;
-    sent.value = [];
+    isTurnRunning.value = false;
+    outgoing.value = [];
     notices.value = [];
     failure.value = closed.value = lastCall.value = '';
     idleEnds.value = 0;
     raw.value = [];
   }
   function open(id: string, model = ''): void {
-    if (sessionId.value === id && wanted.value === model && link.value) return;
+    if (sessionId.value === id && requestedModel.value === model && link.value) return;
     leave();
     sessionId.value = id;
-    wanted.value = model;
+    requestedModel.value = model;
     scope = effectScope(true);
     scope.run(() => {
       link.value = useSocket({
-        sessionId: id, model, handlers, raw: keepRaw,
+        sessionId: id, model, handlers, raw: recordEvent,
         broken: (why) =>
           notice(t('chat.unexpected', { why }), 'error'),
       });
     });
   }
-  async function post(s: Sent): Promise<void> {
+  async function submit(s: OutgoingMessage): Promise<void> {
     if (!link.value) return;
     const ack = await link.value.send('message', { text: s.text });
-    const mine = sent.value.find((x) => x.id === s.id);
+    const mine = outgoing.value.find((x) => x.id === s.id);
     if (!mine) return;
     if (!ack.ok) {
       mine.state = 'failed';
       mine.why = ack.message;
-    } else if (entries.value.some((e) => e.id === ack.messageId)) drop(s.id);
+    } else if (entries.value.some((e) => e.id === ack.messageId)) removeOutgoing(s.id);
     else {
       mine.state = ack.queued ? 'queued' : 'sent';
       mine.position = ack.queued;
       mine.messageId = ack.messageId;
     }
   }
-  function say(text: string): void {
-    const s: Sent = {
+  function sendMessage(text: string): void {
+    const s: OutgoingMessage = {
       id: newId(), text, state: 'sending', position: 0, messageId: '', why: '',
     };
     idleEnds.value = 0;
-    sent.value = [...sent.value, s];
-    void post(s);
+    outgoing.value = [...outgoing.value, s];
+    void submit(s);
   }
-  function drop(id: string): void {
-    sent.value = sent.value.filter((x) => x.id !== id);
+  function removeOutgoing(id: string): void {
+    outgoing.value = outgoing.value.filter((x) => x.id !== id);
   }
   async function decide(d: Decision): Promise<Ack | null> {
     if (!link.value) return null;
@@ -471,24 +471,24 @@ export const useConversation = defineStore('conversation', () => {
           t.name === name ? { ...t, digest: '', changedFrom: undefined } : t),
       };
   }
-  async function ask(what: 'agent:cancel' | 'history:reset' | 'session:close') {
+  async function request(what: 'agent:cancel' | 'history:reset' | 'session:close') {
     const ack = await link.value?.send(what);
     if (ack && !ack.ok) notice(ack.message, 'error');
   }
   function reopen(): void {
     const id = sessionId.value;
-    const model = wanted.value;
+    const model = requestedModel.value;
     leave();
     open(id, model);
   }
 
   return {
-    sessionId, wanted, ready, restored, entries, hasEarlier, isLoading, calls, live, turn, sent,
+    sessionId, requestedModel, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
-    title, state, isOpen, canSay, notice, dismiss, open, leave, say, drop, decide,
-    questions, answer, accept, earlier, reopen,
-    stop: () => ask('agent:cancel'),
-    reset: () => ask('history:reset'),
-    end: () => ask('session:close'),
+    title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide,
+    questions, answer, accept, loadEarlier, reopen,
+    stop: () => request('agent:cancel'),
+    reset: () => request('history:reset'),
+    end: () => request('session:close'),
   };
 });
