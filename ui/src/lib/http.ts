@@ -65,7 +65,7 @@ async function remove(path: string): Promise<void> {
     throw new HttpError(r.status, await reason(r));
 }
 
-export const forgetSession = (id: string): Promise<void> =>
+export const deleteSession = (id: string): Promise<void> =>
   remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
 export const fetchStats = (): Promise<Stats> => get('/api/stats', readStats);
 export const fetchProviders = (): Promise<Provider[]> =>

@@ -6,7 +6,7 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  fetchModels, fetchReadiness, fetchSessions, forgetSession, renameSession,
+  deleteSession, fetchModels, fetchReadiness, fetchSessions, renameSession,
 } from '../lib/http';
 import { fetchManaged } from '../lib/serverApi';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
@@ -21,12 +21,12 @@ export const useServerStore = defineStore('server', () => {
   const readiness = shallowRef<Readiness | null>(null);
   const servers = shallowRef<McpServer[]>([]);
   const serversKnown = ref(false);
-  const serversWhy = ref(''); // why they are not known
+  const serversError = ref(''); // why they are not known
   const canManage = ref(false); // they may be changed from here
   const configFile = ref('');
 
-  const known = computed(() => sessions.value.filter((s) => s.title));
-  const list = computed<Model[]>(() => models.value?.models ?? []);
+  const titledSessions = computed(() => sessions.value.filter((s) => s.title));
+  const modelList = computed<Model[]>(() => models.value?.models ?? []);
 
   async function loadSessions(): Promise<void> {
     try {
@@ -54,13 +54,13 @@ export const useServerStore = defineStore('server', () => {
       canManage.value = all.manage;
       configFile.value = all.file;
       serversKnown.value = true;
-      serversWhy.value = '';
+      serversError.value = '';
     } catch (e) {
-      serversWhy.value = e instanceof Error ? e.message : 'no answer';
+      serversError.value = e instanceof Error ? e.message : 'no answer';
     }
   }
-  async function forget(id: string): Promise<void> {
-    await forgetSession(id);
+  async function removeSession(id: string): Promise<void> {
+    await deleteSession(id);
     sessions.value = sessions.value.filter((s) => s.id !== id);
   }
 
@@ -73,7 +73,7 @@ export const useServerStore = defineStore('server', () => {
 
   /** A new conversation; one that was never used is used first, so that
    *  looking at the page does not leave empty ones behind. */
-  function draft(): string {
+  function draftId(): string {
     const old = localStorage.getItem(DRAFT) ?? '';
     const used = sessions.value.some((s) => s.id === old && s.title);
     const id = /^[0-9a-f]{32}$/.test(old) && !used ? old : newId();
@@ -81,13 +81,13 @@ export const useServerStore = defineStore('server', () => {
     return id;
   }
   const isDraft = (id: string): boolean => localStorage.getItem(DRAFT) === id;
-  function used(id: string): void {
+  function forgetDraft(id: string): void {
     if (isDraft(id)) localStorage.removeItem(DRAFT);
   }
 
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
-    serversKnown, serversWhy, canManage, configFile, known, list, loadSessions, loadModels,
-    loadReadiness, loadServers, forget, titleOf, rename, draft, isDraft, used,
+    serversKnown, serversError, canManage, configFile, titledSessions, modelList, loadSessions, loadModels,
+    loadReadiness, loadServers, removeSession, titleOf, rename, draftId, isDraft, forgetDraft,
   };
 });
