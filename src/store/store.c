@@ -21,6 +21,17 @@
 
 /* --- birth --------------------------------------------------------------- */
 
+const char *mo_call_state_name(enum mo_call_state state)
+{
+    static const char *const names[] = {
+        [MO_CALL_PENDING] = "pending",   [MO_CALL_APPROVED] = "approved",
+        [MO_CALL_RUNNING] = "running",   [MO_CALL_DONE] = "done",
+        [MO_CALL_REJECTED] = "rejected", [MO_CALL_UNKNOWN] = "unknown",
+    };
+
+    return names[state];
+}
+
 static void on_sweep(struct mo_timer *t);
 static void on_settled(struct mo_later *d);
 

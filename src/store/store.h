@@ -87,6 +87,9 @@ enum mo_call_state {
 };
 #define MO_CALL_BIT(state) (1u << (state))
 
+/* "pending", "approved", ...: the name in the API and in stored entries. */
+const char *mo_call_state_name(enum mo_call_state state);
+
 enum mo_write_kind {
     MO_WRITE_SESSION, /* doc, at: insert or replace the session's row */
     MO_WRITE_TOUCH,   /* at: only its last activity (never backwards) * */

@@ -66,12 +66,6 @@ void mo_api_rename(struct mo_api *api, struct mo_req *rq)
 
 /* --- its calls ----------------------------------------------------------- */
 
-static const char *const states[] = {
-    [MO_CALL_PENDING] = "pending",   [MO_CALL_APPROVED] = "approved",
-    [MO_CALL_RUNNING] = "running",   [MO_CALL_DONE] = "done",
-    [MO_CALL_REJECTED] = "rejected", [MO_CALL_UNKNOWN] = "unknown",
-};
-
 static const char *const told[] = {"name", "server", "by",
                                    "who",  "reason", "ms"};
 
@@ -88,7 +82,7 @@ static void put_call(struct mo_jw *w, const struct mo_row *row)
     mo_jw_key(w, "at");
     mo_jw_u64(w, row->at);
     mo_jw_key(w, "state");
-    mo_jw_cstr(w, states[row->state]);
+    mo_jw_cstr(w, mo_call_state_name(row->state));
     for (size_t i = 0; known && i < MO_COUNT(told); i++) {
         struct mo_json v = mo_json_get(doc.root, told[i]);
 

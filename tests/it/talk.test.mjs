@@ -16,6 +16,13 @@ after(() => house.stop());
 
 const results = () => house.results();
 
+/** The state of each call, as its output and as the stored entry tell it. */
+const statesOf = (tab) => ({
+  output: tab.events.filter(([e]) => e === 'tool:output').map(([, , about]) => about.state),
+  entry: tab.events.filter(([e, d]) => e === 'session:entry' && d.role === 'tool')
+    .flatMap(([, d]) => d.results.map((r) => r.state)),
+});
+
 /** How many processes of the host, and so of all boxes, were started so. */
 const running = (command) => readdirSync('/proc')
   .filter((pid) => wordsOf(pid).join(' ') === `${command} `).length;
@@ -69,6 +76,7 @@ describe('a turn', () => {
     const [output, about] = await tab.event('tool:output');
     assert.equal(about.callId, card.callId);
     assert.equal(about.isError, false);
+    assert.equal(about.state, 'done');
     assert.match(JSON.parse(output)[0].text, /a\.txt/);
     assert.equal((await tab.event('agent:response'))[0], 'Done.');
     assert.deepEqual(tab.names().slice(2), [
@@ -98,6 +106,7 @@ describe('a turn', () => {
     assert.match(third.text, /3/);
     const [resolved] = tab.events.filter(([e, r]) => e === 'tool:resolved' && !r.approved).map(([, r]) => r);
     assert.equal(resolved.reason, 'not that one');
+    assert.deepEqual(statesOf(tab).entry, ['done', 'rejected', 'done']);
   });
 
   test('the only one rejected: the model answers, nobody waits', async () => {
@@ -125,6 +134,9 @@ describe('a turn', () => {
     assert.match(unknown.text, /no tool named "no_such_tool"/);
     assert.match(failed.text, /3/);
     assert.equal(tab.count('tool:output'), 3);
+    const { output, entry } = statesOf(tab);
+    assert.deepEqual(entry, ['done', 'rejected', 'done']);
+    assert.deepEqual(output.toSorted(), ['done', 'done', 'rejected']);
   });
 
   test('half a character in the arguments: refused, said, and forgotten', async () => {

@@ -123,8 +123,9 @@ static void test_result_small(void **state)
 {
     const struct mo_entry_result v[] = {
         {MO_SPAN("k1"), MO_SPAN("t1"), MO_SPAN("n"),
-         MO_SPAN("[{\"type\":\"text\",\"text\":\"a\"}]"), false},
-        {MO_SPAN("k2"), MO_SPAN(""), MO_SPAN("n"), MO_SPAN("no json"), true},
+         MO_SPAN("[{\"type\":\"text\",\"text\":\"a\"}]"), false, "done"},
+        {MO_SPAN("k2"), MO_SPAN(""), MO_SPAN("n"), MO_SPAN("no json"), true,
+         "rejected"},
     };
     struct mo_buf b;
 
@@ -132,9 +133,10 @@ static void test_result_small(void **state)
     mo_buf_init(&b, MO_ENTRY_MAX);
     mo_entry_tool(&b, v, 2);
     is_text(&b, "{\"role\":\"tool\",\"results\":[{\"key\":\"k1\",\"id\":\"t1\","
-                "\"name\":\"n\",\"isError\":false,\"content\":[{\"type\":"
-                "\"text\",\"text\":\"a\"}]},{\"key\":\"k2\",\"name\":\"n\","
-                "\"isError\":true,\"content\":[]}]}");
+                "\"name\":\"n\",\"isError\":false,\"state\":\"done\","
+                "\"content\":[{\"type\":\"text\",\"text\":\"a\"}]},"
+                "{\"key\":\"k2\",\"name\":\"n\",\"isError\":true,"
+                "\"state\":\"rejected\",\"content\":[]}]}");
     mo_buf_fini(&b);
 }
 
@@ -151,7 +153,7 @@ static void put_big(struct mo_buf *b, const char *type, size_t n)
 static void test_result_cut(void **state)
 {
     struct mo_entry_result r = {MO_SPAN("k1"), MO_SPAN(""), MO_SPAN("n"),
-                                MO_SPAN(""), false};
+                                MO_SPAN(""),   false,       "done"};
     struct mo_json_doc doc;
     struct mo_buf in, out;
     struct mo_json content;
@@ -186,7 +188,7 @@ static void test_result_cut(void **state)
 static void write_all(void *ctx)
 {
     struct mo_entry_result r = {MO_SPAN("k1"), MO_SPAN(""), MO_SPAN("n"),
-                                MO_SPAN(""), false};
+                                MO_SPAN(""),   false,       "done"};
     struct mo_buf *in = ctx;
     struct mo_json_doc doc;
     struct mo_buf b;

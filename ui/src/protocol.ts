@@ -54,6 +54,7 @@ const result = object({
   key: str,
   name: or(str, ''),
   isError: or(bool, false),
+  state: or(str, ''), // done, rejected, unknown; '': stored by an older server
   content: or(list(content), []),
 });
 export type Result = Checked<typeof result>;
@@ -142,6 +143,7 @@ const outputMeta = object({
   callId: str,
   name: or(str, ''),
   isError: or(bool, false),
+  state: or(str, ''), // as in a result
   durationMs: or(num, 0),
   truncated: or(bool, false),
   route: or(standIn, null),

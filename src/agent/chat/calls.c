@@ -207,8 +207,9 @@ static bool all_ended(struct chat *c, struct call *last)
         if (!has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
-            mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
-            mo_buf_view(&k->content), k->is_error};
+            mo_span_cstr(k->key),  mo_buf_view(&k->id),
+            mo_buf_view(&k->name), mo_buf_view(&k->content),
+            k->is_error,           mo_call_state_name(k->state)};
     }
     mo_turn_results(c, v, n, last);
     return true;

@@ -177,6 +177,7 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
     mo_jw_str(w, r->name);
     mo_jw_key(w, "isError");
     mo_jw_bool(w, r->is_error);
+    mo_jw_member(w, "state", mo_span_cstr(r->state));
     mo_jw_key(w, "content");
     if (mo_json_parse(r->content, 0, &doc, NULL) == 0 &&
         mo_json_is(doc.root, MO_JSON_ARRAY))

@@ -44,6 +44,7 @@ struct mo_entry_result {
     struct mo_span key, id, name;
     struct mo_span content; /* a JSON array of MCP content */
     bool is_error;
+    const char *state; /* "done", "rejected" or "unknown" */
 };
 
 /* Contents are cut to MO_ENTRY_RESULT_MAX with a mark that says how much is

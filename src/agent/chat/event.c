@@ -319,6 +319,7 @@ void mo_chat_event_output(struct call *k)
     put_c(&ev, "callId", k->key);
     put(&ev, "name", name_of(k));
     put_bool(&ev, "isError", k->is_error);
+    put_c(&ev, "state", mo_call_state_name(k->state));
     put_n(&ev, "durationMs", k->took_ms);
     put_bool(&ev, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
     if (k->route.len > 0)

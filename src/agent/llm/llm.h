@@ -23,7 +23,9 @@
  *    "stop":"end|calls|length|refused|paused|other","stopRaw":"...",
  *    "usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"raw":{...}}}
  *   {"role":"tool","results":[{"key":"<ours>","id":"...","name":"...",
- *    "isError":false,"content":[ MCP content blocks ]}]}
+ *    "isError":false,"state":"done|rejected|unknown",
+ *    "content":[ MCP content blocks ]}]}
+ * Results stored by older versions have no state.
  *
  * Contract
  *  1. on_done fires exactly once, last, never from inside a call; cancelling

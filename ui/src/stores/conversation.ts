@@ -9,15 +9,13 @@ import { useSocket, type Handlers, type Link } from '../composables/useSocket';
 import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
 import { firstLine, newId } from '../lib/format';
+import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
   Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
   Result, StandIn, Turn,
 } from '../protocol';
 import { t } from '../lang';
-
-export type CallState =
-  | 'waiting' | 'running' | 'done' | 'failed' | 'rejected' | 'unknown';
 
 export interface Call {
   callId: string;
@@ -164,17 +162,15 @@ export const useConversationStore = defineStore('conversation', () => {
     c.route = a.route;
     c.state = 'waiting';
   }
-  function finishCall(c: Call, content: Content[], isError: boolean): void {
+  function finishCall(c: Call, content: Content[], end: CallEnd): void {
     c.content = content;
     c.approval = null;
-    if (c.state !== 'rejected') c.state = isError ? 'failed' : 'done';
+    if (c.state !== 'rejected') c.state = endState(end);
   }
   function applyResult(r: Result): void {
     const c = callOf(r.key, r.name);
     if (c.state === 'waiting' || c.state === 'running' || !c.content.length)
-      finishCall(c, r.content, r.isError);
-    if (r.content.some((x) => x.text.startsWith('The person rejected')))
-      c.state = 'rejected';
+      finishCall(c, r.content, r);
   }
   function readCalls(e: Entry): void {
     for (const b of e.blocks) {
@@ -349,7 +345,7 @@ export const useConversationStore = defineStore('conversation', () => {
       c.durationMs = m.durationMs;
       c.truncated = m.truncated;
       c.route = m.route;
-      finishCall(c, content, m.isError);
+      finishCall(c, content, m);
       lastCall.value = m.callId;
     },
     'elicitation:required': (q) => {

@@ -1,0 +1,49 @@
+// The conversation store against events, without a connection.
+import { createPinia, setActivePinia } from 'pinia';
+import { shallowRef } from 'vue';
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { Handlers, Link, SocketOptions } from '../src/composables/useSocket';
+import { useConversationStore } from '../src/stores/conversation';
+import { EVENTS } from '../src/protocol';
+
+let handlers: Handlers;
+vi.mock('../src/composables/useSocket', () => ({
+  useSocket: (o: SocketOptions): Link => {
+    handlers = o.handlers;
+    return { state: shallowRef('open'), send: () => Promise.reject(new Error()), retry: () => undefined, close: () => undefined };
+  },
+}));
+beforeEach(() => {
+  vi.stubGlobal('fetch', () => Promise.reject(new Error('offline')));
+  setActivePinia(createPinia());
+});
+
+const call = (key: string) => ({ type: 'call', key, name: 'run', args: {} });
+const result = (key: string, text: string, more: object) =>
+  ({ key, name: 'run', isError: true, content: [{ type: 'text', text }], ...more });
+
+test.each([
+  ['rejected', 'La personne a dit non.', { state: 'rejected' }],
+  ['rejected', 'Nobody answered in time, so it was not run.', { state: 'rejected' }],
+  ['failed', 'The person rejected nothing: I am a tool.', { state: 'done' }],
+  ['unknown', 'The server was restarted.', { state: 'unknown' }],
+  ['done', 'fine', { state: 'done', isError: false }],
+  ['failed', 'The person rejected this call.', {}], // by an older server
+])('a restored call is %s by its state, not by its words', (state, text, more) => {
+  const chat = useConversationStore();
+  chat.open('s');
+  const messages = [
+    { seq: 1, at: 1, role: 'assistant', blocks: [call('k')] },
+    { seq: 2, at: 2, role: 'tool', results: [result('k', text, more)] },
+  ];
+  handlers['session:history'](EVENTS['session:history'][0]({ messages, pending: [], turn: null }, ''), undefined);
+  expect(chat.calls.get('k')?.state).toBe(state);
+});
+
+test('a call that a rule refuses is rejected when its output arrives', () => {
+  const chat = useConversationStore();
+  chat.open('s');
+  const about = EVENTS['tool:output'][1]({ callId: 'k', name: 'run', isError: true, state: 'rejected' }, '');
+  handlers['tool:output'](EVENTS['tool:output'][0]('[]', ''), about);
+  expect(chat.calls.get('k')?.state).toBe('rejected');
+});
