@@ -32,6 +32,10 @@ static void test_ours(void **state)
     mo_entry_stopped(&b, MO_SPAN("half a"));
     is_text(&b, "{\"role\":\"assistant\",\"blocks\":[{\"type\":\"text\","
                 "\"text\":\"half a\"}],\"stop\":\"canceled\"}");
+    mo_entry_stopped(&b, MO_SPAN(""));
+    is_text(&b, "{\"role\":\"assistant\",\"blocks\":[{\"type\":\"text\","
+                "\"text\":\"(stopped by the person)\"}],\"stop\":\"canceled\","
+                "\"placeholder\":true}");
     mo_entry_note(&b, "auth", MO_SPAN("no key"));
     is_text(&b, "{\"role\":\"note\",\"code\":\"auth\",\"text\":\"no key\"}");
     mo_buf_fini(&b);

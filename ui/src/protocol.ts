@@ -68,6 +68,7 @@ const entry = object({
   text: or(str, ''), // of a note
   turns: or(num, 0), // a summary stands for so many
   stop: or(str, ''),
+  placeholder: or(bool, false), // its text is for the model only
   blocks: or(list(block), []),
   results: or(list(result), []),
   usage: or(usage, null),

@@ -29,12 +29,10 @@ test('a turn in its order, with its sum', () => {
   expect(new Set(items.map((i) => i.id)).size).toBe(items.length);
 });
 
-test('a stopped turn shows its mark, not our words', () => {
-  const items = timeline([entry({
-    seq: 1, role: 'assistant', stop: 'canceled',
-    blocks: [{ type: 'text', text: '(stopped by the person)' }],
-  })]);
-  expect(items).toMatchObject([{ kind: 'end', stop: 'canceled' }]);
+test('a stopped turn without a reply shows its mark, not the placeholder', () => {
+  const stopped = { seq: 1, role: 'assistant', stop: 'canceled', blocks: [{ type: 'text', text: '(arrêté)' }] };
+  expect(timeline([entry({ ...stopped, placeholder: true })])).toMatchObject([{ kind: 'end', stop: 'canceled' }]);
+  expect(timeline([entry(stopped)]).map((i) => i.kind)).toEqual(['text', 'end']);
 });
 
 test('output that is no JSON is text', () => {

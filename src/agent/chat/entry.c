@@ -80,6 +80,10 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
     put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
     mo_jw_key(&w, "stop");
     mo_jw_cstr(&w, "canceled");
+    if (text.n == 0) {
+        mo_jw_key(&w, "placeholder");
+        mo_jw_bool(&w, true);
+    }
     mo_jw_end(&w);
 }
 

@@ -37,6 +37,8 @@ bool mo_entry_for_model(enum mo_entry_role role);
 /* id: the message's own, so that it is never taken twice. */
 void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text);
 void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text);
+/* A turn that was stopped. Empty text: a placeholder for the model, marked as
+ * such for the page. */
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);
 void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text);
 

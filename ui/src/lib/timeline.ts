@@ -19,8 +19,6 @@ export type Item =
   | { kind: 'summary'; id: string; turns: number; text: string }
   | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
 
-const STOPPED = '(stopped by the person)';
-
 interface Sum {
   usage: Usage;
   began: number;
@@ -44,7 +42,7 @@ function assistant(e: Entry, sum: Sum, out: Item[]): void {
   let calls = 0;
   e.blocks.forEach((b, i) => {
     const id = `${e.seq}.${i}`;
-    if (b.type === 'text' && b.text && b.text !== STOPPED)
+    if (b.type === 'text' && b.text && !e.placeholder)
       out.push({ kind: 'text', id, text: b.text });
     else if (b.type === 'thinking' && b.text)
       out.push({ kind: 'thought', id, text: b.text });
