@@ -50,7 +50,7 @@ describe('the gateway on the page', { skip }, () => {
     const page = await bench.visit('/router', { reducedMotion: 'reduce' });
     const main = page.getByRole('main');
     await assertAccessible(page, 'an empty router');
-    await main.getByLabel('What is to be done').fill('greet somebody');
+    await main.getByLabel('Task').fill('greet somebody');
     const hit = main.locator('[data-hit]').first();
     await hit.getByRole('heading', { name: 'greet · greeter' }).waitFor();
     await hit.locator('[data-shared]').getByText('in its name').first().waitFor();
@@ -60,28 +60,28 @@ describe('the gateway on the page', { skip }, () => {
     await main.locator('[data-out=unlisted]').getByText('dead').first().waitFor();
     await assertAccessible(page, 'the router');
 
-    await main.locator('[data-habit]').getByText('learned nothing').waitFor();
-    await hit.getByRole('button', { name: 'That is it: greet' }).click();
-    await hit.locator('[data-learnt]').getByText('meant it before').waitFor();
+    await main.locator('[data-habit]').getByText('has not learned').waitFor();
+    await hit.getByRole('button', { name: 'Correct: greet' }).click();
+    await hit.locator('[data-learnt]').getByText('chosen for these words').waitFor();
     await main.locator('[data-habit]').getByText('learned 2 pairs').waitFor();
     for (let i = 0; i < 2; i++) {
       const answer = page.waitForResponse((r) => r.url().includes('/api/route?'));
-      await main.getByRole('button', { name: 'Not this: greet' }).click();
+      await main.getByRole('button', { name: 'Wrong: greet' }).click();
       await answer;
     }
-    await main.locator('[data-learnt]').getByText('did not mean it').waitFor();
-    await main.getByRole('button', { name: 'Forget what was learned…' }).click();
-    const sure = page.getByRole('dialog', { name: 'Forget what was learned?' });
+    await main.locator('[data-learnt]').getByText('marked wrong').waitFor();
+    await main.getByRole('button', { name: 'Reset learning…' }).click();
+    const sure = page.getByRole('dialog', { name: 'Reset learning?' });
     await assertAccessible(page, 'the question');
-    await sure.getByRole('button', { name: 'Forget it' }).click();
-    await main.locator('[data-habit]').getByText('learned nothing').waitFor();
+    await sure.getByRole('button', { name: 'Reset learning' }).click();
+    await main.locator('[data-habit]').getByText('has not learned').waitFor();
 
-    await main.getByRole('link', { name: 'Open and try it' }).first().click();
+    await main.getByRole('link', { name: 'Open tool' }).first().click();
     await main.getByLabel('name', { exact: true }).waitFor(); // its form is open
     assert.match(page.url(), /\/servers\/greeter\/tools\/greet$/);
     await page.goBack();
     await main.getByRole('heading', { name: 'greet · greeter' }).waitFor();
-    assert.equal(await main.getByLabel('What is to be done').inputValue(), 'greet somebody');
+    assert.equal(await main.getByLabel('Task').inputValue(), 'greet somebody');
     await leave(page);
   });
 
@@ -92,7 +92,7 @@ describe('the gateway on the page', { skip }, () => {
     await page.locator('[data-waiting]').getByText('greet').waitFor();
     await page.getByRole('link', { name: /^Approvals/ }).click();
     const pending = page.locator('[data-pending-calls] [data-card]');
-    await pending.getByText('rule 1 of the operator (greet of any server)').waitFor();
+    await pending.getByText('admin rule 1 (greet of any server)').waitFor();
     await pending.getByText(`better ask ${EVIL}`).waitFor();
     await pending.getByText(`${EVIL} 1`).waitFor(); // the program's name
     await pending.getByText(/expires in \d+:\d\d/).waitFor();
@@ -111,7 +111,7 @@ describe('the gateway on the page', { skip }, () => {
 
     const second = client.callTool({ name: 'execute', arguments: { request: 'greet', params: { name: 'ask again' } } });
     await pending.getByText('ask again').waitFor();
-    await pending.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% sure$/ }).waitFor();
+    await pending.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% confidence$/ }).waitFor();
     await page.keyboard.press('r');
     await page.keyboard.type('rather not');
     await page.keyboard.press('Enter');
@@ -123,9 +123,9 @@ describe('the gateway on the page', { skip }, () => {
     const edited = run('ask for this');
     await pending.getByText('ask for this').waitFor();
     await page.keyboard.press('e');
-    const field = pending.getByLabel('Arguments, as JSON');
+    const field = pending.getByLabel('Arguments as JSON');
     await field.fill('{"name": 7}');
-    await pending.getByRole('button', { name: 'Approve as edited' }).click();
+    await pending.getByRole('button', { name: 'Approve edited call' }).click();
     await pending.getByRole('alert').getByText('must be a string').waitFor();
     await assertAccessible(page, 'edited arguments that do not fit');
     await field.fill('{"name": "somebody else"}');
@@ -134,13 +134,13 @@ describe('the gateway on the page', { skip }, () => {
     await pending.waitFor({ state: 'detached' });
 
     const third = run('ask for good');
-    await pending.getByLabel('How long this answer counts').selectOption('always');
-    await pending.getByText('for every program and conversation').waitFor();
+    await pending.getByLabel('Remember for').selectOption('always');
+    await pending.getByText('for every client and conversation').waitFor();
     await pending.getByRole('button', { name: /^Approve/ }).click();
     assert.ok(!(await third).isError);
     assert.ok(!(await run('ask no more')).isError, 'nobody is asked any more');
     assert.equal((await run('no way')).isError, true);
-    await page.getByText('No call waits.').waitFor();
+    await page.getByText('No call is waiting.').waitFor();
     await leave(page);
   });
 
@@ -157,7 +157,7 @@ describe('the gateway on the page', { skip }, () => {
     const changed = main.locator('[data-changed]');
     await changed.locator('.bg-add').getByText('passwords').waitFor();
     await assertAccessible(page, 'a changed tool in the dark');
-    await changed.getByRole('button', { name: 'Accept it as it is now' }).click();
+    await changed.getByRole('button', { name: 'Accept new definition' }).click();
     await changed.waitFor({ state: 'detached' });
     await page.goBack();
     await main.getByRole('heading', { name: 'greet · greeter' }).waitFor();
@@ -169,15 +169,15 @@ describe('the gateway on the page', { skip }, () => {
     const page = await bench.visit('/overview', dark);
     const main = page.getByRole('main');
     const figures = main.locator('[data-gateway]');
-    await figures.getByRole('img', { name: /^Calls at the gateway: \d+\. \d+ failed/ }).waitFor();
+    await figures.getByRole('img', { name: /^Gateway calls: \d+\. \d+ failed/ }).waitFor();
     await figures.locator('[data-server=greeter] [data-calls]').getByText(/^\d+$/).waitFor();
     await figures.locator('[data-server=greeter]').getByText('greet', { exact: true }).waitFor();
 
     const audit = main.locator('[data-audit]');
     const rows = audit.locator('[data-row]');
-    await audit.locator('[data-chain][data-ok=true]').getByText(/^Chain verified up to row \d+/).waitFor();
+    await audit.locator('[data-chain][data-ok=true]').getByText(/^Hash chain verified up to row \d+/).waitFor();
     await audit.getByLabel('Outcome').selectOption('denied');
-    await rows.getByText('refused').first().waitFor();
+    await rows.getByText('denied').first().waitFor();
     const count = await rows.count();
     assert.ok(count >= 2, `${count} refused`);
     await audit.getByLabel('Who').selectOption(EVIL);
@@ -197,7 +197,7 @@ describe('the gateway on the page', { skip }, () => {
     bad[bytes.indexOf('\n') + 40] ^= 1; // in the second row
     await writeFile(file, bad);
     await audit.getByRole('button', { name: 'Verify again' }).click();
-    await audit.locator('[data-chain][data-ok=false]').getByText('Chain broken at row 2').waitFor();
+    await audit.locator('[data-chain][data-ok=false]').getByText('Hash chain broken at row 2').waitFor();
     await assertAccessible(page, 'a broken chain');
     await writeFile(file, bytes);
     await audit.getByRole('button', { name: 'Verify again' }).click();
@@ -209,7 +209,7 @@ describe('the gateway on the page', { skip }, () => {
     const page = await bench.visit('/servers/dead', { reducedMotion: 'reduce' });
     const health = page.locator('[data-health]');
     await health.getByText(/no\/such\/program/).first().waitFor();
-    await health.getByText('1 at once, for all clients').waitFor();
+    await health.getByText('1 process for all clients').waitFor();
     await health.getByText(/^Failed$/).waitFor();
     await assertAccessible(page, 'a dead server');
     await leave(page);

@@ -173,7 +173,7 @@ export const calls = (page, state) =>
 
 /** The box is there and one can write. */
 export async function ready(page) {
-  await page.getByText('Box ready').or(page.locator('[data-example]'))
+  await page.getByText('Sandbox ready').or(page.locator('[data-example]'))
     .first().waitFor();
 }
 

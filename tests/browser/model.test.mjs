@@ -119,12 +119,12 @@ describe('with a model', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'ask me');
-    await card(page).getByLabel('How long').selectOption('always');
+    await card(page).getByLabel('Remember for').selectOption('always');
     await approve(page).click();
     const question = page.locator('[data-question]');
     await question.getByText('greeter', { exact: true }).waitFor();
     await question.getByRole('button', { name: 'Send' }).click();
-    await question.getByText('This is needed.').waitFor();
+    await question.getByText('This field is required.').waitFor();
     await page.reload();
     await question.getByLabel('Size').selectOption('Large');
     await question.getByLabel('As a gift').check();
@@ -144,7 +144,7 @@ describe('with a model', { skip }, () => {
     await page.locator('[data-rule]').getByText('ask · greeter').waitFor();
     await assertAccessible(page, 'rules');
     await page.getByRole('button', { name: 'Remove the rule for ask' }).click();
-    await page.getByText('None. A card that waits').waitFor();
+    await page.getByText('No rules yet.').waitFor();
     await leave(page);
   });
 
@@ -164,14 +164,14 @@ describe('with a model', { skip }, () => {
     await row.locator('[data-cpu]').getByText(/^[\d.]+%$/).waitFor();
     await above.locator('[data-spend]').getByText('claude-sonnet-5-5').waitFor();
     await above.locator('[data-spend]').getByText(/\d+ repl/).waitFor();
-    for (const name of ['Tokens', 'CPU of boxes', 'Memory of boxes', 'Waiting'])
+    for (const name of ['Tokens', 'Sandbox CPU', 'Sandbox memory', 'Waiting'])
       await above.getByRole('img', { name: new RegExp(`^${name}: [\\d.]+`) }).waitFor();
     await assertAccessible(above, 'something waits');
     await waits.getByRole('link').click();
     await approve(above).click();
     await page.getByText('Seen.').waitFor();
     await above.getByRole('link', { name: 'Overview' }).click();
-    await waits.getByText('No call waits for anybody.').waitFor();
+    await waits.getByText('No call is waiting for approval.').waitFor();
     assert.deepEqual(above.sins, []);
     await leave(page);
   });
@@ -184,7 +184,7 @@ describe('with a model', { skip }, () => {
     await page.getByText('Old.').waitFor();
     await rest(page);
     await page.getByLabel('Model', { exact: true }).selectOption({ label: 'Claude Opus 5.5' });
-    await page.getByRole('button', { name: 'Change', exact: true }).click();
+    await page.getByRole('button', { name: 'Change model' }).click();
     await page.getByText('Old.').waitFor({ state: 'detached' });
     await say(page, 'second');
     await page.getByText('New.').waitFor();
@@ -199,10 +199,10 @@ describe('with a model', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'fail');
-    await page.getByText('That did not work.').waitFor();
+    await page.getByText('Something went wrong.').waitFor();
     await rest(page);
     assert.deepEqual(await page.getByRole('alert').allTextContents(),
-      ['That did not work. Claude refused the request: as told']);
+      ['Something went wrong. Claude refused the request: as told']);
     await leave(page);
   });
 
@@ -225,7 +225,7 @@ describe('with a model', { skip }, () => {
     assert.match(await line.textContent(), /^\s*second stands in for first, which is down \(.+\)\./);
     await assertAccessible(page, 'a card of who stands in');
     await approve(page).click();
-    await calls(page, 'done').getByText('by second in the place of first').waitFor();
+    await calls(page, 'done').getByText('run by second instead of first').waitFor();
     await rest(page);
     await leave(page);
   });

@@ -31,7 +31,7 @@ describe('the page', { skip }, () => {
     await calls(page, 'done').waitFor();
     await page.locator('[data-console]').getByText('line 3').waitFor();
     await rest(page);
-    await page.getByText('you approved').waitFor();
+    await page.getByText('approved by you').waitFor();
     assert.match(await page.title(), /^run/);
     await leave(page);
   });
@@ -89,9 +89,9 @@ describe('the page', { skip }, () => {
     await rest(page);
     await tabTo(page, 'Console');
     await keys.press('ArrowRight');
-    assert.equal(await page.locator('[role=tab][aria-selected=true]').textContent(), 'Box');
+    assert.equal(await page.locator('[role=tab][aria-selected=true]').textContent(), 'Sandbox');
     await keys.press('?');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await keys.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await keys.press('/');
@@ -100,7 +100,7 @@ describe('the page', { skip }, () => {
     await tabTo(page, 'Settings');
     await keys.press('Enter');
     await page.getByRole('heading', { name: 'Settings' }).waitFor();
-    await tabTo(page, 'As the system');
+    await tabTo(page, 'System');
     await keys.press('ArrowUp'); // the last of three: dark
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
     await keys.press('n');
@@ -117,7 +117,7 @@ describe('the page', { skip }, () => {
     const json = card(page).getByRole('textbox');
     await json.fill('{');
     await card(page).getByRole('alert').waitFor();
-    const go = page.getByRole('button', { name: 'Approve as edited' });
+    const go = page.getByRole('button', { name: 'Approve edited call' });
     assert.ok(await go.isDisabled());
     await json.fill('{"path": "a.txt", "content": "second"}');
     await go.click();
@@ -132,7 +132,7 @@ describe('the page', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'list the files');
-    await card(page).getByLabel('How long').selectOption('session');
+    await card(page).getByLabel('Remember for').selectOption('session');
     await card(page).getByText('any arguments, in this conversation').waitFor();
     await approve(page).click();
     await rest(page);
@@ -155,7 +155,7 @@ describe('the page', { skip }, () => {
     await calls(page, 'done').waitFor();
     await rest(page);
     await page.reload();
-    await calls(page, 'done').getByText(/you approved · \d+/).waitFor();
+    await calls(page, 'done').getByText(/approved by you · \d+/).waitFor();
     assert.equal(await card(page).count(), 0);
     await leave(page);
   });
@@ -189,9 +189,9 @@ describe('the page', { skip }, () => {
     await page.reload(); // in the middle of the turn
     await calls(page, 'running').waitFor();
     await say(page, 'list the files');
-    await page.getByText('in line, number 1').waitFor();
+    await page.getByText('Queued (#1)').waitFor();
     await page.reload(); // the message waits at the server
-    await page.getByText('in line, number 1').waitFor();
+    await page.getByText('Queued (#1)').waitFor();
     await field(page).press('Escape');
     await card(page).getByText('list_files').first().waitFor();
     await approve(page).click();
@@ -225,9 +225,9 @@ describe('the page', { skip }, () => {
     const sheet = page.locator('[data-sheet]');
     const bottom = await sheet.evaluate((e) => e.getBoundingClientRect().bottom);
     assert.equal(bottom, 844, 'it comes from below');
-    await sheet.getByRole('button', { name: 'Fold' }).tap();
+    await sheet.getByRole('button', { name: 'Hide the call' }).tap();
     await approve(page).waitFor({ state: 'hidden' });
-    await sheet.getByRole('button', { name: 'A call waits' }).tap();
+    await sheet.getByRole('button', { name: 'Show the call' }).tap();
     await approve(page).tap();
     await calls(page, 'done').waitFor();
     await page.getByRole('button', { name: 'Conversations' }).tap();
@@ -245,7 +245,7 @@ describe('the page', { skip }, () => {
     const first = list.getByRole('listitem').filter({ hasText: 'of the deleted one' }).first();
     await first.hover();
     await first.getByRole('button', { name: /Rename/ }).click();
-    await page.getByLabel('Name of this conversation').fill('Doomed');
+    await page.getByLabel('Conversation name').fill('Doomed');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Doomed' }).waitFor();
     await page.keyboard.press('/');

@@ -62,7 +62,7 @@ describe('text of others', { skip }, () => {
     await approveAll(page, 2);
     assert.equal(await calls(page, 'done').count(), 2);
     for (const call of await calls(page, 'done').all()) await call.getByRole('button').first().click();
-    for (const tab of ['Box', 'Calls', 'Raw', 'Console'])
+    for (const tab of ['Sandbox', 'Calls', 'Events', 'Console'])
       await page.getByRole('tab', { name: tab }).click();
     await page.reload();
     await calls(page, 'done').first().waitFor();
@@ -88,13 +88,13 @@ describe('text of others', { skip }, () => {
   test('what servers say of themselves, of their tools, and answer', async () => {
     const page = await bench.visit('/servers/evil');
     const main = page.getByRole('main');
-    await main.getByRole('button', { name: /^(Connect and test|Test it)$/ }).click();
-    await main.getByText(/Answered in .*: 3 tools/).waitFor();
+    await main.getByRole('button', { name: /^(Connect|Test)$/ }).click();
+    await main.getByText(/Connected in .*: 3 tools/).waitFor();
     await main.locator('[data-stderr]').getByText('onerror=window.pwned').waitFor();
     await main.getByRole('button', { name: /^greet/ }).click();
     await main.getByLabel('name', { exact: true }).fill(PAYLOADS[0]);
     await main.getByRole('button', { name: 'Try it' }).click();
-    await main.getByRole('button', { name: 'Run it' }).click();
+    await main.getByRole('button', { name: 'Run', exact: true }).click();
     await main.locator('[data-result]').getByText('onerror=window.pwned').nth(1).waitFor();
     assert.equal(await main.locator('img, iframe, script, svg:not([aria-hidden])').count(), 0);
     await page.getByRole('link', { name: 'Overview' }).click();
@@ -102,7 +102,7 @@ describe('text of others', { skip }, () => {
     await main.locator('pre').getByText('onerror=window.pwned').first().waitFor();
     await page.getByRole('link', { name: 'MCP Orchestrator' }).click();
     await ready(page);
-    await page.getByRole('tab', { name: 'Box' }).click();
+    await page.getByRole('tab', { name: 'Sandbox' }).click();
     const tool = page.locator('details').filter({ hasText: 'evil_greet' });
     await tool.locator('summary').click();
     await tool.getByText('onerror=window.pwned').first().waitFor();

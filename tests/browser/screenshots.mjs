@@ -63,7 +63,7 @@ async function story(bench, scheme) {
   await page.getByLabel('name', { exact: true }).waitFor();
   await shot(page, 'servers');
   await page.getByRole('link', { name: 'Router' }).click();
-  await page.getByLabel('What is to be done').fill('greet somebody');
+  await page.getByLabel('Task').fill('greet somebody');
   await page.locator('[data-hit]').first().waitFor();
   await shot(page, 'router');
   await held(bench, async () => {
@@ -74,7 +74,7 @@ async function story(bench, scheme) {
   });
   for (const view of ['Overview', 'Settings']) {
     await page.getByRole('link', { name: view }).click();
-    if (view === 'Overview') await page.getByRole('img', { name: /^CPU of boxes: \d/ }).waitFor();
+    if (view === 'Overview') await page.getByRole('img', { name: /^Sandbox CPU: \d/ }).waitFor();
     else await page.waitForTimeout(500);
     await shot(page, view.toLowerCase());
   }

@@ -28,26 +28,26 @@ describe('servers', { skip }, () => {
   test('added, tried, disabled, enabled, removed', async () => {
     const page = await bench.visit('/servers', { reducedMotion: 'reduce' });
     const main = page.getByRole('main');
-    await main.getByRole('button', { name: 'Add a server' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Add a server' });
+    await main.getByRole('button', { name: 'Add server' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Add server' });
     await dialog.getByRole('button', { name: 'Test and save' }).click();
-    assert.equal(await dialog.getByText('This is needed.').count(), 2);
+    assert.equal(await dialog.getByText('This field is required.').count(), 2);
     await dialog.getByLabel('Name', { exact: true }).fill('helper');
     await dialog.getByLabel('Command').fill(`${process.execPath} -e "console.error('no luck'); process.exit(4)"`);
     await dialog.getByRole('button', { name: 'Test', exact: true }).click();
-    await dialog.getByRole('alert').getByText(/It does not work: .*exit 4/).waitFor();
+    await dialog.getByRole('alert').getByText(/Connection failed: .*exit 4/).waitFor();
     await dialog.getByRole('alert').locator('pre').getByText('no luck').waitFor();
     await assertAccessible(page, 'a failed test');
     await dialog.getByRole('button', { name: 'Test and save' }).click();
-    await dialog.getByRole('button', { name: 'Save all the same' }).waitFor();
+    await dialog.getByRole('button', { name: 'Save anyway' }).waitFor();
     assert.equal((await servers()).helper, undefined, 'what does not work is not saved');
     await dialog.getByLabel('Command').fill(`${process.execPath} '${FAKE}'`);
-    await dialog.getByRole('button', { name: 'Add a variable' }).click();
+    await dialog.getByRole('button', { name: 'Add variable' }).click();
     await dialog.locator('[data-pair]').getByLabel('Name').fill('MY_API_KEY');
     assert.ok(await dialog.getByLabel('secret', { exact: true }).isChecked(), 'guessed by its name');
     await dialog.locator('[data-pair]').getByLabel('Value').fill(KEY);
     await dialog.getByRole('button', { name: 'Test', exact: true }).click();
-    await dialog.locator('[data-works]').getByText('It works: 3 tools').waitFor();
+    await dialog.locator('[data-works]').getByText(/^Connected in .*: 3 tools/).waitFor();
     assert.equal((await servers()).helper, undefined, 'a test saves nothing');
     await dialog.getByRole('button', { name: 'Test and save' }).click();
     await main.getByRole('heading', { name: 'helper' }).waitFor();
@@ -55,15 +55,15 @@ describe('servers', { skip }, () => {
       command: process.execPath, args: [FAKE], env: { MY_API_KEY: '${secret:helper.MY_API_KEY}' },
     });
 
-    await main.getByRole('button', { name: 'Connect and test' }).click();
-    await main.getByText(/Answered in .*: 3 tools/).waitFor();
+    await main.getByRole('button', { name: 'Connect', exact: true }).click();
+    await main.getByText(/Connected in .*: 3 tools/).waitFor();
     await main.getByRole('button', { name: /^greet/ }).click();
     await main.getByLabel('name', { exact: true }).fill('Ada');
     await main.getByRole('button', { name: 'Try it' }).click();
-    await main.getByRole('button', { name: 'Run it' }).click();
+    await main.getByRole('button', { name: 'Run', exact: true }).click();
     await main.locator('[data-result]').getByText('hello').waitFor();
-    await main.locator('[data-health]').getByText('Calls go through').waitFor();
-    await main.locator('[data-health]').getByRole('img', { name: /^The last 1 call: usually/ }).waitFor();
+    await main.locator('[data-health]').getByText('Healthy').waitFor();
+    await main.locator('[data-health]').getByRole('img', { name: /^Last 1 call: median/ }).waitFor();
     await assertAccessible(page, 'a server');
 
     await main.getByRole('button', { name: 'Disable' }).click();
@@ -80,7 +80,7 @@ describe('servers', { skip }, () => {
     await sure.getByRole('button', { name: 'Cancel' }).click();
     assert.ok((await servers()).helper, 'not without a yes');
     await main.getByRole('button', { name: 'Remove…' }).click();
-    await sure.getByRole('button', { name: 'Remove it' }).click();
+    await sure.getByRole('button', { name: 'Remove' }).click();
     await main.getByRole('link', { name: /helper/ }).waitFor({ state: 'detached' });
     assert.equal((await servers()).helper, undefined);
     const { rows } = await (await fetch(`${bench.server.url}/api/audit?q=helper`)).json();
@@ -92,7 +92,7 @@ describe('servers', { skip }, () => {
   test('one that dies: the reason and its last lines, as text', async () => {
     const page = await bench.visit('/servers');
     const main = page.getByRole('main');
-    await main.getByRole('button', { name: 'Connect and test' }).click();
+    await main.getByRole('button', { name: 'Connect', exact: true }).click();
     await main.getByRole('heading', { name: 'Last error' }).waitFor();
     await main.locator('[data-stderr]').getByText('<b>boom</b>').waitFor();
     await main.getByText('<script>pwned=1</script>').waitFor();
@@ -104,24 +104,24 @@ describe('servers', { skip }, () => {
     const main = page.getByRole('main');
     await main.getByRole('button', { name: 'Import…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Import servers' });
-    await dialog.getByLabel('Or paste its text').fill('servers: nonsense');
-    await dialog.getByRole('button', { name: 'Show the plan' }).click();
+    await dialog.getByLabel('Or paste its content').fill('servers: nonsense');
+    await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByRole('alert').waitFor();
     for (const name of ['claude_desktop_config.json', 'vscode_mcp.json', 'windsurf_mcp_config.json']) {
       await dialog.getByLabel('Choose a file').setInputFiles(data(name));
       await dialog.locator('[data-plan]').getByText('add', { exact: true }).first().waitFor();
-      await dialog.getByLabel('Or paste its text').fill(''); // and the plan is gone
+      await dialog.getByLabel('Or paste its content').fill(''); // and the plan is gone
       await dialog.locator('[data-plan]').waitFor({ state: 'detached' });
     }
     await dialog.getByLabel('Choose a file').setInputFiles(data('cursor_mcp.json'));
     const plan = dialog.locator('[data-plan]');
-    await plan.getByText('mcpServers: 5 servers').waitFor();
+    await plan.getByText('Found 5 servers (mcpServers)').waitFor();
     await plan.getByText(/workspaceFolder.*only inside the editor/).waitFor();
-    await plan.getByText('key sentry.X-Api-Key: into the secret store').waitFor();
+    await plan.getByText('Secret sentry.X-Api-Key: saved in the secret store').waitFor();
     await assertAccessible(page, 'a plan');
     assert.deepEqual(Object.keys(await servers()).length, 1, 'only a plan');
-    await dialog.getByRole('button', { name: 'Write 4 servers' }).click();
-    await plan.getByText('Written: 4 servers.').waitFor();
+    await dialog.getByRole('button', { name: 'Import 4 servers' }).click();
+    await plan.getByText('Imported 4 servers.').waitFor();
     assert.deepEqual(Object.keys(await servers()).slice(1), ['linear', 'figma', 'playwright', 'sentry']);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await main.getByRole('link', { name: /sentry disabled/ }).waitFor();
@@ -140,7 +140,7 @@ describe('servers', { skip }, () => {
       assert.match(await dialog.locator('[data-snippet]').textContent(), entry);
     }
     await dialog.getByLabel('VS Code').check();
-    await dialog.getByLabel('It connects to this address').check();
+    await dialog.getByLabel('Connect to this server (HTTP)').check();
     const said = await dialog.locator('[data-snippet]').textContent();
     assert.deepEqual(JSON.parse(said), { servers: { orchestrator: { type: 'http', url: `${bench.server.url}/mcp` } } });
     await dialog.getByRole('button', { name: 'Copy the entry for VS Code' }).click();
@@ -156,8 +156,8 @@ describe('servers', { skip }, () => {
     const file = join(bench.dir, 'mcp-orchestrator.json');
     await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), server: { manage: false } }));
     const page = await bench.visit('/servers');
-    await page.getByText('Servers cannot be changed from here').waitFor();
-    for (const name of ['Add a server', 'Import…', 'Disable', 'Remove…'])
+    await page.getByText('Servers cannot be changed from this page').waitFor();
+    for (const name of ['Add server', 'Import…', 'Disable', 'Remove…'])
       assert.equal(await page.getByRole('button', { name }).count(), 0, name);
     await leave(page);
   });

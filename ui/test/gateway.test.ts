@@ -18,14 +18,14 @@ describe('rows of the audit log', () => {
     [call('tool error'), 'failed', 'failed, 12 ms'],
     [call('error'), 'failed', 'failed, 12 ms'],
     [call('unknown'), 'unknown', 'outcome unknown, 12 ms'],
-    [call('denied', { by: 'rule' }), 'denied', 'refused'],
+    [call('denied', { by: 'rule' }), 'denied', 'denied'],
     [call('cancelled'), 'cancelled', 'cancelled, 12 ms'],
     [call('nonsense'), 'other', 'call'],
     [{ kind: 'agreed', by: 'person' }, 'decided', 'decided by a person'],
     [{ kind: 'route', words: 'x', candidates: [] }, 'routed', 'routed'],
     [{ name: 'run', content: [], ms: 3 }, 'ok', 'done, 3 ms'],
     [{ name: 'run', content: [], isError: true }, 'failed', 'failed'],
-    [{ name: 'run', by: 'client' }, 'decided', 'decided by the person at its client'],
+    [{ name: 'run', by: 'client' }, 'decided', 'decided by the user of its client'],
     [{ managed: 'add' }, 'other', 'add'],
     [null, 'other', ''],
   ])('%j', (what, outcome, text) => {
@@ -59,11 +59,11 @@ describe('rows of the audit log', () => {
 });
 
 describe('what the router says', () => {
-  test.each([[1, 'acts by itself'], [0.8, 'acts by itself'], [0.79, 'shows it first'], [0.4, 'shows it first'], [0.1, 'not sure']])(
+  test.each([[1, 'runs automatically'], [0.8, 'runs automatically'], [0.79, 'asks for confirmation'], [0.4, 'asks for confirmation'], [0.1, 'unsure']])(
     '%d', (sure, want) => expect(bandOf(sure).name).toBe(want));
   test('reasons, places, names', () => {
     expect([reasonOf('quarantined'), reasonOf('of tomorrow')]).toEqual(['changed, not accepted', 'of tomorrow']);
-    expect(placesOf(['tool', 'server', 'elsewhere'])).toBe('in its name, in its server');
+    expect(placesOf(['tool', 'server', 'elsewhere'])).toBe("in its name, in its server's name");
     expect([ownName({ own: '', tool: 'a' }), ownName({ own: 'b', tool: 'a' })]).toEqual(['a', 'b']);
   });
   test('answers are checked', () => {
@@ -90,8 +90,8 @@ describe('a call that the gateway holds', () => {
     expect(rich && asApproval(rich)).toMatchObject({ title: 'T', annotations: { readOnlyHint: true } });
   });
   test('says who and by which rule', () => {
-    expect(plain && [clientOf(plain), ruleOf(plain)]).toEqual(['a program without a name', 'the default: no rule is about it']);
-    expect(rich && [clientOf(rich), ruleOf(rich)]).toEqual(['it 1', 'rule 2 of the operator (w* of any server)']);
+    expect(plain && [clientOf(plain), ruleOf(plain)]).toEqual(['unnamed client', 'default: no rule applies']);
+    expect(rich && [clientOf(rich), ruleOf(rich)]).toEqual(['it 1', 'admin rule 2 (w* of any server)']);
   });
   test('without its bytes it is none', () => {
     expect(() => readApprovals({ approvals: [{ ...pending, args: undefined }], changed: [] })).toThrow(WireError);

@@ -99,7 +99,7 @@ describe('effect', () => {
   });
   test('claims are the server\'s', () => {
     expect(claimsOf(null)).toEqual([]);
-    expect(claimsOf({ readOnlyHint: true }).map((c) => c.label)).toEqual(['only reads']);
+    expect(claimsOf({ readOnlyHint: true }).map((c) => c.label)).toEqual(['read-only']);
     expect(claimsOf({ openWorldHint: true })).toHaveLength(2);
   });
 });

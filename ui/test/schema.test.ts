@@ -33,7 +33,7 @@ test('values as their types, what is not given is left out', () => {
   const fields = fieldsOf(SCHEMA);
   const draft = draftOf(fields);
   expect(valuesOf(fields, draft)).toEqual({
-    values: { age: 3, sure: false }, wrong: { name: 'This is needed.' },
+    values: { age: 3, sure: false }, wrong: { name: 'This field is required.' },
   });
   Object.assign(draft, {
     name: ' a ', age: '7', loud: '1', kind: '1', hue: '0', many: [1], deep: '{"x":1}', odd: 'null',

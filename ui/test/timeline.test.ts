@@ -38,7 +38,7 @@ test('a stopped turn without a reply shows its mark, not the placeholder', () =>
 test('output that is no JSON is text', () => {
   const read = EVENTS['tool:output'][0];
   expect(read('plain', 'o')).toMatchObject([{ type: 'text', text: 'plain' }]);
-  expect(exitOf(read('[{"type":"text","text":"x\\n[exit code 3]\\n"}]', 'o'))).toBe('exit 3');
+  expect(exitOf(read('[{"type":"text","text":"x\\n[exit code 3]\\n"}]', 'o'))).toBe('exit code 3');
 });
 
 test.each([
