@@ -11,7 +11,7 @@ export default ts.config(
   },
   {
     rules: {
-      // Peer text is text: there is no way to make it anything else.
+      // Text of peers is never parsed as HTML.
       'vue/no-v-html': 'error',
       'no-eval': 'error',
       'no-implied-eval': 'error',

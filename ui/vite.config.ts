@@ -8,7 +8,7 @@ import { defineConfig, type Plugin } from 'vite';
 
 const PACKED = /\.(html|js|css|svg)$/;
 
-/** Each file beside its gzip and brotli form, packed once and hard. */
+/** Writes a gzip and a brotli file beside each file, at the highest level. */
 function pack(dir: string): void {
   for (const name of readdirSync(dir)) {
     const path = join(dir, name);
@@ -26,9 +26,8 @@ function pack(dir: string): void {
   }
 }
 
-/** What the page loads first runs at once, and the conversation when there is
- *  one: compiled beside the main thread when it comes, not piece by piece on
- *  it when it is called. */
+/** Marks the scripts of the first load for eager compilation, which runs beside
+ *  the main thread instead of on it when a function is first called. */
 function compileFirst(dir: string): void {
   const html = readFileSync(join(dir, 'index.html'), 'utf8');
   const assets = join(dir, 'assets');
@@ -55,8 +54,7 @@ function packed(): Plugin {
   };
 }
 
-/** The fonts are asked for with the page, not when the first text has been laid
- *  out without them: it is laid out once then. */
+/** Preloads the fonts with the page, so that text is laid out only once. */
 function fontsFirst(): Plugin {
   return {
     name: 'fonts-first',

@@ -222,7 +222,7 @@ describe('with a model', { skip }, () => {
     await approve(page).click();
     const line = card(page).locator('[data-stand-in]');
     await line.waitFor();
-    assert.match(await line.textContent(), /^\s*second stands in for first, which is down \(.+\)\./);
+    assert.match(await line.textContent(), /^\s*second replaces first, which is unavailable \(.+\)\./);
     await assertAccessible(page, 'a card of who stands in');
     await approve(page).click();
     await calls(page, 'done').getByText('run by second instead of first').waitFor();

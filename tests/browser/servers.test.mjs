@@ -33,7 +33,7 @@ describe('servers', { skip }, () => {
     await dialog.getByRole('button', { name: 'Test and save' }).click();
     assert.equal(await dialog.getByText('This field is required.').count(), 2);
     await dialog.getByLabel('Name', { exact: true }).fill('helper');
-    await dialog.getByLabel('Command').fill(`${process.execPath} -e "console.error('no luck'); process.exit(4)"`);
+    await dialog.getByLabel('Command', { exact: true }).fill(`${process.execPath} -e "console.error('no luck'); process.exit(4)"`);
     await dialog.getByRole('button', { name: 'Test', exact: true }).click();
     await dialog.getByRole('alert').getByText(/Connection failed: .*exit 4/).waitFor();
     await dialog.getByRole('alert').locator('pre').getByText('no luck').waitFor();
@@ -41,7 +41,7 @@ describe('servers', { skip }, () => {
     await dialog.getByRole('button', { name: 'Test and save' }).click();
     await dialog.getByRole('button', { name: 'Save anyway' }).waitFor();
     assert.equal((await servers()).helper, undefined, 'what does not work is not saved');
-    await dialog.getByLabel('Command').fill(`${process.execPath} '${FAKE}'`);
+    await dialog.getByLabel('Command', { exact: true }).fill(`${process.execPath} '${FAKE}'`);
     await dialog.getByRole('button', { name: 'Add variable' }).click();
     await dialog.locator('[data-pair]').getByLabel('Name').fill('MY_API_KEY');
     assert.ok(await dialog.getByLabel('secret', { exact: true }).isChecked(), 'guessed by its name');

@@ -1,7 +1,7 @@
-// protocol - every word the server and the page exchange, and its check.
+// protocol - all messages between server and page, with a check for each.
 //
-// The server side is docs/page.md, src/agent/chat/event.c and src/web/api.c.
-// Components know these types and never the wire.
+// The server side is described in docs/conversations.md and /api/openapi.json.
+// Components use the types and never see unchecked data.
 
 import {
   any, bool, list, num, object, or, record, str, type Check,
@@ -18,8 +18,8 @@ const tool = object({
   description: or(str, ''),
   inputSchema: any,
   annotations: or(record, null),
-  digest: or(str, ''), // of one that has changed
-  changedFrom: any, // undefined: it is as it was
+  digest: or(str, ''), // of a changed definition
+  changedFrom: any, // undefined: not changed
 });
 export type Tool = Checked<typeof tool>;
 
@@ -66,7 +66,7 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
-  turns: or(num, 0), // a summary stands for so many
+  turns: or(num, 0), // turns covered by a summary
   stop: or(str, ''),
   placeholder: or(bool, false), // its text is for the model only
   blocks: or(list(block), []),
@@ -75,7 +75,7 @@ const entry = object({
 });
 export type Entry = Checked<typeof entry>;
 
-/** Another server took a call than was meant: that one is down. */
+/** The server that runs a call instead of one that is down. */
 const standIn = object({ server: str, insteadOf: or(str, ''), why: or(str, '') });
 export type StandIn = Checked<typeof standIn>;
 
@@ -91,7 +91,7 @@ const approval = object({
   annotations: or(record, null),
   digest: str,
   expiresAt: num,
-  words: or(str, ''), // what it was found for; '': it was named
+  words: or(str, ''), // the request it was found for; '': called by name
   confidence: or(num, 0),
   route: or(standIn, null),
 });
@@ -113,8 +113,8 @@ const question = object({
   callId: or(str, ''),
   mode: or(str, 'form'),
   message: or(str, ''),
-  schema: any, // of a form
-  url: or(str, ''), // of an address
+  schema: any, // in form mode
+  url: or(str, ''), // in url mode
   expiresAt: or(num, 0),
 });
 export type Question = Checked<typeof question>;
@@ -160,7 +160,7 @@ const errorMeta = object({ code: or(str, ''), retryAfterMs: or(num, 0) });
 
 const contents = list(content);
 
-/** Content arrives as the text of a JSON array. */
+/** Content is sent as the text of a JSON array. */
 const outputText: Check<Content[]> = (v, at) => {
   const text = str(v, at);
   let parsed: unknown;
@@ -172,7 +172,7 @@ const outputText: Check<Content[]> = (v, at) => {
   return contents(parsed, at);
 };
 
-/** [first argument, second argument] of each event that is listened to. */
+/** Checks of the first and second argument of each event. */
 export const EVENTS = {
   'system:ready': [ready, any],
   'session:history': [history, any],
@@ -265,7 +265,7 @@ const session = object({
   driver: or(str, ''),
   title: or(str, ''),
   model: or(str, ''),
-  asleep: or(bool, false), // the janitor has taken its box
+  asleep: or(bool, false), // its sandbox was removed after idling
 });
 export type Session = Checked<typeof session>;
 
@@ -310,7 +310,7 @@ const gatewayState = object({
   state: str,
   breaker: or(str, 'closed'),
   children: or(num, 0),
-  calls: or(num, 0), // under way
+  calls: or(num, 0), // running now
   waiting: or(num, 0),
   starts: or(num, 0),
   fails: or(num, 0),
@@ -340,7 +340,7 @@ const mcpServer = object({
 export type McpServer = Checked<typeof mcpServer>;
 
 const managed = object({
-  manage: or(bool, false), // servers may be changed from here
+  manage: or(bool, false), // the page may change servers
   file: or(str, ''),
   servers: list(mcpServer),
 });
@@ -442,7 +442,7 @@ const rules = object({
 });
 export type Rules = Checked<typeof rules>;
 
-/** A rule of the person's that is not kept yet. */
+/** A rule of the user that is not saved yet. */
 export interface Draft {
   server: string;
   tool: string;
@@ -509,12 +509,12 @@ const stats = object({
 });
 export type Stats = Checked<typeof stats>;
 
-// The gateway: what it would choose, what waits at it, its audit log.
+// The gateway: routing, pending calls, audit log.
 
 const hit = object({
   server: str,
-  tool: or(str, ''), // none: its server was never read
-  own: or(str, ''), // its server's name for it, if that is another
+  tool: or(str, ''), // '': the tools of its server are not known
+  own: or(str, ''), // the name on its server, if different
   confidence: num,
   score: or(num, 0),
   words: or(num, 0),
@@ -523,7 +523,7 @@ const hit = object({
   description: or(str, ''),
   shared: or(list(object({ word: str, in: list(str) })), []),
   learnt: or(num, 0), // from -1 to 1
-  reason: or(str, ''), // why it cannot be used
+  reason: or(str, ''), // why it is not available
   why: or(str, ''),
 });
 export type Hit = Checked<typeof hit>;
@@ -548,7 +548,7 @@ const pendingCall = object({
     remember: or(bool, true),
   }), null),
   words: or(str, ''),
-  confidence: or(num, -1), // -1: the tool was named
+  confidence: or(num, -1), // -1: called by name
   at: num,
   expiresAt: num,
   byClient: or(bool, false),

@@ -1,5 +1,5 @@
-// useAudit - the newest of the audit log, kept up to date by asking only for
-// what is new, and what it says of the last hour.
+// useAudit - the newest rows of the audit log, polled incrementally, and the
+// statistics of the last hour.
 
 import { computed, onScopeDispose, ref, shallowRef } from 'vue';
 
@@ -9,16 +9,16 @@ import type { Audit } from '../protocol';
 
 const EVERY_MS = 5000;
 const MINUTES = 60;
-const ROWS_MAX = 2000; // and those that were asked for
+const ROWS_MAX = 2000; // plus the older ones the user loaded
 const SAMPLES = 60;
 
 export function useAudit() {
   const rows = shallowRef<Audit['rows']>([]);
   const known = ref(false);
-  const more = ref(false); // there are older ones
+  const more = ref(false); // the server has older rows
   let most = ROWS_MAX;
   const now = ref(Date.now());
-  const memory = shallowRef<number[]>([]); // bytes, a sample each time
+  const memory = shallowRef<number[]>([]); // bytes, one sample per poll
   const minutes = computed(() => minutesOf(rows.value, now.value, MINUTES));
 
   async function load(): Promise<void> {

@@ -1,4 +1,4 @@
-// useConversationSearch - what was said, found by its words while they are typed.
+// useConversationSearch - full-text search of conversations while the user types.
 
 import { ref, shallowRef, watch, type Ref } from 'vue';
 
@@ -14,7 +14,7 @@ export interface Hit {
   excerpt: Excerpt;
 }
 
-/** One hit for each conversation: the best. */
+/** Returns the best hit of each conversation. */
 export function useConversationSearch(words: Ref<string>) {
   const hits = shallowRef<Hit[]>([]);
   const busy = ref(false);

@@ -1,10 +1,10 @@
-// useKeys - single keys as commands, where nobody is writing.
+// useKeys - single-key shortcuts, active outside of text fields.
 
 import { onScopeDispose } from 'vue';
 
 export type Keys = Record<string, (e: KeyboardEvent) => unknown>;
 
-/** A field that takes letters; a box to tick does not. */
+/** True in a field that accepts text. */
 function isWriting(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement)
     return target.type !== 'radio' && target.type !== 'checkbox';
@@ -12,8 +12,8 @@ function isWriting(target: EventTarget | null): boolean {
     (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
-/** A handler that returns false leaves the key to others. Escape is heard
- *  everywhere, the rest only outside of fields and dialogs. */
+/** A handler that returns false does not consume the key. Escape also works in
+ *  text fields; no key works while a dialog is open. */
 export function useKeys(keys: Keys): void {
   const on = (e: KeyboardEvent) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey) return;

@@ -1,4 +1,4 @@
-// useMediaQuery - does a media query hold, now and later?
+// useMediaQuery - whether a media query matches, as a ref.
 
 import { onScopeDispose, readonly, ref, type Ref } from 'vue';
 

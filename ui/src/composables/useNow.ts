@@ -1,4 +1,4 @@
-// useNow - the time, once a second, while somebody looks.
+// useNow - the current time, updated once a second.
 
 import { onScopeDispose, ref, type Ref } from 'vue';
 

@@ -1,9 +1,9 @@
-// usePolling - something is asked again and again, as long as somebody can see
-// the page; at once when they come back to it.
+// usePolling - repeats a request while the page is visible, and at once when it
+// becomes visible again.
 
 import { onScopeDispose } from 'vue';
 
-/** everyMs() is asked before each pause. */
+/** everyMs() is evaluated before each pause. */
 export function usePolling(ask: () => Promise<void>, everyMs: () => number): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let over = false;

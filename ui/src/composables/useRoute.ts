@@ -1,4 +1,4 @@
-// useRoute - which view the address names. So few views need no router.
+// useRoute - the view named by the URL. Six views need no router library.
 
 import { readonly, ref } from 'vue';
 
@@ -7,9 +7,9 @@ export type View =
 
 export interface Route {
   view: View;
-  session: string; // of the chat; empty: a new one
-  server: string; // that is looked at; empty: none
-  tool: string; // of it; empty: none
+  session: string; // of the chat view; empty: a new one
+  server: string; // selected server; empty: none
+  tool: string; // selected tool; empty: none
 }
 
 const SESSION = /^\/s\/([A-Za-z0-9_-]{1,64})\/?$/;
@@ -56,7 +56,7 @@ export function go(path: string, replace = false): void {
   route.value = readPath(path);
 }
 
-/** For links: other tabs and windows are the browser's. */
+/** Click handler for links; modified clicks are left to the browser. */
 export function follow(e: MouseEvent, path: string): void {
   if (e.ctrlKey || e.metaKey || e.shiftKey) return;
   e.preventDefault();

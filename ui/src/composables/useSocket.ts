@@ -1,7 +1,6 @@
-// useSocket - one Socket.IO connection whose events have been checked.
+// useSocket - a Socket.IO connection with checked events.
 //
-// An event that is not what the protocol says is reported and dropped: the
-// page never works with half of it.
+// An event that fails its check (protocol.ts) is reported and dropped.
 
 import { onScopeDispose, shallowRef, type ShallowRef } from 'vue';
 import { io, type Socket } from 'socket.io-client';
@@ -23,7 +22,7 @@ export interface SocketOptions {
   sessionId: string;
   model: string;
   handlers: Handlers;
-  raw: (name: string, args: unknown[]) => void; // everything, as it came
+  raw: (name: string, args: unknown[]) => void; // every event, unchecked
   broken: (why: string) => void;
 }
 
@@ -59,7 +58,7 @@ function follow(socket: Socket, state: ShallowRef<LinkState>): void {
     state.value = 'open';
   });
   socket.on('disconnect', (reason) => {
-    // The server hung up on purpose: no use in knocking again by ourselves.
+    // The server closed on purpose, so we do not reconnect.
     state.value = reason === 'io server disconnect' ? 'refused' : 'lost';
   });
   socket.on('connect_error', () => {

@@ -1,5 +1,4 @@
-// useStats - how all of it is doing, asked again and again while somebody
-// looks, and what the boxes took together at each of those times.
+// useStats - polls /api/stats and keeps a history of the sums for charts.
 
 import { onScopeDispose, shallowRef } from 'vue';
 
@@ -7,7 +6,7 @@ import { fetchStats } from '../lib/http';
 import { sumOf } from '../lib/stats';
 import type { Stats } from '../protocol';
 
-const FIRST_MS = 1500; // the processor is known from the second look on
+const FIRST_MS = 1500; // CPU is known from the second sample on
 const EVERY_MS = 5000;
 const SAMPLES = 60;
 
@@ -15,8 +14,8 @@ export function useStats() {
   const stats = shallowRef<Stats | null>(null);
   const memory = shallowRef<number[]>([]); // bytes
   const cpu = shallowRef<number[]>([]); // percent of one core
-  const waiting = shallowRef<number[]>([]); // calls, for a person
-  const children = shallowRef<number[]>([]); // of the gateway's servers
+  const waiting = shallowRef<number[]>([]); // calls that wait for approval
+  const children = shallowRef<number[]>([]); // running server processes
   const queue = shallowRef<number[]>([]); // calls that wait for a server
   let timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -1,15 +1,14 @@
-// useStickToEnd - a scrolled box that stays at its end while things are added,
-// until the person scrolls away; and goes on when they come back.
+// useStickToEnd - keeps a scroll container at its end while content is added,
+// until the user scrolls up; continues when they scroll back to the end.
 //
-// On the way to the end rows get their true heights and the browser moves
-// things by itself: for a few frames only the end counts, unless a hand says
-// otherwise.
+// Row heights change while scrolling to the end, so the position is set again
+// for a few frames, unless the user interacts.
 
 import { onScopeDispose, ref, watch, type Ref } from 'vue';
 
-const NEAR = 48; // px from the end that still count as the end
-const FRAMES = 10; // until everything has its height
-const HAND_MS = 3000; // a swing goes on for so long
+const NEAR = 48; // px from the end that count as the end
+const FRAMES = 10; // until row heights are stable
+const HAND_MS = 3000; // inertial scrolling lasts so long
 
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 
@@ -18,13 +17,13 @@ export function useStickToEnd(box: Ref<HTMLElement | null>) {
   let watcher: ResizeObserver | null = null;
   let from: HTMLElement | null = null;
   let frame = 0;
-  let left = 0; // frames on the way to the end
+  let left = 0; // frames left to set the position
 
   let last = 0;
   let handAt = -HAND_MS;
 
-  // Only a person leaves the end: a list that was replaced or measured anew
-  // may jump, and is followed.
+  // Only input of the user leaves the end: a replaced or re-measured list may
+  // also move the scroll position.
   const look = () => {
     const b = box.value;
     if (!b || left > 0) return;

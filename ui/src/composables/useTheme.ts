@@ -1,4 +1,4 @@
-// useTheme - light, dark, or as the system has it; remembered here only.
+// useTheme - light, dark or system; stored in this browser.
 
 import { ref, watchEffect } from 'vue';
 

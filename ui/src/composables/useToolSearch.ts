@@ -1,5 +1,5 @@
-// useToolSearch - words, and what the router would choose for them, asked while
-// they are typed. The words stand in the address, to come back to.
+// useToolSearch - asks the router for matching tools while the user types. The
+// query is kept in the URL.
 
 import { ref, shallowRef, watch } from 'vue';
 

@@ -1,9 +1,8 @@
-// useVirtualList - of a long list only the rows near the eye are elements.
+// useVirtualList - renders only the rows of a long list near the visible part.
 //
-// Short lists are shown whole: the browser's own search finds everything in
-// them. Rows are measured while they are elements (give each to `row`); the
-// browser's scroll anchoring keeps what is read in place when a guess above it
-// was wrong.
+// Short lists are rendered whole, so that the browser's search finds all text.
+// Rendered rows are measured (pass each to `row`). If an estimated height was
+// wrong, the browser's scroll anchoring keeps the position.
 
 import {
   computed, onScopeDispose, shallowRef, triggerRef, watch, type Ref,
@@ -11,10 +10,10 @@ import {
 
 import { visibleRange, layoutRows } from '../lib/visibleRows';
 
-const WHOLE = 150; // rows
-const EXTRA = 1200; // px kept ready above and below
+const WHOLE = 150; // rows up to which a list is rendered whole
+const EXTRA = 1200; // px rendered above and below
 const GUESS = 90;
-const STEP = 200; // px; finer moves change nothing
+const STEP = 200; // px; smaller scroll steps are ignored
 
 export function useVirtualList<T extends { id: string }>(
   box: Ref<HTMLElement | null>, items: Ref<readonly T[]>,

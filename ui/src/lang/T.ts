@@ -1,4 +1,4 @@
-// T - a text of the page with elements in it: a slot for each of its {places}.
+// T - renders a text with elements in it: one slot per {placeholder}.
 
 import { defineComponent, type PropType, type VNodeArrayChildren } from 'vue';
 

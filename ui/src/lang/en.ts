@@ -1,7 +1,8 @@
-// en - the page in English; the file every other language is made from.
+// en - the English texts; translations are made from this file.
 //
-// Keys are grouped by where the text stands. A text that counts something has
-// `one` and `other` and says the number at {n}.
+// Keys are grouped by view. A text with a count has the forms `one` and `other`
+// and contains {n}. Texts say what happened, why if known, and what to do.
+// Buttons are verbs in sentence case.
 
 export const en = {
   'app.name': 'MCP Orchestrator',
@@ -22,7 +23,7 @@ export const en = {
   'n.boxes': { one: '{n} sandbox', other: '{n} sandboxes' },
   'n.tokens': '{count} tokens',
 
-  // --- the shell ---
+  // --- sidebar, top bar, dialogs ---
   'view.servers': 'Servers & tools',
   'view.router': 'Router',
   'view.approvals': 'Approvals',
@@ -254,7 +255,7 @@ export const en = {
   'form.noJson': 'This is not valid JSON.',
   'form.noTime': 'Enter a valid date and time.',
 
-  // --- beside the conversation ---
+  // --- side panel ---
   'side.label': 'Activity',
   'side.Console': 'Console',
   'side.Box': 'Sandbox',
@@ -447,7 +448,7 @@ export const en = {
   'router.forgetYes': 'Reset learning',
   'router.no': 'the router could not be reached',
 
-  // --- what waits at the gateway ---
+  // --- approvals ---
   'approvals.intro': 'These calls run only if you approve them. Unanswered requests are denied.',
   'approvals.gateway': 'Requests from MCP clients',
   'approvals.none': 'No call is waiting. A call of an MCP client waits here if a rule says “ask” and the client cannot ask its user. An example of such a rule:',

@@ -1,10 +1,9 @@
-// lang - every word the page says, by its key (en.ts), in the language of the
-// person's browser as far as there is one.
+// lang - all texts of the page by key (en.ts), in the language of the browser if
+// there is a translation.
 //
-// Another language is a file beside en.ts with the same keys, and a line in
-// LANGS. A text has {places}; one that counts has a form for each kind of
-// number its language knows (Intl.PluralRules). Texts of the server and of
-// others are not ours to translate.
+// A translation is a file like en.ts with the same keys, and an entry in LANGS.
+// Texts contain {placeholders}; texts with a count have one form per plural
+// category (Intl.PluralRules). Texts of servers are not translated.
 
 import { en } from './en';
 
@@ -12,7 +11,7 @@ export type Key = keyof typeof en;
 type Forms = Partial<Record<Intl.LDMLPluralRule, string>> & { other: string };
 export type Texts = Record<Key, string | Forms>;
 
-/** The {places} of a text; of forms, those of all of them. */
+/** The {placeholders} of a text, or of all its plural forms. */
 type Places<T> = T extends string
   ? T extends `${string}{${infer P}}${infer R}` ? P | Places<R> : never
   : T extends Record<string, string> ? Places<T[keyof T]> | 'n' : never;
@@ -22,7 +21,7 @@ type Args<K extends Key> =
 
 const LANGS: Record<string, Texts> = { en };
 
-/** The first language that is wanted and there. */
+/** The first preferred language that is available. */
 export function pick(wanted: readonly string[], there: string[]): string {
   for (const w of wanted) {
     const base = w.toLowerCase().split('-', 1)[0] ?? '';
@@ -34,11 +33,11 @@ export function pick(wanted: readonly string[], there: string[]): string {
 const wanted = typeof navigator === 'undefined' ? [] : navigator.languages;
 export const lang = pick(wanted, Object.keys(LANGS));
 const texts: Texts = LANGS[lang] ?? en;
-let rules: Intl.PluralRules | null = null; // made when first needed
+let rules: Intl.PluralRules | null = null; // created when first needed
 let numbers: Intl.NumberFormat | null = null;
 
-/** Numbers in a text are written as the language writes them. Small ones are
- *  the same everywhere we know of, and Intl costs 30 ms when first used. */
+/** Formats numbers for the language. Small integers skip Intl, which takes
+ *  30 ms when first used. */
 function write(v: string | number | undefined): string {
   if (typeof v !== 'number') return v ?? '';
   if (Number.isInteger(v) && v >= 0 && v < 1000) return String(v);
@@ -46,7 +45,7 @@ function write(v: string | number | undefined): string {
   return numbers.format(v);
 }
 
-/** The text with its places still open, of the form that fits n. */
+/** The text with its placeholders, in the plural form for n. */
 export function textOf(key: Key, n = 0): string {
   const text = texts[key];
   if (typeof text === 'string') return text;

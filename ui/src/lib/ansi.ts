@@ -1,5 +1,5 @@
-// ansi - what a terminal would show of a program's output: colours and
-// weights as data, everything else an escape sequence can do left out.
+// ansi - parses colours and weights of terminal output. Other escape sequences
+// are dropped.
 
 export interface Span {
   text: string;
@@ -37,7 +37,7 @@ function indexed(n: number): string {
   return `#${level(Math.floor(c / 36))}${level(Math.floor(c / 6) % 6)}${level(c % 6)}`;
 }
 
-/** 38;5;n and 38;2;r;g;b: the colour and how many numbers it took. */
+/** Reads 38;5;n or 38;2;r;g;b: the colour and how many numbers it used. */
 function extended(codes: number[], at: number): [string, number] {
   if (codes[at + 1] === 5) return [indexed(codes[at + 2] ?? 0), 2];
   if (codes[at + 1] === 2)
@@ -72,7 +72,7 @@ function apply(style: Style, params: string): Style {
   return s;
 }
 
-/** One line; style is what the line before left on, and is returned. */
+/** Parses one line. style is the state at its start; the new state is returned. */
 export function readAnsi(text: string, style = plain()): [Span[], Style] {
   const out: Span[] = [];
   let from = 0;

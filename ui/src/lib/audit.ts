@@ -1,6 +1,6 @@
-// audit - a row of the audit log in a person's words. Rows are written by
-// conversations (a decision, then how the call ended) and by the gateway (a
-// call, what words were taken for, a yes, a change of servers).
+// audit - describes rows of the audit log. Conversations write a row for a
+// decision and one for the outcome of the call; the gateway writes rows for
+// calls, routing requests, approvals and changes of servers.
 
 import { t } from '../lang';
 import { duration } from './format';
@@ -30,7 +30,7 @@ export const textAt = (what: What, key: string): string => {
 export const toolOf = (what: What): string =>
   textAt(what, 'tool') || textAt(what, 'name');
 
-/** The program, if it said its name; else who it was to the server. */
+/** The name of the client, or the identity the server gave it. */
 export function whoOf(what: What): string {
   const client = what?.['client'];
   const name = isRecord(client) && typeof client['name'] === 'string' ? client['name'] : '';
@@ -51,7 +51,7 @@ export function outcomeOf(what: What): Outcome {
   return textAt(what, 'by') ? 'decided' : 'other';
 }
 
-/** One line about what came of it. */
+/** The outcome in one line. */
 export function outcomeText(what: What): string {
   const outcome = outcomeOf(what);
   const by = textAt(what, 'by');
@@ -63,7 +63,7 @@ export function outcomeText(what: What): string {
     ? t('over.took', { what: name, time: duration(ms) }) : name;
 }
 
-/** What words were taken for, the best first; empty: no such row. */
+/** The tools found by a routing request, best first; empty for other rows. */
 export function guessesOf(what: What): Guess[] {
   const all = what?.['candidates'];
   if (!Array.isArray(all)) return [];
@@ -93,7 +93,7 @@ export function passes(row: Audit['rows'][number], f: Filter): boolean {
     (!words || sessionId.includes(words) || JSON.stringify(what).toLowerCase().includes(words));
 }
 
-/** What there is to choose from, each once, in order. */
+/** The distinct values of a column, sorted. */
 export function choicesOf(
   rows: Audit['rows'], of: (what: What) => string,
 ): string[] {

@@ -1,7 +1,7 @@
-// check - what came over the wire is looked at before it is believed.
+// check - checks of data received from the server.
 //
-// A Check takes anything and gives a T, or throws with the place that was
-// wrong. Unknown members are ignored: a newer server may say more.
+// A Check takes any value and returns a T, or throws a WireError that names the
+// wrong member. Unknown members are ignored: a newer server may send more.
 
 export type Check<T> = (v: unknown, at: string) => T;
 
@@ -31,7 +31,7 @@ export function list<T>(of: Check<T>): Check<T[]> {
       : wrong(at, 'a list');
 }
 
-/** Absent and null are the same: the value that stands for both. */
+/** Absent and null become the given default. */
 export function or<T, D>(of: Check<T>, otherwise: D): Check<T | D> {
   return (v, at) => (v === undefined || v === null ? otherwise : of(v, at));
 }

@@ -1,4 +1,4 @@
-// clientConfig - what other programs need in their own files to use this gateway.
+// clientConfig - configuration entries for MCP clients that use this gateway.
 
 import type { Snippets } from '../protocol';
 
@@ -7,7 +7,7 @@ export const TOKEN = 'YOUR_TOKEN';
 
 export interface Snippet {
   client: string;
-  file: string; // where it belongs
+  file: string; // the configuration file of the client
   way: 'start' | 'address';
   text: string;
 }

@@ -1,12 +1,11 @@
-// commandLine - a command line as the words it is made of, without a shell: quotes
-// group, a backslash takes the next letter as it is. What a shell would do
-// beyond that (variables, stars, pipes) is not done.
+// commandLine - splits a command line into words without a shell: quotes group,
+// a backslash escapes. Variables, globs and pipes are not expanded.
 
-/** null: a quote is not closed. */
+/** Returns null if a quote is not closed. */
 export function splitWords(line: string): string[] | null {
   const out: string[] = [];
   let word = '';
-  let open = false; // a word has begun, be it empty
+  let open = false; // inside a word, which may be empty
   let quote = '';
   for (let i = 0; i < line.length; i++) {
     const c = line.charAt(i);
@@ -30,6 +29,6 @@ export function splitWords(line: string): string[] | null {
   return out;
 }
 
-/** Does a variable or header of that name hold a key, by its name? */
+/** True if the name of a variable or header suggests a secret. */
 export const soundsSecret = (name: string): boolean =>
   /(^|[_-])(api[_-]?key|key|token|secret|password|passwd|pwd|credentials?|auth|authorization|cookie)$/i.test(name.trim());

@@ -1,12 +1,12 @@
-// diff - two texts by lines, and the few lines around what differs.
+// diff - a line diff of two texts, with context around each change.
 
 export interface DiffLine {
   kind: 'same' | 'add' | 'del' | 'gap';
   text: string;
-  no: number; // of the line, in its own text; 0 for a gap
+  no: number; // line number in its own text; 0 for a gap
 }
 
-const CELLS_MAX = 4_000_000; // lines times lines; beyond it all is replaced
+const CELLS_MAX = 4_000_000; // lines × lines; above it, all lines count as replaced
 
 function lines(text: string): string[] {
   if (text === '') return [];
@@ -15,7 +15,7 @@ function lines(text: string): string[] {
   return out;
 }
 
-/** Lengths of the longest common tails, row by row. */
+/** Lengths of the longest common subsequences of the tails. */
 function table(a: string[], b: string[]): Uint32Array[] {
   const rows = Array.from(
     { length: a.length + 1 }, () => new Uint32Array(b.length + 1),
@@ -60,7 +60,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   return out;
 }
 
-/** Only `around` equal lines beside each change; the rest becomes gaps. */
+/** Keeps `around` equal lines at each change; the rest becomes gaps. */
 export function foldSame(all: DiffLine[], around = 3): DiffLine[] {
   const keep = all.map(() => false);
   all.forEach((l, i) => {

@@ -1,5 +1,5 @@
-// effect - what a call would do, in a person's terms, as far as its tool is
-// known. Everything else is shown by its arguments alone.
+// effect - the effect of calls of known tools: a file change or a command. Other
+// calls are shown by their arguments only.
 
 import type { Approval, Tool } from '../protocol';
 import { t } from '../lang';
@@ -16,13 +16,13 @@ function text(v: unknown): string {
   return typeof v === 'string' ? v : '';
 }
 
-/** The tool's own name where a server's stands in front. */
+/** True if name is the tool, with or without a server prefix. */
 export function isTool(name: string, want: string): boolean {
   return name === want || name.endsWith(`_${want}`) ||
     name.endsWith(`-${want}`);
 }
 
-/** A word as a shell would need it. */
+/** Quotes a word for a shell. */
 export function quoteWord(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
   return `'${word.replaceAll("'", "'\\''")}'`;
@@ -39,8 +39,8 @@ function command(args: Args): Effect {
   };
 }
 
-/** Tools of other servers have the same names and other arguments: what is
- *  not as ours is shown by its arguments alone. */
+/** Tools of other servers may have the same name but other arguments, so the
+ *  types of the arguments are checked. */
 export function effectOf(name: string, args: Args): Effect {
   const has = (key: string) => typeof args[key] === 'string';
   if (isTool(name, 'execute_command') && (has('command') || Array.isArray(args['argv'])))
@@ -74,7 +74,7 @@ export function headOf(a: Pick<Approval, 'name' | 'args' | 'title'>): string {
   return HEADS[effectOf(a.name, a.args).kind] || a.title || a.name;
 }
 
-/** Arguments the effect has shown already are not what a line repeats. */
+/** The most telling argument, for a one-line summary. */
 export function briefOf(args: Args): string {
   const main = ['command', 'path', 'pattern', 'url', 'query'];
   for (const key of main)
@@ -90,7 +90,7 @@ export interface Claim {
   why: string;
 }
 
-/** What the server that offers the tool says of it: a claim, no promise. */
+/** The annotations of a tool as labels. They are claims of its server. */
 export function claimsOf(
   annotations: Approval['annotations'] | Tool['annotations'],
 ): Claim[] {

@@ -1,6 +1,6 @@
-// files - what this conversation has seen of the files in its box, so that a
-// change can be shown against something. Commands may have changed them since:
-// whoever shows it says so.
+// files - the content of files as last seen in this conversation, to show a
+// change as a diff. Commands may have changed a file since, so the caller must
+// say what the diff compares with.
 
 import { effectOf, isTool, type Args } from './effect';
 import type { Content } from '../protocol';
@@ -12,7 +12,7 @@ export interface Seen {
   content: Content[];
 }
 
-/** A whole read as it came: text, and nothing that was cut or numbered. */
+/** The text of a complete read; null if it was cut or numbered. */
 function wholeRead(c: Seen): string | null {
   const only = c.content.length === 1 ? c.content[0] : undefined;
   const parts = ['start_line', 'end_line', 'offset', 'limit', 'encoding'];
@@ -25,7 +25,7 @@ function replaced(text: string, from: string, to: string, all: boolean) {
   return all ? text.replaceAll(from, () => to) : text.replace(from, () => to);
 }
 
-/** The file as last seen by calls that worked; null: never seen whole. */
+/** The file as last seen by successful calls; null: never seen whole. */
 export function lastSeen(calls: Iterable<Seen>, path: string): string | null {
   let text: string | null = null;
   for (const c of calls) {
@@ -42,7 +42,7 @@ export function lastSeen(calls: Iterable<Seen>, path: string): string | null {
 export interface Change {
   before: string;
   after: string;
-  known: boolean; // against the file, not only the piece that is named
+  known: boolean; // the whole file was known, not only the replaced part
 }
 
 export function changeOf(

@@ -1,8 +1,8 @@
-// format - numbers and times as people say them, in the page's language.
+// format - numbers, sizes and times in the language of the page.
 
 import { lang, t } from '../lang';
 
-/** Made when first needed: each costs as much as a small view. */
+/** Created when first needed, because Intl objects are slow to create. */
 function lazy<T>(make: () => T): () => T {
   let made: T | null = null;
   return () => (made ??= make());
@@ -33,7 +33,7 @@ export function duration(ms: number): string {
   });
 }
 
-/** 9:41 */
+/** Minutes and seconds: 9:41 */
 export function countdown(ms: number): string {
   const s = Math.max(0, Math.ceil(ms / 1000));
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
@@ -48,7 +48,7 @@ export function bytes(n: number): string {
     ? kilobytes().format(n / 1024) : megabytes().format(n / 1024 / 1024);
 }
 
-/** 50 for one half of something. */
+/** n: 50 for one half. */
 export function percent(n: number): string {
   return shares().format(n / 100);
 }
@@ -66,7 +66,7 @@ export function clock(at: number): string {
   return times().format(at);
 }
 
-/** A name nobody can guess: 128 random bits. */
+/** An unguessable id: 128 random bits. */
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join('');

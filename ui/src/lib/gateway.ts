@@ -1,5 +1,4 @@
-// gateway - what waits at the gateway, what it would choose, and whether its
-// audit log is what was written, over HTTP.
+// gateway - requests to the gateway: routing, approvals, audit verification.
 
 import {
   readChain, readApprovals, readRouted,

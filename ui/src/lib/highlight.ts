@@ -1,6 +1,5 @@
-// highlight - a code block in a few colours: comments, strings, numbers,
-// words most languages keep for themselves. One scanner for all of them; a
-// language it does not know loses nothing.
+// highlight - splits code into comments, strings, numbers and common keywords.
+// One scanner for all languages; unknown languages keep their text.
 
 export type Mark = '' | 'comment' | 'string' | 'number' | 'word';
 

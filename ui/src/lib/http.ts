@@ -1,4 +1,4 @@
-// http - the few things that are asked for by plain requests.
+// http - HTTP requests to this server.
 
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readProviders,
@@ -53,12 +53,12 @@ export const fetchOlderAudit = (before: number): Promise<Audit> =>
 export const fetchMetrics = async (): Promise<string> =>
   (await fetch('/metrics')).text();
 
-/** 503 is an answer too: it says what is missing. */
+/** 503 also has a body, which says what is missing. */
 export async function fetchReadiness(): Promise<Readiness> {
   return readReadiness(await (await fetch('/readyz')).json());
 }
 
-/** What is gone already is gone. */
+/** 404 counts as success. */
 async function remove(path: string): Promise<void> {
   const r = await fetch(path, { method: 'DELETE' });
   if (!r.ok && r.status !== 404)

@@ -1,8 +1,8 @@
-// idle - what can wait until the page has nothing better to do.
+// idle - runs a function when the browser is idle.
 
 const LATEST_MS = 200;
 
-/** Safari has no requestIdleCallback: there it is simply a little later. */
+/** Safari has no requestIdleCallback; a short timeout replaces it. */
 export function whenIdle(act: () => void): void {
   if ('requestIdleCallback' in window)
     requestIdleCallback(act, { timeout: LATEST_MS });

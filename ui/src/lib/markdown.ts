@@ -1,10 +1,9 @@
-// markdown - a model's text as a tree, never as HTML.
+// markdown - parses Markdown into a tree, never into HTML.
 //
-// The part of Markdown that models write: headings, paragraphs, lists, tasks,
-// quotes, tables, rules, code, emphasis, links. HTML stays the text it is.
-// Links lead to http, https and mailto only; pictures become links, because a
-// page must not fetch what somebody else's text names. A block still being
-// written (an open fence, half a table) is shown as what it will become.
+// Supported: headings, paragraphs, lists, tasks, quotes, tables, rules, code,
+// emphasis, links. HTML stays text. Links may use http, https and mailto only.
+// Images become links, so that text of a peer cannot make the browser fetch a
+// URL. An incomplete block (open fence, half a table) is parsed as if complete.
 
 export type Inline =
   | { t: 'text'; text: string }
@@ -27,7 +26,7 @@ export type Block =
   | { t: 'table'; head: Inline[][]; rows: Inline[][][] }
   | { t: 'hr' };
 
-const DEPTH_MAX = 12; // of lists, quotes and emphasis inside each other
+const DEPTH_MAX = 12; // nesting of lists, quotes and emphasis
 
 // --- inline --------------------------------------------------------------------
 
@@ -79,7 +78,7 @@ function inlineOf(g: Groups, whole: string, depth: number): Inline {
   };
 }
 
-/** a_b_c is one word: an underscore inside it is no emphasis. */
+/** An underscore inside a word (a_b_c) is not emphasis. */
 function insideWord(text: string, m: RegExpMatchArray): boolean {
   const g = m.groups ?? {};
   if (g['one'] !== '_' && g['two'] !== '__') return false;
@@ -187,7 +186,7 @@ function readTable(l: Lines): Block | null {
   return { t: 'table', head, rows };
 }
 
-/** The lines of one item: its first, and what is indented below it. */
+/** The lines of a list item: the first, and those indented below it. */
 function itemLines(l: Lines, indent: number, first: string): string[] {
   const body = [first];
   l.at++;

@@ -1,6 +1,6 @@
-// output - the live lines of one call. Chunks come as they were written, in
-// the middle of a line if need be; a carriage return starts its line anew, as
-// on a terminal. The oldest lines go when there are too many.
+// output - the live output of a call as lines. Chunks may end inside a line. A
+// carriage return overwrites the line, as on a terminal. Above LINES_MAX the
+// oldest lines are dropped.
 
 import { plain, readAnsi, stripAnsi, type Span, type Style } from './ansi';
 
@@ -10,7 +10,7 @@ const LINE_MAX = 8192;
 export class Output {
   lines: string[] = [];
   dropped = 0;
-  open = false; // the last line has no end yet
+  open = false; // the last line is incomplete
 
   add(chunk: string): void {
     const parts = chunk.split('\n');
@@ -43,8 +43,8 @@ export class Output {
   }
 }
 
-/** Lines from..to as spans; colours left on by earlier lines are not known
- *  and start plain: every line of a window stands for itself. */
+/** Parses lines as spans. Each line starts without colours, because earlier
+ *  lines may not be visible. */
 export function spansOf(lines: string[]): Span[][] {
   let style: Style = plain();
   return lines.map((line) => {

@@ -1,4 +1,4 @@
-// pendingCall - a call that the gateway holds, as the conversation's card shows calls.
+// pendingCall - converts a pending call of the gateway for ApprovalCard.
 
 import { t } from '../lang';
 import type { Approval, PendingCall } from '../protocol';
@@ -27,14 +27,14 @@ export function asApproval(c: PendingCall): Approval {
   };
 }
 
-/** The program that calls, as it calls itself. */
+/** The name and version that the client gave. */
 export function clientOf(c: Pick<PendingCall, 'client'>): string {
   const name = text(c.client?.['title']) || text(c.client?.['name']);
   const version = text(c.client?.['version']);
   return name ? [name, version].filter(Boolean).join(' ') : t('approvals.noName');
 }
 
-/** Which rule wants a person to be asked. */
+/** The rule that requires approval. */
 export function ruleOf(c: Pick<PendingCall, 'rule'>): string {
   if (!c.rule || c.rule.by !== 'operator') return t('approvals.byDefault');
   return t('approvals.byRule', {

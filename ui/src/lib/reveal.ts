@@ -1,11 +1,10 @@
-// reveal - text of others with nothing hidden in it.
+// reveal - makes invisible and direction-changing characters visible.
 //
-// Characters that do not show, or that change how their neighbours show, are
-// cut out as marks with a name. Newlines and tabs stay what they are.
+// Each becomes a piece with its name. Newlines and tabs stay.
 
 export interface Piece {
   text: string;
-  odd: string; // empty: plain text; else what the mark stands for
+  odd: string; // name of the character; empty: plain text
 }
 
 const NAMED: Record<number, string> = {
@@ -23,8 +22,8 @@ const NAMED: Record<number, string> = {
   0x2069: 'end of isolate', 0xfeff: 'byte order mark',
 };
 
-// Controls but \t \n, odd blanks, zero-width, direction, fillers, variation
-// selectors, private use, tags, lone halves of pairs.
+// Controls except \t \n, unusual spaces, zero-width, direction, fillers,
+// variation selectors, private use, tags, lone surrogates.
 const ODD =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff]|[\u{e0000}-\u{e0fff}]|[\u{f0000}-\u{10ffff}]|[\ud800-\udfff]/gu;
 

@@ -1,4 +1,4 @@
-// routing - what the router says of a tool, in a person's words.
+// routing - texts for answers of the router.
 
 import { t } from '../lang';
 import type { Hit } from '../protocol';
@@ -6,7 +6,7 @@ import type { Hit } from '../protocol';
 const SURE = 0.8;
 const MAYBE = 0.4;
 
-/** What `execute` would do with a request answered so. */
+/** How `execute` treats a match with this confidence. */
 export function bandOf(confidence: number): { name: string; dot: string } {
   if (confidence >= SURE) return { name: t('router.sure'), dot: 'bg-ok' };
   if (confidence >= MAYBE) return { name: t('router.maybe'), dot: 'bg-accent' };
@@ -17,7 +17,7 @@ const REASONS = [
   'disabled', 'hidden', 'unlisted', 'circuit-open', 'sign-in', 'quarantined',
 ] as const;
 
-/** Why it cannot be used; others as the server calls them. */
+/** Why a tool is not available; unknown reasons as they are. */
 export function reasonOf(reason: string): string {
   const known = REASONS.find((r) => r === reason);
   return known ? t(`router.out.${known}`) : reason;
@@ -32,5 +32,5 @@ export function placesOf(where: string[]): string {
     .join(', ');
 }
 
-/** The name under which its own server has it. */
+/** The name of the tool on its own server. */
 export const ownName = (h: Pick<Hit, 'own' | 'tool'>): string => h.own || h.tool;

@@ -1,10 +1,10 @@
-// rules - what a person types about a rule, as the server wants it.
+// rules - converts the input of the rule form for the server.
 
 import { t } from '../lang';
 import type { Draft } from '../protocol';
 
 export interface ReadArgs {
-  args: Record<string, unknown> | null; // null: wrong says why
+  args: Record<string, unknown> | null; // null: invalid, see wrong
   wrong: string;
 }
 
@@ -20,7 +20,7 @@ export function readArgs(text: string): ReadArgs {
     : { args: null, wrong: t('rules.notObject') };
 }
 
-/** Rows without a path are not written yet. */
+/** Conditions without a path are ignored. */
 export function draftRule(
   server: string, tool: string, action: '' | 'allow' | 'deny',
   conditions: { path: string; cond: string }[],

@@ -1,7 +1,7 @@
-// schema - a form out of the JSON Schema of an object, and its values back.
+// schema - form fields for a JSON Schema object, and the values from the form.
 //
-// What has no field of its own (nested objects, lists, unions) is written as
-// JSON. The form helps; whether the values are right is the server's word.
+// Nested objects, lists and unions are entered as JSON. The form catches simple
+// mistakes; the server validates the values.
 
 import { t } from '../lang';
 
@@ -25,7 +25,7 @@ export interface Field {
   initial: string | boolean | number[];
 }
 
-/** Texts as typed; choices by their number, so that any value can be one. */
+/** Text as typed; choices by index, because a choice can be any JSON value. */
 export type Draft = Record<string, string | boolean | number[]>;
 
 type Node = Record<string, unknown>;
@@ -42,7 +42,7 @@ const INPUTS: Record<string, string> = {
   email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local',
 };
 
-/** The one type besides null; empty: several, or none said. */
+/** The type besides null; empty if there are several or none. */
 function typeOf(p: Node): string {
   const all = (Array.isArray(p['type']) ? p['type'] : [p['type']])
     .filter((t) => t !== 'null');
@@ -78,7 +78,7 @@ function shapeOf(p: Node, required: boolean): [FieldKind, Choice[]] {
   if (type === 'boolean')
     return required || typeof p['default'] === 'boolean'
       ? ['boolean', []]
-      : ['choice', YES_NO]; // not saying anything is a third answer
+      : ['choice', YES_NO]; // “not set” is a third choice
   if (type === 'number' || type === 'integer') return [type, []];
   return [type === 'string' ? 'text' : 'json', []];
 }
@@ -142,7 +142,7 @@ function readText(f: Field, text: string): Read {
   if (f.kind === 'choice') return { value: f.choices[Number(text)]?.value };
   if (f.kind === 'json') return readJson(text);
   if (f.kind !== 'text') return readNumber(f, text);
-  // datetime-local has no zone; the schema wants one: the person's own.
+  // datetime-local has no time zone; the one of the browser is used.
   if (f.input === 'datetime-local') {
     const at = new Date(text);
     return Number.isNaN(at.getTime())
@@ -165,7 +165,7 @@ function readField(f: Field, v: Draft[string] | undefined): Read {
 
 export interface Values {
   values: Record<string, unknown>;
-  wrong: Record<string, string>; // by field; empty: all is well
+  wrong: Record<string, string>; // error by field; empty: all values are valid
 }
 
 export function valuesOf(fields: Field[], draft: Draft): Values {
@@ -178,7 +178,7 @@ export function valuesOf(fields: Field[], draft: Draft): Values {
   return out;
 }
 
-/** A tool's definition as text, so that two of them can be compared. */
+/** The definition of a tool as text, for a diff. */
 export function definitionText(tool: unknown): string {
   const def = nodeOf(tool);
   const parts = [textOf(def['description'])];

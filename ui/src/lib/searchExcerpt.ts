@@ -1,4 +1,4 @@
-// searchExcerpt - the few words around a place that was found.
+// searchExcerpt - the text around a search hit.
 
 export interface Excerpt {
   before: string;
@@ -9,7 +9,7 @@ export interface Excerpt {
 const BEFORE = 24;
 const AFTER = 60;
 
-/** Every text in an entry of a conversation, however deep. */
+/** All texts in an entry, recursively. */
 function textsOf(v: unknown, out: string[] = []): string[] {
   if (Array.isArray(v)) v.forEach((x) => textsOf(x, out));
   else if (typeof v === 'object' && v !== null)

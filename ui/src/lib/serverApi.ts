@@ -1,4 +1,4 @@
-// serverApi - MCP servers looked at, added, changed and removed over HTTP.
+// serverApi - requests that list, add, change, test and remove MCP servers.
 
 import {
   readConnectTest, readAudit, readChange, readManaged, readPlan, readSnippets,
@@ -8,7 +8,7 @@ import { get, HttpError, post, reason } from './http';
 
 const at = (name: string): string => `/api/mcp/${encodeURIComponent(name)}`;
 
-/** An entry of the configuration file, as far as it is described here. */
+/** The part of a configuration entry that the page can write. */
 export interface Entry {
   command?: string;
   args?: string[];
@@ -30,7 +30,7 @@ export const fetchManaged = (): Promise<Managed> =>
 export const fetchSnippets = (): Promise<Snippets> =>
   get('/api/mcp/snippets', readSnippets);
 
-/** Connect to a server that need not be saved, and save nothing. */
+/** Tests the connection to a new server without saving it. */
 export const testNewServer = ({ name, entry, secrets }: NewServer): Promise<Change> =>
   post('/api/mcp?dryRun=true&test=true', readChange,
     { name, config: entry, secrets });
@@ -42,7 +42,7 @@ export const enableServer = (name: string, enabled: boolean): Promise<Change> =>
   post(at(name), readChange, { enabled }, 'PATCH');
 export const removeServer = (name: string): Promise<Change> =>
   post(at(name), readChange, {}, 'DELETE');
-/** Connect to a configured one, beside what runs. */
+/** Tests a configured server in a separate connection. */
 export const testSavedServer = (name: string): Promise<ConnectTest> =>
   post(`${at(name)}/test`, readConnectTest);
 
@@ -52,7 +52,7 @@ export interface ImportHow {
   secrets: boolean;
 }
 
-/** The file as it is: it may hold comments. */
+/** Sends the file as text, because it may contain comments. */
 export async function importServers(
   text: string, { dry, replace, secrets }: ImportHow,
 ): Promise<Plan> {
@@ -69,7 +69,7 @@ export interface CallTime {
   failed: boolean;
 }
 
-/** How long the last calls of a server took, the newest last. */
+/** Durations of the last n calls of a server, the newest last. */
 export async function fetchCallTimes(server: string, n: number): Promise<CallTime[]> {
   const { rows } = await get(
     `/api/audit?limit=400&q=${encodeURIComponent(server)}`, readAudit);

@@ -1,4 +1,4 @@
-// stats - the audit log by minutes: how many calls, how long, who decided.
+// stats - statistics of the audit log per minute: calls, durations, decisions.
 
 import { t } from '../lang';
 import type { Audit } from '../protocol';
@@ -8,15 +8,15 @@ type Row = Audit['rows'][number];
 const MINUTE = 60_000;
 
 export interface Minutes {
-  calls: number[]; // ended in that minute, the present one last
+  calls: number[]; // that ended in each minute, the current one last
   failed: number[];
-  usual: number[]; // ms, the median; 0: none ended
+  usual: number[]; // median in ms; 0: no call ended
   longest: number[];
-  median: number; // of all
-  by: Map<string, number>; // decisions in all of them
+  median: number; // of all minutes
+  by: Map<string, number>; // decisions in all minutes, by who decided
 }
 
-const isCall = (r: Row): boolean => r.what?.['kind'] === 'call'; // of the gateway
+const isCall = (r: Row): boolean => r.what?.['kind'] === 'call'; // a call of the gateway
 const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined || isCall(r);
 const hasFailed = (r: Row): boolean =>
   isCall(r) ? r.what?.['outcome'] !== 'ok' : r.what?.['isError'] === true;
@@ -45,7 +45,7 @@ export function minutesOf(rows: Row[], now: number, n: number): Minutes {
       took[i]?.push(typeof ms === 'number' ? ms : 0);
       if (hasFailed(r)) failed[i] = (failed[i] ?? 0) + 1;
     }
-    // A yes at the gateway has a row of its own before its call's.
+    // An approval at the gateway has its own row before the row of its call.
     if ((!isEnd(r) || isCall(r)) && kind !== 'agreed' && typeof who === 'string' && who)
       by.set(who, (by.get(who) ?? 0) + 1);
   }
@@ -59,14 +59,14 @@ export function minutesOf(rows: Row[], now: number, n: number): Minutes {
   };
 }
 
-/** New rows in the place of those they overlap with; newest first. */
+/** Replaces the rows from `since` on by fresh ones; newest first. */
 export function mergeRows(old: Row[], fresh: Row[], since: number): Row[] {
   return [
     ...fresh.filter((r) => r.at >= since), ...old.filter((r) => r.at < since),
   ];
 }
 
-/** One gauge of a Prometheus text. */
+/** The value of a gauge in Prometheus text. */
 export function gaugeOf(text: string, name: string): number {
   const m = new RegExp(`^${name} ([0-9.e+-]+)$`, 'm').exec(text);
   return m ? Number(m[1]) : 0;
@@ -74,7 +74,7 @@ export function gaugeOf(text: string, name: string): number {
 
 const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel', 'client'] as const;
 
-/** Who decided about a call, in words; others as the server calls them. */
+/** The text for who decided a call; unknown values as they are. */
 export function whoDecided(by: string): string {
   const known = DECIDERS.find((d) => d === by);
   return known ? t(`over.by.${known}`) : by;

@@ -1,5 +1,5 @@
-// timeline - the entries of a conversation as the things a person sees, in
-// their order. Pure: the same entries give the same items.
+// timeline - converts the entries of a conversation to the items shown, in
+// order. Pure.
 
 import type { Content, Entry, Usage } from '../protocol';
 import { t } from '../lang';
@@ -84,14 +84,14 @@ export function timeline(entries: Entry[]): Item[] {
   return out;
 }
 
-/** What a tool answered, as one text. */
+/** The content of a result as one text. */
 export function contentText(content: Content[]): string {
   return content
     .map((c) => (c.type === 'text' ? c.text : `[${c.type} ${c.mimeType || c.uri}]`))
     .join('\n');
 }
 
-/** "exit 1" where a command says so in its answer. */
+/** The exit code at the end of the output of a command, as text. */
 export function exitOf(content: Content[]): string {
   const m = /\[exit code (\d+)\]\s*$/.exec(contentText(content));
   return m ? t('call.exit', { code: m[1] ?? '' }) : '';

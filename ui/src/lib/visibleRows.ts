@@ -1,9 +1,8 @@
-// visibleRows - which of many rows of unlike heights are in sight. Pure.
-//
-// A row that was never seen has a guessed height; one that was, its own.
+// visibleRows - finds the visible rows of a list with rows of different heights.
+// Rows that were not measured have an estimated height. Pure.
 
 export interface Rows {
-  /** tops[i] is where row i begins; the last one, where all end. */
+  /** tops[i] is the top of row i; the last value is the total height. */
   tops: Float64Array;
 }
 
@@ -16,7 +15,7 @@ export function layoutRows(
   return { tops };
 }
 
-/** The row that y falls into. */
+/** The row at position y. */
 export function rowAt({ tops }: Rows, y: number): number {
   let low = 0;
   let high = tops.length - 2;
@@ -30,9 +29,9 @@ export function rowAt({ tops }: Rows, y: number): number {
 
 export interface VisibleRange {
   from: number;
-  to: number; // the first that is not
-  before: number; // px above the first
-  after: number; // px below the last
+  to: number; // exclusive
+  before: number; // px above the first row
+  after: number; // px below the last row
 }
 
 export function visibleRange(

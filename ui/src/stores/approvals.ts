@@ -1,5 +1,5 @@
-// approvals - calls of other programs that wait at the gateway for a person, and
-// tools that changed. Tabs tell each other when one of them has decided.
+// approvals - calls of MCP clients that wait at the gateway for approval, and
+// tools whose definition changed. Tabs notify each other after a decision.
 
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
@@ -11,8 +11,8 @@ export const useApprovalsStore = defineStore('approvals', () => {
   const calls = shallowRef<PendingCall[]>([]);
   const changed = shallowRef<ChangedTool[]>([]);
   const known = ref(false);
-  const why = ref(''); // it is not known
-  // Those a person can decide here; the others are asked by their client.
+  const why = ref(''); // the error of the last load
+  // Without the calls whose client asks its own user.
   const waiting = computed(() => calls.value.filter((c) => !c.byClient).length);
   const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('mo.approvals');
 
@@ -33,7 +33,7 @@ export const useApprovalsStore = defineStore('approvals', () => {
     tabs?.postMessage('');
     return failed;
   }
-  /** Why it did not work, or nothing. */
+  /** Resolves to an error message, or to an empty string. */
   const decide = (c: PendingCall, d: Decision): Promise<string> =>
     tell(decidePendingCall(c.id, c.digest, d));
   const accept = (c: ChangedTool): Promise<string> =>

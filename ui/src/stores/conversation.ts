@@ -1,6 +1,6 @@
-// conversation - the one conversation that is open: what was said, what runs,
-// what waits for a person. Everything comes from the server; a reload starts
-// from session:history alone.
+// conversation - the open conversation: its messages, running calls and calls
+// that wait for approval. All state comes from the server; after a reload it is
+// restored from session:history alone.
 
 import { defineStore } from 'pinia';
 import { computed, effectScope, markRaw, reactive, ref, shallowReactive, shallowRef, triggerRef, type EffectScope, watch } from 'vue';
@@ -28,9 +28,9 @@ export interface Call {
   content: Content[];
   durationMs: number;
   truncated: boolean;
-  route: StandIn | null; // who took it, if that was another one
+  route: StandIn | null; // the server that ran it, if another one than planned
   output: Output;
-  version: number; // of output: it is not watched by itself
+  version: number; // counts changes of output, which is not reactive
   began: number;
 }
 
@@ -58,7 +58,7 @@ export interface RawEvent {
 
 const RAW_MAX = 500;
 const NOTICES_MAX = 5;
-const PAGE = 1000; // entries asked for at once
+const PAGE = 1000; // entries per request
 
 function newCall(callId: string, name: string): Call {
   return reactive<Call>({
@@ -70,32 +70,32 @@ function newCall(callId: string, name: string): Call {
 
 export const useConversationStore = defineStore('conversation', () => {
   const sessionId = ref('');
-  const requestedModel = ref(''); // the model asked for in the handshake
+  const requestedModel = ref(''); // sent in the handshake; empty: the default
   const link = shallowRef<Link | null>(null);
   const ready = shallowRef<Ready | null>(null);
-  const joined = ref(false); // the server knows us, and what waits for us
+  const joined = ref(false); // system:ready has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
-  const hasEarlier = ref(false); // than those
+  const hasEarlier = ref(false); // entries before the first one loaded
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
-  const questions = shallowRef<Question[]>([]); // of servers
-  const streamedText = ref(''); // the text that is being streamed
+  const questions = shallowRef<Question[]>([]); // elicitation requests of servers
+  const streamedText = ref(''); // the part of the reply received so far
   const isTurnRunning = ref(false);
   const outgoing = ref<OutgoingMessage[]>([]);
   const notices = ref<Notice[]>([]);
-  const failure = ref(''); // why there is no conversation
+  const failure = ref(''); // why the conversation could not be opened
   const closed = ref('');
-  const idleEnds = ref(0); // when the box goes, 0: not soon
+  const idleEnds = ref(0); // ms: when the sandbox is removed; 0: not soon
   const raw = shallowRef<RawEvent[]>([]);
-  const lastCall = ref(''); // whose output the console follows
+  const lastCall = ref(''); // the console shows the output of this call
   let rawCount = 0;
   let scope: EffectScope | null = null;
   let pendingText = '';
   let frame = 0;
   const changedCalls = new Set<Call>(); // calls with new output
 
-  // --- what is shown ---
+  // --- derived state ---
 
   const items = computed(() => timeline(entries.value));
   const waiting = computed(() =>
@@ -112,8 +112,8 @@ export const useConversationStore = defineStore('conversation', () => {
   watch(state, (s) => {
     if (s !== 'open') joined.value = false;
   });
-  // What is said before the box is ready, or while the connection is gone, is
-  // kept and sent when it can be.
+  // Messages sent before the sandbox is ready or while the connection is lost
+  // are queued by the socket.
   const canSend = computed(() =>
     link.value !== null && !closed.value && !failure.value);
 
@@ -126,7 +126,7 @@ export const useConversationStore = defineStore('conversation', () => {
     notices.value = notices.value.filter((n) => n.id !== id);
   }
 
-  // --- what streams is shown once a frame, however many pieces came ---
+  // --- streaming: the view is updated once a frame ---
 
   function flush(): void {
     frame = 0;
@@ -189,7 +189,7 @@ export const useConversationStore = defineStore('conversation', () => {
     lastCall.value = callId;
   }
 
-  // --- what the server says ---
+  // --- events of the server ---
 
   function applyTurn(t: Turn | null): void {
     isTurnRunning.value = t !== null;
@@ -214,7 +214,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
   function restore(h: History): void {
     entries.value = h.messages;
-    questions.value = []; // those that still wait are told next
+    questions.value = []; // open ones follow as events
     hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
@@ -232,7 +232,7 @@ export const useConversationStore = defineStore('conversation', () => {
     restored.value = true;
     if (calls.size) void loadDecisions();
   }
-  /** A long conversation comes from its end; the rest when it is wanted. */
+  /** Loads the page of entries before the first one loaded. */
   async function loadEarlier(): Promise<void> {
     const id = sessionId.value;
     const first = entries.value[0]?.seq ?? 0;
@@ -254,7 +254,7 @@ export const useConversationStore = defineStore('conversation', () => {
     hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
     void loadDecisions();
   }
-  /** Who decided and how long it took is no part of what was said. */
+  /** Loads who decided each call and its duration, which entries do not have. */
   async function loadDecisions(): Promise<void> {
     const id = sessionId.value;
     for (let after = 0, more = true; more;) {
@@ -335,7 +335,7 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'tool:progress': (p) => addOutput(p.callId, p.message),
     'tool:log': (l) => {
-      // Lines of the box come as progress already.
+      // Output of the sandbox also arrives as tool:progress.
       const known = typeof l.data === 'object' && l.data !== null &&
         'stream' in l.data;
       if (!known) addOutput(l.callId, logText(l.data));
@@ -379,7 +379,7 @@ export const useConversationStore = defineStore('conversation', () => {
     triggerRef(raw);
   }
 
-  // --- what the person does ---
+  // --- actions of the user ---
 
   function leave(): void {
     scope?.stop();
@@ -443,7 +443,7 @@ export const useConversationStore = defineStore('conversation', () => {
   async function decide(d: Decision): Promise<Ack | null> {
     if (!link.value) return null;
     const ack = await link.value.send('tool:approval', d);
-    // Somebody else was faster: the outcome is on its way to this tab too.
+    // unknown_call: another tab decided first; its event follows.
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
@@ -453,7 +453,7 @@ export const useConversationStore = defineStore('conversation', () => {
     if (ack.ok || ack.code === 'unknown_request') forgetQuestion(a.requestId);
     return ack;
   }
-  /** A tool that has changed is used as it is now. */
+  /** Accepts the changed definition of a tool. */
   async function accept(name: string, digest: string): Promise<void> {
     const ack = await link.value?.send('tool:accept', { name, digest });
     if (!ack?.ok) {

@@ -1,5 +1,5 @@
-// server - what the server has beside the open conversation: other sessions
-// and models. A server without these answers (404) gets none of the controls.
+// server - sessions, models, MCP servers and readiness of this server. Where an
+// older server answers 404, the controls for it are hidden.
 
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
@@ -21,8 +21,8 @@ export const useServerStore = defineStore('server', () => {
   const readiness = shallowRef<Readiness | null>(null);
   const servers = shallowRef<McpServer[]>([]);
   const serversKnown = ref(false);
-  const serversError = ref(''); // why they are not known
-  const canManage = ref(false); // they may be changed from here
+  const serversError = ref(''); // the error of the last load
+  const canManage = ref(false); // the page may change them
   const configFile = ref('');
 
   const titledSessions = computed(() => sessions.value.filter((s) => s.title));
@@ -71,8 +71,8 @@ export const useServerStore = defineStore('server', () => {
     await loadSessions();
   }
 
-  /** A new conversation; one that was never used is used first, so that
-   *  looking at the page does not leave empty ones behind. */
+  /** The id of a new conversation. An unused one is reused, so that opening the
+   *  page does not leave empty conversations behind. */
   function draftId(): string {
     const old = localStorage.getItem(DRAFT) ?? '';
     const used = sessions.value.some((s) => s.id === old && s.title);

@@ -1,9 +1,9 @@
-// decisionHandler - who takes the answer of a card that is not of the conversation.
+// decisionHandler - receives the decision of a card outside of the conversation.
 
 import type { Decision } from '../../protocol';
 
 export interface DecisionHandler {
-  canRemember: boolean; // an answer may count for every later call
-  /** Why it was not taken, or nothing. */
+  canRemember: boolean; // “All conversations” is offered
+  /** Resolves to an error message, or to an empty string. */
   decide(d: Decision): Promise<string>;
 }

@@ -1,5 +1,5 @@
-// Markdown - the tree of lib/markdown.ts as elements. There is no HTML in
-// between: what a model writes can only ever become these.
+// Markdown - renders the tree of lib/markdown.ts as elements. No HTML is parsed,
+// so text of a model can only become the elements below.
 
 import { defineComponent, h, type VNode, type VNodeArrayChildren } from 'vue';
 

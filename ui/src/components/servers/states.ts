@@ -1,4 +1,4 @@
-// states - how a server is, in words and as a mark.
+// states - the name and dot colour of each server state.
 
 import { t } from '../../lang';
 
