@@ -383,11 +383,6 @@ const serverTool = object({
 });
 export type ServerTool = Checked<typeof serverTool>;
 
-const tested = object({
-  ok: bool, ms: num, error: or(str, ''), tools: or(num, 0),
-});
-export type Tested = Checked<typeof tested>;
-
 const tried = object({
   state: str, // done, ask, denied, changed, unknown
   digest: or(str, ''),
@@ -588,7 +583,6 @@ export const readPlan = (v: unknown): Plan => plan(v, 'plan');
 export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
-export const readTested = (v: unknown): Tested => tested(v, 'test');
 export const readTried = (v: unknown): Tried => tried(v, 'call');
 export const readSessions = (v: unknown): Session[] =>
   object({ sessions: list(session) })(v, 'sessions').sessions;

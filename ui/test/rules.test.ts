@@ -5,7 +5,7 @@ test.each([
   ['{"a": 1}', { a: 1 }], ['', {}], [' {} ', {}], ['[]', null], ['1', null], ['{', null], ['null', null],
 ])('arguments %j', (text, args) => {
   const read = readArgs(text);
-  expect(read.args).toEqual(args);
+  expect(read.value).toEqual(args);
   expect(read.wrong !== '').toBe(args === null);
 });
 

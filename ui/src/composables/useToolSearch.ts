@@ -4,7 +4,7 @@
 import { ref, shallowRef, watch } from 'vue';
 
 import { fetchRoute, forgetLearnt, teachRoute } from '../lib/gateway';
-import { t } from '../lang';
+import { errorOf, errorText } from '../lib/http';
 import type { Hit, Routed } from '../protocol';
 
 const PAUSE_MS = 300;
@@ -29,11 +29,11 @@ export function useToolSearch() {
       found.value = got;
       why.value = '';
     } catch (e) {
-      if (mine === round) why.value = e instanceof Error ? e.message : t('router.no');
+      if (mine === round) why.value = errorText(e);
     }
   }
   async function change(done: Promise<unknown>): Promise<void> {
-    const failed = await done.then(() => '', (e: Error) => e.message);
+    const failed = await errorOf(done);
     await look();
     why.value = failed || why.value;
   }

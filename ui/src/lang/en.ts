@@ -7,6 +7,8 @@
 export const en = {
   'app.name': 'MCP Orchestrator',
 
+  'error.offline': 'The server cannot be reached. Check that it is running, then try again.',
+
   // --- numbers and times ---
   'time.ms': '{v} ms',
   'time.s': '{v} s',
@@ -211,7 +213,6 @@ export const en = {
   'card.wordsSure': '“{words}”, {sure} confidence',
   'card.standsIn': '{server} replaces {other}, which is unavailable ({why}). Approving a call on one server does not approve it on the other.',
   'card.json': 'Arguments as JSON. The call runs exactly with what you enter.',
-  'card.notObject': 'The arguments must be one JSON object.',
   'card.approve': 'Approve',
   'card.rejectMore': 'Reject…',
   'card.reject': 'Reject',
@@ -249,7 +250,8 @@ export const en = {
   'form.needed': 'This field is required.',
   'form.noNumber': 'Enter a number.',
   'form.noInteger': 'Enter a whole number.',
-  'form.noJson': 'This is not valid JSON.',
+  'form.noJson': 'This is not valid JSON: {why}',
+  'form.noObject': 'The arguments must be one JSON object.',
   'form.noTime': 'Enter a valid date and time.',
 
   // --- side panel ---
@@ -355,7 +357,6 @@ export const en = {
   'audit.brokenWhere': '{file}, line {line}: {why}',
   'audit.verify': 'Verify again',
   'audit.verifying': 'Verifying…',
-  'audit.no': 'the audit log could not be verified',
   'audit.server': 'Server',
   'audit.tool': 'Tool',
   'audit.outcome': 'Outcome',
@@ -439,7 +440,6 @@ export const en = {
   'router.forgetAsk': 'Reset learning?',
   'router.forgetWhat': 'The router forgets all choices it learned from, those of people and those of models. This cannot be undone.',
   'router.forgetYes': 'Reset learning',
-  'router.no': 'the router could not be reached',
 
   // --- approvals ---
   'approvals.intro': 'These calls run only if you approve them. Unanswered requests are denied.',
@@ -525,7 +525,6 @@ export const en = {
   'rules.misses.tool': 'is for another tool',
   'rules.misses.annotations': 'is for tools with other annotations',
   'rules.misses.args': 'the condition on {path} is not met',
-  'rules.notObject': 'The arguments must be one JSON object.',
   // --- servers and tools ---
   'servers.add': 'Add server',
   'servers.import': 'Import…',
@@ -545,10 +544,8 @@ export const en = {
   'server.says': 'Server name',
   'server.protocol': 'Protocol',
   'server.requests': 'Requests',
-  'server.noTools': 'the tools could not be loaded',
   'server.answered': 'Connected in {time}: {tools}.',
   'server.failed': 'Failed after {time}: {why}',
-  'server.notTested': 'the server could not be tested',
   'server.test': 'Test',
   'server.connect': 'Connect',
   'server.lastError': 'Last error',
@@ -612,7 +609,6 @@ export const en = {
   'manage.remove': 'Remove…',
   'manage.what': 'The server is removed from the configuration file and its processes are stopped. The previous file is kept as a backup (.bak).',
   'manage.yes': 'Remove',
-  'manage.no': 'the change failed',
   'add.commandExample': 'npx -y @modelcontextprotocol/server-memory',
   'add.imageExample': 'ghcr.io/example/server:1',
   'add.stdio': 'Command (stdio)',
@@ -653,7 +649,6 @@ export const en = {
   'add.needed': 'This field is required.',
   'add.fails': 'Connection failed:',
   'add.lastLines': 'Last lines of its error output',
-  'add.no': 'the server could not be added',
   'import.write': { one: 'Import {n} server', other: 'Import {n} servers' },
   'import.found': { one: 'Found {n} server ({format})', other: 'Found {n} servers ({format})' },
   'import.done': { one: 'Imported {n} server.', other: 'Imported {n} servers.' },
@@ -679,7 +674,6 @@ export const en = {
   'import.nothing': 'Nothing to import.',
   'import.leftOut': 'Ignored settings:',
   'import.keyInArgs': 'Its arguments contain a secret, which other users of this machine can read.',
-  'import.no': 'the import failed',
   'connect.start': 'Start this program (stdio)',
   'connect.address': 'Connect to this server (HTTP)',
   'connect.copy': 'Copy the entry for {name}',
@@ -692,5 +686,4 @@ export const en = {
   'connect.copyUrl': 'Copy URL',
   'connect.url': 'Gateway URL',
   'connect.close': 'Close',
-  'connect.no': 'the connection settings could not be loaded',
 } as const;

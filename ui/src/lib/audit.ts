@@ -3,6 +3,7 @@
 // calls, routing requests, approvals and changes of servers.
 
 import { t } from '../lang';
+import { isRecord } from './check';
 import { duration } from './format';
 import { whoDecided } from './stats';
 import type { Audit } from '../protocol';
@@ -20,8 +21,6 @@ export interface Guess {
   confidence: number;
 }
 
-const isRecord = (v: unknown): v is Record<string, unknown> =>
-  typeof v === 'object' && v !== null && !Array.isArray(v);
 export const textAt = (what: What, key: string): string => {
   const v = what?.[key];
   return typeof v === 'string' ? v : '';

@@ -19,10 +19,10 @@ export const bool: Check<boolean> = (v, at) =>
   typeof v === 'boolean' ? v : wrong(at, 'true or false');
 export const any: Check<unknown> = (v) => v;
 
+export const isRecord = (v: unknown): v is Record<string, unknown> =>
+  typeof v === 'object' && v !== null && !Array.isArray(v);
 export const record: Check<Record<string, unknown>> = (v, at) =>
-  typeof v === 'object' && v !== null && !Array.isArray(v)
-    ? (v as Record<string, unknown>)
-    : wrong(at, 'an object');
+  (isRecord(v) ? v : wrong(at, 'an object'));
 
 export function list<T>(of: Check<T>): Check<T[]> {
   return (v, at) =>

@@ -4,7 +4,7 @@ import {
   readChain, readApprovals, readRouted,
   type Chain, type Decision, type Approvals, type Routed,
 } from '../protocol';
-import { get, HttpError, post, reason } from './http';
+import { get, post, request } from './http';
 
 const LIMIT = 8;
 
@@ -20,8 +20,7 @@ export interface Lesson {
 export const teachRoute = (lesson: Lesson): Promise<unknown> =>
   post('/api/route/teach', (v) => v, lesson);
 export async function forgetLearnt(): Promise<void> {
-  const r = await fetch('/api/route/learnt', { method: 'DELETE' });
-  if (!r.ok) throw new HttpError(r.status, await reason(r));
+  await request('/api/route/learnt', { method: 'DELETE' });
 }
 
 export const fetchApprovals = (): Promise<Approvals> => get('/api/approvals', readApprovals);

@@ -2,12 +2,13 @@
 
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readProviders,
-  readReadiness, readRules, readSessions, readStats, readTested, readTools,
+  readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
   readTrial, readTried,
-  type Audit, type Draft, type Entry, type Found, type Models,
+  type Audit, type ConnectTest, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
-  type SessionCalls, type Stats, type Tested, type Trial, type Tried,
+  type SessionCalls, type Stats, type Trial, type Tried,
 } from '../protocol';
+import { t } from '../lang';
 
 export class HttpError extends Error {
   constructor(readonly status: number, message: string) {
@@ -15,7 +16,7 @@ export class HttpError extends Error {
   }
 }
 
-export async function reason(r: Response): Promise<string> {
+async function reason(r: Response): Promise<string> {
   const body: unknown = await r.json().catch(() => null);
   const detail =
     typeof body === 'object' && body !== null && 'detail' in body
@@ -24,21 +25,36 @@ export async function reason(r: Response): Promise<string> {
   return typeof detail === 'string' && detail ? detail : `HTTP ${r.status}`;
 }
 
-export async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
-  const r = await fetch(path, { headers: { accept: 'application/json' } });
+/** Fails with an HttpError, whose status is 0 if there was no response. */
+export async function request(path: string, init?: RequestInit): Promise<Response> {
+  const r = await fetch(path, init).catch(() => {
+    throw new HttpError(0, t('error.offline'));
+  });
   if (!r.ok) throw new HttpError(r.status, await reason(r));
+  return r;
+}
+
+/** The message of an error, for the user. */
+export const errorText = (e: unknown): string =>
+  (e instanceof Error ? e.message : String(e));
+
+/** Resolves to an error message, or to an empty string. */
+export const errorOf = (done: Promise<unknown>): Promise<string> =>
+  done.then(() => '', errorText);
+
+export async function get<T>(path: string, read: (v: unknown) => T): Promise<T> {
+  const r = await request(path, { headers: { accept: 'application/json' } });
   return read(await r.json());
 }
 
 export async function post<T>(
   path: string, read: (v: unknown) => T, body: unknown = {}, method = 'POST',
 ): Promise<T> {
-  const r = await fetch(path, {
+  const r = await request(path, {
     method,
     headers: { accept: 'application/json', 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
-  if (!r.ok) throw new HttpError(r.status, await reason(r));
   return read(await r.json());
 }
 
@@ -60,9 +76,9 @@ export async function fetchReadiness(): Promise<Readiness> {
 
 /** 404 counts as success. */
 async function remove(path: string): Promise<void> {
-  const r = await fetch(path, { method: 'DELETE' });
-  if (!r.ok && r.status !== 404)
-    throw new HttpError(r.status, await reason(r));
+  await request(path, { method: 'DELETE' }).catch((e: unknown) => {
+    if (!(e instanceof HttpError) || e.status !== 404) throw e;
+  });
 }
 
 export const deleteSession = (id: string): Promise<void> =>
@@ -106,8 +122,8 @@ const toolAt = (server: string, tool: string): string =>
 
 export const fetchTools = (server: string): Promise<ServerTool[]> =>
   get(`${serverAt(server)}/tools`, readTools);
-export const testServer = (server: string): Promise<Tested> =>
-  post(`${serverAt(server)}/test`, readTested);
+export const testServer = (server: string): Promise<ConnectTest> =>
+  post(`${serverAt(server)}/test`, readConnectTest);
 export const callTool = (
   server: string, tool: string, args: Record<string, unknown>, digest: string,
 ): Promise<Tried> =>

@@ -1,11 +1,10 @@
 // pendingCall - converts a pending call of the gateway for ApprovalCard.
 
 import { t } from '../lang';
+import { isRecord } from './check';
 import type { Approval, PendingCall } from '../protocol';
 
 const text = (v: unknown): string => (typeof v === 'string' ? v : '');
-const isRecord = (v: unknown): v is Record<string, unknown> =>
-  typeof v === 'object' && v !== null && !Array.isArray(v);
 
 export function asApproval(c: PendingCall): Approval {
   const annotations = c.definition?.['annotations'];

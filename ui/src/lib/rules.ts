@@ -1,24 +1,11 @@
 // rules - converts the input of the rule form for the server.
 
-import { t } from '../lang';
+import { readObject, type ReadJson } from './json';
 import type { Draft } from '../protocol';
 
-export interface ReadArgs {
-  args: Record<string, unknown> | null; // null: invalid, see wrong
-  wrong: string;
-}
-
-export function readArgs(text: string): ReadArgs {
-  let v: unknown;
-  try {
-    v = JSON.parse(text.trim() || '{}');
-  } catch (e) {
-    return { args: null, wrong: e instanceof Error ? e.message : t('form.noJson') };
-  }
-  return typeof v === 'object' && v !== null && !Array.isArray(v)
-    ? { args: v as Record<string, unknown>, wrong: '' }
-    : { args: null, wrong: t('rules.notObject') };
-}
+/** An empty text stands for no arguments. */
+export const readArgs = (text: string): ReadJson<Record<string, unknown>> =>
+  readObject(text.trim() || '{}');
 
 /** Conditions without a path are ignored. */
 export function draftRule(

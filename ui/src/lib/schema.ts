@@ -4,6 +4,8 @@
 // mistakes; the server validates the values.
 
 import { t } from '../lang';
+import { isRecord } from './check';
+import { readJson } from './json';
 
 export type FieldKind =
   | 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'choices' | 'json';
@@ -30,9 +32,7 @@ export type Draft = Record<string, string | boolean | number[]>;
 
 type Node = Record<string, unknown>;
 
-const isNode = (v: unknown): v is Node =>
-  typeof v === 'object' && v !== null && !Array.isArray(v);
-const nodeOf = (v: unknown): Node => (isNode(v) ? v : {});
+const nodeOf = (v: unknown): Node => (isRecord(v) ? v : {});
 const listOf = (v: unknown): unknown[] => (Array.isArray(v) ? v : []);
 const textOf = (v: unknown): string => (typeof v === 'string' ? v : '');
 const say = (v: unknown): string =>
@@ -128,14 +128,6 @@ function readNumber(f: Field, text: string): Read {
   if (f.kind === 'integer' && !Number.isSafeInteger(n))
     return { wrong: t('form.noInteger') };
   return { value: n };
-}
-
-function readJson(text: string): Read {
-  try {
-    return { value: JSON.parse(text) as unknown };
-  } catch (e) {
-    return { wrong: e instanceof Error ? e.message : t('form.noJson') };
-  }
 }
 
 function readText(f: Field, text: string): Read {

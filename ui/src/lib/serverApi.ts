@@ -4,7 +4,7 @@ import {
   readConnectTest, readAudit, readChange, readManaged, readPlan, readSnippets,
   type ConnectTest, type Change, type Managed, type Plan, type Snippets,
 } from '../protocol';
-import { get, HttpError, post, reason } from './http';
+import { get, post, request } from './http';
 
 const at = (name: string): string => `/api/mcp/${encodeURIComponent(name)}`;
 
@@ -56,10 +56,9 @@ export interface ImportHow {
 export async function importServers(
   text: string, { dry, replace, secrets }: ImportHow,
 ): Promise<Plan> {
-  const r = await fetch(
+  const r = await request(
     `/api/mcp/import?dryRun=${dry}&replace=${replace}&secrets=${secrets}`,
     { method: 'POST', headers: { 'content-type': 'text/plain' }, body: text });
-  if (!r.ok) throw new HttpError(r.status, await reason(r));
   return readPlan(await r.json());
 }
 

@@ -5,6 +5,7 @@ import { defineStore } from 'pinia';
 import { computed, ref, shallowRef } from 'vue';
 
 import { acceptChanged, decidePendingCall, fetchApprovals } from '../lib/gateway';
+import { errorOf, errorText } from '../lib/http';
 import type { ChangedTool, Decision, PendingCall } from '../protocol';
 
 export const useApprovalsStore = defineStore('approvals', () => {
@@ -24,11 +25,11 @@ export const useApprovalsStore = defineStore('approvals', () => {
       known.value = true;
       why.value = '';
     } catch (e) {
-      why.value = e instanceof Error ? e.message : String(e);
+      why.value = errorText(e);
     }
   }
   async function tell(done: Promise<unknown>): Promise<string> {
-    const failed = await done.then(() => '', (e: Error) => e.message);
+    const failed = await errorOf(done);
     await load();
     tabs?.postMessage('');
     return failed;

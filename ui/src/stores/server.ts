@@ -6,7 +6,7 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  deleteSession, fetchModels, fetchReadiness, fetchSessions, renameSession,
+  deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, renameSession,
 } from '../lib/http';
 import { fetchManaged } from '../lib/serverApi';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
@@ -56,7 +56,7 @@ export const useServerStore = defineStore('server', () => {
       serversKnown.value = true;
       serversError.value = '';
     } catch (e) {
-      serversError.value = e instanceof Error ? e.message : 'no answer';
+      serversError.value = errorText(e);
     }
   }
   async function removeSession(id: string): Promise<void> {
