@@ -12,7 +12,7 @@ const PAUSE_MS = 300;
 export function useToolSearch() {
   const words = ref(new URLSearchParams(location.search).get('q') ?? '');
   const found = shallowRef<Routed | null>(null);
-  const why = ref('');
+  const error = ref('');
   let round = 0;
 
   async function look(): Promise<void> {
@@ -20,22 +20,22 @@ export function useToolSearch() {
     const mine = ++round;
     if (!text) {
       found.value = null;
-      why.value = '';
+      error.value = '';
       return;
     }
     try {
       const got = await fetchRoute(text);
       if (mine !== round) return;
       found.value = got;
-      why.value = '';
+      error.value = '';
     } catch (e) {
-      if (mine === round) why.value = errorText(e);
+      if (mine === round) error.value = errorText(e);
     }
   }
   async function change(done: Promise<unknown>): Promise<void> {
     const failed = await errorOf(done);
     await look();
-    why.value = failed || why.value;
+    error.value = failed || error.value;
   }
   const teach = (h: Hit, right: boolean): Promise<void> =>
     change(teachRoute({ words: words.value.trim(), server: h.server, tool: h.tool, right }));
@@ -48,5 +48,5 @@ export function useToolSearch() {
     onCleanup(() => clearTimeout(timer));
   });
   void look();
-  return { words, found, why, look, teach, forget };
+  return { words, found, error, look, teach, forget };
 }

@@ -12,7 +12,7 @@ export const useApprovalsStore = defineStore('approvals', () => {
   const calls = shallowRef<PendingCall[]>([]);
   const changed = shallowRef<ChangedTool[]>([]);
   const known = ref(false);
-  const why = ref(''); // the error of the last load
+  const error = ref(''); // the error of the last load
   // Without the calls whose client asks its own user.
   const waiting = computed(() => calls.value.filter((c) => !c.byClient).length);
   const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('mo.approvals');
@@ -23,9 +23,9 @@ export const useApprovalsStore = defineStore('approvals', () => {
       calls.value = found.approvals.toSorted((a, b) => a.expiresAt - b.expiresAt);
       changed.value = found.changed;
       known.value = true;
-      why.value = '';
+      error.value = '';
     } catch (e) {
-      why.value = errorText(e);
+      error.value = errorText(e);
     }
   }
   async function tell(done: Promise<unknown>): Promise<string> {
@@ -41,5 +41,5 @@ export const useApprovalsStore = defineStore('approvals', () => {
     tell(acceptChanged(c.server, c.tool, c.digest));
 
   tabs?.addEventListener('message', () => void load());
-  return { calls, changed, known, why, waiting, load, decide, accept };
+  return { calls, changed, known, error, waiting, load, decide, accept };
 });
