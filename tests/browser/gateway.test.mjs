@@ -1,6 +1,5 @@
-// The gateway's views: the router that says why, calls of other programs that
-// wait for a person, the audit log and its chain, figures. A program with an
-// evil name is connected to the gateway all the while.
+// The views of the gateway: router, pending calls of MCP clients, audit log and
+// its hash chain, statistics. A client with a hostile name stays connected.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// A real browser before a real server: what the tests of the page share.
+// Shared by the tests of the page: a real browser and a real server.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const FLAGS = [
 ];
 export const WAIT = 30_000; // ms; only ends a test that has failed anyway
 
-/** What these tests lack here, or false. */
+/** The missing prerequisite, or false. */
 export async function lacking() {
   if (!existsSync(CHROMIUM)) return `${CHROMIUM} is not installed`;
   return missing(BIN);
@@ -59,7 +59,7 @@ export class Bench {
     await rm(this.dir, { recursive: true, force: true });
   }
 
-  /** Boxes outlive the server, so they are ended before it. */
+  /** Boxes outlive the server, so they are stopped first. */
   async endSessions() {
     const { sessions } = await (await fetch(`${this.server.url}/api/sessions`)).json();
     for (const { id } of sessions)
@@ -72,7 +72,7 @@ export class Bench {
     await this.server.stop();
   }
 
-  /** The same server again: same directory, same port. */
+  /** Restarts the server in the same directory and on the same port. */
   async startServer() {
     const { port } = this.server;
     this.server = await Server.start(['--port', String(port)], {
@@ -80,7 +80,7 @@ export class Bench {
     });
   }
 
-  /** n messages before what was said in a session; the server is stopped. */
+  /** Inserts n messages at the start of a session; the server is stopped. */
   async seed(session, n) {
     const files = await readdir(this.dir, { recursive: true });
     const db = new DatabaseSync(join(this.dir, files.find((f) => f.endsWith('.db'))));
@@ -101,7 +101,7 @@ export class Bench {
     db.close();
   }
 
-  /** Nothing was done in that session for so long; the server is stopped. */
+  /** Makes a session idle for so long; the server is stopped. */
   async age(session, ms) {
     const files = await readdir(this.dir, { recursive: true });
     const db = new DatabaseSync(join(this.dir, files.find((f) => f.endsWith('.db'))));
@@ -118,7 +118,7 @@ export class Bench {
     return this.look(context, path);
   }
 
-  /** One more tab of the same visitor. Everything a page must not do is
+  /** Opens another tab of the same visitor. Everything a page must not do is
    *  collected in page.sins. */
   async look(context, path) {
     const page = await context.newPage();
@@ -153,7 +153,7 @@ export class Bench {
   }
 }
 
-/** Close the page's visitor; it must have been good. */
+/** Closes the visitor of a page and fails if the page misbehaved. */
 export async function leave(page) {
   const pwned = await page.evaluate(() => window.pwned ?? null);
   await page.context().close();
@@ -161,17 +161,17 @@ export async function leave(page) {
   assert.deepEqual(page.sins, []);
 }
 
-// --- what a person does ---
+// --- actions of a user ---
 
 export const field = (page) => page.getByLabel('Message', { exact: true });
 export const card = (page) => page.locator('[data-card]');
-/** Approve on the first card. */
+/** The Approve button of the first card. */
 export const approve = (page) =>
   card(page).first().getByRole('button', { name: 'Approve', exact: true });
 export const calls = (page, state) =>
   page.locator(`[role=log] [data-call][data-state=${state}]`);
 
-/** The box is there and one can write. */
+/** Waits until the sandbox is ready. */
 export async function ready(page) {
   await page.getByText('Sandbox ready').or(page.locator('[data-example]'))
     .first().waitFor();
@@ -182,14 +182,14 @@ export async function say(page, text) {
   await field(page).press('Enter');
 }
 
-/** The turn is over: nothing to stop any more. */
+/** Waits until the turn has ended. */
 export async function rest(page) {
   await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'hidden' });
 }
 
 // --- accessibility ---
 
-/** Every control does something: it is listened to, or leads somewhere. */
+/** Every control has a listener or a link. */
 export async function assertAlive(page, what) {
   const dead = await page.evaluate(() => {
     const alive = (el) => {
@@ -203,7 +203,7 @@ export async function assertAlive(page, what) {
   assert.deepEqual(dead, [], `${what}: dead controls`);
 }
 
-/** No violation of any rule axe knows for WCAG 2 A and AA, and nothing dead. */
+/** No violation of a WCAG 2 A or AA rule of axe, and no dead control. */
 export async function assertAccessible(page, what) {
   await assertAlive(page, what);
   // What is only just arriving is paler than it will be.

@@ -1,5 +1,5 @@
-// The page with a model that thinks, calls many tools at once, says dangerous
-// things and can be changed: a fake provider behind the real server.
+// The page with a fake provider behind the real server: thinking, parallel calls,
+// hostile text, change of the model.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// The page as people use it: Chromium, the real server, real native boxes,
-// the demo model.
+// The page in Chromium with the real server, native boxes and the demo model.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -64,7 +63,7 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
-  /** Tab until what has the focus is called so. */
+  /** Presses Tab until the focused element has this name. */
   async function tabTo(page, name) {
     const here = () => page.evaluate(() => {
       const el = document.activeElement;

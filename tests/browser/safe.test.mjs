@@ -1,5 +1,5 @@
-// Text of others is text: nothing of it runs, loads or hides. And the page
-// weighs what it may weigh.
+// Text of peers stays text: it does not run, load anything or hide. And the page
+// stays below its size limit.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -42,7 +42,7 @@ describe('text of others', { skip }, () => {
   });
   after(() => bench?.close());
 
-  /** n calls, one after the other, then the end of the turn. */
+  /** n calls in sequence, then the end of the turn. */
   async function approveAll(page, n = 1) {
     for (let i = 0; i < n; i++) {
       await card(page).waitFor();

@@ -1,4 +1,4 @@
-// Pictures of every view in both themes, for the documents.
+// Screenshots of every view in both themes, for the documentation.
 //
 //     scripts/node tests/browser/screenshots.mjs DIR
 import { writeFileSync } from 'node:fs';
@@ -33,8 +33,8 @@ async function connected(bench) {
   return client;
 }
 
-/** A program whose call waits for a person while `look` looks. */
-async function held(bench, look) {
+/** A client whose call waits for approval while `look` runs. */
+async function withPendingCall(bench, look) {
   const client = await connected(bench);
   for (const name of ['Bea', 'Cy', 'Di']) await client.callTool({ name: 'greet', arguments: { name } });
   const call = client.callTool({ name: 'greet', arguments: { name: 'Ada Lovelace', tone: 'warm', times: 2 } });
@@ -66,7 +66,7 @@ async function story(bench, scheme) {
   await page.getByLabel('Task').fill('greet somebody');
   await page.locator('[data-hit]').first().waitFor();
   await shot(page, 'router');
-  await held(bench, async () => {
+  await withPendingCall(bench, async () => {
     await page.getByRole('link', { name: /^Approvals/ }).click();
     await card(page).waitFor();
     await shot(page, 'approvals');

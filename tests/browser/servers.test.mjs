@@ -1,5 +1,5 @@
-// MCP servers managed from the page: added with a test, tried, switched off and
-// on, removed; imported; and what other programs need to connect.
+// MCP servers managed from the page: add, test, try, disable, enable, remove,
+// import, and the configuration for other clients.
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// Every view in both themes through axe-core, and a server that restarts under
-// the page.
+// axe-core on every view in both themes, and a restart of the server.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -59,7 +59,7 @@ describe('rows of the audit log', () => {
 });
 
 describe('what the router says', () => {
-  test.each([[1, 'runs automatically'], [0.8, 'runs automatically'], [0.79, 'asks for confirmation'], [0.4, 'asks for confirmation'], [0.1, 'unsure']])(
+  test.each([[1, 'runs automatically'], [0.8, 'runs automatically'], [0.79, 'suggested only'], [0.4, 'suggested only'], [0.1, 'unsure']])(
     '%d', (sure, want) => expect(bandOf(sure).name).toBe(want));
   test('reasons, places, names', () => {
     expect([reasonOf('quarantined'), reasonOf('of tomorrow')]).toEqual(['changed, not accepted', 'of tomorrow']);
