@@ -76,8 +76,8 @@ const entry = object({
 export type Entry = Checked<typeof entry>;
 
 /** The server that runs a call instead of one that is down. */
-const standIn = object({ server: str, insteadOf: or(str, ''), why: or(str, '') });
-export type StandIn = Checked<typeof standIn>;
+const failoverRoute = object({ server: str, insteadOf: or(str, ''), why: or(str, '') });
+export type FailoverRoute = Checked<typeof failoverRoute>;
 
 const approval = object({
   name: str,
@@ -93,7 +93,7 @@ const approval = object({
   expiresAt: num,
   words: or(str, ''), // the request it was found for; '': called by name
   confidence: or(num, 0),
-  route: or(standIn, null),
+  route: or(failoverRoute, null),
 });
 export type Approval = Checked<typeof approval>;
 
@@ -147,7 +147,7 @@ const outputMeta = object({
   state: or(str, ''), // as in a result
   durationMs: or(num, 0),
   truncated: or(bool, false),
-  route: or(standIn, null),
+  route: or(failoverRoute, null),
 });
 
 const responseMeta = object({

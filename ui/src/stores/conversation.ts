@@ -13,7 +13,7 @@ import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
   Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
-  Result, StandIn, Turn,
+  Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -28,7 +28,7 @@ export interface Call {
   content: Content[];
   durationMs: number;
   truncated: boolean;
-  route: StandIn | null; // the server that ran it, if another one than planned
+  route: FailoverRoute | null; // the server that ran it, if another one than planned
   output: Output;
   version: number; // counts changes of output, which is not reactive
   began: number;
