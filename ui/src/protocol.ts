@@ -383,7 +383,7 @@ const serverTool = object({
 });
 export type ServerTool = Checked<typeof serverTool>;
 
-const tried = object({
+const toolTrial = object({
   state: str, // done, ask, denied, changed, unknown
   digest: or(str, ''),
   reason: or(str, ''),
@@ -392,7 +392,7 @@ const tried = object({
   isError: or(bool, false),
   durationMs: or(num, 0),
 });
-export type Tried = Checked<typeof tried>;
+export type ToolTrial = Checked<typeof toolTrial>;
 
 const sessionCalls = object({
   more: or(bool, false),
@@ -445,7 +445,7 @@ export interface Draft {
   args?: Record<string, string>;
 }
 
-const trial = object({
+const ruleTrial = object({
   action: str,
   by: str,
   reason: or(str, ''),
@@ -454,7 +454,7 @@ const trial = object({
     decides: bool,
   })),
 });
-export type Trial = Checked<typeof trial>;
+export type RuleTrial = Checked<typeof ruleTrial>;
 
 const keyState = object({
   name: str, variable: or(str, ''), key: str, from: or(str, ''),
@@ -571,7 +571,7 @@ export const readStats = (v: unknown): Stats => stats(v, 'stats');
 export const readProviders = (v: unknown): Provider[] =>
   object({ providers: list(keyState) })(v, 'providers').providers;
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
-export const readTrial = (v: unknown): Trial => trial(v, 'try');
+export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
 export const readCalls = (v: unknown): SessionCalls => sessionCalls(v, 'calls');
@@ -583,7 +583,7 @@ export const readPlan = (v: unknown): Plan => plan(v, 'plan');
 export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
-export const readTried = (v: unknown): Tried => tried(v, 'call');
+export const readToolTrial = (v: unknown): ToolTrial => toolTrial(v, 'call');
 export const readSessions = (v: unknown): Session[] =>
   object({ sessions: list(session) })(v, 'sessions').sessions;
 export const readModels = (v: unknown): Models => models(v, 'models');

@@ -3,10 +3,10 @@
 import {
   readAudit, readCalls, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
-  readTrial, readTried,
+  readRuleTrial, readToolTrial,
   type Audit, type ConnectTest, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
-  type SessionCalls, type Stats, type Trial, type Tried,
+  type SessionCalls, type Stats, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -92,8 +92,8 @@ export const addRule = (rule: Draft): Promise<unknown> =>
 export const tryRules = (
   server: string, tool: string, args: Record<string, unknown>,
   draft: Draft | null,
-): Promise<Trial> =>
-  post('/api/rules/try', readTrial,
+): Promise<RuleTrial> =>
+  post('/api/rules/try', readRuleTrial,
     { server, tool, args, ...(draft ? { draft } : {}) });
 export const dropRule = (id: string): Promise<void> =>
   remove(`/api/rules/${encodeURIComponent(id)}`);
@@ -126,8 +126,8 @@ export const testServer = (server: string): Promise<ConnectTest> =>
   post(`${serverAt(server)}/test`, readConnectTest);
 export const callTool = (
   server: string, tool: string, args: Record<string, unknown>, digest: string,
-): Promise<Tried> =>
-  post(`${toolAt(server, tool)}/call`, readTried,
+): Promise<ToolTrial> =>
+  post(`${toolAt(server, tool)}/call`, readToolTrial,
     { args, ...(digest ? { digest } : {}) });
 export const acceptTool = (
   server: string, tool: string, digest: string,
