@@ -3,7 +3,7 @@
 import type { Decision } from '../../protocol';
 
 export interface DecisionHandler {
-  canRemember: boolean; // “All conversations” is offered
+  canRemember: boolean; // “Always, everywhere” is offered
   /** Resolves to an error message, or to an empty string. */
   decide(d: Decision): Promise<string>;
 }
