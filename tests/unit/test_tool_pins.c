@@ -256,7 +256,7 @@ static void test_two(void **state)
     assert_true(look(p, &c, NULL, 0)); /* p learns of b by this */
     flush(p);
     assert_false(look(p, &b2, NULL, 0));
-    assert_int_equal(mo_tool_pins_for(p).accept(p, &b2), 0);
+    assert_int_equal(mo_tool_pins_accept(p, &b2), 0);
     flush(p);
     assert_true(look(q, &d, NULL, 0)); /* and q that b was accepted */
     flush(q);

@@ -87,7 +87,8 @@ static void call_deny(struct call *k, struct mo_span why)
                         why.n > 0 ? ": " : "", (int)why.n, why.p);
 }
 
-bool mo_chat_call_is_denied(struct call *k, struct mo_span args, struct mo_span *why)
+bool mo_chat_call_is_denied(struct call *k, struct mo_span args,
+                            struct mo_span *why)
 {
     struct mo_buf own = k->args, other;
     struct mo_json_doc doc;

@@ -205,7 +205,7 @@ export const useConversationStore = defineStore('conversation', () => {
     const mine = outgoing.value.filter((s) => !s.messageId && s.state !== 'sent');
     const waiting = h.turn?.waiting ?? [];
     outgoing.value = [
-      ...waiting.map((m, i): Sent => ({
+      ...waiting.map((m, i): OutgoingMessage => ({
         id: m.messageId, text: m.text, state: 'queued', position: i + 1,
         messageId: m.messageId, why: '',
       })),
