@@ -139,7 +139,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
         mo_free(t);
         return NULL;
     }
-    mo_upstream_join(t->up, &g->pool);
+    mo_upstream_join_pool(t->up, &g->pool);
     return t;
 }
 
@@ -344,7 +344,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
         return rc;
     }
     for (size_t i = 0; i < n; i++) {
-        mo_upstream_describe(to[i]->up, &v[i]);
+        mo_upstream_reconfigure(to[i]->up, &v[i]);
         mo_overrides_free(to[i]->manner);
         to[i]->manner = manners[i];
     }

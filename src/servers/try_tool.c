@@ -473,7 +473,7 @@ static int tools(void *ctx, struct mo_span server, bool now,
                       mo_gateway_server(mo_try_tool_gateway(t), server));
 
     if (now && !t->stopped && u)
-        mo_upstream_again(u);
+        mo_upstream_retry_now(u);
     return start(t, LIST, &a, done, arg, e);
 }
 

@@ -11,14 +11,14 @@ static void call(struct kit *k, struct want *v, const char *who)
 {
     *v = (struct want){.k = k, .w = {.ready = want_ready, .counts = true}};
     k->wanting = true;
-    mo_upstream_want(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
+    mo_upstream_request_child(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
     k->wanting = false;
 }
 
 static void over(struct want *v)
 {
     assert_non_null(v->c);
-    mo_child_call_over(v->c);
+    mo_child_release_call(v->c);
     v->c = NULL;
 }
 
@@ -89,7 +89,7 @@ static void test_given_up(void **state)
     call(&k, &b, "bob");
     call(&k, &c, "cid");
     kit_settle(&k);
-    mo_upstream_unwant(&b.w);
+    mo_upstream_cancel_request(&b.w);
     over(&a);
     kit_settle(&k);
     assert_int_equal(b.ready, 0);
@@ -129,34 +129,34 @@ static void test_tired(void **state)
 static void test_pace(void **state)
 {
     struct mo_latency p;
-    struct mo_latency_seen seen;
+    struct mo_latency_stats seen;
     struct mo_latency_row *r;
 
     (void)state;
     mo_latency_init(&p);
-    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+    assert_false(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     r = mo_latency_row(&p, "a", MO_SPAN("t"));
     assert_non_null(r);
     assert_ptr_equal(r, mo_latency_row(&p, "a", MO_SPAN("t")));
     assert_ptr_not_equal(r, mo_latency_row(&p, "at", MO_SPAN("")));
-    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+    assert_false(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     for (int i = 0; i < 90; i++)
-        mo_latency_note(r, 900, false);
+        mo_latency_add(r, 900, false);
     for (int i = 0; i < 10; i++)
-        mo_latency_note(r, 7000, true);
-    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+        mo_latency_add(r, 7000, true);
+    assert_true(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     assert_int_equal(seen.calls, 100);
     assert_int_equal(seen.failed, 10);
-    assert_int_equal(seen.half_us, 1000);
-    assert_int_equal(seen.most_us, 8000);
+    assert_int_equal(seen.p50_us, 1000);
+    assert_int_equal(seen.p95_us, 8000);
     /* the old ones fade, however many there were */
     for (int i = 0; i < 20000; i++)
-        mo_latency_note(r, 3000000, false);
-    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
-    assert_true(seen.calls <= PACE_FULL);
-    assert_int_equal(seen.half_us, 4096000);
-    mo_latency_note(r, UINT64_MAX, false);
-    mo_latency_note(NULL, 1, false);
+        mo_latency_add(r, 3000000, false);
+    assert_true(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
+    assert_true(seen.calls <= LATENCY_FULL);
+    assert_int_equal(seen.p50_us, 4096000);
+    mo_latency_add(r, UINT64_MAX, false);
+    mo_latency_add(NULL, 1, false);
     mo_latency_fini(&p);
 }
 

@@ -29,7 +29,7 @@ static void test_single_flight(void **state)
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(v[i].ready, 1);
         assert_ptr_equal(v[i].c, v[0].c);
-        assert_ptr_equal(mo_child_up(v[i].c), k.u);
+        assert_ptr_equal(mo_child_upstream(v[i].c), k.u);
         assert_int_equal(mo_child_who(v[i].c).n, 0);
     }
     for (int i = 0; i < MANY; i++)
@@ -219,7 +219,7 @@ static void test_hold(void **state)
     mo_child_hold(c);
     let_go(&v);
     assert_false(mo_loop_until(k.l, has_lost, &k, 20));
-    mo_child_let_go(c);
+    mo_child_release(c);
     assert_true(mo_loop_until(k.l, has_lost, &k, LONG));
     kit_fini(&k);
 }
@@ -321,7 +321,7 @@ static void test_sign_in(void **state)
         assert_int_equal(v.why.code, MO_EPOLICY);
         assert_non_null(strstr(v.why.msg, "a person must sign in"));
         assert_int_equal(k.dials, 1);
-        mo_upstream_again(k.u); /* somebody did */
+        mo_upstream_retry_now(k.u); /* somebody did */
         want_now(&k, &v);
         assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
         let_go(&v);
@@ -332,8 +332,8 @@ static void test_sign_in(void **state)
 static void faults(struct kit *k, struct mo_child *c, int n)
 {
     for (int i = 0; i < n; i++) {
-        mo_child_told(c, true);
-        mo_child_told(c, true); /* the same turn: the same fault */
+        mo_child_report(c, true);
+        mo_child_report(c, true); /* the same turn: the same fault */
         kit_settle(k);
     }
 }
@@ -350,7 +350,7 @@ static void test_breaker_of_calls(void **state)
     faults(&k, a.c, MO_BREAKER_ROW - 1);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     (void)mo_fail(&e, MO_ETIMEOUT, "no answer in 60 s");
-    mo_child_fault(a.c, &e);
+    mo_child_report_fault(a.c, &e);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(kit_status(&k).breaker, MO_BREAKER_OPEN);
@@ -367,18 +367,18 @@ static void test_breaker_of_calls(void **state)
     kit_settle(&k);
     assert_int_equal(a.ready, 1);
     assert_null(a.c);
-    mo_child_told(b.c, true);
+    mo_child_report(b.c, true);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
 
     k.u->breaker.until = 0;
-    mo_child_let_go(b.c);
+    mo_child_release(b.c);
     want_now(&k, &b);
-    mo_child_told(b.c, false);
+    mo_child_report(b.c, false);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     assert_int_equal(kit_status(&k).why.code, 0);
-    mo_child_let_go(b.c);
+    mo_child_release(b.c);
     let_go(&b);
     kit_fini(&k);
 }
@@ -396,14 +396,14 @@ static void test_trial_not_made(void **state)
     let_go(&v);
     k.u->breaker.until = 0;
     want(&k, &v);
-    mo_upstream_unwant(&v.w); /* before it is given out */
+    mo_upstream_cancel_request(&v.w); /* before it is given out */
     want_now(&k, &v);
     let_go(&v);
     want(&k, &v);
     kit_settle(&k);
     assert_int_equal(v.ready, 1);
     assert_non_null(v.c);
-    mo_child_told(v.c, false);
+    mo_child_report(v.c, false);
     assert_int_equal(kit_status(&k).breaker, MO_BREAKER_CLOSED);
     let_go(&v);
     kit_fini(&k);
@@ -463,7 +463,7 @@ static void test_dies_again_and_again(void **state)
     assert_null(v.c);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(k.u->breaker.opens, 2);
-    mo_upstream_again(k.u);
+    mo_upstream_retry_now(k.u);
     k.mood = FINE;
     want_now(&k, &v);
     let_go(&v);

@@ -103,7 +103,7 @@ static void test_session_gone_early(void **state)
     mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     kit_settle(&k);
     assert_int_equal(kit_status(&k).waiting, 1); /* somebody still waits */
-    mo_upstream_unwant(&a.w);
+    mo_upstream_cancel_request(&a.w);
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
     assert_int_equal(k.opens, 0);
@@ -141,7 +141,7 @@ static void test_room(void **state)
     (void)state;
     kit_init(&k, own_server());
     mo_upstream_pool_init(&pool, 2);
-    mo_upstream_join(k.u, &pool);
+    mo_upstream_join_pool(k.u, &pool);
     want_as(&k, &a, "a");
     want_as(&k, &b, "b");
     want_as(&k, &c, "c");
@@ -186,7 +186,7 @@ static void test_room_of_one(void **state)
     (void)state;
     kit_init(&k, s);
     mo_upstream_pool_init(&pool, 1000);
-    mo_upstream_join(k.u, &pool);
+    mo_upstream_join_pool(k.u, &pool);
     k.mood = NO_DIAL; /* 128 links would be a lot: they end at once */
     for (int i = 0; i <= MO_UPSTREAM_CHILDREN_MAX; i++) {
         (void)snprintf(who, sizeof(who), "s%d", i);
@@ -216,8 +216,8 @@ static void test_room_of_two(void **state)
     first = k.u;
     second = mo_upstream_new(&k.o, &s, &kit_cb, &k, &e);
     mo_upstream_pool_init(&pool, 1);
-    mo_upstream_join(first, &pool);
-    mo_upstream_join(second, &pool);
+    mo_upstream_join_pool(first, &pool);
+    mo_upstream_join_pool(second, &pool);
     want_now(&k, &a);
     k.u = second;
     want(&k, &b);
@@ -352,8 +352,8 @@ static void test_unwant(void **state)
         if (m == AWAITED && i % 2)
             continue; /* a session has but one */
         reach(&s, m, i % 2);
-        mo_upstream_unwant(&s.b.w);
-        mo_upstream_unwant(&s.b.w);
+        mo_upstream_cancel_request(&s.b.w);
+        mo_upstream_cancel_request(&s.b.w);
         kit_release(&s.k);
         kit_settle(&s.k);
         assert_int_equal(s.b.ready, m >= GRANTED);
@@ -391,7 +391,7 @@ static void test_close(void **state)
         if (s.b.c)
             assert_null(mo_child_conn(s.b.c));
         if (s.b.c)
-            mo_child_told(s.b.c, true); /* harmless */
+            mo_child_report(s.b.c, true); /* harmless */
         leave(&s);
         s.k.u = NULL;
         kit_fini(&s.k);
@@ -409,7 +409,7 @@ static void close_ready(struct mo_child_request *w, struct mo_child *c,
     if (!v->k->u->closing)
         mo_upstream_close(v->k->u, kit_gone, v->k);
     if (c)
-        mo_child_let_go(c);
+        mo_child_release(c);
 }
 
 static void test_close_when_told(void **state)
@@ -486,7 +486,7 @@ static void step_one(struct mess *m)
         want_as(&m->k, v, whos[roll(m, MO_COUNT(whos))]);
         m->used[i] = true;
     } else if (!v->ready) {
-        mo_upstream_unwant(&v->w);
+        mo_upstream_cancel_request(&v->w);
         m->used[i] = false;
     } else if (!v->c) {
         m->used[i] = false;
@@ -494,7 +494,7 @@ static void step_one(struct mess *m)
         (void)kit_call(&m->k, v->c, roll(m, 4) ? "echo" : "die");
     } else {
         if (roll(m, 2))
-            mo_child_told(v->c, roll(m, 3) == 0);
+            mo_child_report(v->c, roll(m, 3) == 0);
         let_go(v);
         m->used[i] = false;
     }
@@ -534,7 +534,7 @@ static int play(uint64_t seed, struct mo_gw_server s)
     s.stop_ms = roll(&m, 3);
     kit_init(&m.k, s);
     mo_upstream_pool_init(&m.pool, 1 + roll(&m, 4));
-    mo_upstream_join(m.k.u, &m.pool);
+    mo_upstream_join_pool(m.k.u, &m.pool);
     for (int i = 0; i < 400; i++) {
         step(&m);
         check_mess(&m);

@@ -50,7 +50,7 @@ struct kit {
     struct mo_child *last;
     struct mo_conn_verdict known, learnt;
     int learns;
-    bool wanting; /* inside mo_upstream_want() */
+    bool wanting; /* inside mo_upstream_request_child() */
 };
 
 struct want {
@@ -456,7 +456,8 @@ static inline void want_as(struct kit *k, struct want *v, const char *who)
     *v = (struct want){.k = k, .w.ready = want_ready};
     (void)snprintf(caps, sizeof(caps), "{\"experimental\":{\"%s\":{}}}", who);
     k->wanting = true;
-    mo_upstream_want(k->u, mo_span_cstr(who), mo_span_cstr(caps), &v->w);
+    mo_upstream_request_child(k->u, mo_span_cstr(who), mo_span_cstr(caps),
+                              &v->w);
     k->wanting = false;
 }
 
@@ -477,7 +478,7 @@ static inline void want_now(struct kit *k, struct want *v)
 
 static inline void let_go(struct want *v)
 {
-    mo_child_let_go(v->c);
+    mo_child_release(v->c);
     v->c = NULL;
 }
 

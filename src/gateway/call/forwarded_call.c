@@ -14,7 +14,7 @@ void mo_forward_leave(struct forwarded_call *f)
     struct server_slot *s = f->slot;
 
     if (f->child)
-        mo_child_call_over(f->child);
+        mo_child_release_call(f->child);
     f->child = NULL;
     f->slot = NULL;
     mo_list_del(&f->snode);
@@ -121,7 +121,7 @@ void mo_forward_cancel(struct forwarded_call *f, const char *why)
     mo_forward_drop_questions(f, why);
     if (f->wishing) {
         f->wishing = false;
-        mo_upstream_unwant(&f->wish);
+        mo_upstream_cancel_request(&f->wish);
     }
     if (f->call)
         mo_call_cancel(f->call, why);
@@ -327,8 +327,8 @@ static void wish(struct forwarded_call *f)
 {
     f->wishing = true;
     f->wish = (struct mo_child_request){.ready = on_ready, .counts = true};
-    mo_upstream_want(f->slot->up, mo_span_cstr(f->who),
-                     mo_rewrite_caps(f->down), &f->wish);
+    mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
+                              mo_rewrite_caps(f->down), &f->wish);
 }
 
 void mo_forward_go(struct forwarded_call *f)

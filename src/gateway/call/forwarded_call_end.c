@@ -13,7 +13,7 @@
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/router/meta_tools.h"
-#include "gateway/upstream/pulse.h"
+#include "gateway/upstream/child_ping.h"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -210,12 +210,12 @@ static void tell_breaker(struct forwarded_call *f, const struct mo_reply *r)
     if (!f->child)
         return;
     if (!r->err)
-        mo_child_told(f->child, false);
+        mo_child_report(f->child, false);
     else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO ||
              is_cut_off(f, r))
-        mo_child_fault(f->child, r->err);
+        mo_child_report_fault(f->child, r->err);
     if (r->err && r->err->code == MO_ETIMEOUT)
-        mo_pulse(f->child);
+        mo_child_ping(f->child);
 }
 
 /* Its headers did not fit: the schema that we know is old. The call was not
@@ -254,8 +254,8 @@ static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
 static void finish(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (f->pace)
-        mo_latency_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
-                        r->err != NULL);
+        mo_latency_add(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
+                       r->err != NULL);
     tell_breaker(f, r);
     if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
         return;

@@ -91,7 +91,7 @@ static void finish(struct gw_child *k)
     }
     if (k->held) {
         k->held = false;
-        mo_child_let_go(k->child);
+        mo_child_release(k->child);
     }
     mo_forward_listed(k);
     mo_gw_front_settled(g);
@@ -200,7 +200,7 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
 
     s->starting = false;
     if (c)
-        mo_child_let_go(c);
+        mo_child_release(c);
     else
         fail(s, why->msg);
     mo_gw_front_settled(s->g);
@@ -232,7 +232,7 @@ static void start_for_lists(struct server_slot *s, struct mo_span who,
 {
     s->starting = true;
     s->start = (struct mo_child_request){.ready = on_started};
-    mo_upstream_want(s->up, who, caps, &s->start);
+    mo_upstream_request_child(s->up, who, caps, &s->start);
 }
 
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
@@ -292,5 +292,5 @@ void mo_catalog_refresh_stop(struct server_slot *s)
     if (!s->starting)
         return;
     s->starting = false;
-    mo_upstream_unwant(&s->start);
+    mo_upstream_cancel_request(&s->start);
 }

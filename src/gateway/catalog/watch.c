@@ -224,10 +224,10 @@ static void on_held(struct mo_child_request *w, struct mo_child *c,
 static void let_go(struct server_slot *s)
 {
     if (s->holding)
-        mo_upstream_unwant(&s->hold);
+        mo_upstream_cancel_request(&s->hold);
     s->holding = false;
     if (s->held)
-        mo_child_let_go(s->held);
+        mo_child_release(s->held);
     s->held = NULL;
 }
 
@@ -241,7 +241,7 @@ static void hold(struct server_slot *s)
     let_go(s);
     s->holding = true;
     s->hold = (struct mo_child_request){.ready = on_held};
-    mo_upstream_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
+    mo_upstream_request_child(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
 }
 
 void mo_gw_watch_lost(struct gw_child *k)

@@ -135,7 +135,7 @@ const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
 
 bool mo_meta_tools_is_held_back(const struct unavailable_reason *v)
 {
-    return v->code && strcmp(v->code, WHYNOT_CHANGED) == 0;
+    return v->code && strcmp(v->code, UNAVAILABLE_CHANGED) == 0;
 }
 
 static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,

@@ -237,10 +237,10 @@ static double as_ms(uint64_t us)
 static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
                         const struct mo_cat_item *it)
 {
-    struct mo_latency_seen s;
+    struct mo_latency_stats s;
 
-    if (!mo_latency_seen(&g->pace, mo_meta_tools_server(g, it->server)->name,
-                         it->own, &s))
+    if (!mo_latency_get(&g->pace, mo_meta_tools_server(g, it->server)->name,
+                        it->own, &s))
         return;
     mo_jw_key(w, "latency");
     mo_jw_obj(w);
@@ -249,9 +249,9 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
     mo_jw_key(w, "failed");
     mo_jw_u64(w, s.failed);
     mo_jw_key(w, "p50Ms");
-    mo_jw_f64(w, as_ms(s.half_us));
+    mo_jw_f64(w, as_ms(s.p50_us));
     mo_jw_key(w, "p95Ms");
-    mo_jw_f64(w, as_ms(s.most_us));
+    mo_jw_f64(w, as_ms(s.p95_us));
     mo_jw_end(w);
 }
 

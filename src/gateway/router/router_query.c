@@ -78,18 +78,18 @@ static void judge(const struct seeking *k, const struct hit *x,
 
     v->code = NULL;
     if (s.off)
-        mo_unavailable_say(v, "disabled",
+        mo_unavailable_set(v, "disabled",
                            "it is disabled in the configuration: mcp enable ",
                            s.name);
     else if (x->off)
-        mo_unavailable_say(v, "hidden",
+        mo_unavailable_set(v, "hidden",
                            "it is hidden in the configuration, by `tools` of ",
                            s.name);
     else if (!x->item && why)
-        mo_unavailable_say(v, "unlisted",
+        mo_unavailable_set(v, "unlisted",
                            "it could not be asked what it has: ", why);
     else if (!x->item)
-        mo_unavailable_say(
+        mo_unavailable_set(
             v, "unlisted",
             "nobody knows yet what it has; find --refresh, or mcp test ",
             s.name);

@@ -1,6 +1,6 @@
 #include "gateway/upstream/backoff.h"
 
-static uint64_t longest(unsigned fails)
+static uint64_t longest_pause(unsigned fails)
 {
     uint64_t ms = MO_BACKOFF_MS;
 
@@ -15,11 +15,11 @@ void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t dice)
 
     if (b->fails < UINT32_MAX)
         b->fails++;
-    half = longest(b->fails) / 2;
+    half = longest_pause(b->fails) / 2;
     b->until = now + half + dice % (half + 1);
 }
 
-void mo_backoff_rest(struct mo_backoff *b, uint64_t now, uint64_t ms)
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms)
 {
     b->until = now + ms;
 }

@@ -23,7 +23,7 @@ struct mo_backoff { /* zeroed: never failed */
  * number. */
 void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t dice);
 /* A failure that no pause mends: so long, and it does not count. */
-void mo_backoff_rest(struct mo_backoff *b, uint64_t now, uint64_t ms);
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms);
 void mo_backoff_reset(struct mo_backoff *b);
 
 /* ms until it may be tried; 0: now. */

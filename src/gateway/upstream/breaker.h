@@ -53,9 +53,9 @@ struct mo_breaker { /* zeroed: closed, nothing known */
 /* May a call be made? True half open: this is the trial. */
 bool mo_breaker_allow(struct mo_breaker *b, uint64_t now);
 /* The trial was not made after all. */
-void mo_breaker_skip(struct mo_breaker *b);
+void mo_breaker_cancel_trial(struct mo_breaker *b);
 /* How a call went. True: it is open because of this. */
-bool mo_breaker_told(struct mo_breaker *b, uint64_t now, bool fault);
+bool mo_breaker_report(struct mo_breaker *b, uint64_t now, bool fault);
 void mo_breaker_reset(struct mo_breaker *b);
 
 /* ms until a call may be made; 0: now. */

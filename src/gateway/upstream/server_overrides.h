@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "gateway/gateway.h"
 
-#define MANNER_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of one server */
+#define OVERRIDES_TEXT_MAX ((size_t)4 * 1024 * 1024) /* of one server */
 
 struct server_overrides;
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-void mo_unavailable_say(struct unavailable_reason *v, const char *code,
+void mo_unavailable_set(struct unavailable_reason *v, const char *code,
                         const char *what, const char *rest)
 {
     v->code = code;
@@ -17,7 +17,7 @@ void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
 
     mo_upstream_status(u, &s);
     if (s.state == MO_UPSTREAM_SIGN_IN)
-        mo_unavailable_say(v, "sign-in",
+        mo_unavailable_set(v, "sign-in",
                            "a person must sign in first: mcp test ",
                            mo_upstream_server(u)->name);
     if (s.state != MO_UPSTREAM_BROKEN)
@@ -31,7 +31,7 @@ void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
 void mo_unavailable_changed(const char *server, struct mo_span own,
                             struct unavailable_reason *v)
 {
-    v->code = WHYNOT_CHANGED;
+    v->code = UNAVAILABLE_CHANGED;
     (void)snprintf(v->why, sizeof(v->why),
                    "its server changed it since it was first seen; it does "
                    "not run before a person looked at it and accepted it, on "

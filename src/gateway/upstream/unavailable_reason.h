@@ -9,16 +9,16 @@
 
 #include "gateway/gw_priv.h"
 
-#define WHYNOT_MAX 400
+#define UNAVAILABLE_WHY_MAX 400
 
-#define WHYNOT_CHANGED "quarantined"
+#define UNAVAILABLE_CHANGED "quarantined"
 
 struct unavailable_reason {
     const char *code; /* NULL: it can be used */
-    char why[WHYNOT_MAX];
+    char why[UNAVAILABLE_WHY_MAX];
 };
 
-void mo_unavailable_say(struct unavailable_reason *v, const char *code,
+void mo_unavailable_set(struct unavailable_reason *v, const char *code,
                         const char *what, const char *rest);
 /* What its server is like just now. */
 void mo_unavailable_server(const struct mo_gateway *g, unsigned server,

@@ -26,8 +26,9 @@
  *
  * Contract
  *  1. A wish is granted or failed exactly once, never from inside
- *     mo_upstream_want(), unless taken back by mo_upstream_unwant().
- *  2. A granted child stays valid until mo_child_let_go(), also after gone();
+ *     mo_upstream_request_child(), unless taken back by
+ * mo_upstream_cancel_request().
+ *  2. A granted child stays valid until mo_child_release(), also after gone();
  *     its conn becomes NULL when it is lost or stopped before that.
  *  3. For every on_open there is exactly one on_lost, also when we stop the
  *     child ourselves (MO_ECANCELED); the conn is gone then, its calls have
@@ -46,11 +47,12 @@
 #include "gateway/upstream/breaker.h"
 
 #define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
-#define MO_UPSTREAM_ALL_MAX      256  /* of a pool, unless told otherwise */
+#define MO_UPSTREAM_POOL_MAX     256  /* of a pool, unless told otherwise */
 #define MO_UPSTREAM_QUEUE_MAX    4096 /* wishes that wait for their turn */
-#define MO_UPSTREAM_SIGN_IN_MS   5000 /* between two looks whether somebody did \
-                                       */
-#define MO_UPSTREAM_YOUNG_MS     10000 /* who ends before without a call is ill */
+#define MO_UPSTREAM_SIGN_IN_MS                                                 \
+    5000                           /* between two looks whether somebody did   \
+                                    */
+#define MO_UPSTREAM_YOUNG_MS 10000 /* who ends before without a call is ill */
 
 struct mo_upstream;
 struct mo_child;
@@ -61,7 +63,7 @@ struct mo_child_request { /* zeroed before the first use, but for ready */
                   const struct mo_err *why); /* c NULL: why */
     struct mo_upstream *up; /* from here on ours: NULL: not waiting */
     struct mo_child *child;
-    unsigned char no;
+    unsigned char refusal;
     bool granted, trial;
     bool counts; /* set before: it is a call, for max_calls */
     uint64_t who, since_ms;
@@ -121,7 +123,7 @@ struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
                                     struct mo_err *e);
 /* Count its children in that pool, from the beginning on. Without it they have
  * a pool of their own. */
-void mo_upstream_join(struct mo_upstream *u, struct mo_upstream_pool *p);
+void mo_upstream_join_pool(struct mo_upstream *u, struct mo_upstream_pool *p);
 /* Fails every wish, closes every child; gone(ctx) when the last is gone. */
 void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
                        void *ctx);
@@ -129,32 +131,33 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
 /* who: the client's session (per_session: the key of the child). caps: what
  * that client can do, JSON text; a shared child, and one whose client did not
  * say it once and for all (empty), is told all we can carry. */
-void mo_upstream_want(struct mo_upstream *u, struct mo_span who,
-                      struct mo_span caps, struct mo_child_request *w);
-void mo_upstream_unwant(struct mo_child_request *w);
-void mo_child_let_go(struct mo_child *c);
+void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
+                               struct mo_span caps, struct mo_child_request *w);
+void mo_upstream_cancel_request(struct mo_child_request *w);
+void mo_child_release(struct mo_child *c);
 /* The same for a wish that counted. */
-void mo_child_call_over(struct mo_child *c);
-/* Once more granted: one more mo_child_let_go(). */
+void mo_child_release_call(struct mo_child *c);
+/* Once more granted: one more mo_child_release(). */
 void mo_child_hold(struct mo_child *c);
 /* How a call went, for the breaker: a fault of the server's, or none. What
  * several calls on a child say in one turn of the loop has one cause and
  * counts as one fault; so does the loss of the child. */
-void mo_child_told(struct mo_child *c, bool fault);
+void mo_child_report(struct mo_child *c, bool fault);
 /* The same fault with its reason, to be shown to people. */
-void mo_child_fault(struct mo_child *c, const struct mo_err *why);
+void mo_child_report_fault(struct mo_child *c, const struct mo_err *why);
 
 struct mo_conn *mo_child_conn(const struct mo_child *c); /* NULL: lost */
-struct mo_upstream *mo_child_up(const struct mo_child *c);
+struct mo_upstream *mo_child_upstream(const struct mo_child *c);
 struct mo_span mo_child_who(const struct mo_child *c); /* empty: shared */
 
 const struct mo_gw_server *mo_upstream_server(const struct mo_upstream *u);
 void mo_upstream_status(const struct mo_upstream *u,
                         struct mo_upstream_status *out);
 /* What only people and the router read of it; without memory it stays. */
-void mo_upstream_describe(struct mo_upstream *u, const struct mo_gw_server *s);
+void mo_upstream_reconfigure(struct mo_upstream *u,
+                             const struct mo_gw_server *s);
 /* A person says so, or has signed in: no pause holds any more. */
-void mo_upstream_again(struct mo_upstream *u);
+void mo_upstream_retry_now(struct mo_upstream *u);
 /* Somebody's session is over: its child need not wait for its idle time. */
 void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who);
 

@@ -28,15 +28,15 @@ enum child_state {
     CH_STATES,
 };
 
-enum no { /* why a wish is not granted */
-          NO_NOT,
-          NO_START,  /* the start it waited for has failed */
-          NO_PAUSE,  /* after a failed start */
-          NO_BROKEN, /* the breaker */
-          NO_ROOM,
-          NO_TURN, /* too many others, for too long */
-          NO_MEMORY,
-          NO_CLOSED,
+enum refusal { /* why a wish is not granted */
+               NOT_REFUSED,
+               REFUSED_START,   /* the start it waited for has failed */
+               REFUSED_BACKOFF, /* after a failed start */
+               REFUSED_BREAKER, /* the breaker */
+               REFUSED_ROOM,
+               REFUSED_QUEUE, /* too many others, for too long */
+               REFUSED_MEMORY,
+               REFUSED_CLOSED,
 };
 
 struct mo_child {
@@ -45,7 +45,7 @@ struct mo_child {
     struct mo_upstream *up;
     enum child_state state;
     struct mo_conn *conn;
-    struct mo_list wishes; /* per session: until it is open */
+    struct mo_list requests; /* per session: until it is open */
     unsigned calls;
     bool opened;     /* on_open was told: on_lost will be */
     bool orphan;     /* its session is over: closed when let go */
@@ -63,41 +63,41 @@ struct mo_child {
 };
 
 struct mo_upstream {
-    struct mo_gateway_opts o;
-    struct mo_gw_server s; /* texts are our own */
+    struct mo_gateway_opts opts;
+    struct mo_gw_server server; /* texts are our own */
     const struct mo_upstream_cb *cb;
     void *ctx;
     struct mo_upstream_pool own, *pool;
     struct mo_list children;
     unsigned count[CH_STATES];
-    struct mo_list wishes; /* shared: for any child */
-    struct mo_list ready;  /* granted or refused, to be delivered */
-    struct mo_list now;    /* being delivered */
+    struct mo_list requests;   /* shared: for any child */
+    struct mo_list ready;      /* granted or refused, to be delivered */
+    struct mo_list delivering; /* being delivered */
     struct mo_backoff backoff;
     struct mo_breaker breaker;
     struct mo_err why;    /* the last failure; cleared when it works */
     struct mo_err failed; /* the last failed start */
     bool sign_in;         /* that was because a person must sign in */
     uint64_t starts, fails;
-    enum mo_upstream_state shown;
-    unsigned under_way;    /* calls that count, granted and not over */
-    struct mo_map turns;   /* who -> number of the turn it last had */
-    uint64_t turn, k0, k1; /* the present one; of names */
-    struct mo_timer tired; /* the oldest of them has waited long enough */
+    enum mo_upstream_state shown_state;
+    unsigned under_way;  /* calls that count, granted and not over */
+    struct mo_map turns; /* who -> number of the turn it last had */
+    uint64_t turn, hash_key0, hash_key1; /* the present one; of names */
+    struct mo_timer queue_timer; /* the oldest of them has waited long enough */
     struct mo_later later;
-    struct mo_timer look; /* a pause is over: another state to show */
-    bool made_room;       /* a child is gone: others may start */
-    bool closing, gone_told;
+    struct mo_timer breaker_timer; /* a pause is over: another state to show */
+    bool freed_place;              /* a child is gone: others may start */
+    bool closing, gone_called;
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
 
 /* upstream.c */
 uint64_t mo_upstream_now(void); /* ms */
-void mo_upstream_changed(
+void mo_upstream_schedule(
     struct mo_upstream *u); /* later: pump, deliver, show */
-void mo_upstream_refuse(struct mo_child_request *w, enum no no);
-void mo_upstream_refuse_all(struct mo_list *wishes, enum no no);
+void mo_upstream_refuse(struct mo_child_request *w, enum refusal refusal);
+void mo_upstream_refuse_all(struct mo_list *requests, enum refusal refusal);
 void mo_upstream_grant(struct mo_child_request *w, struct mo_child *c);
 void mo_upstream_maybe_free(struct mo_upstream *u);
 
@@ -108,26 +108,24 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
                                        struct mo_span who, struct mo_span caps);
 void mo_upstream_child_start(struct mo_child *c);
 void mo_upstream_child_close(struct mo_child *c, int code, const char *why);
-void mo_upstream_child_drop(struct mo_child *c,
-                            enum no no); /* NEW: it never began */
-void mo_upstream_child_busy(struct mo_child *c);
-void mo_upstream_child_unused(struct mo_child *c); /* a call or a wish less */
-struct mo_span mo_upstream_child_who(const struct mo_child *c);
+void mo_upstream_child_end(struct mo_child *c,
+                           enum refusal refusal);    /* NEW: it never began */
+void mo_upstream_child_released(struct mo_child *c); /* a call or a wish less */
 
 /* fair_queue.c */
 void mo_fair_queue_init(struct mo_upstream *u);
 void mo_fair_queue_fini(struct mo_upstream *u);
-uint64_t mo_fair_queue_who(const struct mo_upstream *u, struct mo_span who);
+uint64_t mo_fair_queue_caller(const struct mo_upstream *u, struct mo_span who);
 bool mo_fair_queue_full(const struct mo_upstream *u); /* no more may wait */
 /* Whose turn it is; NULL: nobody's, all must wait. */
 struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u);
-void mo_fair_queue_had(struct mo_upstream *u,
-                       const struct mo_child_request *w); /* granted */
-void mo_fair_queue_over(struct mo_upstream *u);
+void mo_fair_queue_granted(struct mo_upstream *u,
+                           const struct mo_child_request *w); /* granted */
+void mo_fair_queue_call_ended(struct mo_upstream *u);
 
 /* process_limit.c */
 /* A NEW child is started, waits, or (false) is dropped. */
-bool mo_process_limit_settle(struct mo_child *c);
-void mo_process_limit_made(struct mo_upstream_pool *p); /* a place is free */
+bool mo_process_limit_admit(struct mo_child *c);
+void mo_process_limit_freed(struct mo_upstream_pool *p); /* a place is free */
 
 #endif
