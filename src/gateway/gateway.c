@@ -351,7 +351,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     swap_table(g, to, n);
     mo_router_index_stale(g->guide);
     mo_router_index_stale(g->seek);
-    mo_gw_watch_again(g);
+    mo_gw_watch_resubscribe(g);
     if (first)
         return 0;
     mo_gw_changed(g, MO_EP_CH_TOOLS);
@@ -400,7 +400,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->visits, GW_VISITS_MAX);
-    mo_map_init(&g->wtasks, GW_WATCHED_MAX);
+    mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
     mo_latency_init(&g->pace);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();

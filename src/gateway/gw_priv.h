@@ -52,14 +52,14 @@ struct gw_child {        /* an open child */
     /* gateway/catalog/refresh.c */
     struct reading lists[MO_CAT_KINDS];
     unsigned busy, again; /* kinds, as bits */
-    unsigned said;        /* those it said have changed */
+    unsigned announced;   /* those it said have changed */
     bool held, bad;
     /* gateway/catalog/watch.c */
     enum mo_mcp_level level;  /* told; MO_MCP_LEVELS: nothing */
     struct listening *listen; /* NULL: none is open */
     struct mo_timer relisten;
     uint64_t relisten_ms;
-    bool deaf; /* it does not know listens */
+    bool no_listen; /* it does not know listens */
 };
 
 struct server_slot {     /* a server */
@@ -82,7 +82,7 @@ struct server_slot {     /* a server */
     unsigned nwatched;
 };
 
-struct watched {              /* a resource that somebody listens to */
+struct watched_resource {     /* a resource that somebody listens to */
     struct server_slot *slot; /* NULL: nobody can say whose it is */
     unsigned n;               /* endpoints that want it */
 };
@@ -114,7 +114,7 @@ struct mo_gateway {
     struct mo_map watched; /* exposed uri -> struct watched */
     bool listed[3];        /* by enum mo_ep_what: since the last news of it */
     struct mo_map visits;  /* gateway/call/visit.c's */
-    struct mo_map wtasks;  /* gateway/catalog/watch_task.c's */
+    struct mo_map watched_tasks; /* gateway/catalog/watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* names of tasks */
@@ -161,7 +161,7 @@ void mo_catalog_refresh_all(struct mo_gateway *g, struct mo_span who,
                             struct mo_span caps);
 bool mo_catalog_refresh_busy(const struct mo_gateway *g);
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
-void mo_catalog_refresh_said(struct gw_child *k, enum mo_cat_kind kind);
+void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind);
 void mo_catalog_refresh_stop(struct server_slot *s); /* it is to go */
 /* One server's, also if they are known; is it being asked? */
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
@@ -194,7 +194,7 @@ void mo_gw_watch_lost(struct gw_child *k);
 void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
                         uint64_t stream_of);
 /* Names may mean something else now. */
-void mo_gw_watch_again(struct mo_gateway *g);
+void mo_gw_watch_resubscribe(struct mo_gateway *g);
 void mo_gw_watch_stop(struct server_slot *s);
 void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv);
@@ -211,8 +211,8 @@ void mo_gw_watch_listen(struct gw_child *k);
 void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
                              struct mo_span id, bool on);
 /* "taskIds":[...] of a child's listen, if there are any. */
-void mo_gw_watch_task_put(const struct gw_child *k, struct mo_jw *w);
-void mo_gw_watch_task_news(struct gw_child *k, struct mo_json params);
+void mo_gw_watch_task_ids(const struct gw_child *k, struct mo_jw *w);
+void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params);
 void mo_gw_watch_task_stop(const struct server_slot *s);
 void mo_gw_watch_task_fini(struct mo_gateway *g);
 

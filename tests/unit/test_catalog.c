@@ -186,13 +186,13 @@ static void test_manners(void **state)
     assert_non_null(strstr(mo_buf_cstr(&b), "\"name\":\"a_read\""));
     assert_null(strstr(mo_buf_cstr(&b), "old"));
     /* what is not offered is there for who asks why */
-    it = mo_catalog_off(c, 0);
+    it = mo_catalog_unoffered_tool(c, 0);
     assert_true(mo_span_is(it->given, "t"));
     assert_true(
         mo_json_str_eq(mo_json_get(it->item, "description"), MO_SPAN("gone")));
-    assert_true(mo_span_is(mo_catalog_off(c, 1)->own, "x"));
-    assert_null(mo_catalog_off(c, 2));
-    assert_int_equal(mo_catalog_all(c), 3);
+    assert_true(mo_span_is(mo_catalog_unoffered_tool(c, 1)->own, "x"));
+    assert_null(mo_catalog_unoffered_tool(c, 2));
+    assert_int_equal(mo_catalog_server_count(c), 3);
     assert_true(mo_catalog_about(c, 2).off);
     assert_string_equal(mo_catalog_about(c, 2).description, "what it was for");
     mo_buf_fini(&b);

@@ -98,7 +98,7 @@ static void test_round_trip(void **state)
                            "{\"tools\":{}}"));
     assert_true(
         mo_span_is(mo_json_text(mo_catalog_info(c, 0)), "{\"name\":\"N\"}"));
-    assert_int_equal(strlen(c->v[0].shelf->date), MO_ISO8601_MAX - 1);
+    assert_int_equal(strlen(c->v[0].lists->date), MO_ISO8601_MAX - 1);
 
     /* the same again is not written again */
     mo_catalog_done(c, 0, js("{\"tools\":{}}"), js("{\"name\":\"N\"}"));
@@ -131,17 +131,17 @@ static void test_damaged(void **state)
     mo_buf_init(&b, 1 << 20);
     read_file(path, &b);
     for (size_t i = 0; i < b.len; i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
 
         assert_int_equal(
             mo_catalog_cache_parse(mo_span(b.p, i), name, digest, s),
             MO_EPROTO);
         assert_false(s->known);
         assert_null(s->list[0]);
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
     for (size_t i = 0; i < 8 * b.len; i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
         int rc = 0;
 
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
@@ -149,7 +149,7 @@ static void test_damaged(void **state)
         assert_true(rc == 0 || rc == MO_EPROTO);
         assert_true(s->known == (rc == 0));
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
     write_file(path, mo_span(b.p, b.len / 2));
     assert_int_equal(files(dir, path), 1);
@@ -199,13 +199,13 @@ static void test_foreign(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
 
         check_row(rows[i].name,
                   mo_catalog_cache_parse(mo_span_cstr(rows[i].text), "n", "d",
                                          s) == rows[i].rc);
         check_row(rows[i].name, s->known == (rows[i].rc == 0));
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
 }
 

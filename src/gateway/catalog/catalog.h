@@ -128,12 +128,13 @@ struct mo_cat_about {
     bool off;
 };
 
-size_t mo_catalog_all(const struct mo_catalog *c);
+size_t mo_catalog_server_count(const struct mo_catalog *c);
 struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
                                      unsigned server);
 /* Tools that are not offered: hidden, or of servers that are off; NULL: no
  * more. They have no exposed name. */
-const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i);
+const struct mo_cat_item *mo_catalog_unoffered_tool(const struct mo_catalog *c,
+                                                    size_t i);
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind);
 const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,

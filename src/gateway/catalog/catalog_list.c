@@ -28,7 +28,7 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
             it->promises = true;
         if (!mo_json_str_eq(k, key))
             continue;
-        it->twice = it->id.p != NULL;
+        it->id_repeated = it->id.p != NULL;
         it->id = v;
     }
 }
@@ -78,7 +78,7 @@ static int read_item(struct cat_list *l, struct mo_span key,
 
 /* Copy first: what is kept of an item points into our own text. The buffer
  * has had room for all of them from the start and never moves. */
-static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
+static int add_item(struct cat_list *l, struct mo_span key, struct mo_json item)
 {
     struct mo_buf *b = &l->text;
     size_t before = b->len, at = 0;
@@ -99,7 +99,7 @@ static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
         return 0;
     }
     b->len = before;
-    l->odd += rc == MO_EPROTO;
+    l->unnamed += rc == MO_EPROTO;
     return rc == MO_EPROTO ? 0 : rc;
 }
 
@@ -118,9 +118,9 @@ static int fill_one_by_one(struct cat_list *l, struct mo_span key,
         int rc = 0;
 
         if (l->n >= room_items || l->text.len + item.n + 2 > room_bytes)
-            l->beyond++;
+            l->over_limit++;
         else
-            rc = add(l, key, item);
+            rc = add_item(l, key, item);
         if (rc < 0)
             return rc;
     }
@@ -136,7 +136,7 @@ static int enter_item(struct cat_list *l, struct mo_span key,
 
     if (it == NULL)
         return MO_ENOMEM;
-    *it = (struct cat_item){.twice = false};
+    *it = (struct cat_item){.id_repeated = false};
     if (!mo_json_enter(items, &inner) || !inner.object)
         return MO_EPROTO;
     find_id(key, &inner, it);
@@ -166,8 +166,8 @@ static int fill_at_once(struct cat_list *l, struct mo_span key,
     return 0;
 }
 
-static int fill(struct cat_list *l, const char *id, struct mo_json items,
-                size_t room_items, size_t room_bytes)
+static int fill_list(struct cat_list *l, const char *id, struct mo_json items,
+                     size_t room_items, size_t room_bytes)
 {
     struct mo_span key = mo_span_cstr(id);
     int rc = fill_at_once(l, key, items, room_items, room_bytes);
@@ -190,7 +190,8 @@ struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
     /* Names that were escaped, each shorter than its text but for rounding. */
     mo_arena_init(&l->arena, 4 * bytes + 65536);
     if (mo_buf_room(&l->text, bytes + 2) &&
-        fill(l, mo_catalog_kinds[kind].id, items, room_items, room_bytes) == 0)
+        fill_list(l, mo_catalog_kinds[kind].id, items, room_items,
+                  room_bytes) == 0)
         return l;
     mo_catalog_list_free(l);
     return NULL;
@@ -208,9 +209,9 @@ void mo_catalog_list_free(struct cat_list *l)
 
 /* --- shelf --------------------------------------------------------------- */
 
-struct cat_shelf *mo_catalog_shelf_new(void)
+struct server_lists *mo_catalog_lists_new(void)
 {
-    struct cat_shelf *s = mo_new(struct cat_shelf);
+    struct server_lists *s = mo_new(struct server_lists);
 
     if (s == NULL)
         return NULL;
@@ -220,7 +221,7 @@ struct cat_shelf *mo_catalog_shelf_new(void)
     return s;
 }
 
-void mo_catalog_shelf_free(struct cat_shelf *s)
+void mo_catalog_lists_free(struct server_lists *s)
 {
     if (s == NULL)
         return;
@@ -231,9 +232,9 @@ void mo_catalog_shelf_free(struct cat_shelf *s)
     mo_free(s);
 }
 
-struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
-                                       enum mo_cat_kind kind,
-                                       struct mo_json items)
+struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,
+                                        enum mo_cat_kind kind,
+                                        struct mo_json items)
 {
     size_t n = MO_CAT_ITEMS_MAX, bytes = MO_CAT_BYTES_MAX;
 

@@ -36,7 +36,7 @@ struct cat_item {
     struct mo_span own;
     struct mo_json id;        /* where its name stands in the text */
     struct mo_json execution; /* that member of it */
-    bool twice;               /* and there are more of that key */
+    bool id_repeated;         /* and there are more of that key */
     bool promises;            /* it has an outputSchema */
 };
 
@@ -45,7 +45,7 @@ struct cat_list {
     struct mo_arena arena;
     struct cat_item *v;
     size_t n, cap;
-    size_t odd, beyond; /* left out: no object or name; over a limit */
+    size_t unnamed, over_limit; /* left out: no object or name; over a limit */
 };
 
 /* room: how many items and bytes may still come. NULL: no memory. */
@@ -56,7 +56,7 @@ void mo_catalog_list_free(struct cat_list *l);
 
 /* --- shelf --------------------------------------------------------------- */
 
-struct cat_shelf {
+struct server_lists {
     struct cat_list *list[MO_CAT_KINDS]; /* NULL: it has none */
     struct mo_buf caps, info;            /* empty: not known */
     char date[MO_ISO8601_MAX];           /* when it was written; or "" */
@@ -64,26 +64,24 @@ struct cat_shelf {
     bool dirty;                          /* not what is on disk */
 };
 
-struct cat_shelf *mo_catalog_shelf_new(void);
-void mo_catalog_shelf_free(struct cat_shelf *s);
+struct server_lists *mo_catalog_lists_new(void);
+void mo_catalog_lists_free(struct server_lists *s);
 /* A new list of that kind, within what the others leave. */
-struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
-                                       enum mo_cat_kind kind,
-                                       struct mo_json items);
+struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,
+                                        enum mo_cat_kind kind,
+                                        struct mo_json items);
 
 /* --- cache --------------------------------------------------------------- */
 
 /* What a file says, if it is of that server: else MO_EPROTO. */
 int mo_catalog_cache_parse(struct mo_span text, const char *name,
-                           const char *digest, struct cat_shelf *out);
+                           const char *digest, struct server_lists *out);
 /* MO_ENOMEM, or 0: there may be nothing in it (known says). */
 int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
-                          struct cat_shelf *out);
+                          struct server_lists *out);
 int mo_catalog_cache_write(const char *dir, const char *name,
-                           const char *digest, struct cat_shelf *s,
+                           const char *digest, struct server_lists *s,
                            struct mo_err *e);
-
-void mo_catalog_cache_drop(const char *dir, const char *name);
 
 /* --- view ---------------------------------------------------------------- */
 
@@ -91,10 +89,10 @@ struct cat_server {
     char *name, *prefix;
     char label[MO_GW_LABEL_MAX];
     char digest[65];
-    bool bare;     /* its names are never prefixed */
-    bool borrowed; /* the shelf is still another's */
-    struct cat_shelf *shelf;
-    struct server_overrides *manner;
+    bool never_prefix; /* its names are never prefixed */
+    bool borrowed;     /* the shelf is still another's */
+    struct server_lists *lists;
+    struct server_overrides *overrides;
     char *description, *keywords; /* NULL: none */
     bool off;
     char fail[240];    /* why it cannot be asked; or "" */
@@ -108,14 +106,15 @@ struct cat_entry {
     const char *describe;    /* said of it instead; or NULL */
     struct mo_span piece[3]; /* together: as it is given out */
     size_t end;              /* bytes up to here, a comma behind each */
-    bool bare, bare_before;  /* not to be prefixed; nor one before it */
+    bool never_prefix,
+        never_prefix_before; /* not to be prefixed; nor one before it */
     bool shared;             /* another server has that name too */
     bool prefixed, hidden;
     bool off; /* hidden, because somebody wants it so */
 };
 
-struct cat_left { /* of a server */
-    size_t twice, hidden;
+struct cat_omitted { /* of a server */
+    size_t duplicates, hidden;
 };
 
 struct cat_view {
@@ -125,7 +124,7 @@ struct cat_view {
     size_t n;
     struct cat_entry **off; /* of tools: those that are not offered */
     size_t noff;
-    struct cat_left *left; /* by server */
+    struct cat_omitted *omitted; /* by server */
 };
 
 struct mo_catalog {
@@ -143,12 +142,12 @@ struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
 void mo_catalog_view_free(struct cat_view *w);
 bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b);
 /* The first template that a URI fits. */
-const struct cat_entry *mo_catalog_view_fits(const struct cat_view *w,
-                                             struct mo_span uri);
+const struct cat_entry *mo_catalog_view_match(const struct cat_view *w,
+                                              struct mo_span uri);
 
 /* What is missing of a server's lists of that kind (or MO_CAT_KINDS: all),
  * in words; "" when nothing is. */
-void mo_catalog_left_out(const struct mo_catalog *c, size_t server,
-                         enum mo_cat_kind kind, char out[CAT_WHY_MAX]);
+void mo_catalog_describe_missing(const struct mo_catalog *c, size_t server,
+                                 enum mo_cat_kind kind, char out[CAT_WHY_MAX]);
 
 #endif

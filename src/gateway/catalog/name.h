@@ -38,7 +38,7 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
 
 /* Could a URI come from a template (RFC 6570)? Every variable is taken to have
  * a value, except those of a query. False for what is too long. */
-bool mo_gw_template_fits(struct mo_span template, struct mo_span uri);
+bool mo_gw_template_match(struct mo_span template, struct mo_span uri);
 
 /* The first digits of the SHA-256 of both names with a NUL between. */
 #define MO_GW_HASH_LEN 6

@@ -10,7 +10,7 @@
 static const struct {
     const char *method, *key, *cap;
     enum mo_ep_what what;
-} rows[MO_CAT_KINDS] = {
+} list_methods[MO_CAT_KINDS] = {
     [MO_CAT_TOOLS] = {"tools/list", "tools", "tools", MO_EP_CH_TOOLS},
     [MO_CAT_RESOURCES] = {"resources/list", "resources", "resources",
                           MO_EP_CH_RESOURCES},
@@ -23,25 +23,26 @@ static const struct mo_json none = {NULL, 0};
 
 /* --- one child's lists --------------------------------------------------- */
 
-static void fail(struct server_slot *s, const char *why)
+static void note_read_failure(struct server_slot *s, const char *why)
 {
     if (s->no != SLOT_NONE)
         mo_catalog_fail(s->g->cat, s->no, why);
 }
 
-static void put(struct gw_child *k, enum mo_cat_kind kind, struct mo_json items)
+static void store_list(struct gw_child *k, enum mo_cat_kind kind,
+                       struct mo_json items)
 {
     struct server_slot *s = k->slot;
     bool changed = false;
-    bool said = k->said & 1u << kind;
+    bool announced = k->announced & 1u << kind;
 
     if (s->no == SLOT_NONE)
         return;
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
-    k->said &= ~(1u << kind);
-    if (changed || said)
-        mo_gw_changed(s->g, rows[kind].what);
+    k->announced &= ~(1u << kind);
+    if (changed || announced)
+        mo_gw_changed(s->g, list_methods[kind].what);
 }
 
 static bool is_modern_http(const struct gw_child *k)
@@ -52,7 +53,7 @@ static bool is_modern_http(const struct gw_child *k)
 }
 
 /* Tools whose arguments could be repeated in two ways are not offered. */
-static void put_tools(struct gw_child *k, struct mo_json items)
+static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -69,13 +70,13 @@ static void put_tools(struct gw_child *k, struct mo_json items)
         (void)mo_buf_span(&b, mo_json_text(val));
     }
     if (mo_buf_putc(&b, ']') == 0)
-        put(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+        store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
     else
         k->bad = true;
     mo_buf_fini(&b);
 }
 
-static void finish(struct gw_child *k)
+static void finish_reading(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
     struct mo_gateway *g = s->g;
@@ -87,7 +88,7 @@ static void finish(struct gw_child *k)
 
         mo_catalog_fail(g->cat, s->no, NULL);
         mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
-        mo_gw_watch_again(g);
+        mo_gw_watch_resubscribe(g);
     }
     if (k->held) {
         k->held = false;
@@ -97,10 +98,10 @@ static void finish(struct gw_child *k)
     mo_gw_front_settled(g);
 }
 
-static void start(struct gw_child *k, enum mo_cat_kind kind);
+static void read_list(struct gw_child *k, enum mo_cat_kind kind);
 
 /* A method that is not there is a list that is not there. */
-static bool is_absent(const struct mo_reply *r)
+static bool is_method_absent(const struct mo_reply *r)
 {
     return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
 }
@@ -115,37 +116,38 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     rd->pages = NULL;
     k->busy &= ~bit;
     if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
-        put_tools(k, items);
-    } else if (items.p || is_absent(r)) {
-        put(k, kind, items);
+        store_http_tools(k, items);
+    } else if (items.p || is_method_absent(r)) {
+        store_list(k, kind, items);
     } else {
         k->bad = true;
-        fail(k->slot, r->err ? r->err->msg : "its lists cannot be read");
+        note_read_failure(k->slot,
+                          r->err ? r->err->msg : "its lists cannot be read");
     }
     if ((k->again & bit) && !k->bad) {
         k->again &= ~bit;
-        start(k, kind);
+        read_list(k, kind);
     }
-    finish(k);
+    finish_reading(k);
 }
 
-static void start(struct gw_child *k, enum mo_cat_kind kind)
+static void read_list(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
-        .method = rows[kind].method,
-        .key = rows[kind].key,
+        .method = list_methods[kind].method,
+        .key = list_methods[kind].key,
         .done = on_list,
         .ctx = &k->lists[kind],
     };
     struct mo_err e;
 
-    if (!mo_conn_can(k->conn, rows[kind].cap)) {
-        put(k, kind, none);
+    if (!mo_conn_can(k->conn, list_methods[kind].cap)) {
+        store_list(k, kind, none);
         return;
     }
     if (mo_pages_start(k->conn, &o, &k->lists[kind].pages, &e) < 0) {
         k->bad = true;
-        fail(k->slot, e.msg);
+        note_read_failure(k->slot, e.msg);
         return;
     }
     k->busy |= 1u << kind;
@@ -165,19 +167,19 @@ void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds)
         if (k->busy & bit)
             k->again |= bit;
         else
-            start(k, (enum mo_cat_kind)i);
+            read_list(k, (enum mo_cat_kind)i);
     }
     if (k->busy && !k->held) {
         k->held = true;
         mo_child_hold(k->child);
     }
-    finish(k);
+    finish_reading(k);
 }
 
 /* Passed on even if we see no difference: the server knows why it says so. */
-void mo_catalog_refresh_said(struct gw_child *k, enum mo_cat_kind kind)
+void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 {
-    k->said |= 1u << kind;
+    k->announced |= 1u << kind;
     mo_catalog_refresh_child(k, 1u << kind);
 }
 
@@ -202,7 +204,7 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
     if (c)
         mo_child_release(c);
     else
-        fail(s, why->msg);
+        note_read_failure(s, why->msg);
     mo_gw_front_settled(s->g);
 }
 
@@ -218,7 +220,7 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
 }
 
 /* An open child whose lists could not be read is asked again. */
-static bool ask_again(struct server_slot *s)
+static bool reread_open_child(struct server_slot *s)
 {
     struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
 
@@ -238,7 +240,7 @@ static void start_for_lists(struct server_slot *s, struct mo_span who,
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
                              struct mo_span caps)
 {
-    if (!s->starting && !is_reading(s) && !ask_again(s))
+    if (!s->starting && !is_reading(s) && !reread_open_child(s))
         start_for_lists(s, who, caps);
 }
 
@@ -280,7 +282,7 @@ bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
         struct server_slot *s = g->v[i];
 
         if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
-            ask_again(s))
+            reread_open_child(s))
             continue;
         start_for_lists(s, who, caps);
     }

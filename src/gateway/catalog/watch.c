@@ -17,16 +17,16 @@
 
 /* --- one child ----------------------------------------------------------- */
 
-static void ignore(void *ctx, const struct mo_reply *r)
+static void ignore_reply(void *ctx, const struct mo_reply *r)
 {
     (void)ctx;
     (void)r;
 }
 
-static void request(struct gw_child *k, const char *method, const char *key,
-                    struct mo_span value)
+static void send_request(struct gw_child *k, const char *method,
+                         const char *key, struct mo_span value)
 {
-    struct mo_call_opts o = {.done = ignore};
+    struct mo_call_opts o = {.done = ignore_reply};
     struct mo_buf b;
 
     mo_buf_init(&b, LISTEN_TEXT_MAX);
@@ -54,7 +54,7 @@ static bool can_subscribe(const struct gw_child *k)
     return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
 }
 
-static void tell_level(struct gw_child *k)
+static void send_log_level(struct gw_child *k)
 {
     enum mo_mcp_level lv = k->slot->g->level;
     static const char *const words[MO_MCP_LEVELS] = {
@@ -66,7 +66,7 @@ static void tell_level(struct gw_child *k)
         !mo_conn_can(k->conn, "logging"))
         return;
     k->level = lv;
-    request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
+    send_request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
 }
 
 /* --- a modern server's listen -------------------------------------------- */
@@ -78,7 +78,7 @@ static void put_uris(const struct server_slot *s, struct mo_jw *w)
     mo_jw_key(w, "resourceSubscriptions");
     mo_jw_arr(w);
     mo_map_each (en, &g->watched) {
-        const struct watched *x = en->value;
+        const struct watched_resource *x = en->value;
         struct mo_span own;
         unsigned no;
 
@@ -106,7 +106,7 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
     }
     if (s->nwatched)
         put_uris(s, &w);
-    mo_gw_watch_task_put(k, &w);
+    mo_gw_watch_task_ids(k, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -129,8 +129,8 @@ static void on_listen_end(void *ctx, const struct mo_reply *r)
     if (replaced)
         return;
     k->listen = NULL;
-    k->deaf = r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
-    if (k->deaf || !mo_child_conn(k->child))
+    k->no_listen = r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
+    if (k->no_listen || !mo_child_conn(k->child))
         return;
     mo_timer_start(k->slot->g->loop, &k->relisten, k->relisten_ms);
     k->relisten_ms *= 2;
@@ -161,7 +161,7 @@ void mo_gw_watch_listen(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
 
-    if (k->deaf || !mo_child_conn(k->child))
+    if (k->no_listen || !mo_child_conn(k->child))
         return;
     mo_timer_stop(k->slot->g->loop, &k->relisten);
     l = mo_new(struct listening);
@@ -195,17 +195,17 @@ void mo_gw_watch_opened(struct gw_child *k)
         mo_gw_watch_listen(k);
         return;
     }
-    tell_level(k);
+    send_log_level(k);
     if (!s->nwatched || !can_subscribe(k))
         return;
     mo_map_each (en, &g->watched) {
-        const struct watched *x = en->value;
+        const struct watched_resource *x = en->value;
         struct mo_span own;
         unsigned no;
 
         if (x->slot == s &&
             mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
-            request(k, "resources/subscribe", "uri", own);
+            send_request(k, "resources/subscribe", "uri", own);
     }
 }
 
@@ -221,7 +221,7 @@ static void on_held(struct mo_child_request *w, struct mo_child *c,
     s->held = c;
 }
 
-static void let_go(struct server_slot *s)
+static void release_held(struct server_slot *s)
 {
     if (s->holding)
         mo_upstream_cancel_request(&s->hold);
@@ -232,13 +232,13 @@ static void let_go(struct server_slot *s)
 }
 
 /* Whoever listens wants it to run. */
-static void hold(struct server_slot *s)
+static void hold_child(struct server_slot *s)
 {
     if (mo_upstream_server(s->up)->per_session || s->holding)
         return;
     if (s->held && mo_child_conn(s->held))
         return;
-    let_go(s);
+    release_held(s);
     s->holding = true;
     s->hold = (struct mo_child_request){.ready = on_held};
     mo_upstream_request_child(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
@@ -251,12 +251,13 @@ void mo_gw_watch_lost(struct gw_child *k)
     mo_timer_stop(s->g->loop, &k->relisten);
     if (s->held != k->child)
         return;
-    let_go(s);
+    release_held(s);
     if (s->nwatched)
-        hold(s);
+        hold_child(s);
 }
 
-static void tell_kids(struct server_slot *s, struct mo_span own, bool on)
+static void subscribe_children(struct server_slot *s, struct mo_span own,
+                               bool on)
 {
     mo_list_each (n, &s->kids) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
@@ -264,12 +265,13 @@ static void tell_kids(struct server_slot *s, struct mo_span own, bool on)
         if (is_modern(k))
             mo_gw_watch_listen(k);
         else if (can_subscribe(k))
-            request(k, on ? "resources/subscribe" : "resources/unsubscribe",
-                    "uri", own);
+            send_request(k,
+                         on ? "resources/subscribe" : "resources/unsubscribe",
+                         "uri", own);
     }
 }
 
-static void subscribe(struct mo_gateway *g, struct watched *x,
+static void subscribe(struct mo_gateway *g, struct watched_resource *x,
                       struct mo_span uri)
 {
     struct mo_span own;
@@ -281,11 +283,11 @@ static void subscribe(struct mo_gateway *g, struct watched *x,
     if (!x->slot)
         return;
     x->slot->nwatched++;
-    tell_kids(x->slot, own, true);
-    hold(x->slot);
+    subscribe_children(x->slot, own, true);
+    hold_child(x->slot);
 }
 
-static void unsubscribe(struct mo_gateway *g, struct watched *x,
+static void unsubscribe(struct mo_gateway *g, struct watched_resource *x,
                         struct mo_span uri)
 {
     struct server_slot *s = x->slot;
@@ -297,15 +299,15 @@ static void unsubscribe(struct mo_gateway *g, struct watched *x,
         return;
     s->nwatched--;
     if (mo_catalog_resource(g->cat, uri, &no, &own) == 0 && no == s->no)
-        tell_kids(s, own, false);
+        subscribe_children(s, own, false);
     if (!s->nwatched)
-        let_go(s);
+        release_held(s);
 }
 
 void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
 {
     struct mo_gateway *g = ctx;
-    struct watched *x = mo_map_get(&g->watched, uri);
+    struct watched_resource *x = mo_map_get(&g->watched, uri);
 
     if (!on && x && --x->n == 0) {
         unsubscribe(g, x, uri);
@@ -315,7 +317,7 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
     if (!on)
         return;
     if (!x) {
-        x = mo_new(struct watched);
+        x = mo_new(struct watched_resource);
         if (x && mo_map_put(&g->watched, uri, x, NULL) < 0) {
             mo_free(x);
             x = NULL;
@@ -325,10 +327,10 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
         subscribe(g, x, uri);
 }
 
-void mo_gw_watch_again(struct mo_gateway *g)
+void mo_gw_watch_resubscribe(struct mo_gateway *g)
 {
     mo_map_each (en, &g->watched) {
-        struct watched *x = en->value;
+        struct watched_resource *x = en->value;
 
         if (!x->slot)
             subscribe(g, x, mo_map_key(en));
@@ -338,33 +340,33 @@ void mo_gw_watch_again(struct mo_gateway *g)
 void mo_gw_watch_stop(struct server_slot *s)
 {
     mo_map_each (en, &s->g->watched) {
-        struct watched *x = en->value;
+        struct watched_resource *x = en->value;
 
         if (x->slot == s)
             x->slot = NULL;
     }
     s->nwatched = 0;
     mo_gw_watch_task_stop(s);
-    let_go(s);
+    release_held(s);
 }
 
 /* --- log levels ---------------------------------------------------------- */
 
-static void tell_all(struct mo_gateway *g, bool quieter)
+static void send_log_levels(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each (n, &g->v[i]->kids) {
             struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (quieter || g->level < k->level)
-                tell_level(k);
+                send_log_level(k);
         }
     }
 }
 
 static void on_quiet(struct mo_timer *t)
 {
-    tell_all(mo_container_of(t, struct mo_gateway, quiet), true);
+    send_log_levels(mo_container_of(t, struct mo_gateway, quiet), true);
 }
 
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
@@ -379,62 +381,62 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
         if (own < g->level)
             g->level = own;
     }
-    tell_all(g, false);
+    send_log_levels(g, false);
     mo_timer_start(g->loop, &g->quiet, GW_QUIET_MS);
 }
 
 /* --- news ---------------------------------------------------------------- */
 
-static void on_message(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_log_message(struct gw_child *k, const struct mo_rpc *m,
+                           uint64_t stream_of)
 {
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         mo_forward_log(k, stream_of, m->params);
 }
 
-static void on_complete(struct gw_child *k, const struct mo_rpc *m,
-                        uint64_t stream_of)
+static void on_elicitation_complete(struct gw_child *k, const struct mo_rpc *m,
+                                    uint64_t stream_of)
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         mo_gw_visit_done(k, m->params);
 }
 
-static void on_task(struct gw_child *k, const struct mo_rpc *m,
-                    uint64_t stream_of)
+static void on_task_status(struct gw_child *k, const struct mo_rpc *m,
+                           uint64_t stream_of)
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_gw_watch_task_news(k, m->params);
+        mo_gw_watch_task_status(k, m->params);
 }
 
-static void on_tools(struct gw_child *k, const struct mo_rpc *m,
-                     uint64_t stream_of)
+static void on_tools_changed(struct gw_child *k, const struct mo_rpc *m,
+                             uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    mo_catalog_refresh_said(k, MO_CAT_TOOLS);
+    mo_catalog_refresh_list_changed(k, MO_CAT_TOOLS);
 }
 
-static void on_prompts(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_prompts_changed(struct gw_child *k, const struct mo_rpc *m,
+                               uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    mo_catalog_refresh_said(k, MO_CAT_PROMPTS);
+    mo_catalog_refresh_list_changed(k, MO_CAT_PROMPTS);
 }
 
-static void on_resources(struct gw_child *k, const struct mo_rpc *m,
-                         uint64_t stream_of)
+static void on_resources_changed(struct gw_child *k, const struct mo_rpc *m,
+                                 uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
     mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
-    mo_catalog_refresh_said(k, MO_CAT_RESOURCES);
+    mo_catalog_refresh_list_changed(k, MO_CAT_RESOURCES);
 }
 
-static void on_updated(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_resource_updated(struct gw_child *k, const struct mo_rpc *m,
+                                uint64_t stream_of)
 {
     struct mo_json v = mo_json_get(m->params, "uri");
     struct mo_gateway *g = k->slot->g;
@@ -462,20 +464,20 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
         const char *method;
         void (*run)(struct gw_child *k, const struct mo_rpc *m,
                     uint64_t stream_of);
-    } news[] = {
-        {"notifications/message", on_message},
-        {"notifications/tools/list_changed", on_tools},
-        {"notifications/prompts/list_changed", on_prompts},
-        {"notifications/resources/list_changed", on_resources},
-        {"notifications/resources/updated", on_updated},
-        {"notifications/elicitation/complete", on_complete},
-        {"notifications/tasks", on_task},
+    } notifications[] = {
+        {"notifications/message", on_log_message},
+        {"notifications/tools/list_changed", on_tools_changed},
+        {"notifications/prompts/list_changed", on_prompts_changed},
+        {"notifications/resources/list_changed", on_resources_changed},
+        {"notifications/resources/updated", on_resource_updated},
+        {"notifications/elicitation/complete", on_elicitation_complete},
+        {"notifications/tasks", on_task_status},
     };
 
-    for (size_t i = 0; i < MO_COUNT(news); i++) {
-        if (!mo_json_str_eq(m->method, mo_span_cstr(news[i].method)))
+    for (size_t i = 0; i < MO_COUNT(notifications); i++) {
+        if (!mo_json_str_eq(m->method, mo_span_cstr(notifications[i].method)))
             continue;
-        news[i].run(k, m, stream_of);
+        notifications[i].run(k, m, stream_of);
         return;
     }
 }

@@ -107,7 +107,7 @@ static const struct mo_cat_item *tool_at(const struct router_index *d,
 
     if (i < n)
         return mo_catalog_at(c, MO_CAT_TOOLS, i);
-    return d->all ? mo_catalog_off(c, i - n) : NULL;
+    return d->all ? mo_catalog_unoffered_tool(c, i - n) : NULL;
 }
 
 /* Of everything that the index is made of. */
@@ -247,7 +247,7 @@ static bool drop_gone(struct router_index *d)
 
 static int bring_up(struct router_index *d, const struct mo_gateway *g)
 {
-    size_t n = d->all ? mo_catalog_all(g->cat) : g->n;
+    size_t n = d->all ? mo_catalog_server_count(g->cat) : g->n;
     int rc = begin(d);
 
     if (rc < 0 || !d->stale)

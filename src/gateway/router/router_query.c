@@ -48,12 +48,12 @@ static void look_up(const struct mo_catalog *c, struct hit *x)
         it = mo_catalog_at(c, MO_CAT_TOOLS, i);
         x->item = is_of(c, it, x->h) ? it : NULL;
     }
-    it = x->item ? NULL : mo_catalog_off(c, 0);
-    for (size_t i = 0; it && !x->item; it = mo_catalog_off(c, ++i)) {
+    it = x->item ? NULL : mo_catalog_unoffered_tool(c, 0);
+    for (size_t i = 0; it && !x->item; it = mo_catalog_unoffered_tool(c, ++i)) {
         x->item = is_of(c, it, x->h) ? it : NULL;
         x->off = x->item != NULL;
     }
-    for (unsigned i = 0; i < mo_catalog_all(c); i++)
+    for (unsigned i = 0; i < mo_catalog_server_count(c); i++)
         if (mo_span_is(x->h->server, mo_catalog_about(c, i).name))
             x->server = i;
 }
