@@ -52,7 +52,7 @@ static void on_timer(struct mo_timer *t)
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            uint64_t ms)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct wait *w;
 
     mo_rewrite_who(c->peer, c->caller, who);
@@ -167,7 +167,7 @@ static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
     struct call_target t;
     int rc = 0;
 
-    if (mo_forward_kept_method(g, c))
+    if (mo_forward_task_method(g, c))
         return;
     rc = mo_rewrite_target(g, c, &t);
     if (rc == 0)

@@ -154,14 +154,14 @@ static void end_now(struct mo_later *d)
     mo_gw_watch_fini(g);
     mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
-    MO_BUG_ON(g->visits.len);
-    mo_map_fini(&g->visits);
+    MO_BUG_ON(g->elicitations.len);
+    mo_map_fini(&g->elicitations);
     mo_catalog_free(g->cat);
     mo_router_index_free(g->seek); /* it borrows from the other */
     mo_router_index_free(g->guide);
-    mo_result_limit_free(g->shape);
+    mo_result_limit_free(g->results);
     mo_router_learning_free(g->habit);
-    mo_latency_fini(&g->pace);
+    mo_latency_fini(&g->latency);
     mo_pool_fini(&g->spare_flights);
     mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
@@ -376,11 +376,11 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         return e ? e->code : MO_ENOMEM;
     }
     g->guide = mo_router_index_new(o->table, o->pieces);
-    g->shape = mo_result_limit_new(o->loop);
+    g->results = mo_result_limit_new(o->loop);
     g->habit = mo_router_learning_new(o->loop, o->habit);
-    if (!g->guide || !g->shape || !g->habit) {
+    if (!g->guide || !g->results || !g->habit) {
         mo_router_index_free(g->guide);
-        mo_result_limit_free(g->shape);
+        mo_result_limit_free(g->results);
         mo_router_learning_free(g->habit);
         mo_catalog_free(g->cat);
         mo_free(g);
@@ -399,9 +399,9 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->waits);
     mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
-    mo_map_init(&g->visits, GW_VISITS_MAX);
+    mo_map_init(&g->elicitations, GW_ELICITATIONS_MAX);
     mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
-    mo_latency_init(&g->pace);
+    mo_latency_init(&g->latency);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
     mo_later_init(&g->ending, end_now);
@@ -448,7 +448,7 @@ static void on_session_gone(void *ctx, uint64_t peer)
     char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(peer, mo_span(NULL, 0), who);
-    mo_gw_visit_forget(g, NULL, peer);
+    mo_elicitation_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_upstream_server(g->v[i]->up)->per_session)
             mo_upstream_session_gone(g->v[i]->up, mo_span_cstr(who));
@@ -515,7 +515,7 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_list_del(&x->node);
         mo_free(x);
     }
-    mo_gw_visit_forget(g, ep, 0);
+    mo_elicitation_forget(g, ep, 0);
 }
 
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)

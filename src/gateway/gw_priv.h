@@ -24,18 +24,18 @@
 
 #define SLOT_NONE UINT_MAX
 
-#define GW_LIST_MS     2000  /* a list waits so long for servers */
-#define GW_FIND_MS     60000 /* a call of what nobody is known to have */
-#define GW_AWAY_MS     ((uint64_t)900 * 1000) /* a client that does not return */
-#define GW_GATHER_MS   100   /* questions of a legacy server, for one answer */
-#define GW_DRAIN_MS    30000 /* calls on a server that is to go */
-#define GW_AWAY_MAX    1024  /* flights that wait for their client */
-#define GW_WATCHED_MAX 65536 /* resources that somebody listens to */
-#define GW_QUIET_MS    5000  /* before servers are told to log less */
-#define GW_LISTEN_MS   1000  /* before a lost listen is tried again, at first */
-#define GW_LISTEN_MAX  ((uint64_t)300 * 1000)
-#define GW_VISITS_MAX  1024
-#define GW_TEXT_MAX    ((size_t)32 * 1024 * 1024) /* of one message */
+#define GW_LIST_MS          2000  /* a list waits so long for servers */
+#define GW_FIND_MS          60000 /* a call of what nobody is known to have */
+#define GW_AWAY_MS          ((uint64_t)900 * 1000) /* a client that does not return */
+#define GW_GATHER_MS        100 /* questions of a legacy server, for one answer */
+#define GW_DRAIN_MS         30000 /* calls on a server that is to go */
+#define GW_AWAY_MAX         1024  /* flights that wait for their client */
+#define GW_WATCHED_MAX      65536 /* resources that somebody listens to */
+#define GW_QUIET_MS         5000  /* before servers are told to log less */
+#define GW_LISTEN_MS        1000 /* before a lost listen is tried again, at first */
+#define GW_LISTEN_MAX       ((uint64_t)300 * 1000)
+#define GW_ELICITATIONS_MAX 1024
+#define GW_TEXT_MAX         ((size_t)32 * 1024 * 1024) /* of one message */
 
 struct server_slot;
 
@@ -98,9 +98,9 @@ struct mo_gateway {
     struct mo_catalog *cat;
     struct router_index *guide;
     struct router_index *seek; /* over all there is; NULL: not asked yet */
-    struct result_shape *shape;
+    struct result_store *results;
     struct router_learning *habit;
-    struct mo_latency pace;
+    struct mo_latency latency;
     struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;
@@ -113,7 +113,7 @@ struct mo_gateway {
     struct mo_list reads;  /* inside.c's */
     struct mo_map watched; /* exposed uri -> struct watched */
     bool listed[3];        /* by enum mo_ep_what: since the last news of it */
-    struct mo_map visits;  /* gateway/call/visit.c's */
+    struct mo_map elicitations;  /* gateway/call/elicitation.c's */
     struct mo_map watched_tasks; /* gateway/catalog/watch_task.c's */
     enum mo_mcp_level level;
     struct mo_timer quiet;
@@ -216,17 +216,18 @@ void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params);
 void mo_gw_watch_task_stop(const struct server_slot *s);
 void mo_gw_watch_task_fini(struct mo_gateway *g);
 
-/* --- gateway/call/visit.c
+/* --- gateway/call/elicitation.c
  * ------------------------------------------------------------- */
 
 struct forwarded_call;
 
 /* The client of the flight is sent to a page by that question. */
-void mo_gw_visit_begin(const struct forwarded_call *f, struct mo_json params);
+void mo_elicitation_begin(const struct forwarded_call *f,
+                          struct mo_json params);
 /* The server says that somebody is done. */
-void mo_gw_visit_done(struct gw_child *k, struct mo_json params);
+void mo_elicitation_done(struct gw_child *k, struct mo_json params);
 /* peer 0: of the whole endpoint. */
-void mo_gw_visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
-                        uint64_t peer);
+void mo_elicitation_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                           uint64_t peer);
 
 #endif

@@ -51,7 +51,7 @@ static void on_late(struct mo_timer *t)
 
 void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct server_slot *s;
 
     r->g = g;

@@ -23,9 +23,9 @@ struct sum {
 
 struct row {
     struct sum sum;
-    size_t server;   /* bytes of the key that are the server; tool: the rest */
-    struct row *of;  /* a tool's server; NULL: it is one */
-    uint64_t mine[]; /* the owner's, of a tool */
+    size_t server;    /* bytes of the key that are the server; tool: the rest */
+    struct row *of;   /* a tool's server; NULL: it is one */
+    uint64_t owner[]; /* the owner's, of a tool */
 };
 
 struct mo_call_stats {
@@ -67,7 +67,7 @@ static size_t bucket_of(uint64_t ms)
     return i;
 }
 
-static void count(struct sum *r, const struct mo_call_stats_call *c)
+static void count_call(struct sum *r, const struct mo_call_stats_call *c)
 {
     r->calls++;
     r->errors += c->failed;
@@ -93,7 +93,8 @@ static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
 }
 
 /* The first call of a tool, or of one that has no row. */
-static struct row *meet(struct mo_call_stats *s, struct mo_span key, size_t n)
+static struct row *add_tool_row(struct mo_call_stats *s, struct mo_span key,
+                                size_t n)
 {
     struct row *server = mo_map_get(&s->rows, mo_span(key.p, n));
     struct row *tool = NULL;
@@ -106,8 +107,8 @@ static struct row *meet(struct mo_call_stats *s, struct mo_span key, size_t n)
 }
 
 /* The tool's; or that of its server, if there is no more room; or NULL. */
-static struct row *row_of(struct mo_call_stats *s,
-                          const struct mo_call_stats_call *c)
+static struct row *find_or_add_row(struct mo_call_stats *s,
+                                   const struct mo_call_stats_call *c)
 {
     size_t n = c->server.n + 1 + c->tool.n;
     struct row *r = NULL;
@@ -119,23 +120,23 @@ static struct row *row_of(struct mo_call_stats *s,
     key[c->server.n] = '\0';
     memcpy(key + c->server.n + 1, c->tool.p, c->tool.n);
     r = mo_map_get(&s->rows, mo_span(key, n));
-    return r ? r : meet(s, mo_span(key, n), c->server.n);
+    return r ? r : add_tool_row(s, mo_span(key, n), c->server.n);
 }
 
 void *mo_call_stats_add(struct mo_call_stats *s,
                         const struct mo_call_stats_call *c, uint64_t now)
 {
-    struct row *r = row_of(s, c);
+    struct row *r = find_or_add_row(s, c);
 
-    count(&s->all, c);
+    count_call(&s->all, c);
     mo_tally_call(&s->minutes, c->ms, c->failed, now);
     if (!r)
         return NULL;
-    count(&r->sum, c);
+    count_call(&r->sum, c);
     if (!r->of)
         return NULL;
-    count(&r->of->sum, c);
-    return r->mine;
+    count_call(&r->of->sum, c);
+    return r->owner;
 }
 
 /* --- looking ------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static void put_sum(struct mo_jw *w, const struct sum *r)
 
 enum column { CALLS, ERRORS, LONGEST, COLUMNS };
 
-static uint64_t cell(const struct mo_tally_minute *m, enum column c)
+static uint64_t minute_value(const struct mo_tally_minute *m, enum column c)
 {
     return c == CALLS ? m->calls : c == ERRORS ? m->failed : m->longest_ms;
 }
@@ -198,7 +199,7 @@ static void put_minutes(const struct mo_call_stats *s, uint64_t now,
         for (unsigned ago = MO_TALLY_MINUTES; ago > 0; ago--) {
             struct mo_tally_minute m = mo_tally_at(&s->minutes, now, ago - 1);
 
-            mo_jw_u64(w, cell(&m, (enum column)c));
+            mo_jw_u64(w, minute_value(&m, (enum column)c));
         }
         mo_jw_end(w);
     }

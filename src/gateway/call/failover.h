@@ -16,21 +16,23 @@
 
 #include "gateway/call/rewrite.h"
 
-#define FAILOVER_MOVES_MAX 8 /* to a server that has replaced the one it was   \
-                              */
+#define FAILOVER_MOVES_MAX                                                     \
+    8 /* to a server that has replaced the one it was                          \
+       */
 
 struct forwarded_call;
 
 struct failover {
     uint64_t begun_ms; /* first written; 0: never */
     unsigned tries;    /* again, on the present server */
-    unsigned next;     /* the first of those who stand in that was not tried */
+    unsigned
+        next_fallback; /* the first of those who stand in that was not tried */
     unsigned moves;
-    bool sent;   /* one of the tries may have been done */
-    bool away;   /* at one of them */
-    bool rooted; /* a task has begun: it stays */
-    char *why;   /* of leaving the first one; NULL: it did not */
-    char *from;  /* its name */
+    bool sent;          /* one of the tries may have been done */
+    bool on_fallback;   /* at one of them */
+    bool pinned;        /* a task has begun: it stays */
+    char *why;          /* of leaving the first one; NULL: it did not */
+    char *first_server; /* its name */
 };
 
 enum failover_how {
@@ -41,15 +43,15 @@ enum failover_how {
 
 void mo_failover_fini(struct failover *d);
 /* It has failed. True: it is on its way again. */
-bool mo_failover_take(struct forwarded_call *f, enum failover_how how,
-                      const struct mo_err *why);
+bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
+                       const struct mo_err *why);
 /* Where it goes now. 0; MO_EBUSY: it was moved and wishes again; MO_ENOTFOUND:
  * it is not there any more. */
 int mo_failover_target(struct forwarded_call *f, struct call_target *t);
 
 /* It is about to be sent: how long it may wait for an answer, in ms. */
-uint64_t mo_failover_begin(struct forwarded_call *f,
-                           const struct call_target *t);
+uint64_t mo_failover_time_left(struct forwarded_call *f,
+                               const struct call_target *t);
 /* Did an error come before anything was sent? */
 bool mo_failover_is_unsent(const struct mo_reply *r);
 /* What the result says of where it went; nothing if there is nothing to say. */

@@ -39,9 +39,15 @@
 
 #define FORWARD_TOKEN 16 /* random bytes of an id */
 
-enum forward_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
+enum client_state {
+    CLIENT_WAITING,
+    CLIENT_ASKED,
+    CLIENT_AWAY,
+    CLIENT_HAS_TASK,
+    CLIENT_GONE
+};
 
-struct kept;
+struct kept_task;
 
 struct question {
     struct mo_list node;
@@ -56,29 +62,30 @@ struct question {
 };
 
 struct forwarded_call {
-    struct mo_list node, snode;
+    struct mo_list node, slot_node;
     struct mo_gateway *g;
     struct server_slot *slot;
-    enum forward_down how;
+    enum client_state client;
     struct mo_ep_call *down;
     struct mo_endpoint *ep;
     uint64_t peer;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     /* up */
-    struct mo_child_request wish;
-    bool wishing;
-    bool stale, retried; /* it waits for its server's list of tools, to be sent
-                          * once more with the headers that it wants now */
-    struct failover detour;
+    struct mo_child_request child_request;
+    bool requesting;
+    bool awaits_tools,
+        retried; /* it waits for its server's list of tools, to be sent
+                  * once more with the headers that it wants now */
+    struct failover failover;
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;
-    uint64_t number; /* of the call */
-    bool as_task;    /* legacy: it was asked for a promise */
-    size_t most;     /* bytes of its result; 0: all */
-    bool promised;   /* a schema, of its structured content */
+    uint64_t number;        /* of the call */
+    bool as_task;           /* legacy: it was asked for a promise */
+    size_t result_max;      /* bytes of its result; 0: all */
+    bool has_output_schema; /* a schema, of its structured content */
     bool by_execute;
-    struct mo_latency_row *pace;
+    struct mo_latency_row *latency;
     uint64_t sent_ns;
     /* questions */
     char id[MO_TOKEN_LEN(FORWARD_TOKEN) + 1];
@@ -88,14 +95,14 @@ struct forwarded_call {
     struct mo_timer gather; /* more questions may follow the first */
     struct mo_timer expiry;
     /* an answer that came while the client was not there */
-    bool over, is_error;
+    bool ended, is_error;
     struct mo_buf outcome;
     struct mo_buf progress; /* the last one that it missed */
     struct mo_buf route;    /* where it went, if that is to be said */
     struct mo_buf lacked;   /* a question that the client cannot be asked */
-    struct kept *kept;      /* KEPT: else NULL */
-    struct judged *judged;  /* its case (judge.h), or NULL */
-    struct mo_buf edited;   /* arguments of a person's, or empty */
+    struct kept_task *kept_task; /* KEPT: else NULL */
+    struct judged *judged;       /* its case (judge.h), or NULL */
+    struct mo_buf edited;        /* arguments of a person's, or empty */
 };
 
 /* A request whose target is known. */
@@ -109,21 +116,21 @@ void mo_forward_drop_all(struct mo_gateway *g);
 
 /* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
  * just one of the same client's. */
-struct forwarded_call *mo_forward_of(struct server_slot *s,
-                                     const struct mo_child *c, uint64_t number,
-                                     bool *sure);
+struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
+                                             const struct mo_child *c,
+                                             uint64_t number, bool *sure);
 void mo_forward_log(struct gw_child *k, uint64_t stream_of,
                     struct mo_json params);
 /* By the task that its _meta names; NULL: it names none of ours. */
-struct forwarded_call *mo_forward_of_task(struct server_slot *s,
-                                          const struct mo_child *c,
-                                          struct mo_json params);
+struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
+                                                  const struct mo_child *c,
+                                                  struct mo_json params);
 /* The connection or session that a child works for alone; 0: for several, or
  * for a caller without any. */
 uint64_t mo_forward_session_of(const struct mo_gateway *g,
                                const struct mo_child *c);
 /* The list of tools has been read, or cannot be. */
-void mo_forward_listed(struct gw_child *k);
+void mo_forward_tools_listed(struct gw_child *k);
 
 /* --- forwarded_call_ask.c
  * -------------------------------------------------------- */
@@ -131,10 +138,10 @@ void mo_forward_listed(struct gw_child *k);
 void mo_forward_ask(struct server_slot *s, struct mo_child *c,
                     struct mo_ask *a);
 void mo_forward_ask_gone(struct mo_ask *a);
-void mo_forward_task_asks(void *ctx, struct mo_task *t,
-                          struct mo_json requests);
+void mo_forward_task_input(void *ctx, struct mo_task *t,
+                           struct mo_json requests);
 /* Put all open questions to the client that is here. */
-void mo_forward_put_questions(struct forwarded_call *f);
+void mo_forward_send_questions(struct forwarded_call *f);
 /* KEPT: as members of inputRequests, for a client that asks for them now. */
 void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w);
@@ -149,22 +156,22 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
 
 /* The client hears what it lacks: the call failed since it could not be asked.
  * false: that was not so, and c is still to be answered. */
-bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
-                         bool failed);
+bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
+                               bool failed);
 
 /* --- forwarded_call_task.c
  * ------------------------------------------------------- */
 
 /* A legacy server's task for a modern client that speaks of tasks: true: it
  * has been given one, and the flight is KEPT. task: as the server gave it. */
-bool mo_forward_keep(struct forwarded_call *f, struct mo_json task);
+bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task);
 /* Something has changed: questions, or the outcome is there. */
-void mo_forward_kept_news(struct forwarded_call *f);
-void mo_forward_kept_free(struct forwarded_call *f);
+void mo_forward_task_changed(struct forwarded_call *f);
+void mo_forward_task_free(struct forwarded_call *f);
 /* A method of tasks; false: it is about none that is kept here. */
-bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
+bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c);
 /* The result without what a legacy server says there of its own task. */
-int mo_forward_plain(struct mo_json result, struct mo_buf *out);
+int mo_forward_strip_task_meta(struct mo_json result, struct mo_buf *out);
 
 /* --- forwarded_call.c, for forwarded_call_ask.c
  * ------------------------------------------ */
@@ -179,7 +186,8 @@ void mo_forward_go(struct forwarded_call *f);
 /* --- forwarded_call.c, for forwarded_call_end.c
  * ------------------------------------------ */
 
-void mo_forward_leave(struct forwarded_call *f); /* its child and its server */
+void mo_forward_leave_server(
+    struct forwarded_call *f); /* its child and its server */
 void mo_forward_free(struct forwarded_call *f);
 
 /* --- forwarded_call_end.c: f may be gone after any of these

@@ -39,39 +39,39 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
         mo_jw_key(&w, "server");
         mo_jw_cstr(&w, mo_upstream_server(s->up)->name);
     }
-    if (f->detour.from) {
+    if (f->failover.first_server) {
         mo_jw_key(&w, "insteadOf");
-        mo_jw_cstr(&w, f->detour.from);
+        mo_jw_cstr(&w, f->failover.first_server);
         mo_jw_key(&w, "why");
-        mo_jw_cstr(&w, f->detour.why);
+        mo_jw_cstr(&w, f->failover.why);
     }
     mo_jw_key(&w, "outcome");
-    mo_jw_cstr(&w, sent || f->detour.sent ? "unknown" : "not sent");
+    mo_jw_cstr(&w, sent || f->failover.sent ? "unknown" : "not sent");
     mo_jw_end(&w);
     mo_jw_end(&w);
     f->is_error = true;
 }
 
 /* How long its tool's results may be. */
-static struct result_limit how_of(const struct forwarded_call *f)
+static struct result_limit limit_of(const struct forwarded_call *f)
 {
     return (struct result_limit){
         .who = f->who,
-        .most = f->most,
-        .promised = f->promised,
+        .max = f->result_max,
+        .has_output_schema = f->has_output_schema,
         .by_execute = f->by_execute,
     };
 }
 
-static void give(const struct forwarded_call *f, struct mo_ep_call *c,
-                 struct mo_json result)
+static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
+                        struct mo_json result)
 {
-    struct result_limit how = how_of(f);
+    struct result_limit how = limit_of(f);
     struct mo_buf cut;
 
     mo_buf_init(&cut, GW_TEXT_MAX);
-    if (f->most && result.n > f->most &&
-        mo_result_limit_cut(f->g->shape, &how, result, &cut))
+    if (f->result_max && result.n > f->result_max &&
+        mo_result_limit_cut(f->g->results, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
         mo_meta_tools_result(c, result, mo_buf_view(&f->route));
@@ -86,36 +86,36 @@ void mo_forward_deliver(struct forwarded_call *f)
     struct mo_json v = {f->outcome.p, f->outcome.len};
 
     f->down = NULL;
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (mo_forward_say_lack(f, c, f->is_error || gw_failed(v)))
+    else if (mo_forward_answer_lacking(f, c, f->is_error || gw_failed(v)))
         mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
-        give(f, c, v);
+        send_result(f, c, v);
     mo_forward_free(f);
 }
 
 /* The outcome is in the buffer. */
-static void settle(struct forwarded_call *f)
+static void end_call(struct forwarded_call *f)
 {
-    f->over = true;
+    f->ended = true;
     mo_forward_drop_questions(f, "the call is over");
-    mo_forward_leave(f);
-    if (f->how == DOWN_HELD)
+    mo_forward_leave_server(f);
+    if (f->client == CLIENT_WAITING)
         mo_forward_deliver(f);
-    else if (f->how == DOWN_WAITS)
+    else if (f->client == CLIENT_ASKED)
         mo_loop_defer(f->g->loop, &f->later);
-    else if (f->how == DOWN_KEPT)
-        mo_forward_kept_news(f);
-    else if (f->how == DOWN_GONE)
+    else if (f->client == CLIENT_HAS_TASK)
+        mo_forward_task_changed(f);
+    else if (f->client == CLIENT_GONE)
         mo_forward_free(f);
 }
 
 /* Whoever said it may have said too much. */
-static void clean_outcome(struct forwarded_call *f)
+static void redact_outcome(struct forwarded_call *f)
 {
     struct mo_json said = {f->outcome.p, f->outcome.len};
     struct mo_buf b;
@@ -138,8 +138,8 @@ void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
 {
     mo_gw_judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
-    clean_outcome(f);
-    settle(f);
+    redact_outcome(f);
+    end_call(f);
 }
 
 void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
@@ -154,12 +154,12 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     mo_jw_bool(&w, true);
     mo_jw_end(&w);
     f->is_error = false;
-    settle(f);
+    end_call(f);
 }
 
 /* The usual case: the client waits, the bytes go straight through. It is told
  * before it is written down what came of the call: that waits for nobody. */
-static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
+static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
     struct mo_json said;
@@ -173,15 +173,15 @@ static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
     else if (r->error.p)
         mo_ep_call_error_raw(c, said);
     else
-        give(f, c, said);
+        send_result(f, c, said);
     mo_buf_fini(&b);
     mo_gw_judge_reply(f, r);
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     mo_forward_free(f);
 }
 
-static void no_answer(struct forwarded_call *f, const struct mo_err *why,
-                      bool sent)
+static void fail_without_answer(struct forwarded_call *f,
+                                const struct mo_err *why, bool sent)
 {
     const char *name = f->slot && f->slot->up
                            ? mo_upstream_server(f->slot->up)->name
@@ -205,7 +205,8 @@ static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
 }
 
 /* What a call says of its server. */
-static void tell_breaker(struct forwarded_call *f, const struct mo_reply *r)
+static void report_to_breaker(struct forwarded_call *f,
+                              const struct mo_reply *r)
 {
     if (!f->child)
         return;
@@ -220,14 +221,14 @@ static void tell_breaker(struct forwarded_call *f, const struct mo_reply *r)
 
 /* Its headers did not fit: the schema that we know is old. The call was not
  * done, so it is sent once more when the list has been read. True: it is. */
-static bool look_again(struct forwarded_call *f)
+static bool reread_tools(struct forwarded_call *f)
 {
     struct gw_child *k =
         f->slot && f->child ? mo_gw_child(f->slot, f->child) : NULL;
-    bool again =
-        k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
+    bool again = k && !f->retried && f->client == CLIENT_WAITING &&
+                 mo_list_empty(&f->questions);
 
-    f->stale = again;
+    f->awaits_tools = again;
     f->retried = f->retried || again;
     if (k)
         mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
@@ -251,28 +252,29 @@ static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
     mo_buf_fini(&b);
 }
 
-static void finish(struct forwarded_call *f, const struct mo_reply *r)
+static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
 {
-    if (f->pace)
-        mo_latency_add(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
+    if (f->latency)
+        mo_latency_add(f->latency, (mo_now_ns() - f->sent_ns) / 1000,
                        r->err != NULL);
-    tell_breaker(f, r);
-    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
+    report_to_breaker(f, r);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && reread_tools(f))
         return;
     if (r->err) {
         enum failover_how how =
             mo_failover_is_unsent(r) ? FAILOVER_NO_CHILD : FAILOVER_SENT;
 
-        if (!mo_failover_take(f, how, r->err))
-            no_answer(f, r->err, f->detour.sent);
+        if (!mo_failover_retry(f, how, r->err))
+            fail_without_answer(f, r->err, f->failover.sent);
         return;
     }
-    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
-        hand_over(f, r);
+    if (f->client == CLIENT_WAITING && mo_list_empty(&f->questions) &&
+        !f->lacked.len) {
+        pass_reply(f, r);
     } else {
         mo_gw_judge_reply(f, r);
         keep_outcome(f, r);
-        settle(f);
+        end_call(f);
     }
 }
 
@@ -286,9 +288,9 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 
     f->task = NULL;
     mo_buf_init(&b, GW_TEXT_MAX);
-    if (r->result.p && mo_forward_plain(r->result, &b) == 0 && b.len)
+    if (r->result.p && mo_forward_strip_task_meta(r->result, &b) == 0 && b.len)
         plain.result = (struct mo_json){b.p, b.len};
-    finish(f, &plain);
+    finish_call(f, &plain);
     mo_buf_fini(&b);
 }
 
@@ -296,39 +298,39 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
-    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
-    struct result_limit how = how_of(f);
+    struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
+    struct result_limit how = limit_of(f);
 
     if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
     (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
-    f->most = 0; /* of its result, not of this */
+    f->result_max = 0; /* of its result, not of this */
     mo_gw_judge_done(f, MO_GW_OK,
                      result.n); /* what becomes of it is the client's */
-    settle(f);
+    end_call(f);
     return true;
 }
 
 /* What a task's method answers: under the name that the client knows, with as
  * much of its result as a call would have given. */
-static void about_task(struct forwarded_call *f, struct mo_json task)
+static void make_task_outcome(struct forwarded_call *f, struct mo_json task)
 {
     struct result_limit how = {.who = f->who};
     struct mo_json said;
     struct mo_buf cut;
 
     mo_buf_reset(&f->outcome);
-    mo_rewrite_task_how(f->down->name, &how);
+    mo_rewrite_task_limit(f->down->name, &how);
     (void)mo_rewrite_task_result(f->g, f->down, f->slot, &how, task,
                                  &f->outcome);
     if (mo_redact_task_failed(task))
-        clean_outcome(f);
+        redact_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
     mo_buf_init(&cut, 2 * GW_TEXT_MAX);
     if (!mo_buf_err(&f->outcome) &&
-        mo_result_limit_task(f->g->shape, &how, said, &cut)) {
+        mo_result_limit_task(f->g->results, &how, said, &cut)) {
         mo_buf_fini(&f->outcome);
         f->outcome = cut;
     } else {
@@ -339,24 +341,24 @@ static void about_task(struct forwarded_call *f, struct mo_json task)
 static void watch_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_task_opts o = {
-        .on_input = mo_forward_task_asks,
+        .on_input = mo_forward_task_input,
         .done = on_task_done,
         .ctx = f,
     };
     struct mo_err e;
 
-    f->detour.rooted = true;
+    f->failover.pinned = true;
     if (mo_task_watch(mo_child_conn(f->child), result, &o, &f->task, &e) < 0)
-        no_answer(f, &e, true);
-    else if (f->how == DOWN_GONE)
+        fail_without_answer(f, &e, true);
+    else if (f->client == CLIENT_GONE)
         mo_task_cancel(f->task);
     else
-        (void)mo_forward_keep(f, mo_json_get(result, "task"));
+        (void)mo_forward_task_begin(f, mo_json_get(result, "task"));
 }
 
 /* Results may be long: they are only looked into if that can be. */
-static bool is_promise(const struct forwarded_call *f,
-                       const struct mo_conn *conn, const struct mo_reply *r)
+static bool is_task_result(const struct forwarded_call *f,
+                           const struct mo_conn *conn, const struct mo_reply *r)
 {
     return (r->task || f->as_task) && mo_task_is(conn, r->result);
 }
@@ -368,14 +370,14 @@ void mo_forward_done(void *ctx, const struct mo_reply *r)
 
     f->call = NULL;
     if (!r->result.p || !conn) {
-        finish(f, r);
-    } else if (f->down && f->how == DOWN_HELD &&
+        finish_call(f, r);
+    } else if (f->down && f->client == CLIENT_WAITING &&
                mo_rewrite_is_task_method(f->down)) {
-        about_task(f, r->result);
-        tell_breaker(f, r);
-        settle(f);
-    } else if (!is_promise(f, conn, r)) {
-        finish(f, r);
+        make_task_outcome(f, r->result);
+        report_to_breaker(f, r);
+        end_call(f);
+    } else if (!is_task_result(f, conn, r)) {
+        finish_call(f, r);
     } else if (!pass_task(f, r->result)) {
         watch_task(f, r->result);
     }

@@ -7,8 +7,8 @@
  * is too long goes the same way, unless the client was promised a schema for
  * it: then it stays. Pictures and sounds are not cut: half of one is none.
  *
- * Kept are SHAPE_BYTES_MAX bytes in all, the oldest goes first, and each for
- * SHAPE_KEEP_MS; only whoever asked for the result may read it (the same
+ * Kept are RESULT_BYTES_MAX bytes in all, the oldest goes first, and each for
+ * RESULT_KEEP_MS; only whoever asked for the result may read it (the same
  * connection, session or caller). A text that finds no place is cut all the
  * same, and the mark says that the rest is lost.
  *
@@ -19,37 +19,37 @@
 
 #include "gateway/gw_priv.h"
 
-#define SHAPE_USUAL     ((size_t)65536) /* of what execute runs */
-#define SHAPE_LEAST     ((size_t)256)   /* a lower limit is this one */
-#define SHAPE_PAGE      ((size_t)65536) /* bytes that read_result gives */
-#define SHAPE_PAGE_MAX  ((size_t)1024 * 1024)
-#define SHAPE_BYTES_MAX ((size_t)64 * 1024 * 1024)
-#define SHAPE_ONE_MAX   ((size_t)16 * 1024 * 1024) /* of one text */
-#define SHAPE_ROWS_MAX  4096
-#define SHAPE_KEEP_MS   ((uint64_t)900 * 1000)
-#define SHAPE_TOOL      "read_result"
-#define SHAPE_META      "mcp-orchestrator/result"
+#define RESULT_EXECUTE_MAX ((size_t)65536) /* of what execute runs */
+#define RESULT_LIMIT_MIN   ((size_t)256)   /* a lower limit is this one */
+#define RESULT_PAGE        ((size_t)65536) /* bytes that read_result gives */
+#define RESULT_PAGE_MAX    ((size_t)1024 * 1024)
+#define RESULT_BYTES_MAX   ((size_t)64 * 1024 * 1024)
+#define RESULT_ONE_MAX     ((size_t)16 * 1024 * 1024) /* of one text */
+#define RESULT_ROWS_MAX    4096
+#define RESULT_KEEP_MS     ((uint64_t)900 * 1000)
+#define RESULT_TOOL        "read_result"
+#define RESULT_META        "mcp-orchestrator/result"
 
-struct result_shape;
+struct result_store;
 
-struct result_shape *
+struct result_store *
 mo_result_limit_new(struct mo_loop *l);            /* NULL: no memory */
-void mo_result_limit_free(struct result_shape *s); /* NULL is fine */
+void mo_result_limit_free(struct result_store *s); /* NULL is fine */
 
 struct result_limit {
-    const char *who; /* may read the rest */
-    size_t most;     /* bytes */
-    bool promised;   /* structured content stays */
-    bool by_execute; /* is how the rest is to be read, too */
+    const char *who;        /* may read the rest */
+    size_t max;             /* bytes */
+    bool has_output_schema; /* structured content stays */
+    bool by_execute;        /* is how the rest is to be read, too */
 };
 
 /* The result as that one may see it. False: it is short enough as it is (or
  * there is no memory: better too much than nothing). */
-bool mo_result_limit_cut(struct result_shape *s, const struct result_limit *how,
+bool mo_result_limit_cut(struct result_store *s, const struct result_limit *how,
                          struct mo_json result, struct mo_buf *out);
 
 /* The same for a modern server's task, which carries its result. */
-bool mo_result_limit_task(struct result_shape *s,
+bool mo_result_limit_task(struct result_store *s,
                           const struct result_limit *how, struct mo_json task,
                           struct mo_buf *out);
 

@@ -17,38 +17,38 @@ enum what { TOOL, PROMPT, RESOURCE, REF, TASK, NOTHING };
 static const struct row {
     const char *method, *key;
     enum what what;
-} rows[] = {
+} methods[] = {
     {"tools/call", "name", TOOL},        {"prompts/get", "name", PROMPT},
     {"resources/read", "uri", RESOURCE}, {"completion/complete", NULL, REF},
     {"tasks/get", "taskId", TASK},       {"tasks/update", "taskId", TASK},
     {"tasks/cancel", "taskId", TASK},
 };
 
-static const struct row *row_of(const struct mo_ep_call *c)
+static const struct row *method_row(const struct mo_ep_call *c)
 {
     static const struct row nothing = {"", NULL, NOTHING};
 
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (mo_span_is(c->method, rows[i].method))
-            return &rows[i];
+    for (size_t i = 0; i < MO_COUNT(methods); i++) {
+        if (mo_span_is(c->method, methods[i].method))
+            return &methods[i];
     }
     return &nothing;
 }
 
 bool mo_rewrite_is_task_method(const struct mo_ep_call *c)
 {
-    return row_of(c)->what == TASK;
+    return method_row(c)->what == TASK;
 }
 
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
-                    char out[CROSS_WHO_MAX])
+                    char out[MO_GW_WHO_MAX])
 {
     uint64_t digits = htobe64(peer);
 
     if (peer)
         mo_hex(&digits, sizeof(digits), out);
     else
-        (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
+        (void)snprintf(out, MO_GW_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
 
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
@@ -92,7 +92,7 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
                    struct mo_buf *b)
 {
     const char *server = mo_upstream_server(s->up)->name;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct mo_buf in;
     int rc;
 
@@ -136,24 +136,24 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
 }
 
 /* What stands between the hash and its own name. */
-static void put_how(const struct result_limit *how, struct mo_buf *b)
+static void put_task_limit(const struct result_limit *how, struct mo_buf *b)
 {
-    if (how->most)
-        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->most,
-                            how->promised ? "p" : "",
+    if (how->max)
+        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->max,
+                            how->has_output_schema ? "p" : "",
                             how->by_execute ? "x" : "");
     (void)mo_buf_putc(b, '.');
 }
 
-void mo_rewrite_task_how(struct mo_span id, struct result_limit *how)
+void mo_rewrite_task_limit(struct mo_span id, struct result_limit *how)
 {
     struct mo_span rest = mo_span_skip(id, MAC_LEN);
     struct mo_span said = mo_span_cut(&rest, '.');
     char text[32];
 
     (void)snprintf(text, sizeof(text), "%.*s", (int)said.n, said.p);
-    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
-    how->promised = strchr(text, 'p') != NULL;
+    how->max = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
+    how->has_output_schema = strchr(text, 'p') != NULL;
     how->by_execute = strchr(text, 'x') != NULL;
 }
 
@@ -171,7 +171,7 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
     mo_buf_init(&name, NAME_MAX_);
     mo_buf_init(&text, NAME_MAX_);
     if (mo_json_is(id, MO_JSON_STRING) && s->up) {
-        put_how(how, &rest);
+        put_task_limit(how, &rest);
         (void)mo_json_str_buf(id, &rest);
         rc = put_mac(g, c, s, mo_buf_view(&rest), &name);
         (void)mo_buf_span(&name, mo_buf_view(&rest));
@@ -201,7 +201,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     t->given = it->given;
     t->item = it->item;
     t->execution = it->execution;
-    t->promises = it->promises;
+    t->has_output_schema = it->has_output_schema;
     return 0;
 }
 
@@ -264,7 +264,7 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
     *t = (struct call_target){.item = none};
     if (mo_meta_tools_is_run(g, c))
         return mo_meta_tools_target(g, c, t);
-    switch (row_of(c)->what) {
+    switch (method_row(c)->what) {
     case TOOL:
         return find_item(g, MO_CAT_TOOLS, c->name, t);
     case PROMPT:
@@ -288,7 +288,7 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
         [RESOURCE] = "no such resource: ", [REF] = "params.ref names nothing",
         [TASK] = "no such task: ",         [NOTHING] = "no such method: ",
     };
-    enum what what = row_of(c)->what;
+    enum what what = method_row(c)->what;
     struct mo_buf msg, data;
 
     mo_buf_init(&msg, NAME_MAX_);
@@ -358,7 +358,7 @@ struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
 int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
                       bool as_task, struct mo_buf *b, struct mo_span *out)
 {
-    const struct row *r = row_of(c);
+    const struct row *r = method_row(c);
     bool other = t->arguments.p || t->edited.p;
     struct mo_edit v[5] = {
         {r->key ? r->key : "ref", {NULL, 0}},

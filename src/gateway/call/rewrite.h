@@ -18,15 +18,13 @@
 
 #include "gateway/call/result_limit.h"
 
-#define CROSS_WHO_MAX MO_GW_WHO_MAX
-
 struct call_target {
     struct server_slot *slot;
     struct mo_span own;       /* the thing's name there */
     struct mo_span given;     /* a tool's, as clients know it here */
     struct mo_json item;      /* as its server lists it, or none */
     struct mo_json execution; /* that member of it, or none */
-    bool promises;            /* it has an outputSchema */
+    bool has_output_schema;   /* it has an outputSchema */
     /* of execute (gateway/router/meta_tools.h): the tool's arguments, else
      * none; how sure it is */
     struct mo_json arguments;
@@ -59,7 +57,7 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
                            const struct result_limit *how,
                            struct mo_json result, struct mo_buf *out);
 /* How long its tool's results may be, by the name of one that was found. */
-void mo_rewrite_task_how(struct mo_span id, struct result_limit *how);
+void mo_rewrite_task_limit(struct mo_span id, struct result_limit *how);
 bool mo_rewrite_is_task_method(const struct mo_ep_call *c);
 /* Whose task that is, if it is one of c's client. */
 int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
@@ -68,7 +66,7 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
 /* Who asks, for what must not get to another: the connection or session, else
  * the caller. */
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
-                    char out[CROSS_WHO_MAX]);
+                    char out[MO_GW_WHO_MAX]);
 /* What a child of its own may be told that it can do, for good. Empty: that
  * differs from request to request (modern clients). */
 struct mo_span mo_rewrite_caps(const struct mo_ep_call *c);

@@ -68,7 +68,7 @@ struct mo_cat_item {
     struct mo_json item;      /* as its server gave it, or described anew */
     struct mo_json execution; /* that member of it, or none */
     unsigned server;          /* as in mo_gateway_up() */
-    bool promises;            /* it has an outputSchema */
+    bool has_output_schema;   /* it has an outputSchema */
 };
 
 struct mo_catalog;

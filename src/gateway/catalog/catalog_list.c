@@ -25,7 +25,7 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
         if (mo_json_str_eq(k, MO_SPAN("execution")))
             it->execution = v;
         else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
-            it->promises = true;
+            it->has_output_schema = true;
         if (!mo_json_str_eq(k, key))
             continue;
         it->id_repeated = it->id.p != NULL;

@@ -37,7 +37,7 @@ struct cat_item {
     struct mo_json id;        /* where its name stands in the text */
     struct mo_json execution; /* that member of it */
     bool id_repeated;         /* and there are more of that key */
-    bool promises;            /* it has an outputSchema */
+    bool has_output_schema;   /* it has an outputSchema */
 };
 
 struct cat_list {

@@ -72,7 +72,7 @@ static int collect_items(struct view_builder *m, size_t server)
         en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
         en->pub.execution = en->item->execution;
-        en->pub.promises = en->item->promises;
+        en->pub.has_output_schema = en->item->has_output_schema;
         en->pub.server = (unsigned)server;
         en->never_prefix =
             m->rule == MO_GW_PREFIX_NEVER || m->servers[server].never_prefix;

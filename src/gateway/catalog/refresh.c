@@ -94,7 +94,7 @@ static void finish_reading(struct gw_child *k)
         k->held = false;
         mo_child_release(k->child);
     }
-    mo_forward_listed(k);
+    mo_forward_tools_listed(k);
     mo_gw_front_settled(g);
 }
 

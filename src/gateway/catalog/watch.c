@@ -399,7 +399,7 @@ static void on_elicitation_complete(struct gw_child *k, const struct mo_rpc *m,
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_gw_visit_done(k, m->params);
+        mo_elicitation_done(k, m->params);
 }
 
 static void on_task_status(struct gw_child *k, const struct mo_rpc *m,

@@ -16,7 +16,7 @@
 struct watched_task {
     unsigned n;               /* listens that want it */
     struct server_slot *slot; /* NULL: it has gone */
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct mo_buf own, caller;
 };
 
@@ -75,7 +75,7 @@ void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
 {
     struct mo_gateway *g = ctx;
     struct watched_task *x = mo_map_get(&g->watched_tasks, id);
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
 
     if (!x && on)
         x = watched_task_new(g, listen, id);
@@ -129,8 +129,8 @@ static void send_status(const struct mo_gateway *g,
     mo_buf_init(&b, GW_TEXT_MAX);
     if (mo_redact_task_failed(params))
         params = mo_redact(g->loop, params, &clean);
-    mo_rewrite_task_how(id, &how);
-    if (params.p && mo_result_limit_task(g->shape, &how, params, &cut))
+    mo_rewrite_task_limit(id, &how);
+    if (params.p && mo_result_limit_task(g->results, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);
     (void)mo_buf_span(&caller, mo_buf_view(&x->caller));

@@ -173,7 +173,7 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_span query = mo_meta_tools_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     double least = 0;
     struct mo_buf b;
     struct mo_jw w;
@@ -314,7 +314,7 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
 static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
                         const struct mo_cat_item *it)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_chose(
@@ -336,7 +336,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");
     else if (rc == MO_ENOTFOUND && !ch.server.n &&
-             mo_span_is(ch.tool, SHAPE_TOOL))
+             mo_span_is(ch.tool, RESULT_TOOL))
         mo_result_limit_call(g, c, ch.params);
     else if (rc == MO_ENOTFOUND)
         mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
@@ -372,7 +372,7 @@ int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
         t->given = ch.item->given;
         t->item = ch.item->item;
         t->execution = ch.item->execution;
-        t->promises = ch.item->promises;
+        t->has_output_schema = ch.item->has_output_schema;
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;

@@ -239,7 +239,7 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
 {
     struct mo_latency_stats s;
 
-    if (!mo_latency_get(&g->pace, mo_meta_tools_server(g, it->server)->name,
+    if (!mo_latency_get(&g->latency, mo_meta_tools_server(g, it->server)->name,
                         it->own, &s))
         return;
     mo_jw_key(w, "latency");
