@@ -101,8 +101,8 @@ struct mo_gateway_opts {
     unsigned most;                /* children of all servers; 0: the usual */
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
                                   /* borrowed; empty: words alone */
-    const char *cache;  /* directory for what servers offer; NULL: none */
-    const char *habit;  /* file of what is usually meant; NULL: none */
+    const char *cache; /* directory for what servers offer; NULL: none */
+    const char *learning_file; /* file of what is usually meant; NULL: none */
     uint64_t away_ms;   /* for a modern client to come back with its answers to
                          * a server's questions; 0: 15 min */
     uint64_t gather_ms; /* for more questions of a legacy server, before a
@@ -160,7 +160,7 @@ struct mo_gw_lesson {
 };
 bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l);
 /* All that was learnt from choices and lessons. */
-void mo_gateway_forget_habit(struct mo_gateway *g);
+void mo_gateway_forget_learning(struct mo_gateway *g);
 
 /* Start every server and read its lists anew; whether any are on the way. */
 void mo_gateway_refresh(struct mo_gateway *g);

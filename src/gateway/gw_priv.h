@@ -40,7 +40,7 @@
 struct server_slot;
 
 struct reading { /* one list of a server, being read */
-    struct gw_child *kid;
+    struct gw_child *child;
     struct mo_pages *pages; /* NULL: it is not */
 };
 
@@ -69,11 +69,11 @@ struct server_slot {     /* a server */
     unsigned no;
     bool gone;    /* up is closed */
     bool closing; /* it was told to close */
-    struct server_overrides *manner;
-    struct mo_timer drain;  /* to go: for calls that are under way */
-    struct mo_later leave;  /* the last of them is over */
-    struct mo_list flights; /* under way */
-    struct mo_list kids;
+    struct server_overrides *overrides;
+    struct mo_timer drain; /* to go: for calls that are under way */
+    struct mo_later leave; /* the last of them is over */
+    struct mo_list calls;  /* under way */
+    struct mo_list children;
     struct mo_child_request start; /* for its lists */
     bool starting;
     struct mo_child_request hold; /* for those who listen */
@@ -96,23 +96,24 @@ struct mo_gateway {
     struct mo_gateway_opts o;
     struct mo_loop *loop;
     struct mo_catalog *cat;
-    struct router_index *guide;
-    struct router_index *seek; /* over all there is; NULL: not asked yet */
+    struct router_index *router_index;
+    struct router_index
+        *query_index; /* over all there is; NULL: not asked yet */
     struct result_store *results;
-    struct router_learning *habit;
+    struct router_learning *learning;
     struct mo_latency latency;
     struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;
     struct mo_list leaving; /* slots */
     struct mo_list eps;
-    struct mo_list flights; /* all */
-    struct mo_pool spare_flights, spare_cases;
-    struct mo_map parked;  /* id -> flight */
-    struct mo_list waits;  /* front.c's */
-    struct mo_list reads;  /* inside.c's */
-    struct mo_map watched; /* exposed uri -> struct watched */
-    bool listed[3];        /* by enum mo_ep_what: since the last news of it */
+    struct mo_list calls; /* all */
+    struct mo_pool spare_calls, spare_cases;
+    struct mo_map parked;      /* id -> flight */
+    struct mo_list list_waits; /* front.c's */
+    struct mo_list reads;      /* inside.c's */
+    struct mo_map watched;     /* exposed uri -> struct watched */
+    bool listed[3]; /* by enum mo_ep_what: since the last news of it */
     struct mo_map elicitations;  /* gateway/call/elicitation.c's */
     struct mo_map watched_tasks; /* gateway/catalog/watch_task.c's */
     enum mo_mcp_level level;
@@ -141,7 +142,7 @@ void mo_gw_slot_check(struct server_slot *s);
 
 void mo_gw_front_handle(void *ctx, struct mo_ep_call *c);
 /* A call that was on its way and is not: whose it is has to be found anew. */
-void mo_gw_front_again(struct mo_gateway *g, struct mo_ep_call *c);
+void mo_gw_front_restart(struct mo_gateway *g, struct mo_ep_call *c);
 struct mo_json mo_gw_front_schema(void *ctx, struct mo_span tool);
 enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span tool);
 /* Lists have come, or cannot: who waited for them may go on. */

@@ -77,8 +77,8 @@ static void test_bounded(void **state)
         choose(h, "open the ticket", "c", "z");
     a = ask(h, "open the ticket");
     assert_true(mo_span_is(a.hits[2].server, "c"));
-    assert_true(a.hits[2].confidence <= 0.1f + HABIT_SURE + 1e-6f);
-    assert_true(a.hits[2].score <= 0.5f + HABIT_SCORE + 1e-6f);
+    assert_true(a.hits[2].confidence <= 0.1f + LEARNING_CONFIDENCE + 1e-6f);
+    assert_true(a.hits[2].score <= 0.5f + LEARNING_SCORE + 1e-6f);
     for (size_t i = 0; i < a.n; i++)
         assert_true(a.hits[i].confidence < MO_ROUTE_SURE);
     /* more words than there are rows */

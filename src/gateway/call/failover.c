@@ -36,7 +36,7 @@ static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
     return is_tool(c) &&
            (has_hint(t->item, "readOnlyHint") ||
             has_hint(t->item, "idempotentHint") ||
-            mo_overrides_tool(t->slot->manner, t->own)->idempotent);
+            mo_overrides_tool(t->slot->overrides, t->own)->idempotent);
 }
 
 static uint64_t now_ms(void)
@@ -46,7 +46,7 @@ static uint64_t now_ms(void)
 
 static uint64_t call_time_ms(const struct call_target *t)
 {
-    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->manner, t->own);
+    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->overrides, t->own);
     uint64_t ms =
         m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
 
@@ -121,7 +121,8 @@ static int find_fallback(const struct mo_gateway *g,
     const struct mo_cat_item *it;
     struct mo_span server, own;
 
-    if (!mo_overrides_fallback(home->slot->manner, home->own, i, &server, &own))
+    if (!mo_overrides_fallback(home->slot->overrides, home->own, i, &server,
+                               &own))
         return MO_EINVAL;
     *t = *home;
     t->own = t->given = own;
@@ -220,7 +221,7 @@ static bool may_repeat(const struct forwarded_call *f,
 static bool retry_same_server(struct forwarded_call *f, enum failover_how how,
                               const struct call_target *t)
 {
-    unsigned most = mo_overrides_retries(t->slot->manner, t->own);
+    unsigned most = mo_overrides_retries(t->slot->overrides, t->own);
 
     if (how == FAILOVER_NO_CHILD)
         return false;

@@ -41,7 +41,7 @@ void mo_forward_free(struct forwarded_call *f)
     mo_buf_fini(&f->edited);
     mo_forward_task_free(f);
     mo_failover_fini(&f->failover);
-    mo_pool_give(&f->g->spare_flights, f);
+    mo_pool_give(&f->g->spare_calls, f);
 }
 
 /* Nobody will come for it. */
@@ -71,7 +71,7 @@ static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
                                                  struct mo_ep_call *c,
                                                  struct server_slot *s)
 {
-    struct forwarded_call *f = mo_pool_take(&g->spare_flights, sizeof(*f));
+    struct forwarded_call *f = mo_pool_take(&g->spare_calls, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -88,8 +88,8 @@ static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
     mo_buf_init(&f->progress, GW_TEXT_MAX);
     mo_buf_init(&f->route, GW_TEXT_MAX);
     mo_buf_init(&f->lacked, GW_TEXT_MAX);
-    mo_list_push(&g->flights, &f->node);
-    mo_list_push(&s->flights, &f->slot_node);
+    mo_list_push(&g->calls, &f->node);
+    mo_list_push(&s->calls, &f->slot_node);
     mo_forward_attach(f, c);
     return f;
 }
@@ -145,9 +145,9 @@ void mo_forward_abandoned(void *ctx, struct mo_span state)
 
 void mo_forward_drop_all(struct mo_gateway *g)
 {
-    while (!mo_list_empty(&g->flights)) {
+    while (!mo_list_empty(&g->calls)) {
         struct forwarded_call *f =
-            mo_list_first(&g->flights, struct forwarded_call, node);
+            mo_list_first(&g->calls, struct forwarded_call, node);
 
         mo_forward_cancel(f, "the gateway ends");
     }
@@ -197,7 +197,7 @@ static void note_tool(struct forwarded_call *f, const struct call_target *t)
     if (!mo_span_is(f->down->method, "tools/call"))
         return;
     f->result_max = mo_overrides_result_bytes(
-        t->slot->manner, t->own, f->by_execute ? RESULT_EXECUTE_MAX : 0);
+        t->slot->overrides, t->own, f->by_execute ? RESULT_EXECUTE_MAX : 0);
     f->has_output_schema = !f->by_execute && t->has_output_schema;
     f->latency = mo_latency_row(&f->g->latency,
                                 mo_upstream_server(t->slot->up)->name, t->own);
@@ -288,7 +288,7 @@ static void restart_call(struct forwarded_call *f)
     c->data = NULL;
     c->canceled = NULL;
     mo_forward_free(f);
-    mo_gw_front_again(g, c);
+    mo_gw_front_restart(g, c);
 }
 
 static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
@@ -360,7 +360,7 @@ static void resend_call(struct forwarded_call *f)
 
 void mo_forward_tools_listed(struct gw_child *k)
 {
-    mo_list_each_safe (n, &k->slot->flights) {
+    mo_list_each_safe (n, &k->slot->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
 
@@ -373,7 +373,7 @@ void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 {
     mo_forward_leave_server(f);
     f->slot = to;
-    mo_list_push(&to->flights, &f->slot_node);
+    mo_list_push(&to->calls, &f->slot_node);
     request_child(f);
 }
 

@@ -19,14 +19,14 @@ struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
 
     sure = sure ? sure : &only;
     *sure = true;
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
 
         if (f->child == c && number && f->number == number)
             return f;
     }
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
 
@@ -49,7 +49,7 @@ struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
         mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
     struct mo_json id = mo_json_get(of, "taskId");
 
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
 

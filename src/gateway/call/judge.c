@@ -498,7 +498,7 @@ void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
 void mo_gw_judge_leave(struct server_slot *s)
 {
-    mo_list_each_safe (n, &s->flights) {
+    mo_list_each_safe (n, &s->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
         struct judged *j = f->judged;

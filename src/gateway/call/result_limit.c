@@ -334,12 +334,13 @@ bool mo_result_limit_task(struct result_store *s,
 bool mo_result_limit_is_on(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (mo_overrides_has_limit(g->v[i]->manner))
+        if (mo_overrides_has_limit(g->v[i]->overrides))
             return true;
     return false;
 }
 
-bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_result_limit_is_call(const struct mo_gateway *g,
+                             const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 

@@ -56,7 +56,8 @@ bool mo_result_limit_task(struct result_store *s,
 /* Is read_result to be listed? */
 bool mo_result_limit_is_on(const struct mo_gateway *g);
 /* Is it a call of it, and nobody else's? */
-bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+bool mo_result_limit_is_call(const struct mo_gateway *g,
+                             const struct mo_ep_call *c);
 /* The call, with its arguments. */
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_json arguments);

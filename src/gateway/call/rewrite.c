@@ -262,7 +262,7 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
                       struct call_target *t)
 {
     *t = (struct call_target){.item = none};
-    if (mo_meta_tools_is_run(g, c))
+    if (mo_meta_tools_is_execute(g, c))
         return mo_meta_tools_target(g, c, t);
     switch (method_row(c)->what) {
     case TOOL:

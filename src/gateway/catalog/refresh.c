@@ -109,7 +109,7 @@ static bool is_method_absent(const struct mo_reply *r)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct reading *rd = ctx;
-    struct gw_child *k = rd->kid;
+    struct gw_child *k = rd->child;
     enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
     unsigned bit = 1u << kind;
 
@@ -187,7 +187,7 @@ void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 
 static bool is_reading(const struct server_slot *s)
 {
-    mo_list_each (n, &s->kids) {
+    mo_list_each (n, &s->children) {
         if (mo_container_of(n, struct gw_child, node)->busy)
             return true;
     }
@@ -222,7 +222,7 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
 /* An open child whose lists could not be read is asked again. */
 static bool reread_open_child(struct server_slot *s)
 {
-    struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
+    struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
 
     if (k)
         mo_catalog_refresh_child(k, LISTS_ALL);
@@ -253,7 +253,7 @@ void mo_catalog_refresh_running(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *s = g->v[i];
-        struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
+        struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
 
         if (k && !mo_catalog_refresh_reading(s))
             mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);

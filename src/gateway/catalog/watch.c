@@ -259,7 +259,7 @@ void mo_gw_watch_lost(struct gw_child *k)
 static void subscribe_children(struct server_slot *s, struct mo_span own,
                                bool on)
 {
-    mo_list_each (n, &s->kids) {
+    mo_list_each (n, &s->children) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_modern(k))
@@ -355,7 +355,7 @@ void mo_gw_watch_stop(struct server_slot *s)
 static void send_log_levels(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (n, &g->v[i]->kids) {
+        mo_list_each (n, &g->v[i]->children) {
             struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (quieter || g->level < k->level)

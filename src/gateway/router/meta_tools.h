@@ -15,21 +15,23 @@
 
 #include "gateway/call/rewrite.h"
 
-#define META_TOOLS_FEW 25 /* tools; with MO_GW_AUTO more than that are hidden  \
-                           */
+#define META_TOOLS_FEW                                                         \
+    25 /* tools; with MO_GW_AUTO more than that are hidden                     \
+        */
 
 /* Do clients see the four? */
 bool mo_meta_tools_is_on(const struct mo_gateway *g);
 /* Is it a call of one of them? */
-bool mo_meta_tools_is(const struct mo_gateway *g, const struct mo_ep_call *c);
+bool mo_meta_tools_is_call(const struct mo_gateway *g,
+                           const struct mo_ep_call *c);
 /* Is it a call of execute? */
-bool mo_meta_tools_is_run(const struct mo_gateway *g,
-                          const struct mo_ep_call *c);
+bool mo_meta_tools_is_execute(const struct mo_gateway *g,
+                              const struct mo_ep_call *c);
 
 /* How many tools are few. */
 unsigned mo_meta_tools_few(const struct mo_gateway *g);
 /* {"tools":[...]} */
-struct mo_span mo_meta_tools_tools_text(void);
+struct mo_span mo_meta_tools_definitions(void);
 void mo_meta_tools_list(struct mo_ep_call *c);
 /* Answers it, or starts a flight. */
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c);

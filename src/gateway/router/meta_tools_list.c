@@ -24,7 +24,7 @@ static const char *state_of(const struct mo_gateway *g, unsigned no)
     return words[s.state];
 }
 
-static bool holds(const char *text, struct mo_span word)
+static bool contains_word(const char *text, struct mo_span word)
 {
     struct mo_span t = mo_span_cstr(text);
 
@@ -46,10 +46,12 @@ static bool has_line(const char *lines, struct mo_span line)
 }
 
 /* Its own category or tag; else words that its owner wrote of it. */
-static bool is_about(const struct mo_gw_server *s, struct mo_span category)
+static bool is_in_category(const struct mo_gw_server *s,
+                           struct mo_span category)
 {
-    return has_line(s->categories, category) || holds(s->keywords, category) ||
-           holds(s->description, category);
+    return has_line(s->categories, category) ||
+           contains_word(s->keywords, category) ||
+           contains_word(s->description, category);
 }
 
 static void put_categories(const char *lines, struct mo_jw *w)
@@ -78,9 +80,9 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
         if (it->server != no || count++ >= most)
             continue;
         mo_jw_obj(w);
-        mo_meta_tools_text(w, "name", it->given);
-        mo_meta_tools_member(w, "description",
-                             mo_json_get(it->item, "description"));
+        mo_meta_tools_put_text(w, "name", it->given);
+        mo_meta_tools_put_json(w, "description",
+                               mo_json_get(it->item, "description"));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -112,8 +114,9 @@ static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
     mo_jw_end(w);
 }
 
-void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                            struct mo_arena *a)
+void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
+                                         struct mo_ep_call *c,
+                                         struct mo_arena *a)
 {
     struct mo_span server = mo_meta_tools_arg(c, a, "server"),
                    cursor = mo_meta_tools_arg(c, a, "cursor");
@@ -137,7 +140,7 @@ void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
         const struct mo_gw_server *s = mo_meta_tools_server(g, no);
 
         if ((server.n && !mo_span_is(server, s->name)) ||
-            (category.n && !is_about(s, category)))
+            (category.n && !is_in_category(s, category)))
             continue;
         put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
         shown++;
@@ -158,7 +161,7 @@ void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
 /* --- explain_tool -------------------------------------------------------- */
 
 /* A value that the schema of a parameter would take, most likely. */
-static void put_example(struct mo_jw *w, struct mo_json schema)
+static void put_example_value(struct mo_jw *w, struct mo_json schema)
 {
     static const struct {
         const char *type, *text;
@@ -179,8 +182,8 @@ static void put_example(struct mo_jw *w, struct mo_json schema)
     mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
 }
 
-static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
-                     const struct mo_cat_item *it, struct mo_arena *a)
+static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
+                             const struct mo_cat_item *it, struct mo_arena *a)
 {
     struct mo_json schema = mo_json_get(it->item, "inputSchema");
     struct mo_json all = mo_json_get(schema, "properties");
@@ -191,7 +194,7 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
     mo_jw_obj(w);
     mo_jw_key(w, "server");
     mo_jw_cstr(w, s->name);
-    mo_meta_tools_text(w, "tool", it->given);
+    mo_meta_tools_put_text(w, "tool", it->given);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
     mo_json_iter(&walk, mo_json_get(schema, "required"));
@@ -204,7 +207,7 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
             continue;
         (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
         mo_jw_key_span(w, text);
-        put_example(w, mo_json_get(all, plain));
+        put_example_value(w, mo_json_get(all, plain));
     }
     mo_jw_end(w);
     mo_jw_end(w);
@@ -255,8 +258,8 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
     mo_jw_end(w);
 }
 
-void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                               struct mo_arena *a)
+void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
+                                    struct mo_arena *a)
 {
     static const char *const parts[] = {"title", "description", "inputSchema",
                                         "outputSchema", "annotations"};
@@ -285,10 +288,10 @@ void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_obj(&w);
     mo_jw_key(&w, "server");
     mo_jw_cstr(&w, mo_meta_tools_server(g, it->server)->name);
-    mo_meta_tools_text(&w, "tool", it->given);
+    mo_meta_tools_put_text(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
-        mo_meta_tools_member(&w, parts[i], mo_json_get(it->item, parts[i]));
-    put_call(&w, mo_meta_tools_server(g, it->server), it, a);
+        mo_meta_tools_put_json(&w, parts[i], mo_json_get(it->item, parts[i]));
+    put_example_call(&w, mo_meta_tools_server(g, it->server), it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);
     mo_jw_end(&w);

@@ -12,8 +12,8 @@ struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
 /* The structured answer, and the same as text for those who read only that. */
 void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error);
-void mo_meta_tools_member(struct mo_jw *w, const char *key, struct mo_json v);
-void mo_meta_tools_text(struct mo_jw *w, const char *key, struct mo_span s);
+void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v);
+void mo_meta_tools_put_text(struct mo_jw *w, const char *key, struct mo_span s);
 
 const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
                                                 unsigned no);
@@ -29,9 +29,10 @@ bool mo_meta_tools_is_held_back(const struct unavailable_reason *v);
 /* --- meta_tools_list.c
  * --------------------------------------------------------- */
 
-void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                            struct mo_arena *a);
-void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                               struct mo_arena *a);
+void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
+                                         struct mo_ep_call *c,
+                                         struct mo_arena *a);
+void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
+                                    struct mo_arena *a);
 
 #endif

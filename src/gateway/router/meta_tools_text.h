@@ -8,7 +8,7 @@
 #define READS_ONLY                                                             \
     "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}"
 
-static const char four_tools[] =
+static const char meta_tools_json[] =
     "{\"tools\":["
     "{\"name\":\"find_tool\",\"title\":\"Find a tool\",\"description\":"
     "\"Find the tools that fit a request in plain words. Answers with servers, "

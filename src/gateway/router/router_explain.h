@@ -6,15 +6,15 @@
  * request has. What a tool is about beyond its words is the vectors' affair
  * and has no words to show.
  *
- * Ownership: the request is borrowed. Limits: SEEK_WORDS words of it, of each
- * SEEK_TERMS terms; later ones are not shown. */
+ * Ownership: the request is borrowed. Limits: EXPLAIN_WORDS_MAX words of it, of
+ * each EXPLAIN_TERMS_MAX terms; later ones are not shown. */
 #ifndef MO_GATEWAY_ROUTER_ROUTER_EXPLAIN_H
 #define MO_GATEWAY_ROUTER_ROUTER_EXPLAIN_H
 
 #include "gateway/catalog/catalog.h"
 
-#define SEEK_WORDS 32
-#define SEEK_TERMS 8
+#define EXPLAIN_WORDS_MAX 32
+#define EXPLAIN_TERMS_MAX 8
 
 struct router_explain;
 

@@ -4,13 +4,13 @@
  * Somebody who was shown candidates for some words (find_tool) and then runs
  * one of them by name has chosen it, and passed over those that stood before
  * it. The next time these words are asked, the chosen one is a little more
- * likely and the others a little less: never by more than HABIT_SCORE in
- * rank and HABIT_SURE in confidence, so that habit decides between what is
- * near and makes nothing sure that was not almost so.
+ * likely and the others a little less: never by more than LEARNING_SCORE in
+ * rank and LEARNING_CONFIDENCE in confidence, so that habit decides between
+ * what is near and makes nothing sure that was not almost so.
  *
  * Kept in one file, words and tools only as numbers that nobody can read
- * back; HABIT_ROWS_MAX pairs, beyond that all are halved and the weak ones go.
- * A file that is taken away (`find --forget`) is forgotten at once.
+ * back; LEARNING_ROWS_MAX pairs, beyond that all are halved and the weak ones
+ * go. A file that is taken away (`find --forget`) is forgotten at once.
  *
  * People may also say it straight out (mo_router_learning_teach), which counts
  * like one choice. */
@@ -20,15 +20,16 @@
 #include "loop/loop.h"
 #include "route/route.h"
 
-#define HABIT_SCORE    0.4f
-#define HABIT_SURE     0.1f
-#define HABIT_SUREST   0.95f /* more than that is not for habit to say */
-#define HABIT_FULL     3     /* so many choices count in full */
-#define HABIT_ROWS_MAX 4096
-#define HABIT_WORDS    16 /* of a request */
-#define HABIT_SHOWN    64 /* answers that may still be chosen from */
-#define HABIT_SHOWN_MS ((uint64_t)600 * 1000)
-#define HABIT_SAVE_MS  2000
+#define LEARNING_SCORE      0.4f
+#define LEARNING_CONFIDENCE 0.1f
+#define LEARNING_CONFIDENCE_MAX                                                \
+    0.95f                    /* more than that is not for habit to say */
+#define LEARNING_FULL      3 /* so many choices count in full */
+#define LEARNING_ROWS_MAX  4096
+#define LEARNING_WORDS_MAX 16 /* of a request */
+#define LEARNING_SHOWN_MAX 64 /* answers that may still be chosen from */
+#define LEARNING_SHOWN_MS  ((uint64_t)600 * 1000)
+#define LEARNING_SAVE_MS   2000
 
 struct router_learning;
 

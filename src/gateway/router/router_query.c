@@ -16,7 +16,7 @@
 #define LEAST     0.01 /* confidence of what is worth naming */
 #define OUT_LEAST 0.2  /* and of what is worth ruling out */
 
-struct seeking {
+struct query {
     struct mo_gateway *g;
     const struct mo_gw_find *f;
     struct mo_route_answer *a;
@@ -32,25 +32,25 @@ struct hit {
 
 /* --- what was hit -------------------------------------------------------- */
 
-static bool is_of(const struct mo_catalog *c, const struct mo_cat_item *it,
-                  const struct mo_route_hit *h)
+static bool is_hit(const struct mo_catalog *c, const struct mo_cat_item *it,
+                   const struct mo_route_hit *h)
 {
     return mo_span_eq(it->given, h->tool) &&
            mo_span_is(h->server, mo_catalog_about(c, it->server).name);
 }
 
-static void look_up(const struct mo_catalog *c, struct hit *x)
+static void find_hit(const struct mo_catalog *c, struct hit *x)
 {
     size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
     const struct mo_cat_item *it = NULL;
 
     for (size_t i = 0; i < n && !x->item; i++) {
         it = mo_catalog_at(c, MO_CAT_TOOLS, i);
-        x->item = is_of(c, it, x->h) ? it : NULL;
+        x->item = is_hit(c, it, x->h) ? it : NULL;
     }
     it = x->item ? NULL : mo_catalog_unoffered_tool(c, 0);
     for (size_t i = 0; it && !x->item; it = mo_catalog_unoffered_tool(c, ++i)) {
-        x->item = is_of(c, it, x->h) ? it : NULL;
+        x->item = is_hit(c, it, x->h) ? it : NULL;
         x->off = x->item != NULL;
     }
     for (unsigned i = 0; i < mo_catalog_server_count(c); i++)
@@ -59,8 +59,9 @@ static void look_up(const struct mo_catalog *c, struct hit *x)
 }
 
 /* What people saw of it first is not what it is now. */
-static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
-                       const struct hit *x, struct unavailable_reason *v)
+static void check_changed(const struct mo_gateway *g,
+                          const struct mo_gw_find *f, const struct hit *x,
+                          struct unavailable_reason *v)
 {
     if (!f->changed ||
         !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
@@ -69,8 +70,8 @@ static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
                            x->item->own, v);
 }
 
-static void judge(const struct seeking *k, const struct hit *x,
-                  struct unavailable_reason *v)
+static void find_reason(const struct query *k, const struct hit *x,
+                        struct unavailable_reason *v)
 {
     const struct mo_gateway *g = k->g;
     struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
@@ -96,7 +97,7 @@ static void judge(const struct seeking *k, const struct hit *x,
     else
         mo_unavailable_server(g, x->server, v);
     if (!v->code && x->item)
-        judge_tool(g, k->f, x, v);
+        check_changed(g, k->f, x, v);
 }
 
 /* --- what is said -------------------------------------------------------- */
@@ -108,19 +109,18 @@ static void put_number(struct mo_jw *w, const char *key, float v)
 }
 
 /* Beside its scores: shared words, and what was learnt of them here. */
-static void put_why(const struct seeking *k, const struct hit *x,
-                    struct mo_jw *w)
+static void put_why(const struct query *k, const struct hit *x, struct mo_jw *w)
 {
     struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
-    float lean = mo_router_learning_lean(k->g->habit, k->f->words, x->h->server,
-                                         x->h->tool);
+    float lean = mo_router_learning_lean(k->g->learning, k->f->words,
+                                         x->h->server, x->h->tool);
 
     mo_router_explain_put(k->why, x->item, &s, w);
     if (lean > 0 || lean < 0)
         put_number(w, "learnt", lean);
 }
 
-static void put_hit(const struct seeking *k, const struct hit *x,
+static void put_hit(const struct query *k, const struct hit *x,
                     const struct unavailable_reason *v, struct mo_jw *w)
 {
     struct mo_json text = {NULL, 0};
@@ -159,7 +159,7 @@ static void put_hit(const struct seeking *k, const struct hit *x,
 }
 
 /* Those that can be used, or those that cannot. */
-static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
+static void put_list(const struct query *k, bool ruled_out, struct mo_jw *w)
 {
     const struct mo_route_answer *a = k->a;
     size_t most = k->f->limit ? k->f->limit : LIMIT, n = 0;
@@ -173,8 +173,8 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
 
         if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;
-        look_up(k->g->cat, &x);
-        judge(k, &x, &v);
+        find_hit(k->g->cat, &x);
+        find_reason(k, &x, &v);
         if ((v.code != NULL) != ruled_out)
             continue;
         put_hit(k, &x, &v, w);
@@ -183,7 +183,7 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static void put_answer(const struct seeking *k, struct mo_buf *out)
+static void put_answer(const struct query *k, struct mo_buf *out)
 {
     struct mo_jw w;
 
@@ -192,7 +192,7 @@ static void put_answer(const struct seeking *k, struct mo_buf *out)
     mo_jw_key(&w, "query");
     mo_jw_str(&w, k->f->words);
     mo_jw_key(&w, "learnt");
-    mo_jw_u64(&w, mo_router_learning_count(k->g->habit));
+    mo_jw_u64(&w, mo_router_learning_count(k->g->learning));
     put_list(k, false, &w);
     put_list(k, true, &w);
     mo_jw_end(&w);
@@ -201,18 +201,18 @@ static void put_answer(const struct seeking *k, struct mo_buf *out)
 int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
                     struct mo_buf *out)
 {
-    struct seeking k = {.g = g,
-                        .f = f,
-                        .a = mo_new(struct mo_route_answer),
-                        .why = mo_router_explain_new(f->words)};
+    struct query k = {.g = g,
+                      .f = f,
+                      .a = mo_new(struct mo_route_answer),
+                      .why = mo_router_explain_new(f->words)};
     int rc = k.a && k.why ? 0 : MO_ENOMEM;
 
-    if (rc == 0 && !g->seek)
-        g->seek = mo_router_index_new_all(g->guide);
+    if (rc == 0 && !g->query_index)
+        g->query_index = mo_router_index_new_all(g->router_index);
     if (rc == 0)
-        rc = g->seek ? mo_router_index_find(g->seek, g, f->words,
-                                            MO_ROUTE_HITS_MAX, k.a)
-                     : MO_ENOMEM;
+        rc = g->query_index ? mo_router_index_find(g->query_index, g, f->words,
+                                                   MO_ROUTE_HITS_MAX, k.a)
+                            : MO_ENOMEM;
     if (rc == 0) {
         put_answer(&k, out);
         rc = mo_buf_err(out);
@@ -229,16 +229,17 @@ bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
     const struct mo_route_hit h = {.server = l->server, .tool = l->tool};
     struct hit x = {.h = &h};
 
-    look_up(g->cat, &x);
+    find_hit(g->cat, &x);
     if (!x.item)
         return false;
-    mo_router_learning_teach(g->habit, l->words, l->server, l->tool, l->right);
+    mo_router_learning_teach(g->learning, l->words, l->server, l->tool,
+                             l->right);
     return true;
 }
 
-void mo_gateway_forget_habit(struct mo_gateway *g)
+void mo_gateway_forget_learning(struct mo_gateway *g)
 {
-    mo_router_learning_forget(g->habit);
+    mo_router_learning_forget(g->learning);
 }
 
 void mo_gateway_refresh(struct mo_gateway *g)
