@@ -1,10 +1,10 @@
-/* front.c - what clients ask of the gateway: lists from the catalogue, and
- * everything else sent on its way.
+/* front.c - handles requests of clients: answers lists from the catalogue
+ * and forwards calls.
  *
- * A list that is asked for while some servers have never been read makes them
- * start, all at once, and waits for them: GW_LIST_MS and not longer, then it is
- * answered with what there is and list_changed follows. A call of something
- * that nobody is known to have waits likewise. */
+ * A list request while some servers have never been read starts all of them
+ * and waits for at most GW_LIST_MS; then it is answered with what is known,
+ * and list_changed follows. A call of an unknown name waits likewise, for
+ * GW_FIND_MS. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
@@ -12,7 +12,7 @@
 
 static const struct mo_span nothing = {NULL, 0};
 
-struct list_wait { /* for lists */
+struct list_wait { /* a call that waits for lists */
     struct mo_list node;
     struct mo_gateway *g;
     struct mo_ep_call *c;
@@ -49,7 +49,7 @@ static void on_wait_timeout(struct mo_timer *t)
     handle_call(g, end_wait(w), false);
 }
 
-/* false: there is nothing to wait for. */
+/* False: no list is pending. */
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            uint64_t ms)
 {
@@ -124,7 +124,7 @@ static bool is_first_page(const struct mo_ep_call *c)
     return !v.p || mo_json_str_eq(v, MO_SPAN(""));
 }
 
-/* Our own tool before those of the servers. */
+/* Inserts read_result before the servers' tools. */
 static int prepend_read_result(struct mo_buf *page)
 {
     struct mo_buf b;
@@ -155,14 +155,15 @@ static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
     else if (rc == MO_EINVAL)
-        mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
-                         "params.cursor is none that we gave", nothing);
+        mo_ep_call_error(
+            c, MO_RPC_INVALID_PARAMS,
+            "params.cursor is not valid; omit it for the first page", nothing);
     else
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     mo_buf_fini(&b);
 }
 
-/* --- everything else ----------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
                          bool may_wait)
@@ -221,7 +222,7 @@ void mo_gw_front_restart(struct mo_gateway *g, struct mo_ep_call *c)
     handle_call(g, c, true);
 }
 
-/* --- what the endpoint wants to know of a tool --------------------------- */
+/* --- properties of tools ------------------------------------------------- */
 
 struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
 {
@@ -232,8 +233,7 @@ struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
                        "inputSchema");
 }
 
-/* Any call may be a task here, as the endpoint keeps it; only a tool that
- * says so itself may not. */
+/* Any call may be a task, kept by the endpoint, unless the tool forbids it. */
 enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span name)
 {
     const struct mo_gateway *g = ctx;

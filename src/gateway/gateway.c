@@ -1,3 +1,4 @@
+/* gateway.c - life of the gateway, its table of servers and its endpoints. */
 #include "gateway/gw_priv.h"
 
 #include "base/rand.h"
@@ -5,6 +6,7 @@
 #include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
+#include "gateway/router/meta_tools.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
 #include "gateway/upstream/server_overrides.h"
@@ -14,7 +16,7 @@
      MO_EP_COMPLETIONS | MO_EP_LOGGING | MO_EP_LISTCHANGED | MO_EP_TASKS |     \
      MO_EP_CALL_TASKS)
 
-/* --- news of children ---------------------------------------------------- */
+/* --- callbacks of children ----------------------------------------------- */
 
 struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c)
@@ -28,7 +30,8 @@ struct gw_child *mo_gw_child(const struct server_slot *s,
     return NULL;
 }
 
-/* Without memory the child serves calls all the same; only news are lost. */
+/* Without memory the child still serves calls; only its notifications and
+ * lists are lost. */
 static void on_child_open(void *ctx, struct mo_child *c)
 {
     struct server_slot *s = ctx;
@@ -108,7 +111,7 @@ struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no)
 
 static void slot_close(struct server_slot *s);
 
-/* Whoever is still waiting for it has waited long enough. */
+/* The remaining calls had their time. */
 static void on_drain_timeout(struct mo_timer *t)
 {
     slot_close(mo_container_of(t, struct server_slot, drain));
@@ -119,9 +122,24 @@ static void on_last_call_ended(struct mo_later *d)
     slot_close(mo_container_of(d, struct server_slot, leave));
 }
 
+static struct mo_upstream_opts upstream_opts(const struct mo_gateway_opts *o)
+{
+    return (struct mo_upstream_opts){
+        .loop = o->loop,
+        .dial = o->dial,
+        .verdict = o->verdict,
+        .learnt = o->learnt,
+        .tap = o->tap,
+        .tap_ctx = o->tap_ctx,
+        .noise = o->noise,
+        .ctx = o->ctx,
+    };
+}
+
 static struct server_slot *
 slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 {
+    struct mo_upstream_opts up = upstream_opts(&g->o);
     struct server_slot *t = mo_new(struct server_slot);
 
     if (!t) {
@@ -135,7 +153,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
     mo_list_init(&t->children);
     mo_timer_init(&t->drain, on_drain_timeout);
     mo_later_init(&t->leave, on_last_call_ended);
-    t->up = mo_upstream_new(&g->o, s, &up_cb, t, e);
+    t->up = mo_upstream_new(&up, s, &up_cb, t, e);
     if (!t->up) {
         mo_free(t);
         return NULL;
@@ -158,7 +176,7 @@ static void finish_close(struct mo_later *d)
     MO_BUG_ON(g->elicitations.len);
     mo_map_fini(&g->elicitations);
     mo_catalog_free(g->cat);
-    mo_router_index_free(g->query_index); /* it borrows from the other */
+    mo_router_index_free(g->query_index); /* borrows from router_index */
     mo_router_index_free(g->router_index);
     mo_result_limit_free(g->results);
     mo_router_learning_free(g->learning);
@@ -207,7 +225,7 @@ static void slot_close(struct server_slot *s)
     mo_upstream_close(s->up, on_upstream_gone, s);
 }
 
-/* Nobody finds it any more; who is on it may finish. */
+/* Removes a server: no new calls, running ones may finish. */
 static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
@@ -229,7 +247,7 @@ static bool is_unchanged(const struct server_slot *s,
     return strcmp(o->name, v->name) == 0 && strcmp(o->digest, v->digest) == 0;
 }
 
-/* The slot that may stay; it is taken out of the old table. */
+/* The slot of an unchanged server, taken out of the old table. */
 static struct server_slot *take_unchanged_slot(struct mo_gateway *g,
                                                const struct mo_gw_server *s)
 {
@@ -244,8 +262,8 @@ static struct server_slot *take_unchanged_slot(struct mo_gateway *g,
     return NULL;
 }
 
-/* Every server of the new table: kept, or new. On failure what is new goes,
- * what was kept is put back. */
+/* Fills the new table with unchanged and new slots. After a failure call
+ * undo_table(). */
 static int fill_table(struct mo_gateway *g, struct server_slot **to,
                       bool *fresh, const struct mo_gw_server *v, size_t n,
                       struct mo_err *e)
@@ -389,11 +407,12 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
-    g->o.cache = NULL; /* the catalogue's */
+    g->o.cache = NULL; /* copied by the catalogue */
     g->o.learning_file = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->loop;
+    g->execute_target = mo_meta_tools_execute_target;
     mo_upstream_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
@@ -457,7 +476,7 @@ static void on_session_gone(void *ctx, uint64_t peer)
     }
 }
 
-/* A server that all share has nobody's roots. */
+/* Only children of that session are told; a shared server has no roots. */
 static void on_roots_changed(void *ctx, uint64_t peer)
 {
     struct mo_gateway *g = ctx;

@@ -9,6 +9,7 @@
 
 #include "conn_kit.h"
 #include "gateway/catalog/catalog.h"
+#include "gateway/gateway.h"
 #include "gateway/upstream/upstream.h"
 #include "mcp/server/ep_stdio.h"
 #include "mo_net.h"

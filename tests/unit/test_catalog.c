@@ -218,8 +218,8 @@ static void test_missing(void **state)
         mo_buf_cstr(&b),
         "{\"tools\":[{\"name\":\"r\"},{\"name\":\"t\"}],\"_meta\":{"
         "\"mcp-orchestrator/unavailable\":{\"b\":\"no such \\\"program\\\"; 1 "
-        "tools hidden by others of that name\",\"d\\\"q\":\"it has not "
-        "answered yet\"}}}");
+        "tools hidden by others of that name\",\"d\\\"q\":\"the server's "
+        "lists were not read yet\"}}}");
     mo_catalog_fail(c, 1, NULL);
     mo_catalog_done(c, 2, nothing, nothing);
     mo_buf_reset(&b);

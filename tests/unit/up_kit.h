@@ -39,7 +39,7 @@ struct fake {
 struct kit {
     struct mo_loop *l;
     struct mo_upstream *u;
-    struct mo_gateway_opts o;
+    struct mo_upstream_opts o;
     enum mood mood;
     bool late_dial, slow_close;
     struct fake *links[LINKS_MAX]; /* NULL: gone */
@@ -362,7 +362,7 @@ static inline bool kit_try(struct kit *k, const struct mo_gw_server *s)
     if (k->l == NULL)
         return false;
     mo_buf_init(&k->log, 8 << 20);
-    k->o = (struct mo_gateway_opts){
+    k->o = (struct mo_upstream_opts){
         .loop = k->l,
         .dial = kit_dial,
         .verdict = kit_verdict,

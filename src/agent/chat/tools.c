@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/catalog/name.h"
+#include "gateway/gateway.h"
 #include "mcp/client/pages.h"
 #include "policy/rule.h"
 

@@ -1,7 +1,7 @@
+/* failover.c - see failover.h. */
 #include "gateway/call/failover.h"
 
 #include "gateway/call/forwarded_call.h"
-#include "gateway/router/meta_tools.h"
 #include "gateway/upstream/server_overrides.h"
 
 void mo_failover_fini(struct failover *d)
@@ -11,7 +11,7 @@ void mo_failover_fini(struct failover *d)
     d->why = d->first_server = NULL;
 }
 
-/* --- may it -------------------------------------------------------------- */
+/* --- whether a call may be repeated -------------------------------------- */
 
 static bool is_tool(const struct mo_ep_call *c)
 {
@@ -73,21 +73,22 @@ static bool has_time(const struct forwarded_call *f,
            now_ms() - f->failover.begun_ms < call_time_ms(t);
 }
 
-/* A request that is still here as it came, and of which nobody knows. */
+/* True if the request can still be sent elsewhere: its client waits, and the
+ * server has neither asked a question nor given it a task. */
 static bool may_move(const struct forwarded_call *f)
 {
     return f->client == CLIENT_WAITING && f->down && !f->nquestions &&
            !f->failover.pinned && !f->g->closing;
 }
 
-/* Nothing of it got anywhere: the connection was never made. */
+/* The connection was never made. */
 bool mo_failover_is_unsent(const struct mo_reply *r)
 {
     return r->err && r->status == 0 &&
            (r->err->code == MO_EUNAVAIL || r->err->code == MO_ETLS);
 }
 
-/* --- where to ------------------------------------------------------------ */
+/* --- targets ------------------------------------------------------------- */
 
 static struct server_slot *find_slot(const struct mo_gateway *g,
                                      struct mo_span name)
@@ -112,8 +113,8 @@ find_tool_of(const struct mo_gateway *g, unsigned server, struct mo_span own)
     return NULL;
 }
 
-/* The i-th that stands in. Whoever was never read may have the tool; whoever
- * was and has it not is no help. MO_EINVAL: there are no more. */
+/* The i-th fallback. A server whose lists are unknown may have the tool; one
+ * without it is skipped (MO_ENOTFOUND). MO_EINVAL: no more fallbacks. */
 static int find_fallback(const struct mo_gateway *g,
                          const struct call_target *home, unsigned i,
                          struct call_target *t)
@@ -142,7 +143,8 @@ static int find_fallback(const struct mo_gateway *g,
     return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;
 }
 
-/* Where it is now, from what it was meant for. */
+/* The current target, from the original one. MO_EBUSY: the server was
+ * replaced. */
 static int current_target(const struct forwarded_call *f,
                           const struct call_target *home, struct call_target *t)
 {
@@ -165,7 +167,7 @@ int mo_failover_target(struct forwarded_call *f, struct call_target *t)
     t->edited = (struct mo_json){f->edited.p, f->edited.len};
     if (rc != MO_EBUSY)
         return rc < 0 ? MO_ENOTFOUND : 0;
-    /* Another one of that name has taken its place meanwhile. */
+    /* The server was replaced by another one of that name. */
     if (f->failover.moves++ >= FAILOVER_MOVES_MAX)
         return MO_ENOTFOUND;
     mo_forward_move(f, home.slot);
@@ -204,9 +206,9 @@ static void note_first_failure(struct failover *d,
     d->first_server = mo_strndup(name, strlen(name));
 }
 
-/* --- the decision -------------------------------------------------------- */
+/* --- retry --------------------------------------------------------------- */
 
-/* Sent at all, ever: then only what does no harm. */
+/* A call that may have been run is repeated only if that does no harm. */
 static bool may_repeat(const struct forwarded_call *f,
                        const struct call_target *home,
                        const struct call_target *t)
@@ -226,7 +228,7 @@ static bool retry_same_server(struct forwarded_call *f, enum failover_how how,
     if (how == FAILOVER_NO_CHILD)
         return false;
     if (how == FAILOVER_UNSENT && most == 0)
-        most = 1; /* it costs nobody anything */
+        most = 1; /* nothing was sent: one retry is free */
     if (f->failover.tries >= most)
         return false;
     f->failover.tries++;
@@ -243,7 +245,7 @@ bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
     if (!may_move(f) || mo_rewrite_target(f->g, f->down, &home) < 0)
         return false;
     if (current_target(f, &home, &t) < 0)
-        t = home; /* replaced meanwhile: whoever is there now */
+        t = home; /* replaced meanwhile: use the new one */
     if (!may_repeat(f, &home, &t))
         return false;
     if (retry_same_server(f, how, &t))
@@ -254,7 +256,19 @@ bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
     return move_to_fallback(f, &home);
 }
 
-/* --- what is said of it -------------------------------------------------- */
+/* --- _meta of the result ------------------------------------------------- */
+
+static void put_route(struct mo_jw *w, const struct call_target *t)
+{
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
+    mo_jw_key(w, "tool");
+    mo_jw_str(w, t->given);
+    if (!t->arguments.p)
+        return;
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
+}
 
 int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
 {
@@ -267,7 +281,7 @@ int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
         return 0;
     mo_jw_init(&w, &f->route);
     mo_jw_obj(&w);
-    mo_meta_tools_put_route(&w, t);
+    put_route(&w, t);
     if (left) {
         mo_jw_key(&w, "insteadOf");
         mo_jw_cstr(&w, d->first_server);

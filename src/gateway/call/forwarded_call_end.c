@@ -1,10 +1,9 @@
-/* forwarded_call_end.c - what becomes of a call: its server's answer, a promise
- * of one (a task), an error of ours, or nothing that anybody can say; and how
- * whoever waits for it gets that.
+/* forwarded_call_end.c - the outcome of a call: the server's result, a task,
+ * an error of ours, or an unknown outcome; and its delivery.
  *
- * An answer goes straight through while its client is there; otherwise it is
- * kept in the flight until it is asked for. Everything that a server said is
- * blanked of secrets first (redact.h). */
+ * A result is passed on at once if the client waits for it; otherwise it is
+ * kept until the client returns. Secrets are removed from everything that a
+ * server returned (redact.h). */
 #include <stdio.h>
 
 #include "gateway/call/forwarded_call.h"
@@ -12,15 +11,17 @@
 #include "gateway/call/redact.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
-#include "gateway/router/meta_tools.h"
 #include "gateway/upstream/child_ping.h"
+#include "mcp/edit.h"
+
+#define META_ROUTE "mcp-orchestrator/route"
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- the outcome --------------------------------------------------------- */
+/* --- outcome ------------------------------------------------------------- */
 
-/* An error of ours: what went wrong with which server, and whether the call
- * may have been done. */
+/* Writes an error of ours: the reason, the server, and whether the call may
+ * have been run. */
 static void put_failure(struct forwarded_call *f, const char *why, bool sent)
 {
     const struct server_slot *s = f->slot;
@@ -52,7 +53,6 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
     f->is_error = true;
 }
 
-/* How long its tool's results may be. */
 static struct result_limit limit_of(const struct forwarded_call *f)
 {
     return (struct result_limit){
@@ -61,6 +61,25 @@ static struct result_limit limit_of(const struct forwarded_call *f)
         .has_output_schema = f->has_output_schema,
         .by_execute = f->by_execute,
     };
+}
+
+/* Sends the result with the route in its _meta. */
+static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
+                               struct mo_span route)
+{
+    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
+    struct mo_buf b, meta;
+    int rc;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&meta, GW_TEXT_MAX);
+    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
+    ed.to = mo_buf_view(&meta);
+    if (rc == 0)
+        rc = mo_edit(&b, result, &ed, 1);
+    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
+    mo_buf_fini(&meta);
+    mo_buf_fini(&b);
 }
 
 static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
@@ -74,7 +93,7 @@ static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
         mo_result_limit_cut(f->g->results, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
-        mo_meta_tools_result(c, result, mo_buf_view(&f->route));
+        send_routed_result(c, result, mo_buf_view(&f->route));
     else
         mo_ep_call_result(c, mo_json_text(result));
     mo_buf_fini(&cut);
@@ -98,11 +117,11 @@ void mo_forward_deliver(struct forwarded_call *f)
     mo_forward_free(f);
 }
 
-/* The outcome is in the buffer. */
+/* Ends the call; its outcome is in the buffer. */
 static void end_call(struct forwarded_call *f)
 {
     f->ended = true;
-    mo_forward_drop_questions(f, "the call is over");
+    mo_forward_drop_questions(f, "the call has ended");
     mo_forward_leave_server(f);
     if (f->client == CLIENT_WAITING)
         mo_forward_deliver(f);
@@ -114,7 +133,7 @@ static void end_call(struct forwarded_call *f)
         mo_forward_free(f);
 }
 
-/* Whoever said it may have said too much. */
+/* Removes secrets from the outcome. */
 static void redact_outcome(struct forwarded_call *f)
 {
     struct mo_json said = {f->outcome.p, f->outcome.len};
@@ -157,8 +176,8 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     end_call(f);
 }
 
-/* The usual case: the client waits, the bytes go straight through. It is told
- * before it is written down what came of the call: that waits for nobody. */
+/* Common case: passes the reply to the waiting client at once. The client
+ * gets it before the outcome is recorded, so that it does not wait for that. */
 static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
@@ -194,7 +213,7 @@ static void fail_without_answer(struct forwarded_call *f,
     mo_forward_fail(f, text, sent);
 }
 
-/* A connection that lives on and a call that was cut off all the same. */
+/* True if a call over HTTP was cut off while the connection object lives on. */
 static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
@@ -204,7 +223,7 @@ static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
            (r->err->code == MO_ECLOSED || mo_failover_is_unsent(r));
 }
 
-/* What a call says of its server. */
+/* Reports the end of a call to the server's breaker. */
 static void report_to_breaker(struct forwarded_call *f,
                               const struct mo_reply *r)
 {
@@ -219,8 +238,9 @@ static void report_to_breaker(struct forwarded_call *f,
         mo_child_ping(f->child);
 }
 
-/* Its headers did not fit: the schema that we know is old. The call was not
- * done, so it is sent once more when the list has been read. True: it is. */
+/* The headers did not match: our schema of the tool is outdated. The call
+ * was not run, so it is sent once more after the list was read again. True:
+ * it will be. */
 static bool reread_tools(struct forwarded_call *f)
 {
     struct gw_child *k =
@@ -235,7 +255,7 @@ static bool reread_tools(struct forwarded_call *f)
     return again;
 }
 
-/* For a client that is not here. */
+/* Keeps the outcome for a client that is not waiting. */
 static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_json said;
@@ -278,7 +298,7 @@ static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
     }
 }
 
-/* --- a promise instead of an answer -------------------------------------- */
+/* --- tasks --------------------------------------------------------------- */
 
 static void on_task_done(void *ctx, const struct mo_reply *r)
 {
@@ -294,7 +314,7 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
     mo_buf_fini(&b);
 }
 
-/* The client speaks of tasks itself: it gets the task, under a name of ours. */
+/* Passes the task to a client that supports tasks, under an exposed id. */
 static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
@@ -306,15 +326,15 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
         return false;
     mo_buf_reset(&f->outcome);
     (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
-    f->result_max = 0; /* of its result, not of this */
+    f->result_max = 0; /* the limit is for the task's result */
     mo_gw_judge_done(f, MO_GW_OK,
-                     result.n); /* what becomes of it is the client's */
+                     result.n); /* the client follows the task itself */
     end_call(f);
     return true;
 }
 
-/* What a task's method answers: under the name that the client knows, with as
- * much of its result as a call would have given. */
+/* Makes the result of a tasks/... method: with the exposed id, and with the
+ * result limit of the task's tool. */
 static void make_task_outcome(struct forwarded_call *f, struct mo_json task)
 {
     struct result_limit how = {.who = f->who};
@@ -356,7 +376,7 @@ static void watch_task(struct forwarded_call *f, struct mo_json result)
         (void)mo_forward_task_begin(f, mo_json_get(result, "task"));
 }
 
-/* Results may be long: they are only looked into if that can be. */
+/* Parses the result, which may be long, only if it can be a task. */
 static bool is_task_result(const struct forwarded_call *f,
                            const struct mo_conn *conn, const struct mo_reply *r)
 {

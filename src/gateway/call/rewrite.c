@@ -1,14 +1,14 @@
+/* rewrite.c - see rewrite.h. */
 #include "gateway/call/rewrite.h"
 
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gateway/router/meta_tools.h"
 #include "mcp/edit.h"
 
 #define MAC_LEN   16                  /* hex digits */
-#define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI, as written */
+#define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI in JSON */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -86,7 +86,7 @@ uint64_t mo_rewrite_peer(struct mo_span who)
 
 /* --- tasks --------------------------------------------------------------- */
 
-/* MAC_LEN digits. rest: all of the name behind them. */
+/* Writes the MAC_LEN digits of the hash. rest: the id after them. */
 static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
                    const struct server_slot *s, struct mo_span rest,
                    struct mo_buf *b)
@@ -135,7 +135,7 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
     return MO_ENOTFOUND;
 }
 
-/* What stands between the hash and its own name. */
+/* Writes the part between the hash and the server's own id. */
 static void put_task_limit(const struct result_limit *how, struct mo_buf *b)
 {
     if (how->max)
@@ -187,7 +187,7 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
-/* --- whose it is --------------------------------------------------------- */
+/* --- targets ------------------------------------------------------------- */
 
 static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
                      struct mo_span name, struct call_target *t)
@@ -261,9 +261,11 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
 int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
                       struct call_target *t)
 {
+    int rc = 0;
+
     *t = (struct call_target){.item = none};
-    if (mo_meta_tools_is_execute(g, c))
-        return mo_meta_tools_target(g, c, t);
+    if (g->execute_target(g, c, t, &rc))
+        return rc;
     switch (method_row(c)->what) {
     case TOOL:
         return find_item(g, MO_CAT_TOOLS, c->name, t);
@@ -284,9 +286,12 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
 void mo_rewrite_refuse(struct mo_ep_call *c)
 {
     static const char *const words[] = {
-        [TOOL] = "no such tool: ",         [PROMPT] = "no such prompt: ",
-        [RESOURCE] = "no such resource: ", [REF] = "params.ref names nothing",
-        [TASK] = "no such task: ",         [NOTHING] = "no such method: ",
+        [TOOL] = "no such tool: ",
+        [PROMPT] = "no such prompt: ",
+        [RESOURCE] = "no such resource: ",
+        [REF] = "params.ref names no known prompt or resource",
+        [TASK] = "no such task: ",
+        [NOTHING] = "no such method: ",
     };
     enum what what = method_row(c)->what;
     struct mo_buf msg, data;
@@ -306,7 +311,7 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
     mo_buf_fini(&data);
 }
 
-/* --- what is rewritten --------------------------------------------------- */
+/* --- params -------------------------------------------------------------- */
 
 bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 {
@@ -317,7 +322,7 @@ bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
            mo_conn_can(conn, "tasks");
 }
 
-/* Does any of it change anything? */
+/* True if any of the edits changes params. */
 static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
                        struct mo_span own)
 {
@@ -336,7 +341,7 @@ static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
     return false;
 }
 
-/* {"type":...,"name":own} as its server knows it. */
+/* Writes the ref with the server's own name. */
 static int put_ref(const struct mo_ep_call *c, const struct call_target *t,
                    struct mo_span quoted, struct mo_buf *out)
 {
@@ -367,7 +372,7 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
         {"task", {NULL, 0}},
         {"arguments", mo_json_text(mo_rewrite_args(c, t))},
     };
-    /* The answers to a task's questions are what tasks/update is for. */
+    /* tasks/update keeps inputResponses: they are its arguments. */
     size_t n = r->what == TASK ? 1 : other ? 5 : 4;
     struct mo_buf own, ref;
     int rc = 0;

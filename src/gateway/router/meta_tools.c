@@ -1,3 +1,4 @@
+/* meta_tools.c - see meta_tools.h. */
 #include "gateway/router/meta_tools_priv.h"
 
 #include "codec/json/jschema.h"
@@ -11,12 +12,11 @@
 #include "gateway/router/router_learning.h"
 #include "mcp/edit.h"
 
-#define META_ROUTE    "mcp-orchestrator/route"
 #define FIND_LIMIT    5
 #define CANDIDATES    3
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
-#define TOKEN_BYTES   4 /* of English and JSON, about */
+#define TOKEN_BYTES   4 /* about, of English and JSON */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -105,7 +105,7 @@ void mo_meta_tools_put_text(struct mo_jw *w, const char *key, struct mo_span s)
     mo_jw_str(w, s);
 }
 
-/* --- finding by name ----------------------------------------------------- */
+/* --- lookup by name ------------------------------------------------------ */
 
 const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
                                                 unsigned no)
@@ -181,8 +181,8 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     (void)mo_json_u64(mo_json_get(c->arguments, "limit"), &limit);
     (void)mo_json_f64(mo_json_get(c->arguments, "threshold"), &least);
     if (!query.n) {
-        mo_ep_call_fail(c, "query is missing: say in plain words what is to "
-                           "be done");
+        mo_ep_call_fail(c, "query is missing: describe in plain words what "
+                           "to do");
         return;
     }
     if (!found || mo_router_index_find(g->router_index, g, query, (size_t)limit,
@@ -216,8 +216,8 @@ struct choice {
     float sure; /* 1: it was named */
 };
 
-/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: nothing is said; MO_EBUSY: not
- * sure, and the answer is in *found. */
+/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: neither tool nor request given;
+ * MO_EBUSY: not sure, the candidates are in *found. */
 static int choose_tool(struct mo_gateway *g, const struct mo_ep_call *c,
                        struct mo_arena *a, struct mo_route_answer *found,
                        struct choice *ch)
@@ -257,9 +257,9 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_key(&w, "error");
     mo_jw_cstr(&w, found->n ? "It is not clear which tool is meant; nothing "
                               "was done. Call execute again with server, tool "
-                              "and params of one of these."
-                            : "No tool fits; nothing was done. "
-                              "list_capabilities says what there is.");
+                              "and params of one of the candidates."
+                            : "No tool fits the request; nothing was done. "
+                              "Call list_capabilities for all tools.");
     mo_jw_key(&w, "candidates");
     mo_jw_arr(&w);
     for (size_t i = 0; i < found->n; i++)
@@ -270,7 +270,7 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_fini(&b);
 }
 
-/* Do the params fit the tool's schema? */
+/* True if params are valid by the tool's schema. */
 static bool params_fit(const struct choice *ch, struct mo_jschema_result *r)
 {
     static const struct mo_jschema_opts o = {.name = "params"};
@@ -278,12 +278,12 @@ static bool params_fit(const struct choice *ch, struct mo_jschema_result *r)
     struct mo_json params =
         ch->params.p ? ch->params : (struct mo_json){"{}", 2};
 
-    /* What we cannot judge is its server's to judge. */
+    /* a schema that we cannot evaluate is left to the server */
     return !schema.p || mo_jschema_check(schema, params, &o, r, NULL) < 0 ||
            r->valid;
 }
 
-/* If they do not, it has been answered. */
+/* Answers the call and returns false if params are not valid. */
 static bool check_params(struct mo_ep_call *c, const struct choice *ch)
 {
     struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
@@ -311,7 +311,7 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     return false;
 }
 
-/* It was named: perhaps it was found before. */
+/* A tool was run by name: it may be a choice from an earlier find_tool. */
 static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
                           const struct mo_cat_item *it)
 {
@@ -323,40 +323,8 @@ static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
         mo_span_cstr(mo_meta_tools_server(g, it->server)->name), it->given);
 }
 
-static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
-                        struct mo_arena *a)
-{
-    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
-    struct choice ch;
-    struct call_target t;
-    int rc = found ? choose_tool(g, c, a, found, &ch) : MO_ENOMEM;
-
-    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
-        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
-    if (rc == MO_EINVAL)
-        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
-                           "request in plain words");
-    else if (rc == MO_ENOTFOUND && !ch.server.n &&
-             mo_span_is(ch.tool, RESULT_TOOL))
-        mo_result_limit_call(g, c, ch.params);
-    else if (rc == MO_ENOTFOUND)
-        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
-                           "words, list_capabilities says what there is");
-    else if (rc == MO_EBUSY)
-        answer_candidates(g, c, found);
-    else if (rc < 0)
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
-        mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && mo_meta_tools_target(g, c, &t) == 0) {
-        if (ch.tool.n)
-            record_choice(g, c, ch.item);
-        mo_forward_start(g, c, &t);
-    }
-}
-
-int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                         struct call_target *t)
+static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                               struct call_target *t)
 {
     struct mo_route_answer *found = mo_new(struct mo_route_answer);
     struct choice ch;
@@ -381,6 +349,37 @@ int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
     mo_arena_fini(&a);
     mo_free(found);
     return rc;
+}
+
+static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
+                        struct mo_arena *a)
+{
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct choice ch;
+    struct call_target t;
+    int rc = found ? choose_tool(g, c, a, found, &ch) : MO_ENOMEM;
+
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
+    if (rc == MO_EINVAL)
+        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
+                           "request in plain words");
+    else if (rc == MO_ENOTFOUND && !ch.server.n &&
+             mo_span_is(ch.tool, RESULT_TOOL))
+        mo_result_limit_call(g, c, ch.params);
+    else if (rc == MO_ENOTFOUND)
+        mo_ep_call_fail(c, NO_SUCH_TOOL);
+    else if (rc == MO_EBUSY)
+        answer_candidates(g, c, found);
+    else if (rc < 0)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
+        mo_ep_call_fail(c, "params must be an object");
+    else if (check_params(c, &ch) && find_execute_target(g, c, &t) == 0) {
+        if (ch.tool.n)
+            record_choice(g, c, ch.item);
+        mo_forward_start(g, c, &t);
+    }
 }
 
 static int copy_span(struct mo_arena *a, struct mo_span from,
@@ -418,36 +417,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     return rc < 0 ? rc : copy_span(a, ch.item->own, &out->tool);
 }
 
-void mo_meta_tools_put_route(struct mo_jw *w, const struct call_target *t)
-{
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
-    mo_meta_tools_put_text(w, "tool", t->given);
-    if (!t->arguments.p)
-        return;
-    mo_jw_key(w, "confidence");
-    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
-}
-
-void mo_meta_tools_result(struct mo_ep_call *c, struct mo_json result,
-                          struct mo_span route)
-{
-    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
-    struct mo_buf b, meta;
-    int rc;
-
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_buf_init(&meta, GW_TEXT_MAX);
-    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
-    ed.to = mo_buf_view(&meta);
-    if (rc == 0)
-        rc = mo_edit(&b, result, &ed, 1);
-    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
-    mo_buf_fini(&meta);
-    mo_buf_fini(&b);
-}
-
-/* --- which --------------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------ */
 
 static const struct meta_tool {
     const char *name;
@@ -479,12 +449,16 @@ bool mo_meta_tools_is_call(const struct mo_gateway *g,
     return find_meta_tool(g, c) != NULL;
 }
 
-bool mo_meta_tools_is_execute(const struct mo_gateway *g,
-                              const struct mo_ep_call *c)
+bool mo_meta_tools_execute_target(struct mo_gateway *g,
+                                  const struct mo_ep_call *c,
+                                  struct call_target *t, int *rc)
 {
     const struct meta_tool *r = find_meta_tool(g, c);
 
-    return r && r->run == run_execute;
+    if (!r || r->run != run_execute)
+        return false;
+    *rc = find_execute_target(g, c, t);
+    return true;
 }
 
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)

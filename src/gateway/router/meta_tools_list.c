@@ -1,10 +1,10 @@
-/* meta_tools_list.c - the two of the four that tell what there is. */
+/* meta_tools_list.c - list_capabilities and explain_tool. */
 #include <stdio.h>
 
 #include "gateway/router/meta_tools_priv.h"
 
 #define PAGE_SERVERS 20 /* of list_capabilities */
-#define PAGE_TOOLS   20 /* of each, unless one server is asked for */
+#define PAGE_TOOLS   20 /* per server, unless one server is asked for */
 
 /* --- list_capabilities --------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static bool contains_word(const char *text, struct mo_span word)
     return false;
 }
 
-/* Is it one of those lines? */
+/* True if `line` is one of the lines, ignoring case. */
 static bool has_line(const char *lines, struct mo_span line)
 {
     struct mo_span rest = mo_span_cstr(lines);
@@ -45,7 +45,7 @@ static bool has_line(const char *lines, struct mo_span line)
     return false;
 }
 
-/* Its own category or tag; else words that its owner wrote of it. */
+/* Matches a category or tag, or words in keywords and description. */
 static bool is_in_category(const struct mo_gw_server *s,
                            struct mo_span category)
 {
@@ -127,7 +127,7 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     struct mo_jw w;
 
     if (cursor.n && mo_span_u64(cursor, &from) < 0) {
-        mo_ep_call_fail(c, "cursor is none that was given here");
+        mo_ep_call_fail(c, "cursor is not valid; omit it for the first page");
         return;
     }
     mo_buf_init(&b, GW_TEXT_MAX);
@@ -160,7 +160,7 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
 
 /* --- explain_tool -------------------------------------------------------- */
 
-/* A value that the schema of a parameter would take, most likely. */
+/* Writes an example value for a parameter. */
 static void put_example_value(struct mo_jw *w, struct mo_json schema)
 {
     static const struct {
@@ -236,7 +236,7 @@ static double as_ms(uint64_t us)
     return (double)us / 1000;
 }
 
-/* From the calls that were made since we run. */
+/* Writes durations of the tool's calls since the start. */
 static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
                         const struct mo_cat_item *it)
 {
@@ -274,8 +274,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     tool = tool.n ? tool : mo_meta_tools_arg(c, a, "tool_name");
     it = tool.n ? mo_meta_tools_find(g, server, tool) : NULL;
     if (!it) {
-        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
-                           "words, list_capabilities says what there is");
+        mo_ep_call_fail(c, NO_SUCH_TOOL);
         return;
     }
     mo_unavailable_tool(g, it, &v);

@@ -1,20 +1,20 @@
-/* router_query.c - what the router would choose, and what it cannot choose and
- * why.
+/* router_query.c - which tools the router would choose, and which it rules
+ * out and why, for people.
  *
- * One index over everything that is configured (mo_router_index_new_all), so
- * that what cannot be used is measured against what can. A tool is ruled out
- * when its server is off, its circuit open or a sign-in missing, when it is
- * hidden, when nobody knows yet what its server has, or when it is not what
- * people saw first (quarantined). Each comes with why: the words it shares with
- * the request, its two scores, and what was learnt here. */
+ * One index covers everything configured (mo_router_index_new_all), so that
+ * tools that cannot be used are ranked together with the others. A tool is
+ * ruled out if its server is disabled, failing, needs a sign-in or was never
+ * read, if the tool is hidden, or if its definition changed and was not
+ * accepted (quarantined). Each result has the words it shares with the
+ * request, its scores, and what was learnt. */
 #include "gateway/router/router_explain.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
-#include "gateway/upstream/unavailable_reason.h"
+#include "gateway/router/unavailable_reason.h"
 
 #define LIMIT     5
-#define LEAST     0.01 /* confidence of what is worth naming */
-#define OUT_LEAST 0.2  /* and of what is worth ruling out */
+#define LEAST     0.01 /* least confidence of a result */
+#define OUT_LEAST 0.2  /* and of a tool that is ruled out */
 
 struct query {
     struct mo_gateway *g;
@@ -30,7 +30,7 @@ struct hit {
     bool off;
 };
 
-/* --- what was hit -------------------------------------------------------- */
+/* --- hits ---------------------------------------------------------------- */
 
 static bool is_hit(const struct mo_catalog *c, const struct mo_cat_item *it,
                    const struct mo_route_hit *h)
@@ -58,7 +58,7 @@ static void find_hit(const struct mo_catalog *c, struct hit *x)
             x->server = i;
 }
 
-/* What people saw of it first is not what it is now. */
+/* Checks whether the tool differs from its pinned definition. */
 static void check_changed(const struct mo_gateway *g,
                           const struct mo_gw_find *f, const struct hit *x,
                           struct unavailable_reason *v)
@@ -79,20 +79,20 @@ static void find_reason(const struct query *k, const struct hit *x,
 
     v->code = NULL;
     if (s.off)
-        mo_unavailable_set(v, "disabled",
-                           "it is disabled in the configuration: mcp enable ",
-                           s.name);
+        mo_unavailable_set(
+            v, "disabled",
+            "its server is disabled; enable it with: mcp enable ", s.name);
     else if (x->off)
         mo_unavailable_set(v, "hidden",
-                           "it is hidden in the configuration, by `tools` of ",
+                           "it is hidden by `tools` in the configuration of ",
                            s.name);
     else if (!x->item && why)
         mo_unavailable_set(v, "unlisted",
-                           "it could not be asked what it has: ", why);
+                           "the lists of its server could not be read: ", why);
     else if (!x->item)
         mo_unavailable_set(
             v, "unlisted",
-            "nobody knows yet what it has; find --refresh, or mcp test ",
+            "its server was never read; run find --refresh or mcp test ",
             s.name);
     else
         mo_unavailable_server(g, x->server, v);
@@ -100,7 +100,7 @@ static void find_reason(const struct query *k, const struct hit *x,
         check_changed(g, k->f, x, v);
 }
 
-/* --- what is said -------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
 static void put_number(struct mo_jw *w, const char *key, float v)
 {
@@ -108,7 +108,7 @@ static void put_number(struct mo_jw *w, const char *key, float v)
     mo_jw_f64(w, (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
 }
 
-/* Beside its scores: shared words, and what was learnt of them here. */
+/* Writes shared words and what was learnt. */
 static void put_why(const struct query *k, const struct hit *x, struct mo_jw *w)
 {
     struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
@@ -158,7 +158,7 @@ static void put_hit(const struct query *k, const struct hit *x,
     mo_jw_end(w);
 }
 
-/* Those that can be used, or those that cannot. */
+/* Writes the tools that can be used, or those that are ruled out. */
 static void put_list(const struct query *k, bool ruled_out, struct mo_jw *w)
 {
     const struct mo_route_answer *a = k->a;
@@ -222,7 +222,7 @@ int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
     return rc;
 }
 
-/* --- what people teach it ------------------------------------------------ */
+/* --- lessons ------------------------------------------------------------- */
 
 bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
 {

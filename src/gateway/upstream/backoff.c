@@ -1,3 +1,4 @@
+/* backoff.c - see backoff.h. */
 #include "gateway/upstream/backoff.h"
 
 static uint64_t longest_pause(unsigned fails)
@@ -9,14 +10,14 @@ static uint64_t longest_pause(unsigned fails)
     return ms < MO_BACKOFF_MOST_MS ? ms : MO_BACKOFF_MOST_MS;
 }
 
-void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t dice)
+void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t random)
 {
     uint64_t half;
 
     if (b->fails < UINT32_MAX)
         b->fails++;
     half = longest_pause(b->fails) / 2;
-    b->until = now + half + dice % (half + 1);
+    b->until = now + half + random % (half + 1);
 }
 
 void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms)

@@ -1,3 +1,4 @@
+/* breaker.c - see breaker.h. */
 #include "gateway/upstream/breaker.h"
 
 #include <stddef.h>
@@ -20,7 +21,7 @@ static void breaker_move(struct mo_breaker *b, enum mo_breaker_state to)
     b->state = to;
 }
 
-/* --- the window ---------------------------------------------------------- */
+/* --- window of recent calls ---------------------------------------------- */
 
 static void count_call(struct mo_breaker *b, uint64_t now, bool fault)
 {
@@ -51,7 +52,7 @@ static bool over_fault_share(const struct mo_breaker *b, uint64_t now)
            bad * 100 > (good + bad) * MO_BREAKER_SHARE;
 }
 
-/* --- the machine --------------------------------------------------------- */
+/* --- states -------------------------------------------------------------- */
 
 static uint64_t pause_ms(const struct mo_breaker *b)
 {
@@ -107,7 +108,7 @@ bool mo_breaker_report(struct mo_breaker *b, uint64_t now, bool fault)
     if (b->state == MO_BREAKER_CLOSED)
         return report_while_closed(b, now, fault);
     if (b->state == MO_BREAKER_OPEN)
-        return false; /* calls from before: nothing new */
+        return false; /* a call that began before it opened */
     if (fault) {
         open_breaker(b, now);
         return true;

@@ -1,17 +1,17 @@
-/* child.c - the life of one child.
+/* child.c - one child: start, faults, idle time and end.
  *
  *   NEW -> STARTING -> OPEN -> CLOSING -> GONE
- *    |         |  \      |                 ^
+ *    |         |  \\      |                 ^
  *    |         |   +-> CLOSING             |
  *    +---------+---------+-----------------+
  *
- * The way down is the conn's on_close; only a child that never had a conn
- * goes without. The memory goes with it, or with the last who holds it. */
+ * A child with a conn reaches GONE in the conn's on_close; a NEW child has
+ * no conn and goes directly. It is freed when it is GONE and no longer held. */
 #include "base/rand.h"
 #include "gateway/upstream/upstream_priv.h"
 
-/* What a shared child is told that its client can do: what it asks for goes
- * to the client of the call, or is refused if that one cannot. */
+/* Client capabilities told to a shared child. Its questions go to the client
+ * of the call, or are refused if that client lacks the capability. */
 #define CAPS_ALL                                                               \
     "{\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}},"               \
     "\"roots\":{\"listChanged\":true},"                                        \
@@ -26,7 +26,7 @@ static bool is_running(enum child_state s)
     return s == CH_STARTING || s == CH_OPEN || s == CH_CLOSING;
 }
 
-void mo_upstream_child_move(struct mo_child *c, enum child_state to)
+static void child_move(struct mo_child *c, enum child_state to)
 {
     static const uint8_t legal[] = {
         [CH_NEW] = TO(CH_STARTING) | TO(CH_GONE),
@@ -59,8 +59,7 @@ struct mo_span mo_child_who(const struct mo_child *c)
 
 /* --- faults -------------------------------------------------------------- */
 
-/* The loop's number of turns goes on before anybody hears of this: what comes
- * with the same number is of the same cause. */
+/* Faults with the same loop turn have the same cause and count once. */
 static void note_fault(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;
@@ -71,13 +70,13 @@ static void note_fault(struct mo_child *c, const struct mo_err *why)
     if (why)
         u->why = *why;
     else if (!again)
-        (void)mo_fail(&u->why, MO_EUNAVAIL, "a call has failed");
+        (void)mo_fail(&u->why, MO_EUNAVAIL, "a call failed");
     mo_upstream_schedule(u);
     if (again || !mo_breaker_report(&u->breaker, mo_upstream_now(), true))
         return;
     mo_log_err(
-        mo_loop_log(u->opts.loop), MO_WARN, "up", &u->why,
-        "%s fails again and again, not asked for %llu s", u->server.name,
+        mo_loop_log(u->opts.loop), MO_WARN, "upstream", &u->why,
+        "%s fails again and again; no calls for %llu s", u->server.name,
         (unsigned long long)mo_breaker_wait(&u->breaker, mo_upstream_now()) /
             1000);
 }
@@ -104,7 +103,7 @@ void mo_child_report(struct mo_child *c, bool is_fault)
     }
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
 static void child_free(struct mo_child *c)
 {
@@ -117,13 +116,13 @@ static void child_free(struct mo_child *c)
     mo_upstream_maybe_free(u);
 }
 
-/* It is gone. What waited for it is told; who holds it may look at it. With
- * no open child left, those who would take any are told, too. */
+/* Requests that waited for it fail. If no open child is left, so do the
+ * requests for any child. */
 void mo_upstream_child_end(struct mo_child *c, enum refusal refusal)
 {
     struct mo_upstream *u = c->up;
 
-    mo_upstream_child_move(c, CH_GONE);
+    child_move(c, CH_GONE);
     if (c->trial)
         mo_breaker_cancel_trial(&u->breaker);
     c->trial = false;
@@ -146,7 +145,7 @@ void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
     if (c->state != CH_STARTING && c->state != CH_OPEN)
         return;
     (void)mo_fail(&e, code, "%s", why);
-    mo_upstream_child_move(c, CH_CLOSING);
+    child_move(c, CH_CLOSING);
     mo_conn_close(c->conn, &e);
 }
 
@@ -164,7 +163,7 @@ static void fail_start(struct mo_child *c, const struct mo_err *why)
         mo_backoff_failed(&u->backoff, now, mo_random_u64());
     if (u->breaker.state == MO_BREAKER_HALF)
         note_fault(c, why);
-    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "up", why,
+    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
                "%s could not be started", u->server.name);
     mo_upstream_child_end(c, REFUSED_START);
 }
@@ -178,12 +177,13 @@ static void note_lost(struct mo_child *c, const struct mo_err *why)
     u->why = *why;
     if (c->calls || young)
         note_fault(c, why);
-    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "up", why, "%s is lost",
-               u->server.name);
+    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
+               "connection to %s lost", u->server.name);
 }
 
-/* A server that was legacy when we last asked may be another one by now.
- * Slow ones would be slow again, and who keeps us out has answered. */
+/* A server recorded as legacy may have been upgraded: try once without that
+ * knowledge. After a timeout or a refusal (MO_EPOLICY) a second try would
+ * not help. */
 static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
@@ -201,7 +201,7 @@ static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
 static void on_conn_tap(void *ctx, bool to_server, struct mo_span text)
 {
     const struct mo_child *c = ctx;
-    const struct mo_gateway_opts *o = &c->up->opts;
+    const struct mo_upstream_opts *o = &c->up->opts;
 
     o->tap(o->tap_ctx, c->up->server.name, c->number, to_server, text);
 }
@@ -218,7 +218,7 @@ static void on_conn_close(void *ctx, const struct mo_err *given)
     if (given)
         why = *given;
     else
-        (void)mo_fail(&why, MO_ECLOSED, "the connection has ended");
+        (void)mo_fail(&why, MO_ECLOSED, "the connection ended");
     c->conn = NULL;
     if (was == CH_STARTING && try_without_verdict(c, &why) &&
         connect_child(c, &why) == 0)
@@ -229,21 +229,20 @@ static void on_conn_close(void *ctx, const struct mo_err *given)
     }
     if (was == CH_OPEN) {
         note_lost(c, &why);
-        mo_upstream_child_move(
-            c, CH_CLOSING); /* the caller sees no conn any more */
+        child_move(c, CH_CLOSING); /* hides the conn from callers */
     }
-    c->calls++; /* on_lost may let it go */
+    c->calls++; /* on_lost may release it */
     if (c->opened && u->cb->on_lost)
         u->cb->on_lost(u->ctx, c, &why);
     c->calls--;
     mo_upstream_child_end(c, REFUSED_CLOSED);
 }
 
-/* --- its news ------------------------------------------------------------ */
+/* --- callbacks of its connection ----------------------------------------- */
 
 static void report_verdict(struct mo_child *c)
 {
-    const struct mo_gateway_opts *o = &c->up->opts;
+    const struct mo_upstream_opts *o = &c->up->opts;
     struct mo_conn_verdict v = mo_conn_info(c->conn)->verdict;
 
     if (o->learnt && v.era != MO_ERA_UNKNOWN &&
@@ -259,7 +258,7 @@ static void on_conn_open(void *ctx, struct mo_conn *conn)
     struct mo_upstream *u = c->up;
 
     (void)conn;
-    mo_upstream_child_move(c, CH_OPEN);
+    child_move(c, CH_OPEN);
     c->opened = true;
     c->opened_ms = mo_upstream_now();
     u->sign_in = false;
@@ -267,7 +266,7 @@ static void on_conn_open(void *ctx, struct mo_conn *conn)
     if (u->breaker.state == MO_BREAKER_CLOSED)
         mo_err_clear(&u->why);
     report_verdict(c);
-    c->calls++; /* on_open may hold it and let it go */
+    c->calls++; /* on_open may hold and release it */
     if (u->cb->on_open)
         u->cb->on_open(u->ctx, c);
     c->calls--;
@@ -286,7 +285,7 @@ static void on_conn_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
     if (c->up->cb->on_ask)
         c->up->cb->on_ask(c->up->ctx, c, a);
     else
-        mo_ask_refuse(a, RPC_NO_METHOD, "nobody here can answer that");
+        mo_ask_refuse(a, RPC_NO_METHOD, "no handler for this request");
 }
 
 static void on_conn_ask_gone(void *ctx, struct mo_ask *a)
@@ -324,12 +323,12 @@ static const struct mo_conn_cb conn_cb = {
     .on_close = on_conn_close,
 };
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
     struct mo_child *c = ctx;
-    const struct mo_gateway_opts *o = &c->up->opts;
+    const struct mo_upstream_opts *o = &c->up->opts;
     int rc = o->dial(o->ctx, c->up->server.name, mo_child_who(c), conn, e);
 
     c->not_dialed = rc < 0;
@@ -338,13 +337,13 @@ static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 
 static int connect_child(struct mo_child *c, struct mo_err *e)
 {
-    const struct mo_gateway_opts *o = &c->up->opts;
+    const struct mo_upstream_opts *o = &c->up->opts;
     const struct mo_gw_server *s = &c->up->server;
     struct mo_conn_opts co = {
         .mode = s->mode,
         .open_ms = s->start_ms,
         .capabilities = c->caps ? mo_span_cstr(c->caps) : MO_SPAN(CAPS_ALL),
-        .log_level = "debug", /* what is too much is left out further down */
+        .log_level = "debug", /* filtered per client later */
         .dial = on_conn_dial,
         .cb = &conn_cb,
         .ctx = c,
@@ -363,7 +362,7 @@ void mo_upstream_child_start(struct mo_child *c)
 {
     struct mo_err e;
 
-    mo_upstream_child_move(c, CH_STARTING);
+    child_move(c, CH_STARTING);
     c->number = ++c->up->starts;
     if (connect_child(c, &e) < 0)
         fail_start(c, &e);
@@ -380,12 +379,11 @@ static void on_idle_timeout(struct mo_timer *t)
     if (since < stop_ms)
         mo_timer_start(c->up->opts.loop, &c->idle, stop_ms - since);
     else
-        mo_upstream_child_close(c, MO_ECANCELED,
-                                "stopped: nobody has called it lately");
+        mo_upstream_child_close(c, MO_ECANCELED, "stopped: idle");
 }
 
-/* The timer is left running while there are calls, and looks again: calls
- * come and go far more often than it fires. */
+/* The timer keeps running during calls and checks again when it fires: calls
+ * come and go far more often. */
 static void start_idle(struct mo_child *c)
 {
     struct mo_upstream *u = c->up;
@@ -433,7 +431,7 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
     return c;
 }
 
-/* --- who holds it -------------------------------------------------------- */
+/* --- references ---------------------------------------------------------- */
 
 void mo_upstream_child_released(struct mo_child *c)
 {
@@ -445,8 +443,7 @@ void mo_upstream_child_released(struct mo_child *c)
     if (c->state == CH_GONE)
         child_free(c);
     else if (c->orphan)
-        mo_upstream_child_close(c, MO_ECANCELED,
-                                "stopped: its session is over");
+        mo_upstream_child_close(c, MO_ECANCELED, "stopped: its session ended");
     else if (c->state == CH_OPEN)
         start_idle(c);
 }

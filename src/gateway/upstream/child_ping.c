@@ -1,3 +1,4 @@
+/* child_ping.c - see child_ping.h. */
 #include "gateway/upstream/child_ping.h"
 
 static void on_ping_reply(void *ctx, const struct mo_reply *r)
@@ -7,7 +8,7 @@ static void on_ping_reply(void *ctx, const struct mo_reply *r)
     struct mo_err why;
 
     if (conn && r->err && r->err->code == MO_ETIMEOUT) {
-        (void)mo_fail(&why, MO_ETIMEOUT, "it does not answer any more");
+        (void)mo_fail(&why, MO_ETIMEOUT, "it does not answer a ping");
         mo_conn_close(conn, &why);
     }
     mo_child_release(c);

@@ -1,8 +1,9 @@
-/* pulse.h - does a child still live that let a call wait in vain?
+/* child_ping.h - checks whether a child still answers after a call timed out.
  *
- * A call without a sign of life may be slow, or its server hangs. So it is
- * asked for something that costs nothing; who does not answer that either is
- * given up, and the next call starts another. */
+ * A call without progress may be slow, or its server may hang. mo_child_ping()
+ * sends a cheap request ("ping", or "server/discover" to a modern server). A
+ * child that does not answer within MO_CHILD_PING_MS is closed; the next call
+ * starts another one. */
 #ifndef MO_GATEWAY_UPSTREAM_CHILD_PING_H
 #define MO_GATEWAY_UPSTREAM_CHILD_PING_H
 
@@ -10,7 +11,7 @@
 
 #define MO_CHILD_PING_MS 3000
 
-/* Takes its own time; the child is held meanwhile. */
+/* Asynchronous; holds the child until the answer or the timeout. */
 void mo_child_ping(struct mo_child *c);
 
 #endif

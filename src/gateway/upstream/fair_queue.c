@@ -1,16 +1,17 @@
-/* fair_queue.c - who is next when a server takes no more calls.
+/* fair_queue.c - which waiting request is granted next at max_calls.
  *
- * Every caller has the number of the turn in which it was last served; the
- * one with the lowest is next, and who was never served goes before all. Of
- * one caller the wishes go in their order. Numbers are kept of TURN_WHO_MAX
- * callers; if there are more, all begin anew, which is fair enough.
+ * Each caller has the number of the turn in which it was last served. The
+ * caller with the lowest number is next; a caller who was never served comes
+ * first. The requests of one caller keep their order. Numbers of
+ * QUEUE_CALLERS_MAX callers are stored; when there are more, all numbers are
+ * cleared.
  *
- * Wishes that do not count (lists, listeners) never wait here. */
+ * Requests that do not count (lists, listeners) never wait here. */
 #include "base/rand.h"
 #include "gateway/upstream/upstream_priv.h"
 
 #define QUEUE_CALLERS_MAX 1024
-#define QUEUE_WAIT_MS     MO_CONN_IDLE_MS /* unless the server says otherwise */
+#define QUEUE_WAIT_MS     MO_CONN_IDLE_MS /* default of call_ms */
 
 static uint64_t max_wait_ms(const struct mo_upstream *u)
 {
@@ -22,7 +23,7 @@ static struct mo_span caller_key(const uint64_t *who)
     return mo_span((const char *)who, sizeof(*who));
 }
 
-/* In their order, so that the first one is the oldest. */
+/* Requests are in order of arrival: the first one is the oldest. */
 static void on_queue_timeout(struct mo_timer *t)
 {
     struct mo_upstream *u = mo_container_of(t, struct mo_upstream, queue_timer);
@@ -88,7 +89,7 @@ static uint64_t last_turn(const struct mo_upstream *u,
     return (uint64_t)(uintptr_t)v;
 }
 
-/* The first one of whoever has waited for the most turns. */
+/* The first request of the caller who was served least recently. */
 static struct mo_child_request *pick_fairest(const struct mo_upstream *u)
 {
     struct mo_child_request *best = NULL;
@@ -126,7 +127,7 @@ struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u)
 {
     if (mo_list_empty(&u->requests))
         return NULL;
-    if (!u->server.max_calls) /* the usual case: first come, first served */
+    if (!u->server.max_calls) /* no limit: first come, first served */
         return mo_container_of(u->requests.next, struct mo_child_request, node);
     if (!at_call_limit(u))
         return pick_fairest(u);

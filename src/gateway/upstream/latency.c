@@ -1,3 +1,4 @@
+/* latency.c - see latency.h. */
 #include "gateway/upstream/latency.h"
 
 #include "base/mem.h"
@@ -16,7 +17,7 @@ void mo_latency_fini(struct mo_latency *p)
     mo_map_fini(&p->rows);
 }
 
-/* Server, NUL, tool. Empty: too long. */
+/* The key is server, NUL, tool. Empty: too long. */
 static struct mo_span make_key(char buf[KEY_MAX], const char *server,
                                struct mo_span tool)
 {
@@ -75,7 +76,7 @@ void mo_latency_add(struct mo_latency_row *r, uint64_t us, bool failed)
         halve_counts(r);
 }
 
-/* What so many of 100 did not exceed. */
+/* Upper end of the bucket that holds this percentile. */
 static uint64_t percentile_us(const struct mo_latency_row *r, unsigned percent)
 {
     uint64_t end = LATENCY_FIRST_US, sum = 0;

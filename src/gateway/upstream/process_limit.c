@@ -1,8 +1,7 @@
-/* process_limit.c - how many children there may be.
+/* process_limit.c - limits the number of children.
  *
- * Who is on the way out still takes its place. A NEW child waits only while
- * there is a place on its way to being free for it; everybody else is told at
- * once that there is no room. */
+ * A closing child still takes its place. A NEW child waits only while a
+ * place is about to become free; otherwise its requests fail at once. */
 #include "gateway/upstream/upstream_priv.h"
 
 void mo_upstream_pool_init(struct mo_upstream_pool *p, unsigned max)
@@ -23,7 +22,8 @@ static unsigned count_running(const struct mo_upstream *u)
     return u->count[CH_STARTING] + u->count[CH_OPEN] + u->count[CH_CLOSING];
 }
 
-/* The same session's last child must be gone: a session has one. */
+/* True while the session's previous child is closing: a session has one
+ * child at a time. */
 static bool has_closing_twin(const struct mo_child *c)
 {
     if (!c->up->server.per_session || c->up->count[CH_CLOSING] == 0)
@@ -53,13 +53,13 @@ static bool close_oldest_idle(struct mo_upstream_pool *p,
         if (of && c->up != of)
             continue;
         mo_upstream_child_close(c, MO_ECANCELED,
-                                "stopped to make room for another");
+                                "stopped to make room for another server");
         return true;
     }
     return false;
 }
 
-/* Is a place on its way to being free? An idle child is closed if it must. */
+/* True if a place is about to become free. Closes an idle child if needed. */
 static bool make_room(const struct mo_child *c)
 {
     struct mo_upstream *u = c->up;
@@ -83,8 +83,8 @@ bool mo_process_limit_admit(struct mo_child *c)
     return true;
 }
 
-/* Nothing of this takes others out of the queue: what ends is dealt with
- * later. */
+/* Safe to iterate: admitting a child takes no other child out of the queue,
+ * since ends are handled later. */
 void mo_process_limit_freed(struct mo_upstream_pool *p)
 {
     mo_list_each_safe (it, &p->queue)

@@ -1,3 +1,4 @@
+/* server_overrides.c - see server_overrides.h. */
 #include "gateway/upstream/server_overrides.h"
 
 struct server_overrides {
@@ -82,7 +83,7 @@ void mo_overrides_free(struct server_overrides *m)
     mo_free(m);
 }
 
-/* --- what is asked of it ------------------------------------------------- */
+/* --- lookups ------------------------------------------------------------- */
 
 const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
                                            struct mo_span own)

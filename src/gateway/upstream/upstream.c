@@ -1,10 +1,8 @@
-/* upstream.c - a server: who wants a child, who gets which, what is shown of
- * it.
+/* upstream.c - requests for children, and the state shown of a server.
  *
- * Everything that must not happen inside a call happens in on_later(): shared
- * children are given out, wishes are delivered, a change of state is told,
- * and the end is. Whatever changes anything just calls mo_upstream_schedule().
- */
+ * Work that must not happen inside a caller's call is done in on_later():
+ * granting shared children, delivering requests, reporting a changed state
+ * and the end. Any change only calls mo_upstream_schedule(). */
 #include "gateway/upstream/upstream_priv.h"
 
 uint64_t mo_upstream_now(void)
@@ -17,9 +15,9 @@ void mo_upstream_schedule(struct mo_upstream *u)
     mo_loop_soon(u->opts.loop, &u->later);
 }
 
-/* --- what a wish comes to ------------------------------------------------ */
+/* --- granting and refusing ----------------------------------------------- */
 
-/* Of a list that is not empty. */
+/* The list must not be empty. */
 static struct mo_child_request *first_request(const struct mo_list *requests)
 {
     return mo_container_of(requests->next, struct mo_child_request, node);
@@ -79,36 +77,39 @@ static void explain_refusal(const struct mo_upstream *u, enum refusal refusal,
         break;
     case REFUSED_BACKOFF:
         (void)mo_fail(e, u->sign_in ? MO_EPOLICY : MO_EUNAVAIL,
-                      "%s: %s, tried again in %u s: %s", name,
+                      "%s: %s; tried again in %u s: %s", name,
                       u->sign_in ? "a person must sign in"
-                                 : "it could not be started",
+                                 : "the server could not be started",
                       pause, u->failed.msg);
         break;
     case REFUSED_BREAKER:
-        (void)mo_fail(e, MO_EUNAVAIL,
-                      "%s: it fails again and again, tried again in %u s: %s",
-                      name, broken, u->why.msg);
+        (void)mo_fail(
+            e, MO_EUNAVAIL,
+            "%s: the server fails again and again; tried again in %u s: %s",
+            name, broken, u->why.msg);
         break;
     case REFUSED_ROOM:
         (void)mo_fail(e, MO_EBUSY,
-                      "%s: too many servers are busy (%u in all), try later",
+                      "%s: no free place for another server process (%u are "
+                      "running, none is idle); try again later",
                       name, u->pool->running);
         break;
     case REFUSED_QUEUE:
         (void)mo_fail(e, MO_EBUSY,
-                      "%s: %u calls are under way and others wait, try later",
+                      "%s: the server is busy (%u calls under way, others "
+                      "wait); try again later",
                       name, u->under_way);
         break;
     case REFUSED_MEMORY:
         (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", name);
         break;
     case REFUSED_CLOSED:
-        (void)mo_fail(e, MO_ECLOSED, "%s: it is being stopped", name);
+        (void)mo_fail(e, MO_ECLOSED, "%s: the server is being stopped", name);
         break;
     }
 }
 
-/* --- who gets which ------------------------------------------------------ */
+/* --- choosing a child ---------------------------------------------------- */
 
 static struct mo_child *least_busy(const struct mo_upstream *u)
 {
@@ -128,7 +129,7 @@ static bool may_start(const struct mo_upstream *u)
     return !u->closing && mo_backoff_wait(&u->backoff, mo_upstream_now()) == 0;
 }
 
-/* Children that will be open if all goes well. */
+/* Children that will be open unless their start fails. */
 static unsigned count_coming(const struct mo_upstream *u)
 {
     return u->count[CH_NEW] + u->count[CH_STARTING];
@@ -139,7 +140,7 @@ static bool may_start_another(const struct mo_upstream *u)
     return u->count[CH_OPEN] < u->server.instances && may_start(u);
 }
 
-/* A child for whoever wants one. Not NOT_REFUSED: there will be none. */
+/* Starts one more shared child. NOT_REFUSED: one is coming. */
 static enum refusal start_another(struct mo_upstream *u)
 {
     struct mo_child *c = NULL;
@@ -273,9 +274,10 @@ void mo_upstream_cancel_request(struct mo_child_request *w)
         mo_upstream_child_released(c);
 }
 
-/* --- later --------------------------------------------------------------- */
+/* --- deferred work ------------------------------------------------------- */
 
-/* Its child was lost before it had it, and nothing was sent: another one. */
+/* The granted child was lost before delivery and nothing was sent: request
+ * another one. */
 static void grant_another(struct mo_upstream *u, struct mo_child_request *w)
 {
     struct mo_child *c = w->child;
@@ -362,7 +364,7 @@ static void upstream_free(struct mo_upstream *u)
     mo_free(u);
 }
 
-/* Children that are gone but held keep it. */
+/* Frees u after gone(), unless held children remain. */
 void mo_upstream_maybe_free(struct mo_upstream *u)
 {
     if (u->gone_called && mo_list_empty(&u->children))
@@ -401,14 +403,14 @@ static void on_later(struct mo_later *d)
         deliver_request(u, first_request(&u->delivering));
     if (mo_list_empty(&u->ready) && mo_list_empty(&u->requests) &&
         !u->freed_place)
-        mo_later_cancel(&u->later); /* that was all: not once more for it */
+        mo_later_cancel(&u->later); /* nothing left to do */
     if (!u->closing)
         report_state(u);
     if (is_close_done(u))
         call_gone(u);
 }
 
-/* --- the whole ----------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
 static char *copy_text(const char *s)
 {
@@ -434,7 +436,7 @@ void mo_upstream_reconfigure(struct mo_upstream *u,
     replace_text(&u->server.categories, s->categories);
 }
 
-struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
+struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
                                     const struct mo_gw_server *s,
                                     const struct mo_upstream_cb *cb, void *ctx,
                                     struct mo_err *e)
@@ -448,7 +450,7 @@ struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
     u->opts = *o;
     u->server = *s;
     u->server.fallback =
-        (struct mo_gw_texts){NULL, 0}; /* server_overrides.h's, not ours */
+        (struct mo_gw_texts){NULL, 0}; /* kept in server_overrides.h */
     u->server.tools = NULL;
     u->server.ntools = 0;
     u->server.name = copy_text(s->name);
@@ -537,7 +539,7 @@ void mo_upstream_status(const struct mo_upstream *u,
         .why = u->why,
     };
     if (u->count[CH_OPEN])
-        pause = 0; /* of another instance: nobody waits for it */
+        pause = 0; /* only affects a further instance */
     out->retry_ms = pause > broken ? pause : broken;
     mo_list_each (it, &u->children) {
         const struct mo_child *c = mo_container_of(it, struct mo_child, node);

@@ -1,11 +1,11 @@
-/* unavailable_reason.h - why a tool that fits cannot be used just now.
+/* unavailable_reason.h - why a tool cannot be used at the moment.
  *
- * The same words for people (gateway/router/router_query.c) and for models
- * (gateway/router/meta_tools.c): its server fails again and again, a person
- * must sign in there, or it is not what people saw first. What is configured
- * away is not looked at here: models do not see it at all. */
-#ifndef MO_GATEWAY_UPSTREAM_UNAVAILABLE_REASON_H
-#define MO_GATEWAY_UPSTREAM_UNAVAILABLE_REASON_H
+ * The same texts for people (router_query.c) and for models (meta_tools.c):
+ * its server keeps failing, a person must sign in, or its definition changed
+ * and was not accepted. Tools that are hidden by configuration are not
+ * covered: models never see them. */
+#ifndef MO_GATEWAY_ROUTER_UNAVAILABLE_REASON_H
+#define MO_GATEWAY_ROUTER_UNAVAILABLE_REASON_H
 
 #include "gateway/gw_priv.h"
 
@@ -20,18 +20,17 @@ struct unavailable_reason {
 
 void mo_unavailable_set(struct unavailable_reason *v, const char *code,
                         const char *what, const char *rest);
-/* What its server is like just now. */
+/* Sets the reason from the state of its server, if there is one. */
 void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
                            struct unavailable_reason *v);
-/* What people saw of it first is not what it is now, says the judge
- * (gateway/call/case.h), or whoever else knows. */
+/* Sets the reason of a tool that differs from its pinned definition. */
 void mo_unavailable_changed(const char *server, struct mo_span own,
                             struct unavailable_reason *v);
-/* Both; what is the tool's own comes first. */
+/* Sets the reason of a tool, or none: a changed definition, else its server. */
 void mo_unavailable_tool(const struct mo_gateway *g,
                          const struct mo_cat_item *it,
                          struct unavailable_reason *v);
-/* "reason" and "why", members of the object that is being written. */
+/* Writes the members "reason" and "why". */
 void mo_unavailable_put(const struct unavailable_reason *v, struct mo_jw *w);
 
 #endif

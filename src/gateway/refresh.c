@@ -1,6 +1,8 @@
-/* refresh.c - what servers offer, read from them: all four lists when a child
- * has been opened, one of them when it says that it has changed. A server whose
- * lists nobody knows yet is started for them when somebody asks.
+/* refresh.c - reads the lists of servers into the catalogue.
+ *
+ * All four lists are read when a child opens, one of them when its server
+ * says that it changed. A server whose lists are unknown is started when
+ * somebody asks for them.
  *
  * A list that cannot be read leaves the old one in place. */
 #include "gateway/call/forwarded_call.h"
@@ -52,7 +54,7 @@ static bool is_modern_http(const struct gw_child *k)
     return link && mo_link_is_http(link) && mo_conn_info(k->conn)->modern;
 }
 
-/* Tools whose arguments could be repeated in two ways are not offered. */
+/* Leaves out tools whose arguments cannot be mirrored into unique headers. */
 static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
     struct mo_json_iter it;
@@ -100,7 +102,7 @@ static void finish_reading(struct gw_child *k)
 
 static void read_list(struct gw_child *k, enum mo_cat_kind kind);
 
-/* A method that is not there is a list that is not there. */
+/* A server without the method has no such list. */
 static bool is_method_absent(const struct mo_reply *r)
 {
     return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
@@ -122,7 +124,8 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     } else {
         k->bad = true;
         note_read_failure(k->slot,
-                          r->err ? r->err->msg : "its lists cannot be read");
+                          r->err ? r->err->msg
+                                 : "the server's lists could not be read");
     }
     if ((k->again & bit) && !k->bad) {
         k->again &= ~bit;
@@ -176,14 +179,14 @@ void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds)
     finish_reading(k);
 }
 
-/* Passed on even if we see no difference: the server knows why it says so. */
+/* Clients are told even if the list is unchanged: the server said so. */
 void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 {
     k->announced |= 1u << kind;
     mo_catalog_refresh_child(k, 1u << kind);
 }
 
-/* --- lists that nobody knows --------------------------------------------- */
+/* --- unknown lists ------------------------------------------------------- */
 
 static bool is_reading(const struct server_slot *s)
 {
@@ -194,7 +197,7 @@ static bool is_reading(const struct server_slot *s)
     return false;
 }
 
-/* The child is open: its lists are being read since on_open. */
+/* The child is open; on_open has started to read its lists. */
 static void on_started(struct mo_child_request *w, struct mo_child *c,
                        const struct mo_err *why)
 {
@@ -219,7 +222,7 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
     return false;
 }
 
-/* An open child whose lists could not be read is asked again. */
+/* Asks an open child again whose lists could not be read. */
 static bool reread_open_child(struct server_slot *s)
 {
     struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);

@@ -1,13 +1,14 @@
-/* watch.c - news of servers, and what clients want of them as a whole.
+/* watch.c - resource subscriptions, log levels, and notifications of
+ * servers.
  *
- * Resources that somebody listens to are counted by their exposed URI; the
- * server is subscribed to when the first one comes and let go when the last one
- * goes. A shared server is kept running meanwhile. A legacy server is told by
- * resources/subscribe, a modern one has one listen with all of them, which is
- * also how it tells that its lists have changed.
+ * Subscriptions are counted by exposed URI. The server is subscribed to with
+ * the first one and unsubscribed with the last one; a shared server is kept
+ * running meanwhile. A legacy server gets resources/subscribe. A modern
+ * server has one open listen with all resources, which also reports changed
+ * lists.
  *
- * Of log levels a legacy server is told the most verbose one that anybody has
- * asked for; louder at once, quieter after a while. */
+ * A legacy server is told the most verbose log level that any client asked
+ * for: a more verbose level at once, a less verbose one after GW_QUIET_MS. */
 #include "gateway/gw_priv.h"
 
 #include "gateway/call/forwarded_call.h"
@@ -117,8 +118,8 @@ struct listening {
     struct mo_call *call;
 };
 
-/* It ended: with the child, because the server wants it so, or since another
- * one has taken its place. */
+/* The listen ended: with its child, by the server, or because another one
+ * replaced it. */
 static void on_listen_end(void *ctx, const struct mo_reply *r)
 {
     struct listening *l = ctx;
@@ -156,7 +157,8 @@ static int start_listen(struct gw_child *k, struct listening *l)
     return l->call ? 0 : MO_EBUSY;
 }
 
-/* The new one is open before the old one ends: nothing is missed. */
+/* Opens the new listen before the old one ends, so that no notification is
+ * missed. */
 void mo_gw_watch_listen(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
@@ -182,7 +184,7 @@ static void on_relisten(struct mo_timer *t)
     mo_gw_watch_listen(mo_container_of(t, struct gw_child, relisten));
 }
 
-/* --- one child, all of it ------------------------------------------------ */
+/* --- a child opened ------------------------------------------------------ */
 
 void mo_gw_watch_opened(struct gw_child *k)
 {
@@ -216,7 +218,7 @@ static void on_held(struct mo_child_request *w, struct mo_child *c,
 {
     struct server_slot *s = mo_container_of(w, struct server_slot, hold);
 
-    (void)why; /* who listens hears when it runs again */
+    (void)why; /* subscribers are told when it runs again */
     s->holding = false;
     s->held = c;
 }
@@ -231,7 +233,7 @@ static void release_held(struct server_slot *s)
     s->held = NULL;
 }
 
-/* Whoever listens wants it to run. */
+/* Keeps a shared server running for its subscribers. */
 static void hold_child(struct server_slot *s)
 {
     if (mo_upstream_server(s->up)->per_session || s->holding)
@@ -385,7 +387,7 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
     mo_timer_start(g->loop, &g->quiet, GW_QUIET_MS);
 }
 
-/* --- news ---------------------------------------------------------------- */
+/* --- notifications ------------------------------------------------------- */
 
 static void on_log_message(struct gw_child *k, const struct mo_rpc *m,
                            uint64_t stream_of)

@@ -1,12 +1,12 @@
-/* watch_task.c - tasks of modern servers that clients want to hear of.
+/* watch_task.c - clients' subscriptions to tasks of modern servers.
  *
- * A client names a task as it knows it (gateway/call/rewrite.h); its server's
- * children are asked for it by their listen, under the server's own name, and
- * what they say goes to that client alone. Of servers with a child for each
- * session only the client's own child is asked.
+ * A client names a task by its exposed id (gateway/call/rewrite.h). The
+ * children of its server include the server's own id in their listen, and
+ * status notifications go to that client only. Of a per-session server only
+ * the client's own child is asked.
  *
- * Limit: GW_WATCHED_MAX tasks; a client that comes then has to ask by itself,
- * as it may at any time. */
+ * Limit: GW_WATCHED_MAX tasks. Beyond it a client has to poll, which it may
+ * do at any time. */
 #include "gateway/call/redact.h"
 #include "gateway/call/rewrite.h"
 #include "mcp/edit.h"
@@ -14,8 +14,8 @@
 #define TEXT_MAX ((size_t)64 * 1024)
 
 struct watched_task {
-    unsigned n;               /* listens that want it */
-    struct server_slot *slot; /* NULL: it has gone */
+    unsigned n;               /* listens that subscribed */
+    struct server_slot *slot; /* NULL: removed */
     char who[MO_GW_WHO_MAX];
     struct mo_buf own, caller;
 };
@@ -111,7 +111,7 @@ void mo_gw_watch_task_ids(const struct gw_child *k, struct mo_jw *w)
         mo_jw_end(w);
 }
 
-/* Under the name that its client knows. */
+/* Sends a status under the id that the client knows. */
 static void send_status(const struct mo_gateway *g,
                         const struct watched_task *x, struct mo_span id,
                         struct mo_json params)
@@ -120,7 +120,7 @@ static void send_status(const struct mo_gateway *g,
     struct result_limit how = {.who = x->who};
     struct mo_buf exposed, caller, name, clean, cut, b;
 
-    /* Copies: who is told may be found to be gone, and x with it. */
+    /* Copies, since notifying a client may end it and free x. */
     mo_buf_init(&exposed, TEXT_MAX);
     mo_buf_init(&caller, TEXT_MAX);
     mo_buf_init(&name, TEXT_MAX);
@@ -162,7 +162,7 @@ void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params)
         if (!is_for_child(x, k) || !mo_json_str_eq(id, mo_buf_view(&x->own)))
             continue;
         send_status(g, x, mo_map_key(en), params);
-        return; /* a task is one client's */
+        return; /* a task belongs to one client */
     }
 }
 
