@@ -1,4 +1,4 @@
-/* catalog.c - the servers' shelves, what changes them, and who asks them. */
+/* catalog.c - the servers and their lists: replacing, storing, queries. */
 #include "gateway/catalog/catalog.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
     return 0;
 }
 
-/* The one that is the same server as before; NULL: none. */
+/* The old entry of the same server with the same digest; NULL: none. */
 static struct cat_server *find_unchanged(const struct mo_catalog *c,
                                          const struct cat_server *s)
 {
@@ -68,7 +68,7 @@ static bool are_lists_lent(const struct cat_server *v, size_t n,
     return false;
 }
 
-/* v[i] gets the lists it had, or those on disk. */
+/* Gives v[i] its old lists, or those in the cache. */
 static int load_lists(const struct mo_catalog *c, struct cat_server *v,
                       size_t i)
 {
@@ -127,7 +127,6 @@ static bool has_name(const struct cat_server *v, size_t n, const char *name)
     return false;
 }
 
-/* Nobody will ask what they had. */
 static void forget_removed(const struct mo_catalog *c,
                            const struct cat_server *v, size_t n)
 {
@@ -136,7 +135,7 @@ static void forget_removed(const struct mo_catalog *c,
             mo_catalog_forget(c->cache, c->v[i].name);
 }
 
-/* The new ones are complete: they take over what they borrowed. */
+/* The new table is complete: it takes over the borrowed lists. */
 static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
                          struct cat_view *views[MO_CAT_KINDS])
 {
@@ -210,7 +209,7 @@ void mo_catalog_free(struct mo_catalog *c)
     mo_free(c);
 }
 
-/* --- news of a server ---------------------------------------------------- */
+/* --- lists of a server --------------------------------------------------- */
 
 static bool same_list(const struct cat_list *a, const struct cat_list *b)
 {
@@ -220,7 +219,7 @@ static bool same_list(const struct cat_list *a, const struct cat_list *b)
            mo_span_eq(mo_buf_view(&a->text), mo_buf_view(&b->text));
 }
 
-/* The shelf gets the list if the view of it can be made. */
+/* Stores the list if its view can be made. */
 static int swap_list(struct mo_catalog *c, unsigned server,
                      enum mo_cat_kind kind, struct cat_list *l, bool *changed)
 {
@@ -265,7 +264,7 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
     return swap_list(c, server, kind, l, changed);
 }
 
-/* One that is too long, or for which there is no memory, is not kept. */
+/* A value that is too long, or for which there is no memory, is not kept. */
 static void store_extra(struct server_lists *s, struct mo_buf *to,
                         struct mo_json v)
 {
@@ -316,7 +315,7 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     mo_catalog_describe_missing(c, server, MO_CAT_KINDS, c->v[server].why);
 }
 
-/* --- what is known of a server ------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server)
 {

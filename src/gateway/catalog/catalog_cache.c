@@ -1,9 +1,9 @@
-/* catalog_cache.c - a server's lists as a file.
+/* catalog_cache.c - the cache file of a server's lists.
  *
- * One JSON object a file: version, name, digest, date, capabilities, info and
- * the lists, each as it is kept in memory. The file's name is a hash of the
- * server's, which may be anything. Reading believes nothing: a file that is
- * not whole, not ours, too big or of another server is no file. */
+ * A file is one JSON object: version, name, digest, date, capabilities, info
+ * and the lists, each as it is kept in memory. The file name is a hash of
+ * the server's name, which may contain any character. A file that is
+ * incomplete, too big or of another server is ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/sha256.h"
 #include "gateway/catalog/catalog_priv.h"
 
 #define VERSION   "1"
-#define FILE_HASH 32 /* hex digits of a file's name */
+#define FILE_HASH 32 /* hex digits of the file name */
 
 static int cache_path(const char *dir, const char *name, char out[PATH_MAX])
 {
@@ -34,7 +35,7 @@ static int cache_path(const char *dir, const char *name, char out[PATH_MAX])
 
 /* --- reading ------------------------------------------------------------- */
 
-/* What we look for in a file. */
+/* Members of a cache file. */
 enum field {
     F_VERSION,
     F_NAME,
@@ -42,7 +43,7 @@ enum field {
     F_DATE,
     F_CAPS,
     F_INFO,
-    F_LISTS, /* and the kinds from here on */
+    F_LISTS, /* then one for each kind */
     F_COUNT = F_LISTS + MO_CAT_KINDS,
 };
 
@@ -89,7 +90,7 @@ static void read_date(struct mo_json v, char out[MO_ISO8601_MAX])
     }
 }
 
-/* One that is too long is as good as none. */
+/* A value that is too long is ignored. */
 static int read_extra(struct mo_json v, struct mo_buf *out)
 {
     if (v.p == NULL || v.n > CAT_EXTRA_MAX)
@@ -121,8 +122,9 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
     return 0;
 }
 
-/* MO_ENOTFOUND: nothing that could be read. */
-static int slurp(const char *path, char **out, size_t *n)
+/* Reads the file at once; never follows a symbolic link. MO_ENOTFOUND: it
+ * cannot be read. */
+static int read_cache_file(const char *path, char **out, size_t *n)
 {
     mo_autofd int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -159,7 +161,7 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
     int rc = cache_path(dir, name, path);
 
     if (rc == 0)
-        rc = slurp(path, &text, &n);
+        rc = read_cache_file(path, &text, &n);
     if (rc == 0)
         rc = mo_catalog_cache_parse(mo_span(text, n), name, digest, out);
     return rc == MO_ENOMEM ? rc : 0;
@@ -200,58 +202,6 @@ static int put_document(const char *name, const char *digest,
     return mo_buf_err(out);
 }
 
-static int make_dirs(const char *path, struct mo_err *e)
-{
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-
-    for (size_t i = 1; i <= n && n < sizeof(part); i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return mo_fail_sys(e, "directory %s", part);
-    }
-    return 0;
-}
-
-static int write_all(int fd, struct mo_span text, struct mo_err *e)
-{
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return mo_fail_sys(e, "write");
-        text = mo_span_skip(text, (size_t)n);
-    }
-    return 0;
-}
-
-/* Whoever reads sees the old or the new one. Not synced: it can be lost. */
-static int replace(const char *path, struct mo_span text, struct mo_err *e)
-{
-    char beside[PATH_MAX];
-    mo_autofd int fd = -1;
-    int rc = 0;
-
-    /* path_of() has left room for it */
-    snprintf(beside, sizeof(beside), "%.*s.%ld", PATH_MAX - 16, path,
-             (long)getpid());
-    (void)unlink(beside); /* of a crash; never write into a stranger's */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return mo_fail_sys(e, "%s", path);
-    rc = write_all(fd, text, e);
-    if (rc == 0 && rename(beside, path) < 0)
-        rc = mo_fail_sys(e, "%s", path);
-    if (rc < 0)
-        (void)unlink(beside);
-    return rc;
-}
-
 int mo_catalog_cache_write(const char *dir, const char *name,
                            const char *digest, struct server_lists *s,
                            struct mo_err *e)
@@ -266,11 +216,11 @@ int mo_catalog_cache_write(const char *dir, const char *name,
     mo_buf_init(&b, CAT_FILE_MAX);
     rc = put_document(name, digest, s, &b);
     if (rc < 0)
-        rc = mo_fail(e, rc, "its lists make no file");
+        rc = mo_fail(e, rc, "the lists are too long for a cache file");
     if (rc == 0)
-        rc = make_dirs(dir, e);
+        rc = mo_file_mkdir(dir, e);
     if (rc == 0)
-        rc = replace(path, mo_buf_view(&b), e);
+        rc = mo_file_replace(path, mo_buf_view(&b), e);
     mo_buf_fini(&b);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* catalog_find.c - from what a client names to whose it is, and back. */
+/* catalog_find.c - finds items and servers by exposed name, and back. */
 #include "gateway/catalog/catalog_priv.h"
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind)
@@ -87,7 +87,7 @@ static bool has_resources(const struct server_lists *s)
            mo_json_get((struct mo_json){caps.p, caps.n}, "resources").p;
 }
 
-/* No guess: a server that is not known yet might have it too. */
+/* Never guesses: a server that was not read yet might have the resource too. */
 static int find_only_server(const struct mo_catalog *c, unsigned *server)
 {
     size_t found = 0;
@@ -129,8 +129,8 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
     return find_only_server(c, server);
 }
 
-/* Does a client that asks for `exposed` get that server's `own`? listed: only
- * if it is in the list by that name. */
+/* True if the exposed URI leads to this server's `own`. by_list: only if it
+ * is listed under that URI. */
 static bool resolves_to(const struct mo_catalog *c, struct mo_span exposed,
                         unsigned server, struct mo_span own, bool by_list)
 {
@@ -144,7 +144,7 @@ static bool resolves_to(const struct mo_catalog *c, struct mo_span exposed,
            whose == server && mo_span_eq(to, own);
 }
 
-/* Is a template of that server, which it fits, exposed with a prefix? */
+/* True if a prefixed template of that server matches. */
 static bool fits_prefixed_template(const struct mo_catalog *c, unsigned server,
                                    struct mo_span prefixed)
 {

@@ -1,10 +1,10 @@
-/* catalog_page.c - pages of a list, and the cursors between them.
+/* catalog_page.c - pages of a merged list, and the cursors between them.
  *
- * A cursor is the base64url of a sum, the kind, the place and the exposed name
- * of the last item that was given out. If it still has that name, the next
- * page begins behind it; else at its place: where one was taken out, the next
- * one has moved up to it. The sum keeps out what we never gave; it is no
- * secret, and whoever forges one only gets another page. */
+ * A cursor is the base64url of a checksum, the kind, the index and the
+ * exposed name of the last item given out. If an item still has that name,
+ * the next page begins after it; otherwise it begins at that index, where
+ * the next item has moved up. The checksum rejects cursors that were never
+ * given out. It is not secret: a forged cursor only gets another page. */
 #include <stdio.h>
 
 #include "codec/base64.h"
@@ -12,7 +12,7 @@
 #include "gateway/catalog/catalog_priv.h"
 
 #define SUM_LEN   6
-#define PLACE_MAX 20 /* digits of a place */
+#define PLACE_MAX 20 /* digits of an index */
 #define CURSOR_MAX                                                             \
     (SUM_LEN + 1 + PLACE_MAX + 1 + MO_CAT_NAME_MAX + MO_GW_LABEL_MAX)
 
@@ -53,7 +53,7 @@ static int put_cursor(struct mo_buf *out, enum mo_cat_kind kind, size_t place,
     return rc;
 }
 
-/* Where the entry of that name stands. The array is in order of its ends. */
+/* Index of an entry. The array is sorted by `end`. */
 static size_t entry_index(const struct cat_view *w, const struct cat_entry *en)
 {
     size_t lo = 0, hi = w->n;
@@ -118,7 +118,7 @@ static char *put_piece(char *to, struct mo_span s)
     return to + s.n;
 }
 
-/* At least one, then as many as the page's items and bytes allow. */
+/* At least one item, then as many as the limits of items and bytes allow. */
 static size_t page_end(const struct cat_view *w, size_t from, size_t limit)
 {
     size_t start = from ? w->at[from - 1]->end : 0;
@@ -150,7 +150,7 @@ static int put_items(const struct cat_view *w, size_t from, size_t to,
         p = put_piece(p, en->piece[2]);
         *p++ = ',';
     }
-    mo_buf_add(out, (size_t)(p - begin) - 1); /* not the last comma */
+    mo_buf_add(out, (size_t)(p - begin) - 1); /* without the last comma */
     return 0;
 }
 
@@ -165,7 +165,7 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
     for (size_t i = 0; i < c->n; i++) {
         mo_catalog_describe_missing(c, i, kind, why);
         if (why[0] == '\0' && !c->v[i].lists->known && !c->v[i].off)
-            snprintf(why, sizeof(why), "it has not answered yet");
+            snprintf(why, sizeof(why), "the server's lists were not read yet");
         if (why[0] == '\0')
             continue;
         if (!any) {

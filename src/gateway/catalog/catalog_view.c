@@ -1,25 +1,27 @@
-/* catalog_view.c - all servers' lists of one kind as one, everything named.
+/* catalog_view.c - merges all servers' lists of one kind and names the
+ * items.
  *
- * Names are given in two rounds, so that who may keep its own name does, and
- * who is prefixed must take what is left. Within a round the order of the
- * servers decides. What finds no name of its own is hidden. */
+ * Names are assigned in two rounds: first the items that keep their own
+ * names, then the prefixed ones, which take what is left. Within a round the
+ * order of the servers decides. An item that finds no name is hidden. */
 #include "gateway/catalog/catalog_priv.h"
 #include "mcp/edit.h"
 
-#define MATCH_WORK_MAX ((size_t)16 * 1024 * 1024) /* template by URI bytes */
+#define MATCH_WORK_MAX                                                         \
+    ((size_t)16 * 1024 * 1024) /* bytes of template times bytes of URI */
 
 struct view_builder {
     struct cat_view *w;
     enum mo_cat_kind kind;
     enum mo_gw_prefix rule;
     const struct cat_server *servers;
-    struct cat_entry *v; /* hidden ones too */
+    struct cat_entry *v; /* including hidden ones */
     size_t n;
-    struct mo_map given_names; /* given name -> the last entry that has it */
-    struct mo_buf b;           /* for names and texts in the making */
+    struct mo_map given_names; /* given name -> last entry that has it */
+    struct mo_buf b;           /* scratch for names and texts */
 };
 
-/* --- who has what -------------------------------------------------------- */
+/* --- items --------------------------------------------------------------- */
 
 static const struct cat_list *list_of(const struct cat_server *s,
                                       enum mo_cat_kind kind)
@@ -27,8 +29,9 @@ static const struct cat_list *list_of(const struct cat_server *s,
     return s->lists ? s->lists->list[kind] : NULL;
 }
 
-/* Items of a server stand together: a second one of the same server directly
- * follows the first in the map of own names. */
+/* Detects names that occur twice. The items of a server are adjacent: a
+ * second one of the same server directly follows the first in the map of
+ * given names. */
 static int note_same_name(struct view_builder *m, struct cat_entry *en)
 {
     void *old = NULL;
@@ -107,7 +110,7 @@ static int make_name(struct view_builder *m, const struct cat_entry *en,
     return mo_buf_span(&m->b, en->pub.own);
 }
 
-/* The text in the buffer, to stay. */
+/* Copies the text in the scratch buffer into the arena. */
 static struct mo_span keep_text(struct view_builder *m)
 {
     struct mo_span s = mo_buf_view(&m->b);
@@ -116,8 +119,8 @@ static struct mo_span keep_text(struct view_builder *m)
     return s;
 }
 
-/* A new name, as it will stand in the item: names of tools and prompts are
- * made of letters that need no care in quotes. */
+/* Copies a new name with quotes around it. Names of tools and prompts
+ * contain no characters that need escapes. */
 static struct mo_span keep_quoted(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_span s = mo_buf_view(&m->b);
@@ -138,7 +141,7 @@ static struct mo_span new_name(struct view_builder *m, struct cat_entry *en)
     return mo_catalog_kinds[m->kind].uri ? keep_text(m) : keep_quoted(m, en);
 }
 
-/* Takes the name in the buffer. MO_EEXISTS: another has it. */
+/* Assigns the name in the scratch buffer. MO_EEXISTS: it is taken. */
 static int claim_name(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_span name = new_name(m, en);
@@ -160,7 +163,8 @@ static int name_entry(struct view_builder *m, struct cat_entry *en)
     return rc < 0 ? rc : claim_name(m, en);
 }
 
-/* Own names: whoever may. Who must have it and cannot is hidden. */
+/* First round: unprefixed names. An item that may not be prefixed and finds
+ * its name taken is hidden. */
 static int name_unprefixed(struct view_builder *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -199,10 +203,10 @@ static int name_prefixed(struct view_builder *m)
     return 0;
 }
 
-/* --- what is given out --------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
-/* The key stands there more than once: each gets the new value, so that no
- * two readers find different names. */
+/* The key occurs more than once: each gets the new value, so that all
+ * parsers find the same name. */
 static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text;
@@ -225,7 +229,7 @@ static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
     return en->piece[0].p ? 0 : MO_ENOMEM;
 }
 
-/* Other words for it: whoever asks for the item gets those, too. */
+/* Replaces name and description; pub.item has the new text, too. */
 static int replace_description(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_edit v[] = {{mo_catalog_kinds[m->kind].id, {NULL, 0}},
@@ -278,7 +282,8 @@ static int make_pieces(struct view_builder *m, struct cat_entry *en)
     return en->piece[1].p ? 0 : MO_ENOMEM;
 }
 
-/* Not offered, and so without a name; but with the words that are wanted. */
+/* Adds a tool that is not offered: without an exposed name, but with its
+ * configured description. */
 static int add_unoffered(struct view_builder *m, struct cat_entry *en)
 {
     static const struct mo_span none = {NULL, 0};
@@ -314,7 +319,7 @@ static int finish_view(struct view_builder *m)
     return 0;
 }
 
-/* --- the whole ----------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
 static int build_view(struct view_builder *m, size_t nservers)
 {

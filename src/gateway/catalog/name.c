@@ -1,5 +1,4 @@
-/* name.c - names of tools and prompts: plain letters, short, always the same.
- */
+/* name.c - exposed names of tools and prompts. */
 #include "gateway/catalog/name.h"
 
 #include "codec/sha256.h"
@@ -23,7 +22,8 @@ static const bool plain[256] = {
     ['_'] = true,         ['-'] = true,
 };
 
-/* Returns how many bytes there would be, with every odd one made plain. */
+/* Appends s with every other character replaced by '_'. Returns the length
+ * without the limit of size. */
 static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
                         bool *changed)
 {

@@ -1,8 +1,8 @@
-/* uri.c - URIs of resources: whose they are, and which template they fit.
+/* uri.c - prefixed URIs, and matching URIs against templates.
  *
- * A template is read into a row of steps and all ways to match it are followed
- * at once, one byte of the URI after the other: the time is bounded by the
- * product of both lengths, whatever a server thought up. */
+ * A template is compiled into steps. All ways to match it are followed at
+ * the same time, one byte of the URI after the other, so the time is bounded
+ * by the product of both lengths for any template. */
 #include "gateway/catalog/name.h"
 
 static bool is_lower(unsigned char c)
@@ -10,7 +10,7 @@ static bool is_lower(unsigned char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* What may stand in a scheme, without the '+' that ends a label. */
+/* Characters of a scheme, without the '+' that ends a label. */
 static bool is_scheme(unsigned char c)
 {
     return is_lower(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -30,7 +30,7 @@ void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
 
     if (server.n == 0 || !is_lower((unsigned char)to_lower(server.p[0]))) {
         odd = true;
-        out[n++] = 's'; /* a scheme begins with a letter */
+        out[n++] = 's'; /* a scheme starts with a letter */
     }
     for (size_t i = 0; i < server.n && n < LABEL_KEEP; i++) {
         char c = to_lower(server.p[i]);
@@ -80,7 +80,7 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
 
 enum step_kind {
     STEP_CHAR,  /* this byte */
-    STEP_MAYBE, /* this byte and the step behind it, or neither */
+    STEP_MAYBE, /* this byte and the next step, or neither */
     STEP_PART,  /* one byte that is no '/' */
     STEP_PARTS, /* any number of them */
     STEP_ONE,   /* one byte */
@@ -143,7 +143,7 @@ static void add_expression(struct steps *s, struct mo_span in)
     }
 }
 
-/* A '{' that is never closed stands for itself. */
+/* A '{' that is never closed matches itself. */
 static void compile_template(struct steps *s, struct mo_span t)
 {
     s->n = 0;
@@ -160,7 +160,7 @@ static void compile_template(struct steps *s, struct mo_span t)
     }
 }
 
-/* Stand on step i, and on all that can be reached without a byte. */
+/* Activates step i and all steps reachable without a byte. */
 static void activate_step(const struct steps *s, bool *on, size_t i)
 {
     while (i <= s->n && !on[i]) {
@@ -225,7 +225,7 @@ bool mo_gw_template_match(struct mo_span template, struct mo_span uri)
     size_t plain = brace < 0 ? template.n : (size_t)brace;
     struct steps s;
 
-    /* Most fail here. */
+    /* Most templates fail here. */
     if (!mo_span_starts(uri, mo_span_head(template, plain)) ||
         template.n > MO_GW_TEMPLATE_MAX || uri.n > MO_GW_URI_MAX)
         return false;
