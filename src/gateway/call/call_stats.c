@@ -1,3 +1,4 @@
+/* call_stats.c - see call_stats.h. */
 #include "gateway/call/call_stats.h"
 
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 
 #define KEY_MAX ((size_t)512) /* of server and tool together */
 
-/* Upper bounds in ms, each about a third above the last; beyond: one more. */
+/* Upper bounds in ms, each about a third above the last. One more bucket
+ * counts longer calls. */
 static const unsigned bounds[] = {
     1,     2,     3,     4,     6,     8,      11,     15,    20,   27,
     36,    48,    64,    85,    110,   150,    200,    270,   360,  480,
@@ -23,9 +25,9 @@ struct sum {
 
 struct row {
     struct sum sum;
-    size_t server;    /* bytes of the key that are the server; tool: the rest */
-    struct row *of;   /* a tool's server; NULL: it is one */
-    uint64_t owner[]; /* the owner's, of a tool */
+    size_t server;    /* bytes of the server's name in the key */
+    struct row *of;   /* row of a tool's server; NULL: a server's row */
+    uint64_t owner[]; /* the owner's bytes, of a tool */
 };
 
 struct mo_call_stats {
@@ -75,8 +77,8 @@ static void count_call(struct sum *r, const struct mo_call_stats_call *c)
     r->longest = c->ms > r->longest ? c->ms : r->longest;
 }
 
-/* A row that is not there yet; of NULL: of a server. NULL: there is no room for
- * one more. */
+/* Adds a row. of: a tool's server; NULL: a server's row. NULL: the limit is
+ * reached, or out of memory. */
 static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
                            size_t server, struct row *of)
 {
@@ -92,7 +94,8 @@ static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
     return NULL;
 }
 
-/* The first call of a tool, or of one that has no row. */
+/* Adds the rows of a tool and its server. Returns the server's row if there
+ * is no place for the tool. */
 static struct row *add_tool_row(struct mo_call_stats *s, struct mo_span key,
                                 size_t n)
 {
@@ -106,7 +109,7 @@ static struct row *add_tool_row(struct mo_call_stats *s, struct mo_span key,
     return tool ? tool : server;
 }
 
-/* The tool's; or that of its server, if there is no more room; or NULL. */
+/* The tool's row, or its server's at the limit, or NULL. */
 static struct row *find_or_add_row(struct mo_call_stats *s,
                                    const struct mo_call_stats_call *c)
 {
@@ -139,10 +142,9 @@ void *mo_call_stats_add(struct mo_call_stats *s,
     return r->owner;
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
-/* Below it are so many of a hundred calls: by the bucket it falls into, as if
- * those in it lay evenly. */
+/* Estimates a percentile, assuming that calls are spread evenly in a bucket. */
 static double quantile(const struct sum *r, double percent)
 {
     double want = (double)r->calls * percent / 100, below = 0;
@@ -186,7 +188,7 @@ static uint64_t minute_value(const struct mo_tally_minute *m, enum column c)
     return c == CALLS ? m->calls : c == ERRORS ? m->failed : m->longest_ms;
 }
 
-/* The present minute last. */
+/* The current minute is the last one. */
 static void put_minutes(const struct mo_call_stats *s, uint64_t now,
                         struct mo_jw *w)
 {

@@ -1,11 +1,10 @@
-/* visit.c - people who were sent to a page, until it is known that they are
- * done there.
+/* elicitation.c - URL elicitations: which client was sent to which page.
  *
- * A server of 2025-11-25 says so by notifications/elicitation/complete, with
- * the name it gave the page, at any time: also when the call that led there has
- * long ended. So it is kept who was sent, and only that client is told. At
- * GW_ELICITATIONS_MAX nothing more is kept; such a client has to ask by itself.
- */
+ * A server of 2025-11-25 sends notifications/elicitation/complete with its
+ * id of the elicitation when the person is done, possibly after the call has
+ * ended. The entry here tells which client to notify. Limit: at
+ * GW_ELICITATIONS_MAX no more entries are kept; such a client is not
+ * notified. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 
@@ -16,7 +15,7 @@ struct elicitation {
     uint64_t peer;
 };
 
-/* The server's name, a NUL, the page's. */
+/* The key is the server's name, NUL, the elicitation's id. */
 static int put_key(const struct server_slot *s, struct mo_json id,
                    struct mo_buf *b)
 {
@@ -64,7 +63,7 @@ void mo_elicitation_done(struct gw_child *k, struct mo_json params)
     mo_buf_fini(&key);
 }
 
-/* Entries move when one is taken out: from the beginning each time. */
+/* Deletes one entry; deleting moves the others, so the caller starts again. */
 static bool forget_one(struct mo_gateway *g, const struct mo_endpoint *ep,
                        uint64_t peer)
 {

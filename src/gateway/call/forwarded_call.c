@@ -1,3 +1,4 @@
+/* forwarded_call.c - see forwarded_call.h. */
 #include "gateway/call/forwarded_call.h"
 
 #include "gateway/call/judge.h"
@@ -25,7 +26,7 @@ void mo_forward_leave_server(struct forwarded_call *f)
 void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->requesting || f->down);
-    mo_forward_drop_questions(f, "the call is over");
+    mo_forward_drop_questions(f, "the call has ended");
     mo_gw_judge_free(f);
     mo_forward_leave_server(f);
     if (f->id[0])
@@ -44,14 +45,15 @@ void mo_forward_free(struct forwarded_call *f)
     mo_pool_give(&f->g->spare_calls, f);
 }
 
-/* Nobody will come for it. */
+/* The client did not return in time. */
 static void on_expiry(struct mo_timer *t)
 {
     mo_forward_cancel(mo_container_of(t, struct forwarded_call, expiry),
-                      "the client did not come back");
+                      "the client did not return in time");
 }
 
-/* Something is to be done outside of the callback that made it so. */
+/* Sends questions or wakes the client, outside of the callback that caused
+ * it. */
 static void on_deferred(struct mo_later *d)
 {
     struct forwarded_call *f = mo_container_of(d, struct forwarded_call, later);
@@ -94,7 +96,7 @@ static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
     return f;
 }
 
-/* --- the client ---------------------------------------------------------- */
+/* --- client -------------------------------------------------------------- */
 
 static void on_canceled(struct mo_ep_call *c)
 {
@@ -149,11 +151,11 @@ void mo_forward_drop_all(struct mo_gateway *g)
         struct forwarded_call *f =
             mo_list_first(&g->calls, struct forwarded_call, node);
 
-        mo_forward_cancel(f, "the gateway ends");
+        mo_forward_cancel(f, "the gateway is shutting down");
     }
 }
 
-/* --- up ------------------------------------------------------------------ */
+/* --- server -------------------------------------------------------------- */
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -173,7 +175,7 @@ void mo_forward_hold(struct forwarded_call *f, bool on)
         mo_call_hold(f->call, on);
 }
 
-/* Headers that repeat arguments, for a modern server reached by HTTP. */
+/* Makes the headers that repeat arguments, for a modern server over HTTP. */
 static int mirror_arguments(struct forwarded_call *f,
                             const struct call_target *t,
                             const struct mo_conn *conn, struct mo_mirror *m,
@@ -190,7 +192,7 @@ static int mirror_arguments(struct forwarded_call *f,
     return mo_mirror_init(m, schema, mo_rewrite_args(f->down, t), e);
 }
 
-/* What is known of the tool now, for when its answer comes. */
+/* Records the tool's limits for when the result comes. */
 static void note_tool(struct forwarded_call *f, const struct call_target *t)
 {
     f->by_execute = t->arguments.p != NULL;
@@ -253,7 +255,7 @@ static int forward_to_child(struct forwarded_call *f,
     int rc;
 
     if (!conn)
-        return mo_fail(e, MO_ECLOSED, "the server has gone");
+        return mo_fail(e, MO_ECLOSED, "the connection to the server is closed");
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
     f->as_task = mo_rewrite_is_task(t, conn);
@@ -261,7 +263,7 @@ static int forward_to_child(struct forwarded_call *f,
     if (rc == 0)
         rc = mo_failover_route(f, t);
     if (rc < 0)
-        (void)mo_fail(e, rc, "the request cannot be passed on");
+        (void)mo_fail(e, rc, "the request cannot be forwarded");
     else
         rc = mirror_arguments(f, t, conn, &m, e);
     if (rc == 0) {
@@ -275,8 +277,8 @@ static int forward_to_child(struct forwarded_call *f,
 
 static void request_child(struct forwarded_call *f);
 
-/* Nobody has it just now, and nothing was sent: its server has been replaced,
- * and the new one is still being asked what it has. As if it came now. */
+/* The server was replaced and nothing was sent: handles the request again,
+ * as if it had just arrived. */
 static void restart_call(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
@@ -315,7 +317,7 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
         return;
     }
     if (rc < 0) {
-        mo_forward_fail(f, "it is not offered any more", true);
+        mo_forward_fail(f, "the called item is not offered any more", true);
         return;
     }
     if (!mo_gw_judge_again(f, &t))
@@ -340,7 +342,8 @@ void mo_forward_go(struct forwarded_call *f)
     if (f->slot->up)
         request_child(f);
     else
-        mo_forward_fail(f, "its server has been removed", false);
+        mo_forward_fail(f, "its server was removed from the configuration",
+                        false);
 }
 
 static void resend_call(struct forwarded_call *f)
@@ -353,7 +356,7 @@ static void resend_call(struct forwarded_call *f)
     if (rc == MO_EBUSY)
         return;
     if (rc < 0)
-        mo_forward_fail(f, "it is not offered any more", false);
+        mo_forward_fail(f, "the called item is not offered any more", false);
     else if (mo_gw_judge_again(f, &t) && forward_to_child(f, &t, &e) < 0)
         mo_forward_fail(f, e.msg, false);
 }

@@ -1,5 +1,5 @@
-/* forwarded_call_ask.c - what a server asks while a call is under way, put to
- * the client of that call, and the answers. */
+/* forwarded_call_ask.c - passes a server's questions during a call to the
+ * client of that call, and the answers back. */
 #include "gateway/call/forwarded_call.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 
 /* --- questions ----------------------------------------------------------- */
 
-/* The server's own name for it where it has one: a client may go by that. */
+/* The key of a question: the server's if it has one, since a client may
+ * depend on it. */
 static void question_key(const struct question *q, char out[KEY_MAX])
 {
     struct mo_json own = q->ask ? q->ask->key : (struct mo_json){NULL, 0};
@@ -35,7 +36,7 @@ static struct mo_json question_params(const struct question *q)
     return q->ask ? q->ask->params : mo_json_get(question_request(q), "params");
 }
 
-/* Of a task only the methods that exist come here, see take_input(). */
+/* Never NULL after take_input(), which rejects unknown methods. */
 static const char *question_method(const struct question *q)
 {
     if (q->ask)
@@ -70,7 +71,7 @@ static struct question *question_new(struct forwarded_call *f)
     return q;
 }
 
-/* A task cannot be told: it ends by itself, or in time. */
+/* A task's input cannot be refused: the task ends by itself or by timeout. */
 static void refuse_question(struct question *q, int code, const char *why)
 {
     if (q->own)
@@ -112,7 +113,7 @@ void mo_forward_drop_questions(struct forwarded_call *f, const char *why)
             MO_RPC_INTERNAL, why);
 }
 
-/* --- to the client ------------------------------------------------------- */
+/* --- sending questions --------------------------------------------------- */
 
 int mo_forward_park(struct forwarded_call *f)
 {
@@ -127,8 +128,8 @@ int mo_forward_park(struct forwarded_call *f)
     return rc;
 }
 
-/* A legacy server can be told that its question will not be answered, and goes
- * on without; a modern one cannot: there the client hears what it lacks. */
+/* True if the question can be refused: a legacy server continues without the
+ * answer. For a modern server the client gets the error instead. */
 static bool can_be_told(const struct question *q)
 {
     const struct mo_conn *conn =
@@ -137,7 +138,7 @@ static bool can_be_told(const struct question *q)
     return q->ask && (!conn || !mo_conn_info(conn)->modern);
 }
 
-/* {"method":...,"params":...}: should the call fail, that is why. */
+/* Notes {"method":...,"params":...} as the reason if the call fails. */
 static void note_lacking(struct forwarded_call *f, const struct question *q)
 {
     struct mo_json params = question_params(q);
@@ -163,11 +164,11 @@ static void refuse_unsupported(struct forwarded_call *f, struct mo_ep_call *c)
         refuse_question(q,
                         q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
                                                       : MO_RPC_METHOD_NOT_FOUND,
-                        "the client did not say that it can do this");
+                        "the client does not support this request");
     }
 }
 
-/* A server of the new kind would have said so by itself. */
+/* A modern server would have returned this error itself. */
 bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
                                bool failed)
 {
@@ -187,7 +188,7 @@ bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
     if (!method || mo_ep_call_takes(c, method, params))
         return false;
     mo_ep_call_need(c, "lacked", method, mo_json_text(params));
-    (void)mo_ep_call_wait(c); /* ends it: -32021 */
+    (void)mo_ep_call_wait(c); /* answers with error -32021 */
     return true;
 }
 
@@ -212,7 +213,8 @@ void mo_forward_send_questions(struct forwarded_call *f)
 
     refuse_unsupported(f, c);
     if (!mo_list_empty(&f->questions) && mo_forward_park(f) < 0)
-        mo_forward_drop_questions(f, "too many questions are open");
+        mo_forward_drop_questions(
+            f, "too many calls wait for answers of their clients");
     if (mo_list_empty(&f->questions)) {
         mo_forward_hold(f, false);
         return;
@@ -230,12 +232,12 @@ void mo_forward_send_questions(struct forwarded_call *f)
         break;
     case MO_EP_ENDED:
         f->down = NULL;
-        mo_forward_cancel(f, "the client cannot be asked");
+        mo_forward_cancel(f, "the client does not support the question");
         break;
     }
 }
 
-/* --- and back ------------------------------------------------------------ */
+/* --- receiving answers --------------------------------------------------- */
 
 static void take_refusal(struct question *q, struct mo_json error)
 {
@@ -249,7 +251,7 @@ static void take_refusal(struct question *q, struct mo_json error)
     mo_buf_fini(&b);
 }
 
-/* true: it is answered or refused, and gone. */
+/* True: the question was answered or refused, and is freed. */
 static bool take_answer(struct question *q, struct mo_ep_call *c)
 {
     struct mo_json in, no;
@@ -267,7 +269,7 @@ static bool take_answer(struct question *q, struct mo_ep_call *c)
     return true;
 }
 
-/* From the beginning each time: a refusal may end other questions, too. */
+/* Restarts after each answer: a refusal may free other questions, too. */
 static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
 {
     bool any;
@@ -282,7 +284,7 @@ static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
     } while (any);
 }
 
-/* What it missed is told before what comes now. */
+/* Sends the last progress notification that the client missed. */
 static void send_missed_progress(struct forwarded_call *f)
 {
     struct mo_json v = {f->progress.p, f->progress.len};
@@ -308,8 +310,8 @@ void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c)
 
     if (!f || !is_same_client(f, c) || (!waits && f->client != CLIENT_AWAY)) {
         mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
-                         "this call is not waiting for you (any more); begin "
-                         "again",
+                         "no call waits for this requestState; send the "
+                         "request again without it",
                          mo_span(NULL, 0));
         return;
     }
@@ -323,7 +325,7 @@ void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c)
     mo_forward_send_questions(f);
 }
 
-/* --- of a task that is kept here ----------------------------------------- */
+/* --- questions of a task ------------------------------------------------- */
 
 void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w)
@@ -346,7 +348,7 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
     }
 }
 
-/* From the beginning each time, see take_answers(). */
+/* Restarts after each answer, see take_answers(). */
 void mo_forward_answer_questions(struct forwarded_call *f,
                                  struct mo_json responses)
 {
@@ -370,7 +372,7 @@ void mo_forward_answer_questions(struct forwarded_call *f,
     } while (any);
 }
 
-/* --- from ourselves ------------------------------------------------------ */
+/* --- questions of our own ------------------------------------------------ */
 
 int mo_forward_question(struct forwarded_call *f, const char *method,
                         struct mo_span params)
@@ -390,10 +392,10 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
     return 0;
 }
 
-/* --- from the server ----------------------------------------------------- */
+/* --- questions of the server --------------------------------------------- */
 
-/* A modern client hears all questions in one answer, a legacy server asks them
- * one by one: it is given a moment. */
+/* A modern client gets all questions in one result, but a legacy server
+ * sends them one by one: waits briefly for more. */
 static void schedule_questions(struct forwarded_call *f,
                                const struct mo_child *c)
 {
@@ -419,7 +421,7 @@ static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
         refuse_question(q, MO_RPC_INTERNAL, "the client did not answer");
 }
 
-/* It belongs to no call, but to one client. false: it does not. */
+/* Asks the client of the session. False: there is no single one. */
 static bool ask_session(const struct server_slot *s, const struct mo_child *c,
                         struct mo_ask *a)
 {
@@ -445,9 +447,9 @@ static bool ask_session(const struct server_slot *s, const struct mo_child *c,
     return a->user != NULL;
 }
 
-/* Roots are a client's, not a call's: a legacy server asks for them when it
- * likes. A call that happens to be under way may be over before its client has
- * answered, and its questions with it. */
+/* True if the question concerns the session, not a call. A legacy server may
+ * ask for roots at any time. A call that happens to be under way might end,
+ * and drop its questions, before the client answers. */
 static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
                           const struct mo_ask *a)
 {
@@ -479,7 +481,7 @@ void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
         return;
     if (!f || f->client == CLIENT_GONE) {
         mo_ask_refuse(a, MO_RPC_INTERNAL,
-                      "nobody can tell whose question this is");
+                      "the client that this request is for is not known");
         return;
     }
     if (f->down && !mo_ep_call_may_ask(f->down)) {
@@ -501,7 +503,7 @@ void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
         mo_forward_task_changed(f);
 }
 
-/* It must still be ended; nothing is sent then. */
+/* The ask must still be ended; nothing is sent for it. */
 void mo_forward_ask_gone(struct mo_ask *a)
 {
     struct question *q = a->user;

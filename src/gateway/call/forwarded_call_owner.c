@@ -1,9 +1,10 @@
-/* forwarded_call_owner.c - whose a server's question or log message is, see
- * forwarded_call.h: never guessed among several clients. */
+/* forwarded_call_owner.c - finds the client of a server's question or log
+ * message. The rules are in forwarded_call.h; it never guesses among several
+ * clients. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/redact.h"
 
-/* Of one connection, or the same flight. */
+/* True for the same call or the same connection. */
 static bool is_same_client(const struct forwarded_call *a,
                            const struct forwarded_call *b)
 {
@@ -30,7 +31,7 @@ struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
 
-        /* One that is KEPT names its task in all it says. */
+        /* A call that HAS_TASK is found by its task id. */
         if (f->child != c || (!shared && f->client == CLIENT_HAS_TASK))
             continue;
         if (newest && shared && !is_same_client(newest, f))
@@ -81,8 +82,8 @@ static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
                         params);
 }
 
-/* Of which of a legacy client's calls it is nobody guesses: it goes where that
- * client's news go. */
+/* A legacy client's message without a sure owner goes to its notification
+ * stream. */
 static void route_log(struct gw_child *k, uint64_t stream_of,
                       struct mo_json params)
 {

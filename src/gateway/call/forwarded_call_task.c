@@ -1,22 +1,23 @@
-/* forwarded_call_task.c - a legacy server's task, told to a modern client as
- * one of its own kind.
+/* forwarded_call_task.c - shows a legacy server's task to a modern client as
+ * a task of the modern extension.
  *
- * The two kinds differ too much to be passed on: a task of 2025-11-25 asks its
- * questions itself and has a method for its outcome, one of the extension is
- * looked at by tasks/get, which brings both. So the flight goes on without its
- * client, watches the server's task (mcp/client/task.h) and keeps what comes of
- * it: open questions, then the outcome. The client's methods are answered from
- * that, under the flight's own id, to whom it was given and to nobody else.
+ * The two kinds differ too much to be passed on: a task of 2025-11-25 sends
+ * its questions as requests and has a method for its result; a modern task
+ * returns both by tasks/get. So the call continues without its client,
+ * follows the server's task (mcp/client/task.h) and keeps open questions and
+ * then the outcome. The client's tasks/... methods are answered from that,
+ * under the call's id and only for the client that was given it.
  *
- * Limits: a task is kept for the time that its server names, TASK_KEEP_MS at
- * most; GW_AWAY_MAX of them together with the calls that wait for their client;
- * and outcomes of TASK_BYTES_MAX in all, what is longer is lost and says so. */
+ * Limits: a task is kept for the time that its server names, at most
+ * TASK_KEEP_MS. There are at most GW_AWAY_MAX tasks and waiting calls
+ * together. Outcomes have at most TASK_BYTES_MAX bytes in all; a longer one
+ * is dropped and replaced by an error. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "mcp/edit.h"
 
 #define TASK_KEEP_MS   ((uint64_t)3600 * 1000)
-#define TASK_POLL_MS   500 /* what we advise, unless the server does */
+#define TASK_POLL_MS   500 /* default pollIntervalMs */
 #define TASK_BYTES_MAX ((size_t)32 * 1024 * 1024)
 
 struct kept_task {
@@ -25,12 +26,12 @@ struct kept_task {
     size_t bytes; /* counted in g->kept_bytes */
     bool cancelled;
     struct mo_span caller;
-    char text[]; /* caller's */
+    char text[];
 };
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- what is said about it ----------------------------------------------- */
+/* --- status -------------------------------------------------------------- */
 
 static const char *status_of(const struct forwarded_call *f)
 {
@@ -72,7 +73,8 @@ static void put_outcome(struct mo_jw *w, const struct forwarded_call *f)
     mo_jw_raw(w, mo_buf_view(&f->outcome));
 }
 
-/* c: who asks, to whom questions may be put; NULL: nobody does. */
+/* Writes the task's status. c: the request of the client, which gets the
+ * questions; NULL: a notification without them. */
 static void put_status(struct mo_buf *b, struct forwarded_call *f,
                        struct mo_ep_call *c)
 {
@@ -93,8 +95,8 @@ static void put_status(struct mo_buf *b, struct forwarded_call *f,
 
 /* --- life ---------------------------------------------------------------- */
 
-/* A client of whom it is not known whether it takes the questions is not told
- * them: it hears that there are some, and asks. */
+/* Notifies the client. Questions are not included, since it is not known
+ * here whether the client supports them: it fetches them by tasks/get. */
 static void notify_client(struct forwarded_call *f)
 {
     struct mo_buf b;
@@ -112,7 +114,7 @@ static void notify_client(struct forwarded_call *f)
     mo_buf_fini(&b);
 }
 
-/* As long as its tool's results may be. */
+/* Cuts the outcome to the tool's result limit. */
 static void limit_outcome(struct forwarded_call *f)
 {
     struct mo_json whole = {f->outcome.p, f->outcome.len};
@@ -133,7 +135,7 @@ static void limit_outcome(struct forwarded_call *f)
     }
 }
 
-/* The outcome is counted; one that is too big is replaced. */
+/* Counts the outcome's bytes; one that is too big becomes an error. */
 static void count_outcome(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
@@ -226,7 +228,7 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
     return true;
 }
 
-/* --- its client's methods ------------------------------------------------ */
+/* --- tasks/... methods --------------------------------------------------- */
 
 static void answer_get(struct forwarded_call *f, struct mo_ep_call *c)
 {
@@ -248,7 +250,7 @@ static void answer_update(struct forwarded_call *f, struct mo_ep_call *c)
     mo_ep_call_result(c, MO_SPAN("{}"));
 }
 
-/* It stays until its time, so that its client can see what became of it. */
+/* The task is kept until it expires, so that its client can see the status. */
 static void answer_cancel(struct forwarded_call *f, struct mo_ep_call *c)
 {
     if (!f->ended && !f->kept_task->cancelled) {
@@ -289,9 +291,9 @@ bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c)
     return false;
 }
 
-/* --- what a legacy server adds to the outcome ---------------------------- */
+/* --- _meta of a legacy task ---------------------------------------------- */
 
-/* _meta without the name of the task, which the client does not know. */
+/* Writes _meta without the server's task id, which the client does not know. */
 static int put_meta(struct mo_json meta, struct mo_buf *b)
 {
     struct mo_edit ed = {MO_MCP_P_TASK, {NULL, 0}};

@@ -1,3 +1,4 @@
+/* result_limit.c - see result_limit.h. */
 #include "gateway/call/result_limit.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static const char tool_text[] =
     "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}}";
 
 struct kept_result {
-    struct mo_list node; /* in shape->kept, oldest first */
+    struct mo_list node; /* in results->kept, oldest first */
     uint64_t until;
     char handle[MO_TOKEN_LEN(HANDLE_BYTES) + 1];
     char who[MO_GW_WHO_MAX];
@@ -35,10 +36,10 @@ struct result_store {
     struct mo_list kept;
     struct mo_map rows; /* handle -> struct kept */
     size_t bytes;
-    struct mo_timer timer; /* the oldest one's end */
+    struct mo_timer timer; /* expiry of the oldest one */
 };
 
-/* --- what is kept -------------------------------------------------------- */
+/* --- kept results -------------------------------------------------------- */
 
 static uint64_t now_ms(void)
 {
@@ -98,7 +99,7 @@ void mo_result_limit_free(struct result_store *s)
     mo_free(s);
 }
 
-/* NULL: it cannot be kept. */
+/* Keeps a copy. NULL: too long, or out of memory. */
 static const struct kept_result *
 keep_result(struct result_store *s, const char *who, struct mo_span text)
 {
@@ -131,7 +132,7 @@ keep_result(struct result_store *s, const char *who, struct mo_span text)
 
 /* --- cutting ------------------------------------------------------------- */
 
-/* At most so many bytes, no character cut in two. */
+/* Largest length up to most that does not split a character. */
 static size_t whole_chars(struct mo_span text, size_t most)
 {
     size_t n = most < text.n ? most : text.n;
@@ -144,7 +145,7 @@ static size_t whole_chars(struct mo_span text, size_t most)
 struct cutter {
     struct result_store *s;
     const struct result_limit *how;
-    size_t left; /* bytes of text that may still come */
+    size_t left; /* bytes of text left */
     struct mo_jw *meta;
     struct mo_arena a;
 };
@@ -185,7 +186,7 @@ static void make_cut_mark(const struct cutter *c, const struct kept_result *k,
                        shown, all);
 }
 
-/* One text of the content, as it is given out. */
+/* Writes one text item, cut. */
 static int cut_text(struct cutter *c, struct mo_json item, struct mo_span text,
                     struct mo_buf *out)
 {
@@ -250,7 +251,7 @@ static int cut_content(struct cutter *c, struct mo_json content,
     return rc < 0 ? rc : mo_buf_putc(out, ']');
 }
 
-/* A result is an object; its members that matter are put together anew. */
+/* Writes the result with shortened members and the note in _meta. */
 static int cut_members(struct cutter *c, struct mo_json result,
                        struct mo_buf *out)
 {
@@ -363,7 +364,7 @@ int mo_result_limit_list(struct mo_span page, struct mo_buf *out)
     return mo_buf_span(out, rest);
 }
 
-/* Somebody else's is as one that was never there. */
+/* The kept result of a handle; NULL: none, expired, or of another client. */
 static const struct kept_result *find_kept_result(const struct mo_gateway *g,
                                                   const struct mo_ep_call *c,
                                                   struct mo_json v)
@@ -432,8 +433,8 @@ void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
     (void)mo_json_u64(mo_json_get(arguments, "offset"), &from);
     (void)mo_json_u64(mo_json_get(arguments, "limit"), &limit);
     if (!k) {
-        mo_ep_call_fail(c, "there is no result with that handle (any more); "
-                           "run the tool again");
+        mo_ep_call_fail(c, "no result is kept under that handle; it may have "
+                           "expired: run the tool again");
         return;
     }
     if (limit < 4 || limit > RESULT_PAGE_MAX)
@@ -441,6 +442,6 @@ void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
     from = from < k->n ? from : k->n;
     while (from > 0 && from < k->n &&
            ((unsigned char)k->text[from] & 0xc0) == 0x80)
-        from--; /* a character is never begun in its middle */
+        from--; /* back to the start of a character */
     send_piece(c, k, (size_t)from, (size_t)limit);
 }
