@@ -1,4 +1,4 @@
-/* meta_tools_text.h - the four tools as clients see them. Private to
+/* meta_tools_text.h - the definitions of the meta-tools. Private to
  * meta_tools.c. */
 #ifndef MO_GATEWAY_ROUTER_META_TOOLS_TEXT_H
 #define MO_GATEWAY_ROUTER_META_TOOLS_TEXT_H

@@ -1,3 +1,4 @@
+/* router_explain.c - see router_explain.h. */
 #include "gateway/router/router_explain.h"
 
 #include "base/map.h"
@@ -19,14 +20,14 @@ struct word {
     struct mo_span text;
     uint64_t terms[EXPLAIN_TERMS_MAX];
     size_t n;
-    unsigned in; /* fields, as bits */
+    unsigned in; /* fields that have it, as bits */
 };
 
 struct router_explain {
     struct mo_words *words;
     struct word v[EXPLAIN_WORDS_MAX];
     size_t n;
-    enum field field; /* that is being read */
+    enum field field; /* being read */
 };
 
 static uint64_t hash_term(struct mo_span term)

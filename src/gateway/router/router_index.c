@@ -1,3 +1,4 @@
+/* router_index.c - see router_index.h. */
 #include "gateway/router/router_index.h"
 
 #include "base/rand.h"
@@ -5,22 +6,22 @@
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
-struct indexed_server { /* a server as it is in the index */
+struct indexed_server { /* a server in the index */
     uint64_t sum;
-    bool present; /* it is among the servers there are now */
+    bool present; /* it is still configured */
 };
 
 struct router_index {
     struct mo_span table, pieces;
     struct mo_vectors *vectors;
-    struct router_index *of; /* the one that owns the vectors; NULL: we do */
-    bool all;                /* also what is not offered */
-    struct mo_route *route;  /* NULL: nobody has asked yet */
+    struct router_index *of; /* owner of the vectors; NULL: this one */
+    bool all;                /* includes tools that are not offered */
+    struct mo_route *route;  /* NULL: no query yet */
     struct mo_map servers;   /* name -> struct seen */
     uint64_t key0, key1;
     bool stale;
-    /* The last question and its answer: a call by words is looked up when it
-     * comes, when it starts and when its server is there. */
+    /* The last query and its answer: an execute by words is looked up when
+     * it arrives, when it starts and when its server is ready. */
     struct mo_buf last_query; /* empty: none */
     size_t limit;
     struct mo_route_answer last_answer;
@@ -99,7 +100,7 @@ static uint64_t mix_sum(const struct router_index *d, uint64_t sum,
     return mo_siphash(d->key0 ^ sum, d->key1, s);
 }
 
-/* The i-th tool that goes into the index; NULL: no more. */
+/* The i-th tool to be indexed; NULL: no more. */
 static const struct mo_cat_item *tool_at(const struct router_index *d,
                                          const struct mo_catalog *c, size_t i)
 {
@@ -110,7 +111,7 @@ static const struct mo_cat_item *tool_at(const struct router_index *d,
     return d->all ? mo_catalog_unoffered_tool(c, i - n) : NULL;
 }
 
-/* Of everything that the index is made of. */
+/* Checksum of all texts of a server that are indexed. */
 static uint64_t server_sum(const struct router_index *d,
                            const struct mo_catalog *c, unsigned no)
 {
@@ -202,7 +203,7 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
     return rc;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all servers --------------------------------------------------------- */
 
 static int update_server(struct router_index *d, const struct mo_catalog *c,
                          unsigned no)
@@ -230,7 +231,7 @@ static int update_server(struct router_index *d, const struct mo_catalog *c,
     return rc;
 }
 
-/* One name of those that have gone; false: none has. */
+/* Removes one server that is no longer configured; false: there is none. */
 static bool drop_removed_server(struct router_index *d)
 {
     mo_map_each (en, &d->servers) {
@@ -269,7 +270,7 @@ static bool is_last_query(const struct router_index *d, struct mo_span words,
            mo_span_eq(words, mo_buf_view(&d->last_query));
 }
 
-/* Into told, if it is not there already. */
+/* Computes last_answer, unless it is already the answer to this query. */
 static int answer_query(struct router_index *d, const struct mo_gateway *g,
                         struct mo_span words, size_t limit)
 {

@@ -1,13 +1,14 @@
+/* router_learning.c - see router_learning.h. */
 #include "gateway/router/router_learning.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
 
@@ -15,7 +16,7 @@
 #define LINE       40 /* bytes of a row, about */
 #define FILE_MAX   ((size_t)LEARNING_ROWS_MAX * LINE + sizeof(HEAD))
 #define WORD_LEAST 3
-#define WORD_MAX   32 /* bytes of a word that count */
+#define WORD_MAX   32 /* bytes of a word that are used */
 #define COUNT_MAX  100
 #define CANDIDATES 5
 
@@ -33,16 +34,16 @@ struct shown_answer {
 struct router_learning {
     struct mo_loop *loop;
     char *path;
-    struct mo_map rows; /* struct pair -> count, moved by COUNT_MAX + 1 */
+    struct mo_map rows; /* struct pair -> count + COUNT_MAX + 1 */
     struct shown_answer shown[LEARNING_SHOWN_MAX];
     size_t next;
     struct mo_timer save;
-    bool on_disk; /* the file was there when we last looked */
+    bool on_disk; /* the file existed at the last check */
 };
 
-/* --- numbers for words and tools ----------------------------------------- */
+/* --- hashes of words and tools ------------------------------------------- */
 
-/* No secret: only to keep what people ask out of the file. */
+/* The keys are no secret: the hash only keeps requests out of the file. */
 static uint64_t hash_text(struct mo_span s)
 {
     return mo_siphash(0x6d6f2d6861626974, 0x776f7264732d2d31, s);
@@ -63,7 +64,7 @@ static unsigned char lower(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
-/* The words of a request as numbers; each once. */
+/* The distinct words of a request, as hashes. */
 static size_t read_words(struct mo_span s, uint64_t out[LEARNING_WORDS_MAX])
 {
     size_t n = 0, i = 0;
@@ -116,7 +117,7 @@ static void set_count(struct router_learning *h, struct pair p, int n)
                          (void *)(intptr_t)(n + COUNT_MAX + 1), NULL);
 }
 
-/* One that is weak, so that it can go. */
+/* A pair with a count of 1 or -1. */
 static bool find_weak_pair(const struct router_learning *h, struct pair *out)
 {
     mo_map_each (en, &h->rows) {
@@ -189,37 +190,6 @@ static void load_file(struct router_learning *h)
         read_rows(h, text);
 }
 
-static bool write_all(int fd, struct mo_span text)
-{
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return false;
-        text = mo_span_skip(text, (size_t)n);
-    }
-    return true;
-}
-
-/* Whoever cannot write it has a bad memory, and nothing worse. */
-static void write_file(struct router_learning *h, struct mo_span text)
-{
-    char beside[PATH_MAX];
-    mo_autofd int fd = -1;
-    int n = snprintf(beside, sizeof(beside), "%s.%ld", h->path, (long)getpid());
-
-    if (n < 0 || (size_t)n >= sizeof(beside))
-        return;
-    (void)unlink(beside); /* of a crash */
-    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0 && write_all(fd, text) && rename(beside, h->path) == 0)
-        h->on_disk = true;
-    else
-        (void)unlink(beside);
-}
-
 static void save_file(struct router_learning *h)
 {
     struct mo_buf b;
@@ -234,8 +204,8 @@ static void save_file(struct router_learning *h)
                             (unsigned long long)p.tool,
                             (int)(intptr_t)en->value - COUNT_MAX - 1);
     }
-    if (!mo_buf_err(&b))
-        write_file(h, mo_buf_view(&b));
+    if (!mo_buf_err(&b) && mo_file_replace(h->path, mo_buf_view(&b), NULL) == 0)
+        h->on_disk = true; /* a failed write only loses what was learnt */
     mo_buf_fini(&b);
 }
 
@@ -244,7 +214,7 @@ static void on_save(struct mo_timer *t)
     save_file(mo_container_of(t, struct router_learning, save));
 }
 
-/* Somebody has taken the file away: all of it is to be forgotten. */
+/* Forgets everything if the file was deleted. */
 static void check_file_removed(struct router_learning *h)
 {
     if (!h->on_disk || access(h->path, F_OK) == 0)
@@ -284,9 +254,9 @@ void mo_router_learning_free(struct router_learning *h)
     mo_free(h);
 }
 
-/* --- what is known ------------------------------------------------------- */
+/* --- applying ------------------------------------------------------------ */
 
-/* From -1 to 1. */
+/* The mean effect of the words on a tool, -1 to 1. */
 static float compute_lean(const struct router_learning *h,
                           const uint64_t *words, size_t n, uint64_t tool)
 {
@@ -308,7 +278,7 @@ static float adjust_confidence(float now, float lean)
     return v < 0 ? 0 : v > most ? most : v;
 }
 
-/* They are few and almost in order; equals keep theirs. */
+/* Insertion sort: few hits, almost in order; stable. */
 static void sort_hits(struct mo_route_hit *v, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
@@ -344,7 +314,7 @@ void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
         sort_hits(a->hits, a->n);
 }
 
-/* --- what is learnt ------------------------------------------------------ */
+/* --- learning ------------------------------------------------------------ */
 
 void mo_router_learning_shown(struct router_learning *h, const char *who,
                               struct mo_span words,
@@ -360,7 +330,7 @@ void mo_router_learning_shown(struct router_learning *h, const char *who,
         s->tools[i] = hash_tool(a->hits[i].server, a->hits[i].tool);
 }
 
-/* The newest that this one was shown; each is used once. */
+/* The newest answer shown to this client; each is used once. */
 static struct shown_answer *last_shown(struct router_learning *h, uint64_t who)
 {
     uint64_t now = mo_now_ns() / MO_MS;
@@ -416,7 +386,7 @@ void mo_router_learning_chose(struct router_learning *h, const char *who,
     s->who = 0;
 }
 
-/* --- what people say ----------------------------------------------------- */
+/* --- teaching ------------------------------------------------------------ */
 
 void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool,
