@@ -119,7 +119,7 @@ static void test_breaker_table(void **state)
     }
 }
 
-/* Exactly one told of a row says that it has opened. */
+/* Exactly one report of a row returns that the breaker opened. */
 static void test_breaker_says_so(void **state)
 {
     struct mo_breaker b = {0};

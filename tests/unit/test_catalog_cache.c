@@ -1,5 +1,4 @@
-/* Lists on disk: there and back, and everything that may be wrong with a
- * file. */
+/* Cache files: round trip, and every way a file can be wrong. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -52,7 +51,7 @@ static struct mo_catalog *again(const char *dir, const char *spec)
 
 #define SPEC "a/../b -"
 
-/* A server with something of everything, on disk. */
+/* A server with items of every kind, on disk. */
 static void fill(const char *dir)
 {
     struct mo_catalog *c = again(dir, SPEC " r,\"x\":[1,\t0.10] s.t");
@@ -105,7 +104,7 @@ static void test_round_trip(void **state)
     assert_int_equal(stat(path, &later), 0);
     assert_true(later.st_ino == st.st_ino);
     mo_catalog_done(c, 0, js("{}"), js("{\"name\":\"N\"}"));
-    assert_int_equal(files(dir, path), 1); /* and nothing beside it */
+    assert_int_equal(files(dir, path), 1); /* no temporary file is left */
     mo_catalog_free(c);
 
     c = again(dir, SPEC ";other -");
@@ -116,8 +115,8 @@ static void test_round_trip(void **state)
     kit_undir(top);
 }
 
-/* Wherever it is cut, it is no file; and whatever byte is another one, what
- * is read is still a catalogue. */
+/* A file cut at any byte is ignored; with any byte changed, the result is
+ * still a catalogue. */
 static void test_damaged(void **state)
 {
     char dir[64], path[400];
@@ -157,7 +156,7 @@ static void test_damaged(void **state)
         struct mo_catalog *c = again(dir, SPEC " new");
 
         assert_false(mo_catalog_known(c, 0));
-        mo_catalog_done(c, 0, nothing, nothing); /* and it is healed */
+        mo_catalog_done(c, 0, nothing, nothing); /* and the file is repaired */
         mo_catalog_free(c);
         c = again(dir, SPEC);
         assert_true(mo_catalog_known(c, 0));
@@ -217,7 +216,7 @@ static void check_unread(const char *dir)
     mo_catalog_free(c);
 }
 
-/* What stands there under the file's name may be anything. */
+/* Anything may exist under the file's name. */
 static void test_no_file(void **state)
 {
     char dir[64], path[400], to[440];
@@ -258,7 +257,7 @@ static void test_unsaved(void **state)
     c = again(path, SPEC " r");
     mo_catalog_done(c, 0, nothing, nothing);
     assert_non_null(strstr(mo_catalog_unsaved(c, 0), "/file"));
-    assert_null(mo_catalog_why(c, 0)); /* clients miss nothing */
+    assert_null(mo_catalog_why(c, 0)); /* clients see everything */
     assert_int_equal(mo_catalog_count(c, MO_CAT_TOOLS), 1);
     mo_catalog_free(c);
     kit_undir(dir);

@@ -1,12 +1,12 @@
-/* A server that takes so many calls and no more: who is next, who waits, who
- * has waited long enough. And how long tools take. */
+/* max_calls: the order of waiting requests, and their timeout. Also
+ * latency.h. */
 #include "up_kit.h"
 
 #include "gateway/upstream/latency.h"
 
 #define MANY 12
 
-/* A wish that counts. */
+/* A request that counts. */
 static void call(struct kit *k, struct want *v, const char *who)
 {
     *v = (struct want){.k = k, .w = {.ready = want_ready, .counts = true}};
@@ -22,7 +22,8 @@ static void over(struct want *v)
     v->c = NULL;
 }
 
-/* ann asks for ten, then bob and cid for one each: they are not behind her. */
+/* ann requests ten, then bob and cid one each: they do not wait behind all
+ * of hers. */
 static void test_turns(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -48,7 +49,7 @@ static void test_turns(void **state)
     kit_fini(&k);
 }
 
-/* What is no call does not wait, and holds nobody up. */
+/* Uncounted requests neither wait nor block others. */
 static void test_not_counted(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -75,7 +76,7 @@ static void test_not_counted(void **state)
     kit_fini(&k);
 }
 
-/* Given up while it waits, and after it was granted. */
+/* Cancelled while it waits, and after it was granted. */
 static void test_given_up(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -125,7 +126,7 @@ static void test_tired(void **state)
     kit_fini(&k);
 }
 
-/* --- how long tools take ------------------------------------------------- */
+/* --- latency ------------------------------------------------------------- */
 
 static void test_pace(void **state)
 {
@@ -150,7 +151,7 @@ static void test_pace(void **state)
     assert_int_equal(seen.failed, 10);
     assert_int_equal(seen.p50_us, 1000);
     assert_int_equal(seen.p95_us, 8000);
-    /* the old ones fade, however many there were */
+    /* old calls fade, however many there were */
     for (int i = 0; i < 20000; i++)
         mo_latency_add(r, 3000000, false);
     assert_true(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));

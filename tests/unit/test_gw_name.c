@@ -1,4 +1,4 @@
-/* Names of tools, URIs and templates: pure, so all of it is rows. */
+/* Names of tools, URIs and templates, as tables. */
 #include "gateway/catalog/name.h"
 
 #include "mo_test.h"
@@ -46,8 +46,8 @@ static void test_names(void **state)
     }
 }
 
-/* Whatever comes in, what goes out is short and plain; the same pair gives the
- * same name, and two that differ only behind the cut do not. */
+/* Any input gives a short plain name; the same pair gives the same name, and
+ * two that differ only after the cut do not. */
 static void test_any_name(void **state)
 {
     char in[200], a[MO_GW_NAME_MAX], b[MO_GW_NAME_MAX];
@@ -201,7 +201,7 @@ static void test_templates(void **state)
                                  rows[i].fits);
 }
 
-/* What would take for ever if it were tried one way after the other. */
+/* Would take exponential time with backtracking. */
 static void test_hostile_template(void **state)
 {
     static char t[MO_GW_TEMPLATE_MAX + 1], uri[MO_GW_URI_MAX + 1];

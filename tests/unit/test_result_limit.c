@@ -1,4 +1,4 @@
-/* Results that are too long, and secrets in what servers say. */
+/* Result limits, and removal of secrets from servers' messages. */
 #include "mo_test.h"
 
 #include "base/log.h"
@@ -36,7 +36,7 @@ static void test_short(void **state)
     mo_loop_free(l);
 }
 
-/* The text is cut behind a whole character; pictures and what fits stay. */
+/* The text is cut after a whole character; images and short items stay. */
 static void test_cut(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -74,7 +74,7 @@ static void test_cut(void **state)
     assert_int_equal(mo_json_u64(mo_json_get(mo_json_at(meta, 1), "bytes"), &n),
                      0);
     assert_int_equal(n, 2000);
-    /* what was promised a schema stays */
+    /* structured content with a schema stays */
     mo_buf_reset(&out);
     how.has_output_schema = true;
     assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
@@ -86,7 +86,7 @@ static void test_cut(void **state)
     mo_loop_free(l);
 }
 
-/* More than may be kept: the oldest goes, and nothing grows without end. */
+/* More than the limit: the oldest goes, and memory stays bounded. */
 static void test_bounded(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -183,7 +183,7 @@ static void test_hush(void **state)
     mo_log_fini(&log);
 }
 
-/* Errors and failed results; what succeeded is the server's own affair. */
+/* Errors and failed results only; successful results are unchanged. */
 static void test_hush_reply(void **state)
 {
     struct mo_reply error = {.error = json("{\"message\":\"sk-planted-1\"}")};

@@ -53,7 +53,7 @@ static void test_per_session(void **state)
     kit_fini(&k);
 }
 
-/* A session that comes back keeps its child, or waits until it is gone. */
+/* A session that returns keeps its child, or waits until it is gone. */
 static void test_session_comes_back(void **state)
 {
     struct kit k;
@@ -74,7 +74,7 @@ static void test_session_comes_back(void **state)
     k.slow_close = true;
     mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     want_as(&k, &a, "alice");
-    want_as(&k, &b, "bob"); /* has nothing to do with it */
+    want_as(&k, &b, "bob"); /* is not affected */
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
     assert_int_equal(b.ready, 1);
@@ -89,7 +89,7 @@ static void test_session_comes_back(void **state)
     kit_fini(&k);
 }
 
-/* A session that goes while its child is being started. */
+/* A session that ends while its child starts. */
 static void test_session_gone_early(void **state)
 {
     struct kit k;
@@ -102,7 +102,7 @@ static void test_session_gone_early(void **state)
     kit_settle(&k);
     mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).waiting, 1); /* somebody still waits */
+    assert_int_equal(kit_status(&k).waiting, 1); /* a request still waits */
     mo_upstream_cancel_request(&a.w);
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
@@ -174,7 +174,7 @@ static void test_room(void **state)
     assert_int_equal(pool.running + pool.closing + pool.queued, 0);
 }
 
-/* Of one server, whatever the pool would allow; the oldest goes first. */
+/* The limit of one server, whatever the pool allows; the oldest goes first. */
 static void test_room_of_one(void **state)
 {
     struct mo_gw_server s = own_server();
@@ -201,7 +201,7 @@ static void test_room_of_one(void **state)
     kit_fini(&k);
 }
 
-/* Two servers in one pool: what one gives up the other gets. */
+/* Two servers in one pool: a place that one frees goes to the other. */
 static void test_room_of_two(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -237,27 +237,27 @@ static void test_room_of_two(void **state)
     kit_fini(&k);
 }
 
-/* --- every moment -------------------------------------------------------- */
+/* --- close in every state ------------------------------------------------ */
 
-/* Where a wish can be when somebody changes his mind. */
+/* States of a request when it is cancelled. */
 enum moment {
     WANTED,   /* the loop has not turned */
     DIALLING, /* the link is not there yet */
     STARTING, /* initialize is not answered */
-    QUEUED,   /* waits for room */
+    QUEUED,   /* waits for a place */
     AWAITED,  /* another instance is being started for it */
     ON_WAY,   /* granted, not delivered */
     REFUSED,  /* refused, not delivered */
-    GRANTED,  /* has it */
+    GRANTED,  /* granted */
     CALLING,  /* and uses it */
-    LOST,     /* has one that is lost */
-    STOPPING, /* has one that is on its way out */
+    LOST,     /* its child was lost */
+    STOPPING, /* its child is closing */
     MOMENTS,
 };
 
 struct scene {
     struct kit k;
-    struct want a, b; /* b: the wish in question */
+    struct want a, b; /* b: the request under test */
 };
 
 static void want_b(struct scene *s)
@@ -333,7 +333,7 @@ static void reach(struct scene *s, enum moment m, bool own)
     assert_int_equal(s->b.ready, m >= GRANTED);
 }
 
-/* Who has one gives it back in its own time. */
+/* Holders release their child later. */
 static void leave(struct scene *s)
 {
     if (s->a.c)
@@ -398,7 +398,7 @@ static void test_close(void **state)
     }
 }
 
-/* The same, when it is closed by who is just being told something. */
+/* The same, when it is closed from inside a callback. */
 static void close_ready(struct mo_child_request *w, struct mo_child *c,
                         const struct mo_err *why)
 {
@@ -443,7 +443,7 @@ struct mess {
     struct kit k;
     struct mo_upstream_pool pool;
     struct want v[SLOTS];
-    bool used[SLOTS]; /* wanted, and not yet let go or taken back */
+    bool used[SLOTS]; /* requested, and not yet released or cancelled */
     uint64_t dice;
 };
 
@@ -475,7 +475,7 @@ static void check_mess(const struct mess *m)
     assert_int_equal(m->pool.queued, count[CH_NEW]);
 }
 
-/* Something with one wish: want it, take it back, use it, let it go. */
+/* One random step: request, cancel, use or release. */
 static void step_one(struct mess *m)
 {
     static const char *const whos[] = {"a", "b", "c", "d", "e"};
@@ -568,7 +568,7 @@ static void test_any_order(void **state)
         s.instances = (unsigned)(seed % 4);
         dials += play(seed, s);
     }
-    assert_true(dials > 600); /* it was about something */
+    assert_true(dials > 600); /* the run was not empty */
 }
 
 /* --- without memory ------------------------------------------------------ */

@@ -1,8 +1,8 @@
-/* up_kit.h - a server above us without a server: links that live in memory.
+/* up_kit.h - an upstream without a server: links that live in memory.
  *
  * Each dial makes a fake link that answers by its kit's mood at that time.
- * Nothing of it waits for a clock: what is on its way arrives when the loop
- * turns, what is held back arrives when the test says so. */
+ * Nothing waits for a clock: messages in transit arrive when the loop turns,
+ * held messages when the test releases them. */
 #ifndef MO_UPSTREAM_KIT_H
 #define MO_UPSTREAM_KIT_H
 
@@ -10,13 +10,13 @@
 
 #include "gateway/upstream/upstream_priv.h"
 
-#define LONG      20000 /* ms; a deadline for hanging, not for speed */
+#define LONG      20000 /* ms; deadline for a hanging test */
 #define LINKS_MAX 64
 
 enum mood {
     FINE,    /* legacy */
     MODERN,  /* answers server/discover */
-    NO_DIAL, /* cannot even be dialled */
+    NO_DIAL, /* the dial fails */
     DIE,     /* closes on initialize */
     SIGN_IN, /* 401 */
     HANG,    /* initialize is answered by kit_answer() */
@@ -28,7 +28,7 @@ struct fake {
     struct mo_link k;
     struct kit *kit;
     struct mo_later later;
-    struct mo_buf in; /* lines on their way to the client */
+    struct mo_buf in; /* lines in transit to the client */
     enum mood mood;
     uint64_t init, failed; /* ids: to be answered; refused */
     bool ended, holds;
@@ -217,7 +217,7 @@ static inline struct mo_link *fake_new(struct kit *k, struct mo_span who)
     return NULL;
 }
 
-/* --- the kit's part of a dial, and its news ------------------------------ */
+/* --- dial and callbacks -------------------------------------------------- */
 
 static inline int kit_dial(void *ctx, const char *server, struct mo_span who,
                            struct mo_conn *c, struct mo_err *e)
@@ -338,7 +338,7 @@ static inline bool spun(void *ctx)
     return ((struct spin *)ctx)->left <= 0;
 }
 
-/* Everything that is on its way has arrived. */
+/* Turns the loop until everything in transit has arrived. */
 static inline void kit_settle(struct kit *k)
 {
     struct spin s = {.l = k->l, .left = 40};
@@ -390,7 +390,7 @@ static inline bool is_gone(void *ctx)
     return ((struct kit *)ctx)->gone > 0;
 }
 
-/* Let go of what is held back. */
+/* Releases the held messages. */
 static inline void kit_release(struct kit *k)
 {
     struct mo_conn *c = k->dialing;
@@ -466,7 +466,7 @@ static inline void want(struct kit *k, struct want *v)
     want_as(k, v, "");
 }
 
-/* Want it and get it. */
+/* Requests a child and gets it. */
 static inline void want_now(struct kit *k, struct want *v)
 {
     want(k, v);

@@ -6,7 +6,6 @@
  * GW_ELICITATIONS_MAX no more entries are kept; such a client is not
  * notified. */
 #include "gateway/call/forwarded_call.h"
-#include "gateway/gw_priv.h"
 
 #define KEY_LEN_MAX ((size_t)4096)
 
