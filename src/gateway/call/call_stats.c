@@ -254,8 +254,7 @@ static void put_tools(const struct mo_call_stats *s, struct mo_span server,
         qsort(v, n, sizeof(*v), by_calls);
     for (size_t i = 0; i < n && i < most; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_str(w, v[i].name);
+        mo_jw_member(w, "name", v[i].name);
         put_sum(w, v[i].sum);
         mo_jw_end(w);
     }

@@ -262,8 +262,7 @@ static void put_route(struct mo_jw *w, const struct call_target *t)
 {
     mo_jw_key(w, "server");
     mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
-    mo_jw_key(w, "tool");
-    mo_jw_str(w, t->given);
+    mo_jw_member(w, "tool", t->given);
     if (!t->arguments.p)
         return;
     mo_jw_key(w, "confidence");

@@ -213,8 +213,7 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "resultType");
-    mo_jw_cstr(&w, "task");
+    mo_jw_member(&w, "resultType", MO_SPAN("task"));
     put_task(&w, f);
     mo_jw_end(&w);
     f->down = NULL;

@@ -56,10 +56,8 @@ void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "type", MO_SPAN("text"));
+    mo_jw_member(w, "text", text);
     mo_jw_end(w);
     mo_jw_end(w);
 }

@@ -99,12 +99,6 @@ void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
     mo_jw_raw(w, mo_json_text(v));
 }
 
-void mo_meta_tools_put_text(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
 /* --- lookup by name ------------------------------------------------------ */
 
 const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
@@ -145,8 +139,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     struct unavailable_reason v = {.code = NULL};
 
     mo_jw_obj(w);
-    mo_meta_tools_put_text(w, "server", h->server);
-    mo_meta_tools_put_text(w, "tool", h->tool);
+    mo_jw_member(w, "server", h->server);
+    mo_jw_member(w, "tool", h->tool);
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it)
@@ -298,10 +292,11 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     (void)mo_jschema_put(&why, &r);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "error");
-    mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
-    mo_meta_tools_put_text(&w, "problems", mo_buf_view(&why));
-    mo_meta_tools_put_text(&w, "tool", ch->item->given);
+    mo_jw_member(
+        &w, "error",
+        MO_SPAN("params do not fit the tool's schema; nothing was done"));
+    mo_jw_member(&w, "problems", mo_buf_view(&why));
+    mo_jw_member(&w, "tool", ch->item->given);
     mo_jw_key(&w, "inputSchema");
     mo_jw_raw(&w, mo_json_text(schema));
     mo_jw_end(&w);

@@ -80,7 +80,7 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
         if (it->server != no || count++ >= most)
             continue;
         mo_jw_obj(w);
-        mo_meta_tools_put_text(w, "name", it->given);
+        mo_jw_member(w, "name", it->given);
         mo_meta_tools_put_json(w, "description",
                                mo_json_get(it->item, "description"));
         mo_jw_end(w);
@@ -194,7 +194,7 @@ static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
     mo_jw_obj(w);
     mo_jw_key(w, "server");
     mo_jw_cstr(w, s->name);
-    mo_meta_tools_put_text(w, "tool", it->given);
+    mo_jw_member(w, "tool", it->given);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
     mo_json_iter(&walk, mo_json_get(schema, "required"));
@@ -287,7 +287,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_obj(&w);
     mo_jw_key(&w, "server");
     mo_jw_cstr(&w, mo_meta_tools_server(g, it->server)->name);
-    mo_meta_tools_put_text(&w, "tool", it->given);
+    mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
         mo_meta_tools_put_json(&w, parts[i], mo_json_get(it->item, parts[i]));
     put_example_call(&w, mo_meta_tools_server(g, it->server), it, a);

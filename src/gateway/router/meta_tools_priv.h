@@ -18,7 +18,6 @@ struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
 void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error);
 void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v);
-void mo_meta_tools_put_text(struct mo_jw *w, const char *key, struct mo_span s);
 
 const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
                                                 unsigned no);

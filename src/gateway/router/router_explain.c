@@ -161,8 +161,7 @@ static void read_item(struct router_explain *y, const struct mo_cat_item *item)
 static void put_word(const struct word *x, struct mo_jw *w)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "word");
-    mo_jw_str(w, x->text);
+    mo_jw_member(w, "word", x->text);
     mo_jw_key(w, "in");
     mo_jw_arr(w);
     for (int f = 0; f < FIELDS; f++)

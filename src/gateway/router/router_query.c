@@ -126,20 +126,16 @@ static void put_hit(const struct query *k, const struct hit *x,
     struct mo_json text = {NULL, 0};
 
     mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_str(w, x->h->server);
+    mo_jw_member(w, "server", x->h->server);
     if (x->item) {
-        mo_jw_key(w, "tool");
-        mo_jw_str(w, x->h->tool);
+        mo_jw_member(w, "tool", x->h->tool);
         text = mo_json_get(x->item->item, "description");
     }
     if (x->item && !mo_span_eq(x->item->own, x->h->tool)) {
-        mo_jw_key(w, "own");
-        mo_jw_str(w, x->item->own);
+        mo_jw_member(w, "own", x->item->own);
     }
     if (x->item && x->item->name.p) {
-        mo_jw_key(w, "name");
-        mo_jw_str(w, x->item->name);
+        mo_jw_member(w, "name", x->item->name);
     }
     put_number(w, "confidence", x->h->confidence);
     put_number(w, "score", x->h->score);
@@ -189,8 +185,7 @@ static void put_answer(const struct query *k, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "query");
-    mo_jw_str(&w, k->f->words);
+    mo_jw_member(&w, "query", k->f->words);
     mo_jw_key(&w, "learnt");
     mo_jw_u64(&w, mo_router_learning_count(k->g->learning));
     put_list(k, false, &w);
