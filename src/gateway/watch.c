@@ -72,21 +72,26 @@ static void send_log_level(struct gw_child *k)
 
 /* --- a modern server's listen -------------------------------------------- */
 
+/* The server's own URI of a watched resource. False: another server's. */
+static bool own_uri(const struct server_slot *s, const struct mo_map_entry *en,
+                    struct mo_span *own)
+{
+    const struct watched_resource *x = en->value;
+    unsigned no;
+
+    return x->slot == s &&
+           mo_catalog_resource(s->g->cat, mo_map_key(en), &no, own) == 0;
+}
+
 static void put_uris(const struct server_slot *s, struct mo_jw *w)
 {
-    struct mo_gateway *g = s->g;
+    struct mo_span own;
 
     mo_jw_key(w, "resourceSubscriptions");
     mo_jw_arr(w);
-    mo_map_each (en, &g->watched) {
-        const struct watched_resource *x = en->value;
-        struct mo_span own;
-        unsigned no;
-
-        if (x->slot == s &&
-            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
+    mo_map_each (en, &s->g->watched)
+        if (own_uri(s, en, &own))
             mo_jw_str(w, own);
-    }
     mo_jw_end(w);
 }
 
@@ -189,7 +194,7 @@ static void on_relisten(struct mo_timer *t)
 void mo_gw_watch_opened(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
-    struct mo_gateway *g = s->g;
+    struct mo_span own;
 
     mo_timer_init(&k->relisten, on_relisten);
     k->relisten_ms = GW_LISTEN_MS;
@@ -200,15 +205,9 @@ void mo_gw_watch_opened(struct gw_child *k)
     send_log_level(k);
     if (!s->nwatched || !can_subscribe(k))
         return;
-    mo_map_each (en, &g->watched) {
-        const struct watched_resource *x = en->value;
-        struct mo_span own;
-        unsigned no;
-
-        if (x->slot == s &&
-            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
+    mo_map_each (en, &s->g->watched)
+        if (own_uri(s, en, &own))
             send_request(k, "resources/subscribe", "uri", own);
-    }
 }
 
 /* --- resources ----------------------------------------------------------- */

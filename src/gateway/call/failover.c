@@ -99,20 +99,6 @@ static struct server_slot *find_slot(const struct mo_gateway *g,
     return NULL;
 }
 
-static const struct mo_cat_item *
-find_tool_of(const struct mo_gateway *g, unsigned server, struct mo_span own)
-{
-    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
-
-    for (size_t i = 0; i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
-
-        if (it->server == server && mo_span_eq(it->own, own))
-            return it;
-    }
-    return NULL;
-}
-
 /* The i-th fallback. A server whose lists are unknown may have the tool; one
  * without it is skipped (MO_ENOTFOUND). MO_EINVAL: no more fallbacks. */
 static int find_fallback(const struct mo_gateway *g,
@@ -133,13 +119,9 @@ static int find_fallback(const struct mo_gateway *g,
     t->slot = find_slot(g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
-    it = find_tool_of(g, t->slot->no, own);
-    if (it) {
-        t->item = it->item;
-        t->execution = it->execution;
-        t->has_output_schema = it->has_output_schema;
-        t->given = it->given;
-    }
+    it = mo_catalog_tool(g->cat, t->slot->no, own);
+    if (it)
+        mo_rewrite_use_item(t, it);
     return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;
 }
 

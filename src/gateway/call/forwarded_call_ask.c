@@ -36,19 +36,25 @@ static struct mo_json question_params(const struct question *q)
     return q->ask ? q->ask->params : mo_json_get(question_request(q), "params");
 }
 
-/* Never NULL after take_input(), which rejects unknown methods. */
-static const char *question_method(const struct question *q)
+/* The method of a request to a client; NULL: there is no such method. */
+static const char *known_method(struct mo_json request)
 {
-    if (q->ask)
-        return mo_ask_method(q->ask->kind);
+    struct mo_json name = mo_json_get(request, "method");
+
     for (int i = 0; i < MO_ASK_KINDS; i++) {
         const char *m = mo_ask_method((enum mo_ask_kind)i);
 
-        if (mo_json_str_eq(mo_json_get(question_request(q), "method"),
-                           mo_span_cstr(m)))
+        if (mo_json_str_eq(name, mo_span_cstr(m)))
             return m;
     }
     return NULL;
+}
+
+/* Never NULL after take_input(), which rejects unknown methods. */
+static const char *question_method(const struct question *q)
+{
+    return q->ask ? mo_ask_method(q->ask->kind)
+                  : known_method(question_request(q));
 }
 
 static void question_free(struct question *q)
@@ -179,12 +185,7 @@ bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
     if (!failed || !f->lacked.len || mo_buf_err(&f->lacked) ||
         !mo_mcp_is_modern(c->version) || !mo_ep_call_may_ask(c))
         return false;
-    for (int i = 0; i < MO_ASK_KINDS && !method; i++) {
-        const char *m = mo_ask_method((enum mo_ask_kind)i);
-
-        if (mo_json_str_eq(mo_json_get(q, "method"), mo_span_cstr(m)))
-            method = m;
-    }
+    method = known_method(q);
     if (!method || mo_ep_call_takes(c, method, params))
         return false;
     mo_ep_call_need(c, "lacked", method, mo_json_text(params));

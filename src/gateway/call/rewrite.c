@@ -187,6 +187,15 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
 
 /* --- targets ------------------------------------------------------------- */
 
+void mo_rewrite_use_item(struct call_target *t, const struct mo_cat_item *it)
+{
+    t->own = it->own;
+    t->given = it->given;
+    t->item = it->item;
+    t->execution = it->execution;
+    t->has_output_schema = it->has_output_schema;
+}
+
 static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
                      struct mo_span name, struct call_target *t)
 {
@@ -195,11 +204,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     t->slot = it ? mo_gw_slot(g, it->server) : NULL;
     if (!t->slot)
         return MO_ENOTFOUND;
-    t->own = it->own;
-    t->given = it->given;
-    t->item = it->item;
-    t->execution = it->execution;
-    t->has_output_schema = it->has_output_schema;
+    mo_rewrite_use_item(t, it);
     return 0;
 }
 
@@ -243,14 +248,8 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
         rc = find_item(g, MO_CAT_PROMPTS, mo_buf_view(&b), t);
     } else if (rc == 0) {
         rc = find_item(g, MO_CAT_TEMPLATES, mo_buf_view(&b), t);
-        if (rc < 0) {
-            const struct mo_cat_item *it =
-                mo_catalog_find(g->cat, MO_CAT_RESOURCES, mo_buf_view(&b));
-
-            t->slot = it ? mo_gw_slot(g, it->server) : NULL;
-            t->own = it ? it->own : t->own;
-            rc = t->slot ? 0 : MO_ENOTFOUND;
-        }
+        if (rc < 0)
+            rc = find_item(g, MO_CAT_RESOURCES, mo_buf_view(&b), t);
     }
     mo_buf_fini(&b);
     return rc;

@@ -37,6 +37,8 @@ struct call_target {
  * ends. */
 int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
                       struct call_target *t);
+/* Copies the names and members of a catalogue item into a target. */
+void mo_rewrite_use_item(struct call_target *t, const struct mo_cat_item *it);
 /* Answers a request without a target with an error. */
 void mo_rewrite_refuse(struct mo_ep_call *c);
 

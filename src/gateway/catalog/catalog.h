@@ -114,6 +114,9 @@ struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
 const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
                                           enum mo_cat_kind kind,
                                           struct mo_span name);
+/* Finds a tool by its server and the server's own name for it; NULL: none. */
+const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
+                                          unsigned server, struct mo_span own);
 /* Finds the server of an exposed URI: listed, by template, by prefix, or
  * because all lists are known and only one server has resources. *own: the
  * server's own URI. MO_ENOTFOUND: not known. */

@@ -52,6 +52,20 @@ const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
     return en ? &en->pub : NULL;
 }
 
+const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
+                                          unsigned server, struct mo_span own)
+{
+    const struct cat_view *w = c->view[MO_CAT_TOOLS];
+
+    for (size_t i = 0; i < w->n; i++) {
+        const struct mo_cat_item *it = &w->at[i]->pub;
+
+        if (it->server == server && mo_span_eq(it->own, own))
+            return it;
+    }
+    return NULL;
+}
+
 /* --- resources ----------------------------------------------------------- */
 
 static bool may_prefix(const struct mo_catalog *c, size_t server)

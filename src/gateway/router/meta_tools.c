@@ -332,11 +332,7 @@ static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
         rc = choose_tool(g, c, &a, found, &ch);
     if (rc == 0) {
         t->slot = mo_gw_slot(g, ch.item->server);
-        t->own = ch.item->own;
-        t->given = ch.item->given;
-        t->item = ch.item->item;
-        t->execution = ch.item->execution;
-        t->has_output_schema = ch.item->has_output_schema;
+        mo_rewrite_use_item(t, ch.item);
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;
