@@ -18,17 +18,16 @@
 #include "loop/loop.h"
 #include "route/route.h"
 
-#define LEARNING_SCORE      0.4f
-#define LEARNING_CONFIDENCE 0.1f
-#define LEARNING_CONFIDENCE_MAX                                                \
-    0.95f                    /* confidence is not raised above this            \
-                              */
-#define LEARNING_FULL      3 /* choices for the full effect */
-#define LEARNING_ROWS_MAX  4096
-#define LEARNING_WORDS_MAX 16 /* of a request */
-#define LEARNING_SHOWN_MAX 64 /* answers that are remembered */
-#define LEARNING_SHOWN_MS  ((uint64_t)600 * 1000)
-#define LEARNING_SAVE_MS   2000
+#define LEARNING_SCORE          0.4f
+#define LEARNING_CONFIDENCE     0.1f
+/* Confidence is not raised above this. */
+#define LEARNING_CONFIDENCE_MAX 0.95f
+#define LEARNING_FULL           3 /* choices for the full effect */
+#define LEARNING_ROWS_MAX       4096
+#define LEARNING_WORDS_MAX      16 /* of a request */
+#define LEARNING_SHOWN_MAX      64 /* answers that are remembered */
+#define LEARNING_SHOWN_MS       ((uint64_t)600 * 1000)
+#define LEARNING_SAVE_MS        2000
 
 struct router_learning;
 

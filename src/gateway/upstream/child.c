@@ -1,7 +1,7 @@
 /* child.c - one child: start, faults, idle time and end.
  *
  *   NEW -> STARTING -> OPEN -> CLOSING -> GONE
- *    |         |  \\      |                 ^
+ *    |         |  \      |                 ^
  *    |         |   +-> CLOSING             |
  *    +---------+---------+-----------------+
  *

@@ -29,15 +29,16 @@ enum child_state {
     CH_STATES,
 };
 
-enum refusal { /* why a request is not granted */
-               NOT_REFUSED,
-               REFUSED_START,   /* the awaited start failed */
-               REFUSED_BACKOFF, /* pause after a failed start */
-               REFUSED_BREAKER, /* breaker open */
-               REFUSED_ROOM,
-               REFUSED_QUEUE, /* too many calls, for too long */
-               REFUSED_MEMORY,
-               REFUSED_CLOSED,
+/* Why a request is not granted. */
+enum refusal {
+    NOT_REFUSED,
+    REFUSED_START,   /* the awaited start failed */
+    REFUSED_BACKOFF, /* pause after a failed start */
+    REFUSED_BREAKER, /* breaker open */
+    REFUSED_ROOM,
+    REFUSED_QUEUE, /* too many calls, for too long */
+    REFUSED_MEMORY,
+    REFUSED_CLOSED,
 };
 
 struct mo_child {
@@ -55,7 +56,7 @@ struct mo_child {
     bool not_dialed; /* the last dial failed immediately */
     struct mo_conn_verdict known;
     uint64_t number;             /* counts starts of this server */
-    uint64_t opened_ms, idle_ms; /* times */
+    uint64_t opened_ms, idle_ms; /* when it opened; became idle */
     uint64_t fault_turn;         /* loop turn of the last fault */
     struct mo_timer idle;
     char *caps; /* NULL: CAPS_ALL */
@@ -81,11 +82,11 @@ struct mo_upstream {
     bool sign_in;         /* it failed because a person must sign in */
     uint64_t starts, fails;
     enum mo_upstream_state shown_state;
-    unsigned under_way;  /* counted calls, granted and not ended */
-    struct mo_map turns; /* caller hash -> its last turn */
-    uint64_t turn, hash_key0,
-        hash_key1;               /* current turn; keys of the caller hash */
-    struct mo_timer queue_timer; /* the oldest request has waited too long */
+    unsigned under_way;            /* counted calls, granted and not ended */
+    struct mo_map turns;           /* caller hash -> its last turn */
+    uint64_t turn;                 /* the current one */
+    uint64_t hash_key0, hash_key1; /* of the caller hash */
+    struct mo_timer queue_timer;   /* the oldest request has waited too long */
     struct mo_later later;
     struct mo_timer breaker_timer; /* the breaker's pause is over */
     bool freed_place;              /* a child is gone: start a queued one */
