@@ -104,7 +104,7 @@ static bool is_ready(void *ctx)
     return ((struct want *)ctx)->ready > 0;
 }
 
-static void test_tired(void **state)
+static void test_queue_timeout(void **state)
 {
     struct mo_gw_server s = kit_server();
     struct want a, b;
@@ -166,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns),    cmocka_unit_test(test_not_counted),
-        cmocka_unit_test(test_given_up), cmocka_unit_test(test_tired),
+        cmocka_unit_test(test_given_up), cmocka_unit_test(test_queue_timeout),
         cmocka_unit_test(test_pace),
     };
 
