@@ -97,16 +97,16 @@ static void ask(const struct mo_catalog *c, struct mo_span q)
 }
 
 static struct mo_catalog *two(enum mo_gw_prefix mode, const char *name,
-                              struct cat_shelf *a, struct cat_shelf *b)
+                              struct server_lists *a, struct server_lists *b)
 {
     struct mo_gw_server v[2] = {{.name = name}, {.name = "b", .prefix = "p"}};
     struct mo_catalog *c = mo_catalog_new(mode, NULL, NULL);
 
     must(c && mo_catalog_servers(c, v, 2, NULL) == 0);
-    mo_catalog_shelf_free(c->v[0].shelf);
-    mo_catalog_shelf_free(c->v[1].shelf);
-    c->v[0].shelf = a;
-    c->v[1].shelf = b;
+    mo_catalog_lists_free(c->v[0].lists);
+    mo_catalog_lists_free(c->v[1].lists);
+    c->v[0].lists = a;
+    c->v[1].lists = b;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         mo_catalog_view_free(c->view[k]);
         c->view[k] = mo_catalog_view_new((enum mo_cat_kind)k, mode, c->v, 2);
@@ -120,7 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct mo_span q = mo_span((const char *)data, n);
     struct mo_span name = mo_span_cut(&q, '\0');
     struct mo_span file = mo_span_cut(&q, '\0');
-    struct cat_shelf *a = mo_catalog_shelf_new(), *b = mo_catalog_shelf_new();
+    struct server_lists *a = mo_catalog_lists_new(),
+                        *b = mo_catalog_lists_new();
     struct mo_catalog *c = NULL;
     char *cname = mo_strndup(name.p, name.n);
     int rc = mo_catalog_cache_parse(file, cname, "d", a);

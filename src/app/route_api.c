@@ -38,7 +38,7 @@ static bool teach(void *ctx, const struct mo_api_lesson *l)
 
 static void forget(void *ctx)
 {
-    mo_gateway_forget_habit(
+    mo_gateway_forget_learning(
         mo_gateway_setup_gateway(((struct mo_router *)ctx)->hub));
 }
 

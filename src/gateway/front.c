@@ -1,10 +1,10 @@
-/* front.c - what clients ask of the gateway: lists from the catalogue, and
- * everything else sent on its way.
+/* front.c - handles requests of clients: answers lists from the catalogue
+ * and forwards calls.
  *
- * A list that is asked for while some servers have never been read makes them
- * start, all at once, and waits for them: GW_LIST_MS and not longer, then it is
- * answered with what there is and list_changed follows. A call of something
- * that nobody is known to have waits likewise. */
+ * A list request while some servers have never been read starts all of them
+ * and waits for at most GW_LIST_MS; then it is answered with what is known,
+ * and list_changed follows. A call of an unknown name waits likewise, for
+ * GW_FIND_MS. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
@@ -12,18 +12,19 @@
 
 static const struct mo_span nothing = {NULL, 0};
 
-struct wait { /* for lists */
+struct list_wait { /* a call that waits for lists */
     struct mo_list node;
     struct mo_gateway *g;
     struct mo_ep_call *c;
     struct mo_timer timer;
 };
 
-static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait);
+static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
+                        bool may_wait);
 
 /* --- waiting for lists --------------------------------------------------- */
 
-static struct mo_ep_call *wait_end(struct wait *w)
+static struct mo_ep_call *end_wait(struct list_wait *w)
 {
     struct mo_ep_call *c = w->c;
 
@@ -35,39 +36,39 @@ static struct mo_ep_call *wait_end(struct wait *w)
     return c;
 }
 
-static void on_canceled(struct mo_ep_call *c)
+static void on_wait_canceled(struct mo_ep_call *c)
 {
-    mo_ep_call_error(wait_end(c->data), MO_RPC_INTERNAL, "cancelled", nothing);
+    mo_ep_call_error(end_wait(c->data), MO_RPC_INTERNAL, "cancelled", nothing);
 }
 
-static void on_timer(struct mo_timer *t)
+static void on_wait_timeout(struct mo_timer *t)
 {
-    struct wait *w = mo_container_of(t, struct wait, timer);
+    struct list_wait *w = mo_container_of(t, struct list_wait, timer);
     struct mo_gateway *g = w->g;
 
-    run(g, wait_end(w), false);
+    handle_call(g, end_wait(w), false);
 }
 
-/* false: there is nothing to wait for. */
+/* False: no list is pending. */
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            uint64_t ms)
 {
-    char who[CROSS_WHO_MAX];
-    struct wait *w;
+    char who[MO_GW_WHO_MAX];
+    struct list_wait *w;
 
     mo_rewrite_who(c->peer, c->caller, who);
     if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(c)))
         return false;
-    w = mo_new(struct wait);
+    w = mo_new(struct list_wait);
     if (!w)
         return false;
     w->g = g;
     w->c = c;
-    mo_timer_init(&w->timer, on_timer);
+    mo_timer_init(&w->timer, on_wait_timeout);
     mo_timer_start(g->loop, &w->timer, ms);
-    mo_list_push(&g->waits, &w->node);
+    mo_list_push(&g->list_waits, &w->node);
     c->data = w;
-    c->canceled = on_canceled;
+    c->canceled = on_wait_canceled;
     return true;
 }
 
@@ -76,12 +77,13 @@ void mo_gw_front_settled(struct mo_gateway *g)
     struct mo_list now;
 
     mo_gw_inside_settled(g);
-    if (mo_list_empty(&g->waits) || mo_catalog_refresh_pending(g))
+    if (mo_list_empty(&g->list_waits) || mo_catalog_refresh_pending(g))
         return;
     mo_list_init(&now);
-    mo_list_splice(&now, &g->waits);
+    mo_list_splice(&now, &g->list_waits);
     while (!mo_list_empty(&now))
-        run(g, wait_end(mo_list_first(&now, struct wait, node)), false);
+        handle_call(g, end_wait(mo_list_first(&now, struct list_wait, node)),
+                    false);
 }
 
 /* --- lists --------------------------------------------------------------- */
@@ -115,15 +117,15 @@ static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
     return rc;
 }
 
-static bool is_first(const struct mo_ep_call *c)
+static bool is_first_page(const struct mo_ep_call *c)
 {
     struct mo_json v = mo_json_get(c->params, "cursor");
 
     return !v.p || mo_json_str_eq(v, MO_SPAN(""));
 }
 
-/* Our own tool before those of the servers. */
-static int add_ours(struct mo_buf *page)
+/* Inserts read_result before the servers' tools. */
+static int prepend_read_result(struct mo_buf *page)
 {
     struct mo_buf b;
     int rc;
@@ -135,8 +137,8 @@ static int add_ours(struct mo_buf *page)
     return rc;
 }
 
-static void list(struct mo_gateway *g, struct mo_ep_call *c,
-                 enum mo_cat_kind kind)
+static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
+                        enum mo_cat_kind kind)
 {
     struct mo_buf b;
     int rc;
@@ -147,41 +149,44 @@ static void list(struct mo_gateway *g, struct mo_ep_call *c,
     }
     mo_buf_init(&b, GW_TEXT_MAX);
     rc = put_page(g, c, kind, &b);
-    if (rc == 0 && kind == MO_CAT_TOOLS && is_first(c) &&
+    if (rc == 0 && kind == MO_CAT_TOOLS && is_first_page(c) &&
         mo_result_limit_is_on(g))
-        rc = add_ours(&b);
+        rc = prepend_read_result(&b);
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
     else if (rc == MO_EINVAL)
-        mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
-                         "params.cursor is none that we gave", nothing);
+        mo_ep_call_error(
+            c, MO_RPC_INVALID_PARAMS,
+            "params.cursor is not valid; omit it for the first page", nothing);
     else
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     mo_buf_fini(&b);
 }
 
-/* --- everything else ----------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
-static void call(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
+static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
+                         bool may_wait)
 {
     struct call_target t;
     int rc = 0;
 
-    if (mo_forward_kept_method(g, c))
+    if (mo_forward_task_method(g, c))
         return;
     rc = mo_rewrite_target(g, c, &t);
     if (rc == 0)
         mo_forward_start(g, c, &t);
-    else if (mo_result_limit_is(g, c))
+    else if (mo_result_limit_is_call(g, c))
         mo_result_limit_call(g, c, c->arguments);
     else if (rc != MO_ENOTFOUND || !may_wait ||
              !wait_for_lists(g, c, GW_FIND_MS))
         mo_rewrite_refuse(c);
 }
 
-static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
+static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
+                        bool may_wait)
 {
-    if (mo_meta_tools_is(g, c)) {
+    if (mo_meta_tools_is_call(g, c)) {
         if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
             mo_meta_tools_call(g, c);
         return;
@@ -196,10 +201,10 @@ static void run(struct mo_gateway *g, struct mo_ep_call *c, bool may_wait)
         if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
             return;
         g->listed[lists[i].what] = true;
-        list(g, c, lists[i].kind);
+        answer_list(g, c, lists[i].kind);
         return;
     }
-    call(g, c, may_wait);
+    forward_call(g, c, may_wait);
 }
 
 void mo_gw_front_handle(void *ctx, struct mo_ep_call *c)
@@ -209,15 +214,15 @@ void mo_gw_front_handle(void *ctx, struct mo_ep_call *c)
     if (mo_ep_call_state(c).n)
         mo_forward_resume(g, c);
     else
-        run(g, c, true);
+        handle_call(g, c, true);
 }
 
-void mo_gw_front_again(struct mo_gateway *g, struct mo_ep_call *c)
+void mo_gw_front_restart(struct mo_gateway *g, struct mo_ep_call *c)
 {
-    run(g, c, true);
+    handle_call(g, c, true);
 }
 
-/* --- what the endpoint wants to know of a tool --------------------------- */
+/* --- properties of tools ------------------------------------------------- */
 
 struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
 {
@@ -228,8 +233,7 @@ struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
                        "inputSchema");
 }
 
-/* Any call may be a task here, as the endpoint keeps it; only a tool that
- * says so itself may not. */
+/* Any call may be a task, kept by the endpoint, unless the tool forbids it. */
 enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span name)
 {
     const struct mo_gateway *g = ctx;

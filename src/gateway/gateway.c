@@ -1,3 +1,4 @@
+/* gateway.c - life of the gateway, its table of servers and its endpoints. */
 #include "gateway/gw_priv.h"
 
 #include "base/rand.h"
@@ -5,6 +6,7 @@
 #include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
+#include "gateway/router/meta_tools.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
 #include "gateway/upstream/server_overrides.h"
@@ -14,12 +16,12 @@
      MO_EP_COMPLETIONS | MO_EP_LOGGING | MO_EP_LISTCHANGED | MO_EP_TASKS |     \
      MO_EP_CALL_TASKS)
 
-/* --- news of children ---------------------------------------------------- */
+/* --- callbacks of children ----------------------------------------------- */
 
 struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c)
 {
-    mo_list_each (n, &s->kids) {
+    mo_list_each (n, &s->children) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (k->child == c)
@@ -28,8 +30,9 @@ struct gw_child *mo_gw_child(const struct server_slot *s,
     return NULL;
 }
 
-/* Without memory the child serves calls all the same; only news are lost. */
-static void on_open(void *ctx, struct mo_child *c)
+/* Without memory the child still serves calls; only its notifications and
+ * lists are lost. */
+static void on_child_open(void *ctx, struct mo_child *c)
 {
     struct server_slot *s = ctx;
     struct gw_child *k = mo_new(struct gw_child);
@@ -41,13 +44,14 @@ static void on_open(void *ctx, struct mo_child *c)
     k->conn = mo_child_conn(c);
     k->level = MO_MCP_LEVELS;
     for (size_t i = 0; i < MO_CAT_KINDS; i++)
-        k->lists[i].kid = k;
-    mo_list_push(&s->kids, &k->node);
+        k->lists[i].child = k;
+    mo_list_push(&s->children, &k->node);
     mo_gw_watch_opened(k);
     mo_catalog_refresh_child(k, LISTS_ALL);
 }
 
-static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
+static void on_child_lost(void *ctx, struct mo_child *c,
+                          const struct mo_err *why)
 {
     struct gw_child *k = mo_gw_child(ctx, c);
 
@@ -60,8 +64,8 @@ static void on_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
     mo_free(k);
 }
 
-static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
-                      uint64_t stream_of)
+static void on_child_notify(void *ctx, struct mo_child *c,
+                            const struct mo_rpc *m, uint64_t stream_of)
 {
     struct gw_child *k = mo_gw_child(ctx, c);
 
@@ -69,12 +73,12 @@ static void on_notify(void *ctx, struct mo_child *c, const struct mo_rpc *m,
         mo_gw_watch_notify(k, m, stream_of);
 }
 
-static void on_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
+static void on_child_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
 {
     mo_forward_ask(ctx, c, a);
 }
 
-static void on_ask_gone(void *ctx, struct mo_ask *a)
+static void on_child_ask_gone(void *ctx, struct mo_ask *a)
 {
     (void)ctx;
     mo_forward_ask_gone(a);
@@ -90,11 +94,11 @@ static void on_state(void *ctx, struct mo_upstream *u)
 }
 
 static const struct mo_upstream_cb up_cb = {
-    .on_open = on_open,
-    .on_ask = on_ask,
-    .on_ask_gone = on_ask_gone,
-    .on_notify = on_notify,
-    .on_lost = on_lost,
+    .on_open = on_child_open,
+    .on_ask = on_child_ask,
+    .on_ask_gone = on_child_ask_gone,
+    .on_notify = on_child_notify,
+    .on_lost = on_child_lost,
     .on_state = on_state,
 };
 
@@ -107,20 +111,35 @@ struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no)
 
 static void slot_close(struct server_slot *s);
 
-/* Whoever is still waiting for it has waited long enough. */
-static void on_drain(struct mo_timer *t)
+/* The remaining calls had their time. */
+static void on_drain_timeout(struct mo_timer *t)
 {
     slot_close(mo_container_of(t, struct server_slot, drain));
 }
 
-static void on_leave(struct mo_later *d)
+static void on_last_call_ended(struct mo_later *d)
 {
     slot_close(mo_container_of(d, struct server_slot, leave));
+}
+
+static struct mo_upstream_opts upstream_opts(const struct mo_gateway_opts *o)
+{
+    return (struct mo_upstream_opts){
+        .loop = o->loop,
+        .dial = o->dial,
+        .verdict = o->verdict,
+        .learnt = o->learnt,
+        .tap = o->tap,
+        .tap_ctx = o->tap_ctx,
+        .noise = o->noise,
+        .ctx = o->ctx,
+    };
 }
 
 static struct server_slot *
 slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 {
+    struct mo_upstream_opts up = upstream_opts(&g->o);
     struct server_slot *t = mo_new(struct server_slot);
 
     if (!t) {
@@ -130,20 +149,20 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
     t->g = g;
     t->no = SLOT_NONE;
     mo_list_init(&t->node);
-    mo_list_init(&t->flights);
-    mo_list_init(&t->kids);
-    mo_timer_init(&t->drain, on_drain);
-    mo_later_init(&t->leave, on_leave);
-    t->up = mo_upstream_new(&g->o, s, &up_cb, t, e);
+    mo_list_init(&t->calls);
+    mo_list_init(&t->children);
+    mo_timer_init(&t->drain, on_drain_timeout);
+    mo_later_init(&t->leave, on_last_call_ended);
+    t->up = mo_upstream_new(&up, s, &up_cb, t, e);
     if (!t->up) {
         mo_free(t);
         return NULL;
     }
-    mo_upstream_join(t->up, &g->pool);
+    mo_upstream_join_pool(t->up, &g->pool);
     return t;
 }
 
-static void end_now(struct mo_later *d)
+static void finish_close(struct mo_later *d)
 {
     struct mo_gateway *g = mo_container_of(d, struct mo_gateway, ending);
     void (*closed)(void *) = g->closed;
@@ -154,15 +173,15 @@ static void end_now(struct mo_later *d)
     mo_gw_watch_fini(g);
     mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
-    MO_BUG_ON(g->visits.len);
-    mo_map_fini(&g->visits);
+    MO_BUG_ON(g->elicitations.len);
+    mo_map_fini(&g->elicitations);
     mo_catalog_free(g->cat);
-    mo_router_index_free(g->seek); /* it borrows from the other */
-    mo_router_index_free(g->guide);
-    mo_result_limit_free(g->shape);
-    mo_router_learning_free(g->habit);
-    mo_latency_fini(&g->pace);
-    mo_pool_fini(&g->spare_flights);
+    mo_router_index_free(g->query_index); /* borrows from router_index */
+    mo_router_index_free(g->router_index);
+    mo_result_limit_free(g->results);
+    mo_router_learning_free(g->learning);
+    mo_latency_fini(&g->latency);
+    mo_pool_fini(&g->spare_calls);
     mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
     mo_free(g);
@@ -174,7 +193,7 @@ void mo_gw_slot_check(struct server_slot *s)
 {
     struct mo_gateway *g = s->g;
 
-    if (!mo_list_empty(&s->flights))
+    if (!mo_list_empty(&s->calls))
         return;
     if (s->no == SLOT_NONE && !s->closing)
         mo_loop_defer(g->loop, &s->leave);
@@ -182,13 +201,13 @@ void mo_gw_slot_check(struct server_slot *s)
         return;
     mo_list_del(&s->node);
     mo_later_cancel(&s->leave);
-    mo_overrides_free(s->manner);
+    mo_overrides_free(s->overrides);
     mo_free(s);
     if (g->closing && mo_list_empty(&g->leaving))
         mo_loop_defer(g->loop, &g->ending);
 }
 
-static void on_gone(void *ctx)
+static void on_upstream_gone(void *ctx)
 {
     struct server_slot *s = ctx;
 
@@ -203,10 +222,10 @@ static void slot_close(struct server_slot *s)
     if (s->closing)
         return;
     s->closing = true;
-    mo_upstream_close(s->up, on_gone, s);
+    mo_upstream_close(s->up, on_upstream_gone, s);
 }
 
-/* Nobody finds it any more; who is on it may finish. */
+/* Removes a server: no new calls, running ones may finish. */
 static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
@@ -214,27 +233,28 @@ static void slot_leave(struct server_slot *s)
     mo_gw_judge_leave(s);
     mo_catalog_refresh_stop(s);
     mo_gw_watch_stop(s);
-    if (s->g->closing || mo_list_empty(&s->flights))
+    if (s->g->closing || mo_list_empty(&s->calls))
         slot_close(s);
     else
         mo_timer_start(s->g->loop, &s->drain, GW_DRAIN_MS);
 }
 
-static bool is_same(const struct server_slot *s, const struct mo_gw_server *v)
+static bool is_unchanged(const struct server_slot *s,
+                         const struct mo_gw_server *v)
 {
     const struct mo_gw_server *o = mo_upstream_server(s->up);
 
     return strcmp(o->name, v->name) == 0 && strcmp(o->digest, v->digest) == 0;
 }
 
-/* The slot that may stay; it is taken out of the old table. */
-static struct server_slot *keep_slot(struct mo_gateway *g,
-                                     const struct mo_gw_server *s)
+/* The slot of an unchanged server, taken out of the old table. */
+static struct server_slot *take_unchanged_slot(struct mo_gateway *g,
+                                               const struct mo_gw_server *s)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *t = g->v[i];
 
-        if (!t || !is_same(t, s))
+        if (!t || !is_unchanged(t, s))
             continue;
         g->v[i] = NULL;
         return t;
@@ -242,14 +262,14 @@ static struct server_slot *keep_slot(struct mo_gateway *g,
     return NULL;
 }
 
-/* Every server of the new table: kept, or new. On failure what is new goes,
- * what was kept is put back. */
+/* Fills the new table with unchanged and new slots. After a failure call
+ * undo_table(). */
 static int fill_table(struct mo_gateway *g, struct server_slot **to,
                       bool *fresh, const struct mo_gw_server *v, size_t n,
                       struct mo_err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        to[i] = keep_slot(g, &v[i]);
+        to[i] = take_unchanged_slot(g, &v[i]);
         fresh[i] = !to[i];
         if (!to[i])
             to[i] = slot_new(g, &v[i], e);
@@ -259,8 +279,8 @@ static int fill_table(struct mo_gateway *g, struct server_slot **to,
     return 0;
 }
 
-static void undo(struct mo_gateway *g, struct server_slot **to,
-                 const bool *fresh, size_t n)
+static void undo_table(struct mo_gateway *g, struct server_slot **to,
+                       const bool *fresh, size_t n)
 {
     for (size_t i = 0; i < n && to[i]; i++) {
         if (fresh[i]) {
@@ -290,15 +310,15 @@ static void swap_table(struct mo_gateway *g, struct server_slot **to, size_t n)
     mo_free(old);
 }
 
-static void free_manners(struct server_overrides **m, size_t n)
+static void free_overrides(struct server_overrides **m, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         mo_overrides_free(m[i]);
 }
 
-static int make_manners(struct server_overrides **m,
-                        const struct mo_gw_server *v, size_t n,
-                        struct mo_err *e)
+static int make_overrides(struct server_overrides **m,
+                          const struct mo_gw_server *v, size_t n,
+                          struct mo_err *e)
 {
     for (size_t i = 0; i < n; i++) {
         m[i] = mo_overrides_new(&v[i]);
@@ -314,7 +334,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     struct mo_err own;
     struct server_slot **to;
     mo_autofree bool *fresh = NULL;
-    mo_autofree struct server_overrides **manners = NULL;
+    mo_autofree struct server_overrides **overrides = NULL;
     bool first = g->n == 0;
     size_t all = n;
     int rc;
@@ -327,31 +347,31 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        MO_GW_SERVERS_MAX);
     to = mo_zalloc((n + 1) * sizeof(struct server_slot *));
     fresh = mo_zalloc(n + 1);
-    manners = mo_zalloc((n + 1) * sizeof(struct server_overrides *));
-    if (!to || !fresh || !manners) {
+    overrides = mo_zalloc((n + 1) * sizeof(struct server_overrides *));
+    if (!to || !fresh || !overrides) {
         mo_free(to);
         return mo_fail(e, MO_ENOMEM, "servers");
     }
     rc = fill_table(g, to, fresh, v, n, e);
     if (rc == 0)
-        rc = make_manners(manners, v, n, e);
+        rc = make_overrides(overrides, v, n, e);
     if (rc == 0)
         rc = mo_catalog_servers(g->cat, v, all, e);
     if (rc < 0) {
-        free_manners(manners, n);
-        undo(g, to, fresh, n);
+        free_overrides(overrides, n);
+        undo_table(g, to, fresh, n);
         mo_free(to);
         return rc;
     }
     for (size_t i = 0; i < n; i++) {
-        mo_upstream_describe(to[i]->up, &v[i]);
-        mo_overrides_free(to[i]->manner);
-        to[i]->manner = manners[i];
+        mo_upstream_reconfigure(to[i]->up, &v[i]);
+        mo_overrides_free(to[i]->overrides);
+        to[i]->overrides = overrides[i];
     }
     swap_table(g, to, n);
-    mo_router_index_stale(g->guide);
-    mo_router_index_stale(g->seek);
-    mo_gw_watch_again(g);
+    mo_router_index_stale(g->router_index);
+    mo_router_index_stale(g->query_index);
+    mo_gw_watch_resubscribe(g);
     if (first)
         return 0;
     mo_gw_changed(g, MO_EP_CH_TOOLS);
@@ -375,36 +395,37 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         mo_free(g);
         return e ? e->code : MO_ENOMEM;
     }
-    g->guide = mo_router_index_new(o->table, o->pieces);
-    g->shape = mo_result_limit_new(o->loop);
-    g->habit = mo_router_learning_new(o->loop, o->habit);
-    if (!g->guide || !g->shape || !g->habit) {
-        mo_router_index_free(g->guide);
-        mo_result_limit_free(g->shape);
-        mo_router_learning_free(g->habit);
+    g->router_index = mo_router_index_new(o->table, o->pieces);
+    g->results = mo_result_limit_new(o->loop);
+    g->learning = mo_router_learning_new(o->loop, o->learning_file);
+    if (!g->router_index || !g->results || !g->learning) {
+        mo_router_index_free(g->router_index);
+        mo_result_limit_free(g->results);
+        mo_router_learning_free(g->learning);
         mo_catalog_free(g->cat);
         mo_free(g);
         return mo_fail(e, MO_ENOMEM, "gateway");
     }
     g->o = *o;
-    g->o.cache = NULL; /* the catalogue's */
-    g->o.habit = NULL;
+    g->o.cache = NULL; /* copied by the catalogue */
+    g->o.learning_file = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->loop;
+    g->execute_target = mo_meta_tools_execute_target;
     mo_upstream_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
-    mo_list_init(&g->flights);
-    mo_list_init(&g->waits);
+    mo_list_init(&g->calls);
+    mo_list_init(&g->list_waits);
     mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
-    mo_map_init(&g->visits, GW_VISITS_MAX);
-    mo_map_init(&g->wtasks, GW_WATCHED_MAX);
-    mo_latency_init(&g->pace);
+    mo_map_init(&g->elicitations, GW_ELICITATIONS_MAX);
+    mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
+    mo_latency_init(&g->latency);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
-    mo_later_init(&g->ending, end_now);
+    mo_later_init(&g->ending, finish_close);
     mo_gw_watch_init(g);
     *out = g;
     return 0;
@@ -448,20 +469,20 @@ static void on_session_gone(void *ctx, uint64_t peer)
     char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(peer, mo_span(NULL, 0), who);
-    mo_gw_visit_forget(g, NULL, peer);
+    mo_elicitation_forget(g, NULL, peer);
     for (size_t i = 0; i < g->n; i++) {
         if (mo_upstream_server(g->v[i]->up)->per_session)
             mo_upstream_session_gone(g->v[i]->up, mo_span_cstr(who));
     }
 }
 
-/* A server that all share has nobody's roots. */
+/* Only children of that session are told; a shared server has no roots. */
 static void on_roots_changed(void *ctx, uint64_t peer)
 {
     struct mo_gateway *g = ctx;
 
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (n, &g->v[i]->kids) {
+        mo_list_each (n, &g->v[i]->children) {
             struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (mo_forward_session_of(g, k->child) == peer &&
@@ -515,14 +536,14 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_list_del(&x->node);
         mo_free(x);
     }
-    mo_gw_visit_forget(g, ep, 0);
+    mo_elicitation_forget(g, ep, 0);
 }
 
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
     if (what == MO_EP_CH_TOOLS) {
-        mo_router_index_stale(g->guide);
-        mo_router_index_stale(g->seek);
+        mo_router_index_stale(g->router_index);
+        mo_router_index_stale(g->query_index);
     }
     if (!g->listed[what])
         return;

@@ -1,173 +1,120 @@
-/* gateway.h - many MCP servers behind one endpoint.
+/* gateway.h - many MCP servers behind one MCP endpoint.
  *
- * The gateway owns the servers (gateway/upstream/upstream.h: started when first
- * wanted, stopped when idle), what they offer (gateway/catalog/catalog.h: one
- * merged list under names a client can use, kept on disk), and the calls that
- * cross it (gateway/call/forwarded_call.h). It is the handler of any number of
- * endpoints; which transports those have is not its business, nor how a server
- * is reached: the caller's dial makes the link.
+ * The gateway owns the servers (gateway/upstream/upstream.h: started on
+ * demand, stopped when idle), the merged list of what they offer
+ * (gateway/catalog/catalog.h: under names that clients can use, cached on
+ * disk), and the calls it forwards (gateway/call/forwarded_call.h). It is the
+ * handler of any number of endpoints and does not know their transports, nor
+ * how a server is reached: the caller's dial() makes the link.
  *
- * A message that crosses is not rebuilt: names, ids, tokens and cursors are
- * rewritten, everything else stays the bytes it was.
+ * A forwarded message is not rebuilt. Names, ids, tokens and cursors are
+ * rewritten; all other bytes stay as they were.
  *
- * Who asks is told apart by a client's connection or session where it has one,
- * else by the caller. What a server wants from a client (sampling,
- * elicitation, roots) goes to the client of the call it belongs to and to
- * nobody else; if nobody can say whose it is, it is refused.
+ * A client is identified by its connection or session, or else by its caller.
+ * A server's requests to a client (sampling, elicitation, roots) go only to
+ * the client of the call they belong to. If that client is unknown they are
+ * refused.
  *
- * Whether a call may cross is the owner's to say (policy/judge.h).
- *
- * Not known here: configuration files, boxes, rules. */
+ * The owner decides which calls may run (policy/judge.h). The gateway
+ * knows no configuration files, boxes or rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
 
 #include "config/choices.h"
-#include "mcp/client/conn.h"
+#include "gateway/catalog/name.h"
+#include "gateway/upstream/server.h"
 #include "mcp/server/endpoint.h"
 #include "policy/judge.h"
 
-#define MO_GW_SERVERS_MAX 1024
-#define MO_GW_NAME_MAX    65 /* of a tool or prompt as exposed, with its NUL */
-#define MO_GW_WHO_MAX     192
-#define MO_GW_TOOLS_MAX   10000 /* that are treated in a manner of their own */
-#define MO_GW_RETRIES     1     /* unless a server says otherwise */
+#define MO_GW_WHO_MAX 192 /* key of a client, with its NUL */
 
 struct mo_gateway;
 struct mo_upstream;
 struct mo_catalog;
-
-struct mo_gw_texts {
-    const char *const *v;
-    size_t n;
-};
-
-/* How one tool is treated (gateway/upstream/server_overrides.h). */
-struct mo_gw_tool {
-    const char *name;            /* its server's own */
-    const char *rename;          /* called so instead; NULL: as it is */
-    const char *describe;        /* described so instead; likewise */
-    struct mo_gw_texts fallback; /* "server" or "server/tool"; none: its
-                                  * server's */
-    bool hide;                   /* neither listed, found nor callable */
-    bool idempotent;             /* may be repeated, whatever it says */
-    uint64_t call_ms;            /* 0: its server's */
-    int retries;                 /* -1: its server's */
-    int64_t result_bytes;        /* -1: its server's; 0: whole */
-};
-
-/* A server. Texts are copied. */
-struct mo_gw_server {
-    const char *name;
-    const char *prefix;                 /* NULL: the name; "": never prefixed */
-    const char *description, *keywords; /* for the router; may be NULL */
-    const char *categories;             /* and tags, a line each; may be NULL */
-    char digest[65];    /* of all that makes it what it is: on a reload a
-                         * server of another digest is restarted */
-    bool per_session;   /* else shared by everybody */
-    unsigned instances; /* shared: at most so many at once; 0: 1 */
-    uint64_t start_ms;  /* 0: MO_CONN_OPEN_MS */
-    uint64_t call_ms;   /* without a sign of life; 0: MO_CONN_IDLE_MS */
-    uint64_t stop_ms;   /* stopped after so long without a call; 0: never */
-    enum mo_conn_mode mode;
-    unsigned max_calls; /* shared: under way at once; others wait and take
-                         * turns; 0: as many as connections take */
-    bool off;           /* is not used, only known: for saying why not */
-    /* What a change of needs no restart (gateway/upstream/server_overrides.h).
-     */
-    struct mo_gw_texts fallback; /* servers that stand in for it */
-    int retries;          /* of what may be repeated; -1: MO_GW_RETRIES */
-    int64_t result_bytes; /* -1: as the way it is called; 0: whole */
-    const struct mo_gw_tool *tools;
-    size_t ntools;
-};
 
 struct mo_gateway_opts {
     struct mo_loop *loop;
     enum mo_gw_prefix prefix;
     enum mo_gw_expose expose;
     unsigned few;                 /* tools, for MO_GW_AUTO; 0: META_TOOLS_FEW */
-    unsigned most;                /* children of all servers; 0: the usual */
+    unsigned most;                /* children of all servers; 0: default */
     struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
-                                  /* borrowed; empty: words alone */
-    const char *cache;  /* directory for what servers offer; NULL: none */
-    const char *habit;  /* file of what is usually meant; NULL: none */
-    uint64_t away_ms;   /* for a modern client to come back with its answers to
+                                  /* borrowed; empty: words only */
+    const char *cache;            /* directory of the list cache; NULL: none */
+    const char *learning_file;    /* of the router; NULL: none */
+    uint64_t away_ms;   /* for a modern client to return with its answers to
                          * a server's questions; 0: 15 min */
-    uint64_t gather_ms; /* for more questions of a legacy server, before a
-                         * modern client is asked; 0: GW_GATHER_MS */
-    /* Make a link to that server and give it to mo_conn_dialed(). `who` is
-     * the session it is for, empty when it is shared. */
+    uint64_t gather_ms; /* wait for more questions of a legacy server before
+                         * asking a modern client; 0: GW_GATHER_MS */
+    /* Callbacks of mo_upstream_opts (gateway/upstream/upstream.h). */
     int (*dial)(void *ctx, const char *server, struct mo_span who,
                 struct mo_conn *c, struct mo_err *e);
-    /* What was learnt of a server's era by asking it; may be NULL. */
     struct mo_conn_verdict (*verdict)(void *ctx, const char *server);
     void (*learnt)(void *ctx, const char *server, struct mo_conn_verdict v);
-    /* Every message between us and a server, borrowed; child: which of its
-     * connections. May be NULL. */
     void (*tap)(void *ctx, const char *server, uint64_t child, bool to_server,
                 struct mo_span text);
     void *tap_ctx;
-    /* A line of a server that is no message; may be NULL. */
     void (*noise)(void *ctx, const char *server, struct mo_span line);
-    /* A server's state has changed; may be NULL. */
+    /* A server's state changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;
-    struct mo_gw_judge judge; /* of calls; with a context of its own */
+    struct mo_gw_judge judge; /* approves calls; has its own context */
 };
 
 int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
                    struct mo_err *e);
-/* Children are gone when gone(ctx) comes. Endpoints must be freed before. */
+/* Calls gone(ctx) when all children are gone. Free the endpoints before. */
 void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx);
 
-/* The servers there are from now on, in this order. Those that stay as they
- * were (same digest) keep running; one that goes may finish its calls. Those
- * that are off stand last. */
+/* Replaces the table of servers, in this order; disabled ones come last. A
+ * server with the same name and digest keeps running; a removed one may finish
+ * its calls. On failure the old table stays. */
 int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
 
 struct mo_gw_find {
     struct mo_span words;
     size_t limit;     /* 0: 5 */
-    double threshold; /* what is less sure is left out */
-    /* Is that tool not what people saw first? NULL: nobody knows. */
+    double threshold; /* least confidence of a result */
+    /* True if the tool's definition differs from the pinned one. NULL: not
+     * checked. */
     bool (*changed)(void *ctx, struct mo_span server, struct mo_span tool,
                     struct mo_json item);
     void *ctx;
 };
 
-/* What the router would choose, and what it cannot and why: JSON. 0 or
- * MO_ENOMEM. Starts nothing. */
+/* Writes as JSON which tools the router would choose, and which it rules out
+ * and why. Starts no server. 0 or MO_ENOMEM. */
 int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
                     struct mo_buf *out);
 
-/* A person says what words mean, or do not mean. false: no such tool. */
+/* A person says that words mean a tool, or do not. False: no such tool. */
 struct mo_gw_lesson {
     struct mo_span words, server, tool;
     bool right;
 };
 bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l);
-/* All that was learnt from choices and lessons. */
-void mo_gateway_forget_habit(struct mo_gateway *g);
+/* Deletes everything learnt from choices and lessons, also the file. */
+void mo_gateway_forget_learning(struct mo_gateway *g);
 
-/* Start every server and read its lists anew; whether any are on the way. */
+/* Starts every server and reads its lists again. */
 void mo_gateway_refresh(struct mo_gateway *g);
+/* True while any list is being read. */
 bool mo_gateway_busy(const struct mo_gateway *g);
 
-/* What is to be seen of them, by number; NULL: there is none. */
+/* The servers, by number; NULL: no such number. */
 size_t mo_gateway_count(const struct mo_gateway *g);
 struct mo_upstream *mo_gateway_up(const struct mo_gateway *g, size_t i);
 const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
-/* Tokens of definitions, about, that a client does not get since four tools
- * stand for all of them; 0: they do not. */
+/* About how many tokens of tool definitions the meta-tools save a client; 0:
+ * the meta-tools are off. */
 uint64_t mo_gateway_saved(const struct mo_gateway *g);
 
-/* Fill in handler, schema, task, watch, level, caps and ctx. An endpoint made
- * with it is told of changes from mo_gateway_serve() to mo_gateway_unserve().
- */
+/* Fills in handler, schema, task, watch, level, caps and ctx. An endpoint gets
+ * notifications from mo_gateway_serve() to mo_gateway_unserve(). */
 void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o);
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep);
-/* There will never be more than one client: shared servers are its own, too. */
+/* There will never be more than one client, so shared servers are its own. */
 void mo_gateway_single(struct mo_gateway *g);
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep);
 

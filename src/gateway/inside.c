@@ -51,7 +51,7 @@ static void on_late(struct mo_timer *t)
 
 void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct server_slot *s;
 
     r->g = g;
@@ -108,7 +108,7 @@ size_t mo_gateway_server(const struct mo_gateway *g, struct mo_span name)
 
 struct mo_conn *mo_gateway_conn(const struct mo_gateway *g, size_t i)
 {
-    mo_list_each (n, &g->v[i]->kids) {
+    mo_list_each (n, &g->v[i]->children) {
         const struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (mo_child_conn(k->child))
@@ -140,7 +140,7 @@ bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
     size_t no = mo_gateway_server(g, server);
 
     return no < g->n &&
-           mo_overrides_fallback(g->v[no]->manner, tool, i, to, own);
+           mo_overrides_fallback(g->v[no]->overrides, tool, i, to, own);
 }
 
 bool mo_gateway_is_large(const struct mo_gateway *g)
@@ -151,7 +151,7 @@ bool mo_gateway_is_large(const struct mo_gateway *g)
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)
 {
     struct mo_span list =
-        four ? mo_meta_tools_tools_text() : MO_SPAN("{\"tools\":[]}");
+        four ? mo_meta_tools_definitions() : MO_SPAN("{\"tools\":[]}");
 
     return mo_result_limit_is_on(g) ? mo_result_limit_list(list, out)
                                     : mo_buf_span(out, list);

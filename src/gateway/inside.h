@@ -15,6 +15,7 @@
 #define MO_GATEWAY_INSIDE_H
 
 #include "gateway/catalog/catalog.h"
+#include "gateway/gateway.h"
 
 #define MO_GW_OURS "router/" /* its name when it is called from inside */
 

@@ -308,7 +308,7 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     else
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
-    o.habit = o.cache ? habit : NULL;
+    o.learning_file = o.cache ? habit : NULL;
     rc = mo_server_link_new(h->loop, cfg, &h->dial, e);
     o.ctx = h->dial;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);

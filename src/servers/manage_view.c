@@ -432,5 +432,5 @@ void mo_manage_view_works(struct mo_manage *m, const char *server)
     struct mo_upstream *u = find_up(m, server, &i);
 
     if (u)
-        mo_upstream_again(u);
+        mo_upstream_retry_now(u);
 }

@@ -470,7 +470,7 @@ int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
                       mo_gateway_server(mo_try_tool_gateway(t), server));
 
     if (now && !t->stopped && u)
-        mo_upstream_again(u);
+        mo_upstream_retry_now(u);
     return start(t, LIST, &a, done, arg, e);
 }
 

@@ -8,7 +8,8 @@
 
 #define KEY_MAX ((size_t)512) /* of server and tool together */
 
-/* Upper bounds in ms, each about a third above the last; beyond: one more. */
+/* Upper bounds in ms, each about a third above the last. One more bucket
+ * counts longer calls. */
 static const unsigned bounds[] = {
     1,     2,     3,     4,     6,     8,      11,     15,    20,   27,
     36,    48,    64,    85,    110,   150,    200,    270,   360,  480,
@@ -23,9 +24,9 @@ struct sum {
 
 struct row {
     struct sum sum;
-    size_t server;   /* bytes of the key that are the server; tool: the rest */
-    struct row *of;  /* a tool's server; NULL: it is one */
-    uint64_t mine[]; /* the owner's, of a tool */
+    size_t server;    /* bytes of the server's name in the key */
+    struct row *of;   /* row of a tool's server; NULL: a server's row */
+    uint64_t owner[]; /* the owner's bytes, of a tool */
 };
 
 struct mo_call_stats {
@@ -67,7 +68,7 @@ static size_t bucket_of(uint64_t ms)
     return i;
 }
 
-static void count(struct sum *r, const struct mo_call_stats_call *c)
+static void count_call(struct sum *r, const struct mo_call_stats_call *c)
 {
     r->calls++;
     r->errors += c->failed;
@@ -75,8 +76,8 @@ static void count(struct sum *r, const struct mo_call_stats_call *c)
     r->longest = c->ms > r->longest ? c->ms : r->longest;
 }
 
-/* A row that is not there yet; of NULL: of a server. NULL: there is no room for
- * one more. */
+/* Adds a row. of: a tool's server; NULL: a server's row. NULL: the limit is
+ * reached, or out of memory. */
 static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
                            size_t server, struct row *of)
 {
@@ -92,8 +93,10 @@ static struct row *row_new(struct mo_call_stats *s, struct mo_span key,
     return NULL;
 }
 
-/* The first call of a tool, or of one that has no row. */
-static struct row *meet(struct mo_call_stats *s, struct mo_span key, size_t n)
+/* Adds the rows of a tool and its server. Returns the server's row if there
+ * is no place for the tool. */
+static struct row *add_tool_row(struct mo_call_stats *s, struct mo_span key,
+                                size_t n)
 {
     struct row *server = mo_map_get(&s->rows, mo_span(key.p, n));
     struct row *tool = NULL;
@@ -105,9 +108,9 @@ static struct row *meet(struct mo_call_stats *s, struct mo_span key, size_t n)
     return tool ? tool : server;
 }
 
-/* The tool's; or that of its server, if there is no more room; or NULL. */
-static struct row *row_of(struct mo_call_stats *s,
-                          const struct mo_call_stats_call *c)
+/* The tool's row, or its server's at the limit, or NULL. */
+static struct row *find_or_add_row(struct mo_call_stats *s,
+                                   const struct mo_call_stats_call *c)
 {
     size_t n = c->server.n + 1 + c->tool.n;
     struct row *r = NULL;
@@ -119,29 +122,28 @@ static struct row *row_of(struct mo_call_stats *s,
     key[c->server.n] = '\0';
     memcpy(key + c->server.n + 1, c->tool.p, c->tool.n);
     r = mo_map_get(&s->rows, mo_span(key, n));
-    return r ? r : meet(s, mo_span(key, n), c->server.n);
+    return r ? r : add_tool_row(s, mo_span(key, n), c->server.n);
 }
 
 void *mo_call_stats_add(struct mo_call_stats *s,
                         const struct mo_call_stats_call *c, uint64_t now)
 {
-    struct row *r = row_of(s, c);
+    struct row *r = find_or_add_row(s, c);
 
-    count(&s->all, c);
+    count_call(&s->all, c);
     mo_tally_call(&s->minutes, c->ms, c->failed, now);
     if (!r)
         return NULL;
-    count(&r->sum, c);
+    count_call(&r->sum, c);
     if (!r->of)
         return NULL;
-    count(&r->of->sum, c);
-    return r->mine;
+    count_call(&r->of->sum, c);
+    return r->owner;
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
-/* Below it are so many of a hundred calls: by the bucket it falls into, as if
- * those in it lay evenly. */
+/* Estimates a percentile, assuming that calls are spread evenly in a bucket. */
 static double quantile(const struct sum *r, double percent)
 {
     double want = (double)r->calls * percent / 100, below = 0;
@@ -180,12 +182,12 @@ static void put_sum(struct mo_jw *w, const struct sum *r)
 
 enum column { CALLS, ERRORS, LONGEST, COLUMNS };
 
-static uint64_t cell(const struct mo_tally_minute *m, enum column c)
+static uint64_t minute_value(const struct mo_tally_minute *m, enum column c)
 {
     return c == CALLS ? m->calls : c == ERRORS ? m->failed : m->longest_ms;
 }
 
-/* The present minute last. */
+/* The current minute is the last one. */
 static void put_minutes(const struct mo_call_stats *s, uint64_t now,
                         struct mo_jw *w)
 {
@@ -198,7 +200,7 @@ static void put_minutes(const struct mo_call_stats *s, uint64_t now,
         for (unsigned ago = MO_TALLY_MINUTES; ago > 0; ago--) {
             struct mo_tally_minute m = mo_tally_at(&s->minutes, now, ago - 1);
 
-            mo_jw_u64(w, cell(&m, (enum column)c));
+            mo_jw_u64(w, minute_value(&m, (enum column)c));
         }
         mo_jw_end(w);
     }
@@ -251,8 +253,7 @@ static void put_tools(const struct mo_call_stats *s, struct mo_span server,
         qsort(v, n, sizeof(*v), by_calls);
     for (size_t i = 0; i < n && i < most; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_str(w, v[i].name);
+        mo_jw_member(w, "name", v[i].name);
         put_sum(w, v[i].sum);
         mo_jw_end(w);
     }

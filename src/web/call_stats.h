@@ -1,14 +1,13 @@
-/* call_stats.h - the gateway's calls in sums, for the page: by server and tool,
- * and by the minute of the last hour.
+/* call_stats.h - counters of the gateway's calls: by server and tool, and by
+ * minute for the last hour.
  *
- * Written once for every call that is over, read when somebody looks; fixed
- * cost for each, nothing of it is kept. Times are counted in buckets, so that
- * the usual and the slow ones (p50, p95) are known without keeping them all:
- * each is right to about a third.
+ * Updated once for every call that ended, at a fixed cost. Kept in memory
+ * only. Durations are counted in buckets, so that p50 and p95 are known
+ * without storing each call; they are accurate to about a third.
  *
- * Limits: MO_CALL_STATS_ROWS servers and tools together, names of 511 bytes
- * together; what is beyond counts in the sums of all. Not known here: what a
- * call was, who made it. */
+ * Limits: MO_CALL_STATS_ROWS servers and tools together, and 511 bytes for
+ * the two names of a call; other calls count only in the totals. Knows
+ * neither arguments nor clients. */
 #ifndef MO_WEB_CALL_STATS_H
 #define MO_WEB_CALL_STATS_H
 
@@ -18,26 +17,26 @@
 
 struct mo_call_stats;
 
-/* own: bytes of the owner's that are kept with each tool. NULL: no memory. */
+/* own: bytes that the owner may store with each tool. NULL: out of memory. */
 struct mo_call_stats *mo_call_stats_new(size_t own);
-void mo_call_stats_free(struct mo_call_stats *s); /* NULL is fine */
+void mo_call_stats_free(struct mo_call_stats *s); /* may be NULL */
 
 struct mo_call_stats_call {
     struct mo_span server, tool;
-    uint64_t ms; /* without what people took */
+    uint64_t ms; /* without waiting for people */
     bool failed;
 };
-/* now: wall ms. The owner's bytes of that tool, zeroes at first; they stay
- * where they are. NULL: it has no row. */
+/* Counts a call. now: wall clock in ms. Returns the owner's bytes of the
+ * tool, zeroed at first; they do not move. NULL: the tool has no row. */
 void *mo_call_stats_add(struct mo_call_stats *s,
                         const struct mo_call_stats_call *c, uint64_t now);
 
-/* Members of the object that is being written: "calls", "errors", "p50Ms",
- * "p95Ms", "perMinute", "errorsPerMinute", "longestMs". */
+/* Writes members of an object: "calls", "errors", "p50Ms", "p95Ms",
+ * "perMinute", "errorsPerMinute", "longestMs". */
 void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now,
                        struct mo_jw *w);
-/* The same of one server but for the minutes, and "tools", most used first, at
- * most `most` of them. */
+/* The same for one server without the minutes, and "tools", most used first,
+ * at most `most` of them. */
 void mo_call_stats_put_server(const struct mo_call_stats *s,
                               struct mo_span server, size_t most,
                               struct mo_jw *w);

@@ -1,7 +1,8 @@
-/* catalog_kit.h - catalogues from short words, and what is in them in words.
+/* catalog_kit.h - makes catalogues from short specs and shows their
+ * contents.
  *
- * A spec is "SERVER PREFIX ITEM ITEM ...;SERVER ...": PREFIX "-" is none given
- * (the name), "''" the empty one. */
+ * A spec is "SERVER PREFIX ITEM ITEM ...;SERVER ...": PREFIX "-" means no
+ * prefix is configured (the name is used), "''" the empty prefix. */
 #ifndef MO_CATALOG_KIT_H
 #define MO_CATALOG_KIT_H
 

@@ -1,14 +1,15 @@
-/* gw_kit.h - a gateway between clients on lines and servers on lines, all on
- * one loop.
+/* gw_kit.h - a gateway between clients and servers that exchange lines, all
+ * on one loop.
  *
  * A server is the scripted peer of conn_kit.h; each dial makes the next one,
- * with the rules of its name. A client is an endpoint's stream whose lines are
- * kept. */
+ * with the rules of its name. A client is an endpoint's stream whose lines
+ * are kept. */
 #ifndef MO_GW_KIT_H
 #define MO_GW_KIT_H
 
 #include "conn_kit.h"
 #include "gateway/catalog/catalog.h"
+#include "gateway/gateway.h"
 #include "gateway/upstream/upstream.h"
 #include "mcp/server/ep_stdio.h"
 #include "mo_net.h"
@@ -199,7 +200,7 @@ static inline void world_close(struct world *w)
         mo_buf_fini(&w->clients[i].me.got);
 }
 
-/* --- talking ------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 static inline void tell(struct client *c, const char *line)
 {
@@ -220,7 +221,7 @@ static inline bool has_seen(void *ctx)
     return mo_span_search(mo_buf_view(s->in), mo_span_cstr(s->text)) >= 0;
 }
 
-/* A macro, so that a failure names its line and what did not come. */
+/* A macro, so that a failure names its line and the missing text. */
 #define hears(c, what)                                                         \
     do {                                                                       \
         struct seen seen_ = {&(c)->me.got, (what)};                            \
@@ -241,7 +242,7 @@ static inline bool heard(const struct client *c, const char *text)
     return mo_span_search(mo_buf_view(&c->me.got), mo_span_cstr(text)) >= 0;
 }
 
-/* Everything that is on its way arrives: a ping there and back. */
+/* Delivers everything in transit: waits for a ping and its answer. */
 static inline void settle(struct client *c)
 {
     tell(c, "{\"jsonrpc\":\"2.0\",\"id\":\"ping\",\"method\":\"ping\"}");

@@ -43,7 +43,7 @@ static void test_jitter(void **state)
     mo_backoff_failed(&high, BEGIN, MO_BACKOFF_MS / 2);
     assert_int_equal(mo_backoff_wait(&low, BEGIN), MO_BACKOFF_MS / 2);
     assert_int_equal(mo_backoff_wait(&high, BEGIN), MO_BACKOFF_MS);
-    mo_backoff_rest(&low, BEGIN, 5000);
+    mo_backoff_pause(&low, BEGIN, 5000);
     assert_int_equal(mo_backoff_wait(&low, BEGIN), 5000);
     assert_int_equal(low.fails, 1);
 }
@@ -63,11 +63,11 @@ static void play(struct mo_breaker *b, const char *steps, const char *name)
                : *s == 'w' ? MO_BREAKER_WINDOW_MS
                            : 1;
         if (*s == '+' || *s == '-')
-            (void)mo_breaker_told(b, now, *s == '-');
+            (void)mo_breaker_report(b, now, *s == '-');
         else if (*s == '?' || *s == '!')
             check_row(name, mo_breaker_allow(b, now) == (*s == '?'));
         else if (*s == 's')
-            mo_breaker_skip(b);
+            mo_breaker_cancel_trial(b);
         if (b->state == MO_BREAKER_CLOSED)
             check_row(name, mo_breaker_wait(b, now) == 0);
     }
@@ -119,7 +119,7 @@ static void test_breaker_table(void **state)
     }
 }
 
-/* Exactly one told of a row says that it has opened. */
+/* Exactly one report of a row returns that the breaker opened. */
 static void test_breaker_says_so(void **state)
 {
     struct mo_breaker b = {0};
@@ -127,7 +127,7 @@ static void test_breaker_says_so(void **state)
 
     (void)state;
     for (int i = 0; i < 20; i++)
-        said += mo_breaker_told(&b, BEGIN + (uint64_t)i, true);
+        said += mo_breaker_report(&b, BEGIN + (uint64_t)i, true);
     assert_int_equal(said, 1);
     assert_int_equal(mo_breaker_wait(&b, BEGIN + MO_BREAKER_ROW - 1),
                      MO_BREAKER_MS);

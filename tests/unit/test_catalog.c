@@ -1,8 +1,8 @@
-/* The catalogue: names when servers meet, whose a resource is, pages that
- * survive changes, limits, and memory that runs out. */
+/* The catalogue: colliding names, owners of resources, pages that survive
+ * changes, limits, and failing allocations. */
 #include "catalog_kit.h"
 
-/* --- who is called what -------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 static void test_merging(void **state)
 {
@@ -94,7 +94,7 @@ static void test_changed(void **state)
     assert_int_equal(kit_put(c, 0, MO_CAT_TOOLS, "r s", &changed), 0);
     assert_false(changed);
     assert_int_equal(kit_put(c, 0, MO_CAT_TOOLS, "r s r", &changed), 0);
-    assert_false(changed); /* nobody sees the second */
+    assert_false(changed); /* the second one is hidden */
     assert_int_equal(kit_put(c, 0, MO_CAT_PROMPTS, "", &changed), 0);
     assert_false(changed);
     assert_int_equal(kit_put(c, 0, MO_CAT_TOOLS, "s r", &changed), 0);
@@ -112,7 +112,8 @@ static void test_changed(void **state)
     mo_catalog_free(c);
 }
 
-/* Servers come, go, move and change; lists of those that stay are kept. */
+/* Servers are added, removed, moved and changed; lists of unchanged ones are
+ * kept. */
 static void test_reload(void **state)
 {
     struct mo_catalog *c =
@@ -136,7 +137,7 @@ static void test_reload(void **state)
         mo_span_is(mo_json_text(mo_catalog_info(c, 0)), "{\"name\":\"C\"}"));
     assert_null(mo_catalog_info(c, 1).p);
     assert_string_equal(mo_catalog_why(c, 2), "it broke");
-    kit_spec(&k, "b -;b -"); /* a mistake of the caller's, and no more */
+    kit_spec(&k, "b -;b -"); /* a caller's mistake is harmless */
     assert_int_equal(mo_catalog_servers(c, k.v, k.n, NULL), 0);
     assert_string_equal(kit_words(c, MO_CAT_TOOLS, &b), "r=0/r");
     assert_int_equal(mo_catalog_servers(c, NULL, 0, NULL), 0);
@@ -148,7 +149,7 @@ static void test_reload(void **state)
     mo_catalog_free(c);
 }
 
-/* Called otherwise, described otherwise, hidden; servers that are off. */
+/* Renamed, described anew, hidden; disabled servers. */
 static void test_manners(void **state)
 {
     static const struct mo_gw_tool tools[] = {
@@ -185,14 +186,14 @@ static void test_manners(void **state)
                      0);
     assert_non_null(strstr(mo_buf_cstr(&b), "\"name\":\"a_read\""));
     assert_null(strstr(mo_buf_cstr(&b), "old"));
-    /* what is not offered is there for who asks why */
-    it = mo_catalog_off(c, 0);
+    /* unoffered tools are kept to explain why */
+    it = mo_catalog_unoffered_tool(c, 0);
     assert_true(mo_span_is(it->given, "t"));
     assert_true(
         mo_json_str_eq(mo_json_get(it->item, "description"), MO_SPAN("gone")));
-    assert_true(mo_span_is(mo_catalog_off(c, 1)->own, "x"));
-    assert_null(mo_catalog_off(c, 2));
-    assert_int_equal(mo_catalog_all(c), 3);
+    assert_true(mo_span_is(mo_catalog_unoffered_tool(c, 1)->own, "x"));
+    assert_null(mo_catalog_unoffered_tool(c, 2));
+    assert_int_equal(mo_catalog_server_count(c), 3);
     assert_true(mo_catalog_about(c, 2).off);
     assert_string_equal(mo_catalog_about(c, 2).description, "what it was for");
     mo_buf_fini(&b);
@@ -218,8 +219,8 @@ static void test_missing(void **state)
         mo_buf_cstr(&b),
         "{\"tools\":[{\"name\":\"r\"},{\"name\":\"t\"}],\"_meta\":{"
         "\"mcp-orchestrator/unavailable\":{\"b\":\"no such \\\"program\\\"; 1 "
-        "tools hidden by others of that name\",\"d\\\"q\":\"it has not "
-        "answered yet\"}}}");
+        "tools hidden by others of that name\",\"d\\\"q\":\"the server's "
+        "lists were not read yet\"}}}");
     mo_catalog_fail(c, 1, NULL);
     mo_catalog_done(c, 2, nothing, nothing);
     mo_buf_reset(&b);
@@ -231,7 +232,7 @@ static void test_missing(void **state)
     mo_catalog_free(c);
 }
 
-/* --- whose resource ------------------------------------------------------ */
+/* --- owners of resources ------------------------------------------------- */
 
 static void test_resources(void **state)
 {
@@ -295,7 +296,7 @@ static void test_expose(void **state)
         {COLLISION, 1, "both:1", "b+both:1"},
         {COLLISION, 0, "same:7", "a+same:7"},
         {COLLISION, 1, "t:7", "t:7"},
-        {COLLISION, 0, "t:7", "a+t:7"}, /* plain it would be b's */
+        {COLLISION, 0, "t:7", "a+t:7"}, /* without the prefix it would be b's */
         {COLLISION, 0, "any:thing", "a+any:thing"},
         {COLLISION, 2, "z:1", "z:1"},
         {COLLISION, 2, "any:thing", NULL},
@@ -335,7 +336,7 @@ static void test_expose(void **state)
     mo_buf_fini(&b);
 }
 
-/* Only when all are known is the only one with resources meant. */
+/* The only server with resources is the owner only when all lists are known. */
 static void test_only_one(void **state)
 {
     struct mo_catalog *c =
@@ -363,7 +364,7 @@ static void test_only_one(void **state)
 
 /* --- pages --------------------------------------------------------------- */
 
-/* The names of a page; the cursor behind it goes to *next. */
+/* The names on a page; *next: its cursor. */
 static const char *page(const struct mo_catalog *c, const char *cursor,
                         size_t limit, struct mo_buf *names, char next[256])
 {
@@ -532,7 +533,7 @@ static void test_limits(void **state)
     mo_buf_reset(&b);
     assert_int_equal(mo_catalog_page(c, MO_CAT_TOOLS, MO_SPAN(""), 0, &b), 0);
     assert_true(b.len < MO_CAT_PAGE_BYTES + 1024 && b.len > 3 << 20);
-    b.max = 4096; /* a caller with less room is told */
+    b.max = 4096; /* a smaller buffer fails */
     mo_buf_reset(&b);
     assert_int_equal(mo_catalog_page(c, MO_CAT_TOOLS, MO_SPAN(""), 0, &b),
                      MO_ETOOBIG);

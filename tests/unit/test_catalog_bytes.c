@@ -1,4 +1,4 @@
-/* What is given out is what came in, byte for byte, but for the name. */
+/* Items are given out byte for byte as received, except for the name. */
 #include "catalog_kit.h"
 
 static uint32_t rnd(uint32_t *s)
@@ -53,7 +53,7 @@ static void other_member(struct mo_buf *b, uint32_t *s)
     blanks(b, s);
 }
 
-/* The same object twice: as it comes, and as it must go out. */
+/* The same object as received and as expected in the output. */
 struct twins {
     struct mo_buf in, out;
 };
@@ -116,7 +116,7 @@ static void make_twins(struct twins *t, enum mo_cat_kind kind, uint32_t seed,
     mo_buf_fini(&b);
 }
 
-/* Nothing but the name is touched, whatever else an item is made of. */
+/* Only the name changes, whatever an item contains. */
 static void test_bytes(void **state)
 {
     static const struct {

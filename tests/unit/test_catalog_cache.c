@@ -1,5 +1,4 @@
-/* Lists on disk: there and back, and everything that may be wrong with a
- * file. */
+/* Cache files: round trip, and every way a file can be wrong. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -52,7 +51,7 @@ static struct mo_catalog *again(const char *dir, const char *spec)
 
 #define SPEC "a/../b -"
 
-/* A server with something of everything, on disk. */
+/* A server with items of every kind, on disk. */
 static void fill(const char *dir)
 {
     struct mo_catalog *c = again(dir, SPEC " r,\"x\":[1,\t0.10] s.t");
@@ -98,14 +97,14 @@ static void test_round_trip(void **state)
                            "{\"tools\":{}}"));
     assert_true(
         mo_span_is(mo_json_text(mo_catalog_info(c, 0)), "{\"name\":\"N\"}"));
-    assert_int_equal(strlen(c->v[0].shelf->date), MO_ISO8601_MAX - 1);
+    assert_int_equal(strlen(c->v[0].lists->date), MO_ISO8601_MAX - 1);
 
     /* the same again is not written again */
     mo_catalog_done(c, 0, js("{\"tools\":{}}"), js("{\"name\":\"N\"}"));
     assert_int_equal(stat(path, &later), 0);
     assert_true(later.st_ino == st.st_ino);
     mo_catalog_done(c, 0, js("{}"), js("{\"name\":\"N\"}"));
-    assert_int_equal(files(dir, path), 1); /* and nothing beside it */
+    assert_int_equal(files(dir, path), 1); /* no temporary file is left */
     mo_catalog_free(c);
 
     c = again(dir, SPEC ";other -");
@@ -116,8 +115,8 @@ static void test_round_trip(void **state)
     kit_undir(top);
 }
 
-/* Wherever it is cut, it is no file; and whatever byte is another one, what
- * is read is still a catalogue. */
+/* A file cut at any byte is ignored; with any byte changed, the result is
+ * still a catalogue. */
 static void test_damaged(void **state)
 {
     char dir[64], path[400];
@@ -131,17 +130,17 @@ static void test_damaged(void **state)
     mo_buf_init(&b, 1 << 20);
     read_file(path, &b);
     for (size_t i = 0; i < b.len; i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
 
         assert_int_equal(
             mo_catalog_cache_parse(mo_span(b.p, i), name, digest, s),
             MO_EPROTO);
         assert_false(s->known);
         assert_null(s->list[0]);
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
     for (size_t i = 0; i < 8 * b.len; i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
         int rc = 0;
 
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
@@ -149,7 +148,7 @@ static void test_damaged(void **state)
         assert_true(rc == 0 || rc == MO_EPROTO);
         assert_true(s->known == (rc == 0));
         b.p[i / 8] = (char)(b.p[i / 8] ^ (1 << i % 8));
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
     write_file(path, mo_span(b.p, b.len / 2));
     assert_int_equal(files(dir, path), 1);
@@ -157,7 +156,7 @@ static void test_damaged(void **state)
         struct mo_catalog *c = again(dir, SPEC " new");
 
         assert_false(mo_catalog_known(c, 0));
-        mo_catalog_done(c, 0, nothing, nothing); /* and it is healed */
+        mo_catalog_done(c, 0, nothing, nothing); /* and the file is repaired */
         mo_catalog_free(c);
         c = again(dir, SPEC);
         assert_true(mo_catalog_known(c, 0));
@@ -199,13 +198,13 @@ static void test_foreign(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct cat_shelf *s = mo_catalog_shelf_new();
+        struct server_lists *s = mo_catalog_lists_new();
 
         check_row(rows[i].name,
                   mo_catalog_cache_parse(mo_span_cstr(rows[i].text), "n", "d",
                                          s) == rows[i].rc);
         check_row(rows[i].name, s->known == (rows[i].rc == 0));
-        mo_catalog_shelf_free(s);
+        mo_catalog_lists_free(s);
     }
 }
 
@@ -217,7 +216,7 @@ static void check_unread(const char *dir)
     mo_catalog_free(c);
 }
 
-/* What stands there under the file's name may be anything. */
+/* Anything may exist under the file's name. */
 static void test_no_file(void **state)
 {
     char dir[64], path[400], to[440];
@@ -258,7 +257,7 @@ static void test_unsaved(void **state)
     c = again(path, SPEC " r");
     mo_catalog_done(c, 0, nothing, nothing);
     assert_non_null(strstr(mo_catalog_unsaved(c, 0), "/file"));
-    assert_null(mo_catalog_why(c, 0)); /* clients miss nothing */
+    assert_null(mo_catalog_why(c, 0)); /* clients see everything */
     assert_int_equal(mo_catalog_count(c, MO_CAT_TOOLS), 1);
     mo_catalog_free(c);
     kit_undir(dir);

@@ -1,5 +1,5 @@
-/* Calls that came to nothing: when they are made again, when somebody else
- * makes them, and when nobody may. Each has exactly one outcome. */
+/* Failed calls: when they are retried, when a fallback server runs them, and
+ * when neither is allowed. Each has exactly one outcome. */
 #include "gw_kit.h"
 
 #define REQ(id, method, params)                                                \
@@ -14,7 +14,7 @@
          "{\"name\":\"set\",\"inputSchema\":{\"type\":\"object\"},"            \
          "\"annotations\":{\"idempotentHint\":true}}")
 
-/* Dies of every call. */
+/* Dies on every call. */
 static const struct rule dies[] = {
     INIT_OK("{\"tools\":{},\"prompts\":{}}"),
     TOOLS,
@@ -33,7 +33,7 @@ static const struct rule works[] = {
     {NULL, NULL},
 };
 
-/* Takes a call and says nothing. */
+/* Takes a call and does not answer. */
 static const struct rule hangs[] = {
     INIT_OK("{\"tools\":{}}"),
     TOOLS,
@@ -75,7 +75,7 @@ static size_t count(const struct mo_buf *b, const char *text)
     }
 }
 
-/* How often any server was called. */
+/* Number of calls of all servers. */
 static size_t calls(const struct world *w)
 {
     size_t n = 0;
@@ -88,7 +88,7 @@ static size_t calls(const struct world *w)
 
 /* --- the same server again ----------------------------------------------- */
 
-/* Its first child dies of the call, the next one would do it. */
+/* Its first child dies on the call, the next one would run it. */
 static const struct {
     const char *name, *method, *what;
     int retries;
@@ -136,7 +136,7 @@ static void test_again(void **state)
     }
 }
 
-/* The outcome says what is known of it. */
+/* The error says what is known of the outcome. */
 static void test_unknown(void **state)
 {
     static const struct mo_gw_server v = {
@@ -150,7 +150,7 @@ static void test_unknown(void **state)
     hears(c, "\"id\":1,\"error\"");
     assert_true(heard(c, "it is not known whether the call was done"));
     assert_true(heard(c, "\"outcome\":\"unknown\""));
-    /* what reads is tried once more, and then not known either */
+    /* a read is retried once; then its outcome is unknown, too */
     tell(c, REQ("2", "tools/call", "\"name\":\"look\""));
     hears(c, "\"id\":2,\"error\"");
     assert_int_equal(count(&c->me.got, "\"outcome\":\"unknown\""), 2);
@@ -158,12 +158,12 @@ static void test_unknown(void **state)
     end(&w);
 }
 
-/* --- others -------------------------------------------------------------- */
+/* --- fallback servers ---------------------------------------------------- */
 
 static const char *const just_b[] = {"b"};
 static const char *const b_set[] = {"nobody", "b/set"};
 
-/* It cannot be started: another one does it, and the result says so. */
+/* It cannot be started: a fallback runs the call, and the result says so. */
 static void test_stands_in(void **state)
 {
     static const struct mo_gw_server v[] = {
@@ -186,11 +186,11 @@ static void test_stands_in(void **state)
     assert_true(heard(c, "\"mcp-orchestrator/route\":{\"server\":\"b\","
                          "\"tool\":\"work\",\"insteadOf\":\"a\",\"why\":"));
     assert_true(heard(c, "\"done\""));
-    /* what is b's own goes there as ever */
+    /* calls of b still go to b */
     mo_buf_reset(&c->me.got);
     tell(c, REQ("2", "tools/call", "\"name\":\"b_work\""));
     hears(c, RES("2", "{\"content\":[],\"x\":\"done\"}"));
-    /* a prompt has nobody to stand in */
+    /* prompts have no fallback */
     tell(c, REQ("3", "prompts/get", "\"name\":\"a_p\""));
     hears(c, "\"id\":3,\"error\"");
     assert_true(heard(c, "\"outcome\":\"not sent\""));
@@ -198,7 +198,7 @@ static void test_stands_in(void **state)
     end(&w);
 }
 
-/* After it may have been done, only what does no harm. */
+/* After a call may have been run, only harmless ones are repeated. */
 static void test_not_after(void **state)
 {
     static const struct mo_gw_tool map = {
@@ -224,7 +224,7 @@ static void test_not_after(void **state)
     tell(c, REQ("1", "tools/call", "\"name\":\"a_work\""));
     hears(c, "\"id\":1,\"error\"");
     assert_int_equal(calls(&w), 1);
-    /* a tool of another name, since somebody says that it does the same */
+    /* a configured fallback tool with another name */
     tell(c, REQ("2", "tools/call", "\"name\":\"a_look\""));
     hears(c, "\"id\":2,\"result\"");
     assert_true(heard(c, "\"server\":\"b\",\"tool\":\"set\""));
@@ -234,7 +234,7 @@ static void test_not_after(void **state)
 
 /* --- time ---------------------------------------------------------------- */
 
-/* Whoever has used up the time of the call has no second one. */
+/* A call that has used up its time is not retried. */
 static void test_in_time(void **state)
 {
     static const struct mo_gw_server v[] = {
@@ -267,8 +267,8 @@ static bool third_called(void *ctx)
     return w->npeers == 2 && peer_saw(&w->peers[1], "tools/call");
 }
 
-/* A call that waits for a server that is replaced meanwhile goes to the new
- * one; a server that is taken out is waited for. */
+/* A call that waits for a server that is replaced goes to the new one; after
+ * a removal it waits for new lists. */
 static void test_replaced(void **state)
 {
     static const struct mo_gw_server before = {
@@ -280,7 +280,7 @@ static void test_replaced(void **state)
 
     (void)state;
     begin(&w, &before, 1, works);
-    /* the lists of the new one are not known: it is read while a call waits */
+    /* the new server's lists are unknown: it is read while a call waits */
     assert_int_equal(mo_gateway_servers(w.g, &after, 1, NULL), 0);
     tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
     wait_for(w.l, third_called, &w);

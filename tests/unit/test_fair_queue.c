@@ -1,28 +1,29 @@
-/* A server that takes so many calls and no more: who is next, who waits, who
- * has waited long enough. And how long tools take. */
+/* max_calls: the order of waiting requests, and their timeout. Also
+ * latency.h. */
 #include "up_kit.h"
 
 #include "gateway/upstream/latency.h"
 
 #define MANY 12
 
-/* A wish that counts. */
+/* A request that counts. */
 static void call(struct kit *k, struct want *v, const char *who)
 {
     *v = (struct want){.k = k, .w = {.ready = want_ready, .counts = true}};
     k->wanting = true;
-    mo_upstream_want(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
+    mo_upstream_request_child(k->u, mo_span_cstr(who), MO_SPAN("{}"), &v->w);
     k->wanting = false;
 }
 
 static void over(struct want *v)
 {
     assert_non_null(v->c);
-    mo_child_call_over(v->c);
+    mo_child_release_call(v->c);
     v->c = NULL;
 }
 
-/* ann asks for ten, then bob and cid for one each: they are not behind her. */
+/* ann requests ten, then bob and cid one each: they do not wait behind all
+ * of hers. */
 static void test_turns(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -48,7 +49,7 @@ static void test_turns(void **state)
     kit_fini(&k);
 }
 
-/* What is no call does not wait, and holds nobody up. */
+/* Uncounted requests neither wait nor block others. */
 static void test_not_counted(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -75,7 +76,7 @@ static void test_not_counted(void **state)
     kit_fini(&k);
 }
 
-/* Given up while it waits, and after it was granted. */
+/* Cancelled while it waits, and after it was granted. */
 static void test_given_up(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -89,7 +90,7 @@ static void test_given_up(void **state)
     call(&k, &b, "bob");
     call(&k, &c, "cid");
     kit_settle(&k);
-    mo_upstream_unwant(&b.w);
+    mo_upstream_cancel_request(&b.w);
     over(&a);
     kit_settle(&k);
     assert_int_equal(b.ready, 0);
@@ -103,7 +104,7 @@ static bool is_ready(void *ctx)
     return ((struct want *)ctx)->ready > 0;
 }
 
-static void test_tired(void **state)
+static void test_queue_timeout(void **state)
 {
     struct mo_gw_server s = kit_server();
     struct want a, b;
@@ -119,44 +120,45 @@ static void test_tired(void **state)
     assert_true(mo_loop_until(k.l, is_ready, &b, LONG));
     assert_null(b.c);
     assert_int_equal(b.why.code, MO_EBUSY);
-    assert_non_null(strstr(b.why.msg, "srv: 1 calls are under way"));
+    assert_non_null(
+        strstr(b.why.msg, "srv: the server is busy (1 calls under way"));
     over(&a);
     kit_fini(&k);
 }
 
-/* --- how long tools take ------------------------------------------------- */
+/* --- latency ------------------------------------------------------------- */
 
 static void test_pace(void **state)
 {
     struct mo_latency p;
-    struct mo_latency_seen seen;
+    struct mo_latency_stats seen;
     struct mo_latency_row *r;
 
     (void)state;
     mo_latency_init(&p);
-    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+    assert_false(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     r = mo_latency_row(&p, "a", MO_SPAN("t"));
     assert_non_null(r);
     assert_ptr_equal(r, mo_latency_row(&p, "a", MO_SPAN("t")));
     assert_ptr_not_equal(r, mo_latency_row(&p, "at", MO_SPAN("")));
-    assert_false(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+    assert_false(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     for (int i = 0; i < 90; i++)
-        mo_latency_note(r, 900, false);
+        mo_latency_add(r, 900, false);
     for (int i = 0; i < 10; i++)
-        mo_latency_note(r, 7000, true);
-    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
+        mo_latency_add(r, 7000, true);
+    assert_true(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
     assert_int_equal(seen.calls, 100);
     assert_int_equal(seen.failed, 10);
-    assert_int_equal(seen.half_us, 1000);
-    assert_int_equal(seen.most_us, 8000);
-    /* the old ones fade, however many there were */
+    assert_int_equal(seen.p50_us, 1000);
+    assert_int_equal(seen.p95_us, 8000);
+    /* old calls fade, however many there were */
     for (int i = 0; i < 20000; i++)
-        mo_latency_note(r, 3000000, false);
-    assert_true(mo_latency_seen(&p, "a", MO_SPAN("t"), &seen));
-    assert_true(seen.calls <= PACE_FULL);
-    assert_int_equal(seen.half_us, 4096000);
-    mo_latency_note(r, UINT64_MAX, false);
-    mo_latency_note(NULL, 1, false);
+        mo_latency_add(r, 3000000, false);
+    assert_true(mo_latency_get(&p, "a", MO_SPAN("t"), &seen));
+    assert_true(seen.calls <= LATENCY_FULL);
+    assert_int_equal(seen.p50_us, 4096000);
+    mo_latency_add(r, UINT64_MAX, false);
+    mo_latency_add(NULL, 1, false);
     mo_latency_fini(&p);
 }
 
@@ -164,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns),    cmocka_unit_test(test_not_counted),
-        cmocka_unit_test(test_given_up), cmocka_unit_test(test_tired),
+        cmocka_unit_test(test_given_up), cmocka_unit_test(test_queue_timeout),
         cmocka_unit_test(test_pace),
     };
 

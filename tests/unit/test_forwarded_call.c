@@ -1,5 +1,5 @@
-/* More of what crosses: servers of one session, tasks of both kinds, listens,
- * many calls at once, servers that come and go. */
+/* Forwarded calls: per-session servers, tasks of both kinds, listens, many
+ * calls at once, servers that come and go. */
 #include "gw_kit.h"
 
 #define P "io.modelcontextprotocol/"
@@ -90,8 +90,8 @@ static void test_per_session(void **state)
     end(&w);
 }
 
-/* A log message outside of any call goes to the session of the child; roots
- * that change are told to it. */
+/* A log message outside of any call goes to the session of the child;
+ * changed roots are sent to it. */
 static void test_session_news(void **state)
 {
     static const struct mo_gw_server own[] = {
@@ -122,7 +122,7 @@ static void test_session_news(void **state)
     end(&w);
 }
 
-/* Sent to a page; done there after the call has ended. */
+/* A URL elicitation that is completed after the call has ended. */
 static void test_visit(void **state)
 {
     struct world w;
@@ -177,7 +177,7 @@ static const struct rule tasking[] = {
     {NULL, NULL},
 };
 
-/* The server insists on a task, the client never hears of it. */
+/* The tool requires a task, and the client does not see it. */
 static void test_task_required(void **state)
 {
     struct world w;
@@ -193,7 +193,7 @@ static void test_task_required(void **state)
     end(&w);
 }
 
-/* The client wants a task of an ordinary tool: that is between him and us. */
+/* The client asks for a task of an ordinary tool: the endpoint keeps it. */
 static void test_task_down(void **state)
 {
     struct world w;
@@ -241,7 +241,7 @@ static const struct mo_gw_server modern_one[] = {
 
 #define EXT "{\"extensions\":{\"" P "tasks\":{}}}"
 
-/* A call that becomes a task, and what that is called here. */
+/* A call that becomes a task, and the exposed task id. */
 static void call_task(struct client *c, char id[256])
 {
     const char *at;
@@ -271,7 +271,7 @@ static void test_task_passed(void **state)
     assert_true(peer_saw(&w.peers[0], "{\"taskId\":\"t1\""));
     (void)snprintf(line, sizeof(line), "\"taskId\":\"%s\"", id);
     assert_true(heard(c, line));
-    /* it is not for others */
+    /* other clients do not find it */
     (void)snprintf(line, sizeof(line),
                    REQ("2", "tasks/get", "\"taskId\":\"%s\"," META(EXT)), id);
     tell(other, line);
@@ -299,8 +299,8 @@ static const struct rule lengthy[] = {
     {NULL, NULL},
 };
 
-/* A task's result is as long as its tool's results may be, whoever asks for
- * it; its name says how long, and stays what it is. */
+/* A task's result has its tool's limit, whoever asks for it; the limit is
+ * part of the id, which does not change. */
 static void test_task_cut(void **state)
 {
     static const struct mo_gw_server limited[] = {
@@ -326,7 +326,7 @@ static void test_task_cut(void **state)
     assert_true(heard(c, X256));
     (void)snprintf(line, sizeof(line), "\"taskId\":\"%s\"", id);
     assert_true(heard(c, line));
-    /* a longer one is not to be had by asking for it */
+    /* a forged id does not raise the limit */
     (void)snprintf(line, sizeof(line),
                    REQ("3", "tasks/get", "\"taskId\":\"%.16s.t1\"," META(EXT)),
                    id);
@@ -347,7 +347,7 @@ static void test_task_watched(void **state)
     end(&w);
 }
 
-/* --- a modern server's news ---------------------------------------------- */
+/* --- notifications of a modern server ------------------------------------ */
 
 static void test_listen(void **state)
 {
@@ -379,14 +379,14 @@ static void test_listen(void **state)
     end(&w);
 }
 
-/* --- servers that come, go, or do not come ------------------------------- */
+/* --- servers that are added, removed, or do not start -------------------- */
 
 static const struct rule silent[] = {
     {"initialize", NULL},
     {NULL, NULL},
 };
 
-/* A list is not held up by a server that does not start. */
+/* A server that does not start does not block a list. */
 static void test_slow_server(void **state)
 {
     static const struct mo_gw_server v[] = {
@@ -438,7 +438,7 @@ static void test_reload(void **state)
     hears(c, "notifications/tools/list_changed");
     peer_say(&w.peers[1], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, RES("3", "{\"content\":[]}"));
-    assert_non_null(w.peers[0].s); /* it is to go, and has a call to finish */
+    assert_non_null(w.peers[0].s); /* removed, with a call to finish */
     peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, RES("2", "{\"content\":[]}"));
     wait_for(w.l, first_gone, &w);
@@ -453,8 +453,8 @@ static void test_reload(void **state)
 
 #define MANY 400
 
-/* A server that answers with the arguments it got, a few calls at a time and
- * the last one first. */
+/* A server that returns the arguments it got, a few calls at a time and the
+ * last one first. */
 struct echo {
     struct mo_buf held[8];
     size_t n;
@@ -507,7 +507,7 @@ static const struct mo_stream_cb echo_cb = {
     .on_close = peer_closed,
 };
 
-/* JSON of some shape, different for each number. */
+/* Varied JSON, different for each number. */
 static void put_payload(struct mo_buf *b, unsigned who, unsigned i)
 {
     static const char *const odd[] = {
@@ -543,8 +543,8 @@ static void check_heard(struct client *c, unsigned who)
     assert_false(heard(c, who ? "\"who\":0" : "\"who\":1"));
 }
 
-/* Two clients, one of either era, and one child that answers out of order:
- * each gets its own, and the bytes are what they were. */
+/* Two clients, one of each era, and one child that answers out of order:
+ * each gets its own results, with unchanged bytes. */
 static void test_many(void **state)
 {
     struct world w;

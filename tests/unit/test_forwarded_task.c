@@ -1,5 +1,5 @@
-/* A legacy server's task as its modern client has it, questions of no call,
- * and what is said of what a client lacks. */
+/* A legacy server's task for a modern client, questions without a call, and
+ * missing capabilities. */
 #include "gw_kit.h"
 
 #define P "io.modelcontextprotocol/"
@@ -64,7 +64,7 @@ static const struct rule asking[] = {
     {NULL, NULL},
 };
 
-/* Call it; its name as the client has it. */
+/* Calls the tool; returns the exposed task id. */
 static void start_task(struct client *c, char id[64])
 {
     const char *at = NULL;
@@ -90,7 +90,8 @@ static void about(struct client *c, const char *method, const char *id,
     tell(c, line);
 }
 
-/* Ask until that is in the answer; the deadline only ends what has failed. */
+/* Polls until the answer contains the text; the deadline only ends a failed
+ * test. */
 static void comes_to(struct client *c, const char *id, const char *what)
 {
     uint64_t end = mo_now_ns() + 30 * MO_S;
@@ -136,7 +137,7 @@ static const struct rule talking[] = {
     {NULL, NULL},
 };
 
-/* A result may be as long as its tool's, whoever waits for it. */
+/* A task's result has its tool's limit. */
 static void test_long_outcome(void **state)
 {
     static const struct mo_gw_server brief[] = {
@@ -200,7 +201,7 @@ static void test_cancel(void **state)
     end(&w);
 }
 
-/* --- questions of no call ------------------------------------------------ */
+/* --- questions without a call -------------------------------------------- */
 
 static const struct rule plain[] = {
     INIT_OK("{\"tools\":{}}"),
@@ -232,10 +233,10 @@ static void test_push(void **state)
              "\"params\":{}}");
     tell(c, RES("1", "{\"roots\":[ ]}"));
     arrives(&w, &w.peers[0], RES("9", "{\"roots\":[ ]}"));
-    /* What it did not say it can is not asked. */
+    /* The client is not asked without the capability. */
     peer_say(&w.peers[0], MO_SPAN(REQ("10", "sampling/createMessage", "")));
     arrives(&w, &w.peers[0], "\"id\":10,\"error\"");
-    /* Taken back, and open at the end. */
+    /* Withdrawn, and open at the end. */
     peer_say(&w.peers[0], MO_SPAN(ROOTS));
     hears(c, "\"id\":2,\"method\":\"roots/list\"");
     peer_say(&w.peers[0], MO_SPAN("{\"jsonrpc\":\"2.0\",\"method\":"
@@ -247,7 +248,7 @@ static void test_push(void **state)
     end(&w);
 }
 
-/* Of servers that clients share nobody is asked. */
+/* A shared server's questions without a call reach no client. */
 static void test_nobody(void **state)
 {
     struct world w;
@@ -266,9 +267,9 @@ static void test_nobody(void **state)
     end(&w);
 }
 
-/* --- what a client lacks ------------------------------------------------- */
+/* --- missing capabilities ------------------------------------------------ */
 
-/* Asked, refused, and the tool's own word: it failed, or it did not. */
+/* Asked and refused; then the tool fails or succeeds. */
 static void lack(const char *outcome, const char *want)
 {
     struct world w;
@@ -328,7 +329,7 @@ struct tortured {
     bool got;
 };
 
-/* A question of no call, and a task. */
+/* A question without a call, and a task. */
 static void torture_body(void *ctx)
 {
     struct tortured *t = ctx;

@@ -1,4 +1,4 @@
-/* Calls through the gateway: bytes that cross, whose a message is, questions,
+/* Calls through the gateway: unchanged bytes, owners of messages, questions,
  * cancellation at each point, and the loss of a child. */
 #include "gw_kit.h"
 
@@ -56,7 +56,7 @@ static void test_list_and_call(void **state)
     (void)state;
     begin(&w, one, 1, plain);
     hello(c, HELLO("{}"));
-    assert_int_equal(w.npeers, 0); /* nothing runs before it is wanted */
+    assert_int_equal(w.npeers, 0); /* nothing is started before it is needed */
     tell(c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
     hears(c, "\"name\":\"quick\"");
     assert_int_equal(w.npeers, 1);
@@ -144,7 +144,7 @@ static void test_error_crosses(void **state)
     end(&w);
 }
 
-/* --- whose a message is -------------------------------------------------- */
+/* --- owners of messages -------------------------------------------------- */
 
 #define LOGGED(text)                                                           \
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":"    \
@@ -165,13 +165,13 @@ static void test_whose(void **state)
                 "\"name\":\"work\",\"_meta\":{\"progressToken\":\"pa\"}"));
     arrives(&w, p, "\"work\"");
     memcpy(id_a, p->id, sizeof(id_a));
-    /* one flight: it is his */
+    /* one call: its client is the owner */
     peer_say(p, MO_SPAN(LOGGED("for a")));
     hears(a, LOGGED("for a"));
     tell(b, REQ("1", "tools/call",
                 "\"name\":\"quick\",\"_meta\":{\"progressToken\":7}"));
     arrives(&w, p, "\"quick\"");
-    /* two clients: nobody can say; progress has its token */
+    /* two clients: unknown owner; progress has its token */
     peer_say(p, MO_SPAN(LOGGED("for nobody")));
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":"
                         "\"elicitation/create\",\"params\":{\"message\":"
@@ -223,7 +223,7 @@ static void test_ask_legacy_both(void **state)
     arrives(&w, p,
             "\"id\":\"q1\",\"result\":{\"action\":\"accept\","
             "\"content\":{\"n\": 1.0}}}");
-    /* a second one, which the client refuses; the server goes on */
+    /* a second one, which the client refuses; the server continues */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":"
                         "\"elicitation/create\",\"params\":{\"message\":"
                         "\"again\"}}"));
@@ -231,7 +231,7 @@ static void test_ask_legacy_both(void **state)
     tell(c, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-1,"
             "\"message\":\"no!\"}}");
     arrives(&w, p, "\"id\":8,\"error\":{\"code\":-1,\"message\":\"no!\"}}");
-    /* a third one, which it does not offer */
+    /* a third one, which the client does not support */
     peer_say(p, MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":"
                         "\"roots/list\"}"));
     arrives(&w, p, "\"id\":9,\"error\":{\"code\":-32601");
@@ -274,7 +274,7 @@ static void test_ask_gone(void **state)
     end(&w);
 }
 
-/* What stands between two texts of what was heard. */
+/* The text between two texts of a client's lines. */
 static void cut_out(const struct client *c, const char *before, char *out,
                     size_t max)
 {
@@ -330,7 +330,7 @@ static void test_ask_parked(void **state)
     peer_say(p, MO_SPAN(ASK));
     hears(c, "\"inputRequests\":{\"a1\":{\"method\":\"elicitation/create\","
              "\"params\":{\"message\":\"name?\"");
-    /* somebody else comes with it: the state is not his */
+    /* another client sends it: not its state */
     (void)mo_buf_span(&other->me.got, mo_buf_view(&c->me.got));
     retry(other, "5", "\"a1\":{\"action\":\"accept\"}");
     hears(other, "\"id\":5,\"error\":{\"code\":-32602");
@@ -372,7 +372,7 @@ static void test_over_while_away(void **state)
     end(&w);
 }
 
-/* The client never comes back: the call is given up. */
+/* The client never returns: the call is given up. */
 static void test_away_too_long(void **state)
 {
     struct world w;
@@ -440,7 +440,7 @@ static void test_ask_modern_up(void **state)
     end(&w);
 }
 
-/* Both modern; and a client that lacks what the server wants. */
+/* Both modern; and a client without the required capability. */
 static void test_ask_modern_both(void **state)
 {
     struct world w;
@@ -567,7 +567,7 @@ static void test_no_server(void **state)
     end(&w);
 }
 
-/* --- what is wanted as a whole ------------------------------------------- */
+/* --- subscriptions and log levels ---------------------------------------- */
 
 static const struct rule rich[] = {
     INIT_OK("{\"tools\":{},\"logging\":{},\"resources\":{\"subscribe\":true},"
@@ -619,7 +619,7 @@ static void test_resources(void **state)
     tell(a, REQ("3", "resources/unsubscribe", "\"uri\":\"one+file:///a\""));
     settle(a);
     assert_false(peer_saw(p, "resources/unsubscribe"));
-    client_close(b); /* the last one goes */
+    client_close(b); /* the last one unsubscribes */
     arrives(&w, p, "resources/unsubscribe");
     tell(a, REQ("4", "resources/read", "\"uri\":\"two+file:///a\""));
     hears(a, RES("4", "{\"contents\":[ 1 ]}"));
@@ -723,7 +723,7 @@ struct tortured {
     struct mo_loop *l;
     const struct rule *rules;
     const char *call, *reply, *want;
-    bool got; /* the last run has come to its end */
+    bool got; /* the last run ended */
 };
 
 static void torture_body(void *ctx)
@@ -752,8 +752,7 @@ static void torture_body(void *ctx)
     world_close(&w);
 }
 
-/* Each must come to its end when nothing fails, and leave nothing behind
- * whatever fails. */
+/* Each run must end when nothing fails, and leak nothing whatever fails. */
 static void test_torture(void **state)
 {
     struct tortured rows[] = {

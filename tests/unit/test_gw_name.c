@@ -1,4 +1,4 @@
-/* Names of tools, URIs and templates: pure, so all of it is rows. */
+/* Names of tools, URIs and templates, as tables. */
 #include "gateway/catalog/name.h"
 
 #include "mo_test.h"
@@ -46,8 +46,8 @@ static void test_names(void **state)
     }
 }
 
-/* Whatever comes in, what goes out is short and plain; the same pair gives the
- * same name, and two that differ only behind the cut do not. */
+/* Any input gives a short plain name; the same pair gives the same name, and
+ * two that differ only after the cut do not. */
 static void test_any_name(void **state)
 {
     char in[200], a[MO_GW_NAME_MAX], b[MO_GW_NAME_MAX];
@@ -196,12 +196,12 @@ static void test_templates(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
-        check_row(rows[i].t, mo_gw_template_fits(mo_span_cstr(rows[i].t),
-                                                 mo_span_cstr(rows[i].uri)) ==
+        check_row(rows[i].t, mo_gw_template_match(mo_span_cstr(rows[i].t),
+                                                  mo_span_cstr(rows[i].uri)) ==
                                  rows[i].fits);
 }
 
-/* What would take for ever if it were tried one way after the other. */
+/* Would take exponential time with backtracking. */
 static void test_hostile_template(void **state)
 {
     static char t[MO_GW_TEMPLATE_MAX + 1], uri[MO_GW_URI_MAX + 1];
@@ -210,20 +210,20 @@ static void test_hostile_template(void **state)
     for (size_t i = 0; i + 4 <= MO_GW_TEMPLATE_MAX; i += 4)
         memcpy(t + i, "{+a}", 4);
     memset(uri, 'a', sizeof(uri));
-    assert_true(mo_gw_template_fits(mo_span(t, MO_GW_TEMPLATE_MAX),
-                                    mo_span(uri, MO_GW_URI_MAX)));
-    t[MO_GW_TEMPLATE_MAX - 1] = 'x'; /* now the last is a literal: "{+ax" */
-    assert_false(mo_gw_template_fits(mo_span(t, MO_GW_TEMPLATE_MAX),
+    assert_true(mo_gw_template_match(mo_span(t, MO_GW_TEMPLATE_MAX),
                                      mo_span(uri, MO_GW_URI_MAX)));
+    t[MO_GW_TEMPLATE_MAX - 1] = 'x'; /* now the last is a literal: "{+ax" */
+    assert_false(mo_gw_template_match(mo_span(t, MO_GW_TEMPLATE_MAX),
+                                      mo_span(uri, MO_GW_URI_MAX)));
     assert_false(
-        mo_gw_template_fits(MO_SPAN("{+a}"), mo_span(uri, MO_GW_URI_MAX + 1)));
+        mo_gw_template_match(MO_SPAN("{+a}"), mo_span(uri, MO_GW_URI_MAX + 1)));
     memset(t, '{', sizeof(t));
-    assert_false(mo_gw_template_fits(mo_span(t, MO_GW_TEMPLATE_MAX + 1),
-                                     mo_span(t, MO_GW_TEMPLATE_MAX + 1)));
+    assert_false(mo_gw_template_match(mo_span(t, MO_GW_TEMPLATE_MAX + 1),
+                                      mo_span(t, MO_GW_TEMPLATE_MAX + 1)));
     for (size_t i = 0; i + 3 <= MO_GW_TEMPLATE_MAX; i += 3)
         memcpy(t + i, "{.}", 3); /* as many steps as bytes */
-    assert_false(
-        mo_gw_template_fits(mo_span(t, MO_GW_TEMPLATE_MAX), mo_span(uri, 100)));
+    assert_false(mo_gw_template_match(mo_span(t, MO_GW_TEMPLATE_MAX),
+                                      mo_span(uri, 100)));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Clients of the gateway in the same program: a link without bytes, whose a
- * message is, lists read now, and what execute would run. */
+/* Clients of the gateway in the same program: an in-memory link, owners of
+ * messages, lists read on demand, and the choice of execute. */
 #include "gateway/inside.h"
 
 #include "gw_kit.h"
@@ -183,7 +183,7 @@ static bool is_asked(void *ctx)
     return ((struct guest *)ctx)->ask != NULL;
 }
 
-/* --- the world ----------------------------------------------------------- */
+/* --- set-up -------------------------------------------------------------- */
 
 static char seen_inside[32];
 static unsigned ndone;
@@ -276,7 +276,7 @@ static void test_ask(void **state)
     end(&w);
 }
 
-/* It goes in the middle of a call, with a question open. */
+/* The client ends during a call, with a question open. */
 static void test_leave(void **state)
 {
     struct world w;
@@ -332,7 +332,7 @@ static void test_read(void **state)
     assert_int_equal(mo_catalog_count(mo_gateway_catalog(w.g), MO_CAT_TOOLS),
                      2);
     assert_non_null(mo_gateway_conn(w.g, 0));
-    /* Known: nothing is asked. By name: asked once more, and told of. */
+    /* Known lists: no server is asked. By name: read again, and reported. */
     read_lists(&w, &x, NULL, WAIT_MS);
     wait_for(w.l, flag_is_up, &x.done);
     w.peers[0].rules = answers;
@@ -343,7 +343,7 @@ static void test_read(void **state)
     wait_for(w.l, has_news, &u);
     read_lists(&w, &x, "nobody", WAIT_MS);
     wait_for(w.l, flag_is_up, &x.done);
-    /* One that says nothing. */
+    /* A server that does not answer. */
     w.peers[0].rules = asks + 3;
     read_lists(&w, &x, "one", 30);
     wait_for(w.l, flag_is_up, &x.done);
@@ -441,7 +441,7 @@ static void test_ours(void **state)
     assert_int_equal(mo_gateway_ours(w.g, true, &b), 0);
     assert_true(mo_span_search(mo_buf_view(&b), MO_SPAN("find_tool")) > 0);
     mo_buf_fini(&b);
-    /* The four are there for those inside, whatever clients are shown. */
+    /* Inside clients have the meta-tools, whatever other clients are shown. */
     assert_non_null(guest_call(&u, "{\"name\":\"" MO_GW_OURS
                                    "find_tool\",\"arguments\":{\"query\":"
                                    "\"rest\"}}"));

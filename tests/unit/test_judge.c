@@ -1,5 +1,5 @@
-/* May a call cross: let, refused, asked about through the client or held, and
- * what its owner hears of each. */
+/* Approval of calls: allowed, refused, asked through the client or held, and
+ * what the owner is told of each. */
 #include "gw_kit.h"
 #include "policy/exact.h"
 
@@ -24,15 +24,15 @@ static const struct mo_gw_server one[] = {
     {.name = "one", .digest = "1", .mode = MO_CONN_LEGACY},
 };
 
-/* --- a judge that does as it is told ------------------------------------- */
+/* --- a scripted judge ---------------------------------------------------- */
 
 static struct {
-    enum mo_gw_ruling ruling, other; /* of the one that stands in */
+    enum mo_gw_ruling ruling, other; /* of the fallback server */
     const char *question;
     bool slow; /* agreed() waits */
     struct mo_gw_case *held, *agreed;
     unsigned rules, helds, agrees, dones;
-    struct mo_gw_case last; /* as done() saw it; spans are gone */
+    struct mo_gw_case last; /* copied in done(); spans are no longer valid */
     char tool[32], trace[64];
 } desk;
 
@@ -143,7 +143,7 @@ static void test_let(void **state)
                 "\"name\":\"work\",\"arguments\":{\"a\":1},\"_meta\":{"
                 "\"traceparent\":\"" TRACE "\"}"));
     arrives(&w, &w.peers[0], "\"work\"");
-    assert_true(peer_saw(&w.peers[0], TRACE)); /* it goes on as it is */
+    assert_true(peer_saw(&w.peers[0], TRACE)); /* it is sent unchanged */
     peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
     hears(c, RES("1", "{\"content\":[]}"));
     wait_done(&w, 1);
@@ -182,14 +182,14 @@ static void test_errors(void **state)
     hears(c, "\"id\":1,\"error\"");
     wait_done(&w, 1);
     assert_int_equal(desk.last.outcome, MO_GW_ERROR);
-    /* the server dies in the middle of it */
+    /* the server dies during it */
     tell(c, REQ("2", "tools/call", "\"name\":\"quick\""));
     arrives(&w, &w.peers[0], "\"quick\"");
     mo_stream_close(w.peers[0].s, NULL);
     hears(c, "\"id\":2,\"error\"");
     wait_done(&w, 2);
     assert_int_equal(desk.last.outcome, MO_GW_LOST);
-    /* the client does not want it any more */
+    /* the client cancels it */
     tell(c, REQ("3", "tools/call", "\"name\":\"quick\""));
     arrives(&w, &w.peers[1], "\"quick\"");
     tell(c, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
@@ -214,7 +214,7 @@ static void test_refused(void **state)
     assert_int_equal(desk.last.outcome, MO_GW_DENIED);
     assert_string_equal(desk.last.by, "rule");
     assert_false(w.npeers && peer_saw(&w.peers[0], "tools/call"));
-    /* what is no call of a tool is nobody's business */
+    /* requests other than tools/call are not judged */
     tell(c, REQ("2", "prompts/get", "\"name\":\"x\""));
     hears(c, "\"id\":2,\"error\"");
     assert_int_equal(desk.dones, 1);
@@ -349,7 +349,7 @@ static void test_nobody(void **state)
     end(&w);
 }
 
-/* Cancelled by the client, its server removed, the end of everything. */
+/* Cancelled by the client, server removed, gateway closed. */
 static void test_held_ends(void **state)
 {
     struct world w;
@@ -377,7 +377,7 @@ static void test_held_ends(void **state)
     assert_int_equal(desk.dones, 3);
 }
 
-/* Its definition is another one by the time of the yes: it is not run. */
+/* The definition changed before the approval: it is not run. */
 static void test_changed_meanwhile(void **state)
 {
     static const struct rule other[] = {
@@ -476,7 +476,7 @@ static void test_asked_legacy(void **state)
     }
 }
 
-/* Nobody answers the client's form: it is taken back. */
+/* The client does not answer in time: the question is withdrawn. */
 static void test_asked_late(void **state)
 {
     struct world w;
@@ -542,7 +542,7 @@ static void test_asked_modern(void **state)
                    "\"action\":\"accept\",\"content\":{\"decision\":"
                    "\"approve\"}}}",
                    st);
-    /* other arguments than those that were agreed to */
+    /* arguments that differ from the approved ones */
     modern_call(c, "2", "{\"a\":2}", more);
     hears(c, "\"id\":2,\"error\":{\"code\":-32602");
     assert_false(peer_saw(&w.peers[0], "tools/call"));
@@ -573,7 +573,7 @@ static void test_asked_modern(void **state)
     end(&w);
 }
 
-/* --- somebody else stands in --------------------------------------------- */
+/* --- fallback servers ---------------------------------------------------- */
 
 #define LOOK                                                                   \
     LIST("tools/list", "tools",                                                \
@@ -617,7 +617,7 @@ static void stand_in(enum mo_gw_ruling other, const char *want,
     hears(c, want);
     wait_done(&w, 2);
     assert_int_equal(desk.last.outcome, outcome);
-    assert_int_equal(desk.rules, 2); /* each is judged by itself */
+    assert_int_equal(desk.rules, 2); /* each is judged separately */
     assert_int_equal(desk.helds, 0);
     assert_int_equal(peer_saw(&w.peers[1], "tools/call"), other == MO_GW_LET);
     end(&w);
@@ -640,7 +640,7 @@ static bool few_left(void *ctx)
     return (*left)-- == 0;
 }
 
-/* Some turns of the loop: what can happen has happened. */
+/* Turns the loop until nothing more can happen. */
 static void turn(struct world *w, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {

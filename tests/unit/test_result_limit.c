@@ -1,4 +1,4 @@
-/* Results that are too long, and secrets in what servers say. */
+/* Result limits, and removal of secrets from servers' messages. */
 #include "mo_test.h"
 
 #include "base/log.h"
@@ -24,8 +24,8 @@ static void put_long(struct mo_buf *b, size_t n)
 static void test_short(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct result_shape *s = mo_result_limit_new(l);
-    struct result_limit how = {.who = "me", .most = 300};
+    struct result_store *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .max = 300};
     struct mo_buf out;
 
     (void)state;
@@ -36,12 +36,12 @@ static void test_short(void **state)
     mo_loop_free(l);
 }
 
-/* The text is cut behind a whole character; pictures and what fits stay. */
+/* The text is cut after a whole character; images and short items stay. */
 static void test_cut(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct result_shape *s = mo_result_limit_new(l);
-    struct result_limit how = {.who = "me", .most = 301};
+    struct result_store *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .max = 301};
     struct mo_buf in, out;
     struct mo_json v, content, meta;
     struct mo_json_doc d;
@@ -69,14 +69,14 @@ static void test_cut(void **state)
     assert_false(mo_json_get(d.root, "structuredContent").p);
     meta = mo_json_get(d.root, "_meta");
     assert_true(mo_span_is(mo_json_text(mo_json_get(meta, "y")), "2"));
-    meta = mo_json_get(meta, SHAPE_META);
+    meta = mo_json_get(meta, RESULT_META);
     assert_int_equal(mo_json_len(meta), 2);
     assert_int_equal(mo_json_u64(mo_json_get(mo_json_at(meta, 1), "bytes"), &n),
                      0);
     assert_int_equal(n, 2000);
-    /* what was promised a schema stays */
+    /* structured content with a schema stays */
     mo_buf_reset(&out);
-    how.promised = true;
+    how.has_output_schema = true;
     assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
     assert_int_equal(mo_json_parse(mo_buf_view(&out), 0, &d, NULL), 0);
     assert_true(mo_json_get(d.root, "structuredContent").p);
@@ -86,12 +86,12 @@ static void test_cut(void **state)
     mo_loop_free(l);
 }
 
-/* More than may be kept: the oldest goes, and nothing grows without end. */
+/* More than the limit: the oldest goes, and memory stays bounded. */
 static void test_bounded(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
-    struct result_shape *s = mo_result_limit_new(l);
-    struct result_limit how = {.who = "me", .most = 300};
+    struct result_store *s = mo_result_limit_new(l);
+    struct result_limit how = {.who = "me", .max = 300};
     struct mo_buf in, out;
 
     (void)state;
@@ -100,7 +100,7 @@ static void test_bounded(void **state)
     (void)mo_buf_puts(&in, "{\"content\":[{\"type\":\"text\",\"text\":\"");
     put_long(&in, LONG_TEXT);
     (void)mo_buf_puts(&in, "\"}]}");
-    for (int i = 0; i < SHAPE_ROWS_MAX + 10; i++) {
+    for (int i = 0; i < RESULT_ROWS_MAX + 10; i++) {
         mo_buf_reset(&out);
         assert_true(mo_result_limit_cut(s, &how, json(mo_buf_cstr(&in)), &out));
     }
@@ -118,8 +118,8 @@ struct tortured {
 static void torture_body(void *arg)
 {
     struct tortured *t = arg;
-    struct result_shape *s = mo_result_limit_new(t->l);
-    struct result_limit how = {.who = "me", .most = 300};
+    struct result_store *s = mo_result_limit_new(t->l);
+    struct result_limit how = {.who = "me", .max = 300};
     struct mo_json_doc d;
     struct mo_buf out;
 
@@ -183,7 +183,7 @@ static void test_hush(void **state)
     mo_log_fini(&log);
 }
 
-/* Errors and failed results; what succeeded is the server's own affair. */
+/* Errors and failed results only; successful results are unchanged. */
 static void test_hush_reply(void **state)
 {
     struct mo_reply error = {.error = json("{\"message\":\"sk-planted-1\"}")};

@@ -1,4 +1,4 @@
-/* What is learnt from choices: bounded, kept, and forgotten when told. */
+/* Learning from choices: bounded, stored, and forgotten on request. */
 #include "mo_test.h"
 
 #include <unistd.h>
@@ -56,7 +56,7 @@ static void test_learns(void **state)
     assert_true(mo_span_is(a.hits[0].server, "b"));
     a = ask(h, "something else altogether");
     assert_true(mo_span_is(a.hits[0].server, "a"));
-    /* a request that says the name needs no habit */
+    /* a request that names the tool is not adjusted */
     a = answer();
     a.named = true;
     mo_router_learning_apply(h, MO_SPAN("open the ticket"), &a);
@@ -65,7 +65,8 @@ static void test_learns(void **state)
     mo_loop_free(l);
 }
 
-/* However often: what is far away stays there, and unsure stays unsure. */
+/* However many choices: a distant tool stays distant, and unsure stays
+ * unsure. */
 static void test_bounded(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -77,8 +78,8 @@ static void test_bounded(void **state)
         choose(h, "open the ticket", "c", "z");
     a = ask(h, "open the ticket");
     assert_true(mo_span_is(a.hits[2].server, "c"));
-    assert_true(a.hits[2].confidence <= 0.1f + HABIT_SURE + 1e-6f);
-    assert_true(a.hits[2].score <= 0.5f + HABIT_SCORE + 1e-6f);
+    assert_true(a.hits[2].confidence <= 0.1f + LEARNING_CONFIDENCE + 1e-6f);
+    assert_true(a.hits[2].score <= 0.5f + LEARNING_SCORE + 1e-6f);
     for (size_t i = 0; i < a.n; i++)
         assert_true(a.hits[i].confidence < MO_ROUTE_SURE);
     /* more words than there are rows */
@@ -92,7 +93,7 @@ static void test_bounded(void **state)
     mo_loop_free(l);
 }
 
-/* Only what this one was shown, and only what was among it. */
+/* Only answers shown to this client, and only tools in them. */
 static void test_whose(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -134,7 +135,7 @@ static void test_kept(void **state)
     mo_loop_free(l);
 }
 
-/* Said straight out, for and against, and forgotten with its file. */
+/* Taught directly, for and against, and forgotten with its file. */
 static void test_taught(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -166,7 +167,7 @@ static void test_taught(void **state)
     mo_loop_free(l);
 }
 
-/* A file is a peer: whatever is in it. */
+/* The file is untrusted: any content is harmless. */
 static void test_bad_file(void **state)
 {
     static const char *const texts[] = {

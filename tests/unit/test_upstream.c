@@ -2,7 +2,7 @@
 
 #define MANY 50
 
-/* --- who gets which child ------------------------------------------------ */
+/* --- choosing a child ---------------------------------------------------- */
 
 static void test_single_flight(void **state)
 {
@@ -13,7 +13,7 @@ static void test_single_flight(void **state)
     kit_init(&k, kit_server());
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_COLD);
     kit_settle(&k);
-    assert_int_equal(k.dials, 0); /* nobody wants it */
+    assert_int_equal(k.dials, 0); /* not requested */
     k.mood = HANG;
     for (int i = 0; i < MANY; i++)
         want(&k, &v[i]);
@@ -29,7 +29,7 @@ static void test_single_flight(void **state)
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(v[i].ready, 1);
         assert_ptr_equal(v[i].c, v[0].c);
-        assert_ptr_equal(mo_child_up(v[i].c), k.u);
+        assert_ptr_equal(mo_child_upstream(v[i].c), k.u);
         assert_int_equal(mo_child_who(v[i].c).n, 0);
     }
     for (int i = 0; i < MANY; i++)
@@ -70,7 +70,7 @@ static void test_balance(void **state)
     kit_fini(&k);
 }
 
-/* A burst on a cold server spreads, too. */
+/* A burst on a cold server is spread, too. */
 static void test_burst(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -94,7 +94,7 @@ static void test_burst(void **state)
     kit_fini(&k);
 }
 
-/* While the second is started the first may become idle. */
+/* While the second child starts, the first may become idle. */
 static void test_first_idle(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -132,7 +132,7 @@ static void test_no_second(void **state)
     want_now(&k, &a);
     k.mood = DIE;
     want_now(&k, &b); /* cannot be started: the busy one takes it */
-    want_now(&k, &c); /* and is not tried at once */
+    want_now(&k, &c); /* and it is not retried at once */
     assert_int_equal(k.dials, 2);
     assert_ptr_equal(b.c, a.c);
     assert_ptr_equal(c.c, a.c);
@@ -177,7 +177,7 @@ static void test_idle_stop(void **state)
     kit_fini(&k);
 }
 
-/* Wanted while it is on its way out: another one, after it. */
+/* Requested while the child is closing: another one, after it. */
 static void test_wanted_while_closing(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -203,7 +203,7 @@ static void test_wanted_while_closing(void **state)
     kit_fini(&k);
 }
 
-/* A hold is as good as a call. */
+/* A hold keeps a child like a call does. */
 static void test_hold(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -219,12 +219,12 @@ static void test_hold(void **state)
     mo_child_hold(c);
     let_go(&v);
     assert_false(mo_loop_until(k.l, has_lost, &k, 20));
-    mo_child_let_go(c);
+    mo_child_release(c);
     assert_true(mo_loop_until(k.l, has_lost, &k, LONG));
     kit_fini(&k);
 }
 
-/* --- what fails ---------------------------------------------------------- */
+/* --- failures ------------------------------------------------------------ */
 
 static void test_pause(void **state)
 {
@@ -321,7 +321,7 @@ static void test_sign_in(void **state)
         assert_int_equal(v.why.code, MO_EPOLICY);
         assert_non_null(strstr(v.why.msg, "a person must sign in"));
         assert_int_equal(k.dials, 1);
-        mo_upstream_again(k.u); /* somebody did */
+        mo_upstream_retry_now(k.u); /* a person signed in */
         want_now(&k, &v);
         assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
         let_go(&v);
@@ -332,8 +332,8 @@ static void test_sign_in(void **state)
 static void faults(struct kit *k, struct mo_child *c, int n)
 {
     for (int i = 0; i < n; i++) {
-        mo_child_told(c, true);
-        mo_child_told(c, true); /* the same turn: the same fault */
+        mo_child_report(c, true);
+        mo_child_report(c, true); /* the same turn: the same fault */
         kit_settle(k);
     }
 }
@@ -350,7 +350,7 @@ static void test_breaker_of_calls(void **state)
     faults(&k, a.c, MO_BREAKER_ROW - 1);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     (void)mo_fail(&e, MO_ETIMEOUT, "no answer in 60 s");
-    mo_child_fault(a.c, &e);
+    mo_child_report_fault(a.c, &e);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(kit_status(&k).breaker, MO_BREAKER_OPEN);
@@ -363,27 +363,27 @@ static void test_breaker_of_calls(void **state)
 
     k.u->breaker.until = 0; /* the pause is over: one trial */
     want_now(&k, &b);
-    want(&k, &a); /* a.c is still held; only its wish is used anew */
+    want(&k, &a); /* a.c is still held; only its request is reused */
     kit_settle(&k);
     assert_int_equal(a.ready, 1);
     assert_null(a.c);
-    mo_child_told(b.c, true);
+    mo_child_report(b.c, true);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
 
     k.u->breaker.until = 0;
-    mo_child_let_go(b.c);
+    mo_child_release(b.c);
     want_now(&k, &b);
-    mo_child_told(b.c, false);
+    mo_child_report(b.c, false);
     kit_settle(&k);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
     assert_int_equal(kit_status(&k).why.code, 0);
-    mo_child_let_go(b.c);
+    mo_child_release(b.c);
     let_go(&b);
     kit_fini(&k);
 }
 
-/* A trial that is taken back, or let go without a word, is no trial. */
+/* A trial that is cancelled, or released without a report, does not count. */
 static void test_trial_not_made(void **state)
 {
     struct kit k;
@@ -396,14 +396,14 @@ static void test_trial_not_made(void **state)
     let_go(&v);
     k.u->breaker.until = 0;
     want(&k, &v);
-    mo_upstream_unwant(&v.w); /* before it is given out */
+    mo_upstream_cancel_request(&v.w); /* before it is delivered */
     want_now(&k, &v);
     let_go(&v);
     want(&k, &v);
     kit_settle(&k);
     assert_int_equal(v.ready, 1);
     assert_non_null(v.c);
-    mo_child_told(v.c, false);
+    mo_child_report(v.c, false);
     assert_int_equal(kit_status(&k).breaker, MO_BREAKER_CLOSED);
     let_go(&v);
     kit_fini(&k);
@@ -433,7 +433,7 @@ static void test_lost(void **state)
     assert_int_equal(kit_status(&k).retry_ms, 0);
     for (int i = 1; i < 8; i++)
         let_go(&v[i]);
-    want_now(&k, &v[1]); /* another one, at once; c is still held */
+    want_now(&k, &v[1]); /* another child, at once; c is still held */
     assert_true(v[1].c != c);
     assert_int_equal(k.dials, 2);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_OK);
@@ -463,14 +463,14 @@ static void test_dies_again_and_again(void **state)
     assert_null(v.c);
     assert_int_equal(kit_status(&k).state, MO_UPSTREAM_BROKEN);
     assert_int_equal(k.u->breaker.opens, 2);
-    mo_upstream_again(k.u);
+    mo_upstream_retry_now(k.u);
     k.mood = FINE;
     want_now(&k, &v);
     let_go(&v);
     kit_fini(&k);
 }
 
-/* Lost after it was given out and before that was heard: another one. */
+/* Lost between grant and delivery: another child. */
 static void test_lost_on_the_way(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -497,7 +497,7 @@ static void test_lost_on_the_way(void **state)
     }
 }
 
-/* --- what crosses -------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 static void test_news(void **state)
 {
@@ -542,7 +542,8 @@ static void test_eras(void **state)
     kit_init(&k, s);
     k.mood = MODERN;
     k.known = (struct mo_conn_verdict){MO_ERA_LEGACY, mo_wall_ms()};
-    want_now(&k, &v); /* it has changed: closed on initialize, asked anew */
+    want_now(&k, &v); /* the server changed: it closes on initialize and is
+                         probed again */
     assert_true(kit_saw(&k, "server/discover"));
     assert_true(kit_saw(&k, MO_MCP_EXT_TASKS));
     assert_int_equal(k.dials, 2);

@@ -53,7 +53,7 @@ static void test_per_session(void **state)
     kit_fini(&k);
 }
 
-/* A session that comes back keeps its child, or waits until it is gone. */
+/* A session that returns keeps its child, or waits until it is gone. */
 static void test_session_comes_back(void **state)
 {
     struct kit k;
@@ -74,7 +74,7 @@ static void test_session_comes_back(void **state)
     k.slow_close = true;
     mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     want_as(&k, &a, "alice");
-    want_as(&k, &b, "bob"); /* has nothing to do with it */
+    want_as(&k, &b, "bob"); /* is not affected */
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
     assert_int_equal(b.ready, 1);
@@ -89,7 +89,7 @@ static void test_session_comes_back(void **state)
     kit_fini(&k);
 }
 
-/* A session that goes while its child is being started. */
+/* A session that ends while its child starts. */
 static void test_session_gone_early(void **state)
 {
     struct kit k;
@@ -102,8 +102,8 @@ static void test_session_gone_early(void **state)
     kit_settle(&k);
     mo_upstream_session_gone(k.u, MO_SPAN("alice"));
     kit_settle(&k);
-    assert_int_equal(kit_status(&k).waiting, 1); /* somebody still waits */
-    mo_upstream_unwant(&a.w);
+    assert_int_equal(kit_status(&k).waiting, 1); /* a request still waits */
+    mo_upstream_cancel_request(&a.w);
     kit_settle(&k);
     assert_int_equal(a.ready, 0);
     assert_int_equal(k.opens, 0);
@@ -141,7 +141,7 @@ static void test_room(void **state)
     (void)state;
     kit_init(&k, own_server());
     mo_upstream_pool_init(&pool, 2);
-    mo_upstream_join(k.u, &pool);
+    mo_upstream_join_pool(k.u, &pool);
     want_as(&k, &a, "a");
     want_as(&k, &b, "b");
     want_as(&k, &c, "c");
@@ -174,7 +174,7 @@ static void test_room(void **state)
     assert_int_equal(pool.running + pool.closing + pool.queued, 0);
 }
 
-/* Of one server, whatever the pool would allow; the oldest goes first. */
+/* The limit of one server, whatever the pool allows; the oldest goes first. */
 static void test_room_of_one(void **state)
 {
     struct mo_gw_server s = own_server();
@@ -186,7 +186,7 @@ static void test_room_of_one(void **state)
     (void)state;
     kit_init(&k, s);
     mo_upstream_pool_init(&pool, 1000);
-    mo_upstream_join(k.u, &pool);
+    mo_upstream_join_pool(k.u, &pool);
     k.mood = NO_DIAL; /* 128 links would be a lot: they end at once */
     for (int i = 0; i <= MO_UPSTREAM_CHILDREN_MAX; i++) {
         (void)snprintf(who, sizeof(who), "s%d", i);
@@ -201,7 +201,7 @@ static void test_room_of_one(void **state)
     kit_fini(&k);
 }
 
-/* Two servers in one pool: what one gives up the other gets. */
+/* Two servers in one pool: a place that one frees goes to the other. */
 static void test_room_of_two(void **state)
 {
     struct mo_gw_server s = kit_server();
@@ -216,8 +216,8 @@ static void test_room_of_two(void **state)
     first = k.u;
     second = mo_upstream_new(&k.o, &s, &kit_cb, &k, &e);
     mo_upstream_pool_init(&pool, 1);
-    mo_upstream_join(first, &pool);
-    mo_upstream_join(second, &pool);
+    mo_upstream_join_pool(first, &pool);
+    mo_upstream_join_pool(second, &pool);
     want_now(&k, &a);
     k.u = second;
     want(&k, &b);
@@ -237,27 +237,27 @@ static void test_room_of_two(void **state)
     kit_fini(&k);
 }
 
-/* --- every moment -------------------------------------------------------- */
+/* --- close in every state ------------------------------------------------ */
 
-/* Where a wish can be when somebody changes his mind. */
+/* States of a request when it is cancelled. */
 enum moment {
     WANTED,   /* the loop has not turned */
     DIALLING, /* the link is not there yet */
     STARTING, /* initialize is not answered */
-    QUEUED,   /* waits for room */
+    QUEUED,   /* waits for a place */
     AWAITED,  /* another instance is being started for it */
     ON_WAY,   /* granted, not delivered */
     REFUSED,  /* refused, not delivered */
-    GRANTED,  /* has it */
+    GRANTED,  /* granted */
     CALLING,  /* and uses it */
-    LOST,     /* has one that is lost */
-    STOPPING, /* has one that is on its way out */
+    LOST,     /* its child was lost */
+    STOPPING, /* its child is closing */
     MOMENTS,
 };
 
 struct scene {
     struct kit k;
-    struct want a, b; /* b: the wish in question */
+    struct want a, b; /* b: the request under test */
 };
 
 static void want_b(struct scene *s)
@@ -333,7 +333,7 @@ static void reach(struct scene *s, enum moment m, bool own)
     assert_int_equal(s->b.ready, m >= GRANTED);
 }
 
-/* Who has one gives it back in its own time. */
+/* Holders release their child later. */
 static void leave(struct scene *s)
 {
     if (s->a.c)
@@ -352,8 +352,8 @@ static void test_unwant(void **state)
         if (m == AWAITED && i % 2)
             continue; /* a session has but one */
         reach(&s, m, i % 2);
-        mo_upstream_unwant(&s.b.w);
-        mo_upstream_unwant(&s.b.w);
+        mo_upstream_cancel_request(&s.b.w);
+        mo_upstream_cancel_request(&s.b.w);
         kit_release(&s.k);
         kit_settle(&s.k);
         assert_int_equal(s.b.ready, m >= GRANTED);
@@ -391,14 +391,14 @@ static void test_close(void **state)
         if (s.b.c)
             assert_null(mo_child_conn(s.b.c));
         if (s.b.c)
-            mo_child_told(s.b.c, true); /* harmless */
+            mo_child_report(s.b.c, true); /* harmless */
         leave(&s);
         s.k.u = NULL;
         kit_fini(&s.k);
     }
 }
 
-/* The same, when it is closed by who is just being told something. */
+/* The same, when it is closed from inside a callback. */
 static void close_ready(struct mo_child_request *w, struct mo_child *c,
                         const struct mo_err *why)
 {
@@ -409,7 +409,7 @@ static void close_ready(struct mo_child_request *w, struct mo_child *c,
     if (!v->k->u->closing)
         mo_upstream_close(v->k->u, kit_gone, v->k);
     if (c)
-        mo_child_let_go(c);
+        mo_child_release(c);
 }
 
 static void test_close_when_told(void **state)
@@ -443,7 +443,7 @@ struct mess {
     struct kit k;
     struct mo_upstream_pool pool;
     struct want v[SLOTS];
-    bool used[SLOTS]; /* wanted, and not yet let go or taken back */
+    bool used[SLOTS]; /* requested, and not yet released or cancelled */
     uint64_t dice;
 };
 
@@ -475,7 +475,7 @@ static void check_mess(const struct mess *m)
     assert_int_equal(m->pool.queued, count[CH_NEW]);
 }
 
-/* Something with one wish: want it, take it back, use it, let it go. */
+/* One random step: request, cancel, use or release. */
 static void step_one(struct mess *m)
 {
     static const char *const whos[] = {"a", "b", "c", "d", "e"};
@@ -486,7 +486,7 @@ static void step_one(struct mess *m)
         want_as(&m->k, v, whos[roll(m, MO_COUNT(whos))]);
         m->used[i] = true;
     } else if (!v->ready) {
-        mo_upstream_unwant(&v->w);
+        mo_upstream_cancel_request(&v->w);
         m->used[i] = false;
     } else if (!v->c) {
         m->used[i] = false;
@@ -494,7 +494,7 @@ static void step_one(struct mess *m)
         (void)kit_call(&m->k, v->c, roll(m, 4) ? "echo" : "die");
     } else {
         if (roll(m, 2))
-            mo_child_told(v->c, roll(m, 3) == 0);
+            mo_child_report(v->c, roll(m, 3) == 0);
         let_go(v);
         m->used[i] = false;
     }
@@ -534,7 +534,7 @@ static int play(uint64_t seed, struct mo_gw_server s)
     s.stop_ms = roll(&m, 3);
     kit_init(&m.k, s);
     mo_upstream_pool_init(&m.pool, 1 + roll(&m, 4));
-    mo_upstream_join(m.k.u, &m.pool);
+    mo_upstream_join_pool(m.k.u, &m.pool);
     for (int i = 0; i < 400; i++) {
         step(&m);
         check_mess(&m);
@@ -568,7 +568,7 @@ static void test_any_order(void **state)
         s.instances = (unsigned)(seed % 4);
         dials += play(seed, s);
     }
-    assert_true(dials > 600); /* it was about something */
+    assert_true(dials > 600); /* the run was not empty */
 }
 
 /* --- without memory ------------------------------------------------------ */

@@ -1,8 +1,8 @@
-/* up_kit.h - a server above us without a server: links that live in memory.
+/* up_kit.h - an upstream without a server: links that live in memory.
  *
  * Each dial makes a fake link that answers by its kit's mood at that time.
- * Nothing of it waits for a clock: what is on its way arrives when the loop
- * turns, what is held back arrives when the test says so. */
+ * Nothing waits for a clock: messages in transit arrive when the loop turns,
+ * held messages when the test releases them. */
 #ifndef MO_UPSTREAM_KIT_H
 #define MO_UPSTREAM_KIT_H
 
@@ -10,13 +10,13 @@
 
 #include "gateway/upstream/upstream_priv.h"
 
-#define LONG      20000 /* ms; a deadline for hanging, not for speed */
+#define LONG      20000 /* ms; deadline for a hanging test */
 #define LINKS_MAX 64
 
 enum mood {
     FINE,    /* legacy */
     MODERN,  /* answers server/discover */
-    NO_DIAL, /* cannot even be dialled */
+    NO_DIAL, /* the dial fails */
     DIE,     /* closes on initialize */
     SIGN_IN, /* 401 */
     HANG,    /* initialize is answered by kit_answer() */
@@ -28,7 +28,7 @@ struct fake {
     struct mo_link k;
     struct kit *kit;
     struct mo_later later;
-    struct mo_buf in; /* lines on their way to the client */
+    struct mo_buf in; /* lines in transit to the client */
     enum mood mood;
     uint64_t init, failed; /* ids: to be answered; refused */
     bool ended, holds;
@@ -39,7 +39,7 @@ struct fake {
 struct kit {
     struct mo_loop *l;
     struct mo_upstream *u;
-    struct mo_gateway_opts o;
+    struct mo_upstream_opts o;
     enum mood mood;
     bool late_dial, slow_close;
     struct fake *links[LINKS_MAX]; /* NULL: gone */
@@ -50,7 +50,7 @@ struct kit {
     struct mo_child *last;
     struct mo_conn_verdict known, learnt;
     int learns;
-    bool wanting; /* inside mo_upstream_want() */
+    bool wanting; /* inside mo_upstream_request_child() */
 };
 
 struct want {
@@ -217,7 +217,7 @@ static inline struct mo_link *fake_new(struct kit *k, struct mo_span who)
     return NULL;
 }
 
-/* --- the kit's part of a dial, and its news ------------------------------ */
+/* --- dial and callbacks -------------------------------------------------- */
 
 static inline int kit_dial(void *ctx, const char *server, struct mo_span who,
                            struct mo_conn *c, struct mo_err *e)
@@ -338,7 +338,7 @@ static inline bool spun(void *ctx)
     return ((struct spin *)ctx)->left <= 0;
 }
 
-/* Everything that is on its way has arrived. */
+/* Turns the loop until everything in transit has arrived. */
 static inline void kit_settle(struct kit *k)
 {
     struct spin s = {.l = k->l, .left = 40};
@@ -362,7 +362,7 @@ static inline bool kit_try(struct kit *k, const struct mo_gw_server *s)
     if (k->l == NULL)
         return false;
     mo_buf_init(&k->log, 8 << 20);
-    k->o = (struct mo_gateway_opts){
+    k->o = (struct mo_upstream_opts){
         .loop = k->l,
         .dial = kit_dial,
         .verdict = kit_verdict,
@@ -390,7 +390,7 @@ static inline bool is_gone(void *ctx)
     return ((struct kit *)ctx)->gone > 0;
 }
 
-/* Let go of what is held back. */
+/* Releases the held messages. */
 static inline void kit_release(struct kit *k)
 {
     struct mo_conn *c = k->dialing;
@@ -456,7 +456,8 @@ static inline void want_as(struct kit *k, struct want *v, const char *who)
     *v = (struct want){.k = k, .w.ready = want_ready};
     (void)snprintf(caps, sizeof(caps), "{\"experimental\":{\"%s\":{}}}", who);
     k->wanting = true;
-    mo_upstream_want(k->u, mo_span_cstr(who), mo_span_cstr(caps), &v->w);
+    mo_upstream_request_child(k->u, mo_span_cstr(who), mo_span_cstr(caps),
+                              &v->w);
     k->wanting = false;
 }
 
@@ -465,7 +466,7 @@ static inline void want(struct kit *k, struct want *v)
     want_as(k, v, "");
 }
 
-/* Want it and get it. */
+/* Requests a child and gets it. */
 static inline void want_now(struct kit *k, struct want *v)
 {
     want(k, v);
@@ -477,7 +478,7 @@ static inline void want_now(struct kit *k, struct want *v)
 
 static inline void let_go(struct want *v)
 {
-    mo_child_let_go(v->c);
+    mo_child_release(v->c);
     v->c = NULL;
 }
 

@@ -1,24 +1,24 @@
+/* failover.c - see failover.h. */
 #include "gateway/call/failover.h"
 
 #include "gateway/call/forwarded_call.h"
-#include "gateway/router/meta_tools.h"
 #include "gateway/upstream/server_overrides.h"
 
 void mo_failover_fini(struct failover *d)
 {
     mo_free(d->why);
-    mo_free(d->from);
-    d->why = d->from = NULL;
+    mo_free(d->first_server);
+    d->why = d->first_server = NULL;
 }
 
-/* --- may it -------------------------------------------------------------- */
+/* --- whether a call may be repeated -------------------------------------- */
 
 static bool is_tool(const struct mo_ep_call *c)
 {
     return mo_span_is(c->method, "tools/call");
 }
 
-static bool says(struct mo_json item, const char *hint)
+static bool has_hint(struct mo_json item, const char *hint)
 {
     struct mo_json v = mo_json_get(mo_json_get(item, "annotations"), hint);
 
@@ -34,8 +34,9 @@ static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
         if (mo_span_is(c->method, reads[i]))
             return true;
     return is_tool(c) &&
-           (says(t->item, "readOnlyHint") || says(t->item, "idempotentHint") ||
-            mo_overrides_tool(t->slot->manner, t->own)->idempotent);
+           (has_hint(t->item, "readOnlyHint") ||
+            has_hint(t->item, "idempotentHint") ||
+            mo_overrides_tool(t->slot->overrides, t->own)->idempotent);
 }
 
 static uint64_t now_ms(void)
@@ -43,52 +44,54 @@ static uint64_t now_ms(void)
     return mo_now_ns() / MO_MS;
 }
 
-static uint64_t time_for(const struct call_target *t)
+static uint64_t call_time_ms(const struct call_target *t)
 {
-    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->manner, t->own);
+    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->overrides, t->own);
     uint64_t ms =
         m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
 
     return ms ? ms : MO_CONN_IDLE_MS;
 }
 
-uint64_t mo_failover_begin(struct forwarded_call *f,
-                           const struct call_target *t)
+uint64_t mo_failover_time_left(struct forwarded_call *f,
+                               const struct call_target *t)
 {
-    uint64_t all = time_for(t), used;
+    uint64_t all = call_time_ms(t), used;
 
-    if (!f->detour.begun_ms) {
-        f->detour.begun_ms = now_ms();
+    if (!f->failover.begun_ms) {
+        f->failover.begun_ms = now_ms();
         return all;
     }
-    used = now_ms() - f->detour.begun_ms;
+    used = now_ms() - f->failover.begun_ms;
     return used < all ? all - used : 1;
 }
 
 static bool has_time(const struct forwarded_call *f,
                      const struct call_target *t)
 {
-    return !f->detour.begun_ms || now_ms() - f->detour.begun_ms < time_for(t);
+    return !f->failover.begun_ms ||
+           now_ms() - f->failover.begun_ms < call_time_ms(t);
 }
 
-/* A request that is still here as it came, and of which nobody knows. */
-static bool is_free(const struct forwarded_call *f)
+/* True if the request can still be sent elsewhere: its client waits, and the
+ * server has neither asked a question nor given it a task. */
+static bool may_move(const struct forwarded_call *f)
 {
-    return f->how == DOWN_HELD && f->down && !f->nquestions &&
-           !f->detour.rooted && !f->g->closing;
+    return f->client == CLIENT_WAITING && f->down && !f->nquestions &&
+           !f->failover.pinned && !f->g->closing;
 }
 
-/* Nothing of it got anywhere: the connection was never made. */
+/* The connection was never made. */
 bool mo_failover_is_unsent(const struct mo_reply *r)
 {
     return r->err && r->status == 0 &&
            (r->err->code == MO_EUNAVAIL || r->err->code == MO_ETLS);
 }
 
-/* --- where to ------------------------------------------------------------ */
+/* --- targets ------------------------------------------------------------- */
 
-static struct server_slot *slot_named(const struct mo_gateway *g,
-                                      struct mo_span name)
+static struct server_slot *find_slot(const struct mo_gateway *g,
+                                     struct mo_span name)
 {
     for (size_t i = 0; i < g->n; i++)
         if (mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
@@ -96,56 +99,42 @@ static struct server_slot *slot_named(const struct mo_gateway *g,
     return NULL;
 }
 
-static const struct mo_cat_item *tool_of(const struct mo_gateway *g,
-                                         unsigned server, struct mo_span own)
-{
-    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
-
-    for (size_t i = 0; i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
-
-        if (it->server == server && mo_span_eq(it->own, own))
-            return it;
-    }
-    return NULL;
-}
-
-/* The i-th that stands in. Whoever was never read may have the tool; whoever
- * was and has it not is no help. MO_EINVAL: there are no more. */
-static int stand_in(const struct mo_gateway *g, const struct call_target *home,
-                    unsigned i, struct call_target *t)
+/* The i-th fallback. A server whose lists are unknown may have the tool; one
+ * without it is skipped (MO_ENOTFOUND). MO_EINVAL: no more fallbacks. */
+static int find_fallback(const struct mo_gateway *g,
+                         const struct call_target *home, unsigned i,
+                         struct call_target *t)
 {
     const struct mo_cat_item *it;
     struct mo_span server, own;
 
-    if (!mo_overrides_fallback(home->slot->manner, home->own, i, &server, &own))
+    if (!mo_overrides_fallback(home->slot->overrides, home->own, i, &server,
+                               &own))
         return MO_EINVAL;
     *t = *home;
     t->own = t->given = own;
     t->item = (struct mo_json){NULL, 0};
     t->execution = t->item;
-    t->promises = false;
-    t->slot = slot_named(g, server);
+    t->has_output_schema = false;
+    t->slot = find_slot(g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
-    it = tool_of(g, t->slot->no, own);
-    if (it) {
-        t->item = it->item;
-        t->execution = it->execution;
-        t->promises = it->promises;
-        t->given = it->given;
-    }
+    it = mo_catalog_tool(g->cat, t->slot->no, own);
+    if (it)
+        mo_rewrite_use_item(t, it);
     return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;
 }
 
-/* Where it is now, from what it was meant for. */
-static int present(const struct forwarded_call *f,
-                   const struct call_target *home, struct call_target *t)
+/* The current target, from the original one. MO_EBUSY: the server was
+ * replaced. */
+static int current_target(const struct forwarded_call *f,
+                          const struct call_target *home, struct call_target *t)
 {
     *t = *home;
-    if (!f->detour.away)
+    if (!f->failover.on_fallback)
         return home->slot == f->slot ? 0 : MO_EBUSY;
-    if (stand_in(f->g, home, f->detour.next - 1, t) < 0 || t->slot != f->slot)
+    if (find_fallback(f->g, home, f->failover.next_fallback - 1, t) < 0 ||
+        t->slot != f->slot)
         return MO_ENOTFOUND;
     return 0;
 }
@@ -156,103 +145,116 @@ int mo_failover_target(struct forwarded_call *f, struct call_target *t)
     int rc = mo_rewrite_target(f->g, f->down, &home);
 
     if (rc == 0)
-        rc = present(f, &home, t);
+        rc = current_target(f, &home, t);
     t->edited = (struct mo_json){f->edited.p, f->edited.len};
     if (rc != MO_EBUSY)
         return rc < 0 ? MO_ENOTFOUND : 0;
-    /* Another one of that name has taken its place meanwhile. */
-    if (f->detour.moves++ >= FAILOVER_MOVES_MAX)
+    /* The server was replaced by another one of that name. */
+    if (f->failover.moves++ >= FAILOVER_MOVES_MAX)
         return MO_ENOTFOUND;
     mo_forward_move(f, home.slot);
     return MO_EBUSY;
 }
 
-static bool go_to_next(struct forwarded_call *f, const struct call_target *home)
+static bool move_to_fallback(struct forwarded_call *f,
+                             const struct call_target *home)
 {
     struct call_target t;
 
     for (;;) {
-        int rc = stand_in(f->g, home, f->detour.next, &t);
+        int rc = find_fallback(f->g, home, f->failover.next_fallback, &t);
 
         if (rc == MO_EINVAL)
             return false;
-        f->detour.next++;
+        f->failover.next_fallback++;
         if (rc == 0)
             break;
     }
-    f->detour.away = true;
-    f->detour.tries = 0;
+    f->failover.on_fallback = true;
+    f->failover.tries = 0;
     mo_forward_move(f, t.slot);
     return true;
 }
 
-static void remember(struct failover *d, const struct call_target *home,
-                     const struct mo_err *why)
+static void note_first_failure(struct failover *d,
+                               const struct call_target *home,
+                               const struct mo_err *why)
 {
     const char *name = mo_upstream_server(home->slot->up)->name;
 
     if (d->why)
         return;
     d->why = mo_strndup(why->msg, strlen(why->msg));
-    d->from = mo_strndup(name, strlen(name));
+    d->first_server = mo_strndup(name, strlen(name));
 }
 
-/* --- the decision -------------------------------------------------------- */
+/* --- retry --------------------------------------------------------------- */
 
-/* Sent at all, ever: then only what does no harm. */
+/* A call that may have been run is repeated only if that does no harm. */
 static bool may_repeat(const struct forwarded_call *f,
                        const struct call_target *home,
                        const struct call_target *t)
 {
-    if (!f->detour.sent)
+    if (!f->failover.sent)
         return true;
     return is_harmless(f->down, home) &&
            (t->slot == home->slot || !t->item.p || is_harmless(f->down, t)) &&
            has_time(f, home);
 }
 
-static bool try_here(struct forwarded_call *f, enum failover_how how,
-                     const struct call_target *t)
+static bool retry_same_server(struct forwarded_call *f, enum failover_how how,
+                              const struct call_target *t)
 {
-    unsigned most = mo_overrides_retries(t->slot->manner, t->own);
+    unsigned most = mo_overrides_retries(t->slot->overrides, t->own);
 
     if (how == FAILOVER_NO_CHILD)
         return false;
     if (how == FAILOVER_UNSENT && most == 0)
-        most = 1; /* it costs nobody anything */
-    if (f->detour.tries >= most)
+        most = 1; /* nothing was sent: one retry is free */
+    if (f->failover.tries >= most)
         return false;
-    f->detour.tries++;
+    f->failover.tries++;
     mo_forward_move(f, t->slot);
     return true;
 }
 
-bool mo_failover_take(struct forwarded_call *f, enum failover_how how,
-                      const struct mo_err *why)
+bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
+                       const struct mo_err *why)
 {
     struct call_target home, t;
 
-    f->detour.sent = f->detour.sent || how == FAILOVER_SENT;
-    if (!is_free(f) || mo_rewrite_target(f->g, f->down, &home) < 0)
+    f->failover.sent = f->failover.sent || how == FAILOVER_SENT;
+    if (!may_move(f) || mo_rewrite_target(f->g, f->down, &home) < 0)
         return false;
-    if (present(f, &home, &t) < 0)
-        t = home; /* replaced meanwhile: whoever is there now */
+    if (current_target(f, &home, &t) < 0)
+        t = home; /* replaced meanwhile: use the new one */
     if (!may_repeat(f, &home, &t))
         return false;
-    if (try_here(f, how, &t))
+    if (retry_same_server(f, how, &t))
         return true;
     if (!is_tool(f->down))
         return false;
-    remember(&f->detour, &home, why);
-    return go_to_next(f, &home);
+    note_first_failure(&f->failover, &home, why);
+    return move_to_fallback(f, &home);
 }
 
-/* --- what is said of it -------------------------------------------------- */
+/* --- _meta of the result ------------------------------------------------- */
+
+static void put_route(struct mo_jw *w, const struct call_target *t)
+{
+    mo_jw_key(w, "server");
+    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
+    mo_jw_member(w, "tool", t->given);
+    if (!t->arguments.p)
+        return;
+    mo_jw_key(w, "confidence");
+    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
+}
 
 int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
 {
-    const struct failover *d = &f->detour;
-    bool left = d->away && d->from && d->why;
+    const struct failover *d = &f->failover;
+    bool left = d->on_fallback && d->first_server && d->why;
     struct mo_jw w;
 
     mo_buf_reset(&f->route);
@@ -260,10 +262,10 @@ int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
         return 0;
     mo_jw_init(&w, &f->route);
     mo_jw_obj(&w);
-    mo_meta_tools_put_route(&w, t);
+    put_route(&w, t);
     if (left) {
         mo_jw_key(&w, "insteadOf");
-        mo_jw_cstr(&w, d->from);
+        mo_jw_cstr(&w, d->first_server);
         mo_jw_key(&w, "why");
         mo_jw_cstr(&w, d->why);
     }

@@ -1,3 +1,4 @@
+/* forwarded_call.c - see forwarded_call.h. */
 #include "gateway/call/forwarded_call.h"
 
 #include "gateway/call/judge.h"
@@ -9,25 +10,25 @@ static const struct mo_span nothing = {NULL, 0};
 
 /* --- life ---------------------------------------------------------------- */
 
-void mo_forward_leave(struct forwarded_call *f)
+void mo_forward_leave_server(struct forwarded_call *f)
 {
     struct server_slot *s = f->slot;
 
     if (f->child)
-        mo_child_call_over(f->child);
+        mo_child_release_call(f->child);
     f->child = NULL;
     f->slot = NULL;
-    mo_list_del(&f->snode);
+    mo_list_del(&f->slot_node);
     if (s)
         mo_gw_slot_check(s);
 }
 
 void mo_forward_free(struct forwarded_call *f)
 {
-    MO_BUG_ON(f->call || f->task || f->wishing || f->down);
-    mo_forward_drop_questions(f, "the call is over");
+    MO_BUG_ON(f->call || f->task || f->requesting || f->down);
+    mo_forward_drop_questions(f, "the call has ended");
     mo_gw_judge_free(f);
-    mo_forward_leave(f);
+    mo_forward_leave_server(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
     mo_list_del(&f->node);
@@ -39,38 +40,40 @@ void mo_forward_free(struct forwarded_call *f)
     mo_buf_fini(&f->route);
     mo_buf_fini(&f->lacked);
     mo_buf_fini(&f->edited);
-    mo_forward_kept_free(f);
-    mo_failover_fini(&f->detour);
-    mo_pool_give(&f->g->spare_flights, f);
+    mo_forward_task_free(f);
+    mo_failover_fini(&f->failover);
+    mo_pool_give(&f->g->spare_calls, f);
 }
 
-/* Nobody will come for it. */
+/* The client did not return in time. */
 static void on_expiry(struct mo_timer *t)
 {
     mo_forward_cancel(mo_container_of(t, struct forwarded_call, expiry),
-                      "the client did not come back");
+                      "the client did not return in time");
 }
 
-/* Something is to be done outside of the callback that made it so. */
-static void on_later(struct mo_later *d)
+/* Sends questions or wakes the client, outside of the callback that caused
+ * it. */
+static void on_deferred(struct mo_later *d)
 {
     struct forwarded_call *f = mo_container_of(d, struct forwarded_call, later);
 
-    if (f->how == DOWN_WAITS && f->over)
+    if (f->client == CLIENT_ASKED && f->ended)
         (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
-    else if (f->how == DOWN_HELD && !f->over)
-        mo_forward_put_questions(f);
+    else if (f->client == CLIENT_WAITING && !f->ended)
+        mo_forward_send_questions(f);
 }
 
-static void on_gather(struct mo_timer *t)
+static void on_gather_timeout(struct mo_timer *t)
 {
-    on_later(&mo_container_of(t, struct forwarded_call, gather)->later);
+    on_deferred(&mo_container_of(t, struct forwarded_call, gather)->later);
 }
 
-static struct forwarded_call *
-flight_new(struct mo_gateway *g, struct mo_ep_call *c, struct server_slot *s)
+static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
+                                                 struct mo_ep_call *c,
+                                                 struct server_slot *s)
 {
-    struct forwarded_call *f = mo_pool_take(&g->spare_flights, sizeof(*f));
+    struct forwarded_call *f = mo_pool_take(&g->spare_calls, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -80,27 +83,27 @@ flight_new(struct mo_gateway *g, struct mo_ep_call *c, struct server_slot *s)
     f->peer = c->peer;
     mo_rewrite_who(c->peer, c->caller, f->who);
     mo_list_init(&f->questions);
-    mo_later_init(&f->later, on_later);
-    mo_timer_init(&f->gather, on_gather);
+    mo_later_init(&f->later, on_deferred);
+    mo_timer_init(&f->gather, on_gather_timeout);
     mo_timer_init(&f->expiry, on_expiry);
     mo_buf_init(&f->outcome, GW_TEXT_MAX);
     mo_buf_init(&f->progress, GW_TEXT_MAX);
     mo_buf_init(&f->route, GW_TEXT_MAX);
     mo_buf_init(&f->lacked, GW_TEXT_MAX);
-    mo_list_push(&g->flights, &f->node);
-    mo_list_push(&s->flights, &f->snode);
+    mo_list_push(&g->calls, &f->node);
+    mo_list_push(&s->calls, &f->slot_node);
     mo_forward_attach(f, c);
     return f;
 }
 
-/* --- the client ---------------------------------------------------------- */
+/* --- client -------------------------------------------------------------- */
 
 static void on_canceled(struct mo_ep_call *c)
 {
     struct forwarded_call *f = c->data;
 
     f->down = NULL;
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     mo_ep_call_error(c, MO_RPC_INTERNAL, "cancelled", nothing);
     mo_forward_cancel(f, "the client cancelled it");
 }
@@ -108,7 +111,7 @@ static void on_canceled(struct mo_ep_call *c)
 void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c)
 {
     f->down = c;
-    f->how = DOWN_HELD;
+    f->client = CLIENT_WAITING;
     c->data = f;
     c->canceled = on_canceled;
     mo_timer_stop(f->g->loop, &f->expiry);
@@ -117,11 +120,11 @@ void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c)
 void mo_forward_cancel(struct forwarded_call *f, const char *why)
 {
     MO_BUG_ON(f->down);
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     mo_forward_drop_questions(f, why);
-    if (f->wishing) {
-        f->wishing = false;
-        mo_upstream_unwant(&f->wish);
+    if (f->requesting) {
+        f->requesting = false;
+        mo_upstream_cancel_request(&f->child_request);
     }
     if (f->call)
         mo_call_cancel(f->call, why);
@@ -136,7 +139,7 @@ void mo_forward_abandoned(void *ctx, struct mo_span state)
     struct mo_gateway *g = ctx;
     struct forwarded_call *f = mo_map_get(&g->parked, state);
 
-    if (!f || f->how != DOWN_WAITS)
+    if (!f || f->client != CLIENT_ASKED)
         return;
     f->down = NULL;
     mo_forward_cancel(f, "the client cancelled it");
@@ -144,15 +147,15 @@ void mo_forward_abandoned(void *ctx, struct mo_span state)
 
 void mo_forward_drop_all(struct mo_gateway *g)
 {
-    while (!mo_list_empty(&g->flights)) {
+    while (!mo_list_empty(&g->calls)) {
         struct forwarded_call *f =
-            mo_list_first(&g->flights, struct forwarded_call, node);
+            mo_list_first(&g->calls, struct forwarded_call, node);
 
-        mo_forward_cancel(f, "the gateway ends");
+        mo_forward_cancel(f, "the gateway is shutting down");
     }
 }
 
-/* --- up ------------------------------------------------------------------ */
+/* --- server -------------------------------------------------------------- */
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -172,10 +175,11 @@ void mo_forward_hold(struct forwarded_call *f, bool on)
         mo_call_hold(f->call, on);
 }
 
-/* Headers that repeat arguments, for a modern server reached by HTTP. */
-static int mirror(struct forwarded_call *f, const struct call_target *t,
-                  const struct mo_conn *conn, struct mo_mirror *m,
-                  struct mo_err *e)
+/* Makes the headers that repeat arguments, for a modern server over HTTP. */
+static int mirror_arguments(struct forwarded_call *f,
+                            const struct call_target *t,
+                            const struct mo_conn *conn, struct mo_mirror *m,
+                            struct mo_err *e)
 {
     struct mo_link *k = mo_conn_link(conn);
     struct mo_json schema;
@@ -188,17 +192,17 @@ static int mirror(struct forwarded_call *f, const struct call_target *t,
     return mo_mirror_init(m, schema, mo_rewrite_args(f->down, t), e);
 }
 
-/* What is known of the tool now, for when its answer comes. */
+/* Records the tool's limits for when the result comes. */
 static void note_tool(struct forwarded_call *f, const struct call_target *t)
 {
     f->by_execute = t->arguments.p != NULL;
     if (!mo_span_is(f->down->method, "tools/call"))
         return;
-    f->most = mo_overrides_result_bytes(t->slot->manner, t->own,
-                                        f->by_execute ? SHAPE_USUAL : 0);
-    f->promised = !f->by_execute && t->promises;
-    f->pace = mo_latency_row(&f->g->pace, mo_upstream_server(t->slot->up)->name,
-                             t->own);
+    f->result_max = mo_overrides_result_bytes(
+        t->slot->overrides, t->own, f->by_execute ? RESULT_EXECUTE_MAX : 0);
+    f->has_output_schema = !f->by_execute && t->has_output_schema;
+    f->latency = mo_latency_row(&f->g->latency,
+                                mo_upstream_server(t->slot->up)->name, t->own);
 }
 
 static void copy_method(char *to, size_t size, struct mo_span method)
@@ -210,15 +214,15 @@ static void copy_method(char *to, size_t size, struct mo_span method)
     to[n] = '\0';
 }
 
-static int send(struct forwarded_call *f, const struct call_target *t,
-                struct mo_span params, const struct mo_mirror *m,
-                struct mo_err *e)
+static int send_request(struct forwarded_call *f, const struct call_target *t,
+                        struct mo_span params, const struct mo_mirror *m,
+                        struct mo_err *e)
 {
     struct mo_ep_call *c = f->down;
     struct mo_span caps = mo_json_text(c->caps);
     char method[64];
     struct mo_call_opts o = {
-        .idle_ms = mo_failover_begin(f, t),
+        .idle_ms = mo_failover_time_left(f, t),
         .name = t->own,
         .params = m->v,
         .nparams = m->n,
@@ -241,8 +245,8 @@ static int send(struct forwarded_call *f, const struct call_target *t,
     return 0;
 }
 
-static int forward(struct forwarded_call *f, const struct call_target *t,
-                   struct mo_err *e)
+static int forward_to_child(struct forwarded_call *f,
+                            const struct call_target *t, struct mo_err *e)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_mirror m = {.n = 0};
@@ -251,7 +255,7 @@ static int forward(struct forwarded_call *f, const struct call_target *t,
     int rc;
 
     if (!conn)
-        return mo_fail(e, MO_ECLOSED, "the server has gone");
+        return mo_fail(e, MO_ECLOSED, "the connection to the server is closed");
     mo_arena_init(&m.a, 0);
     mo_buf_init(&b, GW_TEXT_MAX);
     f->as_task = mo_rewrite_is_task(t, conn);
@@ -259,127 +263,130 @@ static int forward(struct forwarded_call *f, const struct call_target *t,
     if (rc == 0)
         rc = mo_failover_route(f, t);
     if (rc < 0)
-        (void)mo_fail(e, rc, "the request cannot be passed on");
+        (void)mo_fail(e, rc, "the request cannot be forwarded");
     else
-        rc = mirror(f, t, conn, &m, e);
+        rc = mirror_arguments(f, t, conn, &m, e);
     if (rc == 0) {
         note_tool(f, t);
-        rc = send(f, t, params, &m, e);
+        rc = send_request(f, t, params, &m, e);
     }
     mo_mirror_fini(&m);
     mo_buf_fini(&b);
     return rc;
 }
 
-static void wish(struct forwarded_call *f);
+static void request_child(struct forwarded_call *f);
 
-/* Nobody has it just now, and nothing was sent: its server has been replaced,
- * and the new one is still being asked what it has. As if it came now. */
-static void begin_again(struct forwarded_call *f)
+/* The server was replaced and nothing was sent: handles the request again,
+ * as if it had just arrived. */
+static void restart_call(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
 
     mo_gw_judge_done(f, MO_GW_ERROR, 0);
     f->down = NULL;
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     c->data = NULL;
     c->canceled = NULL;
     mo_forward_free(f);
-    mo_gw_front_again(g, c);
+    mo_gw_front_restart(g, c);
 }
 
-static void on_ready(struct mo_child_request *w, struct mo_child *c,
-                     const struct mo_err *why)
+static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
+                           const struct mo_err *why)
 {
-    struct forwarded_call *f = mo_container_of(w, struct forwarded_call, wish);
+    struct forwarded_call *f =
+        mo_container_of(w, struct forwarded_call, child_request);
     struct call_target t;
     struct mo_err e;
     int rc;
 
-    f->wishing = false;
+    f->requesting = false;
     f->child = c;
     if (!c) {
-        if (!mo_failover_take(f, FAILOVER_NO_CHILD, why))
+        if (!mo_failover_retry(f, FAILOVER_NO_CHILD, why))
             mo_forward_fail(f, why->msg, false);
         return;
     }
     rc = mo_failover_target(f, &t);
     if (rc == MO_EBUSY)
         return;
-    if (rc < 0 && !f->detour.sent) {
-        begin_again(f);
+    if (rc < 0 && !f->failover.sent) {
+        restart_call(f);
         return;
     }
     if (rc < 0) {
-        mo_forward_fail(f, "it is not offered any more", true);
+        mo_forward_fail(f, "the called item is not offered any more", true);
         return;
     }
     if (!mo_gw_judge_again(f, &t))
         return;
-    if (forward(f, &t, &e) == 0)
+    if (forward_to_child(f, &t, &e) == 0)
         return;
-    if (e.code != MO_ECLOSED || !mo_failover_take(f, FAILOVER_UNSENT, &e))
+    if (e.code != MO_ECLOSED || !mo_failover_retry(f, FAILOVER_UNSENT, &e))
         mo_forward_fail(f, e.msg, false);
 }
 
-static void wish(struct forwarded_call *f)
+static void request_child(struct forwarded_call *f)
 {
-    f->wishing = true;
-    f->wish = (struct mo_child_request){.ready = on_ready, .counts = true};
-    mo_upstream_want(f->slot->up, mo_span_cstr(f->who),
-                     mo_rewrite_caps(f->down), &f->wish);
+    f->requesting = true;
+    f->child_request =
+        (struct mo_child_request){.ready = on_child_ready, .counts = true};
+    mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
+                              mo_rewrite_caps(f->down), &f->child_request);
 }
 
 void mo_forward_go(struct forwarded_call *f)
 {
     if (f->slot->up)
-        wish(f);
+        request_child(f);
     else
-        mo_forward_fail(f, "its server has been removed", false);
+        mo_forward_fail(f, "its server was removed from the configuration",
+                        false);
 }
 
-static void send_again(struct forwarded_call *f)
+static void resend_call(struct forwarded_call *f)
 {
     struct call_target t;
     struct mo_err e;
     int rc = mo_failover_target(f, &t);
 
-    f->stale = false;
+    f->awaits_tools = false;
     if (rc == MO_EBUSY)
         return;
     if (rc < 0)
-        mo_forward_fail(f, "it is not offered any more", false);
-    else if (mo_gw_judge_again(f, &t) && forward(f, &t, &e) < 0)
+        mo_forward_fail(f, "the called item is not offered any more", false);
+    else if (mo_gw_judge_again(f, &t) && forward_to_child(f, &t, &e) < 0)
         mo_forward_fail(f, e.msg, false);
 }
 
-void mo_forward_listed(struct gw_child *k)
+void mo_forward_tools_listed(struct gw_child *k)
 {
-    mo_list_each_safe (n, &k->slot->flights) {
+    mo_list_each_safe (n, &k->slot->calls) {
         struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, snode);
+            mo_container_of(n, struct forwarded_call, slot_node);
 
-        if (f->stale && f->child == k->child)
-            send_again(f);
+        if (f->awaits_tools && f->child == k->child)
+            resend_call(f);
     }
 }
 
 void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 {
-    mo_forward_leave(f);
+    mo_forward_leave_server(f);
     f->slot = to;
-    mo_list_push(&to->flights, &f->snode);
-    wish(f);
+    mo_list_push(&to->calls, &f->slot_node);
+    request_child(f);
 }
 
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
                       const struct call_target *t)
 {
-    struct forwarded_call *f = flight_new(g, c, t->slot);
+    struct forwarded_call *f = forwarded_call_new(g, c, t->slot);
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else if (mo_gw_judge_begin(f, t))
-        wish(f);
+        request_child(f);
 }

@@ -1,35 +1,33 @@
-/* forwarded_call.h - a call that crosses.
+/* forwarded_call.h - a client's request, forwarded to a server.
  *
- * A flight takes a client's request (down) to a server (up) and its answer
- * back. It wishes for a child, sends the request with only its name changed,
- * and hands over the result as the bytes it was. Progress and log messages go
- * the same way; a cancelled request is cancelled there.
+ * A forwarded call requests a child, sends the client's request with only its
+ * name changed, and returns the result as the bytes received. Progress and log
+ * messages go the same way. A cancelled request is cancelled at the server.
  *
- * What a server asks meanwhile (sampling, elicitation, roots) becomes questions
- * of the client's request. A client of the old kind is asked while its request
- * stays open (down WAITS); one of the new kind gets the questions as the answer
- * and comes back (down AWAY): the call up stays open and is held under a random
- * id, which travels sealed in the client's requestState. When the client comes
- * back the flight goes on; one that does not is given up after GW_AWAY_MS.
+ * Requests of the server meanwhile (sampling, elicitation, roots) become
+ * questions of the client's request. A legacy client is asked while its
+ * request stays open (ASKED). A modern client gets the questions as the result
+ * and sends the request again with its answers (AWAY): the call to the server
+ * stays open, under a random id that travels sealed in the client's
+ * requestState. A client that does not return within opts.away_ms is given up.
  *
- *   down:  HELD <-> WAITS     by the question, by the answer
- *          HELD  -> AWAY -> HELD
- *          HELD  -> KEPT      the client has a task, and asks
- * (forwarded_call_task.c) any   -> GONE      nobody waits for an answer
+ *   client:  WAITING <-> ASKED             by a question, by its answer
+ *            WAITING  -> AWAY -> WAITING
+ *            WAITING  -> HAS_TASK          it polls (forwarded_call_task.c)
+ *            any      -> GONE              nobody waits for the result
  *
- * Whose a question or log message is: the task it names, or the call it came
- * with, if the connection can say. Else, of a child that serves one session:
- * that session's newest
- * flight. Of a shared one: if every flight on it is of one connection or
- * session (or there is only one), the newest; else nobody can say, and it is
- * refused or dropped.
+ * Owner of a question or log message: the task it names, or the call it came
+ * with if the connection can tell. Otherwise, on a child of one session, the
+ * newest call of that session. On a shared child, the newest call if all calls
+ * on it belong to one connection or session. Else the owner is unknown, and
+ * the message is refused or dropped.
  *
  * Invariants
- *  1. A flight is in g->flights; in slot->flights while slot is set, which is
- *     until its call has ended.
- *  2. down is ours in HELD, the endpoint's in WAITS, else NULL.
- *  3. It is in g->parked from its first question on, or since it is KEPT.
- *  4. Every question is answered or refused before the flight is freed. */
+ *  1. A call is in g->calls, and in slot->calls while slot is set, which is
+ *     until the call to the server has ended.
+ *  2. down is ours in WAITING, the endpoint's in ASKED, else NULL.
+ *  3. It is in g->parked from its first question on, or since HAS_TASK.
+ *  4. Every question is answered or refused before the call is freed. */
 #ifndef MO_GATEWAY_CALL_FORWARDED_CALL_H
 #define MO_GATEWAY_CALL_FORWARDED_CALL_H
 
@@ -39,164 +37,167 @@
 
 #define FORWARD_TOKEN 16 /* random bytes of an id */
 
-enum forward_down { DOWN_HELD, DOWN_WAITS, DOWN_AWAY, DOWN_KEPT, DOWN_GONE };
+enum client_state {
+    CLIENT_WAITING,
+    CLIENT_ASKED,
+    CLIENT_AWAY,
+    CLIENT_HAS_TASK,
+    CLIENT_GONE
+};
 
-struct kept;
+struct kept_task;
 
+/* A question to the client. Exactly one of own, ask and a task's input
+ * (key_len > 0) is its origin. */
 struct question {
     struct mo_list node;
-    struct forwarded_call *f;
-    unsigned no;            /* its key is aNO */
-    bool asked;             /* the client has it */
-    bool own;               /* ours, about the call itself (judge.h); or: */
-    struct mo_ask *ask;     /* or: */
-    struct mo_ep_ask *push; /* it belongs to no call: f is NULL */
-    struct mo_buf key; /* of a task's input, as written, then its request */
+    struct forwarded_call *f; /* NULL: belongs to a session, not a call */
+    unsigned no;              /* its key is "a" and this number */
+    bool asked;               /* it was sent to the client */
+    bool own;                 /* ours, about the call itself (judge.h) */
+    struct mo_ask *ask;       /* the server's request */
+    struct mo_ep_ask *push;   /* f NULL: the request to the client */
+    struct mo_buf key; /* a task's input: its key as written, its request */
     size_t key_len;
 };
 
 struct forwarded_call {
-    struct mo_list node, snode;
+    struct mo_list node, slot_node;
     struct mo_gateway *g;
     struct server_slot *slot;
-    enum forward_down how;
-    struct mo_ep_call *down;
+    /* The client. */
+    enum client_state client;
+    struct mo_ep_call *down; /* its request */
     struct mo_endpoint *ep;
     uint64_t peer;
-    char who[CROSS_WHO_MAX];
-    /* up */
-    struct mo_child_request wish;
-    bool wishing;
-    bool stale, retried; /* it waits for its server's list of tools, to be sent
-                          * once more with the headers that it wants now */
-    struct failover detour;
+    char who[MO_GW_WHO_MAX];
+    /* The server. */
+    struct mo_child_request child_request;
+    bool requesting;
+    bool awaits_tools; /* waits for the server's list of tools, to be sent
+                        * again with the headers that its schema asks for */
+    bool retried;      /* that was done once */
+    struct failover failover;
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;
-    uint64_t number; /* of the call */
-    bool as_task;    /* legacy: it was asked for a promise */
-    size_t most;     /* bytes of its result; 0: all */
-    bool promised;   /* a schema, of its structured content */
+    uint64_t number;   /* of the call */
+    bool as_task;      /* a legacy server was asked for a task */
+    size_t result_max; /* bytes of its result; 0: no limit */
+    bool has_output_schema;
     bool by_execute;
-    struct mo_latency_row *pace;
+    struct mo_latency_row *latency;
     uint64_t sent_ns;
-    /* questions */
+    /* Questions. */
     char id[MO_TOKEN_LEN(FORWARD_TOKEN) + 1];
     struct mo_list questions;
     unsigned nquestions;
-    struct mo_later later;  /* ask them, or hand over the outcome */
-    struct mo_timer gather; /* more questions may follow the first */
+    struct mo_later later;  /* sends questions, or delivers the outcome */
+    struct mo_timer gather; /* waits for more questions after the first */
     struct mo_timer expiry;
-    /* an answer that came while the client was not there */
-    bool over, is_error;
+    /* The outcome, while the client is not there. */
+    bool ended, is_error;
     struct mo_buf outcome;
-    struct mo_buf progress; /* the last one that it missed */
-    struct mo_buf route;    /* where it went, if that is to be said */
-    struct mo_buf lacked;   /* a question that the client cannot be asked */
-    struct kept *kept;      /* KEPT: else NULL */
-    struct judged *judged;  /* its case (judge.h), or NULL */
-    struct mo_buf edited;   /* arguments of a person's, or empty */
+    struct mo_buf progress; /* the last notification that it missed */
+    struct mo_buf route;    /* JSON for _meta: where the call went; or empty */
+    struct mo_buf lacked;   /* a question that the client does not support */
+    struct kept_task *kept_task; /* HAS_TASK; else NULL */
+    struct judged *judged;       /* its case (judge.h), or NULL */
+    struct mo_buf edited;        /* arguments changed by a person, or empty */
 };
 
-/* A request whose target is known. */
+/* Forwards a request whose target is known. */
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
                       const struct call_target *t);
-/* One that has a state: a client has come back. */
+/* Continues a request that has a requestState: the client has returned. */
 void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c);
 void mo_forward_abandoned(void *ctx, struct mo_span state);
-/* At the end of the gateway. */
+/* Cancels all calls; the gateway is being closed. */
 void mo_forward_drop_all(struct mo_gateway *g);
 
-/* Whose it is; NULL: nobody can say. *sure (may be NULL): that very call's, not
- * just one of the same client's. */
-struct forwarded_call *mo_forward_of(struct server_slot *s,
-                                     const struct mo_child *c, uint64_t number,
-                                     bool *sure);
+/* The owner of a message on that child; NULL: unknown. *sure (may be NULL):
+ * false if it is only some call of the same client. */
+struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
+                                             const struct mo_child *c,
+                                             uint64_t number, bool *sure);
 void mo_forward_log(struct gw_child *k, uint64_t stream_of,
                     struct mo_json params);
-/* By the task that its _meta names; NULL: it names none of ours. */
-struct forwarded_call *mo_forward_of_task(struct server_slot *s,
-                                          const struct mo_child *c,
-                                          struct mo_json params);
-/* The connection or session that a child works for alone; 0: for several, or
- * for a caller without any. */
+/* The call whose task is named in _meta of params; NULL: none. */
+struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
+                                                  const struct mo_child *c,
+                                                  struct mo_json params);
+/* The only connection or session that uses the child; 0: several, or a caller
+ * without one. */
 uint64_t mo_forward_session_of(const struct mo_gateway *g,
                                const struct mo_child *c);
-/* The list of tools has been read, or cannot be. */
-void mo_forward_listed(struct gw_child *k);
+/* The child's list of tools was read, or could not be. */
+void mo_forward_tools_listed(struct gw_child *k);
 
-/* --- forwarded_call_ask.c
- * -------------------------------------------------------- */
+/* --- forwarded_call_ask.c ------------------------------------------------ */
 
 void mo_forward_ask(struct server_slot *s, struct mo_child *c,
                     struct mo_ask *a);
 void mo_forward_ask_gone(struct mo_ask *a);
-void mo_forward_task_asks(void *ctx, struct mo_task *t,
-                          struct mo_json requests);
-/* Put all open questions to the client that is here. */
-void mo_forward_put_questions(struct forwarded_call *f);
-/* KEPT: as members of inputRequests, for a client that asks for them now. */
+void mo_forward_task_input(void *ctx, struct mo_task *t,
+                           struct mo_json requests);
+/* Sends all open questions to the client, which is WAITING. */
+void mo_forward_send_questions(struct forwarded_call *f);
+/* HAS_TASK: writes the questions as members of inputRequests. */
 void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w);
 void mo_forward_answer_questions(struct forwarded_call *f,
                                  struct mo_json responses);
-int mo_forward_park(
-    struct forwarded_call *f); /* it can be found under its id */
+/* Gives the call an id under which g->parked finds it. */
+int mo_forward_park(struct forwarded_call *f);
 void mo_forward_drop_questions(struct forwarded_call *f, const char *why);
-/* Ask the client something of our own; params: JSON. */
+/* Asks the client a question of our own; params: JSON. */
 int mo_forward_question(struct forwarded_call *f, const char *method,
                         struct mo_span params);
 
-/* The client hears what it lacks: the call failed since it could not be asked.
- * false: that was not so, and c is still to be answered. */
-bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
-                         bool failed);
+/* If the call failed because the client lacks a capability, answers c with the
+ * error for that. False: c is still to be answered. */
+bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
+                               bool failed);
 
-/* --- forwarded_call_task.c
- * ------------------------------------------------------- */
+/* --- forwarded_call_task.c ----------------------------------------------- */
 
-/* A legacy server's task for a modern client that speaks of tasks: true: it
- * has been given one, and the flight is KEPT. task: as the server gave it. */
-bool mo_forward_keep(struct forwarded_call *f, struct mo_json task);
-/* Something has changed: questions, or the outcome is there. */
-void mo_forward_kept_news(struct forwarded_call *f);
-void mo_forward_kept_free(struct forwarded_call *f);
-/* A method of tasks; false: it is about none that is kept here. */
-bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c);
-/* The result without what a legacy server says there of its own task. */
-int mo_forward_plain(struct mo_json result, struct mo_buf *out);
+/* Gives a modern client with tasks a task of its own for a legacy server's
+ * task. True: it has one, and the call is HAS_TASK. task: the server's. */
+bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task);
+/* A question came, or the call ended. */
+void mo_forward_task_changed(struct forwarded_call *f);
+void mo_forward_task_free(struct forwarded_call *f);
+/* Answers a tasks/... method; false: it names none of these tasks. */
+bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c);
+/* Removes the legacy server's task id from the result's _meta. out stays empty
+ * if there is none. */
+int mo_forward_strip_task_meta(struct mo_json result, struct mo_buf *out);
 
-/* --- forwarded_call.c, for forwarded_call_ask.c
- * ------------------------------------------ */
+/* --- forwarded_call.c ---------------------------------------------------- */
 
-/* Nobody waits: end it up there. */
+/* Cancels the call at its server; nobody waits for it. */
 void mo_forward_cancel(struct forwarded_call *f, const char *why);
+/* Stops or restarts the clock of the call's timeout. */
 void mo_forward_hold(struct forwarded_call *f, bool on);
 void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
-/* For judge.c: it may go to its server. */
+/* Sends an approved call (judge.c). */
 void mo_forward_go(struct forwarded_call *f);
-
-/* --- forwarded_call.c, for forwarded_call_end.c
- * ------------------------------------------ */
-
-void mo_forward_leave(struct forwarded_call *f); /* its child and its server */
+/* Releases its child and leaves its slot. */
+void mo_forward_leave_server(struct forwarded_call *f);
 void mo_forward_free(struct forwarded_call *f);
-
-/* --- forwarded_call_end.c: f may be gone after any of these
- * ---------------------- */
-
-void mo_forward_done(void *ctx, const struct mo_reply *r); /* its call's end */
-/* An error of ours; sent: the call may have been done. */
-void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent);
-/* It may not run, and this is what the model gets instead. */
-void mo_forward_refuse(struct forwarded_call *f, struct mo_span text);
-void mo_forward_deliver(
-    struct forwarded_call *f); /* the outcome, to who is here */
-
-/* --- forwarded_call.c, for failover.c
- * ---------------------------------------------- */
-
-/* To that server, or to another child of its own; it wishes again. */
+/* Moves it to that server, or to another child of its own one, and requests a
+ * child there. */
 void mo_forward_move(struct forwarded_call *f, struct server_slot *to);
+
+/* --- forwarded_call_end.c: f may be freed by any of these ---------------- */
+
+/* The call to the server has ended. */
+void mo_forward_done(void *ctx, const struct mo_reply *r);
+/* Ends it with an error of ours; sent: the server may have run it. */
+void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent);
+/* Ends it without running it; the model gets text as a tool error. */
+void mo_forward_refuse(struct forwarded_call *f, struct mo_span text);
+/* Delivers the outcome to the client, which is WAITING. */
+void mo_forward_deliver(struct forwarded_call *f);
 
 #endif

@@ -1,5 +1,5 @@
-/* forwarded_call_ask.c - what a server asks while a call is under way, put to
- * the client of that call, and the answers. */
+/* forwarded_call_ask.c - passes a server's questions during a call to the
+ * client of that call, and the answers back. */
 #include "gateway/call/forwarded_call.h"
 
 #include <stdio.h>
@@ -10,8 +10,9 @@
 
 /* --- questions ----------------------------------------------------------- */
 
-/* The server's own name for it where it has one: a client may go by that. */
-static void key_of(const struct question *q, char out[KEY_MAX])
+/* The key of a question: the server's if it has one, since a client may
+ * depend on it. */
+static void question_key(const struct question *q, char out[KEY_MAX])
 {
     struct mo_json own = q->ask ? q->ask->key : (struct mo_json){NULL, 0};
     struct mo_buf b;
@@ -25,29 +26,35 @@ static void key_of(const struct question *q, char out[KEY_MAX])
     mo_buf_fini(&b);
 }
 
-static struct mo_json request_of(const struct question *q)
+static struct mo_json question_request(const struct question *q)
 {
     return (struct mo_json){q->key.p + q->key_len, q->key.len - q->key_len};
 }
 
-static struct mo_json params_of(const struct question *q)
+static struct mo_json question_params(const struct question *q)
 {
-    return q->ask ? q->ask->params : mo_json_get(request_of(q), "params");
+    return q->ask ? q->ask->params : mo_json_get(question_request(q), "params");
 }
 
-/* Of a task only the methods that exist come here, see take_input(). */
-static const char *method_of(const struct question *q)
+/* The method of a request to a client; NULL: there is no such method. */
+static const char *known_method(struct mo_json request)
 {
-    if (q->ask)
-        return mo_ask_method(q->ask->kind);
+    struct mo_json name = mo_json_get(request, "method");
+
     for (int i = 0; i < MO_ASK_KINDS; i++) {
         const char *m = mo_ask_method((enum mo_ask_kind)i);
 
-        if (mo_json_str_eq(mo_json_get(request_of(q), "method"),
-                           mo_span_cstr(m)))
+        if (mo_json_str_eq(name, mo_span_cstr(m)))
             return m;
     }
     return NULL;
+}
+
+/* Never NULL after take_input(), which rejects unknown methods. */
+static const char *question_method(const struct question *q)
+{
+    return q->ask ? mo_ask_method(q->ask->kind)
+                  : known_method(question_request(q));
 }
 
 static void question_free(struct question *q)
@@ -70,8 +77,8 @@ static struct question *question_new(struct forwarded_call *f)
     return q;
 }
 
-/* A task cannot be told: it ends by itself, or in time. */
-static void refuse(struct question *q, int code, const char *why)
+/* A task's input cannot be refused: the task ends by itself or by timeout. */
+static void refuse_question(struct question *q, int code, const char *why)
 {
     if (q->own)
         mo_gw_judge_answer(q->f, (struct mo_json){NULL, 0});
@@ -80,7 +87,7 @@ static void refuse(struct question *q, int code, const char *why)
     question_free(q);
 }
 
-static void answer(struct question *q, struct mo_json value)
+static void answer_question(struct question *q, struct mo_json value)
 {
     struct mo_buf b;
 
@@ -107,11 +114,12 @@ static void answer(struct question *q, struct mo_json value)
 void mo_forward_drop_questions(struct forwarded_call *f, const char *why)
 {
     while (!mo_list_empty(&f->questions))
-        refuse(mo_container_of(f->questions.next, struct question, node),
-               MO_RPC_INTERNAL, why);
+        refuse_question(
+            mo_container_of(f->questions.next, struct question, node),
+            MO_RPC_INTERNAL, why);
 }
 
-/* --- to the client ------------------------------------------------------- */
+/* --- sending questions --------------------------------------------------- */
 
 int mo_forward_park(struct forwarded_call *f)
 {
@@ -126,8 +134,8 @@ int mo_forward_park(struct forwarded_call *f)
     return rc;
 }
 
-/* A legacy server can be told that its question will not be answered, and goes
- * on without; a modern one cannot: there the client hears what it lacks. */
+/* True if the question can be refused: a legacy server continues without the
+ * answer. For a modern server the client gets the error instead. */
 static bool can_be_told(const struct question *q)
 {
     const struct mo_conn *conn =
@@ -136,38 +144,39 @@ static bool can_be_told(const struct question *q)
     return q->ask && (!conn || !mo_conn_info(conn)->modern);
 }
 
-/* {"method":...,"params":...}: should the call fail, that is why. */
-static void note_lack(struct forwarded_call *f, const struct question *q)
+/* Notes {"method":...,"params":...} as the reason if the call fails. */
+static void note_lacking(struct forwarded_call *f, const struct question *q)
 {
-    struct mo_json params = params_of(q);
+    struct mo_json params = question_params(q);
 
     if (f->lacked.len)
         return;
     (void)mo_buf_printf(&f->lacked,
-                        "{\"method\":\"%s\",\"params\":", method_of(q));
+                        "{\"method\":\"%s\",\"params\":", question_method(q));
     (void)mo_buf_span(&f->lacked,
                       params.p ? mo_json_text(params) : MO_SPAN("{}"));
     (void)mo_buf_putc(&f->lacked, '}');
 }
 
-static void refuse_what_it_lacks(struct forwarded_call *f, struct mo_ep_call *c)
+static void refuse_unsupported(struct forwarded_call *f, struct mo_ep_call *c)
 {
     mo_list_each_safe (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
 
-        if (!can_be_told(q) || mo_ep_call_takes(c, method_of(q), params_of(q)))
+        if (!can_be_told(q) ||
+            mo_ep_call_takes(c, question_method(q), question_params(q)))
             continue;
-        note_lack(f, q);
-        refuse(q,
-               q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
-                                             : MO_RPC_METHOD_NOT_FOUND,
-               "the client did not say that it can do this");
+        note_lacking(f, q);
+        refuse_question(q,
+                        q->ask->kind == MO_ASK_ELICIT ? MO_RPC_INVALID_PARAMS
+                                                      : MO_RPC_METHOD_NOT_FOUND,
+                        "the client does not support this request");
     }
 }
 
-/* A server of the new kind would have said so by itself. */
-bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
-                         bool failed)
+/* A modern server would have returned this error itself. */
+bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
+                               bool failed)
 {
     struct mo_json q = {f->lacked.p, f->lacked.len};
     struct mo_json params = mo_json_get(q, "params");
@@ -176,63 +185,60 @@ bool mo_forward_say_lack(struct forwarded_call *f, struct mo_ep_call *c,
     if (!failed || !f->lacked.len || mo_buf_err(&f->lacked) ||
         !mo_mcp_is_modern(c->version) || !mo_ep_call_may_ask(c))
         return false;
-    for (int i = 0; i < MO_ASK_KINDS && !method; i++) {
-        const char *m = mo_ask_method((enum mo_ask_kind)i);
-
-        if (mo_json_str_eq(mo_json_get(q, "method"), mo_span_cstr(m)))
-            method = m;
-    }
+    method = known_method(q);
     if (!method || mo_ep_call_takes(c, method, params))
         return false;
     mo_ep_call_need(c, "lacked", method, mo_json_text(params));
-    (void)mo_ep_call_wait(c); /* ends it: -32021 */
+    (void)mo_ep_call_wait(c); /* answers with error -32021 */
     return true;
 }
 
-static void put(struct forwarded_call *f)
+static void ask_client_all(struct forwarded_call *f)
 {
     mo_list_each (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
         char key[KEY_MAX];
 
-        key_of(q, key);
+        question_key(q, key);
         q->asked = true;
-        mo_gw_visit_begin(f, params_of(q));
-        mo_ep_call_need(f->down, key, method_of(q), mo_json_text(params_of(q)));
+        mo_elicitation_begin(f, question_params(q));
+        mo_ep_call_need(f->down, key, question_method(q),
+                        mo_json_text(question_params(q)));
     }
     mo_ep_call_set_state(f->down, mo_span_cstr(f->id));
 }
 
-void mo_forward_put_questions(struct forwarded_call *f)
+void mo_forward_send_questions(struct forwarded_call *f)
 {
     struct mo_ep_call *c = f->down;
 
-    refuse_what_it_lacks(f, c);
+    refuse_unsupported(f, c);
     if (!mo_list_empty(&f->questions) && mo_forward_park(f) < 0)
-        mo_forward_drop_questions(f, "too many questions are open");
+        mo_forward_drop_questions(
+            f, "too many calls wait for answers of their clients");
     if (mo_list_empty(&f->questions)) {
         mo_forward_hold(f, false);
         return;
     }
     mo_forward_hold(f, true);
-    put(f);
+    ask_client_all(f);
     switch (mo_ep_call_wait(c)) {
     case MO_EP_WAITS:
-        f->how = DOWN_WAITS;
+        f->client = CLIENT_ASKED;
         break;
     case MO_EP_AWAY:
         f->down = NULL;
-        f->how = DOWN_AWAY;
+        f->client = CLIENT_AWAY;
         mo_timer_start(f->g->loop, &f->expiry, f->g->o.away_ms);
         break;
     case MO_EP_ENDED:
         f->down = NULL;
-        mo_forward_cancel(f, "the client cannot be asked");
+        mo_forward_cancel(f, "the client does not support the question");
         break;
     }
 }
 
-/* --- and back ------------------------------------------------------------ */
+/* --- receiving answers --------------------------------------------------- */
 
 static void take_refusal(struct question *q, struct mo_json error)
 {
@@ -242,17 +248,17 @@ static void take_refusal(struct question *q, struct mo_json error)
     (void)mo_json_i64(mo_json_get(error, "code"), &code);
     mo_buf_init(&b, MO_CONN_TEXT_MAX);
     (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
-    refuse(q, (int)code, mo_buf_cstr(&b));
+    refuse_question(q, (int)code, mo_buf_cstr(&b));
     mo_buf_fini(&b);
 }
 
-/* true: it is answered or refused, and gone. */
+/* True: the question was answered or refused, and is freed. */
 static bool take_answer(struct question *q, struct mo_ep_call *c)
 {
     struct mo_json in, no;
     char key[KEY_MAX];
 
-    key_of(q, key);
+    question_key(q, key);
     in = mo_ep_call_input(c, key);
     no = mo_ep_call_refusal(c, key);
     if (!q->asked || (!mo_json_is(in, MO_JSON_OBJECT) && !no.p))
@@ -260,11 +266,11 @@ static bool take_answer(struct question *q, struct mo_ep_call *c)
     if (no.p)
         take_refusal(q, no);
     else
-        answer(q, in);
+        answer_question(q, in);
     return true;
 }
 
-/* From the beginning each time: a refusal may end other questions, too. */
+/* Restarts after each answer: a refusal may free other questions, too. */
 static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
 {
     bool any;
@@ -279,8 +285,8 @@ static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
     } while (any);
 }
 
-/* What it missed is told before what comes now. */
-static void catch_up(struct forwarded_call *f)
+/* Sends the last progress notification that the client missed. */
+static void send_missed_progress(struct forwarded_call *f)
 {
     struct mo_json v = {f->progress.p, f->progress.len};
 
@@ -289,9 +295,10 @@ static void catch_up(struct forwarded_call *f)
     mo_buf_fini(&f->progress);
 }
 
-static bool is_his(const struct forwarded_call *f, const struct mo_ep_call *c)
+static bool is_same_client(const struct forwarded_call *f,
+                           const struct mo_ep_call *c)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(c->peer, c->caller, who);
     return strcmp(who, f->who) == 0 && f->ep == mo_ep_call_endpoint(c);
@@ -300,49 +307,49 @@ static bool is_his(const struct forwarded_call *f, const struct mo_ep_call *c)
 void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c)
 {
     struct forwarded_call *f = mo_map_get(&g->parked, mo_ep_call_state(c));
-    bool waits = f && f->how == DOWN_WAITS && f->down == c;
+    bool waits = f && f->client == CLIENT_ASKED && f->down == c;
 
-    if (!f || !is_his(f, c) || (!waits && f->how != DOWN_AWAY)) {
+    if (!f || !is_same_client(f, c) || (!waits && f->client != CLIENT_AWAY)) {
         mo_ep_call_error(c, MO_RPC_INVALID_PARAMS,
-                         "this call is not waiting for you (any more); begin "
-                         "again",
+                         "no call waits for this requestState; send the "
+                         "request again without it",
                          mo_span(NULL, 0));
         return;
     }
     mo_forward_attach(f, c);
-    if (f->over) {
+    if (f->ended) {
         mo_forward_deliver(f);
         return;
     }
     take_answers(f, c);
-    catch_up(f);
-    mo_forward_put_questions(f);
+    send_missed_progress(f);
+    mo_forward_send_questions(f);
 }
 
-/* --- of a task that is kept here ----------------------------------------- */
+/* --- questions of a task ------------------------------------------------- */
 
 void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w)
 {
-    refuse_what_it_lacks(f, c);
+    refuse_unsupported(f, c);
     mo_list_each (n, &f->questions) {
         struct question *q = mo_container_of(n, struct question, node);
-        struct mo_json params = params_of(q);
+        struct mo_json params = question_params(q);
         char key[KEY_MAX];
 
-        key_of(q, key);
+        question_key(q, key);
         q->asked = true;
         mo_jw_key(w, key);
         mo_jw_obj(w);
         mo_jw_key(w, "method");
-        mo_jw_cstr(w, method_of(q));
+        mo_jw_cstr(w, question_method(q));
         mo_jw_key(w, "params");
         mo_jw_raw(w, params.p ? mo_json_text(params) : MO_SPAN("{}"));
         mo_jw_end(w);
     }
 }
 
-/* From the beginning each time, see take_answers(). */
+/* Restarts after each answer, see take_answers(). */
 void mo_forward_answer_questions(struct forwarded_call *f,
                                  struct mo_json responses)
 {
@@ -355,18 +362,18 @@ void mo_forward_answer_questions(struct forwarded_call *f,
             struct mo_json in;
             char key[KEY_MAX];
 
-            key_of(q, key);
+            question_key(q, key);
             in = mo_json_get(responses, key);
             any = q->asked && mo_json_is(in, MO_JSON_OBJECT);
             if (any) {
-                answer(q, in);
+                answer_question(q, in);
                 break;
             }
         }
     } while (any);
 }
 
-/* --- from ourselves ------------------------------------------------------ */
+/* --- questions of our own ------------------------------------------------ */
 
 int mo_forward_question(struct forwarded_call *f, const char *method,
                         struct mo_span params)
@@ -386,11 +393,12 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
     return 0;
 }
 
-/* --- from the server ----------------------------------------------------- */
+/* --- questions of the server --------------------------------------------- */
 
-/* A modern client hears all questions in one answer, a legacy server asks them
- * one by one: it is given a moment. */
-static void ask_soon(struct forwarded_call *f, const struct mo_child *c)
+/* A modern client gets all questions in one result, but a legacy server
+ * sends them one by one: waits briefly for more. */
+static void schedule_questions(struct forwarded_call *f,
+                               const struct mo_child *c)
 {
     const struct mo_conn *conn = mo_child_conn(c);
     bool legacy = conn && !mo_conn_info(conn)->modern;
@@ -407,14 +415,14 @@ static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
 
     q->push = NULL;
     if (mo_json_is(result, MO_JSON_OBJECT))
-        answer(q, result);
+        answer_question(q, result);
     else if (error.p)
         take_refusal(q, error);
     else
-        refuse(q, MO_RPC_INTERNAL, "the client did not answer");
+        refuse_question(q, MO_RPC_INTERNAL, "the client did not answer");
 }
 
-/* It belongs to no call, but to one client. false: it does not. */
+/* Asks the client of the session. False: there is no single one. */
 static bool ask_session(const struct server_slot *s, const struct mo_child *c,
                         struct mo_ask *a)
 {
@@ -440,9 +448,9 @@ static bool ask_session(const struct server_slot *s, const struct mo_child *c,
     return a->user != NULL;
 }
 
-/* Roots are a client's, not a call's: a legacy server asks for them when it
- * likes. A call that happens to be under way may be over before its client has
- * answered, and its questions with it. */
+/* True if the question concerns the session, not a call. A legacy server may
+ * ask for roots at any time. A call that happens to be under way might end,
+ * and drop its questions, before the client answers. */
 static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
                           const struct mo_ask *a)
 {
@@ -462,19 +470,19 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
 
 void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
 {
-    struct forwarded_call *f = mo_forward_of_task(s, c, a->params);
+    struct forwarded_call *f = mo_forward_find_task_owner(s, c, a->params);
     struct question *q = NULL;
 
     a->user = NULL;
     if (!f && is_of_session(s, c, a) && ask_session(s, c, a))
         return;
     if (!f)
-        f = mo_forward_of(s, c, a->call, NULL);
-    if ((!f || f->how == DOWN_GONE) && ask_session(s, c, a))
+        f = mo_forward_find_owner(s, c, a->call, NULL);
+    if ((!f || f->client == CLIENT_GONE) && ask_session(s, c, a))
         return;
-    if (!f || f->how == DOWN_GONE) {
+    if (!f || f->client == CLIENT_GONE) {
         mo_ask_refuse(a, MO_RPC_INTERNAL,
-                      "nobody can tell whose question this is");
+                      "the client that this request is for is not known");
         return;
     }
     if (f->down && !mo_ep_call_may_ask(f->down)) {
@@ -490,13 +498,13 @@ void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
     q->ask = a;
     a->user = q;
     mo_forward_hold(f, true);
-    if (f->how == DOWN_HELD)
-        ask_soon(f, c);
-    else if (f->how == DOWN_KEPT)
-        mo_forward_kept_news(f);
+    if (f->client == CLIENT_WAITING)
+        schedule_questions(f, c);
+    else if (f->client == CLIENT_HAS_TASK)
+        mo_forward_task_changed(f);
 }
 
-/* It must still be ended; nothing is sent then. */
+/* The ask must still be ended; nothing is sent for it. */
 void mo_forward_ask_gone(struct mo_ask *a)
 {
     struct question *q = a->user;
@@ -511,12 +519,12 @@ void mo_forward_ask_gone(struct mo_ask *a)
     question_free(q);
     if (!f)
         return;
-    if (f->how == DOWN_WAITS && out)
+    if (f->client == CLIENT_ASKED && out)
         (void)mo_endpoint_wake(f->ep, mo_span_cstr(f->id));
-    else if (f->how == DOWN_HELD && mo_list_empty(&f->questions))
+    else if (f->client == CLIENT_WAITING && mo_list_empty(&f->questions))
         mo_forward_hold(f, false);
-    else if (f->how == DOWN_KEPT)
-        mo_forward_kept_news(f);
+    else if (f->client == CLIENT_HAS_TASK)
+        mo_forward_task_changed(f);
 }
 
 static int take_input(struct forwarded_call *f, struct mo_json key,
@@ -528,13 +536,14 @@ static int take_input(struct forwarded_call *f, struct mo_json key,
         return MO_ENOMEM;
     (void)mo_buf_span(&q->key, mo_json_text(key));
     q->key_len = key.n;
-    if (mo_buf_span(&q->key, mo_json_text(request)) == 0 && method_of(q))
+    if (mo_buf_span(&q->key, mo_json_text(request)) == 0 && question_method(q))
         return 0;
     question_free(q);
     return MO_EPROTO;
 }
 
-void mo_forward_task_asks(void *ctx, struct mo_task *t, struct mo_json requests)
+void mo_forward_task_input(void *ctx, struct mo_task *t,
+                           struct mo_json requests)
 {
     struct forwarded_call *f = ctx;
     struct mo_json_iter it;
@@ -544,9 +553,9 @@ void mo_forward_task_asks(void *ctx, struct mo_task *t, struct mo_json requests)
     mo_json_iter(&it, requests);
     while (rc == 0 && mo_json_next(&it, &key, &val))
         rc = take_input(f, key, val);
-    if (rc < 0 || f->how == DOWN_GONE ||
+    if (rc < 0 || f->client == CLIENT_GONE ||
         (f->down && !mo_ep_call_may_ask(f->down)))
         mo_task_cancel(t);
-    else if (f->how == DOWN_HELD)
+    else if (f->client == CLIENT_WAITING)
         mo_loop_defer(f->g->loop, &f->later);
 }

@@ -1,26 +1,27 @@
-/* forwarded_call_end.c - what becomes of a call: its server's answer, a promise
- * of one (a task), an error of ours, or nothing that anybody can say; and how
- * whoever waits for it gets that.
+/* forwarded_call_end.c - the outcome of a call: the server's result, a task,
+ * an error of ours, or an unknown outcome; and its delivery.
  *
- * An answer goes straight through while its client is there; otherwise it is
- * kept in the flight until it is asked for. Everything that a server said is
- * blanked of secrets first (secrets/redact.h). */
+ * A result is passed on at once if the client waits for it; otherwise it is
+ * kept until the client returns. Secrets are removed from everything that a
+ * server returned (secrets/redact.h). */
 #include <stdio.h>
 
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
-#include "gateway/router/meta_tools.h"
-#include "gateway/upstream/pulse.h"
+#include "gateway/upstream/child_ping.h"
+#include "mcp/edit.h"
 #include "secrets/redact.h"
+
+#define META_ROUTE "mcp-orchestrator/route"
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- the outcome --------------------------------------------------------- */
+/* --- outcome ------------------------------------------------------------- */
 
-/* An error of ours: what went wrong with which server, and whether the call
- * may have been done. */
+/* Writes an error of ours: the reason, the server, and whether the call may
+ * have been run. */
 static void put_failure(struct forwarded_call *f, const char *why, bool sent)
 {
     const struct server_slot *s = f->slot;
@@ -39,42 +40,60 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
         mo_jw_key(&w, "server");
         mo_jw_cstr(&w, mo_upstream_server(s->up)->name);
     }
-    if (f->detour.from) {
+    if (f->failover.first_server) {
         mo_jw_key(&w, "insteadOf");
-        mo_jw_cstr(&w, f->detour.from);
+        mo_jw_cstr(&w, f->failover.first_server);
         mo_jw_key(&w, "why");
-        mo_jw_cstr(&w, f->detour.why);
+        mo_jw_cstr(&w, f->failover.why);
     }
     mo_jw_key(&w, "outcome");
-    mo_jw_cstr(&w, sent || f->detour.sent ? "unknown" : "not sent");
+    mo_jw_cstr(&w, sent || f->failover.sent ? "unknown" : "not sent");
     mo_jw_end(&w);
     mo_jw_end(&w);
     f->is_error = true;
 }
 
-/* How long its tool's results may be. */
-static struct result_limit how_of(const struct forwarded_call *f)
+static struct result_limit limit_of(const struct forwarded_call *f)
 {
     return (struct result_limit){
         .who = f->who,
-        .most = f->most,
-        .promised = f->promised,
+        .max = f->result_max,
+        .has_output_schema = f->has_output_schema,
         .by_execute = f->by_execute,
     };
 }
 
-static void give(const struct forwarded_call *f, struct mo_ep_call *c,
-                 struct mo_json result)
+/* Sends the result with the route in its _meta. */
+static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
+                               struct mo_span route)
 {
-    struct result_limit how = how_of(f);
+    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
+    struct mo_buf b, meta;
+    int rc;
+
+    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_buf_init(&meta, GW_TEXT_MAX);
+    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
+    ed.to = mo_buf_view(&meta);
+    if (rc == 0)
+        rc = mo_edit(&b, result, &ed, 1);
+    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
+    mo_buf_fini(&meta);
+    mo_buf_fini(&b);
+}
+
+static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
+                        struct mo_json result)
+{
+    struct result_limit how = limit_of(f);
     struct mo_buf cut;
 
     mo_buf_init(&cut, GW_TEXT_MAX);
-    if (f->most && result.n > f->most &&
-        mo_result_limit_cut(f->g->shape, &how, result, &cut))
+    if (f->result_max && result.n > f->result_max &&
+        mo_result_limit_cut(f->g->results, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
-        mo_meta_tools_result(c, result, mo_buf_view(&f->route));
+        send_routed_result(c, result, mo_buf_view(&f->route));
     else
         mo_ep_call_result(c, mo_json_text(result));
     mo_buf_fini(&cut);
@@ -86,36 +105,36 @@ void mo_forward_deliver(struct forwarded_call *f)
     struct mo_json v = {f->outcome.p, f->outcome.len};
 
     f->down = NULL;
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (mo_forward_say_lack(f, c, f->is_error || gw_failed(v)))
+    else if (mo_forward_answer_lacking(f, c, f->is_error || gw_failed(v)))
         mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);
     else
-        give(f, c, v);
+        send_result(f, c, v);
     mo_forward_free(f);
 }
 
-/* The outcome is in the buffer. */
-static void settle(struct forwarded_call *f)
+/* Ends the call; its outcome is in the buffer. */
+static void end_call(struct forwarded_call *f)
 {
-    f->over = true;
-    mo_forward_drop_questions(f, "the call is over");
-    mo_forward_leave(f);
-    if (f->how == DOWN_HELD)
+    f->ended = true;
+    mo_forward_drop_questions(f, "the call has ended");
+    mo_forward_leave_server(f);
+    if (f->client == CLIENT_WAITING)
         mo_forward_deliver(f);
-    else if (f->how == DOWN_WAITS)
+    else if (f->client == CLIENT_ASKED)
         mo_loop_defer(f->g->loop, &f->later);
-    else if (f->how == DOWN_KEPT)
-        mo_forward_kept_news(f);
-    else if (f->how == DOWN_GONE)
+    else if (f->client == CLIENT_HAS_TASK)
+        mo_forward_task_changed(f);
+    else if (f->client == CLIENT_GONE)
         mo_forward_free(f);
 }
 
-/* Whoever said it may have said too much. */
-static void clean_outcome(struct forwarded_call *f)
+/* Removes secrets from the outcome. */
+static void redact_outcome(struct forwarded_call *f)
 {
     struct mo_json said = {f->outcome.p, f->outcome.len};
     struct mo_buf b;
@@ -138,8 +157,8 @@ void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
 {
     mo_gw_judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
-    clean_outcome(f);
-    settle(f);
+    redact_outcome(f);
+    end_call(f);
 }
 
 void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
@@ -154,12 +173,12 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     mo_jw_bool(&w, true);
     mo_jw_end(&w);
     f->is_error = false;
-    settle(f);
+    end_call(f);
 }
 
-/* The usual case: the client waits, the bytes go straight through. It is told
- * before it is written down what came of the call: that waits for nobody. */
-static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
+/* Common case: passes the reply to the waiting client at once. The client
+ * gets it before the outcome is recorded, so that it does not wait for that. */
+static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
     struct mo_json said;
@@ -173,15 +192,15 @@ static void hand_over(struct forwarded_call *f, const struct mo_reply *r)
     else if (r->error.p)
         mo_ep_call_error_raw(c, said);
     else
-        give(f, c, said);
+        send_result(f, c, said);
     mo_buf_fini(&b);
     mo_gw_judge_reply(f, r);
-    f->how = DOWN_GONE;
+    f->client = CLIENT_GONE;
     mo_forward_free(f);
 }
 
-static void no_answer(struct forwarded_call *f, const struct mo_err *why,
-                      bool sent)
+static void fail_without_answer(struct forwarded_call *f,
+                                const struct mo_err *why, bool sent)
 {
     const char *name = f->slot && f->slot->up
                            ? mo_upstream_server(f->slot->up)->name
@@ -194,7 +213,7 @@ static void no_answer(struct forwarded_call *f, const struct mo_err *why,
     mo_forward_fail(f, text, sent);
 }
 
-/* A connection that lives on and a call that was cut off all the same. */
+/* True if a call over HTTP was cut off while the connection object lives on. */
 static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
@@ -204,37 +223,39 @@ static bool is_cut_off(const struct forwarded_call *f, const struct mo_reply *r)
            (r->err->code == MO_ECLOSED || mo_failover_is_unsent(r));
 }
 
-/* What a call says of its server. */
-static void tell_breaker(struct forwarded_call *f, const struct mo_reply *r)
+/* Reports the end of a call to the server's breaker. */
+static void report_to_breaker(struct forwarded_call *f,
+                              const struct mo_reply *r)
 {
     if (!f->child)
         return;
     if (!r->err)
-        mo_child_told(f->child, false);
+        mo_child_report(f->child, false);
     else if (r->err->code == MO_ETIMEOUT || r->err->code == MO_EPROTO ||
              is_cut_off(f, r))
-        mo_child_fault(f->child, r->err);
+        mo_child_report_fault(f->child, r->err);
     if (r->err && r->err->code == MO_ETIMEOUT)
-        mo_pulse(f->child);
+        mo_child_ping(f->child);
 }
 
-/* Its headers did not fit: the schema that we know is old. The call was not
- * done, so it is sent once more when the list has been read. True: it is. */
-static bool look_again(struct forwarded_call *f)
+/* The headers did not match: our schema of the tool is outdated. The call
+ * was not run, so it is sent once more after the list was read again. True:
+ * it will be. */
+static bool reread_tools(struct forwarded_call *f)
 {
     struct gw_child *k =
         f->slot && f->child ? mo_gw_child(f->slot, f->child) : NULL;
-    bool again =
-        k && !f->retried && f->how == DOWN_HELD && mo_list_empty(&f->questions);
+    bool again = k && !f->retried && f->client == CLIENT_WAITING &&
+                 mo_list_empty(&f->questions);
 
-    f->stale = again;
+    f->awaits_tools = again;
     f->retried = f->retried || again;
     if (k)
         mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
     return again;
 }
 
-/* For a client that is not here. */
+/* Keeps the outcome for a client that is not waiting. */
 static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_json said;
@@ -251,32 +272,33 @@ static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
     mo_buf_fini(&b);
 }
 
-static void finish(struct forwarded_call *f, const struct mo_reply *r)
+static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
 {
-    if (f->pace)
-        mo_latency_note(f->pace, (mo_now_ns() - f->sent_ns) / 1000,
-                        r->err != NULL);
-    tell_breaker(f, r);
-    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && look_again(f))
+    if (f->latency)
+        mo_latency_add(f->latency, (mo_now_ns() - f->sent_ns) / 1000,
+                       r->err != NULL);
+    report_to_breaker(f, r);
+    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && reread_tools(f))
         return;
     if (r->err) {
         enum failover_how how =
             mo_failover_is_unsent(r) ? FAILOVER_NO_CHILD : FAILOVER_SENT;
 
-        if (!mo_failover_take(f, how, r->err))
-            no_answer(f, r->err, f->detour.sent);
+        if (!mo_failover_retry(f, how, r->err))
+            fail_without_answer(f, r->err, f->failover.sent);
         return;
     }
-    if (f->how == DOWN_HELD && mo_list_empty(&f->questions) && !f->lacked.len) {
-        hand_over(f, r);
+    if (f->client == CLIENT_WAITING && mo_list_empty(&f->questions) &&
+        !f->lacked.len) {
+        pass_reply(f, r);
     } else {
         mo_gw_judge_reply(f, r);
         keep_outcome(f, r);
-        settle(f);
+        end_call(f);
     }
 }
 
-/* --- a promise instead of an answer -------------------------------------- */
+/* --- tasks --------------------------------------------------------------- */
 
 static void on_task_done(void *ctx, const struct mo_reply *r)
 {
@@ -286,49 +308,49 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 
     f->task = NULL;
     mo_buf_init(&b, GW_TEXT_MAX);
-    if (r->result.p && mo_forward_plain(r->result, &b) == 0 && b.len)
+    if (r->result.p && mo_forward_strip_task_meta(r->result, &b) == 0 && b.len)
         plain.result = (struct mo_json){b.p, b.len};
-    finish(f, &plain);
+    finish_call(f, &plain);
     mo_buf_fini(&b);
 }
 
-/* The client speaks of tasks itself: it gets the task, under a name of ours. */
+/* Passes the task to a client that supports tasks, under an exposed id. */
 static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
-    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
-    struct result_limit how = how_of(f);
+    struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
+    struct result_limit how = limit_of(f);
 
     if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
     (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
-    f->most = 0; /* of its result, not of this */
+    f->result_max = 0; /* the limit is for the task's result */
     mo_gw_judge_done(f, MO_GW_OK,
-                     result.n); /* what becomes of it is the client's */
-    settle(f);
+                     result.n); /* the client follows the task itself */
+    end_call(f);
     return true;
 }
 
-/* What a task's method answers: under the name that the client knows, with as
- * much of its result as a call would have given. */
-static void about_task(struct forwarded_call *f, struct mo_json task)
+/* Makes the result of a tasks/... method: with the exposed id, and with the
+ * result limit of the task's tool. */
+static void make_task_outcome(struct forwarded_call *f, struct mo_json task)
 {
     struct result_limit how = {.who = f->who};
     struct mo_json said;
     struct mo_buf cut;
 
     mo_buf_reset(&f->outcome);
-    mo_rewrite_task_how(f->down->name, &how);
+    mo_rewrite_task_limit(f->down->name, &how);
     (void)mo_rewrite_task_result(f->g, f->down, f->slot, &how, task,
                                  &f->outcome);
     if (mo_redact_task_failed(task))
-        clean_outcome(f);
+        redact_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
     mo_buf_init(&cut, 2 * GW_TEXT_MAX);
     if (!mo_buf_err(&f->outcome) &&
-        mo_result_limit_task(f->g->shape, &how, said, &cut)) {
+        mo_result_limit_task(f->g->results, &how, said, &cut)) {
         mo_buf_fini(&f->outcome);
         f->outcome = cut;
     } else {
@@ -339,24 +361,24 @@ static void about_task(struct forwarded_call *f, struct mo_json task)
 static void watch_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_task_opts o = {
-        .on_input = mo_forward_task_asks,
+        .on_input = mo_forward_task_input,
         .done = on_task_done,
         .ctx = f,
     };
     struct mo_err e;
 
-    f->detour.rooted = true;
+    f->failover.pinned = true;
     if (mo_task_watch(mo_child_conn(f->child), result, &o, &f->task, &e) < 0)
-        no_answer(f, &e, true);
-    else if (f->how == DOWN_GONE)
+        fail_without_answer(f, &e, true);
+    else if (f->client == CLIENT_GONE)
         mo_task_cancel(f->task);
     else
-        (void)mo_forward_keep(f, mo_json_get(result, "task"));
+        (void)mo_forward_task_begin(f, mo_json_get(result, "task"));
 }
 
-/* Results may be long: they are only looked into if that can be. */
-static bool is_promise(const struct forwarded_call *f,
-                       const struct mo_conn *conn, const struct mo_reply *r)
+/* Parses the result, which may be long, only if it can be a task. */
+static bool is_task_result(const struct forwarded_call *f,
+                           const struct mo_conn *conn, const struct mo_reply *r)
 {
     return (r->task || f->as_task) && mo_task_is(conn, r->result);
 }
@@ -368,14 +390,14 @@ void mo_forward_done(void *ctx, const struct mo_reply *r)
 
     f->call = NULL;
     if (!r->result.p || !conn) {
-        finish(f, r);
-    } else if (f->down && f->how == DOWN_HELD &&
+        finish_call(f, r);
+    } else if (f->down && f->client == CLIENT_WAITING &&
                mo_rewrite_is_task_method(f->down)) {
-        about_task(f, r->result);
-        tell_breaker(f, r);
-        settle(f);
-    } else if (!is_promise(f, conn, r)) {
-        finish(f, r);
+        make_task_outcome(f, r->result);
+        report_to_breaker(f, r);
+        end_call(f);
+    } else if (!is_task_result(f, conn, r)) {
+        finish_call(f, r);
     } else if (!pass_task(f, r->result)) {
         watch_task(f, r->result);
     }

@@ -1,39 +1,40 @@
-/* forwarded_call_owner.c - whose a server's question or log message is, see
- * forwarded_call.h: never guessed among several clients. */
+/* forwarded_call_owner.c - finds the client of a server's question or log
+ * message. The rules are in forwarded_call.h; it never guesses among several
+ * clients. */
 #include "gateway/call/forwarded_call.h"
 #include "secrets/redact.h"
 
-/* Of one connection, or the same flight. */
-static bool is_one(const struct forwarded_call *a,
-                   const struct forwarded_call *b)
+/* True for the same call or the same connection. */
+static bool is_same_client(const struct forwarded_call *a,
+                           const struct forwarded_call *b)
 {
     return a == b || (a->peer && a->peer == b->peer);
 }
 
-struct forwarded_call *mo_forward_of(struct server_slot *s,
-                                     const struct mo_child *c, uint64_t number,
-                                     bool *sure)
+struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
+                                             const struct mo_child *c,
+                                             uint64_t number, bool *sure)
 {
     bool shared = !mo_child_who(c).n, only = true;
     struct forwarded_call *newest = NULL;
 
     sure = sure ? sure : &only;
     *sure = true;
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, snode);
+            mo_container_of(n, struct forwarded_call, slot_node);
 
         if (f->child == c && number && f->number == number)
             return f;
     }
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, snode);
+            mo_container_of(n, struct forwarded_call, slot_node);
 
-        /* One that is KEPT names its task in all it says. */
-        if (f->child != c || (!shared && f->how == DOWN_KEPT))
+        /* A call that HAS_TASK is found by its task id. */
+        if (f->child != c || (!shared && f->client == CLIENT_HAS_TASK))
             continue;
-        if (newest && shared && !is_one(newest, f))
+        if (newest && shared && !is_same_client(newest, f))
             return NULL;
         *sure = newest == NULL;
         newest = f;
@@ -41,17 +42,17 @@ struct forwarded_call *mo_forward_of(struct server_slot *s,
     return newest;
 }
 
-struct forwarded_call *mo_forward_of_task(struct server_slot *s,
-                                          const struct mo_child *c,
-                                          struct mo_json params)
+struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
+                                                  const struct mo_child *c,
+                                                  struct mo_json params)
 {
     struct mo_json of =
         mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
     struct mo_json id = mo_json_get(of, "taskId");
 
-    mo_list_each (n, &s->flights) {
+    mo_list_each (n, &s->calls) {
         struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, snode);
+            mo_container_of(n, struct forwarded_call, slot_node);
 
         if (id.p && f->child == c && f->task && mo_task_is_named(f->task, id))
             return f;
@@ -72,7 +73,7 @@ uint64_t mo_forward_session_of(const struct mo_gateway *g,
     return peer;
 }
 
-static void log_to(struct gw_child *k, uint64_t peer, struct mo_json params)
+static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
     if (!peer)
         k->slot->g->lost_logs++;
@@ -81,22 +82,23 @@ static void log_to(struct gw_child *k, uint64_t peer, struct mo_json params)
                         params);
 }
 
-/* Of which of a legacy client's calls it is nobody guesses: it goes where that
- * client's news go. */
-static void log_plain(struct gw_child *k, uint64_t stream_of,
+/* A legacy client's message without a sure owner goes to its notification
+ * stream. */
+static void route_log(struct gw_child *k, uint64_t stream_of,
                       struct mo_json params)
 {
-    struct forwarded_call *f = mo_forward_of_task(k->slot, k->child, params);
+    struct forwarded_call *f =
+        mo_forward_find_task_owner(k->slot, k->child, params);
     bool sure = true;
 
     if (!f)
-        f = mo_forward_of(k->slot, k->child, stream_of, &sure);
+        f = mo_forward_find_owner(k->slot, k->child, stream_of, &sure);
     if (!f)
-        log_to(k, mo_forward_session_of(k->slot->g, k->child), params);
+        send_log(k, mo_forward_session_of(k->slot->g, k->child), params);
     else if (!f->down)
         k->slot->g->lost_logs++;
     else if (!sure && !mo_mcp_is_modern(f->down->version))
-        log_to(k, f->peer, params);
+        send_log(k, f->peer, params);
     else
         mo_ep_call_log_raw(f->down, params);
 }
@@ -109,7 +111,7 @@ void mo_forward_log(struct gw_child *k, uint64_t stream_of,
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
     params = mo_redact(k->slot->g->loop, params, &b);
     if (params.p)
-        log_plain(k, stream_of, params);
+        route_log(k, stream_of, params);
     else
         k->slot->g->lost_logs++;
     mo_buf_fini(&b);

@@ -1,42 +1,43 @@
-/* forwarded_call_task.c - a legacy server's task, told to a modern client as
- * one of its own kind.
+/* forwarded_call_task.c - shows a legacy server's task to a modern client as
+ * a task of the modern extension.
  *
- * The two kinds differ too much to be passed on: a task of 2025-11-25 asks its
- * questions itself and has a method for its outcome, one of the extension is
- * looked at by tasks/get, which brings both. So the flight goes on without its
- * client, watches the server's task (mcp/client/task.h) and keeps what comes of
- * it: open questions, then the outcome. The client's methods are answered from
- * that, under the flight's own id, to whom it was given and to nobody else.
+ * The two kinds differ too much to be passed on: a task of 2025-11-25 sends
+ * its questions as requests and has a method for its result; a modern task
+ * returns both by tasks/get. So the call continues without its client,
+ * follows the server's task (mcp/client/task.h) and keeps open questions and
+ * then the outcome. The client's tasks/... methods are answered from that,
+ * under the call's id and only for the client that was given it.
  *
- * Limits: a task is kept for the time that its server names, KEPT_MS at most;
- * GW_AWAY_MAX of them together with the calls that wait for their client; and
- * outcomes of KEPT_BYTES in all, what is longer is lost and says so. */
+ * Limits: a task is kept for the time that its server names, at most
+ * TASK_KEEP_MS. There are at most GW_AWAY_MAX tasks and waiting calls
+ * together. Outcomes have at most TASK_BYTES_MAX bytes in all; a longer one
+ * is dropped and replaced by an error. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "mcp/edit.h"
 
-#define KEPT_MS      ((uint64_t)3600 * 1000)
-#define KEPT_POLL_MS 500 /* what we advise, unless the server does */
-#define KEPT_BYTES   ((size_t)32 * 1024 * 1024)
+#define TASK_KEEP_MS   ((uint64_t)3600 * 1000)
+#define TASK_POLL_MS   500 /* default pollIntervalMs */
+#define TASK_BYTES_MAX ((size_t)32 * 1024 * 1024)
 
-struct kept {
+struct kept_task {
     uint64_t created, updated; /* wall ms */
     uint64_t ttl_ms, poll_ms;
     size_t bytes; /* counted in g->kept_bytes */
     bool cancelled;
     struct mo_span caller;
-    char text[]; /* caller's */
+    char text[];
 };
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- what is said about it ----------------------------------------------- */
+/* --- status -------------------------------------------------------------- */
 
 static const char *status_of(const struct forwarded_call *f)
 {
-    if (f->kept->cancelled)
+    if (f->kept_task->cancelled)
         return "cancelled";
-    if (f->over)
+    if (f->ended)
         return f->is_error ? "failed" : "completed";
     return mo_list_empty(&f->questions) ? "working" : "input_required";
 }
@@ -56,25 +57,26 @@ static void put_task(struct mo_jw *w, const struct forwarded_call *f)
     mo_jw_cstr(w, f->id);
     mo_jw_key(w, "status");
     mo_jw_cstr(w, status_of(f));
-    put_time(w, "createdAt", f->kept->created);
-    put_time(w, "lastUpdatedAt", f->kept->updated);
+    put_time(w, "createdAt", f->kept_task->created);
+    put_time(w, "lastUpdatedAt", f->kept_task->updated);
     mo_jw_key(w, "ttlMs");
-    mo_jw_u64(w, f->kept->ttl_ms);
+    mo_jw_u64(w, f->kept_task->ttl_ms);
     mo_jw_key(w, "pollIntervalMs");
-    mo_jw_u64(w, f->kept->poll_ms);
+    mo_jw_u64(w, f->kept_task->poll_ms);
 }
 
 static void put_outcome(struct mo_jw *w, const struct forwarded_call *f)
 {
-    if (!f->over || f->kept->cancelled)
+    if (!f->ended || f->kept_task->cancelled)
         return;
     mo_jw_key(w, f->is_error ? "error" : "result");
     mo_jw_raw(w, mo_buf_view(&f->outcome));
 }
 
-/* c: who asks, to whom questions may be put; NULL: nobody does. */
-static void put_all(struct mo_buf *b, struct forwarded_call *f,
-                    struct mo_ep_call *c)
+/* Writes the task's status. c: the request of the client, which gets the
+ * questions; NULL: a notification without them. */
+static void put_status(struct mo_buf *b, struct forwarded_call *f,
+                       struct mo_ep_call *c)
 {
     struct mo_jw w;
 
@@ -82,7 +84,7 @@ static void put_all(struct mo_buf *b, struct forwarded_call *f,
     mo_jw_obj(&w);
     put_task(&w, f);
     put_outcome(&w, f);
-    if (c && !f->over && !mo_list_empty(&f->questions)) {
+    if (c && !f->ended && !mo_list_empty(&f->questions)) {
         mo_jw_key(&w, "inputRequests");
         mo_jw_obj(&w);
         mo_forward_show_questions(f, c, &w);
@@ -93,9 +95,9 @@ static void put_all(struct mo_buf *b, struct forwarded_call *f,
 
 /* --- life ---------------------------------------------------------------- */
 
-/* A client of whom it is not known whether it takes the questions is not told
- * them: it hears that there are some, and asks. */
-static void tell(struct forwarded_call *f)
+/* Notifies the client. Questions are not included, since it is not known
+ * here whether the client supports them: it fetches them by tasks/get. */
+static void notify_client(struct forwarded_call *f)
 {
     struct mo_buf b;
     bool serves = false;
@@ -105,26 +107,27 @@ static void tell(struct forwarded_call *f)
     if (!serves)
         return;
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    put_all(&b, f, NULL);
+    put_status(&b, f, NULL);
     if (!mo_buf_err(&b))
-        mo_endpoint_task(f->ep, f->kept->caller, mo_span_cstr(f->id),
+        mo_endpoint_task(f->ep, f->kept_task->caller, mo_span_cstr(f->id),
                          mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-/* As long as its tool's results may be. */
-static void shorten(struct forwarded_call *f)
+/* Cuts the outcome to the tool's result limit. */
+static void limit_outcome(struct forwarded_call *f)
 {
     struct mo_json whole = {f->outcome.p, f->outcome.len};
-    struct result_limit how = {
-        .who = f->who, .most = f->most, .promised = f->promised};
+    struct result_limit how = {.who = f->who,
+                               .max = f->result_max,
+                               .has_output_schema = f->has_output_schema};
     struct mo_buf cut;
 
-    if (f->is_error || !f->most || mo_buf_err(&f->outcome) ||
-        whole.n <= f->most)
+    if (f->is_error || !f->result_max || mo_buf_err(&f->outcome) ||
+        whole.n <= f->result_max)
         return;
     mo_buf_init(&cut, GW_TEXT_MAX);
-    if (mo_result_limit_cut(f->g->shape, &how, whole, &cut)) {
+    if (mo_result_limit_cut(f->g->results, &how, whole, &cut)) {
         mo_buf_fini(&f->outcome);
         f->outcome = cut;
     } else {
@@ -132,13 +135,13 @@ static void shorten(struct forwarded_call *f)
     }
 }
 
-/* The outcome is counted; one that is too big is replaced. */
-static void count(struct forwarded_call *f)
+/* Counts the outcome's bytes; one that is too big becomes an error. */
+static void count_outcome(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
 
     if (mo_buf_err(&f->outcome) ||
-        g->kept_bytes + f->outcome.len > KEPT_BYTES) {
+        g->kept_bytes + f->outcome.len > TASK_BYTES_MAX) {
         mo_buf_fini(&f->outcome);
         mo_buf_init(&f->outcome, GW_TEXT_MAX);
         (void)mo_buf_puts(&f->outcome,
@@ -146,30 +149,30 @@ static void count(struct forwarded_call *f)
                           "\"the outcome is too big to be kept\"}");
         f->is_error = true;
     }
-    f->kept->bytes = f->outcome.len;
-    g->kept_bytes += f->kept->bytes;
+    f->kept_task->bytes = f->outcome.len;
+    g->kept_bytes += f->kept_task->bytes;
 }
 
-void mo_forward_kept_news(struct forwarded_call *f)
+void mo_forward_task_changed(struct forwarded_call *f)
 {
-    f->kept->updated = mo_wall_ms();
-    if (f->over && !f->kept->bytes) {
-        shorten(f);
-        count(f);
+    f->kept_task->updated = mo_wall_ms();
+    if (f->ended && !f->kept_task->bytes) {
+        limit_outcome(f);
+        count_outcome(f);
     }
-    tell(f);
+    notify_client(f);
 }
 
-void mo_forward_kept_free(struct forwarded_call *f)
+void mo_forward_task_free(struct forwarded_call *f)
 {
-    if (!f->kept)
+    if (!f->kept_task)
         return;
-    f->g->kept_bytes -= f->kept->bytes;
-    mo_free(f->kept);
-    f->kept = NULL;
+    f->g->kept_bytes -= f->kept_task->bytes;
+    mo_free(f->kept_task);
+    f->kept_task = NULL;
 }
 
-static uint64_t ms_of(struct mo_json v, uint64_t usual, uint64_t most)
+static uint64_t read_ms(struct mo_json v, uint64_t usual, uint64_t most)
 {
     uint64_t ms;
 
@@ -178,9 +181,10 @@ static uint64_t ms_of(struct mo_json v, uint64_t usual, uint64_t most)
     return ms < most ? ms : most;
 }
 
-static struct kept *kept_new(const struct mo_ep_call *c, struct mo_json task)
+static struct kept_task *kept_task_new(const struct mo_ep_call *c,
+                                       struct mo_json task)
 {
-    struct kept *k = mo_zalloc(sizeof(*k) + c->caller.n + 1);
+    struct kept_task *k = mo_zalloc(sizeof(*k) + c->caller.n + 1);
 
     if (!k)
         return NULL;
@@ -188,34 +192,33 @@ static struct kept *kept_new(const struct mo_ep_call *c, struct mo_json task)
         memcpy(k->text, c->caller.p, c->caller.n);
     k->caller = mo_span(k->text, c->caller.n);
     k->created = k->updated = mo_wall_ms();
-    k->ttl_ms = ms_of(mo_json_get(task, "ttl"), KEPT_MS, KEPT_MS);
-    k->poll_ms = ms_of(mo_json_get(task, "pollInterval"), KEPT_POLL_MS,
-                       MO_TASK_POLL_MAX_MS);
+    k->ttl_ms = read_ms(mo_json_get(task, "ttl"), TASK_KEEP_MS, TASK_KEEP_MS);
+    k->poll_ms = read_ms(mo_json_get(task, "pollInterval"), TASK_POLL_MS,
+                         MO_TASK_POLL_MAX_MS);
     return k;
 }
 
-bool mo_forward_keep(struct forwarded_call *f, struct mo_json task)
+bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
 {
-    struct mo_ep_call *c = f->how == DOWN_HELD ? f->down : NULL;
+    struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
     struct mo_buf b;
     struct mo_jw w;
 
     if (!c || f->route.len || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS) || mo_forward_park(f) < 0)
         return false;
-    f->kept = kept_new(c, task);
-    if (!f->kept)
+    f->kept_task = kept_task_new(c, task);
+    if (!f->kept_task)
         return false;
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "resultType");
-    mo_jw_cstr(&w, "task");
+    mo_jw_member(&w, "resultType", MO_SPAN("task"));
     put_task(&w, f);
     mo_jw_end(&w);
     f->down = NULL;
-    f->how = DOWN_KEPT;
-    mo_timer_start(f->g->loop, &f->expiry, f->kept->ttl_ms);
+    f->client = CLIENT_HAS_TASK;
+    mo_timer_start(f->g->loop, &f->expiry, f->kept_task->ttl_ms);
     if (mo_buf_err(&b))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
@@ -224,14 +227,14 @@ bool mo_forward_keep(struct forwarded_call *f, struct mo_json task)
     return true;
 }
 
-/* --- its client's methods ------------------------------------------------ */
+/* --- tasks/... methods --------------------------------------------------- */
 
-static void get(struct forwarded_call *f, struct mo_ep_call *c)
+static void answer_get(struct forwarded_call *f, struct mo_ep_call *c)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, 2 * GW_TEXT_MAX);
-    put_all(&b, f, c);
+    put_status(&b, f, c);
     if (mo_buf_err(&b))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
@@ -239,57 +242,57 @@ static void get(struct forwarded_call *f, struct mo_ep_call *c)
     mo_buf_fini(&b);
 }
 
-static void update(struct forwarded_call *f, struct mo_ep_call *c)
+static void answer_update(struct forwarded_call *f, struct mo_ep_call *c)
 {
     mo_forward_answer_questions(f, mo_json_get(c->params, "inputResponses"));
-    f->kept->updated = mo_wall_ms();
+    f->kept_task->updated = mo_wall_ms();
     mo_ep_call_result(c, MO_SPAN("{}"));
 }
 
-/* It stays until its time, so that its client can see what became of it. */
-static void cancel(struct forwarded_call *f, struct mo_ep_call *c)
+/* The task is kept until it expires, so that its client can see the status. */
+static void answer_cancel(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    if (!f->over && !f->kept->cancelled) {
-        f->kept->cancelled = true;
+    if (!f->ended && !f->kept_task->cancelled) {
+        f->kept_task->cancelled = true;
         mo_forward_drop_questions(f, "the client cancelled it");
         if (f->task)
             mo_task_cancel(f->task);
-        mo_forward_kept_news(f);
+        mo_forward_task_changed(f);
     }
     mo_ep_call_result(c, MO_SPAN("{}"));
 }
 
-bool mo_forward_kept_method(struct mo_gateway *g, struct mo_ep_call *c)
+bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c)
 {
     static const struct {
         const char *method;
         void (*run)(struct forwarded_call *f, struct mo_ep_call *c);
-    } rows[] = {
-        {"tasks/get", get},
-        {"tasks/update", update},
-        {"tasks/cancel", cancel},
+    } task_methods[] = {
+        {"tasks/get", answer_get},
+        {"tasks/update", answer_update},
+        {"tasks/cancel", answer_cancel},
     };
     struct forwarded_call *f = NULL;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
 
     if (!mo_rewrite_is_task_method(c))
         return false;
     f = mo_map_get(&g->parked, c->name);
     mo_rewrite_who(c->peer, c->caller, who);
-    if (!f || f->how != DOWN_KEPT || strcmp(who, f->who) != 0)
+    if (!f || f->client != CLIENT_HAS_TASK || strcmp(who, f->who) != 0)
         return false;
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (mo_span_is(c->method, rows[i].method)) {
-            rows[i].run(f, c);
+    for (size_t i = 0; i < MO_COUNT(task_methods); i++) {
+        if (mo_span_is(c->method, task_methods[i].method)) {
+            task_methods[i].run(f, c);
             return true;
         }
     }
     return false;
 }
 
-/* --- what a legacy server adds to the outcome ---------------------------- */
+/* --- _meta of a legacy task ---------------------------------------------- */
 
-/* _meta without the name of the task, which the client does not know. */
+/* Writes _meta without the server's task id, which the client does not know. */
 static int put_meta(struct mo_json meta, struct mo_buf *b)
 {
     struct mo_edit ed = {MO_MCP_P_TASK, {NULL, 0}};
@@ -297,7 +300,7 @@ static int put_meta(struct mo_json meta, struct mo_buf *b)
     return mo_edit(b, meta, &ed, 1);
 }
 
-int mo_forward_plain(struct mo_json result, struct mo_buf *out)
+int mo_forward_strip_task_meta(struct mo_json result, struct mo_buf *out)
 {
     struct mo_json meta = mo_json_get(result, "_meta");
     struct mo_edit ed = {"_meta", {NULL, 0}};

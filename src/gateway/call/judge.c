@@ -106,7 +106,7 @@ static struct judged *judged_new(struct forwarded_call *f,
 {
     struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
     size_t room =
-        t->own.n + CROSS_WHO_MAX + WORDS_MAX + CLIENT_MAX + MO_TRACE_PARENT_LEN;
+        t->own.n + MO_GW_WHO_MAX + WORDS_MAX + CLIENT_MAX + MO_TRACE_PARENT_LEN;
 
     if (!j)
         return NULL;
@@ -168,7 +168,7 @@ void mo_gw_judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
     if (j->held && !j->pub.waited_ms)
         j->pub.waited_ms = since(j->held);
     judge_move(j, OVER);
-    j->pub.outcome = f->how == DOWN_GONE ? MO_GW_CANCELED : what;
+    j->pub.outcome = f->client == CLIENT_GONE ? MO_GW_CANCELED : what;
     j->pub.bytes = bytes;
     j->pub.ms = since(j->began);
     if (o->done)
@@ -436,7 +436,7 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     struct judged *j;
     enum mo_gw_ruling what;
 
-    mo_gw_judge_done(f, f->detour.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    mo_gw_judge_done(f, f->failover.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     mo_gw_judge_free(f);
     j = judged_new(f, t);
     if (!j) {
@@ -486,7 +486,7 @@ void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 {
     const struct mo_gw_judge *o = &g->o.judge;
     struct mo_gw_guess v[GUESSES];
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct mo_gw_routing r = {.by = by,
                               .who = who,
                               .words = mo_span_head(words, WORDS_MAX),
@@ -507,9 +507,9 @@ void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
 void mo_gw_judge_leave(struct server_slot *s)
 {
-    mo_list_each_safe (n, &s->flights) {
+    mo_list_each_safe (n, &s->calls) {
         struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, snode);
+            mo_container_of(n, struct forwarded_call, slot_node);
         struct judged *j = f->judged;
 
         if (!j ||

@@ -1,3 +1,4 @@
+/* result_limit.c - see result_limit.h. */
 #include "gateway/call/result_limit.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #define MARK_MAX     320
 
 static const char tool_text[] =
-    "{\"name\":\"" SHAPE_TOOL "\",\"title\":\"Read a long result\","
+    "{\"name\":\"" RESULT_TOOL "\",\"title\":\"Read a long result\","
     "\"description\":\"Read more of a result that was too long. Such a result "
     "names its handle; offset and limit are bytes.\","
     "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
@@ -21,8 +22,8 @@ static const char tool_text[] =
     "\"default\":65536}},\"required\":[\"handle\"]},"
     "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}}";
 
-struct kept {
-    struct mo_list node; /* in shape->kept, oldest first */
+struct kept_result {
+    struct mo_list node; /* in results->kept, oldest first */
     uint64_t until;
     char handle[MO_TOKEN_LEN(HANDLE_BYTES) + 1];
     char who[MO_GW_WHO_MAX];
@@ -30,22 +31,22 @@ struct kept {
     char text[];
 };
 
-struct result_shape {
+struct result_store {
     struct mo_loop *loop;
     struct mo_list kept;
     struct mo_map rows; /* handle -> struct kept */
     size_t bytes;
-    struct mo_timer timer; /* the oldest one's end */
+    struct mo_timer timer; /* expiry of the oldest one */
 };
 
-/* --- what is kept -------------------------------------------------------- */
+/* --- kept results -------------------------------------------------------- */
 
 static uint64_t now_ms(void)
 {
     return mo_now_ns() / MO_MS;
 }
 
-static void drop(struct result_shape *s, struct kept *k)
+static void drop_result(struct result_store *s, struct kept_result *k)
 {
     (void)mo_map_del(&s->rows, mo_span_cstr(k->handle));
     mo_list_del(&k->node);
@@ -53,67 +54,68 @@ static void drop(struct result_shape *s, struct kept *k)
     mo_free(k);
 }
 
-static struct kept *oldest(const struct result_shape *s)
+static struct kept_result *oldest_result(const struct result_store *s)
 {
-    return mo_list_empty(&s->kept) ? NULL
-                                   : mo_list_first(&s->kept, struct kept, node);
+    return mo_list_empty(&s->kept)
+               ? NULL
+               : mo_list_first(&s->kept, struct kept_result, node);
 }
 
-static void on_timer(struct mo_timer *t)
+static void on_keep_timeout(struct mo_timer *t)
 {
-    struct result_shape *s = mo_container_of(t, struct result_shape, timer);
+    struct result_store *s = mo_container_of(t, struct result_store, timer);
     uint64_t now = now_ms();
-    struct kept *k = oldest(s);
+    struct kept_result *k = oldest_result(s);
 
     while (k && k->until <= now) {
-        drop(s, k);
-        k = oldest(s);
+        drop_result(s, k);
+        k = oldest_result(s);
     }
     if (k)
         mo_timer_start(s->loop, t, k->until - now);
 }
 
-struct result_shape *mo_result_limit_new(struct mo_loop *l)
+struct result_store *mo_result_limit_new(struct mo_loop *l)
 {
-    struct result_shape *s = mo_new(struct result_shape);
+    struct result_store *s = mo_new(struct result_store);
 
     if (!s)
         return NULL;
     s->loop = l;
     mo_list_init(&s->kept);
-    mo_map_init(&s->rows, SHAPE_ROWS_MAX);
-    mo_timer_init(&s->timer, on_timer);
+    mo_map_init(&s->rows, RESULT_ROWS_MAX);
+    mo_timer_init(&s->timer, on_keep_timeout);
     return s;
 }
 
-void mo_result_limit_free(struct result_shape *s)
+void mo_result_limit_free(struct result_store *s)
 {
     if (!s)
         return;
     mo_timer_stop(s->loop, &s->timer);
     while (!mo_list_empty(&s->kept))
-        drop(s, oldest(s));
+        drop_result(s, oldest_result(s));
     mo_map_fini(&s->rows);
     mo_free(s);
 }
 
-/* NULL: it cannot be kept. */
-static const struct kept *keep(struct result_shape *s, const char *who,
-                               struct mo_span text)
+/* Keeps a copy. NULL: too long, or out of memory. */
+static const struct kept_result *
+keep_result(struct result_store *s, const char *who, struct mo_span text)
 {
-    struct kept *k;
+    struct kept_result *k;
 
-    if (text.n > SHAPE_ONE_MAX)
+    if (text.n > RESULT_ONE_MAX)
         return NULL;
-    while (!mo_list_empty(&s->kept) && (s->bytes + text.n > SHAPE_BYTES_MAX ||
-                                        s->rows.len >= SHAPE_ROWS_MAX))
-        drop(s, oldest(s));
+    while (!mo_list_empty(&s->kept) && (s->bytes + text.n > RESULT_BYTES_MAX ||
+                                        s->rows.len >= RESULT_ROWS_MAX))
+        drop_result(s, oldest_result(s));
     k = mo_alloc(sizeof(*k) + text.n);
     if (!k)
         return NULL;
     mo_random_token(k->handle, HANDLE_BYTES);
     (void)snprintf(k->who, sizeof(k->who), "%s", who);
-    k->until = now_ms() + SHAPE_KEEP_MS;
+    k->until = now_ms() + RESULT_KEEP_MS;
     k->n = text.n;
     memcpy(k->text, text.p, text.n);
     mo_list_init(&k->node);
@@ -124,14 +126,14 @@ static const struct kept *keep(struct result_shape *s, const char *who,
     mo_list_push(&s->kept, &k->node);
     s->bytes += text.n;
     if (!mo_timer_on(&s->timer))
-        mo_timer_start(s->loop, &s->timer, SHAPE_KEEP_MS);
+        mo_timer_start(s->loop, &s->timer, RESULT_KEEP_MS);
     return k;
 }
 
 /* --- cutting ------------------------------------------------------------- */
 
-/* At most so many bytes, no character cut in two. */
-static size_t whole(struct mo_span text, size_t most)
+/* Largest length up to most that does not split a character. */
+static size_t whole_chars(struct mo_span text, size_t most)
 {
     size_t n = most < text.n ? most : text.n;
 
@@ -140,16 +142,16 @@ static size_t whole(struct mo_span text, size_t most)
     return n;
 }
 
-struct cutting {
-    struct result_shape *s;
+struct cutter {
+    struct result_store *s;
     const struct result_limit *how;
-    size_t left; /* bytes of text that may still come */
+    size_t left; /* bytes of text left */
     struct mo_jw *meta;
     struct mo_arena a;
 };
 
-static void put_meta(struct mo_jw *w, const struct kept *k, size_t all,
-                     size_t shown, const char *what)
+static void put_cut_meta(struct mo_jw *w, const struct kept_result *k,
+                         size_t all, size_t shown, const char *what)
 {
     mo_jw_obj(w);
     mo_jw_key(w, "what");
@@ -165,8 +167,8 @@ static void put_meta(struct mo_jw *w, const struct kept *k, size_t all,
     mo_jw_end(w);
 }
 
-static void mark(const struct cutting *c, const struct kept *k, size_t shown,
-                 size_t all, char out[MARK_MAX])
+static void make_cut_mark(const struct cutter *c, const struct kept_result *k,
+                          size_t shown, size_t all, char out[MARK_MAX])
 {
     bool run = c->how->by_execute;
 
@@ -175,8 +177,8 @@ static void mark(const struct cutting *c, const struct kept *k, size_t shown,
                        "\n[cut: %zu of %zu bytes; the rest by %s"
                        "{\"handle\":\"%s\",\"offset\":%zu}%s]",
                        shown, all,
-                       run ? "execute {\"tool\":\"" SHAPE_TOOL "\",\"params\":"
-                           : SHAPE_TOOL " ",
+                       run ? "execute {\"tool\":\"" RESULT_TOOL "\",\"params\":"
+                           : RESULT_TOOL " ",
                        k->handle, shown, run ? "}" : "");
     else
         (void)snprintf(out, MARK_MAX,
@@ -184,20 +186,20 @@ static void mark(const struct cutting *c, const struct kept *k, size_t shown,
                        shown, all);
 }
 
-/* One text of the content, as it is given out. */
-static int cut_text(struct cutting *c, struct mo_json item, struct mo_span text,
+/* Writes one text item, cut. */
+static int cut_text(struct cutter *c, struct mo_json item, struct mo_span text,
                     struct mo_buf *out)
 {
-    size_t shown = whole(text, c->left);
-    const struct kept *k = keep(c->s, c->how->who, text);
+    size_t shown = whole_chars(text, c->left);
+    const struct kept_result *k = keep_result(c->s, c->how->who, text);
     struct mo_edit ed = {"text", {NULL, 0}};
     struct mo_buf plain, quoted;
     char said[MARK_MAX];
     int rc;
 
     c->left = 0;
-    mark(c, k, shown, text.n, said);
-    put_meta(c->meta, k, text.n, shown, "text");
+    make_cut_mark(c, k, shown, text.n, said);
+    put_cut_meta(c->meta, k, text.n, shown, "text");
     mo_buf_init(&plain, GW_TEXT_MAX);
     mo_buf_init(&quoted, GW_TEXT_MAX);
     (void)mo_buf_put(&plain, text.p, shown);
@@ -212,7 +214,7 @@ static int cut_text(struct cutting *c, struct mo_json item, struct mo_span text,
     return rc;
 }
 
-static int cut_item(struct cutting *c, struct mo_json item, struct mo_buf *out)
+static int cut_item(struct cutter *c, struct mo_json item, struct mo_buf *out)
 {
     struct mo_json v = mo_json_get(item, "text");
     struct mo_span text;
@@ -231,7 +233,7 @@ static int cut_item(struct cutting *c, struct mo_json item, struct mo_buf *out)
     return mo_buf_span(out, mo_json_text(item));
 }
 
-static int cut_content(struct cutting *c, struct mo_json content,
+static int cut_content(struct cutter *c, struct mo_json content,
                        struct mo_buf *out)
 {
     struct mo_json_iter it;
@@ -249,12 +251,13 @@ static int cut_content(struct cutting *c, struct mo_json content,
     return rc < 0 ? rc : mo_buf_putc(out, ']');
 }
 
-/* A result is an object; its members that matter are put together anew. */
-static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
+/* Writes the result with shortened members and the note in _meta. */
+static int cut_members(struct cutter *c, struct mo_json result,
+                       struct mo_buf *out)
 {
     struct mo_json data = mo_json_get(result, "structuredContent");
     struct mo_json content = mo_json_get(result, "content");
-    struct mo_edit v[3], in = {SHAPE_META, {NULL, 0}};
+    struct mo_edit v[3], in = {RESULT_META, {NULL, 0}};
     struct mo_buf list, told, meta;
     struct mo_jw w;
     size_t n = 0;
@@ -266,9 +269,9 @@ static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
     mo_jw_init(&w, &told);
     c->meta = &w;
     mo_jw_arr(&w);
-    if (data.p && data.n > c->left && !c->how->promised) {
-        put_meta(&w, keep(c->s, c->how->who, mo_json_text(data)), data.n, 0,
-                 "structuredContent");
+    if (data.p && data.n > c->left && !c->how->has_output_schema) {
+        put_cut_meta(&w, keep_result(c->s, c->how->who, mo_json_text(data)),
+                     data.n, 0, "structuredContent");
         v[n++] = (struct mo_edit){"structuredContent", {NULL, 0}};
     }
     if (mo_json_is(content, MO_JSON_ARRAY)) {
@@ -290,25 +293,25 @@ static int put_all(struct cutting *c, struct mo_json result, struct mo_buf *out)
     return rc;
 }
 
-bool mo_result_limit_cut(struct result_shape *s, const struct result_limit *how,
+bool mo_result_limit_cut(struct result_store *s, const struct result_limit *how,
                          struct mo_json result, struct mo_buf *out)
 {
-    struct cutting c = {
+    struct cutter c = {
         .s = s,
         .how = how,
-        .left = how->most < SHAPE_LEAST ? SHAPE_LEAST : how->most,
+        .left = how->max < RESULT_LIMIT_MIN ? RESULT_LIMIT_MIN : how->max,
     };
     int rc;
 
     if (result.n <= c.left || !mo_json_is(result, MO_JSON_OBJECT))
         return false;
     mo_arena_init(&c.a, 2 * GW_TEXT_MAX);
-    rc = put_all(&c, result, out);
+    rc = cut_members(&c, result, out);
     mo_arena_fini(&c.a);
     return rc == 0 && out->len > 0 && !mo_buf_err(out);
 }
 
-bool mo_result_limit_task(struct result_shape *s,
+bool mo_result_limit_task(struct result_store *s,
                           const struct result_limit *how, struct mo_json task,
                           struct mo_buf *out)
 {
@@ -317,7 +320,7 @@ bool mo_result_limit_task(struct result_shape *s,
     struct mo_buf cut;
     bool is;
 
-    if (!how->most || result.n <= how->most)
+    if (!how->max || result.n <= how->max)
         return false;
     mo_buf_init(&cut, GW_TEXT_MAX);
     is = mo_result_limit_cut(s, how, result, &cut);
@@ -332,19 +335,20 @@ bool mo_result_limit_task(struct result_shape *s,
 bool mo_result_limit_is_on(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (mo_overrides_has_limit(g->v[i]->manner))
+        if (mo_overrides_has_limit(g->v[i]->overrides))
             return true;
     return false;
 }
 
-bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_result_limit_is_call(const struct mo_gateway *g,
+                             const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
     if (c->inside.n && !mo_gw_inside_name(&name))
         return false;
     return mo_span_is(c->method, "tools/call") &&
-           mo_span_is(name, SHAPE_TOOL) &&
+           mo_span_is(name, RESULT_TOOL) &&
            !mo_catalog_find(g->cat, MO_CAT_TOOLS, c->name);
 }
 
@@ -360,12 +364,13 @@ int mo_result_limit_list(struct mo_span page, struct mo_buf *out)
     return mo_buf_span(out, rest);
 }
 
-/* Somebody else's is as one that was never there. */
-static const struct kept *find(const struct mo_gateway *g,
-                               const struct mo_ep_call *c, struct mo_json v)
+/* The kept result of a handle; NULL: none, expired, or of another client. */
+static const struct kept_result *find_kept_result(const struct mo_gateway *g,
+                                                  const struct mo_ep_call *c,
+                                                  struct mo_json v)
 {
-    char who[CROSS_WHO_MAX], handle[64];
-    const struct kept *k;
+    char who[MO_GW_WHO_MAX], handle[64];
+    const struct kept_result *k;
     struct mo_buf b;
 
     if (!mo_json_is(v, MO_JSON_STRING))
@@ -375,17 +380,17 @@ static const struct kept *find(const struct mo_gateway *g,
         mo_buf_fini(&b);
         return NULL;
     }
-    k = mo_map_get(&g->shape->rows, mo_buf_view(&b));
+    k = mo_map_get(&g->results->rows, mo_buf_view(&b));
     mo_buf_fini(&b);
     mo_rewrite_who(c->peer, c->caller, who);
     return k && strcmp(k->who, who) == 0 && k->until > now_ms() ? k : NULL;
 }
 
-static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
-                      size_t limit)
+static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
+                       size_t from, size_t limit)
 {
     struct mo_span rest = mo_span_skip(mo_span(k->text, k->n), from);
-    size_t n = whole(rest, limit);
+    size_t n = whole_chars(rest, limit);
     struct mo_buf b;
     struct mo_jw w;
 
@@ -395,7 +400,7 @@ static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
     mo_rewrite_put_text(&w, mo_span_head(rest, n));
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
-    mo_jw_key(&w, SHAPE_META);
+    mo_jw_key(&w, RESULT_META);
     mo_jw_obj(&w);
     mo_jw_key(&w, "handle");
     mo_jw_cstr(&w, k->handle);
@@ -421,21 +426,22 @@ static void put_piece(struct mo_ep_call *c, const struct kept *k, size_t from,
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_json arguments)
 {
-    const struct kept *k = find(g, c, mo_json_get(arguments, "handle"));
-    uint64_t from = 0, limit = SHAPE_PAGE;
+    const struct kept_result *k =
+        find_kept_result(g, c, mo_json_get(arguments, "handle"));
+    uint64_t from = 0, limit = RESULT_PAGE;
 
     (void)mo_json_u64(mo_json_get(arguments, "offset"), &from);
     (void)mo_json_u64(mo_json_get(arguments, "limit"), &limit);
     if (!k) {
-        mo_ep_call_fail(c, "there is no result with that handle (any more); "
-                           "run the tool again");
+        mo_ep_call_fail(c, "no result is kept under that handle; it may have "
+                           "expired: run the tool again");
         return;
     }
-    if (limit < 4 || limit > SHAPE_PAGE_MAX)
-        limit = limit < 4 ? 4 : SHAPE_PAGE_MAX;
+    if (limit < 4 || limit > RESULT_PAGE_MAX)
+        limit = limit < 4 ? 4 : RESULT_PAGE_MAX;
     from = from < k->n ? from : k->n;
     while (from > 0 && from < k->n &&
            ((unsigned char)k->text[from] & 0xc0) == 0x80)
-        from--; /* a character is never begun in its middle */
-    put_piece(c, k, (size_t)from, (size_t)limit);
+        from--; /* back to the start of a character */
+    send_piece(c, k, (size_t)from, (size_t)limit);
 }

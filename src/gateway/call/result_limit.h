@@ -1,66 +1,67 @@
-/* result_limit.h - results that are too long for whoever asked.
+/* result_limit.h - cuts long results and keeps the rest for read_result.
  *
- * A tool's result may be limited to so many bytes of text
- * (gateway/upstream/server_overrides.h). What is beyond is cut off behind a
- * whole character, with a mark that says so and names a handle; the whole text
- * is kept, and read_result gives it out piece by piece. Structured content that
- * is too long goes the same way, unless the client was promised a schema for
- * it: then it stays. Pictures and sounds are not cut: half of one is none.
+ * A tool's result may be limited to a number of bytes of text
+ * (server_overrides.h). The text is cut after a whole character and ends
+ * with a mark that names a handle. The whole text is kept, and the tool
+ * read_result returns it piece by piece. Structured content that is too long
+ * is left out and kept in the same way, unless the tool has an output
+ * schema: then it stays. Images and audio are not cut.
  *
- * Kept are SHAPE_BYTES_MAX bytes in all, the oldest goes first, and each for
- * SHAPE_KEEP_MS; only whoever asked for the result may read it (the same
- * connection, session or caller). A text that finds no place is cut all the
- * same, and the mark says that the rest is lost.
+ * At most RESULT_BYTES_MAX bytes are kept, each text for RESULT_KEEP_MS; the
+ * oldest goes first. Only the client that asked for the result may read it
+ * (the same connection, session or caller). A text that cannot be kept is
+ * cut all the same, and the mark says that the rest is lost.
  *
- * read_result is listed when any tool has a limit of its own; where tools are
- * run by execute it can also be run so, since four are to be enough. */
+ * read_result is listed if any tool has a configured limit. With the
+ * meta-tools it is run by execute and not listed. */
 #ifndef MO_GATEWAY_CALL_RESULT_LIMIT_H
 #define MO_GATEWAY_CALL_RESULT_LIMIT_H
 
 #include "gateway/gw_priv.h"
 
-#define SHAPE_USUAL     ((size_t)65536) /* of what execute runs */
-#define SHAPE_LEAST     ((size_t)256)   /* a lower limit is this one */
-#define SHAPE_PAGE      ((size_t)65536) /* bytes that read_result gives */
-#define SHAPE_PAGE_MAX  ((size_t)1024 * 1024)
-#define SHAPE_BYTES_MAX ((size_t)64 * 1024 * 1024)
-#define SHAPE_ONE_MAX   ((size_t)16 * 1024 * 1024) /* of one text */
-#define SHAPE_ROWS_MAX  4096
-#define SHAPE_KEEP_MS   ((uint64_t)900 * 1000)
-#define SHAPE_TOOL      "read_result"
-#define SHAPE_META      "mcp-orchestrator/result"
+#define RESULT_EXECUTE_MAX ((size_t)65536) /* default for execute */
+#define RESULT_LIMIT_MIN   ((size_t)256)   /* lower limits are raised to this */
+#define RESULT_PAGE        ((size_t)65536) /* default bytes of one read_result */
+#define RESULT_PAGE_MAX    ((size_t)1024 * 1024)
+#define RESULT_BYTES_MAX   ((size_t)64 * 1024 * 1024)
+#define RESULT_ONE_MAX     ((size_t)16 * 1024 * 1024) /* of one text */
+#define RESULT_ROWS_MAX    4096
+#define RESULT_KEEP_MS     ((uint64_t)900 * 1000)
+#define RESULT_TOOL        "read_result"
+#define RESULT_META        "mcp-orchestrator/result"
 
-struct result_shape;
+struct result_store;
 
-struct result_shape *
-mo_result_limit_new(struct mo_loop *l);            /* NULL: no memory */
-void mo_result_limit_free(struct result_shape *s); /* NULL is fine */
+struct result_store *
+mo_result_limit_new(struct mo_loop *l);            /* NULL: out of memory */
+void mo_result_limit_free(struct result_store *s); /* may be NULL */
 
 struct result_limit {
-    const char *who; /* may read the rest */
-    size_t most;     /* bytes */
-    bool promised;   /* structured content stays */
-    bool by_execute; /* is how the rest is to be read, too */
+    const char *who;        /* client that may read the rest */
+    size_t max;             /* bytes */
+    bool has_output_schema; /* keep structured content */
+    bool by_execute;        /* the mark names execute for the rest */
 };
 
-/* The result as that one may see it. False: it is short enough as it is (or
- * there is no memory: better too much than nothing). */
-bool mo_result_limit_cut(struct result_shape *s, const struct result_limit *how,
+/* Writes the shortened result. False: it is short enough, or memory ran out;
+ * use it as it is. */
+bool mo_result_limit_cut(struct result_store *s, const struct result_limit *how,
                          struct mo_json result, struct mo_buf *out);
 
-/* The same for a modern server's task, which carries its result. */
-bool mo_result_limit_task(struct result_shape *s,
+/* The same for a modern server's task that contains its result. */
+bool mo_result_limit_task(struct result_store *s,
                           const struct result_limit *how, struct mo_json task,
                           struct mo_buf *out);
 
-/* Is read_result to be listed? */
+/* True if read_result is to be listed. */
 bool mo_result_limit_is_on(const struct mo_gateway *g);
-/* Is it a call of it, and nobody else's? */
-bool mo_result_limit_is(const struct mo_gateway *g, const struct mo_ep_call *c);
-/* The call, with its arguments. */
+/* True if c calls our read_result, and no server has a tool of that name. */
+bool mo_result_limit_is_call(const struct mo_gateway *g,
+                             const struct mo_ep_call *c);
+/* Answers a call of read_result. */
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_json arguments);
-/* {"tools":[...]} with it as the first one. */
+/* Inserts read_result as the first tool of {"tools":[...]}. */
 int mo_result_limit_list(struct mo_span page, struct mo_buf *out);
 
 #endif

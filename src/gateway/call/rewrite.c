@@ -1,14 +1,14 @@
+/* rewrite.c - see rewrite.h. */
 #include "gateway/call/rewrite.h"
 
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gateway/router/meta_tools.h"
 #include "mcp/edit.h"
 
 #define MAC_LEN   16                  /* hex digits */
-#define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI, as written */
+#define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI in JSON */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -17,38 +17,38 @@ enum what { TOOL, PROMPT, RESOURCE, REF, TASK, NOTHING };
 static const struct row {
     const char *method, *key;
     enum what what;
-} rows[] = {
+} methods[] = {
     {"tools/call", "name", TOOL},        {"prompts/get", "name", PROMPT},
     {"resources/read", "uri", RESOURCE}, {"completion/complete", NULL, REF},
     {"tasks/get", "taskId", TASK},       {"tasks/update", "taskId", TASK},
     {"tasks/cancel", "taskId", TASK},
 };
 
-static const struct row *row_of(const struct mo_ep_call *c)
+static const struct row *method_row(const struct mo_ep_call *c)
 {
     static const struct row nothing = {"", NULL, NOTHING};
 
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (mo_span_is(c->method, rows[i].method))
-            return &rows[i];
+    for (size_t i = 0; i < MO_COUNT(methods); i++) {
+        if (mo_span_is(c->method, methods[i].method))
+            return &methods[i];
     }
     return &nothing;
 }
 
 bool mo_rewrite_is_task_method(const struct mo_ep_call *c)
 {
-    return row_of(c)->what == TASK;
+    return method_row(c)->what == TASK;
 }
 
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
-                    char out[CROSS_WHO_MAX])
+                    char out[MO_GW_WHO_MAX])
 {
     uint64_t digits = htobe64(peer);
 
     if (peer)
         mo_hex(&digits, sizeof(digits), out);
     else
-        (void)snprintf(out, CROSS_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
+        (void)snprintf(out, MO_GW_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
 
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
@@ -56,10 +56,8 @@ void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "type", MO_SPAN("text"));
+    mo_jw_member(w, "text", text);
     mo_jw_end(w);
     mo_jw_end(w);
 }
@@ -86,13 +84,13 @@ uint64_t mo_rewrite_peer(struct mo_span who)
 
 /* --- tasks --------------------------------------------------------------- */
 
-/* MAC_LEN digits. rest: all of the name behind them. */
+/* Writes the MAC_LEN digits of the hash. rest: the id after them. */
 static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
                    const struct server_slot *s, struct mo_span rest,
                    struct mo_buf *b)
 {
     const char *server = mo_upstream_server(s->up)->name;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     struct mo_buf in;
     int rc;
 
@@ -135,25 +133,25 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
     return MO_ENOTFOUND;
 }
 
-/* What stands between the hash and its own name. */
-static void put_how(const struct result_limit *how, struct mo_buf *b)
+/* Writes the part between the hash and the server's own id. */
+static void put_task_limit(const struct result_limit *how, struct mo_buf *b)
 {
-    if (how->most)
-        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->most,
-                            how->promised ? "p" : "",
+    if (how->max)
+        (void)mo_buf_printf(b, "-%llx%s%s", (unsigned long long)how->max,
+                            how->has_output_schema ? "p" : "",
                             how->by_execute ? "x" : "");
     (void)mo_buf_putc(b, '.');
 }
 
-void mo_rewrite_task_how(struct mo_span id, struct result_limit *how)
+void mo_rewrite_task_limit(struct mo_span id, struct result_limit *how)
 {
     struct mo_span rest = mo_span_skip(id, MAC_LEN);
     struct mo_span said = mo_span_cut(&rest, '.');
     char text[32];
 
     (void)snprintf(text, sizeof(text), "%.*s", (int)said.n, said.p);
-    how->most = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
-    how->promised = strchr(text, 'p') != NULL;
+    how->max = text[0] == '-' ? (size_t)strtoull(text + 1, NULL, 16) : 0;
+    how->has_output_schema = strchr(text, 'p') != NULL;
     how->by_execute = strchr(text, 'x') != NULL;
 }
 
@@ -171,7 +169,7 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
     mo_buf_init(&name, NAME_MAX_);
     mo_buf_init(&text, NAME_MAX_);
     if (mo_json_is(id, MO_JSON_STRING) && s->up) {
-        put_how(how, &rest);
+        put_task_limit(how, &rest);
         (void)mo_json_str_buf(id, &rest);
         rc = put_mac(g, c, s, mo_buf_view(&rest), &name);
         (void)mo_buf_span(&name, mo_buf_view(&rest));
@@ -187,7 +185,16 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
-/* --- whose it is --------------------------------------------------------- */
+/* --- targets ------------------------------------------------------------- */
+
+void mo_rewrite_use_item(struct call_target *t, const struct mo_cat_item *it)
+{
+    t->own = it->own;
+    t->given = it->given;
+    t->item = it->item;
+    t->execution = it->execution;
+    t->has_output_schema = it->has_output_schema;
+}
 
 static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
                      struct mo_span name, struct call_target *t)
@@ -197,11 +204,7 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     t->slot = it ? mo_gw_slot(g, it->server) : NULL;
     if (!t->slot)
         return MO_ENOTFOUND;
-    t->own = it->own;
-    t->given = it->given;
-    t->item = it->item;
-    t->execution = it->execution;
-    t->promises = it->promises;
+    mo_rewrite_use_item(t, it);
     return 0;
 }
 
@@ -245,14 +248,8 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
         rc = find_item(g, MO_CAT_PROMPTS, mo_buf_view(&b), t);
     } else if (rc == 0) {
         rc = find_item(g, MO_CAT_TEMPLATES, mo_buf_view(&b), t);
-        if (rc < 0) {
-            const struct mo_cat_item *it =
-                mo_catalog_find(g->cat, MO_CAT_RESOURCES, mo_buf_view(&b));
-
-            t->slot = it ? mo_gw_slot(g, it->server) : NULL;
-            t->own = it ? it->own : t->own;
-            rc = t->slot ? 0 : MO_ENOTFOUND;
-        }
+        if (rc < 0)
+            rc = find_item(g, MO_CAT_RESOURCES, mo_buf_view(&b), t);
     }
     mo_buf_fini(&b);
     return rc;
@@ -261,10 +258,12 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
 int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
                       struct call_target *t)
 {
+    int rc = 0;
+
     *t = (struct call_target){.item = none};
-    if (mo_meta_tools_is_run(g, c))
-        return mo_meta_tools_target(g, c, t);
-    switch (row_of(c)->what) {
+    if (g->execute_target(g, c, t, &rc))
+        return rc;
+    switch (method_row(c)->what) {
     case TOOL:
         return find_item(g, MO_CAT_TOOLS, c->name, t);
     case PROMPT:
@@ -284,11 +283,14 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
 void mo_rewrite_refuse(struct mo_ep_call *c)
 {
     static const char *const words[] = {
-        [TOOL] = "no such tool: ",         [PROMPT] = "no such prompt: ",
-        [RESOURCE] = "no such resource: ", [REF] = "params.ref names nothing",
-        [TASK] = "no such task: ",         [NOTHING] = "no such method: ",
+        [TOOL] = "no such tool: ",
+        [PROMPT] = "no such prompt: ",
+        [RESOURCE] = "no such resource: ",
+        [REF] = "params.ref names no known prompt or resource",
+        [TASK] = "no such task: ",
+        [NOTHING] = "no such method: ",
     };
-    enum what what = row_of(c)->what;
+    enum what what = method_row(c)->what;
     struct mo_buf msg, data;
 
     mo_buf_init(&msg, NAME_MAX_);
@@ -306,7 +308,7 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
     mo_buf_fini(&data);
 }
 
-/* --- what is rewritten --------------------------------------------------- */
+/* --- params -------------------------------------------------------------- */
 
 bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 {
@@ -317,7 +319,7 @@ bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
            mo_conn_can(conn, "tasks");
 }
 
-/* Does any of it change anything? */
+/* True if any of the edits changes params. */
 static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
                        struct mo_span own)
 {
@@ -336,7 +338,7 @@ static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
     return false;
 }
 
-/* {"type":...,"name":own} as its server knows it. */
+/* Writes the ref with the server's own name. */
 static int put_ref(const struct mo_ep_call *c, const struct call_target *t,
                    struct mo_span quoted, struct mo_buf *out)
 {
@@ -358,7 +360,7 @@ struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
 int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
                       bool as_task, struct mo_buf *b, struct mo_span *out)
 {
-    const struct row *r = row_of(c);
+    const struct row *r = method_row(c);
     bool other = t->arguments.p || t->edited.p;
     struct mo_edit v[5] = {
         {r->key ? r->key : "ref", {NULL, 0}},
@@ -367,7 +369,7 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
         {"task", {NULL, 0}},
         {"arguments", mo_json_text(mo_rewrite_args(c, t))},
     };
-    /* The answers to a task's questions are what tasks/update is for. */
+    /* tasks/update keeps inputResponses: they are its arguments. */
     size_t n = r->what == TASK ? 1 : other ? 5 : 4;
     struct mo_buf own, ref;
     int rc = 0;

@@ -1,4 +1,4 @@
-/* catalog.c - the servers' shelves, what changes them, and who asks them. */
+/* catalog.c - the servers and their lists: replacing, storing, queries. */
 #include "gateway/catalog/catalog.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 static void server_fini(struct cat_server *s)
 {
     if (!s->borrowed)
-        mo_catalog_shelf_free(s->shelf);
-    mo_overrides_free(s->manner);
+        mo_catalog_lists_free(s->lists);
+    mo_overrides_free(s->overrides);
     mo_free(s->description);
     mo_free(s->keywords);
     mo_free(s->name);
@@ -25,7 +25,7 @@ static void servers_free(struct cat_server *v, size_t n)
     mo_free(v);
 }
 
-static int copy(char **to, const char *text)
+static int copy_text(char **to, const char *text)
 {
     *to = text ? mo_strndup(text, strlen(text)) : NULL;
     return text && !*to ? MO_ENOMEM : 0;
@@ -35,23 +35,23 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
 {
     const char *prefix = from->prefix ? from->prefix : from->name;
 
-    s->bare = prefix[0] == '\0';
+    s->never_prefix = prefix[0] == '\0';
     s->name = mo_strndup(from->name, strlen(from->name));
     s->prefix = mo_strndup(prefix, strlen(prefix));
-    s->manner = mo_overrides_new(from);
+    s->overrides = mo_overrides_new(from);
     s->off = from->off;
-    if (s->name == NULL || s->prefix == NULL || s->manner == NULL ||
-        copy(&s->description, from->description) < 0 ||
-        copy(&s->keywords, from->keywords) < 0)
+    if (s->name == NULL || s->prefix == NULL || s->overrides == NULL ||
+        copy_text(&s->description, from->description) < 0 ||
+        copy_text(&s->keywords, from->keywords) < 0)
         return MO_ENOMEM;
     mo_gw_label(mo_span_cstr(from->name), s->label);
     snprintf(s->digest, sizeof(s->digest), "%s", from->digest);
     return 0;
 }
 
-/* The one that is the same server as before; NULL: none. */
-static struct cat_server *stays(const struct mo_catalog *c,
-                                const struct cat_server *s)
+/* The old entry of the same server with the same digest; NULL: none. */
+static struct cat_server *find_unchanged(const struct mo_catalog *c,
+                                         const struct cat_server *s)
 {
     for (size_t i = 0; i < c->n; i++)
         if (strcmp(c->v[i].name, s->name) == 0)
@@ -59,33 +59,34 @@ static struct cat_server *stays(const struct mo_catalog *c,
     return NULL;
 }
 
-static bool is_lent(const struct cat_server *v, size_t n,
-                    const struct cat_shelf *s)
+static bool are_lists_lent(const struct cat_server *v, size_t n,
+                           const struct server_lists *s)
 {
     for (size_t i = 0; i < n; i++)
-        if (v[i].shelf == s)
+        if (v[i].lists == s)
             return true;
     return false;
 }
 
-/* v[i] gets the lists it had, or those on disk. */
-static int stock(const struct mo_catalog *c, struct cat_server *v, size_t i)
+/* Gives v[i] its old lists, or those in the cache. */
+static int load_lists(const struct mo_catalog *c, struct cat_server *v,
+                      size_t i)
 {
     struct cat_server *s = &v[i];
-    const struct cat_server *was = stays(c, s);
+    const struct cat_server *was = find_unchanged(c, s);
 
-    if (was && !is_lent(v, i, was->shelf)) {
-        s->shelf = was->shelf;
+    if (was && !are_lists_lent(v, i, was->lists)) {
+        s->lists = was->lists;
         s->borrowed = true;
         memcpy(s->fail, was->fail, sizeof(s->fail));
         memcpy(s->unsaved, was->unsaved, sizeof(s->unsaved));
         return 0;
     }
-    s->shelf = mo_catalog_shelf_new();
-    if (s->shelf == NULL)
+    s->lists = mo_catalog_lists_new();
+    if (s->lists == NULL)
         return MO_ENOMEM;
     return c->cache
-               ? mo_catalog_cache_read(c->cache, s->name, s->digest, s->shelf)
+               ? mo_catalog_cache_read(c->cache, s->name, s->digest, s->lists)
                : 0;
 }
 
@@ -94,7 +95,7 @@ static int stock(const struct mo_catalog *c, struct cat_server *v, size_t i)
 static void refresh_why(struct mo_catalog *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        mo_catalog_left_out(c, i, MO_CAT_KINDS, c->v[i].why);
+        mo_catalog_describe_missing(c, i, MO_CAT_KINDS, c->v[i].why);
 }
 
 static void views_free(struct cat_view *v[MO_CAT_KINDS])
@@ -126,27 +127,26 @@ static bool has_name(const struct cat_server *v, size_t n, const char *name)
     return false;
 }
 
-/* Nobody will ask what they had. */
-static void drop_gone(const struct mo_catalog *c, const struct cat_server *v,
-                      size_t n)
+static void forget_removed(const struct mo_catalog *c,
+                           const struct cat_server *v, size_t n)
 {
     for (size_t i = 0; c->cache && i < c->n; i++)
         if (!has_name(v, n, c->v[i].name))
-            mo_catalog_cache_drop(c->cache, c->v[i].name);
+            mo_catalog_forget(c->cache, c->v[i].name);
 }
 
-/* The new ones are complete: they take over what they borrowed. */
-static void move_in(struct mo_catalog *c, struct cat_server *v, size_t n,
-                    struct cat_view *views[MO_CAT_KINDS])
+/* The new table is complete: it takes over the borrowed lists. */
+static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
+                         struct cat_view *views[MO_CAT_KINDS])
 {
-    drop_gone(c, v, n);
+    forget_removed(c, v, n);
     for (size_t i = 0; i < n; i++) {
         if (!v[i].borrowed)
             continue;
         v[i].borrowed = false;
         for (size_t j = 0; j < c->n; j++)
-            if (c->v[j].shelf == v[i].shelf)
-                c->v[j].shelf = NULL;
+            if (c->v[j].lists == v[i].lists)
+                c->v[j].lists = NULL;
     }
     servers_free(c->v, c->n);
     c->v = v;
@@ -171,7 +171,7 @@ int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
         return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
     for (size_t i = 0; i < n && rc == 0; i++) {
         rc = server_init(&next[i], &v[i]);
-        rc = rc < 0 ? rc : stock(c, next, i);
+        rc = rc < 0 ? rc : load_lists(c, next, i);
     }
     if (rc == 0)
         rc = views_new(c, next, n, views);
@@ -179,7 +179,7 @@ int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
         servers_free(next, n);
         return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
     }
-    move_in(c, next, n, views);
+    swap_servers(c, next, n, views);
     return 0;
 }
 
@@ -209,21 +209,21 @@ void mo_catalog_free(struct mo_catalog *c)
     mo_free(c);
 }
 
-/* --- news of a server ---------------------------------------------------- */
+/* --- lists of a server --------------------------------------------------- */
 
 static bool same_list(const struct cat_list *a, const struct cat_list *b)
 {
     if (a == NULL || b == NULL)
         return a == b;
-    return a->odd == b->odd && a->beyond == b->beyond &&
+    return a->unnamed == b->unnamed && a->over_limit == b->over_limit &&
            mo_span_eq(mo_buf_view(&a->text), mo_buf_view(&b->text));
 }
 
-/* The shelf gets the list if the view of it can be made. */
+/* Stores the list if its view can be made. */
 static int swap_list(struct mo_catalog *c, unsigned server,
                      enum mo_cat_kind kind, struct cat_list *l, bool *changed)
 {
-    struct cat_shelf *s = c->v[server].shelf;
+    struct server_lists *s = c->v[server].lists;
     struct cat_list *old = s->list[kind];
     struct cat_view *w = NULL;
 
@@ -247,13 +247,13 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed)
 {
     struct cat_list *l = NULL;
-    const struct cat_shelf *s = NULL;
+    const struct server_lists *s = NULL;
 
     MO_BUG_ON(server >= c->n);
     *changed = false;
-    s = c->v[server].shelf;
+    s = c->v[server].lists;
     if (mo_json_is(items, MO_JSON_ARRAY)) {
-        l = mo_catalog_shelf_list(s, kind, items);
+        l = mo_catalog_lists_parse(s, kind, items);
         if (l == NULL)
             return MO_ENOMEM;
     }
@@ -264,8 +264,9 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
     return swap_list(c, server, kind, l, changed);
 }
 
-/* One that is too long, or for which there is no memory, is not kept. */
-static void put_extra(struct cat_shelf *s, struct mo_buf *to, struct mo_json v)
+/* A value that is too long, or for which there is no memory, is not kept. */
+static void store_extra(struct server_lists *s, struct mo_buf *to,
+                        struct mo_json v)
 {
     struct mo_buf b;
 
@@ -291,17 +292,17 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
 
     MO_BUG_ON(server >= c->n);
     s = &c->v[server];
-    put_extra(s->shelf, &s->shelf->caps, capabilities);
-    put_extra(s->shelf, &s->shelf->info, info);
-    s->shelf->known = true;
+    store_extra(s->lists, &s->lists->caps, capabilities);
+    store_extra(s->lists, &s->lists->info, info);
+    s->lists->known = true;
     s->fail[0] = '\0';
     s->unsaved[0] = '\0';
-    if (c->cache && s->shelf->dirty) {
-        if (mo_catalog_cache_write(c->cache, s->name, s->digest, s->shelf, &e) <
+    if (c->cache && s->lists->dirty) {
+        if (mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists, &e) <
             0)
             snprintf(s->unsaved, sizeof(s->unsaved), "%s", e.msg);
         else
-            s->shelf->dirty = false;
+            s->lists->dirty = false;
     }
     refresh_why(c);
 }
@@ -311,14 +312,14 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     MO_BUG_ON(server >= c->n);
     snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
              why ? why : "");
-    mo_catalog_left_out(c, server, MO_CAT_KINDS, c->v[server].why);
+    mo_catalog_describe_missing(c, server, MO_CAT_KINDS, c->v[server].why);
 }
 
-/* --- what is known of a server ------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server)
 {
-    return server < c->n && c->v[server].shelf->known;
+    return server < c->n && c->v[server].lists->known;
 }
 
 const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server)
@@ -337,7 +338,7 @@ const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server)
                                                     : NULL;
 }
 
-static struct mo_json extra_of(const struct mo_buf *b)
+static struct mo_json extra_json(const struct mo_buf *b)
 {
     struct mo_span s = mo_buf_view(b);
 
@@ -349,18 +350,18 @@ struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
 {
     if (server >= c->n)
         return (struct mo_json){NULL, 0};
-    return extra_of(&c->v[server].shelf->caps);
+    return extra_json(&c->v[server].lists->caps);
 }
 
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)
 {
     if (server >= c->n)
         return (struct mo_json){NULL, 0};
-    return extra_of(&c->v[server].shelf->info);
+    return extra_json(&c->v[server].lists->info);
 }
 
-static void say(char out[CAT_WHY_MAX], size_t n, const char *kind,
-                const char *what)
+static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,
+                          const char *what)
 {
     size_t at = strlen(out);
 
@@ -369,26 +370,26 @@ static void say(char out[CAT_WHY_MAX], size_t n, const char *kind,
                  kind, what);
 }
 
-static void say_kind(const struct mo_catalog *c, size_t server, size_t kind,
-                     char out[CAT_WHY_MAX])
+static void append_kind_reasons(const struct mo_catalog *c, size_t server,
+                                size_t kind, char out[CAT_WHY_MAX])
 {
-    const struct cat_list *l = c->v[server].shelf->list[kind];
-    const struct cat_left *left = &c->view[kind]->left[server];
+    const struct cat_list *l = c->v[server].lists->list[kind];
+    const struct cat_omitted *omitted = &c->view[kind]->omitted[server];
     const char *what = mo_catalog_kinds[kind].what;
 
     if (l == NULL)
         return;
-    say(out, l->beyond, what, "beyond the limit");
-    say(out, l->odd, what, "without a usable name");
-    say(out, left->twice, what, "listed twice");
-    say(out, left->hidden, what, "hidden by others of that name");
+    append_reason(out, l->over_limit, what, "beyond the limit");
+    append_reason(out, l->unnamed, what, "without a usable name");
+    append_reason(out, omitted->duplicates, what, "listed twice");
+    append_reason(out, omitted->hidden, what, "hidden by others of that name");
 }
 
-void mo_catalog_left_out(const struct mo_catalog *c, size_t server,
-                         enum mo_cat_kind kind, char out[CAT_WHY_MAX])
+void mo_catalog_describe_missing(const struct mo_catalog *c, size_t server,
+                                 enum mo_cat_kind kind, char out[CAT_WHY_MAX])
 {
     snprintf(out, CAT_WHY_MAX, "%s", c->v[server].fail);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (kind == MO_CAT_KINDS || k == kind)
-            say_kind(c, server, k, out);
+            append_kind_reasons(c, server, k, out);
 }

@@ -1,55 +1,55 @@
-/* catalog.h - what all servers offer, under names that a client can use.
+/* catalog.h - the merged lists of all servers, under names clients can use.
  *
- * For each server four lists (tools, resources, templates, prompts), kept as
- * the bytes they came as. Merged in a stable order (servers as configured,
- * items as listed), every item under an exposed name (name.h). An item is
- * given out as its own bytes with only its name or URI replaced.
+ * For each server it keeps four lists (tools, resources, templates, prompts)
+ * as the bytes that were received. They are merged in a stable order: servers
+ * as configured, items as listed. Every item has an exposed name (name.h). An
+ * item is given out as its original bytes with only its name or URI replaced.
  *
- * Each server's lists are one file below the cache directory, with the
- * server's digest and a date: read when the server is added, so that lists are
- * there before any child runs; written when they change (beside, then
- * renamed). A file that is damaged or of another digest is no file. The file
- * of a server goes when the server does; those of servers that were never here
- * stay: other configurations may use the directory.
+ * The lists of each server are cached in one file below the cache directory,
+ * with the server's digest and a date. The file is read when the server is
+ * added, so that lists are known before any child runs, and replaced when they
+ * change. A damaged file, or one of another digest, is ignored. The file of a
+ * server is deleted with the server; files of other servers stay, since other
+ * configurations may use the directory.
  *
- * Pages: a cursor names the last item before it, so that it stays good when
- * lists change. One that we never gave out is MO_EINVAL.
+ * Pages: a cursor names the last item before it and stays valid when lists
+ * change. A cursor that was never given out is MO_EINVAL.
  *
- * An item must be an object with a string for its name (or URI); what else it
- * has is its own affair. If that key stands there twice the last one counts,
- * and a new name replaces all. Raw newlines between its tokens are taken out,
- * as they would end a line of stdio.
+ * An item must be an object with a string as its name (or URI). Its other
+ * members are not checked. If the key occurs twice the last one counts, and a
+ * new name replaces all of them. Raw newlines between its tokens are removed,
+ * since they would end a line of stdio.
  *
- * Two servers with the same name (or URI): both are prefixed, so that the
- * order does not matter (MO_GW_PREFIX_COLLISION). Who is never prefixed keeps
- * its name; the second of those is hidden. Names that are kept go before
- * names that are made.
+ * If two servers have the same name (or URI), both are prefixed, so that the
+ * order does not matter (MO_GW_PREFIX_COLLISION). A server that is never
+ * prefixed keeps its names; the second of two such servers is hidden.
+ * Unprefixed names are assigned before prefixed ones.
  *
- * A tool may be hidden, called or described otherwise
- * (gateway/upstream/server_overrides.h). It is then as if its server had it so,
- * but for its own name, by which it is called there. On disk is what the server
- * said.
+ * A tool may be hidden, renamed or described anew (server_overrides.h). The
+ * result is the same as if its server listed it so, except that calls use the
+ * server's own name. The cache holds the server's original lists.
  *
- * A server that is off offers nothing. What is on disk of it, and what is
- * hidden of others, is there for who asks why it is not offered.
+ * A disabled server offers nothing. Its cached tools, and hidden tools of
+ * other servers, are kept to explain why they are not offered.
  *
- * Reads are cheap (a tools/list is one copy); changes rebuild what is merged.
- * Limits: MO_CAT_ITEMS_MAX items and MO_CAT_BYTES_MAX bytes of one server, all
- * lists together; what is beyond is left out, and mo_catalog_why() says so.
- * Running out of memory leaves everything as it was.
+ * Reads are cheap (a tools/list is one copy); a change rebuilds the merged
+ * lists. Limits: MO_CAT_ITEMS_MAX items and MO_CAT_BYTES_MAX bytes of one
+ * server, all lists together. Items beyond are left out and mo_catalog_why()
+ * says so. When memory runs out, everything stays as it was.
  *
- * Not known here: connections, calls, who may see what. */
+ * The catalogue knows no connections, calls or permissions. */
 #ifndef MO_GATEWAY_CATALOG_CATALOG_H
 #define MO_GATEWAY_CATALOG_CATALOG_H
 
 #include "codec/json/json.h"
-#include "gateway/gateway.h"
+#include "gateway/catalog/name.h"
+#include "gateway/upstream/server.h"
 
 #define MO_CAT_ITEMS_MAX    10000
 #define MO_CAT_BYTES_MAX    ((size_t)16 * 1024 * 1024)
 #define MO_CAT_NAME_MAX     4096 /* bytes of a name or URI */
-#define MO_CAT_PAGE         1000 /* items of a page, unless told otherwise */
-/* A page ends before the item with which it would be longer than that. */
+#define MO_CAT_PAGE         1000 /* items of a page, by default */
+/* A page ends before the item that would make it longer than this. */
 #define MO_CAT_PAGE_BYTES   ((size_t)4 * 1024 * 1024)
 #define MO_CAT_META_MISSING "mcp-orchestrator/unavailable"
 
@@ -63,84 +63,90 @@ enum mo_cat_kind {
 
 struct mo_cat_item {
     struct mo_span name;      /* exposed: a name, a URI or a URI template */
-    struct mo_span own;       /* as its server has it */
-    struct mo_span given;     /* or as it is to be called instead */
-    struct mo_json item;      /* as its server gave it, or described anew */
-    struct mo_json execution; /* that member of it, or none */
+    struct mo_span own;       /* the server's own name or URI */
+    struct mo_span given;     /* the configured new name, or own */
+    struct mo_json item;      /* as listed, with the configured description */
+    struct mo_json execution; /* its member "execution", or none */
     unsigned server;          /* as in mo_gateway_up() */
-    bool promises;            /* it has an outputSchema */
+    bool has_output_schema;
 };
 
 struct mo_catalog;
 
+/* cache: directory, or NULL. */
 struct mo_catalog *mo_catalog_new(enum mo_gw_prefix prefix, const char *cache,
                                   struct mo_err *e);
 void mo_catalog_free(struct mo_catalog *c);
 
-/* The servers there are from now on. Lists of those that stay (same name and
- * digest) are kept; of others they are read from the cache. */
+/* Replaces the servers. Lists of servers with the same name and digest are
+ * kept; the lists of others are read from the cache. */
 int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
-/* What is on disk of a server that is no more. */
+/* Deletes the cached lists of a server. */
 void mo_catalog_forget(const char *cache, const char *server);
-/* A list as it was just read (an array); none: the server has no such list.
- * *changed: what clients see is not what they saw. 0 or MO_ENOMEM. */
+/* Stores a list just read (an array); none: the server has no such list.
+ * *changed: the merged list has changed. 0 or MO_ENOMEM. */
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed);
-/* All four lists of a server are in: keep them on disk. Its capabilities and
- * serverInfo (object texts or none) go with them. */
+/* All four lists of a server were stored: writes them to the cache with its
+ * capabilities and serverInfo (objects or none). */
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info);
-/* It cannot be asked now; NULL: it can. Old lists stay. */
+/* Notes why the server's lists cannot be read; NULL: they can. Old lists
+ * stay. */
 void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);
 
-/* Its lists are there, from the cache or by mo_catalog_done(). */
+/* True if its lists are known, from the cache or by mo_catalog_done(). */
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
-/* Why something of it is missing; NULL: nothing is. */
+/* Why some of its items are missing; NULL: none are. */
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server);
-/* Why it could not be asked for them the last time; NULL: it could. */
+/* Why its lists could not be read the last time; NULL: they could. */
 const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
-/* Why its lists could not be kept on disk; NULL: they could. */
+/* Why its lists could not be written to the cache; NULL: they could. */
 const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server);
-/* What was given to mo_catalog_done(), also from the cache; or none. */
+/* The last values given to mo_catalog_done(), also from the cache; or none. */
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server);
 struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
                                        unsigned server);
 
-/* By exposed name; borrowed until the catalogue changes; NULL: none. A
- * resource that is not listed is found by its template. */
+/* Finds an item by exposed name; NULL: none. An unlisted resource is found by
+ * its template. Borrowed until the catalogue changes. */
 const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
                                           enum mo_cat_kind kind,
                                           struct mo_span name);
-/* Whose URI that may be: listed, by template, by its prefix, or since all
- * lists are known and only one server has resources; *own is the server's own
- * URI. MO_ENOTFOUND: nobody can say. */
+/* Finds a tool by its server and the server's own name for it; NULL: none. */
+const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
+                                          unsigned server, struct mo_span own);
+/* Finds the server of an exposed URI: listed, by template, by prefix, or
+ * because all lists are known and only one server has resources. *own: the
+ * server's own URI. MO_ENOTFOUND: not known. */
 int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
                         unsigned *server, struct mo_span *own);
-/* How a server's own URI is exposed (for resources/updated): what the client
- * would ask for. MO_ENOTFOUND: by no URI, another server's hides it. */
+/* Appends the exposed form of a server's own URI (for resources/updated).
+ * MO_ENOTFOUND: it has none, another server's URI hides it. */
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
                       struct mo_span own, struct mo_buf *out);
 
-/* Of all servers, also those that are off. */
+/* All servers, also disabled ones. */
 struct mo_cat_about {
     const char *name, *description, *keywords; /* NULL: none */
     bool off;
 };
 
-size_t mo_catalog_all(const struct mo_catalog *c);
+size_t mo_catalog_server_count(const struct mo_catalog *c);
 struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
                                      unsigned server);
-/* Tools that are not offered: hidden, or of servers that are off; NULL: no
- * more. They have no exposed name. */
-const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i);
+/* The i-th tool that is not offered: hidden, or of a disabled server. It has
+ * no exposed name. NULL: no more. */
+const struct mo_cat_item *mo_catalog_unoffered_tool(const struct mo_catalog *c,
+                                                    size_t i);
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind);
 const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,
                                         enum mo_cat_kind kind, size_t i);
-/* One page as a result object: {"tools":[...],"nextCursor":"..."} with what is
- * missing in _meta ("mcp-orchestrator/unavailable": {server: why}). No or an
- * empty cursor: from the start. limit 0: MO_CAT_PAGE. */
+/* Appends one page as a result object: {"tools":[...],"nextCursor":"..."},
+ * with missing servers in _meta ("mcp-orchestrator/unavailable": {server:
+ * why}). An empty cursor starts at the beginning. limit 0: MO_CAT_PAGE. */
 int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
                     struct mo_span cursor, size_t limit, struct mo_buf *out);
 

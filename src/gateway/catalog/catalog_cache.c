@@ -1,9 +1,9 @@
-/* catalog_cache.c - a server's lists as a file.
+/* catalog_cache.c - the cache file of a server's lists.
  *
- * One JSON object a file: version, name, digest, date, capabilities, info and
- * the lists, each as it is kept in memory. The file's name is a hash of the
- * server's, which may be anything. Reading believes nothing: a file that is
- * not whole, not ours, too big or of another server is no file. */
+ * A file is one JSON object: version, name, digest, date, capabilities, info
+ * and the lists, each as it is kept in memory. The file name is a hash of
+ * the server's name, which may contain any character. A file that is
+ * incomplete, too big or of another server is ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,9 +16,9 @@
 #include "gateway/catalog/catalog_priv.h"
 
 #define VERSION   "1"
-#define FILE_HASH 32 /* hex digits of a file's name */
+#define FILE_HASH 32 /* hex digits of the file name */
 
-static int path_of(const char *dir, const char *name, char out[PATH_MAX])
+static int cache_path(const char *dir, const char *name, char out[PATH_MAX])
 {
     unsigned char sum[MO_SHA256_LEN];
     char hex[FILE_HASH + 1];
@@ -35,7 +35,7 @@ static int path_of(const char *dir, const char *name, char out[PATH_MAX])
 
 /* --- reading ------------------------------------------------------------- */
 
-/* What we look for in a file. */
+/* Members of a cache file. */
 enum field {
     F_VERSION,
     F_NAME,
@@ -43,7 +43,7 @@ enum field {
     F_DATE,
     F_CAPS,
     F_INFO,
-    F_LISTS, /* and the kinds from here on */
+    F_LISTS, /* then one for each kind */
     F_COUNT = F_LISTS + MO_CAT_KINDS,
 };
 
@@ -67,8 +67,8 @@ static bool is_or_none(struct mo_json v, enum mo_json_type t)
     return v.p == NULL || mo_json_is(v, t);
 }
 
-static bool is_ours(const struct mo_json v[F_COUNT], const char *name,
-                    const char *digest)
+static bool is_cache_of(const struct mo_json v[F_COUNT], const char *name,
+                        const char *digest)
 {
     if (!mo_span_is(mo_json_text(v[F_VERSION]), VERSION) ||
         !mo_json_str_eq(v[F_NAME], mo_span_cstr(name)) ||
@@ -90,7 +90,7 @@ static void read_date(struct mo_json v, char out[MO_ISO8601_MAX])
     }
 }
 
-/* One that is too long is as good as none. */
+/* A value that is too long is ignored. */
 static int read_extra(struct mo_json v, struct mo_buf *out)
 {
     if (v.p == NULL || v.n > CAT_EXTRA_MAX)
@@ -99,17 +99,17 @@ static int read_extra(struct mo_json v, struct mo_buf *out)
 }
 
 int mo_catalog_cache_parse(struct mo_span text, const char *name,
-                           const char *digest, struct cat_shelf *out)
+                           const char *digest, struct server_lists *out)
 {
     struct mo_json v[F_COUNT];
 
-    if (read_fields(text, v) < 0 || !is_ours(v, name, digest))
+    if (read_fields(text, v) < 0 || !is_cache_of(v, name, digest))
         return MO_EPROTO;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         if (v[F_LISTS + k].p == NULL)
             continue;
         out->list[k] =
-            mo_catalog_shelf_list(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
+            mo_catalog_lists_parse(out, (enum mo_cat_kind)k, v[F_LISTS + k]);
         if (out->list[k] == NULL)
             return MO_ENOMEM;
     }
@@ -122,8 +122,9 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
     return 0;
 }
 
-/* MO_ENOTFOUND: nothing that could be read. */
-static int slurp(const char *path, char **out, size_t *n)
+/* Reads the file at once; never follows a symbolic link. MO_ENOTFOUND: it
+ * cannot be read. */
+static int read_cache_file(const char *path, char **out, size_t *n)
 {
     mo_autofd int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -152,15 +153,15 @@ static int slurp(const char *path, char **out, size_t *n)
 }
 
 int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
-                          struct cat_shelf *out)
+                          struct server_lists *out)
 {
     char path[PATH_MAX];
     mo_autofree char *text = NULL;
     size_t n = 0;
-    int rc = path_of(dir, name, path);
+    int rc = cache_path(dir, name, path);
 
     if (rc == 0)
-        rc = slurp(path, &text, &n);
+        rc = read_cache_file(path, &text, &n);
     if (rc == 0)
         rc = mo_catalog_cache_parse(mo_span(text, n), name, digest, out);
     return rc == MO_ENOMEM ? rc : 0;
@@ -168,7 +169,8 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
 
 /* --- writing ------------------------------------------------------------- */
 
-static void put_raw(struct mo_jw *w, const char *key, const struct mo_buf *b)
+static void put_raw_member(struct mo_jw *w, const char *key,
+                           const struct mo_buf *b)
 {
     if (b->len == 0)
         return;
@@ -176,8 +178,8 @@ static void put_raw(struct mo_jw *w, const char *key, const struct mo_buf *b)
     mo_jw_raw(w, mo_buf_view(b));
 }
 
-static int put_file(const char *name, const char *digest,
-                    const struct cat_shelf *s, struct mo_buf *out)
+static int put_document(const char *name, const char *digest,
+                        const struct server_lists *s, struct mo_buf *out)
 {
     struct mo_jw w;
 
@@ -191,47 +193,42 @@ static int put_file(const char *name, const char *digest,
     mo_jw_cstr(&w, digest);
     mo_jw_key(&w, "date");
     mo_jw_cstr(&w, s->date);
-    put_raw(&w, "capabilities", &s->caps);
-    put_raw(&w, "info", &s->info);
+    put_raw_member(&w, "capabilities", &s->caps);
+    put_raw_member(&w, "info", &s->info);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (s->list[k])
-            put_raw(&w, mo_catalog_kinds[k].list, &s->list[k]->text);
+            put_raw_member(&w, mo_catalog_kinds[k].list, &s->list[k]->text);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
 
 int mo_catalog_cache_write(const char *dir, const char *name,
-                           const char *digest, struct cat_shelf *s,
+                           const char *digest, struct server_lists *s,
                            struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf b;
-    int rc = path_of(dir, name, path);
+    int rc = cache_path(dir, name, path);
 
     if (rc < 0)
         return mo_fail(e, rc, "%s: path too long", dir);
     mo_wall_format(mo_wall_ms(), s->date);
     mo_buf_init(&b, CAT_FILE_MAX);
-    rc = put_file(name, digest, s, &b);
+    rc = put_document(name, digest, s, &b);
     if (rc < 0)
-        rc = mo_fail(e, rc, "its lists make no file");
+        rc = mo_fail(e, rc, "the lists are too long for a cache file");
     if (rc == 0)
         rc = mo_file_mkdir(dir, e);
     if (rc == 0)
-        rc = mo_file_replace(path, mo_buf_view(&b), e); /* may be lost */
+        rc = mo_file_replace(path, mo_buf_view(&b), e);
     mo_buf_fini(&b);
     return rc;
 }
 
-void mo_catalog_cache_drop(const char *dir, const char *name)
+void mo_catalog_forget(const char *dir, const char *name)
 {
     char path[PATH_MAX];
 
-    if (path_of(dir, name, path) == 0)
+    if (cache_path(dir, name, path) == 0)
         (void)unlink(path);
-}
-
-void mo_catalog_forget(const char *cache, const char *server)
-{
-    mo_catalog_cache_drop(cache, server);
 }

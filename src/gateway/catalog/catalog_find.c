@@ -1,4 +1,4 @@
-/* catalog_find.c - from what a client names to whose it is, and back. */
+/* catalog_find.c - finds items and servers by exposed name, and back. */
 #include "gateway/catalog/catalog_priv.h"
 
 size_t mo_catalog_count(const struct mo_catalog *c, enum mo_cat_kind kind)
@@ -12,7 +12,7 @@ const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,
     return i < c->view[kind]->n ? &c->view[kind]->at[i]->pub : NULL;
 }
 
-size_t mo_catalog_all(const struct mo_catalog *c)
+size_t mo_catalog_server_count(const struct mo_catalog *c)
 {
     return c->n;
 }
@@ -26,15 +26,17 @@ struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
     return (struct mo_cat_about){s->name, s->description, s->keywords, s->off};
 }
 
-const struct mo_cat_item *mo_catalog_off(const struct mo_catalog *c, size_t i)
+const struct mo_cat_item *mo_catalog_unoffered_tool(const struct mo_catalog *c,
+                                                    size_t i)
 {
     const struct cat_view *w = c->view[MO_CAT_TOOLS];
 
     return i < w->noff ? &w->off[i]->pub : NULL;
 }
 
-static const struct cat_entry *
-listed(const struct mo_catalog *c, enum mo_cat_kind kind, struct mo_span name)
+static const struct cat_entry *find_listed(const struct mo_catalog *c,
+                                           enum mo_cat_kind kind,
+                                           struct mo_span name)
 {
     return mo_map_get(&c->view[kind]->names, name);
 }
@@ -43,23 +45,37 @@ const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
                                           enum mo_cat_kind kind,
                                           struct mo_span name)
 {
-    const struct cat_entry *en = listed(c, kind, name);
+    const struct cat_entry *en = find_listed(c, kind, name);
 
     if (en == NULL && kind == MO_CAT_RESOURCES)
-        en = mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], name);
+        en = mo_catalog_view_match(c->view[MO_CAT_TEMPLATES], name);
     return en ? &en->pub : NULL;
+}
+
+const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
+                                          unsigned server, struct mo_span own)
+{
+    const struct cat_view *w = c->view[MO_CAT_TOOLS];
+
+    for (size_t i = 0; i < w->n; i++) {
+        const struct mo_cat_item *it = &w->at[i]->pub;
+
+        if (it->server == server && mo_span_eq(it->own, own))
+            return it;
+    }
+    return NULL;
 }
 
 /* --- resources ----------------------------------------------------------- */
 
 static bool may_prefix(const struct mo_catalog *c, size_t server)
 {
-    return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].bare &&
+    return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].never_prefix &&
            !c->v[server].off;
 }
 
-static int by_label(const struct mo_catalog *c, struct mo_span uri,
-                    unsigned *server, struct mo_span *own)
+static int find_by_label(const struct mo_catalog *c, struct mo_span uri,
+                         unsigned *server, struct mo_span *own)
 {
     struct mo_span label, rest;
 
@@ -75,7 +91,7 @@ static int by_label(const struct mo_catalog *c, struct mo_span uri,
     return MO_ENOTFOUND;
 }
 
-static bool has_resources(const struct cat_shelf *s)
+static bool has_resources(const struct server_lists *s)
 {
     struct mo_span caps = mo_buf_view(&s->caps);
 
@@ -85,17 +101,17 @@ static bool has_resources(const struct cat_shelf *s)
            mo_json_get((struct mo_json){caps.p, caps.n}, "resources").p;
 }
 
-/* No guess: a server that is not known yet might have it too. */
-static int by_being_alone(const struct mo_catalog *c, unsigned *server)
+/* Never guesses: a server that was not read yet might have the resource too. */
+static int find_only_server(const struct mo_catalog *c, unsigned *server)
 {
     size_t found = 0;
 
     for (size_t i = 0; i < c->n; i++) {
         if (c->v[i].off)
             continue;
-        if (!c->v[i].shelf->known)
+        if (!c->v[i].lists->known)
             return MO_ENOTFOUND;
-        if (!has_resources(c->v[i].shelf))
+        if (!has_resources(c->v[i].lists))
             continue;
         *server = (unsigned)i;
         found++;
@@ -106,7 +122,7 @@ static int by_being_alone(const struct mo_catalog *c, unsigned *server)
 int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
                         unsigned *server, struct mo_span *own)
 {
-    const struct cat_entry *en = listed(c, MO_CAT_RESOURCES, uri);
+    const struct cat_entry *en = find_listed(c, MO_CAT_RESOURCES, uri);
     struct mo_span label;
 
     if (en) {
@@ -115,24 +131,24 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
         return 0;
     }
     *own = uri;
-    en = mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], uri);
+    en = mo_catalog_view_match(c->view[MO_CAT_TEMPLATES], uri);
     if (en) {
         *server = en->pub.server;
         if (en->prefixed)
             (void)mo_gw_uri_split(uri, &label, own);
         return 0;
     }
-    if (by_label(c, uri, server, own) == 0)
+    if (find_by_label(c, uri, server, own) == 0)
         return 0;
-    return by_being_alone(c, server);
+    return find_only_server(c, server);
 }
 
-/* Does a client that asks for `exposed` get that server's `own`? listed: only
- * if it is in the list by that name. */
-static bool leads_to(const struct mo_catalog *c, struct mo_span exposed,
-                     unsigned server, struct mo_span own, bool by_list)
+/* True if the exposed URI leads to this server's `own`. by_list: only if it
+ * is listed under that URI. */
+static bool resolves_to(const struct mo_catalog *c, struct mo_span exposed,
+                        unsigned server, struct mo_span own, bool by_list)
 {
-    const struct cat_entry *en = listed(c, MO_CAT_RESOURCES, exposed);
+    const struct cat_entry *en = find_listed(c, MO_CAT_RESOURCES, exposed);
     struct mo_span to;
     unsigned whose = 0;
 
@@ -142,12 +158,12 @@ static bool leads_to(const struct mo_catalog *c, struct mo_span exposed,
            whose == server && mo_span_eq(to, own);
 }
 
-/* Is a template of that server, which it fits, exposed with a prefix? */
-static bool by_prefixed_template(const struct mo_catalog *c, unsigned server,
-                                 struct mo_span prefixed)
+/* True if a prefixed template of that server matches. */
+static bool fits_prefixed_template(const struct mo_catalog *c, unsigned server,
+                                   struct mo_span prefixed)
 {
     const struct cat_entry *en =
-        mo_catalog_view_fits(c->view[MO_CAT_TEMPLATES], prefixed);
+        mo_catalog_view_match(c->view[MO_CAT_TEMPLATES], prefixed);
 
     return en && en->prefixed && en->pub.server == server;
 }
@@ -155,12 +171,12 @@ static bool by_prefixed_template(const struct mo_catalog *c, unsigned server,
 static bool wants_prefix(const struct mo_catalog *c, unsigned server,
                          struct mo_span own, struct mo_span prefixed)
 {
-    if (!may_prefix(c, server) || leads_to(c, own, server, own, true))
+    if (!may_prefix(c, server) || resolves_to(c, own, server, own, true))
         return false;
     return c->prefix == MO_GW_PREFIX_ALWAYS ||
-           leads_to(c, prefixed, server, own, true) ||
-           by_prefixed_template(c, server, prefixed) ||
-           !leads_to(c, own, server, own, false);
+           resolves_to(c, prefixed, server, own, true) ||
+           fits_prefixed_template(c, server, prefixed) ||
+           !resolves_to(c, own, server, own, false);
 }
 
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
@@ -179,7 +195,7 @@ int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
     if (wants_prefix(c, server, own, prefixed))
         return 0;
     out->len = at;
-    if (!leads_to(c, own, server, own, false))
+    if (!resolves_to(c, own, server, own, false))
         return MO_ENOTFOUND;
     return mo_buf_span(out, own);
 }

@@ -1,7 +1,7 @@
-/* catalog_list.c - one list of one server, and the shelf of four.
+/* catalog_list.c - one list of one server, and the four lists of a server.
  *
- * An item keeps its bytes. Only raw newlines between its tokens go (with the
- * other blanks of that item), since they would end a line of stdio. */
+ * An item keeps its bytes. Only an item with raw newlines between its tokens
+ * is compacted, since a newline would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
 
 const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
@@ -14,8 +14,8 @@ const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
 
 /* --- list ---------------------------------------------------------------- */
 
-/* What is asked for with every call is found once, here. The last of its kind
- * counts, as for whoever reads it with JSON.parse. */
+/* Finds the members that every call needs once, here. The last of a repeated
+ * key counts, as in JSON.parse. */
 static void find_id(struct mo_span key, struct mo_json_iter *iter,
                     struct cat_item *it)
 {
@@ -25,15 +25,15 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
         if (mo_json_str_eq(k, MO_SPAN("execution")))
             it->execution = v;
         else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
-            it->promises = true;
+            it->has_output_schema = true;
         if (!mo_json_str_eq(k, key))
             continue;
-        it->twice = it->id.p != NULL;
+        it->id_repeated = it->id.p != NULL;
         it->id = v;
     }
 }
 
-/* 0, MO_EPROTO (no item of ours), MO_ENOMEM. */
+/* 0, MO_EPROTO (no usable name), MO_ENOMEM. */
 static int read_name(struct cat_list *l, struct cat_item *it)
 {
     if (!mo_json_is(it->id, MO_JSON_STRING))
@@ -43,7 +43,7 @@ static int read_name(struct cat_list *l, struct cat_item *it)
     return it->own.n == 0 || it->own.n > MO_CAT_NAME_MAX ? MO_EPROTO : 0;
 }
 
-/* Grown as needed: to count them first would be one more walk over all. */
+/* Grows on demand: counting first would be another pass over the text. */
 static struct cat_item *next_item(struct cat_list *l)
 {
     size_t cap = l->cap ? 2 * l->cap : 16;
@@ -59,7 +59,7 @@ static struct cat_item *next_item(struct cat_list *l)
     return &v[l->n];
 }
 
-/* The same. */
+/* Returns like read_name(). */
 static int read_item(struct cat_list *l, struct mo_span key,
                      struct mo_json text)
 {
@@ -76,9 +76,9 @@ static int read_item(struct cat_list *l, struct mo_span key,
     return read_name(l, it);
 }
 
-/* Copy first: what is kept of an item points into our own text. The buffer
- * has had room for all of them from the start and never moves. */
-static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
+/* Copies first: the item's spans point into our own text. The buffer has its
+ * full size from the start and never moves. */
+static int add_item(struct cat_list *l, struct mo_span key, struct mo_json item)
 {
     struct mo_buf *b = &l->text;
     size_t before = b->len, at = 0;
@@ -99,7 +99,7 @@ static int add(struct cat_list *l, struct mo_span key, struct mo_json item)
         return 0;
     }
     b->len = before;
-    l->odd += rc == MO_EPROTO;
+    l->unnamed += rc == MO_EPROTO;
     return rc == MO_EPROTO ? 0 : rc;
 }
 
@@ -118,16 +118,16 @@ static int fill_one_by_one(struct cat_list *l, struct mo_span key,
         int rc = 0;
 
         if (l->n >= room_items || l->text.len + item.n + 2 > room_bytes)
-            l->beyond++;
+            l->over_limit++;
         else
-            rc = add(l, key, item);
+            rc = add_item(l, key, item);
         if (rc < 0)
             return rc;
     }
     return mo_buf_putc(&l->text, ']');
 }
 
-/* One item of the list's own text, walked over only once. */
+/* Reads one item of the list's own text in a single pass. */
 static int enter_item(struct cat_list *l, struct mo_span key,
                       struct mo_json_iter *items)
 {
@@ -136,7 +136,7 @@ static int enter_item(struct cat_list *l, struct mo_span key,
 
     if (it == NULL)
         return MO_ENOMEM;
-    *it = (struct cat_item){.twice = false};
+    *it = (struct cat_item){.id_repeated = false};
     if (!mo_json_enter(items, &inner) || !inner.object)
         return MO_EPROTO;
     find_id(key, &inner, it);
@@ -144,8 +144,8 @@ static int enter_item(struct cat_list *l, struct mo_span key,
     return read_name(l, it);
 }
 
-/* As most lists are, and all that we wrote to disk: without newlines, every
- * item one of ours, and all within the limits. MO_EPROTO: not this one. */
+/* Fast path for a list without newlines, with only valid items and within
+ * the limits, as all cached lists are. MO_EPROTO: use the slow path. */
 static int fill_at_once(struct cat_list *l, struct mo_span key,
                         struct mo_json items, size_t room_items,
                         size_t room_bytes)
@@ -166,8 +166,8 @@ static int fill_at_once(struct cat_list *l, struct mo_span key,
     return 0;
 }
 
-static int fill(struct cat_list *l, const char *id, struct mo_json items,
-                size_t room_items, size_t room_bytes)
+static int fill_list(struct cat_list *l, const char *id, struct mo_json items,
+                     size_t room_items, size_t room_bytes)
 {
     struct mo_span key = mo_span_cstr(id);
     int rc = fill_at_once(l, key, items, room_items, room_bytes);
@@ -177,9 +177,10 @@ static int fill(struct cat_list *l, const char *id, struct mo_json items,
     return rc;
 }
 
-struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
-                                     struct mo_json items, size_t room_items,
-                                     size_t room_bytes)
+/* room: how many more items and bytes the server may have. NULL: out of
+ * memory. */
+static struct cat_list *list_new(enum mo_cat_kind kind, struct mo_json items,
+                                 size_t room_items, size_t room_bytes)
 {
     struct cat_list *l = mo_new(struct cat_list);
     size_t bytes = items.n + 2 < room_bytes ? items.n + 2 : room_bytes;
@@ -187,10 +188,12 @@ struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
     if (l == NULL)
         return NULL;
     mo_buf_init(&l->text, bytes + 2);
-    /* Names that were escaped, each shorter than its text but for rounding. */
+    /* For names with escapes, each shorter than its text except for
+     * rounding. */
     mo_arena_init(&l->arena, 4 * bytes + 65536);
     if (mo_buf_room(&l->text, bytes + 2) &&
-        fill(l, mo_catalog_kinds[kind].id, items, room_items, room_bytes) == 0)
+        fill_list(l, mo_catalog_kinds[kind].id, items, room_items,
+                  room_bytes) == 0)
         return l;
     mo_catalog_list_free(l);
     return NULL;
@@ -206,11 +209,11 @@ void mo_catalog_list_free(struct cat_list *l)
     mo_free(l);
 }
 
-/* --- shelf --------------------------------------------------------------- */
+/* --- server_lists -------------------------------------------------------- */
 
-struct cat_shelf *mo_catalog_shelf_new(void)
+struct server_lists *mo_catalog_lists_new(void)
 {
-    struct cat_shelf *s = mo_new(struct cat_shelf);
+    struct server_lists *s = mo_new(struct server_lists);
 
     if (s == NULL)
         return NULL;
@@ -220,7 +223,7 @@ struct cat_shelf *mo_catalog_shelf_new(void)
     return s;
 }
 
-void mo_catalog_shelf_free(struct cat_shelf *s)
+void mo_catalog_lists_free(struct server_lists *s)
 {
     if (s == NULL)
         return;
@@ -231,9 +234,9 @@ void mo_catalog_shelf_free(struct cat_shelf *s)
     mo_free(s);
 }
 
-struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
-                                       enum mo_cat_kind kind,
-                                       struct mo_json items)
+struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,
+                                        enum mo_cat_kind kind,
+                                        struct mo_json items)
 {
     size_t n = MO_CAT_ITEMS_MAX, bytes = MO_CAT_BYTES_MAX;
 
@@ -245,5 +248,5 @@ struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
         n -= l->n < n ? l->n : n;
         bytes -= l->text.len < bytes ? l->text.len : bytes;
     }
-    return mo_catalog_list_new(kind, items, n, bytes);
+    return list_new(kind, items, n, bytes);
 }

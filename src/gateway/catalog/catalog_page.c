@@ -1,10 +1,10 @@
-/* catalog_page.c - pages of a list, and the cursors between them.
+/* catalog_page.c - pages of a merged list, and the cursors between them.
  *
- * A cursor is the base64url of a sum, the kind, the place and the exposed name
- * of the last item that was given out. If it still has that name, the next
- * page begins behind it; else at its place: where one was taken out, the next
- * one has moved up to it. The sum keeps out what we never gave; it is no
- * secret, and whoever forges one only gets another page. */
+ * A cursor is the base64url of a checksum, the kind, the index and the
+ * exposed name of the last item given out. If an item still has that name,
+ * the next page begins after it; otherwise it begins at that index, where
+ * the next item has moved up. The checksum rejects cursors that were never
+ * given out. It is not secret: a forged cursor only gets another page. */
 #include <stdio.h>
 
 #include "codec/sha256.h"
@@ -12,7 +12,7 @@
 #include "gateway/catalog/catalog_priv.h"
 
 #define SUM_LEN   6
-#define PLACE_MAX 20 /* digits of a place */
+#define PLACE_MAX 20 /* digits of an index */
 #define CURSOR_MAX                                                             \
     (SUM_LEN + 1 + PLACE_MAX + 1 + MO_CAT_NAME_MAX + MO_GW_LABEL_MAX)
 
@@ -20,7 +20,7 @@
 
 static const char kind_letter[MO_CAT_KINDS] = {'t', 'r', 'u', 'p'};
 
-static void sum_of(struct mo_span body, char out[SUM_LEN])
+static void cursor_sum(struct mo_span body, char out[SUM_LEN])
 {
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
@@ -46,15 +46,15 @@ static int put_cursor(struct mo_buf *out, enum mo_cat_kind kind, size_t place,
     mo_buf_putc(&b, ':');
     rc = mo_buf_span(&b, name);
     if (rc == 0) {
-        sum_of(mo_span_skip(mo_buf_view(&b), SUM_LEN), b.p);
+        cursor_sum(mo_span_skip(mo_buf_view(&b), SUM_LEN), b.p);
         rc = mo_base64url_put(out, mo_buf_view(&b));
     }
     mo_buf_fini(&b);
     return rc;
 }
 
-/* Where the entry of that name stands. The array is in order of its ends. */
-static size_t place_of(const struct cat_view *w, const struct cat_entry *en)
+/* Index of an entry. The array is sorted by `end`. */
+static size_t entry_index(const struct cat_view *w, const struct cat_entry *en)
 {
     size_t lo = 0, hi = w->n;
 
@@ -77,7 +77,7 @@ static int read_cursor(const struct cat_view *w, enum mo_cat_kind kind,
     char sum[SUM_LEN];
     uint64_t place = 0;
 
-    sum_of(body, sum);
+    cursor_sum(body, sum);
     if (!mo_span_eq(mo_span_head(text, SUM_LEN), mo_span(sum, SUM_LEN)) ||
         body.n < 2 || body.p[0] != kind_letter[kind])
         return MO_EINVAL;
@@ -86,12 +86,12 @@ static int read_cursor(const struct cat_view *w, enum mo_cat_kind kind,
     if (body.p == NULL || mo_span_u64(number, &place) < 0)
         return MO_EINVAL;
     en = mo_map_get(&w->names, body);
-    *from = en ? place_of(w, en) + 1 : place < w->n ? (size_t)place : w->n;
+    *from = en ? entry_index(w, en) + 1 : place < w->n ? (size_t)place : w->n;
     return 0;
 }
 
-static int start_of(const struct cat_view *w, enum mo_cat_kind kind,
-                    struct mo_span cursor, size_t *from)
+static int page_start(const struct cat_view *w, enum mo_cat_kind kind,
+                      struct mo_span cursor, size_t *from)
 {
     struct mo_buf b;
     int rc = 0;
@@ -118,8 +118,8 @@ static char *put_piece(char *to, struct mo_span s)
     return to + s.n;
 }
 
-/* At least one, then as many as the page's items and bytes allow. */
-static size_t end_of(const struct cat_view *w, size_t from, size_t limit)
+/* At least one item, then as many as the limits of items and bytes allow. */
+static size_t page_end(const struct cat_view *w, size_t from, size_t limit)
 {
     size_t start = from ? w->at[from - 1]->end : 0;
     size_t to = from;
@@ -150,7 +150,7 @@ static int put_items(const struct cat_view *w, size_t from, size_t to,
         p = put_piece(p, en->piece[2]);
         *p++ = ',';
     }
-    mo_buf_add(out, (size_t)(p - begin) - 1); /* not the last comma */
+    mo_buf_add(out, (size_t)(p - begin) - 1); /* without the last comma */
     return 0;
 }
 
@@ -163,9 +163,9 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
 
     mo_jw_init(&w, out);
     for (size_t i = 0; i < c->n; i++) {
-        mo_catalog_left_out(c, i, kind, why);
-        if (why[0] == '\0' && !c->v[i].shelf->known && !c->v[i].off)
-            snprintf(why, sizeof(why), "it has not answered yet");
+        mo_catalog_describe_missing(c, i, kind, why);
+        if (why[0] == '\0' && !c->v[i].lists->known && !c->v[i].off)
+            snprintf(why, sizeof(why), "the server's lists were not read yet");
         if (why[0] == '\0')
             continue;
         if (!any) {
@@ -187,11 +187,11 @@ int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
 {
     const struct cat_view *w = c->view[kind];
     size_t from = 0, to = 0;
-    int rc = start_of(w, kind, cursor, &from);
+    int rc = page_start(w, kind, cursor, &from);
 
     if (rc < 0)
         return rc;
-    to = end_of(w, from, limit ? limit : MO_CAT_PAGE);
+    to = page_end(w, from, limit ? limit : MO_CAT_PAGE);
     mo_buf_printf(out, "{\"%s\":[", mo_catalog_kinds[kind].list);
     put_items(w, from, to, out);
     mo_buf_putc(out, ']');

@@ -1,11 +1,11 @@
 /* catalog_priv.h - the parts of the catalogue, for its own files only.
  *
- * list: what one server listed of one kind; never changes once made.
- * shelf: the four lists of a server and what goes with them on disk.
- * view: one kind of all servers, merged and named; borrows from the lists.
+ * cat_list: one list of one server; never changes once made.
+ * server_lists: the four lists of a server and what is cached with them.
+ * cat_view: one kind of all servers, merged and named; borrows from the lists.
  *
- * A change makes a new list and a new view beside the old ones and swaps them
- * when both are there: running out of memory leaves everything as it was. */
+ * A change makes a new list and a new view beside the old ones and swaps
+ * them when both exist: when memory runs out everything stays as it was. */
 #ifndef MO_GATEWAY_CATALOG_CATALOG_PRIV_H
 #define MO_GATEWAY_CATALOG_CATALOG_PRIV_H
 
@@ -21,9 +21,9 @@
 #define CAT_WHY_MAX   512
 
 struct cat_kind_info {
-    const char *list; /* the result's member */
-    const char *id;   /* the member that is replaced */
-    const char *what; /* for people */
+    const char *list; /* member of the result object */
+    const char *id;   /* member that holds the name or URI */
+    const char *what; /* shown to people */
     bool uri;
 };
 
@@ -34,56 +34,52 @@ extern const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS];
 struct cat_item {
     struct mo_json text;
     struct mo_span own;
-    struct mo_json id;        /* where its name stands in the text */
-    struct mo_json execution; /* that member of it */
-    bool twice;               /* and there are more of that key */
-    bool promises;            /* it has an outputSchema */
+    struct mo_json id;        /* value of the name in the text */
+    struct mo_json execution; /* its member "execution" */
+    bool id_repeated;         /* that key occurs more than once */
+    bool has_output_schema;
 };
 
 struct cat_list {
-    struct mo_buf text; /* an array of all items, without newlines */
+    struct mo_buf text; /* JSON array of all items, without newlines */
     struct mo_arena arena;
     struct cat_item *v;
     size_t n, cap;
-    size_t odd, beyond; /* left out: no object or name; over a limit */
+    size_t unnamed,
+        over_limit; /* left out: not an object or no name; over a limit */
 };
 
-/* room: how many items and bytes may still come. NULL: no memory. */
-struct cat_list *mo_catalog_list_new(enum mo_cat_kind kind,
-                                     struct mo_json items, size_t room_items,
-                                     size_t room_bytes);
 void mo_catalog_list_free(struct cat_list *l);
 
-/* --- shelf --------------------------------------------------------------- */
+/* --- server_lists -------------------------------------------------------- */
 
-struct cat_shelf {
-    struct cat_list *list[MO_CAT_KINDS]; /* NULL: it has none */
+struct server_lists {
+    struct cat_list *list[MO_CAT_KINDS]; /* NULL: the server has none */
     struct mo_buf caps, info;            /* empty: not known */
-    char date[MO_ISO8601_MAX];           /* when it was written; or "" */
-    bool known;                          /* all lists are in */
-    bool dirty;                          /* not what is on disk */
+    char date[MO_ISO8601_MAX];           /* time of writing; or "" */
+    bool known;                          /* all lists were read */
+    bool dirty;                          /* differs from the cache file */
 };
 
-struct cat_shelf *mo_catalog_shelf_new(void);
-void mo_catalog_shelf_free(struct cat_shelf *s);
-/* A new list of that kind, within what the others leave. */
-struct cat_list *mo_catalog_shelf_list(const struct cat_shelf *s,
-                                       enum mo_cat_kind kind,
-                                       struct mo_json items);
+struct server_lists *mo_catalog_lists_new(void);
+void mo_catalog_lists_free(struct server_lists *s);
+/* Makes a list, within the limits that the other lists leave. NULL: out of
+ * memory. */
+struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,
+                                        enum mo_cat_kind kind,
+                                        struct mo_json items);
 
 /* --- cache --------------------------------------------------------------- */
 
-/* What a file says, if it is of that server: else MO_EPROTO. */
+/* Parses a cache file. MO_EPROTO: damaged, or of another server or digest. */
 int mo_catalog_cache_parse(struct mo_span text, const char *name,
-                           const char *digest, struct cat_shelf *out);
-/* MO_ENOMEM, or 0: there may be nothing in it (known says). */
+                           const char *digest, struct server_lists *out);
+/* MO_ENOMEM, or 0 also without a usable file (see out->known). */
 int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
-                          struct cat_shelf *out);
+                          struct server_lists *out);
 int mo_catalog_cache_write(const char *dir, const char *name,
-                           const char *digest, struct cat_shelf *s,
+                           const char *digest, struct server_lists *s,
                            struct mo_err *e);
-
-void mo_catalog_cache_drop(const char *dir, const char *name);
 
 /* --- view ---------------------------------------------------------------- */
 
@@ -91,41 +87,42 @@ struct cat_server {
     char *name, *prefix;
     char label[MO_GW_LABEL_MAX];
     char digest[65];
-    bool bare;     /* its names are never prefixed */
-    bool borrowed; /* the shelf is still another's */
-    struct cat_shelf *shelf;
-    struct server_overrides *manner;
+    bool never_prefix;
+    bool borrowed; /* the lists still belong to the old server */
+    struct server_lists *lists;
+    struct server_overrides *overrides;
     char *description, *keywords; /* NULL: none */
     bool off;
-    char fail[240];    /* why it cannot be asked; or "" */
-    char unsaved[240]; /* why its lists are not on disk; or "" */
+    char fail[240];    /* why its lists cannot be read; or "" */
+    char unsaved[240]; /* why its lists are not cached; or "" */
     char why[CAT_WHY_MAX];
 };
 
 struct cat_entry {
     struct mo_cat_item pub;
     const struct cat_item *item;
-    const char *describe;    /* said of it instead; or NULL */
-    struct mo_span piece[3]; /* together: as it is given out */
-    size_t end;              /* bytes up to here, a comma behind each */
-    bool bare, bare_before;  /* not to be prefixed; nor one before it */
-    bool shared;             /* another server has that name too */
+    const char *describe;    /* configured description; or NULL */
+    struct mo_span piece[3]; /* concatenated: the item as given out */
+    size_t end; /* bytes up to here, with a comma after each item */
+    bool never_prefix, never_prefix_before; /* never prefixed; nor an earlier
+                                               one of that name */
+    bool shared; /* another server has the same name */
     bool prefixed, hidden;
-    bool off; /* hidden, because somebody wants it so */
+    bool off; /* hidden by configuration */
 };
 
-struct cat_left { /* of a server */
-    size_t twice, hidden;
+struct cat_omitted { /* items of one server that were left out */
+    size_t duplicates, hidden;
 };
 
 struct cat_view {
     struct mo_arena arena;
-    struct mo_map names;   /* exposed -> struct cat_entry */
+    struct mo_map names;   /* exposed name -> struct cat_entry */
     struct cat_entry **at; /* in order */
     size_t n;
-    struct cat_entry **off; /* of tools: those that are not offered */
+    struct cat_entry **off; /* tools that are not offered */
     size_t noff;
-    struct cat_left *left; /* by server */
+    struct cat_omitted *omitted; /* by server */
 };
 
 struct mo_catalog {
@@ -136,19 +133,19 @@ struct mo_catalog {
     struct cat_view *view[MO_CAT_KINDS];
 };
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
                                      enum mo_gw_prefix prefix,
                                      const struct cat_server *v, size_t n);
 void mo_catalog_view_free(struct cat_view *w);
 bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b);
-/* The first template that a URI fits. */
-const struct cat_entry *mo_catalog_view_fits(const struct cat_view *w,
-                                             struct mo_span uri);
+/* The first template that matches a URI; NULL: none. */
+const struct cat_entry *mo_catalog_view_match(const struct cat_view *w,
+                                              struct mo_span uri);
 
-/* What is missing of a server's lists of that kind (or MO_CAT_KINDS: all),
- * in words; "" when nothing is. */
-void mo_catalog_left_out(const struct mo_catalog *c, size_t server,
-                         enum mo_cat_kind kind, char out[CAT_WHY_MAX]);
+/* Describes what is missing of a server's list of that kind (MO_CAT_KINDS:
+ * of all); "" if nothing is. */
+void mo_catalog_describe_missing(const struct mo_catalog *c, size_t server,
+                                 enum mo_cat_kind kind, char out[CAT_WHY_MAX]);
 
 #endif

@@ -1,68 +1,71 @@
-/* catalog_view.c - all servers' lists of one kind as one, everything named.
+/* catalog_view.c - merges all servers' lists of one kind and names the
+ * items.
  *
- * Names are given in two rounds, so that who may keep its own name does, and
- * who is prefixed must take what is left. Within a round the order of the
- * servers decides. What finds no name of its own is hidden. */
+ * Names are assigned in two rounds: first the items that keep their own
+ * names, then the prefixed ones, which take what is left. Within a round the
+ * order of the servers decides. An item that finds no name is hidden. */
 #include "gateway/catalog/catalog_priv.h"
 #include "mcp/edit.h"
 
-#define FITS_WORK_MAX ((size_t)16 * 1024 * 1024) /* template by URI bytes */
+#define MATCH_WORK_MAX                                                         \
+    ((size_t)16 * 1024 * 1024) /* bytes of template times bytes of URI */
 
-struct making {
+struct view_builder {
     struct cat_view *w;
     enum mo_cat_kind kind;
     enum mo_gw_prefix rule;
     const struct cat_server *servers;
-    struct cat_entry *v; /* hidden ones too */
+    struct cat_entry *v; /* including hidden ones */
     size_t n;
-    struct mo_map owns; /* given name -> the last entry that has it */
-    struct mo_buf b;    /* for names and texts in the making */
+    struct mo_map given_names; /* given name -> last entry that has it */
+    struct mo_buf b;           /* scratch for names and texts */
 };
 
-/* --- who has what -------------------------------------------------------- */
+/* --- items --------------------------------------------------------------- */
 
 static const struct cat_list *list_of(const struct cat_server *s,
                                       enum mo_cat_kind kind)
 {
-    return s->shelf ? s->shelf->list[kind] : NULL;
+    return s->lists ? s->lists->list[kind] : NULL;
 }
 
-/* Items of a server stand together: a second one of the same server directly
- * follows the first in the map of own names. */
-static int meet(struct making *m, struct cat_entry *en)
+/* Detects names that occur twice. The items of a server are adjacent: a
+ * second one of the same server directly follows the first in the map of
+ * given names. */
+static int note_same_name(struct view_builder *m, struct cat_entry *en)
 {
     void *old = NULL;
-    int rc = mo_map_put(&m->owns, en->pub.given, en, &old);
+    int rc = mo_map_put(&m->given_names, en->pub.given, en, &old);
     struct cat_entry *was = old;
 
     if (rc < 0 || was == NULL)
         return rc;
     if (was->pub.server == en->pub.server) {
-        m->w->left[en->pub.server].twice++;
+        m->w->omitted[en->pub.server].duplicates++;
         en->hidden = true;
-        en->bare_before = was->bare_before;
+        en->never_prefix_before = was->never_prefix_before;
         en->shared = was->shared;
         return 0;
     }
     was->shared = en->shared = true;
-    en->bare_before = was->bare || was->bare_before;
+    en->never_prefix_before = was->never_prefix || was->never_prefix_before;
     return 0;
 }
 
-static const struct mo_gw_tool *treat(const struct making *m, size_t server,
-                                      struct mo_span own)
+static const struct mo_gw_tool *tool_override(const struct view_builder *m,
+                                              size_t server, struct mo_span own)
 {
     bool tool = m->kind == MO_CAT_TOOLS;
 
-    return mo_overrides_tool(tool ? m->servers[server].manner : NULL, own);
+    return mo_overrides_tool(tool ? m->servers[server].overrides : NULL, own);
 }
 
-static int collect(struct making *m, size_t server)
+static int collect_items(struct view_builder *m, size_t server)
 {
     const struct cat_list *l = list_of(&m->servers[server], m->kind);
 
     for (size_t i = 0; l && i < l->n; i++) {
-        const struct mo_gw_tool *t = treat(m, server, l->v[i].own);
+        const struct mo_gw_tool *t = tool_override(m, server, l->v[i].own);
         struct cat_entry *en = &m->v[m->n++];
 
         en->off = en->hidden = t->hide || m->servers[server].off;
@@ -72,10 +75,11 @@ static int collect(struct making *m, size_t server)
         en->pub.given = t->rename ? mo_span_cstr(t->rename) : en->item->own;
         en->pub.item = en->item->text;
         en->pub.execution = en->item->execution;
-        en->pub.promises = en->item->promises;
+        en->pub.has_output_schema = en->item->has_output_schema;
         en->pub.server = (unsigned)server;
-        en->bare = m->rule == MO_GW_PREFIX_NEVER || m->servers[server].bare;
-        if (!en->off && meet(m, en) < 0)
+        en->never_prefix =
+            m->rule == MO_GW_PREFIX_NEVER || m->servers[server].never_prefix;
+        if (!en->off && note_same_name(m, en) < 0)
             return MO_ENOMEM;
     }
     return 0;
@@ -83,13 +87,14 @@ static int collect(struct making *m, size_t server)
 
 /* --- names --------------------------------------------------------------- */
 
-static void hide(struct making *m, struct cat_entry *en)
+static void hide_entry(struct view_builder *m, struct cat_entry *en)
 {
     en->hidden = true;
-    m->w->left[en->pub.server].hidden++;
+    m->w->omitted[en->pub.server].hidden++;
 }
 
-static int put_name(struct making *m, const struct cat_entry *en, bool taken)
+static int make_name(struct view_builder *m, const struct cat_entry *en,
+                     bool taken)
 {
     const struct cat_server *s = &m->servers[en->pub.server];
     char name[MO_GW_NAME_MAX];
@@ -105,8 +110,8 @@ static int put_name(struct making *m, const struct cat_entry *en, bool taken)
     return mo_buf_span(&m->b, en->pub.own);
 }
 
-/* The text in the buffer, to stay. */
-static struct mo_span keep(struct making *m)
+/* Copies the text in the scratch buffer into the arena. */
+static struct mo_span keep_text(struct view_builder *m)
 {
     struct mo_span s = mo_buf_view(&m->b);
 
@@ -114,9 +119,9 @@ static struct mo_span keep(struct making *m)
     return s;
 }
 
-/* A new name, as it will stand in the item: names of tools and prompts are
- * made of letters that need no care in quotes. */
-static struct mo_span keep_quoted(struct making *m, struct cat_entry *en)
+/* Copies a new name with quotes around it. Names of tools and prompts
+ * contain no characters that need escapes. */
+static struct mo_span keep_quoted(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_span s = mo_buf_view(&m->b);
     char *p = mo_buf_err(&m->b) ? NULL : mo_arena_alloc(&m->w->arena, s.n + 2);
@@ -129,15 +134,15 @@ static struct mo_span keep_quoted(struct making *m, struct cat_entry *en)
     return mo_span(p + 1, s.n);
 }
 
-static struct mo_span new_name(struct making *m, struct cat_entry *en)
+static struct mo_span new_name(struct view_builder *m, struct cat_entry *en)
 {
     if (mo_span_eq(mo_buf_view(&m->b), en->pub.given))
         return en->pub.given;
-    return mo_catalog_kinds[m->kind].uri ? keep(m) : keep_quoted(m, en);
+    return mo_catalog_kinds[m->kind].uri ? keep_text(m) : keep_quoted(m, en);
 }
 
-/* Takes the name in the buffer. MO_EEXISTS: another has it. */
-static int take(struct making *m, struct cat_entry *en)
+/* Assigns the name in the scratch buffer. MO_EEXISTS: it is taken. */
+static int claim_name(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_span name = new_name(m, en);
     int rc = name.p ? mo_map_add(&m->w->names, name, en) : MO_ENOMEM;
@@ -147,19 +152,20 @@ static int take(struct making *m, struct cat_entry *en)
     return rc;
 }
 
-static int name_it(struct making *m, struct cat_entry *en)
+static int name_entry(struct view_builder *m, struct cat_entry *en)
 {
-    int rc = put_name(m, en, false);
+    int rc = make_name(m, en, false);
 
-    rc = rc < 0 ? rc : take(m, en);
+    rc = rc < 0 ? rc : claim_name(m, en);
     if (rc != MO_EEXISTS || !en->prefixed || mo_catalog_kinds[m->kind].uri)
         return rc;
-    rc = put_name(m, en, true);
-    return rc < 0 ? rc : take(m, en);
+    rc = make_name(m, en, true);
+    return rc < 0 ? rc : claim_name(m, en);
 }
 
-/* Own names: whoever may. Who must have it and cannot is hidden. */
-static int first_round(struct making *m)
+/* First round: unprefixed names. An item that may not be prefixed and finds
+ * its name taken is hidden. */
+static int name_unprefixed(struct view_builder *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct cat_entry *en = &m->v[i];
@@ -168,12 +174,13 @@ static int first_round(struct making *m)
         if (en->hidden)
             continue;
         en->prefixed =
-            !en->bare && (m->rule == MO_GW_PREFIX_ALWAYS || en->shared);
+            !en->never_prefix && (m->rule == MO_GW_PREFIX_ALWAYS || en->shared);
         if (en->prefixed)
             continue;
-        rc = en->bare && en->bare_before ? MO_EEXISTS : name_it(m, en);
-        if (rc == MO_EEXISTS && en->bare)
-            hide(m, en);
+        rc = en->never_prefix && en->never_prefix_before ? MO_EEXISTS
+                                                         : name_entry(m, en);
+        if (rc == MO_EEXISTS && en->never_prefix)
+            hide_entry(m, en);
         else if (rc == MO_EEXISTS)
             en->prefixed = true;
         else if (rc < 0)
@@ -182,25 +189,25 @@ static int first_round(struct making *m)
     return 0;
 }
 
-static int second_round(struct making *m)
+static int name_prefixed(struct view_builder *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct cat_entry *en = &m->v[i];
-        int rc = en->hidden || !en->prefixed ? 0 : name_it(m, en);
+        int rc = en->hidden || !en->prefixed ? 0 : name_entry(m, en);
 
         if (rc == MO_EEXISTS)
-            hide(m, en);
+            hide_entry(m, en);
         else if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-/* --- what is given out --------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
-/* The key stands there more than once: each gets the new value, so that no
- * two readers find different names. */
-static int splice_all(struct making *m, struct cat_entry *en)
+/* The key occurs more than once: each gets the new value, so that all
+ * parsers find the same name. */
+static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text;
     struct mo_span id = mo_span_cstr(mo_catalog_kinds[m->kind].id);
@@ -218,12 +225,12 @@ static int splice_all(struct making *m, struct cat_entry *en)
         from = v.p + v.n;
     }
     mo_buf_put(&m->b, from, (size_t)(text.p + text.n - from));
-    en->piece[0] = keep(m);
+    en->piece[0] = keep_text(m);
     return en->piece[0].p ? 0 : MO_ENOMEM;
 }
 
-/* Other words for it: whoever asks for the item gets those, too. */
-static int splice_words(struct making *m, struct cat_entry *en)
+/* Replaces name and description; pub.item has the new text, too. */
+static int replace_description(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_edit v[] = {{mo_catalog_kinds[m->kind].id, {NULL, 0}},
                           {"description", {NULL, 0}}};
@@ -240,7 +247,7 @@ static int splice_words(struct making *m, struct cat_entry *en)
     if (rc == 0)
         rc = mo_edit(&m->b, en->item->text, v, MO_COUNT(v));
     if (rc == 0)
-        en->piece[0] = keep(m);
+        en->piece[0] = keep_text(m);
     mo_buf_fini(&name);
     mo_buf_fini(&words);
     if (rc < 0 || en->piece[0].p == NULL)
@@ -249,7 +256,7 @@ static int splice_words(struct making *m, struct cat_entry *en)
     return 0;
 }
 
-static int splice(struct making *m, struct cat_entry *en)
+static int make_pieces(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_json text = en->item->text, id = en->item->id;
     struct mo_span quoted = en->piece[1];
@@ -257,17 +264,17 @@ static int splice(struct making *m, struct cat_entry *en)
 
     en->piece[1] = mo_span(NULL, 0);
     if (en->describe)
-        return splice_words(m, en);
+        return replace_description(m, en);
     if (mo_span_eq(en->pub.name, en->pub.own)) {
         en->piece[0] = mo_json_text(text);
         return 0;
     }
-    if (en->item->twice)
-        return splice_all(m, en);
+    if (en->item->id_repeated)
+        return replace_all_ids(m, en);
     if (quoted.p == NULL) {
         mo_buf_reset(&m->b);
         mo_json_quote(&m->b, en->pub.name);
-        quoted = keep(m);
+        quoted = keep_text(m);
     }
     en->piece[0] = mo_span(text.p, (size_t)(id.p - text.p));
     en->piece[1] = quoted;
@@ -275,8 +282,9 @@ static int splice(struct making *m, struct cat_entry *en)
     return en->piece[1].p ? 0 : MO_ENOMEM;
 }
 
-/* Not offered, and so without a name; but with the words that are wanted. */
-static int put_off(struct making *m, struct cat_entry *en)
+/* Adds a tool that is not offered: without an exposed name, but with its
+ * configured description. */
+static int add_unoffered(struct view_builder *m, struct cat_entry *en)
 {
     static const struct mo_span none = {NULL, 0};
     int rc = 0;
@@ -285,12 +293,12 @@ static int put_off(struct making *m, struct cat_entry *en)
     if (en->describe == NULL)
         return 0;
     en->pub.name = en->pub.given;
-    rc = splice_words(m, en);
+    rc = replace_description(m, en);
     en->pub.name = none;
     return rc;
 }
 
-static int finish(struct making *m)
+static int finish_view(struct view_builder *m)
 {
     struct cat_view *w = m->w;
     size_t end = 0;
@@ -298,11 +306,11 @@ static int finish(struct making *m)
     for (size_t i = 0; i < m->n; i++) {
         struct cat_entry *en = &m->v[i];
 
-        if (en->off && put_off(m, en) < 0)
+        if (en->off && add_unoffered(m, en) < 0)
             return MO_ENOMEM;
         if (en->hidden)
             continue;
-        if (splice(m, en) < 0)
+        if (make_pieces(m, en) < 0)
             return MO_ENOMEM;
         end += en->piece[0].n + en->piece[1].n + en->piece[2].n + 1;
         en->end = end;
@@ -311,9 +319,9 @@ static int finish(struct making *m)
     return 0;
 }
 
-/* --- the whole ----------------------------------------------------------- */
+/* --- life ---------------------------------------------------------------- */
 
-static int make(struct making *m, size_t nservers)
+static int build_view(struct view_builder *m, size_t nservers)
 {
     struct mo_arena *a = &m->w->arena;
     size_t n = 0;
@@ -323,18 +331,18 @@ static int make(struct making *m, size_t nservers)
 
         n += l ? l->n : 0;
     }
-    m->w->left = mo_arena_zalloc(a, (nservers + 1) * sizeof(*m->w->left));
+    m->w->omitted = mo_arena_zalloc(a, (nservers + 1) * sizeof(*m->w->omitted));
     m->v = mo_arena_zalloc(a, (n + 1) * sizeof(*m->v));
     m->w->at = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
     m->w->off = mo_arena_alloc(a, (n + 1) * sizeof(struct cat_entry *));
-    if (m->w->left == NULL || m->v == NULL || m->w->at == NULL ||
-        m->w->off == NULL || mo_map_reserve(&m->owns, n) < 0 ||
+    if (m->w->omitted == NULL || m->v == NULL || m->w->at == NULL ||
+        m->w->off == NULL || mo_map_reserve(&m->given_names, n) < 0 ||
         mo_map_reserve(&m->w->names, n) < 0)
         return MO_ENOMEM;
     for (size_t i = 0; i < nservers; i++)
-        if (collect(m, i) < 0)
+        if (collect_items(m, i) < 0)
             return MO_ENOMEM;
-    return first_round(m) < 0 || second_round(m) < 0 || finish(m) < 0
+    return name_unprefixed(m) < 0 || name_prefixed(m) < 0 || finish_view(m) < 0
                ? MO_ENOMEM
                : 0;
 }
@@ -344,18 +352,20 @@ struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
                                      const struct cat_server *v, size_t n)
 {
     struct cat_view *w = mo_new(struct cat_view);
-    struct making m = {.w = w, .kind = kind, .rule = prefix, .servers = v};
+    struct view_builder m = {
+        .w = w, .kind = kind, .rule = prefix, .servers = v};
     int rc = 0;
 
     if (w == NULL)
         return NULL;
     mo_arena_init(&w->arena, CAT_VIEW_MAX);
     mo_map_init_lent(&w->names, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
-    mo_map_init_lent(&m.owns, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_map_init_lent(&m.given_names,
+                     (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
     mo_buf_init(&m.b, 2 * MO_CAT_BYTES_MAX);
-    rc = make(&m, n);
+    rc = build_view(&m, n);
     mo_buf_fini(&m.b);
-    mo_map_fini(&m.owns);
+    mo_map_fini(&m.given_names);
     if (rc == 0)
         return w;
     mo_catalog_view_free(w);
@@ -385,15 +395,15 @@ bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b)
     return true;
 }
 
-const struct cat_entry *mo_catalog_view_fits(const struct cat_view *w,
-                                             struct mo_span uri)
+const struct cat_entry *mo_catalog_view_match(const struct cat_view *w,
+                                              struct mo_span uri)
 {
     size_t work = 0;
 
-    for (size_t i = 0; i < w->n && work < FITS_WORK_MAX; i++) {
+    for (size_t i = 0; i < w->n && work < MATCH_WORK_MAX; i++) {
         struct mo_span t = w->at[i]->pub.name;
 
-        if (mo_gw_template_fits(t, uri))
+        if (mo_gw_template_match(t, uri))
             return w->at[i];
         work += t.n * uri.n;
     }

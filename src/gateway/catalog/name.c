@@ -1,5 +1,4 @@
-/* name.c - names of tools and prompts: plain letters, short, always the same.
- */
+/* name.c - exposed names of tools and prompts. */
 #include "gateway/catalog/name.h"
 
 #include "codec/sha256.h"
@@ -23,14 +22,15 @@ static const bool plain[256] = {
     ['_'] = true,         ['-'] = true,
 };
 
-/* Returns how many bytes there would be, with every odd one made plain. */
+/* Appends s with every other character replaced by '_'. Returns the length
+ * without the limit of size. */
 static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
-                        bool *odd)
+                        bool *changed)
 {
     for (size_t i = 0; i < s.n; i++, at++) {
         bool ok = plain[(unsigned char)s.p[i]];
 
-        *odd |= !ok;
+        *changed |= !ok;
         if (at < size - 1)
             out[at] = ok ? s.p[i] : '_';
     }
@@ -40,16 +40,16 @@ static size_t put_plain(char *out, size_t size, size_t at, struct mo_span s,
 void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
                    bool taken, char *out, size_t size)
 {
-    bool odd = name.n == 0;
+    bool changed = name.n == 0;
     size_t n = 0;
 
     MO_BUG_ON(size < MO_GW_HASH_LEN + 2);
     if (prefixed) {
-        n = put_plain(out, size, n, prefix, &odd);
-        n = put_plain(out, size, n, MO_SPAN("_"), &odd);
+        n = put_plain(out, size, n, prefix, &changed);
+        n = put_plain(out, size, n, MO_SPAN("_"), &changed);
     }
-    n = put_plain(out, size, n, name, &odd);
-    if (n < size && !odd && !taken) {
+    n = put_plain(out, size, n, name, &changed);
+    if (n < size && !changed && !taken) {
         out[n] = '\0';
         return;
     }

@@ -1,46 +1,51 @@
-/* name.h - names that clients can use for what many servers offer. Pure.
+/* name.h - exposed names and URIs of what servers offer. Pure functions.
  *
- * A tool or prompt keeps its own name if it may (prefix rule, no other has
- * it), else it is PREFIX_NAME. Only [A-Za-z0-9_-], at most MO_GW_NAME_MAX - 1
- * bytes: what is not becomes so by '_' and a short hash of the true names,
- * always the same one.
+ * A tool or prompt keeps its name if the prefix rule allows it and no other
+ * has it; otherwise it becomes PREFIX_NAME. Names consist of [A-Za-z0-9_-] and
+ * have at most MO_GW_NAME_MAX - 1 bytes. In any other name, other characters
+ * become '_' and a short hash of the original names is appended, always the
+ * same one.
  *
- * A resource keeps its URI, or gets its server's name in front of the scheme:
- * files+file:///a (RFC 3986 allows a '+' in a scheme). There the name is in
- * small letters, since readers of URIs change the case of a scheme; a name
- * that cannot stand there is made to by '-' and a short hash. */
+ * A resource keeps its URI, or gets its server's label in front of the scheme:
+ * files+file:///a (RFC 3986 allows '+' in a scheme). The label is the server's
+ * name in lower case, since URI parsers change the case of a scheme. A name
+ * that is no valid label gets '-' for other characters and a short hash. */
 #ifndef MO_GATEWAY_CATALOG_NAME_H
 #define MO_GATEWAY_CATALOG_NAME_H
 
-#include "gateway/gateway.h"
+#include "base/str.h"
+#include "config/choices.h"
 
-#define MO_GW_LABEL_MAX    40   /* a server's name in a scheme, with its NUL */
+#define MO_GW_NAME_MAX     65   /* exposed tool or prompt name, with its NUL */
+#define MO_GW_LABEL_MAX    40   /* server label in a scheme, with its NUL */
 #define MO_GW_TEMPLATE_MAX 1024 /* bytes of a template that can be matched */
 #define MO_GW_URI_MAX      8192 /* and of a URI */
 
-/* prefixed: put the prefix in front; taken: somebody has that name already. */
+/* prefixed: put the prefix in front. taken: append the hash, since another
+ * item has this name already. */
 void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
                 bool taken, char out[MO_GW_NAME_MAX]);
-/* The same for whoever has another size (with the NUL; 8 at least). */
+/* The same for another buffer size (with the NUL; at least 8). */
 void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
                    bool taken, char *out, size_t size);
 
-/* How a server is called in front of a scheme. */
+/* The server's label in front of a scheme. */
 void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX]);
-/* The exposed form of a URI or URI template; MO_ETOOBIG by the buffer. */
+/* Appends the prefixed form of a URI or URI template. MO_ETOOBIG: the buffer
+ * is full. */
 int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out);
-/* The same for who knows the server's label. */
+/* The same with a known label. */
 int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out);
-/* Has it the form of one of ours? Then *server (its label) and *uri are its
- * parts; whether there is such a server is for the caller to see. */
+/* Splits a prefixed URI into *server (the label) and *uri. False: it has no
+ * prefix. Does not check that there is such a server. */
 bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
                      struct mo_span *uri);
 
-/* Could a URI come from a template (RFC 6570)? Every variable is taken to have
- * a value, except those of a query. False for what is too long. */
-bool mo_gw_template_fits(struct mo_span template, struct mo_span uri);
+/* True if a URI can result from a template (RFC 6570). Every variable except
+ * those of a query must have a value. False if either is too long. */
+bool mo_gw_template_match(struct mo_span template, struct mo_span uri);
 
-/* The first digits of the SHA-256 of both names with a NUL between. */
+/* The first digits of the SHA-256 of a, NUL, b. */
 #define MO_GW_HASH_LEN 6
 
 void mo_gw_hash(struct mo_span a, struct mo_span b,

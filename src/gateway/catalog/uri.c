@@ -1,22 +1,22 @@
-/* uri.c - URIs of resources: whose they are, and which template they fit.
+/* uri.c - prefixed URIs, and matching URIs against templates.
  *
- * A template is read into a row of steps and all ways to match it are followed
- * at once, one byte of the URI after the other: the time is bounded by the
- * product of both lengths, whatever a server thought up. */
+ * A template is compiled into steps. All ways to match it are followed at
+ * the same time, one byte of the URI after the other, so the time is bounded
+ * by the product of both lengths for any template. */
 #include "gateway/catalog/name.h"
 
-static bool is_small(unsigned char c)
+static bool is_lower(unsigned char c)
 {
     return c >= 'a' && c <= 'z';
 }
 
-/* What may stand in a scheme, without the '+' that ends a label. */
+/* Characters of a scheme, without the '+' that ends a label. */
 static bool is_scheme(unsigned char c)
 {
-    return is_small(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    return is_lower(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
 }
 
-static char small(char c)
+static char to_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -28,12 +28,12 @@ void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
     bool odd = server.n == 0 || server.n > LABEL_KEEP;
     size_t n = 0;
 
-    if (server.n == 0 || !is_small((unsigned char)small(server.p[0]))) {
+    if (server.n == 0 || !is_lower((unsigned char)to_lower(server.p[0]))) {
         odd = true;
-        out[n++] = 's'; /* a scheme begins with a letter */
+        out[n++] = 's'; /* a scheme starts with a letter */
     }
     for (size_t i = 0; i < server.n && n < LABEL_KEEP; i++) {
-        char c = small(server.p[i]);
+        char c = to_lower(server.p[i]);
 
         odd |= c != server.p[i] || !is_scheme((unsigned char)c);
         out[n++] = is_scheme((unsigned char)c) ? c : '-';
@@ -66,7 +66,7 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
     ptrdiff_t plus = mo_span_find(exposed, '+');
 
     if (plus <= 0 || plus >= MO_GW_LABEL_MAX ||
-        !is_small((unsigned char)exposed.p[0]))
+        !is_lower((unsigned char)exposed.p[0]))
         return false;
     for (ptrdiff_t i = 0; i < plus; i++)
         if (!is_scheme((unsigned char)exposed.p[i]))
@@ -80,7 +80,7 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
 
 enum step_kind {
     STEP_CHAR,  /* this byte */
-    STEP_MAYBE, /* this byte and the step behind it, or neither */
+    STEP_MAYBE, /* this byte and the next step, or neither */
     STEP_PART,  /* one byte that is no '/' */
     STEP_PARTS, /* any number of them */
     STEP_ONE,   /* one byte */
@@ -100,68 +100,68 @@ struct steps {
     size_t n;
 };
 
-static void step(struct steps *s, enum step_kind kind, char c)
+static void add_step(struct steps *s, enum step_kind kind, char c)
 {
     s->v[s->n++] = (struct step){(unsigned char)kind, c};
 }
 
-static void repeat(struct steps *s, bool slashes)
+static void add_repeat(struct steps *s, bool slashes)
 {
-    step(s, slashes ? STEP_ONE : STEP_PART, 0);
-    step(s, slashes ? STEP_ANY : STEP_PARTS, 0);
+    add_step(s, slashes ? STEP_ONE : STEP_PART, 0);
+    add_step(s, slashes ? STEP_ANY : STEP_PARTS, 0);
 }
 
-static void expression(struct steps *s, struct mo_span in)
+static void add_expression(struct steps *s, struct mo_span in)
 {
     char op = in.n ? in.p[0] : '\0';
     bool many = mo_span_find(in, ',') >= 0 || mo_span_find(in, '*') >= 0;
 
     switch (op) {
     case '+':
-        repeat(s, true);
+        add_repeat(s, true);
         break;
     case '.':
-        step(s, STEP_CHAR, op);
-        repeat(s, false);
+        add_step(s, STEP_CHAR, op);
+        add_repeat(s, false);
         break;
     case '/':
-        step(s, STEP_CHAR, op);
-        repeat(s, many);
+        add_step(s, STEP_CHAR, op);
+        add_repeat(s, many);
         break;
     case '#':
     case '?':
     case '&':
-        step(s, STEP_MAYBE, op);
-        step(s, STEP_ANY, 0);
+        add_step(s, STEP_MAYBE, op);
+        add_step(s, STEP_ANY, 0);
         break;
     case ';':
-        step(s, STEP_MAYBE, op);
-        step(s, STEP_PARTS, 0);
+        add_step(s, STEP_MAYBE, op);
+        add_step(s, STEP_PARTS, 0);
         break;
     default:
-        repeat(s, false);
+        add_repeat(s, false);
     }
 }
 
-/* A '{' that is never closed stands for itself. */
-static void compile(struct steps *s, struct mo_span t)
+/* A '{' that is never closed matches itself. */
+static void compile_template(struct steps *s, struct mo_span t)
 {
     s->n = 0;
     while (t.n) {
         ptrdiff_t end = t.p[0] == '{' ? mo_span_find(t, '}') : -1;
 
         if (end < 0) {
-            step(s, STEP_CHAR, t.p[0]);
+            add_step(s, STEP_CHAR, t.p[0]);
             t = mo_span_skip(t, 1);
         } else {
-            expression(s, mo_span(t.p + 1, (size_t)end - 1));
+            add_expression(s, mo_span(t.p + 1, (size_t)end - 1));
             t = mo_span_skip(t, (size_t)end + 1);
         }
     }
 }
 
-/* Stand on step i, and on all that can be reached without a byte. */
-static void stand(const struct steps *s, bool *on, size_t i)
+/* Activates step i and all steps reachable without a byte. */
+static void activate_step(const struct steps *s, bool *on, size_t i)
 {
     while (i <= s->n && !on[i]) {
         on[i] = true;
@@ -181,54 +181,54 @@ static void stand(const struct steps *s, bool *on, size_t i)
     }
 }
 
-static void advance(const struct steps *s, bool *next, size_t i, char c)
+static void advance_step(const struct steps *s, bool *next, size_t i, char c)
 {
     switch (s->v[i].kind) {
     case STEP_CHAR:
     case STEP_MAYBE:
         if (c == s->v[i].c)
-            stand(s, next, i + 1);
+            activate_step(s, next, i + 1);
         break;
     case STEP_PART:
     case STEP_ONE:
         if (c != '/' || s->v[i].kind == STEP_ONE)
-            stand(s, next, i + 1);
+            activate_step(s, next, i + 1);
         break;
     default:
         if (c != '/' || s->v[i].kind == STEP_ANY)
-            stand(s, next, i);
+            activate_step(s, next, i);
     }
 }
 
-static bool follow(const struct steps *s, struct mo_span uri)
+static bool match_steps(const struct steps *s, struct mo_span uri)
 {
     bool on[2][STEPS_MAX + 1] = {{false}};
     bool *now = on[0], *next = on[1];
 
-    stand(s, now, 0);
+    activate_step(s, now, 0);
     for (size_t at = 0; at < uri.n; at++) {
         bool *was = now;
 
         memset(next, 0, s->n + 1);
         for (size_t i = 0; i < s->n; i++)
             if (now[i])
-                advance(s, next, i, uri.p[at]);
+                advance_step(s, next, i, uri.p[at]);
         now = next;
         next = was;
     }
     return now[s->n];
 }
 
-bool mo_gw_template_fits(struct mo_span template, struct mo_span uri)
+bool mo_gw_template_match(struct mo_span template, struct mo_span uri)
 {
     ptrdiff_t brace = mo_span_find(template, '{');
     size_t plain = brace < 0 ? template.n : (size_t)brace;
     struct steps s;
 
-    /* Most fail here. */
+    /* Most templates fail here. */
     if (!mo_span_starts(uri, mo_span_head(template, plain)) ||
         template.n > MO_GW_TEMPLATE_MAX || uri.n > MO_GW_URI_MAX)
         return false;
-    compile(&s, mo_span_skip(template, plain));
-    return follow(&s, mo_span_skip(uri, plain));
+    compile_template(&s, mo_span_skip(template, plain));
+    return match_steps(&s, mo_span_skip(uri, plain));
 }

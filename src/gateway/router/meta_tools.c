@@ -1,3 +1,4 @@
+/* meta_tools.c - see meta_tools.h. */
 #include "gateway/router/meta_tools_priv.h"
 
 #include "codec/json/jschema.h"
@@ -11,12 +12,11 @@
 #include "gateway/router/router_learning.h"
 #include "mcp/edit.h"
 
-#define META_ROUTE    "mcp-orchestrator/route"
 #define FIND_LIMIT    5
 #define CANDIDATES    3
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
-#define TOKEN_BYTES   4 /* of English and JSON, about */
+#define TOKEN_BYTES   4 /* about, of English and JSON */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -39,19 +39,19 @@ uint64_t mo_gateway_saved(const struct mo_gateway *g)
 
     for (size_t i = 0; i < n; i++)
         bytes += mo_catalog_at(g->cat, MO_CAT_TOOLS, i)->item.n;
-    return bytes > sizeof(four_tools)
-               ? (bytes - sizeof(four_tools)) / TOKEN_BYTES
+    return bytes > sizeof(meta_tools_json)
+               ? (bytes - sizeof(meta_tools_json)) / TOKEN_BYTES
                : 0;
 }
 
-struct mo_span mo_meta_tools_tools_text(void)
+struct mo_span mo_meta_tools_definitions(void)
 {
-    return mo_span(four_tools, sizeof(four_tools) - 1);
+    return mo_span(meta_tools_json, sizeof(meta_tools_json) - 1);
 }
 
 void mo_meta_tools_list(struct mo_ep_call *c)
 {
-    mo_ep_call_result(c, mo_meta_tools_tools_text());
+    mo_ep_call_result(c, mo_meta_tools_definitions());
 }
 
 /* --- arguments and answers ----------------------------------------------- */
@@ -91,7 +91,7 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
     mo_buf_fini(&b);
 }
 
-void mo_meta_tools_member(struct mo_jw *w, const char *key, struct mo_json v)
+void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
 {
     if (!v.p)
         return;
@@ -99,13 +99,7 @@ void mo_meta_tools_member(struct mo_jw *w, const char *key, struct mo_json v)
     mo_jw_raw(w, mo_json_text(v));
 }
 
-void mo_meta_tools_text(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
-/* --- finding by name ----------------------------------------------------- */
+/* --- lookup by name ------------------------------------------------------ */
 
 const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
                                                 unsigned no)
@@ -135,7 +129,7 @@ const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
 
 bool mo_meta_tools_is_held_back(const struct unavailable_reason *v)
 {
-    return v->code && strcmp(v->code, WHYNOT_CHANGED) == 0;
+    return v->code && strcmp(v->code, UNAVAILABLE_CHANGED) == 0;
 }
 
 static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
@@ -145,17 +139,17 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     struct unavailable_reason v = {.code = NULL};
 
     mo_jw_obj(w);
-    mo_meta_tools_text(w, "server", h->server);
-    mo_meta_tools_text(w, "tool", h->tool);
+    mo_jw_member(w, "server", h->server);
+    mo_jw_member(w, "tool", h->tool);
     mo_jw_key(w, "confidence");
     mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it)
         mo_unavailable_tool(g, it, &v);
     if (it && !mo_meta_tools_is_held_back(&v)) {
-        mo_meta_tools_member(w, "description",
-                             mo_json_get(it->item, "description"));
-        mo_meta_tools_member(w, "inputSchema",
-                             mo_json_get(it->item, "inputSchema"));
+        mo_meta_tools_put_json(w, "description",
+                               mo_json_get(it->item, "description"));
+        mo_meta_tools_put_json(w, "inputSchema",
+                               mo_json_get(it->item, "inputSchema"));
     }
     if (h->equal) {
         mo_jw_key(w, "equivalent");
@@ -167,13 +161,13 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
 
 /* --- find_tool ----------------------------------------------------------- */
 
-static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
-                     struct mo_arena *a)
+static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
+                          struct mo_arena *a)
 {
     struct mo_span query = mo_meta_tools_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
     double least = 0;
     struct mo_buf b;
     struct mo_jw w;
@@ -181,17 +175,17 @@ static void run_find(struct mo_gateway *g, struct mo_ep_call *c,
     (void)mo_json_u64(mo_json_get(c->arguments, "limit"), &limit);
     (void)mo_json_f64(mo_json_get(c->arguments, "threshold"), &least);
     if (!query.n) {
-        mo_ep_call_fail(c, "query is missing: say in plain words what is to "
-                           "be done");
+        mo_ep_call_fail(c, "query is missing: describe in plain words what "
+                           "to do");
         return;
     }
-    if (!found ||
-        mo_router_index_find(g->guide, g, query, (size_t)limit, found) < 0) {
+    if (!found || mo_router_index_find(g->router_index, g, query, (size_t)limit,
+                                       found) < 0) {
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
     mo_rewrite_who(c->peer, c->caller, who);
-    mo_router_learning_shown(g->habit, who, query, found);
+    mo_router_learning_shown(g->learning, who, query, found);
     mo_gw_judge_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
@@ -216,11 +210,11 @@ struct choice {
     float sure; /* 1: it was named */
 };
 
-/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: nothing is said; MO_EBUSY: not
- * sure, and the answer is in *found. */
-static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
-                  struct mo_arena *a, struct mo_route_answer *found,
-                  struct choice *ch)
+/* 0; MO_ENOTFOUND: no such tool; MO_EINVAL: neither tool nor request given;
+ * MO_EBUSY: not sure, the candidates are in *found. */
+static int choose_tool(struct mo_gateway *g, const struct mo_ep_call *c,
+                       struct mo_arena *a, struct mo_route_answer *found,
+                       struct choice *ch)
 {
     *ch = (struct choice){.server = mo_meta_tools_arg(c, a, "server"),
                           .tool = mo_meta_tools_arg(c, a, "tool"),
@@ -233,7 +227,8 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
     }
     if (!ch->request.n)
         return MO_EINVAL;
-    if (mo_router_index_find(g->guide, g, ch->request, CANDIDATES, found) < 0)
+    if (mo_router_index_find(g->router_index, g, ch->request, CANDIDATES,
+                             found) < 0)
         return MO_ENOMEM;
     if (found->n)
         ch->item =
@@ -244,8 +239,8 @@ static int choose(struct mo_gateway *g, const struct mo_ep_call *c,
     return found->named || ch->sure >= MO_ROUTE_SURE ? 0 : MO_EBUSY;
 }
 
-static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
-                       const struct mo_route_answer *found)
+static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
+                              const struct mo_route_answer *found)
 {
     struct mo_buf b;
     struct mo_jw w;
@@ -256,9 +251,9 @@ static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_key(&w, "error");
     mo_jw_cstr(&w, found->n ? "It is not clear which tool is meant; nothing "
                               "was done. Call execute again with server, tool "
-                              "and params of one of these."
-                            : "No tool fits; nothing was done. "
-                              "list_capabilities says what there is.");
+                              "and params of one of the candidates."
+                            : "No tool fits the request; nothing was done. "
+                              "Call list_capabilities for all tools.");
     mo_jw_key(&w, "candidates");
     mo_jw_arr(&w);
     for (size_t i = 0; i < found->n; i++)
@@ -269,20 +264,20 @@ static void say_unsure(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_fini(&b);
 }
 
-/* Do the params fit the tool's schema? */
-static bool do_fit(const struct choice *ch, struct mo_jschema_result *r)
+/* True if params are valid by the tool's schema. */
+static bool params_fit(const struct choice *ch, struct mo_jschema_result *r)
 {
     static const struct mo_jschema_opts o = {.name = "params"};
     struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
     struct mo_json params =
         ch->params.p ? ch->params : (struct mo_json){"{}", 2};
 
-    /* What we cannot judge is its server's to judge. */
+    /* a schema that we cannot evaluate is left to the server */
     return !schema.p || mo_jschema_check(schema, params, &o, r, NULL) < 0 ||
            r->valid;
 }
 
-/* If they do not, it has been answered. */
+/* Answers the call and returns false if params are not valid. */
 static bool check_params(struct mo_ep_call *c, const struct choice *ch)
 {
     struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
@@ -290,17 +285,18 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     struct mo_buf b, why;
     struct mo_jw w;
 
-    if (do_fit(ch, &r))
+    if (params_fit(ch, &r))
         return true;
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_buf_init(&why, MESSAGE_BYTES);
     (void)mo_jschema_put(&why, &r);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "error");
-    mo_jw_cstr(&w, "params do not fit the tool's schema; nothing was done");
-    mo_meta_tools_text(&w, "problems", mo_buf_view(&why));
-    mo_meta_tools_text(&w, "tool", ch->item->given);
+    mo_jw_member(
+        &w, "error",
+        MO_SPAN("params do not fit the tool's schema; nothing was done"));
+    mo_jw_member(&w, "problems", mo_buf_view(&why));
+    mo_jw_member(&w, "tool", ch->item->given);
     mo_jw_key(&w, "inputSchema");
     mo_jw_raw(&w, mo_json_text(schema));
     mo_jw_end(&w);
@@ -310,52 +306,20 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     return false;
 }
 
-/* It was named: perhaps it was found before. */
-static void note_choice(struct mo_gateway *g, const struct mo_ep_call *c,
-                        const struct mo_cat_item *it)
+/* A tool was run by name: it may be a choice from an earlier find_tool. */
+static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
+                          const struct mo_cat_item *it)
 {
-    char who[CROSS_WHO_MAX];
+    char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_chose(
-        g->habit, who, mo_span_cstr(mo_meta_tools_server(g, it->server)->name),
-        it->given);
+        g->learning, who,
+        mo_span_cstr(mo_meta_tools_server(g, it->server)->name), it->given);
 }
 
-static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
-                        struct mo_arena *a)
-{
-    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
-    struct choice ch;
-    struct call_target t;
-    int rc = found ? choose(g, c, a, found, &ch) : MO_ENOMEM;
-
-    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
-        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
-    if (rc == MO_EINVAL)
-        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
-                           "request in plain words");
-    else if (rc == MO_ENOTFOUND && !ch.server.n &&
-             mo_span_is(ch.tool, SHAPE_TOOL))
-        mo_result_limit_call(g, c, ch.params);
-    else if (rc == MO_ENOTFOUND)
-        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
-                           "words, list_capabilities says what there is");
-    else if (rc == MO_EBUSY)
-        say_unsure(g, c, found);
-    else if (rc < 0)
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
-        mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && mo_meta_tools_target(g, c, &t) == 0) {
-        if (ch.tool.n)
-            note_choice(g, c, ch.item);
-        mo_forward_start(g, c, &t);
-    }
-}
-
-int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                         struct call_target *t)
+static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
+                               struct call_target *t)
 {
     struct mo_route_answer *found = mo_new(struct mo_route_answer);
     struct choice ch;
@@ -365,14 +329,10 @@ int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
     *t = (struct call_target){.item = none};
     mo_arena_init(&a, ARGS_ARENA);
     if (rc == 0)
-        rc = choose(g, c, &a, found, &ch);
+        rc = choose_tool(g, c, &a, found, &ch);
     if (rc == 0) {
         t->slot = mo_gw_slot(g, ch.item->server);
-        t->own = ch.item->own;
-        t->given = ch.item->given;
-        t->item = ch.item->item;
-        t->execution = ch.item->execution;
-        t->promises = ch.item->promises;
+        mo_rewrite_use_item(t, ch.item);
         t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;
@@ -382,7 +342,39 @@ int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
     return rc;
 }
 
-static int copy(struct mo_arena *a, struct mo_span from, struct mo_span *to)
+static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
+                        struct mo_arena *a)
+{
+    struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    struct choice ch;
+    struct call_target t;
+    int rc = found ? choose_tool(g, c, a, found, &ch) : MO_ENOMEM;
+
+    if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
+        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
+    if (rc == MO_EINVAL)
+        mo_ep_call_fail(c, "say what is to be done: server and tool, or "
+                           "request in plain words");
+    else if (rc == MO_ENOTFOUND && !ch.server.n &&
+             mo_span_is(ch.tool, RESULT_TOOL))
+        mo_result_limit_call(g, c, ch.params);
+    else if (rc == MO_ENOTFOUND)
+        mo_ep_call_fail(c, NO_SUCH_TOOL);
+    else if (rc == MO_EBUSY)
+        answer_candidates(g, c, found);
+    else if (rc < 0)
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
+        mo_ep_call_fail(c, "params must be an object");
+    else if (check_params(c, &ch) && find_execute_target(g, c, &t) == 0) {
+        if (ch.tool.n)
+            record_choice(g, c, ch.item);
+        mo_forward_start(g, c, &t);
+    }
+}
+
+static int copy_span(struct mo_arena *a, struct mo_span from,
+                     struct mo_span *to)
 {
     to->p = mo_arena_strndup(a, from.p, from.n);
     to->n = to->p ? from.n : 0;
@@ -397,90 +389,67 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
     struct mo_jschema_result r;
     struct choice ch;
-    int rc = found ? choose(g, &c, a, found, &ch) : MO_ENOMEM;
+    int rc = found ? choose_tool(g, &c, a, found, &ch) : MO_ENOMEM;
 
     if (rc < 0)
         return rc;
     if ((ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT)) ||
-        !do_fit(&ch, &r))
+        !params_fit(&ch, &r))
         return MO_EINVAL;
     if (ch.tool.n)
-        note_choice(g, &c, ch.item);
+        record_choice(g, &c, ch.item);
     else
         mo_gw_judge_routed(g, &c, "execute", ch.request, found, true);
     out->params = ch.params;
     out->sure = ch.sure;
-    rc = copy(a, mo_span_cstr(mo_meta_tools_server(g, ch.item->server)->name),
-              &out->server);
-    return rc < 0 ? rc : copy(a, ch.item->own, &out->tool);
+    rc = copy_span(a,
+                   mo_span_cstr(mo_meta_tools_server(g, ch.item->server)->name),
+                   &out->server);
+    return rc < 0 ? rc : copy_span(a, ch.item->own, &out->tool);
 }
 
-void mo_meta_tools_put_route(struct mo_jw *w, const struct call_target *t)
-{
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
-    mo_meta_tools_text(w, "tool", t->given);
-    if (!t->arguments.p)
-        return;
-    mo_jw_key(w, "confidence");
-    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
-}
+/* --- dispatch ------------------------------------------------------------ */
 
-void mo_meta_tools_result(struct mo_ep_call *c, struct mo_json result,
-                          struct mo_span route)
-{
-    struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
-    struct mo_buf b, meta;
-    int rc;
-
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_buf_init(&meta, GW_TEXT_MAX);
-    rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
-    ed.to = mo_buf_view(&meta);
-    if (rc == 0)
-        rc = mo_edit(&b, result, &ed, 1);
-    mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
-    mo_buf_fini(&meta);
-    mo_buf_fini(&b);
-}
-
-/* --- which --------------------------------------------------------------- */
-
-static const struct row {
+static const struct meta_tool {
     const char *name;
     void (*run)(struct mo_gateway *g, struct mo_ep_call *c, struct mo_arena *a);
-} rows[] = {
-    {"find_tool", run_find},
+} meta_tools[] = {
+    {"find_tool", run_find_tool},
     {"execute", run_execute},
-    {"list_capabilities", mo_meta_tools_run_list},
-    {"explain_tool", mo_meta_tools_run_explain},
+    {"list_capabilities", mo_meta_tools_run_list_capabilities},
+    {"explain_tool", mo_meta_tools_run_explain_tool},
 };
 
-static const struct row *row_of(const struct mo_gateway *g,
-                                const struct mo_ep_call *c)
+static const struct meta_tool *find_meta_tool(const struct mo_gateway *g,
+                                              const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
     if (!mo_span_is(c->method, "tools/call") ||
         !(c->inside.n ? mo_gw_inside_name(&name) : mo_meta_tools_is_on(g)))
         return NULL;
-    for (size_t i = 0; i < MO_COUNT(rows); i++)
-        if (mo_span_is(name, rows[i].name))
-            return &rows[i];
+    for (size_t i = 0; i < MO_COUNT(meta_tools); i++)
+        if (mo_span_is(name, meta_tools[i].name))
+            return &meta_tools[i];
     return NULL;
 }
 
-bool mo_meta_tools_is(const struct mo_gateway *g, const struct mo_ep_call *c)
+bool mo_meta_tools_is_call(const struct mo_gateway *g,
+                           const struct mo_ep_call *c)
 {
-    return row_of(g, c) != NULL;
+    return find_meta_tool(g, c) != NULL;
 }
 
-bool mo_meta_tools_is_run(const struct mo_gateway *g,
-                          const struct mo_ep_call *c)
+bool mo_meta_tools_execute_target(struct mo_gateway *g,
+                                  const struct mo_ep_call *c,
+                                  struct call_target *t, int *rc)
 {
-    const struct row *r = row_of(g, c);
+    const struct meta_tool *r = find_meta_tool(g, c);
 
-    return r && r->run == run_execute;
+    if (!r || r->run != run_execute)
+        return false;
+    *rc = find_execute_target(g, c, t);
+    return true;
 }
 
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)
@@ -488,6 +457,6 @@ void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)
     struct mo_arena a;
 
     mo_arena_init(&a, ARGS_ARENA);
-    row_of(g, c)->run(g, c, &a);
+    find_meta_tool(g, c)->run(g, c, &a);
     mo_arena_fini(&a);
 }

@@ -1,47 +1,39 @@
-/* meta_tools.h - four tools instead of hundreds.
+/* meta_tools.h - the meta-tools: four tools that find and run all others.
  *
- *   find_tool          which tool is meant by these words
- *   execute            run one: named, or meant by words
- *   list_capabilities  what there is, server by server
- *   explain_tool       all about one
+ *   find_tool          finds tools that fit a request in plain words
+ *   execute            runs a tool that is named or described
+ *   list_capabilities  lists servers and their tools
+ *   explain_tool       describes one tool
  *
- * execute really executes: its target is found, its params are held against
- * the tool's schema, then it crosses as any call does
- * (gateway/call/forwarded_call.h) and its result comes back as it is, but for a
- * _meta that says where it went. Unsure is not done: the answer then names the
+ * execute finds its target, checks params against the tool's schema, and
+ * forwards the call like any other (gateway/call/forwarded_call.h). The
+ * result is unchanged except for a _meta that says where it came from. If
+ * the choice is not clear nothing is run, and the result lists the
  * candidates with their schemas. */
 #ifndef MO_GATEWAY_ROUTER_META_TOOLS_H
 #define MO_GATEWAY_ROUTER_META_TOOLS_H
 
 #include "gateway/call/rewrite.h"
 
-#define META_TOOLS_FEW                                                         \
-    25 /* tools; with MO_GW_AUTO more than that are hidden                     \
-        */
+#define META_TOOLS_FEW 25 /* default of opts.few */
 
-/* Do clients see the four? */
+/* True if clients see the meta-tools instead of all tools. */
 bool mo_meta_tools_is_on(const struct mo_gateway *g);
-/* Is it a call of one of them? */
-bool mo_meta_tools_is(const struct mo_gateway *g, const struct mo_ep_call *c);
-/* Is it a call of execute? */
-bool mo_meta_tools_is_run(const struct mo_gateway *g,
-                          const struct mo_ep_call *c);
-
-/* How many tools are few. */
+/* True if c calls a meta-tool. */
+bool mo_meta_tools_is_call(const struct mo_gateway *g,
+                           const struct mo_ep_call *c);
+/* The limit of tools for MO_GW_AUTO. */
 unsigned mo_meta_tools_few(const struct mo_gateway *g);
-/* {"tools":[...]} */
-struct mo_span mo_meta_tools_tools_text(void);
+/* The definitions: {"tools":[...]} */
+struct mo_span mo_meta_tools_definitions(void);
 void mo_meta_tools_list(struct mo_ep_call *c);
-/* Answers it, or starts a flight. */
+/* Answers the call, or forwards it. */
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c);
 
-/* What execute is about, as mo_rewrite_target(). */
-int mo_meta_tools_target(struct mo_gateway *g, const struct mo_ep_call *c,
-                         struct call_target *t);
-/* Where it goes, as members: what its result will say of it. */
-void mo_meta_tools_put_route(struct mo_jw *w, const struct call_target *t);
-/* The result of its flight. */
-void mo_meta_tools_result(struct mo_ep_call *c, struct mo_json result,
-                          struct mo_span route);
+/* If c calls execute, finds its target like mo_rewrite_target(), with the
+ * result in *rc. False: c is another call. For mo_gateway.execute_target. */
+bool mo_meta_tools_execute_target(struct mo_gateway *g,
+                                  const struct mo_ep_call *c,
+                                  struct call_target *t, int *rc);
 
 #endif

@@ -1,10 +1,10 @@
-/* meta_tools_list.c - the two of the four that tell what there is. */
+/* meta_tools_list.c - list_capabilities and explain_tool. */
 #include <stdio.h>
 
 #include "gateway/router/meta_tools_priv.h"
 
 #define PAGE_SERVERS 20 /* of list_capabilities */
-#define PAGE_TOOLS   20 /* of each, unless one server is asked for */
+#define PAGE_TOOLS   20 /* per server, unless one server is asked for */
 
 /* --- list_capabilities --------------------------------------------------- */
 
@@ -24,7 +24,7 @@ static const char *state_of(const struct mo_gateway *g, unsigned no)
     return words[s.state];
 }
 
-static bool holds(const char *text, struct mo_span word)
+static bool contains_word(const char *text, struct mo_span word)
 {
     struct mo_span t = mo_span_cstr(text);
 
@@ -34,7 +34,7 @@ static bool holds(const char *text, struct mo_span word)
     return false;
 }
 
-/* Is it one of those lines? */
+/* True if `line` is one of the lines, ignoring case. */
 static bool has_line(const char *lines, struct mo_span line)
 {
     struct mo_span rest = mo_span_cstr(lines);
@@ -45,11 +45,13 @@ static bool has_line(const char *lines, struct mo_span line)
     return false;
 }
 
-/* Its own category or tag; else words that its owner wrote of it. */
-static bool is_about(const struct mo_gw_server *s, struct mo_span category)
+/* Matches a category or tag, or words in keywords and description. */
+static bool is_in_category(const struct mo_gw_server *s,
+                           struct mo_span category)
 {
-    return has_line(s->categories, category) || holds(s->keywords, category) ||
-           holds(s->description, category);
+    return has_line(s->categories, category) ||
+           contains_word(s->keywords, category) ||
+           contains_word(s->description, category);
 }
 
 static void put_categories(const char *lines, struct mo_jw *w)
@@ -78,9 +80,9 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
         if (it->server != no || count++ >= most)
             continue;
         mo_jw_obj(w);
-        mo_meta_tools_text(w, "name", it->given);
-        mo_meta_tools_member(w, "description",
-                             mo_json_get(it->item, "description"));
+        mo_jw_member(w, "name", it->given);
+        mo_meta_tools_put_json(w, "description",
+                               mo_json_get(it->item, "description"));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -112,8 +114,9 @@ static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
     mo_jw_end(w);
 }
 
-void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
-                            struct mo_arena *a)
+void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
+                                         struct mo_ep_call *c,
+                                         struct mo_arena *a)
 {
     struct mo_span server = mo_meta_tools_arg(c, a, "server"),
                    cursor = mo_meta_tools_arg(c, a, "cursor");
@@ -124,7 +127,7 @@ void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
     struct mo_jw w;
 
     if (cursor.n && mo_span_u64(cursor, &from) < 0) {
-        mo_ep_call_fail(c, "cursor is none that was given here");
+        mo_ep_call_fail(c, "cursor is not valid; omit it for the first page");
         return;
     }
     mo_buf_init(&b, GW_TEXT_MAX);
@@ -137,7 +140,7 @@ void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
         const struct mo_gw_server *s = mo_meta_tools_server(g, no);
 
         if ((server.n && !mo_span_is(server, s->name)) ||
-            (category.n && !is_about(s, category)))
+            (category.n && !is_in_category(s, category)))
             continue;
         put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
         shown++;
@@ -157,8 +160,8 @@ void mo_meta_tools_run_list(struct mo_gateway *g, struct mo_ep_call *c,
 
 /* --- explain_tool -------------------------------------------------------- */
 
-/* A value that the schema of a parameter would take, most likely. */
-static void put_example(struct mo_jw *w, struct mo_json schema)
+/* Writes an example value for a parameter. */
+static void put_example_value(struct mo_jw *w, struct mo_json schema)
 {
     static const struct {
         const char *type, *text;
@@ -179,8 +182,8 @@ static void put_example(struct mo_jw *w, struct mo_json schema)
     mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
 }
 
-static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
-                     const struct mo_cat_item *it, struct mo_arena *a)
+static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
+                             const struct mo_cat_item *it, struct mo_arena *a)
 {
     struct mo_json schema = mo_json_get(it->item, "inputSchema");
     struct mo_json all = mo_json_get(schema, "properties");
@@ -191,7 +194,7 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
     mo_jw_obj(w);
     mo_jw_key(w, "server");
     mo_jw_cstr(w, s->name);
-    mo_meta_tools_text(w, "tool", it->given);
+    mo_jw_member(w, "tool", it->given);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
     mo_json_iter(&walk, mo_json_get(schema, "required"));
@@ -204,7 +207,7 @@ static void put_call(struct mo_jw *w, const struct mo_gw_server *s,
             continue;
         (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
         mo_jw_key_span(w, text);
-        put_example(w, mo_json_get(all, plain));
+        put_example_value(w, mo_json_get(all, plain));
     }
     mo_jw_end(w);
     mo_jw_end(w);
@@ -233,14 +236,14 @@ static double as_ms(uint64_t us)
     return (double)us / 1000;
 }
 
-/* From the calls that were made since we run. */
+/* Writes durations of the tool's calls since the start. */
 static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
                         const struct mo_cat_item *it)
 {
-    struct mo_latency_seen s;
+    struct mo_latency_stats s;
 
-    if (!mo_latency_seen(&g->pace, mo_meta_tools_server(g, it->server)->name,
-                         it->own, &s))
+    if (!mo_latency_get(&g->latency, mo_meta_tools_server(g, it->server)->name,
+                        it->own, &s))
         return;
     mo_jw_key(w, "latency");
     mo_jw_obj(w);
@@ -249,14 +252,14 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
     mo_jw_key(w, "failed");
     mo_jw_u64(w, s.failed);
     mo_jw_key(w, "p50Ms");
-    mo_jw_f64(w, as_ms(s.half_us));
+    mo_jw_f64(w, as_ms(s.p50_us));
     mo_jw_key(w, "p95Ms");
-    mo_jw_f64(w, as_ms(s.most_us));
+    mo_jw_f64(w, as_ms(s.p95_us));
     mo_jw_end(w);
 }
 
-void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
-                               struct mo_arena *a)
+void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
+                                    struct mo_arena *a)
 {
     static const char *const parts[] = {"title", "description", "inputSchema",
                                         "outputSchema", "annotations"};
@@ -271,8 +274,7 @@ void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     tool = tool.n ? tool : mo_meta_tools_arg(c, a, "tool_name");
     it = tool.n ? mo_meta_tools_find(g, server, tool) : NULL;
     if (!it) {
-        mo_ep_call_fail(c, "there is no such tool; find_tool finds one by "
-                           "words, list_capabilities says what there is");
+        mo_ep_call_fail(c, NO_SUCH_TOOL);
         return;
     }
     mo_unavailable_tool(g, it, &v);
@@ -285,10 +287,10 @@ void mo_meta_tools_run_explain(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_obj(&w);
     mo_jw_key(&w, "server");
     mo_jw_cstr(&w, mo_meta_tools_server(g, it->server)->name);
-    mo_meta_tools_text(&w, "tool", it->given);
+    mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
-        mo_meta_tools_member(&w, parts[i], mo_json_get(it->item, parts[i]));
-    put_call(&w, mo_meta_tools_server(g, it->server), it, a);
+        mo_meta_tools_put_json(&w, parts[i], mo_json_get(it->item, parts[i]));
+    put_example_call(&w, mo_meta_tools_server(g, it->server), it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);
     mo_jw_end(&w);

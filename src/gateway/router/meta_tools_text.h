@@ -1,4 +1,4 @@
-/* meta_tools_text.h - the four tools as clients see them. Private to
+/* meta_tools_text.h - the definitions of the meta-tools. Private to
  * meta_tools.c. */
 #ifndef MO_GATEWAY_ROUTER_META_TOOLS_TEXT_H
 #define MO_GATEWAY_ROUTER_META_TOOLS_TEXT_H
@@ -8,7 +8,7 @@
 #define READS_ONLY                                                             \
     "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}"
 
-static const char four_tools[] =
+static const char meta_tools_json[] =
     "{\"tools\":["
     "{\"name\":\"find_tool\",\"title\":\"Find a tool\",\"description\":"
     "\"Find the tools that fit a request in plain words. Answers with servers, "

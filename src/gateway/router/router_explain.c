@@ -1,3 +1,4 @@
+/* router_explain.c - see router_explain.h. */
 #include "gateway/router/router_explain.h"
 
 #include "base/map.h"
@@ -17,19 +18,19 @@ static const char *const names[FIELDS] = {
 
 struct word {
     struct mo_span text;
-    uint64_t terms[SEEK_TERMS];
+    uint64_t terms[EXPLAIN_TERMS_MAX];
     size_t n;
-    unsigned in; /* fields, as bits */
+    unsigned in; /* fields that have it, as bits */
 };
 
 struct router_explain {
     struct mo_words *words;
-    struct word v[SEEK_WORDS];
+    struct word v[EXPLAIN_WORDS_MAX];
     size_t n;
-    enum field field; /* that is being read */
+    enum field field; /* being read */
 };
 
-static uint64_t number(struct mo_span term)
+static uint64_t hash_term(struct mo_span term)
 {
     return mo_siphash(0x7365656b2d776879, 0x7368617265642d31, term);
 }
@@ -41,8 +42,8 @@ static void on_asked(void *ctx, struct mo_span term, bool extra)
     struct word *w = ctx;
 
     (void)extra;
-    if (w->n < SEEK_TERMS)
-        w->terms[w->n++] = number(term);
+    if (w->n < EXPLAIN_TERMS_MAX)
+        w->terms[w->n++] = hash_term(term);
 }
 
 static bool is_letter(unsigned char c)
@@ -59,7 +60,7 @@ static bool has_word(const struct router_explain *y, struct mo_span text)
     return false;
 }
 
-static void take_word(struct router_explain *y, struct mo_span text)
+static void add_word(struct router_explain *y, struct mo_span text)
 {
     struct word *w = &y->v[y->n];
 
@@ -82,13 +83,13 @@ struct router_explain *mo_router_explain_new(struct mo_span request)
         mo_free(y);
         return NULL;
     }
-    while (i < request.n && y->n < SEEK_WORDS) {
+    while (i < request.n && y->n < EXPLAIN_WORDS_MAX) {
         size_t from = i;
 
         while (i < request.n && is_letter((unsigned char)request.p[i]))
             i++;
         if (i > from)
-            take_word(y, mo_span(request.p + from, i - from));
+            add_word(y, mo_span(request.p + from, i - from));
         else
             i++;
     }
@@ -116,7 +117,7 @@ static bool has_term(const struct word *w, uint64_t term)
 static void on_term(void *ctx, struct mo_span term, bool extra)
 {
     struct router_explain *y = ctx;
-    uint64_t n = number(term);
+    uint64_t n = hash_term(term);
 
     (void)extra;
     for (size_t i = 0; i < y->n; i++)
@@ -160,8 +161,7 @@ static void read_item(struct router_explain *y, const struct mo_cat_item *item)
 static void put_word(const struct word *x, struct mo_jw *w)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "word");
-    mo_jw_str(w, x->text);
+    mo_jw_member(w, "word", x->text);
     mo_jw_key(w, "in");
     mo_jw_arr(w);
     for (int f = 0; f < FIELDS; f++)

@@ -1,3 +1,4 @@
+/* router_index.c - see router_index.h. */
 #include "gateway/router/router_index.h"
 
 #include "base/rand.h"
@@ -5,25 +6,25 @@
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
-struct seen { /* a server as it is in the index */
+struct indexed_server { /* a server in the index */
     uint64_t sum;
-    bool still; /* it is among the servers there are now */
+    bool present; /* it is still configured */
 };
 
 struct router_index {
     struct mo_span table, pieces;
     struct mo_vectors *vectors;
-    struct router_index *of; /* the one that owns the vectors; NULL: we do */
-    bool all;                /* also what is not offered */
-    struct mo_route *route;  /* NULL: nobody has asked yet */
+    struct router_index *of; /* owner of the vectors; NULL: this one */
+    bool all;                /* includes tools that are not offered */
+    struct mo_route *route;  /* NULL: no query yet */
     struct mo_map servers;   /* name -> struct seen */
     uint64_t key0, key1;
     bool stale;
-    /* The last question and its answer: a call by words is looked up when it
-     * comes, when it starts and when its server is there. */
-    struct mo_buf asked; /* empty: none */
+    /* The last query and its answer: an execute by words is looked up when
+     * it arrives, when it starts and when its server is ready. */
+    struct mo_buf last_query; /* empty: none */
     size_t limit;
-    struct mo_route_answer told;
+    struct mo_route_answer last_answer;
 };
 
 struct router_index *mo_router_index_new(struct mo_span table,
@@ -36,7 +37,7 @@ struct router_index *mo_router_index_new(struct mo_span table,
     d->table = table;
     d->pieces = pieces;
     mo_map_init(&d->servers, MO_GW_SERVERS_MAX);
-    mo_buf_init(&d->asked, MO_ROUTE_TEXT_MAX);
+    mo_buf_init(&d->last_query, MO_ROUTE_TEXT_MAX);
     d->key0 = mo_random_u64();
     d->key1 = mo_random_u64();
     d->stale = true;
@@ -50,7 +51,7 @@ void mo_router_index_free(struct router_index *d)
     mo_map_each (en, &d->servers)
         mo_free(en->value);
     mo_map_fini(&d->servers);
-    mo_buf_fini(&d->asked);
+    mo_buf_fini(&d->last_query);
     mo_route_free(d->route);
     if (!d->of)
         mo_vectors_free(d->vectors);
@@ -68,12 +69,12 @@ struct router_index *mo_router_index_new_all(struct router_index *of)
     return d;
 }
 
-static int begin(struct router_index *d)
+static int open_route(struct router_index *d)
 {
     if (d->route)
         return 0;
     if (d->of) {
-        if (begin(d->of) < 0)
+        if (open_route(d->of) < 0)
             return MO_ENOMEM;
         d->vectors = d->of->vectors;
     } else if (d->table.n && !d->vectors) {
@@ -93,13 +94,13 @@ void mo_router_index_stale(struct router_index *d)
 
 /* --- one server ---------------------------------------------------------- */
 
-static uint64_t mix(const struct router_index *d, uint64_t sum,
-                    struct mo_span s)
+static uint64_t mix_sum(const struct router_index *d, uint64_t sum,
+                        struct mo_span s)
 {
     return mo_siphash(d->key0 ^ sum, d->key1, s);
 }
 
-/* The i-th tool that goes into the index; NULL: no more. */
+/* The i-th tool to be indexed; NULL: no more. */
 static const struct mo_cat_item *tool_at(const struct router_index *d,
                                          const struct mo_catalog *c, size_t i)
 {
@@ -107,23 +108,23 @@ static const struct mo_cat_item *tool_at(const struct router_index *d,
 
     if (i < n)
         return mo_catalog_at(c, MO_CAT_TOOLS, i);
-    return d->all ? mo_catalog_off(c, i - n) : NULL;
+    return d->all ? mo_catalog_unoffered_tool(c, i - n) : NULL;
 }
 
-/* Of everything that the index is made of. */
-static uint64_t sum_of(const struct router_index *d, const struct mo_catalog *c,
-                       unsigned no)
+/* Checksum of all texts of a server that are indexed. */
+static uint64_t server_sum(const struct router_index *d,
+                           const struct mo_catalog *c, unsigned no)
 {
     struct mo_cat_about s = mo_catalog_about(c, no);
     const struct mo_cat_item *it = tool_at(d, c, 0);
-    uint64_t sum = mix(d, 1, mo_span_cstr(s.description));
+    uint64_t sum = mix_sum(d, 1, mo_span_cstr(s.description));
 
-    sum = mix(d, sum, mo_span_cstr(s.keywords));
+    sum = mix_sum(d, sum, mo_span_cstr(s.keywords));
     for (size_t i = 0; it; it = tool_at(d, c, ++i)) {
         if (it->server != no)
             continue;
-        sum = mix(d, sum, it->given);
-        sum = mix(d, sum, mo_json_text(it->item));
+        sum = mix_sum(d, sum, it->given);
+        sum = mix_sum(d, sum, mo_json_text(it->item));
     }
     return sum;
 }
@@ -160,8 +161,8 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
     return 0;
 }
 
-static size_t most_tools(const struct router_index *d,
-                         const struct mo_catalog *c)
+static size_t count_tools(const struct router_index *d,
+                          const struct mo_catalog *c)
 {
     size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
 
@@ -174,7 +175,7 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
                       unsigned no)
 {
     struct mo_cat_about s = mo_catalog_about(c, no);
-    size_t n = most_tools(d, c);
+    size_t n = count_tools(d, c);
     struct mo_route_server r = {
         .name = mo_span_cstr(s.name),
         .description = mo_span_cstr(s.description),
@@ -202,18 +203,18 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
     return rc;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all servers --------------------------------------------------------- */
 
-static int look_at(struct router_index *d, const struct mo_catalog *c,
-                   unsigned no)
+static int update_server(struct router_index *d, const struct mo_catalog *c,
+                         unsigned no)
 {
     struct mo_span name = mo_span_cstr(mo_catalog_about(c, no).name);
-    struct seen *s = mo_map_get(&d->servers, name);
-    uint64_t sum = sum_of(d, c, no);
+    struct indexed_server *s = mo_map_get(&d->servers, name);
+    uint64_t sum = server_sum(d, c, no);
     int rc = 0;
 
     if (!s) {
-        s = mo_new(struct seen);
+        s = mo_new(struct indexed_server);
         rc = s ? mo_map_put(&d->servers, name, s, NULL) : MO_ENOMEM;
         if (rc < 0) {
             mo_free(s);
@@ -221,7 +222,7 @@ static int look_at(struct router_index *d, const struct mo_catalog *c,
         }
         s->sum = ~sum;
     }
-    s->still = true;
+    s->present = true;
     if (s->sum == sum)
         return 0;
     rc = put_server(d, c, no);
@@ -230,13 +231,13 @@ static int look_at(struct router_index *d, const struct mo_catalog *c,
     return rc;
 }
 
-/* One name of those that have gone; false: none has. */
-static bool drop_gone(struct router_index *d)
+/* Removes one server that is no longer configured; false: there is none. */
+static bool drop_removed_server(struct router_index *d)
 {
     mo_map_each (en, &d->servers) {
-        struct seen *s = en->value;
+        struct indexed_server *s = en->value;
 
-        if (s->still)
+        if (s->present)
             continue;
         mo_route_drop(d->route, mo_map_key(en));
         mo_free(mo_map_del(&d->servers, mo_map_key(en)));
@@ -245,47 +246,47 @@ static bool drop_gone(struct router_index *d)
     return false;
 }
 
-static int bring_up(struct router_index *d, const struct mo_gateway *g)
+static int update_index(struct router_index *d, const struct mo_gateway *g)
 {
-    size_t n = d->all ? mo_catalog_all(g->cat) : g->n;
-    int rc = begin(d);
+    size_t n = d->all ? mo_catalog_server_count(g->cat) : g->n;
+    int rc = open_route(d);
 
     if (rc < 0 || !d->stale)
         return rc;
     mo_map_each (en, &d->servers)
-        ((struct seen *)en->value)->still = false;
+        ((struct indexed_server *)en->value)->present = false;
     for (unsigned i = 0; i < n && rc == 0; i++)
-        rc = look_at(d, g->cat, i);
-    while (rc == 0 && drop_gone(d))
+        rc = update_server(d, g->cat, i);
+    while (rc == 0 && drop_removed_server(d))
         ;
     d->stale = rc < 0;
     return rc;
 }
 
-static bool is_asked_again(const struct router_index *d, struct mo_span words,
-                           size_t limit)
+static bool is_last_query(const struct router_index *d, struct mo_span words,
+                          size_t limit)
 {
-    return !d->stale && d->asked.len && d->limit == limit &&
-           mo_span_eq(words, mo_buf_view(&d->asked));
+    return !d->stale && d->last_query.len && d->limit == limit &&
+           mo_span_eq(words, mo_buf_view(&d->last_query));
 }
 
-/* Into told, if it is not there already. */
-static int look_up(struct router_index *d, const struct mo_gateway *g,
-                   struct mo_span words, size_t limit)
+/* Computes last_answer, unless it is already the answer to this query. */
+static int answer_query(struct router_index *d, const struct mo_gateway *g,
+                        struct mo_span words, size_t limit)
 {
     int rc;
 
-    if (is_asked_again(d, words, limit))
+    if (is_last_query(d, words, limit))
         return 0;
-    mo_buf_reset(&d->asked);
-    rc = bring_up(d, g);
+    mo_buf_reset(&d->last_query);
+    rc = update_index(d, g);
     if (rc == 0)
-        rc = mo_route_find(d->route, words, limit, &d->told);
+        rc = mo_route_find(d->route, words, limit, &d->last_answer);
     if (rc < 0)
         return rc;
     d->limit = limit;
-    if (mo_buf_span(&d->asked, words) < 0)
-        mo_buf_reset(&d->asked);
+    if (mo_buf_span(&d->last_query, words) < 0)
+        mo_buf_reset(&d->last_query);
     return 0;
 }
 
@@ -296,10 +297,10 @@ int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
     int rc;
 
     words = mo_span_head(words, MO_ROUTE_TEXT_MAX);
-    rc = look_up(d, g, words, limit);
+    rc = answer_query(d, g, words, limit);
     if (rc < 0)
         return rc;
-    *out = d->told;
-    mo_router_learning_apply(g->habit, words, out);
+    *out = d->last_answer;
+    mo_router_learning_apply(g->learning, words, out);
     return 0;
 }

@@ -1,7 +1,9 @@
+/* router_learning.c - see router_learning.h. */
 #include "gateway/router/router_learning.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,9 +14,9 @@
 
 #define HEAD       "mo-habit 1\n"
 #define LINE       40 /* bytes of a row, about */
-#define FILE_MAX   ((size_t)HABIT_ROWS_MAX * LINE + sizeof(HEAD))
+#define FILE_MAX   ((size_t)LEARNING_ROWS_MAX * LINE + sizeof(HEAD))
 #define WORD_LEAST 3
-#define WORD_MAX   32 /* bytes of a word that count */
+#define WORD_MAX   32 /* bytes of a word that are used */
 #define COUNT_MAX  100
 #define CANDIDATES 5
 
@@ -22,34 +24,34 @@ struct pair {
     uint64_t word, tool;
 };
 
-struct shown {
+struct shown_answer {
     uint64_t who; /* 0: none */
     uint64_t at_ms;
-    uint64_t words[HABIT_WORDS], tools[CANDIDATES];
+    uint64_t words[LEARNING_WORDS_MAX], tools[CANDIDATES];
     size_t nwords, ntools;
 };
 
 struct router_learning {
     struct mo_loop *loop;
     char *path;
-    struct mo_map rows; /* struct pair -> count, moved by COUNT_MAX + 1 */
-    struct shown shown[HABIT_SHOWN];
+    struct mo_map rows; /* struct pair -> count + COUNT_MAX + 1 */
+    struct shown_answer shown[LEARNING_SHOWN_MAX];
     size_t next;
     struct mo_timer save;
-    bool on_disk; /* the file was there when we last looked */
+    bool on_disk; /* the file existed at the last check */
 };
 
-/* --- numbers for words and tools ----------------------------------------- */
+/* --- hashes of words and tools ------------------------------------------- */
 
-/* No secret: only to keep what people ask out of the file. */
-static uint64_t number(struct mo_span s)
+/* The keys are no secret: the hash only keeps requests out of the file. */
+static uint64_t hash_text(struct mo_span s)
 {
     return mo_siphash(0x6d6f2d6861626974, 0x776f7264732d2d31, s);
 }
 
-static uint64_t tool_number(struct mo_span server, struct mo_span tool)
+static uint64_t hash_tool(struct mo_span server, struct mo_span tool)
 {
-    return number(server) * 31 + number(tool);
+    return hash_text(server) * 31 + hash_text(tool);
 }
 
 static bool is_letter(unsigned char c)
@@ -62,12 +64,12 @@ static unsigned char lower(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
-/* The words of a request as numbers; each once. */
-static size_t read_words(struct mo_span s, uint64_t out[HABIT_WORDS])
+/* The distinct words of a request, as hashes. */
+static size_t read_words(struct mo_span s, uint64_t out[LEARNING_WORDS_MAX])
 {
     size_t n = 0, i = 0;
 
-    while (i < s.n && n < HABIT_WORDS) {
+    while (i < s.n && n < LEARNING_WORDS_MAX) {
         char word[WORD_MAX];
         size_t len = 0;
         bool known = false;
@@ -80,7 +82,7 @@ static size_t read_words(struct mo_span s, uint64_t out[HABIT_WORDS])
                 word[len++] = (char)lower(s.p[i]);
         if (len < WORD_LEAST)
             continue;
-        v = number(mo_span(word, len));
+        v = hash_text(mo_span(word, len));
         for (size_t k = 0; k < n; k++)
             known = known || out[k] == v;
         if (!known)
@@ -96,7 +98,8 @@ static struct mo_span key_of(const struct pair *p)
     return mo_span((const char *)p, sizeof(*p));
 }
 
-static int count(const struct router_learning *h, uint64_t word, uint64_t tool)
+static int get_count(const struct router_learning *h, uint64_t word,
+                     uint64_t tool)
 {
     struct pair p = {word, tool};
     void *v = mo_map_get(&h->rows, key_of(&p));
@@ -104,7 +107,7 @@ static int count(const struct router_learning *h, uint64_t word, uint64_t tool)
     return v ? (int)(intptr_t)v - COUNT_MAX - 1 : 0;
 }
 
-static void set(struct router_learning *h, struct pair p, int n)
+static void set_count(struct router_learning *h, struct pair p, int n)
 {
     n = n > COUNT_MAX ? COUNT_MAX : n < -COUNT_MAX ? -COUNT_MAX : n;
     if (n == 0)
@@ -114,8 +117,8 @@ static void set(struct router_learning *h, struct pair p, int n)
                          (void *)(intptr_t)(n + COUNT_MAX + 1), NULL);
 }
 
-/* One that is weak, so that it can go. */
-static bool find_weak(const struct router_learning *h, struct pair *out)
+/* A pair with a count of 1 or -1. */
+static bool find_weak_pair(const struct router_learning *h, struct pair *out)
 {
     mo_map_each (en, &h->rows) {
         int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
@@ -132,9 +135,9 @@ static void make_room(struct router_learning *h)
 {
     struct pair p;
 
-    if (h->rows.len < HABIT_ROWS_MAX)
+    if (h->rows.len < LEARNING_ROWS_MAX)
         return;
-    while (find_weak(h, &p))
+    while (find_weak_pair(h, &p))
         (void)mo_map_del(&h->rows, key_of(&p));
     mo_map_each (en, &h->rows) {
         int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
@@ -149,7 +152,7 @@ static void read_rows(struct router_learning *h, char *text)
 {
     char *p = text + sizeof(HEAD) - 1;
 
-    while (*p && h->rows.len < HABIT_ROWS_MAX) {
+    while (*p && h->rows.len < LEARNING_ROWS_MAX) {
         char *end = NULL;
         struct pair pair;
         long n;
@@ -159,12 +162,12 @@ static void read_rows(struct router_learning *h, char *text)
         n = strtol(end, &end, 10);
         if (*end != '\n')
             return;
-        set(h, pair, (int)n);
+        set_count(h, pair, (int)n);
         p = end + 1;
     }
 }
 
-static void load(struct router_learning *h)
+static void load_file(struct router_learning *h)
 {
     mo_autofd int fd = open(h->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     mo_autofree char *text = fd < 0 ? NULL : mo_alloc(FILE_MAX + 1);
@@ -187,8 +190,7 @@ static void load(struct router_learning *h)
         read_rows(h, text);
 }
 
-/* A file that cannot be written is not an error: habits are a help. */
-static void save(struct router_learning *h)
+static void save_file(struct router_learning *h)
 {
     struct mo_buf b;
 
@@ -203,17 +205,17 @@ static void save(struct router_learning *h)
                             (int)(intptr_t)en->value - COUNT_MAX - 1);
     }
     if (!mo_buf_err(&b) && mo_file_replace(h->path, mo_buf_view(&b), NULL) == 0)
-        h->on_disk = true;
+        h->on_disk = true; /* a failed write only loses what was learnt */
     mo_buf_fini(&b);
 }
 
 static void on_save(struct mo_timer *t)
 {
-    save(mo_container_of(t, struct router_learning, save));
+    save_file(mo_container_of(t, struct router_learning, save));
 }
 
-/* Somebody has taken the file away: all of it is to be forgotten. */
-static void look(struct router_learning *h)
+/* Forgets everything if the file was deleted. */
+static void check_file_removed(struct router_learning *h)
 {
     if (!h->on_disk || access(h->path, F_OK) == 0)
         return;
@@ -232,11 +234,11 @@ struct router_learning *mo_router_learning_new(struct mo_loop *l,
     if (!h)
         return NULL;
     h->loop = l;
-    mo_map_init(&h->rows, HABIT_ROWS_MAX + HABIT_WORDS * CANDIDATES);
+    mo_map_init(&h->rows, LEARNING_ROWS_MAX + LEARNING_WORDS_MAX * CANDIDATES);
     mo_timer_init(&h->save, on_save);
     h->path = path ? mo_strndup(path, strlen(path)) : NULL;
     if (h->path)
-        load(h);
+        load_file(h);
     return h;
 }
 
@@ -245,39 +247,39 @@ void mo_router_learning_free(struct router_learning *h)
     if (!h)
         return;
     if (mo_timer_on(&h->save))
-        save(h);
+        save_file(h);
     mo_timer_stop(h->loop, &h->save);
     mo_map_fini(&h->rows);
     mo_free(h->path);
     mo_free(h);
 }
 
-/* --- what is known ------------------------------------------------------- */
+/* --- applying ------------------------------------------------------------ */
 
-/* From -1 to 1. */
-static float leaning(const struct router_learning *h, const uint64_t *words,
-                     size_t n, uint64_t tool)
+/* The mean effect of the words on a tool, -1 to 1. */
+static float compute_lean(const struct router_learning *h,
+                          const uint64_t *words, size_t n, uint64_t tool)
 {
     float sum = 0;
 
     for (size_t i = 0; i < n; i++) {
-        float c = (float)count(h, words[i], tool) / HABIT_FULL;
+        float c = (float)get_count(h, words[i], tool) / LEARNING_FULL;
 
         sum += c > 1 ? 1 : c < -1 ? -1 : c;
     }
     return n ? sum / (float)n : 0;
 }
 
-static float surer(float now, float lean)
+static float adjust_confidence(float now, float lean)
 {
-    float most = now > HABIT_SUREST ? now : HABIT_SUREST;
-    float v = now + HABIT_SURE * lean;
+    float most = now > LEARNING_CONFIDENCE_MAX ? now : LEARNING_CONFIDENCE_MAX;
+    float v = now + LEARNING_CONFIDENCE * lean;
 
     return v < 0 ? 0 : v > most ? most : v;
 }
 
-/* They are few and almost in order; equals keep theirs. */
-static void sort(struct mo_route_hit *v, size_t n)
+/* Insertion sort: few hits, almost in order; stable. */
+static void sort_hits(struct mo_route_hit *v, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         struct mo_route_hit x = v[i];
@@ -292,79 +294,79 @@ static void sort(struct mo_route_hit *v, size_t n)
 void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
                               struct mo_route_answer *a)
 {
-    uint64_t v[HABIT_WORDS];
+    uint64_t v[LEARNING_WORDS_MAX];
     size_t n = 0;
     bool any = false;
 
-    look(h);
+    check_file_removed(h);
     if (h->rows.len == 0 || a->named)
         return;
     n = read_words(words, v);
     for (size_t i = 0; i < a->n; i++) {
         struct mo_route_hit *x = &a->hits[i];
-        float lean = leaning(h, v, n, tool_number(x->server, x->tool));
+        float lean = compute_lean(h, v, n, hash_tool(x->server, x->tool));
 
-        x->score += HABIT_SCORE * lean;
-        x->confidence = surer(x->confidence, lean);
+        x->score += LEARNING_SCORE * lean;
+        x->confidence = adjust_confidence(x->confidence, lean);
         any = any || lean > 0 || lean < 0;
     }
     if (any)
-        sort(a->hits, a->n);
+        sort_hits(a->hits, a->n);
 }
 
-/* --- what is learnt ------------------------------------------------------ */
+/* --- learning ------------------------------------------------------------ */
 
 void mo_router_learning_shown(struct router_learning *h, const char *who,
                               struct mo_span words,
                               const struct mo_route_answer *a)
 {
-    struct shown *s = &h->shown[h->next++ % HABIT_SHOWN];
+    struct shown_answer *s = &h->shown[h->next++ % LEARNING_SHOWN_MAX];
 
-    *s = (struct shown){.who = number(mo_span_cstr(who)) | 1,
-                        .at_ms = mo_now_ns() / MO_MS};
+    *s = (struct shown_answer){.who = hash_text(mo_span_cstr(who)) | 1,
+                               .at_ms = mo_now_ns() / MO_MS};
     s->nwords = read_words(words, s->words);
     s->ntools = a->n < CANDIDATES ? a->n : CANDIDATES;
     for (size_t i = 0; i < s->ntools; i++)
-        s->tools[i] = tool_number(a->hits[i].server, a->hits[i].tool);
+        s->tools[i] = hash_tool(a->hits[i].server, a->hits[i].tool);
 }
 
-/* The newest that this one was shown; each is used once. */
-static struct shown *last_shown(struct router_learning *h, uint64_t who)
+/* The newest answer shown to this client; each is used once. */
+static struct shown_answer *last_shown(struct router_learning *h, uint64_t who)
 {
     uint64_t now = mo_now_ns() / MO_MS;
-    struct shown *best = NULL;
+    struct shown_answer *best = NULL;
 
-    for (size_t i = 0; i < HABIT_SHOWN; i++) {
-        struct shown *s = &h->shown[i];
+    for (size_t i = 0; i < LEARNING_SHOWN_MAX; i++) {
+        struct shown_answer *s = &h->shown[i];
 
-        if (s->who == who && now - s->at_ms < HABIT_SHOWN_MS &&
+        if (s->who == who && now - s->at_ms < LEARNING_SHOWN_MS &&
             (!best || s->at_ms >= best->at_ms))
             best = s;
     }
     return best;
 }
 
-static void count_one(struct router_learning *h, uint64_t word, uint64_t tool,
+static void add_count(struct router_learning *h, uint64_t word, uint64_t tool,
                       int more)
 {
     struct pair p = {word, tool};
 
-    set(h, p, count(h, word, tool) + more);
+    set_count(h, p, get_count(h, word, tool) + more);
 }
 
 static void save_soon(struct router_learning *h)
 {
     if (h->path && !mo_timer_on(&h->save))
-        mo_timer_start(h->loop, &h->save, HABIT_SAVE_MS);
+        mo_timer_start(h->loop, &h->save, LEARNING_SAVE_MS);
 }
 
-static void learn(struct router_learning *h, const struct shown *s,
-                  size_t chosen)
+static void learn_choice(struct router_learning *h,
+                         const struct shown_answer *s, size_t chosen)
 {
     make_room(h);
     for (size_t i = 0; i < s->nwords; i++) {
         for (size_t k = 0; k <= chosen; k++)
-            count_one(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
+            add_count(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
     }
     save_soon(h);
 }
@@ -372,31 +374,31 @@ static void learn(struct router_learning *h, const struct shown *s,
 void mo_router_learning_chose(struct router_learning *h, const char *who,
                               struct mo_span server, struct mo_span tool)
 {
-    uint64_t t = tool_number(server, tool);
-    struct shown *s = last_shown(h, number(mo_span_cstr(who)) | 1);
+    uint64_t t = hash_tool(server, tool);
+    struct shown_answer *s = last_shown(h, hash_text(mo_span_cstr(who)) | 1);
 
-    look(h);
+    check_file_removed(h);
     if (!s)
         return;
     for (size_t i = 0; i < s->ntools; i++)
         if (s->tools[i] == t)
-            learn(h, s, i);
+            learn_choice(h, s, i);
     s->who = 0;
 }
 
-/* --- what people say ----------------------------------------------------- */
+/* --- teaching ------------------------------------------------------------ */
 
 void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool,
                               bool right)
 {
-    uint64_t v[HABIT_WORDS];
+    uint64_t v[LEARNING_WORDS_MAX];
     size_t n = read_words(words, v);
 
-    look(h);
+    check_file_removed(h);
     make_room(h);
     for (size_t i = 0; i < n; i++)
-        count_one(h, v[i], tool_number(server, tool), right ? 1 : -1);
+        add_count(h, v[i], hash_tool(server, tool), right ? 1 : -1);
     save_soon(h);
 }
 
@@ -412,16 +414,16 @@ void mo_router_learning_forget(struct router_learning *h)
 
 size_t mo_router_learning_count(struct router_learning *h)
 {
-    look(h);
+    check_file_removed(h);
     return h->rows.len;
 }
 
 float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool)
 {
-    uint64_t v[HABIT_WORDS];
+    uint64_t v[LEARNING_WORDS_MAX];
 
     if (h->rows.len == 0)
         return 0;
-    return leaning(h, v, read_words(words, v), tool_number(server, tool));
+    return compute_lean(h, v, read_words(words, v), hash_tool(server, tool));
 }

@@ -1,46 +1,45 @@
-/* router_learning.h - which tools are meant here by which words, learnt from
- * choices.
+/* router_learning.h - learns from choices which tools people mean by words.
  *
- * Somebody who was shown candidates for some words (find_tool) and then runs
- * one of them by name has chosen it, and passed over those that stood before
- * it. The next time these words are asked, the chosen one is a little more
- * likely and the others a little less: never by more than HABIT_SCORE in
- * rank and HABIT_SURE in confidence, so that habit decides between what is
- * near and makes nothing sure that was not almost so.
+ * A client that was shown candidates (find_tool) and then runs one of them
+ * by name has chosen it over those ranked before it. For the same words the
+ * chosen tool then ranks a little higher and the others lower, by at most
+ * LEARNING_SCORE in score and LEARNING_CONFIDENCE in confidence: enough to
+ * decide between close candidates, not to make an unlikely tool certain. A
+ * person may also teach it directly (mo_router_learning_teach), which counts
+ * like one choice.
  *
- * Kept in one file, words and tools only as numbers that nobody can read
- * back; HABIT_ROWS_MAX pairs, beyond that all are halved and the weak ones go.
- * A file that is taken away (`find --forget`) is forgotten at once.
- *
- * People may also say it straight out (mo_router_learning_teach), which counts
- * like one choice. */
+ * Kept in one file, with words and tools only as hashes. Limit:
+ * LEARNING_ROWS_MAX pairs; beyond it weak pairs are dropped and all counts
+ * are halved. If the file is deleted (`find --forget`), everything is
+ * forgotten at once. */
 #ifndef MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 #define MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 
 #include "loop/loop.h"
 #include "route/route.h"
 
-#define HABIT_SCORE    0.4f
-#define HABIT_SURE     0.1f
-#define HABIT_SUREST   0.95f /* more than that is not for habit to say */
-#define HABIT_FULL     3     /* so many choices count in full */
-#define HABIT_ROWS_MAX 4096
-#define HABIT_WORDS    16 /* of a request */
-#define HABIT_SHOWN    64 /* answers that may still be chosen from */
-#define HABIT_SHOWN_MS ((uint64_t)600 * 1000)
-#define HABIT_SAVE_MS  2000
+#define LEARNING_SCORE          0.4f
+#define LEARNING_CONFIDENCE     0.1f
+/* Confidence is not raised above this. */
+#define LEARNING_CONFIDENCE_MAX 0.95f
+#define LEARNING_FULL           3 /* choices for the full effect */
+#define LEARNING_ROWS_MAX       4096
+#define LEARNING_WORDS_MAX      16 /* of a request */
+#define LEARNING_SHOWN_MAX      64 /* answers that are remembered */
+#define LEARNING_SHOWN_MS       ((uint64_t)600 * 1000)
+#define LEARNING_SAVE_MS        2000
 
 struct router_learning;
 
-/* path NULL: only as long as we run. NULL: no memory. */
+/* path NULL: in memory only. NULL: out of memory. */
 struct router_learning *mo_router_learning_new(struct mo_loop *l,
                                                const char *path);
-void mo_router_learning_free(struct router_learning *h); /* NULL is fine */
+void mo_router_learning_free(struct router_learning *h); /* may be NULL */
 
-/* Put what is known of these words into an answer: it is in order again. */
+/* Adjusts scores and confidences of an answer and sorts it again. */
 void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
                               struct mo_route_answer *a);
-/* Somebody was shown that; somebody runs a tool by its name. */
+/* Records which answer a client was shown, and which tool it ran by name. */
 void mo_router_learning_shown(struct router_learning *h, const char *who,
                               struct mo_span words,
                               const struct mo_route_answer *a);
@@ -50,9 +49,9 @@ void mo_router_learning_chose(struct router_learning *h, const char *who,
 void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool,
                               bool right);
-/* All of it, also the file. */
+/* Deletes everything, also the file. */
 void mo_router_learning_forget(struct router_learning *h);
-/* How many pairs are known, and which way they lean, from -1 to 1. */
+/* The number of known pairs; and what is learnt about one tool, -1 to 1. */
 size_t mo_router_learning_count(struct router_learning *h);
 float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool);

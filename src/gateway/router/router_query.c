@@ -1,22 +1,22 @@
-/* router_query.c - what the router would choose, and what it cannot choose and
- * why.
+/* router_query.c - which tools the router would choose, and which it rules
+ * out and why, for people.
  *
- * One index over everything that is configured (mo_router_index_new_all), so
- * that what cannot be used is measured against what can. A tool is ruled out
- * when its server is off, its circuit open or a sign-in missing, when it is
- * hidden, when nobody knows yet what its server has, or when it is not what
- * people saw first (quarantined). Each comes with why: the words it shares with
- * the request, its two scores, and what was learnt here. */
+ * One index covers everything configured (mo_router_index_new_all), so that
+ * tools that cannot be used are ranked together with the others. A tool is
+ * ruled out if its server is disabled, failing, needs a sign-in or was never
+ * read, if the tool is hidden, or if its definition changed and was not
+ * accepted (quarantined). Each result has the words it shares with the
+ * request, its scores, and what was learnt. */
 #include "gateway/router/router_explain.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
-#include "gateway/upstream/unavailable_reason.h"
+#include "gateway/router/unavailable_reason.h"
 
 #define LIMIT     5
-#define LEAST     0.01 /* confidence of what is worth naming */
-#define OUT_LEAST 0.2  /* and of what is worth ruling out */
+#define LEAST     0.01 /* least confidence of a result */
+#define OUT_LEAST 0.2  /* and of a tool that is ruled out */
 
-struct seeking {
+struct query {
     struct mo_gateway *g;
     const struct mo_gw_find *f;
     struct mo_route_answer *a;
@@ -30,37 +30,38 @@ struct hit {
     bool off;
 };
 
-/* --- what was hit -------------------------------------------------------- */
+/* --- hits ---------------------------------------------------------------- */
 
-static bool is_of(const struct mo_catalog *c, const struct mo_cat_item *it,
-                  const struct mo_route_hit *h)
+static bool is_hit(const struct mo_catalog *c, const struct mo_cat_item *it,
+                   const struct mo_route_hit *h)
 {
     return mo_span_eq(it->given, h->tool) &&
            mo_span_is(h->server, mo_catalog_about(c, it->server).name);
 }
 
-static void look_up(const struct mo_catalog *c, struct hit *x)
+static void find_hit(const struct mo_catalog *c, struct hit *x)
 {
     size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
     const struct mo_cat_item *it = NULL;
 
     for (size_t i = 0; i < n && !x->item; i++) {
         it = mo_catalog_at(c, MO_CAT_TOOLS, i);
-        x->item = is_of(c, it, x->h) ? it : NULL;
+        x->item = is_hit(c, it, x->h) ? it : NULL;
     }
-    it = x->item ? NULL : mo_catalog_off(c, 0);
-    for (size_t i = 0; it && !x->item; it = mo_catalog_off(c, ++i)) {
-        x->item = is_of(c, it, x->h) ? it : NULL;
+    it = x->item ? NULL : mo_catalog_unoffered_tool(c, 0);
+    for (size_t i = 0; it && !x->item; it = mo_catalog_unoffered_tool(c, ++i)) {
+        x->item = is_hit(c, it, x->h) ? it : NULL;
         x->off = x->item != NULL;
     }
-    for (unsigned i = 0; i < mo_catalog_all(c); i++)
+    for (unsigned i = 0; i < mo_catalog_server_count(c); i++)
         if (mo_span_is(x->h->server, mo_catalog_about(c, i).name))
             x->server = i;
 }
 
-/* What people saw of it first is not what it is now. */
-static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
-                       const struct hit *x, struct unavailable_reason *v)
+/* Checks whether the tool differs from its pinned definition. */
+static void check_changed(const struct mo_gateway *g,
+                          const struct mo_gw_find *f, const struct hit *x,
+                          struct unavailable_reason *v)
 {
     if (!f->changed ||
         !f->changed(f->ctx, x->h->server, x->item->own, x->item->item))
@@ -69,8 +70,8 @@ static void judge_tool(const struct mo_gateway *g, const struct mo_gw_find *f,
                            x->item->own, v);
 }
 
-static void judge(const struct seeking *k, const struct hit *x,
-                  struct unavailable_reason *v)
+static void find_reason(const struct query *k, const struct hit *x,
+                        struct unavailable_reason *v)
 {
     const struct mo_gateway *g = k->g;
     struct mo_cat_about s = mo_catalog_about(g->cat, x->server);
@@ -78,28 +79,28 @@ static void judge(const struct seeking *k, const struct hit *x,
 
     v->code = NULL;
     if (s.off)
-        mo_unavailable_say(v, "disabled",
-                           "it is disabled in the configuration: mcp enable ",
-                           s.name);
+        mo_unavailable_set(
+            v, "disabled",
+            "its server is disabled; enable it with: mcp enable ", s.name);
     else if (x->off)
-        mo_unavailable_say(v, "hidden",
-                           "it is hidden in the configuration, by `tools` of ",
+        mo_unavailable_set(v, "hidden",
+                           "it is hidden by `tools` in the configuration of ",
                            s.name);
     else if (!x->item && why)
-        mo_unavailable_say(v, "unlisted",
-                           "it could not be asked what it has: ", why);
+        mo_unavailable_set(v, "unlisted",
+                           "the lists of its server could not be read: ", why);
     else if (!x->item)
-        mo_unavailable_say(
+        mo_unavailable_set(
             v, "unlisted",
-            "nobody knows yet what it has; find --refresh, or mcp test ",
+            "its server was never read; run find --refresh or mcp test ",
             s.name);
     else
         mo_unavailable_server(g, x->server, v);
     if (!v->code && x->item)
-        judge_tool(g, k->f, x, v);
+        check_changed(g, k->f, x, v);
 }
 
-/* --- what is said -------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
 static void put_number(struct mo_jw *w, const char *key, float v)
 {
@@ -107,39 +108,34 @@ static void put_number(struct mo_jw *w, const char *key, float v)
     mo_jw_f64(w, (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
 }
 
-/* Beside its scores: shared words, and what was learnt of them here. */
-static void put_why(const struct seeking *k, const struct hit *x,
-                    struct mo_jw *w)
+/* Writes shared words and what was learnt. */
+static void put_why(const struct query *k, const struct hit *x, struct mo_jw *w)
 {
     struct mo_cat_about s = mo_catalog_about(k->g->cat, x->server);
-    float lean = mo_router_learning_lean(k->g->habit, k->f->words, x->h->server,
-                                         x->h->tool);
+    float lean = mo_router_learning_lean(k->g->learning, k->f->words,
+                                         x->h->server, x->h->tool);
 
     mo_router_explain_put(k->why, x->item, &s, w);
     if (lean > 0 || lean < 0)
         put_number(w, "learnt", lean);
 }
 
-static void put_hit(const struct seeking *k, const struct hit *x,
+static void put_hit(const struct query *k, const struct hit *x,
                     const struct unavailable_reason *v, struct mo_jw *w)
 {
     struct mo_json text = {NULL, 0};
 
     mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_str(w, x->h->server);
+    mo_jw_member(w, "server", x->h->server);
     if (x->item) {
-        mo_jw_key(w, "tool");
-        mo_jw_str(w, x->h->tool);
+        mo_jw_member(w, "tool", x->h->tool);
         text = mo_json_get(x->item->item, "description");
     }
     if (x->item && !mo_span_eq(x->item->own, x->h->tool)) {
-        mo_jw_key(w, "own");
-        mo_jw_str(w, x->item->own);
+        mo_jw_member(w, "own", x->item->own);
     }
     if (x->item && x->item->name.p) {
-        mo_jw_key(w, "name");
-        mo_jw_str(w, x->item->name);
+        mo_jw_member(w, "name", x->item->name);
     }
     put_number(w, "confidence", x->h->confidence);
     put_number(w, "score", x->h->score);
@@ -158,8 +154,8 @@ static void put_hit(const struct seeking *k, const struct hit *x,
     mo_jw_end(w);
 }
 
-/* Those that can be used, or those that cannot. */
-static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
+/* Writes the tools that can be used, or those that are ruled out. */
+static void put_list(const struct query *k, bool ruled_out, struct mo_jw *w)
 {
     const struct mo_route_answer *a = k->a;
     size_t most = k->f->limit ? k->f->limit : LIMIT, n = 0;
@@ -173,8 +169,8 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
 
         if (sure < k->f->threshold || sure < (ruled_out ? OUT_LEAST : LEAST))
             continue;
-        look_up(k->g->cat, &x);
-        judge(k, &x, &v);
+        find_hit(k->g->cat, &x);
+        find_reason(k, &x, &v);
         if ((v.code != NULL) != ruled_out)
             continue;
         put_hit(k, &x, &v, w);
@@ -183,16 +179,15 @@ static void put_list(const struct seeking *k, bool ruled_out, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static void put_answer(const struct seeking *k, struct mo_buf *out)
+static void put_answer(const struct query *k, struct mo_buf *out)
 {
     struct mo_jw w;
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "query");
-    mo_jw_str(&w, k->f->words);
+    mo_jw_member(&w, "query", k->f->words);
     mo_jw_key(&w, "learnt");
-    mo_jw_u64(&w, mo_router_learning_count(k->g->habit));
+    mo_jw_u64(&w, mo_router_learning_count(k->g->learning));
     put_list(k, false, &w);
     put_list(k, true, &w);
     mo_jw_end(&w);
@@ -201,18 +196,18 @@ static void put_answer(const struct seeking *k, struct mo_buf *out)
 int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
                     struct mo_buf *out)
 {
-    struct seeking k = {.g = g,
-                        .f = f,
-                        .a = mo_new(struct mo_route_answer),
-                        .why = mo_router_explain_new(f->words)};
+    struct query k = {.g = g,
+                      .f = f,
+                      .a = mo_new(struct mo_route_answer),
+                      .why = mo_router_explain_new(f->words)};
     int rc = k.a && k.why ? 0 : MO_ENOMEM;
 
-    if (rc == 0 && !g->seek)
-        g->seek = mo_router_index_new_all(g->guide);
+    if (rc == 0 && !g->query_index)
+        g->query_index = mo_router_index_new_all(g->router_index);
     if (rc == 0)
-        rc = g->seek ? mo_router_index_find(g->seek, g, f->words,
-                                            MO_ROUTE_HITS_MAX, k.a)
-                     : MO_ENOMEM;
+        rc = g->query_index ? mo_router_index_find(g->query_index, g, f->words,
+                                                   MO_ROUTE_HITS_MAX, k.a)
+                            : MO_ENOMEM;
     if (rc == 0) {
         put_answer(&k, out);
         rc = mo_buf_err(out);
@@ -222,23 +217,24 @@ int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
     return rc;
 }
 
-/* --- what people teach it ------------------------------------------------ */
+/* --- lessons ------------------------------------------------------------- */
 
 bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
 {
     const struct mo_route_hit h = {.server = l->server, .tool = l->tool};
     struct hit x = {.h = &h};
 
-    look_up(g->cat, &x);
+    find_hit(g->cat, &x);
     if (!x.item)
         return false;
-    mo_router_learning_teach(g->habit, l->words, l->server, l->tool, l->right);
+    mo_router_learning_teach(g->learning, l->words, l->server, l->tool,
+                             l->right);
     return true;
 }
 
-void mo_gateway_forget_habit(struct mo_gateway *g)
+void mo_gateway_forget_learning(struct mo_gateway *g)
 {
-    mo_router_learning_forget(g->habit);
+    mo_router_learning_forget(g->learning);
 }
 
 void mo_gateway_refresh(struct mo_gateway *g)

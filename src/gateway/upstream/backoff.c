@@ -1,6 +1,7 @@
+/* backoff.c - see backoff.h. */
 #include "gateway/upstream/backoff.h"
 
-static uint64_t longest(unsigned fails)
+static uint64_t longest_pause(unsigned fails)
 {
     uint64_t ms = MO_BACKOFF_MS;
 
@@ -9,17 +10,17 @@ static uint64_t longest(unsigned fails)
     return ms < MO_BACKOFF_MOST_MS ? ms : MO_BACKOFF_MOST_MS;
 }
 
-void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t dice)
+void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t random)
 {
     uint64_t half;
 
     if (b->fails < UINT32_MAX)
         b->fails++;
-    half = longest(b->fails) / 2;
-    b->until = now + half + dice % (half + 1);
+    half = longest_pause(b->fails) / 2;
+    b->until = now + half + random % (half + 1);
 }
 
-void mo_backoff_rest(struct mo_backoff *b, uint64_t now, uint64_t ms)
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms)
 {
     b->until = now + ms;
 }

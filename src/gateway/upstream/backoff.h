@@ -1,11 +1,11 @@
-/* backoff.h - how long to leave alone what could not be started.
+/* backoff.h - exponential pause after failed starts.
  *
  * Each failure in a row doubles the pause, from MO_BACKOFF_MS up to
- * MO_BACKOFF_MOST_MS; a part of it is left to chance, so that many who were
- * hurt by one cause do not come back at once. A success forgets all.
+ * MO_BACKOFF_MOST_MS. A random part of it is left out, so that servers that
+ * failed for one reason are not retried all at once. A success resets it.
  *
- * No clock and no dice of its own: both are passed in. Times are ms of any
- * clock that never goes back. */
+ * The caller passes in the clock and the random number. Times are ms of any
+ * monotonic clock. */
 #ifndef MO_GATEWAY_UPSTREAM_BACKOFF_H
 #define MO_GATEWAY_UPSTREAM_BACKOFF_H
 
@@ -16,17 +16,18 @@
 
 struct mo_backoff { /* zeroed: never failed */
     unsigned fails; /* in a row */
-    uint64_t until; /* not tried before */
+    uint64_t until; /* no start before this time */
 };
 
-/* The pause is between half and all of what the row asks for; dice: any
+/* Starts a pause between half and all of the current step. random: any
  * number. */
-void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t dice);
-/* A failure that no pause mends: so long, and it does not count. */
-void mo_backoff_rest(struct mo_backoff *b, uint64_t now, uint64_t ms);
+void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t random);
+/* Starts a pause of ms without counting a failure: for failures that waiting
+ * does not repair. */
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms);
 void mo_backoff_reset(struct mo_backoff *b);
 
-/* ms until it may be tried; 0: now. */
+/* Remaining pause in ms; 0: none. */
 uint64_t mo_backoff_wait(const struct mo_backoff *b, uint64_t now);
 
 #endif

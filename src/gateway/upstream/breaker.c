@@ -1,3 +1,4 @@
+/* breaker.c - see breaker.h. */
 #include "gateway/upstream/breaker.h"
 
 #include <stddef.h>
@@ -20,9 +21,9 @@ static void breaker_move(struct mo_breaker *b, enum mo_breaker_state to)
     b->state = to;
 }
 
-/* --- the window ---------------------------------------------------------- */
+/* --- window of recent calls ---------------------------------------------- */
 
-static void count(struct mo_breaker *b, uint64_t now, bool fault)
+static void count_call(struct mo_breaker *b, uint64_t now, bool fault)
 {
     uint64_t slice = now / SLICE_MS;
     size_t i = (size_t)(slice % MO_BREAKER_SLICES);
@@ -37,7 +38,7 @@ static void count(struct mo_breaker *b, uint64_t now, bool fault)
         b->seen[i].good++;
 }
 
-static bool too_many(const struct mo_breaker *b, uint64_t now)
+static bool over_fault_share(const struct mo_breaker *b, uint64_t now)
 {
     uint64_t slice = now / SLICE_MS, good = 0, bad = 0;
 
@@ -51,9 +52,9 @@ static bool too_many(const struct mo_breaker *b, uint64_t now)
            bad * 100 > (good + bad) * MO_BREAKER_SHARE;
 }
 
-/* --- the machine --------------------------------------------------------- */
+/* --- states -------------------------------------------------------------- */
 
-static uint64_t pause_of(const struct mo_breaker *b)
+static uint64_t pause_ms(const struct mo_breaker *b)
 {
     uint64_t ms = MO_BREAKER_MS;
 
@@ -62,13 +63,13 @@ static uint64_t pause_of(const struct mo_breaker *b)
     return ms < MO_BREAKER_MOST_MS ? ms : MO_BREAKER_MOST_MS;
 }
 
-static void open_up(struct mo_breaker *b, uint64_t now)
+static void open_breaker(struct mo_breaker *b, uint64_t now)
 {
     breaker_move(b, MO_BREAKER_OPEN);
     b->trial = false;
     if (b->opens < UINT32_MAX)
         b->opens++;
-    b->until = now + pause_of(b);
+    b->until = now + pause_ms(b);
 }
 
 bool mo_breaker_allow(struct mo_breaker *b, uint64_t now)
@@ -80,11 +81,11 @@ bool mo_breaker_allow(struct mo_breaker *b, uint64_t now)
     if (b->state == MO_BREAKER_OPEN)
         breaker_move(b, MO_BREAKER_HALF);
     b->trial = true;
-    b->until = now + pause_of(b);
+    b->until = now + pause_ms(b);
     return true;
 }
 
-void mo_breaker_skip(struct mo_breaker *b)
+void mo_breaker_cancel_trial(struct mo_breaker *b)
 {
     if (b->state != MO_BREAKER_HALF)
         return;
@@ -92,24 +93,24 @@ void mo_breaker_skip(struct mo_breaker *b)
     b->until = 0;
 }
 
-static bool told_closed(struct mo_breaker *b, uint64_t now, bool fault)
+static bool report_while_closed(struct mo_breaker *b, uint64_t now, bool fault)
 {
-    count(b, now, fault);
+    count_call(b, now, fault);
     b->row = fault ? b->row + 1 : 0;
-    if (!fault || (b->row < MO_BREAKER_ROW && !too_many(b, now)))
+    if (!fault || (b->row < MO_BREAKER_ROW && !over_fault_share(b, now)))
         return false;
-    open_up(b, now);
+    open_breaker(b, now);
     return true;
 }
 
-bool mo_breaker_told(struct mo_breaker *b, uint64_t now, bool fault)
+bool mo_breaker_report(struct mo_breaker *b, uint64_t now, bool fault)
 {
     if (b->state == MO_BREAKER_CLOSED)
-        return told_closed(b, now, fault);
+        return report_while_closed(b, now, fault);
     if (b->state == MO_BREAKER_OPEN)
-        return false; /* calls from before: nothing new */
+        return false; /* a call that began before it opened */
     if (fault) {
-        open_up(b, now);
+        open_breaker(b, now);
         return true;
     }
     breaker_move(b, MO_BREAKER_CLOSED);

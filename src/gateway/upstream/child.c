@@ -1,17 +1,17 @@
-/* child.c - the life of one child.
+/* child.c - one child: start, faults, idle time and end.
  *
  *   NEW -> STARTING -> OPEN -> CLOSING -> GONE
  *    |         |  \      |                 ^
  *    |         |   +-> CLOSING             |
  *    +---------+---------+-----------------+
  *
- * The way down is the conn's on_close; only a child that never had a conn
- * goes without. The memory goes with it, or with the last who holds it. */
+ * A child with a conn reaches GONE in the conn's on_close; a NEW child has
+ * no conn and goes directly. It is freed when it is GONE and no longer held. */
 #include "base/rand.h"
 #include "gateway/upstream/upstream_priv.h"
 
-/* What a shared child is told that its client can do: what it asks for goes
- * to the client of the call, or is refused if that one cannot. */
+/* Client capabilities told to a shared child. Its questions go to the client
+ * of the call, or are refused if that client lacks the capability. */
 #define CAPS_ALL                                                               \
     "{\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}},"               \
     "\"roots\":{\"listChanged\":true},"                                        \
@@ -26,7 +26,7 @@ static bool is_running(enum child_state s)
     return s == CH_STARTING || s == CH_OPEN || s == CH_CLOSING;
 }
 
-void mo_upstream_child_move(struct mo_child *c, enum child_state to)
+static void child_move(struct mo_child *c, enum child_state to)
 {
     static const uint8_t legal[] = {
         [CH_NEW] = TO(CH_STARTING) | TO(CH_GONE),
@@ -48,11 +48,11 @@ void mo_upstream_child_move(struct mo_child *c, enum child_state to)
     c->state = to;
     mo_list_del(&c->queue_node);
     mo_list_del(&c->idle_node);
-    mo_timer_stop(c->up->o.loop, &c->idle);
-    mo_upstream_changed(c->up);
+    mo_timer_stop(c->up->opts.loop, &c->idle);
+    mo_upstream_schedule(c->up);
 }
 
-struct mo_span mo_upstream_child_who(const struct mo_child *c)
+struct mo_span mo_child_who(const struct mo_child *c)
 {
     return mo_span(c->who, c->who_len);
 }
@@ -67,12 +67,11 @@ static void note_outcome(struct mo_upstream *u, bool good)
     u->row = good ? 0 : u->row + 1;
 }
 
-/* The loop's number of turns goes on before anybody hears of this: what comes
- * with the same number is of the same cause. */
-static void fault(struct mo_child *c, const struct mo_err *why)
+/* Faults with the same loop turn have the same cause and count once. */
+static void note_fault(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;
-    uint64_t turn = mo_loop_stats(u->o.loop).turns;
+    uint64_t turn = mo_loop_stats(u->opts.loop).turns;
     bool again = c->fault_turn == turn;
 
     c->fault_turn = turn;
@@ -81,41 +80,41 @@ static void fault(struct mo_child *c, const struct mo_err *why)
     if (why)
         u->why = *why;
     else if (!again)
-        (void)mo_fail(&u->why, MO_EUNAVAIL, "a call has failed");
-    mo_upstream_changed(u);
-    if (again || !mo_breaker_told(&u->breaker, mo_upstream_now(), true))
+        (void)mo_fail(&u->why, MO_EUNAVAIL, "a call failed");
+    mo_upstream_schedule(u);
+    if (again || !mo_breaker_report(&u->breaker, mo_upstream_now(), true))
         return;
     mo_log_err(
-        mo_loop_log(u->o.loop), MO_WARN, "up", &u->why,
-        "%s fails again and again, not asked for %llu s", u->s.name,
+        mo_loop_log(u->opts.loop), MO_WARN, "upstream", &u->why,
+        "%s fails again and again; no calls for %llu s", u->server.name,
         (unsigned long long)mo_breaker_wait(&u->breaker, mo_upstream_now()) /
             1000);
 }
 
-void mo_child_fault(struct mo_child *c, const struct mo_err *why)
+void mo_child_report_fault(struct mo_child *c, const struct mo_err *why)
 {
     c->trial = false;
-    fault(c, why);
+    note_fault(c, why);
 }
 
-void mo_child_told(struct mo_child *c, bool is_fault)
+void mo_child_report(struct mo_child *c, bool is_fault)
 {
     struct mo_upstream *u = c->up;
 
     c->trial = false;
     if (is_fault) {
-        fault(c, NULL);
+        note_fault(c, NULL);
         return;
     }
     note_outcome(u, true);
-    (void)mo_breaker_told(&u->breaker, mo_upstream_now(), false);
+    (void)mo_breaker_report(&u->breaker, mo_upstream_now(), false);
     if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
         mo_err_clear(&u->why);
-        mo_upstream_changed(u);
+        mo_upstream_schedule(u);
     }
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
 static void child_free(struct mo_child *c)
 {
@@ -128,27 +127,22 @@ static void child_free(struct mo_child *c)
     mo_upstream_maybe_free(u);
 }
 
-/* It is gone. What waited for it is told; who holds it may look at it. With
- * no open child left, those who would take any are told, too. */
-static void child_gone(struct mo_child *c, enum no no)
+/* Requests that waited for it fail. If no open child is left, so do the
+ * requests for any child. */
+void mo_upstream_child_end(struct mo_child *c, enum refusal refusal)
 {
     struct mo_upstream *u = c->up;
 
-    mo_upstream_child_move(c, CH_GONE);
+    child_move(c, CH_GONE);
     if (c->trial)
-        mo_breaker_skip(&u->breaker);
+        mo_breaker_cancel_trial(&u->breaker);
     c->trial = false;
-    mo_upstream_refuse_all(&c->wishes, no);
-    if (no != NO_CLOSED && u->count[CH_OPEN] == 0)
-        mo_upstream_refuse_all(&u->wishes, no);
-    u->made_room = true;
+    mo_upstream_refuse_all(&c->requests, refusal);
+    if (refusal != REFUSED_CLOSED && u->count[CH_OPEN] == 0)
+        mo_upstream_refuse_all(&u->requests, refusal);
+    u->freed_place = true;
     if (c->calls == 0)
         child_free(c);
-}
-
-void mo_upstream_child_drop(struct mo_child *c, enum no no)
-{
-    child_gone(c, no);
 }
 
 void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
@@ -156,17 +150,17 @@ void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
     struct mo_err e;
 
     if (c->state == CH_NEW) {
-        mo_upstream_child_drop(c, NO_CLOSED);
+        mo_upstream_child_end(c, REFUSED_CLOSED);
         return;
     }
     if (c->state != CH_STARTING && c->state != CH_OPEN)
         return;
     (void)mo_fail(&e, code, "%s", why);
-    mo_upstream_child_move(c, CH_CLOSING);
+    child_move(c, CH_CLOSING);
     mo_conn_close(c->conn, &e);
 }
 
-static void start_failed(struct mo_child *c, const struct mo_err *why)
+static void fail_start(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;
     uint64_t now = mo_upstream_now();
@@ -175,19 +169,19 @@ static void start_failed(struct mo_child *c, const struct mo_err *why)
     u->fails++;
     u->sign_in = why->code == MO_EPOLICY && !c->not_dialed;
     if (u->sign_in)
-        mo_backoff_rest(&u->backoff, now, MO_UPSTREAM_SIGN_IN_MS);
+        mo_backoff_pause(&u->backoff, now, MO_UPSTREAM_SIGN_IN_MS);
     else
         mo_backoff_failed(&u->backoff, now, mo_random_u64());
     if (u->breaker.state == MO_BREAKER_HALF)
-        fault(c, why);
+        note_fault(c, why);
     else
         note_outcome(u, false);
-    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why,
-               "%s could not be started", u->s.name);
-    child_gone(c, NO_START);
+    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
+               "%s could not be started", u->server.name);
+    mo_upstream_child_end(c, REFUSED_START);
 }
 
-static void lost(struct mo_child *c, const struct mo_err *why)
+static void note_lost(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;
     bool young = mo_upstream_now() - c->opened_ms < MO_UPSTREAM_YOUNG_MS;
@@ -195,40 +189,41 @@ static void lost(struct mo_child *c, const struct mo_err *why)
     u->fails++;
     u->why = *why;
     if (c->calls || young)
-        fault(c, why);
+        note_fault(c, why);
     else
         note_outcome(u, false);
-    mo_log_err(mo_loop_log(u->o.loop), MO_WARN, "up", why, "%s is lost",
-               u->s.name);
+    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
+               "connection to %s lost", u->server.name);
 }
 
-/* A server that was legacy when we last asked may be another one by now.
- * Slow ones would be slow again, and who keeps us out has answered. */
+/* A server recorded as legacy may have been upgraded: try once without that
+ * knowledge. After a timeout or a refusal (MO_EPOLICY) a second try would
+ * not help. */
 static bool try_without_verdict(struct mo_child *c, const struct mo_err *why)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
     struct mo_upstream *u = c->up;
 
     if (c->retried || c->not_dialed || c->known.era != MO_ERA_LEGACY ||
-        u->s.mode != MO_CONN_AUTO || why->code == MO_EPOLICY)
+        u->server.mode != MO_CONN_AUTO || why->code == MO_EPOLICY)
         return false;
     c->retried = true;
-    if (u->o.learnt)
-        u->o.learnt(u->o.ctx, u->s.name, unknown);
+    if (u->opts.learnt)
+        u->opts.learnt(u->opts.ctx, u->server.name, unknown);
     return why->code != MO_ETIMEOUT;
 }
 
-static void on_tap(void *ctx, bool to_server, struct mo_span text)
+static void on_conn_tap(void *ctx, bool to_server, struct mo_span text)
 {
     const struct mo_child *c = ctx;
-    const struct mo_gateway_opts *o = &c->up->o;
+    const struct mo_upstream_opts *o = &c->up->opts;
 
-    o->tap(o->tap_ctx, c->up->s.name, c->number, to_server, text);
+    o->tap(o->tap_ctx, c->up->server.name, c->number, to_server, text);
 }
 
-static int connect_to(struct mo_child *c, struct mo_err *e);
+static int connect_child(struct mo_child *c, struct mo_err *e);
 
-static void on_close(void *ctx, const struct mo_err *given)
+static void on_conn_close(void *ctx, const struct mo_err *given)
 {
     struct mo_child *c = ctx;
     struct mo_upstream *u = c->up;
@@ -238,48 +233,47 @@ static void on_close(void *ctx, const struct mo_err *given)
     if (given)
         why = *given;
     else
-        (void)mo_fail(&why, MO_ECLOSED, "the connection has ended");
+        (void)mo_fail(&why, MO_ECLOSED, "the connection ended");
     c->conn = NULL;
     if (was == CH_STARTING && try_without_verdict(c, &why) &&
-        connect_to(c, &why) == 0)
+        connect_child(c, &why) == 0)
         return;
     if (was == CH_STARTING) {
-        start_failed(c, &why);
+        fail_start(c, &why);
         return;
     }
     if (was == CH_OPEN) {
-        lost(c, &why);
-        mo_upstream_child_move(
-            c, CH_CLOSING); /* the caller sees no conn any more */
+        note_lost(c, &why);
+        child_move(c, CH_CLOSING); /* hides the conn from callers */
     }
-    c->calls++; /* on_lost may let it go */
+    c->calls++; /* on_lost may release it */
     if (c->opened && u->cb->on_lost)
         u->cb->on_lost(u->ctx, c, &why);
     c->calls--;
-    child_gone(c, NO_CLOSED);
+    mo_upstream_child_end(c, REFUSED_CLOSED);
 }
 
-/* --- its news ------------------------------------------------------------ */
+/* --- callbacks of its connection ----------------------------------------- */
 
-static void learn(struct mo_child *c)
+static void report_verdict(struct mo_child *c)
 {
-    const struct mo_gateway_opts *o = &c->up->o;
+    const struct mo_upstream_opts *o = &c->up->opts;
     struct mo_conn_verdict v = mo_conn_info(c->conn)->verdict;
 
     if (o->learnt && v.era != MO_ERA_UNKNOWN &&
         (v.era != c->known.era || v.at_ms != c->known.at_ms))
-        o->learnt(o->ctx, c->up->s.name, v);
+        o->learnt(o->ctx, c->up->server.name, v);
 }
 
-static void idle_begins(struct mo_child *c);
+static void start_idle(struct mo_child *c);
 
-static void on_open(void *ctx, struct mo_conn *conn)
+static void on_conn_open(void *ctx, struct mo_conn *conn)
 {
     struct mo_child *c = ctx;
     struct mo_upstream *u = c->up;
 
     (void)conn;
-    mo_upstream_child_move(c, CH_OPEN);
+    child_move(c, CH_OPEN);
     c->opened = true;
     c->opened_ms = mo_upstream_now();
     note_outcome(u, true);
@@ -287,19 +281,19 @@ static void on_open(void *ctx, struct mo_conn *conn)
     mo_backoff_reset(&u->backoff);
     if (u->breaker.state == MO_BREAKER_CLOSED)
         mo_err_clear(&u->why);
-    learn(c);
-    c->calls++; /* on_open may hold it and let it go */
+    report_verdict(c);
+    c->calls++; /* on_open may hold and release it */
     if (u->cb->on_open)
         u->cb->on_open(u->ctx, c);
     c->calls--;
     if (c->calls == 0 && c->state == CH_OPEN)
-        idle_begins(c);
-    while (c->state == CH_OPEN && !mo_list_empty(&c->wishes))
+        start_idle(c);
+    while (c->state == CH_OPEN && !mo_list_empty(&c->requests))
         mo_upstream_grant(
-            mo_list_first(&c->wishes, struct mo_child_request, node), c);
+            mo_list_first(&c->requests, struct mo_child_request, node), c);
 }
 
-static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
+static void on_conn_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
     struct mo_child *c = ctx;
 
@@ -307,10 +301,10 @@ static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
     if (c->up->cb->on_ask)
         c->up->cb->on_ask(c->up->ctx, c, a);
     else
-        mo_ask_refuse(a, RPC_NO_METHOD, "nobody here can answer that");
+        mo_ask_refuse(a, RPC_NO_METHOD, "no handler for this request");
 }
 
-static void on_ask_gone(void *ctx, struct mo_ask *a)
+static void on_conn_ask_gone(void *ctx, struct mo_ask *a)
 {
     struct mo_child *c = ctx;
 
@@ -318,8 +312,8 @@ static void on_ask_gone(void *ctx, struct mo_ask *a)
         c->up->cb->on_ask_gone(c->up->ctx, a);
 }
 
-static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
-                      uint64_t stream_of)
+static void on_conn_notify(void *ctx, struct mo_conn *conn,
+                           const struct mo_rpc *m, uint64_t stream_of)
 {
     struct mo_child *c = ctx;
 
@@ -328,51 +322,51 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
         c->up->cb->on_notify(c->up->ctx, c, m, stream_of);
 }
 
-static void on_noise(void *ctx, struct mo_span line)
+static void on_conn_noise(void *ctx, struct mo_span line)
 {
     const struct mo_upstream *u = ((struct mo_child *)ctx)->up;
 
-    if (u->o.noise)
-        u->o.noise(u->o.ctx, u->s.name, line);
+    if (u->opts.noise)
+        u->opts.noise(u->opts.ctx, u->server.name, line);
 }
 
 static const struct mo_conn_cb conn_cb = {
-    .on_open = on_open,
-    .on_noise = on_noise,
-    .on_ask = on_ask,
-    .on_ask_gone = on_ask_gone,
-    .on_notify = on_notify,
-    .on_close = on_close,
+    .on_open = on_conn_open,
+    .on_noise = on_conn_noise,
+    .on_ask = on_conn_ask,
+    .on_ask_gone = on_conn_ask_gone,
+    .on_notify = on_conn_notify,
+    .on_close = on_conn_close,
 };
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
-static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
+static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
     struct mo_child *c = ctx;
-    const struct mo_gateway_opts *o = &c->up->o;
-    int rc = o->dial(o->ctx, c->up->s.name, mo_upstream_child_who(c), conn, e);
+    const struct mo_upstream_opts *o = &c->up->opts;
+    int rc = o->dial(o->ctx, c->up->server.name, mo_child_who(c), conn, e);
 
     c->not_dialed = rc < 0;
     return rc;
 }
 
-static int connect_to(struct mo_child *c, struct mo_err *e)
+static int connect_child(struct mo_child *c, struct mo_err *e)
 {
-    const struct mo_gateway_opts *o = &c->up->o;
-    const struct mo_gw_server *s = &c->up->s;
+    const struct mo_upstream_opts *o = &c->up->opts;
+    const struct mo_gw_server *s = &c->up->server;
     struct mo_conn_opts co = {
         .mode = s->mode,
         .open_ms = s->start_ms,
         .capabilities = c->caps ? mo_span_cstr(c->caps) : MO_SPAN(CAPS_ALL),
-        .log_level = "debug", /* what is too much is left out further down */
-        .dial = on_dial,
+        .log_level = "debug", /* filtered per client later */
+        .dial = on_conn_dial,
         .cb = &conn_cb,
         .ctx = c,
     };
 
     if (o->tap)
-        co.tap = on_tap;
+        co.tap = on_conn_tap;
     c->known = (struct mo_conn_verdict){.era = MO_ERA_UNKNOWN};
     if (o->verdict && !c->retried)
         c->known = o->verdict(o->ctx, s->name);
@@ -384,40 +378,40 @@ void mo_upstream_child_start(struct mo_child *c)
 {
     struct mo_err e;
 
-    mo_upstream_child_move(c, CH_STARTING);
+    child_move(c, CH_STARTING);
     c->number = ++c->up->starts;
-    if (connect_to(c, &e) < 0)
-        start_failed(c, &e);
+    if (connect_child(c, &e) < 0)
+        fail_start(c, &e);
 }
 
-static void on_idle(struct mo_timer *t)
+static void on_idle_timeout(struct mo_timer *t)
 {
     struct mo_child *c = mo_container_of(t, struct mo_child, idle);
-    uint64_t since = mo_upstream_now() - c->idle_ms, stop_ms = c->up->s.stop_ms;
+    uint64_t since = mo_upstream_now() - c->idle_ms,
+             stop_ms = c->up->server.stop_ms;
 
     if (c->calls || c->state != CH_OPEN)
         return;
     if (since < stop_ms)
-        mo_timer_start(c->up->o.loop, &c->idle, stop_ms - since);
+        mo_timer_start(c->up->opts.loop, &c->idle, stop_ms - since);
     else
-        mo_upstream_child_close(c, MO_ECANCELED,
-                                "stopped: nobody has called it lately");
+        mo_upstream_child_close(c, MO_ECANCELED, "stopped: idle");
 }
 
-/* The timer is left running while there are calls, and looks again: calls
- * come and go far more often than it fires. */
-static void idle_begins(struct mo_child *c)
+/* The timer keeps running during calls and checks again when it fires: calls
+ * come and go far more often. */
+static void start_idle(struct mo_child *c)
 {
     struct mo_upstream *u = c->up;
 
     c->idle_ms = mo_upstream_now();
     mo_list_del(&c->idle_node);
     mo_list_push(&u->pool->idle, &c->idle_node);
-    if (u->s.stop_ms && !mo_timer_on(&c->idle))
-        mo_timer_start(u->o.loop, &c->idle, u->s.stop_ms);
+    if (u->server.stop_ms && !mo_timer_on(&c->idle))
+        mo_timer_start(u->opts.loop, &c->idle, u->server.stop_ms);
 }
 
-void mo_upstream_child_busy(struct mo_child *c)
+void mo_child_hold(struct mo_child *c)
 {
     c->calls++;
     mo_list_del(&c->idle_node);
@@ -430,7 +424,7 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
 
     if (c == NULL)
         return NULL;
-    if (u->s.per_session && caps.n) {
+    if (u->server.per_session && caps.n) {
         c->caps = mo_strndup(caps.p, caps.n);
         if (c->caps == NULL) {
             mo_free(c);
@@ -442,10 +436,10 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
     c->who_len = who.n;
     if (who.n)
         memcpy(c->who, who.p, who.n);
-    mo_list_init(&c->wishes);
+    mo_list_init(&c->requests);
     mo_list_init(&c->idle_node);
     mo_list_init(&c->queue_node);
-    mo_timer_init(&c->idle, on_idle);
+    mo_timer_init(&c->idle, on_idle_timeout);
     mo_list_push(&u->children, &c->node);
     mo_list_push(&u->pool->queue, &c->queue_node);
     u->pool->queued++;
@@ -453,42 +447,36 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
     return c;
 }
 
-/* --- who holds it -------------------------------------------------------- */
+/* --- references ---------------------------------------------------------- */
 
-void mo_upstream_child_unused(struct mo_child *c)
+void mo_upstream_child_released(struct mo_child *c)
 {
-    if (c->calls || !mo_list_empty(&c->wishes))
+    if (c->calls || !mo_list_empty(&c->requests))
         return;
     if (c->trial)
-        mo_breaker_skip(&c->up->breaker);
+        mo_breaker_cancel_trial(&c->up->breaker);
     c->trial = false;
     if (c->state == CH_GONE)
         child_free(c);
     else if (c->orphan)
-        mo_upstream_child_close(c, MO_ECANCELED,
-                                "stopped: its session is over");
+        mo_upstream_child_close(c, MO_ECANCELED, "stopped: its session ended");
     else if (c->state == CH_OPEN)
-        idle_begins(c);
+        start_idle(c);
 }
 
-void mo_child_hold(struct mo_child *c)
-{
-    mo_upstream_child_busy(c);
-}
-
-void mo_child_let_go(struct mo_child *c)
+void mo_child_release(struct mo_child *c)
 {
     MO_BUG_ON(c->calls == 0);
-    if (!mo_list_empty(&c->up->wishes))
-        mo_upstream_changed(c->up);
+    if (!mo_list_empty(&c->up->requests))
+        mo_upstream_schedule(c->up);
     c->calls--;
-    mo_upstream_child_unused(c);
+    mo_upstream_child_released(c);
 }
 
-void mo_child_call_over(struct mo_child *c)
+void mo_child_release_call(struct mo_child *c)
 {
-    mo_fair_queue_over(c->up);
-    mo_child_let_go(c);
+    mo_fair_queue_call_ended(c->up);
+    mo_child_release(c);
 }
 
 struct mo_conn *mo_child_conn(const struct mo_child *c)
@@ -496,12 +484,7 @@ struct mo_conn *mo_child_conn(const struct mo_child *c)
     return c->state == CH_OPEN ? c->conn : NULL;
 }
 
-struct mo_upstream *mo_child_up(const struct mo_child *c)
+struct mo_upstream *mo_child_upstream(const struct mo_child *c)
 {
     return c->up;
-}
-
-struct mo_span mo_child_who(const struct mo_child *c)
-{
-    return mo_upstream_child_who(c);
 }

@@ -1,44 +1,45 @@
-/* fair_queue.c - who is next when a server takes no more calls.
+/* fair_queue.c - which waiting request is granted next at max_calls.
  *
- * Every caller has the number of the turn in which it was last served; the
- * one with the lowest is next, and who was never served goes before all. Of
- * one caller the wishes go in their order. Numbers are kept of TURN_WHO_MAX
- * callers; if there are more, all begin anew, which is fair enough.
+ * Each caller has the number of the turn in which it was last served. The
+ * caller with the lowest number is next; a caller who was never served comes
+ * first. The requests of one caller keep their order. Numbers of
+ * QUEUE_CALLERS_MAX callers are stored; when there are more, all numbers are
+ * cleared.
  *
- * Wishes that do not count (lists, listeners) never wait here. */
+ * Requests that do not count (lists, listeners) never wait here. */
 #include "base/rand.h"
 #include "gateway/upstream/upstream_priv.h"
 
-#define TURN_WHO_MAX 1024
-#define TIRED_MS     MO_CONN_IDLE_MS /* unless the server says otherwise */
+#define QUEUE_CALLERS_MAX 1024
+#define QUEUE_WAIT_MS     MO_CONN_IDLE_MS /* default of call_ms */
 
-static uint64_t patience(const struct mo_upstream *u)
+static uint64_t max_wait_ms(const struct mo_upstream *u)
 {
-    return u->s.call_ms ? u->s.call_ms : TIRED_MS;
+    return u->server.call_ms ? u->server.call_ms : QUEUE_WAIT_MS;
 }
 
-static struct mo_span key_of(const uint64_t *who)
+static struct mo_span caller_key(const uint64_t *who)
 {
     return mo_span((const char *)who, sizeof(*who));
 }
 
-/* In their order, so that the first one is the oldest. */
-static void on_tired(struct mo_timer *t)
+/* Requests are in order of arrival: the first one is the oldest. */
+static void on_queue_timeout(struct mo_timer *t)
 {
-    struct mo_upstream *u = mo_container_of(t, struct mo_upstream, tired);
+    struct mo_upstream *u = mo_container_of(t, struct mo_upstream, queue_timer);
     uint64_t now = mo_upstream_now();
 
-    mo_list_each_safe (it, &u->wishes) {
+    mo_list_each_safe (it, &u->requests) {
         struct mo_child_request *w =
             mo_container_of(it, struct mo_child_request, node);
 
         if (!w->counts)
             continue;
-        if (now - w->since_ms < patience(u)) {
-            mo_timer_start(u->o.loop, t, w->since_ms + patience(u) - now);
+        if (now - w->since_ms < max_wait_ms(u)) {
+            mo_timer_start(u->opts.loop, t, w->since_ms + max_wait_ms(u) - now);
             return;
         }
-        mo_upstream_refuse(w, NO_TURN);
+        mo_upstream_refuse(w, REFUSED_QUEUE);
     }
 }
 
@@ -47,35 +48,35 @@ void mo_fair_queue_init(struct mo_upstream *u)
     uint64_t k[2];
 
     mo_random(k, sizeof(k));
-    u->k0 = k[0];
-    u->k1 = k[1];
-    mo_map_init(&u->turns, TURN_WHO_MAX);
-    mo_timer_init(&u->tired, on_tired);
+    u->hash_key0 = k[0];
+    u->hash_key1 = k[1];
+    mo_map_init(&u->turns, QUEUE_CALLERS_MAX);
+    mo_timer_init(&u->queue_timer, on_queue_timeout);
 }
 
 void mo_fair_queue_fini(struct mo_upstream *u)
 {
-    mo_timer_stop(u->o.loop, &u->tired);
+    mo_timer_stop(u->opts.loop, &u->queue_timer);
     mo_map_fini(&u->turns);
 }
 
-uint64_t mo_fair_queue_who(const struct mo_upstream *u, struct mo_span who)
+uint64_t mo_fair_queue_caller(const struct mo_upstream *u, struct mo_span who)
 {
-    return mo_siphash(u->k0, u->k1, who);
+    return mo_siphash(u->hash_key0, u->hash_key1, who);
 }
 
-static bool is_full(const struct mo_upstream *u)
+static bool at_call_limit(const struct mo_upstream *u)
 {
-    return u->s.max_calls && u->under_way >= u->s.max_calls;
+    return u->server.max_calls && u->under_way >= u->server.max_calls;
 }
 
 bool mo_fair_queue_full(const struct mo_upstream *u)
 {
     unsigned n = 0;
 
-    if (!is_full(u))
+    if (!at_call_limit(u))
         return false;
-    mo_list_each (it, &u->wishes)
+    mo_list_each (it, &u->requests)
         n++;
     return n >= MO_UPSTREAM_QUEUE_MAX;
 }
@@ -83,18 +84,18 @@ bool mo_fair_queue_full(const struct mo_upstream *u)
 static uint64_t last_turn(const struct mo_upstream *u,
                           const struct mo_child_request *w)
 {
-    void *v = mo_map_get(&u->turns, key_of(&w->who));
+    void *v = mo_map_get(&u->turns, caller_key(&w->who));
 
     return (uint64_t)(uintptr_t)v;
 }
 
-/* The first one of whoever has waited for the most turns. */
-static struct mo_child_request *fairest(const struct mo_upstream *u)
+/* The first request of the caller who was served least recently. */
+static struct mo_child_request *pick_fairest(const struct mo_upstream *u)
 {
     struct mo_child_request *best = NULL;
     uint64_t lowest = UINT64_MAX;
 
-    mo_list_each (it, &u->wishes) {
+    mo_list_each (it, &u->requests) {
         struct mo_child_request *w =
             mo_container_of(it, struct mo_child_request, node);
         uint64_t turn = w->counts ? last_turn(u, w) : 0;
@@ -109,9 +110,10 @@ static struct mo_child_request *fairest(const struct mo_upstream *u)
     return best;
 }
 
-static struct mo_child_request *first_uncounted(const struct mo_upstream *u)
+static struct mo_child_request *
+first_uncounted_request(const struct mo_upstream *u)
 {
-    mo_list_each (it, &u->wishes) {
+    mo_list_each (it, &u->requests) {
         struct mo_child_request *w =
             mo_container_of(it, struct mo_child_request, node);
 
@@ -123,35 +125,36 @@ static struct mo_child_request *first_uncounted(const struct mo_upstream *u)
 
 struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u)
 {
-    if (mo_list_empty(&u->wishes))
+    if (mo_list_empty(&u->requests))
         return NULL;
-    if (!u->s.max_calls) /* the usual case: first come, first served */
-        return mo_container_of(u->wishes.next, struct mo_child_request, node);
-    if (!is_full(u))
-        return fairest(u);
-    if (!mo_timer_on(&u->tired))
-        mo_timer_start(u->o.loop, &u->tired, patience(u));
-    return first_uncounted(u);
+    if (!u->server.max_calls) /* no limit: first come, first served */
+        return mo_container_of(u->requests.next, struct mo_child_request, node);
+    if (!at_call_limit(u))
+        return pick_fairest(u);
+    if (!mo_timer_on(&u->queue_timer))
+        mo_timer_start(u->opts.loop, &u->queue_timer, max_wait_ms(u));
+    return first_uncounted_request(u);
 }
 
-void mo_fair_queue_had(struct mo_upstream *u, const struct mo_child_request *w)
+void mo_fair_queue_granted(struct mo_upstream *u,
+                           const struct mo_child_request *w)
 {
     if (!w->counts)
         return;
     u->under_way++;
-    if (!u->s.max_calls)
+    if (!u->server.max_calls)
         return;
-    if (u->turns.len >= TURN_WHO_MAX)
+    if (u->turns.len >= QUEUE_CALLERS_MAX)
         mo_map_clear(&u->turns);
     u->turn++;
-    (void)mo_map_put(&u->turns, key_of(&w->who), (void *)(uintptr_t)u->turn,
+    (void)mo_map_put(&u->turns, caller_key(&w->who), (void *)(uintptr_t)u->turn,
                      NULL);
 }
 
-void mo_fair_queue_over(struct mo_upstream *u)
+void mo_fair_queue_call_ended(struct mo_upstream *u)
 {
     MO_BUG_ON(u->under_way == 0);
     u->under_way--;
-    if (!mo_list_empty(&u->wishes))
-        mo_upstream_changed(u);
+    if (!mo_list_empty(&u->requests))
+        mo_upstream_schedule(u);
 }

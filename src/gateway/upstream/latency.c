@@ -1,3 +1,4 @@
+/* latency.c - see latency.h. */
 #include "gateway/upstream/latency.h"
 
 #include "base/mem.h"
@@ -6,7 +7,7 @@
 
 void mo_latency_init(struct mo_latency *p)
 {
-    mo_map_init(&p->rows, PACE_ROWS_MAX);
+    mo_map_init(&p->rows, LATENCY_ROWS_MAX);
 }
 
 void mo_latency_fini(struct mo_latency *p)
@@ -16,9 +17,9 @@ void mo_latency_fini(struct mo_latency *p)
     mo_map_fini(&p->rows);
 }
 
-/* Server, NUL, tool. Empty: too long. */
-static struct mo_span key_of(char buf[KEY_MAX], const char *server,
-                             struct mo_span tool)
+/* The key is server, NUL, tool. Empty: too long. */
+static struct mo_span make_key(char buf[KEY_MAX], const char *server,
+                               struct mo_span tool)
 {
     size_t n = strlen(server) + 1;
 
@@ -34,7 +35,7 @@ struct mo_latency_row *mo_latency_row(struct mo_latency *p, const char *server,
                                       struct mo_span tool)
 {
     char buf[KEY_MAX];
-    struct mo_span key = key_of(buf, server, tool);
+    struct mo_span key = make_key(buf, server, tool);
     struct mo_latency_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
 
     if (r || !key.n)
@@ -47,59 +48,59 @@ struct mo_latency_row *mo_latency_row(struct mo_latency *p, const char *server,
     return r;
 }
 
-static void fade(struct mo_latency_row *r)
+static void halve_counts(struct mo_latency_row *r)
 {
     r->calls = 0;
     r->failed /= 2;
-    for (size_t i = 0; i < PACE_BUCKETS; i++) {
-        r->took[i] /= 2;
-        r->calls += r->took[i];
+    for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
+        r->buckets[i] /= 2;
+        r->calls += r->buckets[i];
     }
 }
 
-void mo_latency_note(struct mo_latency_row *r, uint64_t us, bool failed)
+void mo_latency_add(struct mo_latency_row *r, uint64_t us, bool failed)
 {
-    uint64_t end = PACE_FIRST_US;
+    uint64_t end = LATENCY_FIRST_US;
     size_t i = 0;
 
     if (!r)
         return;
-    while (i + 1 < PACE_BUCKETS && us > end) {
+    while (i + 1 < LATENCY_BUCKETS && us > end) {
         end *= 2;
         i++;
     }
-    r->took[i]++;
+    r->buckets[i]++;
     r->calls++;
     r->failed += failed;
-    if (r->calls > PACE_FULL)
-        fade(r);
+    if (r->calls > LATENCY_FULL)
+        halve_counts(r);
 }
 
-/* What so many of 100 did not exceed. */
-static uint64_t within(const struct mo_latency_row *r, unsigned percent)
+/* Upper end of the bucket that holds this percentile. */
+static uint64_t percentile_us(const struct mo_latency_row *r, unsigned percent)
 {
-    uint64_t end = PACE_FIRST_US, sum = 0;
+    uint64_t end = LATENCY_FIRST_US, sum = 0;
 
-    for (size_t i = 0; i < PACE_BUCKETS; i++, end *= 2) {
-        sum += r->took[i];
+    for (size_t i = 0; i < LATENCY_BUCKETS; i++, end *= 2) {
+        sum += r->buckets[i];
         if (sum * 100 >= (uint64_t)r->calls * percent)
             return end;
     }
     return end / 2;
 }
 
-bool mo_latency_seen(const struct mo_latency *p, const char *server,
-                     struct mo_span tool, struct mo_latency_seen *out)
+bool mo_latency_get(const struct mo_latency *p, const char *server,
+                    struct mo_span tool, struct mo_latency_stats *out)
 {
     char buf[KEY_MAX];
-    struct mo_span key = key_of(buf, server, tool);
+    struct mo_span key = make_key(buf, server, tool);
     const struct mo_latency_row *r = key.n ? mo_map_get(&p->rows, key) : NULL;
 
     if (!r || r->calls == 0)
         return false;
-    *out = (struct mo_latency_seen){.calls = r->calls,
-                                    .failed = r->failed,
-                                    .half_us = within(r, 50),
-                                    .most_us = within(r, 95)};
+    *out = (struct mo_latency_stats){.calls = r->calls,
+                                     .failed = r->failed,
+                                     .p50_us = percentile_us(r, 50),
+                                     .p95_us = percentile_us(r, 95)};
     return true;
 }

@@ -1,3 +1,4 @@
+/* server_overrides.c - see server_overrides.h. */
 #include "gateway/upstream/server_overrides.h"
 
 struct server_overrides {
@@ -8,7 +9,7 @@ struct server_overrides {
     struct mo_map tools; /* own name -> struct mo_gw_tool */
 };
 
-static const struct mo_gw_tool as_it_is = {
+static const struct mo_gw_tool no_override = {
     .retries = -1,
     .result_bytes = -1,
 };
@@ -59,7 +60,7 @@ struct server_overrides *mo_overrides_new(const struct mo_gw_server *s)
 
     if (m == NULL)
         return NULL;
-    mo_arena_init(&m->a, MANNER_TEXT_MAX);
+    mo_arena_init(&m->a, OVERRIDES_TEXT_MAX);
     mo_map_init(&m->tools, MO_GW_TOOLS_MAX);
     m->fallback = s->fallback;
     m->retries = s->retries;
@@ -82,7 +83,7 @@ void mo_overrides_free(struct server_overrides *m)
     mo_free(m);
 }
 
-/* --- what is asked of it ------------------------------------------------- */
+/* --- lookups ------------------------------------------------------------- */
 
 const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
                                            struct mo_span own)
@@ -90,7 +91,7 @@ const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
     const struct mo_gw_tool *t =
         m && m->tools.len ? mo_map_get(&m->tools, own) : NULL;
 
-    return t ? t : &as_it_is;
+    return t ? t : &no_override;
 }
 
 bool mo_overrides_fallback(const struct server_overrides *m,

@@ -1,165 +1,188 @@
-/* upstream.h - one server above us: its children, started when wanted, kept
- * healthy, stopped when idle.
+/* upstream.h - one MCP server: starts its children on demand, restarts and
+ * stops them.
  *
- * A child is one connection (a process, a box, a remote session). A shared
- * server has up to `instances` of them and gives each call to the one with
- * the fewest calls under way, starting another only when all are busy; a
- * per-session one has exactly one for each client session, whose name is its
- * key. Whoever wants a child waits with a struct mo_child_request: one start
- * serves all who wait (single flight). While another child of a shared server
- * is being started, a call waits for it or for the first one to become idle,
- * whichever is sooner; if it cannot be started, the least busy one takes all.
+ * A child is one connection: a process, a box or a remote session. A shared
+ * server has up to `instances` children. A call goes to the child with the
+ * fewest calls; another child is started only when all are busy. While it
+ * starts, the call waits for it or for the first idle child, whichever comes
+ * first. If it cannot be started, the least busy child takes the call. A
+ * per-session server has exactly one child for each client session, keyed by
+ * the session's name. Callers wait with a struct mo_child_request; one start
+ * serves all who wait.
  *
- * A shared server may have a limit of calls under way (max_calls). Beyond it
- * wishes that count wait, and whoever has been served least lately is next, so
- * that nobody with many calls keeps out one with few (fair_queue.c). They wait
- * as long as a call may take, then they fail with MO_EBUSY.
+ * A shared server may limit its concurrent calls (max_calls). Beyond the limit
+ * requests that count wait, and the caller who was served least recently is
+ * next, so that a busy caller cannot starve the others (fair_queue.c). They
+ * wait as long as a call may take, then fail with MO_EBUSY.
  *
- * States of a child: NEW (waits for room) -> STARTING -> OPEN -> CLOSING ->
- * GONE. A failed start is not tried again before a pause (backoff.h:
- * exponential, with jitter); while the breaker (breaker.h) is open a wish
- * fails at once. Both errors say why, and when it is tried again.
+ * States of a child: NEW (waits for a free place) -> STARTING -> OPEN ->
+ * CLOSING -> GONE. After a failed start the next one waits for a pause
+ * (backoff.h: exponential, with jitter). While the breaker (breaker.h) is open
+ * a request fails at once. Both errors say why and when the server is tried
+ * again.
  *
  * A child without calls for stop_ms is closed, also while clients are
- * connected. A child that is lost fails its calls once each (conn.h); the next
- * wish starts another.
+ * connected. The calls of a lost child fail once each (conn.h); the next
+ * request starts another child.
  *
  * Contract
- *  1. A wish is granted or failed exactly once, never from inside
- *     mo_upstream_want(), unless taken back by mo_upstream_unwant().
- *  2. A granted child stays valid until mo_child_let_go(), also after gone();
- *     its conn becomes NULL when it is lost or stopped before that.
- *  3. For every on_open there is exactly one on_lost, also when we stop the
- *     child ourselves (MO_ECANCELED); the conn is gone then, its calls have
- *     ended. Nothing more is heard of that child.
- *  4. Every error of a wish begins with the server's name.
+ *  1. A request is granted or failed exactly once, never from inside
+ *     mo_upstream_request_child(), unless mo_upstream_cancel_request() takes
+ *     it back.
+ *  2. A granted child stays valid until mo_child_release(), also after gone().
+ *     Its conn becomes NULL if it is lost or stopped before that.
+ *  3. Every on_open is followed by exactly one on_lost, also when we stop the
+ *     child ourselves (MO_ECANCELED). The conn is gone by then and its calls
+ *     have ended. No other callback of that child follows.
+ *  4. Every error of a request begins with the server's name.
  *
- * Limits: MO_UPSTREAM_CHILDREN_MAX of one server, and those of its pool. At a
- * limit the child that is idle for longest is closed to make room; if none is
- * idle a wish fails with MO_EBUSY. A child that is on its way out still counts.
- */
+ * Limits: MO_UPSTREAM_CHILDREN_MAX children of one server, and those of its
+ * pool. At a limit the child that has been idle longest is closed to make
+ * room; if none is idle the request fails with MO_EBUSY. A closing child still
+ * counts. */
 #ifndef MO_GATEWAY_UPSTREAM_UPSTREAM_H
 #define MO_GATEWAY_UPSTREAM_UPSTREAM_H
 
 #include "base/list.h"
-#include "gateway/gateway.h"
 #include "gateway/upstream/breaker.h"
+#include "gateway/upstream/server.h"
 
 #define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
-#define MO_UPSTREAM_ALL_MAX      256  /* of a pool, unless told otherwise */
-#define MO_UPSTREAM_QUEUE_MAX    4096 /* wishes that wait for their turn */
-#define MO_UPSTREAM_SIGN_IN_MS                                                 \
-    5000                           /* between two looks whether somebody did   \
-                                    */
-#define MO_UPSTREAM_YOUNG_MS 10000 /* who ends before without a call is ill */
+#define MO_UPSTREAM_POOL_MAX     256  /* of a pool, by default */
+#define MO_UPSTREAM_QUEUE_MAX    4096 /* requests waiting for max_calls */
+/* Pause between two starts while a person has to sign in. */
+#define MO_UPSTREAM_SIGN_IN_MS   5000
+/* A child that is lost this early counts as a fault even without calls. */
+#define MO_UPSTREAM_YOUNG_MS     10000
 
 struct mo_upstream;
 struct mo_child;
 
-struct mo_child_request { /* zeroed before the first use, but for ready */
+struct mo_child_request { /* zeroed before the first use, except ready */
     struct mo_list node;
+    /* c NULL: the request failed, see why. */
     void (*ready)(struct mo_child_request *w, struct mo_child *c,
-                  const struct mo_err *why); /* c NULL: why */
-    struct mo_upstream *up; /* from here on ours: NULL: not waiting */
+                  const struct mo_err *why);
+    /* Private from here on, except counts. */
+    struct mo_upstream *up; /* NULL: not waiting */
     struct mo_child *child;
-    unsigned char no;
+    unsigned char refusal;
     bool granted, trial;
-    bool counts; /* set before: it is a call, for max_calls */
+    bool counts; /* set by the caller: counts for max_calls */
     uint64_t who, since_ms;
 };
 
-/* The children of many servers, counted together. The owner's storage; lives
- * longer than they do. */
+/* Counts the children of many servers together. The owner's storage; must
+ * outlive them. */
 struct mo_upstream_pool {
     unsigned max;
-    unsigned running, closing; /* closing are running, too */
+    unsigned running, closing; /* running includes closing */
     struct mo_list idle;       /* children without a call, oldest first */
-    struct mo_list queue;      /* those that wait for room */
+    struct mo_list queue;      /* NEW children, waiting for a place */
     unsigned queued;
 };
 
-void mo_upstream_pool_init(struct mo_upstream_pool *p,
-                           unsigned max); /* 0: the usual */
+/* max 0: MO_UPSTREAM_POOL_MAX. */
+void mo_upstream_pool_init(struct mo_upstream_pool *p, unsigned max);
 
-struct mo_upstream_cb { /* news of any of its children; ctx as given to
-                           mo_upstream_new */
+struct mo_upstream_opts { /* each callback but dial may be NULL */
+    struct mo_loop *loop;
+    /* Makes a link to the server and passes it to mo_conn_dialed(). who: the
+     * session that the child belongs to; empty: shared. */
+    int (*dial)(void *ctx, const char *server, struct mo_span who,
+                struct mo_conn *c, struct mo_err *e);
+    /* The known era of a server, and a newly learnt one. */
+    struct mo_conn_verdict (*verdict)(void *ctx, const char *server);
+    void (*learnt)(void *ctx, const char *server, struct mo_conn_verdict v);
+    /* Every message to and from a server, borrowed; child: number of the
+     * connection. Called with tap_ctx. */
+    void (*tap)(void *ctx, const char *server, uint64_t child, bool to_server,
+                struct mo_span text);
+    void *tap_ctx;
+    /* A line of a server that is no message. */
+    void (*noise)(void *ctx, const char *server, struct mo_span line);
+    void *ctx;
+};
+
+struct mo_upstream_cb { /* ctx as given to mo_upstream_new(); may be NULL */
     /* c is not held: mo_child_hold() it for calls of your own, or it may be
-     * stopped as idle under them. */
+     * stopped as idle during them. */
     void (*on_open)(void *ctx, struct mo_child *c);
     void (*on_ask)(void *ctx, struct mo_child *c, struct mo_ask *a);
     void (*on_ask_gone)(void *ctx, struct mo_ask *a);
     void (*on_notify)(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of);
     void (*on_lost)(void *ctx, struct mo_child *c, const struct mo_err *why);
-    void (*on_state)(void *ctx, struct mo_upstream *u); /* something to show */
+    void (*on_state)(void *ctx, struct mo_upstream *u); /* state changed */
 };
 
-enum mo_upstream_state { /* of the server as a whole, for people */
-                         MO_UPSTREAM_COLD, /* never started, or stopped when
-                                              idle */
-                         MO_UPSTREAM_STARTING,
-                         MO_UPSTREAM_OK,
-                         MO_UPSTREAM_FAILED,  /* the last start or call failed;
-                                           tried again  when wanted */
-                         MO_UPSTREAM_BROKEN,  /* the breaker is open: not tried
-                                           before  `retry_ms` */
-                         MO_UPSTREAM_SIGN_IN, /* a person must sign in first */
+/* State of the server as a whole, shown to people. */
+enum mo_upstream_state {
+    MO_UPSTREAM_COLD, /* never started, or stopped when idle */
+    MO_UPSTREAM_STARTING,
+    MO_UPSTREAM_OK,
+    MO_UPSTREAM_FAILED,  /* last start or call failed; retried on demand */
+    MO_UPSTREAM_BROKEN,  /* breaker open: not tried before retry_ms */
+    MO_UPSTREAM_SIGN_IN, /* a person must sign in first */
 };
 
 struct mo_upstream_status {
     enum mo_upstream_state state;
-    unsigned children, calls;   /* open; under way on them */
-    unsigned waiting;           /* wishes */
-    uint64_t starts, fails;     /* since we run; fails: starts and losses */
-    uint64_t heard_at, good_at; /* wall ms: the last outcome of a start or a */
-                                /* call, the last good one; 0: none yet */
+    unsigned children, calls;   /* open children; calls under way on them */
+    unsigned waiting;           /* requests */
+    uint64_t starts, fails;     /* fails: failed starts and lost children */
+    uint64_t heard_at, good_at; /* wall ms: the last outcome of a start or a
+                                 * call, the last good one; 0: none yet */
     unsigned row;               /* bad outcomes since the last good one */
-    uint64_t retry_ms;          /* until it may be tried again; 0: now */
+    uint64_t retry_ms;          /* time until the next try; 0: now */
     enum mo_breaker_state breaker;
-    struct mo_err why; /* the last failure; code 0: none since it worked */
+    struct mo_err why; /* last failure; code 0: none since it worked */
 };
 
-struct mo_upstream *mo_upstream_new(const struct mo_gateway_opts *o,
+/* Copies o and the texts of s; cb must stay valid. NULL: out of memory. */
+struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
                                     const struct mo_gw_server *s,
                                     const struct mo_upstream_cb *cb, void *ctx,
                                     struct mo_err *e);
-/* Count its children in that pool, from the beginning on. Without it they have
- * a pool of their own. */
-void mo_upstream_join(struct mo_upstream *u, struct mo_upstream_pool *p);
-/* Fails every wish, closes every child; gone(ctx) when the last is gone. */
+/* Counts its children in pool p. Call before the first request; without it the
+ * server has a pool of its own. */
+void mo_upstream_join_pool(struct mo_upstream *u, struct mo_upstream_pool *p);
+/* Fails every request and closes every child; gone(ctx) after the last one. */
 void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
                        void *ctx);
 
-/* who: the client's session (per_session: the key of the child). caps: what
- * that client can do, JSON text; a shared child, and one whose client did not
- * say it once and for all (empty), is told all we can carry. */
-void mo_upstream_want(struct mo_upstream *u, struct mo_span who,
-                      struct mo_span caps, struct mo_child_request *w);
-void mo_upstream_unwant(struct mo_child_request *w);
-void mo_child_let_go(struct mo_child *c);
-/* The same for a wish that counted. */
-void mo_child_call_over(struct mo_child *c);
-/* Once more granted: one more mo_child_let_go(). */
+/* who: the client's session (per_session: the key of the child). caps: the
+ * client's capabilities, JSON text. A shared child, and one whose client sends
+ * its capabilities with each request (empty), is told all that the gateway
+ * can carry. */
+void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
+                               struct mo_span caps, struct mo_child_request *w);
+void mo_upstream_cancel_request(struct mo_child_request *w);
+void mo_child_release(struct mo_child *c);
+/* The same for a request that counts. */
+void mo_child_release_call(struct mo_child *c);
+/* Takes one more reference: one more mo_child_release(). */
 void mo_child_hold(struct mo_child *c);
-/* How a call went, for the breaker: a fault of the server's, or none. What
- * several calls on a child say in one turn of the loop has one cause and
- * counts as one fault; so does the loss of the child. */
-void mo_child_told(struct mo_child *c, bool fault);
-/* The same fault with its reason, to be shown to people. */
-void mo_child_fault(struct mo_child *c, const struct mo_err *why);
+/* Reports the end of a call to the breaker. All faults of a child in one turn
+ * of the loop have one cause and count once, as does the loss of the child. */
+void mo_child_report(struct mo_child *c, bool fault);
+/* A fault with its reason, which people are shown. */
+void mo_child_report_fault(struct mo_child *c, const struct mo_err *why);
 
 struct mo_conn *mo_child_conn(const struct mo_child *c); /* NULL: lost */
-struct mo_upstream *mo_child_up(const struct mo_child *c);
+struct mo_upstream *mo_child_upstream(const struct mo_child *c);
 struct mo_span mo_child_who(const struct mo_child *c); /* empty: shared */
 
 const struct mo_gw_server *mo_upstream_server(const struct mo_upstream *u);
 void mo_upstream_status(const struct mo_upstream *u,
                         struct mo_upstream_status *out);
-/* What only people and the router read of it; without memory it stays. */
-void mo_upstream_describe(struct mo_upstream *u, const struct mo_gw_server *s);
-/* A person says so, or has signed in: no pause holds any more. */
-void mo_upstream_again(struct mo_upstream *u);
-/* Somebody's session is over: its child need not wait for its idle time. */
+/* Takes over max_calls and the descriptive texts without a restart. A text for
+ * which there is no memory stays as it was. */
+void mo_upstream_reconfigure(struct mo_upstream *u,
+                             const struct mo_gw_server *s);
+/* Ends every pause: a person asks for it, or has signed in. */
+void mo_upstream_retry_now(struct mo_upstream *u);
+/* The session ended: its child is closed as soon as it is unused. */
 void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who);
 
 #endif

@@ -1,13 +1,14 @@
-/* watch.c - news of servers, and what clients want of them as a whole.
+/* watch.c - resource subscriptions, log levels, and notifications of
+ * servers.
  *
- * Resources that somebody listens to are counted by their exposed URI; the
- * server is subscribed to when the first one comes and let go when the last one
- * goes. A shared server is kept running meanwhile. A legacy server is told by
- * resources/subscribe, a modern one has one listen with all of them, which is
- * also how it tells that its lists have changed.
+ * Subscriptions are counted by exposed URI. The server is subscribed to with
+ * the first one and unsubscribed with the last one; a shared server is kept
+ * running meanwhile. A legacy server gets resources/subscribe. A modern
+ * server has one open listen with all resources, which also reports changed
+ * lists.
  *
- * Of log levels a legacy server is told the most verbose one that anybody has
- * asked for; louder at once, quieter after a while. */
+ * A legacy server is told the most verbose log level that any client asked
+ * for: a more verbose level at once, a less verbose one after GW_QUIET_MS. */
 #include "gateway/gw_priv.h"
 
 #include "gateway/call/forwarded_call.h"
@@ -17,16 +18,16 @@
 
 /* --- one child ----------------------------------------------------------- */
 
-static void ignore(void *ctx, const struct mo_reply *r)
+static void ignore_reply(void *ctx, const struct mo_reply *r)
 {
     (void)ctx;
     (void)r;
 }
 
-static void request(struct gw_child *k, const char *method, const char *key,
-                    struct mo_span value)
+static void send_request(struct gw_child *k, const char *method,
+                         const char *key, struct mo_span value)
 {
-    struct mo_call_opts o = {.done = ignore};
+    struct mo_call_opts o = {.done = ignore_reply};
     struct mo_buf b;
 
     mo_buf_init(&b, LISTEN_TEXT_MAX);
@@ -54,7 +55,7 @@ static bool can_subscribe(const struct gw_child *k)
     return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
 }
 
-static void tell_level(struct gw_child *k)
+static void send_log_level(struct gw_child *k)
 {
     enum mo_mcp_level lv = k->slot->g->level;
     static const char *const words[MO_MCP_LEVELS] = {
@@ -66,26 +67,31 @@ static void tell_level(struct gw_child *k)
         !mo_conn_can(k->conn, "logging"))
         return;
     k->level = lv;
-    request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
+    send_request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
 }
 
 /* --- a modern server's listen -------------------------------------------- */
 
+/* The server's own URI of a watched resource. False: another server's. */
+static bool own_uri(const struct server_slot *s, const struct mo_map_entry *en,
+                    struct mo_span *own)
+{
+    const struct watched_resource *x = en->value;
+    unsigned no;
+
+    return x->slot == s &&
+           mo_catalog_resource(s->g->cat, mo_map_key(en), &no, own) == 0;
+}
+
 static void put_uris(const struct server_slot *s, struct mo_jw *w)
 {
-    struct mo_gateway *g = s->g;
+    struct mo_span own;
 
     mo_jw_key(w, "resourceSubscriptions");
     mo_jw_arr(w);
-    mo_map_each (en, &g->watched) {
-        const struct watched *x = en->value;
-        struct mo_span own;
-        unsigned no;
-
-        if (x->slot == s &&
-            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
+    mo_map_each (en, &s->g->watched)
+        if (own_uri(s, en, &own))
             mo_jw_str(w, own);
-    }
     mo_jw_end(w);
 }
 
@@ -106,7 +112,7 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
     }
     if (s->nwatched)
         put_uris(s, &w);
-    mo_gw_watch_task_put(k, &w);
+    mo_gw_watch_task_ids(k, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -117,8 +123,8 @@ struct listening {
     struct mo_call *call;
 };
 
-/* It ended: with the child, because the server wants it so, or since another
- * one has taken its place. */
+/* The listen ended: with its child, by the server, or because another one
+ * replaced it. */
 static void on_listen_end(void *ctx, const struct mo_reply *r)
 {
     struct listening *l = ctx;
@@ -129,8 +135,8 @@ static void on_listen_end(void *ctx, const struct mo_reply *r)
     if (replaced)
         return;
     k->listen = NULL;
-    k->deaf = r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
-    if (k->deaf || !mo_child_conn(k->child))
+    k->no_listen = r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
+    if (k->no_listen || !mo_child_conn(k->child))
         return;
     mo_timer_start(k->slot->g->loop, &k->relisten, k->relisten_ms);
     k->relisten_ms *= 2;
@@ -156,12 +162,13 @@ static int start_listen(struct gw_child *k, struct listening *l)
     return l->call ? 0 : MO_EBUSY;
 }
 
-/* The new one is open before the old one ends: nothing is missed. */
+/* Opens the new listen before the old one ends, so that no notification is
+ * missed. */
 void mo_gw_watch_listen(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
 
-    if (k->deaf || !mo_child_conn(k->child))
+    if (k->no_listen || !mo_child_conn(k->child))
         return;
     mo_timer_stop(k->slot->g->loop, &k->relisten);
     l = mo_new(struct listening);
@@ -182,12 +189,12 @@ static void on_relisten(struct mo_timer *t)
     mo_gw_watch_listen(mo_container_of(t, struct gw_child, relisten));
 }
 
-/* --- one child, all of it ------------------------------------------------ */
+/* --- a child opened ------------------------------------------------------ */
 
 void mo_gw_watch_opened(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
-    struct mo_gateway *g = s->g;
+    struct mo_span own;
 
     mo_timer_init(&k->relisten, on_relisten);
     k->relisten_ms = GW_LISTEN_MS;
@@ -195,18 +202,12 @@ void mo_gw_watch_opened(struct gw_child *k)
         mo_gw_watch_listen(k);
         return;
     }
-    tell_level(k);
+    send_log_level(k);
     if (!s->nwatched || !can_subscribe(k))
         return;
-    mo_map_each (en, &g->watched) {
-        const struct watched *x = en->value;
-        struct mo_span own;
-        unsigned no;
-
-        if (x->slot == s &&
-            mo_catalog_resource(g->cat, mo_map_key(en), &no, &own) == 0)
-            request(k, "resources/subscribe", "uri", own);
-    }
+    mo_map_each (en, &s->g->watched)
+        if (own_uri(s, en, &own))
+            send_request(k, "resources/subscribe", "uri", own);
 }
 
 /* --- resources ----------------------------------------------------------- */
@@ -216,32 +217,32 @@ static void on_held(struct mo_child_request *w, struct mo_child *c,
 {
     struct server_slot *s = mo_container_of(w, struct server_slot, hold);
 
-    (void)why; /* who listens hears when it runs again */
+    (void)why; /* subscribers are told when it runs again */
     s->holding = false;
     s->held = c;
 }
 
-static void let_go(struct server_slot *s)
+static void release_held(struct server_slot *s)
 {
     if (s->holding)
-        mo_upstream_unwant(&s->hold);
+        mo_upstream_cancel_request(&s->hold);
     s->holding = false;
     if (s->held)
-        mo_child_let_go(s->held);
+        mo_child_release(s->held);
     s->held = NULL;
 }
 
-/* Whoever listens wants it to run. */
-static void hold(struct server_slot *s)
+/* Keeps a shared server running for its subscribers. */
+static void hold_child(struct server_slot *s)
 {
     if (mo_upstream_server(s->up)->per_session || s->holding)
         return;
     if (s->held && mo_child_conn(s->held))
         return;
-    let_go(s);
+    release_held(s);
     s->holding = true;
     s->hold = (struct mo_child_request){.ready = on_held};
-    mo_upstream_want(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
+    mo_upstream_request_child(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
 }
 
 void mo_gw_watch_lost(struct gw_child *k)
@@ -251,25 +252,27 @@ void mo_gw_watch_lost(struct gw_child *k)
     mo_timer_stop(s->g->loop, &k->relisten);
     if (s->held != k->child)
         return;
-    let_go(s);
+    release_held(s);
     if (s->nwatched)
-        hold(s);
+        hold_child(s);
 }
 
-static void tell_kids(struct server_slot *s, struct mo_span own, bool on)
+static void subscribe_children(struct server_slot *s, struct mo_span own,
+                               bool on)
 {
-    mo_list_each (n, &s->kids) {
+    mo_list_each (n, &s->children) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
         if (is_modern(k))
             mo_gw_watch_listen(k);
         else if (can_subscribe(k))
-            request(k, on ? "resources/subscribe" : "resources/unsubscribe",
-                    "uri", own);
+            send_request(k,
+                         on ? "resources/subscribe" : "resources/unsubscribe",
+                         "uri", own);
     }
 }
 
-static void subscribe(struct mo_gateway *g, struct watched *x,
+static void subscribe(struct mo_gateway *g, struct watched_resource *x,
                       struct mo_span uri)
 {
     struct mo_span own;
@@ -281,11 +284,11 @@ static void subscribe(struct mo_gateway *g, struct watched *x,
     if (!x->slot)
         return;
     x->slot->nwatched++;
-    tell_kids(x->slot, own, true);
-    hold(x->slot);
+    subscribe_children(x->slot, own, true);
+    hold_child(x->slot);
 }
 
-static void unsubscribe(struct mo_gateway *g, struct watched *x,
+static void unsubscribe(struct mo_gateway *g, struct watched_resource *x,
                         struct mo_span uri)
 {
     struct server_slot *s = x->slot;
@@ -297,15 +300,15 @@ static void unsubscribe(struct mo_gateway *g, struct watched *x,
         return;
     s->nwatched--;
     if (mo_catalog_resource(g->cat, uri, &no, &own) == 0 && no == s->no)
-        tell_kids(s, own, false);
+        subscribe_children(s, own, false);
     if (!s->nwatched)
-        let_go(s);
+        release_held(s);
 }
 
 void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
 {
     struct mo_gateway *g = ctx;
-    struct watched *x = mo_map_get(&g->watched, uri);
+    struct watched_resource *x = mo_map_get(&g->watched, uri);
 
     if (!on && x && --x->n == 0) {
         unsubscribe(g, x, uri);
@@ -315,7 +318,7 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
     if (!on)
         return;
     if (!x) {
-        x = mo_new(struct watched);
+        x = mo_new(struct watched_resource);
         if (x && mo_map_put(&g->watched, uri, x, NULL) < 0) {
             mo_free(x);
             x = NULL;
@@ -325,10 +328,10 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
         subscribe(g, x, uri);
 }
 
-void mo_gw_watch_again(struct mo_gateway *g)
+void mo_gw_watch_resubscribe(struct mo_gateway *g)
 {
     mo_map_each (en, &g->watched) {
-        struct watched *x = en->value;
+        struct watched_resource *x = en->value;
 
         if (!x->slot)
             subscribe(g, x, mo_map_key(en));
@@ -338,33 +341,33 @@ void mo_gw_watch_again(struct mo_gateway *g)
 void mo_gw_watch_stop(struct server_slot *s)
 {
     mo_map_each (en, &s->g->watched) {
-        struct watched *x = en->value;
+        struct watched_resource *x = en->value;
 
         if (x->slot == s)
             x->slot = NULL;
     }
     s->nwatched = 0;
     mo_gw_watch_task_stop(s);
-    let_go(s);
+    release_held(s);
 }
 
 /* --- log levels ---------------------------------------------------------- */
 
-static void tell_all(struct mo_gateway *g, bool quieter)
+static void send_log_levels(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (n, &g->v[i]->kids) {
+        mo_list_each (n, &g->v[i]->children) {
             struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
             if (quieter || g->level < k->level)
-                tell_level(k);
+                send_log_level(k);
         }
     }
 }
 
 static void on_quiet(struct mo_timer *t)
 {
-    tell_all(mo_container_of(t, struct mo_gateway, quiet), true);
+    send_log_levels(mo_container_of(t, struct mo_gateway, quiet), true);
 }
 
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
@@ -379,62 +382,62 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
         if (own < g->level)
             g->level = own;
     }
-    tell_all(g, false);
+    send_log_levels(g, false);
     mo_timer_start(g->loop, &g->quiet, GW_QUIET_MS);
 }
 
-/* --- news ---------------------------------------------------------------- */
+/* --- notifications ------------------------------------------------------- */
 
-static void on_message(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_log_message(struct gw_child *k, const struct mo_rpc *m,
+                           uint64_t stream_of)
 {
     if (mo_json_is(m->params, MO_JSON_OBJECT))
         mo_forward_log(k, stream_of, m->params);
 }
 
-static void on_complete(struct gw_child *k, const struct mo_rpc *m,
-                        uint64_t stream_of)
+static void on_elicitation_complete(struct gw_child *k, const struct mo_rpc *m,
+                                    uint64_t stream_of)
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_gw_visit_done(k, m->params);
+        mo_elicitation_done(k, m->params);
 }
 
-static void on_task(struct gw_child *k, const struct mo_rpc *m,
-                    uint64_t stream_of)
+static void on_task_status(struct gw_child *k, const struct mo_rpc *m,
+                           uint64_t stream_of)
 {
     (void)stream_of;
     if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_gw_watch_task_news(k, m->params);
+        mo_gw_watch_task_status(k, m->params);
 }
 
-static void on_tools(struct gw_child *k, const struct mo_rpc *m,
-                     uint64_t stream_of)
+static void on_tools_changed(struct gw_child *k, const struct mo_rpc *m,
+                             uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    mo_catalog_refresh_said(k, MO_CAT_TOOLS);
+    mo_catalog_refresh_list_changed(k, MO_CAT_TOOLS);
 }
 
-static void on_prompts(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_prompts_changed(struct gw_child *k, const struct mo_rpc *m,
+                               uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
-    mo_catalog_refresh_said(k, MO_CAT_PROMPTS);
+    mo_catalog_refresh_list_changed(k, MO_CAT_PROMPTS);
 }
 
-static void on_resources(struct gw_child *k, const struct mo_rpc *m,
-                         uint64_t stream_of)
+static void on_resources_changed(struct gw_child *k, const struct mo_rpc *m,
+                                 uint64_t stream_of)
 {
     (void)m;
     (void)stream_of;
     mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
-    mo_catalog_refresh_said(k, MO_CAT_RESOURCES);
+    mo_catalog_refresh_list_changed(k, MO_CAT_RESOURCES);
 }
 
-static void on_updated(struct gw_child *k, const struct mo_rpc *m,
-                       uint64_t stream_of)
+static void on_resource_updated(struct gw_child *k, const struct mo_rpc *m,
+                                uint64_t stream_of)
 {
     struct mo_json v = mo_json_get(m->params, "uri");
     struct mo_gateway *g = k->slot->g;
@@ -462,20 +465,20 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
         const char *method;
         void (*run)(struct gw_child *k, const struct mo_rpc *m,
                     uint64_t stream_of);
-    } news[] = {
-        {"notifications/message", on_message},
-        {"notifications/tools/list_changed", on_tools},
-        {"notifications/prompts/list_changed", on_prompts},
-        {"notifications/resources/list_changed", on_resources},
-        {"notifications/resources/updated", on_updated},
-        {"notifications/elicitation/complete", on_complete},
-        {"notifications/tasks", on_task},
+    } notifications[] = {
+        {"notifications/message", on_log_message},
+        {"notifications/tools/list_changed", on_tools_changed},
+        {"notifications/prompts/list_changed", on_prompts_changed},
+        {"notifications/resources/list_changed", on_resources_changed},
+        {"notifications/resources/updated", on_resource_updated},
+        {"notifications/elicitation/complete", on_elicitation_complete},
+        {"notifications/tasks", on_task_status},
     };
 
-    for (size_t i = 0; i < MO_COUNT(news); i++) {
-        if (!mo_json_str_eq(m->method, mo_span_cstr(news[i].method)))
+    for (size_t i = 0; i < MO_COUNT(notifications); i++) {
+        if (!mo_json_str_eq(m->method, mo_span_cstr(notifications[i].method)))
             continue;
-        news[i].run(k, m, stream_of);
+        notifications[i].run(k, m, stream_of);
         return;
     }
 }

@@ -1,6 +1,8 @@
-/* refresh.c - what servers offer, read from them: all four lists when a child
- * has been opened, one of them when it says that it has changed. A server whose
- * lists nobody knows yet is started for them when somebody asks.
+/* refresh.c - reads the lists of servers into the catalogue.
+ *
+ * All four lists are read when a child opens, one of them when its server
+ * says that it changed. A server whose lists are unknown is started when
+ * somebody asks for them.
  *
  * A list that cannot be read leaves the old one in place. */
 #include "gateway/call/forwarded_call.h"
@@ -10,7 +12,7 @@
 static const struct {
     const char *method, *key, *cap;
     enum mo_ep_what what;
-} rows[MO_CAT_KINDS] = {
+} list_methods[MO_CAT_KINDS] = {
     [MO_CAT_TOOLS] = {"tools/list", "tools", "tools", MO_EP_CH_TOOLS},
     [MO_CAT_RESOURCES] = {"resources/list", "resources", "resources",
                           MO_EP_CH_RESOURCES},
@@ -23,25 +25,26 @@ static const struct mo_json none = {NULL, 0};
 
 /* --- one child's lists --------------------------------------------------- */
 
-static void fail(struct server_slot *s, const char *why)
+static void note_read_failure(struct server_slot *s, const char *why)
 {
     if (s->no != SLOT_NONE)
         mo_catalog_fail(s->g->cat, s->no, why);
 }
 
-static void put(struct gw_child *k, enum mo_cat_kind kind, struct mo_json items)
+static void store_list(struct gw_child *k, enum mo_cat_kind kind,
+                       struct mo_json items)
 {
     struct server_slot *s = k->slot;
     bool changed = false;
-    bool said = k->said & 1u << kind;
+    bool announced = k->announced & 1u << kind;
 
     if (s->no == SLOT_NONE)
         return;
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
-    k->said &= ~(1u << kind);
-    if (changed || said)
-        mo_gw_changed(s->g, rows[kind].what);
+    k->announced &= ~(1u << kind);
+    if (changed || announced)
+        mo_gw_changed(s->g, list_methods[kind].what);
 }
 
 static bool is_modern_http(const struct gw_child *k)
@@ -51,8 +54,8 @@ static bool is_modern_http(const struct gw_child *k)
     return link && mo_link_is_http(link) && mo_conn_info(k->conn)->modern;
 }
 
-/* Tools whose arguments could be repeated in two ways are not offered. */
-static void put_tools(struct gw_child *k, struct mo_json items)
+/* Leaves out tools whose arguments cannot be mirrored into unique headers. */
+static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -69,13 +72,13 @@ static void put_tools(struct gw_child *k, struct mo_json items)
         (void)mo_buf_span(&b, mo_json_text(val));
     }
     if (mo_buf_putc(&b, ']') == 0)
-        put(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+        store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
     else
         k->bad = true;
     mo_buf_fini(&b);
 }
 
-static void finish(struct gw_child *k)
+static void finish_reading(struct gw_child *k)
 {
     struct server_slot *s = k->slot;
     struct mo_gateway *g = s->g;
@@ -87,20 +90,20 @@ static void finish(struct gw_child *k)
 
         mo_catalog_fail(g->cat, s->no, NULL);
         mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
-        mo_gw_watch_again(g);
+        mo_gw_watch_resubscribe(g);
     }
     if (k->held) {
         k->held = false;
-        mo_child_let_go(k->child);
+        mo_child_release(k->child);
     }
-    mo_forward_listed(k);
+    mo_forward_tools_listed(k);
     mo_gw_front_settled(g);
 }
 
-static void start(struct gw_child *k, enum mo_cat_kind kind);
+static void read_list(struct gw_child *k, enum mo_cat_kind kind);
 
-/* A method that is not there is a list that is not there. */
-static bool is_absent(const struct mo_reply *r)
+/* A server without the method has no such list. */
+static bool is_method_absent(const struct mo_reply *r)
 {
     return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
 }
@@ -108,44 +111,46 @@ static bool is_absent(const struct mo_reply *r)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct reading *rd = ctx;
-    struct gw_child *k = rd->kid;
+    struct gw_child *k = rd->child;
     enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
     unsigned bit = 1u << kind;
 
     rd->pages = NULL;
     k->busy &= ~bit;
     if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
-        put_tools(k, items);
-    } else if (items.p || is_absent(r)) {
-        put(k, kind, items);
+        store_http_tools(k, items);
+    } else if (items.p || is_method_absent(r)) {
+        store_list(k, kind, items);
     } else {
         k->bad = true;
-        fail(k->slot, r->err ? r->err->msg : "its lists cannot be read");
+        note_read_failure(k->slot,
+                          r->err ? r->err->msg
+                                 : "the server's lists could not be read");
     }
     if ((k->again & bit) && !k->bad) {
         k->again &= ~bit;
-        start(k, kind);
+        read_list(k, kind);
     }
-    finish(k);
+    finish_reading(k);
 }
 
-static void start(struct gw_child *k, enum mo_cat_kind kind)
+static void read_list(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
-        .method = rows[kind].method,
-        .key = rows[kind].key,
+        .method = list_methods[kind].method,
+        .key = list_methods[kind].key,
         .done = on_list,
         .ctx = &k->lists[kind],
     };
     struct mo_err e;
 
-    if (!mo_conn_can(k->conn, rows[kind].cap)) {
-        put(k, kind, none);
+    if (!mo_conn_can(k->conn, list_methods[kind].cap)) {
+        store_list(k, kind, none);
         return;
     }
     if (mo_pages_start(k->conn, &o, &k->lists[kind].pages, &e) < 0) {
         k->bad = true;
-        fail(k->slot, e.msg);
+        note_read_failure(k->slot, e.msg);
         return;
     }
     k->busy |= 1u << kind;
@@ -165,34 +170,34 @@ void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds)
         if (k->busy & bit)
             k->again |= bit;
         else
-            start(k, (enum mo_cat_kind)i);
+            read_list(k, (enum mo_cat_kind)i);
     }
     if (k->busy && !k->held) {
         k->held = true;
         mo_child_hold(k->child);
     }
-    finish(k);
+    finish_reading(k);
 }
 
-/* Passed on even if we see no difference: the server knows why it says so. */
-void mo_catalog_refresh_said(struct gw_child *k, enum mo_cat_kind kind)
+/* Clients are told even if the list is unchanged: the server said so. */
+void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 {
-    k->said |= 1u << kind;
+    k->announced |= 1u << kind;
     mo_catalog_refresh_child(k, 1u << kind);
 }
 
-/* --- lists that nobody knows --------------------------------------------- */
+/* --- unknown lists ------------------------------------------------------- */
 
 static bool is_reading(const struct server_slot *s)
 {
-    mo_list_each (n, &s->kids) {
+    mo_list_each (n, &s->children) {
         if (mo_container_of(n, struct gw_child, node)->busy)
             return true;
     }
     return false;
 }
 
-/* The child is open: its lists are being read since on_open. */
+/* The child is open; on_open has started to read its lists. */
 static void on_started(struct mo_child_request *w, struct mo_child *c,
                        const struct mo_err *why)
 {
@@ -200,9 +205,9 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
 
     s->starting = false;
     if (c)
-        mo_child_let_go(c);
+        mo_child_release(c);
     else
-        fail(s, why->msg);
+        note_read_failure(s, why->msg);
     mo_gw_front_settled(s->g);
 }
 
@@ -217,10 +222,10 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
     return false;
 }
 
-/* An open child whose lists could not be read is asked again. */
-static bool ask_again(struct server_slot *s)
+/* Asks an open child again whose lists could not be read. */
+static bool reread_open_child(struct server_slot *s)
 {
-    struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
+    struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
 
     if (k)
         mo_catalog_refresh_child(k, LISTS_ALL);
@@ -232,13 +237,13 @@ static void start_for_lists(struct server_slot *s, struct mo_span who,
 {
     s->starting = true;
     s->start = (struct mo_child_request){.ready = on_started};
-    mo_upstream_want(s->up, who, caps, &s->start);
+    mo_upstream_request_child(s->up, who, caps, &s->start);
 }
 
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
                              struct mo_span caps)
 {
-    if (!s->starting && !is_reading(s) && !ask_again(s))
+    if (!s->starting && !is_reading(s) && !reread_open_child(s))
         start_for_lists(s, who, caps);
 }
 
@@ -251,7 +256,7 @@ void mo_catalog_refresh_running(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *s = g->v[i];
-        struct gw_child *k = mo_list_first(&s->kids, struct gw_child, node);
+        struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
 
         if (k && !mo_catalog_refresh_reading(s))
             mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
@@ -280,7 +285,7 @@ bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
         struct server_slot *s = g->v[i];
 
         if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
-            ask_again(s))
+            reread_open_child(s))
             continue;
         start_for_lists(s, who, caps);
     }
@@ -292,5 +297,5 @@ void mo_catalog_refresh_stop(struct server_slot *s)
     if (!s->starting)
         return;
     s->starting = false;
-    mo_upstream_unwant(&s->start);
+    mo_upstream_cancel_request(&s->start);
 }

@@ -1,21 +1,20 @@
-/* visit.c - people who were sent to a page, until it is known that they are
- * done there.
+/* elicitation.c - URL elicitations: which client was sent to which page.
  *
- * A server of 2025-11-25 says so by notifications/elicitation/complete, with
- * the name it gave the page, at any time: also when the call that led there has
- * long ended. So it is kept who was sent, and only that client is told. At
- * GW_VISITS_MAX nothing more is kept; such a client has to ask by itself. */
+ * A server of 2025-11-25 sends notifications/elicitation/complete with its
+ * id of the elicitation when the person is done, possibly after the call has
+ * ended. The entry here tells which client to notify. Limit: at
+ * GW_ELICITATIONS_MAX no more entries are kept; such a client is not
+ * notified. */
 #include "gateway/call/forwarded_call.h"
-#include "gateway/gw_priv.h"
 
 #define KEY_LEN_MAX ((size_t)4096)
 
-struct visit {
+struct elicitation {
     struct mo_endpoint *ep;
     uint64_t peer;
 };
 
-/* The server's name, a NUL, the page's. */
+/* The key is the server's name, NUL, the elicitation's id. */
 static int put_key(const struct server_slot *s, struct mo_json id,
                    struct mo_buf *b)
 {
@@ -27,35 +26,35 @@ static int put_key(const struct server_slot *s, struct mo_json id,
     return mo_json_str_buf(id, b);
 }
 
-void mo_gw_visit_begin(const struct forwarded_call *f, struct mo_json params)
+void mo_elicitation_begin(const struct forwarded_call *f, struct mo_json params)
 {
     struct mo_json id = mo_json_get(params, "elicitationId");
-    struct visit *v, *old = NULL;
+    struct elicitation *v, *old = NULL;
     struct mo_buf key;
 
     if (!id.p || !f->peer || !f->slot || mo_mcp_is_modern(f->down->version))
         return;
     mo_buf_init(&key, KEY_LEN_MAX);
-    v = mo_new(struct visit);
+    v = mo_new(struct elicitation);
     if (v)
-        *v = (struct visit){f->ep, f->peer};
-    if (v &&
-        (put_key(f->slot, id, &key) < 0 ||
-         mo_map_put(&f->g->visits, mo_buf_view(&key), v, (void **)&old) < 0))
+        *v = (struct elicitation){f->ep, f->peer};
+    if (v && (put_key(f->slot, id, &key) < 0 ||
+              mo_map_put(&f->g->elicitations, mo_buf_view(&key), v,
+                         (void **)&old) < 0))
         old = v;
     mo_free(old);
     mo_buf_fini(&key);
 }
 
-void mo_gw_visit_done(struct gw_child *k, struct mo_json params)
+void mo_elicitation_done(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
-    struct visit *v = NULL;
+    struct elicitation *v = NULL;
     struct mo_buf key;
 
     mo_buf_init(&key, KEY_LEN_MAX);
     if (put_key(k->slot, mo_json_get(params, "elicitationId"), &key) == 0)
-        v = mo_map_del(&g->visits, mo_buf_view(&key));
+        v = mo_map_del(&g->elicitations, mo_buf_view(&key));
     if (v)
         mo_endpoint_tell(v->ep, v->peer, "notifications/elicitation/complete",
                          mo_json_text(params));
@@ -63,24 +62,24 @@ void mo_gw_visit_done(struct gw_child *k, struct mo_json params)
     mo_buf_fini(&key);
 }
 
-/* Entries move when one is taken out: from the beginning each time. */
+/* Deletes one entry; deleting moves the others, so the caller starts again. */
 static bool forget_one(struct mo_gateway *g, const struct mo_endpoint *ep,
                        uint64_t peer)
 {
-    mo_map_each (en, &g->visits) {
-        struct visit *v = en->value;
+    mo_map_each (en, &g->elicitations) {
+        struct elicitation *v = en->value;
 
         if (peer ? v->peer != peer : v->ep != ep)
             continue;
-        (void)mo_map_del(&g->visits, mo_map_key(en));
+        (void)mo_map_del(&g->elicitations, mo_map_key(en));
         mo_free(v);
         return true;
     }
     return false;
 }
 
-void mo_gw_visit_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
-                        uint64_t peer)
+void mo_elicitation_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                           uint64_t peer)
 {
     bool more = true;
 

@@ -1,58 +1,59 @@
-/* watch_task.c - tasks of modern servers that clients want to hear of.
+/* watch_task.c - clients' subscriptions to tasks of modern servers.
  *
- * A client names a task as it knows it (gateway/call/rewrite.h); its server's
- * children are asked for it by their listen, under the server's own name, and
- * what they say goes to that client alone. Of servers with a child for each
- * session only the client's own child is asked.
+ * A client names a task by its exposed id (gateway/call/rewrite.h). The
+ * children of its server include the server's own id in their listen, and
+ * status notifications go to that client only. Of a per-session server only
+ * the client's own child is asked.
  *
- * Limit: GW_WATCHED_MAX tasks; a client that comes then has to ask by itself,
- * as it may at any time. */
+ * Limit: GW_WATCHED_MAX tasks. Beyond it a client has to poll, which it may
+ * do at any time. */
 #include "gateway/call/rewrite.h"
 #include "mcp/edit.h"
 #include "secrets/redact.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
 
-struct wtask {
-    unsigned n;               /* listens that want it */
-    struct server_slot *slot; /* NULL: it has gone */
-    char who[CROSS_WHO_MAX];
+struct watched_task {
+    unsigned n;               /* listens that subscribed */
+    struct server_slot *slot; /* NULL: removed */
+    char who[MO_GW_WHO_MAX];
     struct mo_buf own, caller;
 };
 
-static void wtask_free(struct wtask *x)
+static void watched_task_free(struct watched_task *x)
 {
     mo_buf_fini(&x->own);
     mo_buf_fini(&x->caller);
     mo_free(x);
 }
 
-static bool is_asked(const struct wtask *x, const struct gw_child *k)
+static bool is_for_child(const struct watched_task *x, const struct gw_child *k)
 {
     struct mo_span who = mo_child_who(k->child);
 
     return x->slot == k->slot && (!who.n || mo_span_is(who, x->who));
 }
 
-static void listen_anew(const struct wtask *x)
+static void renew_listens(const struct watched_task *x)
 {
-    mo_list_each (n, &x->slot->kids) {
+    mo_list_each (n, &x->slot->children) {
         struct gw_child *k = mo_container_of(n, struct gw_child, node);
 
-        if (is_asked(x, k) && mo_conn_info(k->conn)->modern)
+        if (is_for_child(x, k) && mo_conn_info(k->conn)->modern)
             mo_gw_watch_listen(k);
     }
 }
 
-static struct wtask *wtask_new(struct mo_gateway *g, const struct mo_ep_call *c,
-                               struct mo_span id)
+static struct watched_task *watched_task_new(struct mo_gateway *g,
+                                             const struct mo_ep_call *c,
+                                             struct mo_span id)
 {
     struct call_target t;
-    struct wtask *x = NULL;
+    struct watched_task *x = NULL;
 
     if (mo_rewrite_task(g, c, id, &t) < 0)
         return NULL;
-    x = mo_new(struct wtask);
+    x = mo_new(struct watched_task);
     if (!x)
         return NULL;
     x->slot = t.slot;
@@ -62,8 +63,8 @@ static struct wtask *wtask_new(struct mo_gateway *g, const struct mo_ep_call *c,
     (void)mo_buf_span(&x->own, t.own);
     (void)mo_buf_span(&x->caller, c->caller);
     if (mo_buf_err(&x->own) || mo_buf_err(&x->caller) ||
-        mo_map_put(&g->wtasks, id, x, NULL) < 0) {
-        wtask_free(x);
+        mo_map_put(&g->watched_tasks, id, x, NULL) < 0) {
+        watched_task_free(x);
         return NULL;
     }
     return x;
@@ -73,31 +74,31 @@ void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
                              struct mo_span id, bool on)
 {
     struct mo_gateway *g = ctx;
-    struct wtask *x = mo_map_get(&g->wtasks, id);
-    char who[CROSS_WHO_MAX];
+    struct watched_task *x = mo_map_get(&g->watched_tasks, id);
+    char who[MO_GW_WHO_MAX];
 
     if (!x && on)
-        x = wtask_new(g, listen, id);
+        x = watched_task_new(g, listen, id);
     mo_rewrite_who(listen->peer, listen->caller, who);
     if (!x || strcmp(who, x->who) != 0)
         return;
     x->n += on ? 1 : -1U;
     if (x->slot && x->n == (on ? 1 : 0))
-        listen_anew(x);
+        renew_listens(x);
     if (x->n)
         return;
-    (void)mo_map_del(&g->wtasks, id);
-    wtask_free(x);
+    (void)mo_map_del(&g->watched_tasks, id);
+    watched_task_free(x);
 }
 
-void mo_gw_watch_task_put(const struct gw_child *k, struct mo_jw *w)
+void mo_gw_watch_task_ids(const struct gw_child *k, struct mo_jw *w)
 {
     bool any = false;
 
-    mo_map_each (en, &k->slot->g->wtasks) {
-        const struct wtask *x = en->value;
+    mo_map_each (en, &k->slot->g->watched_tasks) {
+        const struct watched_task *x = en->value;
 
-        if (!is_asked(x, k) || !x->n)
+        if (!is_for_child(x, k) || !x->n)
             continue;
         if (!any) {
             mo_jw_key(w, "taskIds");
@@ -110,15 +111,16 @@ void mo_gw_watch_task_put(const struct gw_child *k, struct mo_jw *w)
         mo_jw_end(w);
 }
 
-/* Under the name that its client knows. */
-static void tell(const struct mo_gateway *g, const struct wtask *x,
-                 struct mo_span id, struct mo_json params)
+/* Sends a status under the id that the client knows. */
+static void send_status(const struct mo_gateway *g,
+                        const struct watched_task *x, struct mo_span id,
+                        struct mo_json params)
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct result_limit how = {.who = x->who};
     struct mo_buf exposed, caller, name, clean, cut, b;
 
-    /* Copies: who is told may be found to be gone, and x with it. */
+    /* Copies, since notifying a client may end it and free x. */
     mo_buf_init(&exposed, TEXT_MAX);
     mo_buf_init(&caller, TEXT_MAX);
     mo_buf_init(&name, TEXT_MAX);
@@ -127,8 +129,8 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_init(&b, GW_TEXT_MAX);
     if (mo_redact_task_failed(params))
         params = mo_redact(g->loop, params, &clean);
-    mo_rewrite_task_how(id, &how);
-    if (params.p && mo_result_limit_task(g->shape, &how, params, &cut))
+    mo_rewrite_task_limit(id, &how);
+    if (params.p && mo_result_limit_task(g->results, &how, params, &cut))
         params = (struct mo_json){cut.p, cut.len};
     (void)mo_buf_span(&exposed, id);
     (void)mo_buf_span(&caller, mo_buf_view(&x->caller));
@@ -149,25 +151,25 @@ static void tell(const struct mo_gateway *g, const struct wtask *x,
     mo_buf_fini(&b);
 }
 
-void mo_gw_watch_task_news(struct gw_child *k, struct mo_json params)
+void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct mo_json id = mo_json_get(params, "taskId");
 
-    mo_map_each (en, &g->wtasks) {
-        const struct wtask *x = en->value;
+    mo_map_each (en, &g->watched_tasks) {
+        const struct watched_task *x = en->value;
 
-        if (!is_asked(x, k) || !mo_json_str_eq(id, mo_buf_view(&x->own)))
+        if (!is_for_child(x, k) || !mo_json_str_eq(id, mo_buf_view(&x->own)))
             continue;
-        tell(g, x, mo_map_key(en), params);
-        return; /* a task is one client's */
+        send_status(g, x, mo_map_key(en), params);
+        return; /* a task belongs to one client */
     }
 }
 
 void mo_gw_watch_task_stop(const struct server_slot *s)
 {
-    mo_map_each (en, &s->g->wtasks) {
-        struct wtask *x = en->value;
+    mo_map_each (en, &s->g->watched_tasks) {
+        struct watched_task *x = en->value;
 
         if (x->slot == s)
             x->slot = NULL;
@@ -176,7 +178,7 @@ void mo_gw_watch_task_stop(const struct server_slot *s)
 
 void mo_gw_watch_task_fini(struct mo_gateway *g)
 {
-    mo_map_each (en, &g->wtasks)
-        wtask_free(en->value);
-    mo_map_fini(&g->wtasks);
+    mo_map_each (en, &g->watched_tasks)
+        watched_task_free(en->value);
+    mo_map_fini(&g->watched_tasks);
 }

@@ -1,8 +1,9 @@
-#include "gateway/upstream/unavailable_reason.h"
+/* unavailable_reason.c - see unavailable_reason.h. */
+#include "gateway/router/unavailable_reason.h"
 
 #include <stdio.h>
 
-void mo_unavailable_say(struct unavailable_reason *v, const char *code,
+void mo_unavailable_set(struct unavailable_reason *v, const char *code,
                         const char *what, const char *rest)
 {
     v->code = code;
@@ -17,25 +18,26 @@ void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
 
     mo_upstream_status(u, &s);
     if (s.state == MO_UPSTREAM_SIGN_IN)
-        mo_unavailable_say(v, "sign-in",
-                           "a person must sign in first: mcp test ",
+        mo_unavailable_set(v, "sign-in",
+                           "a person must sign in first, with: mcp test ",
                            mo_upstream_server(u)->name);
     if (s.state != MO_UPSTREAM_BROKEN)
         return;
     v->code = "circuit-open";
-    (void)snprintf(v->why, sizeof(v->why),
-                   "it fails again and again; tried again in %llu s: %s",
-                   (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
+    (void)snprintf(
+        v->why, sizeof(v->why),
+        "its server fails again and again; tried again in %llu s: %s",
+        (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
 }
 
 void mo_unavailable_changed(const char *server, struct mo_span own,
                             struct unavailable_reason *v)
 {
-    v->code = WHYNOT_CHANGED;
+    v->code = UNAVAILABLE_CHANGED;
     (void)snprintf(v->why, sizeof(v->why),
                    "its server changed it since it was first seen; it does "
-                   "not run before a person looked at it and accepted it, on "
-                   "the page at /approvals or by: approvals accept %.64s %.*s",
+                   "not run until a person accepts the change, on the page "
+                   "at /approvals or with: approvals accept %.64s %.*s",
                    server, own.n < 128 ? (int)own.n : 128, own.p);
 }
 
