@@ -59,8 +59,10 @@ char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n);
 void mo_close_fd(int *fd);  /* closes if >= 0, sets -1, keeps errno */
 void mo_free_ptr(void *pp); /* pp is a T **; frees *pp */
 
-#define mo_autofd   MO_CLEANUP(mo_close_fd)
-#define mo_autofree MO_CLEANUP(mo_free_ptr)
+#define mo_autofd    MO_CLEANUP(mo_close_fd)
+#define mo_autofree  MO_CLEANUP(mo_free_ptr)
+/* mo_autoarena struct mo_arena a = {.cap = 4096}; mo_autobuf is in str.h. */
+#define mo_autoarena MO_CLEANUP(mo_arena_fini)
 
 static inline int mo_take_fd(int *fd)
 {

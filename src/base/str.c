@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/mem.h"
-
 #define BUF_MIN ((size_t)64)
 
 struct mo_span mo_span_skip(struct mo_span s, size_t n)

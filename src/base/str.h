@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "base/mem.h"
 
 struct mo_span {
     const char *p;
@@ -81,6 +81,9 @@ struct mo_buf {
 void mo_buf_init(struct mo_buf *b, size_t max);
 void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
 void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
+
+/* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64}; */
+#define mo_autobuf MO_CLEANUP(mo_buf_fini)
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);

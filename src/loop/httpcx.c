@@ -371,23 +371,19 @@ static bool add_line(struct mo_httpc_x *x, const char *line)
 /* 0, MO_EINVAL or MO_ENOMEM. libcurl writes "Name;" for an empty value. */
 static int add_header(struct mo_httpc_x *x, const struct mo_http_header *h)
 {
-    struct mo_buf line;
-    int rc;
+    mo_autobuf struct mo_buf line = {.max = HEADER_MAX};
 
     if (!mo_http_is_token(h->name))
         return MO_EINVAL;
     for (size_t i = 0; i < h->value.n; i++)
         if ((unsigned char)h->value.p[i] < ' ' && h->value.p[i] != '\t')
             return MO_EINVAL;
-    mo_buf_init(&line, HEADER_MAX);
     (void)mo_buf_span(&line, h->name);
     (void)mo_buf_puts(&line, h->value.n ? ": " : ";");
     (void)mo_buf_span(&line, h->value);
-    rc = mo_buf_err(&line);
-    if (rc == 0 && !add_line(x, mo_buf_cstr(&line)))
-        rc = MO_ENOMEM;
-    mo_buf_fini(&line);
-    return rc;
+    if (mo_buf_err(&line))
+        return mo_buf_err(&line);
+    return add_line(x, mo_buf_cstr(&line)) ? 0 : MO_ENOMEM;
 }
 
 static int set_headers(struct mo_httpc_x *x, const struct mo_http_call *c)

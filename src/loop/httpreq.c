@@ -112,10 +112,9 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
 void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = PROBLEM_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, PROBLEM_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_key(&w, "type");
@@ -130,7 +129,6 @@ void mo_req_problem(struct mo_req *rq, int status, const char *code,
     mo_jw_cstr(&w, detail);
     mo_jw_end(&w);
     mo_req_reply(rq, status, "application/problem+json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)

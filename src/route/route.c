@@ -64,13 +64,11 @@ void mo_route_add_text(const struct mo_route *r, struct mo_span text,
 static void add_name(const struct mo_route *r, struct mo_span name,
                      const char *after, struct mo_vector_sum *sum)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ROUTE_TEXT_MAX};
 
-    mo_buf_init(&b, MO_ROUTE_TEXT_MAX);
     mo_words_split(name, &b);
     (void)mo_buf_puts(&b, after);
     mo_route_add_text(r, mo_buf_view(&b), sum);
-    mo_buf_fini(&b);
 }
 
 static void server_vector(const struct mo_route *r,

@@ -92,18 +92,16 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
 {
     struct engine *g = rq->data;
     struct mo_eio p = {.type = MO_EIO_NOOP};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = BODY_ARENA};
     struct mo_err e;
     unsigned n = 0;
     int rc = 1;
 
-    mo_arena_init(&a, BODY_ARENA);
     while (g && !g->closed && rc > 0) {
         rc = mo_eio_next(&body, &n, &a, &p, &e);
         if (rc > 0)
             mo_eiod_engine_packet(g, &p);
     }
-    mo_arena_fini(&a);
     g = rq->data; /* NULL when a packet closed the session */
     if (g && rc < 0) {
         refuse(g->d, rq, BAD_REQUEST);

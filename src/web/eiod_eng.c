@@ -335,15 +335,13 @@ void mo_eiod_engine_open(struct engine *g)
         .ping_timeout_ms = d->o.ping_timeout_ms,
         .max_payload = d->o.max_payload,
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 512};
 
-    mo_buf_init(&b, 512);
     mo_timer_start(d->loop, &g->beat, d->o.ping_interval_ms);
     if (mo_eio_put_open(&b, &o) < 0)
         mo_eiod_engine_close(g, MO_ENG_OURS, "out of memory");
     else
         (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
-    mo_buf_fini(&b);
     if (g->closed)
         return;
     g->opened = true;

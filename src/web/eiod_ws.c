@@ -53,16 +53,14 @@ int mo_wsc_send(struct wsc *w, enum mo_ws_op op, const struct mo_span *v,
 /* Say goodbye with a close frame and let the stream go. */
 static void ws_end(struct wsc *w, uint16_t code, const char *why)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 256};
 
     if (w->ending)
         return;
     w->ending = true;
     (void)flush(w);
-    mo_buf_init(&b, 256);
     (void)mo_ws_put_close(&b, MO_WS_SERVER, code, mo_span_cstr(why));
     (void)mo_stream_write(w->s, mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_stream_finish(w->s, WS_FINISH_MS);
 }
 

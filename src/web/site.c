@@ -147,9 +147,8 @@ static const struct mo_route *find(const struct mo_site *s,
 
 static void put_allow(struct mo_site *s, struct mo_req *rq)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 128};
 
-    mo_buf_init(&b, 128);
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
@@ -159,21 +158,18 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
                                 r->method == MO_HTTP_GET ? ", HEAD" : "");
     }
     mo_req_header(rq, "Allow", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void give_cookie(struct mo_req *rq, const char *token)
 {
-    struct mo_buf set;
+    mo_autobuf struct mo_buf set = {.max = 2 * TOKEN_MAX};
 
-    mo_buf_init(&set, 2 * TOKEN_MAX);
     (void)mo_buf_printf(
         &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token,
         mo_req_is_tls(rq) ? "; Secure" : "");
     mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
     mo_req_header(rq, "Location", MO_SPAN("/"));
     mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
-    mo_buf_fini(&set);
 }
 
 /* /?token=…: the one way a browser gets its cookie. The token leaves the
@@ -181,19 +177,16 @@ static void give_cookie(struct mo_req *rq, const char *token)
 static bool took_token(struct mo_site *s, struct mo_req *rq)
 {
     enum mo_http_method m = rq->head->method;
-    struct mo_buf token;
-    bool ok;
+    mo_autobuf struct mo_buf token = {.max = TOKEN_MAX};
 
     if (!mo_gate_has_tokens(&s->gate) || !mo_span_is(rq->path, "/") ||
         !rq->query.n || (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
         return false;
-    mo_buf_init(&token, TOKEN_MAX);
-    ok = mo_query_get(rq->query, "token", &token) == 0 &&
-         mo_gate_token_ok(&s->gate, mo_buf_view(&token));
-    if (ok)
-        give_cookie(rq, mo_buf_cstr(&token));
-    mo_buf_fini(&token);
-    return ok;
+    if (mo_query_get(rq->query, "token", &token) < 0 ||
+        !mo_gate_token_ok(&s->gate, mo_buf_view(&token)))
+        return false;
+    give_cookie(rq, mo_buf_cstr(&token));
+    return true;
 }
 
 static void answer(struct mo_site *s, struct mo_req *rq,
@@ -313,11 +306,10 @@ static bool put_checks(struct mo_site *s, struct mo_jw *w)
 static void on_readyz(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 8192};
     struct mo_jw w;
     bool all;
 
-    mo_buf_init(&b, 8192);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     all = put_checks(s, &w);
@@ -327,7 +319,6 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_jw_cstr(&w, MO_VERSION);
     mo_jw_end(&w);
     mo_req_reply(rq, all ? 200 : 503, "application/json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* --- what is counted ----------------------------------------------------- */

@@ -133,12 +133,10 @@ void mo_site_meter_count(struct mo_site_meter *m, const char *tag, int status,
 
 void mo_site_meter_show(struct mo_site_meter *m, struct mo_req *rq)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = METRICS_MAX};
 
-    mo_buf_init(&b, METRICS_MAX);
     if (mo_prom_write(m->prom, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }

@@ -258,6 +258,22 @@ static void pointers_free_themselves(void **s)
     mo_free(kept);
 }
 
+static void arenas_free_themselves(void **s)
+{
+    int64_t before = mo_mem_live();
+
+    (void)s;
+    {
+        mo_autoarena struct mo_arena a = {.cap = 4096};
+        mo_autoarena struct mo_arena unused = {.cap = 4096};
+
+        assert_non_null(mo_arena_alloc(&a, 100));
+        assert_null(mo_arena_alloc(&a, 8192)); /* the cap counts */
+        assert_int_equal(unused.held, 0);
+    }
+    assert_int_equal(mo_mem_live(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +289,7 @@ int main(void)
         cmocka_unit_test(arena_survives_failures),
         cmocka_unit_test(fds_close_themselves),
         cmocka_unit_test(pointers_free_themselves),
+        cmocka_unit_test(arenas_free_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

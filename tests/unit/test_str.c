@@ -270,6 +270,22 @@ static void buffers_survive_failures(void **s)
     torture(buf_body, NULL);
 }
 
+static void buffers_free_themselves(void **s)
+{
+    int64_t before = mo_mem_live();
+
+    (void)s;
+    {
+        mo_autobuf struct mo_buf b = {.max = 8};
+        mo_autobuf struct mo_buf unused = {.max = 8};
+
+        assert_int_equal(mo_buf_puts(&b, "12345678"), 0);
+        assert_int_equal(mo_buf_putc(&b, '9'), MO_ETOOBIG);
+        assert_int_equal(unused.len, 0);
+    }
+    assert_int_equal(mo_mem_live(), before);
+}
+
 static void test_hex(void **state)
 {
     const unsigned char b[] = {0x00, 0x9f, 0xa0, 0xff};
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(room_add_drop),
         cmocka_unit_test(buffers_survive_failures),
+        cmocka_unit_test(buffers_free_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
