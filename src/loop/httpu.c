@@ -53,7 +53,7 @@ void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why)
     mo_timer_stop(x->u->loop, &x->idle);
     unlink_conn(x);
     if (x->dial)
-        mo_server_link_cancel(x->dial); /* on_dialed() goes on */
+        mo_dial_cancel(x->dial); /* on_dialed() goes on */
     else
         mo_loop_defer(x->u->loop, &x->later);
 }
@@ -195,8 +195,8 @@ static void dial(struct mo_httpu_x *x)
 
     mo_x_move(x, X_DIALING);
     u->nconns++;
-    if (mo_server_link(u->loop, u->addr, x->connect_ms, on_dialed, x, &x->dial,
-                       &e) < 0)
+    if (mo_dial(u->loop, u->addr, x->connect_ms, on_dialed, x, &x->dial, &e) <
+        0)
         dial_failed(x, &e);
 }
 

@@ -21,7 +21,7 @@ struct mo_httpu;
 struct mo_httpu_x; /* one request under way; gone after on_done */
 
 struct mo_httpu_opts {
-    const char *addr;       /* as mo_server_link() takes it */
+    const char *addr;       /* as mo_dial() takes it */
     const char *host;       /* the Host header; NULL: "localhost" */
     struct mo_tls_ctx *tls; /* NULL: plain; borrowed until gone */
     const char *sni;        /* with tls; may be NULL */

@@ -41,7 +41,7 @@ struct mo_httpu_x {
     struct mo_httpu *u;
     enum x_state state;
     struct mo_httpu_conn *conn;
-    struct mo_server_link *dial;
+    struct mo_dial *dial;
     struct mo_buf out; /* the whole request, kept for a second try */
     const struct mo_http_cb *cb;
     void *ctx;

@@ -310,7 +310,7 @@ unsigned mo_listener_port(const struct mo_listener *ls)
  * RESOLVE -> CONNECT (each address in turn) -> done. The object lives until
  * done has fired and no libuv request of it is under way. */
 
-struct mo_server_link {
+struct mo_dial {
     struct mo_loop *loop;
     struct addr addr;
     struct addrinfo *list, *next;
@@ -325,7 +325,7 @@ struct mo_server_link {
     void *ctx;
 };
 
-static void dial_maybe_free(struct mo_server_link *d)
+static void dial_maybe_free(struct mo_dial *d)
 {
     if (!d->ended || d->resolving || d->connecting)
         return;
@@ -337,7 +337,7 @@ static void dial_maybe_free(struct mo_server_link *d)
 }
 
 /* Exactly once; always from the loop. */
-static void dial_end(struct mo_server_link *d, struct uvs *u)
+static void dial_end(struct mo_dial *d, struct uvs *u)
 {
     if (d->ended)
         return;
@@ -346,7 +346,7 @@ static void dial_end(struct mo_server_link *d, struct uvs *u)
     d->done(d->ctx, u ? &u->s : NULL, u ? NULL : &d->why);
 }
 
-static void dial_drop(struct mo_server_link *d)
+static void dial_drop(struct mo_dial *d)
 {
     if (d->u)
         mo_stream_close(&d->u->s, NULL); /* on_connected sees ECANCELED */
@@ -356,8 +356,7 @@ static void dial_drop(struct mo_server_link *d)
 
 static void on_dial_timeout(struct mo_timer *t)
 {
-    struct mo_server_link *d =
-        mo_container_of(t, struct mo_server_link, deadline);
+    struct mo_dial *d = mo_container_of(t, struct mo_dial, deadline);
 
     (void)mo_fail(&d->why, MO_ETIMEOUT, "connect to %s:%s: timed out",
                   d->addr.host, d->addr.port);
@@ -366,9 +365,9 @@ static void on_dial_timeout(struct mo_timer *t)
     dial_maybe_free(d);
 }
 
-static void try_next(struct mo_server_link *d);
+static void try_next(struct mo_dial *d);
 
-static void dial_note(struct mo_server_link *d, int rc)
+static void dial_note(struct mo_dial *d, int rc)
 {
     if (d->addr.is_unix)
         (void)mo_fail_uv(&d->why, rc, "connect to unix:%s", d->addr.host);
@@ -380,7 +379,7 @@ static void dial_note(struct mo_server_link *d, int rc)
 
 static void on_connected(uv_connect_t *req, int rc)
 {
-    struct mo_server_link *d = req->data;
+    struct mo_dial *d = req->data;
     struct uvs *u = d->u;
 
     d->connecting = false;
@@ -405,7 +404,7 @@ static void on_connected(uv_connect_t *req, int rc)
     dial_maybe_free(d);
 }
 
-static int connect_to(struct mo_server_link *d, const struct sockaddr *sa)
+static int connect_to(struct mo_dial *d, const struct sockaddr *sa)
 {
     int rc;
 
@@ -428,7 +427,7 @@ static int connect_to(struct mo_server_link *d, const struct sockaddr *sa)
     return 0;
 }
 
-static void try_next(struct mo_server_link *d)
+static void try_next(struct mo_dial *d)
 {
     while (d->next) {
         const struct addrinfo *ai = d->next;
@@ -446,7 +445,7 @@ static void try_next(struct mo_server_link *d)
 
 static void on_resolved(uv_getaddrinfo_t *req, int rc, struct addrinfo *list)
 {
-    struct mo_server_link *d = req->data;
+    struct mo_dial *d = req->data;
 
     d->resolving = false;
     d->list = list;
@@ -462,8 +461,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int rc, struct addrinfo *list)
 
 static void dial_begin(struct mo_later *later)
 {
-    struct mo_server_link *d =
-        mo_container_of(later, struct mo_server_link, later);
+    struct mo_dial *d = mo_container_of(later, struct mo_dial, later);
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_NUMERICSERV};
@@ -484,12 +482,12 @@ static void dial_begin(struct mo_later *later)
     dial_maybe_free(d);
 }
 
-int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
-                   void (*done)(void *ctx, struct mo_stream *s,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_server_link **out, struct mo_err *e)
+int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
+            void (*done)(void *ctx, struct mo_stream *s,
+                         const struct mo_err *why),
+            void *ctx, struct mo_dial **out, struct mo_err *e)
 {
-    struct mo_server_link *d = mo_new(struct mo_server_link);
+    struct mo_dial *d = mo_new(struct mo_dial);
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "connect to %s", addr);
@@ -512,14 +510,13 @@ int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
 
 static void dial_canceled(struct mo_later *later)
 {
-    struct mo_server_link *d =
-        mo_container_of(later, struct mo_server_link, later);
+    struct mo_dial *d = mo_container_of(later, struct mo_dial, later);
 
     dial_end(d, NULL);
     dial_maybe_free(d);
 }
 
-void mo_server_link_cancel(struct mo_server_link *d)
+void mo_dial_cancel(struct mo_dial *d)
 {
     if (d->ended || d->canceled)
         return;

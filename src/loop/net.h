@@ -26,14 +26,13 @@ void mo_listener_pause(struct mo_listener *ls, bool paused);
 /* The port it got (for ":0"), 0 for unix. */
 unsigned mo_listener_port(const struct mo_listener *ls);
 
-struct mo_server_link;
+struct mo_dial;
 
 /* done fires once: a paused stream, or NULL and the reason. */
-int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
-                   void (*done)(void *ctx, struct mo_stream *s,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_server_link **out, struct mo_err *e);
-void mo_server_link_cancel(
-    struct mo_server_link *d); /* done still fires, MO_ECANCELED */
+int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
+            void (*done)(void *ctx, struct mo_stream *s,
+                         const struct mo_err *why),
+            void *ctx, struct mo_dial **out, struct mo_err *e);
+void mo_dial_cancel(struct mo_dial *d); /* done still fires, MO_ECANCELED */
 
 #endif

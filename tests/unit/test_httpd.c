@@ -200,8 +200,7 @@ static void dial(struct site *t, struct client *c)
 
     *c = (struct client){.s = NULL};
     mo_buf_init(&c->got, (size_t)16 << 20);
-    assert_int_equal(
-        mo_server_link(t->l, t->addr, 5000, c_dialled, c, NULL, &e), 0);
+    assert_int_equal(mo_dial(t->l, t->addr, 5000, c_dialled, c, NULL, &e), 0);
     assert_true(mo_loop_until(t->l, is_dialled, c, 5000));
 }
 

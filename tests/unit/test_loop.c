@@ -457,8 +457,7 @@ static void meet_at(const char *listen_at, const char *dial_at_fmt)
     assert_int_equal(mo_listen(l, &o, on_accept, &m, &ls, &e), 0);
     (void)snprintf(addr, sizeof(addr), "%s%.0u", dial_at_fmt,
                    mo_listener_port(ls));
-    assert_int_equal(mo_server_link(l, addr, 2000, on_dialled, &m, NULL, &e),
-                     0);
+    assert_int_equal(mo_dial(l, addr, 2000, on_dialled, &m, NULL, &e), 0);
     assert_int_equal(m.dialled, 0);
     assert_true(mo_loop_until(l, is_dialled, &m, 5000));
     assert_int_equal(m.why.code, 0);
@@ -505,8 +504,7 @@ static void dial_fails_with_a_reason(void **state)
         struct mo_loop *l = loop_new();
         struct meet m = {.dialled = 0};
         struct mo_err e;
-        int rc =
-            mo_server_link(l, rows[i].addr, 2000, on_dialled, &m, NULL, &e);
+        int rc = mo_dial(l, rows[i].addr, 2000, on_dialled, &m, NULL, &e);
 
         check_row(rows[i].addr, rc == rows[i].rc);
         mo_loop_run(l);
@@ -525,12 +523,11 @@ static void canceled_dial_still_answers_once(void **state)
     for (size_t i = 0; i < MO_COUNT(addrs); i++) {
         struct mo_loop *l = loop_new();
         struct meet m = {.dialled = 0};
-        struct mo_server_link *d;
+        struct mo_dial *d;
         struct mo_err e;
 
-        assert_int_equal(
-            mo_server_link(l, addrs[i], 2000, on_dialled, &m, &d, &e), 0);
-        mo_server_link_cancel(d);
+        assert_int_equal(mo_dial(l, addrs[i], 2000, on_dialled, &m, &d, &e), 0);
+        mo_dial_cancel(d);
         assert_int_equal(m.dialled, 0);
         mo_loop_run(l);
         assert_int_equal(m.dialled, 1);
