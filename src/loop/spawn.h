@@ -34,7 +34,7 @@ struct mo_spawn {
     const char *cwd;         /* NULL: ours */
     int fds[3];              /* become 0, 1, 2; stay the caller's */
     bool outlive;            /* does not die with us */
-    bool foreground;         /* stays in our session and group: fore.h */
+    bool foreground;         /* stays in our session and group: foreground.h */
     uint64_t data_max;       /* bytes of memory of its own, each process of
                               * it (RLIMIT_DATA); 0: as ours */
 

@@ -1,4 +1,5 @@
-/* fore.h - a program that takes our terminal for a while: a person's editor.
+/* foreground.h - a program that takes our terminal for a while: a person's
+ * editor.
  *
  * It has our standard input, output and error, our session and our process
  * group, so that the terminal treats it as the one in front; what is typed
@@ -8,24 +9,24 @@
  * group of their own, which would put them in the background here.
  *
  * on_exit fires exactly once, from the loop, and the fore is gone then,
- * unless mo_fore_free() came before it. */
-#ifndef MO_LOOP_FORE_H
-#define MO_LOOP_FORE_H
+ * unless mo_foreground_free() came before it. */
+#ifndef MO_LOOP_FOREGROUND_H
+#define MO_LOOP_FOREGROUND_H
 
 #include "loop/proc.h"
 
-struct mo_fore;
+struct mo_foreground;
 
-struct mo_fore_opts {
+struct mo_foreground_opts {
     const char *file; /* as mo_spawn() takes them */
     const char *const *argv, *const *env;
     void (*on_exit)(void *ctx, struct mo_exit x);
     void *ctx;
 };
 
-int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
-                  struct mo_fore **out, struct mo_err *e);
+int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
+                        struct mo_foreground **out, struct mo_err *e);
 /* SIGTERM, and nobody waits for it any more. */
-void mo_fore_free(struct mo_fore *f);
+void mo_foreground_free(struct mo_foreground *f);
 
 #endif

@@ -1,5 +1,5 @@
-/* fore.c - see fore.h. */
-#include "loop/fore.h"
+/* foreground.c - see foreground.h. */
+#include "loop/foreground.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,8 +12,8 @@
  * editor has come to us before its end is seen. */
 static const int typed[] = {SIGINT, SIGQUIT};
 
-struct mo_fore {
-    struct mo_fore_opts o;
+struct mo_foreground {
+    struct mo_foreground_opts o;
     struct sigaction was[MO_COUNT(typed)];
     uv_poll_t poll;
     pid_t pid;
@@ -22,7 +22,7 @@ struct mo_fore {
     struct mo_exit exit;
 };
 
-static void ignore_typed(struct mo_fore *f)
+static void ignore_typed(struct mo_foreground *f)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -30,7 +30,7 @@ static void ignore_typed(struct mo_fore *f)
         (void)sigaction(typed[i], &ignore, &f->was[i]);
 }
 
-static void hear_typed(const struct mo_fore *f)
+static void hear_typed(const struct mo_foreground *f)
 {
     for (size_t i = 0; i < MO_COUNT(typed); i++)
         (void)sigaction(typed[i], &f->was[i], NULL);
@@ -38,8 +38,8 @@ static void hear_typed(const struct mo_fore *f)
 
 static void on_closed(uv_handle_t *h)
 {
-    struct mo_fore *f = h->data;
-    struct mo_fore_opts o = f->o;
+    struct mo_foreground *f = h->data;
+    struct mo_foreground_opts o = f->o;
     struct mo_exit x = f->exit;
     bool told = !f->freed;
     siginfo_t si;
@@ -54,7 +54,7 @@ static void on_closed(uv_handle_t *h)
 
 static void on_ready(uv_poll_t *h, int status, int events)
 {
-    struct mo_fore *f = h->data;
+    struct mo_foreground *f = h->data;
     siginfo_t si = {.si_pid = 0};
 
     (void)status;
@@ -67,7 +67,7 @@ static void on_ready(uv_poll_t *h, int status, int events)
     uv_close((uv_handle_t *)h, on_closed);
 }
 
-static int watch(struct mo_loop *l, struct mo_fore *f, struct mo_err *e)
+static int watch(struct mo_loop *l, struct mo_foreground *f, struct mo_err *e)
 {
     int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
 
@@ -79,8 +79,8 @@ static int watch(struct mo_loop *l, struct mo_fore *f, struct mo_err *e)
     return 0;
 }
 
-int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
-                  struct mo_fore **out, struct mo_err *e)
+int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
+                        struct mo_foreground **out, struct mo_err *e)
 {
     const struct mo_spawn s = {
         .file = o->file,
@@ -89,7 +89,7 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
         .fds = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
         .foreground = true,
     };
-    struct mo_fore *f = mo_new(struct mo_fore);
+    struct mo_foreground *f = mo_new(struct mo_foreground);
     int rc = f ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
 
     if (rc == 0) {
@@ -113,7 +113,7 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
     return rc;
 }
 
-void mo_fore_free(struct mo_fore *f)
+void mo_foreground_free(struct mo_foreground *f)
 {
     f->freed = true;
     (void)kill(f->pid, SIGTERM); /* not reaped: the number means it */
